@@ -1,0 +1,150 @@
+import { applyWrite, effectiveTokens, nextBase, planMove, planRebase } from '../../core/bucket.js';
+import { type ConfigVersion, mustSettle } from '../../core/config.js';
+import { type Amount, amountOf, type Holder } from '../../core/decide.js';
+import { add, type Int, sub } from '../../core/int.js';
+import type { Limit } from '../../core/limit.js';
+import { windowStart } from '../../core/usage.js';
+import type { EpochMs, Millitokens } from '../../core/units.js';
+
+/** One limit's balance and counters. */
+export interface Account {
+  limit: Limit;
+  tokensMilli: Millitokens;
+  /** Net consumption since the bucket was born. */
+  consumedMilli: Int;
+  /** How much of `consumedMilli` has gone into usage records. */
+  foldedMilli: Int;
+}
+
+/** The state of one entity and resource: changed in place, inside the store's transaction. */
+export interface Bucket {
+  baseMs: EpochMs;
+  version: ConfigVersion;
+  limits: Account[];
+  /** Accounts of limits that were removed: if one comes back, its counter goes on. */
+  retired: Account[];
+  holders: Map<string, Holder>;
+  acquires: number;
+  expired: number;
+  foldedAcquires: number;
+  foldedExpired: number;
+  /** The hour in which everything not yet folded happened. */
+  hourMs: EpochMs;
+}
+
+export function createBucket(limits: readonly Limit[], version: ConfigVersion, nowMs: EpochMs): Bucket {
+  return {
+    baseMs: nowMs,
+    version,
+    limits: limits.map((limit) => newAccount(limit, limit.capacityMilli)),
+    retired: [],
+    holders: new Map(),
+    acquires: 0,
+    expired: 0,
+    foldedAcquires: 0,
+    foldedExpired: 0,
+    hourMs: windowStart('hourly', nowMs),
+  };
+}
+
+function newAccount(limit: Limit, tokensMilli: Millitokens): Account {
+  return { limit, tokensMilli, consumedMilli: 0, foldedMilli: 0 };
+}
+
+/** Brings the bucket to rules that differ and are newer; anything else leaves it alone. True: it changed. */
+export function settle(
+  bucket: Bucket,
+  wanted: { readonly limits: readonly Limit[]; readonly version: ConfigVersion },
+  nowMs: EpochMs,
+): boolean {
+  if (!mustSettle(bucket, wanted)) return false;
+  const baseMs = nextBase(bucket.baseMs, nowMs);
+  const before = [...bucket.limits, ...bucket.retired];
+  const live = new Set(bucket.limits);
+  bucket.limits = wanted.limits.map((limit) => {
+    const account = before.find((candidate) => candidate.limit.name === limit.name);
+    const stays = account !== undefined && live.has(account) && account.limit.kind === limit.kind;
+    const tokensMilli = stays
+      ? applyWrite(planRebase(account.limit, limit, account.tokensMilli, bucket.baseMs, baseMs), account.tokensMilli)
+      : startingTokens(bucket, limit);
+    return { ...(account ?? newAccount(limit, tokensMilli)), limit, tokensMilli };
+  });
+  bucket.retired = before.filter(({ limit }) => !wanted.limits.some(({ name }) => name === limit.name));
+  bucket.version = wanted.version;
+  bucket.baseMs = baseMs;
+  return true;
+}
+
+/** A limit that is added starts full; slots that are held already stay held. */
+function startingTokens(bucket: Bucket, limit: Limit): Millitokens {
+  let tokensMilli: Millitokens = limit.capacityMilli;
+  if (limit.kind === 'rate') return tokensMilli;
+  for (const holder of bucket.holders.values()) tokensMilli = sub(tokensMilli, amountOf(holder.slots, limit.name) ?? 0);
+  return tokensMilli;
+}
+
+/** Takes what was decided to fit. */
+export function take(bucket: Bucket, asks: readonly Amount[], nowMs: EpochMs): void {
+  for (const account of bucket.limits) {
+    const takeMilli = amountOf(asks, account.limit.name);
+    if (takeMilli === undefined) continue;
+    const write = planMove(account.limit, account.tokensMilli, bucket.baseMs, nowMs, {
+      takeMilli,
+      debitMilli: 0,
+      refundMilli: 0,
+    });
+    account.tokensMilli = applyWrite(write, account.tokensMilli);
+    account.consumedMilli = add(account.consumedMilli, takeMilli);
+  }
+  bucket.acquires += 1;
+}
+
+/** Debits (positive, into debt) and refunds (negative, capped when next looked at). A limit that is gone drops its part. */
+export function move(bucket: Bucket, deltas: readonly Amount[], nowMs: EpochMs): void {
+  for (const account of bucket.limits) {
+    const deltaMilli = amountOf(deltas, account.limit.name);
+    if (deltaMilli === undefined || deltaMilli === 0) continue;
+    const write = planMove(account.limit, account.tokensMilli, bucket.baseMs, nowMs, {
+      takeMilli: null,
+      debitMilli: deltaMilli > 0 ? deltaMilli : 0,
+      refundMilli: deltaMilli < 0 ? sub(0, deltaMilli) : 0,
+    });
+    account.tokensMilli = applyWrite(write, account.tokensMilli);
+    account.consumedMilli = add(account.consumedMilli, deltaMilli);
+  }
+}
+
+/** Gives back what a holder holds of slots, and forgets it. */
+export function release(bucket: Bucket, leaseId: string, nowMs: EpochMs): void {
+  const holder = bucket.holders.get(leaseId);
+  if (holder === undefined) return;
+  bucket.holders.delete(leaseId);
+  move(bucket, negated(holder.slots), nowMs);
+}
+
+export function hasExpired(bucket: Bucket, nowMs: EpochMs): boolean {
+  for (const holder of bucket.holders.values()) if (holder.expiresAtMs <= nowMs) return true;
+  return false;
+}
+
+/** Takes back what expired holders hold: their slots, and their rates if they carry them. */
+export function reclaimExpired(bucket: Bucket, nowMs: EpochMs): void {
+  for (const [leaseId, holder] of bucket.holders) {
+    if (holder.expiresAtMs > nowMs) continue;
+    release(bucket, leaseId, nowMs);
+    if (holder.rates !== null) move(bucket, negated(holder.rates), nowMs);
+    bucket.expired += 1;
+  }
+}
+
+export function negated(amounts: readonly Amount[]): readonly Amount[] {
+  return amounts.map(({ name, milli }) => ({ name, milli: sub(0, milli) }));
+}
+
+/** Whether forgetting the bucket changes no answer: a new one would be the same. */
+export function isIdle(bucket: Bucket, nowMs: EpochMs): boolean {
+  if (bucket.holders.size > 0) return false;
+  return bucket.limits.every(
+    ({ limit, tokensMilli }) => effectiveTokens(limit, tokensMilli, bucket.baseMs, nowMs) >= limit.capacityMilli,
+  );
+}

@@ -1,0 +1,126 @@
+import type {
+  AdjustRequest,
+  ConsumeOutcome,
+  ConsumeRequest,
+  ExtendRequest,
+  LevelAnswer,
+  LevelAsk,
+  LevelChange,
+  LevelRef,
+  LevelResult,
+} from '../../backend.js';
+import { compareVersions } from '../../core/config.js';
+import { amountOf, conclude, decide } from '../../core/decide.js';
+import { buildBucketKey } from '../../core/identifiers.js';
+import type { EpochMs } from '../../core/units.js';
+import { type Bucket, createBucket, hasExpired, move, reclaimExpired, release, settle, take } from './bucket.js';
+import type { Space } from './storage.js';
+import { foldBeforeHourEnds } from './usage.js';
+
+interface OpenLevel {
+  readonly key: string;
+  readonly bucket: Bucket;
+}
+
+/** All levels are looked at before any is taken from, so a refusal at one leaves the others as they were. */
+export function consume(space: Space, request: ConsumeRequest, nowMs: EpochMs): ConsumeOutcome {
+  const { levels, leaseId } = request;
+  const opened: OpenLevel[] = [];
+  const answers: LevelAnswer[] = [];
+  for (const level of levels) {
+    const open = openLevel(space, level, nowMs);
+    opened.push(open);
+    answers.push(answer(open, level, nowMs));
+  }
+  const conclusion = conclude(answers);
+  if (!conclusion.granted) {
+    const { reason, retryAfterMs } = conclusion;
+    return { kind: 'denied', reason, retryAfterMs, levels: answers };
+  }
+  for (let at = 0; at < opened.length; at++) {
+    const { key, bucket } = opened[at] as OpenLevel;
+    const { asks, holder } = levels[at] as LevelAsk;
+    foldBeforeHourEnds(space, key, bucket, nowMs);
+    take(bucket, asks, nowMs);
+    if (holder !== null) bucket.holders.set(leaseId, holder);
+    space.writeBucket(key, bucket, nowMs);
+  }
+  return { kind: 'granted', levels: answers };
+
+  /** Whoever is refused while holders have expired takes them back at once. */
+  function answer({ key, bucket }: OpenLevel, level: LevelAsk, atMs: EpochMs): LevelAnswer {
+    let verdicts = decide(bucket, level.asks, atMs);
+    if (verdicts.some(({ waitMs }) => waitMs !== 0) && hasExpired(bucket, atMs)) {
+      foldBeforeHourEnds(space, key, bucket, atMs);
+      reclaimExpired(bucket, atMs);
+      space.writeBucket(key, bucket, atMs);
+      verdicts = decide(bucket, level.asks, atMs);
+    }
+    return { verdicts, configIsOlder: isOlder(level, bucket) };
+  }
+}
+
+function isOlder(level: LevelRef, bucket: Bucket): boolean {
+  return compareVersions(level.version, bucket.version) < 0;
+}
+
+/** As if the config were settled and expired holders taken back, but on a copy: looking changes nothing. */
+export function peek(space: Space, levels: readonly LevelAsk[], nowMs: EpochMs): readonly LevelAnswer[] {
+  return levels.map((level) => {
+    const stored = space.readBucket(buildBucketKey(level.entityId, level.resource));
+    const bucket = stored === undefined ? createBucket(level.limits, level.version, nowMs) : copyOf(stored);
+    settle(bucket, level, nowMs);
+    reclaimExpired(bucket, nowMs);
+    const asks = bucket.limits.map(({ limit }) => ({ name: limit.name, milli: amountOf(level.asks, limit.name) ?? 0 }));
+    return { verdicts: decide(bucket, asks, nowMs), configIsOlder: isOlder(level, bucket) };
+  });
+}
+
+function copyOf(bucket: Bucket): Bucket {
+  return { ...bucket, limits: bucket.limits.map((account) => ({ ...account })), holders: new Map(bucket.holders) };
+}
+
+/** The bucket as it stands by the newest rules known: those handed in, or its own. */
+function openLevel(space: Space, level: LevelRef, nowMs: EpochMs): OpenLevel {
+  const key = buildBucketKey(level.entityId, level.resource);
+  const bucket = space.readBucket(key);
+  if (bucket === undefined) return { key, bucket: createBucket(level.limits, level.version, nowMs) };
+  // Written even if the ask is refused: from now on the bucket refills at the new rate.
+  if (settle(bucket, level, nowMs)) space.writeBucket(key, bucket, nowMs);
+  return { key, bucket };
+}
+
+export function adjust(space: Space, request: AdjustRequest, nowMs: EpochMs): readonly LevelResult[] {
+  return request.levels.map((level) => adjustLevel(space, request.leaseId, level, nowMs));
+}
+
+function adjustLevel(space: Space, leaseId: string, level: LevelChange, nowMs: EpochMs): LevelResult {
+  const { key, bucket } = openLevel(space, level, nowMs);
+  const holder = bucket.holders.get(leaseId);
+  const holderLost = level.holder !== 'none' && holder === undefined;
+  foldBeforeHourEnds(space, key, bucket, nowMs);
+  // An expiry that gave the rates back left nothing to correct: the whole amount is due again.
+  move(bucket, holderLost && level.totals !== null ? level.totals : level.deltas, nowMs);
+  if (level.holder === 'release') release(bucket, leaseId, nowMs);
+  else if (holder?.rates) bucket.holders.set(leaseId, { ...holder, rates: level.totals });
+  space.writeBucket(key, bucket, nowMs);
+  return { kind: 'done', holderLost };
+}
+
+/** All holders or none, so that a lease is never half extended. */
+export function extend(space: Space, request: ExtendRequest, nowMs: EpochMs): boolean {
+  const { leaseId, expiresAtMs } = request;
+  const held: OpenLevel[] = [];
+  for (const { entityId, resource } of request.levels) {
+    const key = buildBucketKey(entityId, resource);
+    const bucket = space.readBucket(key);
+    if (bucket === undefined || !bucket.holders.has(leaseId)) return false;
+    held.push({ key, bucket });
+  }
+  for (const { key, bucket } of held) {
+    const holder = bucket.holders.get(leaseId);
+    if (holder !== undefined) bucket.holders.set(leaseId, { ...holder, expiresAtMs });
+    space.writeBucket(key, bucket, nowMs);
+  }
+  return true;
+}

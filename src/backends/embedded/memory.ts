@@ -1,0 +1,177 @@
+import type { Backend, EntityRecord, NamespaceRecord, UsageRecord } from '../../backend.js';
+import type { ConfigLevel, StoredConfig } from '../../core/config.js';
+import { NamespaceNotFound } from '../../core/errors.js';
+import { checkNamespace } from '../../core/identifiers.js';
+import { addUsage, type UsageWindow } from '../../core/usage.js';
+import type { EpochMs } from '../../core/units.js';
+import { type Bucket, isIdle } from './bucket.js';
+import { createEmbeddedBackend } from './embedded-backend.js';
+import type { Registry, Space, Storage } from './storage.js';
+import { fold } from './usage.js';
+
+/** Usage windows that one namespace keeps; beyond, those of the entity that was idle for longest go first. */
+const MAX_USAGE_WINDOWS = 30_000;
+
+/** How many buckets each new one looks at, to find those that can be forgotten. */
+const SWEPT_PER_NEW_BUCKET = 2;
+
+export interface MemoryOptions {
+  /** The namespaces that the store is born with: `default` unless given. */
+  readonly namespaces?: readonly string[];
+}
+
+/** A store inside this process: no set-up, gone with the process. */
+export function memory(options: MemoryOptions = {}): Backend {
+  return createEmbeddedBackend(new MemoryStorage(options.namespaces ?? ['default']));
+}
+
+class MemoryStorage implements Storage, Registry {
+  readonly name = 'memory';
+  readonly ephemeral = true;
+  readonly #registered = new Map<string, NamespaceRecord>();
+  readonly #spaces = new Map<string, MemorySpace>();
+
+  constructor(names: readonly string[]) {
+    for (const name of names) {
+      checkNamespace(name);
+      // Nobody else can see these ids, so that they need not be random.
+      this.writeNamespace({ id: name, name, status: 'active', createdAtMs: 0 });
+    }
+  }
+
+  open(): void {}
+
+  close(): void {}
+
+  transact<T>(namespaceId: string, _timeoutMs: number, work: (space: Space) => T): T {
+    const space = this.#spaces.get(namespaceId);
+    if (space === undefined) throw new NamespaceNotFound(namespaceId);
+    return work(space);
+  }
+
+  transactRegistry<T>(work: (registry: Registry) => T): T {
+    return work(this);
+  }
+
+  readNamespace(name: string): NamespaceRecord | undefined {
+    return this.#registered.get(name);
+  }
+
+  writeNamespace(namespace: NamespaceRecord): void {
+    this.#registered.set(namespace.name, namespace);
+    if (!this.#spaces.has(namespace.id)) this.#spaces.set(namespace.id, new MemorySpace());
+  }
+
+  namespaces(): readonly NamespaceRecord[] {
+    return [...this.#registered.values()];
+  }
+}
+
+class MemorySpace implements Space {
+  readonly #buckets = new Map<string, Bucket>();
+  #sweep: MapIterator<[string, Bucket]> = this.#buckets.entries();
+  readonly #configs = new Map<string, StoredConfig>();
+  readonly #configured = new Map<string, Set<string>>();
+  #sequence = 0;
+  readonly #entities = new Map<string, EntityRecord>();
+  readonly #usage = new Map<string, Map<EpochMs, UsageRecord>>();
+  #usageWindows = 0;
+
+  readBucket(key: string): Bucket | undefined {
+    return this.#buckets.get(key);
+  }
+
+  writeBucket(key: string, bucket: Bucket, nowMs: EpochMs): void {
+    const before = this.#buckets.size;
+    this.#buckets.set(key, bucket);
+    if (this.#buckets.size > before) this.#forgetIdle(nowMs);
+  }
+
+  /** A hand goes round all buckets, a few steps for each new one, so that no call pays for many and no timer is needed. */
+  #forgetIdle(nowMs: EpochMs): void {
+    for (let step = 0; step < SWEPT_PER_NEW_BUCKET; step++) {
+      const next = this.#sweep.next();
+      if (next.done === true) {
+        this.#sweep = this.#buckets.entries();
+        return;
+      }
+      const [key, bucket] = next.value;
+      if (!isIdle(bucket, nowMs)) continue;
+      fold(this, key, bucket);
+      this.#buckets.delete(key);
+    }
+  }
+
+  readConfig(level: ConfigLevel): StoredConfig | undefined {
+    return this.#configs.get(configKey(level));
+  }
+
+  writeConfig(level: ConfigLevel, config: StoredConfig): void {
+    this.#configs.set(configKey(level), config);
+    if (level.kind !== 'entity') return;
+    const entities = this.#configured.get(level.resource) ?? new Set();
+    this.#configured.set(level.resource, entities);
+    if (config.limits === null) entities.delete(level.entityId);
+    else entities.add(level.entityId);
+  }
+
+  entitiesWithConfig(resource: string): readonly string[] {
+    return [...(this.#configured.get(resource) ?? [])].toSorted();
+  }
+
+  nextSequence(): number {
+    this.#sequence += 1;
+    return this.#sequence;
+  }
+
+  readEntity(id: string): EntityRecord | undefined {
+    return this.#entities.get(id);
+  }
+
+  writeEntity(entity: EntityRecord): void {
+    this.#entities.set(entity.id, entity);
+  }
+
+  addUsage(usage: UsageRecord): void {
+    const key = seriesKey(usage.entityId, usage.resource, usage.window);
+    const series = this.#usage.get(key) ?? new Map<EpochMs, UsageRecord>();
+    // Taken out and put back: the first series of the map is the one that was idle for longest.
+    this.#usage.delete(key);
+    this.#usage.set(key, series);
+    const record = series.get(usage.startMs);
+    if (record === undefined) this.#usageWindows += 1;
+    series.set(usage.startMs, record === undefined ? usage : { ...record, ...addUsage(record, usage) });
+    this.#forgetOldUsage();
+  }
+
+  #forgetOldUsage(): void {
+    for (const [key, series] of this.#usage) {
+      if (this.#usageWindows <= MAX_USAGE_WINDOWS) return;
+      this.#usage.delete(key);
+      this.#usageWindows -= series.size;
+    }
+  }
+
+  usageOf(entityId: string, resource: string, window: UsageWindow): readonly UsageRecord[] {
+    const series = this.#usage.get(seriesKey(entityId, resource, window));
+    return [...(series?.values() ?? [])].toSorted((a, b) => a.startMs - b.startMs);
+  }
+}
+
+function seriesKey(entityId: string, resource: string, window: UsageWindow): string {
+  return `${entityId}#${resource}#${window}`;
+}
+
+/** No name contains "#", so that no two levels share a key. */
+function configKey(level: ConfigLevel): string {
+  switch (level.kind) {
+    case 'entity':
+      return `entity#${level.entityId}#${level.resource}`;
+    case 'entity_default':
+      return `entity#${level.entityId}`;
+    case 'resource':
+      return `resource#${level.resource}`;
+    case 'system':
+      return 'system';
+  }
+}

@@ -1,0 +1,42 @@
+import { parseBucketKey, parsePlainResource } from '../../core/identifiers.js';
+import { type Int, sub } from '../../core/int.js';
+import { addUsage, NO_USAGE, USAGE_WINDOWS, type UsageCounts, windowStart } from '../../core/usage.js';
+import type { EpochMs } from '../../core/units.js';
+import type { Bucket } from './bucket.js';
+import type { Space } from './storage.js';
+
+/**
+ * Usage is the difference of the bucket's counters, folded into records once an hour per bucket instead of once per
+ * acquire: no window is shorter than an hour, and every window is a whole number of hours.
+ */
+export function foldBeforeHourEnds(space: Space, key: string, bucket: Bucket, nowMs: EpochMs): void {
+  const hourMs = windowStart('hourly', nowMs);
+  if (hourMs === bucket.hourMs) return;
+  fold(space, key, bucket);
+  bucket.hourMs = hourMs;
+}
+
+/** Puts everything that is not in a record yet into the windows of the hour in which it happened. */
+export function fold(space: Space, key: string, bucket: Bucket): void {
+  const counts = unfolded(bucket);
+  if (counts === NO_USAGE) return;
+  const { entityId, resource } = parseBucketKey(key);
+  for (const window of USAGE_WINDOWS) {
+    const startMs = windowStart(window, bucket.hourMs);
+    space.addUsage({ ...counts, entityId, resource: parsePlainResource(resource), window, startMs });
+  }
+  for (const account of [...bucket.limits, ...bucket.retired]) account.foldedMilli = account.consumedMilli;
+  bucket.foldedAcquires = bucket.acquires;
+  bucket.foldedExpired = bucket.expired;
+}
+
+function unfolded(bucket: Bucket): UsageCounts {
+  const consumedMilli = new Map<string, Int>();
+  for (const { limit, consumedMilli: total, foldedMilli } of [...bucket.limits, ...bucket.retired]) {
+    if (limit.kind === 'rate' && total !== foldedMilli) consumedMilli.set(limit.name, sub(total, foldedMilli));
+  }
+  const acquires = bucket.acquires - bucket.foldedAcquires;
+  const expired = bucket.expired - bucket.foldedExpired;
+  if (consumedMilli.size === 0 && acquires === 0 && expired === 0) return NO_USAGE;
+  return addUsage(NO_USAGE, { consumedMilli, acquires, expired });
+}

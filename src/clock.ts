@@ -1,0 +1,52 @@
+import type { EpochMs } from './core/units.js';
+
+export interface SleepOptions {
+  /** Nobody awaits the outcome: the sleep must not keep the process alive. */
+  readonly background?: boolean;
+}
+
+/** Where time comes from. All waiting goes through it, so that a test can hold time still. */
+export interface Clock {
+  now(): EpochMs;
+  /** Resolves after `ms`; rejects with the signal's reason once it aborts. Real time unless given. */
+  sleep?(ms: number, signal?: AbortSignal, options?: SleepOptions): Promise<void>;
+}
+
+/** The longest delay that a timer takes before it fires at once. */
+const MAX_TIMER_MS = 2_147_483_647;
+
+export const systemClock: Required<Clock> = {
+  now: () => Date.now(),
+  sleep: async (ms, signal, options) => {
+    for (let restMs = ms; restMs > 0; restMs -= MAX_TIMER_MS) {
+      // oxlint-disable-next-line no-await-in-loop -- one timer after the other is the point
+      await timer(Math.min(restMs, MAX_TIMER_MS), signal, options?.background ?? false);
+    }
+  },
+};
+
+/** The given clock, with real waiting if it has none of its own. */
+export function completeClock(clock: Clock): Required<Clock> {
+  return clock.sleep === undefined
+    ? { now: () => clock.now(), sleep: systemClock.sleep }
+    : (clock as Required<Clock>);
+}
+
+function timer(ms: number, signal: AbortSignal | undefined, background: boolean): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted === true) {
+      reject(signal.reason as Error);
+      return;
+    }
+    const onAbort = (): void => {
+      clearTimeout(handle);
+      reject(signal?.reason as Error);
+    };
+    const handle = setTimeout(() => {
+      signal?.removeEventListener('abort', onAbort);
+      resolve();
+    }, ms);
+    if (background) handle.unref();
+    signal?.addEventListener('abort', onAbort, { once: true });
+  });
+}

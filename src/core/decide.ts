@@ -1,0 +1,136 @@
+import { effectiveTokens, waitForTokens } from './bucket.js';
+import { add, floorDiv, type Int } from './int.js';
+import type { Limit } from './limit.js';
+import { type EpochMs, MILLI, type Millitokens } from './units.js';
+
+/** An amount of one limit. Lists of these, not objects keyed by name: `constructor` is a legal limit name. */
+export interface Amount {
+  readonly name: string;
+  readonly milli: Millitokens;
+}
+
+/** A lease that is kept in the bucket until it is given back or expires. */
+export interface Holder {
+  readonly expiresAtMs: EpochMs;
+  readonly acquiredAtMs: EpochMs;
+  /** What it holds of concurrent limits. */
+  readonly slots: readonly Amount[];
+  /** What it took of rates: carried only where an expiry gives it back. */
+  readonly rates: readonly Amount[] | null;
+  readonly caller: string | null;
+}
+
+export interface LimitBalance {
+  readonly limit: Limit;
+  readonly tokensMilli: Millitokens;
+}
+
+/** What a decision needs to know of a bucket. */
+export interface BucketView {
+  readonly baseMs: EpochMs;
+  readonly limits: readonly LimitBalance[];
+  readonly holders: ReadonlyMap<string, Holder>;
+}
+
+/** How one limit stands to one ask. */
+export interface Verdict {
+  readonly limit: Limit;
+  readonly effectiveMilli: Millitokens;
+  readonly requestedMilli: number;
+  /** 0: it fits. null: it never will. */
+  readonly waitMs: number | null;
+}
+
+/** How one limit of one level stands, in whole tokens. */
+export interface LimitStatus {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly limit: Limit;
+  /** What is left once the decision took effect; negative in debt. */
+  readonly available: number;
+  readonly requested: number;
+  readonly exceeded: boolean;
+  /** 0 if not exceeded; null if waiting does not help. */
+  readonly retryAfterMs: number | null;
+}
+
+export function amountOf(amounts: readonly Amount[], name: string): Millitokens | undefined {
+  for (const amount of amounts) if (amount.name === name) return amount.milli;
+  return undefined;
+}
+
+/** One verdict for each limit of the bucket that is asked for; limits that the bucket lacks are not asked. */
+export function decide(bucket: BucketView, asks: readonly Amount[], nowMs: EpochMs): readonly Verdict[] {
+  const verdicts: Verdict[] = [];
+  for (const balance of bucket.limits) {
+    const asked = amountOf(asks, balance.limit.name);
+    if (asked !== undefined) verdicts.push(judge(bucket, balance, Number(asked), nowMs));
+  }
+  return verdicts;
+}
+
+function judge(bucket: BucketView, balance: LimitBalance, needMilli: number, nowMs: EpochMs): Verdict {
+  const { limit, tokensMilli } = balance;
+  if (limit.refillPeriodMs !== 0) {
+    const effectiveMilli = effectiveTokens(limit, tokensMilli, bucket.baseMs, nowMs);
+    const waitMs =
+      effectiveMilli >= needMilli ? 0 : waitForTokens(limit, tokensMilli, bucket.baseMs, needMilli, nowMs);
+    return { limit, effectiveMilli, requestedMilli: needMilli, waitMs };
+  }
+  const waitMs = tokensMilli >= needMilli ? 0 : waitForSlots(bucket, balance, needMilli, nowMs);
+  return { limit, effectiveMilli: tokensMilli, requestedMilli: needMilli, waitMs };
+}
+
+/** The latest wait: until enough holders will have expired, at least 1 ms. They may well give back sooner. */
+function waitForSlots(
+  bucket: BucketView,
+  balance: LimitBalance,
+  needMilli: number,
+  nowMs: EpochMs,
+): number | null {
+  if (needMilli > balance.limit.capacityMilli) return null;
+  let free = balance.tokensMilli;
+  const byExpiry = [...bucket.holders.values()].toSorted((a, b) => a.expiresAtMs - b.expiresAtMs);
+  for (const holder of byExpiry) {
+    free = add(free, amountOf(holder.slots, balance.limit.name) ?? 0);
+    if (free >= needMilli) return Math.max(1, holder.expiresAtMs - nowMs);
+  }
+  return null;
+}
+
+export type Conclusion =
+  | { readonly granted: true }
+  | { readonly granted: false; readonly reason: 'exhausted' | 'impossible'; readonly retryAfterMs: number | null };
+
+const GRANTED: Conclusion = { granted: true };
+
+/** All or nothing: granted if every verdict of every level fits, otherwise the longest wait. */
+export function conclude(levels: readonly { readonly verdicts: readonly Verdict[] }[]): Conclusion {
+  let longestMs = 0;
+  for (const { verdicts } of levels) {
+    for (const { waitMs } of verdicts) {
+      if (waitMs === null) return { granted: false, reason: 'impossible', retryAfterMs: null };
+      if (waitMs > longestMs) longestMs = waitMs;
+    }
+  }
+  return longestMs === 0 ? GRANTED : { granted: false, reason: 'exhausted', retryAfterMs: longestMs };
+}
+
+/** What a user sees of a verdict: whole tokens, rounded down; less what was taken if the ask was granted. */
+export function limitStatus(entityId: string, resource: string, verdict: Verdict, granted: boolean): LimitStatus {
+  const { limit, effectiveMilli, requestedMilli, waitMs } = verdict;
+  return {
+    entityId,
+    resource,
+    limit,
+    available: wholeTokens(granted ? add(effectiveMilli, -requestedMilli) : effectiveMilli),
+    requested: requestedMilli / MILLI,
+    exceeded: waitMs !== 0,
+    retryAfterMs: waitMs,
+  };
+}
+
+/** Whole tokens, rounded down: -1 millitoken is a debt of one token. */
+export function wholeTokens(milli: Int): number {
+  return Number(floorDiv(milli, MILLI));
+}

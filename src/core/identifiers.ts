@@ -1,0 +1,95 @@
+import { ValidationError } from './errors.js';
+
+const ENTITY = /^(?!\$)[!-"$-~]{1,256}$/;
+const RESOURCE = /^(?![_$])[!-"$-}]{1,128}$/;
+const LIMIT = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/;
+const NAMESPACE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
+
+/** Names that an older layout gave a meaning of its own. */
+const RESERVED_LIMITS = new Set(['wcu']);
+
+export function checkEntityId(value: unknown, field = 'entityId'): asserts value is string {
+  if (typeof value === 'string' && ENTITY.test(value)) return;
+  throw new ValidationError(
+    field,
+    'an entity id: 1 to 256 printable ASCII characters without "#" or space, not starting with "$"',
+    value,
+  );
+}
+
+export function checkResource(value: unknown, field = 'resource'): asserts value is string {
+  if (typeof value === 'string' && RESOURCE.test(value)) return;
+  throw new ValidationError(
+    field,
+    'a resource name: 1 to 128 printable ASCII characters without "#", "~" or space, not starting with "_" or "$"',
+    value,
+  );
+}
+
+export function checkLimitName(value: unknown, field = 'limit.name'): asserts value is string {
+  if (typeof value === 'string' && LIMIT.test(value) && !RESERVED_LIMITS.has(value)) return;
+  throw new ValidationError(
+    field,
+    'a limit name: a letter, then up to 63 letters, digits, "_", "." or "-" ("wcu" is reserved)',
+    value,
+  );
+}
+
+export function checkNamespace(value: unknown, field = 'namespace'): asserts value is string {
+  if (typeof value === 'string' && NAMESPACE.test(value)) return;
+  throw new ValidationError(
+    field,
+    'a namespace name: a letter or digit, then up to 63 letters, digits, "_", "." or "-"',
+    value,
+  );
+}
+
+/** What keeps a bucket apart from every other of its namespace: neither name may contain "#". */
+export function buildBucketKey(entityId: string, resource: string): string {
+  return `${entityId}#${resource}`;
+}
+
+export function parseBucketKey(key: string): { readonly entityId: string; readonly resource: string } {
+  const cut = key.indexOf('#');
+  return { entityId: key.slice(0, cut), resource: key.slice(cut + 1) };
+}
+
+/** The key part of a bucket that lives by limits of its own; "~" is in no resource name. */
+export function buildOwnLimitsResource(resource: string, limitsText: string): string {
+  return `${resource}~${hash8(limitsText)}`;
+}
+
+/** The plain resource name, under which usage is kept. */
+export function parsePlainResource(keyPart: string): string {
+  const cut = keyPart.indexOf('~');
+  return cut < 0 ? keyPart : keyPart.slice(0, cut);
+}
+
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz-';
+
+/** The time in 8 characters whose order as text is the order in time, and 3 characters from `random` (0 <= random < 1). */
+export function buildLeaseId(nowMs: number, random: number): string {
+  return encode64(Math.max(0, nowMs), 8) + encode64(Math.floor(random * 64 ** 3), 3);
+}
+
+function encode64(value: number, length: number): string {
+  let text = '';
+  let rest = value;
+  for (let digit = 0; digit < length; digit++) {
+    text = ALPHABET.charAt(rest % 64) + text;
+    rest = Math.floor(rest / 64);
+  }
+  return text;
+}
+
+/** 48 bits of a non-cryptographic hash (two FNV-1a lanes): it keeps few names apart, it protects nothing. */
+function hash8(text: string): string {
+  let low = 0x811c9dc5;
+  let high = 0x9dc5811c;
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at);
+    low = Math.imul(low ^ unit, 0x01000193);
+    high = Math.imul(high ^ (unit + at), 0x85ebca6b);
+  }
+  return encode64((low >>> 0) & 0xffffff, 4) + encode64((high >>> 0) & 0xffffff, 4);
+}

@@ -1,0 +1,74 @@
+/**
+ * A whole number of any size: a `number` while that is exact, a `bigint` beyond 2^53.
+ * Comparison operators mix the two exactly; sums and products go through this file.
+ */
+export type Int = number | bigint;
+
+/** The smallest exact form of a bigint. */
+export function toInt(value: bigint): Int {
+  const narrowed = Number(value);
+  return Number.isSafeInteger(narrowed) ? narrowed : value;
+}
+
+export function add(a: Int, b: Int): Int {
+  if (typeof a === 'number' && typeof b === 'number') {
+    const sum = a + b;
+    if (Number.isSafeInteger(sum)) return sum;
+  }
+  return toInt(BigInt(a) + BigInt(b));
+}
+
+export function sub(a: Int, b: Int): Int {
+  if (typeof a === 'number' && typeof b === 'number') {
+    const difference = a - b;
+    if (Number.isSafeInteger(difference)) return difference;
+  }
+  return toInt(BigInt(a) - BigInt(b));
+}
+
+export function mul(a: number, b: number): Int {
+  const product = a * b;
+  return Number.isSafeInteger(product) ? product : toInt(BigInt(a) * BigInt(b));
+}
+
+export function min(a: Int, b: Int): Int {
+  return a < b ? a : b;
+}
+
+/** floor(value / divisor) for a positive divisor, towards minus infinity. */
+export function floorDiv(value: Int, divisor: number): Int {
+  if (typeof value === 'number') return exactFloor(value, divisor);
+  const wide = BigInt(divisor);
+  const quotient = value / wide;
+  return toInt(value % wide < 0n ? quotient - 1n : quotient);
+}
+
+/** floor(a * b / divisor) without losing a digit; a and b not negative. */
+export function mulDivFloor(a: Int, b: number, divisor: number): Int {
+  if (typeof a === 'number') {
+    const product = a * b;
+    if (Number.isSafeInteger(product)) return exactFloor(product, divisor);
+  }
+  return toInt((BigInt(a) * BigInt(b)) / BigInt(divisor));
+}
+
+/** ceil(a * b / divisor) without losing a digit; a and b not negative. */
+export function mulDivCeil(a: Int, b: number, divisor: number): Int {
+  const wide = BigInt(divisor);
+  if (typeof a === 'number') {
+    const product = a * b;
+    if (Number.isSafeInteger(product)) return -exactFloor(-product, divisor);
+  }
+  return toInt((BigInt(a) * BigInt(b) + wide - 1n) / wide);
+}
+
+/**
+ * A quotient of doubles rounds to nearest, so close below a whole number its floor is one too high:
+ * the remainder, which is exact, tells.
+ */
+export function exactFloor(value: number, divisor: number): number {
+  const quotient = Math.floor(value / divisor);
+  const rest = value - quotient * divisor;
+  if (rest < 0) return quotient - 1;
+  return rest >= divisor ? quotient + 1 : quotient;
+}

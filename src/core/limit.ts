@@ -1,0 +1,201 @@
+import { ValidationError } from './errors.js';
+import { checkLimitName } from './identifiers.js';
+import { MAX_AMOUNT, MILLI } from './units.js';
+
+const SECOND_MS = 1000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** The longest refill period: a leap year. */
+const MAX_PERIOD_MS = 366 * DAY_MS;
+
+export interface RateOptions {
+  /** The capacity: how much may be taken at once after a rest. The rate's amount unless given. */
+  readonly burst?: number;
+  /** What an acquire takes when its `consume` does not name this limit. Nothing unless given. */
+  readonly cost?: number;
+}
+
+interface LimitFields<Name extends string> {
+  readonly name: Name;
+  readonly capacity: number;
+  readonly refillAmount: number;
+  readonly refillPeriodMs: number;
+  readonly cost: number | undefined;
+}
+
+/** One named rule: a rate (a token bucket) or a number of slots. Immutable; prints as what `Limit.parse` reads. */
+export class Limit<Name extends string = string> {
+  readonly name: Name;
+  /** How much the bucket holds: the burst of a rate, the number of slots of a concurrent limit. */
+  readonly capacity: number;
+  /** Tokens that come back in each `refillPeriodMs`; 0 for a concurrent limit. */
+  readonly refillAmount: number;
+  /** 0 means concurrent: nothing refills, every slot is given back. */
+  readonly refillPeriodMs: number;
+  readonly cost: number | undefined;
+
+  private constructor(fields: LimitFields<Name>) {
+    this.name = fields.name;
+    this.capacity = fields.capacity;
+    this.refillAmount = fields.refillAmount;
+    this.refillPeriodMs = fields.refillPeriodMs;
+    this.cost = fields.cost;
+    Object.freeze(this);
+  }
+
+  static perSecond<const Name extends string>(name: Name, amount: number, options?: RateOptions): Limit<Name> {
+    return rate(name, amount, SECOND_MS, options);
+  }
+
+  static perMinute<const Name extends string>(name: Name, amount: number, options?: RateOptions): Limit<Name> {
+    return rate(name, amount, MINUTE_MS, options);
+  }
+
+  static perHour<const Name extends string>(name: Name, amount: number, options?: RateOptions): Limit<Name> {
+    return rate(name, amount, HOUR_MS, options);
+  }
+
+  static perDay<const Name extends string>(name: Name, amount: number, options?: RateOptions): Limit<Name> {
+    return rate(name, amount, DAY_MS, options);
+  }
+
+  /** A rate of any period. */
+  static custom<const Name extends string>(
+    name: Name,
+    rule: {
+      readonly capacity: number;
+      readonly refillAmount: number;
+      readonly refillPeriodMs: number;
+      readonly cost?: number;
+    },
+  ): Limit<Name> {
+    checkLimitName(name);
+    checkWhole(`${name}.capacity`, rule.capacity, 0, MAX_AMOUNT);
+    // A bucket that holds something but never refills would block for ever once empty; 0 of 0 is how one blocks on purpose.
+    checkWhole(`${name}.refillAmount`, rule.refillAmount, rule.capacity === 0 ? 0 : 1, MAX_AMOUNT);
+    checkWhole(`${name}.refillPeriodMs`, rule.refillPeriodMs, 1, MAX_PERIOD_MS);
+    if (rule.cost !== undefined) checkWhole(`${name}.cost`, rule.cost, 0, MAX_AMOUNT);
+    return new Limit({ ...rule, name, cost: rule.cost });
+  }
+
+  /** Slots that are held, and given back at the end of the lease or when it expires. */
+  static concurrent<const Name extends string>(
+    name: Name,
+    capacity: number,
+    options?: Pick<RateOptions, 'cost'>,
+  ): Limit<Name> {
+    checkLimitName(name);
+    checkWhole(`${name}.capacity`, capacity, 0, MAX_AMOUNT);
+    if (options?.cost !== undefined) checkWhole(`${name}.cost`, options.cost, 0, MAX_AMOUNT);
+    return new Limit({ name, capacity, refillAmount: 0, refillPeriodMs: 0, cost: options?.cost });
+  }
+
+  /** Reads `rpm:100/min`, `tpm:10000/min:50000` (burst), `jobs:500/90s`, `slots:20/concurrent`, each with an optional `@cost`. */
+  static parse(text: string): Limit {
+    return parseLimit(text);
+  }
+
+  get kind(): 'rate' | 'concurrent' {
+    return this.refillPeriodMs === 0 ? 'concurrent' : 'rate';
+  }
+
+  /** @internal */
+  get capacityMilli(): number {
+    return this.capacity * MILLI;
+  }
+
+  /** @internal */
+  get refillMilli(): number {
+    return this.refillAmount * MILLI;
+  }
+
+  toString(): string {
+    const cost = this.cost === undefined ? '' : `@${this.cost}`;
+    if (this.refillPeriodMs === 0) return `${this.name}:${this.capacity}/concurrent${cost}`;
+    const burst = this.capacity === this.refillAmount ? '' : `:${this.capacity}`;
+    return `${this.name}:${this.refillAmount}/${printPeriod(this.refillPeriodMs)}${burst}${cost}`;
+  }
+}
+
+function rate<Name extends string>(name: Name, amount: number, periodMs: number, options?: RateOptions): Limit<Name> {
+  const rule = { capacity: options?.burst ?? amount, refillAmount: amount, refillPeriodMs: periodMs };
+  return Limit.custom(name, options?.cost === undefined ? rule : { ...rule, cost: options.cost });
+}
+
+/** Whether two limits are the same rule for a bucket; the default cost is the caller's affair. */
+export function sameRule(a: Limit, b: Limit): boolean {
+  return (
+    a.name === b.name &&
+    a.capacity === b.capacity &&
+    a.refillAmount === b.refillAmount &&
+    a.refillPeriodMs === b.refillPeriodMs
+  );
+}
+
+/** Refuses what is not a list of limits with names of their own. */
+export function checkLimits(field: string, limits: unknown): asserts limits is readonly Limit[] {
+  if (!Array.isArray(limits)) throw new ValidationError(field, 'a list of limits', limits);
+  const seen = new Set<string>();
+  for (const limit of limits as readonly unknown[]) {
+    if (!(limit instanceof Limit)) throw new ValidationError(field, 'made of Limit.perMinute(...) and its kin', limit);
+    if (seen.has(limit.name)) throw new ValidationError(field, `without a second limit named ${limit.name}`, String(limit));
+    seen.add(limit.name);
+  }
+}
+
+export function checkWhole(field: string, value: unknown, least: number, most: number): asserts value is number {
+  if (Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most) return;
+  throw new ValidationError(field, `a whole number from ${least} to ${most}`, value);
+}
+
+const UNITS_MS: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: SECOND_MS,
+  sec: SECOND_MS,
+  min: MINUTE_MS,
+  hour: HOUR_MS,
+  day: DAY_MS,
+};
+
+const LIMIT_TEXT =
+  /^(?<name>[^:/@\s]+):(?<amount>\d+)\/(?:(?<slots>concurrent)|(?<count>[1-9]\d*)?(?<unit>ms|sec|s|min|hour|day)(?::(?<burst>\d+))?)(?:@(?<cost>\d+))?$/;
+
+function parseLimit(text: string): Limit {
+  const parts = typeof text === 'string' ? LIMIT_TEXT.exec(text)?.groups : undefined;
+  if (parts === undefined) {
+    throw new ValidationError(
+      'limit',
+      'a limit such as "rpm:100/min", "tpm:10000/min:50000", "jobs:500/90s" or "slots:20/concurrent" (units ms, sec, min, hour, day)',
+      text,
+    );
+  }
+  const { name = '', unit = '' } = parts;
+  const amount = Number(parts['amount']);
+  const cost = parts['cost'] === undefined ? {} : { cost: Number(parts['cost']) };
+  if (parts['slots'] !== undefined) return Limit.concurrent(name, amount, cost);
+  return Limit.custom(name, {
+    capacity: Number(parts['burst'] ?? amount),
+    refillAmount: amount,
+    refillPeriodMs: Number(parts['count'] ?? 1) * (UNITS_MS[unit] ?? Number.NaN),
+    ...cost,
+  });
+}
+
+const PRINTED_UNITS = [
+  ['day', DAY_MS],
+  ['hour', HOUR_MS],
+  ['min', MINUTE_MS],
+  ['sec', SECOND_MS],
+  ['ms', 1],
+] as const;
+
+/** The largest unit that divides the period: 90000 is `90sec`, 60000 is `min`. */
+function printPeriod(periodMs: number): string {
+  for (const [unit, unitMs] of PRINTED_UNITS) {
+    const count = periodMs / unitMs;
+    if (Number.isInteger(count)) return count === 1 ? unit : `${count}${unit}`;
+  }
+  return `${periodMs}ms`;
+}

@@ -1,0 +1,22 @@
+import type { Rate } from './bucket.js';
+import { exactFloor } from './int.js';
+
+/**
+ * What shard `shard` of `count` holds of a limit. Capacities add up exactly: remainders go to the first shards.
+ * A refill period that is `count` times as long keeps the amounts whole and adds up to less than one token more.
+ */
+export function shareOf(rate: Rate, shard: number, count: number): Rate {
+  if (count === 1) return rate;
+  const each = exactFloor(rate.capacityMilli, count);
+  const rest = rate.capacityMilli - each * count;
+  return {
+    capacityMilli: shard < rest ? each + 1 : each,
+    refillMilli: rate.refillMilli,
+    refillPeriodMs: rate.refillPeriodMs * count,
+  };
+}
+
+/** The shard that a shard came from when its bucket was split: the same number without its highest bit. */
+export function parentShard(shard: number): number {
+  return shard === 0 ? 0 : shard - 2 ** Math.floor(Math.log2(shard));
+}

@@ -1,0 +1,15 @@
+import type { Int } from './int.js';
+
+/** Milliseconds since the epoch. */
+export type EpochMs = number;
+
+/** Thousandths of a token: what is stored and calculated with. May be negative (debt) and may pass 2^53. */
+export type Millitokens = Int;
+
+export const MILLI = 1000;
+
+/** The largest amount, capacity or delta that one call or limit may name, in whole tokens. */
+export const MAX_AMOUNT = 1e12;
+
+/** The longest chain that spending cascades over: an entity and its parents. */
+export const MAX_CHAIN = 8;

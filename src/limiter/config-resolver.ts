@@ -1,0 +1,175 @@
+import type { Awaitable, ConfigRead } from '../backend.js';
+import { type CodeLimits, type OnUnavailable, resolveConfig } from '../core/config.js';
+import { isHeadgateError, ValidationError } from '../core/errors.js';
+import { buildBucketKey } from '../core/identifiers.js';
+import { type EpochMs, MAX_CHAIN } from '../core/units.js';
+import { type CachedConfig, ConfigCache } from './config-cache.js';
+import { report, type StoreContext } from './context.js';
+import { isPromise } from './guard.js';
+
+/** From this part of its life on, an entry is renewed in the background while it still serves. */
+const REFRESH_FROM = 0.8;
+
+/** A client whose config turns out to be old reads again at most this often. */
+const REREAD_EVERY_MS = 1_000;
+
+/** Resolves limits and parents of one namespace, through a cache. */
+export class ConfigResolver {
+  readonly cache = new ConfigCache();
+  readonly #store: StoreContext;
+  readonly #namespaceId: string;
+  readonly #code: CodeLimits;
+  #lastOnUnavailable: OnUnavailable | null = null;
+
+  constructor(store: StoreContext, namespaceId: string, code: CodeLimits) {
+    this.#store = store;
+    this.#namespaceId = namespaceId;
+    this.#code = code;
+  }
+
+  /** The entity and the parents that its spending counts for, in that order. */
+  chain(entityId: string, resource: string, nowMs: EpochMs): Awaitable<readonly CachedConfig[]> {
+    return this.#climb([], entityId, resource, nowMs);
+  }
+
+  #climb(
+    below: readonly CachedConfig[],
+    entityId: string,
+    resource: string,
+    nowMs: EpochMs,
+  ): Awaitable<readonly CachedConfig[]> {
+    const chain = [...below];
+    for (let next: string | null = entityId; next !== null; next = cascadesTo(chain.at(-1))) {
+      refuseLongChain(chain, next);
+      const entry = this.resolve(next, resource, nowMs);
+      if (isPromise(entry)) {
+        return entry.then((level) => {
+          const parentId = cascadesTo(level);
+          return parentId === null ? [...chain, level] : this.#climb([...chain, level], parentId, resource, nowMs);
+        });
+      }
+      chain.push(entry);
+    }
+    return chain;
+  }
+
+  resolve(entityId: string, resource: string, nowMs: EpochMs): Awaitable<CachedConfig> {
+    const key = buildBucketKey(entityId, resource);
+    const entry = this.cache.get(key);
+    if (entry !== undefined) {
+      const ageMs = nowMs - entry.fetchedAtMs;
+      const lifeMs = this.#store.options.configCacheMs;
+      if (ageMs >= 0 && ageMs < lifeMs) {
+        this.cache.countHit();
+        if (ageMs >= lifeMs * REFRESH_FROM) this.#refresh(key, entry, nowMs);
+        return entry;
+      }
+    }
+    this.cache.countMiss();
+    return this.#fetch(key, entityId, resource, nowMs, entry);
+  }
+
+  /** The policy that the system config had when it was last read. */
+  get lastOnUnavailable(): OnUnavailable | null {
+    return this.#lastOnUnavailable;
+  }
+
+  /** What is remembered of a chain, however old, or else the limits in code: for deciding while the store is out. */
+  lastKnownChain(entityId: string, resource: string): readonly CachedConfig[] {
+    const chain: CachedConfig[] = [];
+    for (let next: string | null = entityId; next !== null; next = cascadesTo(chain.at(-1))) {
+      refuseLongChain(chain, next);
+      const known = this.cache.get(buildBucketKey(next, resource));
+      if (known === undefined && chain.length > 0) break;
+      chain.push(known ?? this.#entryOf(next, resource, NOTHING_READ, 0));
+    }
+    return chain;
+  }
+
+  /** A bucket was found to live by newer rules than these: reads again, unless that was done within the last second. */
+  reread(entityId: string, resource: string, nowMs: EpochMs): void {
+    const key = buildBucketKey(entityId, resource);
+    const entry = this.cache.get(key);
+    if (entry !== undefined && nowMs - entry.fetchedAtMs >= REREAD_EVERY_MS) this.#refresh(key, entry, nowMs);
+  }
+
+  /** The chain with what is stored now; each level is read again unless that was done within the last second. */
+  async renewChain(chain: readonly CachedConfig[], nowMs: EpochMs): Promise<readonly CachedConfig[]> {
+    const [first] = chain;
+    if (first === undefined) return chain;
+    await Promise.all(
+      chain.map(async (entry) => {
+        const key = buildBucketKey(entry.entityId, entry.resource);
+        if (nowMs - entry.fetchedAtMs >= REREAD_EVERY_MS) await this.#fetch(key, entry.entityId, entry.resource, nowMs, entry);
+      }),
+    );
+    return this.chain(first.entityId, first.resource, nowMs);
+  }
+
+  #refresh(key: string, entry: CachedConfig, nowMs: EpochMs): void {
+    if (this.cache.fetching(key) !== undefined) return;
+    this.cache.countRefresh();
+    const failed = (error: unknown): void => report(this.#store.options, error, 'config refresh');
+    try {
+      const fetched = this.#fetch(key, entry.entityId, entry.resource, nowMs, undefined);
+      if (isPromise(fetched)) fetched.catch(failed);
+    } catch (error) {
+      failed(error);
+    }
+  }
+
+  #fetch(
+    key: string,
+    entityId: string,
+    resource: string,
+    nowMs: EpochMs,
+    ifOut: CachedConfig | undefined,
+  ): Awaitable<CachedConfig> {
+    const underway = this.cache.fetching(key);
+    if (underway !== undefined) return underway;
+    const { generation } = this.cache;
+    const timeoutMs = this.#store.options.timeouts.callMs;
+    const keep = (read: ConfigRead): CachedConfig => {
+      const entry = this.#entryOf(entityId, resource, read, nowMs);
+      this.#lastOnUnavailable = entry.resolved.onUnavailable;
+      this.cache.keep(key, entry, generation);
+      return entry;
+    };
+    const orLastKnown = (error: unknown): CachedConfig => {
+      if (ifOut !== undefined && isHeadgateError(error, 'backend.unavailable')) return ifOut;
+      throw error;
+    };
+    try {
+      const read = this.#store.guard.call({
+        where: 'reading the config',
+        timeoutMs,
+        start: () =>
+          this.#store.backend.config.readFor({ namespaceId: this.#namespaceId, nowMs, timeoutMs }, entityId, resource),
+      });
+      return isPromise(read) ? this.cache.share(key, read.then(keep)).catch(orLastKnown) : keep(read);
+    } catch (error) {
+      return orLastKnown(error);
+    }
+  }
+
+  #entryOf(entityId: string, resource: string, read: ConfigRead, fetchedAtMs: EpochMs): CachedConfig {
+    return { entityId, resource, read, resolved: resolveConfig(read.levels, this.#code), fetchedAtMs };
+  }
+}
+
+const NOTHING_READ: ConfigRead = {
+  levels: { entity: undefined, entityDefault: undefined, resource: undefined, system: undefined },
+  entity: undefined,
+};
+
+function cascadesTo(level: CachedConfig | undefined): string | null {
+  const entity = level?.read.entity;
+  return entity?.cascade === true ? entity.parentId : null;
+}
+
+/** The store refuses such chains when they are made; one that was made beside that must not hang every acquire. */
+function refuseLongChain(chain: readonly CachedConfig[], next: string): void {
+  if (chain.length < MAX_CHAIN && !chain.some(({ entityId }) => entityId === next)) return;
+  const path = [...chain.map(({ entityId }) => entityId), next];
+  throw new ValidationError('entityId', `part of a chain of at most ${MAX_CHAIN} levels, without a cycle`, path);
+}

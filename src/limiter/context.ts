@@ -1,0 +1,47 @@
+import type { Awaitable, Backend, Call } from '../backend.js';
+import type { Clock } from '../clock.js';
+import type { EpochMs } from '../core/units.js';
+import type { ConfigResolver } from './config-resolver.js';
+import type { Guard } from './guard.js';
+import type { ResolvedOptions } from './options.js';
+import type { WaitingLines } from './waiting-lines.js';
+
+/** What outlives a namespace: one per opened store. */
+export interface StoreContext {
+  readonly backend: Backend;
+  readonly guard: Guard;
+  readonly clock: Required<Clock>;
+  readonly random: () => number;
+  readonly options: ResolvedOptions;
+}
+
+/** One namespace of an open limiter: everything that a call needs on its way down. */
+export interface Context extends StoreContext {
+  readonly namespace: string;
+  readonly namespaceId: string;
+  readonly resolver: ConfigResolver;
+  readonly lines: WaitingLines;
+  /** Limits in memory, for the outage policy `local`. Made when first needed. */
+  readonly fallback: () => Context;
+}
+
+/** One call of the store on behalf of a namespace, under the guard. `nowMs` is read here unless the caller has read it. */
+export function callStore<T>(
+  context: Context,
+  where: string,
+  start: (call: Call) => Awaitable<T>,
+  nowMs: EpochMs = context.clock.now(),
+): Awaitable<T> {
+  const timeoutMs = context.options.timeouts.callMs;
+  const { namespaceId, guard } = context;
+  return guard.call({ where, timeoutMs, start: () => start({ namespaceId, nowMs, timeoutMs }) });
+}
+
+/** Tells `onError`, which must not be able to break what reports to it. */
+export function report(options: ResolvedOptions, error: unknown, where: string): void {
+  try {
+    options.onError(error, where);
+  } catch (thrown) {
+    process.emitWarning(`onError threw: ${String(thrown)}`, 'HeadgateWarning');
+  }
+}

@@ -1,0 +1,206 @@
+import type { LevelAsk, LevelChange, LevelRef, LevelResult } from '../backend.js';
+import { type Amount, wholeTokens } from '../core/decide.js';
+import { ValidationError } from '../core/errors.js';
+import { buildBucketKey } from '../core/identifiers.js';
+import { add, type Int, sub } from '../core/int.js';
+import { type EpochMs, MILLI } from '../core/units.js';
+import { callStore, type Context } from './context.js';
+import { isConcurrent } from './levels.js';
+import type { Amounts } from './request.js';
+
+interface LevelAccount extends LevelRef {
+  /** Millitokens, of rates and slots alike. */
+  readonly taken: Map<string, Int>;
+  /** Whether the bucket keeps a holder of this lease. */
+  held: boolean;
+  readonly refundsOnExpiry: boolean;
+}
+
+/** For each level, the rates whose totals are to change, with their new totals. */
+export type Totals = readonly (readonly Amount[])[];
+
+/** What a lease has taken, and how that is corrected. */
+export interface LeaseAccount {
+  readonly leaseId: string;
+  readonly entityId: string;
+  readonly resource: string;
+  readonly expiresAtMs: EpochMs | null;
+  /** A holder was found to be gone. */
+  readonly lost: boolean;
+  /** Whether slots, or an expiry, wait for the end of the lease. */
+  readonly holds: boolean;
+  /** Of the entity itself, in whole tokens. */
+  consumed(): Record<string, number>;
+  kindOf(name: string): 'rate' | 'concurrent' | undefined;
+  planTotals(actuals: Amounts): Totals;
+  planDeltas(deltas: Amounts): Totals;
+  /** Everything back, but for the limits named. */
+  planReturn(except: ReadonlySet<string> | null): Totals;
+  /** Sends what differs. True: a holder was found to be gone. Throws the first failure once all levels have been tried. */
+  write(context: Context, totals: Totals, holder: 'keep' | 'release'): Promise<boolean>;
+  /** False: a holder is gone. */
+  extend(context: Context, ttlMs: number): Promise<boolean>;
+}
+
+/** Level by level: a correction is the difference to what was taken, so a level that failed can be sent again. */
+export class StoredLeaseAccount implements LeaseAccount {
+  readonly leaseId: string;
+  readonly entityId: string;
+  readonly resource: string;
+  expiresAtMs: EpochMs | null;
+  lost = false;
+  readonly #granted: readonly LevelAsk[];
+  /** Most leases end without a correction: made when the first one comes. */
+  #levels: LevelAccount[] | null = null;
+
+  constructor(leaseId: string, entityId: string, resource: string, granted: readonly LevelAsk[]) {
+    this.leaseId = leaseId;
+    this.entityId = entityId;
+    this.resource = resource;
+    this.#granted = granted;
+    this.expiresAtMs = granted.find(({ holder }) => holder !== null)?.holder?.expiresAtMs ?? null;
+  }
+
+  get holds(): boolean {
+    if (this.expiresAtMs === null) return false;
+    return this.#accounts().some(({ held }) => held);
+  }
+
+  consumed(): Record<string, number> {
+    const taken = this.#accounts()[0]?.taken ?? new Map<string, Int>();
+    return Object.fromEntries([...taken].map(([name, milli]) => [name, wholeTokens(milli)]));
+  }
+
+  kindOf(name: string): 'rate' | 'concurrent' | undefined {
+    const limits = this.#granted.flatMap((level) => level.limits);
+    return limits.find((limit) => limit.name === name)?.kind;
+  }
+
+  planTotals(actuals: Amounts): Totals {
+    return this.#accounts().map((level) =>
+      Object.entries(actuals).flatMap(([name, tokens]) =>
+        hasLimit(level, name) ? [{ name, milli: (tokens ?? 0) * MILLI }] : [],
+      ),
+    );
+  }
+
+  /** A lease gives back at most what it took: more would make tokens out of nothing. */
+  planDeltas(deltas: Amounts): Totals {
+    return this.#accounts().map((level) =>
+      Object.entries(deltas).flatMap(([name, tokens]) => {
+        if (!hasLimit(level, name)) return [];
+        const taken = level.taken.get(name) ?? 0;
+        const milli = add(taken, (tokens ?? 0) * MILLI);
+        if (milli < 0) throw new ValidationError(`deltas.${name}`, `at least -${wholeTokens(taken)}, what was taken`, tokens);
+        return [{ name, milli }];
+      }),
+    );
+  }
+
+  planReturn(except: ReadonlySet<string> | null): Totals {
+    return this.#accounts().map((level) =>
+      [...level.taken.keys()]
+        .filter((name) => !isConcurrent(level, name) && except?.has(name) !== true)
+        .map((name) => ({ name, milli: 0 })),
+    );
+  }
+
+  async write(context: Context, totals: Totals, holder: 'keep' | 'release'): Promise<boolean> {
+    const sent: { readonly level: LevelAccount; readonly change: LevelChange; readonly totals: readonly Amount[] }[] = [];
+    for (const [at, level] of this.#accounts().entries()) {
+      const levelTotals = totals[at] ?? [];
+      const change = changeOf(level, levelTotals, holder);
+      if (change !== null) sent.push({ level, change, totals: levelTotals });
+    }
+    if (sent.length === 0) return false;
+    const levels = sent.map(({ change }) => change);
+    const results = await callStore(context, 'settling a lease', (call) =>
+      context.backend.adjust(call, { leaseId: this.leaseId, levels }),
+    );
+    let failure: LevelResult | undefined;
+    for (const [at, { level, change, totals: levelTotals }] of sent.entries()) {
+      const result = results[at];
+      if (result?.kind === 'done') this.#book(context, level, change, levelTotals, result.holderLost);
+      else failure ??= result;
+    }
+    if (holder === 'release' && !this.holds) this.expiresAtMs = null;
+    if (failure?.kind === 'failed') throw failure.error;
+    return this.lost;
+  }
+
+  async extend(context: Context, ttlMs: number): Promise<boolean> {
+    const nowMs = context.clock.now();
+    const expiresAtMs = nowMs + ttlMs;
+    const levels = this.#accounts().filter(({ held }) => held);
+    const extended = await callStore(
+      context,
+      'extending a lease',
+      (call) => context.backend.extend(call, { leaseId: this.leaseId, levels, expiresAtMs }),
+      nowMs,
+    );
+    if (extended) this.expiresAtMs = expiresAtMs;
+    else this.lost = true;
+    return extended;
+  }
+
+  #book(
+    context: Context,
+    level: LevelAccount,
+    change: LevelChange,
+    totals: readonly Amount[],
+    holderLost: boolean,
+  ): void {
+    for (const { name, milli } of totals) level.taken.set(name, milli);
+    if (holderLost) this.lost = true;
+    if (holderLost || change.holder === 'release') {
+      level.held = false;
+      for (const name of level.taken.keys()) if (isConcurrent(level, name)) level.taken.delete(name);
+    }
+    if (change.holder === 'release' || change.deltas.some(({ milli }) => milli < 0)) {
+      context.lines.announce(buildBucketKey(level.entityId, this.resource));
+    }
+  }
+
+  #accounts(): LevelAccount[] {
+    this.#levels ??= this.#granted.map(({ entityId, resource, limits, version, asks, holder }) => ({
+      entityId,
+      resource,
+      limits,
+      version,
+      taken: new Map(asks.map(({ name, milli }) => [name, milli])),
+      held: holder !== null,
+      refundsOnExpiry: holder !== null && holder.rates !== null,
+    }));
+    return this.#levels;
+  }
+}
+
+function hasLimit(level: LevelRef, name: string): boolean {
+  return level.limits.some((limit) => limit.name === name);
+}
+
+/** null: nothing to write at this level. */
+function changeOf(level: LevelAccount, totals: readonly Amount[], holder: 'keep' | 'release'): LevelChange | null {
+  const deltas = totals
+    .map(({ name, milli }) => ({ name, milli: sub(milli, level.taken.get(name) ?? 0) }))
+    .filter(({ milli }) => milli !== 0);
+  // A holder must be seen to: to give its slots back, or to learn whether an expiry has undone what is stated again.
+  const asksHolder = level.held && (holder === 'release' || (level.refundsOnExpiry && totals.length > 0));
+  if (deltas.length === 0 && !asksHolder) return null;
+  const { entityId, resource, limits, version } = level;
+  return {
+    entityId,
+    resource,
+    limits,
+    version,
+    deltas,
+    totals: level.refundsOnExpiry ? ratesAfter(level, totals) : null,
+    holder: level.held ? holder : 'none',
+  };
+}
+
+function ratesAfter(level: LevelAccount, totals: readonly Amount[]): readonly Amount[] {
+  const after = new Map(level.taken);
+  for (const { name, milli } of totals) after.set(name, milli);
+  return [...after].filter(([name]) => !isConcurrent(level, name)).map(([name, milli]) => ({ name, milli }));
+}

@@ -1,0 +1,182 @@
+import { LeaseClosed, ValidationError } from '../core/errors.js';
+import { MAX_AMOUNT } from '../core/units.js';
+import { type Context, report } from './context.js';
+import type { DecidedBy } from './decision.js';
+import type { LeaseAccount, Totals } from './lease-account.js';
+import { LossWatch } from './loss-watch.js';
+import { checkLeaseTtl } from './options.js';
+import { type Amounts, checkAmounts } from './request.js';
+
+export type LeaseState = 'open' | 'committed' | 'rolled-back' | 'expired';
+
+/** What a granted acquire returns: the handle to correct, keep, end or undo it. */
+export class Lease<L extends string = string> {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly decidedBy: DecidedBy;
+  readonly #context: Context;
+  readonly #account: LeaseAccount;
+  readonly #ttlMs: number;
+  #closed: 'committed' | 'rolled-back' | null = null;
+  #watch: LossWatch | null = null;
+  #settled: Set<string> | null = null;
+  /** Writes of one lease go out one after the other: each is calculated from what the one before left. */
+  #writing: Promise<unknown> | null = null;
+
+  /** @internal */
+  constructor(context: Context, account: LeaseAccount, decidedBy: DecidedBy, ttlMs: number) {
+    this.entityId = account.entityId;
+    this.resource = account.resource;
+    this.decidedBy = decidedBy;
+    this.#context = context;
+    this.#account = account;
+    this.#ttlMs = ttlMs;
+  }
+
+  get id(): string {
+    return this.#account.leaseId;
+  }
+
+  /** What this lease has taken of its own entity's limits, in whole tokens. */
+  get consumed(): Readonly<Record<L, number>> {
+    return this.#account.consumed() as Record<L, number>;
+  }
+
+  get state(): LeaseState {
+    if (this.#closed !== null) return this.#closed;
+    const { expiresAtMs, lost } = this.#account;
+    return lost || (expiresAtMs !== null && expiresAtMs <= this.#context.clock.now()) ? 'expired' : 'open';
+  }
+
+  /** When the holder expires unless it is extended; null without a holder. */
+  get expiresAt(): Date | null {
+    const { expiresAtMs } = this.#account;
+    return expiresAtMs === null ? null : new Date(expiresAtMs);
+  }
+
+  /** Aborts when the lease is lost: it expired, or its holder was found to be gone. */
+  get signal(): AbortSignal {
+    this.#watch ??= new LossWatch(this.#context, this.#account, () => this.#closed !== null);
+    return this.#watch.signal;
+  }
+
+  /** Adds to what was taken, or gives part of it back; may go into debt, never denies. Has reached the store when it resolves. */
+  async adjust(deltas: Amounts<L>): Promise<void> {
+    checkAmounts('deltas', deltas, -MAX_AMOUNT);
+    this.#refuseSlots('deltas', deltas);
+    await this.#write('adjust', () => this.#account.planDeltas(deltas), 'keep');
+  }
+
+  /** States the real total of the limits that are named. Absolute, so it can be repeated; the lease stays open. */
+  async settle(actuals: Amounts<L>): Promise<void> {
+    checkAmounts('actuals', actuals, 0);
+    this.#refuseSlots('actuals', actuals);
+    await this.#write('settle', () => this.#account.planTotals(actuals), 'keep');
+    this.#settled = new Set([...(this.#settled ?? []), ...Object.keys(actuals)]);
+  }
+
+  /** Gives the slots back now; the lease stays open for settle. */
+  async release(): Promise<void> {
+    if (this.#closed !== null || !this.#account.holds) return;
+    await this.#write('release', () => this.#account.planTotals({}), 'release');
+  }
+
+  /** Moves the expiry to `ttlMs` from now. Throws `LeaseClosed` if the holder is gone. Nothing to do without a holder. */
+  async extend(ttlMs: number = this.#ttlMs): Promise<void> {
+    checkLeaseTtl(ttlMs);
+    await this.#exclusively(async () => {
+      this.#refuseClosed('extend');
+      if (this.#account.lost) throw new LeaseClosed(this.id, 'expired', 'extend');
+      if (!this.#account.holds || (await this.#account.extend(this.#context, ttlMs))) return;
+      this.#watch?.lose();
+      throw new LeaseClosed(this.id, 'expired', 'extend');
+    });
+  }
+
+  /** Settles if totals are given, gives the slots back, keeps what rates took; one write, or none if there is nothing to write. */
+  async commit(actuals?: Amounts<L>): Promise<void> {
+    if (actuals !== undefined) {
+      checkAmounts('actuals', actuals, 0);
+      this.#refuseSlots('actuals', actuals);
+    }
+    if (this.#closed === 'committed') return;
+    if (actuals === undefined && !this.#account.holds && this.#writing === null) {
+      this.#refuseClosed('commit');
+      this.#close('committed');
+      return;
+    }
+    await this.#end('committed', () => this.#account.planTotals(actuals ?? {}));
+  }
+
+  /** Gives everything back. A second call sends only what a first could not. */
+  async rollback(): Promise<void> {
+    await this.#end('rolled-back', () => this.#account.planReturn(null));
+  }
+
+  /** @internal What `run` does when its function throws: settled limits stay, the rest goes back. */
+  async rollbackUnsettled(): Promise<void> {
+    const settled = this.#settled;
+    if (settled === null) return this.rollback();
+    await this.#end('committed', () => this.#account.planReturn(settled));
+  }
+
+  /** Commits a lease that is still open. Never throws: failures reach `onError`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#closed !== null) return;
+    try {
+      await this.commit();
+    } catch (error) {
+      report(this.#context.options, error, 'lease dispose');
+    }
+  }
+
+  async #end(state: 'committed' | 'rolled-back', plan: () => Totals): Promise<void> {
+    await this.#exclusively(async () => {
+      if (this.#closed === state) return;
+      this.#refuseClosed(state === 'committed' ? 'commit' : 'roll back');
+      const lost = await this.#account.write(this.#context, plan(), 'release');
+      if (lost) this.#watch?.lose();
+      this.#close(state);
+    });
+  }
+
+  async #write(
+    attempted: string,
+    plan: () => Totals,
+    holder: 'keep' | 'release',
+  ): Promise<void> {
+    await this.#exclusively(async () => {
+      this.#refuseClosed(attempted);
+      const lost = await this.#account.write(this.#context, plan(), holder);
+      if (lost) this.#watch?.lose();
+    });
+  }
+
+  async #exclusively(work: () => Promise<void>): Promise<void> {
+    const turn = this.#writing === null ? work() : this.#writing.then(work, work);
+    this.#writing = turn;
+    try {
+      await turn;
+    } finally {
+      if (this.#writing === turn) this.#writing = null;
+    }
+  }
+
+  #close(state: 'committed' | 'rolled-back'): void {
+    this.#closed = state;
+    this.#watch?.stop();
+  }
+
+  #refuseClosed(attempted: string): void {
+    if (this.#closed !== null) throw new LeaseClosed(this.id, this.#closed, attempted);
+  }
+
+  #refuseSlots(field: string, amounts: Amounts<L>): void {
+    for (const name of Object.keys(amounts)) {
+      const kind = this.#account.kindOf(name);
+      if (kind === 'rate') continue;
+      const expected = kind === 'concurrent' ? 'of a rate: slots are given back by release()' : 'the name of a limit';
+      throw new ValidationError(`${field}.${name}`, expected, name);
+    }
+  }
+}

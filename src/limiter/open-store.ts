@@ -1,0 +1,95 @@
+import type { Backend } from '../backend.js';
+import { memory } from '../backends/embedded/memory.js';
+import { NamespaceNotFound } from '../core/errors.js';
+import type { EpochMs } from '../core/units.js';
+import { ConfigResolver } from './config-resolver.js';
+import type { Context, StoreContext } from './context.js';
+import { Guard } from './guard.js';
+import type { ResolvedOptions } from './options.js';
+import { WaitingLines } from './waiting-lines.js';
+
+export type PingResult =
+  | { readonly ok: true; readonly latencyMs: number }
+  | { readonly ok: false; readonly error: unknown };
+
+/** A store with the namespaces that this process uses of it. */
+export class OpenStore {
+  readonly #store: StoreContext;
+  readonly #openedAtMs: EpochMs;
+  readonly #contexts = new Map<string, Context>();
+  #opening: Promise<void> | null = null;
+
+  constructor(backend: Backend, options: ResolvedOptions) {
+    const { clock } = options;
+    this.#store = { backend, guard: new Guard(clock), clock, random: Math.random, options };
+    this.#openedAtMs = clock.now();
+  }
+
+  /** Opens the store if need be. Throws if the namespace is unknown or not active. */
+  async contextOf(namespace: string): Promise<Context> {
+    await this.#open();
+    const existing = this.#contexts.get(namespace);
+    if (existing !== undefined) return existing;
+    const { backend, guard, options } = this.#store;
+    const record = await guard.call({
+      where: 'looking up the namespace',
+      timeoutMs: options.timeouts.callMs,
+      start: () => backend.namespaces.read(namespace),
+    });
+    if (record === undefined) throw new NamespaceNotFound(namespace);
+    if (record.status !== 'active') throw new NamespaceNotFound(namespace, `is ${record.status}`);
+    const context = this.#contextFor(this.#store, namespace, record.id);
+    this.#contexts.set(namespace, context);
+    return context;
+  }
+
+  async ping(namespace: string, timeoutMs: number = this.#store.options.timeouts.callMs): Promise<PingResult> {
+    const { backend, clock } = this.#store;
+    const startMs = clock.now();
+    try {
+      // A guard of its own: a ping asks the store even while the breaker is open.
+      await new Guard(clock).call({ where: 'ping', timeoutMs, start: () => backend.namespaces.read(namespace) });
+      return { ok: true, latencyMs: Math.max(0, clock.now() - startMs) };
+    } catch (error) {
+      return { ok: false, error };
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#store.backend.close();
+  }
+
+  async #open(): Promise<void> {
+    const { backend, guard, options } = this.#store;
+    this.#opening ??= (async () => {
+      const timeoutMs = options.timeouts.callMs;
+      await guard.call({ where: 'opening the store', timeoutMs, start: () => backend.open(timeoutMs) });
+    })();
+    try {
+      await this.#opening;
+    } catch (error) {
+      this.#opening = null;
+      throw error;
+    }
+  }
+
+  #contextFor(store: StoreContext, namespace: string, namespaceId: string): Context {
+    let fallback: Context | null = null;
+    const code = { limits: store.options.limits, openedAtMs: this.#openedAtMs };
+    return {
+      ...store,
+      namespace,
+      namespaceId,
+      resolver: new ConfigResolver(store, namespaceId, code),
+      lines: new WaitingLines(),
+      fallback: () => {
+        fallback ??= this.#contextFor(
+          { ...store, backend: memory({ namespaces: [namespace] }), guard: new Guard(store.clock) },
+          namespace,
+          namespace,
+        );
+        return fallback;
+      },
+    };
+  }
+}

@@ -1,0 +1,56 @@
+import type { OnUnavailable } from '../core/config.js';
+import { type HeadgateError, isHeadgateError } from '../core/errors.js';
+import { buildLeaseId } from '../core/identifiers.js';
+import type { EpochMs } from '../core/units.js';
+import { callStore, type Context } from './context.js';
+import type { Decision } from './decision.js';
+import { DetachedAccount } from './detached-account.js';
+import { Lease } from './lease.js';
+import { buildLevels } from './levels.js';
+import { decisionOf } from './outcome.js';
+import type { AcquireRequest } from './request.js';
+
+/** The store is out: the policy decides, and the answer says so. Per call > `open` > last known system config > block. */
+export async function decideWithoutStore(
+  context: Context,
+  request: AcquireRequest,
+  error: HeadgateError,
+  nowMs: EpochMs,
+): Promise<Decision> {
+  const policy: OnUnavailable =
+    request.onUnavailable ?? context.options.onUnavailable ?? context.resolver.lastOnUnavailable ?? 'block';
+  switch (policy) {
+    case 'block':
+      throw error;
+    case 'allow':
+      return allow(context, request, nowMs);
+    case 'local':
+      return decideLocally(context, request, error, nowMs);
+  }
+}
+
+function allow(context: Context, request: AcquireRequest, nowMs: EpochMs): Decision {
+  const leaseId = buildLeaseId(nowMs, context.random());
+  const account = new DetachedAccount(leaseId, request.entityId, request.resource, request.consume ?? {});
+  const lease = new Lease(context, account, 'open', context.options.leaseTtlMs);
+  return { granted: true, lease, statuses: [], decidedBy: 'open' };
+}
+
+/** Limits in this process alone, by the limits that were last known; without any, it blocks. */
+async function decideLocally(
+  context: Context,
+  request: AcquireRequest,
+  error: HeadgateError,
+  nowMs: EpochMs,
+): Promise<Decision> {
+  const local = context.fallback();
+  const chain = context.resolver.lastKnownChain(request.entityId, request.resource);
+  const leaseId = buildLeaseId(nowMs, context.random());
+  try {
+    const levels = buildLevels(request, chain, context.options, nowMs);
+    const outcome = await callStore(local, 'acquire', (call) => local.backend.consume(call, { leaseId, levels }), nowMs);
+    return decisionOf(local, request, leaseId, levels, outcome, 'fallback');
+  } catch (refused) {
+    throw isHeadgateError(refused, 'limits.missing') ? error : refused;
+  }
+}

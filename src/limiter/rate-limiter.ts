@@ -1,0 +1,158 @@
+import type { Awaitable, Backend } from '../backend.js';
+import type { LimitStatus } from '../core/decide.js';
+import { BackendUnavailable, NamespaceNotFound, RateLimitExceeded } from '../core/errors.js';
+import { checkNamespace } from '../core/identifiers.js';
+import { attempt } from './acquire.js';
+import { ConfigApi } from './config-api.js';
+import type { Context } from './context.js';
+import type { Decision, Granted } from './decision.js';
+import { EntitiesApi } from './entities-api.js';
+import { LeasesApi } from './leases-api.js';
+import type { Lease } from './lease.js';
+import { NamespacesApi } from './namespaces-api.js';
+import { OpenStore, type PingResult } from './open-store.js';
+import { type LimiterOptions, resolveOptions } from './options.js';
+import { type AcquireRequest, checkRequest } from './request.js';
+import { checkOnThrow, type RunOptions, runUnder } from './run.js';
+import { available, status, type StatusRequest, timeUntilAvailable } from './status.js';
+import { isBackend, storeFrom } from './store-url.js';
+import { UsageApi } from './usage-api.js';
+import { attemptUntil } from './waiting.js';
+
+/** Decides whether calls may go ahead, against a store that other processes may share. */
+export class RateLimiter<L extends string = string> {
+  readonly config: ConfigApi;
+  readonly entities: EntitiesApi;
+  readonly leases: LeasesApi;
+  readonly namespaces: NamespacesApi;
+  readonly usage: UsageApi;
+  readonly #store: OpenStore;
+  readonly #namespace: string;
+  readonly #ownsStore: boolean;
+  #context: Context | null = null;
+  #closed = false;
+
+  /** `RateLimiter.open` without I/O: the first call opens. */
+  constructor(options?: LimiterOptions<L>);
+  constructor(store: string | Backend | undefined, options?: LimiterOptions<L>);
+  /** @internal Another namespace of a store that is open. */
+  constructor(store: OpenStore, namespace: string);
+  constructor(first?: string | Backend | LimiterOptions<L> | OpenStore, second?: LimiterOptions<L> | string) {
+    if (first instanceof OpenStore) {
+      this.#store = first;
+      this.#namespace = String(second);
+      this.#ownsStore = false;
+    } else {
+      const given = typeof first === 'string' || first === undefined || isBackend(first);
+      const options = resolveOptions(((given ? second : first) ?? {}) as LimiterOptions, process.env);
+      this.#store = new OpenStore(storeFrom(given ? first : undefined, options, process.env), options);
+      this.#namespace = options.namespace;
+      this.#ownsStore = true;
+    }
+    const context = (): Awaitable<Context> => this.#context ?? this.#open();
+    this.config = new ConfigApi(context);
+    this.entities = new EntitiesApi(context);
+    this.leases = new LeasesApi(context);
+    this.namespaces = new NamespacesApi(context);
+    this.usage = new UsageApi(context);
+  }
+
+  /** Opens a store: `HEADGATE_URL`, else memory, unless one is given. Creates nothing. */
+  static open<L extends string = string>(options?: LimiterOptions<L>): Promise<RateLimiter<L>>;
+  static open<L extends string = string>(
+    store: string | Backend | undefined,
+    options?: LimiterOptions<L>,
+  ): Promise<RateLimiter<L>>;
+  static async open<L extends string = string>(
+    first?: string | Backend | LimiterOptions<L>,
+    second?: LimiterOptions<L>,
+  ): Promise<RateLimiter<L>> {
+    const limiter = new RateLimiter<L>(first as string | Backend | undefined, second);
+    await limiter.#open();
+    return limiter;
+  }
+
+  /** A lease, or why not and for how long. Rejects on bad input, and on an outage that blocks. */
+  tryAcquire(request: AcquireRequest<L>): Promise<Decision<L>> {
+    return this.#decide(request) as Promise<Decision<L>>;
+  }
+
+  /** A lease; throws `RateLimitExceeded` on a denial. */
+  async acquire(request: AcquireRequest<L>): Promise<Lease<L>> {
+    const decision = await this.#decide(request);
+    if (!decision.granted) throw new RateLimitExceeded(decision);
+    return (decision as Granted<L>).lease;
+  }
+
+  /** Runs `work` under a lease: commits when it returns, rolls back when it throws, extends the lease meanwhile. */
+  async run<T>(
+    request: AcquireRequest<L> & RunOptions,
+    work: (lease: Lease<L>) => T | Promise<T>,
+    options?: RunOptions,
+  ): Promise<T> {
+    const onThrow = options?.onThrow ?? request?.onThrow;
+    checkOnThrow(onThrow);
+    const lease = await this.acquire(request);
+    return runUnder(await this.#opened(), lease as unknown as Lease, work as (lease: Lease) => T | Promise<T>, onThrow);
+  }
+
+  /** Every limit of every level, as an acquire would find it now. */
+  async status(request: StatusRequest): Promise<LimitStatus[]> {
+    return status(await this.#opened(), request);
+  }
+
+  /** What is left of each limit, at the tightest level. */
+  async available(request: StatusRequest): Promise<Record<L, number>> {
+    return available(await this.#opened(), request) as Promise<Record<L, number>>;
+  }
+
+  /** Milliseconds until the request would be granted; null for never. */
+  async timeUntilAvailable(request: AcquireRequest<L>): Promise<number | null> {
+    return timeUntilAvailable(await this.#opened(), request as AcquireRequest);
+  }
+
+  /** The same store, client and caches; another namespace. */
+  async in(namespace: string): Promise<RateLimiter<L>> {
+    checkNamespace(namespace);
+    const other = new RateLimiter<L>(this.#store, namespace);
+    await other.#open();
+    return other;
+  }
+
+  /** Whether the store answers, and how fast. Never throws. */
+  async ping(options: { readonly timeoutMs?: number } = {}): Promise<PingResult> {
+    return this.#store.ping(this.#namespace, options.timeoutMs);
+  }
+
+  /** Closes the store that this limiter opened. Calls that come after are refused. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#context = null;
+    if (this.#ownsStore) await this.#store.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #decide(request: AcquireRequest<L>): Promise<Decision> {
+    checkRequest(request as AcquireRequest);
+    const context = this.#context ?? (await this.#open());
+    return request.wait === undefined
+      ? attempt(context, request as AcquireRequest)
+      : attemptUntil(context, request as AcquireRequest, request.wait.timeoutMs);
+  }
+
+  #opened(): Awaitable<Context> {
+    return this.#context ?? this.#open();
+  }
+
+  async #open(): Promise<Context> {
+    if (this.#closed) throw new BackendUnavailable('The limiter is closed', 'closed');
+    const context = await this.#store.contextOf(this.#namespace);
+    if (context === undefined) throw new NamespaceNotFound(this.#namespace);
+    if (!this.#closed) this.#context = context;
+    return context;
+  }
+}

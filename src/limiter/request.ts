@@ -1,0 +1,65 @@
+import type { OnUnavailable } from '../core/config.js';
+import { ON_UNAVAILABLE } from '../core/config.js';
+import { ValidationError } from '../core/errors.js';
+import { checkEntityId, checkResource } from '../core/identifiers.js';
+import { checkLimits, checkWhole, type Limit } from '../core/limit.js';
+import { MAX_AMOUNT } from '../core/units.js';
+import { checkLeaseTtl, checkOneOf } from './options.js';
+
+/** Amounts in whole tokens, by the name of the limit. */
+export type Amounts<L extends string = string> = { readonly [Name in L]?: number };
+
+export interface AcquireRequest<L extends string = string> {
+  readonly entityId: string;
+  readonly resource: string;
+  /** What to take. A limit that is not named takes its default cost, or nothing. 0 asks only that there is no debt. */
+  readonly consume?: Amounts<L>;
+  /** These limits instead of the configured ones, for the entity's own level, in a bucket of their own. */
+  readonly limits?: readonly Limit[];
+  /** Keeps a holder for this long, also without concurrent limits: at least 5 000. */
+  readonly leaseTtlMs?: number;
+  /** Waits in line for up to `timeoutMs` instead of being denied. */
+  readonly wait?: { readonly timeoutMs: number };
+  /** Ends the wait or the call; what was taken meanwhile is given back. */
+  readonly signal?: AbortSignal;
+  /** What to do while the store is out, for this call. */
+  readonly onUnavailable?: OnUnavailable;
+  /** All levels in one transaction, where a store would otherwise write them one by one. */
+  readonly atomic?: boolean;
+}
+
+const MAX_WAIT_MS = 86_400_000;
+
+/** Refuses bad input before anything is read or written. */
+export function checkRequest(request: AcquireRequest): void {
+  if (typeof request !== 'object' || request === null) throw new ValidationError('request', 'an object', request);
+  checkEntityId(request.entityId);
+  checkResource(request.resource);
+  if (request.consume !== undefined) checkAmounts('consume', request.consume, 0);
+  if (request.limits !== undefined) checkOwnLimits(request.limits);
+  if (request.leaseTtlMs !== undefined) checkLeaseTtl(request.leaseTtlMs);
+  if (request.wait !== undefined) checkWhole('wait.timeoutMs', request.wait?.timeoutMs, 0, MAX_WAIT_MS);
+  if (request.signal !== undefined && !(request.signal instanceof AbortSignal)) {
+    throw new ValidationError('signal', 'an AbortSignal', request.signal);
+  }
+  if (request.onUnavailable !== undefined) checkOneOf('onUnavailable', request.onUnavailable, ON_UNAVAILABLE);
+}
+
+function checkOwnLimits(limits: unknown): void {
+  checkLimits('limits', limits);
+  if (limits.length === 0) throw new ValidationError('limits', 'at least one limit, or left out', limits);
+}
+
+/** Whole numbers from `least` to 1e12 under names; `undefined` is a mistake, not an absence. */
+export function checkAmounts(field: string, amounts: unknown, least: number): void {
+  if (typeof amounts !== 'object' || amounts === null || Array.isArray(amounts)) {
+    throw new ValidationError(field, 'an object of amounts by limit name', amounts);
+  }
+  const values = amounts as Record<string, unknown>;
+  for (const name of Object.keys(values)) {
+    const value = values[name];
+    if (!Number.isSafeInteger(value) || (value as number) < least || (value as number) > MAX_AMOUNT) {
+      throw new ValidationError(`${field}.${name}`, `a whole number from ${least} to ${MAX_AMOUNT}`, value);
+    }
+  }
+}

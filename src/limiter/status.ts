@@ -1,0 +1,74 @@
+import type { LevelAnswer, LevelAsk } from '../backend.js';
+import { conclude, type LimitStatus, limitStatus } from '../core/decide.js';
+import { LimitsNotConfigured } from '../core/errors.js';
+import { checkEntityId, checkResource } from '../core/identifiers.js';
+import { callStore, type Context } from './context.js';
+import { buildLevels } from './levels.js';
+import { type AcquireRequest, checkRequest } from './request.js';
+
+export interface StatusRequest {
+  readonly entityId: string;
+  readonly resource: string;
+}
+
+interface Peeked {
+  readonly levels: readonly LevelAsk[];
+  readonly answers: readonly LevelAnswer[];
+}
+
+/** Every limit of every level, as an acquire would find it now. */
+export async function status(context: Context, request: StatusRequest): Promise<LimitStatus[]> {
+  checkEntityId(request.entityId);
+  checkResource(request.resource);
+  const nowMs = context.clock.now();
+  const chain = await context.resolver.chain(request.entityId, request.resource, nowMs);
+  const levels = chain.flatMap(({ entityId, resource, resolved: { limits, version } }) =>
+    limits.length === 0 ? [] : [{ entityId, resource, limits, version, asks: [], holder: null }],
+  );
+  if (chain[0]?.resolved.limits.length === 0) throw new LimitsNotConfigured(request.entityId, request.resource);
+  return statusesOf(levels, await peek(context, levels, nowMs), request.resource);
+}
+
+/** What is left of each limit, at the tightest level that has it. */
+export async function available(context: Context, request: StatusRequest): Promise<Record<string, number>> {
+  const tightest = new Map<string, number>();
+  for (const { limit, available: left } of await status(context, request)) {
+    tightest.set(limit.name, Math.min(left, tightest.get(limit.name) ?? left));
+  }
+  return Object.fromEntries(tightest);
+}
+
+/** The wait until the request would be granted; null for never. */
+export async function timeUntilAvailable(context: Context, request: AcquireRequest): Promise<number | null> {
+  checkRequest(request);
+  const { answers } = await peekRequest(context, request);
+  const conclusion = conclude(answers);
+  return conclusion.granted ? 0 : conclusion.retryAfterMs;
+}
+
+/** What each level would say to a request. */
+export async function peekRequest(context: Context, request: AcquireRequest): Promise<Peeked> {
+  const nowMs = context.clock.now();
+  const chain = await context.resolver.chain(request.entityId, request.resource, nowMs);
+  const levels = buildLevels(request, chain, context.options, nowMs);
+  const answers = await peek(context, levels, nowMs);
+  const asked = answers.map(({ verdicts, configIsOlder }, at) => ({
+    configIsOlder,
+    verdicts: verdicts.filter(({ limit }) => levels[at]?.asks.some(({ name }) => name === limit.name)),
+  }));
+  return { levels, answers: asked };
+}
+
+export function statusesOf(
+  levels: readonly LevelAsk[],
+  answers: readonly LevelAnswer[],
+  resource: string,
+): LimitStatus[] {
+  return answers.flatMap(({ verdicts }, at) =>
+    verdicts.map((verdict) => limitStatus(levels[at]?.entityId ?? '', resource, verdict, false)),
+  );
+}
+
+async function peek(context: Context, levels: readonly LevelAsk[], nowMs: number): Promise<readonly LevelAnswer[]> {
+  return callStore(context, 'reading a status', (call) => context.backend.peek(call, levels), nowMs);
+}

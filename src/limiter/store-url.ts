@@ -1,0 +1,32 @@
+import type { Backend } from '../backend.js';
+import { memory } from '../backends/embedded/memory.js';
+import { ValidationError } from '../core/errors.js';
+import type { ResolvedOptions } from './options.js';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export function isBackend(value: unknown): value is Backend {
+  return typeof value === 'object' && value !== null && 'consume' in value && typeof value.consume === 'function';
+}
+
+/** The backend that was handed in, or the one that the address names: `HEADGATE_URL`, else memory. */
+export function storeFrom(store: string | Backend | undefined, options: ResolvedOptions, env: Environment): Backend {
+  if (typeof store === 'object') return store;
+  const address = store ?? env['HEADGATE_URL'] ?? 'memory:';
+  if (address !== 'memory:') {
+    throw new ValidationError('store', `'memory:' or a backend (this version has no other)`, address);
+  }
+  if (env['AWS_LAMBDA_FUNCTION_NAME'] !== undefined || env['NODE_ENV'] === 'production') warnOfMemoryOnce();
+  return memory({ namespaces: [options.namespace] });
+}
+
+let warned = false;
+
+function warnOfMemoryOnce(): void {
+  if (warned) return;
+  warned = true;
+  process.emitWarning(
+    'Headgate keeps its limits in the memory of this process: no other process shares them, and they are gone with it. Name a store with HEADGATE_URL.',
+    'HeadgateWarning',
+  );
+}

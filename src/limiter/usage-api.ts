@@ -1,0 +1,116 @@
+import type { Awaitable, UsageRecord } from '../backend.js';
+import { wholeTokens } from '../core/decide.js';
+import { ValidationError } from '../core/errors.js';
+import { checkEntityId, checkResource } from '../core/identifiers.js';
+import type { Int } from '../core/int.js';
+import { addUsage, NO_USAGE, USAGE_WINDOWS, type UsageCounts, type UsageWindow, windowEnd } from '../core/usage.js';
+import { callStore, type Context } from './context.js';
+import { type Listing, listing, type ListOptions } from './listing.js';
+import { checkOneOf } from './options.js';
+
+export interface UsageRange {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly window: UsageWindow;
+  /** Windows that begin at or after `from` and before `to`; all of them unless given. */
+  readonly from?: Date;
+  readonly to?: Date;
+}
+
+/** What one entity consumed of one resource in one window: net of refunds, rates only. */
+export interface Usage {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly window: UsageWindow;
+  readonly windowStart: Date;
+  readonly windowEnd: Date;
+  readonly tokens: Readonly<Record<string, number>>;
+  readonly acquires: number;
+  readonly expired: number;
+}
+
+export interface UsageSummary {
+  readonly total: Readonly<Record<string, number>>;
+  /** Per window that has a record. */
+  readonly average: Readonly<Record<string, number>>;
+  readonly acquires: number;
+  readonly expired: number;
+  /** Windows that have a record. */
+  readonly count: number;
+  readonly from: Date | null;
+  readonly to: Date | null;
+}
+
+export class UsageApi {
+  readonly #context: () => Awaitable<Context>;
+
+  constructor(context: () => Awaitable<Context>) {
+    this.#context = context;
+  }
+
+  /** One item per window that has any usage, in the order of time. */
+  query(query: UsageRange & ListOptions): Listing<Usage> {
+    return listing(query, async (page) => {
+      checkRange(query);
+      const { entityId, resource, window } = query;
+      const range = { entityId, resource, window, fromMs: msOf(query.from, 0), toMs: msOf(query.to, Number.MAX_SAFE_INTEGER) };
+      const context = await this.#context();
+      const { items, next } = await callStore(context, 'reading usage', (call) =>
+        context.backend.usage.query(call, range, page),
+      );
+      return { items: items.map(viewOf), next };
+    });
+  }
+
+  /** The sum and the average over all windows of the range. */
+  async summary(query: UsageRange): Promise<UsageSummary> {
+    let counts: UsageCounts = NO_USAGE;
+    let first: Usage | undefined;
+    let last: Usage | undefined;
+    let count = 0;
+    for await (const usage of this.query({ ...query, limit: 1_000 })) {
+      counts = addUsage(counts, { ...usage, consumedMilli: new Map<string, Int>(Object.entries(usage.tokens)) });
+      first ??= usage;
+      last = usage;
+      count += 1;
+    }
+    const totals = [...counts.consumedMilli].map(([name, tokens]) => [name, Number(tokens)] as const);
+    return {
+      total: Object.fromEntries(totals),
+      average: Object.fromEntries(totals.map(([name, tokens]) => [name, tokens / count])),
+      acquires: counts.acquires,
+      expired: counts.expired,
+      count,
+      from: query.from ?? first?.windowStart ?? null,
+      to: query.to ?? last?.windowEnd ?? null,
+    };
+  }
+}
+
+function checkRange(query: UsageRange): void {
+  checkEntityId(query.entityId);
+  checkResource(query.resource);
+  checkOneOf('window', query.window, USAGE_WINDOWS);
+  for (const field of ['from', 'to'] as const) {
+    const value: unknown = query[field];
+    if (value === undefined || (value instanceof Date && !Number.isNaN(value.getTime()))) continue;
+    throw new ValidationError(field, 'a Date', value);
+  }
+}
+
+function msOf(date: Date | undefined, otherwise: number): number {
+  return date === undefined ? otherwise : date.getTime();
+}
+
+function viewOf({ entityId, resource, window, startMs, consumedMilli, acquires, expired }: UsageRecord): Usage {
+  return {
+    entityId,
+    resource,
+    window,
+    windowStart: new Date(startMs),
+    windowEnd: new Date(windowEnd(window, startMs)),
+    tokens: Object.fromEntries([...consumedMilli].map(([name, milli]) => [name, wholeTokens(milli)])),
+    acquires,
+    expired,
+  };
+}

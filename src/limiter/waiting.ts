@@ -1,0 +1,112 @@
+import { conclude } from '../core/decide.js';
+import { buildBucketKey } from '../core/identifiers.js';
+import type { EpochMs } from '../core/units.js';
+import { attempt } from './acquire.js';
+import type { Context } from './context.js';
+import type { Decision, Denied } from './decision.js';
+import type { AcquireRequest } from './request.js';
+import { peekRequest, statusesOf } from './status.js';
+
+/** Slots are given back at any time, so that whoever waits for one asks again this often. */
+const ASK_AGAIN_MS = { least: 100, most: 250 };
+
+const WOKEN = Symbol('woken');
+
+/**
+ * Waits in line, then asks until granted or out of time. Within a process the first to come is the first to be served;
+ * a rate whose announced wait is longer than the time left is denied at once.
+ */
+export async function attemptUntil(context: Context, request: AcquireRequest, timeoutMs: number): Promise<Decision> {
+  const { lines, clock } = context;
+  request.signal?.throwIfAborted();
+  const endMs = clock.now() + timeoutMs;
+  const line = buildBucketKey(request.entityId, request.resource);
+  const turn = new Alarm(context, request.signal);
+  lines.join(line, turn.ring);
+  try {
+    if (!(await turn.rings(timeoutMs))) return await denialInLine(context, request);
+    return await askUntil(context, request, endMs);
+  } finally {
+    turn.dispose();
+    lines.leave(line, turn.ring);
+  }
+}
+
+async function askUntil(context: Context, request: AcquireRequest, endMs: EpochMs): Promise<Decision> {
+  const { lines, clock } = context;
+  let keys = [buildBucketKey(request.entityId, request.resource)];
+  for (;;) {
+    // Set before the question, so that what is given back while it is being answered is not missed.
+    const alarm = new Alarm(context, request.signal);
+    lines.listen(keys, alarm.ring);
+    try {
+      // oxlint-disable-next-line no-await-in-loop -- each question follows the answer before
+      const decision = await attempt(context, request);
+      const pauseMs = decision.granted ? null : pauseBefore(decision, endMs - clock.now(), context.random);
+      if (pauseMs === null || decision.granted) return decision;
+      const blocking = decision.violations.map(({ entityId }) => buildBucketKey(entityId, request.resource));
+      lines.listen(blocking, alarm.ring);
+      keys = [...new Set([...keys, ...blocking])];
+      // oxlint-disable-next-line no-await-in-loop
+      await alarm.rings(pauseMs);
+    } finally {
+      alarm.dispose();
+      lines.unlisten(keys, alarm.ring);
+    }
+  }
+}
+
+/** How long to pause before asking again; null: asking again within the time left is no use. */
+function pauseBefore(denied: Denied, leftMs: number, random: () => number): number | null {
+  if (denied.reason === 'impossible' || leftMs <= 0) return null;
+  const waits = (kind: 'rate' | 'concurrent'): number[] =>
+    denied.violations.filter(({ limit }) => limit.kind === kind).map(({ retryAfterMs }) => retryAfterMs ?? 0);
+  const rateMs = Math.max(0, ...waits('rate'));
+  if (rateMs > leftMs) return null;
+  if (denied.reason === 'contended') return Math.min(leftMs, Math.max(1, denied.retryAfterMs ?? 1));
+  if (waits('concurrent').length === 0) return rateMs;
+  const askAgainMs = ASK_AGAIN_MS.least + Math.floor(random() * (ASK_AGAIN_MS.most - ASK_AGAIN_MS.least));
+  return Math.min(leftMs, Math.max(rateMs, Math.min(askAgainMs, ...waits('concurrent'))));
+}
+
+/** Out of time before it was its turn: says how things stand, without asking past those before it. */
+async function denialInLine(context: Context, request: AcquireRequest): Promise<Denied> {
+  const { levels, answers } = await peekRequest(context, request);
+  const conclusion = conclude(answers);
+  const statuses = statusesOf(levels, answers, request.resource);
+  const violations = statuses.filter(({ exceeded }) => exceeded);
+  const base = { granted: false, statuses, violations, decidedBy: 'store' } as const;
+  if (conclusion.granted) return { ...base, reason: 'contended', retryAfterMs: ASK_AGAIN_MS.least };
+  return { ...base, reason: conclusion.reason, retryAfterMs: conclusion.retryAfterMs };
+}
+
+/** A sleep that others can end, and that ends with the caller's signal. It leaves no timer and no listener behind. */
+class Alarm {
+  readonly #context: Context;
+  readonly #stop = new AbortController();
+  readonly #signal: AbortSignal | undefined;
+  readonly ring = (): void => this.#stop.abort(WOKEN);
+  readonly #leave = (): void => this.#stop.abort(this.#signal?.reason);
+
+  constructor(context: Context, signal: AbortSignal | undefined) {
+    this.#context = context;
+    this.#signal = signal;
+    signal?.addEventListener('abort', this.#leave, { once: true });
+  }
+
+  /** True: it was rung within `ms`. Throws the reason of the caller's signal. */
+  async rings(ms: number): Promise<boolean> {
+    try {
+      this.#stop.signal.throwIfAborted();
+      await this.#context.clock.sleep(ms, this.#stop.signal);
+      return false;
+    } catch (reason) {
+      if (reason === WOKEN) return true;
+      throw reason;
+    }
+  }
+
+  dispose(): void {
+    this.#signal?.removeEventListener('abort', this.#leave);
+  }
+}
