@@ -45,8 +45,8 @@ export interface LevelAnswer {
 }
 
 export interface ConsumeRequest {
-  /** Unique among the holders of each level; a holder is stored under it. */
-  readonly leaseId: string;
+  /** What holders are stored under; null if no level keeps one. */
+  readonly leaseId: string | null;
   /** The entity first, then its parents. All or nothing. */
   readonly levels: readonly LevelAsk[];
 }

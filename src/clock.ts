@@ -19,7 +19,6 @@ export const systemClock: Required<Clock> = {
   now: () => Date.now(),
   sleep: async (ms, signal, options) => {
     for (let restMs = ms; restMs > 0; restMs -= MAX_TIMER_MS) {
-      // oxlint-disable-next-line no-await-in-loop -- one timer after the other is the point
       await timer(Math.min(restMs, MAX_TIMER_MS), signal, options?.background ?? false);
     }
   },
@@ -27,20 +26,18 @@ export const systemClock: Required<Clock> = {
 
 /** The given clock, with real waiting if it has none of its own. */
 export function completeClock(clock: Clock): Required<Clock> {
-  return clock.sleep === undefined
-    ? { now: () => clock.now(), sleep: systemClock.sleep }
-    : (clock as Required<Clock>);
+  return clock.sleep === undefined ? { now: () => clock.now(), sleep: systemClock.sleep } : (clock as Required<Clock>);
 }
 
 function timer(ms: number, signal: AbortSignal | undefined, background: boolean): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) {
-      reject(signal.reason as Error);
+      reject(signal.reason);
       return;
     }
     const onAbort = (): void => {
       clearTimeout(handle);
-      reject(signal?.reason as Error);
+      reject(signal?.reason);
     };
     const handle = setTimeout(() => {
       signal?.removeEventListener('abort', onAbort);

@@ -1,9 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-export type {
-  Awaitable,
-  Backend,
-  Page,
-} from './backend.js';
+export type { Awaitable, Backend, Page } from './backend.js';
 export { memory, type MemoryOptions } from './backends/embedded/memory.js';
 export { type Clock, type SleepOptions, systemClock } from './clock.js';
 export type { ConfigSource, OnUnavailable } from './core/config.js';

@@ -26,10 +26,10 @@ export function credit(rate: Rate, fromMs: EpochMs, toMs: EpochMs): Int {
   return add(whole, sub(toRest, fromRest));
 }
 
-/** What the bucket really holds at `nowMs`: the stored tokens and the credit since the base, up to the capacity. */
-export function effectiveTokens(rate: Rate, tokensMilli: Millitokens, baseMs: EpochMs, nowMs: EpochMs): Millitokens {
+/** What the bucket really holds: the stored tokens and the credit since the base, up to the capacity. Slots have no cap. */
+export function effectiveTokens(rate: Rate, tokensMilli: Millitokens, creditedMilli: Int): Millitokens {
   if (rate.refillPeriodMs === 0) return tokensMilli;
-  return min(add(tokensMilli, credit(rate, baseMs, nowMs)), rate.capacityMilli);
+  return min(add(tokensMilli, creditedMilli), rate.capacityMilli);
 }
 
 /**
@@ -44,7 +44,7 @@ export function waitForTokens(
   nowMs: EpochMs,
 ): number | null {
   if (needMilli > rate.capacityMilli) return null;
-  if (effectiveTokens(rate, tokensMilli, baseMs, nowMs) >= needMilli) return 0;
+  if (effectiveTokens(rate, tokensMilli, credit(rate, baseMs, nowMs)) >= needMilli) return 0;
   if (rate.refillMilli === 0) return null;
   // Counted from the start of the base's period, which keeps the numbers small.
   const periods = exactFloor(baseMs, rate.refillPeriodMs);
@@ -68,7 +68,12 @@ export interface Move {
  * `base` and parameters must also be as in the image; that is one condition for the whole bucket.
  */
 export type LimitWrite =
-  | { readonly write: 'add'; readonly deltaMilli: Int; readonly atLeastMilli: Int | null; readonly atMostMilli: Int | null }
+  | {
+      readonly write: 'add';
+      readonly deltaMilli: Int;
+      readonly atLeastMilli: Int | null;
+      readonly atMostMilli: Int | null;
+    }
   | { readonly write: 'set'; readonly tokensMilli: Int; readonly atLeastMilli: Int };
 
 /**
@@ -77,21 +82,14 @@ export type LimitWrite =
  * - full (tokens + credit > capacity): SET capacity - credit less what is moved, if the stored tokens are at least capacity - credit.
  * The base does not move, so refill is never written; only the loss at the cap is, by the full form.
  */
-export function planMove(
-  rate: Rate,
-  seenTokensMilli: Millitokens,
-  baseMs: EpochMs,
-  nowMs: EpochMs,
-  move: Move,
-): LimitWrite {
+export function planMove(rate: Rate, seenTokensMilli: Millitokens, creditedMilli: Int, move: Move): LimitWrite {
   const { takeMilli, debitMilli, refundMilli } = move;
   const spent = add(takeMilli ?? 0, debitMilli);
   const deltaMilli = sub(refundMilli, spent);
-  const credited = credit(rate, baseMs, nowMs);
-  const atLeastMilli = takeMilli === null ? null : sub(takeMilli, credited);
+  const atLeastMilli = takeMilli === null ? null : sub(takeMilli, creditedMilli);
   // Slots have no cap, and what spends nothing cannot lose refill at it.
   if (rate.refillPeriodMs === 0 || spent === 0) return { write: 'add', deltaMilli, atLeastMilli, atMostMilli: null };
-  const brim = sub(rate.capacityMilli, credited);
+  const brim = sub(rate.capacityMilli, creditedMilli);
   if (seenTokensMilli > brim) return { write: 'set', tokensMilli: add(brim, deltaMilli), atLeastMilli: brim };
   return { write: 'add', deltaMilli, atLeastMilli, atMostMilli: brim };
 }

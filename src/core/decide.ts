@@ -1,4 +1,4 @@
-import { effectiveTokens, waitForTokens } from './bucket.js';
+import { credit, effectiveTokens, waitForTokens } from './bucket.js';
 import { add, floorDiv, type Int } from './int.js';
 import type { Limit } from './limit.js';
 import { type EpochMs, MILLI, type Millitokens } from './units.js';
@@ -35,6 +35,8 @@ export interface BucketView {
 /** How one limit stands to one ask. */
 export interface Verdict {
   readonly limit: Limit;
+  /** What has been refilled since the bucket's base, not capped. */
+  readonly creditedMilli: Int;
   readonly effectiveMilli: Millitokens;
   readonly requestedMilli: number;
   /** 0: it fits. null: it never will. */
@@ -59,35 +61,31 @@ export function amountOf(amounts: readonly Amount[], name: string): Millitokens 
   return undefined;
 }
 
-/** One verdict for each limit of the bucket that is asked for; limits that the bucket lacks are not asked. */
+/** One verdict for each limit of the bucket that is asked for; names that the bucket lacks are not asked. */
 export function decide(bucket: BucketView, asks: readonly Amount[], nowMs: EpochMs): readonly Verdict[] {
-  const verdicts: Verdict[] = [];
-  for (const balance of bucket.limits) {
+  const verdicts = bucket.limits.map((balance) => {
     const asked = amountOf(asks, balance.limit.name);
-    if (asked !== undefined) verdicts.push(judge(bucket, balance, Number(asked), nowMs));
-  }
-  return verdicts;
+    return asked === undefined ? null : judge(bucket, balance, Number(asked), nowMs);
+  });
+  return verdicts.includes(null) ? verdicts.filter((verdict) => verdict !== null) : (verdicts as Verdict[]);
 }
 
 function judge(bucket: BucketView, balance: LimitBalance, needMilli: number, nowMs: EpochMs): Verdict {
   const { limit, tokensMilli } = balance;
-  if (limit.refillPeriodMs !== 0) {
-    const effectiveMilli = effectiveTokens(limit, tokensMilli, bucket.baseMs, nowMs);
-    const waitMs =
-      effectiveMilli >= needMilli ? 0 : waitForTokens(limit, tokensMilli, bucket.baseMs, needMilli, nowMs);
-    return { limit, effectiveMilli, requestedMilli: needMilli, waitMs };
-  }
-  const waitMs = tokensMilli >= needMilli ? 0 : waitForSlots(bucket, balance, needMilli, nowMs);
-  return { limit, effectiveMilli: tokensMilli, requestedMilli: needMilli, waitMs };
+  const creditedMilli = credit(limit, bucket.baseMs, nowMs);
+  const effectiveMilli = effectiveTokens(limit, tokensMilli, creditedMilli);
+  const waitMs = effectiveMilli >= needMilli ? 0 : waitFor(bucket, balance, needMilli, nowMs);
+  return { limit, creditedMilli, effectiveMilli, requestedMilli: needMilli, waitMs };
+}
+
+function waitFor(bucket: BucketView, balance: LimitBalance, needMilli: number, nowMs: EpochMs): number | null {
+  return balance.limit.refillPeriodMs === 0
+    ? waitForSlots(bucket, balance, needMilli, nowMs)
+    : waitForTokens(balance.limit, balance.tokensMilli, bucket.baseMs, needMilli, nowMs);
 }
 
 /** The latest wait: until enough holders will have expired, at least 1 ms. They may well give back sooner. */
-function waitForSlots(
-  bucket: BucketView,
-  balance: LimitBalance,
-  needMilli: number,
-  nowMs: EpochMs,
-): number | null {
+function waitForSlots(bucket: BucketView, balance: LimitBalance, needMilli: number, nowMs: EpochMs): number | null {
   if (needMilli > balance.limit.capacityMilli) return null;
   let free = balance.tokensMilli;
   const byExpiry = [...bucket.holders.values()].toSorted((a, b) => a.expiresAtMs - b.expiresAtMs);

@@ -110,7 +110,10 @@ const SHOWN_CHARACTERS = 120;
 function show(value: unknown): string {
   let text: string;
   try {
-    text = typeof value === 'string' || (typeof value === 'object' && value !== null) ? JSON.stringify(value) : String(value);
+    text =
+      typeof value === 'string' || (typeof value === 'object' && value !== null)
+        ? JSON.stringify(value)
+        : String(value);
   } catch {
     text = Object.prototype.toString.call(value);
   }
@@ -200,7 +203,14 @@ export class SchemaMismatch extends HeadgateError<'schema.mismatch'> {
 }
 
 /** Why the store did not answer. Throttling and contention say that it lives, so they do not open the breaker. */
-export type UnavailableKind = 'timeout' | 'connection' | 'server' | 'throttled' | 'contended' | 'breaker-open' | 'closed';
+export type UnavailableKind =
+  | 'timeout'
+  | 'connection'
+  | 'server'
+  | 'throttled'
+  | 'contended'
+  | 'breaker-open'
+  | 'closed';
 
 /** The store did not answer in time, or not usefully. */
 export class BackendUnavailable extends HeadgateError<'backend.unavailable'> {

@@ -140,7 +140,8 @@ export function checkLimits(field: string, limits: unknown): asserts limits is r
   const seen = new Set<string>();
   for (const limit of limits as readonly unknown[]) {
     if (!(limit instanceof Limit)) throw new ValidationError(field, 'made of Limit.perMinute(...) and its kin', limit);
-    if (seen.has(limit.name)) throw new ValidationError(field, `without a second limit named ${limit.name}`, String(limit));
+    if (seen.has(limit.name))
+      throw new ValidationError(field, `without a second limit named ${limit.name}`, String(limit));
     seen.add(limit.name);
   }
 }

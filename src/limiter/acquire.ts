@@ -1,4 +1,5 @@
-import type { Awaitable, ConsumeOutcome, LevelAsk } from '../backend.js';
+import type { Awaitable, ConsumeOutcome, ConsumeRequest, LevelAsk } from '../backend.js';
+import type { Amount } from '../core/decide.js';
 import { isHeadgateError } from '../core/errors.js';
 import { buildLeaseId } from '../core/identifiers.js';
 import type { EpochMs } from '../core/units.js';
@@ -10,31 +11,56 @@ import type { Lease } from './lease.js';
 import { buildLevels } from './levels.js';
 import { decideWithoutStore } from './outage.js';
 import { decisionOf } from './outcome.js';
-import type { AcquireRequest } from './request.js';
+import { type AcquireRequest, checkRequest, readAmounts } from './request.js';
 
 /**
- * Asks once, for a request that was checked: chain and limits, then one consume over all levels.
- * Answers that are at hand are not awaited, so that an embedded store costs no turn of the event loop.
+ * Asks once: chain and limits, then one consume over all levels. Answers that are at hand are not awaited, so that an
+ * embedded store costs no turn of the event loop.
  */
-export async function attempt(context: Context, request: AcquireRequest): Promise<Decision> {
-  const { signal } = request;
-  signal?.throwIfAborted();
-  const nowMs = context.clock.now();
-  let decision: Decision;
+export function attempt(context: Context, request: AcquireRequest): Promise<Decision> {
   try {
-    const chained = context.resolver.chain(request.entityId, request.resource, nowMs);
-    const chain = isPromise(chained) ? await chained : chained;
-    const built = levelsOf(context, request, chain, nowMs);
-    const levels = isPromise(built) ? await built : built;
-    const answered = consume(context, request, levels, nowMs);
-    decision = isPromise(answered) ? await answered : answered;
+    checkRequest(request);
+    request.signal?.throwIfAborted();
+    const decision = decideByStore(context, request);
+    return isPromise(decision)
+      ? decision.then((late) => deliver(context, request, late))
+      : Promise.resolve(deliver(context, request, decision));
   } catch (error) {
-    if (!isHeadgateError(error, 'backend.unavailable')) throw error;
-    decision = await decideWithoutStore(context, request, error, nowMs);
+    return Promise.reject(error as Error);
   }
-  if (signal?.aborted === true) {
+}
+
+/** The decision, or what the outage policy says if the store does not answer. */
+function decideByStore(context: Context, request: AcquireRequest): Awaitable<Decision> {
+  const nowMs = context.clock.now();
+  const named = readAmounts('consume', request.consume, 0);
+  const orByPolicy = (error: unknown): Promise<Decision> => {
+    if (!isHeadgateError(error, 'backend.unavailable')) throw error;
+    return decideWithoutStore(context, request, named, error, nowMs);
+  };
+  try {
+    const chain = context.resolver.chain(request.entityId, request.resource, nowMs);
+    const levels = isPromise(chain)
+      ? chain.then((resolved) => levelsOf(context, request, named, resolved, nowMs))
+      : levelsOf(context, request, named, chain, nowMs);
+    if (!isPromise(levels)) {
+      const decision = consume(context, request, levels, nowMs, 0);
+      return isPromise(decision) ? decision.catch(orByPolicy) : decision;
+    }
+    // The config took its time: both together stay within the time of one acquire.
+    return levels
+      .then((resolved) => consume(context, request, resolved, nowMs, context.clock.now() - nowMs))
+      .catch(orByPolicy);
+  } catch (error) {
+    return orByPolicy(error);
+  }
+}
+
+/** The last step: the caller may have left meanwhile. */
+function deliver(context: Context, request: AcquireRequest, decision: Decision): Decision {
+  if (request.signal?.aborted === true) {
     if (decision.granted) giveBack(context, decision.lease);
-    throw signal.reason;
+    throw request.signal.reason;
   }
   if (context.options.onDecision !== null) tell(context, request, decision);
   return decision;
@@ -44,16 +70,17 @@ export async function attempt(context: Context, request: AcquireRequest): Promis
 function levelsOf(
   context: Context,
   request: AcquireRequest,
+  named: readonly Amount[],
   chain: readonly CachedConfig[],
   nowMs: EpochMs,
 ): Awaitable<readonly LevelAsk[]> {
   try {
-    return buildLevels(request, chain, context.options, nowMs);
+    return buildLevels(request, named, chain, context.options, nowMs);
   } catch (error) {
     if (!chain.some(({ fetchedAtMs }) => fetchedAtMs !== nowMs)) throw error;
     return context.resolver
       .renewChain(chain, nowMs)
-      .then((renewed) => buildLevels(request, renewed, context.options, nowMs));
+      .then((renewed) => buildLevels(request, named, renewed, context.options, nowMs));
   }
 }
 
@@ -62,31 +89,47 @@ function consume(
   request: AcquireRequest,
   levels: readonly LevelAsk[],
   nowMs: EpochMs,
+  spentMs: number,
 ): Awaitable<Decision> {
-  const { timeouts } = context.options;
-  // The config may have taken its time: both together stay within the time of one acquire.
-  const spentMs = Math.max(0, context.clock.now() - nowMs);
-  const timeoutMs = Math.max(1, Math.min(timeouts.callMs, timeouts.acquireMs - spentMs));
-  const leaseId = buildLeaseId(nowMs, context.random());
-  const answered = context.guard.call({
-    where: 'acquire',
-    timeoutMs,
-    signal: request.signal,
-    start: () =>
-      context.backend.consume({ namespaceId: context.namespaceId, nowMs, timeoutMs }, { leaseId, levels }),
-    onLate: (outcome) => {
-      const decision = decisionOf(context, request, leaseId, levels, outcome, 'store');
-      if (decision.granted) giveBack(context, decision.lease);
-    },
-  });
-  const decided = (outcome: ConsumeOutcome): Decision => {
-    for (const [at, { configIsOlder }] of outcome.levels.entries()) {
-      const level = levels[at];
-      if (configIsOlder && level !== undefined) context.resolver.reread(level.entityId, request.resource, nowMs);
-    }
-    return decisionOf(context, request, leaseId, levels, outcome, 'store');
+  const { backend, guard, namespaceId } = context;
+  const { callMs, acquireMs } = context.options.timeouts;
+  const timeoutMs = Math.max(1, Math.min(callMs, acquireMs - spentMs));
+  const grant = { leaseId: keepsHolder(levels) ? buildLeaseId(nowMs, context.random()) : null, levels };
+  guard.enter('acquire');
+  let answer: Awaitable<ConsumeOutcome>;
+  try {
+    answer = backend.consume({ namespaceId, nowMs, timeoutMs }, grant);
+  } catch (error) {
+    throw guard.failed(error);
+  }
+  if (!isPromise(answer)) return decided(context, request, grant, guard.answered(answer), nowMs);
+  const onLate = (outcome: ConsumeOutcome): void => {
+    const decision = decisionOf(context, request, grant, outcome, 'store', nowMs);
+    if (decision.granted) giveBack(context, decision.lease);
   };
-  return isPromise(answered) ? answered.then(decided) : decided(answered);
+  return guard
+    .within(answer, { where: 'acquire', timeoutMs, signal: request.signal, onLate })
+    .then((outcome) => decided(context, request, grant, outcome, nowMs));
+}
+
+function keepsHolder(levels: readonly LevelAsk[]): boolean {
+  for (const { holder } of levels) if (holder !== null) return true;
+  return false;
+}
+
+function decided(
+  context: Context,
+  request: AcquireRequest,
+  grant: ConsumeRequest,
+  outcome: ConsumeOutcome,
+  nowMs: EpochMs,
+): Decision {
+  for (let at = 0; at < grant.levels.length; at++) {
+    const level = grant.levels[at];
+    if (level === undefined || outcome.levels[at]?.configIsOlder !== true) continue;
+    context.resolver.reread(level.entityId, request.resource, nowMs);
+  }
+  return decisionOf(context, request, grant, outcome, 'store', nowMs);
 }
 
 /** The caller has left: what was taken for it goes back in the background. */

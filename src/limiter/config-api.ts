@@ -116,7 +116,8 @@ export class ConfigApi {
     if (typeof config !== 'object' || config === null) throw new ValidationError('config', 'an object', config);
     if (config.limits !== undefined) {
       checkLimits('limits', config.limits);
-      if (config.limits.length === 0) throw new ValidationError('limits', 'at least one limit; delete() removes them', []);
+      if (config.limits.length === 0)
+        throw new ValidationError('limits', 'at least one limit; delete() removes them', []);
     }
     if (config.onUnavailable !== undefined) {
       if (level.kind !== 'system') throw new ValidationError('onUnavailable', 'set for the system only', level.kind);

@@ -1,5 +1,6 @@
 import type { ConfigRead } from '../backend.js';
 import type { ResolvedConfig } from '../core/config.js';
+import { TwoKeyMap } from '../core/two-key-map.js';
 import type { EpochMs } from '../core/units.js';
 
 const MAX_ENTRIES = 10_000;
@@ -23,16 +24,17 @@ export interface ConfigCacheStats {
 
 /** A bounded map of resolved configs, with what is being fetched. */
 export class ConfigCache {
-  readonly #entries = new Map<string, CachedConfig>();
-  readonly #fetching = new Map<string, Promise<CachedConfig>>();
+  readonly #entries = new TwoKeyMap<CachedConfig>();
+  #oldest = this.#entries.entries();
+  readonly #fetching = new TwoKeyMap<Promise<CachedConfig>>();
   /** Counts changes of this process: what was fetched before one must not be kept after it. */
   #generation = 0;
   #hits = 0;
   #misses = 0;
   #refreshes = 0;
 
-  get(key: string): CachedConfig | undefined {
-    return this.#entries.get(key);
+  get(entityId: string, resource: string): CachedConfig | undefined {
+    return this.#entries.get(entityId, resource);
   }
 
   countHit(): void {
@@ -51,34 +53,41 @@ export class ConfigCache {
     return this.#generation;
   }
 
-  /** Keeps an entry, unless this process has changed something since `generation`. */
-  keep(key: string, entry: CachedConfig, generation: number): void {
+  /** Keeps an entry, unless this process has changed something since `generation`. The oldest makes room for it. */
+  keep(entry: CachedConfig, generation: number): void {
     if (generation !== this.#generation) return;
-    this.#entries.delete(key);
-    this.#entries.set(key, entry);
-    if (this.#entries.size <= MAX_ENTRIES) return;
-    for (const oldest of this.#entries.keys()) {
-      this.#entries.delete(oldest);
-      return;
+    this.#entries.delete(entry.entityId, entry.resource);
+    this.#entries.set(entry.entityId, entry.resource, entry);
+    if (this.#entries.size > MAX_ENTRIES) this.#forgetOldest();
+  }
+
+  /** Goes on where it stopped: starting over would step over the gaps of all that was deleted before. */
+  #forgetOldest(): void {
+    let next = this.#oldest.next();
+    if (next.done === true) {
+      this.#oldest = this.#entries.entries();
+      next = this.#oldest.next();
     }
+    if (next.done !== true) this.#entries.delete(next.value[0], next.value[1]);
   }
 
-  fetching(key: string): Promise<CachedConfig> | undefined {
-    return this.#fetching.get(key);
+  fetching(entityId: string, resource: string): Promise<CachedConfig> | undefined {
+    return this.#fetching.get(entityId, resource);
   }
 
-  /** One fetch in flight per key: later askers share it. */
-  share(key: string, fetch: Promise<CachedConfig>): Promise<CachedConfig> {
+  /** One fetch in flight per entity and resource: later askers share it. */
+  share(entityId: string, resource: string, fetch: Promise<CachedConfig>): Promise<CachedConfig> {
     const shared = fetch.finally(() => {
-      if (this.#fetching.get(key) === shared) this.#fetching.delete(key);
+      if (this.#fetching.get(entityId, resource) === shared) this.#fetching.delete(entityId, resource);
     });
-    this.#fetching.set(key, shared);
+    this.#fetching.set(entityId, resource, shared);
     return shared;
   }
 
   clear(): void {
     this.#generation += 1;
     this.#entries.clear();
+    this.#oldest = this.#entries.entries();
     this.#fetching.clear();
   }
 

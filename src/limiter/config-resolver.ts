@@ -1,7 +1,7 @@
 import type { Awaitable, ConfigRead } from '../backend.js';
 import { type CodeLimits, type OnUnavailable, resolveConfig } from '../core/config.js';
 import { isHeadgateError, ValidationError } from '../core/errors.js';
-import { buildBucketKey } from '../core/identifiers.js';
+import { checkEntityId, checkResource } from '../core/identifiers.js';
 import { type EpochMs, MAX_CHAIN } from '../core/units.js';
 import { type CachedConfig, ConfigCache } from './config-cache.js';
 import { report, type StoreContext } from './context.js';
@@ -29,6 +29,8 @@ export class ConfigResolver {
 
   /** The entity and the parents that its spending counts for, in that order. */
   chain(entityId: string, resource: string, nowMs: EpochMs): Awaitable<readonly CachedConfig[]> {
+    const first = this.resolve(entityId, resource, nowMs);
+    if (!isPromise(first) && cascadesTo(first) === null) return [first];
     return this.#climb([], entityId, resource, nowMs);
   }
 
@@ -54,19 +56,21 @@ export class ConfigResolver {
   }
 
   resolve(entityId: string, resource: string, nowMs: EpochMs): Awaitable<CachedConfig> {
-    const key = buildBucketKey(entityId, resource);
-    const entry = this.cache.get(key);
+    const entry = this.cache.get(entityId, resource);
     if (entry !== undefined) {
       const ageMs = nowMs - entry.fetchedAtMs;
       const lifeMs = this.#store.options.configCacheMs;
       if (ageMs >= 0 && ageMs < lifeMs) {
         this.cache.countHit();
-        if (ageMs >= lifeMs * REFRESH_FROM) this.#refresh(key, entry, nowMs);
+        if (ageMs >= lifeMs * REFRESH_FROM) this.#refresh(entry, nowMs);
         return entry;
       }
     }
+    // Nothing is cached under a name that is not legal, so that a hit needs no check.
+    checkEntityId(entityId);
+    checkResource(resource);
     this.cache.countMiss();
-    return this.#fetch(key, entityId, resource, nowMs, entry);
+    return this.#fetch(entityId, resource, nowMs, entry);
   }
 
   /** The policy that the system config had when it was last read. */
@@ -79,7 +83,7 @@ export class ConfigResolver {
     const chain: CachedConfig[] = [];
     for (let next: string | null = entityId; next !== null; next = cascadesTo(chain.at(-1))) {
       refuseLongChain(chain, next);
-      const known = this.cache.get(buildBucketKey(next, resource));
+      const known = this.cache.get(next, resource);
       if (known === undefined && chain.length > 0) break;
       chain.push(known ?? this.#entryOf(next, resource, NOTHING_READ, 0));
     }
@@ -88,9 +92,8 @@ export class ConfigResolver {
 
   /** A bucket was found to live by newer rules than these: reads again, unless that was done within the last second. */
   reread(entityId: string, resource: string, nowMs: EpochMs): void {
-    const key = buildBucketKey(entityId, resource);
-    const entry = this.cache.get(key);
-    if (entry !== undefined && nowMs - entry.fetchedAtMs >= REREAD_EVERY_MS) this.#refresh(key, entry, nowMs);
+    const entry = this.cache.get(entityId, resource);
+    if (entry !== undefined && nowMs - entry.fetchedAtMs >= REREAD_EVERY_MS) this.#refresh(entry, nowMs);
   }
 
   /** The chain with what is stored now; each level is read again unless that was done within the last second. */
@@ -99,40 +102,34 @@ export class ConfigResolver {
     if (first === undefined) return chain;
     await Promise.all(
       chain.map(async (entry) => {
-        const key = buildBucketKey(entry.entityId, entry.resource);
-        if (nowMs - entry.fetchedAtMs >= REREAD_EVERY_MS) await this.#fetch(key, entry.entityId, entry.resource, nowMs, entry);
+        if (nowMs - entry.fetchedAtMs >= REREAD_EVERY_MS)
+          await this.#fetch(entry.entityId, entry.resource, nowMs, entry);
       }),
     );
     return this.chain(first.entityId, first.resource, nowMs);
   }
 
-  #refresh(key: string, entry: CachedConfig, nowMs: EpochMs): void {
-    if (this.cache.fetching(key) !== undefined) return;
+  #refresh(entry: CachedConfig, nowMs: EpochMs): void {
+    if (this.cache.fetching(entry.entityId, entry.resource) !== undefined) return;
     this.cache.countRefresh();
     const failed = (error: unknown): void => report(this.#store.options, error, 'config refresh');
     try {
-      const fetched = this.#fetch(key, entry.entityId, entry.resource, nowMs, undefined);
+      const fetched = this.#fetch(entry.entityId, entry.resource, nowMs, undefined);
       if (isPromise(fetched)) fetched.catch(failed);
     } catch (error) {
       failed(error);
     }
   }
 
-  #fetch(
-    key: string,
-    entityId: string,
-    resource: string,
-    nowMs: EpochMs,
-    ifOut: CachedConfig | undefined,
-  ): Awaitable<CachedConfig> {
-    const underway = this.cache.fetching(key);
+  #fetch(entityId: string, resource: string, nowMs: EpochMs, ifOut: CachedConfig | undefined): Awaitable<CachedConfig> {
+    const underway = this.cache.fetching(entityId, resource);
     if (underway !== undefined) return underway;
     const { generation } = this.cache;
     const timeoutMs = this.#store.options.timeouts.callMs;
     const keep = (read: ConfigRead): CachedConfig => {
       const entry = this.#entryOf(entityId, resource, read, nowMs);
       this.#lastOnUnavailable = entry.resolved.onUnavailable;
-      this.cache.keep(key, entry, generation);
+      this.cache.keep(entry, generation);
       return entry;
     };
     const orLastKnown = (error: unknown): CachedConfig => {
@@ -140,13 +137,10 @@ export class ConfigResolver {
       throw error;
     };
     try {
-      const read = this.#store.guard.call({
-        where: 'reading the config',
-        timeoutMs,
-        start: () =>
-          this.#store.backend.config.readFor({ namespaceId: this.#namespaceId, nowMs, timeoutMs }, entityId, resource),
-      });
-      return isPromise(read) ? this.cache.share(key, read.then(keep)).catch(orLastKnown) : keep(read);
+      const read = this.#store.guard.call({ where: 'reading the config', timeoutMs }, () =>
+        this.#store.backend.config.readFor({ namespaceId: this.#namespaceId, nowMs, timeoutMs }, entityId, resource),
+      );
+      return isPromise(read) ? this.cache.share(entityId, resource, read.then(keep)).catch(orLastKnown) : keep(read);
     } catch (error) {
       return orLastKnown(error);
     }

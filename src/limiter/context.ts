@@ -34,7 +34,7 @@ export function callStore<T>(
 ): Awaitable<T> {
   const timeoutMs = context.options.timeouts.callMs;
   const { namespaceId, guard } = context;
-  return guard.call({ where, timeoutMs, start: () => start({ namespaceId, nowMs, timeoutMs }) });
+  return guard.call({ where, timeoutMs }, () => start({ namespaceId, nowMs, timeoutMs }));
 }
 
 /** Tells `onError`, which must not be able to break what reports to it. */

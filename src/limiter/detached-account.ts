@@ -1,8 +1,6 @@
-import type { Amounts } from './request.js';
+import { type Amount, wholeTokens } from '../core/decide.js';
+import { add, type Int } from '../core/int.js';
 import type { LeaseAccount, Totals } from './lease-account.js';
-import { MILLI } from '../core/units.js';
-import { wholeTokens } from '../core/decide.js';
-import type { Int } from '../core/int.js';
 
 /** Of a lease that was granted without a store, because the policy said so: it keeps its numbers and writes nothing. */
 export class DetachedAccount implements LeaseAccount {
@@ -14,11 +12,11 @@ export class DetachedAccount implements LeaseAccount {
   readonly holds = false;
   readonly #taken = new Map<string, Int>();
 
-  constructor(leaseId: string, entityId: string, resource: string, consume: Amounts) {
+  constructor(leaseId: string, entityId: string, resource: string, consume: readonly Amount[]) {
     this.leaseId = leaseId;
     this.entityId = entityId;
     this.resource = resource;
-    this.#book(this.planTotals(consume));
+    this.#book([consume]);
   }
 
   consumed(): Record<string, number> {
@@ -30,13 +28,12 @@ export class DetachedAccount implements LeaseAccount {
     return 'rate';
   }
 
-  planTotals(actuals: Amounts): Totals {
-    return [Object.entries(actuals).map(([name, tokens]) => ({ name, milli: (tokens ?? 0) * MILLI }))];
+  planTotals(actuals: readonly Amount[]): Totals {
+    return [actuals];
   }
 
-  planDeltas(deltas: Amounts): Totals {
-    const total = (name: string, tokens: number): number => Number(this.#taken.get(name) ?? 0) + tokens * MILLI;
-    return [Object.entries(deltas).map(([name, tokens]) => ({ name, milli: total(name, tokens ?? 0) }))];
+  planDeltas(deltas: readonly Amount[]): Totals {
+    return [deltas.map(({ name, milli }) => ({ name, milli: add(this.#taken.get(name) ?? 0, milli) }))];
   }
 
   planReturn(except: ReadonlySet<string> | null): Totals {

@@ -8,11 +8,10 @@ const PROBE_EVERY_MS = 1_000;
 /** Throttling and contention are answers of a store that lives. */
 const COUNTED: ReadonlySet<UnavailableKind> = new Set(['timeout', 'connection', 'server']);
 
-export interface GuardedCall<T> {
+export interface Patience<T> {
   /** What is being done, for messages. */
   readonly where: string;
   readonly timeoutMs: number;
-  readonly start: () => Awaitable<T>;
   /** The caller may leave before the answer. */
   readonly signal?: AbortSignal | undefined;
   /** Gets an answer that came after the caller had gone. */
@@ -29,22 +28,20 @@ export class Guard {
     this.#clock = clock;
   }
 
-  /** An answer that is at hand is returned as it is: no timer, no turn of the event loop. */
-  call<T>(call: GuardedCall<T>): Awaitable<T> {
-    this.#refuseWhileOpen(call.where);
+  /** One call of the store. An answer that is at hand is returned as it is: no timer, no turn of the event loop. */
+  call<T>(patience: Patience<T>, start: () => Awaitable<T>): Awaitable<T> {
+    this.enter(patience.where);
     let answer: Awaitable<T>;
     try {
-      answer = call.start();
+      answer = start();
     } catch (error) {
-      this.#count(error);
-      throw error;
+      throw this.failed(error);
     }
-    if (isPromise(answer)) return this.#await(answer, call);
-    this.#failures = 0;
-    return answer;
+    return isPromise(answer) ? this.within(answer, patience) : this.answered(answer);
   }
 
-  #refuseWhileOpen(where: string): void {
+  /** Before a call: refuses it while the breaker is open. With `answered`, `within` and `failed` it makes up `call`. */
+  enter(where: string): void {
     if (this.#failures < FAILURES_TO_OPEN) return;
     const nowMs = this.#clock.now();
     if (nowMs < this.#nextProbeMs) {
@@ -56,8 +53,19 @@ export class Guard {
     this.#nextProbeMs = nowMs + PROBE_EVERY_MS;
   }
 
-  async #await<T>(answer: Promise<T>, call: GuardedCall<T>): Promise<T> {
-    const { where, timeoutMs, signal, onLate } = call;
+  answered<T>(answer: T): T {
+    this.#failures = 0;
+    return answer;
+  }
+
+  failed(error: unknown): unknown {
+    this.#count(error);
+    return error;
+  }
+
+  /** The answer, if it comes in time and before the caller leaves. */
+  async within<T>(answer: Promise<T>, patience: Patience<T>): Promise<T> {
+    const { where, timeoutMs, signal, onLate } = patience;
     const done = new AbortController();
     const leave = (): void => done.abort(signal?.reason);
     if (signal?.aborted === true) leave();
@@ -67,14 +75,11 @@ export class Guard {
     });
     let late = true;
     try {
-      const value = await Promise.race([answer.finally(() => (late = false)), deadline]);
-      this.#failures = 0;
-      return value;
+      return this.answered(await Promise.race([answer.finally(() => (late = false)), deadline]));
     } catch (error) {
-      this.#count(error);
-      // The deadline speaks for whoever left first: a rejected answer needs no further hearing.
+      // Whoever left first: an answer that failed by itself needs no further hearing.
       if (late) answer.then(onLate, ignore);
-      throw error;
+      throw this.failed(error);
     } finally {
       signal?.removeEventListener('abort', leave);
       deadline.catch(ignore);
@@ -90,7 +95,7 @@ export class Guard {
 }
 
 export function isPromise<T>(value: Awaitable<T>): value is Promise<T> {
-  return value instanceof Promise || (typeof value === 'object' && value !== null && 'then' in value);
+  return value instanceof Promise;
 }
 
 function ignore(): void {}

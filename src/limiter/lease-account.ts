@@ -3,10 +3,9 @@ import { type Amount, wholeTokens } from '../core/decide.js';
 import { ValidationError } from '../core/errors.js';
 import { buildBucketKey } from '../core/identifiers.js';
 import { add, type Int, sub } from '../core/int.js';
-import { type EpochMs, MILLI } from '../core/units.js';
+import type { EpochMs } from '../core/units.js';
 import { callStore, type Context } from './context.js';
-import { isConcurrent } from './levels.js';
-import type { Amounts } from './request.js';
+import { kindOf } from './levels.js';
 
 interface LevelAccount extends LevelRef {
   /** Millitokens, of rates and slots alike. */
@@ -32,8 +31,8 @@ export interface LeaseAccount {
   /** Of the entity itself, in whole tokens. */
   consumed(): Record<string, number>;
   kindOf(name: string): 'rate' | 'concurrent' | undefined;
-  planTotals(actuals: Amounts): Totals;
-  planDeltas(deltas: Amounts): Totals;
+  planTotals(actuals: readonly Amount[]): Totals;
+  planDeltas(deltas: readonly Amount[]): Totals;
   /** Everything back, but for the limits named. */
   planReturn(except: ReadonlySet<string> | null): Totals;
   /** Sends what differs. True: a holder was found to be gone. Throws the first failure once all levels have been tried. */
@@ -44,21 +43,29 @@ export interface LeaseAccount {
 
 /** Level by level: a correction is the difference to what was taken, so a level that failed can be sent again. */
 export class StoredLeaseAccount implements LeaseAccount {
-  readonly leaseId: string;
   readonly entityId: string;
   readonly resource: string;
   expiresAtMs: EpochMs | null;
   lost = false;
+  readonly #makeId: () => string;
+  #leaseId: string | null = null;
   readonly #granted: readonly LevelAsk[];
   /** Most leases end without a correction: made when the first one comes. */
   #levels: LevelAccount[] | null = null;
 
-  constructor(leaseId: string, entityId: string, resource: string, granted: readonly LevelAsk[]) {
-    this.leaseId = leaseId;
+  constructor(makeId: () => string, entityId: string, resource: string, granted: readonly LevelAsk[]) {
+    this.#makeId = makeId;
     this.entityId = entityId;
     this.resource = resource;
     this.#granted = granted;
-    this.expiresAtMs = granted.find(({ holder }) => holder !== null)?.holder?.expiresAtMs ?? null;
+    this.expiresAtMs = null;
+    for (const { holder } of granted) if (holder !== null) this.expiresAtMs = holder.expiresAtMs;
+  }
+
+  /** Without a holder nothing is stored under it, so that it is made when somebody asks. */
+  get leaseId(): string {
+    this.#leaseId ??= this.#makeId();
+    return this.#leaseId;
   }
 
   get holds(): boolean {
@@ -72,41 +79,40 @@ export class StoredLeaseAccount implements LeaseAccount {
   }
 
   kindOf(name: string): 'rate' | 'concurrent' | undefined {
-    const limits = this.#granted.flatMap((level) => level.limits);
-    return limits.find((limit) => limit.name === name)?.kind;
+    for (const level of this.#granted) if (hasLimit(level, name)) return kindOf(level, name);
+    return undefined;
   }
 
-  planTotals(actuals: Amounts): Totals {
-    return this.#accounts().map((level) =>
-      Object.entries(actuals).flatMap(([name, tokens]) =>
-        hasLimit(level, name) ? [{ name, milli: (tokens ?? 0) * MILLI }] : [],
-      ),
-    );
+  planTotals(actuals: readonly Amount[]): Totals {
+    return this.#accounts().map((level) => actuals.filter(({ name }) => hasLimit(level, name)));
   }
 
   /** A lease gives back at most what it took: more would make tokens out of nothing. */
-  planDeltas(deltas: Amounts): Totals {
+  planDeltas(deltas: readonly Amount[]): Totals {
     return this.#accounts().map((level) =>
-      Object.entries(deltas).flatMap(([name, tokens]) => {
-        if (!hasLimit(level, name)) return [];
-        const taken = level.taken.get(name) ?? 0;
-        const milli = add(taken, (tokens ?? 0) * MILLI);
-        if (milli < 0) throw new ValidationError(`deltas.${name}`, `at least -${wholeTokens(taken)}, what was taken`, tokens);
-        return [{ name, milli }];
-      }),
+      deltas
+        .filter(({ name }) => hasLimit(level, name))
+        .map(({ name, milli: delta }) => {
+          const taken = level.taken.get(name) ?? 0;
+          const milli = add(taken, delta);
+          if (milli >= 0) return { name, milli };
+          const least = `at least -${wholeTokens(taken)}, what was taken`;
+          throw new ValidationError(`deltas.${name}`, least, wholeTokens(delta));
+        }),
     );
   }
 
   planReturn(except: ReadonlySet<string> | null): Totals {
     return this.#accounts().map((level) =>
       [...level.taken.keys()]
-        .filter((name) => !isConcurrent(level, name) && except?.has(name) !== true)
+        .filter((name) => kindOf(level, name) === 'rate' && except?.has(name) !== true)
         .map((name) => ({ name, milli: 0 })),
     );
   }
 
   async write(context: Context, totals: Totals, holder: 'keep' | 'release'): Promise<boolean> {
-    const sent: { readonly level: LevelAccount; readonly change: LevelChange; readonly totals: readonly Amount[] }[] = [];
+    const sent: { readonly level: LevelAccount; readonly change: LevelChange; readonly totals: readonly Amount[] }[] =
+      [];
     for (const [at, level] of this.#accounts().entries()) {
       const levelTotals = totals[at] ?? [];
       const change = changeOf(level, levelTotals, holder);
@@ -154,7 +160,7 @@ export class StoredLeaseAccount implements LeaseAccount {
     if (holderLost) this.lost = true;
     if (holderLost || change.holder === 'release') {
       level.held = false;
-      for (const name of level.taken.keys()) if (isConcurrent(level, name)) level.taken.delete(name);
+      for (const name of level.taken.keys()) if (kindOf(level, name) === 'concurrent') level.taken.delete(name);
     }
     if (change.holder === 'release' || change.deltas.some(({ milli }) => milli < 0)) {
       context.lines.announce(buildBucketKey(level.entityId, this.resource));
@@ -176,7 +182,7 @@ export class StoredLeaseAccount implements LeaseAccount {
 }
 
 function hasLimit(level: LevelRef, name: string): boolean {
-  return level.limits.some((limit) => limit.name === name);
+  return kindOf(level, name) !== undefined;
 }
 
 /** null: nothing to write at this level. */
@@ -202,5 +208,5 @@ function changeOf(level: LevelAccount, totals: readonly Amount[], holder: 'keep'
 function ratesAfter(level: LevelAccount, totals: readonly Amount[]): readonly Amount[] {
   const after = new Map(level.taken);
   for (const { name, milli } of totals) after.set(name, milli);
-  return [...after].filter(([name]) => !isConcurrent(level, name)).map(([name, milli]) => ({ name, milli }));
+  return [...after].filter(([name]) => kindOf(level, name) === 'rate').map(([name, milli]) => ({ name, milli }));
 }

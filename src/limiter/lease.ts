@@ -1,3 +1,4 @@
+import type { Amount } from '../core/decide.js';
 import { LeaseClosed, ValidationError } from '../core/errors.js';
 import { MAX_AMOUNT } from '../core/units.js';
 import { type Context, report } from './context.js';
@@ -5,7 +6,7 @@ import type { DecidedBy } from './decision.js';
 import type { LeaseAccount, Totals } from './lease-account.js';
 import { LossWatch } from './loss-watch.js';
 import { checkLeaseTtl } from './options.js';
-import { type Amounts, checkAmounts } from './request.js';
+import { type Amounts, readAmounts } from './request.js';
 
 export type LeaseState = 'open' | 'committed' | 'rolled-back' | 'expired';
 
@@ -62,23 +63,21 @@ export class Lease<L extends string = string> {
 
   /** Adds to what was taken, or gives part of it back; may go into debt, never denies. Has reached the store when it resolves. */
   async adjust(deltas: Amounts<L>): Promise<void> {
-    checkAmounts('deltas', deltas, -MAX_AMOUNT);
-    this.#refuseSlots('deltas', deltas);
-    await this.#write('adjust', () => this.#account.planDeltas(deltas), 'keep');
+    const amounts = this.#read('deltas', deltas, -MAX_AMOUNT);
+    await this.#write('adjust', () => this.#account.planDeltas(amounts), 'keep');
   }
 
   /** States the real total of the limits that are named. Absolute, so it can be repeated; the lease stays open. */
   async settle(actuals: Amounts<L>): Promise<void> {
-    checkAmounts('actuals', actuals, 0);
-    this.#refuseSlots('actuals', actuals);
-    await this.#write('settle', () => this.#account.planTotals(actuals), 'keep');
-    this.#settled = new Set([...(this.#settled ?? []), ...Object.keys(actuals)]);
+    const amounts = this.#read('actuals', actuals, 0);
+    await this.#write('settle', () => this.#account.planTotals(amounts), 'keep');
+    this.#settled = new Set([...(this.#settled ?? []), ...amounts.map(({ name }) => name)]);
   }
 
   /** Gives the slots back now; the lease stays open for settle. */
   async release(): Promise<void> {
     if (this.#closed !== null || !this.#account.holds) return;
-    await this.#write('release', () => this.#account.planTotals({}), 'release');
+    await this.#write('release', () => this.#account.planTotals([]), 'release');
   }
 
   /** Moves the expiry to `ttlMs` from now. Throws `LeaseClosed` if the holder is gone. Nothing to do without a holder. */
@@ -95,17 +94,14 @@ export class Lease<L extends string = string> {
 
   /** Settles if totals are given, gives the slots back, keeps what rates took; one write, or none if there is nothing to write. */
   async commit(actuals?: Amounts<L>): Promise<void> {
-    if (actuals !== undefined) {
-      checkAmounts('actuals', actuals, 0);
-      this.#refuseSlots('actuals', actuals);
-    }
+    const amounts = this.#read('actuals', actuals, 0);
     if (this.#closed === 'committed') return;
     if (actuals === undefined && !this.#account.holds && this.#writing === null) {
       this.#refuseClosed('commit');
       this.#close('committed');
       return;
     }
-    await this.#end('committed', () => this.#account.planTotals(actuals ?? {}));
+    await this.#end('committed', () => this.#account.planTotals(amounts));
   }
 
   /** Gives everything back. A second call sends only what a first could not. */
@@ -140,11 +136,7 @@ export class Lease<L extends string = string> {
     });
   }
 
-  async #write(
-    attempted: string,
-    plan: () => Totals,
-    holder: 'keep' | 'release',
-  ): Promise<void> {
+  async #write(attempted: string, plan: () => Totals, holder: 'keep' | 'release'): Promise<void> {
     await this.#exclusively(async () => {
       this.#refuseClosed(attempted);
       const lost = await this.#account.write(this.#context, plan(), holder);
@@ -171,12 +163,14 @@ export class Lease<L extends string = string> {
     if (this.#closed !== null) throw new LeaseClosed(this.id, this.#closed, attempted);
   }
 
-  #refuseSlots(field: string, amounts: Amounts<L>): void {
-    for (const name of Object.keys(amounts)) {
+  #read(field: string, given: Amounts | undefined, least: number): readonly Amount[] {
+    const amounts = readAmounts(field, given, least);
+    for (const { name } of amounts) {
       const kind = this.#account.kindOf(name);
       if (kind === 'rate') continue;
       const expected = kind === 'concurrent' ? 'of a rate: slots are given back by release()' : 'the name of a limit';
       throw new ValidationError(`${field}.${name}`, expected, name);
     }
+    return amounts;
   }
 }

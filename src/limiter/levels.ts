@@ -1,65 +1,68 @@
 import type { LevelAsk } from '../backend.js';
-import type { Amount, Holder } from '../core/decide.js';
+import { type Amount, amountOf, type Holder } from '../core/decide.js';
 import { LimitsNotConfigured, ValidationError } from '../core/errors.js';
 import { buildOwnLimitsResource } from '../core/identifiers.js';
 import type { Limit } from '../core/limit.js';
 import { type EpochMs, MILLI } from '../core/units.js';
 import type { CachedConfig } from './config-cache.js';
 import type { ResolvedOptions } from './options.js';
-import type { AcquireRequest, Amounts } from './request.js';
+import type { AcquireRequest } from './request.js';
 
 /** A bucket of per-call limits is named after them, so that its rules never change. */
 const UNCHANGING = { sequence: 0, openedAtMs: 0 };
 
-const NO_AMOUNTS: Amounts = {};
-
 /** What to ask of each level of the chain. Refuses names that none of them has, and asks for nothing. */
 export function buildLevels(
   request: AcquireRequest,
+  named: readonly Amount[],
   chain: readonly CachedConfig[],
   options: ResolvedOptions,
   nowMs: EpochMs,
 ): readonly LevelAsk[] {
-  const consume = request.consume ?? NO_AMOUNTS;
-  const levels: LevelAsk[] = [];
-  let anyAsk = false;
-  for (const config of chain) {
-    const own = levels.length === 0;
-    const { limits } = own && request.limits !== undefined ? request : config.resolved;
-    if (limits === undefined || limits.length === 0) {
-      if (own) throw new LimitsNotConfigured(request.entityId, request.resource);
-      continue;
-    }
-    const asks = asksOf(limits, consume);
-    if (asks.length > 0) anyAsk = true;
-    else if (!own) continue;
-    levels.push({
-      entityId: config.entityId,
-      resource: own && request.limits !== undefined ? ownLimitsResource(request.resource, limits) : request.resource,
-      limits,
-      version: own && request.limits !== undefined ? UNCHANGING : config.resolved.version,
-      asks,
-      holder: null,
-    });
+  const all = chain.map((config, at) =>
+    at === 0 ? ownLevel(request, config, named) : levelOf(config, config.resolved.limits, named),
+  );
+  refuseUnknownNames(named, all);
+  if (!all.some(asksAnything)) {
+    throw new ValidationError(
+      'consume',
+      'an amount of at least one limit, since none has a default cost',
+      request.consume,
+    );
   }
-  refuseUnknownNames(consume, levels);
-  if (!anyAsk) {
-    throw new ValidationError('consume', 'an amount of at least one limit, since none has a default cost', consume);
-  }
+  // The entity's own level counts the grant, also where only a parent has the limit.
+  const levels = all.length === 1 ? all : all.filter((level, at) => at === 0 || asksAnything(level));
   return withHolders(levels, request, options, nowMs);
 }
 
-function asksOf(limits: readonly Limit[], consume: Amounts): Amount[] {
-  const asks: Amount[] = [];
-  for (const { name, cost } of limits) {
-    const amount = Object.hasOwn(consume, name) ? consume[name] : cost;
-    if (amount !== undefined) asks.push({ name, milli: amount * MILLI });
+function ownLevel(request: AcquireRequest, config: CachedConfig, named: readonly Amount[]): LevelAsk {
+  const { limits } = request;
+  if (limits !== undefined) {
+    const resource = ownLimitsResource(request.resource, limits);
+    return { ...levelOf(config, limits, named), resource, version: UNCHANGING };
   }
-  return asks;
+  if (config.resolved.limits.length === 0) throw new LimitsNotConfigured(request.entityId, request.resource);
+  return levelOf(config, config.resolved.limits, named);
 }
 
-function refuseUnknownNames(consume: Amounts, levels: readonly LevelAsk[]): void {
-  for (const name of Object.keys(consume)) {
+function levelOf(config: CachedConfig, limits: readonly Limit[], named: readonly Amount[]): LevelAsk {
+  const { entityId, resource, resolved } = config;
+  const unnamed = limits.some(({ name, cost }) => cost !== undefined && amountOf(named, name) === undefined);
+  const asks = unnamed ? withCosts(limits, named) : named;
+  return { entityId, resource, limits, version: resolved.version, asks, holder: null };
+}
+
+function withCosts(limits: readonly Limit[], named: readonly Amount[]): readonly Amount[] {
+  const costs = limits.flatMap(({ name, cost }) => (cost === undefined ? [] : [{ name, milli: cost * MILLI }]));
+  return [...named, ...costs.filter(({ name }) => amountOf(named, name) === undefined)];
+}
+
+function asksAnything({ limits, asks }: LevelAsk): boolean {
+  return limits.some(({ name }) => amountOf(asks, name) !== undefined);
+}
+
+function refuseUnknownNames(named: readonly Amount[], levels: readonly LevelAsk[]): void {
+  for (const { name } of named) {
     if (levels.some(({ limits }) => limits.some((limit) => limit.name === name))) continue;
     const known = new Set(levels.flatMap(({ limits }) => limits.map((limit) => limit.name)));
     throw new ValidationError(`consume.${name}`, `the name of a limit (${[...known].join(', ')})`, name);
@@ -92,8 +95,8 @@ function withHolders(
     const holder: Holder = {
       expiresAtMs,
       acquiredAtMs: nowMs,
-      slots: level.asks.filter(({ name }) => isConcurrent(level, name)),
-      rates: refunds ? level.asks.filter(({ name }) => !isConcurrent(level, name)) : null,
+      slots: level.asks.filter(({ name }) => kindOf(level, name) === 'concurrent'),
+      rates: refunds ? level.asks.filter(({ name }) => kindOf(level, name) === 'rate') : null,
       caller: options.caller,
     };
     return { ...level, holder };
@@ -101,11 +104,11 @@ function withHolders(
 }
 
 function takesSlots(level: LevelAsk): boolean {
-  for (const { name, milli } of level.asks) if (milli > 0 && isConcurrent(level, name)) return true;
+  for (const { name, milli } of level.asks) if (milli > 0 && kindOf(level, name) === 'concurrent') return true;
   return false;
 }
 
-export function isConcurrent(level: { readonly limits: readonly Limit[] }, name: string): boolean {
-  for (const limit of level.limits) if (limit.name === name) return limit.refillPeriodMs === 0;
-  return false;
+export function kindOf(level: { readonly limits: readonly Limit[] }, name: string): Limit['kind'] | undefined {
+  for (const limit of level.limits) if (limit.name === name) return limit.kind;
+  return undefined;
 }

@@ -35,7 +35,6 @@ export class LossWatch {
           this.lose();
           return;
         }
-        // oxlint-disable-next-line no-await-in-loop -- the end may have moved meanwhile
         await clock.sleep(restMs, this.#ended.signal, { background: true });
       }
     } catch {

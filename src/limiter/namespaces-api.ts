@@ -39,7 +39,9 @@ export class NamespacesApi {
   list(options: ListOptions = {}): Listing<Namespace> {
     return listing(options, async (page) => {
       const context = await this.#context();
-      const { items, next } = await callStore(context, 'listing namespaces', () => context.backend.namespaces.list(page));
+      const { items, next } = await callStore(context, 'listing namespaces', () =>
+        context.backend.namespaces.list(page),
+      );
       return { items: items.map(viewOf), next };
     });
   }

@@ -31,11 +31,8 @@ export class OpenStore {
     const existing = this.#contexts.get(namespace);
     if (existing !== undefined) return existing;
     const { backend, guard, options } = this.#store;
-    const record = await guard.call({
-      where: 'looking up the namespace',
-      timeoutMs: options.timeouts.callMs,
-      start: () => backend.namespaces.read(namespace),
-    });
+    const patience = { where: 'looking up the namespace', timeoutMs: options.timeouts.callMs };
+    const record = await guard.call(patience, () => backend.namespaces.read(namespace));
     if (record === undefined) throw new NamespaceNotFound(namespace);
     if (record.status !== 'active') throw new NamespaceNotFound(namespace, `is ${record.status}`);
     const context = this.#contextFor(this.#store, namespace, record.id);
@@ -48,7 +45,7 @@ export class OpenStore {
     const startMs = clock.now();
     try {
       // A guard of its own: a ping asks the store even while the breaker is open.
-      await new Guard(clock).call({ where: 'ping', timeoutMs, start: () => backend.namespaces.read(namespace) });
+      await new Guard(clock).call({ where: 'ping', timeoutMs }, () => backend.namespaces.read(namespace));
       return { ok: true, latencyMs: Math.max(0, clock.now() - startMs) };
     } catch (error) {
       return { ok: false, error };
@@ -63,7 +60,7 @@ export class OpenStore {
     const { backend, guard, options } = this.#store;
     this.#opening ??= (async () => {
       const timeoutMs = options.timeouts.callMs;
-      await guard.call({ where: 'opening the store', timeoutMs, start: () => backend.open(timeoutMs) });
+      await guard.call({ where: 'opening the store', timeoutMs }, () => backend.open(timeoutMs));
     })();
     try {
       await this.#opening;

@@ -1,4 +1,5 @@
 import type { OnUnavailable } from '../core/config.js';
+import type { Amount } from '../core/decide.js';
 import { type HeadgateError, isHeadgateError } from '../core/errors.js';
 import { buildLeaseId } from '../core/identifiers.js';
 import type { EpochMs } from '../core/units.js';
@@ -14,6 +15,7 @@ import type { AcquireRequest } from './request.js';
 export async function decideWithoutStore(
   context: Context,
   request: AcquireRequest,
+  named: readonly Amount[],
   error: HeadgateError,
   nowMs: EpochMs,
 ): Promise<Decision> {
@@ -23,15 +25,15 @@ export async function decideWithoutStore(
     case 'block':
       throw error;
     case 'allow':
-      return allow(context, request, nowMs);
+      return allow(context, request, named, nowMs);
     case 'local':
-      return decideLocally(context, request, error, nowMs);
+      return decideLocally(context, request, named, error, nowMs);
   }
 }
 
-function allow(context: Context, request: AcquireRequest, nowMs: EpochMs): Decision {
+function allow(context: Context, request: AcquireRequest, named: readonly Amount[], nowMs: EpochMs): Decision {
   const leaseId = buildLeaseId(nowMs, context.random());
-  const account = new DetachedAccount(leaseId, request.entityId, request.resource, request.consume ?? {});
+  const account = new DetachedAccount(leaseId, request.entityId, request.resource, named);
   const lease = new Lease(context, account, 'open', context.options.leaseTtlMs);
   return { granted: true, lease, statuses: [], decidedBy: 'open' };
 }
@@ -40,6 +42,7 @@ function allow(context: Context, request: AcquireRequest, nowMs: EpochMs): Decis
 async function decideLocally(
   context: Context,
   request: AcquireRequest,
+  named: readonly Amount[],
   error: HeadgateError,
   nowMs: EpochMs,
 ): Promise<Decision> {
@@ -47,9 +50,14 @@ async function decideLocally(
   const chain = context.resolver.lastKnownChain(request.entityId, request.resource);
   const leaseId = buildLeaseId(nowMs, context.random());
   try {
-    const levels = buildLevels(request, chain, context.options, nowMs);
-    const outcome = await callStore(local, 'acquire', (call) => local.backend.consume(call, { leaseId, levels }), nowMs);
-    return decisionOf(local, request, leaseId, levels, outcome, 'fallback');
+    const levels = buildLevels(request, named, chain, context.options, nowMs);
+    const outcome = await callStore(
+      local,
+      'acquire',
+      (call) => local.backend.consume(call, { leaseId, levels }),
+      nowMs,
+    );
+    return decisionOf(local, request, { leaseId, levels }, outcome, 'fallback', nowMs);
   } catch (refused) {
     throw isHeadgateError(refused, 'limits.missing') ? error : refused;
   }

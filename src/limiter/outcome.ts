@@ -1,5 +1,7 @@
-import type { ConsumeOutcome, LevelAsk } from '../backend.js';
+import type { ConsumeOutcome, ConsumeRequest, LevelAnswer, LevelAsk, LevelRef } from '../backend.js';
 import { type LimitStatus, limitStatus } from '../core/decide.js';
+import { buildLeaseId } from '../core/identifiers.js';
+import type { EpochMs } from '../core/units.js';
 import type { Context } from './context.js';
 import type { DecidedBy, Decision } from './decision.js';
 import { StoredLeaseAccount } from './lease-account.js';
@@ -10,34 +12,40 @@ import type { AcquireRequest } from './request.js';
 export function decisionOf(
   context: Context,
   request: AcquireRequest,
-  leaseId: string,
-  levels: readonly LevelAsk[],
+  { leaseId, levels }: ConsumeRequest,
   outcome: ConsumeOutcome,
   decidedBy: DecidedBy,
+  nowMs: EpochMs,
 ): Decision {
   const granted = outcome.kind === 'granted';
-  const statuses: LimitStatus[] = [];
-  for (let at = 0; at < outcome.levels.length; at++) {
-    const entityId = levels[at]?.entityId ?? request.entityId;
-    for (const verdict of outcome.levels[at]?.verdicts ?? []) {
-      statuses.push(limitStatus(entityId, request.resource, verdict, granted));
-    }
-  }
+  const statuses = statusesOf(levels, outcome.levels, request.resource, granted);
   if (!granted) {
     const violations = statuses.filter(({ exceeded }) => exceeded);
     const { reason, retryAfterMs } = outcome;
     return { granted, reason, retryAfterMs, statuses, violations, decidedBy };
   }
-  const account = new StoredLeaseAccount(leaseId, request.entityId, request.resource, taken(levels, outcome));
+  const makeId = (): string => leaseId ?? buildLeaseId(nowMs, context.random());
+  const account = new StoredLeaseAccount(makeId, request.entityId, request.resource, taken(levels, outcome.levels));
   const ttlMs = request.leaseTtlMs ?? context.options.leaseTtlMs;
   return { granted, lease: new Lease(context, account, decidedBy, ttlMs), statuses, decidedBy };
 }
 
-/** A bucket may lack a limit that an old config still names: what was not asked was not taken. */
-function taken(levels: readonly LevelAsk[], outcome: ConsumeOutcome): readonly LevelAsk[] {
+export function statusesOf(
+  levels: readonly LevelRef[],
+  answers: readonly LevelAnswer[],
+  resource: string,
+  granted: boolean,
+): readonly LimitStatus[] {
+  const perLevel = answers.map(({ verdicts }, at) =>
+    verdicts.map((verdict) => limitStatus(levels[at]?.entityId ?? '', resource, verdict, granted)),
+  );
+  return perLevel.length === 1 ? (perLevel[0] ?? []) : perLevel.flat();
+}
+
+/** A level that lacks a limit was not asked for it: what was not asked was not taken. */
+function taken(levels: readonly LevelAsk[], answers: readonly LevelAnswer[]): readonly LevelAsk[] {
+  if (levels.every(({ asks }, at) => asks.length === answers[at]?.verdicts.length)) return levels;
   const asked = (at: number, name: string): boolean =>
-    outcome.levels[at]?.verdicts.some(({ limit }) => limit.name === name) === true;
-  const whole = levels.every(({ asks }, at) => asks.length === outcome.levels[at]?.verdicts.length);
-  if (whole) return levels;
+    answers[at]?.verdicts.some(({ limit }) => limit.name === name) === true;
   return levels.map((level, at) => ({ ...level, asks: level.asks.filter(({ name }) => asked(at, name)) }));
 }

@@ -12,7 +12,7 @@ import type { Lease } from './lease.js';
 import { NamespacesApi } from './namespaces-api.js';
 import { OpenStore, type PingResult } from './open-store.js';
 import { type LimiterOptions, resolveOptions } from './options.js';
-import { type AcquireRequest, checkRequest } from './request.js';
+import type { AcquireRequest } from './request.js';
 import { checkOnThrow, type RunOptions, runUnder } from './run.js';
 import { available, status, type StatusRequest, timeUntilAvailable } from './status.js';
 import { isBackend, storeFrom } from './store-url.js';
@@ -136,12 +136,10 @@ export class RateLimiter<L extends string = string> {
     await this.close();
   }
 
-  async #decide(request: AcquireRequest<L>): Promise<Decision> {
-    checkRequest(request as AcquireRequest);
-    const context = this.#context ?? (await this.#open());
-    return request.wait === undefined
-      ? attempt(context, request as AcquireRequest)
-      : attemptUntil(context, request as AcquireRequest, request.wait.timeoutMs);
+  #decide(request: AcquireRequest<L>): Promise<Decision> {
+    return this.#context === null
+      ? this.#open().then((context) => decide(context, request as AcquireRequest))
+      : decide(this.#context, request as AcquireRequest);
   }
 
   #opened(): Awaitable<Context> {
@@ -155,4 +153,8 @@ export class RateLimiter<L extends string = string> {
     if (!this.#closed) this.#context = context;
     return context;
   }
+}
+
+function decide(context: Context, request: AcquireRequest): Promise<Decision> {
+  return request?.wait === undefined ? attempt(context, request) : attemptUntil(context, request);
 }

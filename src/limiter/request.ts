@@ -1,9 +1,8 @@
-import type { OnUnavailable } from '../core/config.js';
-import { ON_UNAVAILABLE } from '../core/config.js';
+import { ON_UNAVAILABLE, type OnUnavailable } from '../core/config.js';
+import type { Amount } from '../core/decide.js';
 import { ValidationError } from '../core/errors.js';
-import { checkEntityId, checkResource } from '../core/identifiers.js';
 import { checkLimits, checkWhole, type Limit } from '../core/limit.js';
-import { MAX_AMOUNT } from '../core/units.js';
+import { MAX_AMOUNT, MILLI } from '../core/units.js';
 import { checkLeaseTtl, checkOneOf } from './options.js';
 
 /** Amounts in whole tokens, by the name of the limit. */
@@ -30,12 +29,9 @@ export interface AcquireRequest<L extends string = string> {
 
 const MAX_WAIT_MS = 86_400_000;
 
-/** Refuses bad input before anything is read or written. */
+/** Refuses bad input before anything is read or written. Names are checked where they are first looked up. */
 export function checkRequest(request: AcquireRequest): void {
   if (typeof request !== 'object' || request === null) throw new ValidationError('request', 'an object', request);
-  checkEntityId(request.entityId);
-  checkResource(request.resource);
-  if (request.consume !== undefined) checkAmounts('consume', request.consume, 0);
   if (request.limits !== undefined) checkOwnLimits(request.limits);
   if (request.leaseTtlMs !== undefined) checkLeaseTtl(request.leaseTtlMs);
   if (request.wait !== undefined) checkWhole('wait.timeoutMs', request.wait?.timeoutMs, 0, MAX_WAIT_MS);
@@ -50,16 +46,19 @@ function checkOwnLimits(limits: unknown): void {
   if (limits.length === 0) throw new ValidationError('limits', 'at least one limit, or left out', limits);
 }
 
-/** Whole numbers from `least` to 1e12 under names; `undefined` is a mistake, not an absence. */
-export function checkAmounts(field: string, amounts: unknown, least: number): void {
+/** Amounts as a list in millitokens. Whole numbers from `least` to 1e12; `undefined` is a mistake, not an absence. */
+export function readAmounts(field: string, amounts: Amounts | undefined, least: number): readonly Amount[] {
+  if (amounts === undefined) return NOTHING;
   if (typeof amounts !== 'object' || amounts === null || Array.isArray(amounts)) {
     throw new ValidationError(field, 'an object of amounts by limit name', amounts);
   }
-  const values = amounts as Record<string, unknown>;
-  for (const name of Object.keys(values)) {
-    const value = values[name];
-    if (!Number.isSafeInteger(value) || (value as number) < least || (value as number) > MAX_AMOUNT) {
-      throw new ValidationError(`${field}.${name}`, `a whole number from ${least} to ${MAX_AMOUNT}`, value);
+  return Object.keys(amounts).map((name) => {
+    const tokens: unknown = amounts[name];
+    if (!Number.isSafeInteger(tokens) || (tokens as number) < least || (tokens as number) > MAX_AMOUNT) {
+      throw new ValidationError(`${field}.${name}`, `a whole number from ${least} to ${MAX_AMOUNT}`, tokens);
     }
-  }
+    return { name, milli: (tokens as number) * MILLI };
+  });
 }
+
+const NOTHING: readonly Amount[] = [];

@@ -94,9 +94,7 @@ function keepExtending(context: Context, lease: Lease): AbortController {
   async function extendEvery(everyMs: number): Promise<void> {
     while (lease.expiresAt !== null && lease.state !== 'committed' && lease.state !== 'rolled-back') {
       try {
-        // oxlint-disable-next-line no-await-in-loop -- one after the other is the point
         await context.clock.sleep(everyMs, ended.signal, { background: true });
-        // oxlint-disable-next-line no-await-in-loop
         await lease.extend();
       } catch (error) {
         if (ended.signal.aborted) return;

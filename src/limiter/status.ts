@@ -1,10 +1,10 @@
 import type { LevelAnswer, LevelAsk } from '../backend.js';
-import { conclude, type LimitStatus, limitStatus } from '../core/decide.js';
+import { conclude, type LimitStatus } from '../core/decide.js';
 import { LimitsNotConfigured } from '../core/errors.js';
-import { checkEntityId, checkResource } from '../core/identifiers.js';
 import { callStore, type Context } from './context.js';
 import { buildLevels } from './levels.js';
-import { type AcquireRequest, checkRequest } from './request.js';
+import { statusesOf } from './outcome.js';
+import { type AcquireRequest, checkRequest, readAmounts } from './request.js';
 
 export interface StatusRequest {
   readonly entityId: string;
@@ -18,15 +18,13 @@ interface Peeked {
 
 /** Every limit of every level, as an acquire would find it now. */
 export async function status(context: Context, request: StatusRequest): Promise<LimitStatus[]> {
-  checkEntityId(request.entityId);
-  checkResource(request.resource);
   const nowMs = context.clock.now();
   const chain = await context.resolver.chain(request.entityId, request.resource, nowMs);
   const levels = chain.flatMap(({ entityId, resource, resolved: { limits, version } }) =>
     limits.length === 0 ? [] : [{ entityId, resource, limits, version, asks: [], holder: null }],
   );
   if (chain[0]?.resolved.limits.length === 0) throw new LimitsNotConfigured(request.entityId, request.resource);
-  return statusesOf(levels, await peek(context, levels, nowMs), request.resource);
+  return [...statusesOf(levels, await peek(context, levels, nowMs), request.resource, false)];
 }
 
 /** What is left of each limit, at the tightest level that has it. */
@@ -50,23 +48,14 @@ export async function timeUntilAvailable(context: Context, request: AcquireReque
 export async function peekRequest(context: Context, request: AcquireRequest): Promise<Peeked> {
   const nowMs = context.clock.now();
   const chain = await context.resolver.chain(request.entityId, request.resource, nowMs);
-  const levels = buildLevels(request, chain, context.options, nowMs);
+  const named = readAmounts('consume', request.consume, 0);
+  const levels = buildLevels(request, named, chain, context.options, nowMs);
   const answers = await peek(context, levels, nowMs);
   const asked = answers.map(({ verdicts, configIsOlder }, at) => ({
     configIsOlder,
     verdicts: verdicts.filter(({ limit }) => levels[at]?.asks.some(({ name }) => name === limit.name)),
   }));
   return { levels, answers: asked };
-}
-
-export function statusesOf(
-  levels: readonly LevelAsk[],
-  answers: readonly LevelAnswer[],
-  resource: string,
-): LimitStatus[] {
-  return answers.flatMap(({ verdicts }, at) =>
-    verdicts.map((verdict) => limitStatus(levels[at]?.entityId ?? '', resource, verdict, false)),
-  );
 }
 
 async function peek(context: Context, levels: readonly LevelAsk[], nowMs: number): Promise<readonly LevelAnswer[]> {

@@ -53,7 +53,13 @@ export class UsageApi {
     return listing(query, async (page) => {
       checkRange(query);
       const { entityId, resource, window } = query;
-      const range = { entityId, resource, window, fromMs: msOf(query.from, 0), toMs: msOf(query.to, Number.MAX_SAFE_INTEGER) };
+      const range = {
+        entityId,
+        resource,
+        window,
+        fromMs: msOf(query.from, 0),
+        toMs: msOf(query.to, Number.MAX_SAFE_INTEGER),
+      };
       const context = await this.#context();
       const { items, next } = await callStore(context, 'reading usage', (call) =>
         context.backend.usage.query(call, range, page),

@@ -4,8 +4,9 @@ import type { EpochMs } from '../core/units.js';
 import { attempt } from './acquire.js';
 import type { Context } from './context.js';
 import type { Decision, Denied } from './decision.js';
-import type { AcquireRequest } from './request.js';
-import { peekRequest, statusesOf } from './status.js';
+import { statusesOf } from './outcome.js';
+import { type AcquireRequest, checkRequest } from './request.js';
+import { peekRequest } from './status.js';
 
 /** Slots are given back at any time, so that whoever waits for one asks again this often. */
 const ASK_AGAIN_MS = { least: 100, most: 250 };
@@ -16,8 +17,10 @@ const WOKEN = Symbol('woken');
  * Waits in line, then asks until granted or out of time. Within a process the first to come is the first to be served;
  * a rate whose announced wait is longer than the time left is denied at once.
  */
-export async function attemptUntil(context: Context, request: AcquireRequest, timeoutMs: number): Promise<Decision> {
+export async function attemptUntil(context: Context, request: AcquireRequest): Promise<Decision> {
+  checkRequest(request);
   const { lines, clock } = context;
+  const timeoutMs = request.wait?.timeoutMs ?? 0;
   request.signal?.throwIfAborted();
   const endMs = clock.now() + timeoutMs;
   const line = buildBucketKey(request.entityId, request.resource);
@@ -40,14 +43,12 @@ async function askUntil(context: Context, request: AcquireRequest, endMs: EpochM
     const alarm = new Alarm(context, request.signal);
     lines.listen(keys, alarm.ring);
     try {
-      // oxlint-disable-next-line no-await-in-loop -- each question follows the answer before
       const decision = await attempt(context, request);
       const pauseMs = decision.granted ? null : pauseBefore(decision, endMs - clock.now(), context.random);
       if (pauseMs === null || decision.granted) return decision;
       const blocking = decision.violations.map(({ entityId }) => buildBucketKey(entityId, request.resource));
       lines.listen(blocking, alarm.ring);
       keys = [...new Set([...keys, ...blocking])];
-      // oxlint-disable-next-line no-await-in-loop
       await alarm.rings(pauseMs);
     } finally {
       alarm.dispose();
@@ -73,7 +74,7 @@ function pauseBefore(denied: Denied, leftMs: number, random: () => number): numb
 async function denialInLine(context: Context, request: AcquireRequest): Promise<Denied> {
   const { levels, answers } = await peekRequest(context, request);
   const conclusion = conclude(answers);
-  const statuses = statusesOf(levels, answers, request.resource);
+  const statuses = statusesOf(levels, answers, request.resource, false);
   const violations = statuses.filter(({ exceeded }) => exceeded);
   const base = { granted: false, statuses, violations, decidedBy: 'store' } as const;
   if (conclusion.granted) return { ...base, reason: 'contended', retryAfterMs: ASK_AGAIN_MS.least };

@@ -1,6 +1,6 @@
-import { applyWrite, effectiveTokens, nextBase, planMove, planRebase } from '../../core/bucket.js';
+import { applyWrite, credit, effectiveTokens, nextBase, planMove, planRebase } from '../../core/bucket.js';
 import { type ConfigVersion, mustSettle } from '../../core/config.js';
-import { type Amount, amountOf, type Holder } from '../../core/decide.js';
+import { type Amount, amountOf, type Holder, type Verdict } from '../../core/decide.js';
 import { add, type Int, sub } from '../../core/int.js';
 import type { Limit } from '../../core/limit.js';
 import { windowStart } from '../../core/usage.js';
@@ -84,17 +84,14 @@ function startingTokens(bucket: Bucket, limit: Limit): Millitokens {
 }
 
 /** Takes what was decided to fit. */
-export function take(bucket: Bucket, asks: readonly Amount[], nowMs: EpochMs): void {
-  for (const account of bucket.limits) {
-    const takeMilli = amountOf(asks, account.limit.name);
-    if (takeMilli === undefined) continue;
-    const write = planMove(account.limit, account.tokensMilli, bucket.baseMs, nowMs, {
-      takeMilli,
-      debitMilli: 0,
-      refundMilli: 0,
-    });
-    account.tokensMilli = applyWrite(write, account.tokensMilli);
-    account.consumedMilli = add(account.consumedMilli, takeMilli);
+export function take(bucket: Bucket, verdicts: readonly Verdict[]): void {
+  for (const { limit, creditedMilli, requestedMilli } of verdicts) {
+    for (const account of bucket.limits) {
+      if (account.limit !== limit) continue;
+      const move = { takeMilli: requestedMilli, debitMilli: 0, refundMilli: 0 };
+      account.tokensMilli = applyWrite(planMove(limit, account.tokensMilli, creditedMilli, move), account.tokensMilli);
+      account.consumedMilli = add(account.consumedMilli, requestedMilli);
+    }
   }
   bucket.acquires += 1;
 }
@@ -104,7 +101,7 @@ export function move(bucket: Bucket, deltas: readonly Amount[], nowMs: EpochMs):
   for (const account of bucket.limits) {
     const deltaMilli = amountOf(deltas, account.limit.name);
     if (deltaMilli === undefined || deltaMilli === 0) continue;
-    const write = planMove(account.limit, account.tokensMilli, bucket.baseMs, nowMs, {
+    const write = planMove(account.limit, account.tokensMilli, credit(account.limit, bucket.baseMs, nowMs), {
       takeMilli: null,
       debitMilli: deltaMilli > 0 ? deltaMilli : 0,
       refundMilli: deltaMilli < 0 ? sub(0, deltaMilli) : 0,
@@ -145,6 +142,7 @@ export function negated(amounts: readonly Amount[]): readonly Amount[] {
 export function isIdle(bucket: Bucket, nowMs: EpochMs): boolean {
   if (bucket.holders.size > 0) return false;
   return bucket.limits.every(
-    ({ limit, tokensMilli }) => effectiveTokens(limit, tokensMilli, bucket.baseMs, nowMs) >= limit.capacityMilli,
+    ({ limit, tokensMilli }) =>
+      effectiveTokens(limit, tokensMilli, credit(limit, bucket.baseMs, nowMs)) >= limit.capacityMilli,
   );
 }

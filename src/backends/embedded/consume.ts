@@ -11,53 +11,42 @@ import type {
 } from '../../backend.js';
 import { compareVersions } from '../../core/config.js';
 import { amountOf, conclude, decide } from '../../core/decide.js';
-import { buildBucketKey } from '../../core/identifiers.js';
 import type { EpochMs } from '../../core/units.js';
 import { type Bucket, createBucket, hasExpired, move, reclaimExpired, release, settle, take } from './bucket.js';
 import type { Space } from './storage.js';
 import { foldBeforeHourEnds } from './usage.js';
 
-interface OpenLevel {
-  readonly key: string;
-  readonly bucket: Bucket;
-}
-
 /** All levels are looked at before any is taken from, so a refusal at one leaves the others as they were. */
 export function consume(space: Space, request: ConsumeRequest, nowMs: EpochMs): ConsumeOutcome {
   const { levels, leaseId } = request;
-  const opened: OpenLevel[] = [];
-  const answers: LevelAnswer[] = [];
-  for (const level of levels) {
-    const open = openLevel(space, level, nowMs);
-    opened.push(open);
-    answers.push(answer(open, level, nowMs));
-  }
+  const buckets = levels.map((level) => openLevel(space, level, nowMs));
+  const answers = levels.map((level, at) => askLevel(space, level, buckets[at] as Bucket, nowMs));
   const conclusion = conclude(answers);
   if (!conclusion.granted) {
     const { reason, retryAfterMs } = conclusion;
     return { kind: 'denied', reason, retryAfterMs, levels: answers };
   }
-  for (let at = 0; at < opened.length; at++) {
-    const { key, bucket } = opened[at] as OpenLevel;
-    const { asks, holder } = levels[at] as LevelAsk;
-    foldBeforeHourEnds(space, key, bucket, nowMs);
-    take(bucket, asks, nowMs);
-    if (holder !== null) bucket.holders.set(leaseId, holder);
-    space.writeBucket(key, bucket, nowMs);
+  for (let at = 0; at < levels.length; at++) {
+    const level = levels[at] as LevelAsk;
+    const bucket = buckets[at] as Bucket;
+    foldBeforeHourEnds(space, level, bucket, nowMs);
+    take(bucket, (answers[at] as LevelAnswer).verdicts);
+    if (level.holder !== null && leaseId !== null) bucket.holders.set(leaseId, level.holder);
+    space.writeBucket(level.entityId, level.resource, bucket, nowMs);
   }
   return { kind: 'granted', levels: answers };
+}
 
-  /** Whoever is refused while holders have expired takes them back at once. */
-  function answer({ key, bucket }: OpenLevel, level: LevelAsk, atMs: EpochMs): LevelAnswer {
-    let verdicts = decide(bucket, level.asks, atMs);
-    if (verdicts.some(({ waitMs }) => waitMs !== 0) && hasExpired(bucket, atMs)) {
-      foldBeforeHourEnds(space, key, bucket, atMs);
-      reclaimExpired(bucket, atMs);
-      space.writeBucket(key, bucket, atMs);
-      verdicts = decide(bucket, level.asks, atMs);
-    }
-    return { verdicts, configIsOlder: isOlder(level, bucket) };
+/** Whoever is refused while holders have expired takes them back at once. */
+function askLevel(space: Space, level: LevelAsk, bucket: Bucket, nowMs: EpochMs): LevelAnswer {
+  let verdicts = decide(bucket, level.asks, nowMs);
+  if (bucket.holders.size > 0 && verdicts.some(({ waitMs }) => waitMs !== 0) && hasExpired(bucket, nowMs)) {
+    foldBeforeHourEnds(space, level, bucket, nowMs);
+    reclaimExpired(bucket, nowMs);
+    space.writeBucket(level.entityId, level.resource, bucket, nowMs);
+    verdicts = decide(bucket, level.asks, nowMs);
   }
+  return { verdicts, configIsOlder: isOlder(level, bucket) };
 }
 
 function isOlder(level: LevelRef, bucket: Bucket): boolean {
@@ -67,7 +56,7 @@ function isOlder(level: LevelRef, bucket: Bucket): boolean {
 /** As if the config were settled and expired holders taken back, but on a copy: looking changes nothing. */
 export function peek(space: Space, levels: readonly LevelAsk[], nowMs: EpochMs): readonly LevelAnswer[] {
   return levels.map((level) => {
-    const stored = space.readBucket(buildBucketKey(level.entityId, level.resource));
+    const stored = space.readBucket(level.entityId, level.resource);
     const bucket = stored === undefined ? createBucket(level.limits, level.version, nowMs) : copyOf(stored);
     settle(bucket, level, nowMs);
     reclaimExpired(bucket, nowMs);
@@ -81,13 +70,12 @@ function copyOf(bucket: Bucket): Bucket {
 }
 
 /** The bucket as it stands by the newest rules known: those handed in, or its own. */
-function openLevel(space: Space, level: LevelRef, nowMs: EpochMs): OpenLevel {
-  const key = buildBucketKey(level.entityId, level.resource);
-  const bucket = space.readBucket(key);
-  if (bucket === undefined) return { key, bucket: createBucket(level.limits, level.version, nowMs) };
+function openLevel(space: Space, level: LevelRef, nowMs: EpochMs): Bucket {
+  const bucket = space.readBucket(level.entityId, level.resource);
+  if (bucket === undefined) return createBucket(level.limits, level.version, nowMs);
   // Written even if the ask is refused: from now on the bucket refills at the new rate.
-  if (settle(bucket, level, nowMs)) space.writeBucket(key, bucket, nowMs);
-  return { key, bucket };
+  if (settle(bucket, level, nowMs)) space.writeBucket(level.entityId, level.resource, bucket, nowMs);
+  return bucket;
 }
 
 export function adjust(space: Space, request: AdjustRequest, nowMs: EpochMs): readonly LevelResult[] {
@@ -95,32 +83,29 @@ export function adjust(space: Space, request: AdjustRequest, nowMs: EpochMs): re
 }
 
 function adjustLevel(space: Space, leaseId: string, level: LevelChange, nowMs: EpochMs): LevelResult {
-  const { key, bucket } = openLevel(space, level, nowMs);
+  const bucket = openLevel(space, level, nowMs);
   const holder = bucket.holders.get(leaseId);
   const holderLost = level.holder !== 'none' && holder === undefined;
-  foldBeforeHourEnds(space, key, bucket, nowMs);
+  foldBeforeHourEnds(space, level, bucket, nowMs);
   // An expiry that gave the rates back left nothing to correct: the whole amount is due again.
   move(bucket, holderLost && level.totals !== null ? level.totals : level.deltas, nowMs);
   if (level.holder === 'release') release(bucket, leaseId, nowMs);
   else if (holder?.rates) bucket.holders.set(leaseId, { ...holder, rates: level.totals });
-  space.writeBucket(key, bucket, nowMs);
+  space.writeBucket(level.entityId, level.resource, bucket, nowMs);
   return { kind: 'done', holderLost };
 }
 
 /** All holders or none, so that a lease is never half extended. */
 export function extend(space: Space, request: ExtendRequest, nowMs: EpochMs): boolean {
   const { leaseId, expiresAtMs } = request;
-  const held: OpenLevel[] = [];
-  for (const { entityId, resource } of request.levels) {
-    const key = buildBucketKey(entityId, resource);
-    const bucket = space.readBucket(key);
-    if (bucket === undefined || !bucket.holders.has(leaseId)) return false;
-    held.push({ key, bucket });
-  }
-  for (const { key, bucket } of held) {
-    const holder = bucket.holders.get(leaseId);
-    if (holder !== undefined) bucket.holders.set(leaseId, { ...holder, expiresAtMs });
-    space.writeBucket(key, bucket, nowMs);
+  const buckets = request.levels.map(({ entityId, resource }) => space.readBucket(entityId, resource));
+  if (!buckets.every((bucket) => bucket?.holders.has(leaseId) === true)) return false;
+  for (const [at, { entityId, resource }] of request.levels.entries()) {
+    const bucket = buckets[at];
+    const holder = bucket?.holders.get(leaseId);
+    if (bucket === undefined || holder === undefined) continue;
+    bucket.holders.set(leaseId, { ...holder, expiresAtMs });
+    space.writeBucket(entityId, resource, bucket, nowMs);
   }
   return true;
 }

@@ -2,7 +2,7 @@ import type { Backend, Call, ConfigChange, EntityRecord, Page, PageRequest } fro
 import type { ConfigLevel, StoredConfig } from '../../core/config.js';
 import { MAX_CHAIN } from '../../core/units.js';
 import { EntityExists, ValidationError } from '../../core/errors.js';
-import { buildBucketKey } from '../../core/identifiers.js';
+import { parsePlainResource } from '../../core/identifiers.js';
 import { adjust, consume, extend, peek } from './consume.js';
 import type { Space, Storage } from './storage.js';
 import { fold } from './usage.js';
@@ -61,7 +61,7 @@ export function createEmbeddedBackend(storage: Storage): Backend {
     leases: {
       list: (call, entityId, resource, page) =>
         transact(call, (space) => {
-          const holders = space.readBucket(buildBucketKey(entityId, resource))?.holders ?? new Map();
+          const holders = space.readBucket(entityId, resource)?.holders ?? new Map();
           return pageOf(
             [...holders].map(([id, holder]) => ({ ...holder, id })),
             page,
@@ -110,7 +110,7 @@ function createEntity(
 /** A parent must exist, and the chain above must end: without a cycle, within the depth that an acquire follows. */
 function checkParents(space: Space, id: string, parentId: string): void {
   const chain = [id];
-  for (let next: string | null = parentId; next !== null; ) {
+  for (let next: string | null = parentId; next !== null;) {
     if (chain.includes(next)) throw new ValidationError('parentId', 'above the entity, not below it', [...chain, next]);
     if (chain.length >= MAX_CHAIN) {
       throw new ValidationError('parentId', `at the end of at most ${MAX_CHAIN} levels`, [...chain, next]);
@@ -122,10 +122,11 @@ function checkParents(space: Space, id: string, parentId: string): void {
   }
 }
 
+/** Per-call limits have buckets of their own; their usage belongs to the plain resource. */
 function foldOpenHour(space: Space, entityId: string, resource: string): void {
-  const key = buildBucketKey(entityId, resource);
-  const bucket = space.readBucket(key);
-  if (bucket !== undefined) fold(space, key, bucket);
+  for (const [keyPart, bucket] of space.bucketsOf(entityId)) {
+    if (parsePlainResource(keyPart) === resource) fold(space, { entityId, resource }, bucket);
+  }
 }
 
 /** One page of items in the order of their keys. */

@@ -2,6 +2,7 @@ import type { Backend, EntityRecord, NamespaceRecord, UsageRecord } from '../../
 import type { ConfigLevel, StoredConfig } from '../../core/config.js';
 import { NamespaceNotFound } from '../../core/errors.js';
 import { checkNamespace } from '../../core/identifiers.js';
+import { TwoKeyMap } from '../../core/two-key-map.js';
 import { addUsage, type UsageWindow } from '../../core/usage.js';
 import type { EpochMs } from '../../core/units.js';
 import { type Bucket, isIdle } from './bucket.js';
@@ -9,10 +10,13 @@ import { createEmbeddedBackend } from './embedded-backend.js';
 import type { Registry, Space, Storage } from './storage.js';
 import { fold } from './usage.js';
 
-/** Usage windows that one namespace keeps; beyond, those of the entity that was idle for longest go first. */
+/** Usage windows that one namespace keeps; beyond, those of entities that were idle for longest go first. */
 const MAX_USAGE_WINDOWS = 30_000;
 
-/** How many buckets each new one looks at, to find those that can be forgotten. */
+/** Fewer buckets than this are not worth looking for idle ones. */
+const KEPT_BUCKETS = 10_000;
+
+/** How many buckets each new one beyond that looks at, to find those that can be forgotten. */
 const SWEPT_PER_NEW_BUCKET = 2;
 
 export interface MemoryOptions {
@@ -68,23 +72,28 @@ class MemoryStorage implements Storage, Registry {
 }
 
 class MemorySpace implements Space {
-  readonly #buckets = new Map<string, Bucket>();
-  #sweep: MapIterator<[string, Bucket]> = this.#buckets.entries();
+  readonly #buckets = new TwoKeyMap<Bucket>();
+  #sweep = this.#buckets.entries();
   readonly #configs = new Map<string, StoredConfig>();
   readonly #configured = new Map<string, Set<string>>();
   #sequence = 0;
   readonly #entities = new Map<string, EntityRecord>();
-  readonly #usage = new Map<string, Map<EpochMs, UsageRecord>>();
+  readonly #usage = new Map<string, { readonly records: Map<EpochMs, UsageRecord>; used: boolean }>();
+  #usageSweep = this.#usage.entries();
   #usageWindows = 0;
 
-  readBucket(key: string): Bucket | undefined {
-    return this.#buckets.get(key);
+  readBucket(entityId: string, resource: string): Bucket | undefined {
+    return this.#buckets.get(entityId, resource);
   }
 
-  writeBucket(key: string, bucket: Bucket, nowMs: EpochMs): void {
+  writeBucket(entityId: string, resource: string, bucket: Bucket, nowMs: EpochMs): void {
     const before = this.#buckets.size;
-    this.#buckets.set(key, bucket);
-    if (this.#buckets.size > before) this.#forgetIdle(nowMs);
+    this.#buckets.set(entityId, resource, bucket);
+    if (before >= KEPT_BUCKETS && this.#buckets.size > before) this.#forgetIdle(nowMs);
+  }
+
+  *bucketsOf(entityId: string): Generator<readonly [resource: string, bucket: Bucket]> {
+    for (const [owner, resource, bucket] of this.#buckets.entries()) if (owner === entityId) yield [resource, bucket];
   }
 
   /** A hand goes round all buckets, a few steps for each new one, so that no call pays for many and no timer is needed. */
@@ -95,10 +104,10 @@ class MemorySpace implements Space {
         this.#sweep = this.#buckets.entries();
         return;
       }
-      const [key, bucket] = next.value;
+      const [entityId, resource, bucket] = next.value;
       if (!isIdle(bucket, nowMs)) continue;
-      fold(this, key, bucket);
-      this.#buckets.delete(key);
+      fold(this, { entityId, resource }, bucket);
+      this.#buckets.delete(entityId, resource);
     }
   }
 
@@ -134,27 +143,38 @@ class MemorySpace implements Space {
 
   addUsage(usage: UsageRecord): void {
     const key = seriesKey(usage.entityId, usage.resource, usage.window);
-    const series = this.#usage.get(key) ?? new Map<EpochMs, UsageRecord>();
-    // Taken out and put back: the first series of the map is the one that was idle for longest.
-    this.#usage.delete(key);
+    const series = this.#usage.get(key) ?? { records: new Map<EpochMs, UsageRecord>(), used: false };
+    const record = series.records.get(usage.startMs);
+    series.records.set(usage.startMs, record === undefined ? usage : { ...record, ...addUsage(record, usage) });
+    series.used = true;
+    if (record !== undefined) return;
     this.#usage.set(key, series);
-    const record = series.get(usage.startMs);
-    if (record === undefined) this.#usageWindows += 1;
-    series.set(usage.startMs, record === undefined ? usage : { ...record, ...addUsage(record, usage) });
-    this.#forgetOldUsage();
+    this.#usageWindows += 1;
+    if (this.#usageWindows > MAX_USAGE_WINDOWS) this.#forgetOldUsage();
   }
 
+  /** The oldest series goes, unless it was used since it was last looked at. A hand goes round, as over the buckets. */
   #forgetOldUsage(): void {
-    for (const [key, series] of this.#usage) {
-      if (this.#usageWindows <= MAX_USAGE_WINDOWS) return;
+    for (;;) {
+      const next = this.#usageSweep.next();
+      if (next.done === true) {
+        this.#usageSweep = this.#usage.entries();
+        continue;
+      }
+      const [key, series] = next.value;
+      if (series.used) {
+        series.used = false;
+        continue;
+      }
       this.#usage.delete(key);
-      this.#usageWindows -= series.size;
+      this.#usageWindows -= series.records.size;
+      return;
     }
   }
 
   usageOf(entityId: string, resource: string, window: UsageWindow): readonly UsageRecord[] {
     const series = this.#usage.get(seriesKey(entityId, resource, window));
-    return [...(series?.values() ?? [])].toSorted((a, b) => a.startMs - b.startMs);
+    return [...(series?.records.values() ?? [])].toSorted((a, b) => a.startMs - b.startMs);
   }
 }
 

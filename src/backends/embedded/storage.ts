@@ -6,8 +6,11 @@ import type { Bucket } from './bucket.js';
 
 /** One namespace's tables, as seen inside a transaction. Everything is at hand: no method awaits. */
 export interface Space {
-  readBucket(key: string): Bucket | undefined;
-  writeBucket(key: string, bucket: Bucket, nowMs: EpochMs): void;
+  /** `resource` is the key part: `{resource}~{hash}` for a bucket of per-call limits. */
+  readBucket(entityId: string, resource: string): Bucket | undefined;
+  writeBucket(entityId: string, resource: string, bucket: Bucket, nowMs: EpochMs): void;
+  /** All buckets of an entity, by key part. */
+  bucketsOf(entityId: string): Iterable<readonly [resource: string, bucket: Bucket]>;
 
   readConfig(level: ConfigLevel): StoredConfig | undefined;
   writeConfig(level: ConfigLevel, config: StoredConfig): void;

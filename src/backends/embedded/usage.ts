@@ -1,26 +1,31 @@
-import { parseBucketKey, parsePlainResource } from '../../core/identifiers.js';
+import { parsePlainResource } from '../../core/identifiers.js';
 import { type Int, sub } from '../../core/int.js';
-import { addUsage, NO_USAGE, USAGE_WINDOWS, type UsageCounts, windowStart } from '../../core/usage.js';
+import { NO_USAGE, USAGE_WINDOWS, type UsageCounts, windowStart } from '../../core/usage.js';
 import type { EpochMs } from '../../core/units.js';
 import type { Bucket } from './bucket.js';
 import type { Space } from './storage.js';
+
+const HOUR_MS = 3_600_000;
+
+interface Owner {
+  readonly entityId: string;
+  readonly resource: string;
+}
 
 /**
  * Usage is the difference of the bucket's counters, folded into records once an hour per bucket instead of once per
  * acquire: no window is shorter than an hour, and every window is a whole number of hours.
  */
-export function foldBeforeHourEnds(space: Space, key: string, bucket: Bucket, nowMs: EpochMs): void {
-  const hourMs = windowStart('hourly', nowMs);
-  if (hourMs === bucket.hourMs) return;
-  fold(space, key, bucket);
-  bucket.hourMs = hourMs;
+export function foldBeforeHourEnds(space: Space, owner: Owner, bucket: Bucket, nowMs: EpochMs): void {
+  if (nowMs >= bucket.hourMs && nowMs < bucket.hourMs + HOUR_MS) return;
+  fold(space, owner, bucket);
+  bucket.hourMs = windowStart('hourly', nowMs);
 }
 
 /** Puts everything that is not in a record yet into the windows of the hour in which it happened. */
-export function fold(space: Space, key: string, bucket: Bucket): void {
+export function fold(space: Space, { entityId, resource }: Owner, bucket: Bucket): void {
   const counts = unfolded(bucket);
   if (counts === NO_USAGE) return;
-  const { entityId, resource } = parseBucketKey(key);
   for (const window of USAGE_WINDOWS) {
     const startMs = windowStart(window, bucket.hourMs);
     space.addUsage({ ...counts, entityId, resource: parsePlainResource(resource), window, startMs });
@@ -38,5 +43,5 @@ function unfolded(bucket: Bucket): UsageCounts {
   const acquires = bucket.acquires - bucket.foldedAcquires;
   const expired = bucket.expired - bucket.foldedExpired;
   if (consumedMilli.size === 0 && acquires === 0 && expired === 0) return NO_USAGE;
-  return addUsage(NO_USAGE, { consumedMilli, acquires, expired });
+  return { consumedMilli, acquires, expired };
 }

@@ -1,0 +1,57 @@
+/**
+ * A map by two strings. Nested rather than joined: joining makes a new string, and hashes it, on every look-up, and needs
+ * a separator that neither key contains.
+ */
+export class TwoKeyMap<V> {
+  readonly #outer = new Map<string, Map<string, V>>();
+  #size = 0;
+  /** The second key seldom changes from one call to the next. */
+  #lastSecond = '';
+  #lastInner: Map<string, V> | undefined;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get(first: string, second: string): V | undefined {
+    return this.#innerOf(second)?.get(first);
+  }
+
+  set(first: string, second: string, value: V): void {
+    let inner = this.#innerOf(second);
+    if (inner === undefined) {
+      inner = new Map();
+      this.#outer.set(second, inner);
+    }
+    const before = inner.size;
+    inner.set(first, value);
+    this.#size += inner.size - before;
+  }
+
+  delete(first: string, second: string): void {
+    const inner = this.#innerOf(second);
+    if (inner?.delete(first) !== true) return;
+    this.#size -= 1;
+    if (inner.size > 0) return;
+    this.#outer.delete(second);
+    this.#lastInner = undefined;
+  }
+
+  clear(): void {
+    this.#outer.clear();
+    this.#lastInner = undefined;
+    this.#size = 0;
+  }
+
+  #innerOf(second: string): Map<string, V> | undefined {
+    if (second === this.#lastSecond && this.#lastInner !== undefined) return this.#lastInner;
+    this.#lastSecond = second;
+    this.#lastInner = this.#outer.get(second);
+    return this.#lastInner;
+  }
+
+  /** In the order of insertion within a second key. May go on while the map changes. */
+  *entries(): Generator<readonly [first: string, second: string, value: V]> {
+    for (const [second, inner] of this.#outer) for (const [first, value] of inner) yield [first, second, value];
+  }
+}
