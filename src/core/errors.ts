@@ -34,9 +34,13 @@ export class HeadgateError<Code extends ErrorCode = ErrorCode> extends Error {
 
   /** The code, the message and the details of its class; never the stack. */
   toJSON(): Record<string, unknown> {
-    const { name, ...details } = { ...this };
-    const cause = this.cause instanceof Error ? this.cause.message : this.cause;
-    return { name, ...details, message: this.message, ...(cause === undefined ? {} : { cause: String(cause) }) };
+    const { name, message, cause } = this;
+    return {
+      ...Object.fromEntries(Object.entries(this)),
+      name,
+      message,
+      ...(cause === undefined ? {} : { cause: cause instanceof Error ? cause.message : show(cause) }),
+    };
   }
 }
 
@@ -80,7 +84,7 @@ function describeDenial(denial: {
   readonly reason: string;
 }): string {
   const causes = denial.violations.map(
-    (v) => `${v.limit} of ${v.entityId} on ${v.resource} has ${v.available} left, ${v.requested} asked`,
+    (v) => `${String(v.limit)} of ${v.entityId} on ${v.resource} has ${v.available} left, ${v.requested} asked`,
   );
   const subject = causes.length > 0 ? causes.join('; ') : 'too many writers at once';
   const advice =

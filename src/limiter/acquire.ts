@@ -26,7 +26,7 @@ export function attempt(context: Context, request: AcquireRequest): Promise<Deci
       ? decision.then((late) => deliver(context, request, late))
       : Promise.resolve(deliver(context, request, decision));
   } catch (error) {
-    return Promise.reject(error as Error);
+    return Promise.reject(error);
   }
 }
 

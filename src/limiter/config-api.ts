@@ -104,11 +104,11 @@ export class ConfigApi {
       const context = this.#context();
       return context instanceof Promise
         ? { entries: 0, hits: 0, misses: 0, refreshes: 0 }
-        : (context as Context).resolver.cache.stats();
+        : context.resolver.cache.stats();
     },
     clear: (): void => {
       const context = this.#context();
-      if (!(context instanceof Promise)) (context as Context).resolver.cache.clear();
+      if (!(context instanceof Promise)) context.resolver.cache.clear();
     },
   };
 

@@ -30,29 +30,17 @@ export class ConfigResolver {
   /** The entity and the parents that its spending counts for, in that order. */
   chain(entityId: string, resource: string, nowMs: EpochMs): Awaitable<readonly CachedConfig[]> {
     const first = this.resolve(entityId, resource, nowMs);
-    if (!isPromise(first) && cascadesTo(first) === null) return [first];
-    return this.#climb([], entityId, resource, nowMs);
+    return isPromise(first) ? first.then((level) => this.#climb([level], nowMs)) : this.#climb([first], nowMs);
   }
 
-  #climb(
-    below: readonly CachedConfig[],
-    entityId: string,
-    resource: string,
-    nowMs: EpochMs,
-  ): Awaitable<readonly CachedConfig[]> {
-    const chain = [...below];
-    for (let next: string | null = entityId; next !== null; next = cascadesTo(chain.at(-1))) {
-      refuseLongChain(chain, next);
-      const entry = this.resolve(next, resource, nowMs);
-      if (isPromise(entry)) {
-        return entry.then((level) => {
-          const parentId = cascadesTo(level);
-          return parentId === null ? [...chain, level] : this.#climb([...chain, level], parentId, resource, nowMs);
-        });
-      }
-      chain.push(entry);
-    }
-    return chain;
+  #climb(chain: readonly [CachedConfig, ...CachedConfig[]], nowMs: EpochMs): Awaitable<readonly CachedConfig[]> {
+    const parentId = cascadesTo(chain.at(-1));
+    if (parentId === null) return chain;
+    refuseLongChain(chain, parentId);
+    const parent = this.resolve(parentId, chain[0].resource, nowMs);
+    return isPromise(parent)
+      ? parent.then((level) => this.#climb([...chain, level], nowMs))
+      : this.#climb([...chain, parent], nowMs);
   }
 
   resolve(entityId: string, resource: string, nowMs: EpochMs): Awaitable<CachedConfig> {

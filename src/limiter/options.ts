@@ -112,13 +112,15 @@ function readEnvironment(env: Environment): Partial<ResolvedOptions> {
   return withoutUndefined({
     namespace: env['HEADGATE_NAMESPACE'],
     principal: env['HEADGATE_PRINCIPAL'],
-    leaseTtlMs: numberOrUndefined(env['HEADGATE_LEASE_TTL_MS']),
-    maxRetries: numberOrUndefined(env['HEADGATE_MAX_RETRIES']),
+    leaseTtlMs: readNumber(env['HEADGATE_LEASE_TTL_MS']),
+    maxRetries: readNumber(env['HEADGATE_MAX_RETRIES']),
   });
 }
 
-function numberOrUndefined(text: string | undefined): number | undefined {
-  return text === undefined || text === '' ? undefined : Number(text);
+/** Text that is no number stays text, so that the check which refuses it can show it. */
+function readNumber(text: string | undefined): number | undefined {
+  if (text === undefined || text === '') return undefined;
+  return Number.isNaN(Number(text)) ? (text as unknown as number) : Number(text);
 }
 
 function withoutUndefined<T extends object>(values: T): { [K in keyof T]: Exclude<T[K], undefined> } {

@@ -5,7 +5,7 @@ import { checkNamespace } from '../core/identifiers.js';
 import { attempt } from './acquire.js';
 import { ConfigApi } from './config-api.js';
 import type { Context } from './context.js';
-import type { Decision, Granted } from './decision.js';
+import type { Decision } from './decision.js';
 import { EntitiesApi } from './entities-api.js';
 import { LeasesApi } from './leases-api.js';
 import type { Lease } from './lease.js';
@@ -40,7 +40,7 @@ export class RateLimiter<L extends string = string> {
   constructor(first?: string | Backend | LimiterOptions<L> | OpenStore, second?: LimiterOptions<L> | string) {
     if (first instanceof OpenStore) {
       this.#store = first;
-      this.#namespace = String(second);
+      this.#namespace = second as string;
       this.#ownsStore = false;
     } else {
       const given = typeof first === 'string' || first === undefined || isBackend(first);
@@ -74,14 +74,14 @@ export class RateLimiter<L extends string = string> {
 
   /** A lease, or why not and for how long. Rejects on bad input, and on an outage that blocks. */
   tryAcquire(request: AcquireRequest<L>): Promise<Decision<L>> {
-    return this.#decide(request) as Promise<Decision<L>>;
+    return this.#decide(request);
   }
 
   /** A lease; throws `RateLimitExceeded` on a denial. */
   async acquire(request: AcquireRequest<L>): Promise<Lease<L>> {
     const decision = await this.#decide(request);
     if (!decision.granted) throw new RateLimitExceeded(decision);
-    return (decision as Granted<L>).lease;
+    return decision.lease;
   }
 
   /** Runs `work` under a lease: commits when it returns, rolls back when it throws, extends the lease meanwhile. */
@@ -93,7 +93,7 @@ export class RateLimiter<L extends string = string> {
     const onThrow = options?.onThrow ?? request?.onThrow;
     checkOnThrow(onThrow);
     const lease = await this.acquire(request);
-    return runUnder(await this.#opened(), lease as unknown as Lease, work as (lease: Lease) => T | Promise<T>, onThrow);
+    return runUnder(await this.#opened(), lease, work, onThrow);
   }
 
   /** Every limit of every level, as an acquire would find it now. */
@@ -103,12 +103,12 @@ export class RateLimiter<L extends string = string> {
 
   /** What is left of each limit, at the tightest level. */
   async available(request: StatusRequest): Promise<Record<L, number>> {
-    return available(await this.#opened(), request) as Promise<Record<L, number>>;
+    return available(await this.#opened(), request);
   }
 
   /** Milliseconds until the request would be granted; null for never. */
   async timeUntilAvailable(request: AcquireRequest<L>): Promise<number | null> {
-    return timeUntilAvailable(await this.#opened(), request as AcquireRequest);
+    return timeUntilAvailable(await this.#opened(), request);
   }
 
   /** The same store, client and caches; another namespace. */
@@ -138,8 +138,8 @@ export class RateLimiter<L extends string = string> {
 
   #decide(request: AcquireRequest<L>): Promise<Decision> {
     return this.#context === null
-      ? this.#open().then((context) => decide(context, request as AcquireRequest))
-      : decide(this.#context, request as AcquireRequest);
+      ? this.#open().then((context) => decide(context, request))
+      : decide(this.#context, request);
   }
 
   #opened(): Awaitable<Context> {

@@ -18,6 +18,7 @@ interface Peeked {
 
 /** Every limit of every level, as an acquire would find it now. */
 export async function status(context: Context, request: StatusRequest): Promise<LimitStatus[]> {
+  checkRequest(request);
   const nowMs = context.clock.now();
   const chain = await context.resolver.chain(request.entityId, request.resource, nowMs);
   const levels = chain.flatMap(({ entityId, resource, resolved: { limits, version } }) =>

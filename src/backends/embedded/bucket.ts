@@ -88,8 +88,8 @@ export function take(bucket: Bucket, verdicts: readonly Verdict[]): void {
   for (const { limit, creditedMilli, requestedMilli } of verdicts) {
     for (const account of bucket.limits) {
       if (account.limit !== limit) continue;
-      const move = { takeMilli: requestedMilli, debitMilli: 0, refundMilli: 0 };
-      account.tokensMilli = applyWrite(planMove(limit, account.tokensMilli, creditedMilli, move), account.tokensMilli);
+      const taking = { takeMilli: requestedMilli, debitMilli: 0, refundMilli: 0 };
+      account.tokensMilli = applyWrite(planMove(limit, account.tokensMilli, creditedMilli, taking), account.tokensMilli);
       account.consumedMilli = add(account.consumedMilli, requestedMilli);
     }
   }

@@ -1,0 +1,3 @@
+import { tour } from './tour.js';
+
+await tour((text) => console.log(text));

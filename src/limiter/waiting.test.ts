@@ -1,0 +1,213 @@
+import { describe, expect, test } from 'vitest';
+import { ASK, ASK_SLOT, openLimiter } from '../../tests/support/open-limiter.js';
+import type { RateLimiter } from './rate-limiter.js';
+
+const wait = { timeoutMs: 5_000 };
+
+/** Takes all of rpm, so that one comes back each second. */
+async function drained() {
+  const opened = await openLimiter();
+  await opened.limiter.acquire({ ...ASK, consume: { rpm: 60 } });
+  return opened;
+}
+
+function tracked<T>(promise: Promise<T>) {
+  const state = { done: false, promise };
+  const finish = (): void => {
+    state.done = true;
+  };
+  promise.then(finish, finish);
+  return state;
+}
+
+describe('wait for a rate', () => {
+  test('is granted at the announced time and not before', async () => {
+    const { limiter, clock } = await drained();
+    const waiting = tracked(limiter.acquire({ ...ASK, wait }));
+    await clock.advance(999);
+    expect(waiting.done).toBe(false);
+    await clock.advance(1);
+    expect((await waiting.promise).state).toBe('open');
+    expect(clock.sleepers).toBe(0);
+  });
+
+  test('is denied at once if the announced wait is longer than the time given', async () => {
+    const { limiter, clock } = await drained();
+    const asked = limiter.acquire({ ...ASK, consume: { rpm: 6 }, wait });
+    await expect(asked).rejects.toMatchObject({ code: 'limit.exceeded', retryAfterMs: 6_000 });
+    expect(clock.sleepers).toBe(0);
+  });
+
+  test('is denied at once if no wait helps', async () => {
+    const { limiter } = await drained();
+    await expect(limiter.acquire({ ...ASK, consume: { rpm: 61 }, wait })).rejects.toMatchObject({
+      code: 'limit.impossible',
+      retryAfterMs: null,
+    });
+  });
+
+  test('gives a value from tryAcquire', async () => {
+    const { limiter, clock } = await drained();
+    const waiting = limiter.tryAcquire({ ...ASK, wait });
+    await clock.advance(1_000);
+    expect(await waiting).toMatchObject({ granted: true, decidedBy: 'store' });
+  });
+
+  test('ends with the reason of the signal, and leaves no timer', async () => {
+    const { limiter, clock } = await drained();
+    const stop = new AbortController();
+    const waiting = limiter.acquire({ ...ASK, wait, signal: stop.signal });
+    await clock.advance(10);
+    stop.abort(new Error('client went away'));
+    await expect(waiting).rejects.toThrow('client went away');
+    expect(clock.sleepers).toBe(0);
+  });
+
+  test('does not start under a signal that has aborted', async () => {
+    const { limiter, store } = await drained();
+    const before = store.calls.length;
+    const waiting = limiter.acquire({ ...ASK, wait, signal: AbortSignal.abort(new Error('too late')) });
+    await expect(waiting).rejects.toThrow('too late');
+    expect(store.calls.length).toBe(before);
+  });
+
+  test('is woken by a refund in its own process', async () => {
+    const { limiter, clock } = await openLimiter();
+    const lease = await limiter.acquire({ ...ASK, consume: { rpm: 60 } });
+    const waiting = tracked(limiter.acquire({ ...ASK, consume: { rpm: 5 }, wait }));
+    await clock.advance(1);
+    await lease.rollback();
+    await clock.advance(0);
+    expect(waiting.done).toBe(true);
+    await waiting.promise;
+  });
+
+  test('of 0 asks once', async () => {
+    const { limiter } = await drained();
+    await expect(limiter.acquire({ ...ASK, wait: { timeoutMs: 0 } })).rejects.toMatchObject({ code: 'limit.exceeded' });
+    expect((await limiter.acquire({ ...ASK, consume: { tpm: 1 }, wait: { timeoutMs: 0 } })).state).toBe('open');
+  });
+});
+
+describe('several waiters', () => {
+  test('are served in the order in which they came', async () => {
+    const { limiter, clock } = await drained();
+    const order: number[] = [];
+    const waiters = [1, 2, 3].map((n) => limiter.acquire({ ...ASK, wait }).then(() => order.push(n)));
+    await clock.advance(3_000);
+    await Promise.all(waiters);
+    expect(order).toEqual([1, 2, 3]);
+  });
+
+  test('a small ask does not overtake a large one that waits', async () => {
+    const { limiter, clock } = await drained();
+    const large = tracked(limiter.acquire({ ...ASK, consume: { rpm: 3 }, wait }));
+    const small = tracked(limiter.acquire({ ...ASK, consume: { rpm: 1 }, wait }));
+    await clock.advance(2_999);
+    expect([large.done, small.done]).toEqual([false, false]);
+    await clock.advance(1);
+    expect([large.done, small.done]).toEqual([true, false]);
+    await clock.advance(1_000);
+    expect(small.done).toBe(true);
+  });
+
+  test('an ask that does not wait may overtake', async () => {
+    const { limiter, clock } = await drained();
+    const waiting = tracked(limiter.acquire({ ...ASK, consume: { rpm: 3 }, wait }));
+    await clock.advance(1_000);
+    expect(await limiter.tryAcquire({ ...ASK, consume: { rpm: 1 } })).toMatchObject({ granted: true });
+    await clock.advance(2_999);
+    expect(waiting.done).toBe(false);
+    await clock.advance(1);
+    expect(waiting.done).toBe(true);
+  });
+
+  test('one that leaves lets the next one in', async () => {
+    const { limiter, clock } = await drained();
+    const stop = new AbortController();
+    const first = limiter.acquire({ ...ASK, consume: { rpm: 5 }, wait, signal: stop.signal });
+    const second = tracked(limiter.acquire({ ...ASK, wait }));
+    await clock.advance(1_000);
+    stop.abort(new Error('left'));
+    await expect(first).rejects.toThrow('left');
+    await clock.advance(0);
+    expect(second.done).toBe(true);
+  });
+
+  test('one whose time runs out in the line is denied with how things stand', async () => {
+    const { limiter, clock } = await drained();
+    const first = limiter.acquire({ ...ASK, consume: { rpm: 4 }, wait });
+    const second = limiter.acquire({ ...ASK, consume: { rpm: 2 }, wait: { timeoutMs: 500 } });
+    const denied = expect(second).rejects.toMatchObject({ code: 'limit.exceeded', retryAfterMs: 1_500 });
+    await clock.advance(4_000);
+    await denied;
+    expect((await first).state).toBe('open');
+    expect(clock.sleepers).toBe(0);
+  });
+});
+
+describe('wait for a slot', () => {
+  async function full(): Promise<Awaited<ReturnType<typeof openLimiter>> & { readonly end: () => Promise<void> }> {
+    const opened = await openLimiter();
+    const lease = await opened.limiter.acquire({ ...ASK_SLOT, consume: { slots: 2 } });
+    return { ...opened, end: () => lease.commit() };
+  }
+
+  test('is granted as soon as one is given back in this process', async () => {
+    const { limiter, clock, end } = await full();
+    const waiting = tracked(limiter.acquire({ ...ASK_SLOT, wait }));
+    await clock.advance(1);
+    expect(waiting.done).toBe(false);
+    await end();
+    await clock.advance(0);
+    expect(waiting.done).toBe(true);
+  });
+
+  test('asks again within a quarter of a second, because other processes give back too', async () => {
+    const { limiter, clock, store } = await full();
+    const waiting = tracked(limiter.acquire({ ...ASK_SLOT, wait }));
+    await clock.advance(1);
+    const asked = store.calls.filter((call) => call === 'consume').length;
+    await clock.advance(2_500);
+    const again = store.calls.filter((call) => call === 'consume').length - asked;
+    expect(again).toBeGreaterThanOrEqual(10);
+    expect(again).toBeLessThanOrEqual(25);
+    await clock.advance(3_000);
+    await expect(waiting.promise).rejects.toMatchObject({ code: 'limit.exceeded' });
+  });
+
+  test('times out with the latest time at which a slot comes back', async () => {
+    const { limiter, clock } = await full();
+    const waiting = limiter.acquire({ ...ASK_SLOT, wait });
+    const denied = expect(waiting).rejects.toMatchObject({ code: 'limit.exceeded', retryAfterMs: 55_000 });
+    await clock.advance(5_000);
+    await denied;
+    expect(clock.sleepers).toBe(0);
+  });
+
+  test('is granted when a holder expires', async () => {
+    const { limiter, clock } = await full();
+    const waiting = tracked(limiter.acquire({ ...ASK_SLOT, wait: { timeoutMs: 120_000 } }));
+    await clock.advance(59_999);
+    expect(waiting.done).toBe(false);
+    await clock.advance(251);
+    expect(waiting.done).toBe(true);
+  });
+
+  test('of a parent is granted when another child gives back', async () => {
+    const { limiter, clock } = await openLimiter();
+    await family(limiter);
+    const lease = await limiter.acquire({ ...ASK_SLOT, entityId: 'a', consume: { slots: 2 } });
+    const waiting = tracked(limiter.acquire({ ...ASK_SLOT, entityId: 'b', wait }));
+    await clock.advance(1);
+    await lease.commit();
+    await clock.advance(0);
+    expect(waiting.done).toBe(true);
+  });
+
+  async function family(limiter: RateLimiter): Promise<void> {
+    await limiter.entities.create({ id: 'p' });
+    await limiter.entities.create({ id: 'a', parentId: 'p', cascade: true });
+    await limiter.entities.create({ id: 'b', parentId: 'p', cascade: true });
+  }
+});

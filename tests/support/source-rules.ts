@@ -1,0 +1,199 @@
+import { transformSync } from 'esbuild';
+
+/** A file of `src/`; its path is relative to that folder, with forward slashes. */
+export interface SourceFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+export interface Import {
+  readonly specifier: string;
+  readonly typeOnly: boolean;
+  /** The imported file of `src/`; null for a package. */
+  readonly target: string | null;
+}
+
+/** Sentences, each naming the file that breaks the rule. */
+export type Rule = (files: readonly SourceFile[]) => string[];
+
+const STATIC = /^[ \t]*(?:import|export)\s+(type\s+(?!from\b))?(?:[^'";=()]*?\bfrom\s+)?['"]([^'"]+)['"]/gm;
+const DYNAMIC = /\b(?:import|require)\s*\(\s*['"]([^'"]+)['"]/g;
+
+/**
+ * `import { type A } from` is not type-only: under `verbatimModuleSyntax` the compiler keeps it as an import without
+ * names, which loads the file.
+ */
+export function importsOf({ path, text }: SourceFile): Import[] {
+  const found = [
+    ...Array.from(text.matchAll(STATIC), ([, type, specifier]) => ({
+      specifier: specifier!,
+      typeOnly: type !== undefined,
+    })),
+    ...Array.from(text.matchAll(DYNAMIC), ([, specifier]) => ({ specifier: specifier!, typeOnly: false })),
+  ];
+  return found.map((entry) => ({ ...entry, target: resolve(path, entry.specifier) }));
+}
+
+function resolve(from: string, specifier: string): string | null {
+  if (!specifier.startsWith('.')) return null;
+  return new URL(specifier, `file:///${from}`).pathname.slice(1).replace(/\.js$/, '.ts');
+}
+
+export const isTest = ({ path }: SourceFile): boolean => path.endsWith('.test.ts');
+
+/** What each layer may import, besides itself. */
+const LAYERS: Readonly<Record<string, readonly string[]>> = {
+  core: [],
+  clock: ['core'],
+  backend: ['core'],
+  'backends/embedded': ['backend', 'core'],
+  'backends/dynamodb': ['backend', 'core'],
+  limiter: ['backend', 'clock', 'core'],
+  stream: ['backends/dynamodb', 'core'],
+  reconciler: ['backends/dynamodb', 'core'],
+  infra: ['backends/dynamodb', 'core'],
+  visualize: ['core'],
+  integrations: ['limiter', 'backend', 'clock', 'core'],
+  server: [
+    'integrations',
+    'visualize',
+    'limiter',
+    'backends/embedded',
+    'backends/dynamodb',
+    'backend',
+    'clock',
+    'core',
+  ],
+  index: ['limiter', 'backends/embedded', 'backend', 'clock', 'core'],
+  testing: ['index', 'limiter', 'backends/embedded', 'backends/dynamodb', 'backend', 'clock', 'core'],
+  cli: [
+    'server',
+    'integrations',
+    'visualize',
+    'infra',
+    'stream',
+    'reconciler',
+    'testing',
+    'index',
+    'limiter',
+    'backends/embedded',
+    'backends/dynamodb',
+    'backend',
+    'clock',
+    'core',
+  ],
+};
+
+/** The files of the limiter that may construct a backend. */
+const COMPOSITION_ROOTS = ['limiter/store-url.ts', 'limiter/open-store.ts'];
+
+/** Backends are handed the time with each call; the clock's type may be part of their options. */
+const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = {
+  'backends/embedded': ['clock'],
+  'backends/dynamodb': ['clock'],
+};
+
+export function layerOf(path: string): string {
+  const parts = path.replace(/\.ts$/, '').split('/');
+  return parts.slice(0, parts[0] === 'backends' ? 2 : 1).join('/');
+}
+
+export const importsPointDown: Rule = (files) =>
+  files
+    .filter((file) => !isTest(file))
+    .flatMap((file) => {
+      const from = layerOf(file.path);
+      const allowed = LAYERS[from];
+      if (allowed === undefined) return [`${file.path} is in no layer that the rule knows`];
+      return importsOf(file).flatMap(({ target, specifier, typeOnly }) => {
+        if (target === null)
+          return from === 'core' ? [`${file.path} imports ${specifier}: core imports only itself`] : [];
+        const to = layerOf(target);
+        const mayConstruct = COMPOSITION_ROOTS.includes(file.path) && to.startsWith('backends/');
+        const mayName = typeOnly && (TYPES_ONLY[from]?.includes(to) ?? false);
+        return to === from || allowed.includes(to) || mayConstruct || mayName
+          ? []
+          : [`${file.path} imports ${target}: ${from} must not know ${to}`];
+      });
+    });
+
+const IMPURE = ['Date.now', 'Math.random', 'performance', 'process'];
+
+/** The compiler replaces each impure expression by a mark, so that comments, strings and types do not count. */
+export const coreIsPure: Rule = (files) =>
+  files
+    .filter((file) => layerOf(file.path) === 'core' && !isTest(file))
+    .flatMap(({ path, text }) => {
+      const define = Object.fromEntries(IMPURE.map((name, index) => [name, `IMPURE_${index}`]));
+      const { code } = transformSync(text, { loader: 'ts', define });
+      const used = IMPURE.filter((_, index) => code.includes(`IMPURE_${index}`));
+      if (/\bnew Date\(\)/.test(code)) used.push('new Date()');
+      return used.map((name) => `${path} uses ${name}: core has no clock, no randomness, no environment`);
+    });
+
+const AWS_LAYERS = ['backends/dynamodb', 'stream', 'reconciler', 'infra'];
+
+export const awsStaysInItsLayers: Rule = (files) =>
+  files
+    .filter((file) => !AWS_LAYERS.includes(layerOf(file.path)))
+    .filter((file) => importsOf(file).some(({ specifier }) => specifier.startsWith('@aws-sdk')))
+    .map(({ path }) => `${path} imports the AWS SDK`);
+
+const RUNNERS = /^(?:vitest|fast-check|node:test|@vitest\/.*)(?:\/|$)/;
+
+export const onlyTestsImportTestTools: Rule = (files) =>
+  files
+    .filter((file) => !isTest(file))
+    .flatMap((file) =>
+      importsOf(file)
+        .filter(({ specifier, target }) => RUNNERS.test(specifier) || target?.endsWith('.test.ts') === true)
+        .map(({ specifier }) => `${file.path} imports ${specifier}: that is for tests`),
+    );
+
+/** Cycles of imports that load something; each is reported once, as a path that ends where it began. */
+export const noCycles: Rule = (files) => {
+  const edges = new Map(
+    files.map((file) => [
+      file.path,
+      importsOf(file).flatMap(({ typeOnly, target }) => (typeOnly || target === null ? [] : [target])),
+    ]),
+  );
+  const done = new Set<string>();
+  const cycles: string[] = [];
+  const visit = (path: string, trail: readonly string[]): void => {
+    if (trail.includes(path)) {
+      cycles.push([...trail.slice(trail.indexOf(path)), path].join(' -> '));
+      return;
+    }
+    if (done.has(path)) return;
+    for (const next of edges.get(path) ?? []) visit(next, [...trail, path]);
+    done.add(path);
+  };
+  for (const path of edges.keys()) visit(path, []);
+  return cycles;
+};
+
+export const noDefaultExports: Rule = (files) =>
+  files
+    .filter(({ text }) => /^[ \t]*export\s+default\b|^[ \t]*export\s*\{[^}]*\bas\s+default\b/m.test(text))
+    .map(({ path }) => `${path} has a default export`);
+
+export const MOST_LINES = 400;
+
+export const filesStayShort: Rule = (files) =>
+  files.flatMap(({ path, text }) => {
+    const lines = text.trimEnd().split('\n').length;
+    return lines > MOST_LINES ? [`${path} has ${lines} lines`] : [];
+  });
+
+export const entryHasOnlyNamedExports: Rule = (files) =>
+  files
+    .filter(({ path }) => path === 'index.ts')
+    .flatMap(({ path, text }) => {
+      const rest = text
+        .replace(/^\/\/.*$/gm, '')
+        .replace(/\/\*[\s\S]*?\*\//g, '')
+        .replace(/^export\s+(?:type\s+)?\{[^}]*\}\s+from\s+'[^']+';$/gm, '')
+        .trim();
+      return rest === '' ? [] : [`${path} has more than named exports: ${rest.split('\n')[0]}`];
+    });
