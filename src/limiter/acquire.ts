@@ -34,26 +34,39 @@ export function attempt(context: Context, request: AcquireRequest): Promise<Deci
 function decideByStore(context: Context, request: AcquireRequest): Awaitable<Decision> {
   const nowMs = context.clock.now();
   const named = readAmounts('consume', request.consume, 0);
-  const orByPolicy = (error: unknown): Promise<Decision> => {
-    if (!isHeadgateError(error, 'backend.unavailable')) throw error;
-    return decideWithoutStore(context, request, named, error, nowMs);
-  };
   try {
     const chain = context.resolver.chain(request.entityId, request.resource, nowMs);
-    const levels = isPromise(chain)
-      ? chain.then((resolved) => levelsOf(context, request, named, resolved, nowMs))
-      : levelsOf(context, request, named, chain, nowMs);
-    if (!isPromise(levels)) {
-      const decision = consume(context, request, levels, nowMs, 0);
-      return isPromise(decision) ? decision.catch(orByPolicy) : decision;
-    }
-    // The config took its time: both together stay within the time of one acquire.
-    return levels
-      .then((resolved) => consume(context, request, resolved, nowMs, context.clock.now() - nowMs))
-      .catch(orByPolicy);
+    const decision = isPromise(chain)
+      ? chain.then((resolved) => askStore(context, request, named, resolved, nowMs))
+      : askStore(context, request, named, chain, nowMs);
+    if (!isPromise(decision)) return decision;
+    return decision.catch((error: unknown) => byPolicy(context, request, named, error, nowMs));
   } catch (error) {
-    return orByPolicy(error);
+    return byPolicy(context, request, named, error, nowMs);
   }
+}
+
+function byPolicy(
+  context: Context,
+  request: AcquireRequest,
+  named: readonly Amount[],
+  error: unknown,
+  nowMs: EpochMs,
+): Promise<Decision> {
+  if (!isHeadgateError(error, 'backend.unavailable')) throw error;
+  return decideWithoutStore(context, request, named, error, nowMs);
+}
+
+function askStore(
+  context: Context,
+  request: AcquireRequest,
+  named: readonly Amount[],
+  chain: readonly CachedConfig[],
+  nowMs: EpochMs,
+): Awaitable<Decision> {
+  const levels = levelsOf(context, request, named, chain, nowMs);
+  if (isPromise(levels)) return levels.then((resolved) => consume(context, request, resolved, nowMs));
+  return consume(context, request, levels, nowMs);
 }
 
 /** The last step: the caller may have left meanwhile. */
@@ -89,11 +102,10 @@ function consume(
   request: AcquireRequest,
   levels: readonly LevelAsk[],
   nowMs: EpochMs,
-  spentMs: number,
 ): Awaitable<Decision> {
   const { backend, guard, namespaceId } = context;
   const { callMs, acquireMs } = context.options.timeouts;
-  const timeoutMs = Math.max(1, Math.min(callMs, acquireMs - spentMs));
+  const timeoutMs = Math.min(callMs, acquireMs);
   const grant = { leaseId: keepsHolder(levels) ? buildLeaseId(nowMs, context.random()) : null, levels };
   guard.enter('acquire');
   let answer: Awaitable<ConsumeOutcome>;
@@ -103,12 +115,14 @@ function consume(
     throw guard.failed(error);
   }
   if (!isPromise(answer)) return decided(context, request, grant, guard.answered(answer), nowMs);
+  // The config may have taken its time: both together stay within the time of one acquire.
+  const leftMs = Math.max(1, Math.min(callMs, acquireMs - (context.clock.now() - nowMs)));
   const onLate = (outcome: ConsumeOutcome): void => {
     const decision = decisionOf(context, request, grant, outcome, 'store', nowMs);
     if (decision.granted) giveBack(context, decision.lease);
   };
   return guard
-    .within(answer, { where: 'acquire', timeoutMs, signal: request.signal, onLate })
+    .within(answer, { where: 'acquire', timeoutMs: leftMs, signal: request.signal, onLate })
     .then((outcome) => decided(context, request, grant, outcome, nowMs));
 }
 

@@ -40,7 +40,7 @@ export class DetachedAccount implements LeaseAccount {
     return [[...this.#taken.keys()].filter((name) => except?.has(name) !== true).map((name) => ({ name, milli: 0 }))];
   }
 
-  async write(_context: unknown, totals: Totals): Promise<boolean> {
+  async write(totals: Totals): Promise<boolean> {
     this.#book(totals);
     return false;
   }

@@ -1,7 +1,7 @@
 import type { LevelAsk, LevelChange, LevelRef, LevelResult } from '../backend.js';
 import { type Amount, wholeTokens } from '../core/decide.js';
 import { ValidationError } from '../core/errors.js';
-import { buildBucketKey } from '../core/identifiers.js';
+import { buildBucketKey, buildLeaseId } from '../core/identifiers.js';
 import { add, type Int, sub } from '../core/int.js';
 import type { EpochMs } from '../core/units.js';
 import { callStore, type Context } from './context.js';
@@ -36,9 +36,9 @@ export interface LeaseAccount {
   /** Everything back, but for the limits named. */
   planReturn(except: ReadonlySet<string> | null): Totals;
   /** Sends what differs. True: a holder was found to be gone. Throws the first failure once all levels have been tried. */
-  write(context: Context, totals: Totals, holder: 'keep' | 'release'): Promise<boolean>;
+  write(totals: Totals, holder: 'keep' | 'release'): Promise<boolean>;
   /** False: a holder is gone. */
-  extend(context: Context, ttlMs: number): Promise<boolean>;
+  extend(ttlMs: number): Promise<boolean>;
 }
 
 /** Level by level: a correction is the difference to what was taken, so a level that failed can be sent again. */
@@ -47,16 +47,28 @@ export class StoredLeaseAccount implements LeaseAccount {
   readonly resource: string;
   expiresAtMs: EpochMs | null;
   lost = false;
-  readonly #makeId: () => string;
-  #leaseId: string | null = null;
+  readonly #context: Context;
+  readonly #grantedAtMs: EpochMs;
+  #leaseId: string | null;
   readonly #granted: readonly LevelAsk[];
   /** Most leases end without a correction: made when the first one comes. */
   #levels: LevelAccount[] | null = null;
 
-  constructor(makeId: () => string, entityId: string, resource: string, granted: readonly LevelAsk[]) {
-    this.#makeId = makeId;
-    this.entityId = entityId;
-    this.resource = resource;
+  constructor(
+    context: Context,
+    grant: {
+      readonly entityId: string;
+      readonly resource: string;
+      readonly leaseId: string | null;
+      readonly nowMs: EpochMs;
+    },
+    granted: readonly LevelAsk[],
+  ) {
+    this.#context = context;
+    this.#grantedAtMs = grant.nowMs;
+    this.#leaseId = grant.leaseId;
+    this.entityId = grant.entityId;
+    this.resource = grant.resource;
     this.#granted = granted;
     this.expiresAtMs = null;
     for (const { holder } of granted) if (holder !== null) this.expiresAtMs = holder.expiresAtMs;
@@ -64,7 +76,7 @@ export class StoredLeaseAccount implements LeaseAccount {
 
   /** Without a holder nothing is stored under it, so that it is made when somebody asks. */
   get leaseId(): string {
-    this.#leaseId ??= this.#makeId();
+    this.#leaseId ??= buildLeaseId(this.#grantedAtMs, this.#context.random());
     return this.#leaseId;
   }
 
@@ -110,7 +122,7 @@ export class StoredLeaseAccount implements LeaseAccount {
     );
   }
 
-  async write(context: Context, totals: Totals, holder: 'keep' | 'release'): Promise<boolean> {
+  async write(totals: Totals, holder: 'keep' | 'release'): Promise<boolean> {
     const sent: { readonly level: LevelAccount; readonly change: LevelChange; readonly totals: readonly Amount[] }[] =
       [];
     for (const [at, level] of this.#accounts().entries()) {
@@ -120,13 +132,13 @@ export class StoredLeaseAccount implements LeaseAccount {
     }
     if (sent.length === 0) return false;
     const levels = sent.map(({ change }) => change);
-    const results = await callStore(context, 'settling a lease', (call) =>
-      context.backend.adjust(call, { leaseId: this.leaseId, levels }),
+    const results = await callStore(this.#context, 'settling a lease', (call) =>
+      this.#context.backend.adjust(call, { leaseId: this.leaseId, levels }),
     );
     let failure: LevelResult | undefined;
     for (const [at, { level, change, totals: levelTotals }] of sent.entries()) {
       const result = results[at];
-      if (result?.kind === 'done') this.#book(context, level, change, levelTotals, result.holderLost);
+      if (result?.kind === 'done') this.#book(level, change, levelTotals, result.holderLost);
       else failure ??= result;
     }
     if (holder === 'release' && !this.holds) this.expiresAtMs = null;
@@ -134,7 +146,8 @@ export class StoredLeaseAccount implements LeaseAccount {
     return this.lost;
   }
 
-  async extend(context: Context, ttlMs: number): Promise<boolean> {
+  async extend(ttlMs: number): Promise<boolean> {
+    const context = this.#context;
     const nowMs = context.clock.now();
     const expiresAtMs = nowMs + ttlMs;
     const levels = this.#accounts().filter(({ held }) => held);
@@ -149,13 +162,7 @@ export class StoredLeaseAccount implements LeaseAccount {
     return extended;
   }
 
-  #book(
-    context: Context,
-    level: LevelAccount,
-    change: LevelChange,
-    totals: readonly Amount[],
-    holderLost: boolean,
-  ): void {
+  #book(level: LevelAccount, change: LevelChange, totals: readonly Amount[], holderLost: boolean): void {
     for (const { name, milli } of totals) level.taken.set(name, milli);
     if (holderLost) this.lost = true;
     if (holderLost || change.holder === 'release') {
@@ -163,7 +170,7 @@ export class StoredLeaseAccount implements LeaseAccount {
       for (const name of level.taken.keys()) if (kindOf(level, name) === 'concurrent') level.taken.delete(name);
     }
     if (change.holder === 'release' || change.deltas.some(({ milli }) => milli < 0)) {
-      context.lines.announce(buildBucketKey(level.entityId, this.resource));
+      this.#context.lines.announce(buildBucketKey(level.entityId, this.resource));
     }
   }
 

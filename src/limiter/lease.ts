@@ -86,7 +86,7 @@ export class Lease<L extends string = string> {
     await this.#exclusively(async () => {
       this.#refuseClosed('extend');
       if (this.#account.lost) throw new LeaseClosed(this.id, 'expired', 'extend');
-      if (!this.#account.holds || (await this.#account.extend(this.#context, ttlMs))) return;
+      if (!this.#account.holds || (await this.#account.extend(ttlMs))) return;
       this.#watch?.lose();
       throw new LeaseClosed(this.id, 'expired', 'extend');
     });
@@ -130,7 +130,7 @@ export class Lease<L extends string = string> {
     await this.#exclusively(async () => {
       if (this.#closed === state) return;
       this.#refuseClosed(state === 'committed' ? 'commit' : 'roll back');
-      const lost = await this.#account.write(this.#context, plan(), 'release');
+      const lost = await this.#account.write(plan(), 'release');
       if (lost) this.#watch?.lose();
       this.#close(state);
     });
@@ -139,7 +139,7 @@ export class Lease<L extends string = string> {
   async #write(attempted: string, plan: () => Totals, holder: 'keep' | 'release'): Promise<void> {
     await this.#exclusively(async () => {
       this.#refuseClosed(attempted);
-      const lost = await this.#account.write(this.#context, plan(), holder);
+      const lost = await this.#account.write(plan(), holder);
       if (lost) this.#watch?.lose();
     });
   }

@@ -19,9 +19,10 @@ export function buildLevels(
   options: ResolvedOptions,
   nowMs: EpochMs,
 ): readonly LevelAsk[] {
-  const all = chain.map((config, at) =>
-    at === 0 ? ownLevel(request, config, named) : levelOf(config, config.resolved.limits, named),
-  );
+  const [own, ...parents] = chain;
+  if (own === undefined) throw new LimitsNotConfigured(request.entityId, request.resource);
+  const all = [ownLevel(request, own, named)];
+  for (const parent of parents) all.push(levelOf(parent, parent.resolved.limits, named));
   refuseUnknownNames(named, all);
   if (!all.some(asksAnything)) {
     throw new ValidationError(
@@ -47,9 +48,13 @@ function ownLevel(request: AcquireRequest, config: CachedConfig, named: readonly
 
 function levelOf(config: CachedConfig, limits: readonly Limit[], named: readonly Amount[]): LevelAsk {
   const { entityId, resource, resolved } = config;
-  const unnamed = limits.some(({ name, cost }) => cost !== undefined && amountOf(named, name) === undefined);
-  const asks = unnamed ? withCosts(limits, named) : named;
+  const asks = hasUnnamedCost(limits, named) ? withCosts(limits, named) : named;
   return { entityId, resource, limits, version: resolved.version, asks, holder: null };
+}
+
+function hasUnnamedCost(limits: readonly Limit[], named: readonly Amount[]): boolean {
+  for (const { name, cost } of limits) if (cost !== undefined && amountOf(named, name) === undefined) return true;
+  return false;
 }
 
 function withCosts(limits: readonly Limit[], named: readonly Amount[]): readonly Amount[] {
@@ -58,15 +63,21 @@ function withCosts(limits: readonly Limit[], named: readonly Amount[]): readonly
 }
 
 function asksAnything({ limits, asks }: LevelAsk): boolean {
-  return limits.some(({ name }) => amountOf(asks, name) !== undefined);
+  for (const { name } of limits) if (amountOf(asks, name) !== undefined) return true;
+  return false;
 }
 
 function refuseUnknownNames(named: readonly Amount[], levels: readonly LevelAsk[]): void {
   for (const { name } of named) {
-    if (levels.some(({ limits }) => limits.some((limit) => limit.name === name))) continue;
+    if (isKnown(name, levels)) continue;
     const known = new Set(levels.flatMap(({ limits }) => limits.map((limit) => limit.name)));
     throw new ValidationError(`consume.${name}`, `the name of a limit (${[...known].join(', ')})`, name);
   }
+}
+
+function isKnown(name: string, levels: readonly LevelAsk[]): boolean {
+  for (const level of levels) if (kindOf(level, name) !== undefined) return true;
+  return false;
 }
 
 function ownLimitsResource(resource: string, limits: readonly Limit[]): string {

@@ -1,6 +1,5 @@
 import type { ConsumeOutcome, ConsumeRequest, LevelAnswer, LevelAsk, LevelRef } from '../backend.js';
 import { type LimitStatus, limitStatus } from '../core/decide.js';
-import { buildLeaseId } from '../core/identifiers.js';
 import type { EpochMs } from '../core/units.js';
 import type { Context } from './context.js';
 import type { DecidedBy, Decision } from './decision.js';
@@ -24,8 +23,12 @@ export function decisionOf(
     const { reason, retryAfterMs } = outcome;
     return { granted, reason, retryAfterMs, statuses, violations, decidedBy };
   }
-  const makeId = (): string => leaseId ?? buildLeaseId(nowMs, context.random());
-  const account = new StoredLeaseAccount(makeId, request.entityId, request.resource, taken(levels, outcome.levels));
+  const { entityId, resource } = request;
+  const account = new StoredLeaseAccount(
+    context,
+    { entityId, resource, leaseId, nowMs },
+    taken(levels, outcome.levels),
+  );
   const ttlMs = request.leaseTtlMs ?? context.options.leaseTtlMs;
   return { granted, lease: new Lease(context, account, decidedBy, ttlMs), statuses, decidedBy };
 }

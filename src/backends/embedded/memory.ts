@@ -3,15 +3,13 @@ import type { ConfigLevel, StoredConfig } from '../../core/config.js';
 import { NamespaceNotFound } from '../../core/errors.js';
 import { checkNamespace } from '../../core/identifiers.js';
 import { TwoKeyMap } from '../../core/two-key-map.js';
-import { addUsage, type UsageWindow } from '../../core/usage.js';
+import type { UsageCounts, UsageWindow } from '../../core/usage.js';
 import type { EpochMs } from '../../core/units.js';
 import { type Bucket, isIdle } from './bucket.js';
 import { createEmbeddedBackend } from './embedded-backend.js';
 import type { Registry, Space, Storage } from './storage.js';
+import { UsageLedger } from './usage-ledger.js';
 import { fold } from './usage.js';
-
-/** Usage windows that one namespace keeps; beyond, those of entities that were idle for longest go first. */
-const MAX_USAGE_WINDOWS = 30_000;
 
 /** Fewer buckets than this are not worth looking for idle ones. */
 const KEPT_BUCKETS = 10_000;
@@ -78,9 +76,7 @@ class MemorySpace implements Space {
   readonly #configured = new Map<string, Set<string>>();
   #sequence = 0;
   readonly #entities = new Map<string, EntityRecord>();
-  readonly #usage = new Map<string, { readonly records: Map<EpochMs, UsageRecord>; used: boolean }>();
-  #usageSweep = this.#usage.entries();
-  #usageWindows = 0;
+  readonly #usage = new UsageLedger();
 
   readBucket(entityId: string, resource: string): Bucket | undefined {
     return this.#buckets.get(entityId, resource);
@@ -141,45 +137,13 @@ class MemorySpace implements Space {
     this.#entities.set(entity.id, entity);
   }
 
-  addUsage(usage: UsageRecord): void {
-    const key = seriesKey(usage.entityId, usage.resource, usage.window);
-    const series = this.#usage.get(key) ?? { records: new Map<EpochMs, UsageRecord>(), used: false };
-    const record = series.records.get(usage.startMs);
-    series.records.set(usage.startMs, record === undefined ? usage : { ...record, ...addUsage(record, usage) });
-    series.used = true;
-    if (record !== undefined) return;
-    this.#usage.set(key, series);
-    this.#usageWindows += 1;
-    if (this.#usageWindows > MAX_USAGE_WINDOWS) this.#forgetOldUsage();
-  }
-
-  /** The oldest series goes, unless it was used since it was last looked at. A hand goes round, as over the buckets. */
-  #forgetOldUsage(): void {
-    for (;;) {
-      const next = this.#usageSweep.next();
-      if (next.done === true) {
-        this.#usageSweep = this.#usage.entries();
-        continue;
-      }
-      const [key, series] = next.value;
-      if (series.used) {
-        series.used = false;
-        continue;
-      }
-      this.#usage.delete(key);
-      this.#usageWindows -= series.records.size;
-      return;
-    }
+  addUsage(entityId: string, resource: string, hourMs: EpochMs, counts: UsageCounts): void {
+    this.#usage.add(entityId, resource, hourMs, counts);
   }
 
   usageOf(entityId: string, resource: string, window: UsageWindow): readonly UsageRecord[] {
-    const series = this.#usage.get(seriesKey(entityId, resource, window));
-    return [...(series?.records.values() ?? [])].toSorted((a, b) => a.startMs - b.startMs);
+    return this.#usage.of(entityId, resource, window);
   }
-}
-
-function seriesKey(entityId: string, resource: string, window: UsageWindow): string {
-  return `${entityId}#${resource}#${window}`;
 }
 
 /** No name contains "#", so that no two levels share a key. */

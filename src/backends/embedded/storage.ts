@@ -1,6 +1,6 @@
 import type { Awaitable, EntityRecord, NamespaceRecord, UsageRecord } from '../../backend.js';
 import type { ConfigLevel, StoredConfig } from '../../core/config.js';
-import type { UsageWindow } from '../../core/usage.js';
+import type { UsageCounts, UsageWindow } from '../../core/usage.js';
 import type { EpochMs } from '../../core/units.js';
 import type { Bucket } from './bucket.js';
 
@@ -22,8 +22,8 @@ export interface Space {
   readEntity(id: string): EntityRecord | undefined;
   writeEntity(entity: EntityRecord): void;
 
-  /** Adds to the window's record, or creates it. */
-  addUsage(usage: UsageRecord): void;
+  /** Adds to the hourly, daily and monthly windows that contain the hour. */
+  addUsage(entityId: string, resource: string, hourMs: EpochMs, counts: UsageCounts): void;
   /** In the order of time. */
   usageOf(entityId: string, resource: string, window: UsageWindow): readonly UsageRecord[];
 }

@@ -1,6 +1,6 @@
 import { parsePlainResource } from '../../core/identifiers.js';
 import { type Int, sub } from '../../core/int.js';
-import { NO_USAGE, USAGE_WINDOWS, type UsageCounts, windowStart } from '../../core/usage.js';
+import { NO_USAGE, type UsageCounts, windowStart } from '../../core/usage.js';
 import type { EpochMs } from '../../core/units.js';
 import type { Bucket } from './bucket.js';
 import type { Space } from './storage.js';
@@ -26,10 +26,7 @@ export function foldBeforeHourEnds(space: Space, owner: Owner, bucket: Bucket, n
 export function fold(space: Space, { entityId, resource }: Owner, bucket: Bucket): void {
   const counts = unfolded(bucket);
   if (counts === NO_USAGE) return;
-  for (const window of USAGE_WINDOWS) {
-    const startMs = windowStart(window, bucket.hourMs);
-    space.addUsage({ ...counts, entityId, resource: parsePlainResource(resource), window, startMs });
-  }
+  space.addUsage(entityId, parsePlainResource(resource), bucket.hourMs, counts);
   for (const account of [...bucket.limits, ...bucket.retired]) account.foldedMilli = account.consumedMilli;
   bucket.foldedAcquires = bucket.acquires;
   bucket.foldedExpired = bucket.expired;

@@ -1,0 +1,43 @@
+import { execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { expect, test } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Runs a script of its own process against the sources, and gives what it printed. Fails if it does not end by itself. */
+async function run(script: string): Promise<string> {
+  const { outputFiles } = await build({
+    stdin: { contents: `import { RateLimiter, Limit } from './src/index.ts';\n${script}`, resolveDir: ROOT, loader: 'ts' },
+    bundle: true,
+    write: false,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+  });
+  const code = outputFiles[0]?.text ?? '';
+  return execFileSync(process.execPath, ['--input-type=module', '-e', code], { encoding: 'utf8', timeout: 20_000 });
+}
+
+const OPEN = `const limiter = await RateLimiter.open({ limits: [Limit.perSecond('rps', 10), Limit.concurrent('slots', 1)] });
+const ask = { entityId: 'a', resource: 'r', consume: { rps: 1, slots: 1 } };`;
+
+test('an open limiter with an open lease keeps no process alive', async () => {
+  expect(await run(`${OPEN} await limiter.acquire(ask); console.log('end');`)).toBe('end\n');
+});
+
+test('a lease whose signal is listened to keeps no process alive', async () => {
+  const script = `${OPEN} (await limiter.acquire(ask)).signal.addEventListener('abort', () => {}); console.log('end');`;
+  expect(await run(script)).toBe('end\n');
+});
+
+test('a run that never ends keeps no process alive by extending its lease', async () => {
+  expect(await run(`${OPEN} limiter.run(ask, () => new Promise(() => {})); console.log('end');`)).toBe('end\n');
+});
+
+test('a wait that somebody awaits does keep the process alive until it is served', async () => {
+  const script = `${OPEN} await limiter.acquire({ ...ask, consume: { rps: 10 } });
+    await limiter.acquire({ ...ask, consume: { rps: 1 }, wait: { timeoutMs: 5000 } });
+    console.log('served');`;
+  expect(await run(script)).toBe('served\n');
+});
