@@ -7,6 +7,7 @@
  */
 import type { ConfigLevel, ConfigLevels, ConfigVersion, OnUnavailable, StoredConfig } from './core/config.js';
 import type { Amount, Holder, Verdict } from './core/decide.js';
+import type { Int } from './core/int.js';
 import type { Limit } from './core/limit.js';
 import type { UsageCounts, UsageWindow } from './core/usage.js';
 import type { EpochMs } from './core/units.js';
@@ -19,6 +20,14 @@ export interface Call {
   readonly nowMs: EpochMs;
   /** How long the store may take. The limiter stops listening after it. */
   readonly timeoutMs: number;
+}
+
+/** A call that changes what an operator set: it leaves one record in the audit, in the same write as the change. */
+export interface AdminCall extends Call {
+  /** Who: null if nobody was named. */
+  readonly principal: string | null;
+  /** The id of the record that this call leaves: in the order of time. */
+  readonly auditId: string;
 }
 
 /** One bucket and the limits by which it should live. */
@@ -40,7 +49,7 @@ export interface LevelAsk extends LevelRef {
 export interface LevelAnswer {
   /** One for each limit that was asked and exists: also what was taken, if granted. */
   readonly verdicts: readonly Verdict[];
-  /** The bucket lives by a newer config than the one handed in: it decided by its own. Read the config again. */
+  /** The bucket lives by newer and other rules than those handed in: it decided by its own. Read the config again. */
   readonly configIsOlder: boolean;
 }
 
@@ -106,7 +115,7 @@ export interface ConfigStore {
   readFor(call: Call, entityId: string, resource: string): Awaitable<ConfigRead>;
   read(call: Call, level: ConfigLevel): Awaitable<StoredConfig | undefined>;
   /** Gives the stored config with the sequence number that this write took. */
-  write(call: Call, level: ConfigLevel, change: ConfigChange): Awaitable<StoredConfig>;
+  write(call: AdminCall, level: ConfigLevel, change: ConfigChange): Awaitable<StoredConfig>;
   /** Entities that have limits of their own for a resource. */
   list(call: Call, resource: string, page: PageRequest): Awaitable<Page<string>>;
 }
@@ -135,8 +144,22 @@ export interface EntityRecord {
 
 export interface EntityStore {
   /** Rejects if the entity exists or its parent does not. */
-  create(call: Call, entity: Omit<EntityRecord, 'createdAtMs' | 'version'>): Awaitable<EntityRecord>;
+  create(call: AdminCall, entity: Omit<EntityRecord, 'createdAtMs' | 'version'>): Awaitable<EntityRecord>;
   read(call: Call, id: string): Awaitable<EntityRecord | undefined>;
+  /** Rejects if the entity is missing, or is not of the version that the caller saw. */
+  update(call: AdminCall, id: string, change: EntityChange, seenVersion: number | null): Awaitable<EntityRecord>;
+  /** Rejects if the entity is missing or has children. Its buckets and usage stay until their time is over. */
+  delete(call: AdminCall, id: string): Awaitable<void>;
+  list(call: Call, page: PageRequest): Awaitable<Page<EntityRecord>>;
+  children(call: Call, parentId: string, page: PageRequest): Awaitable<Page<EntityRecord>>;
+}
+
+/** undefined: the field stays. */
+export interface EntityChange {
+  readonly name?: string | null;
+  readonly parentId?: string | null;
+  readonly cascade?: boolean;
+  readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
 export interface NamespaceRecord {
@@ -146,16 +169,87 @@ export interface NamespaceRecord {
   readonly createdAtMs: EpochMs;
 }
 
-/** The registry of namespaces stands outside of all of them. */
+/**
+ * The registry stands outside of all namespaces. A name leads to the active namespace. One that was deleted keeps its id and its data until it is purged, and its id for ever.
+ */
 export interface NamespaceStore {
-  /** Gives the registered namespace, or registers it under `id`. */
-  register(name: string, id: string, nowMs: EpochMs): Awaitable<NamespaceRecord>;
-  read(name: string): Awaitable<NamespaceRecord | undefined>;
-  list(page: PageRequest): Awaitable<Page<NamespaceRecord>>;
+  /** Gives the active namespace of that name, or registers it under `id`. */
+  register(call: RegistryChange, name: string, id: string): Awaitable<NamespaceRecord>;
+  /** The active namespace of that name. */
+  read(call: RegistryCall, name: string): Awaitable<NamespaceRecord | undefined>;
+  /** Active ones. */
+  list(call: RegistryCall, page: PageRequest): Awaitable<Page<NamespaceRecord>>;
+  /** Those that no name leads to: deleted, or being purged. */
+  orphans(call: RegistryCall, page: PageRequest): Awaitable<Page<NamespaceRecord>>;
+  /** Nothing of it can be used any more, and nothing is lost yet. */
+  delete(call: RegistryChange, name: string): Awaitable<NamespaceRecord>;
+  /** Undoes `delete`, unless the name was given away meanwhile. */
+  recover(call: RegistryChange, id: string): Awaitable<NamespaceRecord>;
+  /** Removes everything that a deleted namespace has. Gives how many records that were. */
+  purge(call: RegistryChange, id: string): Awaitable<number>;
+  audit(call: RegistryCall, name: string, page: PageRequest): Awaitable<Page<AuditRecord>>;
+}
+
+export type RegistryCall = Omit<Call, 'namespaceId'>;
+export type RegistryChange = Omit<AdminCall, 'namespaceId'>;
+
+/** What was changed. */
+export type AuditAction =
+  | 'entity.create'
+  | 'entity.update'
+  | 'entity.delete'
+  | 'config.set'
+  | 'config.delete'
+  | 'bucket.reset'
+  | 'namespace.register'
+  | 'namespace.delete'
+  | 'namespace.recover'
+  | 'namespace.purge';
+
+export interface AuditRecord {
+  readonly id: string;
+  readonly atMs: EpochMs;
+  readonly principal: string | null;
+  readonly action: AuditAction;
+  /** An entity, `$SYSTEM`, `$RESOURCE:{name}` or `$NAMESPACE:{name}`. */
+  readonly subject: string;
+  /** Plain data; null where there was nothing. */
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+export interface AuditStore {
+  /** In the order of time: of one subject, or of all. */
+  list(call: Call, subject: string | null, page: PageRequest): Awaitable<Page<AuditRecord>>;
+}
+
+/** The state of one bucket, all shards together. */
+export interface BucketRecord {
+  readonly entityId: string;
+  /** The key part: `{resource}~{hash}` for per-call limits. */
+  readonly resource: string;
+  readonly limits: readonly {
+    readonly limit: Limit;
+    readonly availableMilli: Int;
+    readonly consumedMilli: Int;
+  }[];
+  readonly holders: number;
+  readonly acquires: number;
+  readonly expired: number;
+}
+
+export interface BucketStore {
+  read(call: Call, entityId: string, resource: string): Awaitable<BucketRecord | undefined>;
+  listOfEntity(call: Call, entityId: string, page: PageRequest): Awaitable<Page<BucketRecord>>;
+  /** By the plain name: buckets of per-call limits are among them. */
+  listOfResource(call: Call, resource: string, page: PageRequest): Awaitable<Page<BucketRecord>>;
+  /** Full, without holders; counters go on. False: there is no such bucket. */
+  reset(call: AdminCall, entityId: string, resource: string): Awaitable<boolean>;
 }
 
 export interface UsageQuery {
-  readonly entityId: string;
+  /** null: all entities. */
+  readonly entityId: string | null;
   readonly resource: string;
   readonly window: UsageWindow;
   /** Windows that begin at or after `fromMs` and before `toMs`. */
@@ -171,7 +265,7 @@ export interface UsageRecord extends UsageCounts {
 }
 
 export interface UsageStore {
-  /** In the order of time. */
+  /** In the order of time, then of the entity. */
   query(call: Call, query: UsageQuery, page: PageRequest): Awaitable<Page<UsageRecord>>;
 }
 
@@ -204,6 +298,8 @@ export interface Backend {
   readonly config: ConfigStore;
   readonly entities: EntityStore;
   readonly namespaces: NamespaceStore;
+  readonly audit: AuditStore;
   readonly usage: UsageStore;
+  readonly buckets: BucketStore;
   readonly leases: LeaseStore;
 }

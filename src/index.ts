@@ -1,5 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-export type { Awaitable, Backend, Page } from './backend.js';
+export type { AuditAction, Awaitable, Backend, Page } from './backend.js';
+export { file, type FileOptions } from './backends/embedded/file/file.js';
 export { memory, type MemoryOptions } from './backends/embedded/memory.js';
 export { type Clock, type SleepOptions, systemClock } from './clock.js';
 export type { ConfigSource, OnUnavailable } from './core/config.js';
@@ -25,10 +26,12 @@ export {
 } from './core/errors.js';
 export { Limit, type RateOptions } from './core/limit.js';
 export type { UsageWindow } from './core/usage.js';
+export type { AuditEvent, AuditQuery } from './limiter/audit-api.js';
+export type { BucketLimit, BucketView } from './limiter/buckets-api.js';
 export type { ConfigLevelRef, ConfigView, EffectiveConfig, LimitsConfig, SystemConfig } from './limiter/config-api.js';
 export type { ConfigCacheStats } from './limiter/config-cache.js';
 export type { DecidedBy, Decision, DecisionEvent, Denied, Granted } from './limiter/decision.js';
-export type { Entity, NewEntity } from './limiter/entities-api.js';
+export type { Entity, EntityUpdate, NewEntity } from './limiter/entities-api.js';
 export type { Lease, LeaseState } from './limiter/lease.js';
 export type { LeaseView } from './limiter/leases-api.js';
 export type { Listing, ListOptions } from './limiter/listing.js';
@@ -37,6 +40,7 @@ export type { PingResult } from './limiter/open-store.js';
 export type { LimiterOptions } from './limiter/options.js';
 export { RateLimiter } from './limiter/rate-limiter.js';
 export type { AcquireRequest, Amounts } from './limiter/request.js';
+export type { LimitCapacity } from './limiter/resources-api.js';
 export type { OnThrow, RunOptions } from './limiter/run.js';
 export type { StatusRequest } from './limiter/status.js';
 export type { Usage, UsageRange, UsageSummary } from './limiter/usage-api.js';

@@ -90,7 +90,10 @@ export function planMove(rate: Rate, seenTokensMilli: Millitokens, creditedMilli
   // Slots have no cap, and what spends nothing cannot lose refill at it.
   if (rate.refillPeriodMs === 0 || spent === 0) return { write: 'add', deltaMilli, atLeastMilli, atMostMilli: null };
   const brim = sub(rate.capacityMilli, creditedMilli);
-  if (seenTokensMilli > brim) return { write: 'set', tokensMilli: add(brim, deltaMilli), atLeastMilli: brim };
+  // A take beyond the capacity is planned as room, whose bounds then hold nowhere: a full bucket must not grant it.
+  if (seenTokensMilli > brim && (takeMilli ?? 0) <= rate.capacityMilli) {
+    return { write: 'set', tokensMilli: add(brim, deltaMilli), atLeastMilli: brim };
+  }
   return { write: 'add', deltaMilli, atLeastMilli, atMostMilli: brim };
 }
 

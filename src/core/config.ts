@@ -83,12 +83,23 @@ export function compareVersions(a: ConfigVersion, b: ConfigVersion): number {
   return a.sequence - b.sequence || a.openedAtMs - b.openedAtMs;
 }
 
-/** Whether a bucket that lives by `stored` is to be changed to `wanted`: only by rules that differ and are newer. */
-export function mustSettle(
+/**
+ * What a config that a client holds means for a bucket:
+ * - `settle`: it is newer and its rules differ, so the bucket is changed to them;
+ * - `adopt`: it is newer and its rules are the bucket's already. The bucket keeps the version all the same: otherwise a
+ *   client that remembers what stood between the two (A, then B, then A again) would put B in;
+ * - `reread`: it is older and differs: the bucket decides by its own rules, and the client must read its config again;
+ * - `keep`: nothing to do.
+ */
+export function reconcile(
   stored: { readonly limits: readonly { readonly limit: Limit }[]; readonly version: ConfigVersion },
-  wanted: { readonly limits: readonly Limit[]; readonly version: ConfigVersion },
-): boolean {
-  if (compareVersions(wanted.version, stored.version) <= 0) return false;
-  if (stored.limits.length !== wanted.limits.length) return true;
-  return !wanted.limits.every((limit) => stored.limits.some((held) => sameRule(held.limit, limit)));
+  held: { readonly limits: readonly Limit[]; readonly version: ConfigVersion },
+): 'settle' | 'adopt' | 'reread' | 'keep' {
+  const order = compareVersions(held.version, stored.version);
+  if (order === 0) return 'keep';
+  const same =
+    stored.limits.length === held.limits.length &&
+    held.limits.every((limit) => stored.limits.some((other) => sameRule(other.limit, limit)));
+  if (order > 0) return same ? 'adopt' : 'settle';
+  return same ? 'keep' : 'reread';
 }

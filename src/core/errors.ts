@@ -112,15 +112,15 @@ export class ValidationError extends HeadgateError<'input.invalid'> {
 const SHOWN_CHARACTERS = 120;
 
 function show(value: unknown): string {
-  let text: string;
+  let text: string | undefined;
   try {
-    text =
-      typeof value === 'string' || (typeof value === 'object' && value !== null)
-        ? JSON.stringify(value)
-        : String(value);
+    const asJson = typeof value === 'string' || (typeof value === 'object' && value !== null);
+    text = asJson ? JSON.stringify(value) : String(value);
   } catch {
-    text = Object.prototype.toString.call(value);
+    // Circular, or with a bigint inside.
   }
+  // An object whose toJSON gives undefined has no text either.
+  text ??= Object.prototype.toString.call(value);
   return text.length <= SHOWN_CHARACTERS ? text : `${text.slice(0, SHOWN_CHARACTERS)}… (${text.length} characters)`;
 }
 

@@ -59,13 +59,22 @@ export function buildOwnLimitsResource(resource: string, limitsText: string): st
   return `${resource}~${hash8(limitsText)}`;
 }
 
+/**
+ * The id, in 11 characters, of the namespace that a store is born with. Always the same for a name: of several processes
+ * that find no file, each must know the id before one of them makes the file. Registering gives random ids.
+ */
+export function buildFirstNamespaceId(name: string): string {
+  return `0${hash8(name)}${hash8(`first ${name}`).slice(0, 2)}`;
+}
+
 /** The plain resource name, under which usage is kept. */
 export function parsePlainResource(keyPart: string): string {
   const cut = keyPart.indexOf('~');
   return cut < 0 ? keyPart : keyPart.slice(0, cut);
 }
 
-const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz-';
+/** 64 characters in the order of their codes, so that digits compare as text; none needs escaping in a URL. */
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~';
 
 /** The time in 8 characters whose order as text is the order in time, and 3 characters from `random` (0 <= random < 1). */
 export function buildLeaseId(nowMs: number, random: number): string {

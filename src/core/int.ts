@@ -64,10 +64,11 @@ export function mulDivCeil(a: Int, b: number, divisor: number): Int {
 
 /**
  * A quotient of doubles rounds to nearest, so close below a whole number its floor is one too high:
- * the remainder, which is exact, tells.
+ * the remainder tells. It is exact because the cut quotient times the divisor is no further from 0 than the value is;
+ * a floored negative one could pass -2^53.
  */
 export function exactFloor(value: number, divisor: number): number {
-  const quotient = Math.floor(value / divisor);
+  const quotient = Math.trunc(value / divisor);
   const rest = value - quotient * divisor;
   if (rest < 0) return quotient - 1;
   return rest >= divisor ? quotient + 1 : quotient;

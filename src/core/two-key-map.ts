@@ -38,6 +38,8 @@ export class TwoKeyMap<V> {
   }
 
   clear(): void {
+    // Whoever goes through an inner map at this time must not meet what is gone.
+    for (const inner of this.#outer.values()) inner.clear();
     this.#outer.clear();
     this.#lastInner = undefined;
     this.#size = 0;

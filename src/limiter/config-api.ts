@@ -4,7 +4,7 @@ import { ValidationError } from '../core/errors.js';
 import { checkEntityId, checkResource } from '../core/identifiers.js';
 import { checkLimits, type Limit } from '../core/limit.js';
 import type { ConfigCacheStats } from './config-cache.js';
-import { callStore, type Context } from './context.js';
+import { callStore, changeStore, type Context } from './context.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
 import { checkOneOf } from './options.js';
 
@@ -128,7 +128,7 @@ export class ConfigApi {
 
   async #write(level: ConfigLevel, change: ConfigChange): Promise<void> {
     const context = await this.#context();
-    await callStore(context, 'writing a config', (call) => context.backend.config.write(call, level, change));
+    await changeStore(context, 'writing a config', (call) => context.backend.config.write(call, level, change));
     context.resolver.cache.clear();
   }
 }

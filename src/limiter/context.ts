@@ -1,6 +1,7 @@
-import type { Awaitable, Backend, Call } from '../backend.js';
+import type { AdminCall, Awaitable, Backend, Call } from '../backend.js';
 import type { Clock } from '../clock.js';
 import type { EpochMs } from '../core/units.js';
+import { createAuditId } from './audit-id.js';
 import type { ConfigResolver } from './config-resolver.js';
 import type { Guard } from './guard.js';
 import type { ResolvedOptions } from './options.js';
@@ -35,6 +36,17 @@ export function callStore<T>(
   const timeoutMs = context.options.timeouts.callMs;
   const { namespaceId, guard } = context;
   return guard.call({ where, timeoutMs }, () => start({ namespaceId, nowMs, timeoutMs }));
+}
+
+/** A call that changes what an operator set, with what its audit record needs. */
+export async function changeStore<T>(
+  context: Context,
+  where: string,
+  start: (call: AdminCall) => Awaitable<T>,
+): Promise<T> {
+  const auditId = await createAuditId(context.clock.now());
+  const { principal } = context.options;
+  return callStore(context, where, (call) => start({ ...call, principal, auditId }));
 }
 
 /** Tells `onError`, which must not be able to break what reports to it. */

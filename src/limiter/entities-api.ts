@@ -1,7 +1,18 @@
-import type { Awaitable, EntityRecord } from '../backend.js';
+import type {
+  AdminCall,
+  Awaitable,
+  Call,
+  EntityChange,
+  EntityRecord,
+  EntityStore,
+  Page,
+  PageRequest,
+} from '../backend.js';
 import { ValidationError } from '../core/errors.js';
 import { checkEntityId } from '../core/identifiers.js';
-import { callStore, type Context } from './context.js';
+import { checkWhole } from '../core/limit.js';
+import { callStore, changeStore, type Context } from './context.js';
+import { type Listing, listing, type ListOptions } from './listing.js';
 
 export interface NewEntity {
   readonly id: string;
@@ -16,6 +27,16 @@ export interface Entity extends Omit<EntityRecord, 'createdAtMs'> {
   readonly createdAt: Date;
 }
 
+/** A field that is left out stays as it is; null removes it. */
+export interface EntityUpdate {
+  readonly name?: string | null;
+  readonly parentId?: string | null;
+  readonly cascade?: boolean;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+  /** The version that the caller saw: if it has moved, nothing is changed. */
+  readonly version?: number;
+}
+
 /** Who spends. An acquire needs no record of an entity; a parent or metadata does. */
 export class EntitiesApi {
   readonly #context: () => Awaitable<Context>;
@@ -25,19 +46,13 @@ export class EntitiesApi {
   }
 
   async create(entity: NewEntity): Promise<Entity> {
-    if (typeof entity !== 'object' || entity === null) throw new ValidationError('entity', 'an object', entity);
+    checkObject('entity', entity);
     checkEntityId(entity.id, 'id');
-    if (entity.parentId !== undefined) checkEntityId(entity.parentId, 'parentId');
-    checkType('name', entity.name, 'string');
-    checkType('cascade', entity.cascade, 'boolean');
-    checkType('metadata', entity.metadata, 'object');
-    const context = await this.#context();
+    checkFields(entity);
     const { id, name = null, parentId = null, cascade = false, metadata = {} } = entity;
-    const record = await callStore(context, 'creating an entity', (call) =>
-      context.backend.entities.create(call, { id, name, parentId, cascade, metadata }),
+    return this.#change('creating an entity', (store, call) =>
+      store.create(call, { id, name, parentId, cascade, metadata: plainCopy(metadata) }),
     );
-    context.resolver.cache.clear();
-    return viewOf(record);
   }
 
   /** The entity, or null if there is no record of it. */
@@ -47,11 +62,89 @@ export class EntitiesApi {
     const record = await callStore(context, 'reading an entity', (call) => context.backend.entities.read(call, id));
     return record === undefined ? null : viewOf(record);
   }
+
+  /** Changes the fields that are given; with `version`, only if nobody else has changed the entity since. */
+  async update(id: string, update: EntityUpdate): Promise<Entity> {
+    checkEntityId(id, 'id');
+    checkObject('update', update);
+    checkFields(update);
+    const { version, ...fields } = update;
+    if (version !== undefined) checkWhole('version', version, 1, Number.MAX_SAFE_INTEGER);
+    const known = Object.entries(fields).filter(([key, value]) => CHANGEABLE.has(key) && value !== undefined);
+    const change = plainCopy(Object.fromEntries(known)) as EntityChange;
+    return this.#change('updating an entity', (store, call) => store.update(call, id, change, version ?? null));
+  }
+
+  /** Refused while the entity has children. Its buckets and its usage stay until their time is over. */
+  async delete(id: string): Promise<void> {
+    checkEntityId(id, 'id');
+    const context = await this.#context();
+    await changeStore(context, 'deleting an entity', (call) => context.backend.entities.delete(call, id));
+    context.resolver.cache.clear();
+  }
+
+  list(options: ListOptions = {}): Listing<Entity> {
+    return this.#list(options, (store, call, page) => store.list(call, page));
+  }
+
+  /** The entities whose parent this is. */
+  children(id: string, options: ListOptions = {}): Listing<Entity> {
+    return this.#list(options, (store, call, page) => {
+      checkEntityId(id, 'id');
+      return store.children(call, id, page);
+    });
+  }
+
+  async #change(
+    where: string,
+    start: (store: EntityStore, call: AdminCall) => Awaitable<EntityRecord>,
+  ): Promise<Entity> {
+    const context = await this.#context();
+    const record = await changeStore(context, where, (call) => start(context.backend.entities, call));
+    // Parents are remembered with the configs: whoever cascades must see the change.
+    context.resolver.cache.clear();
+    return viewOf(record);
+  }
+
+  #list(
+    options: ListOptions,
+    start: (store: EntityStore, call: Call, page: PageRequest) => Awaitable<Page<EntityRecord>>,
+  ): Listing<Entity> {
+    return listing(options, async (page) => {
+      const context = await this.#context();
+      const { items, next } = await callStore(context, 'listing entities', (call) =>
+        start(context.backend.entities, call, page),
+      );
+      return { items: items.map(viewOf), next };
+    });
+  }
+}
+
+const CHANGEABLE = new Set(['name', 'parentId', 'cascade', 'metadata']);
+
+function checkObject(field: string, value: unknown): void {
+  if (typeof value !== 'object' || value === null) throw new ValidationError(field, 'an object', value);
+}
+
+function checkFields({ name, parentId, cascade, metadata }: EntityUpdate): void {
+  if (parentId !== undefined && parentId !== null) checkEntityId(parentId, 'parentId');
+  if (name !== null) checkType('name', name, 'string');
+  checkType('cascade', cascade, 'boolean');
+  checkType('metadata', metadata, 'object');
 }
 
 function checkType(field: string, value: unknown, type: 'string' | 'boolean' | 'object'): void {
-  if (value === undefined || (typeof value === type && value !== null)) return;
+  if (value === undefined || (typeof value === type && value !== null && !Array.isArray(value))) return;
   throw new ValidationError(field, type === 'object' ? 'an object' : `a ${type}`, value);
+}
+
+/** What a store gives back must not depend on which store it is, nor change with the caller's object. */
+function plainCopy<T>(value: T): T {
+  try {
+    return JSON.parse(JSON.stringify(value)) as T;
+  } catch (error) {
+    throw new ValidationError('metadata', 'plain data that JSON can hold', String(error));
+  }
 }
 
 function viewOf({ createdAtMs, ...entity }: EntityRecord): Entity {

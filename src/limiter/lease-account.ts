@@ -18,6 +18,9 @@ interface LevelAccount extends LevelRef {
 /** For each level, the rates whose totals are to change, with their new totals. */
 export type Totals = readonly (readonly Amount[])[];
 
+/** What a write does to the holder: leaves it, gives its slots back, or gives them back because the lease ends. */
+export type HolderFate = 'keep' | 'release' | 'end';
+
 /** What a lease has taken, and how that is corrected. */
 export interface LeaseAccount {
   readonly leaseId: string;
@@ -36,7 +39,7 @@ export interface LeaseAccount {
   /** Everything back, but for the limits named. */
   planReturn(except: ReadonlySet<string> | null): Totals;
   /** Sends what differs. True: a holder was found to be gone. Throws the first failure once all levels have been tried. */
-  write(totals: Totals, holder: 'keep' | 'release'): Promise<boolean>;
+  write(totals: Totals, holder: HolderFate): Promise<boolean>;
   /** False: a holder is gone. */
   extend(ttlMs: number): Promise<boolean>;
 }
@@ -122,7 +125,7 @@ export class StoredLeaseAccount implements LeaseAccount {
     );
   }
 
-  async write(totals: Totals, holder: 'keep' | 'release'): Promise<boolean> {
+  async write(totals: Totals, holder: HolderFate): Promise<boolean> {
     const sent: { readonly level: LevelAccount; readonly change: LevelChange; readonly totals: readonly Amount[] }[] =
       [];
     for (const [at, level] of this.#accounts().entries()) {
@@ -141,7 +144,7 @@ export class StoredLeaseAccount implements LeaseAccount {
       if (result?.kind === 'done') this.#book(level, change, levelTotals, result.holderLost);
       else failure ??= result;
     }
-    if (holder === 'release' && !this.holds) this.expiresAtMs = null;
+    if (holder !== 'keep' && !this.holds) this.expiresAtMs = null;
     if (failure?.kind === 'failed') throw failure.error;
     return this.lost;
   }
@@ -165,7 +168,9 @@ export class StoredLeaseAccount implements LeaseAccount {
   #book(level: LevelAccount, change: LevelChange, totals: readonly Amount[], holderLost: boolean): void {
     for (const { name, milli } of totals) level.taken.set(name, milli);
     if (holderLost) this.lost = true;
-    if (holderLost || change.holder === 'release') {
+    // What an expiry gave back is still to be charged again, by the settle or commit that comes after this release.
+    const unpaid = holderLost && level.refundsOnExpiry && change.totals === null;
+    if (!unpaid && (holderLost || change.holder === 'release')) {
       level.held = false;
       for (const name of level.taken.keys()) if (kindOf(level, name) === 'concurrent') level.taken.delete(name);
     }
@@ -193,12 +198,12 @@ function hasLimit(level: LevelRef, name: string): boolean {
 }
 
 /** null: nothing to write at this level. */
-function changeOf(level: LevelAccount, totals: readonly Amount[], holder: 'keep' | 'release'): LevelChange | null {
+function changeOf(level: LevelAccount, totals: readonly Amount[], holder: HolderFate): LevelChange | null {
   const deltas = totals
     .map(({ name, milli }) => ({ name, milli: sub(milli, level.taken.get(name) ?? 0) }))
     .filter(({ milli }) => milli !== 0);
   // A holder must be seen to: to give its slots back, or to learn whether an expiry has undone what is stated again.
-  const asksHolder = level.held && (holder === 'release' || (level.refundsOnExpiry && totals.length > 0));
+  const asksHolder = level.held && (holder !== 'keep' || (level.refundsOnExpiry && totals.length > 0));
   if (deltas.length === 0 && !asksHolder) return null;
   const { entityId, resource, limits, version } = level;
   return {
@@ -207,8 +212,8 @@ function changeOf(level: LevelAccount, totals: readonly Amount[], holder: 'keep'
     limits,
     version,
     deltas,
-    totals: level.refundsOnExpiry ? ratesAfter(level, totals) : null,
-    holder: level.held ? holder : 'none',
+    totals: level.refundsOnExpiry && holder !== 'release' ? ratesAfter(level, totals) : null,
+    holder: level.held ? (holder === 'keep' ? 'keep' : 'release') : 'none',
   };
 }
 

@@ -130,7 +130,7 @@ export class Lease<L extends string = string> {
     await this.#exclusively(async () => {
       if (this.#closed === state) return;
       this.#refuseClosed(state === 'committed' ? 'commit' : 'roll back');
-      const lost = await this.#account.write(plan(), 'release');
+      const lost = await this.#account.write(plan(), 'end');
       if (lost) this.#watch?.lose();
       this.#close(state);
     });

@@ -1,7 +1,7 @@
-import { randomBytes } from 'node:crypto';
 import type { Awaitable, NamespaceRecord } from '../backend.js';
+import { NamespaceConflict, NamespaceNotFound, ValidationError } from '../core/errors.js';
 import { checkNamespace } from '../core/identifiers.js';
-import { callStore, type Context } from './context.js';
+import { callStore, changeStore, type Context } from './context.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
 
 export interface Namespace extends Omit<NamespaceRecord, 'createdAtMs'> {
@@ -20,10 +20,10 @@ export class NamespacesApi {
   async register(name: string): Promise<Namespace> {
     checkNamespace(name, 'name');
     // 8 bytes are 11 characters, as published.
-    const id = randomBytes(8).toString('base64url');
+    const id = Buffer.from(crypto.getRandomValues(new Uint8Array(8))).toString('base64url');
     const context = await this.#context();
-    const record = await callStore(context, 'registering a namespace', ({ nowMs }) =>
-      context.backend.namespaces.register(name, id, nowMs),
+    const record = await changeStore(context, 'registering a namespace', (call) =>
+      context.backend.namespaces.register(call, name, id),
     );
     return viewOf(record);
   }
@@ -32,18 +32,81 @@ export class NamespacesApi {
   async get(name: string): Promise<Namespace | null> {
     checkNamespace(name, 'name');
     const context = await this.#context();
-    const record = await callStore(context, 'reading a namespace', () => context.backend.namespaces.read(name));
+    const record = await callStore(context, 'reading a namespace', (call) =>
+      context.backend.namespaces.read(call, name),
+    );
     return record === undefined ? null : viewOf(record);
   }
 
   list(options: ListOptions = {}): Listing<Namespace> {
     return listing(options, async (page) => {
       const context = await this.#context();
-      const { items, next } = await callStore(context, 'listing namespaces', () =>
-        context.backend.namespaces.list(page),
+      const { items, next } = await callStore(context, 'listing namespaces', (call) =>
+        context.backend.namespaces.list(call, page),
       );
       return { items: items.map(viewOf), next };
     });
+  }
+
+  /** Those that no name leads to any more: deleted, or purged. Their ids are for `recover` and `purge`. */
+  orphans(options: ListOptions = {}): Listing<Namespace> {
+    return listing(options, async (page) => {
+      const context = await this.#context();
+      const { items, next } = await callStore(context, 'listing orphans', (call) =>
+        context.backend.namespaces.orphans(call, page),
+      );
+      return { items: items.map(viewOf), next };
+    });
+  }
+
+  /** Closes a namespace to everybody; its data stays until `purge`, and `recover` brings it back. */
+  async delete(name: string): Promise<Namespace> {
+    checkNamespace(name, 'name');
+    const context = await this.#context();
+    const record = await changeStore(context, 'deleting a namespace', (call) =>
+      context.backend.namespaces.delete(call, name),
+    );
+    return viewOf(record);
+  }
+
+  /** Brings a deleted namespace back whole, by its name or its id. */
+  async recover(nameOrId: string): Promise<Namespace> {
+    const context = await this.#context();
+    const id = await this.#orphanId(nameOrId);
+    const record = await changeStore(context, 'recovering a namespace', (call) =>
+      context.backend.namespaces.recover(call, id),
+    );
+    return viewOf(record);
+  }
+
+  /** Removes everything that a deleted namespace had, by its name or its id. Gives how many records that were. */
+  async purge(nameOrId: string): Promise<{ readonly removed: number }> {
+    const context = await this.#context();
+    const id = await this.#orphanId(nameOrId);
+    const removed = await changeStore(context, 'purging a namespace', (call) =>
+      context.backend.namespaces.purge(call, id),
+    );
+    return { removed };
+  }
+
+  /** A name may have been deleted more than once: then only an id is clear. */
+  async #orphanId(nameOrId: string): Promise<string> {
+    if (typeof nameOrId !== 'string') throw new ValidationError('namespace', 'a name or an id', nameOrId);
+    const named: string[] = [];
+    for await (const orphan of this.orphans({ limit: 1_000 })) {
+      if (orphan.id === nameOrId) return orphan.id;
+      if (orphan.name === nameOrId && orphan.status === 'deleted') named.push(orphan.id);
+    }
+    const [id] = named;
+    if (named.length > 1)
+      throw new NamespaceConflict(
+        nameOrId,
+        `was deleted ${named.length} times: name one of the ids ${named.join(', ')}`,
+      );
+    if (id !== undefined) return id;
+    if ((await this.get(nameOrId).catch(() => null)) !== null)
+      throw new NamespaceConflict(nameOrId, 'is active: delete it first');
+    throw new NamespaceNotFound(nameOrId);
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Backend } from '../backend.js';
 import { memory } from '../backends/embedded/memory.js';
 import { NamespaceNotFound } from '../core/errors.js';
+import { buildFirstNamespaceId } from '../core/identifiers.js';
 import type { EpochMs } from '../core/units.js';
 import { ConfigResolver } from './config-resolver.js';
 import type { Context, StoreContext } from './context.js';
@@ -32,9 +33,10 @@ export class OpenStore {
     if (existing !== undefined) return existing;
     const { backend, guard, options } = this.#store;
     const patience = { where: 'looking up the namespace', timeoutMs: options.timeouts.callMs };
-    const record = await guard.call(patience, () => backend.namespaces.read(namespace));
+    const record = await guard.call(patience, () =>
+      backend.namespaces.read({ nowMs: this.#store.clock.now(), timeoutMs: patience.timeoutMs }, namespace),
+    );
     if (record === undefined) throw new NamespaceNotFound(namespace);
-    if (record.status !== 'active') throw new NamespaceNotFound(namespace, `is ${record.status}`);
     const context = this.#contextFor(this.#store, namespace, record.id);
     this.#contexts.set(namespace, context);
     return context;
@@ -45,7 +47,9 @@ export class OpenStore {
     const startMs = clock.now();
     try {
       // A guard of its own: a ping asks the store even while the breaker is open.
-      await new Guard(clock).call({ where: 'ping', timeoutMs }, () => backend.namespaces.read(namespace));
+      await new Guard(clock).call({ where: 'ping', timeoutMs }, () =>
+        backend.namespaces.read({ nowMs: startMs, timeoutMs }, namespace),
+      );
       return { ok: true, latencyMs: Math.max(0, clock.now() - startMs) };
     } catch (error) {
       return { ok: false, error };
@@ -83,7 +87,7 @@ export class OpenStore {
         fallback ??= this.#contextFor(
           { ...store, backend: memory({ namespaces: [namespace] }), guard: new Guard(store.clock) },
           namespace,
-          namespace,
+          buildFirstNamespaceId(namespace),
         );
         return fallback;
       },

@@ -3,6 +3,8 @@ import type { LimitStatus } from '../core/decide.js';
 import { BackendUnavailable, NamespaceNotFound, RateLimitExceeded } from '../core/errors.js';
 import { checkNamespace } from '../core/identifiers.js';
 import { attempt } from './acquire.js';
+import { AuditApi } from './audit-api.js';
+import { BucketsApi } from './buckets-api.js';
 import { ConfigApi } from './config-api.js';
 import type { Context } from './context.js';
 import type { Decision } from './decision.js';
@@ -13,6 +15,7 @@ import { NamespacesApi } from './namespaces-api.js';
 import { OpenStore, type PingResult } from './open-store.js';
 import { type LimiterOptions, resolveOptions } from './options.js';
 import type { AcquireRequest } from './request.js';
+import { ResourcesApi } from './resources-api.js';
 import { checkOnThrow, type RunOptions, runUnder } from './run.js';
 import { available, status, type StatusRequest, timeUntilAvailable } from './status.js';
 import { isBackend, storeFrom } from './store-url.js';
@@ -21,10 +24,13 @@ import { attemptUntil } from './waiting.js';
 
 /** Decides whether calls may go ahead, against a store that other processes may share. */
 export class RateLimiter<L extends string = string> {
+  readonly audit: AuditApi;
+  readonly buckets: BucketsApi;
   readonly config: ConfigApi;
   readonly entities: EntitiesApi;
   readonly leases: LeasesApi;
   readonly namespaces: NamespacesApi;
+  readonly resources: ResourcesApi;
   readonly usage: UsageApi;
   readonly #store: OpenStore;
   readonly #namespace: string;
@@ -50,10 +56,13 @@ export class RateLimiter<L extends string = string> {
       this.#ownsStore = true;
     }
     const context = (): Awaitable<Context> => this.#context ?? this.#open();
+    this.audit = new AuditApi(context);
+    this.buckets = new BucketsApi(context);
     this.config = new ConfigApi(context);
     this.entities = new EntitiesApi(context);
     this.leases = new LeasesApi(context);
     this.namespaces = new NamespacesApi(context);
+    this.resources = new ResourcesApi(this.buckets);
     this.usage = new UsageApi(context);
   }
 

@@ -1,4 +1,5 @@
 import type { Backend } from '../backend.js';
+import { file, parseFileAddress } from '../backends/embedded/file/file.js';
 import { memory } from '../backends/embedded/memory.js';
 import { ValidationError } from '../core/errors.js';
 import type { ResolvedOptions } from './options.js';
@@ -13,8 +14,9 @@ export function isBackend(value: unknown): value is Backend {
 export function storeFrom(store: string | Backend | undefined, options: ResolvedOptions, env: Environment): Backend {
   if (typeof store === 'object') return store;
   const address = store ?? env['HEADGATE_URL'] ?? 'memory:';
+  if (address.startsWith('file:')) return file({ ...parseFileAddress(address), namespace: options.namespace });
   if (address !== 'memory:') {
-    throw new ValidationError('store', `'memory:' or a backend (this version has no other)`, address);
+    throw new ValidationError('store', `'memory:', 'file:./limits.db' or a backend`, address);
   }
   if (env['AWS_LAMBDA_FUNCTION_NAME'] !== undefined || env['NODE_ENV'] === 'production') warnOfMemoryOnce();
   return memory({ namespaces: [options.namespace] });

@@ -9,7 +9,8 @@ import { type Listing, listing, type ListOptions } from './listing.js';
 import { checkOneOf } from './options.js';
 
 export interface UsageRange {
-  readonly entityId: string;
+  /** All entities unless given. */
+  readonly entityId?: string;
   readonly resource: string;
   readonly window: UsageWindow;
   /** Windows that begin at or after `from` and before `to`; all of them unless given. */
@@ -48,11 +49,11 @@ export class UsageApi {
     this.#context = context;
   }
 
-  /** One item per window that has any usage, in the order of time. */
+  /** One item per entity and window that has any usage, in the order of time. */
   query(query: UsageRange & ListOptions): Listing<Usage> {
     return listing(query, async (page) => {
       checkRange(query);
-      const { entityId, resource, window } = query;
+      const { entityId = null, resource, window } = query;
       const range = {
         entityId,
         resource,
@@ -94,7 +95,7 @@ export class UsageApi {
 }
 
 function checkRange(query: UsageRange): void {
-  checkEntityId(query.entityId);
+  if (query.entityId !== undefined) checkEntityId(query.entityId);
   checkResource(query.resource);
   checkOneOf('window', query.window, USAGE_WINDOWS);
   for (const field of ['from', 'to'] as const) {

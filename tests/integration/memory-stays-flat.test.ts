@@ -34,7 +34,8 @@ test('1,000,000 one-shot entities leave memory flat', { timeout: 120_000 }, asyn
 test('a bucket that was forgotten gives the same answers as before', async () => {
   const clock = fakeClock();
   const limiter = await RateLimiter.open(memory(), { limits: [Limit.perMinute('rpm', 60)], clock });
-  const visit = (n: number) => limiter.tryAcquire({ entityId: `visitor-${n}`, resource: 'gpt-4', consume: { rpm: 60 } });
+  const visit = (n: number) =>
+    limiter.tryAcquire({ entityId: `visitor-${n}`, resource: 'gpt-4', consume: { rpm: 60 } });
   await visit(0);
   await clock.advance(30_000);
   for (let n = 1; n < 30_000; n++) await visit(n);

@@ -8,7 +8,11 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** Runs a script of its own process against the sources, and gives what it printed. Fails if it does not end by itself. */
 async function run(script: string): Promise<string> {
   const { outputFiles } = await build({
-    stdin: { contents: `import { RateLimiter, Limit } from './src/index.ts';\n${script}`, resolveDir: ROOT, loader: 'ts' },
+    stdin: {
+      contents: `import { RateLimiter, Limit } from './src/index.ts';\n${script}`,
+      resolveDir: ROOT,
+      loader: 'ts',
+    },
     bundle: true,
     write: false,
     format: 'esm',

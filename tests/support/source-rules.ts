@@ -93,7 +93,7 @@ const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = {
   'backends/dynamodb': ['clock'],
 };
 
-export function layerOf(path: string): string {
+function layerOf(path: string): string {
   const parts = path.replace(/\.ts$/, '').split('/');
   return parts.slice(0, parts[0] === 'backends' ? 2 : 1).join('/');
 }

@@ -1,5 +1,5 @@
 import { applyWrite, credit, effectiveTokens, nextBase, planMove, planRebase } from '../../core/bucket.js';
-import { type ConfigVersion, mustSettle } from '../../core/config.js';
+import { type ConfigVersion, reconcile } from '../../core/config.js';
 import { type Amount, amountOf, type Holder, type Verdict } from '../../core/decide.js';
 import { add, type Int, sub } from '../../core/int.js';
 import type { Limit } from '../../core/limit.js';
@@ -51,28 +51,35 @@ function newAccount(limit: Limit, tokensMilli: Millitokens): Account {
   return { limit, tokensMilli, consumedMilli: 0, foldedMilli: 0 };
 }
 
-/** Brings the bucket to rules that differ and are newer; anything else leaves it alone. True: it changed. */
+/** Brings the bucket to newer rules; older ones leave it alone. True: it changed. */
 export function settle(
   bucket: Bucket,
   wanted: { readonly limits: readonly Limit[]; readonly version: ConfigVersion },
   nowMs: EpochMs,
 ): boolean {
-  if (!mustSettle(bucket, wanted)) return false;
+  const verdict = reconcile(bucket, wanted);
+  if (verdict === 'adopt') bucket.version = wanted.version;
+  if (verdict !== 'settle') return verdict === 'adopt';
   const baseMs = nextBase(bucket.baseMs, nowMs);
   const before = [...bucket.limits, ...bucket.retired];
   const live = new Set(bucket.limits);
   bucket.limits = wanted.limits.map((limit) => {
-    const account = before.find((candidate) => candidate.limit.name === limit.name);
-    const stays = account !== undefined && live.has(account) && account.limit.kind === limit.kind;
+    const account = before.find((candidate) => isSameAccount(candidate.limit, limit));
+    const stays = account !== undefined && live.has(account);
     const tokensMilli = stays
       ? applyWrite(planRebase(account.limit, limit, account.tokensMilli, bucket.baseMs, baseMs), account.tokensMilli)
       : startingTokens(bucket, limit);
     return { ...(account ?? newAccount(limit, tokensMilli)), limit, tokensMilli };
   });
-  bucket.retired = before.filter(({ limit }) => !wanted.limits.some(({ name }) => name === limit.name));
+  bucket.retired = before.filter(({ limit }) => !wanted.limits.some((other) => isSameAccount(limit, other)));
   bucket.version = wanted.version;
   bucket.baseMs = baseMs;
   return true;
+}
+
+/** A limit that changes its kind is another account: slots that were taken are no tokens that were used. */
+function isSameAccount(a: Limit, b: Limit): boolean {
+  return a.name === b.name && a.kind === b.kind;
 }
 
 /** A limit that is added starts full; slots that are held already stay held. */
@@ -89,18 +96,24 @@ export function take(bucket: Bucket, verdicts: readonly Verdict[]): void {
     for (const account of bucket.limits) {
       if (account.limit !== limit) continue;
       const taking = { takeMilli: requestedMilli, debitMilli: 0, refundMilli: 0 };
-      account.tokensMilli = applyWrite(planMove(limit, account.tokensMilli, creditedMilli, taking), account.tokensMilli);
+      account.tokensMilli = applyWrite(
+        planMove(limit, account.tokensMilli, creditedMilli, taking),
+        account.tokensMilli,
+      );
       account.consumedMilli = add(account.consumedMilli, requestedMilli);
     }
   }
   bucket.acquires += 1;
 }
 
-/** Debits (positive, into debt) and refunds (negative, capped when next looked at). A limit that is gone drops its part. */
-export function move(bucket: Bucket, deltas: readonly Amount[], nowMs: EpochMs): void {
+/**
+ * Debits (positive, into debt) and refunds (negative, capped when next looked at). A limit that is gone drops its part;
+ * so does one that has changed its kind since: tokens are no slots.
+ */
+export function move(bucket: Bucket, kind: Limit['kind'], deltas: readonly Amount[], nowMs: EpochMs): void {
   for (const account of bucket.limits) {
     const deltaMilli = amountOf(deltas, account.limit.name);
-    if (deltaMilli === undefined || deltaMilli === 0) continue;
+    if (deltaMilli === undefined || deltaMilli === 0 || account.limit.kind !== kind) continue;
     const write = planMove(account.limit, account.tokensMilli, credit(account.limit, bucket.baseMs, nowMs), {
       takeMilli: null,
       debitMilli: deltaMilli > 0 ? deltaMilli : 0,
@@ -116,7 +129,7 @@ export function release(bucket: Bucket, leaseId: string, nowMs: EpochMs): void {
   const holder = bucket.holders.get(leaseId);
   if (holder === undefined) return;
   bucket.holders.delete(leaseId);
-  move(bucket, negated(holder.slots), nowMs);
+  move(bucket, 'concurrent', negated(holder.slots), nowMs);
 }
 
 export function hasExpired(bucket: Bucket, nowMs: EpochMs): boolean {
@@ -129,7 +142,7 @@ export function reclaimExpired(bucket: Bucket, nowMs: EpochMs): void {
   for (const [leaseId, holder] of bucket.holders) {
     if (holder.expiresAtMs > nowMs) continue;
     release(bucket, leaseId, nowMs);
-    if (holder.rates !== null) move(bucket, negated(holder.rates), nowMs);
+    if (holder.rates !== null) move(bucket, 'rate', negated(holder.rates), nowMs);
     bucket.expired += 1;
   }
 }

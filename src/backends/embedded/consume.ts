@@ -9,12 +9,15 @@ import type {
   LevelRef,
   LevelResult,
 } from '../../backend.js';
-import { compareVersions } from '../../core/config.js';
-import { amountOf, conclude, decide } from '../../core/decide.js';
+import { reconcile } from '../../core/config.js';
+import { amountOf, conclude, decide, type Holder } from '../../core/decide.js';
 import type { EpochMs } from '../../core/units.js';
 import { type Bucket, createBucket, hasExpired, move, reclaimExpired, release, settle, take } from './bucket.js';
 import type { Space } from './storage.js';
 import { foldBeforeHourEnds } from './usage.js';
+
+/** A client reads its config again at most this often. */
+const CONFIG_REREAD_MS = 1_000;
 
 /** All levels are looked at before any is taken from, so a refusal at one leaves the others as they were. */
 export function consume(space: Space, request: ConsumeRequest, nowMs: EpochMs): ConsumeOutcome {
@@ -26,15 +29,37 @@ export function consume(space: Space, request: ConsumeRequest, nowMs: EpochMs): 
     const { reason, retryAfterMs } = conclusion;
     return { kind: 'denied', reason, retryAfterMs, levels: answers };
   }
+  if (levels.some((level, at) => takesUnheldSlots(level, answers[at] as LevelAnswer))) {
+    return { kind: 'denied', reason: 'contended', retryAfterMs: CONFIG_REREAD_MS, levels: answers };
+  }
   for (let at = 0; at < levels.length; at++) {
     const level = levels[at] as LevelAsk;
     const bucket = buckets[at] as Bucket;
     foldBeforeHourEnds(space, level, bucket, nowMs);
-    take(bucket, (answers[at] as LevelAnswer).verdicts);
-    if (level.holder !== null && leaseId !== null) bucket.holders.set(leaseId, level.holder);
+    const answer = answers[at] as LevelAnswer;
+    take(bucket, answer.verdicts);
+    if (level.holder !== null && leaseId !== null) bucket.holders.set(leaseId, holderOf(level.holder, answer));
     space.writeBucket(level.entityId, level.resource, bucket, nowMs);
   }
   return { kind: 'granted', levels: answers };
+}
+
+/**
+ * An older config may take for a rate what is slots by now, and so bring no holder for them: nobody would ever give them
+ * back. The client comes again once it has read its config.
+ */
+function takesUnheldSlots({ holder }: LevelAsk, { verdicts, configIsOlder }: LevelAnswer): boolean {
+  if (!configIsOlder) return false;
+  return verdicts.some(
+    ({ limit, requestedMilli }) =>
+      limit.kind === 'concurrent' && requestedMilli > 0 && amountOf(holder?.slots ?? [], limit.name) === undefined,
+  );
+}
+
+/** An older config may know rates that the bucket lacks: what was not taken must not be given back at the expiry. */
+function holderOf(holder: Holder, { verdicts, configIsOlder }: LevelAnswer): Holder {
+  if (!configIsOlder || holder.rates === null) return holder;
+  return { ...holder, rates: holder.rates.filter(({ name }) => verdicts.some(({ limit }) => limit.name === name)) };
 }
 
 /** Whoever is refused while holders have expired takes them back at once. */
@@ -50,7 +75,7 @@ function askLevel(space: Space, level: LevelAsk, bucket: Bucket, nowMs: EpochMs)
 }
 
 function isOlder(level: LevelRef, bucket: Bucket): boolean {
-  return compareVersions(level.version, bucket.version) < 0;
+  return reconcile(bucket, level) === 'reread';
 }
 
 /** As if the config were settled and expired holders taken back, but on a copy: looking changes nothing. */
@@ -65,7 +90,7 @@ export function peek(space: Space, levels: readonly LevelAsk[], nowMs: EpochMs):
   });
 }
 
-function copyOf(bucket: Bucket): Bucket {
+export function copyOf(bucket: Bucket): Bucket {
   return { ...bucket, limits: bucket.limits.map((account) => ({ ...account })), holders: new Map(bucket.holders) };
 }
 
@@ -88,7 +113,7 @@ function adjustLevel(space: Space, leaseId: string, level: LevelChange, nowMs: E
   const holderLost = level.holder !== 'none' && holder === undefined;
   foldBeforeHourEnds(space, level, bucket, nowMs);
   // An expiry that gave the rates back left nothing to correct: the whole amount is due again.
-  move(bucket, holderLost && level.totals !== null ? level.totals : level.deltas, nowMs);
+  move(bucket, 'rate', holderLost && level.totals !== null ? level.totals : level.deltas, nowMs);
   if (level.holder === 'release') release(bucket, leaseId, nowMs);
   else if (holder?.rates) bucket.holders.set(leaseId, { ...holder, rates: level.totals });
   space.writeBucket(level.entityId, level.resource, bucket, nowMs);

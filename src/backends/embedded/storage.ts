@@ -1,46 +1,81 @@
-import type { Awaitable, EntityRecord, NamespaceRecord, UsageRecord } from '../../backend.js';
+import type {
+  AuditRecord,
+  Awaitable,
+  Call,
+  EntityRecord,
+  NamespaceRecord,
+  Page,
+  PageRequest,
+  RegistryCall,
+  UsageQuery,
+  UsageRecord,
+} from '../../backend.js';
 import type { ConfigLevel, StoredConfig } from '../../core/config.js';
-import type { UsageCounts, UsageWindow } from '../../core/usage.js';
+import type { UsageCounts } from '../../core/usage.js';
 import type { EpochMs } from '../../core/units.js';
 import type { Bucket } from './bucket.js';
 
+/** A bucket and whose it is; `resource` is the key part, `{resource}~{hash}` for per-call limits. */
+export interface OwnedBucket {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly bucket: Bucket;
+}
+
 /** One namespace's tables, as seen inside a transaction. Everything is at hand: no method awaits. */
 export interface Space {
-  /** `resource` is the key part: `{resource}~{hash}` for a bucket of per-call limits. */
   readBucket(entityId: string, resource: string): Bucket | undefined;
   writeBucket(entityId: string, resource: string, bucket: Bucket, nowMs: EpochMs): void;
-  /** All buckets of an entity, by key part. */
-  bucketsOf(entityId: string): Iterable<readonly [resource: string, bucket: Bucket]>;
+  /** In the order of the key part. */
+  bucketsOfEntity(entityId: string, page: PageRequest): Page<OwnedBucket>;
+  /** By the plain name of the resource; in the order of entity and key part. */
+  bucketsOfResource(resource: string, page: PageRequest): Page<OwnedBucket>;
 
   readConfig(level: ConfigLevel): StoredConfig | undefined;
   writeConfig(level: ConfigLevel, config: StoredConfig): void;
-  /** Entities with a stored config for the resource, in the order of their ids. */
-  entitiesWithConfig(resource: string): readonly string[];
+  /** Entities with limits of their own for the resource, in the order of their ids. */
+  entitiesWithConfig(resource: string, page: PageRequest): Page<string>;
   /** The next number of the namespace's config sequence. */
   nextSequence(): number;
 
   readEntity(id: string): EntityRecord | undefined;
   writeEntity(entity: EntityRecord): void;
+  deleteEntity(id: string): void;
+  /** In the order of their ids: all, or those of one parent. */
+  entities(parentId: string | null, page: PageRequest): Page<EntityRecord>;
+
+  addAudit(record: AuditRecord): void;
+  /** In the order of their ids: all, or those of one subject. */
+  audit(subject: string | null, page: PageRequest): Page<AuditRecord>;
 
   /** Adds to the hourly, daily and monthly windows that contain the hour. */
   addUsage(entityId: string, resource: string, hourMs: EpochMs, counts: UsageCounts): void;
-  /** In the order of time. */
-  usageOf(entityId: string, resource: string, window: UsageWindow): readonly UsageRecord[];
+  /** In the order of time, then of the entity. */
+  usage(query: UsageQuery, page: PageRequest): Page<UsageRecord>;
 }
 
 export interface Registry {
-  readNamespace(name: string): NamespaceRecord | undefined;
-  writeNamespace(namespace: NamespaceRecord): void;
-  namespaces(): readonly NamespaceRecord[];
+  /** The active namespace of that name. */
+  active(name: string): NamespaceRecord | undefined;
+  byId(id: string): NamespaceRecord | undefined;
+  write(namespace: NamespaceRecord): void;
+  /** In the order of their names: active ones. In the order of their ids: the others. */
+  list(kind: 'active' | 'orphaned', page: PageRequest): Page<NamespaceRecord>;
+  /** Removes all records of a namespace, and gives how many there were. */
+  clear(id: string): number;
+  addAudit(record: AuditRecord): void;
+  audit(subject: string, page: PageRequest): Page<AuditRecord>;
 }
 
-/** Where an embedded backend keeps its tables. Work either happens wholly or not at all, and beside no other work. */
+/** Where an embedded backend keeps its tables. Work either happens wholly or not at all, and beside no other writing. */
 export interface Storage {
   readonly name: string;
   readonly ephemeral: boolean;
   open(timeoutMs: number): Awaitable<void>;
   close(): Awaitable<void>;
-  /** Runs `work` on an active namespace's tables. */
-  transact<T>(namespaceId: string, timeoutMs: number, work: (space: Space) => T): Awaitable<T>;
-  transactRegistry<T>(work: (registry: Registry) => T): Awaitable<T>;
+  /** Runs `work`, which must not write, on an active namespace's tables. */
+  read<T>(call: Call, work: (space: Space) => T): Awaitable<T>;
+  write<T>(call: Call, work: (space: Space) => T): Awaitable<T>;
+  readRegistry<T>(call: RegistryCall, work: (registry: Registry) => T): Awaitable<T>;
+  writeRegistry<T>(call: RegistryCall, work: (registry: Registry) => T): Awaitable<T>;
 }

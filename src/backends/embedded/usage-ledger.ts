@@ -1,7 +1,9 @@
-import type { UsageRecord } from '../../backend.js';
+import type { Page, PageRequest, UsageQuery, UsageRecord } from '../../backend.js';
 import { TwoKeyMap } from '../../core/two-key-map.js';
 import { addUsage, USAGE_WINDOWS, type UsageCounts, type UsageWindow, windowStart } from '../../core/usage.js';
 import type { EpochMs } from '../../core/units.js';
+import { pageOf } from './paging.js';
+import { usageKey } from './usage.js';
 
 /** Usage windows that are kept; beyond, those of entities that were idle for longest go first. */
 const MAX_WINDOWS = 30_000;
@@ -17,6 +19,10 @@ export class UsageLedger {
   readonly #series = new TwoKeyMap<Series>();
   #sweep = this.#series.entries();
   #windows = 0;
+
+  get size(): number {
+    return this.#windows;
+  }
 
   /** Adds to the windows that contain `atMs`. */
   add(entityId: string, resource: string, atMs: EpochMs, counts: UsageCounts): void {
@@ -36,13 +42,28 @@ export class UsageLedger {
     if (this.#windows > MAX_WINDOWS) this.#forgetOldest();
   }
 
-  of(entityId: string, resource: string, window: UsageWindow): readonly UsageRecord[] {
-    const records: UsageRecord[] = [];
-    for (const [key, counts] of this.#series.get(entityId, resource)?.windows ?? []) {
-      const [kind, start] = key.split('#');
-      if (kind === window) records.push({ ...counts, entityId, resource, window, startMs: Number(start) });
+  query(query: UsageQuery, page: PageRequest): Page<UsageRecord> {
+    return pageOf(this.#matching(query), page, usageKey);
+  }
+
+  *#matching({ entityId, resource, window, fromMs, toMs }: UsageQuery): Generator<UsageRecord> {
+    for (const [owner, series] of this.#seriesOf(entityId, resource)) {
+      for (const [key, counts] of series.windows) {
+        const [kind, start] = key.split('#');
+        const startMs = Number(start);
+        if (kind !== window || startMs < fromMs || startMs >= toMs) continue;
+        yield { ...counts, entityId: owner, resource, window, startMs };
+      }
     }
-    return records.toSorted((a, b) => a.startMs - b.startMs);
+  }
+
+  *#seriesOf(entityId: string | null, resource: string): Generator<readonly [string, Series]> {
+    if (entityId !== null) {
+      const series = this.#series.get(entityId, resource);
+      if (series !== undefined) yield [entityId, series];
+      return;
+    }
+    for (const [owner, named, series] of this.#series.entries()) if (named === resource) yield [owner, series];
   }
 
   /** A hand goes round: whoever was used since its last visit stays once more. */

@@ -1,9 +1,11 @@
+import type { Page, PageRequest, UsageQuery, UsageRecord } from '../../backend.js';
 import { parsePlainResource } from '../../core/identifiers.js';
 import { type Int, sub } from '../../core/int.js';
-import { NO_USAGE, type UsageCounts, windowStart } from '../../core/usage.js';
+import { addUsage, NO_USAGE, type UsageCounts, windowStart } from '../../core/usage.js';
 import type { EpochMs } from '../../core/units.js';
 import type { Bucket } from './bucket.js';
-import type { Space } from './storage.js';
+import { EVERYTHING, mergePage } from './paging.js';
+import type { OwnedBucket, Space } from './storage.js';
 
 const HOUR_MS = 3_600_000;
 
@@ -30,6 +32,37 @@ export function fold(space: Space, { entityId, resource }: Owner, bucket: Bucket
   for (const account of [...bucket.limits, ...bucket.retired]) account.foldedMilli = account.consumedMilli;
   bucket.foldedAcquires = bucket.acquires;
   bucket.foldedExpired = bucket.expired;
+}
+
+/** The records, and what buckets have not folded yet: looking at usage writes nothing. */
+export function queryUsage(space: Space, query: UsageQuery, page: PageRequest): Page<UsageRecord> {
+  const pending = bucketsOf(space, query)
+    .map((owned) => pendingRecord(owned, query))
+    .filter((record) => record !== null)
+    .filter(({ startMs }) => startMs >= query.fromMs && startMs < query.toMs)
+    .filter((record) => page.after === null || usageKey(record) > page.after);
+  return mergePage(space.usage(query, page), pending, page, usageKey, (stored, other) => ({
+    ...stored,
+    ...addUsage(stored, other),
+  }));
+}
+
+function bucketsOf(space: Space, { entityId, resource }: UsageQuery): readonly OwnedBucket[] {
+  if (entityId === null) return space.bucketsOfResource(resource, EVERYTHING).items;
+  return space
+    .bucketsOfEntity(entityId, EVERYTHING)
+    .items.filter((owned) => parsePlainResource(owned.resource) === resource);
+}
+
+function pendingRecord({ entityId, bucket }: OwnedBucket, { resource, window }: UsageQuery): UsageRecord | null {
+  const counts = unfolded(bucket);
+  if (counts === NO_USAGE) return null;
+  return { ...counts, entityId, resource, window, startMs: windowStart(window, bucket.hourMs) };
+}
+
+/** The order of usage records as text: of time, then of the entity. */
+export function usageKey({ startMs, entityId }: { readonly startMs: EpochMs; readonly entityId: string }): string {
+  return `${String(startMs).padStart(16, '0')}#${entityId}`;
 }
 
 function unfolded(bucket: Bucket): UsageCounts {

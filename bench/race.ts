@@ -1,0 +1,48 @@
+export type Contender = (key: string) => Promise<void>;
+
+export interface RaceResult {
+  /** Median of the rounds, in ns per operation. */
+  readonly ours: number;
+  readonly theirs: number;
+  /** Median of the ratios of each round: theirs / ours. */
+  readonly ratio: number;
+}
+
+const ROUNDS = 7;
+const OPERATIONS = 100_000;
+
+/**
+ * Both run in every round, each goes first in turn, and each ratio is of one round: what slows the machine down for a
+ * while slows both.
+ */
+export async function race(keys: readonly string[], ours: Contender, theirs: Contender): Promise<RaceResult> {
+  await measure(keys, ours);
+  await measure(keys, theirs);
+  const rounds: { readonly ours: number; readonly theirs: number }[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    if (round % 2 === 0) {
+      const first = await measure(keys, ours);
+      rounds.push({ ours: first, theirs: await measure(keys, theirs) });
+    } else {
+      const first = await measure(keys, theirs);
+      rounds.push({ ours: await measure(keys, ours), theirs: first });
+    }
+  }
+  return {
+    ours: median(rounds.map((round) => round.ours)),
+    theirs: median(rounds.map((round) => round.theirs)),
+    ratio: median(rounds.map((round) => round.theirs / round.ours)),
+  };
+}
+
+/** Nanoseconds per operation. Starts on a clean heap, so that nobody pays for the other's garbage. */
+async function measure(keys: readonly string[], contender: Contender): Promise<number> {
+  globalThis.gc?.();
+  const startNs = process.hrtime.bigint();
+  for (let operation = 0; operation < OPERATIONS; operation++) await contender(keys[operation % keys.length] ?? '');
+  return Number(process.hrtime.bigint() - startNs) / OPERATIONS;
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+}

@@ -1,0 +1,176 @@
+import type {
+  AdminCall,
+  AuditAction,
+  BucketRecord,
+  ConfigChange,
+  ConfigRead,
+  EntityChange,
+  EntityRecord,
+} from '../../backend.js';
+import { credit, effectiveTokens, nextBase } from '../../core/bucket.js';
+import type { ConfigLevel, StoredConfig } from '../../core/config.js';
+import { EntityExists, EntityNotFound, ValidationError, VersionConflict } from '../../core/errors.js';
+import { type EpochMs, MAX_CHAIN } from '../../core/units.js';
+import { type Bucket, reclaimExpired } from './bucket.js';
+import { copyOf } from './consume.js';
+import { EVERYTHING } from './paging.js';
+import type { OwnedBucket, Space } from './storage.js';
+import { foldBeforeHourEnds } from './usage.js';
+
+/** Each change and its record stand in one transaction: neither is ever there without the other. */
+function audit(
+  space: Space,
+  call: AdminCall,
+  action: AuditAction,
+  subject: string,
+  before: unknown,
+  after: unknown,
+): void {
+  const { auditId: id, nowMs: atMs, principal } = call;
+  space.addAudit({ id, atMs, principal, action, subject, before, after });
+}
+
+export function readFor(space: Space, entityId: string, resource: string): ConfigRead {
+  return {
+    levels: {
+      entity: space.readConfig({ kind: 'entity', entityId, resource }),
+      entityDefault: space.readConfig({ kind: 'entity_default', entityId }),
+      resource: space.readConfig({ kind: 'resource', resource }),
+      system: space.readConfig({ kind: 'system' }),
+    },
+    entity: space.readEntity(entityId),
+  };
+}
+
+export function writeConfig(space: Space, call: AdminCall, level: ConfigLevel, change: ConfigChange): StoredConfig {
+  const before = space.readConfig(level);
+  const config = {
+    limits: change.limits === undefined ? (before?.limits ?? null) : change.limits,
+    onUnavailable: change.onUnavailable === undefined ? (before?.onUnavailable ?? null) : change.onUnavailable,
+    v: space.nextSequence(),
+  };
+  space.writeConfig(level, config);
+  const action = config.limits === null && config.onUnavailable === null ? 'config.delete' : 'config.set';
+  audit(space, call, action, subjectOf(level), describeConfig(level, before), describeConfig(level, config));
+  return config;
+}
+
+function subjectOf(level: ConfigLevel): string {
+  if (level.kind === 'system') return '$SYSTEM';
+  return level.kind === 'resource' ? `$RESOURCE:${level.resource}` : level.entityId;
+}
+
+function describeConfig(level: ConfigLevel, config: StoredConfig | undefined): unknown {
+  if (config === undefined || (config.limits === null && config.onUnavailable === null)) return null;
+  const { limits, onUnavailable } = config;
+  return {
+    ...(level.kind === 'entity' ? { resource: level.resource } : {}),
+    limits: (limits ?? []).map(String),
+    ...(onUnavailable === null ? {} : { onUnavailable }),
+  };
+}
+
+export function createEntity(
+  space: Space,
+  call: AdminCall,
+  entity: Omit<EntityRecord, 'createdAtMs' | 'version'>,
+): EntityRecord {
+  if (space.readEntity(entity.id) !== undefined) throw new EntityExists(entity.id);
+  if (entity.parentId !== null) checkParents(space, entity.id, entity.parentId);
+  const record = { ...entity, createdAtMs: call.nowMs, version: 1 };
+  space.writeEntity(record);
+  audit(space, call, 'entity.create', entity.id, null, record);
+  return record;
+}
+
+export function updateEntity(
+  space: Space,
+  call: AdminCall,
+  id: string,
+  change: EntityChange,
+  seenVersion: number | null,
+): EntityRecord {
+  const before = space.readEntity(id);
+  if (before === undefined) throw new EntityNotFound(id);
+  if (seenVersion !== null && before.version !== seenVersion) {
+    throw new VersionConflict(id, `expected version ${seenVersion}, it is at ${before.version}`);
+  }
+  const after = { ...before, ...change, version: before.version + 1 };
+  if (after.parentId !== null && after.parentId !== before.parentId) {
+    checkParents(space, id, after.parentId, heightBelow(space, id));
+  }
+  space.writeEntity(after);
+  audit(space, call, 'entity.update', id, before, after);
+  return after;
+}
+
+export function deleteEntity(space: Space, call: AdminCall, id: string): void {
+  const before = space.readEntity(id);
+  if (before === undefined) throw new EntityNotFound(id);
+  const child = space.entities(id, { limit: 1, after: null }).items[0];
+  if (child !== undefined) throw new VersionConflict(id, `it has children, such as ${child.id}`);
+  space.deleteEntity(id);
+  audit(space, call, 'entity.delete', id, before, null);
+}
+
+/** A parent must exist, and the chain above must end: without a cycle, within the depth that an acquire follows. */
+function checkParents(space: Space, id: string, parentId: string, levelsBelow = 0): void {
+  const chain = [id];
+  for (let next: string | null = parentId; next !== null;) {
+    if (chain.includes(next)) throw new ValidationError('parentId', 'above the entity, not below it', [...chain, next]);
+    if (levelsBelow + chain.length >= MAX_CHAIN) {
+      throw new ValidationError('parentId', `at the end of at most ${MAX_CHAIN} levels`, [...chain, next]);
+    }
+    const parent: EntityRecord | undefined = space.readEntity(next);
+    if (parent === undefined) throw new ValidationError('parentId', 'the id of an entity that exists', next);
+    chain.push(next);
+    next = parent.parentId;
+  }
+}
+
+/** How many levels of children an entity has below it. */
+function heightBelow(space: Space, id: string): number {
+  let height = 0;
+  for (let level = [id]; ; height++) {
+    level = level.flatMap((parent) => space.entities(parent, EVERYTHING).items.map((child) => child.id));
+    if (level.length === 0 || height >= MAX_CHAIN) return height;
+  }
+}
+
+export function describeBucket({ entityId, resource, bucket }: OwnedBucket, nowMs: EpochMs): BucketRecord {
+  const current = copyOf(bucket);
+  reclaimExpired(current, nowMs);
+  return {
+    entityId,
+    resource,
+    limits: current.limits.map(({ limit, tokensMilli, consumedMilli }) => ({
+      limit,
+      availableMilli: effectiveTokens(limit, tokensMilli, credit(limit, current.baseMs, nowMs)),
+      consumedMilli,
+    })),
+    holders: current.holders.size,
+    acquires: current.acquires,
+    expired: current.expired,
+  };
+}
+
+export function resetBucket(space: Space, call: AdminCall, entityId: string, resource: string): boolean {
+  const bucket = space.readBucket(entityId, resource);
+  if (bucket === undefined) return false;
+  const before = balances(bucket, call.nowMs);
+  foldBeforeHourEnds(space, { entityId, resource }, bucket, call.nowMs);
+  for (const account of bucket.limits) account.tokensMilli = account.limit.capacityMilli;
+  bucket.holders.clear();
+  bucket.baseMs = nextBase(bucket.baseMs, call.nowMs);
+  space.writeBucket(entityId, resource, bucket, call.nowMs);
+  audit(space, call, 'bucket.reset', entityId, { resource, ...before }, { resource, ...balances(bucket, call.nowMs) });
+  return true;
+}
+
+function balances(bucket: Bucket, nowMs: EpochMs): { readonly tokensMilli: unknown; readonly holders: number } {
+  const tokens = bucket.limits.map(({ limit, tokensMilli }) => [
+    limit.name,
+    String(effectiveTokens(limit, tokensMilli, credit(limit, bucket.baseMs, nowMs))),
+  ]);
+  return { tokensMilli: Object.fromEntries(tokens), holders: bucket.holders.size };
+}

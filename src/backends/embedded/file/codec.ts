@@ -1,0 +1,135 @@
+import type { Amount, Holder } from '../../../core/decide.js';
+import { type Int, toInt } from '../../../core/int.js';
+import { Limit } from '../../../core/limit.js';
+import type { UsageCounts } from '../../../core/usage.js';
+import type { Account, Bucket } from '../bucket.js';
+
+/** JSON has no whole numbers beyond 2^53: those travel as text. */
+type StoredInt = number | string;
+
+type StoredAccount = readonly [limit: string, tokens: StoredInt, consumed: StoredInt, folded: StoredInt];
+type StoredAmount = readonly [name: string, milli: StoredInt];
+type StoredHolder = readonly [
+  id: string,
+  expiresAtMs: number,
+  acquiredAtMs: number,
+  slots: readonly StoredAmount[],
+  rates: readonly StoredAmount[] | null,
+  caller: string | null,
+];
+
+/** Short names, because a bucket is written with every acquire. */
+interface StoredBucket {
+  /** Base and hour. */
+  readonly t: readonly [baseMs: number, hourMs: number];
+  /** Version of the config. */
+  readonly v: readonly [sequence: number, openedAtMs: number];
+  /** Counters. */
+  readonly n: readonly [acquires: number, expired: number, foldedAcquires: number, foldedExpired: number];
+  /** Limits. */
+  readonly l: readonly StoredAccount[];
+  /** Limits that were removed. */
+  readonly r?: readonly StoredAccount[];
+  /** Holders. */
+  readonly h?: readonly StoredHolder[];
+}
+
+export function encodeBucket(bucket: Bucket): string {
+  const { version, holders, retired } = bucket;
+  const stored: StoredBucket = {
+    t: [bucket.baseMs, bucket.hourMs],
+    v: [version.sequence, version.openedAtMs],
+    n: [bucket.acquires, bucket.expired, bucket.foldedAcquires, bucket.foldedExpired],
+    l: bucket.limits.map(encodeAccount),
+    ...(retired.length === 0 ? {} : { r: retired.map(encodeAccount) }),
+    ...(holders.size === 0 ? {} : { h: [...holders].map(encodeHolder) }),
+  };
+  return JSON.stringify(stored);
+}
+
+export function decodeBucket(text: string): Bucket {
+  const { t, v, n, l, r = [], h = [] } = JSON.parse(text) as StoredBucket;
+  return {
+    baseMs: t[0],
+    hourMs: t[1],
+    version: { sequence: v[0], openedAtMs: v[1] },
+    acquires: n[0],
+    expired: n[1],
+    foldedAcquires: n[2],
+    foldedExpired: n[3],
+    limits: l.map(decodeAccount),
+    retired: r.map(decodeAccount),
+    holders: new Map(h.map(decodeHolder)),
+  };
+}
+
+function encodeAccount({ limit, tokensMilli, consumedMilli, foldedMilli }: Account): StoredAccount {
+  return [String(limit), encodeInt(tokensMilli), encodeInt(consumedMilli), encodeInt(foldedMilli)];
+}
+
+function decodeAccount([limit, tokens, consumed, folded]: StoredAccount): Account {
+  return {
+    limit: decodeLimit(limit),
+    tokensMilli: decodeInt(tokens),
+    consumedMilli: decodeInt(consumed),
+    foldedMilli: decodeInt(folded),
+  };
+}
+
+function encodeHolder([id, holder]: readonly [string, Holder]): StoredHolder {
+  const { expiresAtMs, acquiredAtMs, slots, rates, caller } = holder;
+  return [id, expiresAtMs, acquiredAtMs, slots.map(encodeAmount), rates?.map(encodeAmount) ?? null, caller];
+}
+
+function decodeHolder(stored: StoredHolder): [string, Holder] {
+  const [id, expiresAtMs, acquiredAtMs, slots, rates, caller] = stored;
+  const decoded = rates?.map(decodeAmount) ?? null;
+  return [id, { expiresAtMs, acquiredAtMs, slots: slots.map(decodeAmount), rates: decoded, caller }];
+}
+
+function encodeAmount({ name, milli }: Amount): StoredAmount {
+  return [name, encodeInt(milli)];
+}
+
+function decodeAmount([name, milli]: StoredAmount): Amount {
+  return { name, milli: decodeInt(milli) };
+}
+
+function encodeInt(value: Int): StoredInt {
+  return typeof value === 'bigint' ? String(value) : value;
+}
+
+function decodeInt(value: StoredInt): Int {
+  return typeof value === 'string' ? toInt(BigInt(value)) : value;
+}
+
+export function encodeLimits(limits: readonly Limit[] | null): string | null {
+  return limits === null ? null : JSON.stringify(limits.map(String));
+}
+
+export function decodeLimits(text: string | null): readonly Limit[] | null {
+  return text === null ? null : (JSON.parse(text) as string[]).map(decodeLimit);
+}
+
+const MAX_KNOWN_LIMITS = 1_000;
+const knownLimits = new Map<string, Limit>();
+
+/** The same few limits stand in every bucket: each is parsed once. */
+function decodeLimit(text: string): Limit {
+  const known = knownLimits.get(text);
+  if (known !== undefined) return known;
+  const limit = Limit.parse(text);
+  if (knownLimits.size >= MAX_KNOWN_LIMITS) knownLimits.clear();
+  knownLimits.set(text, limit);
+  return limit;
+}
+
+export function encodeCounts({ consumedMilli, acquires, expired }: UsageCounts): string {
+  const consumed = [...consumedMilli].map(([name, milli]) => encodeAmount({ name, milli }));
+  return JSON.stringify([acquires, expired, consumed]);
+}
+
+export function decodeCounts(text: string): UsageCounts {
+  const [acquires, expired, consumed] = JSON.parse(text) as [number, number, readonly StoredAmount[]];
+  return { acquires, expired, consumedMilli: new Map(consumed.map(([name, milli]) => [name, decodeInt(milli)])) };
+}

@@ -1,0 +1,140 @@
+import { InfrastructureError } from '../../../core/errors.js';
+
+export type SqlValue = string | number | null;
+
+export interface SqliteStatement {
+  /** Gives how many rows changed. */
+  run(...values: SqlValue[]): number;
+  /** The first row, as a list of its columns. */
+  get(...values: SqlValue[]): readonly SqlValue[] | undefined;
+  all(...values: SqlValue[]): readonly (readonly SqlValue[])[];
+}
+
+export interface SqliteDatabase {
+  exec(sql: string): void;
+  prepare(sql: string): SqliteStatement;
+  close(): void;
+}
+
+/** The part of SQLite that the file store needs, over whichever library this Node has. All of it is synchronous. */
+export interface SqliteDriver {
+  open(path: string): SqliteDatabase;
+}
+
+/** `node:sqlite` where Node has it, else libsql, which the user installs beside Headgate. */
+export async function loadDriver(): Promise<SqliteDriver> {
+  return (await loadNodeSqlite()) ?? (await loadLibsql());
+}
+
+/** The part of `node:sqlite` that is used: Node 20, whose types these are, has none of it. */
+interface NodeSqlite {
+  readonly DatabaseSync: new (path: string) => NodeDatabase;
+}
+
+interface NodeDatabase {
+  exec(sql: string): void;
+  prepare(sql: string): {
+    run(...values: SqlValue[]): { readonly changes: number | bigint };
+    get(...values: SqlValue[]): Record<string, SqlValue> | undefined;
+    all(...values: SqlValue[]): readonly Record<string, SqlValue>[];
+  };
+  close(): void;
+}
+
+async function loadNodeSqlite(): Promise<SqliteDriver | null> {
+  const { getBuiltinModule } = process as { getBuiltinModule?: (id: string) => unknown };
+  const sqlite = withoutExperimentalWarning(() => getBuiltinModule?.('node:sqlite')) as NodeSqlite | undefined;
+  if (sqlite === undefined) return null;
+  return { open: (path) => wrapNodeSqlite(new sqlite.DatabaseSync(path)) };
+}
+
+/** Node 22 and 24 announce their SQLite as experimental, once per process: true, and of no use to whoever runs a limiter. */
+function withoutExperimentalWarning<T>(work: () => T): T {
+  const { emitWarning } = process;
+  process.emitWarning = () => {};
+  try {
+    return work();
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+}
+
+function wrapNodeSqlite(database: NodeDatabase): SqliteDatabase {
+  return {
+    exec: (sql) => database.exec(sql),
+    close: () => database.close(),
+    prepare: (sql) => {
+      const statement = database.prepare(sql);
+      return {
+        run: (...values) => Number(statement.run(...values).changes),
+        get: (...values) => {
+          const row = statement.get(...values);
+          return row === undefined ? undefined : Object.values(row);
+        },
+        all: (...values) => statement.all(...values).map((row) => Object.values(row)),
+      };
+    },
+  };
+}
+
+interface LibsqlStatement {
+  run(...values: SqlValue[]): { readonly changes: number };
+  raw(on: boolean): LibsqlStatement;
+  get(...values: SqlValue[]): readonly SqlValue[] | undefined;
+  all(...values: SqlValue[]): readonly (readonly SqlValue[])[];
+  readonly reader: boolean;
+}
+
+type Libsql = new (path: string) => { exec(sql: string): void; prepare(sql: string): LibsqlStatement; close(): void };
+
+async function loadLibsql(): Promise<SqliteDriver> {
+  let Database: Libsql;
+  try {
+    ({ default: Database } = (await import('libsql')) as unknown as { default: Libsql });
+  } catch (cause) {
+    throw new InfrastructureError(
+      'infrastructure.missing-peer',
+      `The file store needs SQLite: Node ${process.versions.node} has none of its own. Run: npm install libsql@0.5.29 (or use Node 22.13 and later)`,
+      { cause },
+    );
+  }
+  return { open: (path) => wrapLibsql(new Database(path)) };
+}
+
+function wrapLibsql(database: InstanceType<Libsql>): SqliteDatabase {
+  return {
+    exec: (sql) => database.exec(sql),
+    close: () => database.close(),
+    prepare: (sql) => {
+      // Rows as lists: as objects, libsql adds a column of its own to what `get` returns.
+      const statement = database.prepare(sql);
+      if (statement.reader) statement.raw(true);
+      return {
+        run: (...values) => statement.run(...values).changes,
+        get: (...values) => statement.get(...values) ?? undefined,
+        all: (...values) => statement.all(...values),
+      };
+    },
+  };
+}
+
+const SQLITE_BUSY = 5;
+const SQLITE_NOTADB = 26;
+
+/** Another connection holds the lock that this one needs. */
+export function isBusy(error: unknown): boolean {
+  return hasCode(error, SQLITE_BUSY, 'SQLITE_BUSY');
+}
+
+/** The file has a content that is not SQLite's. */
+export function isNotADatabase(error: unknown): boolean {
+  return hasCode(error, SQLITE_NOTADB, 'SQLITE_NOTADB');
+}
+
+/** `node:sqlite` gives numbers, extended ones in the upper bytes; libsql gives names, extended ones with a suffix. */
+function hasCode(error: unknown, number: number, name: string): boolean {
+  if (!(error instanceof Error)) return false;
+  const { errcode, code } = error as { errcode?: unknown; code?: unknown };
+  if (typeof errcode === 'number') return (errcode & 0xff) === number;
+  return typeof code === 'string' && (code === name || code.startsWith(`${name}_`));
+}

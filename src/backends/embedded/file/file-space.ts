@@ -1,0 +1,199 @@
+import type { AuditRecord, EntityRecord, Page, PageRequest, UsageQuery, UsageRecord } from '../../../backend.js';
+import type { ConfigLevel, OnUnavailable, StoredConfig } from '../../../core/config.js';
+import { buildBucketKey, parseBucketKey, parsePlainResource } from '../../../core/identifiers.js';
+import { addUsage, USAGE_WINDOWS, type UsageCounts, type UsageWindow, windowStart } from '../../../core/usage.js';
+import type { EpochMs } from '../../../core/units.js';
+import type { Bucket } from '../bucket.js';
+import type { OwnedBucket, Space } from '../storage.js';
+import { usageKey } from '../usage.js';
+import { insertAudit, selectAudit } from './audit-rows.js';
+import { decodeBucket, decodeCounts, decodeLimits, encodeBucket, encodeCounts, encodeLimits } from './codec.js';
+import type { SqlValue } from './driver.js';
+import { pageOfRows, type Statements } from './statements.js';
+
+/** One namespace's rows of a file, inside a transaction. */
+export class FileSpace implements Space {
+  readonly #sql: Statements;
+  readonly #ns: string;
+
+  constructor(sql: Statements, namespaceId: string) {
+    this.#sql = sql;
+    this.#ns = namespaceId;
+  }
+
+  readBucket(entityId: string, resource: string): Bucket | undefined {
+    const row = this.#sql('SELECT state FROM buckets WHERE ns = ? AND entity = ? AND resource = ?').get(
+      this.#ns,
+      entityId,
+      resource,
+    );
+    return row === undefined ? undefined : decodeBucket(String(row[0]));
+  }
+
+  writeBucket(entityId: string, resource: string, bucket: Bucket): void {
+    this.#sql(
+      `INSERT INTO buckets (ns, entity, resource, plain, state) VALUES (?, ?, ?, ?, ?)
+       ON CONFLICT DO UPDATE SET state = excluded.state`,
+    ).run(this.#ns, entityId, resource, parsePlainResource(resource), encodeBucket(bucket));
+  }
+
+  bucketsOfEntity(entityId: string, { limit, after }: PageRequest): Page<OwnedBucket> {
+    const rows = this.#sql(
+      'SELECT entity, resource, state FROM buckets WHERE ns = ? AND entity = ? AND resource > ? ORDER BY resource LIMIT ?',
+    ).all(this.#ns, entityId, after ?? '', limit + 1);
+    return pageOfRows(rows, limit, decodeOwned, ({ resource }) => resource);
+  }
+
+  bucketsOfResource(resource: string, { limit, after }: PageRequest): Page<OwnedBucket> {
+    const seen = parseBucketKey(after ?? '#');
+    const rows = this.#sql(
+      `SELECT entity, resource, state FROM buckets
+       WHERE ns = ? AND plain = ? AND (entity, resource) > (?, ?) ORDER BY entity, resource LIMIT ?`,
+    ).all(this.#ns, resource, seen.entityId, seen.resource, limit + 1);
+    return pageOfRows(rows, limit, decodeOwned, (owned) => buildBucketKey(owned.entityId, owned.resource));
+  }
+
+  readConfig(level: ConfigLevel): StoredConfig | undefined {
+    const row = this.#sql(
+      'SELECT limits, on_unavailable, v FROM configs WHERE ns = ? AND kind = ? AND entity = ? AND resource = ?',
+    ).get(this.#ns, ...configKey(level));
+    if (row === undefined) return undefined;
+    const [limits, onUnavailable, v] = row as [string | null, OnUnavailable | null, number];
+    return { limits: decodeLimits(limits), onUnavailable, v };
+  }
+
+  writeConfig(level: ConfigLevel, { limits, onUnavailable, v }: StoredConfig): void {
+    this.#sql(
+      `INSERT OR REPLACE INTO configs (ns, kind, entity, resource, limits, on_unavailable, v)
+       VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    ).run(this.#ns, ...configKey(level), encodeLimits(limits), onUnavailable, v);
+  }
+
+  entitiesWithConfig(resource: string, { limit, after }: PageRequest): Page<string> {
+    const rows = this.#sql(
+      `SELECT entity FROM configs WHERE ns = ? AND resource = ? AND kind = 'entity' AND limits IS NOT NULL
+       AND entity > ? ORDER BY entity LIMIT ?`,
+    ).all(this.#ns, resource, after ?? '', limit + 1);
+    return pageOfRows(
+      rows,
+      limit,
+      (row) => String(row[0]),
+      (entityId) => entityId,
+    );
+  }
+
+  nextSequence(): number {
+    const row = this.#sql('UPDATE namespaces SET sequence = sequence + 1 WHERE id = ? RETURNING sequence').get(
+      this.#ns,
+    );
+    return Number(row?.[0]);
+  }
+
+  readEntity(id: string): EntityRecord | undefined {
+    const row = this.#sql(`SELECT ${ENTITY_COLUMNS} FROM entities WHERE ns = ? AND id = ?`).get(this.#ns, id);
+    return row === undefined ? undefined : decodeEntity(row);
+  }
+
+  writeEntity({ id, name, parentId, cascade, metadata, createdAtMs, version }: EntityRecord): void {
+    this.#sql(`INSERT OR REPLACE INTO entities (ns, ${ENTITY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`).run(
+      this.#ns,
+      id,
+      name,
+      parentId,
+      cascade ? 1 : 0,
+      JSON.stringify(metadata),
+      createdAtMs,
+      version,
+    );
+  }
+
+  deleteEntity(id: string): void {
+    this.#sql('DELETE FROM entities WHERE ns = ? AND id = ?').run(this.#ns, id);
+  }
+
+  entities(parentId: string | null, { limit, after }: PageRequest): Page<EntityRecord> {
+    const rows =
+      parentId === null
+        ? this.#sql(`SELECT ${ENTITY_COLUMNS} FROM entities WHERE ns = ? AND id > ? ORDER BY id LIMIT ?`).all(
+            this.#ns,
+            after ?? '',
+            limit + 1,
+          )
+        : this.#sql(
+            `SELECT ${ENTITY_COLUMNS} FROM entities WHERE ns = ? AND parent = ? AND id > ? ORDER BY id LIMIT ?`,
+          ).all(this.#ns, parentId, after ?? '', limit + 1);
+    return pageOfRows(rows, limit, decodeEntity, ({ id }) => id);
+  }
+
+  addAudit(record: AuditRecord): void {
+    insertAudit(this.#sql, this.#ns, record);
+  }
+
+  audit(subject: string | null, page: PageRequest): Page<AuditRecord> {
+    return selectAudit(this.#sql, this.#ns, subject, page);
+  }
+
+  addUsage(entityId: string, resource: string, hourMs: EpochMs, counts: UsageCounts): void {
+    for (const window of USAGE_WINDOWS) {
+      const key = [this.#ns, entityId, resource, window, windowStart(window, hourMs)] as const;
+      const row = this.#sql(
+        'SELECT counts FROM usage WHERE ns = ? AND entity = ? AND resource = ? AND win = ? AND start = ?',
+      ).get(...key);
+      const sum = row === undefined ? counts : addUsage(decodeCounts(String(row[0])), counts);
+      this.#sql(
+        'INSERT OR REPLACE INTO usage (ns, entity, resource, win, start, counts) VALUES (?, ?, ?, ?, ?, ?)',
+      ).run(...key, encodeCounts(sum));
+    }
+  }
+
+  usage({ entityId, resource, window, fromMs, toMs }: UsageQuery, { limit, after }: PageRequest): Page<UsageRecord> {
+    const [start = '0', entity = ''] = after === null ? [] : splitOnce(after);
+    const range = [Math.max(0, fromMs), toMs, Number(start), entity, limit + 1] as const;
+    const inRange = 'start >= ? AND start < ? AND (start, entity) > (?, ?) ORDER BY start, entity LIMIT ?';
+    const rows =
+      entityId === null
+        ? this.#sql(
+            `SELECT entity, start, counts FROM usage WHERE ns = ? AND resource = ? AND win = ? AND ${inRange}`,
+          ).all(this.#ns, resource, window, ...range)
+        : this.#sql(
+            `SELECT entity, start, counts FROM usage WHERE ns = ? AND entity = ? AND resource = ? AND win = ? AND ${inRange}`,
+          ).all(this.#ns, entityId, resource, window, ...range);
+    return pageOfRows(rows, limit, (row) => decodeUsage(row, resource, window), usageKey);
+  }
+}
+
+const ENTITY_COLUMNS = 'id, name, parent, cascade, metadata, created_at, version';
+
+function decodeEntity(row: readonly SqlValue[]): EntityRecord {
+  const [id, name, parentId, cascade, metadata, createdAtMs, version] = row as [
+    string,
+    string | null,
+    string | null,
+    number,
+    string,
+    number,
+    number,
+  ];
+  return { id, name, parentId, cascade: cascade === 1, metadata: JSON.parse(metadata), createdAtMs, version };
+}
+
+function decodeOwned(row: readonly SqlValue[]): OwnedBucket {
+  const [entityId, resource, state] = row as [string, string, string];
+  return { entityId, resource, bucket: decodeBucket(state) };
+}
+
+function decodeUsage(row: readonly SqlValue[], resource: string, window: UsageWindow): UsageRecord {
+  const [entityId, startMs, counts] = row as [string, number, string];
+  return { ...decodeCounts(counts), entityId, resource, window, startMs };
+}
+
+/** Columns that a level does not have are empty text, which no name is. */
+function configKey(level: ConfigLevel): [kind: string, entity: string, resource: string] {
+  const entity = 'entityId' in level ? level.entityId : '';
+  return [level.kind, entity, 'resource' in level ? level.resource : ''];
+}
+
+function splitOnce(key: string): [start: string, entity: string] {
+  const cut = key.indexOf('#');
+  return [key.slice(0, cut), key.slice(cut + 1)];
+}

@@ -1,0 +1,41 @@
+import type { Backend } from '../../../backend.js';
+import { ValidationError } from '../../../core/errors.js';
+import { buildFirstNamespaceId, checkNamespace } from '../../../core/identifiers.js';
+import { createEmbeddedBackend } from '../embedded-backend.js';
+import { FileStorage } from './file-storage.js';
+
+export interface FileOptions {
+  /** Relative to the working directory. A file that does not exist is made by the first write. */
+  readonly path: string;
+  /** `normal`: a grant survives the death of the process. `full`: also a loss of power, at the price of a sync for each. */
+  readonly synchronous?: 'normal' | 'full';
+  /** The namespace that a new file is born with: `default` unless given. */
+  readonly namespace?: string;
+}
+
+/** A store in one file that the processes of one host share. */
+export function file(options: FileOptions): Backend {
+  const { path, synchronous = 'normal', namespace = 'default' } = options;
+  if (typeof path !== 'string' || path === '') throw new ValidationError('path', 'the path of a file', path);
+  if (synchronous !== 'normal' && synchronous !== 'full') {
+    throw new ValidationError('synchronous', `'normal' or 'full'`, synchronous);
+  }
+  checkNamespace(namespace);
+  const first = { id: buildFirstNamespaceId(namespace), name: namespace };
+  return createEmbeddedBackend(new FileStorage({ path, synchronous, namespace: first }));
+}
+
+const PREFIX = 'file:';
+
+/** Reads `file:./limits.db?synchronous=full`. Cut by hand: `new URL` would resolve a relative path to the root. */
+export function parseFileAddress(address: string): Omit<FileOptions, 'namespace'> {
+  const [path = '', query = ''] = address.slice(PREFIX.length).split('?');
+  const parameters = new URLSearchParams(query);
+  for (const key of parameters.keys()) {
+    if (key !== 'synchronous')
+      throw new ValidationError('store', 'an address with no parameter but `synchronous`', address);
+  }
+  const synchronous = parameters.get('synchronous');
+  if (path === '') throw new ValidationError('store', 'an address such as file:./limits.db', address);
+  return synchronous === null ? { path } : { path, synchronous: synchronous as 'normal' | 'full' };
+}

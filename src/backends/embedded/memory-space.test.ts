@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import { Limit } from '../../core/limit.js';
+import { consume } from './consume.js';
+import { MemorySpace } from './memory-space.js';
+import { queryUsage } from './usage.js';
+
+const NOW_MS = 1_800_001_800_000;
+const ALL = { limit: Number.MAX_SAFE_INTEGER, after: null };
+const LIMITS = [Limit.perMinute('rpm', 60), Limit.perDay('rpd', 100)];
+
+function take(space: MemorySpace, entityId: string, name: string, nowMs: number): void {
+  const asks = [{ name, milli: 1_000 }];
+  const version = { sequence: 0, openedAtMs: 0 };
+  const level = { entityId, resource: 'gpt-4', limits: LIMITS, version, asks, holder: null };
+  expect(consume(space, { leaseId: null, levels: [level] }, nowMs).kind).toBe('granted');
+}
+
+test('memory stays flat: buckets that are full again are forgotten, others never, and no usage is lost with them', () => {
+  const space = new MemorySpace();
+  take(space, 'busy', 'rpd', NOW_MS);
+  for (let n = 0; n < 25_000; n++) take(space, `user-${n}`, 'rpm', NOW_MS + n);
+  const buckets = space.bucketsOfResource('gpt-4', ALL).items;
+  // 1,000 ms after its take each is full again.
+  expect(buckets.length).toBeLessThanOrEqual(10_001);
+  expect(space.readBucket('busy', 'gpt-4')?.limits[1]).toMatchObject({ tokensMilli: 99_000 });
+  expect(space.readBucket('user-24999', 'gpt-4')).toBeDefined();
+  const usageOf = (entityId: string) =>
+    queryUsage(space, { entityId, resource: 'gpt-4', window: 'daily', fromMs: 0, toMs: 2 * NOW_MS }, ALL).items;
+  const forgotten = Array.from({ length: 25_000 }, (_, n) => `user-${n}`).filter(
+    (id) => space.readBucket(id, 'gpt-4') === undefined,
+  );
+  // The ledger is bounded too: the newest of those that were folded into it are still there.
+  for (const id of [...forgotten.slice(-5_000, -4_980), ...forgotten.slice(-20), 'user-24999'])
+    expect(usageOf(id)).toMatchObject([{ acquires: 1 }]);
+});

@@ -1,0 +1,152 @@
+import type { AuditRecord, EntityRecord, Page, PageRequest, UsageQuery, UsageRecord } from '../../backend.js';
+import type { ConfigLevel, StoredConfig } from '../../core/config.js';
+import { buildBucketKey, parsePlainResource } from '../../core/identifiers.js';
+import { TwoKeyMap } from '../../core/two-key-map.js';
+import type { UsageCounts } from '../../core/usage.js';
+import type { EpochMs } from '../../core/units.js';
+import { type Bucket, isIdle } from './bucket.js';
+import { pageOf } from './paging.js';
+import type { OwnedBucket, Space } from './storage.js';
+import { UsageLedger } from './usage-ledger.js';
+import { fold } from './usage.js';
+
+/** Fewer buckets than this are not worth looking for idle ones. */
+const KEPT_BUCKETS = 10_000;
+
+/** How many buckets each new one beyond that looks at, to find those that can be forgotten. */
+const SWEPT_PER_NEW_BUCKET = 2;
+
+/** Audit records that are kept: the newest. */
+const KEPT_AUDIT_RECORDS = 10_000;
+
+/** One namespace's tables in this process's memory, bounded where traffic alone could make them grow. */
+export class MemorySpace implements Space {
+  readonly #buckets = new TwoKeyMap<Bucket>();
+  #sweep = this.#buckets.entries();
+  readonly #configs = new Map<string, { readonly level: ConfigLevel; readonly config: StoredConfig }>();
+  #sequence = 0;
+  readonly #entities = new Map<string, EntityRecord>();
+  #audit: AuditRecord[] = [];
+  readonly #usage = new UsageLedger();
+
+  /** Records of all kinds. */
+  get size(): number {
+    return this.#buckets.size + this.#configs.size + this.#entities.size + this.#audit.length + this.#usage.size;
+  }
+
+  readBucket(entityId: string, resource: string): Bucket | undefined {
+    return this.#buckets.get(entityId, resource);
+  }
+
+  writeBucket(entityId: string, resource: string, bucket: Bucket, nowMs: EpochMs): void {
+    const before = this.#buckets.size;
+    this.#buckets.set(entityId, resource, bucket);
+    if (before >= KEPT_BUCKETS && this.#buckets.size > before) this.#forgetIdle(nowMs);
+  }
+
+  bucketsOfEntity(entityId: string, page: PageRequest): Page<OwnedBucket> {
+    return pageOf(
+      this.#bucketsWhere((owner) => owner === entityId),
+      page,
+      ({ resource }) => resource,
+    );
+  }
+
+  bucketsOfResource(resource: string, page: PageRequest): Page<OwnedBucket> {
+    const wanted = this.#bucketsWhere((_, keyPart) => parsePlainResource(keyPart) === resource);
+    return pageOf(wanted, page, ({ entityId, resource: keyPart }) => buildBucketKey(entityId, keyPart));
+  }
+
+  *#bucketsWhere(wanted: (entityId: string, resource: string) => boolean): Generator<OwnedBucket> {
+    for (const [entityId, resource, bucket] of this.#buckets.entries()) {
+      if (wanted(entityId, resource)) yield { entityId, resource, bucket };
+    }
+  }
+
+  /** A hand goes round all buckets, a few steps for each new one, so that no call pays for many and no timer is needed. */
+  #forgetIdle(nowMs: EpochMs): void {
+    for (let step = 0; step < SWEPT_PER_NEW_BUCKET; step++) {
+      const next = this.#sweep.next();
+      if (next.done === true) {
+        this.#sweep = this.#buckets.entries();
+        return;
+      }
+      const [entityId, resource, bucket] = next.value;
+      if (!isIdle(bucket, nowMs)) continue;
+      fold(this, { entityId, resource }, bucket);
+      this.#buckets.delete(entityId, resource);
+    }
+  }
+
+  readConfig(level: ConfigLevel): StoredConfig | undefined {
+    return this.#configs.get(configKey(level))?.config;
+  }
+
+  writeConfig(level: ConfigLevel, config: StoredConfig): void {
+    this.#configs.set(configKey(level), { level, config });
+  }
+
+  entitiesWithConfig(resource: string, page: PageRequest): Page<string> {
+    const entities: string[] = [];
+    for (const { level, config } of this.#configs.values()) {
+      if (level.kind === 'entity' && level.resource === resource && config.limits !== null)
+        entities.push(level.entityId);
+    }
+    return pageOf(entities, page, (entityId) => entityId);
+  }
+
+  nextSequence(): number {
+    this.#sequence += 1;
+    return this.#sequence;
+  }
+
+  readEntity(id: string): EntityRecord | undefined {
+    return this.#entities.get(id);
+  }
+
+  writeEntity(entity: EntityRecord): void {
+    this.#entities.set(entity.id, entity);
+  }
+
+  deleteEntity(id: string): void {
+    this.#entities.delete(id);
+  }
+
+  entities(parentId: string | null, page: PageRequest): Page<EntityRecord> {
+    const all = [...this.#entities.values()];
+    const wanted = parentId === null ? all : all.filter((entity) => entity.parentId === parentId);
+    return pageOf(wanted, page, ({ id }) => id);
+  }
+
+  addAudit(record: AuditRecord): void {
+    this.#audit.push(record);
+    if (this.#audit.length > 2 * KEPT_AUDIT_RECORDS) this.#audit = this.#audit.slice(-KEPT_AUDIT_RECORDS);
+  }
+
+  audit(subject: string | null, page: PageRequest): Page<AuditRecord> {
+    const wanted = subject === null ? this.#audit : this.#audit.filter((record) => record.subject === subject);
+    return pageOf(wanted, page, ({ id }) => id);
+  }
+
+  addUsage(entityId: string, resource: string, hourMs: EpochMs, counts: UsageCounts): void {
+    this.#usage.add(entityId, resource, hourMs, counts);
+  }
+
+  usage(query: UsageQuery, page: PageRequest): Page<UsageRecord> {
+    return this.#usage.query(query, page);
+  }
+}
+
+/** No name contains "#", so that no two levels share a key. */
+function configKey(level: ConfigLevel): string {
+  switch (level.kind) {
+    case 'entity':
+      return `entity#${level.entityId}#${level.resource}`;
+    case 'entity_default':
+      return `entity#${level.entityId}`;
+    case 'resource':
+      return `resource#${level.resource}`;
+    case 'system':
+      return 'system';
+  }
+}

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import type { Awaitable, Backend } from '../backend.js';
+import { type Case, openBench } from './conformance/bench.js';
+import { TOPICS } from './conformance/topics.js';
+import { type FakeClock, fakeClock } from './fake-clock.js';
+
+/** What the suite needs of a test runner: vitest, node:test, jest and mocha all have it. */
+export interface BackendSuite {
+  readonly describe: (title: string, body: () => void) => unknown;
+  readonly test: {
+    (title: string, body: () => Promise<void>): unknown;
+    readonly skip: (title: string, body: () => Promise<void>) => unknown;
+  };
+  /** A store of its own for each case, or one for all of them: every case has a namespace of its own. */
+  readonly create: (clock: FakeClock) => Awaitable<Backend>;
+  /** Called after each case, with what `create` gave for it. */
+  readonly dispose?: (backend: Backend) => Awaitable<void>;
+  /** For stores that count usage or keep indexes behind their calls: resolves once everything written can be read. */
+  readonly catchUp?: (backend: Backend) => Awaitable<void>;
+  /** Cases that this store cannot pass, and why. A title that no case has is refused. */
+  readonly skip?: readonly SkippedCase[];
+}
+
+export interface SkippedCase {
+  readonly title: string;
+  readonly reason: string;
+}
+
+/** Registers the conformance suite for a store: every backend must give the same answers to the same calls. */
+export function describeBackend(name: string, suite: BackendSuite): void {
+  const reasons = new Map(suite.skip?.map(({ title, reason }) => [title, reason]));
+  refuseUnknownTitles([...reasons.keys()]);
+  suite.describe(name, () => {
+    for (const [topic, cases] of Object.entries(TOPICS)) {
+      suite.describe(topic, () => {
+        for (const item of cases) register(suite, item, reasons.get(item.title));
+      });
+    }
+  });
+}
+
+function register(suite: BackendSuite, { title, run }: Case, reason: string | undefined): void {
+  const body = async (): Promise<void> => runCase(suite, run);
+  if (reason === undefined) suite.test(title, body);
+  else suite.test.skip(`${title} (skipped: ${reason})`, body);
+}
+
+async function runCase(suite: BackendSuite, run: Case['run']): Promise<void> {
+  const clock = fakeClock();
+  const backend = await suite.create(clock);
+  try {
+    const bench = await openBench(backend, clock, async () => suite.catchUp?.(backend));
+    await run(bench);
+    assert.deepEqual(bench.reported, [], 'failures that no caller awaited');
+  } finally {
+    await suite.dispose?.(backend);
+  }
+}
+
+/** A skip that has outlived its case would hide that the case was renamed. */
+function refuseUnknownTitles(skipped: readonly string[]): void {
+  const titles = new Set(
+    Object.values(TOPICS)
+      .flat()
+      .map(({ title }) => title),
+  );
+  const unknown = skipped.filter((title) => !titles.has(title));
+  assert.deepEqual(unknown, [], 'titles to skip that no case has');
+}

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import type { ErrorCode } from '../../core/error-codes.js';
+import { isHeadgateError } from '../../core/errors.js';
+import type { Denied } from '../../limiter/decision.js';
+import type { RateLimiter } from '../../limiter/rate-limiter.js';
+import type { AcquireRequest, Amounts } from '../../limiter/request.js';
+import type { UsageRange, Usage } from '../../limiter/usage-api.js';
+import type { Bench } from './bench.js';
+
+/** Who spends on what, unless a case says otherwise. */
+export const USER = { entityId: 'user-1', resource: 'gpt-4' } as const;
+
+export function ask(consume: Amounts, more: Partial<AcquireRequest> = {}): AcquireRequest {
+  return { ...USER, ...more, consume };
+}
+
+export async function denial(limiter: RateLimiter, request: AcquireRequest): Promise<Denied> {
+  const decision = await limiter.tryAcquire(request);
+  assert.ok(!decision.granted, `granted instead of denied: ${JSON.stringify(request.consume)}`);
+  return decision;
+}
+
+/** Who refused: `entity limit`, in the order of the alphabet. */
+export function refusers(denied: Denied): string[] {
+  return denied.violations.map(({ entityId, limit }) => `${entityId} ${limit.name}`).toSorted();
+}
+
+/** The announced wait grants, and one millisecond less does not. Gives the wait; leaves the ask granted. */
+export async function assertExactWait(
+  bench: Bench,
+  limiter: RateLimiter,
+  request: AcquireRequest,
+  expectedMs?: number,
+): Promise<number> {
+  const { retryAfterMs } = await denial(limiter, request);
+  assert.ok(retryAfterMs !== null && retryAfterMs > 0);
+  if (expectedMs !== undefined) assert.equal(retryAfterMs, expectedMs);
+  await bench.clock.advance(retryAfterMs - 1);
+  assert.equal((await denial(limiter, request)).retryAfterMs, 1);
+  await bench.clock.advance(1);
+  await limiter.acquire(request);
+  return retryAfterMs;
+}
+
+export async function assertRejects(work: Promise<unknown>, code: ErrorCode): Promise<void> {
+  await assert.rejects(work, (error) => {
+    assert.ok(isHeadgateError(error, code), `expected ${code}, got ${String(error)}`);
+    return true;
+  });
+}
+
+/** How many of these asks are granted when all are made at once. */
+export async function countGranted(asks: readonly Promise<{ readonly granted: boolean }>[]): Promise<number> {
+  const decisions = await Promise.all(asks);
+  return decisions.filter(({ granted }) => granted).length;
+}
+
+/** `count` times what `make` gives. */
+export function times<T>(count: number, make: (at: number) => T): T[] {
+  return Array.from({ length: count }, (_, at) => make(at));
+}
+
+/** Everything that usage says, in the order of time. */
+export async function usageOf(bench: Bench, limiter: RateLimiter, range: Partial<UsageRange> = {}): Promise<Usage[]> {
+  await bench.catchUp();
+  const found: Usage[] = [];
+  for await (const usage of limiter.usage.query({ ...USER, window: 'hourly', ...range })) found.push(usage);
+  return found;
+}
+
+/** The tokens of each window; limits of which nothing is left over are left out. */
+export function tokensOf(usages: readonly Usage[]): Record<string, number>[] {
+  return usages.map(({ tokens }) => Object.fromEntries(Object.entries(tokens).filter(([, count]) => count !== 0)));
+}

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { ask, countGranted, times, tokensOf, usageOf, USER } from './asking.js';
+import { type Case, limits } from './bench.js';
+
+export const concurrency: readonly Case[] = [
+  {
+    title: 'grants exactly 100 of 200 asks that are made at once',
+    run: async (bench) => {
+      const limiter = await bench.limited('rpm:100/min');
+      assert.equal(await countGranted(times(200, async () => limiter.tryAcquire(ask({ rpm: 1 })))), 100);
+      assert.deepEqual(await limiter.available(USER), { rpm: 0 });
+    },
+  },
+  {
+    title: 'grants exactly 100 of 200 slots that are asked for at once',
+    run: async (bench) => {
+      const limiter = await bench.limited('slots:100/concurrent');
+      assert.equal(await countGranted(times(200, async () => limiter.tryAcquire(ask({ slots: 1 })))), 100);
+      assert.deepEqual(await limiter.available(USER), { slots: 0 });
+    },
+  },
+  ...(['rpm:100/min', 'rpm:100/concurrent'].map((rule) => ({
+    title: `grants the same total of ${rule} to five processes as to one`,
+    run: async (bench) => {
+      const limiters = await Promise.all(times(5, async () => bench.limited(rule)));
+      const asks = limiters.flatMap((limiter) => times(40, async () => limiter.tryAcquire(ask({ rpm: 1 }))));
+      assert.equal(await countGranted(asks), 100);
+    },
+  })) satisfies Case[]),
+  {
+    title: 'grants the same total over time to three processes as to one',
+    run: async (bench) => {
+      const limiters = await Promise.all(times(3, async () => bench.limited('rpm:60/min:10')));
+      let granted = 0;
+      for (let second = 0; second <= 30; second++) {
+        const asks = limiters.flatMap((limiter) => times(4, async () => limiter.tryAcquire(ask({ rpm: 1 }))));
+        granted += await countGranted(asks);
+        await bench.clock.advance(1_000);
+      }
+      assert.equal(granted, 10 + 30);
+    },
+  },
+  {
+    title: 'fills the bucket with asks of different sizes, and refuses only what no longer fits',
+    run: async (bench) => {
+      const limiter = await bench.limited('tpm:100/min');
+      const sizes = times(60, (at) => 1 + (at % 7));
+      const decisions = await Promise.all(sizes.map(async (tpm) => limiter.tryAcquire(ask({ tpm }))));
+      const taken = sizes.reduce((sum, size, at) => sum + (decisions[at]?.granted === true ? size : 0), 0);
+      const left = 100 - taken;
+      assert.deepEqual(await limiter.available(USER), { tpm: left });
+      assert.ok(sizes.every((size, at) => decisions[at]?.granted === true || size > left));
+    },
+  },
+  {
+    title: 'gives everything back when all leases roll back at once',
+    run: async (bench) => {
+      const limiter = await bench.limited('rpm:100/day', 'slots:50/concurrent');
+      const leases = [];
+      for (let count = 0; count < 40; count++) {
+        leases.push(await limiter.acquire(ask({ rpm: 2, slots: 1 })));
+        await bench.clock.advance(1);
+      }
+      await Promise.all(leases.map(async (lease) => lease.rollback()));
+      assert.deepEqual(await limiter.available(USER), { rpm: 100, slots: 50 });
+      assert.deepEqual((await limiter.leases.list(USER)).items, []);
+      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{}]);
+    },
+  },
+  {
+    title: 'loses no settlement when many leases settle at once',
+    run: async (bench) => {
+      const limiter = await bench.limited('tpm:1000/min');
+      const leases = await Promise.all(times(50, async () => limiter.acquire(ask({ tpm: 10 }))));
+      await Promise.all(leases.map(async (lease, at) => lease.settle({ tpm: at })));
+      assert.deepEqual(await limiter.available(USER), { tpm: 1_000 - (49 * 50) / 2 });
+    },
+  },
+  {
+    title: 'gives the last slots to as many as there are, while others give back and take',
+    run: async (bench) => {
+      const limiter = await bench.limited('slots:10/concurrent');
+      const held = [];
+      for (let count = 0; count < 10; count++) {
+        held.push(await limiter.acquire(ask({ slots: 1 })));
+        await bench.clock.advance(1);
+      }
+      await Promise.all(held.slice(0, 6).map(async (lease) => lease.release()));
+      assert.equal(await countGranted(times(20, async () => limiter.tryAcquire(ask({ slots: 1 })))), 6);
+    },
+  },
+  {
+    title: 'gives expired slots once to those who ask for them at once',
+    run: async (bench) => {
+      const limiter = await bench.limited('slots:5/concurrent');
+      for (let count = 0; count < 5; count++) await limiter.acquire(ask({ slots: 1 }));
+      await bench.clock.advance(60_000);
+      assert.equal(await countGranted(times(20, async () => limiter.tryAcquire(ask({ slots: 1 })))), 5);
+    },
+  },
+  {
+    title: 'applies a change of limits once, when many processes bring it at once',
+    run: async (bench) => {
+      const writer = await bench.limiter();
+      await writer.config.setSystem({ limits: limits('rpm:10/day') });
+      await writer.acquire(ask({ rpm: 4 }));
+      await bench.clock.advance(1_000);
+      await writer.config.setSystem({ limits: limits('rpm:20/day', 'tpm:5/day') });
+      const limiters = await Promise.all(times(6, async () => bench.limiter()));
+      const asks = limiters.flatMap((limiter) => times(5, async () => limiter.tryAcquire(ask({ rpm: 1, tpm: 1 }))));
+      assert.equal(await countGranted(asks), 5);
+      assert.deepEqual(await writer.available(USER), { rpm: 1, tpm: 0 });
+    },
+  },
+];

@@ -1,0 +1,36 @@
+import type { ConfigSource } from '../../core/config.js';
+import type { ConfigLevelRef } from '../../limiter/config-api.js';
+import type { RateLimiter } from '../../limiter/rate-limiter.js';
+import { USER } from './asking.js';
+import { limits } from './bench.js';
+
+/** One of the levels that a store keeps, as seen from `user-1` on `gpt-4`. */
+export interface StoredLevel {
+  readonly source: Exclude<ConfigSource, 'code'>;
+  readonly ref: ConfigLevelRef;
+  set(limiter: RateLimiter, ...rules: string[]): Promise<void>;
+}
+
+/** The one that counts most comes first. */
+export const STORED_LEVELS: readonly StoredLevel[] = [
+  {
+    source: 'entity',
+    ref: USER,
+    set: async ({ config }, ...rules) => config.setEntity(USER.entityId, USER.resource, { limits: limits(...rules) }),
+  },
+  {
+    source: 'entity_default',
+    ref: { entityId: USER.entityId },
+    set: async ({ config }, ...rules) => config.setEntityDefault(USER.entityId, { limits: limits(...rules) }),
+  },
+  {
+    source: 'resource',
+    ref: { resource: USER.resource },
+    set: async ({ config }, ...rules) => config.setResource(USER.resource, { limits: limits(...rules) }),
+  },
+  {
+    source: 'system',
+    ref: 'system',
+    set: async ({ config }, ...rules) => config.setSystem({ limits: limits(...rules) }),
+  },
+];

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { ask, assertExactWait, assertRejects, denial, refusers, tokensOf, usageOf, USER } from './asking.js';
+import { type Case, limits } from './bench.js';
+
+export const ownLimits: readonly Case[] = [
+  {
+    title: 'per-call limits live in a bucket of their own, and leave the stored one alone',
+    run: async (bench) => {
+      const limiter = await bench.limited('rpm:10/min');
+      await limiter.acquire(ask({ rpm: 8 }));
+      await limiter.acquire(ask({ rpm: 5 }, { limits: limits('rpm:5/min') }));
+      await denial(limiter, ask({ rpm: 1 }, { limits: limits('rpm:5/min') }));
+      assert.deepEqual(await limiter.available(USER), { rpm: 2 });
+      await limiter.acquire(ask({ rpm: 2 }));
+    },
+  },
+  {
+    title: 'the same per-call limits share a bucket, in whatever order and with whatever cost, and others do not',
+    run: async (bench) => {
+      const [limiter, other] = [await bench.limiter(), await bench.limiter()];
+      await limiter.acquire(ask({ a: 3 }, { limits: limits('a:5/min', 'b:7/min') }));
+      await other.acquire(ask({ a: 2 }, { limits: limits('b:7/min@1', 'a:5/min') }));
+      await denial(limiter, ask({ a: 1 }, { limits: limits('a:5/min', 'b:7/min') }));
+      for (const rules of [
+        ['a:5/min'],
+        ['a:5/hour', 'b:7/min'],
+        ['a:5/min:6', 'b:7/min'],
+        ['a:5/concurrent', 'b:7/min'],
+      ]) {
+        await limiter.acquire(ask({ a: 5 }, { limits: limits(...rules) }));
+      }
+    },
+  },
+  {
+    title: 'per-call limits need no stored ones, and each entity and resource has its own bucket of them',
+    run: async (bench) => {
+      const limiter = await bench.limiter();
+      const own = limits('rpm:1/min');
+      await limiter.acquire(ask({ rpm: 1 }, { limits: own }));
+      await limiter.acquire(ask({ rpm: 1 }, { limits: own, entityId: 'user-2' }));
+      await limiter.acquire(ask({ rpm: 1 }, { limits: own, resource: 'gpt-5' }));
+      await assertRejects(limiter.acquire(ask({ rpm: 1 })), 'limits.missing');
+      await assertRejects(limiter.acquire(ask({ tpm: 1 }, { limits: own })), 'input.invalid');
+    },
+  },
+  {
+    title: 'per-call limits wait, settle and hold like stored ones',
+    run: async (bench) => {
+      const limiter = await bench.limiter();
+      const own = limits('rpm:60/min', 'slots:1/concurrent');
+      const lease = await limiter.acquire(ask({ rpm: 1, slots: 1 }, { limits: own }));
+      await lease.settle({ rpm: 90 });
+      assert.deepEqual(refusers(await denial(limiter, ask({ rpm: 1, slots: 1 }, { limits: own }))), [
+        'user-1 rpm',
+        'user-1 slots',
+      ]);
+      assert.equal(await limiter.timeUntilAvailable(ask({ slots: 1 }, { limits: own })), 60_000);
+      await lease.commit();
+      await assertExactWait(bench, limiter, ask({ rpm: 1, slots: 1 }, { limits: own }), 31_000);
+    },
+  },
+  {
+    title: 'per-call limits replace those of the entity, and its parents keep theirs',
+    run: async (bench) => {
+      const limiter = await bench.limited('rpm:10/min');
+      await limiter.entities.create({ id: 'team' });
+      await limiter.entities.create({ id: 'user-1', parentId: 'team', cascade: true });
+      await limiter.acquire(ask({ rpm: 9 }, { limits: limits('rpm:50/min') }));
+      assert.deepEqual(await limiter.available({ ...USER, entityId: 'team' }), { rpm: 1 });
+      const denied = await denial(limiter, ask({ rpm: 2 }, { limits: limits('rpm:50/min') }));
+      assert.deepEqual(refusers(denied), ['team rpm']);
+    },
+  },
+  {
+    title: 'a change of the stored limits leaves buckets of per-call limits alone',
+    run: async (bench) => {
+      const limiter = await bench.limiter();
+      await limiter.acquire(ask({ rpm: 2 }, { limits: limits('rpm:5/min') }));
+      await limiter.config.setEntity(USER.entityId, USER.resource, { limits: limits('rpm:1/min') });
+      await limiter.acquire(ask({ rpm: 3 }, { limits: limits('rpm:5/min') }));
+      await denial(limiter, ask({ rpm: 1 }, { limits: limits('rpm:5/min') }));
+    },
+  },
+  {
+    title: 'usage under per-call limits is kept under the plain name of the resource',
+    run: async (bench) => {
+      const limiter = await bench.limited('rpm:10/min');
+      await limiter.acquire(ask({ rpm: 2 }));
+      await limiter.acquire(ask({ rpm: 3, tpm: 5 }, { limits: limits('rpm:5/min', 'tpm:9/min') }));
+      const [usage, ...others] = await usageOf(bench, limiter);
+      assert.deepEqual(
+        [usage?.resource, usage?.tokens, usage?.acquires, others],
+        [USER.resource, { rpm: 5, tpm: 5 }, 2, []],
+      );
+      assert.deepEqual(tokensOf(await usageOf(bench, limiter, { window: 'daily' })), [{ rpm: 5, tpm: 5 }]);
+    },
+  },
+];

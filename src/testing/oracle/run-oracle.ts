@@ -1,0 +1,102 @@
+import type { Rate } from '../../core/bucket.js';
+import type { EpochMs } from '../../core/units.js';
+import { type Group, Model, type Part, worthOf } from './model.js';
+import type { Rules } from './rules.js';
+import type { Scenario, Share, Step } from './scenario.js';
+import { at, bornFull, type ConditionalStore, type CreateStore, memoryStore } from './store.js';
+
+export interface Findings {
+  readonly steps: number;
+  readonly writes: number;
+  /** Asks that were granted though they did not fit. */
+  readonly overAdmitted: number;
+  /** Asks that were denied though they fitted. */
+  readonly underAdmitted: number;
+  /** The first step after which the store's balance is not the model's, in words. */
+  readonly firstMismatch: string | null;
+}
+
+/** Plays a scenario by the rules on a store, beside the model, and tells where the two differ. */
+export async function runOracle(
+  scenario: Scenario,
+  rules: Rules,
+  createStore: CreateStore = memoryStore,
+): Promise<Findings> {
+  const born = bornFull(scenario.rates, scenario.bornMs);
+  const model = new Model(scenario.rates, scenario.bornMs);
+  const store = counted(await createStore(born));
+  const clients = rules(store, born);
+  let nowMs = scenario.bornMs;
+  let overAdmitted = 0;
+  let underAdmitted = 0;
+  let firstMismatch: string | null = null;
+
+  for (const [index, { client, afterMs, does }] of scenario.steps.entries()) {
+    nowMs += afterMs;
+    model.settleTo(nowMs);
+    if (does.kind === 'change') {
+      const rate = sameKind(at(model.rates, does.limit), does.rate);
+      // A base moves strictly, so that it may be ahead of the clock: until then nothing falls.
+      model.settleTo(await clients.change(client, does.limit, rate, nowMs));
+      model.change(does.limit, rate);
+    } else {
+      const group = groupOf(does, model);
+      const could = model.fits(group.asks);
+      const did = await clients.move(client, group, nowMs);
+      model.book(group, did);
+      overAdmitted += did.filter((granted, ask) => granted && could[ask] !== true).length;
+      underAdmitted += could.filter((fitted, ask) => fitted && did[ask] !== true).length;
+    }
+    firstMismatch ??= await mismatch(model, store, nowMs, `after step ${index} (${does.kind} of client ${client})`);
+  }
+  return { steps: scenario.steps.length, writes: store.writes(), overAdmitted, underAdmitted, firstMismatch };
+}
+
+function counted(store: ConditionalStore): ConditionalStore & { writes(): number } {
+  let writes = 0;
+  return {
+    read: () => store.read(),
+    write: (write) => {
+      writes += 1;
+      return store.write(write);
+    },
+    writes: () => writes,
+  };
+}
+
+/** A new rule of the same kind: what becomes of a limit that changes its kind is not a matter of one write. */
+function sameKind(before: Rate, after: Rate): Rate {
+  return before.refillPeriodMs === 0 ? { ...before, capacityMilli: after.capacityMilli } : after;
+}
+
+/** Slots are never debited, and no more of them are given back than are held. */
+function groupOf(does: Extract<Step['does'], { kind: 'group' }>, model: Model): Group {
+  const part = ({ limit, permille }: Share): Part => {
+    const { capacityMilli } = at(model.rates, limit);
+    return { limit, milli: Number((BigInt(capacityMilli) * BigInt(permille)) / 1000n) };
+  };
+  const isRate = ({ limit }: Share): boolean => at(model.rates, limit).refillPeriodMs !== 0;
+  const held = model.rates.map(({ capacityMilli }, limit) => capacityMilli - Number(at(model.tokensMilli, limit)));
+  const refund = (share: Share): Part => {
+    const { limit, milli } = part(share);
+    if (isRate(share)) return { limit, milli };
+    const given = Math.min(milli, at(held, limit));
+    held[limit] = at(held, limit) - given;
+    return { limit, milli: given };
+  };
+  return {
+    asks: does.asks.map((ask) => ask.map(part)),
+    debits: does.debits.filter(isRate).map(part),
+    refunds: does.refunds.map(refund),
+  };
+}
+
+async function mismatch(model: Model, store: ConditionalStore, nowMs: EpochMs, when: string): Promise<string | null> {
+  const { baseMs, limits } = await store.read();
+  for (const [limit, { rate, tokensMilli }] of limits.entries()) {
+    const worth = worthOf(rate, tokensMilli, baseMs, nowMs);
+    const expected = at(model.tokensMilli, limit);
+    if (worth !== expected) return `limit ${limit} has ${worth}, should have ${expected} ${when}`;
+  }
+  return null;
+}

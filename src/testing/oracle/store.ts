@@ -1,0 +1,60 @@
+import type { Awaitable } from '../../backend.js';
+import { applyWrite, type LimitWrite, type Rate, writeHolds } from '../../core/bucket.js';
+import type { EpochMs, Millitokens } from '../../core/units.js';
+
+/** A bucket as a client saw it. Limits are known by their place. */
+export interface Image {
+  readonly baseMs: EpochMs;
+  readonly limits: readonly { readonly rate: Rate; readonly tokensMilli: Millitokens }[];
+}
+
+/** One conditional write to one bucket: all of it, or nothing. */
+export interface BucketWrite {
+  /** The base that the bucket must have; null: any. */
+  readonly ifBaseMs: EpochMs | null;
+  readonly setBaseMs: EpochMs | null;
+  readonly limits: readonly {
+    readonly limit: number;
+    readonly write: LimitWrite;
+    readonly setRate: Rate | null;
+  }[];
+}
+
+/** A store that applies conditional writes, and answers with the new state or with the one that refused. */
+export interface ConditionalStore {
+  write(write: BucketWrite): Awaitable<{ readonly applied: boolean; readonly image: Image }>;
+  read(): Awaitable<Image>;
+}
+
+export type CreateStore = (born: Image) => Awaitable<ConditionalStore>;
+
+/** The state of a bucket that was just created: full. */
+export function bornFull(rates: readonly Rate[], bornMs: EpochMs): Image {
+  return { baseMs: bornMs, limits: rates.map((rate) => ({ rate, tokensMilli: rate.capacityMilli })) };
+}
+
+export function memoryStore(born: Image): ConditionalStore {
+  let image = born;
+  return {
+    write(write) {
+      const holds =
+        (write.ifBaseMs === null || write.ifBaseMs === image.baseMs) &&
+        write.limits.every(({ limit, write: part }) => writeHolds(part, at(image.limits, limit).tokensMilli));
+      if (!holds) return { applied: false, image };
+      const limits = [...image.limits];
+      for (const { limit, write: part, setRate } of write.limits) {
+        const { rate, tokensMilli } = at(limits, limit);
+        limits[limit] = { rate: setRate ?? rate, tokensMilli: applyWrite(part, tokensMilli) };
+      }
+      image = { baseMs: write.setBaseMs ?? image.baseMs, limits };
+      return { applied: true, image };
+    },
+    read: () => image,
+  };
+}
+
+export function at<T>(list: readonly T[], index: number): T {
+  const item = list[index];
+  if (item === undefined) throw new RangeError(`There is no limit ${index}`);
+  return item;
+}

@@ -1,0 +1,231 @@
+import { buildSync } from 'esbuild';
+import { readdirSync, readFileSync } from 'node:fs';
+import { sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import {
+  awsStaysInItsLayers,
+  coreIsPure,
+  entryHasOnlyNamedExports,
+  filesStayShort,
+  importsOf,
+  importsPointDown,
+  isTest,
+  MOST_LINES,
+  noCycles,
+  noDefaultExports,
+  onlyTestsImportTestTools,
+  type SourceFile,
+} from './support/source-rules.js';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+
+function filesOf(folder: string): SourceFile[] {
+  return readdirSync(`${ROOT}${folder}`, { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.ts'))
+    .toSorted()
+    .map((path) => ({ path: path.replaceAll(sep, '/'), text: readFileSync(`${ROOT}${folder}/${path}`, 'utf8') }));
+}
+
+const src = filesOf('src');
+
+/** A tree that exists only here: the text of each file by its path. */
+const planted = (files: Readonly<Record<string, string>>): SourceFile[] =>
+  Object.entries(files).map(([path, text]) => ({ path, text }));
+
+describe('the reader of imports', () => {
+  test('finds every import that the bundler finds', () => {
+    const sources = src.filter((file) => !isTest(file));
+    const { metafile } = buildSync({
+      entryPoints: sources.map(({ path }) => `src/${path}`),
+      absWorkingDir: ROOT,
+      bundle: true,
+      packages: 'external',
+      platform: 'node',
+      format: 'esm',
+      outdir: 'out',
+      write: false,
+      metafile: true,
+    });
+    const seen = sources.map((file) => [
+      `src/${file.path}`,
+      sorted(importsOf(file).flatMap(({ typeOnly, target, specifier }) => (typeOnly ? [] : [target ?? specifier]))),
+    ]);
+    const bundled = Object.entries(metafile.inputs).map(([path, { imports }]) => [
+      path,
+      sorted(imports.map((entry) => entry.path.replace(/^src\//, ''))),
+    ]);
+    expect(Object.fromEntries(seen)).toEqual(Object.fromEntries(bundled));
+  });
+
+  test('sees every form of import, and which of them load nothing', () => {
+    const text = [
+      `import type { A } from './a.js';`,
+      `import {\n  type B, // why\n  b,\n} from '../b.js';`,
+      `export type * from './c.js';`,
+      `export { d } from "./d/d.js";`,
+      `import 'e';`,
+      `const f = await import('./f.js');`,
+      `export const from = 'g';`,
+    ].join('\n');
+    expect(importsOf({ path: 'x/y.ts', text })).toEqual([
+      { specifier: './a.js', typeOnly: true, target: 'x/a.ts' },
+      { specifier: '../b.js', typeOnly: false, target: 'b.ts' },
+      { specifier: './c.js', typeOnly: true, target: 'x/c.ts' },
+      { specifier: './d/d.js', typeOnly: false, target: 'x/d/d.ts' },
+      { specifier: 'e', typeOnly: false, target: null },
+      { specifier: './f.js', typeOnly: false, target: 'x/f.ts' },
+    ]);
+  });
+});
+
+describe('imports point down only', () => {
+  test('in this tree', () => {
+    expect(importsPointDown(src)).toEqual([]);
+  });
+
+  test.each([
+    ['core/a.ts', `import { x } from '../limiter/x.js';`],
+    ['core/a.ts', `import type { Clock } from '../clock.js';`],
+    ['core/a.ts', `import { randomBytes } from 'node:crypto';`],
+    ['backend.ts', `import type { X } from './limiter/x.js';`],
+    ['backends/embedded/a.ts', `import { x } from '../dynamodb/x.js';`],
+    ['backends/embedded/a.ts', `import type { X } from '../../limiter/x.js';`],
+    ['backends/embedded/a.ts', `import { systemClock } from '../../clock.js';`],
+    ['limiter/a.ts', `import { memory } from '../backends/embedded/memory.js';`],
+    ['limiter/a.ts', `import type { MemoryOptions } from '../backends/embedded/memory.js';`],
+    ['limiter/a.ts', `import { tour } from '../cli/tour.js';`],
+    ['stream/a.ts', `import { x } from '../limiter/x.js';`],
+    ['reconciler/a.ts', `import type { X } from '../limiter/x.js';`],
+    ['integrations/a.ts', `import { memory } from '../backends/embedded/memory.js';`],
+    ['testing/a.ts', `export * from '../cli/main.js';`],
+    ['limiter/a.ts', `const x = await import('../server/app.js');`],
+    ['utils/a.ts', ''],
+  ])('finds in %s: %s', (path, text) => {
+    expect(importsPointDown(planted({ [path]: text }))).toHaveLength(1);
+  });
+
+  test('lets the composition roots construct a backend, and a backend name the type of a clock', () => {
+    const files = planted({
+      'limiter/store-url.ts': `import { memory } from '../backends/embedded/memory.js';`,
+      'limiter/open-store.ts': `import { memory } from '../backends/embedded/memory.js';`,
+      'index.ts': `export { memory } from './backends/embedded/memory.js';`,
+      'backends/embedded/a.ts': `import type { Clock } from '../../clock.js';`,
+      'stream/lambda.ts': `import { x } from '../backends/dynamodb/x.js';`,
+      'core/a.test.ts': `import { fakeClock } from '../testing/fake-clock.js';`,
+    });
+    expect(importsPointDown(files)).toEqual([]);
+  });
+});
+
+describe('core is pure', () => {
+  test('in this tree', () => {
+    expect(coreIsPure(src)).toEqual([]);
+  });
+
+  test.each(['Date.now()', 'Math.random()', 'process.env', 'performance.now()', 'new Date()'])('finds %s', (use) => {
+    expect(coreIsPure(planted({ 'core/a.ts': `export const a = ${use};` }))).toHaveLength(1);
+  });
+
+  test('does not mind the words in comments, strings and other layers', () => {
+    const files = planted({
+      'core/a.ts': `/** Not Date.now of this process. */\nexport const a = 'Math.random, process.env';`,
+      'core/b.ts': `export const day = (atMs: number) => new Date(atMs);`,
+      'clock.ts': 'export const now = () => Date.now();',
+    });
+    expect(coreIsPure(files)).toEqual([]);
+  });
+});
+
+describe('the AWS SDK stays in the layers that talk to AWS', () => {
+  test('in this tree', () => {
+    expect(awsStaysInItsLayers(src)).toEqual([]);
+  });
+
+  test('finds it elsewhere, as a type too', () => {
+    const text = `import type { X } from '@aws-sdk/client-dynamodb';`;
+    const files = planted({
+      'limiter/a.ts': text,
+      'index.ts': text,
+      'stream/a.ts': text,
+      'backends/dynamodb/a.ts': text,
+    });
+    expect(awsStaysInItsLayers(files)).toEqual(['limiter/a.ts imports the AWS SDK', 'index.ts imports the AWS SDK']);
+  });
+});
+
+describe('only tests import test tools', () => {
+  test('in this tree', () => {
+    expect(onlyTestsImportTestTools(src)).toEqual([]);
+  });
+
+  test.each(['vitest', 'fast-check', 'node:test', '../limiter/lease.test.js'])(
+    'finds %s in a published file',
+    (tool) => {
+      const text = `import { test } from '${tool}';`;
+      const found = onlyTestsImportTestTools(planted({ 'testing/a.ts': text, 'core/a.test.ts': text }));
+      expect(found).toEqual([`testing/a.ts imports ${tool}: that is for tests`]);
+    },
+  );
+});
+
+describe('no file loads itself through others', () => {
+  test('in this tree', () => {
+    expect(noCycles(src)).toEqual([]);
+  });
+
+  test('reports the way round', () => {
+    const files = planted({
+      'core/a.ts': `import { b } from './b.js';`,
+      'core/b.ts': `export { c } from './c.js';`,
+      'core/c.ts': `import { type A } from './a.js';`,
+    });
+    expect(noCycles(files)).toEqual(['core/a.ts -> core/b.ts -> core/c.ts -> core/a.ts']);
+  });
+
+  test('lets types refer to each other', () => {
+    const files = planted({
+      'core/a.ts': `import { b } from './b.js';`,
+      'core/b.ts': `import type { A } from './a.js';`,
+    });
+    expect(noCycles(files)).toEqual([]);
+  });
+});
+
+describe('there are no default exports', () => {
+  test('in this tree', () => {
+    expect(noDefaultExports(src)).toEqual([]);
+  });
+
+  test.each(['export default 1;', 'const a = 1;\nexport { a as default };'])('finds %j', (text) => {
+    expect(noDefaultExports(planted({ 'core/a.ts': text }))).toEqual(['core/a.ts has a default export']);
+  });
+});
+
+describe(`no file is longer than ${MOST_LINES} lines`, () => {
+  test('in this tree', () => {
+    expect(filesStayShort([...src, ...filesOf('tests'), ...filesOf('bench')])).toEqual([]);
+  });
+
+  test('finds one line too many', () => {
+    const files = planted({ 'a.ts': 'x\n'.repeat(MOST_LINES), 'b.ts': 'x\n'.repeat(MOST_LINES + 1) });
+    expect(filesStayShort(files)).toEqual([`b.ts has ${MOST_LINES + 1} lines`]);
+  });
+});
+
+describe('the entry consists of named exports', () => {
+  test('in this tree', () => {
+    expect(entryHasOnlyNamedExports(src)).toEqual([]);
+  });
+
+  test.each([`export * from './clock.js';`, `import './clock.js';`, 'export const a = 1;'])('finds %s', (text) => {
+    const index = `// why\nexport { b } from './b.js';\n${text}`;
+    expect(entryHasOnlyNamedExports(planted({ 'index.ts': index }))).toEqual([
+      `index.ts has more than named exports: ${text}`,
+    ]);
+  });
+});
+
+function sorted(values: readonly string[]): string[] {
+  return [...new Set(values)].toSorted();
+}

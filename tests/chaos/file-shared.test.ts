@@ -1,0 +1,112 @@
+import type { ChildProcess } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { loadDriver } from '../../src/backends/embedded/file/driver.js';
+import { file } from '../../src/backends/embedded/file/file.js';
+import { Limit } from '../../src/core/limit.js';
+import { RateLimiter } from '../../src/limiter/rate-limiter.js';
+import { fakeClock } from '../../src/testing/fake-clock.js';
+import type { TakerNews, TakerOrder } from '../support/file-taker.js';
+import { ended, forkable } from '../support/fork-bundled.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'headgate-chaos-'));
+const BATCH = { entityId: 'shared', resource: 'batch' };
+let start: Awaited<ReturnType<typeof forkable>>;
+
+beforeAll(async () => {
+  start = await forkable('file-taker.ts');
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Starts one taker, and calls `hear` with all it says. */
+function startTaker(order: TakerOrder, hear: (news: TakerNews, child: ChildProcess) => void): Promise<number | string> {
+  const child = start(JSON.stringify(order));
+  child.on('message', (news) => hear(news as TakerNews, child));
+  return ended(child);
+}
+
+function reported(path: string): number {
+  return existsSync(path) ? statSync(path).size : 0;
+}
+
+describe('four processes on one file', () => {
+  test('grant exactly what there is, although one is killed on the way', { timeout: 120_000 }, async () => {
+    const path = join(folder, 'exact.db');
+    // One token a year: what there is at the beginning is all there is.
+    const limits = ['jobs:1/365day:10000'];
+    const reports = [0, 1, 2, 3].map((n) => join(folder, `exact-${n}`));
+    const exits = await Promise.all(
+      reports.map((reportPath, n) =>
+        startTaker(
+          { path, reportPath, limits, consume: { jobs: 1 }, attempts: 5_000, thinkMs: 0 },
+          ({ attempt }, child) => {
+            if (n === 0 && attempt >= 1_000) child.kill('SIGKILL');
+          },
+        ),
+      ),
+    );
+    expect(exits).toEqual(['SIGKILL', 0, 0, 0]);
+
+    const grants = reports.reduce((sum, report) => sum + reported(report), 0);
+    const limiter = await RateLimiter.open(file({ path }), { limits: limits.map((text) => Limit.parse(text)) });
+    const consumed = (await limiter.buckets.get(BATCH))?.limits[0]?.consumed ?? 0;
+    const acquires = (await limiter.buckets.get(BATCH))?.acquires ?? 0;
+    await limiter.close();
+    expect({ consumed, acquires }).toEqual({ consumed: 10_000, acquires: 10_000 });
+    expect(grants).toBeLessThanOrEqual(10_000);
+    expect(consumed - grants).toBeLessThanOrEqual(1);
+
+    const database = (await loadDriver()).open(path);
+    expect(database.prepare('PRAGMA integrity_check').all()).toEqual([['ok']]);
+    database.close();
+  });
+
+  test('slots of a killed process come back at their expiry, not before', { timeout: 60_000 }, async () => {
+    const path = join(folder, 'slots.db');
+    const limits = ['slots:3/concurrent'];
+    const reportPath = join(folder, 'slots-report');
+    const exit = await startTaker(
+      { path, reportPath, limits, consume: { slots: 1 }, attempts: 100_000, thinkMs: 0 },
+      (_, child) => child.kill('SIGKILL'),
+    );
+    expect([exit, reported(reportPath)]).toEqual(['SIGKILL', 3]);
+
+    const clock = fakeClock(Date.now());
+    const limiter = await RateLimiter.open(file({ path }), { limits: limits.map((text) => Limit.parse(text)), clock });
+    const expiries = (await limiter.leases.list(BATCH)).items.map(({ expiresAt }) => expiresAt.getTime());
+    expect(expiries).toHaveLength(3);
+    clock.set(Math.min(...expiries) - 1);
+    expect(await limiter.tryAcquire({ ...BATCH, consume: { slots: 1 } })).toMatchObject({
+      granted: false,
+      retryAfterMs: 1,
+    });
+    clock.set(Math.max(...expiries));
+    expect(await limiter.tryAcquire({ ...BATCH, consume: { slots: 3 } })).toMatchObject({ granted: true });
+    await limiter.close();
+  });
+
+  test('wait little for each other: the 99th percentile is under 20 medians', { timeout: 120_000 }, async () => {
+    const path = join(folder, 'latency.db');
+    const latencies: number[] = [];
+    const takers = [0, 1, 2, 3].map((n) =>
+      startTaker(
+        {
+          path,
+          reportPath: join(folder, `latency-${n}`),
+          limits: ['jobs:1000000/sec'],
+          consume: { jobs: 1 },
+          attempts: 1_500,
+          thinkMs: 2,
+        },
+        ({ latenciesUs = [] }) => latencies.push(...latenciesUs.slice(100)),
+      ),
+    );
+    expect(await Promise.all(takers)).toEqual([0, 0, 0, 0]);
+    latencies.sort((a, b) => a - b);
+    const at = (part: number): number => latencies[Math.floor(latencies.length * part)] ?? Number.NaN;
+    console.log(`file store, 4 processes: median ${at(0.5).toFixed(0)} us, p99 ${at(0.99).toFixed(0)} us`);
+    expect(at(0.99)).toBeLessThan(20 * at(0.5));
+  });
+});

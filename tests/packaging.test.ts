@@ -1,0 +1,261 @@
+import { build } from 'esbuild';
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
+const IMPORT_BUDGET_MS = 15;
+const PROCESSES = 9;
+
+/** A project that has installed the packed package, and nothing else. */
+let consumer: string;
+
+beforeAll(() => {
+  if (!existsSync(join(ROOT, 'dist/index.js')))
+    throw new Error('There is nothing to pack: `npm run build` comes first');
+  consumer = mkdtempSync(join(tmpdir(), 'headgate-consumer-'));
+  write('package.json', JSON.stringify({ name: 'consumer', private: true, type: 'module' }));
+  const [packed] = JSON.parse(npm(ROOT, 'pack', '--json', '--ignore-scripts', '--pack-destination', consumer)) as [
+    { filename: string },
+  ];
+  npm(consumer, 'install', '--offline', '--ignore-scripts', '--no-audit', '--no-fund', join(consumer, packed.filename));
+  linkNodeTypes();
+}, 60_000);
+
+afterAll(() => rmSync(consumer, { recursive: true, force: true }));
+
+describe('the tarball', () => {
+  test('holds the build, the licence, the manifest, and nothing else', () => {
+    const strangers = packedFiles().filter(
+      (path) => !/^(?:dist\/.+\.(?:js|d\.ts)|LICENSE|README\.md|package\.json)$/.test(path),
+    );
+    expect(strangers).toEqual([]);
+    expect(packedFiles().filter((path) => path.includes('.test.'))).toEqual([]);
+  });
+
+  test('names no path of the machine that built it', () => {
+    const machine = [ROOT, 'file://', '/home/', '/Users/'];
+    const found = packedFiles().filter((path) => {
+      const text = readFileSync(join(consumer, 'node_modules/headgate', path), 'utf8');
+      return machine.some((part) => text.includes(part));
+    });
+    expect(found).toEqual([]);
+  });
+
+  test('brings no other package with it', () => {
+    expect(readdirSync(join(consumer, 'node_modules')).toSorted()).toEqual([
+      '.package-lock.json',
+      '@types',
+      'headgate',
+    ]);
+  });
+
+  test('has a file behind every export', () => {
+    const { exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+      exports: Record<string, unknown>;
+    };
+    const targets = Object.values(exports).flatMap((entry) =>
+      typeof entry === 'string' ? [entry] : Object.values(entry as object),
+    );
+    expect(targets.filter((target) => !packedFiles().includes(String(target).slice(2)))).toEqual([]);
+  });
+});
+
+describe('on this Node', () => {
+  const use = `const limiter = new RateLimiter('memory:', { limits: [Limit.perMinute('rpm', 60)] });
+    limiter.acquire({ entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } })
+      .then((lease) => console.log(lease.state, lease.consumed.rpm));`;
+
+  test('import works', () => {
+    write('esm.mjs', `import { Limit, RateLimiter } from 'headgate';\n${use}`);
+    expect(node('esm.mjs')).toBe('open 1\n');
+  });
+
+  test('require works', () => {
+    write('cjs.cjs', `const { Limit, RateLimiter } = require('headgate');\n${use}`);
+    expect(node('cjs.cjs')).toBe('open 1\n');
+  });
+
+  test('every entry shares the same classes', () => {
+    write(
+      'entries.mjs',
+      `import { BackendUnavailable, memory } from 'headgate';
+       import { outage } from 'headgate/testing';
+       import { describeBackend } from 'headgate/testing/backend';
+       const store = outage(memory());
+       store.start();
+       const error = await store.backend.namespaces.read('default').catch((thrown) => thrown);
+       console.log(error instanceof BackendUnavailable, typeof describeBackend);`,
+    );
+    expect(node('entries.mjs')).toBe('true function\n');
+  });
+
+  test(`importing it costs at most ${IMPORT_BUDGET_MS} ms more than importing an empty module`, () => {
+    write('empty.mjs', 'export {};');
+    write(
+      'measure.mjs',
+      `const startMs = performance.now();
+       await import(process.argv[2]);
+       console.log(performance.now() - startMs);`,
+    );
+    const empty: number[] = [];
+    const headgate: number[] = [];
+    // In turns, so that a busy machine slows both alike.
+    for (let process = 0; process < PROCESSES; process++) {
+      empty.push(Number(node('measure.mjs', './empty.mjs')));
+      headgate.push(Number(node('measure.mjs', 'headgate')));
+    }
+    const costMs = median(headgate) - median(empty);
+    console.log(`importing headgate costs ${costMs.toFixed(1)} ms over an empty module`);
+    expect(costMs).toBeLessThanOrEqual(IMPORT_BUDGET_MS);
+  });
+});
+
+describe('a bundle of an app that uses the memory store', () => {
+  test('runs, and holds nothing but the app, the package and modules of Node', async () => {
+    write(
+      'app.ts',
+      `import { Limit, RateLimiter } from 'headgate';
+       const limiter = await RateLimiter.open('memory:', { limits: [Limit.perMinute('rpm', 2)] });
+       const ask = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } };
+       const decisions = [await limiter.tryAcquire(ask), await limiter.tryAcquire(ask), await limiter.tryAcquire(ask)];
+       console.log(decisions.map(({ granted }) => granted).join(' '));`,
+    );
+    const { metafile } = await build({
+      absWorkingDir: consumer,
+      entryPoints: ['app.ts'],
+      outfile: 'app.mjs',
+      bundle: true,
+      platform: 'node',
+      format: 'esm',
+      metafile: true,
+      logLevel: 'silent',
+    });
+    expect(node('app.mjs')).toBe('true true false\n');
+
+    const strangers = Object.keys(metafile.inputs).filter(
+      (path) => !/^(?:app\.ts|node_modules\/headgate\/dist\/)/.test(path),
+    );
+    const external = Object.values(metafile.outputs).flatMap(({ imports }) => imports.map(({ path }) => path));
+    expect(strangers).toEqual([]);
+    expect(external.filter((path) => !path.startsWith('node:'))).toEqual([]);
+  });
+});
+
+describe('a consumer in TypeScript', () => {
+  const app = `import { type Decision, Limit, RateLimiter } from 'headgate';
+    import { fakeClock } from 'headgate/testing';
+    import type {} from 'headgate/testing/backend';
+
+    const clock = fakeClock();
+    const limiter = await RateLimiter.open('memory:', { limits: [Limit.perMinute('rpm', 60)], clock });
+    const ask = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } };
+    {
+      await using lease = await limiter.acquire({ ...ask, signal: new AbortController().signal });
+      await lease.settle({ rpm: 2 });
+    }
+    const left = await limiter.available(ask);
+    const decision: Decision<'rpm'> = await limiter.tryAcquire(ask);
+    console.log(left.rpm, decision.granted ? decision.lease.consumed.rpm : decision.retryAfterMs);`;
+
+  const commonJs = `import headgate = require('headgate');
+    export const limiter: Promise<headgate.RateLimiter> = headgate.RateLimiter.open('memory:');`;
+
+  test.each([
+    { module: 'nodenext', moduleResolution: 'nodenext' },
+    { module: 'esnext', moduleResolution: 'bundler' },
+  ])('compiles and runs with module resolution $moduleResolution', (options) => {
+    const folder = `typed-${options.moduleResolution}`;
+    write(`${folder}/app.mts`, app);
+    expect(compile(folder, { ...options, types: ['node'] })).toBe('');
+    expect(node(`${folder}/out/app.mjs`)).toBe('58 1\n');
+  });
+
+  test('compiles as CommonJS that requires an ES module', () => {
+    write('typed-cjs/app.cts', commonJs);
+    expect(compile('typed-cjs', { module: 'nodenext', moduleResolution: 'nodenext', types: ['node'] })).toBe('');
+  });
+
+  test('needs no types of Node where those of a browser are there', () => {
+    write('typed-dom/app.mts', app);
+    const options = { module: 'nodenext', moduleResolution: 'nodenext', types: [], lib: ['es2022', 'dom'] };
+    expect(compile('typed-dom', options)).toBe('');
+  });
+
+  // AbortSignal belongs to no `lib` of the language: it comes from @types/node or from lib dom.
+  test('misses AbortSignal alone without the types of Node and of a browser', () => {
+    write('typed-bare/app.mts', `import { RateLimiter } from 'headgate';\nexport const limiter = new RateLimiter();`);
+    const output = compile('typed-bare', { module: 'nodenext', moduleResolution: 'nodenext', types: [] });
+    const missing = Array.from(output.matchAll(/error (TS\d+: .*)/g), ([, message]) => message);
+    expect([...new Set(missing)]).toEqual([`TS2304: Cannot find name 'AbortSignal'.`]);
+  });
+});
+
+function compile(folder: string, options: Readonly<Record<string, unknown>>): string {
+  const common = { target: 'es2022', lib: ['es2022'], strict: true, skipLibCheck: false, outDir: 'out' };
+  write(`${folder}/tsconfig.json`, JSON.stringify({ compilerOptions: { ...common, ...options }, include: ['app.*'] }));
+  const { stdout, stderr } = spawnSync(process.execPath, [TSC, '-p', folder, '--pretty', 'false'], {
+    cwd: consumer,
+    encoding: 'utf8',
+  });
+  return stdout + stderr;
+}
+
+function write(path: string, text: string): void {
+  mkdirSync(join(consumer, path, '..'), { recursive: true });
+  writeFileSync(join(consumer, path), text);
+}
+
+function node(...args: readonly string[]): string {
+  return execFileSync(process.execPath, args, { cwd: consumer, encoding: 'utf8', env: plainEnvironment() });
+}
+
+function npm(cwd: string, ...args: readonly string[]): string {
+  return execFileSync('npm', args, {
+    cwd,
+    encoding: 'utf8',
+    env: plainEnvironment(),
+    stdio: ['ignore', 'pipe', 'pipe'],
+    shell: process.platform === 'win32',
+  });
+}
+
+/** Without what `npm test` and the test runner put there: a consumer has neither. */
+function plainEnvironment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !/^(?:npm_|NODE_|VITEST|HEADGATE_)/i.test(name)),
+  );
+}
+
+function linkNodeTypes(): void {
+  mkdirSync(join(consumer, 'node_modules/@types'));
+  symlinkSync(join(ROOT, 'node_modules/@types/node'), join(consumer, 'node_modules/@types/node'), 'junction');
+}
+
+function packedFiles(): string[] {
+  const folder = join(consumer, 'node_modules/headgate');
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) =>
+      join(entry.parentPath, entry.name)
+        .slice(folder.length + 1)
+        .replaceAll(sep, '/'),
+    );
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1]!;
+}

@@ -1,0 +1,63 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const HERE = fileURLToPath(new URL('.', import.meta.url));
+const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
+const TYPE_TESTS = readdirSync(HERE).filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'));
+
+/** Two folders below the root, as the type tests are, so that their imports hold in a copy. */
+let folder: string;
+
+beforeAll(() => {
+  mkdirSync(join(ROOT, '.tmp'), { recursive: true });
+  folder = mkdtempSync(join(ROOT, '.tmp/types-'));
+});
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+test('the type tests are part of what `npm run check` compiles', () => {
+  const compiled = tsc('-p', 'tsconfig.json', '--listFilesOnly')
+    .split(/\r?\n/)
+    .map((path) => resolve(ROOT, path));
+  expect(compiled).toEqual(expect.arrayContaining(TYPE_TESTS.map((name) => join(HERE, name))));
+});
+
+describe.each(TYPE_TESTS)('%s', (name) => {
+  const text = readFileSync(join(HERE, name), 'utf8');
+
+  test('compiles as it is', () => {
+    expect(errorsOf(name, text)).toEqual([]);
+  });
+
+  test('has an error under each line that expects one', () => {
+    const bare = text.replaceAll(/^ *\/\/ @ts-expect-error.*$/gm, '//');
+    const expected = text.split('\n').flatMap((line, index) => (line.includes('@ts-expect-error') ? [index + 2] : []));
+    expect(errorsOf(name, bare).map(({ line }) => line)).toEqual(expected);
+  });
+
+  test('does not compile when it expects an error where there is none', () => {
+    const planted = errorsOf(name, `${text}\n// @ts-expect-error planted\nexport const fine: number = 1;\n`);
+    expect(planted.map(({ message }) => message)).toEqual([`TS2578: Unused '@ts-expect-error' directive.`]);
+  });
+});
+
+/** The errors in this file alone: those of what it imports are the business of `npm run check`. */
+function errorsOf(name: string, text: string): { readonly line: number; readonly message: string }[] {
+  const config = { extends: '../../tsconfig.json', include: [name] };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config));
+  writeFileSync(join(folder, name), text);
+  return tsc('-p', folder, '--pretty', 'false')
+    .split(/\r?\n/)
+    .filter((line) => line.includes(`${basename(folder)}/${name}(`))
+    .map((line) => /\((\d+),\d+\): error (TS\d+: .*)$/.exec(line))
+    .flatMap((found) => (found === null ? [] : [{ line: Number(found[1]), message: found[2]! }]));
+}
+
+function tsc(...args: readonly string[]): string {
+  const { stdout, stderr } = spawnSync(process.execPath, [TSC, ...args], { cwd: ROOT, encoding: 'utf8' });
+  return stdout + stderr;
+}
