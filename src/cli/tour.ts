@@ -68,9 +68,9 @@ async function showCascade(print: Print, clock: FakeClock): Promise<void> {
   await limiter.entities.create({ id: 'proj-1', name: 'Production' });
   await limiter.entities.create({ id: 'alice', parentId: 'proj-1', cascade: true });
   await limiter.entities.create({ id: 'bob', parentId: 'proj-1', cascade: true });
-  const ask = (entityId: string) => ({ entityId, resource: 'gpt-4', consume: { rpm: 80 } });
-  print(`   alice asks for 80: ${describe(await limiter.tryAcquire(ask('alice')))}`);
-  const refused = await limiter.tryAcquire(ask('bob'));
+  const ask = { resource: 'gpt-4', consume: { rpm: 80 } };
+  print(`   alice asks for 80: ${describe(await limiter.tryAcquire({ ...ask, entityId: 'alice' }))}`);
+  const refused = await limiter.tryAcquire({ ...ask, entityId: 'bob' });
   print(`   bob asks for 80:   ${describe(refused)}`);
   const { rpm } = await limiter.available({ entityId: 'bob', resource: 'gpt-4' });
   print(`   nothing was taken from bob; what he can have now is what his project has left: ${rpm}\n`);

@@ -115,6 +115,7 @@ function show(value: unknown): string {
   let text: string | undefined;
   try {
     const asJson = typeof value === 'string' || (typeof value === 'object' && value !== null);
+    // oxlint-disable-next-line typescript/no-base-to-string -- what is left are numbers, symbols, functions and the like
     text = asJson ? JSON.stringify(value) : String(value);
   } catch {
     // Circular, or with a bigint inside.

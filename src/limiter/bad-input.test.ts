@@ -9,7 +9,7 @@ type Call = (limiter: RateLimiter) => Promise<unknown>;
 const asking =
   (change: object, verb: 'tryAcquire' | 'acquire' = 'tryAcquire'): Call =>
   (limiter) =>
-    limiter[verb]({ ...ASK, ...change } as typeof ASK);
+    limiter[verb]({ ...ASK, ...change });
 
 const REFUSED: readonly (readonly [string, Call, string])[] = [
   ['a limit name that no level has', asking({ consume: { rpn: 1 } }), 'consume.rpn'],

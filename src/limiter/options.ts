@@ -5,8 +5,8 @@ import { checkNamespace } from '../core/identifiers.js';
 import { checkLimits, checkWhole, type Limit } from '../core/limit.js';
 import type { DecisionEvent } from './decision.js';
 
-export const MIN_LEASE_TTL_MS = 5_000;
-export const MAX_LEASE_TTL_MS = 7 * 86_400_000;
+const MIN_LEASE_TTL_MS = 5_000;
+const MAX_LEASE_TTL_MS = 7 * 86_400_000;
 const MAX_MS = 86_400_000;
 
 export interface LimiterOptions<L extends string = string> {

@@ -87,10 +87,8 @@ export class RateLimiter<L extends string = string> {
   }
 
   /** A lease; throws `RateLimitExceeded` on a denial. */
-  async acquire(request: AcquireRequest<L>): Promise<Lease<L>> {
-    const decision = await this.#decide(request);
-    if (!decision.granted) throw new RateLimitExceeded(decision);
-    return decision.lease;
+  acquire(request: AcquireRequest<L>): Promise<Lease<L>> {
+    return this.#decide(request).then(leaseOf);
   }
 
   /** Runs `work` under a lease: commits when it returns, rolls back when it throws, extends the lease meanwhile. */
@@ -162,6 +160,11 @@ export class RateLimiter<L extends string = string> {
     if (!this.#closed) this.#context = context;
     return context;
   }
+}
+
+function leaseOf(decision: Decision): Lease {
+  if (!decision.granted) throw new RateLimitExceeded(decision);
+  return decision.lease;
 }
 
 function decide(context: Context, request: AcquireRequest): Promise<Decision> {

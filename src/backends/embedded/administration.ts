@@ -11,7 +11,7 @@ import { credit, effectiveTokens, nextBase } from '../../core/bucket.js';
 import type { ConfigLevel, StoredConfig } from '../../core/config.js';
 import { EntityExists, EntityNotFound, ValidationError, VersionConflict } from '../../core/errors.js';
 import { type EpochMs, MAX_CHAIN } from '../../core/units.js';
-import { type Bucket, reclaimExpired } from './bucket.js';
+import { type Bucket, forgetAllHolders, reclaimExpired } from './bucket.js';
 import { copyOf } from './consume.js';
 import { EVERYTHING } from './paging.js';
 import type { OwnedBucket, Space } from './storage.js';
@@ -160,7 +160,7 @@ export function resetBucket(space: Space, call: AdminCall, entityId: string, res
   const before = balances(bucket, call.nowMs);
   foldBeforeHourEnds(space, { entityId, resource }, bucket, call.nowMs);
   for (const account of bucket.limits) account.tokensMilli = account.limit.capacityMilli;
-  bucket.holders.clear();
+  forgetAllHolders(bucket);
   bucket.baseMs = nextBase(bucket.baseMs, call.nowMs);
   space.writeBucket(entityId, resource, bucket, call.nowMs);
   audit(space, call, 'bucket.reset', entityId, { resource, ...before }, { resource, ...balances(bucket, call.nowMs) });

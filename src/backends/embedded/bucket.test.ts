@@ -4,7 +4,7 @@ import { credit, effectiveTokens } from '../../core/bucket.js';
 import { type Amount, decide, type Holder } from '../../core/decide.js';
 import type { Int } from '../../core/int.js';
 import { Limit } from '../../core/limit.js';
-import { type Bucket, createBucket, isIdle, move, reclaimExpired, release, settle, take } from './bucket.js';
+import { type Bucket, createBucket, isIdle, move, reclaimExpired, release, settle, take, hold } from './bucket.js';
 
 const NOW_MS = 1_800_000_000_000;
 const HOUR_MS = 3_600_000;
@@ -14,7 +14,7 @@ const born = (...limits: readonly Limit[]): Bucket => createBucket(limits, versi
 
 function spend(bucket: Bucket, asks: readonly Amount[], nowMs: number, holder?: readonly [string, Holder]): void {
   take(bucket, decide(bucket, asks, nowMs));
-  if (holder !== undefined) bucket.holders.set(...holder);
+  if (holder !== undefined) hold(bucket, ...holder);
 }
 
 function holding(name: string, milli: number, expiresAtMs = NOW_MS + HOUR_MS): Holder {

@@ -22,8 +22,9 @@ export interface Bucket {
   version: ConfigVersion;
   limits: Account[];
   /** Accounts of limits that were removed: if one comes back, its counter goes on. */
-  retired: Account[];
-  holders: Map<string, Holder>;
+  retired: readonly Account[];
+  /** Changed through `hold` and `forget` only: buckets without holders share one empty map. */
+  holders: ReadonlyMap<string, Holder>;
   acquires: number;
   expired: number;
   foldedAcquires: number;
@@ -32,13 +33,16 @@ export interface Bucket {
   hourMs: EpochMs;
 }
 
+const NO_HOLDERS: ReadonlyMap<string, Holder> = new Map();
+const NO_ACCOUNTS: readonly Account[] = [];
+
 export function createBucket(limits: readonly Limit[], version: ConfigVersion, nowMs: EpochMs): Bucket {
   return {
     baseMs: nowMs,
     version,
     limits: limits.map((limit) => newAccount(limit, limit.capacityMilli)),
-    retired: [],
-    holders: new Map(),
+    retired: NO_ACCOUNTS,
+    holders: NO_HOLDERS,
     acquires: 0,
     expired: 0,
     foldedAcquires: 0,
@@ -71,7 +75,8 @@ export function settle(
       : startingTokens(bucket, limit);
     return { ...(account ?? newAccount(limit, tokensMilli)), limit, tokensMilli };
   });
-  bucket.retired = before.filter(({ limit }) => !wanted.limits.some((other) => isSameAccount(limit, other)));
+  const retired = before.filter(({ limit }) => !wanted.limits.some((other) => isSameAccount(limit, other)));
+  bucket.retired = retired.length === 0 ? NO_ACCOUNTS : retired;
   bucket.version = wanted.version;
   bucket.baseMs = baseMs;
   return true;
@@ -124,11 +129,26 @@ export function move(bucket: Bucket, kind: Limit['kind'], deltas: readonly Amoun
   }
 }
 
+/** Keeps a holder, or what it has become. */
+export function hold(bucket: Bucket, leaseId: string, holder: Holder): void {
+  if (bucket.holders.size === 0) bucket.holders = new Map();
+  (bucket.holders as Map<string, Holder>).set(leaseId, holder);
+}
+
+function forget(bucket: Bucket, leaseId: string): void {
+  (bucket.holders as Map<string, Holder>).delete(leaseId);
+  if (bucket.holders.size === 0) bucket.holders = NO_HOLDERS;
+}
+
+export function forgetAllHolders(bucket: Bucket): void {
+  bucket.holders = NO_HOLDERS;
+}
+
 /** Gives back what a holder holds of slots, and forgets it. */
 export function release(bucket: Bucket, leaseId: string, nowMs: EpochMs): void {
   const holder = bucket.holders.get(leaseId);
   if (holder === undefined) return;
-  bucket.holders.delete(leaseId);
+  forget(bucket, leaseId);
   move(bucket, 'concurrent', negated(holder.slots), nowMs);
 }
 
@@ -147,7 +167,7 @@ export function reclaimExpired(bucket: Bucket, nowMs: EpochMs): void {
   }
 }
 
-export function negated(amounts: readonly Amount[]): readonly Amount[] {
+function negated(amounts: readonly Amount[]): readonly Amount[] {
   return amounts.map(({ name, milli }) => ({ name, milli: sub(0, milli) }));
 }
 

@@ -12,7 +12,7 @@ import type {
 import { reconcile } from '../../core/config.js';
 import { amountOf, conclude, decide, type Holder } from '../../core/decide.js';
 import type { EpochMs } from '../../core/units.js';
-import { type Bucket, createBucket, hasExpired, move, reclaimExpired, release, settle, take } from './bucket.js';
+import { type Bucket, createBucket, hasExpired, hold, move, reclaimExpired, release, settle, take } from './bucket.js';
 import type { Space } from './storage.js';
 import { foldBeforeHourEnds } from './usage.js';
 
@@ -38,7 +38,7 @@ export function consume(space: Space, request: ConsumeRequest, nowMs: EpochMs): 
     foldBeforeHourEnds(space, level, bucket, nowMs);
     const answer = answers[at] as LevelAnswer;
     take(bucket, answer.verdicts);
-    if (level.holder !== null && leaseId !== null) bucket.holders.set(leaseId, holderOf(level.holder, answer));
+    if (level.holder !== null && leaseId !== null) hold(bucket, leaseId, holderOf(level.holder, answer));
     space.writeBucket(level.entityId, level.resource, bucket, nowMs);
   }
   return { kind: 'granted', levels: answers };
@@ -115,7 +115,7 @@ function adjustLevel(space: Space, leaseId: string, level: LevelChange, nowMs: E
   // An expiry that gave the rates back left nothing to correct: the whole amount is due again.
   move(bucket, 'rate', holderLost && level.totals !== null ? level.totals : level.deltas, nowMs);
   if (level.holder === 'release') release(bucket, leaseId, nowMs);
-  else if (holder?.rates) bucket.holders.set(leaseId, { ...holder, rates: level.totals });
+  else if (holder?.rates) hold(bucket, leaseId, { ...holder, rates: level.totals });
   space.writeBucket(level.entityId, level.resource, bucket, nowMs);
   return { kind: 'done', holderLost };
 }
@@ -129,7 +129,7 @@ export function extend(space: Space, request: ExtendRequest, nowMs: EpochMs): bo
     const bucket = buckets[at];
     const holder = bucket?.holders.get(leaseId);
     if (bucket === undefined || holder === undefined) continue;
-    bucket.holders.set(leaseId, { ...holder, expiresAtMs });
+    hold(bucket, leaseId, { ...holder, expiresAtMs });
     space.writeBucket(entityId, resource, bucket, nowMs);
   }
   return true;
