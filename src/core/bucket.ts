@@ -98,6 +98,14 @@ export function planMove(rate: Rate, seenTokensMilli: Millitokens, creditedMilli
 }
 
 /**
+ * The stored tokens after a take that fits, whichever form it has: `planMove` for whoever has the bucket in hand.
+ * Room: tokens - take. Full: capacity - credit - take. Both are effective - credit - take.
+ */
+export function tokensAfterTake(effectiveMilli: Millitokens, creditedMilli: Int, takeMilli: Int): Millitokens {
+  return sub(sub(effectiveMilli, creditedMilli), takeMilli);
+}
+
+/**
  * Moves one limit's base, crediting at the old rate and capping at the smaller of both capacities:
  * a raise adds no tokens, a cut clamps. Slots have no cap: they move by the difference, so that what is held stays held.
  */

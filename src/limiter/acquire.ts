@@ -1,8 +1,7 @@
 import type { Awaitable, ConsumeOutcome, ConsumeRequest, LevelAsk } from '../backend.js';
-import type { Amount } from '../core/decide.js';
 import { isHeadgateError } from '../core/errors.js';
 import { buildLeaseId } from '../core/identifiers.js';
-import type { EpochMs } from '../core/units.js';
+import type { Ask } from './ask.js';
 import type { CachedConfig } from './config-cache.js';
 import { type Context, report } from './context.js';
 import type { Decision } from './decision.js';
@@ -14,59 +13,98 @@ import { decisionOf } from './outcome.js';
 import { type AcquireRequest, checkRequest, readAmounts } from './request.js';
 
 /**
- * Asks once: chain and limits, then one consume over all levels. Answers that are at hand are not awaited, so that an
- * embedded store costs no turn of the event loop.
+ * Asks once: chain and limits, then one consume over all levels; gives what `finish` makes of the decision. Answers that
+ * are at hand are not awaited, so that an embedded store costs no turn of the event loop.
  */
-export function attempt(context: Context, request: AcquireRequest): Promise<Decision> {
+export function attempt<T>(
+  context: Context,
+  request: AcquireRequest,
+  wants: Ask['wants'],
+  finish: (decision: Decision) => T,
+): Promise<T> {
   try {
     checkRequest(request);
     request.signal?.throwIfAborted();
-    const decision = decideByStore(context, request);
+    const named = readAmounts('consume', request.consume, 0);
+    const decision = decideByStore(context, { request, named, nowMs: context.clock.now(), wants });
     return isPromise(decision)
-      ? decision.then((late) => deliver(context, request, late))
-      : Promise.resolve(deliver(context, request, decision));
+      ? decision.then((late) => finish(deliver(context, request, late)))
+      : Promise.resolve(finish(deliver(context, request, decision)));
   } catch (error) {
     return Promise.reject(error);
   }
 }
 
 /** The decision, or what the outage policy says if the store does not answer. */
-function decideByStore(context: Context, request: AcquireRequest): Awaitable<Decision> {
-  const nowMs = context.clock.now();
-  const named = readAmounts('consume', request.consume, 0);
+function decideByStore(context: Context, ask: Ask): Awaitable<Decision> {
   try {
-    const chain = context.resolver.chain(request.entityId, request.resource, nowMs);
+    const chain = context.resolver.chain(ask.request.entityId, ask.request.resource, ask.nowMs);
     const decision = isPromise(chain)
-      ? chain.then((resolved) => askStore(context, request, named, resolved, nowMs))
-      : askStore(context, request, named, chain, nowMs);
-    if (!isPromise(decision)) return decision;
-    return decision.catch((error: unknown) => byPolicy(context, request, named, error, nowMs));
+      ? chain.then((resolved) => askStore(context, ask, resolved))
+      : askStore(context, ask, chain);
+    return isPromise(decision) ? decision.catch((error: unknown) => byPolicy(context, ask, error)) : decision;
   } catch (error) {
-    return byPolicy(context, request, named, error, nowMs);
+    return byPolicy(context, ask, error);
   }
 }
 
-function byPolicy(
-  context: Context,
-  request: AcquireRequest,
-  named: readonly Amount[],
-  error: unknown,
-  nowMs: EpochMs,
-): Promise<Decision> {
+function byPolicy(context: Context, ask: Ask, error: unknown): Promise<Decision> {
   if (!isHeadgateError(error, 'backend.unavailable')) throw error;
-  return decideWithoutStore(context, request, named, error, nowMs);
+  return decideWithoutStore(context, ask, error);
 }
 
-function askStore(
-  context: Context,
-  request: AcquireRequest,
-  named: readonly Amount[],
-  chain: readonly CachedConfig[],
-  nowMs: EpochMs,
-): Awaitable<Decision> {
-  const levels = levelsOf(context, request, named, chain, nowMs);
-  if (isPromise(levels)) return levels.then((resolved) => consume(context, request, resolved, nowMs));
-  return consume(context, request, levels, nowMs);
+function askStore(context: Context, ask: Ask, chain: readonly CachedConfig[]): Awaitable<Decision> {
+  const levels = levelsOf(context, ask, chain);
+  if (isPromise(levels)) return levels.then((resolved) => consume(context, ask, resolved));
+  return consume(context, ask, levels);
+}
+
+/** Limits that the cache does not know yet may have been set elsewhere: looks once more before it refuses. */
+function levelsOf(context: Context, ask: Ask, chain: readonly CachedConfig[]): Awaitable<readonly LevelAsk[]> {
+  try {
+    return buildLevels(ask, chain, context.options);
+  } catch (error) {
+    if (!chain.some(({ fetchedAtMs }) => fetchedAtMs !== ask.nowMs)) throw error;
+    return context.resolver.renewChain(chain, ask.nowMs).then((renewed) => buildLevels(ask, renewed, context.options));
+  }
+}
+
+function consume(context: Context, ask: Ask, levels: readonly LevelAsk[]): Awaitable<Decision> {
+  const { backend, guard, namespaceId } = context;
+  const { callMs, acquireMs } = context.options.timeouts;
+  const { nowMs, request } = ask;
+  const grant = { leaseId: keepsHolder(levels) ? buildLeaseId(nowMs, context.random()) : null, levels };
+  guard.enter('acquire');
+  let answer: Awaitable<ConsumeOutcome>;
+  try {
+    answer = backend.consume({ namespaceId, nowMs, timeoutMs: Math.min(callMs, acquireMs) }, grant);
+  } catch (error) {
+    throw guard.failed(error);
+  }
+  if (!isPromise(answer)) return decided(context, ask, grant, guard.answered(answer));
+  // The config may have taken its time: both together stay within the time of one acquire.
+  const timeoutMs = Math.max(1, Math.min(callMs, acquireMs - (context.clock.now() - nowMs)));
+  const onLate = (outcome: ConsumeOutcome): void => {
+    const decision = decisionOf(context, ask, grant, outcome, 'store');
+    if (decision.granted) giveBack(context, decision.lease);
+  };
+  return guard
+    .within(answer, { where: 'acquire', timeoutMs, signal: request.signal, onLate })
+    .then((outcome) => decided(context, ask, grant, outcome));
+}
+
+function keepsHolder(levels: readonly LevelAsk[]): boolean {
+  for (const { holder } of levels) if (holder !== null) return true;
+  return false;
+}
+
+function decided(context: Context, ask: Ask, grant: ConsumeRequest, outcome: ConsumeOutcome): Decision {
+  for (let at = 0; at < grant.levels.length; at++) {
+    const level = grant.levels[at];
+    if (level === undefined || outcome.levels[at]?.configIsOlder !== true) continue;
+    context.resolver.reread(level.entityId, ask.request.resource, ask.nowMs);
+  }
+  return decisionOf(context, ask, grant, outcome, 'store');
 }
 
 /** The last step: the caller may have left meanwhile. */
@@ -77,73 +115,6 @@ function deliver(context: Context, request: AcquireRequest, decision: Decision):
   }
   if (context.options.onDecision !== null) tell(context, request, decision);
   return decision;
-}
-
-/** Limits that the cache does not know yet may have been set elsewhere: looks once more before it refuses. */
-function levelsOf(
-  context: Context,
-  request: AcquireRequest,
-  named: readonly Amount[],
-  chain: readonly CachedConfig[],
-  nowMs: EpochMs,
-): Awaitable<readonly LevelAsk[]> {
-  try {
-    return buildLevels(request, named, chain, context.options, nowMs);
-  } catch (error) {
-    if (!chain.some(({ fetchedAtMs }) => fetchedAtMs !== nowMs)) throw error;
-    return context.resolver
-      .renewChain(chain, nowMs)
-      .then((renewed) => buildLevels(request, named, renewed, context.options, nowMs));
-  }
-}
-
-function consume(
-  context: Context,
-  request: AcquireRequest,
-  levels: readonly LevelAsk[],
-  nowMs: EpochMs,
-): Awaitable<Decision> {
-  const { backend, guard, namespaceId } = context;
-  const { callMs, acquireMs } = context.options.timeouts;
-  const timeoutMs = Math.min(callMs, acquireMs);
-  const grant = { leaseId: keepsHolder(levels) ? buildLeaseId(nowMs, context.random()) : null, levels };
-  guard.enter('acquire');
-  let answer: Awaitable<ConsumeOutcome>;
-  try {
-    answer = backend.consume({ namespaceId, nowMs, timeoutMs }, grant);
-  } catch (error) {
-    throw guard.failed(error);
-  }
-  if (!isPromise(answer)) return decided(context, request, grant, guard.answered(answer), nowMs);
-  // The config may have taken its time: both together stay within the time of one acquire.
-  const leftMs = Math.max(1, Math.min(callMs, acquireMs - (context.clock.now() - nowMs)));
-  const onLate = (outcome: ConsumeOutcome): void => {
-    const decision = decisionOf(context, request, grant, outcome, 'store', nowMs);
-    if (decision.granted) giveBack(context, decision.lease);
-  };
-  return guard
-    .within(answer, { where: 'acquire', timeoutMs: leftMs, signal: request.signal, onLate })
-    .then((outcome) => decided(context, request, grant, outcome, nowMs));
-}
-
-function keepsHolder(levels: readonly LevelAsk[]): boolean {
-  for (const { holder } of levels) if (holder !== null) return true;
-  return false;
-}
-
-function decided(
-  context: Context,
-  request: AcquireRequest,
-  grant: ConsumeRequest,
-  outcome: ConsumeOutcome,
-  nowMs: EpochMs,
-): Decision {
-  for (let at = 0; at < grant.levels.length; at++) {
-    const level = grant.levels[at];
-    if (level === undefined || outcome.levels[at]?.configIsOlder !== true) continue;
-    context.resolver.reread(level.entityId, request.resource, nowMs);
-  }
-  return decisionOf(context, request, grant, outcome, 'store', nowMs);
 }
 
 /** The caller has left: what was taken for it goes back in the background. */

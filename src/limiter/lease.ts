@@ -10,6 +10,8 @@ import { type Amounts, readAmounts } from './request.js';
 
 export type LeaseState = 'open' | 'committed' | 'rolled-back' | 'expired';
 
+const DONE = Promise.resolve();
+
 /** What a granted acquire returns: the handle to correct, keep, end or undo it. */
 export class Lease<L extends string = string> {
   readonly entityId: string;
@@ -93,14 +95,18 @@ export class Lease<L extends string = string> {
   }
 
   /** Settles if totals are given, gives the slots back, keeps what rates took; one write, or none if there is nothing to write. */
-  async commit(actuals?: Amounts<L>): Promise<void> {
+  commit(actuals?: Amounts<L>): Promise<void> {
+    // Most leases end here, with nothing to write.
+    if (actuals === undefined && this.#closed === null && this.#writing === null && !this.#account.holds) {
+      this.#close('committed');
+      return DONE;
+    }
+    return this.#commit(actuals);
+  }
+
+  async #commit(actuals: Amounts<L> | undefined): Promise<void> {
     const amounts = this.#read('actuals', actuals, 0);
     if (this.#closed === 'committed') return;
-    if (actuals === undefined && !this.#account.holds && this.#writing === null) {
-      this.#refuseClosed('commit');
-      this.#close('committed');
-      return;
-    }
     await this.#end('committed', () => this.#account.planTotals(amounts));
   }
 

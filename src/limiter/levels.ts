@@ -4,6 +4,7 @@ import { LimitsNotConfigured, ValidationError } from '../core/errors.js';
 import { buildOwnLimitsResource } from '../core/identifiers.js';
 import type { Limit } from '../core/limit.js';
 import { type EpochMs, MILLI } from '../core/units.js';
+import type { Ask } from './ask.js';
 import type { CachedConfig } from './config-cache.js';
 import type { ResolvedOptions } from './options.js';
 import type { AcquireRequest } from './request.js';
@@ -13,11 +14,9 @@ const UNCHANGING = { sequence: 0, openedAtMs: 0 };
 
 /** What to ask of each level of the chain. Refuses names that none of them has, and asks for nothing. */
 export function buildLevels(
-  request: AcquireRequest,
-  named: readonly Amount[],
+  { request, named, nowMs }: Omit<Ask, 'wants'>,
   chain: readonly CachedConfig[],
   options: ResolvedOptions,
-  nowMs: EpochMs,
 ): readonly LevelAsk[] {
   const [own, ...parents] = chain;
   if (own === undefined) throw new LimitsNotConfigured(request.entityId, request.resource);

@@ -1,37 +1,29 @@
 import type { OnUnavailable } from '../core/config.js';
-import type { Amount } from '../core/decide.js';
 import { type HeadgateError, isHeadgateError } from '../core/errors.js';
 import { buildLeaseId } from '../core/identifiers.js';
-import type { EpochMs } from '../core/units.js';
+import type { Ask } from './ask.js';
 import { callStore, type Context } from './context.js';
 import type { Decision } from './decision.js';
 import { DetachedAccount } from './detached-account.js';
 import { Lease } from './lease.js';
 import { buildLevels } from './levels.js';
 import { decisionOf } from './outcome.js';
-import type { AcquireRequest } from './request.js';
 
 /** The store is out: the policy decides, and the answer says so. Per call > `open` > last known system config > block. */
-export async function decideWithoutStore(
-  context: Context,
-  request: AcquireRequest,
-  named: readonly Amount[],
-  error: HeadgateError,
-  nowMs: EpochMs,
-): Promise<Decision> {
+export async function decideWithoutStore(context: Context, ask: Ask, error: HeadgateError): Promise<Decision> {
   const policy: OnUnavailable =
-    request.onUnavailable ?? context.options.onUnavailable ?? context.resolver.lastOnUnavailable ?? 'block';
+    ask.request.onUnavailable ?? context.options.onUnavailable ?? context.resolver.lastOnUnavailable ?? 'block';
   switch (policy) {
     case 'block':
       throw error;
     case 'allow':
-      return allow(context, request, named, nowMs);
+      return allow(context, ask);
     case 'local':
-      return decideLocally(context, request, named, error, nowMs);
+      return decideLocally(context, ask, error);
   }
 }
 
-function allow(context: Context, request: AcquireRequest, named: readonly Amount[], nowMs: EpochMs): Decision {
+function allow(context: Context, { request, named, nowMs }: Ask): Decision {
   const leaseId = buildLeaseId(nowMs, context.random());
   const account = new DetachedAccount(leaseId, request.entityId, request.resource, named);
   const lease = new Lease(context, account, 'open', context.options.leaseTtlMs);
@@ -39,25 +31,20 @@ function allow(context: Context, request: AcquireRequest, named: readonly Amount
 }
 
 /** Limits in this process alone, by the limits that were last known; without any, it blocks. */
-async function decideLocally(
-  context: Context,
-  request: AcquireRequest,
-  named: readonly Amount[],
-  error: HeadgateError,
-  nowMs: EpochMs,
-): Promise<Decision> {
+async function decideLocally(context: Context, ask: Ask, error: HeadgateError): Promise<Decision> {
+  const { request, nowMs } = ask;
   const local = context.fallback();
   const chain = context.resolver.lastKnownChain(request.entityId, request.resource);
   const leaseId = buildLeaseId(nowMs, context.random());
   try {
-    const levels = buildLevels(request, named, chain, context.options, nowMs);
+    const levels = buildLevels(ask, chain, context.options);
     const outcome = await callStore(
       local,
       'acquire',
       (call) => local.backend.consume(call, { leaseId, levels }),
       nowMs,
     );
-    return decisionOf(local, request, { leaseId, levels }, outcome, 'fallback', nowMs);
+    return decisionOf(local, ask, { leaseId, levels }, outcome, 'fallback');
   } catch (refused) {
     throw isHeadgateError(refused, 'limits.missing') ? error : refused;
   }

@@ -1,23 +1,22 @@
 import type { ConsumeOutcome, ConsumeRequest, LevelAnswer, LevelAsk, LevelRef } from '../backend.js';
 import { type LimitStatus, limitStatus } from '../core/decide.js';
-import type { EpochMs } from '../core/units.js';
+import type { Ask } from './ask.js';
 import type { Context } from './context.js';
 import type { DecidedBy, Decision } from './decision.js';
 import { StoredLeaseAccount } from './lease-account.js';
 import { Lease } from './lease.js';
-import type { AcquireRequest } from './request.js';
 
 /** What the caller gets for what the backend said. */
 export function decisionOf(
   context: Context,
-  request: AcquireRequest,
+  { request, nowMs, wants }: Ask,
   { leaseId, levels }: ConsumeRequest,
   outcome: ConsumeOutcome,
   decidedBy: DecidedBy,
-  nowMs: EpochMs,
 ): Decision {
   const granted = outcome.kind === 'granted';
-  const statuses = statusesOf(levels, outcome.levels, request.resource, granted);
+  const told = !granted || wants === 'decision';
+  const statuses = told ? statusesOf(levels, outcome.levels, request.resource, granted) : NO_STATUSES;
   if (!granted) {
     const violations = statuses.filter(({ exceeded }) => exceeded);
     const { reason, retryAfterMs } = outcome;
@@ -33,6 +32,8 @@ export function decisionOf(
   return { granted, lease: new Lease(context, account, decidedBy, ttlMs), statuses, decidedBy };
 }
 
+const NO_STATUSES: readonly LimitStatus[] = [];
+
 export function statusesOf(
   levels: readonly LevelRef[],
   answers: readonly LevelAnswer[],
@@ -47,7 +48,11 @@ export function statusesOf(
 
 /** A level that lacks a limit was not asked for it: what was not asked was not taken. */
 function taken(levels: readonly LevelAsk[], answers: readonly LevelAnswer[]): readonly LevelAsk[] {
-  if (levels.every(({ asks }, at) => asks.length === answers[at]?.verdicts.length)) return levels;
+  let whole = true;
+  for (let at = 0; at < levels.length; at++) {
+    if (levels[at]?.asks.length !== answers[at]?.verdicts.length) whole = false;
+  }
+  if (whole) return levels;
   const asked = (at: number, name: string): boolean =>
     answers[at]?.verdicts.some(({ limit }) => limit.name === name) === true;
   return levels.map((level, at) => ({ ...level, asks: level.asks.filter(({ name }) => asked(at, name)) }));

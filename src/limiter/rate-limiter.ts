@@ -3,6 +3,7 @@ import type { LimitStatus } from '../core/decide.js';
 import { BackendUnavailable, NamespaceNotFound, RateLimitExceeded } from '../core/errors.js';
 import { checkNamespace } from '../core/identifiers.js';
 import { attempt } from './acquire.js';
+import type { Ask } from './ask.js';
 import { AuditApi } from './audit-api.js';
 import { BucketsApi } from './buckets-api.js';
 import { ConfigApi } from './config-api.js';
@@ -83,12 +84,12 @@ export class RateLimiter<L extends string = string> {
 
   /** A lease, or why not and for how long. Rejects on bad input, and on an outage that blocks. */
   tryAcquire(request: AcquireRequest<L>): Promise<Decision<L>> {
-    return this.#decide(request);
+    return this.#decide(request, 'decision', asMade);
   }
 
   /** A lease; throws `RateLimitExceeded` on a denial. */
   acquire(request: AcquireRequest<L>): Promise<Lease<L>> {
-    return this.#decide(request).then(leaseOf);
+    return this.#decide(request, 'lease', leaseOf);
   }
 
   /** Runs `work` under a lease: commits when it returns, rolls back when it throws, extends the lease meanwhile. */
@@ -143,10 +144,10 @@ export class RateLimiter<L extends string = string> {
     await this.close();
   }
 
-  #decide(request: AcquireRequest<L>): Promise<Decision> {
+  #decide<T>(request: AcquireRequest<L>, wants: Ask['wants'], finish: (decision: Decision) => T): Promise<T> {
     return this.#context === null
-      ? this.#open().then((context) => decide(context, request))
-      : decide(this.#context, request);
+      ? this.#open().then((context) => decide(context, request, wants, finish))
+      : decide(this.#context, request, wants, finish);
   }
 
   #opened(): Awaitable<Context> {
@@ -162,11 +163,22 @@ export class RateLimiter<L extends string = string> {
   }
 }
 
+function decide<T>(
+  context: Context,
+  request: AcquireRequest,
+  wants: Ask['wants'],
+  finish: (decision: Decision) => T,
+): Promise<T> {
+  return request?.wait === undefined
+    ? attempt(context, request, wants, finish)
+    : attemptUntil(context, request).then(finish);
+}
+
+function asMade(decision: Decision): Decision {
+  return decision;
+}
+
 function leaseOf(decision: Decision): Lease {
   if (!decision.granted) throw new RateLimitExceeded(decision);
   return decision.lease;
-}
-
-function decide(context: Context, request: AcquireRequest): Promise<Decision> {
-  return request?.wait === undefined ? attempt(context, request) : attemptUntil(context, request);
 }

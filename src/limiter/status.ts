@@ -50,7 +50,7 @@ export async function peekRequest(context: Context, request: AcquireRequest): Pr
   const nowMs = context.clock.now();
   const chain = await context.resolver.chain(request.entityId, request.resource, nowMs);
   const named = readAmounts('consume', request.consume, 0);
-  const levels = buildLevels(request, named, chain, context.options, nowMs);
+  const levels = buildLevels({ request, named, nowMs }, chain, context.options);
   const answers = await peek(context, levels, nowMs);
   const asked = answers.map(({ verdicts, configIsOlder }, at) => ({
     configIsOlder,

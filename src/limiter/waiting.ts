@@ -43,7 +43,7 @@ async function askUntil(context: Context, request: AcquireRequest, endMs: EpochM
     const alarm = new Alarm(context, request.signal);
     lines.listen(keys, alarm.ring);
     try {
-      const decision = await attempt(context, request);
+      const decision = await attempt(context, request, 'decision', (made) => made);
       const pauseMs = decision.granted ? null : pauseBefore(decision, endMs - clock.now(), context.random);
       if (pauseMs === null || decision.granted) return decision;
       const blocking = decision.violations.map(({ entityId }) => buildBucketKey(entityId, request.resource));

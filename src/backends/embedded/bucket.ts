@@ -1,4 +1,12 @@
-import { applyWrite, credit, effectiveTokens, nextBase, planMove, planRebase } from '../../core/bucket.js';
+import {
+  applyWrite,
+  credit,
+  effectiveTokens,
+  nextBase,
+  planMove,
+  planRebase,
+  tokensAfterTake,
+} from '../../core/bucket.js';
 import { type ConfigVersion, reconcile } from '../../core/config.js';
 import { type Amount, amountOf, type Holder, type Verdict } from '../../core/decide.js';
 import { add, type Int, sub } from '../../core/int.js';
@@ -97,14 +105,10 @@ function startingTokens(bucket: Bucket, limit: Limit): Millitokens {
 
 /** Takes what was decided to fit. */
 export function take(bucket: Bucket, verdicts: readonly Verdict[]): void {
-  for (const { limit, creditedMilli, requestedMilli } of verdicts) {
+  for (const { limit, creditedMilli, effectiveMilli, requestedMilli } of verdicts) {
     for (const account of bucket.limits) {
       if (account.limit !== limit) continue;
-      const taking = { takeMilli: requestedMilli, debitMilli: 0, refundMilli: 0 };
-      account.tokensMilli = applyWrite(
-        planMove(limit, account.tokensMilli, creditedMilli, taking),
-        account.tokensMilli,
-      );
+      account.tokensMilli = tokensAfterTake(effectiveMilli, creditedMilli, requestedMilli);
       account.consumedMilli = add(account.consumedMilli, requestedMilli);
     }
   }

@@ -29,8 +29,12 @@ export function consume(space: Space, request: ConsumeRequest, nowMs: EpochMs): 
     const { reason, retryAfterMs } = conclusion;
     return { kind: 'denied', reason, retryAfterMs, levels: answers };
   }
-  if (levels.some((level, at) => takesUnheldSlots(level, answers[at] as LevelAnswer))) {
+  if (anyTakesUnheldSlots(levels, answers)) {
     return { kind: 'denied', reason: 'contended', retryAfterMs: CONFIG_REREAD_MS, levels: answers };
+  }
+  if (leaseId !== null && levels.some(({ holder }, at) => holder !== null && buckets[at]?.holders.has(leaseId))) {
+    // Two leases of one millisecond may have drawn the same id. One holder in place of two would never give back both.
+    return { kind: 'denied', reason: 'contended', retryAfterMs: 1, levels: answers };
   }
   for (let at = 0; at < levels.length; at++) {
     const level = levels[at] as LevelAsk;
@@ -48,6 +52,13 @@ export function consume(space: Space, request: ConsumeRequest, nowMs: EpochMs): 
  * An older config may take for a rate what is slots by now, and so bring no holder for them: nobody would ever give them
  * back. The client comes again once it has read its config.
  */
+function anyTakesUnheldSlots(levels: readonly LevelAsk[], answers: readonly LevelAnswer[]): boolean {
+  for (let at = 0; at < levels.length; at++) {
+    if (takesUnheldSlots(levels[at] as LevelAsk, answers[at] as LevelAnswer)) return true;
+  }
+  return false;
+}
+
 function takesUnheldSlots({ holder }: LevelAsk, { verdicts, configIsOlder }: LevelAnswer): boolean {
   if (!configIsOlder) return false;
   return verdicts.some(

@@ -31,7 +31,7 @@ async function peek({ backend, call }: Bench, ref: ReturnType<typeof level>): Pr
   return [Object.fromEntries(left) as object, answer.configIsOlder];
 }
 
-async function hold(bench: Bench, leaseId: string, slots: number): Promise<void> {
+async function hold(bench: Bench, leaseId: string, slots: number): Promise<boolean> {
   const nowMs = bench.clock.now();
   const holder = {
     acquiredAtMs: nowMs,
@@ -41,7 +41,7 @@ async function hold(bench: Bench, leaseId: string, slots: number): Promise<void>
     caller: null,
   };
   const asked = { ...level(1, 'slots:5/concurrent'), asks: milli({ slots }), holder };
-  assert.equal((await bench.backend.consume(bench.call(), { leaseId, levels: [asked] })).kind, 'granted');
+  return (await bench.backend.consume(bench.call(), { leaseId, levels: [asked] })).kind === 'granted';
 }
 
 async function correct(bench: Bench, leaseId: string, change: LevelChange): Promise<boolean> {
@@ -168,6 +168,15 @@ const corrections: readonly Case[] = [
       assert.equal(await correct(bench, 'lease-two', release), true);
       assert.equal(await correct(bench, 'lease-one', release), false);
       assert.equal(await correct(bench, 'lease-one', release), true);
+      assert.deepEqual(await peek(bench, level(1, 'slots:5/concurrent')), [{ 'slots:5/concurrent': 5 }, false]);
+    },
+  },
+  {
+    title: 'two leases that drew the same id lose no slot, whether the second is granted or not',
+    run: async (bench) => {
+      assert.equal(await hold(bench, 'lease-one', 2), true);
+      await hold(bench, 'lease-one', 2);
+      await correct(bench, 'lease-one', { ...level(1, 'slots:5/concurrent'), ...NOTHING, holder: 'release' });
       assert.deepEqual(await peek(bench, level(1, 'slots:5/concurrent')), [{ 'slots:5/concurrent': 5 }, false]);
     },
   },

@@ -131,14 +131,12 @@ const untilAvailable: readonly Case[] = [
 
 /** Lets time pass, as long as somebody waits for it, until the promise is settled. */
 async function passUntil(bench: Bench, promise: Promise<unknown>): Promise<void> {
-  let settled = false;
-  const note = (): void => {
-    settled = true;
-  };
+  const settled = new AbortController();
+  const note = (): void => settled.abort();
   promise.then(note, note);
-  while (!settled) {
-    await until('a promise to settle', () => settled || bench.clock.sleepers > 0);
-    if (!settled) await bench.clock.advance(10);
+  while (!settled.signal.aborted) {
+    await until('a promise to settle', () => settled.signal.aborted || bench.clock.sleepers > 0);
+    if (!settled.signal.aborted) await bench.clock.advance(10);
   }
 }
 

@@ -15,6 +15,8 @@ export interface FileStorageOptions {
   readonly synchronous: 'normal' | 'full';
   /** The namespace that a file which does not exist yet is born with. */
   readonly namespace: { readonly id: string; readonly name: string };
+  /** The one that this Node has, unless given. */
+  readonly driver?: SqliteDriver;
 }
 
 /** Reads see one state of the file; writes have the only lock from their beginning. */
@@ -39,7 +41,7 @@ export class FileStorage implements Storage {
   readonly name = 'file';
   readonly ephemeral = false;
   readonly #options: FileStorageOptions;
-  #driver: SqliteDriver | null = null;
+  #driver: SqliteDriver | null;
   #file: Connection | null = null;
   /** What reads see while there is no file. */
   #blank: Connection | null = null;
@@ -47,6 +49,7 @@ export class FileStorage implements Storage {
 
   constructor(options: FileStorageOptions) {
     this.#options = options;
+    this.#driver = options.driver ?? null;
   }
 
   async open(timeoutMs: number): Promise<void> {

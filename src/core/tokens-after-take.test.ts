@@ -1,0 +1,36 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { applyWrite, credit, effectiveTokens, planMove, tokensAfterTake } from './bucket.js';
+
+const NOW_MS = 1_800_000_000_000;
+
+test('a take in hand leaves the same balance as the planned write does, now and at any later time', () => {
+  const scene = fc.record({
+    rate: fc.record({
+      capacityMilli: fc.integer({ min: 0, max: 1e15 }),
+      refillMilli: fc.integer({ min: 0, max: 1e9 }),
+      refillPeriodMs: fc.constantFrom(0, 1, 977, 60_000, 86_400_000),
+    }),
+    tokens: fc.integer({ min: -1e15, max: 2e15 }),
+    part: fc.double({ min: 0, max: 1, noNaN: true }),
+    elapsedMs: fc.integer({ min: 0, max: 1e9 }),
+    laterMs: fc.integer({ min: 0, max: 1e9 }),
+  });
+  fc.assert(
+    fc.property(scene, ({ rate, tokens, part, elapsedMs, laterMs }) => {
+      const baseMs = NOW_MS - elapsedMs;
+      const credited = credit(rate, baseMs, NOW_MS);
+      const effective = effectiveTokens(rate, tokens, credited);
+      fc.pre(effective >= 0);
+      const take = Math.floor(Number(effective) * part);
+      const planned = applyWrite(
+        planMove(rate, tokens, credited, { takeMilli: take, debitMilli: 0, refundMilli: 0 }),
+        tokens,
+      );
+      const inHand = tokensAfterTake(effective, credited, take);
+      const laterCredit = credit(rate, baseMs, NOW_MS + laterMs);
+      expect(effectiveTokens(rate, inHand, laterCredit)).toBe(effectiveTokens(rate, planned, laterCredit));
+    }),
+    { numRuns: 5_000 },
+  );
+});

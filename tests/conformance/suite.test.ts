@@ -1,0 +1,183 @@
+import { describe, expect, test } from 'vitest';
+import { memory } from '../../src/index.js';
+import type { Backend, ConsumeRequest, LevelChange } from '../../src/backend.js';
+import { type BackendSuite, describeBackend } from '../../src/testing/backend.js';
+
+interface Recorded {
+  readonly topic: string;
+  readonly title: string;
+  readonly skipped: boolean;
+  readonly body: () => Promise<void>;
+}
+
+/** What the suite would hand to a test runner. */
+function record(options: Partial<BackendSuite>): Recorded[] {
+  const recorded: Recorded[] = [];
+  const topics: string[] = [];
+  const add = (skipped: boolean) => (title: string, body: () => Promise<void>) =>
+    recorded.push({ topic: topics.at(-1) ?? '', title, skipped, body });
+  describeBackend('a store', {
+    describe: (topic, body) => {
+      topics.push(topic);
+      body();
+      topics.pop();
+    },
+    test: Object.assign(add(false), { skip: add(true) }),
+    create: () => memory(),
+    ...options,
+  });
+  return recorded;
+}
+
+async function failuresOf(topic: string, create: () => Backend): Promise<string[]> {
+  const failed: string[] = [];
+  for (const { title, body } of record({ create }).filter((recorded) => recorded.topic === topic)) {
+    await body().catch(() => failed.push(title));
+  }
+  return failed;
+}
+
+describe('the suite', () => {
+  test('has more than a hundred cases, each with a title of its own', () => {
+    const titles = record({}).map(({ title }) => title);
+    expect(titles.length).toBeGreaterThan(100);
+    expect(titles.filter((title, at) => titles.indexOf(title) !== at)).toEqual([]);
+  });
+
+  test('shows why a case is skipped', () => {
+    const title = 'grants a capacity of 1 once';
+    const skipped = record({ skip: [{ title, reason: 'no small numbers' }] }).filter((recorded) => recorded.skipped);
+    expect(skipped.map((recorded) => recorded.title)).toEqual([`${title} (skipped: no small numbers)`]);
+  });
+
+  test('refuses to skip what it does not have', () => {
+    expect(() => record({ skip: [{ title: 'grants everything', reason: 'why not' }] })).toThrow('grants everything');
+  });
+
+  test('disposes of the store after each case, also when it fails', async () => {
+    const disposed: unknown[] = [];
+    const stores = [memory(), { ...memory(), consume: () => Promise.reject(new Error('broken')) }];
+    const create = (): Backend => stores[disposed.length] ?? memory();
+    const [first, second] = record({ create, dispose: (backend) => void disposed.push(backend) });
+    await first?.body();
+    await expect(second?.body()).rejects.toThrow('broken');
+    expect(disposed).toEqual(stores);
+  });
+
+  test('catches up before it reads usage', async () => {
+    let caughtUp = 0;
+    const recorded = record({ catchUp: () => void caughtUp++ });
+    await recorded.find(({ title }) => title === 'the first acquire of a bucket counts')?.body();
+    expect(caughtUp).toBe(2);
+  });
+
+  test('reports failures that no caller awaited', async () => {
+    const create = (): Backend => {
+      const store = memory();
+      let reads = 0;
+      const readFor: Backend['config']['readFor'] = (...args) => {
+        reads += 1;
+        if (reads > 2) throw new Error('unheard');
+        return store.config.readFor(...args);
+      };
+      return { ...store, config: { ...store.config, readFor } };
+    };
+    const recorded = record({ create });
+    const rereading = recorded.find(({ title }) => title.startsWith('limits in code reach a live bucket'));
+    await expect(rereading?.body()).rejects.toThrow('failures that no caller awaited');
+  });
+});
+
+/** Stores with one fault each, and the topic that must notice. */
+const FAULTY: readonly (readonly [fault: string, topic: string, create: () => Backend])[] = [
+  [
+    'takes twice',
+    'takes',
+    () => changing({ consume: (store, call, request) => (store.consume(call, request), store.consume(call, request)) }),
+  ],
+  [
+    'asks only the first level',
+    'cascade',
+    () =>
+      changing({
+        consume: (store, call, request) => store.consume(call, { ...request, levels: request.levels.slice(0, 1) }),
+      }),
+  ],
+  [
+    'measures time in seconds',
+    'waits',
+    () =>
+      changing({
+        consume: (store, call, request) =>
+          store.consume({ ...call, nowMs: Math.floor(call.nowMs / 1_000) * 1_000 }, request),
+      }),
+  ],
+  ['forgets versions', 'config changes', () => forgettingVersions()],
+  [
+    'keeps no holders',
+    'slots',
+    () =>
+      changing({
+        consume: (store, call, request) =>
+          store.consume(call, { ...request, levels: request.levels.map((level) => ({ ...level, holder: null })) }),
+      }),
+  ],
+  ['gives no slots back', 'leases', () => adjusting((level) => ({ ...level, holder: 'none' }))],
+  [
+    'drops debits',
+    'leases',
+    () => adjusting((level) => ({ ...level, deltas: level.deltas.filter(({ milli }) => milli < 0) })),
+  ],
+  ['does not know what an expiry gave back', 'expiry', () => adjusting((level) => ({ ...level, totals: null }))],
+  ['extends nothing', 'expiry', () => changing({ extend: () => true })],
+  [
+    'looks without taking back',
+    'status',
+    () => changing({ peek: (store, call, levels) => store.peek({ ...call, nowMs: call.nowMs - 60_000 }, levels) }),
+  ],
+  [
+    'has one namespace',
+    'namespaces',
+    () => changing({ peek: (store, call, levels) => store.peek({ ...call, namespaceId: 'default' }, levels) }),
+  ],
+];
+
+test.each(FAULTY)('the suite notices a store that %s, in %s', async (_fault, topic, create) => {
+  expect(await failuresOf(topic, create)).not.toEqual([]);
+});
+
+test('the suite finds nothing wrong with a store that is passed through unchanged', async () => {
+  expect(await failuresOf('takes', () => changing({}))).toEqual([]);
+});
+
+type Changed = {
+  [Method in 'consume' | 'adjust' | 'extend' | 'peek']?: (
+    store: Backend,
+    ...args: Parameters<Backend[Method]>
+  ) => ReturnType<Backend[Method]>;
+};
+
+function changing(changed: Changed): Backend {
+  const store = memory();
+  const methods = Object.entries(changed).map(([name, method]) => [
+    name,
+    (...args: unknown[]) => Reflect.apply(method, undefined, [store, ...args]) as unknown,
+  ]);
+  return { ...store, ...(Object.fromEntries(methods) as Partial<Backend>) };
+}
+
+function adjusting(change: (level: LevelChange) => LevelChange): Backend {
+  return changing({
+    adjust: (store, call, { leaseId, levels }) => store.adjust(call, { leaseId, levels: levels.map(change) }),
+  });
+}
+
+/** Whatever config comes is the newest. */
+function forgettingVersions(): Backend {
+  let sequence = 0;
+  const newest = ({ leaseId, levels }: ConsumeRequest): ConsumeRequest => {
+    sequence += 1;
+    return { leaseId, levels: levels.map((level) => ({ ...level, version: { sequence, openedAtMs: 0 } })) };
+  };
+  return changing({ consume: (store, call, request) => store.consume(call, newest(request)) });
+}
