@@ -1,5 +1,6 @@
 import { Limit, RateLimiter } from 'headgate';
 import { RateLimiterMemory, RateLimiterUnion } from 'rate-limiter-flexible';
+import { fileRows } from './file.js';
 import { bytesPerKey } from './heap.js';
 import { type Contender, race } from './race.js';
 import { type Row, table } from './table.js';
@@ -88,7 +89,7 @@ for (const [name, ours, theirs] of [
   rows.push({ name, unit: 'bytes', ours, theirs, ratio: theirs / ours });
 }
 
-console.log(
-  `Headgate (memory store) against rate-limiter-flexible, Node ${process.version}; ratio > 1: Headgate needs less`,
-);
+rows.push(...(await fileRows(KEYS)));
+
+console.log(`Headgate against rate-limiter-flexible, Node ${process.version}; ratio > 1: Headgate needs less`);
 console.log(table(rows));

@@ -15,17 +15,23 @@ const OPERATIONS = 100_000;
  * Both run in every round, each goes first in turn, and each ratio is of one round: what slows the machine down for a
  * while slows both.
  */
-export async function race(keys: readonly string[], ours: Contender, theirs: Contender): Promise<RaceResult> {
-  await measure(keys, ours);
-  await measure(keys, theirs);
+export async function race(
+  keys: readonly string[],
+  ours: Contender,
+  theirs: Contender,
+  operations: number = OPERATIONS,
+): Promise<RaceResult> {
+  const measure = (contender: Contender): Promise<number> => nsPerOperation(keys, contender, operations);
+  await measure(ours);
+  await measure(theirs);
   const rounds: { readonly ours: number; readonly theirs: number }[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     if (round % 2 === 0) {
-      const first = await measure(keys, ours);
-      rounds.push({ ours: first, theirs: await measure(keys, theirs) });
+      const first = await measure(ours);
+      rounds.push({ ours: first, theirs: await measure(theirs) });
     } else {
-      const first = await measure(keys, theirs);
-      rounds.push({ ours: await measure(keys, ours), theirs: first });
+      const first = await measure(theirs);
+      rounds.push({ ours: await measure(ours), theirs: first });
     }
   }
   return {
@@ -36,11 +42,11 @@ export async function race(keys: readonly string[], ours: Contender, theirs: Con
 }
 
 /** Nanoseconds per operation. Starts on a clean heap, so that nobody pays for the other's garbage. */
-async function measure(keys: readonly string[], contender: Contender): Promise<number> {
+async function nsPerOperation(keys: readonly string[], contender: Contender, operations: number): Promise<number> {
   globalThis.gc?.();
   const startNs = process.hrtime.bigint();
-  for (let operation = 0; operation < OPERATIONS; operation++) await contender(keys[operation % keys.length] ?? '');
-  return Number(process.hrtime.bigint() - startNs) / OPERATIONS;
+  for (let operation = 0; operation < operations; operation++) await contender(keys[operation % keys.length] ?? '');
+  return Number(process.hrtime.bigint() - startNs) / operations;
 }
 
 function median(values: readonly number[]): number {

@@ -1,4 +1,7 @@
-import { memory } from '../backends/embedded/memory.js';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '../clock.js';
 import { Limit } from '../core/limit.js';
 import type { Decision } from '../limiter/decision.js';
 import { RateLimiter } from '../limiter/rate-limiter.js';
@@ -11,15 +14,21 @@ const HOUR_MS = 3_600_000;
 /** Midnight of 2027-01-15, UTC. */
 const START_MS = 1_799_971_200_000;
 
-/** Shows what Headgate does, on the store that needs no set-up. Time is simulated: it takes no time and always reads the same. */
-export async function tour(print: Print): Promise<void> {
+/** Starts a process that does `takeFromFile`, and gives its grants. */
+export type StartTaker = (path: string) => Promise<number>;
+
+const JOBS = 100;
+const ATTEMPTS = 80;
+
+/** Shows what Headgate does, on the stores that need no set-up. But for the two processes, time is simulated: it takes none. */
+export async function tour(print: Print, startTaker: StartTaker): Promise<void> {
   const clock = fakeClock(START_MS);
-  print('Headgate: a tour on the memory store. Time is simulated, so that nobody has to wait.\n');
+  print('Headgate: a tour. Time is simulated, so that nobody has to wait.\n');
   await showGrants(print, clock);
   await showDebt(print, clock);
   await showSlots(print, clock);
   await showCascade(print, clock);
-  await showSharing(print, clock);
+  await showSharing(print, startTaker);
   await showUsage(print, clock);
 }
 
@@ -76,32 +85,30 @@ async function showCascade(print: Print, clock: FakeClock): Promise<void> {
   print(`   nothing was taken from bob; what he can have now is what his project has left: ${rpm}\n`);
 }
 
-async function showSharing(print: Print, clock: FakeClock): Promise<void> {
-  print('5. Two "processes" on one store: 100 tokens, 80 attempts each');
-  const store = memory();
-  const limits = [Limit.perHour('jobs', 100)];
-  const processes = await Promise.all([
-    RateLimiter.open(store, { limits, clock }),
-    RateLimiter.open(store, { limits, clock }),
-  ]);
-  const grants = [0, 0];
-  for (let round = 0; round < 80; round++) {
-    for (const [index, limiter] of processes.entries()) {
-      const { granted } = await limiter.tryAcquire({ entityId: 'batch', resource: 'export', consume: { jobs: 1 } });
-      if (granted) grants[index] = (grants[index] ?? 0) + 1;
-    }
+async function showSharing(print: Print, startTaker: StartTaker): Promise<void> {
+  print(`5. Two processes on one file: ${JOBS} tokens, ${ATTEMPTS} attempts each`);
+  const folder = await mkdtemp(join(tmpdir(), 'headgate-tour-'));
+  try {
+    const path = join(folder, 'limits.db');
+    const grants = await Promise.all([startTaker(path), startTaker(path)]);
+    const rows = grants.map((granted, index) => [`process ${index + 1}`, granted] as const);
+    print(`${indent(drawTable(['', 'granted'], [...rows, ['together', grants[0] + grants[1]]]))}\n`);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
   }
-  print(
-    `${indent(
-      drawTable(
-        ['process', 'granted'],
-        [
-          ['A', grants[0] ?? 0],
-          ['B', grants[1] ?? 0],
-        ],
-      ),
-    )}\n`,
-  );
+}
+
+/** What each of the two processes does: takes one token after the other, and gives how many it got. */
+export async function takeFromFile(path: string): Promise<number> {
+  await using limiter = await RateLimiter.open(`file:${path}`, { limits: [Limit.perDay('jobs', JOBS)] });
+  let grants = 0;
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const { granted } = await limiter.tryAcquire({ entityId: 'batch', resource: 'export', consume: { jobs: 1 } });
+    if (granted) grants += 1;
+    // Time to think, so that the other gets its share.
+    await systemClock.sleep(2);
+  }
+  return grants;
 }
 
 async function showUsage(print: Print, clock: FakeClock): Promise<void> {

@@ -66,6 +66,20 @@ const addedAndRemoved: readonly Case[] = [
     },
   },
   {
+    title: 'an expiry gives back no tokens of a limit that was not there to take them from',
+    run: async (bench) => {
+      const writer = await limiterUnder(bench, 'rpd:10/day', 'tpd:100/day');
+      const old = await bench.limiter({ onExpiry: 'refund' });
+      await old.acquire(ask({ rpd: 1 }));
+      await change(bench, writer, 'rpd:10/day');
+      await old.acquire(ask({ rpd: 1, tpd: 50 }, { leaseTtlMs: 5_000 }));
+      await change(bench, writer, 'rpd:10/day', 'tpd:100/day');
+      await writer.acquire(ask({ tpd: 80 }));
+      await bench.clock.advance(5_000);
+      assert.deepEqual(await writer.available(USER), { rpd: 9, tpd: 20 });
+    },
+  },
+  {
     title: 'a rate that is removed and added again starts full, and its usage goes on',
     run: async (bench) => {
       const limiter = await limiterUnder(bench, 'rpd:10/day', 'tpd:100/day');

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { ask, assertRejects, times, USER } from './asking.js';
+import { type Case, limits } from './bench.js';
+import { collect, furnish, pictureOf } from './tenant.js';
+
+export const namespacePurge: readonly Case[] = [
+  {
+    title: 'an active namespace is not purged, by its name or its id, and loses nothing',
+    run: async (bench) => {
+      const limiter = await bench.limiter();
+      await furnish(limiter);
+      const before = await pictureOf(bench, limiter);
+      const { id } = (await limiter.namespaces.get(bench.namespace)) ?? assert.fail('not registered');
+      for (const key of [bench.namespace, id]) {
+        await assertRejects(limiter.namespaces.purge(key), 'namespace.conflict');
+      }
+      assert.deepEqual(await pictureOf(bench, limiter), before);
+    },
+  },
+  {
+    title: 'purging removes everything, which nobody recovers, and leaves the id behind',
+    run: async (bench) => {
+      const limiter = await bench.limiter();
+      await furnish(limiter);
+      const deleted = await limiter.namespaces.delete(bench.namespace);
+      await bench.catchUp();
+      const { removed } = await limiter.namespaces.purge(deleted.id);
+      assert.ok(removed > 0);
+      await bench.catchUp();
+      await assertRejects(limiter.namespaces.recover(deleted.id), 'namespace.conflict');
+      await assertRejects(limiter.namespaces.recover(bench.namespace), 'namespace.missing');
+      await assertRejects(limiter.status(USER), 'namespace.missing');
+      const tombs = (await collect(limiter.namespaces.orphans())).filter(({ name }) => name === bench.namespace);
+      assert.deepEqual(tombs, [{ ...deleted, status: 'purging' }]);
+      assert.deepEqual(await limiter.namespaces.purge(deleted.id), { removed: 0 });
+    },
+  },
+  {
+    title: 'a namespace that was never used is purged by its name',
+    run: async (bench) => {
+      const { namespaces } = await bench.limiter();
+      const name = await bench.register();
+      await namespaces.delete(name);
+      await bench.catchUp();
+      assert.deepEqual(await namespaces.purge(name), { removed: 0 });
+      await bench.catchUp();
+      await assertRejects(namespaces.recover(name), 'namespace.missing');
+    },
+  },
+  {
+    title: 'purging one namespace leaves another untouched that has the same entities and resources',
+    run: async (bench) => {
+      const here = await bench.limiter();
+      const there = await here.in(await bench.register());
+      await Promise.all([furnish(here), furnish(there)]);
+      const before = await pictureOf(bench, here);
+      const { name } =
+        (await collect(here.namespaces.list({ limit: 1_000 }))).find(
+          (namespace) => namespace.name === bench.namespace,
+        ) ?? assert.fail('not listed');
+      assert.equal(name, bench.namespace);
+      const gone = await bench.register();
+      const third = await here.in(gone);
+      await furnish(third);
+      await here.namespaces.delete(gone);
+      await bench.catchUp();
+      await here.namespaces.purge(gone);
+      assert.deepEqual(await pictureOf(bench, here), before);
+      await there.acquire(ask({ rpd: 6 }));
+    },
+  },
+  {
+    title: 'purging by a name leaves the namespace that has it now untouched',
+    run: async (bench) => {
+      const limiter = await bench.limiter({ namespace: 'default' });
+      await furnish(await bench.limiter());
+      const old = await limiter.namespaces.delete(bench.namespace);
+      await bench.clock.advance(60_000);
+      await limiter.namespaces.register(bench.namespace);
+      const anew = await bench.limiter();
+      await furnish(anew);
+      const before = await pictureOf(bench, anew);
+      assert.ok((await limiter.namespaces.purge(bench.namespace)).removed > 0);
+      assert.deepEqual(await pictureOf(bench, anew), before);
+      await bench.catchUp();
+      await assertRejects(limiter.namespaces.recover(old.id), 'namespace.conflict');
+    },
+  },
+  {
+    title: 'a name that was deleted more than once is clear by its ids only',
+    run: async (bench) => {
+      const { namespaces } = await bench.limiter();
+      const name = await bench.register();
+      const first = await namespaces.delete(name);
+      await namespaces.register(name);
+      const second = await namespaces.delete(name);
+      await bench.catchUp();
+      await assertRejects(namespaces.purge(name), 'namespace.conflict');
+      await namespaces.purge(first.id);
+      await bench.catchUp();
+      assert.deepEqual(await namespaces.recover(name), { ...second, status: 'active' });
+    },
+  },
+  {
+    title: 'the name of a purged namespace is registered anew, under an id of its own',
+    run: async (bench) => {
+      const limiter = await bench.limiter({ namespace: 'default' });
+      const seen = new Set<string>();
+      for (let round = 0; round < 3; round++) {
+        const { id } = await limiter.namespaces.register(bench.namespace);
+        seen.add(id);
+        await (await bench.limiter()).config.setSystem({ limits: limits('rpd:1/day') });
+        await limiter.namespaces.delete(bench.namespace);
+        await bench.catchUp();
+        await limiter.namespaces.purge(id);
+      }
+      assert.equal(seen.size, 3);
+      await limiter.namespaces.register(bench.namespace);
+      const fresh = await bench.limiter();
+      assert.equal(await fresh.config.get('system'), null);
+      await assertRejects(fresh.acquire(ask({ rpd: 1 })), 'limits.missing');
+    },
+  },
+  {
+    title: 'those who purge one namespace at the same time remove it once',
+    run: async (bench) => {
+      const limiter = await bench.limiter();
+      await furnish(limiter);
+      const { id } = await limiter.namespaces.delete(bench.namespace);
+      await bench.catchUp();
+      const counts = await Promise.all(times(3, async () => limiter.namespaces.purge(id)));
+      assert.equal(counts.filter(({ removed }) => removed > 0).length, 1);
+    },
+  },
+];

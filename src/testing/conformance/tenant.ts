@@ -1,0 +1,36 @@
+import type { RateLimiter } from '../../limiter/rate-limiter.js';
+import { ask, USER, usageOf } from './asking.js';
+import { type Bench, limits } from './bench.js';
+
+/** Every item of all pages. */
+export async function collect<T>(listing: AsyncIterable<T>): Promise<T[]> {
+  const items: T[] = [];
+  for await (const item of listing) items.push(item);
+  return items;
+}
+
+/** Puts something of every kind into a namespace. */
+export async function furnish(limiter: RateLimiter): Promise<void> {
+  await limiter.config.setSystem({ limits: limits('rpd:10/day', 'slots:3/concurrent'), onUnavailable: 'local' });
+  await limiter.config.setEntity('user-2', USER.resource, { limits: limits('rpd:20/day') });
+  await limiter.entities.create({ id: 'team', name: 'Team', metadata: { tier: 'gold' } });
+  await limiter.entities.create({ id: USER.entityId, parentId: 'team', cascade: true });
+  await limiter.acquire(ask({ rpd: 4, slots: 1 }));
+  await limiter.acquire(ask({ rpd: 7 }, { entityId: 'user-2' }));
+}
+
+/** Everything that a namespace shows of itself. */
+export async function pictureOf(bench: Bench, limiter: RateLimiter): Promise<Record<string, unknown>> {
+  await bench.catchUp();
+  return {
+    balances: await limiter.status(USER),
+    config: await limiter.config.resolve(USER.entityId, USER.resource),
+    entitiesWithLimits: await collect(limiter.config.list(USER)),
+    entities: await collect(limiter.entities.list()),
+    children: await collect(limiter.entities.children('team')),
+    usage: await usageOf(bench, limiter),
+    audit: await collect(limiter.audit.list()),
+    buckets: await collect(limiter.buckets.list({ entityId: USER.entityId })),
+    leases: await collect(limiter.leases.list(USER)),
+  };
+}
