@@ -60,7 +60,10 @@ export interface ConsumeRequest {
   readonly levels: readonly LevelAsk[];
 }
 
-export type ConsumeOutcome =
+/** `id-taken`: a holder of that id is there already. Nothing was taken: draw another id and ask again. */
+export type ConsumeOutcome = ConsumeDecision | { readonly kind: 'id-taken' };
+
+export type ConsumeDecision =
   | { readonly kind: 'granted'; readonly levels: readonly LevelAnswer[] }
   | {
       readonly kind: 'denied';

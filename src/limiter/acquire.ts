@@ -9,7 +9,7 @@ import { isPromise } from './guard.js';
 import type { Lease } from './lease.js';
 import { buildLevels } from './levels.js';
 import { decideWithoutStore } from './outage.js';
-import { decisionOf } from './outcome.js';
+import { decisionOf, NO_ID_FREE } from './outcome.js';
 import { type AcquireRequest, checkRequest, readAmounts } from './request.js';
 
 /**
@@ -69,7 +69,10 @@ function levelsOf(context: Context, ask: Ask, chain: readonly CachedConfig[]): A
   }
 }
 
-function consume(context: Context, ask: Ask, levels: readonly LevelAsk[]): Awaitable<Decision> {
+/** Ids that are drawn for one lease before it gives up: each has one chance in 262,144 to be taken. */
+const MAX_DRAWS = 5;
+
+function consume(context: Context, ask: Ask, levels: readonly LevelAsk[], draw = 1): Awaitable<Decision> {
   const { backend, guard, namespaceId } = context;
   const { callMs, acquireMs } = context.options.timeouts;
   const { nowMs, request } = ask;
@@ -81,16 +84,17 @@ function consume(context: Context, ask: Ask, levels: readonly LevelAsk[]): Await
   } catch (error) {
     throw guard.failed(error);
   }
-  if (!isPromise(answer)) return decided(context, ask, grant, guard.answered(answer));
+  if (!isPromise(answer)) return decided(context, ask, grant, guard.answered(answer), draw);
   // The config may have taken its time: both together stay within the time of one acquire.
   const timeoutMs = Math.max(1, Math.min(callMs, acquireMs - (context.clock.now() - nowMs)));
   const onLate = (outcome: ConsumeOutcome): void => {
+    if (outcome.kind !== 'granted') return;
     const decision = decisionOf(context, ask, grant, outcome, 'store');
     if (decision.granted) giveBack(context, decision.lease);
   };
   return guard
     .within(answer, { where: 'acquire', timeoutMs, signal: request.signal, onLate })
-    .then((outcome) => decided(context, ask, grant, outcome));
+    .then((outcome) => decided(context, ask, grant, outcome, draw));
 }
 
 function keepsHolder(levels: readonly LevelAsk[]): boolean {
@@ -98,7 +102,17 @@ function keepsHolder(levels: readonly LevelAsk[]): boolean {
   return false;
 }
 
-function decided(context: Context, ask: Ask, grant: ConsumeRequest, outcome: ConsumeOutcome): Decision {
+function decided(
+  context: Context,
+  ask: Ask,
+  grant: ConsumeRequest,
+  outcome: ConsumeOutcome,
+  draw: number,
+): Awaitable<Decision> {
+  if (outcome.kind === 'id-taken') {
+    if (draw < MAX_DRAWS) return consume(context, ask, grant.levels, draw + 1);
+    return decisionOf(context, ask, grant, NO_ID_FREE, 'store');
+  }
   for (let at = 0; at < grant.levels.length; at++) {
     const level = grant.levels[at];
     if (level === undefined || outcome.levels[at]?.configIsOlder !== true) continue;

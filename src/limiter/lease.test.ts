@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { ASK, ASK_SLOT, openLimiter } from '../../tests/support/open-limiter.js';
 
 describe('adjust', () => {
@@ -340,4 +340,24 @@ describe('expiry', () => {
     expect(lease.state).toBe('committed');
     expect(await limiter.available(ASK)).toMatchObject({ rpm: 35, slots: 1 });
   });
+});
+
+test('two leases that draw the same id in one millisecond are two leases', async () => {
+  const draws = [0.5, 0.5, 0.5, 0.25];
+  vi.spyOn(Math, 'random').mockImplementation(() => draws.shift() ?? 0.75);
+  const { limiter } = await openLimiter();
+  const [first, second] = [await limiter.acquire(ASK_SLOT), await limiter.acquire(ASK_SLOT)];
+  vi.restoreAllMocks();
+  expect(first.id).not.toBe(second.id);
+  await Promise.all([first.commit(), second.commit()]);
+  expect(await limiter.available(ASK)).toMatchObject({ slots: 2 });
+});
+
+test('a lease for which no free id can be drawn is denied, and nothing is taken', async () => {
+  vi.spyOn(Math, 'random').mockReturnValue(0.5);
+  const { limiter } = await openLimiter();
+  await limiter.acquire(ASK_SLOT);
+  expect(await limiter.tryAcquire(ASK_SLOT)).toMatchObject({ granted: false, reason: 'contended', retryAfterMs: 1 });
+  vi.restoreAllMocks();
+  expect(await limiter.available(ASK)).toMatchObject({ rpm: 59, slots: 1 });
 });

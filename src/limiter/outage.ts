@@ -7,7 +7,7 @@ import type { Decision } from './decision.js';
 import { DetachedAccount } from './detached-account.js';
 import { Lease } from './lease.js';
 import { buildLevels } from './levels.js';
-import { decisionOf } from './outcome.js';
+import { decisionOf, NO_ID_FREE } from './outcome.js';
 
 /** The store is out: the policy decides, and the answer says so. Per call > `open` > last known system config > block. */
 export async function decideWithoutStore(context: Context, ask: Ask, error: HeadgateError): Promise<Decision> {
@@ -44,7 +44,9 @@ async function decideLocally(context: Context, ask: Ask, error: HeadgateError): 
       (call) => local.backend.consume(call, { leaseId, levels }),
       nowMs,
     );
-    return decisionOf(local, ask, { leaseId, levels }, outcome, 'fallback');
+    // An id that is taken cannot be, but for luck: the caller may come again.
+    const decision = outcome.kind === 'id-taken' ? NO_ID_FREE : outcome;
+    return decisionOf(local, ask, { leaseId, levels }, decision, 'fallback');
   } catch (refused) {
     throw isHeadgateError(refused, 'limits.missing') ? error : refused;
   }

@@ -1,4 +1,4 @@
-import type { ConsumeOutcome, ConsumeRequest, LevelAnswer, LevelAsk, LevelRef } from '../backend.js';
+import type { ConsumeDecision, ConsumeRequest, LevelAnswer, LevelAsk, LevelRef } from '../backend.js';
 import { type LimitStatus, limitStatus } from '../core/decide.js';
 import type { Ask } from './ask.js';
 import type { Context } from './context.js';
@@ -11,7 +11,7 @@ export function decisionOf(
   context: Context,
   { request, nowMs, wants }: Ask,
   { leaseId, levels }: ConsumeRequest,
-  outcome: ConsumeOutcome,
+  outcome: ConsumeDecision,
   decidedBy: DecidedBy,
 ): Decision {
   const granted = outcome.kind === 'granted';
@@ -31,6 +31,9 @@ export function decisionOf(
   const ttlMs = request.leaseTtlMs ?? context.options.leaseTtlMs;
   return { granted, lease: new Lease(context, account, decidedBy, ttlMs), statuses, decidedBy };
 }
+
+/** What the caller hears when no id could be found for its lease. */
+export const NO_ID_FREE: ConsumeDecision = { kind: 'denied', reason: 'contended', retryAfterMs: 1, levels: [] };
 
 const NO_STATUSES: readonly LimitStatus[] = [];
 

@@ -72,11 +72,11 @@ export function somewhere(random: Random): { readonly process: number; readonly 
 export function call(
   title: string,
   where: { readonly process: number; readonly namespace: string },
-  work: (limiter: RateLimiter, world: World) => Promise<unknown>,
+  work: (limiter: RateLimiter, world: World, process: number) => Promise<unknown>,
 ): Operation {
   return {
     title: `${where.namespace}, process ${where.process}: ${title}`,
-    run: async (world) => work(await world.process(where.process, where.namespace), world),
+    run: async (world) => work(await world.process(where.process, where.namespace), world, where.process),
   };
 }
 
@@ -96,18 +96,18 @@ function someRequest(random: Random): { readonly text: string; readonly build: (
 
 export function tryAcquire(random: Random): Operation {
   const { text, build } = someRequest(random);
-  return call(`tryAcquire ${text}`, somewhere(random), async (limiter, world) => {
+  return call(`tryAcquire ${text}`, somewhere(random), async (limiter, world, process) => {
     const decision = await limiter.tryAcquire(build());
-    if (decision.granted) world.leases.push(decision.lease);
+    if (decision.granted) world.keep(process, decision.lease);
     return decision;
   });
 }
 
 export function acquire(random: Random): Operation {
   const { text, build } = someRequest(random);
-  return call(`acquire ${text}`, somewhere(random), async (limiter, world) => {
+  return call(`acquire ${text}`, somewhere(random), async (limiter, world, process) => {
     const lease = await limiter.acquire(build());
-    world.leases.push(lease);
+    world.keep(process, lease);
     return lease;
   });
 }
@@ -115,11 +115,15 @@ export function acquire(random: Random): Operation {
 export function waitFor(random: Random): Operation {
   const { text, build } = someRequest(random);
   const timeoutMs = random.pick([0, 50, 700, 2_500]);
-  const operation = call(`acquire, waiting ${timeoutMs} ms, ${text}`, somewhere(random), async (limiter, world) => {
-    const decision = await limiter.tryAcquire({ ...build(), wait: { timeoutMs } });
-    if (decision.granted) world.leases.push(decision.lease);
-    return [decision, world.clock.now()];
-  });
+  const operation = call(
+    `acquire, waiting ${timeoutMs} ms, ${text}`,
+    somewhere(random),
+    async (limiter, world, process) => {
+      const decision = await limiter.tryAcquire({ ...build(), wait: { timeoutMs } });
+      if (decision.granted) world.keep(process, decision.lease);
+      return [decision, world.clock.now()];
+    },
+  );
   return { ...operation, meanwhileMs: timeoutMs + 1 };
 }
 
@@ -129,9 +133,9 @@ export function run(random: Random): Operation {
   const throws = chance(random, 50);
   const onThrow = random.pick(['rollback', 'commit'] as const);
   const title = `run ${text}, settling ${JSON.stringify(actuals)}, ${throws ? `throws, ${onThrow}` : 'returns'}`;
-  return call(title, somewhere(random), async (limiter, world) => {
+  return call(title, somewhere(random), async (limiter, world, process) => {
     const work = limiter.run({ ...build(), onThrow }, async (lease) => {
-      world.leases.push(lease);
+      world.keep(process, lease);
       if (actuals !== null) await lease.settle(actuals);
       if (throws) throw new RangeError('made up by the test');
       return 'returned';
@@ -152,7 +156,7 @@ export function useLease(random: Random): Operation {
   const back = random.whole(0, 24);
   const amounts = someAmounts(random, 25);
   const negative = Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, -amount]));
-  const ttlMs = random.pick([undefined, 5_000, 120_000]);
+  const ttlMs = chance(random, 30) ? undefined : random.pick([5_000, 120_000]);
   const [title, work] = random.pick<readonly [string, (lease: NonNullable<ReturnType<World['lease']>>) => unknown]>([
     [`adjust ${JSON.stringify(amounts)}`, (lease) => lease.adjust(amounts)],
     [`adjust ${JSON.stringify(negative)}`, (lease) => lease.adjust(negative)],
@@ -176,8 +180,7 @@ export function useLease(random: Random): Operation {
   };
 }
 
-export function restart(random: Random): Operation {
-  const process = random.whole(0, PROCESSES - 1);
+export function restart(random: Random, process = random.whole(0, PROCESSES - 1)): Operation {
   const rules = chance(random, 80) ? someRules(random) : [];
   const options: LimiterOptions = {
     principal: `operator-${random.whole(1, 3)}`,

@@ -16,12 +16,11 @@ import type { FakeClock } from '../../src/testing/fake-clock.js';
 export class World {
   readonly name: string;
   readonly clock: FakeClock;
-  /** Every lease that was granted, in their order. */
-  readonly leases: Lease[] = [];
   /** Failures that no caller awaited. */
   readonly reported: unknown[] = [];
   readonly #connect: () => Backend;
   readonly #processes: RateLimiter[] = [];
+  #leases: { readonly lease: Lease; readonly process: number }[] = [];
   readonly #random: Random;
   readonly #auditIds = new Map<string, number>();
 
@@ -36,17 +35,16 @@ export class World {
     const { random } = Math;
     // A limiter keeps the generator that it finds when it is made: the same numbers in both worlds make the same lease ids.
     Math.random = () => this.#random.whole(0, 2 ** 30 - 1) / 2 ** 30;
-    try {
-      const onError = (error: unknown, where: string): number => this.reported.push([where, error]);
-      return await RateLimiter.open(this.#connect(), { clock: this.clock, onError, ...options });
-    } finally {
-      Math.random = random;
-    }
+    const onError = (error: unknown, where: string): number => this.reported.push([where, error]);
+    const opening = RateLimiter.open(this.#connect(), { clock: this.clock, onError, ...options });
+    Math.random = random;
+    return opening;
   }
 
-  /** Ends a process and starts it again, with other options. */
+  /** Ends a process, and with it its leases, and starts it again with other options. */
   async restart(process: number, options: LimiterOptions): Promise<void> {
     await this.#processes[process]?.close();
+    this.#leases = this.#leases.filter((held) => held.process !== process);
     this.#processes[process] = await this.open(options);
   }
 
@@ -55,9 +53,13 @@ export class World {
     return namespace === 'default' ? limiter : limiter.in(namespace);
   }
 
+  keep(process: number, lease: Lease): void {
+    this.#leases.push({ lease, process });
+  }
+
   /** One of the newest leases. */
   lease(back: number): Lease | undefined {
-    return this.leases.at(-1 - (back % Math.max(1, this.leases.length)));
+    return this.#leases.at(-1 - (back % Math.max(1, this.#leases.length)))?.lease;
   }
 
   async close(): Promise<void> {
@@ -80,7 +82,8 @@ export class World {
     if (value instanceof Error) return { error: codeOf(value), message: this.#plain(value.message) };
     if (value instanceof Lease) return this.#plain(viewOf(value));
     if (Array.isArray(value)) return value.map((item) => this.#plain(item));
-    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, this.#plain(item)]));
+    const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
+    return entries.map(([key, item]) => [key, this.#plain(item)]);
   }
 
   #ordinal(id: string): string {

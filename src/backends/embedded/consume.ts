@@ -32,9 +32,9 @@ export function consume(space: Space, request: ConsumeRequest, nowMs: EpochMs): 
   if (anyTakesUnheldSlots(levels, answers)) {
     return { kind: 'denied', reason: 'contended', retryAfterMs: CONFIG_REREAD_MS, levels: answers };
   }
+  // Two leases of one millisecond may have drawn the same id. One holder in place of two would never give back both.
   if (leaseId !== null && levels.some(({ holder }, at) => holder !== null && buckets[at]?.holders.has(leaseId))) {
-    // Two leases of one millisecond may have drawn the same id. One holder in place of two would never give back both.
-    return { kind: 'denied', reason: 'contended', retryAfterMs: 1, levels: answers };
+    return { kind: 'id-taken' };
   }
   for (let at = 0; at < levels.length; at++) {
     const level = levels[at] as LevelAsk;

@@ -19,7 +19,11 @@ const SWEPT_PER_NEW_BUCKET = 2;
 /** Audit records that are kept: the newest. */
 const KEPT_AUDIT_RECORDS = 10_000;
 
-/** One namespace's tables in this process's memory, bounded where traffic alone could make them grow. */
+/**
+ * One namespace's tables in this process's memory, bounded where traffic alone could make them grow. What operators set
+ * goes in and comes out as copies, so that nobody changes the store by changing what is theirs; buckets, which never
+ * leave the backend, do not.
+ */
 export class MemorySpace implements Space {
   readonly #buckets = new TwoKeyMap<Bucket>();
   #sweep = this.#buckets.entries();
@@ -79,11 +83,12 @@ export class MemorySpace implements Space {
   }
 
   readConfig(level: ConfigLevel): StoredConfig | undefined {
-    return this.#configs.get(configKey(level))?.config;
+    const config = this.#configs.get(configKey(level))?.config;
+    return config === undefined ? undefined : copyOfConfig(config);
   }
 
   writeConfig(level: ConfigLevel, config: StoredConfig): void {
-    this.#configs.set(configKey(level), { level, config });
+    this.#configs.set(configKey(level), { level, config: copyOfConfig(config) });
   }
 
   entitiesWithConfig(resource: string, page: PageRequest): Page<string> {
@@ -101,11 +106,11 @@ export class MemorySpace implements Space {
   }
 
   readEntity(id: string): EntityRecord | undefined {
-    return this.#entities.get(id);
+    return structuredClone(this.#entities.get(id));
   }
 
   writeEntity(entity: EntityRecord): void {
-    this.#entities.set(entity.id, entity);
+    this.#entities.set(entity.id, structuredClone(entity));
   }
 
   deleteEntity(id: string): void {
@@ -115,17 +120,17 @@ export class MemorySpace implements Space {
   entities(parentId: string | null, page: PageRequest): Page<EntityRecord> {
     const all = [...this.#entities.values()];
     const wanted = parentId === null ? all : all.filter((entity) => entity.parentId === parentId);
-    return pageOf(wanted, page, ({ id }) => id);
+    return structuredClone(pageOf(wanted, page, ({ id }) => id));
   }
 
   addAudit(record: AuditRecord): void {
-    this.#audit.push(record);
+    this.#audit.push(structuredClone(record));
     if (this.#audit.length > 2 * KEPT_AUDIT_RECORDS) this.#audit = this.#audit.slice(-KEPT_AUDIT_RECORDS);
   }
 
   audit(subject: string | null, page: PageRequest): Page<AuditRecord> {
     const wanted = subject === null ? this.#audit : this.#audit.filter((record) => record.subject === subject);
-    return pageOf(wanted, page, ({ id }) => id);
+    return structuredClone(pageOf(wanted, page, ({ id }) => id));
   }
 
   addUsage(entityId: string, resource: string, hourMs: EpochMs, counts: UsageCounts): void {
@@ -135,6 +140,10 @@ export class MemorySpace implements Space {
   usage(query: UsageQuery, page: PageRequest): Page<UsageRecord> {
     return this.#usage.query(query, page);
   }
+}
+
+function copyOfConfig(config: StoredConfig): StoredConfig {
+  return { ...config, limits: config.limits === null ? null : [...config.limits] };
 }
 
 /** No name contains "#", so that no two levels share a key. */

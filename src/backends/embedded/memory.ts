@@ -107,6 +107,6 @@ class MemoryRegistry implements Registry {
 
   audit(subject: string, page: PageRequest): Page<AuditRecord> {
     const wanted = this.#audit.filter((record) => record.subject === subject);
-    return pageOf(wanted, page, ({ id }) => id);
+    return structuredClone(pageOf(wanted, page, ({ id }) => id));
   }
 }

@@ -133,7 +133,7 @@ function play(space: MemorySpace, model: Expected, does: Step, leaseId: string, 
       if (isGivenBack) model.add(nowMs, name, -Number(milli));
     }
   }
-  if (outcome.kind === 'denied') return;
+  if (outcome.kind !== 'granted') return;
   model.add(nowMs, 'acquires', 1);
   const rates = outcome.levels[0]!.verdicts.filter(({ limit }) => limit.kind === 'rate');
   model.taken.set(leaseId, new Set(rates.map(({ limit }) => limit.name)));

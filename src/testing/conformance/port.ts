@@ -20,6 +20,7 @@ async function consume(
 ): Promise<{ readonly granted: boolean } & LevelAnswer> {
   const asked = { ...ref, asks: milli(tokens), holder: null };
   const outcome = await backend.consume(call(), { leaseId: null, levels: [asked] });
+  assert.ok(outcome.kind !== 'id-taken');
   const [answer = assert.fail('no answer')] = outcome.levels;
   return { ...answer, granted: outcome.kind === 'granted' };
 }

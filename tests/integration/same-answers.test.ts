@@ -1,0 +1,137 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { isHeadgateError } from '../../src/core/errors.js';
+import { windowEnd, windowStart } from '../../src/core/usage.js';
+import { Random } from '../../src/testing/conformance/random.js';
+import { type FakeClock, fakeClock } from '../../src/testing/fake-clock.js';
+import { badCall } from '../support/bad-calls.js';
+import * as acquires from '../support/random-acquires.js';
+import * as administration from '../support/random-administration.js';
+import { twinWorlds, type World } from '../support/world.js';
+
+const OPERATIONS = 10_000;
+const COMPARE_ALL_EVERY = 500;
+/** Ten minutes before the end of a leap day that ends a month. */
+const START_MS = Date.UTC(2028, 2, 1) - 600_000;
+const SECOND_MS = 1_000;
+const DAY_MS = 86_400_000;
+
+let operation = 0;
+
+beforeEach(() => {
+  // Ids of namespaces are made of these: the n-th operation draws the same ones in both worlds.
+  vi.spyOn(globalThis.crypto, 'getRandomValues').mockImplementation((array) => {
+    const random = new Random(operation);
+    return (array as Uint8Array).fill(0).map(() => random.whole(0, 255)) as typeof array;
+  });
+});
+afterEach(() => vi.restoreAllMocks());
+
+/** What happens next, how often in a hundred. */
+const MIX: readonly (readonly [number, (random: Random, nowMs: number) => acquires.Operation])[] = [
+  [30, acquires.tryAcquire],
+  [3, acquires.acquire],
+  [2, acquires.waitFor],
+  [4, acquires.run],
+  [6, acquires.ask],
+  [22, acquires.useLease],
+  [1, (random) => acquires.restart(random)],
+  [4, administration.configure],
+  [1, administration.unconfigure],
+  [3, administration.readConfig],
+  [6, administration.changeEntity],
+  [2, administration.readEntities],
+  [2, administration.changeNamespace],
+  [2, administration.readNamespaces],
+  [4, administration.readUsage],
+  [4, administration.readBuckets],
+  [1, administration.resetBucket],
+  [1, administration.readAudit],
+  [2, badCall],
+];
+const TOTAL = MIX.reduce((sum, [weight]) => sum + weight, 0);
+
+function nextOperation(random: Random, nowMs: number): acquires.Operation {
+  let at = random.whole(1, TOTAL);
+  const found = MIX.find(([weight]) => (at -= weight) <= 0);
+  return found![1](random, nowMs);
+}
+
+/** From none at all to months; often right before, at or right after the end of an hour, a day or a month. */
+function nextPauseMs(random: Random, nowMs: number): number {
+  if (random.whole(1, 100) <= 92) return random.pick([0, 0, 1, 7, 250, SECOND_MS, 5 * SECOND_MS, 20 * SECOND_MS]);
+  const window = random.pick(['hourly', 'hourly', 'hourly', 'daily', 'monthly'] as const);
+  const toEndMs = windowEnd(window, windowStart(window, nowMs)) - nowMs;
+  return random.pick([toEndMs - 1, toEndMs, toEndMs + 1, 61 * SECOND_MS, 900 * SECOND_MS, random.whole(1, 3 * DAY_MS)]);
+}
+
+/** A host's clock may be set back a little. */
+async function passTime(random: Random, clock: FakeClock): Promise<void> {
+  if (random.whole(1, 500) === 1) clock.set(clock.now() - random.whole(1, 3 * SECOND_MS));
+  else await clock.advance(nextPauseMs(random, clock.now()));
+}
+
+/** The answer of each world, as text. */
+async function answersOf(worlds: readonly World[], { run, meanwhileMs }: acquires.Operation): Promise<string[]> {
+  const settle = async (world: World): Promise<unknown> => run(world).catch(refusal);
+  if (meanwhileMs === undefined) {
+    const answers: string[] = [];
+    for (const world of worlds) answers.push(showOnce(world, await settle(world)));
+    return answers;
+  }
+  const waiting = worlds.map(settle);
+  await worlds[0]!.clock.advance(meanwhileMs);
+  const settled = await Promise.all(waiting);
+  return worlds.map((world, at) => showOnce(world, settled[at]));
+}
+
+/** Whatever is refused is refused by an error of ours, but for what the test itself throws. */
+function refusal(error: unknown): unknown {
+  if (isHeadgateError(error)) return error;
+  throw error;
+}
+
+function showOnce(world: World, answer: unknown): string {
+  const text = world.show(answer);
+  administration.scribble(answer);
+  return text;
+}
+
+async function wholeState(world: World): Promise<string> {
+  const observer = await world.open({ limits: acquires.parse(['rpm:60/min']) });
+  const states: unknown[] = [];
+  for (const { name } of (await observer.namespaces.list()).items) {
+    states.push([name, await administration.visibleState(await observer.in(name))]);
+  }
+  states.push(world.reported.splice(0));
+  await observer.close();
+  return world.show(states);
+}
+
+test('a store in memory and one in a file answer 10,000 random operations alike', { timeout: 120_000 }, async () => {
+  const seed = Number(process.env['SAME_ANSWERS_SEED'] ?? 1);
+  const random = new Random(seed);
+  const clock = fakeClock(START_MS);
+  const { worlds, end } = twinWorlds(clock, seed);
+  const last: string[] = [];
+  try {
+    for (let process = 0; process < acquires.PROCESSES; process++) {
+      const { run } = acquires.restart(random, process);
+      for (const world of worlds) await run(world);
+    }
+    for (operation = 1; operation <= OPERATIONS; operation++) {
+      const next = nextOperation(random, clock.now());
+      last.push(`${operation} at ${new Date(clock.now()).toISOString()}: ${next.title}`);
+      const [inMemory, inFile] = await answersOf(worlds, next);
+      if (inFile !== inMemory) expect(inFile, 'the answer of the file').toBe(inMemory);
+      await passTime(random, clock);
+      if (operation % COMPARE_ALL_EVERY !== 0) continue;
+      const [ofMemory, ofFile] = [await wholeState(worlds[0]!), await wholeState(worlds[1]!)];
+      if (ofFile !== ofMemory) expect(ofFile, 'the state of the file').toBe(ofMemory);
+    }
+  } catch (error) {
+    console.error(`SAME_ANSWERS_SEED=${seed}; the last operations were\n${last.slice(-5).join('\n')}`);
+    throw error;
+  } finally {
+    await end();
+  }
+});
