@@ -25,6 +25,14 @@ export function windowEnd(window: UsageWindow, startMs: EpochMs): EpochMs {
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
 }
 
+/** How long a usage record is shown: hourly ones 90 days, the others 400. */
+export function usageLifeMs(window: UsageWindow): number {
+  return (window === 'hourly' ? 90 : 400) * DAY_MS;
+}
+
+/** How long an audit record is shown. */
+export const AUDIT_LIFE_MS = 90 * DAY_MS;
+
 /** What counts as usage: net consumption per rate limit, grants, and leases that expired. */
 export interface UsageCounts {
   readonly consumedMilli: ReadonlyMap<string, Int>;

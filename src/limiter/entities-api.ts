@@ -51,7 +51,7 @@ export class EntitiesApi {
     checkFields(entity);
     const { id, name = null, parentId = null, cascade = false, metadata = {} } = entity;
     return this.#change('creating an entity', (store, call) =>
-      store.create(call, { id, name, parentId, cascade, metadata: plainCopy(metadata) }),
+      store.create(call, { id, name, parentId, cascade, metadata: plainMetadata(metadata) }),
     );
   }
 
@@ -71,7 +71,8 @@ export class EntitiesApi {
     const { version, ...fields } = update;
     if (version !== undefined) checkWhole('version', version, 1, Number.MAX_SAFE_INTEGER);
     const known = Object.entries(fields).filter(([key, value]) => CHANGEABLE.has(key) && value !== undefined);
-    const change = plainCopy(Object.fromEntries(known)) as EntityChange;
+    const given: EntityChange = Object.fromEntries(known);
+    const change = given.metadata === undefined ? given : { ...given, metadata: plainMetadata(given.metadata) };
     return this.#change('updating an entity', (store, call) => store.update(call, id, change, version ?? null));
   }
 
@@ -139,12 +140,16 @@ function checkType(field: string, value: unknown, type: 'string' | 'boolean' | '
 }
 
 /** What a store gives back must not depend on which store it is, nor change with the caller's object. */
-function plainCopy<T>(value: T): T {
+function plainMetadata(metadata: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  let copy: Readonly<Record<string, unknown>>;
   try {
-    return JSON.parse(JSON.stringify(value)) as T;
+    copy = JSON.parse(JSON.stringify(metadata)) as typeof copy;
   } catch (error) {
     throw new ValidationError('metadata', 'plain data that JSON can hold', String(error));
   }
+  // A Date, for one, is an object before and text after.
+  checkType('metadata', copy, 'object');
+  return copy;
 }
 
 function viewOf({ createdAtMs, ...entity }: EntityRecord): Entity {

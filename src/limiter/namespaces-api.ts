@@ -104,8 +104,10 @@ export class NamespacesApi {
         `was deleted ${named.length} times: name one of the ids ${named.join(', ')}`,
       );
     if (id !== undefined) return id;
-    if ((await this.get(nameOrId).catch(() => null)) !== null)
-      throw new NamespaceConflict(nameOrId, 'is active: delete it first');
+    for await (const active of this.list({ limit: 1_000 })) {
+      if (active.id === nameOrId || active.name === nameOrId)
+        throw new NamespaceConflict(active.name, 'is active: delete it first');
+    }
     throw new NamespaceNotFound(nameOrId);
   }
 }

@@ -1,4 +1,6 @@
 import { execFileSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { expect, test } from 'vitest';
@@ -7,20 +9,22 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Runs a script of its own process against the sources, and gives what it printed. Fails if it does not end by itself. */
 async function run(script: string): Promise<string> {
-  const { outputFiles } = await build({
+  const folder = join(ROOT, '.tmp');
+  mkdirSync(folder, { recursive: true });
+  const outfile = join(folder, `process-exit-${process.pid}.mjs`);
+  await build({
     stdin: {
       contents: `import { RateLimiter, Limit } from './src/index.ts';\n${script}`,
       resolveDir: ROOT,
       loader: 'ts',
     },
     bundle: true,
-    write: false,
+    outfile,
     format: 'esm',
     platform: 'node',
     target: 'node20',
   });
-  const code = outputFiles[0]?.text ?? '';
-  return execFileSync(process.execPath, ['--input-type=module', '-e', code], { encoding: 'utf8', timeout: 20_000 });
+  return execFileSync(process.execPath, [outfile], { encoding: 'utf8', timeout: 20_000 });
 }
 
 const OPEN = `const limiter = await RateLimiter.open({ limits: [Limit.perSecond('rps', 10), Limit.concurrent('slots', 1)] });

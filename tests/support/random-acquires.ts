@@ -32,18 +32,37 @@ export const RESOURCES = ['gpt-4', 'gpt-4!', 'openai/emb:1', 'constructor'];
 export const NAMESPACES = ['default', 'acme', 'beta'];
 export const PROCESSES = 3;
 
-const RULES: Readonly<Record<string, readonly string[]>> = {
-  rpm: ['rpm:60/min', 'rpm:10/min:25', 'rpm:7/977ms', 'rpm:0/day', 'rpm:3/concurrent', 'rpm:60/min@1'],
-  tpm: ['tpm:6000/min', 'tpm:1000000000000/day', 'tpm:90/90sec:4000', 'tpm:6000/min:500'],
-  slots: ['slots:2/concurrent', 'slots:5/concurrent', 'slots:0/concurrent', 'slots:4/sec', 'slots:5/concurrent@1'],
-  jobs: ['jobs:100/day', 'jobs:24/hour@0', 'jobs:1/365day:50'],
-  toString: ['toString:9/hour'],
-};
-const LIMIT_NAMES = Object.keys(RULES);
+/** Mostly one of a few, so that they are used up. */
+export function someEntity(random: Random): string {
+  return random.pick(chance(random, 60) ? ['a', 'a!', 'user-1'] : ENTITIES);
+}
+
+export function someResource(random: Random): string {
+  return chance(random, 60) ? 'gpt-4' : random.pick(RESOURCES);
+}
+
+const RULES: ReadonlyMap<string, readonly string[]> = new Map([
+  ['rpm', ['rpm:6/min', 'rpm:10/min:25', 'rpm:7/977ms', 'rpm:3/concurrent', 'rpm:20/min@1']],
+  ['tpm', ['tpm:6000/min', 'tpm:1000000000000/day', 'tpm:90/90sec:4000', 'tpm:6000/min:900']],
+  ['slots', ['slots:3/concurrent', 'slots:5/concurrent', 'slots:4/sec', 'slots:5/concurrent@1']],
+  ['jobs', ['jobs:100/day', 'jobs:24/hour@0', 'jobs:1/365day:50']],
+  ['toString', ['toString:9/hour']],
+]);
+const LIMIT_NAMES = [...RULES.keys()];
+
+/** How often a rule set has the limit, and how often a call names it. */
+const HABITS: ReadonlyMap<string, readonly [has: number, names: number]> = new Map([
+  ['rpm', [95, 60]],
+  ['tpm', [90, 40]],
+  ['slots', [80, 25]],
+  ['jobs', [40, 5]],
+  ['toString', [30, 3]],
+]);
 
 export function someRules(random: Random): string[] {
-  const names = LIMIT_NAMES.filter(() => random.whole(0, 1) === 0);
-  return (names.length === 0 ? ['rpm'] : names).map((name) => random.pick(RULES[name]!));
+  const names = LIMIT_NAMES.filter((name) => chance(random, HABITS.get(name)![0]));
+  const rules = (names.length === 0 ? ['rpm'] : names).map((name) => random.pick(RULES.get(name)!));
+  return chance(random, 5) ? ['rpm:0/day', 'slots:0/concurrent'] : rules;
 }
 
 export function parse(rules: readonly string[]): Limit[] {
@@ -54,13 +73,15 @@ export function chance(random: Random, percent: number): boolean {
   return random.whole(1, 100) <= percent;
 }
 
-function someAmount(random: Random): number {
-  return random.pick([0, 1, 1, 1, 2, 3, 5, 20, 61, 500, 4_000, 999_999_999_999, 1e12]);
-}
-
-function someAmounts(random: Random, percent: number): Record<string, number> {
-  const named = LIMIT_NAMES.filter(() => chance(random, percent));
-  return Object.fromEntries(named.map((name) => [name, name === 'slots' ? random.whole(0, 3) : someAmount(random)]));
+function someAmounts(random: Random): Record<string, number> {
+  const some = LIMIT_NAMES.filter((name) => chance(random, HABITS.get(name)![1]));
+  const named = some.length > 0 || chance(random, 10) ? some : ['rpm'];
+  return Object.fromEntries(
+    named.map((name) => {
+      const amount = chance(random, 96) ? random.pick([0, 1, 1, 2, 3]) : random.pick([20, 61, 999_999_999_999, 1e12]);
+      return [name, name === 'tpm' ? Math.min(1e12, amount * 300) : amount];
+    }),
+  );
 }
 
 /** Where a call is made: in which process, in which namespace. */
@@ -83,9 +104,9 @@ export function call(
 function someRequest(random: Random): { readonly text: string; readonly build: () => AcquireRequest } {
   const own = chance(random, 10) ? someRules(random) : null;
   const request = {
-    entityId: random.pick(ENTITIES),
-    resource: random.pick(RESOURCES),
-    ...(chance(random, 95) ? { consume: someAmounts(random, 35) } : {}),
+    entityId: someEntity(random),
+    resource: someResource(random),
+    ...(chance(random, 95) ? { consume: someAmounts(random) } : {}),
     ...(chance(random, 15) ? { leaseTtlMs: random.pick([5_000, 60_000, 600_000, 7 * 86_400_000]) } : {}),
   };
   return {
@@ -129,7 +150,7 @@ export function waitFor(random: Random): Operation {
 
 export function run(random: Random): Operation {
   const { text, build } = someRequest(random);
-  const actuals = chance(random, 50) ? someAmounts(random, 20) : null;
+  const actuals = chance(random, 50) ? someAmounts(random) : null;
   const throws = chance(random, 50);
   const onThrow = random.pick(['rollback', 'commit'] as const);
   const title = `run ${text}, settling ${JSON.stringify(actuals)}, ${throws ? `throws, ${onThrow}` : 'returns'}`;
@@ -154,7 +175,7 @@ export function ask(random: Random): Operation {
 /** Something with one of the newest leases; also with those that have ended. */
 export function useLease(random: Random): Operation {
   const back = random.whole(0, 24);
-  const amounts = someAmounts(random, 25);
+  const amounts = someAmounts(random);
   const negative = Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, -amount]));
   const ttlMs = chance(random, 30) ? undefined : random.pick([5_000, 120_000]);
   const [title, work] = random.pick<readonly [string, (lease: NonNullable<ReturnType<World['lease']>>) => unknown]>([

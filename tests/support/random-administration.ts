@@ -9,6 +9,8 @@ import {
   type Operation,
   parse,
   RESOURCES,
+  someEntity,
+  someResource,
   someRules,
   somewhere,
 } from './random-acquires.js';
@@ -18,8 +20,8 @@ const HOUR_MS = 3_600_000;
 const WINDOWS = ['hourly', 'daily', 'monthly'] as const;
 
 function someLevel(random: Random): ConfigLevelRef {
-  const entityId = random.pick(ENTITIES);
-  const resource = random.pick(RESOURCES);
+  const entityId = someEntity(random);
+  const resource = someResource(random);
   return random.pick<ConfigLevelRef>(['system', { resource }, { entityId }, { entityId, resource }]);
 }
 
@@ -49,7 +51,7 @@ export function unconfigure(random: Random): Operation {
 
 export function readConfig(random: Random): Operation {
   const level = someLevel(random);
-  const [entityId, resource] = [random.pick(ENTITIES), random.pick(RESOURCES)];
+  const [entityId, resource] = [someEntity(random), someResource(random)];
   const limit = random.whole(1, 4);
   return random.pick([
     call(`get config ${JSON.stringify(level)}`, somewhere(random), async ({ config }) => config.get(level)),
@@ -65,14 +67,17 @@ export function readConfig(random: Random): Operation {
 
 export function changeEntity(random: Random): Operation {
   const id = random.pick(ENTITIES);
-  const parentId = chance(random, 60) ? random.pick(['proj', 'org', 'a', 'nobody', ...ENTITIES]) : undefined;
+  const parentId = chance(random, 60)
+    ? random.pick(['proj', 'proj', 'org', 'org', 'user-1', 'nobody', 'a'])
+    : undefined;
   const fields = {
     ...(chance(random, 50) ? { name: random.pick(['One', '', 'Zoë 😀 "x"', 'tab\tline\n']) } : {}),
     ...(parentId === undefined ? {} : { parentId }),
     ...(chance(random, 60) ? { cascade: chance(random, 70) } : {}),
   };
   const notes = chance(random, 50) ? [random.whole(0, 9), null, 'é', { deep: [{ er: 1.5 }] }, 1e300] : undefined;
-  const metadata = () => (notes === undefined ? {} : { metadata: { notes, constructor: 'x', ['__proto__']: 1 } });
+  const metadata = () =>
+    notes === undefined ? {} : { metadata: { notes: structuredClone(notes), constructor: 'x', ['__proto__']: 1 } };
   const version = chance(random, 40) ? { version: random.whole(1, 3) } : {};
   const nulls = random.pick([{}, { name: null }, { parentId: null }]);
   const given = JSON.stringify({ ...fields, notes });
@@ -92,7 +97,7 @@ export function changeEntity(random: Random): Operation {
 }
 
 export function readEntities(random: Random): Operation {
-  const id = random.pick(ENTITIES);
+  const id = someEntity(random);
   const limit = random.whole(1, 5);
   return random.pick([
     call(`get entity ${id}`, somewhere(random), async ({ entities }) => entities.get(id)),
@@ -108,7 +113,7 @@ export function readEntities(random: Random): Operation {
 /** Mostly brings namespaces into being, so that something can be done in them. */
 export function changeNamespace(random: Random): Operation {
   const name = random.pick(NAMESPACES.slice(1));
-  const verb = random.pick(['register', 'register', 'register', 'delete', 'recover', 'recover', 'purge'] as const);
+  const verb = random.pick(['register', 'register', 'delete', 'recover', 'recover', 'purge'] as const);
   const byId = chance(random, 50);
   const title = `${verb} namespace ${name}${byId ? ' by its id' : ''}`;
   return call(title, { ...somewhere(random), namespace: 'default' }, async ({ namespaces }) => {
@@ -134,11 +139,11 @@ export function readNamespaces(random: Random): Operation {
 }
 
 export function readUsage(random: Random, nowMs: number): Operation {
-  const resource = random.pick(RESOURCES);
+  const resource = someResource(random);
   const range = {
     resource,
     window: random.pick(WINDOWS),
-    ...(chance(random, 60) ? { entityId: random.pick(ENTITIES) } : {}),
+    ...(chance(random, 60) ? { entityId: someEntity(random) } : {}),
     ...(chance(random, 70) ? { from: new Date(nowMs - random.whole(0, 2_000) * HOUR_MS) } : {}),
     ...(chance(random, 50) ? { to: new Date(nowMs - random.whole(-50, 500) * HOUR_MS) } : {}),
   };
@@ -154,7 +159,7 @@ export function readUsage(random: Random, nowMs: number): Operation {
 }
 
 export function readBuckets(random: Random): Operation {
-  const key = { entityId: random.pick(ENTITIES), resource: random.pick(RESOURCES) };
+  const key = { entityId: someEntity(random), resource: someResource(random) };
   const { entityId, resource } = key;
   const limit = random.whole(1, 4);
   return random.pick([
@@ -173,15 +178,15 @@ export function readBuckets(random: Random): Operation {
 }
 
 export function resetBucket(random: Random): Operation {
-  const key = { entityId: random.pick(ENTITIES), resource: random.pick(RESOURCES) };
+  const key = { entityId: someEntity(random), resource: someResource(random) };
   return call(`reset ${JSON.stringify(key)}`, somewhere(random), async ({ buckets }) => buckets.reset(key));
 }
 
 export function readAudit(random: Random): Operation {
   const query = random.pick([
     {},
-    { entityId: random.pick(ENTITIES) },
-    { resource: random.pick(RESOURCES) },
+    { entityId: someEntity(random) },
+    { resource: someResource(random) },
     { system: true },
     { namespace: random.pick([...NAMESPACES, 'nowhere']) },
   ]);

@@ -10,7 +10,7 @@ import type {
   LevelResult,
 } from '../../backend.js';
 import { reconcile } from '../../core/config.js';
-import { amountOf, conclude, decide, type Holder } from '../../core/decide.js';
+import { type Amount, amountOf, conclude, decide, type Holder } from '../../core/decide.js';
 import type { EpochMs } from '../../core/units.js';
 import { type Bucket, createBucket, hasExpired, hold, move, reclaimExpired, release, settle, take } from './bucket.js';
 import type { Space } from './storage.js';
@@ -126,9 +126,16 @@ function adjustLevel(space: Space, leaseId: string, level: LevelChange, nowMs: E
   // An expiry that gave the rates back left nothing to correct: the whole amount is due again.
   move(bucket, 'rate', holderLost && level.totals !== null ? level.totals : level.deltas, nowMs);
   if (level.holder === 'release') release(bucket, leaseId, nowMs);
-  else if (holder?.rates) hold(bucket, leaseId, { ...holder, rates: level.totals });
+  else if (holder?.rates && level.totals !== null) {
+    hold(bucket, leaseId, { ...holder, rates: chargedRates(bucket, level.totals) });
+  }
   space.writeBucket(level.entityId, level.resource, bucket, nowMs);
   return { kind: 'done', holderLost };
+}
+
+/** What the bucket lacks was not charged, so that an expiry must not give it back should it return. */
+function chargedRates({ limits }: Bucket, totals: readonly Amount[]): readonly Amount[] {
+  return totals.filter(({ name }) => limits.some(({ limit }) => limit.kind === 'rate' && limit.name === name));
 }
 
 /** All holders or none, so that a lease is never half extended. */

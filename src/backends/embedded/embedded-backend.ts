@@ -1,6 +1,7 @@
 import type { Awaitable, Backend, Call, ConsumeOutcome, LeaseRecord, PageRequest } from '../../backend.js';
 import { isHeadgateError } from '../../core/errors.js';
 import { parsePlainResource } from '../../core/identifiers.js';
+import { AUDIT_LIFE_MS } from '../../core/usage.js';
 import {
   createEntity,
   deleteEntity,
@@ -54,11 +55,11 @@ export function createEmbeddedBackend(storage: Storage): Backend {
     namespaces: createNamespaceStore(storage),
 
     audit: {
-      list: (call, subject, page) => read(call, (space) => space.audit(subject, page)),
+      list: (call, subject, page) => read(call, (space) => space.audit(subject, call.nowMs - AUDIT_LIFE_MS, page)),
     },
 
     usage: {
-      query: (call, query, page) => read(call, (space) => queryUsage(space, query, page)),
+      query: (call, query, page) => read(call, (space) => queryUsage(space, query, page, call.nowMs)),
     },
 
     buckets: {

@@ -25,7 +25,7 @@ test('memory stays flat: buckets that are full again are forgotten, others never
   expect(space.readBucket('busy', 'gpt-4')?.limits[1]).toMatchObject({ tokensMilli: 99_000 });
   expect(space.readBucket('user-24999', 'gpt-4')).toBeDefined();
   const usageOf = (entityId: string) =>
-    queryUsage(space, { entityId, resource: 'gpt-4', window: 'daily', fromMs: 0, toMs: 2 * NOW_MS }, ALL).items;
+    queryUsage(space, { entityId, resource: 'gpt-4', window: 'daily', fromMs: 0, toMs: 2 * NOW_MS }, ALL, NOW_MS).items;
   const forgotten = Array.from({ length: 25_000 }, (_, n) => `user-${n}`).filter(
     (id) => space.readBucket(id, 'gpt-4') === undefined,
   );

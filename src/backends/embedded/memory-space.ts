@@ -1,6 +1,6 @@
 import type { AuditRecord, EntityRecord, Page, PageRequest, UsageQuery, UsageRecord } from '../../backend.js';
 import type { ConfigLevel, StoredConfig } from '../../core/config.js';
-import { buildBucketKey, parsePlainResource } from '../../core/identifiers.js';
+import { parsePlainResource } from '../../core/identifiers.js';
 import { TwoKeyMap } from '../../core/two-key-map.js';
 import type { UsageCounts } from '../../core/usage.js';
 import type { EpochMs } from '../../core/units.js';
@@ -58,7 +58,10 @@ export class MemorySpace implements Space {
 
   bucketsOfResource(resource: string, page: PageRequest): Page<OwnedBucket> {
     const wanted = this.#bucketsWhere((_, keyPart) => parsePlainResource(keyPart) === resource);
-    return pageOf(wanted, page, ({ entityId, resource: keyPart }) => buildBucketKey(entityId, keyPart));
+    // A space sorts before everything that a name may contain, as "#" does not: "a" comes before "a!".
+    const from = { ...page, after: page.after?.replace('#', ' ') ?? null };
+    const { items, next } = pageOf(wanted, from, (owned) => `${owned.entityId} ${owned.resource}`);
+    return { items, next: next?.replace(' ', '#') ?? null };
   }
 
   *#bucketsWhere(wanted: (entityId: string, resource: string) => boolean): Generator<OwnedBucket> {
@@ -128,9 +131,8 @@ export class MemorySpace implements Space {
     if (this.#audit.length > 2 * KEPT_AUDIT_RECORDS) this.#audit = this.#audit.slice(-KEPT_AUDIT_RECORDS);
   }
 
-  audit(subject: string | null, page: PageRequest): Page<AuditRecord> {
-    const wanted = subject === null ? this.#audit : this.#audit.filter((record) => record.subject === subject);
-    return structuredClone(pageOf(wanted, page, ({ id }) => id));
+  audit(subject: string | null, sinceMs: EpochMs, page: PageRequest): Page<AuditRecord> {
+    return structuredClone(pageOf(auditWhere(this.#audit, subject, sinceMs), page, ({ id }) => id));
   }
 
   addUsage(entityId: string, resource: string, hourMs: EpochMs, counts: UsageCounts): void {
@@ -144,6 +146,14 @@ export class MemorySpace implements Space {
 
 function copyOfConfig(config: StoredConfig): StoredConfig {
   return { ...config, limits: config.limits === null ? null : [...config.limits] };
+}
+
+export function auditWhere(
+  records: readonly AuditRecord[],
+  subject: string | null,
+  sinceMs: EpochMs,
+): readonly AuditRecord[] {
+  return records.filter((record) => record.atMs >= sinceMs && (subject === null || record.subject === subject));
 }
 
 /** No name contains "#", so that no two levels share a key. */

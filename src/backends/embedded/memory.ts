@@ -1,7 +1,8 @@
 import type { AuditRecord, Backend, Call, NamespaceRecord, Page, PageRequest, RegistryCall } from '../../backend.js';
 import { buildFirstNamespaceId, checkNamespace } from '../../core/identifiers.js';
+import type { EpochMs } from '../../core/units.js';
 import { createEmbeddedBackend } from './embedded-backend.js';
-import { MemorySpace } from './memory-space.js';
+import { auditWhere, MemorySpace } from './memory-space.js';
 import { requireActive } from './namespaces.js';
 import { EVERYTHING, pageOf } from './paging.js';
 import type { Registry, Space, Storage } from './storage.js';
@@ -105,8 +106,7 @@ class MemoryRegistry implements Registry {
     this.#audit.push(record);
   }
 
-  audit(subject: string, page: PageRequest): Page<AuditRecord> {
-    const wanted = this.#audit.filter((record) => record.subject === subject);
-    return structuredClone(pageOf(wanted, page, ({ id }) => id));
+  audit(subject: string, sinceMs: EpochMs, page: PageRequest): Page<AuditRecord> {
+    return structuredClone(pageOf(auditWhere(this.#audit, subject, sinceMs), page, ({ id }) => id));
   }
 }

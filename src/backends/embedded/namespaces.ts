@@ -1,5 +1,6 @@
 import type { AuditAction, NamespaceRecord, NamespaceStore, RegistryChange } from '../../backend.js';
 import { NamespaceConflict, NamespaceNotFound } from '../../core/errors.js';
+import { AUDIT_LIFE_MS } from '../../core/usage.js';
 import type { Registry, Storage } from './storage.js';
 
 /** Refuses everything but an active namespace: what was deleted is not used, and what is purged does not come back. */
@@ -20,7 +21,8 @@ export function createNamespaceStore(storage: Storage): NamespaceStore {
     delete: (call, name) => change(call, (registry) => remove(registry, call, name)),
     recover: (call, id) => change(call, (registry) => recover(registry, call, id)),
     purge: (call, id) => change(call, (registry) => purge(registry, call, id)),
-    audit: (call, name, page) => storage.readRegistry(call, (registry) => registry.audit(`$NAMESPACE:${name}`, page)),
+    audit: (call, name, page) =>
+      storage.readRegistry(call, (registry) => registry.audit(`$NAMESPACE:${name}`, call.nowMs - AUDIT_LIFE_MS, page)),
   };
 }
 

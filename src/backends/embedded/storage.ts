@@ -45,8 +45,8 @@ export interface Space {
   entities(parentId: string | null, page: PageRequest): Page<EntityRecord>;
 
   addAudit(record: AuditRecord): void;
-  /** In the order of their ids: all, or those of one subject. */
-  audit(subject: string | null, page: PageRequest): Page<AuditRecord>;
+  /** In the order of their ids, from a time on: all, or those of one subject. */
+  audit(subject: string | null, sinceMs: EpochMs, page: PageRequest): Page<AuditRecord>;
 
   /** Adds to the hourly, daily and monthly windows that contain the hour. */
   addUsage(entityId: string, resource: string, hourMs: EpochMs, counts: UsageCounts): void;
@@ -64,7 +64,7 @@ export interface Registry {
   /** Removes all records of a namespace, and gives how many there were. */
   clear(id: string): number;
   addAudit(record: AuditRecord): void;
-  audit(subject: string, page: PageRequest): Page<AuditRecord>;
+  audit(subject: string, sinceMs: EpochMs, page: PageRequest): Page<AuditRecord>;
 }
 
 /** Where an embedded backend keeps its tables. Work either happens wholly or not at all, and beside no other writing. */

@@ -83,7 +83,7 @@ function recorded(space: MemorySpace, window: UsageWindow, pageSize: number) {
   const query = { entityId: 'user', resource: 'gpt-4', window, fromMs: 0, toMs: Number.MAX_SAFE_INTEGER };
   const records: UsageRecord[] = [];
   for (let after: string | null = null; ;) {
-    const { items, next } = queryUsage(space, query, { limit: pageSize, after });
+    const { items, next } = queryUsage(space, query, { limit: pageSize, after }, 0);
     records.push(...items);
     if (next === null) break;
     after = next;

@@ -1,7 +1,7 @@
 import type { Page, PageRequest, UsageQuery, UsageRecord } from '../../backend.js';
 import { parsePlainResource } from '../../core/identifiers.js';
 import { type Int, sub } from '../../core/int.js';
-import { addUsage, NO_USAGE, type UsageCounts, windowStart } from '../../core/usage.js';
+import { addUsage, NO_USAGE, type UsageCounts, usageLifeMs, windowStart } from '../../core/usage.js';
 import type { EpochMs } from '../../core/units.js';
 import type { Bucket } from './bucket.js';
 import { EVERYTHING, mergePage } from './paging.js';
@@ -35,7 +35,9 @@ export function fold(space: Space, { entityId, resource }: Owner, bucket: Bucket
 }
 
 /** The records, and what buckets have not folded yet: looking at usage writes nothing. */
-export function queryUsage(space: Space, query: UsageQuery, page: PageRequest): Page<UsageRecord> {
+export function queryUsage(space: Space, asked: UsageQuery, page: PageRequest, nowMs: EpochMs): Page<UsageRecord> {
+  // A record whose time is over is not shown, whether it has been removed yet or not.
+  const query = { ...asked, fromMs: Math.max(asked.fromMs, nowMs - usageLifeMs(asked.window)) };
   const pending = bucketsOf(space, query)
     .map((owned) => pendingRecord(owned, query))
     .filter((record) => record !== null)

@@ -12,10 +12,11 @@ const metadata: readonly Case[] = [
       const created = await limiter.entities.create({ id: 'user-1', metadata: given });
       given.tags.push('given');
       (created.metadata['tags'] as string[]).push('created');
-      const read = await limiter.entities.get('user-1');
-      (read?.metadata['deep'] as { n: number }).n = 2;
-      const [listed] = (await limiter.entities.list()).items;
-      (listed?.metadata['tags'] as string[]).pop();
+      const read = (await limiter.entities.get('user-1')) ?? assert.fail('not there');
+      (read.metadata['deep'] as { n: number }).n = 2;
+      await bench.catchUp();
+      const [listed = assert.fail('not listed')] = (await limiter.entities.list()).items;
+      (listed.metadata['tags'] as string[]).pop();
       assert.deepEqual((await limiter.entities.get('user-1'))?.metadata, { tags: ['a'], deep: { n: 1 } });
     },
   },

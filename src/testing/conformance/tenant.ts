@@ -15,7 +15,7 @@ export async function furnish(limiter: RateLimiter): Promise<void> {
   await limiter.config.setEntity('user-2', USER.resource, { limits: limits('rpd:20/day') });
   await limiter.entities.create({ id: 'team', name: 'Team', metadata: { tier: 'gold' } });
   await limiter.entities.create({ id: USER.entityId, parentId: 'team', cascade: true });
-  await limiter.acquire(ask({ rpd: 4, slots: 1 }));
+  await limiter.acquire(ask({ rpd: 4, slots: 1 }, { leaseTtlMs: 3_600_000 }));
   await limiter.acquire(ask({ rpd: 7 }, { entityId: 'user-2' }));
 }
 

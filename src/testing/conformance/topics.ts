@@ -1,14 +1,25 @@
 import type { Case } from './bench.js';
+import { auditLists } from './audit-lists.js';
+import { auditRecords } from './audit-records.js';
+import { bucketResets } from './bucket-resets.js';
+import { buckets } from './buckets.js';
+import { capacity } from './capacity.js';
 import { cascade } from './cascade.js';
 import { concurrency } from './concurrency.js';
 import { configChanges } from './config-changes.js';
 import { configShapes } from './config-shapes.js';
 import { config } from './config.js';
 import { entities } from './entities.js';
+import { entityLists } from './entity-lists.js';
+import { entityParents } from './entity-parents.js';
+import { entityRecords } from './entity-records.js';
 import { expiry } from './expiry.js';
+import { leaseLists } from './lease-lists.js';
 import { leases } from './leases.js';
 import { model } from './model.js';
 import { names } from './names.js';
+import { namespaceDeletion } from './namespace-deletion.js';
+import { namespacePurge } from './namespace-purge.js';
 import { namespaces } from './namespaces.js';
 import { ownLimits } from './own-limits.js';
 import { port } from './port.js';
@@ -16,6 +27,8 @@ import { run } from './run.js';
 import { slots } from './slots.js';
 import { status } from './status.js';
 import { takes } from './takes.js';
+import { usageCounts } from './usage-counts.js';
+import { usageQueries } from './usage-queries.js';
 import { usage } from './usage.js';
 import { waits } from './waits.js';
 
@@ -40,4 +53,17 @@ export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   run,
   port,
   'random sequences': model,
+  'entity records': entityRecords,
+  'entity parents': entityParents,
+  'entity lists': entityLists,
+  'namespace deletion': namespaceDeletion,
+  'namespace purge': namespacePurge,
+  'audit records': auditRecords,
+  'audit lists': auditLists,
+  'usage counts': usageCounts,
+  'usage queries': usageQueries,
+  buckets,
+  'bucket resets': bucketResets,
+  capacity,
+  'lease lists': leaseLists,
 };

@@ -1,4 +1,5 @@
 import type { AuditRecord, Page, PageRequest } from '../../../backend.js';
+import type { EpochMs } from '../../../core/units.js';
 import type { SqlValue } from './driver.js';
 import { pageOfRows, type Statements } from './statements.js';
 
@@ -20,20 +21,18 @@ export function selectAudit(
   sql: Statements,
   ns: string,
   subject: string | null,
+  sinceMs: EpochMs,
   { limit, after }: PageRequest,
 ): Page<AuditRecord> {
+  const range = [after ?? '', Math.max(0, sinceMs), limit + 1] as const;
+  const inRange = 'id > ? AND at >= ? ORDER BY id LIMIT ?';
   const rows =
     subject === null
-      ? sql(`SELECT ${AUDIT_COLUMNS} FROM audit WHERE ns = ? AND id > ? ORDER BY id LIMIT ?`).all(
-          ns,
-          after ?? '',
-          limit + 1,
-        )
-      : sql(`SELECT ${AUDIT_COLUMNS} FROM audit WHERE ns = ? AND subject = ? AND id > ? ORDER BY id LIMIT ?`).all(
+      ? sql(`SELECT ${AUDIT_COLUMNS} FROM audit WHERE ns = ? AND ${inRange}`).all(ns, ...range)
+      : sql(`SELECT ${AUDIT_COLUMNS} FROM audit WHERE ns = ? AND subject = ? AND ${inRange}`).all(
           ns,
           subject,
-          after ?? '',
-          limit + 1,
+          ...range,
         );
   return pageOfRows(rows, limit, decodeAudit, ({ id }) => id);
 }

@@ -1,4 +1,5 @@
 import type { AuditRecord, NamespaceRecord, Page, PageRequest } from '../../../backend.js';
+import type { EpochMs } from '../../../core/units.js';
 import type { Registry } from '../storage.js';
 import { insertAudit, selectAudit } from './audit-rows.js';
 import type { SqlValue } from './driver.js';
@@ -49,8 +50,8 @@ export class FileRegistry implements Registry {
     insertAudit(this.#sql, REGISTRY_NS, record);
   }
 
-  audit(subject: string, page: PageRequest): Page<AuditRecord> {
-    return selectAudit(this.#sql, REGISTRY_NS, subject, page);
+  audit(subject: string, sinceMs: EpochMs, page: PageRequest): Page<AuditRecord> {
+    return selectAudit(this.#sql, REGISTRY_NS, subject, sinceMs, page);
   }
 }
 

@@ -129,8 +129,8 @@ export class FileSpace implements Space {
     insertAudit(this.#sql, this.#ns, record);
   }
 
-  audit(subject: string | null, page: PageRequest): Page<AuditRecord> {
-    return selectAudit(this.#sql, this.#ns, subject, page);
+  audit(subject: string | null, sinceMs: EpochMs, page: PageRequest): Page<AuditRecord> {
+    return selectAudit(this.#sql, this.#ns, subject, sinceMs, page);
   }
 
   addUsage(entityId: string, resource: string, hourMs: EpochMs, counts: UsageCounts): void {

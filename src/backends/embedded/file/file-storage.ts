@@ -7,6 +7,7 @@ import type { Registry, Space, Storage } from '../storage.js';
 import { isBusy, loadDriver, type SqliteDatabase, type SqliteDriver } from './driver.js';
 import { FileRegistry } from './file-registry.js';
 import { FileSpace } from './file-space.js';
+import { Maintenance } from './maintenance.js';
 import { createSchema, inspectSchema } from './schema.js';
 import { createStatements, type Statements } from './statements.js';
 
@@ -26,6 +27,7 @@ interface Connection {
   readonly database: SqliteDatabase;
   readonly sql: Statements;
   readonly registry: FileRegistry;
+  readonly maintenance: Maintenance;
 }
 
 /** Turns of the event loop before a writer that found the file locked begins to sleep: most locks last some 50 us. */
@@ -73,7 +75,11 @@ export class FileStorage implements Storage {
   }
 
   write<T>(call: Call, work: (space: Space) => T): Awaitable<T> {
-    return this.#transact('BEGIN IMMEDIATE', call, (connection) => work(spaceOf(connection, call.namespaceId)));
+    return this.#transact('BEGIN IMMEDIATE', call, (connection) => {
+      const result = work(spaceOf(connection, call.namespaceId));
+      connection.maintenance.afterWrite(call.nowMs);
+      return result;
+    });
   }
 
   readRegistry<T>(call: RegistryCall, work: (registry: Registry) => T): Awaitable<T> {
@@ -145,7 +151,7 @@ export class FileStorage implements Storage {
 
 function connectionTo(database: SqliteDatabase): Connection {
   const sql = createStatements(database);
-  return { database, sql, registry: new FileRegistry(sql) };
+  return { database, sql, registry: new FileRegistry(sql), maintenance: new Maintenance(sql) };
 }
 
 function spaceOf({ sql, registry }: Connection, namespaceId: string): Space {

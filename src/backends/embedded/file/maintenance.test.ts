@@ -1,0 +1,63 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { Limit } from '../../../core/limit.js';
+import { RateLimiter } from '../../../limiter/rate-limiter.js';
+import { fakeClock } from '../../../testing/fake-clock.js';
+import { loadDriver } from './driver.js';
+import { file } from './file.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'headgate-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const DAY_MS = 86_400_000;
+
+async function rowsOf(path: string, table: string): Promise<number> {
+  const database = (await loadDriver()).open(path);
+  const count = Number(database.prepare(`SELECT count(*) FROM ${table}`).get()?.[0]);
+  database.close();
+  return count;
+}
+
+async function openFile(name: string) {
+  const clock = fakeClock();
+  const path = join(folder, name);
+  const limiter = await RateLimiter.open(file({ path }), { limits: [Limit.perMinute('rpm', 60)], clock });
+  const visit = (n: number) => limiter.acquire({ entityId: `visitor-${n}`, resource: 'gpt-4', consume: { rpm: 1 } });
+  return { clock, path, limiter, visit };
+}
+
+test(
+  'a file with many one-shot entities does not grow without end, and keeps their usage',
+  { timeout: 60_000 },
+  async () => {
+    const { clock, path, limiter, visit } = await openFile('many.db');
+    for (let n = 0; n < 24_000; n++) {
+      await visit(n);
+      clock.set(clock.now() + 10);
+    }
+    expect(await rowsOf(path, 'buckets')).toBeLessThan(13_000);
+    const { acquires } = await limiter.usage.summary({ resource: 'gpt-4', window: 'monthly' });
+    expect(acquires).toBe(24_000);
+    await limiter.close();
+  },
+);
+
+test('usage and audit are shown as long as they live, and removed afterwards', { timeout: 60_000 }, async () => {
+  const { clock, path, limiter, visit } = await openFile('old.db');
+  await limiter.entities.create({ id: 'visitor-1' });
+  await visit(1);
+  await clock.advance(DAY_MS);
+  await visit(1);
+  await clock.advance(89 * DAY_MS - 3_600_000);
+  expect((await limiter.usage.query({ resource: 'gpt-4', window: 'hourly' })).items).toHaveLength(2);
+  expect((await limiter.audit.list()).items).toHaveLength(1);
+  await clock.advance(DAY_MS);
+  expect((await limiter.usage.query({ resource: 'gpt-4', window: 'hourly' })).items).toHaveLength(1);
+  expect((await limiter.audit.list()).items).toHaveLength(0);
+  expect((await limiter.usage.query({ resource: 'gpt-4', window: 'daily' })).items).toHaveLength(2);
+  for (let n = 0; n < 1_000; n++) await limiter.acquire({ entityId: 'x', resource: 'other', consume: { rpm: 0 } });
+  expect(await rowsOf(path, 'audit')).toBe(0);
+  await limiter.close();
+});

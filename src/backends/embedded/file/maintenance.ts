@@ -1,0 +1,90 @@
+import { AUDIT_LIFE_MS, usageLifeMs, type UsageWindow } from '../../../core/usage.js';
+import type { EpochMs } from '../../../core/units.js';
+import { isIdle } from '../bucket.js';
+import { fold } from '../usage.js';
+import { decodeBucket } from './codec.js';
+import type { SqlValue } from './driver.js';
+import { FileSpace } from './file-space.js';
+import type { Statements } from './statements.js';
+
+/** Transactions of this process between two rounds of cleaning. */
+const WRITES_PER_ROUND = 1_000;
+
+/** Rows of each table that one round looks at: twice what can have been added meanwhile. */
+const ROWS_PER_ROUND = 2 * WRITES_PER_ROUND;
+
+/** Fewer buckets than this are not worth looking for idle ones. */
+const KEPT_BUCKETS = 10_000;
+
+/**
+ * Removes what no answer depends on any more: idle buckets of a large file, usage and audit whose time is over. A hand
+ * goes round each table, a bounded number of rows at a time, inside a transaction that writes anyway: no timer, no process
+ * of its own, and no call that pays for all of it.
+ */
+export class Maintenance {
+  readonly #sql: Statements;
+  #writes = 0;
+  readonly #cursors = new Map<string, readonly SqlValue[]>();
+
+  constructor(sql: Statements) {
+    this.#sql = sql;
+  }
+
+  /** Called within every writing transaction. */
+  afterWrite(nowMs: EpochMs): void {
+    this.#writes += 1;
+    if (this.#writes % WRITES_PER_ROUND === 0) this.clean(nowMs);
+  }
+
+  clean(nowMs: EpochMs): void {
+    if (this.#sql(`SELECT 1 FROM buckets LIMIT 1 OFFSET ${KEPT_BUCKETS}`).get() !== undefined)
+      this.#cleanBuckets(nowMs);
+    this.#cleanUsage(nowMs);
+    this.#cleanAudit(nowMs);
+  }
+
+  #cleanBuckets(nowMs: EpochMs): void {
+    for (const row of this.#nextRows('buckets', ['ns', 'entity', 'resource'], 'state')) {
+      const [ns, entityId, resource, state] = row as [string, string, string, string];
+      const bucket = decodeBucket(state);
+      if (!isIdle(bucket, nowMs)) continue;
+      fold(new FileSpace(this.#sql, ns), { entityId, resource }, bucket);
+      this.#sql('DELETE FROM buckets WHERE ns = ? AND entity = ? AND resource = ?').run(ns, entityId, resource);
+    }
+  }
+
+  #cleanUsage(nowMs: EpochMs): void {
+    for (const row of this.#nextRows('usage', ['ns', 'entity', 'resource', 'win', 'start'])) {
+      const [ns, entity, resource, win, start] = row as [string, string, string, UsageWindow, number];
+      if (start >= nowMs - usageLifeMs(win)) continue;
+      this.#sql('DELETE FROM usage WHERE ns = ? AND entity = ? AND resource = ? AND win = ? AND start = ?').run(
+        ns,
+        entity,
+        resource,
+        win,
+        start,
+      );
+    }
+  }
+
+  #cleanAudit(nowMs: EpochMs): void {
+    for (const row of this.#nextRows('audit', ['ns', 'id'], 'at')) {
+      const [ns, id, at] = row as [string, string, number];
+      if (at < nowMs - AUDIT_LIFE_MS) this.#sql('DELETE FROM audit WHERE ns = ? AND id = ?').run(ns, id);
+    }
+  }
+
+  /** The rows after those of the last round, in the order of the key; from the start again after the last. */
+  #nextRows(table: string, key: readonly string[], ...columns: readonly string[]): readonly (readonly SqlValue[])[] {
+    const keys = key.join(', ');
+    const marks = key.map(() => '?').join(', ');
+    const seen = this.#cursors.get(table) ?? key.map(() => '');
+    const rows = this.#sql(
+      `SELECT ${[...key, ...columns].join(', ')} FROM ${table} WHERE (${keys}) > (${marks}) ORDER BY ${keys} LIMIT ?`,
+    ).all(...seen, ROWS_PER_ROUND);
+    const last = rows.length < ROWS_PER_ROUND ? undefined : rows.at(-1);
+    if (last === undefined) this.#cursors.delete(table);
+    else this.#cursors.set(table, last.slice(0, key.length));
+    return rows;
+  }
+}
