@@ -1,10 +1,36 @@
 import { defineConfig } from 'vitest/config';
 
+/** Tests that measure time or memory, or fill the processors with processes of their own: each runs alone, at the end. */
+const ALONE = ['tests/chaos/**/*.test.ts', 'tests/packaging.test.ts', 'tests/integration/memory-stays-flat.test.ts'];
+
+const shared = {
+  environment: 'node',
+  testTimeout: 30_000,
+  env: { NODE_ENV: 'test' },
+} as const;
+
 export default defineConfig({
   test: {
-    include: ['src/**/*.test.ts', 'tests/**/*.test.ts'],
-    environment: 'node',
-    testTimeout: 30_000,
-    env: { NODE_ENV: 'test' },
+    projects: [
+      {
+        test: {
+          ...shared,
+          name: 'together',
+          include: ['src/**/*.test.ts', 'tests/**/*.test.ts'],
+          exclude: ALONE,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: 'alone',
+          include: ALONE,
+          fileParallelism: false,
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
   },
 });

@@ -1,5 +1,11 @@
 import type { EpochMs } from './core/units.js';
 
+declare global {
+  /** Empty, and merged with the real one of Node's or a browser's types: a project that has neither compiles too. */
+  // oxlint-disable-next-line typescript/no-empty-object-type
+  interface AbortSignal {}
+}
+
 export interface SleepOptions {
   /** Nobody awaits the outcome: the sleep must not keep the process alive. */
   readonly background?: boolean;

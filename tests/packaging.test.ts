@@ -195,12 +195,11 @@ describe('a consumer in TypeScript', () => {
     expect(compile('typed-dom', options)).toBe('');
   });
 
-  // AbortSignal belongs to no `lib` of the language: it comes from @types/node or from lib dom.
-  test('misses AbortSignal alone without the types of Node and of a browser', () => {
+  // AbortSignal belongs to no `lib` of the language: it comes from @types/node or from lib dom, where they are.
+  test('compiles also without the types of Node and of a browser', () => {
     write('typed-bare/app.mts', `import { RateLimiter } from 'headgate';\nexport const limiter = new RateLimiter();`);
     const output = compile('typed-bare', { module: 'nodenext', moduleResolution: 'nodenext', types: [] });
-    const missing = Array.from(output.matchAll(/error (TS\d+: .*)/g), ([, message]) => message);
-    expect([...new Set(missing)]).toEqual([`TS2304: Cannot find name 'AbortSignal'.`]);
+    expect(output).toBe('');
   });
 });
 

@@ -110,3 +110,14 @@ describe('four processes on one file', () => {
     expect(at(0.99)).toBeLessThan(20 * at(0.5));
   });
 });
+
+test('processes that open a new file at the same moment all use it', { timeout: 60_000 }, async () => {
+  for (let round = 0; round < 5; round++) {
+    const path = join(folder, `new-${round}.db`);
+    const order = { path, limits: ['jobs:1/365day:100'], consume: { jobs: 1 }, attempts: 10, thinkMs: 0 };
+    const reports = [0, 1, 2, 3].map((n) => join(folder, `new-${round}-${n}`));
+    const exits = await Promise.all(reports.map((reportPath) => startTaker({ ...order, reportPath }, () => {})));
+    expect(exits).toEqual([0, 0, 0, 0]);
+    expect(reports.map(reported)).toEqual([10, 10, 10, 10]);
+  }
+});

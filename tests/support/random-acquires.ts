@@ -115,12 +115,18 @@ function someRequest(random: Random): { readonly text: string; readonly build: (
   };
 }
 
+/** Once, or several times in a row, so that something is used up. */
 export function tryAcquire(random: Random): Operation {
   const { text, build } = someRequest(random);
-  return call(`tryAcquire ${text}`, somewhere(random), async (limiter, world, process) => {
-    const decision = await limiter.tryAcquire(build());
-    if (decision.granted) world.keep(process, decision.lease);
-    return decision;
+  const times = chance(random, 60) ? 1 : random.whole(2, 8);
+  return call(`tryAcquire ${times} times ${text}`, somewhere(random), async (limiter, world, process) => {
+    const decisions: unknown[] = [];
+    for (let time = 0; time < times; time++) {
+      const decision = await limiter.tryAcquire(build());
+      if (decision.granted) world.keep(process, decision.lease);
+      decisions.push(decision);
+    }
+    return decisions;
   });
 }
 

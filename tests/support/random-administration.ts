@@ -210,7 +210,7 @@ export async function visibleState(limiter: RateLimiter): Promise<Record<string,
     state[`audit of ${namespace}`] = await pages((after) => audit.list({ namespace, ...after }));
   for (const resource of RESOURCES) {
     const windows = WINDOWS.map(async (window) => usage.summary({ resource, window }));
-    state[resource] = [
+    state[`resource ${resource}`] = [
       await config.get({ resource }),
       await pages((after) => config.list({ resource, ...after })),
       await pages((after) => buckets.list({ resource, ...after })),
@@ -220,7 +220,7 @@ export async function visibleState(limiter: RateLimiter): Promise<Record<string,
     ];
   }
   for (const entityId of ENTITIES) {
-    state[entityId] = [await config.get({ entityId }), await entities.children(entityId)];
+    state[`entity ${entityId}`] = [await config.get({ entityId }), await entities.children(entityId)];
     for (const resource of RESOURCES) {
       const key = { entityId, resource };
       state[`${entityId} ${resource}`] = [

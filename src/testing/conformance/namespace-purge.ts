@@ -114,4 +114,25 @@ export const namespacePurge: readonly Case[] = [
       await assertRejects(fresh.acquire(ask({ rpd: 1 })), 'limits.missing');
     },
   },
+  {
+    title: 'of a recovery and a purge at the same time one succeeds, and what was recovered is whole',
+    run: async (bench) => {
+      const limiter = await bench.limiter();
+      await furnish(limiter);
+      const before = await pictureOf(bench, limiter);
+      const { id } = await limiter.namespaces.delete(bench.namespace);
+      await bench.catchUp();
+      const [recovered, purged] = await Promise.allSettled([
+        limiter.namespaces.recover(id),
+        limiter.namespaces.purge(id),
+      ]);
+      if (recovered.status === 'fulfilled') {
+        assert.equal(purged.status, 'rejected');
+        assert.deepEqual(await pictureOf(bench, limiter), before);
+      } else {
+        assert.equal(purged.status, 'fulfilled');
+        await assertRejects(Promise.reject(recovered.reason), 'namespace.conflict');
+      }
+    },
+  },
 ];

@@ -1,5 +1,6 @@
 import type { AuditRecord, Page, PageRequest } from '../../../backend.js';
 import type { EpochMs } from '../../../core/units.js';
+import { decodeText, encodeText } from './codec.js';
 import type { SqlValue } from './driver.js';
 import { pageOfRows, type Statements } from './statements.js';
 
@@ -10,7 +11,7 @@ export function insertAudit(sql: Statements, ns: string, record: AuditRecord): v
     id,
     subject,
     atMs,
-    principal,
+    encodeText(principal),
     action,
     JSON.stringify(before),
     JSON.stringify(after),
@@ -49,5 +50,13 @@ function decodeAudit(row: readonly SqlValue[]): AuditRecord {
     string,
     string,
   ];
-  return { id, subject, atMs, principal, action, before: JSON.parse(before), after: JSON.parse(after) };
+  return {
+    id,
+    subject,
+    atMs,
+    principal: decodeText(principal),
+    action,
+    before: JSON.parse(before),
+    after: JSON.parse(after),
+  };
 }

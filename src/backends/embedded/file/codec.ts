@@ -133,3 +133,12 @@ export function decodeCounts(text: string): UsageCounts {
   const [acquires, expired, consumed] = JSON.parse(text) as [number, number, readonly StoredAmount[]];
   return { acquires, expired, consumedMilli: new Map(consumed.map(([name, milli]) => [name, decodeInt(milli)])) };
 }
+
+/** Free text of users: as JSON, because SQLite's own text neither keeps NUL in every library nor half a character in any. */
+export function encodeText(text: string | null): string | null {
+  return text === null ? null : JSON.stringify(text);
+}
+
+export function decodeText(stored: string | null): string | null {
+  return stored === null ? null : (JSON.parse(stored) as string);
+}

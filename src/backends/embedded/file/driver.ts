@@ -1,4 +1,4 @@
-import { InfrastructureError } from '../../../core/errors.js';
+import { AccessDenied, BackendUnavailable, InfrastructureError } from '../../../core/errors.js';
 
 export type SqlValue = string | number | null;
 
@@ -123,23 +123,56 @@ function wrapLibsql(database: InstanceType<Libsql>): SqliteDatabase {
   };
 }
 
-const SQLITE_BUSY = 5;
-const SQLITE_NOTADB = 26;
+/** Result codes of SQLite, as `node:sqlite` numbers and as libsql names them. https://sqlite.org/rescode.html */
+type ResultCode = readonly [number: number, name: string];
+
+const BUSY: ResultCode = [5, 'SQLITE_BUSY'];
+const NOT_A_DATABASE: ResultCode = [26, 'SQLITE_NOTADB'];
+const DENIED: readonly ResultCode[] = [
+  [3, 'SQLITE_PERM'],
+  [8, 'SQLITE_READONLY'],
+];
+const OUT: readonly ResultCode[] = [
+  [7, 'SQLITE_NOMEM'],
+  [10, 'SQLITE_IOERR'],
+  [13, 'SQLITE_FULL'],
+];
 
 /** Another connection holds the lock that this one needs. */
 export function isBusy(error: unknown): boolean {
-  return hasCode(error, SQLITE_BUSY, 'SQLITE_BUSY');
+  return hasCode(error, BUSY);
 }
 
 /** The file has a content that is not SQLite's. */
 export function isNotADatabase(error: unknown): boolean {
-  return hasCode(error, SQLITE_NOTADB, 'SQLITE_NOTADB');
+  return hasCode(error, NOT_A_DATABASE);
+}
+
+/** A failure of SQLite in the terms of the port; a lock, which is waited for, and all other errors as they are. */
+export function explain(error: unknown, path: string): unknown {
+  if (!isSqliteError(error) || isBusy(error)) return error;
+  const message = `${path}: ${error.message}`;
+  const among = (codes: readonly ResultCode[]): boolean => codes.some((code) => hasCode(error, code));
+  if (among(DENIED)) return new AccessDenied(message, { cause: error });
+  if (among(OUT)) return new BackendUnavailable(message, 'server', { cause: error });
+  return new InfrastructureError('infrastructure.file', message, { cause: error });
+}
+
+interface SqliteError extends Error {
+  readonly code?: unknown;
+  readonly errcode?: unknown;
+}
+
+function isSqliteError(error: unknown): error is SqliteError {
+  if (!(error instanceof Error)) return false;
+  const { code } = error as SqliteError;
+  return typeof code === 'string' && /^(?:ERR_)?SQLITE_/.test(code);
 }
 
 /** `node:sqlite` gives numbers, extended ones in the upper bytes; libsql gives names, extended ones with a suffix. */
-function hasCode(error: unknown, number: number, name: string): boolean {
-  if (!(error instanceof Error)) return false;
-  const { errcode, code } = error as { errcode?: unknown; code?: unknown };
+function hasCode(error: unknown, [number, name]: ResultCode): boolean {
+  if (!isSqliteError(error)) return false;
+  const { errcode, code } = error;
   if (typeof errcode === 'number') return (errcode & 0xff) === number;
   return typeof code === 'string' && (code === name || code.startsWith(`${name}_`));
 }

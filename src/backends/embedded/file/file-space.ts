@@ -7,7 +7,16 @@ import type { Bucket } from '../bucket.js';
 import type { OwnedBucket, Space } from '../storage.js';
 import { usageKey } from '../usage.js';
 import { insertAudit, selectAudit } from './audit-rows.js';
-import { decodeBucket, decodeCounts, decodeLimits, encodeBucket, encodeCounts, encodeLimits } from './codec.js';
+import {
+  decodeBucket,
+  decodeCounts,
+  decodeLimits,
+  decodeText,
+  encodeBucket,
+  encodeCounts,
+  encodeLimits,
+  encodeText,
+} from './codec.js';
 import type { SqlValue } from './driver.js';
 import { pageOfRows, type Statements } from './statements.js';
 
@@ -98,7 +107,7 @@ export class FileSpace implements Space {
     this.#sql(`INSERT OR REPLACE INTO entities (ns, ${ENTITY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`).run(
       this.#ns,
       id,
-      name,
+      encodeText(name),
       parentId,
       cascade ? 1 : 0,
       JSON.stringify(metadata),
@@ -174,7 +183,15 @@ function decodeEntity(row: readonly SqlValue[]): EntityRecord {
     number,
     number,
   ];
-  return { id, name, parentId, cascade: cascade === 1, metadata: JSON.parse(metadata), createdAtMs, version };
+  return {
+    id,
+    name: decodeText(name),
+    parentId,
+    cascade: cascade === 1,
+    metadata: JSON.parse(metadata),
+    createdAtMs,
+    version,
+  };
 }
 
 function decodeOwned(row: readonly SqlValue[]): OwnedBucket {

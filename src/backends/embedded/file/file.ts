@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import type { Backend } from '../../../backend.js';
 import { ValidationError } from '../../../core/errors.js';
 import { buildFirstNamespaceId, checkNamespace } from '../../../core/identifiers.js';
@@ -22,7 +23,7 @@ export function file(options: FileOptions): Backend {
   }
   checkNamespace(namespace);
   const first = { id: buildFirstNamespaceId(namespace), name: namespace };
-  return createEmbeddedBackend(new FileStorage({ path, synchronous, namespace: first }));
+  return createEmbeddedBackend(new FileStorage({ path: resolve(path), synchronous, namespace: first }));
 }
 
 const PREFIX = 'file:';
