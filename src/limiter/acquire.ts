@@ -1,6 +1,6 @@
 import type { Awaitable, ConsumeOutcome, ConsumeRequest, LevelAsk } from '../backend.js';
 import { isHeadgateError } from '../core/errors.js';
-import { buildLeaseId } from '../core/identifiers.js';
+import { buildLeaseId, checkEntityId, checkResource } from '../core/identifiers.js';
 import type { Ask } from './ask.js';
 import type { CachedConfig } from './config-cache.js';
 import { type Context, report } from './context.js';
@@ -33,6 +33,21 @@ export function attempt<T>(
   } catch (error) {
     return Promise.reject(error);
   }
+}
+
+/** For a limiter that could not even open its store: what the outage policy says. */
+export async function attemptWithoutStore<T>(
+  context: Context,
+  request: AcquireRequest,
+  error: unknown,
+  finish: (decision: Decision) => T,
+): Promise<T> {
+  checkRequest(request);
+  checkEntityId(request.entityId);
+  checkResource(request.resource);
+  const named = readAmounts('consume', request.consume, 0);
+  const ask: Ask = { request, named, nowMs: context.clock.now(), wants: 'decision' };
+  return finish(deliver(context, request, await byPolicy(context, ask, error)));
 }
 
 /** The decision, or what the outage policy says if the store does not answer. */

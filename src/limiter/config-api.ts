@@ -114,6 +114,9 @@ export class ConfigApi {
 
   async #set(level: ConfigLevel, config: SystemConfig): Promise<void> {
     if (typeof config !== 'object' || config === null) throw new ValidationError('config', 'an object', config);
+    if (config.limits === undefined && config.onUnavailable === undefined) {
+      throw new ValidationError('config', 'an object with limits', config);
+    }
     if (config.limits !== undefined) {
       checkLimits('limits', config.limits);
       if (config.limits.length === 0)

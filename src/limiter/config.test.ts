@@ -18,6 +18,19 @@ describe('config', () => {
     });
   });
 
+  test('a write that changes nothing uses no version and leaves no record', async () => {
+    const { limiter, store, clock } = await openLimiter();
+    await limiter.config.delete({ resource: 'gpt-4' });
+    await limiter.config.setResource('gpt-4', { limits: LIMITS });
+    const call = { namespaceId: (await limiter.namespaces.get('default'))?.id ?? '', nowMs: clock.now(), timeoutMs: 1 };
+    const before = await store.backend.config.read(call, { kind: 'resource', resource: 'gpt-4' });
+    await limiter.config.setResource('gpt-4', { limits: LIMITS.map((limit) => Limit.parse(String(limit))) });
+    expect(await store.backend.config.read(call, { kind: 'resource', resource: 'gpt-4' })).toEqual(before);
+    expect((await limiter.audit.list({ resource: 'gpt-4' })).items).toMatchObject([
+      { action: 'config.set', before: null },
+    ]);
+  });
+
   test('a level that was never set, or was deleted, is null', async () => {
     const { limiter } = await openLimiter();
     expect(await limiter.config.get({ resource: 'gpt-4' })).toBeNull();

@@ -13,10 +13,14 @@ export type PingResult =
   | { readonly ok: true; readonly latencyMs: number }
   | { readonly ok: false; readonly error: unknown };
 
+/** No namespace has such an id. */
+const UNOPENED = '?';
+
 /** A store with the namespaces that this process uses of it. */
 export class OpenStore {
   readonly #store: StoreContext;
   readonly #openedAtMs: EpochMs;
+  /** By the id of the namespace. */
   readonly #contexts = new Map<string, Context>();
   #opening: Promise<void> | null = null;
 
@@ -29,16 +33,22 @@ export class OpenStore {
   /** Opens the store if need be. Throws if the namespace is unknown or not active. */
   async contextOf(namespace: string): Promise<Context> {
     await this.#open();
-    const existing = this.#contexts.get(namespace);
-    if (existing !== undefined) return existing;
-    const { backend, guard, options } = this.#store;
-    const patience = { where: 'looking up the namespace', timeoutMs: options.timeouts.callMs };
-    const record = await guard.call(patience, () =>
-      backend.namespaces.read({ nowMs: this.#store.clock.now(), timeoutMs: patience.timeoutMs }, namespace),
+    const { backend, guard, options, clock } = this.#store;
+    const timeoutMs = options.timeouts.callMs;
+    const record = await guard.call({ where: 'looking up the namespace', timeoutMs }, () =>
+      backend.namespaces.read({ nowMs: clock.now(), timeoutMs }, namespace),
     );
     if (record === undefined) throw new NamespaceNotFound(namespace);
-    const context = this.#contextFor(this.#store, namespace, record.id);
-    this.#contexts.set(namespace, context);
+    // By id: a name may be deleted, and given to another namespace, while this process runs.
+    const context = this.#contexts.get(record.id) ?? this.#contextFor(this.#store, namespace, record.id);
+    this.#contexts.set(record.id, context);
+    return context;
+  }
+
+  /** For deciding by the outage policy before the store has ever answered: nothing of it reaches the store. */
+  unopenedContextOf(namespace: string): Context {
+    const context = this.#contexts.get(UNOPENED + namespace) ?? this.#contextFor(this.#store, namespace, UNOPENED);
+    this.#contexts.set(UNOPENED + namespace, context);
     return context;
   }
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ASK, ASK_SLOT, LIMITS, openLimiter } from '../../tests/support/open-limiter.js';
 import { Limit } from '../core/limit.js';
+import { RateLimiter } from './rate-limiter.js';
 
 describe('while the store is out', () => {
   test('an acquire blocks unless told otherwise', async () => {
@@ -161,6 +162,44 @@ describe('while the store is out', () => {
     answer.resolve();
     await clock.advance(0);
     expect(await limiter.available(ASK)).toEqual({ rpm: 60, tpm: 6_000, slots: 2 });
+  });
+});
+
+describe('a limiter that has not opened its store yet', () => {
+  test.each([
+    ['allow', { granted: true, decidedBy: 'open' }],
+    ['local', { granted: true, decidedBy: 'fallback' }],
+  ] as const)('decides by the policy %s, and opens the store once it answers', async (onUnavailable, expected) => {
+    const { store, clock } = await openLimiter();
+    const limiter = new RateLimiter(store.backend, { limits: LIMITS, clock, onUnavailable });
+    store.start();
+    expect(await limiter.tryAcquire(ASK)).toMatchObject(expected);
+    store.end();
+    expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true, decidedBy: 'store' });
+  });
+
+  test('keeps its local limits from one call to the next', async () => {
+    const { store, clock } = await openLimiter();
+    const limiter = new RateLimiter(store.backend, { limits: LIMITS, clock, onUnavailable: 'local' });
+    store.start();
+    await limiter.acquire({ ...ASK, consume: { rpm: 60 } });
+    expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: false, decidedBy: 'fallback' });
+  });
+
+  test('blocks unless told otherwise, and never admits bad input or a namespace that is missing', async () => {
+    const { store, clock } = await openLimiter();
+    const lenient = { limits: LIMITS, clock, onUnavailable: 'allow' } as const;
+    await expect(
+      new RateLimiter(store.backend, { ...lenient, namespace: 'acme' }).tryAcquire(ASK),
+    ).rejects.toMatchObject({
+      code: 'namespace.missing',
+    });
+    store.start();
+    const strict = new RateLimiter(store.backend, { limits: LIMITS, clock });
+    await expect(strict.tryAcquire(ASK)).rejects.toMatchObject({ code: 'backend.unavailable' });
+    const limiter = new RateLimiter(store.backend, lenient);
+    await expect(limiter.tryAcquire({ ...ASK, consume: { rpm: -1 } })).rejects.toMatchObject({ code: 'input.invalid' });
+    await expect(limiter.tryAcquire({ ...ASK, entityId: 'a b' })).rejects.toMatchObject({ code: 'input.invalid' });
   });
 });
 

@@ -2,7 +2,7 @@ import type { Awaitable, Backend } from '../backend.js';
 import type { LimitStatus } from '../core/decide.js';
 import { BackendUnavailable, NamespaceNotFound, RateLimitExceeded } from '../core/errors.js';
 import { checkNamespace } from '../core/identifiers.js';
-import { attempt } from './acquire.js';
+import { attempt, attemptWithoutStore } from './acquire.js';
 import type { Ask } from './ask.js';
 import { AuditApi } from './audit-api.js';
 import { BucketsApi } from './buckets-api.js';
@@ -145,9 +145,14 @@ export class RateLimiter<L extends string = string> {
   }
 
   #decide<T>(request: AcquireRequest<L>, wants: Ask['wants'], finish: (decision: Decision) => T): Promise<T> {
-    return this.#context === null
-      ? this.#open().then((context) => decide(context, request, wants, finish))
-      : decide(this.#context, request, wants, finish);
+    if (this.#context !== null) return decide(this.#context, request, wants, finish);
+    return this.#open().then(
+      (context) => decide(context, request, wants, finish),
+      (error: unknown) => {
+        if (this.#closed) throw error;
+        return attemptWithoutStore(this.#store.unopenedContextOf(this.#namespace), request, error, finish);
+      },
+    );
   }
 
   #opened(): Awaitable<Context> {

@@ -39,11 +39,11 @@ function open(options: LimiterOptions): Promise<RateLimiter> {
 
 /** Turns of the event loop until the work has ended, at most `most`. */
 async function turnsDuring(work: Promise<unknown>, most: number): Promise<number> {
-  let ended = false;
-  const end = (): void => void (ended = true);
+  const ended = new AbortController();
+  const end = (): void => ended.abort();
   work.then(end, end);
   let turns = 0;
-  for (; !ended && turns < most; turns++) await new Promise((resolve) => setImmediate(resolve));
+  for (; !ended.signal.aborted && turns < most; turns++) await new Promise((resolve) => setImmediate(resolve));
   return turns;
 }
 

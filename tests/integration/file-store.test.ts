@@ -149,7 +149,7 @@ describe('the address of a file', () => {
     const home = process.cwd();
     const limiter = await RateLimiter.open(`file:${relative(home, path)}`, { limits: LIMITS });
     try {
-      process.chdir(folder);
+      process.chdir(join(path, '..'));
       await limiter.acquire(ASK);
     } finally {
       process.chdir(home);

@@ -207,7 +207,8 @@ export function useLease(random: Random): Operation {
   };
 }
 
-export function restart(random: Random, process = random.whole(0, PROCESSES - 1)): Operation {
+/** Ends a process and starts it again with other options; the first one stays, long enough to clean up. */
+export function restart(random: Random, process = random.whole(1, PROCESSES - 1)): Operation {
   const rules = chance(random, 80) ? someRules(random) : [];
   const options: LimiterOptions = {
     principal: `operator-${random.whole(1, 3)}`,

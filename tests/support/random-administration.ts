@@ -1,3 +1,4 @@
+import { USAGE_WINDOWS as WINDOWS, windowStart } from '../../src/core/usage.js';
 import type { ConfigLevelRef } from '../../src/limiter/config-api.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import type { Random } from '../../src/testing/conformance/random.js';
@@ -17,7 +18,6 @@ import {
 import { pages } from './world.js';
 
 const HOUR_MS = 3_600_000;
-const WINDOWS = ['hourly', 'daily', 'monthly'] as const;
 
 function someLevel(random: Random): ConfigLevelRef {
   const entityId = someEntity(random);
@@ -117,9 +117,13 @@ export function changeNamespace(random: Random): Operation {
   const byId = chance(random, 50);
   const title = `${verb} namespace ${name}${byId ? ' by its id' : ''}`;
   return call(title, { ...somewhere(random), namespace: 'default' }, async ({ namespaces }) => {
-    if (!byId || verb === 'register' || verb === 'delete') return namespaces[verb](name);
     const orphans = (await namespaces.orphans()).items.filter((orphan) => orphan.name === name);
-    return namespaces[verb](orphans.at(-1)?.id ?? 'AAAAAAAAAAA');
+    const which = byId ? (orphans.at(-1)?.id ?? 'AAAAAAAAAAA') : name;
+    if (verb === 'register' || verb === 'delete') return namespaces[verb](name);
+    if (verb === 'recover') return namespaces.recover(which);
+    const { removed } = await namespaces.purge(which);
+    // How many that were depends on what the store had cleaned away before.
+    return { removed: removed >= 0 };
   });
 }
 
@@ -140,12 +144,17 @@ export function readNamespaces(random: Random): Operation {
 
 export function readUsage(random: Random, nowMs: number): Operation {
   const resource = someResource(random);
+  /** Often the very start of a window. */
+  const about = (hours: number): Date => {
+    const atMs = nowMs - hours * HOUR_MS;
+    return new Date(chance(random, 50) ? atMs : windowStart(random.pick(WINDOWS), atMs));
+  };
   const range = {
     resource,
     window: random.pick(WINDOWS),
     ...(chance(random, 60) ? { entityId: someEntity(random) } : {}),
-    ...(chance(random, 70) ? { from: new Date(nowMs - random.whole(0, 2_000) * HOUR_MS) } : {}),
-    ...(chance(random, 50) ? { to: new Date(nowMs - random.whole(-50, 500) * HOUR_MS) } : {}),
+    ...(chance(random, 70) ? { from: about(random.whole(0, 2_000)) } : {}),
+    ...(chance(random, 50) ? { to: about(random.whole(-50, 500)) } : {}),
   };
   const limit = random.whole(1, 40);
   return random.pick([

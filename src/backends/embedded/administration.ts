@@ -11,7 +11,7 @@ import { credit, effectiveTokens, nextBase } from '../../core/bucket.js';
 import type { ConfigLevel, StoredConfig } from '../../core/config.js';
 import { EntityExists, EntityNotFound, ValidationError, VersionConflict } from '../../core/errors.js';
 import { type EpochMs, MAX_CHAIN } from '../../core/units.js';
-import { type Bucket, forgetAllHolders, reclaimExpired } from './bucket.js';
+import { type Bucket, forgetAllHolders, move, negated, reclaimExpired } from './bucket.js';
 import { copyOf } from './consume.js';
 import { EVERYTHING } from './paging.js';
 import type { OwnedBucket, Space } from './storage.js';
@@ -44,15 +44,18 @@ export function readFor(space: Space, entityId: string, resource: string): Confi
 
 export function writeConfig(space: Space, call: AdminCall, level: ConfigLevel, change: ConfigChange): StoredConfig {
   const before = space.readConfig(level);
+  const described = describeConfig(level, before);
   const config = {
     limits: change.limits === undefined ? (before?.limits ?? null) : change.limits,
     onUnavailable: change.onUnavailable === undefined ? (before?.onUnavailable ?? null) : change.onUnavailable,
-    v: space.nextSequence(),
   };
-  space.writeConfig(level, config);
+  // Nothing changes: no version is used up, and no record is left.
+  if (JSON.stringify(describeConfig(level, config)) === JSON.stringify(described)) return before ?? { ...config, v: 0 };
+  const stored = { ...config, v: space.nextSequence() };
+  space.writeConfig(level, stored);
   const action = config.limits === null && config.onUnavailable === null ? 'config.delete' : 'config.set';
-  audit(space, call, action, subjectOf(level), describeConfig(level, before), describeConfig(level, config));
-  return config;
+  audit(space, call, action, subjectOf(level), described, describeConfig(level, stored));
+  return stored;
 }
 
 function subjectOf(level: ConfigLevel): string {
@@ -60,7 +63,7 @@ function subjectOf(level: ConfigLevel): string {
   return level.kind === 'resource' ? `$RESOURCE:${level.resource}` : level.entityId;
 }
 
-function describeConfig(level: ConfigLevel, config: StoredConfig | undefined): unknown {
+function describeConfig(level: ConfigLevel, config: Omit<StoredConfig, 'v'> | undefined): unknown {
   if (config === undefined || (config.limits === null && config.onUnavailable === null)) return null;
   const { limits, onUnavailable } = config;
   return {
@@ -159,6 +162,8 @@ export function resetBucket(space: Space, call: AdminCall, entityId: string, res
   if (bucket === undefined) return false;
   const before = balances(bucket, call.nowMs);
   foldBeforeHourEnds(space, { entityId, resource }, bucket, call.nowMs);
+  // What a lease would have got back at its expiry it gets back now: its settle will charge the whole amount again.
+  for (const { rates } of bucket.holders.values()) move(bucket, 'rate', negated(rates ?? []), call.nowMs);
   for (const account of bucket.limits) account.tokensMilli = account.limit.capacityMilli;
   forgetAllHolders(bucket);
   bucket.baseMs = nextBase(bucket.baseMs, call.nowMs);

@@ -171,7 +171,7 @@ export function reclaimExpired(bucket: Bucket, nowMs: EpochMs): void {
   }
 }
 
-function negated(amounts: readonly Amount[]): readonly Amount[] {
+export function negated(amounts: readonly Amount[]): readonly Amount[] {
   return amounts.map(({ name, milli }) => ({ name, milli: sub(0, milli) }));
 }
 

@@ -120,7 +120,7 @@ function like(held: unknown, expected: Fields): unknown {
   return Object.fromEntries(fields);
 }
 
-export function assertRecord(
+function assertRecord(
   record: AuditEvent | undefined,
   { action, subject, before, after }: Omit<Change, 'what' | 'make'>,
   at: Date,

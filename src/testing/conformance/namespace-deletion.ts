@@ -190,6 +190,30 @@ const again: readonly Case[] = [
     },
   },
   {
+    title: 'a process that had a namespace open enters the new one of its name, within one life of its cache',
+    run: async (bench) => {
+      const limiter = await bench.limiter({ ...OUTSIDE, limits: limits('rpd:10/day') });
+      const old = await limiter.in(bench.namespace);
+      await old.acquire(ask({ rpd: 4 }));
+      await limiter.namespaces.delete(bench.namespace);
+      await limiter.namespaces.register(bench.namespace);
+      await bench.clock.advance(CACHE_LIFE_MS);
+      const anew = await limiter.in(bench.namespace);
+      assert.deepEqual(await anew.available(USER), { rpd: 10 });
+      await assertRejects(old.available(USER), 'namespace.missing');
+    },
+  },
+  {
+    title: 'a process that had a namespace open enters it no more once it is deleted, within one life of its cache',
+    run: async (bench) => {
+      const limiter = await bench.limiter({ ...OUTSIDE, limits: limits('rpd:10/day') });
+      await limiter.in(bench.namespace);
+      await limiter.namespaces.delete(bench.namespace);
+      await bench.clock.advance(CACHE_LIFE_MS);
+      await assertRejects(limiter.in(bench.namespace), 'namespace.missing');
+    },
+  },
+  {
     title: 'a namespace whose name was registered again is not recovered until that one is deleted',
     run: async (bench) => {
       const limiter = await bench.limiter();

@@ -127,6 +127,7 @@ const versions: readonly Case[] = [
       await limiter.config.setResource(USER.resource, { limits: limits('rpm:1/min') });
       await limiter.config.setSystem({ limits: limits('rpm:1/min') });
       await limiter.config.setEntity(USER.entityId, USER.resource, { limits: limits('rpm:1/min') });
+      await limiter.config.setEntityDefault(USER.entityId, { limits: limits('rpm:1/min') });
       await limiter.config.delete({ entityId: USER.entityId });
       const { levels } = await bench.backend.config.readFor(bench.call(), USER.entityId, USER.resource);
       const order = [levels.resource, levels.system, levels.entity, levels.entityDefault].map(

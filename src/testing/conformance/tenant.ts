@@ -19,6 +19,9 @@ export async function furnish(limiter: RateLimiter): Promise<void> {
   await limiter.acquire(ask({ rpd: 7 }, { entityId: 'user-2' }));
 }
 
+/** The least of records that this makes: two configs and two entities with their audit, and three buckets. */
+export const FURNISHED = 2 + 2 + 4 + 3;
+
 /** Everything that a namespace shows of itself. */
 export async function pictureOf(bench: Bench, limiter: RateLimiter): Promise<Record<string, unknown>> {
   await bench.catchUp();
