@@ -109,7 +109,8 @@ export class MemorySpace implements Space {
   }
 
   readEntity(id: string): EntityRecord | undefined {
-    return structuredClone(this.#entities.get(id));
+    const entity = this.#entities.get(id);
+    return entity === undefined ? undefined : structuredClone(entity);
   }
 
   writeEntity(entity: EntityRecord): void {
