@@ -1,5 +1,5 @@
 import type { Awaitable, ConsumeOutcome, ConsumeRequest, LevelAsk } from '../backend.js';
-import { isHeadgateError } from '../core/errors.js';
+import { BackendUnavailable, isHeadgateError } from '../core/errors.js';
 import { buildLeaseId, checkEntityId, checkResource } from '../core/identifiers.js';
 import type { Ask } from './ask.js';
 import type { CachedConfig } from './config-cache.js';
@@ -9,7 +9,7 @@ import { isPromise } from './guard.js';
 import type { Lease } from './lease.js';
 import { buildLevels } from './levels.js';
 import { decideWithoutStore } from './outage.js';
-import { decisionOf, NO_ID_FREE } from './outcome.js';
+import { CONTENDED, decisionOf, NO_ID_FREE } from './outcome.js';
 import { type AcquireRequest, checkRequest, readAmounts } from './request.js';
 
 /**
@@ -55,23 +55,37 @@ function decideByStore(context: Context, ask: Ask): Awaitable<Decision> {
   try {
     const chain = context.resolver.chain(ask.request.entityId, ask.request.resource, ask.nowMs);
     const decision = isPromise(chain)
-      ? chain.then((resolved) => askStore(context, ask, resolved))
-      : askStore(context, ask, chain);
+      ? chain.then((resolved) => askStore(context, ask, resolved, timeLeft(context, ask)))
+      : askStore(context, ask, chain, timeOfCall(context));
     return isPromise(decision) ? decision.catch((error: unknown) => byPolicy(context, ask, error)) : decision;
   } catch (error) {
     return byPolicy(context, ask, error);
   }
 }
 
-function byPolicy(context: Context, ask: Ask, error: unknown): Promise<Decision> {
+/** A store that is only contended lives: whoever asks is denied and comes again. No policy may admit it. */
+function byPolicy(context: Context, ask: Ask, error: unknown): Awaitable<Decision> {
   if (!isHeadgateError(error, 'backend.unavailable')) throw error;
+  if (error instanceof BackendUnavailable && error.kind === 'contended') {
+    return decisionOf(context, ask, { leaseId: null, levels: [] }, CONTENDED, 'store');
+  }
   return decideWithoutStore(context, ask, error);
 }
 
-function askStore(context: Context, ask: Ask, chain: readonly CachedConfig[]): Awaitable<Decision> {
+function askStore(context: Context, ask: Ask, chain: readonly CachedConfig[], timeoutMs: number): Awaitable<Decision> {
   const levels = levelsOf(context, ask, chain);
-  if (isPromise(levels)) return levels.then((resolved) => consume(context, ask, resolved));
-  return consume(context, ask, levels);
+  if (isPromise(levels)) return levels.then((resolved) => consume(context, ask, resolved, timeLeft(context, ask)));
+  return consume(context, ask, levels, timeoutMs);
+}
+
+function timeOfCall({ options }: Context): number {
+  return Math.min(options.timeouts.callMs, options.timeouts.acquireMs);
+}
+
+/** The config took its time: both together stay within the time of one acquire. */
+function timeLeft(context: Context, { nowMs }: Ask): number {
+  const spentMs = context.clock.now() - nowMs;
+  return Math.max(1, Math.min(context.options.timeouts.callMs, context.options.timeouts.acquireMs - spentMs));
 }
 
 /** Limits that the cache does not know yet may have been set elsewhere: looks once more before it refuses. */
@@ -87,21 +101,24 @@ function levelsOf(context: Context, ask: Ask, chain: readonly CachedConfig[]): A
 /** Ids that are drawn for one lease before it gives up: each has one chance in 262,144 to be taken. */
 const MAX_DRAWS = 5;
 
-function consume(context: Context, ask: Ask, levels: readonly LevelAsk[], draw = 1): Awaitable<Decision> {
+function consume(
+  context: Context,
+  ask: Ask,
+  levels: readonly LevelAsk[],
+  timeoutMs: number,
+  draw = 1,
+): Awaitable<Decision> {
   const { backend, guard, namespaceId } = context;
-  const { callMs, acquireMs } = context.options.timeouts;
   const { nowMs, request } = ask;
   const grant = { leaseId: keepsHolder(levels) ? buildLeaseId(nowMs, context.random()) : null, levels };
   guard.enter('acquire');
   let answer: Awaitable<ConsumeOutcome>;
   try {
-    answer = backend.consume({ namespaceId, nowMs, timeoutMs: Math.min(callMs, acquireMs) }, grant);
+    answer = backend.consume({ namespaceId, nowMs, timeoutMs }, grant);
   } catch (error) {
     throw guard.failed(error);
   }
   if (!isPromise(answer)) return decided(context, ask, grant, guard.answered(answer), draw);
-  // The config may have taken its time: both together stay within the time of one acquire.
-  const timeoutMs = Math.max(1, Math.min(callMs, acquireMs - (context.clock.now() - nowMs)));
   const onLate = (outcome: ConsumeOutcome): void => {
     if (outcome.kind !== 'granted') return;
     const decision = decisionOf(context, ask, grant, outcome, 'store');
@@ -125,7 +142,7 @@ function decided(
   draw: number,
 ): Awaitable<Decision> {
   if (outcome.kind === 'id-taken') {
-    if (draw < MAX_DRAWS) return consume(context, ask, grant.levels, draw + 1);
+    if (draw < MAX_DRAWS) return consume(context, ask, grant.levels, timeLeft(context, ask), draw + 1);
     return decisionOf(context, ask, grant, NO_ID_FREE, 'store');
   }
   for (let at = 0; at < grant.levels.length; at++) {

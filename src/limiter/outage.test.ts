@@ -233,11 +233,23 @@ describe('the breaker', () => {
     for (let call = 0; call < 3; call++) expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true });
   });
 
-  test.each(['throttled', 'contended'] as const)('is not moved by %s', async (kind) => {
+  test('is not moved by throttling', async () => {
     const { limiter, store } = await openLimiter();
-    store.start({ kind });
-    for (let call = 0; call < 8; call++) await expect(limiter.tryAcquire(ASK)).rejects.toMatchObject({ kind });
+    store.start({ kind: 'throttled' });
+    for (let call = 0; call < 8; call++)
+      await expect(limiter.tryAcquire(ASK)).rejects.toMatchObject({ kind: 'throttled' });
   });
+
+  test.each(['config.readFor', 'consume'])(
+    'is not moved by contention of %s, which denies, whatever the policy',
+    async (call) => {
+      const { limiter, store } = await openLimiter({ onUnavailable: 'allow' });
+      store.start({ kind: 'contended', only: [call] });
+      for (let asked = 0; asked < 8; asked++) {
+        expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: false, reason: 'contended', retryAfterMs: 100 });
+      }
+    },
+  );
 
   test('a success in between starts the count anew', async () => {
     const { limiter, store } = await openLimiter();

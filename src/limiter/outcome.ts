@@ -32,6 +32,9 @@ export function decisionOf(
   return { granted, lease: new Lease(context, account, decidedBy, ttlMs), statuses, decidedBy };
 }
 
+/** Too many at once for the time given: soon again. */
+export const CONTENDED: ConsumeDecision = { kind: 'denied', reason: 'contended', retryAfterMs: 100, levels: [] };
+
 /** What the caller hears when no id could be found for its lease. */
 export const NO_ID_FREE: ConsumeDecision = { kind: 'denied', reason: 'contended', retryAfterMs: 1, levels: [] };
 

@@ -1,5 +1,4 @@
-import type { Awaitable, Backend, Call, ConsumeOutcome, LeaseRecord, PageRequest } from '../../backend.js';
-import { isHeadgateError } from '../../core/errors.js';
+import type { Awaitable, Backend, Call, LeaseRecord, PageRequest } from '../../backend.js';
 import { parsePlainResource } from '../../core/identifiers.js';
 import { AUDIT_LIFE_MS } from '../../core/usage.js';
 import {
@@ -28,10 +27,7 @@ export function createEmbeddedBackend(storage: Storage): Backend {
     open: (timeoutMs) => storage.open(timeoutMs),
     close: () => storage.close(),
 
-    consume: (call, request) => {
-      const outcome = write(call, (space) => consume(space, request, call.nowMs));
-      return outcome instanceof Promise ? outcome.catch(deniedByContention) : outcome;
-    },
+    consume: (call, request) => write(call, (space) => consume(space, request, call.nowMs)),
     adjust: (call, request) => write(call, (space) => adjust(space, request, call.nowMs)),
     extend: (call, request) => write(call, (space) => extend(space, request, call.nowMs)),
     peek: (call, levels) => read(call, (space) => peek(space, levels, call.nowMs)),
@@ -80,14 +76,6 @@ export function createEmbeddedBackend(storage: Storage): Backend {
     },
   };
 }
-
-/** Too many writers for the time given: a denial with a short wait, never an admission by the outage policy. */
-function deniedByContention(error: unknown): ConsumeOutcome {
-  if (!isHeadgateError(error, 'backend.unavailable') || !('kind' in error) || error.kind !== 'contended') throw error;
-  return { kind: 'denied', reason: 'contended', retryAfterMs: RETRY_SOON_MS, levels: [] };
-}
-
-const RETRY_SOON_MS = 100;
 
 function described(
   { items, next }: { readonly items: readonly OwnedBucket[]; readonly next: string | null },

@@ -61,6 +61,8 @@ export class FileStorage implements Storage {
   /** What reads see while there is no file. */
   #blank: Connection | null = null;
   #closed = false;
+  /** Calls that wait for another process. */
+  #waiting = 0;
 
   constructor(options: FileStorageOptions) {
     this.#options = options;
@@ -105,15 +107,25 @@ export class FileStorage implements Storage {
 
   #transact<T>(begin: Begin, call: RegistryCall, work: (connection: Connection) => T): Awaitable<T> {
     const attempt = (): T => this.#explained(() => transaction(this.#connectionFor(begin, call.nowMs), begin, work));
-    for (let naps = 0; naps <= NAPS; naps++) {
+    for (let naps = 0; ; naps++) {
       try {
         return attempt();
       } catch (error) {
         if (!isBusy(error)) throw error;
-        if (naps < NAPS) nap();
+        // Where others wait already, the lock is one of the long ones.
+        if (naps >= NAPS || this.#waiting > 0) return this.#wait(call.timeoutMs, attempt);
+        nap();
       }
     }
-    return retryWhileBusy(call.timeoutMs, 'waiting for the file', attempt);
+  }
+
+  async #wait<T>(timeoutMs: number, attempt: () => T): Promise<T> {
+    this.#waiting += 1;
+    try {
+      return await retryWhileBusy(timeoutMs, 'waiting for the file', attempt);
+    } finally {
+      this.#waiting -= 1;
+    }
   }
 
   #explained<T>(work: () => T): T {
