@@ -1,5 +1,42 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-export type { AuditAction, Awaitable, Backend, Page } from './backend.js';
+export type {
+  AdjustRequest,
+  AdminCall,
+  AuditAction,
+  AuditRecord,
+  AuditStore,
+  Awaitable,
+  Backend,
+  BucketRecord,
+  BucketStore,
+  Call,
+  ConfigChange,
+  ConfigRead,
+  ConfigStore,
+  ConsumeDecision,
+  ConsumeOutcome,
+  ConsumeRequest,
+  EntityChange,
+  EntityRecord,
+  EntityStore,
+  ExtendRequest,
+  LeaseRecord,
+  LeaseStore,
+  LevelAnswer,
+  LevelAsk,
+  LevelChange,
+  LevelRef,
+  LevelResult,
+  NamespaceRecord,
+  NamespaceStore,
+  Page,
+  PageRequest,
+  RegistryCall,
+  RegistryChange,
+  UsageQuery,
+  UsageRecord,
+  UsageStore,
+} from './backend.js';
 export { file, type FileOptions } from './backends/embedded/file/file.js';
 export { memory, type MemoryOptions } from './backends/embedded/memory.js';
 export { type Clock, type SleepOptions, systemClock } from './clock.js';

@@ -63,11 +63,16 @@ export function amountOf(amounts: readonly Amount[], name: string): Millitokens 
 
 /** One verdict for each limit of the bucket that is asked for; names that the bucket lacks are not asked. */
 export function decide(bucket: BucketView, asks: readonly Amount[], nowMs: EpochMs): readonly Verdict[] {
-  const verdicts = bucket.limits.map((balance) => {
-    const asked = amountOf(asks, balance.limit.name);
-    return asked === undefined ? null : judge(bucket, balance, Number(asked), nowMs);
-  });
-  return verdicts.includes(null) ? verdicts.filter((verdict) => verdict !== null) : (verdicts as Verdict[]);
+  // Loops over arrays of their final size, here and on the rest of this path: every acquire goes through it.
+  const { limits } = bucket;
+  const verdicts = new Array<Verdict>(limits.length);
+  let asked = 0;
+  for (const balance of limits) {
+    const milli = amountOf(asks, balance.limit.name);
+    if (milli !== undefined) verdicts[asked++] = judge(bucket, balance, Number(milli), nowMs);
+  }
+  if (asked < limits.length) verdicts.length = asked;
+  return verdicts;
 }
 
 function judge(bucket: BucketView, balance: LimitBalance, needMilli: number, nowMs: EpochMs): Verdict {

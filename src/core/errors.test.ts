@@ -29,7 +29,13 @@ const status = {
   exceeded: true,
   retryAfterMs: 3_000,
 };
-const denial = { statuses: [status], violations: [status], retryAfterMs: 3_000, reason: 'exhausted' } as const;
+const denial = {
+  statuses: [status],
+  violations: [status],
+  retryAfterMs: 3_000,
+  reason: 'exhausted',
+  decidedBy: 'store',
+} as const;
 const never = { ...denial, retryAfterMs: null, reason: 'impossible' } as const;
 
 /** The table of the design: code, class, HTTP status, exit code, whether a retry helps, details. */

@@ -59,17 +59,23 @@ export class RateLimitExceeded extends HeadgateError<'limit.exceeded' | 'limit.i
   readonly violations: readonly LimitStatus[];
   /** The wait after which the same ask fits, or null: it never will. */
   readonly retryAfterMs: number | null;
+  readonly reason: 'exhausted' | 'contended' | 'impossible';
+  /** Who refused: `fallback` while the store was out. */
+  readonly decidedBy: string;
 
   constructor(denial: {
     readonly statuses: readonly LimitStatus[];
     readonly violations: readonly LimitStatus[];
     readonly retryAfterMs: number | null;
     readonly reason: 'exhausted' | 'contended' | 'impossible';
+    readonly decidedBy: string;
   }) {
     super(denial.reason === 'impossible' ? 'limit.impossible' : 'limit.exceeded', describeDenial(denial));
     this.statuses = denial.statuses;
     this.violations = denial.violations;
     this.retryAfterMs = denial.retryAfterMs;
+    this.reason = denial.reason;
+    this.decidedBy = denial.decidedBy;
   }
 
   /** The value of an HTTP `Retry-After` header in whole seconds, rounded up; null when waiting does not help. */

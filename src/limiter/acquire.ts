@@ -28,8 +28,8 @@ export function attempt<T>(
     const named = readAmounts('consume', request.consume, 0);
     const decision = decideByStore(context, { request, named, nowMs: context.clock.now(), wants });
     return isPromise(decision)
-      ? decision.then((late) => finish(deliver(context, request, late)))
-      : Promise.resolve(finish(deliver(context, request, decision)));
+      ? decision.then((late) => finish(deliver(request, late, context)))
+      : Promise.resolve(finish(deliver(request, decision, context)));
   } catch (error) {
     return Promise.reject(error);
   }
@@ -47,7 +47,7 @@ export async function attemptWithoutStore<T>(
   checkResource(request.resource);
   const named = readAmounts('consume', request.consume, 0);
   const ask: Ask = { request, named, nowMs: context.clock.now(), wants: 'decision' };
-  return finish(deliver(context, request, await byPolicy(context, ask, error)));
+  return finish(deliver(request, await byPolicy(context, ask, error), context));
 }
 
 /** The decision, or what the outage policy says if the store does not answer. */
@@ -64,8 +64,9 @@ function decideByStore(context: Context, ask: Ask): Awaitable<Decision> {
 }
 
 /** A store that is only contended lives: whoever asks is denied and comes again. No policy may admit it. */
-function byPolicy(context: Context, ask: Ask, error: unknown): Awaitable<Decision> {
+export function byPolicy(context: Context, ask: Ask, error: unknown): Awaitable<Decision> {
   if (!isHeadgateError(error, 'backend.unavailable')) throw error;
+  if (error instanceof BackendUnavailable && error.kind === 'closed') throw error;
   if (error instanceof BackendUnavailable && error.kind === 'contended') {
     return decisionOf(context, ask, { leaseId: null, levels: [] }, CONTENDED, 'store');
   }
@@ -73,6 +74,7 @@ function byPolicy(context: Context, ask: Ask, error: unknown): Awaitable<Decisio
 }
 
 function askStore(context: Context, ask: Ask, chain: readonly CachedConfig[], timeoutMs: number): Awaitable<Decision> {
+  ask.request.signal?.throwIfAborted();
   const levels = levelsOf(context, ask, chain);
   if (isPromise(levels)) return levels.then((resolved) => consume(context, ask, resolved, timeLeft(context, ask)));
   return consume(context, ask, levels, timeoutMs);
@@ -89,7 +91,11 @@ function timeLeft(context: Context, { nowMs }: Ask): number {
 }
 
 /** Limits that the cache does not know yet may have been set elsewhere: looks once more before it refuses. */
-function levelsOf(context: Context, ask: Ask, chain: readonly CachedConfig[]): Awaitable<readonly LevelAsk[]> {
+export function levelsOf(
+  context: Context,
+  ask: Omit<Ask, 'wants'>,
+  chain: readonly CachedConfig[],
+): Awaitable<readonly LevelAsk[]> {
   try {
     return buildLevels(ask, chain, context.options);
   } catch (error) {
@@ -154,12 +160,11 @@ function decided(
 }
 
 /** The last step: the caller may have left meanwhile. */
-function deliver(context: Context, request: AcquireRequest, decision: Decision): Decision {
+function deliver(request: AcquireRequest, decision: Decision, context: Context): Decision {
   if (request.signal?.aborted === true) {
     if (decision.granted) giveBack(context, decision.lease);
     throw request.signal.reason;
   }
-  if (context.options.onDecision !== null) tell(context, request, decision);
   return decision;
 }
 
@@ -168,9 +173,11 @@ function giveBack(context: Context, lease: Lease): void {
   lease.rollback().catch((error: unknown) => report(context.options, error, 'giving back after the caller left'));
 }
 
-function tell(context: Context, request: AcquireRequest, decision: Decision): void {
+/** Tells `onDecision`, which must not be able to break what it hears of. */
+export function tell(context: Context, request: AcquireRequest, decision: Decision): void {
+  if (context.options.onDecision === null) return;
   try {
-    context.options.onDecision?.({
+    context.options.onDecision({
       namespace: context.namespace,
       entityId: request.entityId,
       resource: request.resource,

@@ -1,7 +1,7 @@
 import type { Awaitable, BucketRecord } from '../backend.js';
 import { wholeTokens } from '../core/decide.js';
 import { ValidationError } from '../core/errors.js';
-import { checkEntityId, checkResource } from '../core/identifiers.js';
+import { buildBucketKey, checkEntityId, checkResource } from '../core/identifiers.js';
 import type { Limit } from '../core/limit.js';
 import { callStore, changeStore, type Context } from './context.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
@@ -64,9 +64,11 @@ export class BucketsApi {
   async reset(key: { readonly entityId: string; readonly resource: string }): Promise<boolean> {
     checkKey(key);
     const context = await this.#context();
-    return changeStore(context, 'resetting a bucket', (call) =>
+    const reset = await changeStore(context, 'resetting a bucket', (call) =>
       context.backend.buckets.reset(call, key.entityId, key.resource),
     );
+    context.lines.announce(buildBucketKey(key.entityId, key.resource));
+    return reset;
   }
 }
 

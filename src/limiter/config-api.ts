@@ -40,9 +40,12 @@ export interface EffectiveConfig {
 /** Stored limits: entity and resource > entity > resource > system > the `limits` given to `open`. */
 export class ConfigApi {
   readonly #context: () => Awaitable<Context>;
+  /** The context if there is one already: what is remembered must not open a store. */
+  readonly #opened: () => Context | null;
 
-  constructor(context: () => Awaitable<Context>) {
+  constructor(context: () => Awaitable<Context>, opened: () => Context | null) {
     this.#context = context;
+    this.#opened = opened;
   }
 
   async setSystem(config: SystemConfig): Promise<void> {
@@ -100,16 +103,9 @@ export class ConfigApi {
 
   /** This process's memory of configs. */
   readonly cache = {
-    stats: (): ConfigCacheStats => {
-      const context = this.#context();
-      return context instanceof Promise
-        ? { entries: 0, hits: 0, misses: 0, refreshes: 0 }
-        : context.resolver.cache.stats();
-    },
-    clear: (): void => {
-      const context = this.#context();
-      if (!(context instanceof Promise)) context.resolver.cache.clear();
-    },
+    stats: (): ConfigCacheStats =>
+      this.#opened()?.resolver.cache.stats() ?? { entries: 0, hits: 0, misses: 0, refreshes: 0 },
+    clear: (): void => this.#opened()?.resolver.cache.clear(),
   };
 
   async #set(level: ConfigLevel, config: SystemConfig): Promise<void> {
@@ -132,7 +128,7 @@ export class ConfigApi {
   async #write(level: ConfigLevel, change: ConfigChange): Promise<void> {
     const context = await this.#context();
     await changeStore(context, 'writing a config', (call) => context.backend.config.write(call, level, change));
-    context.resolver.cache.clear();
+    context.resolver.cache.outdate();
   }
 }
 

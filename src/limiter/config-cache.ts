@@ -12,6 +12,8 @@ export interface CachedConfig {
   readonly read: ConfigRead;
   readonly resolved: ResolvedConfig;
   readonly fetchedAtMs: EpochMs;
+  /** The state of this process's own changes in which it was read. */
+  readonly generation: number;
 }
 
 export interface ConfigCacheStats {
@@ -82,6 +84,17 @@ export class ConfigCache {
     });
     this.#fetching.set(entityId, resource, shared);
     return shared;
+  }
+
+  /** Whether this process has changed nothing since the entry was read. */
+  isCurrent(entry: CachedConfig): boolean {
+    return entry.generation === this.#generation;
+  }
+
+  /** After a change of this process: everything is read again when next needed, and kept in case the store is out then. */
+  outdate(): void {
+    this.#generation += 1;
+    this.#fetching.clear();
   }
 
   clear(): void {

@@ -48,7 +48,7 @@ export class ConfigResolver {
     if (entry !== undefined) {
       const ageMs = nowMs - entry.fetchedAtMs;
       const lifeMs = this.#store.options.configCacheMs;
-      if (ageMs >= 0 && ageMs < lifeMs) {
+      if (ageMs >= 0 && ageMs < lifeMs && this.cache.isCurrent(entry)) {
         this.cache.countHit();
         if (ageMs >= lifeMs * REFRESH_FROM) this.#refresh(entry, nowMs);
         return entry;
@@ -110,8 +110,12 @@ export class ConfigResolver {
   }
 
   #fetch(entityId: string, resource: string, nowMs: EpochMs, ifOut: CachedConfig | undefined): Awaitable<CachedConfig> {
+    const orLastKnown = (error: unknown): CachedConfig => {
+      if (ifOut !== undefined && isHeadgateError(error, 'backend.unavailable')) return ifOut;
+      throw error;
+    };
     const underway = this.cache.fetching(entityId, resource);
-    if (underway !== undefined) return underway;
+    if (underway !== undefined) return underway.catch(orLastKnown);
     const { generation } = this.cache;
     const timeoutMs = this.#store.options.timeouts.callMs;
     const keep = (read: ConfigRead): CachedConfig => {
@@ -119,10 +123,6 @@ export class ConfigResolver {
       this.#lastOnUnavailable = entry.resolved.onUnavailable;
       this.cache.keep(entry, generation);
       return entry;
-    };
-    const orLastKnown = (error: unknown): CachedConfig => {
-      if (ifOut !== undefined && isHeadgateError(error, 'backend.unavailable')) return ifOut;
-      throw error;
     };
     try {
       const read = this.#store.guard.call({ where: 'reading the config', timeoutMs }, () =>
@@ -135,7 +135,8 @@ export class ConfigResolver {
   }
 
   #entryOf(entityId: string, resource: string, read: ConfigRead, fetchedAtMs: EpochMs): CachedConfig {
-    return { entityId, resource, read, resolved: resolveConfig(read.levels, this.#code), fetchedAtMs };
+    const resolved = resolveConfig(read.levels, this.#code);
+    return { entityId, resource, read, resolved, fetchedAtMs, generation: this.cache.generation };
   }
 }
 

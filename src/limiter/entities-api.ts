@@ -46,7 +46,7 @@ export class EntitiesApi {
   }
 
   async create(entity: NewEntity): Promise<Entity> {
-    checkObject('entity', entity);
+    checkObject('entity', entity, NEW_FIELDS);
     checkEntityId(entity.id, 'id');
     checkFields(entity);
     const { id, name = null, parentId = null, cascade = false, metadata = {} } = entity;
@@ -66,11 +66,11 @@ export class EntitiesApi {
   /** Changes the fields that are given; with `version`, only if nobody else has changed the entity since. */
   async update(id: string, update: EntityUpdate): Promise<Entity> {
     checkEntityId(id, 'id');
-    checkObject('update', update);
+    checkObject('update', update, UPDATE_FIELDS);
     checkFields(update);
     const { version, ...fields } = update;
     if (version !== undefined) checkWhole('version', version, 1, Number.MAX_SAFE_INTEGER);
-    const known = Object.entries(fields).filter(([key, value]) => CHANGEABLE.has(key) && value !== undefined);
+    const known = Object.entries(fields).filter(([, value]) => value !== undefined);
     const given: EntityChange = Object.fromEntries(known);
     const change = given.metadata === undefined ? given : { ...given, metadata: plainMetadata(given.metadata) };
     return this.#change('updating an entity', (store, call) => store.update(call, id, change, version ?? null));
@@ -81,7 +81,7 @@ export class EntitiesApi {
     checkEntityId(id, 'id');
     const context = await this.#context();
     await changeStore(context, 'deleting an entity', (call) => context.backend.entities.delete(call, id));
-    context.resolver.cache.clear();
+    context.resolver.cache.outdate();
   }
 
   list(options: ListOptions = {}): Listing<Entity> {
@@ -103,7 +103,7 @@ export class EntitiesApi {
     const context = await this.#context();
     const record = await changeStore(context, where, (call) => start(context.backend.entities, call));
     // Parents are remembered with the configs: whoever cascades must see the change.
-    context.resolver.cache.clear();
+    context.resolver.cache.outdate();
     return viewOf(record);
   }
 
@@ -122,9 +122,16 @@ export class EntitiesApi {
 }
 
 const CHANGEABLE = new Set(['name', 'parentId', 'cascade', 'metadata']);
+const NEW_FIELDS = new Set([...CHANGEABLE, 'id']);
+const UPDATE_FIELDS = new Set([...CHANGEABLE, 'version']);
 
-function checkObject(field: string, value: unknown): void {
+/** A field that nobody knows is a field that was misspelt. */
+function checkObject(field: string, value: unknown, known: ReadonlySet<string>): void {
   if (typeof value !== 'object' || value === null) throw new ValidationError(field, 'an object', value);
+  for (const key of Object.keys(value)) {
+    if (!known.has(key))
+      throw new ValidationError(`${field}.${key}`, `one of the fields ${[...known].join(', ')}`, key);
+  }
 }
 
 function checkFields({ name, parentId, cascade, metadata }: EntityUpdate): void {

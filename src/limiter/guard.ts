@@ -88,7 +88,12 @@ export class Guard {
   }
 
   #count(error: unknown): void {
-    if (!(isHeadgateError(error) && COUNTED.has((error as BackendUnavailable).kind))) return;
+    if (!isHeadgateError(error)) return;
+    if (!(error instanceof BackendUnavailable && COUNTED.has(error.kind))) {
+      // An answer, if not the one that was hoped for: the store lives.
+      this.#failures = 0;
+      return;
+    }
     this.#failures += 1;
     if (this.#failures >= FAILURES_TO_OPEN) this.#nextProbeMs = this.#clock.now() + PROBE_EVERY_MS;
   }

@@ -66,20 +66,23 @@ export class Lease<L extends string = string> {
   /** Adds to what was taken, or gives part of it back; may go into debt, never denies. Has reached the store when it resolves. */
   async adjust(deltas: Amounts<L>): Promise<void> {
     const amounts = this.#read('deltas', deltas, -MAX_AMOUNT);
-    await this.#write('adjust', () => this.#account.planDeltas(amounts), 'keep');
+    await this.#write('adjust', () => this.#account.planDeltas(amounts));
   }
 
   /** States the real total of the limits that are named. Absolute, so it can be repeated; the lease stays open. */
   async settle(actuals: Amounts<L>): Promise<void> {
     const amounts = this.#read('actuals', actuals, 0);
-    await this.#write('settle', () => this.#account.planTotals(amounts), 'keep');
+    await this.#write('settle', () => this.#account.planTotals(amounts));
     this.#settled = new Set([...(this.#settled ?? []), ...amounts.map(({ name }) => name)]);
   }
 
   /** Gives the slots back now; the lease stays open for settle. */
   async release(): Promise<void> {
-    if (this.#closed !== null || !this.#account.holds) return;
-    await this.#write('release', () => this.#account.planTotals([]), 'release');
+    await this.#exclusively(async () => {
+      if (this.#closed !== null || !this.#account.holds) return;
+      const lost = await this.#account.write(this.#account.planTotals([]), 'release');
+      if (lost) this.#watch?.lose();
+    });
   }
 
   /** Moves the expiry to `ttlMs` from now. Throws `LeaseClosed` if the holder is gone. Nothing to do without a holder. */
@@ -88,7 +91,11 @@ export class Lease<L extends string = string> {
     await this.#exclusively(async () => {
       this.#refuseClosed('extend');
       if (this.#account.lost) throw new LeaseClosed(this.id, 'expired', 'extend');
-      if (!this.#account.holds || (await this.#account.extend(ttlMs))) return;
+      if (!this.#account.holds) return;
+      if (await this.#account.extend(ttlMs)) {
+        this.#watch?.restart();
+        return;
+      }
       this.#watch?.lose();
       throw new LeaseClosed(this.id, 'expired', 'extend');
     });
@@ -105,7 +112,7 @@ export class Lease<L extends string = string> {
   }
 
   async #commit(actuals: Amounts<L> | undefined): Promise<void> {
-    const amounts = this.#read('actuals', actuals, 0);
+    const amounts = actuals === undefined ? [] : this.#read('actuals', actuals, 0);
     if (this.#closed === 'committed') return;
     await this.#end('committed', () => this.#account.planTotals(amounts));
   }
@@ -124,6 +131,8 @@ export class Lease<L extends string = string> {
 
   /** Commits a lease that is still open. Never throws: failures reach `onError`. */
   async [Symbol.asyncDispose](): Promise<void> {
+    // Whoever ended it without waiting for that has ended it.
+    await this.#writing?.catch(() => {});
     if (this.#closed !== null) return;
     try {
       await this.commit();
@@ -142,10 +151,10 @@ export class Lease<L extends string = string> {
     });
   }
 
-  async #write(attempted: string, plan: () => Totals, holder: 'keep' | 'release'): Promise<void> {
+  async #write(attempted: string, plan: () => Totals): Promise<void> {
     await this.#exclusively(async () => {
       this.#refuseClosed(attempted);
-      const lost = await this.#account.write(plan(), holder);
+      const lost = await this.#account.write(plan(), 'keep');
       if (lost) this.#watch?.lose();
     });
   }
@@ -170,6 +179,7 @@ export class Lease<L extends string = string> {
   }
 
   #read(field: string, given: Amounts | undefined, least: number): readonly Amount[] {
+    if (given === undefined) throw new ValidationError(field, 'an object of amounts by limit name', given);
     const amounts = readAmounts(field, given, least);
     for (const { name } of amounts) {
       const kind = this.#account.kindOf(name);

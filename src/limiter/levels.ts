@@ -38,8 +38,7 @@ export function buildLevels(
 function ownLevel(request: AcquireRequest, config: CachedConfig, named: readonly Amount[]): LevelAsk {
   const { limits } = request;
   if (limits !== undefined) {
-    const resource = ownLimitsResource(request.resource, limits);
-    return { ...levelOf(config, limits, named), resource, version: UNCHANGING };
+    return { ...levelOf(config, limits, named), resource: bucketResource(request), version: UNCHANGING };
   }
   if (config.resolved.limits.length === 0) throw new LimitsNotConfigured(request.entityId, request.resource);
   return levelOf(config, config.resolved.limits, named);
@@ -79,7 +78,9 @@ function isKnown(name: string, levels: readonly LevelAsk[]): boolean {
   return false;
 }
 
-function ownLimitsResource(resource: string, limits: readonly Limit[]): string {
+/** The key part of the bucket that a request takes from at its own level. */
+export function bucketResource({ resource, limits }: AcquireRequest): string {
+  if (limits === undefined) return resource;
   const rules = limits.map(({ name, capacity, refillAmount, refillPeriodMs }) =>
     [name, capacity, refillAmount, refillPeriodMs].join(':'),
   );

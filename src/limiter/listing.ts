@@ -13,20 +13,25 @@ export interface ListOptions {
 export type Listing<T> = Promise<Page<T>> & AsyncIterable<T>;
 
 export function listing<T>(options: ListOptions, fetch: (page: PageRequest) => Promise<Page<T>>): Listing<T> {
-  const limit = options.limit ?? 100;
   const first = (async () => {
-    checkWhole('limit', limit, 1, 1_000);
+    if (typeof options !== 'object' || options === null) throw new ValidationError('query', 'an object', options);
+    checkWhole('limit', options.limit ?? DEFAULT_LIMIT, 1, 1_000);
     if (options.after !== undefined && typeof options.after !== 'string') {
       throw new ValidationError('after', 'the `next` of a page', options.after);
     }
-    return fetch({ limit, after: options.after ?? null });
+    return fetch({ limit: options.limit ?? DEFAULT_LIMIT, after: options.after ?? null });
   })();
   return Object.assign(first, {
     async *[Symbol.asyncIterator](): AsyncGenerator<T> {
-      for (let page = await first; ; page = await fetch({ limit, after: page.next })) {
+      for (let page = await first; ;) {
         yield* page.items;
         if (page.next === null) return;
+        // A store that answers at once would otherwise keep everybody else waiting until the last page.
+        await new Promise((resolve) => setImmediate(resolve));
+        page = await fetch({ limit: options.limit ?? DEFAULT_LIMIT, after: page.next });
       }
     },
   });
 }
+
+const DEFAULT_LIMIT = 100;

@@ -5,13 +5,15 @@ import type { LeaseAccount } from './lease-account.js';
 /** Tells a signal when a lease is lost. Sleeps in the background only while somebody has asked for the signal. */
 export class LossWatch {
   readonly #lost = new AbortController();
-  readonly #ended = new AbortController();
+  readonly #context: Context;
   readonly #account: LeaseAccount;
+  #sleep = new AbortController();
 
   constructor(context: Context, account: LeaseAccount, isClosed: () => boolean) {
+    this.#context = context;
     this.#account = account;
     if (account.lost) this.lose();
-    else if (!isClosed() && account.expiresAtMs !== null) void this.#watch(context);
+    else if (!isClosed()) void this.#watch();
   }
 
   get signal(): AbortSignal {
@@ -20,25 +22,30 @@ export class LossWatch {
 
   lose(): void {
     this.#lost.abort(new LeaseClosed(this.#account.leaseId, 'expired', 'go on with'));
-    this.#ended.abort();
+    this.stop();
+  }
+
+  /** The expiry has moved, perhaps to an earlier time. */
+  restart(): void {
+    this.stop();
+    this.#sleep = new AbortController();
+    void this.#watch();
   }
 
   stop(): void {
-    this.#ended.abort();
+    this.#sleep.abort();
   }
 
-  async #watch({ clock }: Context): Promise<void> {
+  async #watch(): Promise<void> {
+    const { clock } = this.#context;
+    const { expiresAtMs } = this.#account;
+    if (expiresAtMs === null || this.#lost.signal.aborted) return;
     try {
-      for (let endMs = this.#account.expiresAtMs; endMs !== null; endMs = this.#account.expiresAtMs) {
-        const restMs = endMs - clock.now();
-        if (restMs <= 0) {
-          this.lose();
-          return;
-        }
-        await clock.sleep(restMs, this.#ended.signal, { background: true });
-      }
+      await clock.sleep(Math.max(0, expiresAtMs - clock.now()), this.#sleep.signal, { background: true });
     } catch {
-      // Ended: the sleep was told to stop.
+      // Told to stop.
+      return;
     }
+    this.lose();
   }
 }

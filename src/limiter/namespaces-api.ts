@@ -1,8 +1,8 @@
-import type { Awaitable, NamespaceRecord } from '../backend.js';
+import type { NamespaceRecord } from '../backend.js';
 import { NamespaceConflict, NamespaceNotFound, ValidationError } from '../core/errors.js';
 import { checkNamespace } from '../core/identifiers.js';
-import { callStore, changeStore, type Context } from './context.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
+import type { OpenStore } from './open-store.js';
 
 export interface Namespace extends Omit<NamespaceRecord, 'createdAtMs'> {
   readonly createdAt: Date;
@@ -10,10 +10,10 @@ export interface Namespace extends Omit<NamespaceRecord, 'createdAtMs'> {
 
 /** Tenants of the store: nothing is shared between two of them. */
 export class NamespacesApi {
-  readonly #context: () => Awaitable<Context>;
+  readonly #store: OpenStore;
 
-  constructor(context: () => Awaitable<Context>) {
-    this.#context = context;
+  constructor(store: OpenStore) {
+    this.#store = store;
   }
 
   /** Makes a namespace, or gives the one that has the name. */
@@ -21,9 +21,8 @@ export class NamespacesApi {
     checkNamespace(name, 'name');
     // 8 bytes are 11 characters, as published.
     const id = Buffer.from(crypto.getRandomValues(new Uint8Array(8))).toString('base64url');
-    const context = await this.#context();
-    const record = await changeStore(context, 'registering a namespace', (call) =>
-      context.backend.namespaces.register(call, name, id),
+    const record = await this.#store.changeRegistry('registering a namespace', (store, call) =>
+      store.register(call, name, id),
     );
     return viewOf(record);
   }
@@ -31,18 +30,14 @@ export class NamespacesApi {
   /** The namespace, or null if the name is not registered. */
   async get(name: string): Promise<Namespace | null> {
     checkNamespace(name, 'name');
-    const context = await this.#context();
-    const record = await callStore(context, 'reading a namespace', (call) =>
-      context.backend.namespaces.read(call, name),
-    );
+    const record = await this.#store.callRegistry('reading a namespace', (store, call) => store.read(call, name));
     return record === undefined ? null : viewOf(record);
   }
 
   list(options: ListOptions = {}): Listing<Namespace> {
     return listing(options, async (page) => {
-      const context = await this.#context();
-      const { items, next } = await callStore(context, 'listing namespaces', (call) =>
-        context.backend.namespaces.list(call, page),
+      const { items, next } = await this.#store.callRegistry('listing namespaces', (store, call) =>
+        store.list(call, page),
       );
       return { items: items.map(viewOf), next };
     });
@@ -51,9 +46,8 @@ export class NamespacesApi {
   /** Those that no name leads to any more: deleted, or purged. Their ids are for `recover` and `purge`. */
   orphans(options: ListOptions = {}): Listing<Namespace> {
     return listing(options, async (page) => {
-      const context = await this.#context();
-      const { items, next } = await callStore(context, 'listing orphans', (call) =>
-        context.backend.namespaces.orphans(call, page),
+      const { items, next } = await this.#store.callRegistry('listing orphans', (store, call) =>
+        store.orphans(call, page),
       );
       return { items: items.map(viewOf), next };
     });
@@ -62,30 +56,21 @@ export class NamespacesApi {
   /** Closes a namespace to everybody; its data stays until `purge`, and `recover` brings it back. */
   async delete(name: string): Promise<Namespace> {
     checkNamespace(name, 'name');
-    const context = await this.#context();
-    const record = await changeStore(context, 'deleting a namespace', (call) =>
-      context.backend.namespaces.delete(call, name),
-    );
+    const record = await this.#store.changeRegistry('deleting a namespace', (store, call) => store.delete(call, name));
     return viewOf(record);
   }
 
   /** Brings a deleted namespace back whole, by its name or its id. */
   async recover(nameOrId: string): Promise<Namespace> {
-    const context = await this.#context();
     const id = await this.#orphanId(nameOrId);
-    const record = await changeStore(context, 'recovering a namespace', (call) =>
-      context.backend.namespaces.recover(call, id),
-    );
+    const record = await this.#store.changeRegistry('recovering a namespace', (store, call) => store.recover(call, id));
     return viewOf(record);
   }
 
   /** Removes everything that a deleted namespace had, by its name or its id. Gives how many records that were. */
   async purge(nameOrId: string): Promise<{ readonly removed: number }> {
-    const context = await this.#context();
     const id = await this.#orphanId(nameOrId);
-    const removed = await changeStore(context, 'purging a namespace', (call) =>
-      context.backend.namespaces.purge(call, id),
-    );
+    const removed = await this.#store.changeRegistry('purging a namespace', (store, call) => store.purge(call, id));
     return { removed };
   }
 

@@ -1,8 +1,9 @@
-import type { Backend } from '../backend.js';
+import type { Awaitable, Backend, NamespaceStore, RegistryCall, RegistryChange } from '../backend.js';
 import { memory } from '../backends/embedded/memory.js';
 import { NamespaceNotFound } from '../core/errors.js';
 import { buildFirstNamespaceId } from '../core/identifiers.js';
 import type { EpochMs } from '../core/units.js';
+import { createAuditId } from './audit-id.js';
 import { ConfigResolver } from './config-resolver.js';
 import type { Context, StoreContext } from './context.js';
 import { Guard } from './guard.js';
@@ -22,6 +23,8 @@ export class OpenStore {
   readonly #openedAtMs: EpochMs;
   /** By the id of the namespace. */
   readonly #contexts = new Map<string, Context>();
+  /** Limits in memory for the outage policy `local`, by the name of the namespace: also before it could be looked up. */
+  readonly #fallbacks = new Map<string, Context>();
   #opening: Promise<void> | null = null;
 
   constructor(backend: Backend, options: ResolvedOptions) {
@@ -30,14 +33,14 @@ export class OpenStore {
     this.#openedAtMs = clock.now();
   }
 
+  /** What does not depend on a namespace, nor on whether the store is open. */
+  get surroundings(): Pick<StoreContext, 'clock' | 'options'> {
+    return this.#store;
+  }
+
   /** Opens the store if need be. Throws if the namespace is unknown or not active. */
   async contextOf(namespace: string): Promise<Context> {
-    await this.#open();
-    const { backend, guard, options, clock } = this.#store;
-    const timeoutMs = options.timeouts.callMs;
-    const record = await guard.call({ where: 'looking up the namespace', timeoutMs }, () =>
-      backend.namespaces.read({ nowMs: clock.now(), timeoutMs }, namespace),
-    );
+    const record = await this.callRegistry('looking up the namespace', (store, call) => store.read(call, namespace));
     if (record === undefined) throw new NamespaceNotFound(namespace);
     // By id: a name may be deleted, and given to another namespace, while this process runs.
     const context = this.#contexts.get(record.id) ?? this.#contextFor(this.#store, namespace, record.id);
@@ -52,21 +55,45 @@ export class OpenStore {
     return context;
   }
 
+  /** A call of the registry, which needs no namespace: the last one may just have been deleted. */
+  async callRegistry<T>(where: string, start: (store: NamespaceStore, call: RegistryCall) => Awaitable<T>): Promise<T> {
+    await this.#open();
+    const { backend, guard, options, clock } = this.#store;
+    const timeoutMs = options.timeouts.callMs;
+    return guard.call({ where, timeoutMs }, () => start(backend.namespaces, { nowMs: clock.now(), timeoutMs }));
+  }
+
+  async changeRegistry<T>(
+    where: string,
+    start: (store: NamespaceStore, call: RegistryChange) => Awaitable<T>,
+  ): Promise<T> {
+    const auditId = await createAuditId(this.#store.clock.now());
+    const { principal } = this.#store.options;
+    return this.callRegistry(where, (store, call) => start(store, { ...call, principal, auditId }));
+  }
+
   async ping(namespace: string, timeoutMs: number = this.#store.options.timeouts.callMs): Promise<PingResult> {
     const { backend, clock } = this.#store;
     const startMs = clock.now();
     try {
+      await this.#open();
       // A guard of its own: a ping asks the store even while the breaker is open.
-      await new Guard(clock).call({ where: 'ping', timeoutMs }, () =>
+      const answer = new Guard(clock).call({ where: 'ping', timeoutMs }, () =>
         backend.namespaces.read({ nowMs: startMs, timeoutMs }, namespace),
       );
+      await answer;
       return { ok: true, latencyMs: Math.max(0, clock.now() - startMs) };
     } catch (error) {
       return { ok: false, error };
     }
   }
 
+  /** A store that was never opened need not be closed. */
   async close(): Promise<void> {
+    const opening = this.#opening;
+    this.#opening = null;
+    if (opening === null) return;
+    await opening.catch(() => {});
     await this.#store.backend.close();
   }
 
@@ -76,16 +103,16 @@ export class OpenStore {
       const timeoutMs = options.timeouts.callMs;
       await guard.call({ where: 'opening the store', timeoutMs }, () => backend.open(timeoutMs));
     })();
+    const opening = this.#opening;
     try {
-      await this.#opening;
+      await opening;
     } catch (error) {
-      this.#opening = null;
+      if (this.#opening === opening) this.#opening = null;
       throw error;
     }
   }
 
   #contextFor(store: StoreContext, namespace: string, namespaceId: string): Context {
-    let fallback: Context | null = null;
     const code = { limits: store.options.limits, openedAtMs: this.#openedAtMs };
     return {
       ...store,
@@ -93,14 +120,17 @@ export class OpenStore {
       namespaceId,
       resolver: new ConfigResolver(store, namespaceId, code),
       lines: new WaitingLines(),
-      fallback: () => {
-        fallback ??= this.#contextFor(
-          { ...store, backend: memory({ namespaces: [namespace] }), guard: new Guard(store.clock) },
-          namespace,
-          buildFirstNamespaceId(namespace),
-        );
-        return fallback;
-      },
+      fallback: () => this.#fallbackOf(namespace),
     };
+  }
+
+  #fallbackOf(namespace: string): Context {
+    const known = this.#fallbacks.get(namespace);
+    if (known !== undefined) return known;
+    const { clock } = this.#store;
+    const store = { ...this.#store, backend: memory({ namespaces: [namespace] }), guard: new Guard(clock) };
+    const fallback = this.#contextFor(store, namespace, buildFirstNamespaceId(namespace));
+    this.#fallbacks.set(namespace, fallback);
+    return fallback;
   }
 }

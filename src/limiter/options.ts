@@ -96,6 +96,8 @@ export function resolveOptions(options: LimiterOptions, env: Environment): Resol
   };
   checkLimits('limits', resolved.limits);
   checkNamespace(resolved.namespace);
+  checkText('principal', resolved.principal);
+  checkText('caller', resolved.caller);
   checkLeaseTtl(resolved.leaseTtlMs);
   checkOneOf('onExpiry', resolved.onExpiry, ['keep', 'refund']);
   if (resolved.onUnavailable !== null) checkOneOf('onUnavailable', resolved.onUnavailable, ON_UNAVAILABLE);
@@ -110,8 +112,8 @@ export function resolveOptions(options: LimiterOptions, env: Environment): Resol
 
 function readEnvironment(env: Environment): Partial<ResolvedOptions> {
   return withoutUndefined({
-    namespace: env['HEADGATE_NAMESPACE'],
-    principal: env['HEADGATE_PRINCIPAL'],
+    namespace: env['HEADGATE_NAMESPACE'] || undefined,
+    principal: env['HEADGATE_PRINCIPAL'] || undefined,
     leaseTtlMs: readNumber(env['HEADGATE_LEASE_TTL_MS']),
     maxRetries: readNumber(env['HEADGATE_MAX_RETRIES']),
   });
@@ -126,6 +128,10 @@ function readNumber(text: string | undefined): number | undefined {
 function withoutUndefined<T extends object>(values: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   const entries = Object.entries(values).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries) as { [K in keyof T]: Exclude<T[K], undefined> };
+}
+
+function checkText(field: string, value: unknown): void {
+  if (value !== null && typeof value !== 'string') throw new ValidationError(field, 'text', value);
 }
 
 export function checkOneOf(field: string, value: unknown, allowed: readonly string[]): void {

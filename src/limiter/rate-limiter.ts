@@ -2,7 +2,7 @@ import type { Awaitable, Backend } from '../backend.js';
 import type { LimitStatus } from '../core/decide.js';
 import { BackendUnavailable, NamespaceNotFound, RateLimitExceeded } from '../core/errors.js';
 import { checkNamespace } from '../core/identifiers.js';
-import { attempt, attemptWithoutStore } from './acquire.js';
+import { attempt, attemptWithoutStore, tell } from './acquire.js';
 import type { Ask } from './ask.js';
 import { AuditApi } from './audit-api.js';
 import { BucketsApi } from './buckets-api.js';
@@ -19,7 +19,7 @@ import type { AcquireRequest } from './request.js';
 import { ResourcesApi } from './resources-api.js';
 import { checkOnThrow, type RunOptions, runUnder } from './run.js';
 import { available, status, type StatusRequest, timeUntilAvailable } from './status.js';
-import { isBackend, storeFrom } from './store-url.js';
+import { checkOptionsObject, isBackend, storeFrom } from './store-url.js';
 import { UsageApi } from './usage-api.js';
 import { attemptUntil } from './waiting.js';
 
@@ -51,6 +51,7 @@ export class RateLimiter<L extends string = string> {
       this.#ownsStore = false;
     } else {
       const given = typeof first === 'string' || first === undefined || isBackend(first);
+      if (!given) checkOptionsObject(first);
       const options = resolveOptions(((given ? second : first) ?? {}) as LimiterOptions, process.env);
       this.#store = new OpenStore(storeFrom(given ? first : undefined, options, process.env), options);
       this.#namespace = options.namespace;
@@ -59,10 +60,10 @@ export class RateLimiter<L extends string = string> {
     const context = (): Awaitable<Context> => this.#context ?? this.#open();
     this.audit = new AuditApi(context);
     this.buckets = new BucketsApi(context);
-    this.config = new ConfigApi(context);
+    this.config = new ConfigApi(context, () => this.#context);
     this.entities = new EntitiesApi(context);
     this.leases = new LeasesApi(context);
-    this.namespaces = new NamespacesApi(context);
+    this.namespaces = new NamespacesApi(this.#store);
     this.resources = new ResourcesApi(this.buckets);
     this.usage = new UsageApi(context);
   }
@@ -101,7 +102,7 @@ export class RateLimiter<L extends string = string> {
     const onThrow = options?.onThrow ?? request?.onThrow;
     checkOnThrow(onThrow);
     const lease = await this.acquire(request);
-    return runUnder(await this.#opened(), lease, work, onThrow);
+    return runUnder(this.#store.surroundings, lease, work, onThrow);
   }
 
   /** Every limit of every level, as an acquire would find it now. */
@@ -128,8 +129,9 @@ export class RateLimiter<L extends string = string> {
   }
 
   /** Whether the store answers, and how fast. Never throws. */
-  async ping(options: { readonly timeoutMs?: number } = {}): Promise<PingResult> {
-    return this.#store.ping(this.#namespace, options.timeoutMs);
+  async ping(options?: { readonly timeoutMs?: number }): Promise<PingResult> {
+    if (this.#closed) return { ok: false, error: closedError() };
+    return this.#store.ping(this.#namespace, options?.timeoutMs);
   }
 
   /** Closes the store that this limiter opened. Calls that come after are refused. */
@@ -150,7 +152,11 @@ export class RateLimiter<L extends string = string> {
       (context) => decide(context, request, wants, finish),
       (error: unknown) => {
         if (this.#closed) throw error;
-        return attemptWithoutStore(this.#store.unopenedContextOf(this.#namespace), request, error, finish);
+        const context = this.#store.unopenedContextOf(this.#namespace);
+        return attemptWithoutStore(context, request, error, (decision) => {
+          tell(context, request, decision);
+          return finish(decision);
+        });
       },
     );
   }
@@ -160,7 +166,7 @@ export class RateLimiter<L extends string = string> {
   }
 
   async #open(): Promise<Context> {
-    if (this.#closed) throw new BackendUnavailable('The limiter is closed', 'closed');
+    if (this.#closed) throw closedError();
     const context = await this.#store.contextOf(this.#namespace);
     if (context === undefined) throw new NamespaceNotFound(this.#namespace);
     if (!this.#closed) this.#context = context;
@@ -174,9 +180,16 @@ function decide<T>(
   wants: Ask['wants'],
   finish: (decision: Decision) => T,
 ): Promise<T> {
-  return request?.wait === undefined
-    ? attempt(context, request, wants, finish)
-    : attemptUntil(context, request).then(finish);
+  const told = (decision: Decision): T => {
+    tell(context, request, decision);
+    return finish(decision);
+  };
+  const end = context.options.onDecision === null ? finish : told;
+  return request?.wait === undefined ? attempt(context, request, wants, end) : attemptUntil(context, request).then(end);
+}
+
+function closedError(): BackendUnavailable {
+  return new BackendUnavailable('The limiter is closed', 'closed');
 }
 
 function asMade(decision: Decision): Decision {

@@ -52,13 +52,17 @@ export function readAmounts(field: string, amounts: Amounts | undefined, least: 
   if (typeof amounts !== 'object' || amounts === null || Array.isArray(amounts)) {
     throw new ValidationError(field, 'an object of amounts by limit name', amounts);
   }
-  return Object.keys(amounts).map((name) => {
+  const names = Object.keys(amounts);
+  const list = new Array<Amount>(names.length);
+  for (let at = 0; at < names.length; at++) {
+    const name = names[at] as string;
     const tokens: unknown = amounts[name];
     if (!Number.isSafeInteger(tokens) || (tokens as number) < least || (tokens as number) > MAX_AMOUNT) {
       throw new ValidationError(`${field}.${name}`, `a whole number from ${least} to ${MAX_AMOUNT}`, tokens);
     }
-    return { name, milli: (tokens as number) * MILLI };
-  });
+    list[at] = { name, milli: (tokens as number) * MILLI };
+  }
+  return list;
 }
 
 const NOTHING: readonly Amount[] = [];

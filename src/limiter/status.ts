@@ -1,8 +1,8 @@
 import type { LevelAnswer, LevelAsk } from '../backend.js';
 import { conclude, type LimitStatus } from '../core/decide.js';
 import { LimitsNotConfigured } from '../core/errors.js';
+import { levelsOf } from './acquire.js';
 import { callStore, type Context } from './context.js';
-import { buildLevels } from './levels.js';
 import { statusesOf } from './outcome.js';
 import { type AcquireRequest, checkRequest, readAmounts } from './request.js';
 
@@ -20,7 +20,8 @@ interface Peeked {
 export async function status(context: Context, request: StatusRequest): Promise<LimitStatus[]> {
   checkRequest(request);
   const nowMs = context.clock.now();
-  const chain = await context.resolver.chain(request.entityId, request.resource, nowMs);
+  const known = await context.resolver.chain(request.entityId, request.resource, nowMs);
+  const chain = known[0]?.resolved.limits.length === 0 ? await context.resolver.renewChain(known, nowMs) : known;
   const levels = chain.flatMap(({ entityId, resource, resolved: { limits, version } }) =>
     limits.length === 0 ? [] : [{ entityId, resource, limits, version, asks: [], holder: null }],
   );
@@ -50,7 +51,7 @@ export async function peekRequest(context: Context, request: AcquireRequest): Pr
   const nowMs = context.clock.now();
   const chain = await context.resolver.chain(request.entityId, request.resource, nowMs);
   const named = readAmounts('consume', request.consume, 0);
-  const levels = buildLevels({ request, named, nowMs }, chain, context.options);
+  const levels = await levelsOf(context, { request, named, nowMs }, chain);
   const answers = await peek(context, levels, nowMs);
   const asked = answers.map(({ verdicts, configIsOlder }, at) => ({
     configIsOlder,
@@ -60,5 +61,10 @@ export async function peekRequest(context: Context, request: AcquireRequest): Pr
 }
 
 async function peek(context: Context, levels: readonly LevelAsk[], nowMs: number): Promise<readonly LevelAnswer[]> {
-  return callStore(context, 'reading a status', (call) => context.backend.peek(call, levels), nowMs);
+  const answers = await callStore(context, 'reading a status', (call) => context.backend.peek(call, levels), nowMs);
+  for (const [at, { configIsOlder }] of answers.entries()) {
+    const level = levels[at];
+    if (configIsOlder && level !== undefined) context.resolver.reread(level.entityId, level.resource, nowMs);
+  }
+  return answers;
 }

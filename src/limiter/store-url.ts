@@ -10,10 +10,18 @@ export function isBackend(value: unknown): value is Backend {
   return typeof value === 'object' && value !== null && 'consume' in value && typeof value.consume === 'function';
 }
 
+/** Refuses what is neither: a class that lacks a method of the port must not pass for options, and become memory. */
+export function checkOptionsObject(value: unknown): void {
+  const prototype: unknown = typeof value === 'object' && value !== null ? Object.getPrototypeOf(value) : undefined;
+  if (prototype === Object.prototype || prototype === null) return;
+  throw new ValidationError('store', 'an address, a backend or an object of options', value);
+}
+
 /** The backend that was handed in, or the one that the address names: `HEADGATE_URL`, else memory. */
 export function storeFrom(store: string | Backend | undefined, options: ResolvedOptions, env: Environment): Backend {
   if (typeof store === 'object') return store;
-  const address = store ?? env['HEADGATE_URL'] ?? 'memory:';
+  // An empty variable is an unset one.
+  const address = store ?? (env['HEADGATE_URL'] || 'memory:');
   if (address.startsWith('file:')) return file({ ...parseFileAddress(address), namespace: options.namespace });
   if (address !== 'memory:') {
     throw new ValidationError('store', `'memory:', 'file:./limits.db' or a backend`, address);

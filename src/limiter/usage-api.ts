@@ -2,8 +2,7 @@ import type { Awaitable, UsageRecord } from '../backend.js';
 import { wholeTokens } from '../core/decide.js';
 import { ValidationError } from '../core/errors.js';
 import { checkEntityId, checkResource } from '../core/identifiers.js';
-import type { Int } from '../core/int.js';
-import { addUsage, NO_USAGE, USAGE_WINDOWS, type UsageCounts, type UsageWindow, windowEnd } from '../core/usage.js';
+import { USAGE_WINDOWS, type UsageWindow, windowEnd } from '../core/usage.js';
 import { callStore, type Context } from './context.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
 import { checkOneOf } from './options.js';
@@ -71,24 +70,25 @@ export class UsageApi {
 
   /** The sum and the average over all windows of the range. */
   async summary(query: UsageRange): Promise<UsageSummary> {
-    let counts: UsageCounts = NO_USAGE;
-    let first: Usage | undefined;
+    const total = new Map<string, number>();
+    const starts = new Set<number>();
+    const sums = { acquires: 0, expired: 0 };
     let last: Usage | undefined;
-    let count = 0;
     for await (const usage of this.query({ ...query, limit: 1_000 })) {
-      counts = addUsage(counts, { ...usage, consumedMilli: new Map<string, Int>(Object.entries(usage.tokens)) });
-      first ??= usage;
+      for (const [name, tokens] of Object.entries(usage.tokens)) total.set(name, (total.get(name) ?? 0) + tokens);
+      sums.acquires += usage.acquires;
+      sums.expired += usage.expired;
+      starts.add(usage.windowStart.getTime());
       last = usage;
-      count += 1;
     }
-    const totals = [...counts.consumedMilli].map(([name, tokens]) => [name, Number(tokens)] as const);
+    const [first] = starts;
+    const count = starts.size;
     return {
-      total: Object.fromEntries(totals),
-      average: Object.fromEntries(totals.map(([name, tokens]) => [name, tokens / count])),
-      acquires: counts.acquires,
-      expired: counts.expired,
+      total: Object.fromEntries(total),
+      average: Object.fromEntries([...total].map(([name, tokens]) => [name, tokens / count])),
+      ...sums,
       count,
-      from: query.from ?? first?.windowStart ?? null,
+      from: query.from ?? (first === undefined ? null : new Date(first)),
       to: query.to ?? last?.windowEnd ?? null,
     };
   }

@@ -1,11 +1,13 @@
 import { conclude } from '../core/decide.js';
-import { buildBucketKey } from '../core/identifiers.js';
+import { buildBucketKey, checkEntityId, checkResource } from '../core/identifiers.js';
 import type { EpochMs } from '../core/units.js';
-import { attempt } from './acquire.js';
+import { attempt, byPolicy } from './acquire.js';
+import type { Ask } from './ask.js';
 import type { Context } from './context.js';
 import type { Decision, Denied } from './decision.js';
+import { bucketResource } from './levels.js';
 import { statusesOf } from './outcome.js';
-import { type AcquireRequest, checkRequest } from './request.js';
+import { type AcquireRequest, checkRequest, readAmounts } from './request.js';
 import { peekRequest } from './status.js';
 
 /** Slots are given back at any time, so that whoever waits for one asks again this often. */
@@ -19,15 +21,19 @@ const WOKEN = Symbol('woken');
  */
 export async function attemptUntil(context: Context, request: AcquireRequest): Promise<Decision> {
   checkRequest(request);
+  checkEntityId(request.entityId);
+  checkResource(request.resource);
+  const named = readAmounts('consume', request.consume, 0);
   const { lines, clock } = context;
   const timeoutMs = request.wait?.timeoutMs ?? 0;
   request.signal?.throwIfAborted();
   const endMs = clock.now() + timeoutMs;
-  const line = buildBucketKey(request.entityId, request.resource);
+  const line = buildBucketKey(request.entityId, bucketResource(request));
   const turn = new Alarm(context, request.signal);
   lines.join(line, turn.ring);
   try {
-    if (!(await turn.rings(timeoutMs))) return await denialInLine(context, request);
+    if (!(await turn.rings(timeoutMs)))
+      return await denialInLine(context, { request, named, nowMs: clock.now(), wants: 'decision' });
     return await askUntil(context, request, endMs);
   } finally {
     turn.dispose();
@@ -71,8 +77,15 @@ function pauseBefore(denied: Denied, leftMs: number, random: () => number): numb
 }
 
 /** Out of time before it was its turn: says how things stand, without asking past those before it. */
-async function denialInLine(context: Context, request: AcquireRequest): Promise<Denied> {
-  const { levels, answers } = await peekRequest(context, request);
+async function denialInLine(context: Context, ask: Ask): Promise<Decision> {
+  const { request } = ask;
+  let peeked: Awaited<ReturnType<typeof peekRequest>>;
+  try {
+    peeked = await peekRequest(context, request);
+  } catch (error) {
+    return byPolicy(context, ask, error);
+  }
+  const { levels, answers } = peeked;
   const conclusion = conclude(answers);
   const statuses = statusesOf(levels, answers, request.resource, false);
   const violations = statuses.filter(({ exceeded }) => exceeded);

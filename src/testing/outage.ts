@@ -35,7 +35,7 @@ export function outage(inner: Backend): Outage {
     const current = fault;
     if (current === null || left <= 0 || (current?.only !== undefined && !current.only.includes(name))) return work();
     left -= 1;
-    if (current?.afterWrite === true) work();
+    if (current?.afterWrite === true) void Promise.resolve(work()).catch(() => {});
     if (current?.mode === 'hang') return new Promise(() => {});
     return Promise.reject(
       (current?.error as Error | undefined) ??
@@ -56,9 +56,10 @@ export function outage(inner: Backend): Outage {
   };
 }
 
-/** Every method of the port, and of its small stores, goes through `guarded` under its name. */
+/** Every method of the port, and of its small stores, goes through `guarded` under its name; also those of a class. */
 function wrap<T extends object>(target: T, prefix: string, guarded: (name: string, work: () => unknown) => unknown): T {
-  const wrapped = Object.entries(target).map(([key, value]: [string, unknown]) => {
+  const wrapped = namesOf(target).map((key) => {
+    const value: unknown = target[key as keyof T];
     const name = prefix + key;
     if (typeof value === 'function') {
       return [key, (...args: unknown[]) => guarded(name, () => Reflect.apply(value, target, args) as unknown)];
@@ -66,4 +67,14 @@ function wrap<T extends object>(target: T, prefix: string, guarded: (name: strin
     return [key, typeof value === 'object' && value !== null ? wrap(value, `${name}.`, guarded) : value];
   });
   return Object.fromEntries(wrapped) as T;
+}
+
+function namesOf(target: object): readonly string[] {
+  const names = new Set<string>();
+  for (let layer: object | null = target; layer !== null && layer !== Object.prototype;) {
+    for (const name of Object.getOwnPropertyNames(layer)) names.add(name);
+    layer = Object.getPrototypeOf(layer) as object | null;
+  }
+  names.delete('constructor');
+  return [...names];
 }

@@ -183,3 +183,8 @@ export function isIdle(bucket: Bucket, nowMs: EpochMs): boolean {
       effectiveTokens(limit, tokensMilli, credit(limit, bucket.baseMs, nowMs)) >= limit.capacityMilli,
   );
 }
+
+/** For looking at what would be, without changing what is. */
+export function copyOf(bucket: Bucket): Bucket {
+  return { ...bucket, limits: bucket.limits.map((account) => ({ ...account })), holders: new Map(bucket.holders) };
+}

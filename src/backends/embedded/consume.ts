@@ -12,7 +12,18 @@ import type {
 import { reconcile } from '../../core/config.js';
 import { type Amount, amountOf, conclude, decide, type Holder } from '../../core/decide.js';
 import type { EpochMs } from '../../core/units.js';
-import { type Bucket, createBucket, hasExpired, hold, move, reclaimExpired, release, settle, take } from './bucket.js';
+import {
+  type Bucket,
+  copyOf,
+  createBucket,
+  hasExpired,
+  hold,
+  move,
+  reclaimExpired,
+  release,
+  settle,
+  take,
+} from './bucket.js';
 import type { Space } from './storage.js';
 import { foldBeforeHourEnds } from './usage.js';
 
@@ -22,8 +33,14 @@ const CONFIG_REREAD_MS = 1_000;
 /** All levels are looked at before any is taken from, so a refusal at one leaves the others as they were. */
 export function consume(space: Space, request: ConsumeRequest, nowMs: EpochMs): ConsumeOutcome {
   const { levels, leaseId } = request;
-  const buckets = levels.map((level) => openLevel(space, level, nowMs));
-  const answers = levels.map((level, at) => askLevel(space, level, buckets[at] as Bucket, nowMs));
+  const buckets = new Array<Bucket>(levels.length);
+  const answers = new Array<LevelAnswer>(levels.length);
+  for (let at = 0; at < levels.length; at++) {
+    const level = levels[at] as LevelAsk;
+    const bucket = openLevel(space, level, nowMs);
+    buckets[at] = bucket;
+    answers[at] = askLevel(space, level, bucket, nowMs);
+  }
   const conclusion = conclude(answers);
   if (!conclusion.granted) {
     const { reason, retryAfterMs } = conclusion;
@@ -99,10 +116,6 @@ export function peek(space: Space, levels: readonly LevelAsk[], nowMs: EpochMs):
     const asks = bucket.limits.map(({ limit }) => ({ name: limit.name, milli: amountOf(level.asks, limit.name) ?? 0 }));
     return { verdicts: decide(bucket, asks, nowMs), configIsOlder: isOlder(level, bucket) };
   });
-}
-
-export function copyOf(bucket: Bucket): Bucket {
-  return { ...bucket, limits: bucket.limits.map((account) => ({ ...account })), holders: new Map(bucket.holders) };
 }
 
 /** The bucket as it stands by the newest rules known: those handed in, or its own. */

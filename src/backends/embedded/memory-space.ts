@@ -4,11 +4,11 @@ import { parsePlainResource } from '../../core/identifiers.js';
 import { TwoKeyMap } from '../../core/two-key-map.js';
 import type { UsageCounts } from '../../core/usage.js';
 import type { EpochMs } from '../../core/units.js';
-import { type Bucket, isIdle } from './bucket.js';
+import type { Bucket } from './bucket.js';
 import { pageOf } from './paging.js';
 import type { OwnedBucket, Space } from './storage.js';
 import { UsageLedger } from './usage-ledger.js';
-import { fold } from './usage.js';
+import { isForgettable } from './usage.js';
 
 /** Fewer buckets than this are not worth looking for idle ones. */
 const KEPT_BUCKETS = 10_000;
@@ -79,8 +79,7 @@ export class MemorySpace implements Space {
         return;
       }
       const [entityId, resource, bucket] = next.value;
-      if (!isIdle(bucket, nowMs)) continue;
-      fold(this, { entityId, resource }, bucket);
+      if (!isForgettable(this, { entityId, resource }, bucket, nowMs)) continue;
       this.#buckets.delete(entityId, resource);
     }
   }

@@ -63,16 +63,18 @@ class MemoryStorage implements Storage {
 
 class MemoryRegistry implements Registry {
   readonly #namespaces = new Map<string, NamespaceRecord>();
+  /** Of active namespaces only, so that most calls look no further. */
+  readonly #open = new Map<string, MemorySpace>();
   readonly #spaces = new Map<string, MemorySpace>();
   readonly #audit: AuditRecord[] = [];
 
   spaceOf(id: string): Space {
+    const open = this.#open.get(id);
+    if (open !== undefined) return open;
     requireActive(this.#namespaces.get(id), id);
-    let space = this.#spaces.get(id);
-    if (space === undefined) {
-      space = new MemorySpace();
-      this.#spaces.set(id, space);
-    }
+    const space = this.#spaces.get(id) ?? new MemorySpace();
+    this.#spaces.set(id, space);
+    this.#open.set(id, space);
     return space;
   }
 
@@ -89,6 +91,7 @@ class MemoryRegistry implements Registry {
 
   write(namespace: NamespaceRecord): void {
     this.#namespaces.set(namespace.id, namespace);
+    this.#open.delete(namespace.id);
   }
 
   list(kind: 'active' | 'orphaned', page: PageRequest): Page<NamespaceRecord> {

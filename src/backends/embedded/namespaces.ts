@@ -52,6 +52,7 @@ function recover(registry: Registry, call: RegistryChange, id: string): Namespac
 function purge(registry: Registry, call: RegistryChange, id: string): number {
   const orphan = orphaned(registry, id, 'purged');
   const removed = registry.clear(id);
+  if (orphan.status === 'purging' && removed === 0) return 0;
   write(registry, call, 'namespace.purge', orphan, { ...orphan, status: 'purging' });
   return removed;
 }

@@ -3,7 +3,7 @@ import { parsePlainResource } from '../../core/identifiers.js';
 import { type Int, sub } from '../../core/int.js';
 import { addUsage, NO_USAGE, type UsageCounts, usageLifeMs, windowStart } from '../../core/usage.js';
 import type { EpochMs } from '../../core/units.js';
-import type { Bucket } from './bucket.js';
+import { type Bucket, hasExpired, isIdle, reclaimExpired } from './bucket.js';
 import { EVERYTHING, mergePage } from './paging.js';
 import type { OwnedBucket, Space } from './storage.js';
 
@@ -32,6 +32,17 @@ export function fold(space: Space, { entityId, resource }: Owner, bucket: Bucket
   for (const account of [...bucket.limits, ...bucket.retired]) account.foldedMilli = account.consumedMilli;
   bucket.foldedAcquires = bucket.acquires;
   bucket.foldedExpired = bucket.expired;
+}
+
+/** Takes expired holders back, so that they keep no bucket for ever; then, if it is idle, puts its usage into records. */
+export function isForgettable(space: Space, owner: Owner, bucket: Bucket, nowMs: EpochMs): boolean {
+  if (hasExpired(bucket, nowMs)) {
+    foldBeforeHourEnds(space, owner, bucket, nowMs);
+    reclaimExpired(bucket, nowMs);
+  }
+  if (!isIdle(bucket, nowMs)) return false;
+  fold(space, owner, bucket);
+  return true;
 }
 
 /** The records, and what buckets have not folded yet: looking at usage writes nothing. */

@@ -42,10 +42,11 @@ const SHORT_SLEEPS = 4;
 const MAX_SLEEP_MS = 20;
 
 /**
- * How much of a call's time a writer waits for the lock. Not all of it: whoever called stops listening at the end, and
- * would take the silence for an outage, which the policy may answer with an admission.
+ * How long before the end of a call's time a writer stops waiting for the lock: whoever called stops listening then, and
+ * would take the silence for an outage, which the policy may answer with an admission. More than a timer is late by.
  */
-const WAITING_PART = 0.9;
+const SPARE_PART = 0.1;
+const LEAST_SPARE_MS = 15;
 
 /**
  * One SQLite file in WAL mode. A transaction is synchronous and short; when another process holds the lock, the wait
@@ -61,6 +62,7 @@ export class FileStorage implements Storage {
   /** What reads see while there is no file. */
   #blank: Connection | null = null;
   #closed = false;
+  #users = 0;
   /** Calls that wait for another process. */
   #waiting = 0;
 
@@ -70,14 +72,25 @@ export class FileStorage implements Storage {
   }
 
   async open(timeoutMs: number): Promise<void> {
-    this.#closed = false;
     this.#driver ??= await loadDriver();
-    if (this.#file === null && hasContent(this.#options.path)) {
-      await retryWhileBusy(timeoutMs, 'opening the file', () => this.#explained(() => this.#connect(null)));
+    this.#closed = false;
+    const attempt = (): void => {
+      if (this.#closed || this.#file !== null || !hasContent(this.#options.path)) return;
+      this.#explained(() => this.#connect(null));
+    };
+    try {
+      attempt();
+    } catch (error) {
+      if (!isBusy(error)) throw error;
+      await this.#wait(timeoutMs, attempt);
     }
+    this.#users += 1;
   }
 
+  /** Closes with the last of those who opened it. */
   close(): void {
+    this.#users -= 1;
+    if (this.#users > 0) return;
     this.#closed = true;
     this.#file?.database.close();
     this.#blank?.database.close();
@@ -229,9 +242,9 @@ function hasContent(path: string): boolean {
 
 /** Waits with jitter for another process, in real time: what holds the lock is no fake. */
 async function retryWhileBusy<T>(timeoutMs: number, where: string, attempt: () => T): Promise<T> {
-  const endMs = performance.now() + timeoutMs * WAITING_PART;
+  const endMs = performance.now() + timeoutMs - Math.max(LEAST_SPARE_MS, timeoutMs * SPARE_PART);
   for (let tries = 0; ; tries++) {
-    await pause(tries, endMs - performance.now());
+    if (performance.now() < endMs) await pause(tries, endMs - performance.now());
     try {
       return attempt();
     } catch (error) {

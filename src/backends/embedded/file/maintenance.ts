@@ -1,7 +1,6 @@
 import { AUDIT_LIFE_MS, usageLifeMs, type UsageWindow } from '../../../core/usage.js';
 import type { EpochMs } from '../../../core/units.js';
-import { isIdle } from '../bucket.js';
-import { fold } from '../usage.js';
+import { isForgettable } from '../usage.js';
 import { decodeBucket } from './codec.js';
 import type { SqlValue } from './driver.js';
 import { FileSpace } from './file-space.js';
@@ -47,8 +46,12 @@ export class Maintenance {
     for (const row of this.#nextRows('buckets', ['ns', 'entity', 'resource'], 'state')) {
       const [ns, entityId, resource, state] = row as [string, string, string, string];
       const bucket = decodeBucket(state);
-      if (!isIdle(bucket, nowMs)) continue;
-      fold(new FileSpace(this.#sql, ns), { entityId, resource }, bucket);
+      const space = new FileSpace(this.#sql, ns);
+      const { expired } = bucket;
+      if (!isForgettable(space, { entityId, resource }, bucket, nowMs)) {
+        if (bucket.expired > expired) space.writeBucket(entityId, resource, bucket);
+        continue;
+      }
       this.#sql('DELETE FROM buckets WHERE ns = ? AND entity = ? AND resource = ?').run(ns, entityId, resource);
     }
   }
