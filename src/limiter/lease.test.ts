@@ -201,6 +201,25 @@ describe('a closed lease', () => {
   });
 });
 
+describe('ends that meet', () => {
+  test('a release beside a commit does nothing', async () => {
+    const { limiter } = await openLimiter();
+    const lease = await limiter.acquire(ASK_SLOT);
+    await Promise.all([lease.commit(), lease.release()]);
+    expect(await limiter.available(ASK)).toMatchObject({ slots: 2 });
+  });
+
+  test('a dispose behind a rollback that nobody awaited does nothing', async () => {
+    const { limiter, errors } = await openLimiter();
+    {
+      await using lease = await limiter.acquire(ASK_SLOT);
+      void lease.rollback();
+    }
+    expect(errors).toEqual([]);
+    expect(await limiter.available(ASK)).toEqual({ rpm: 60, tpm: 6_000, slots: 2 });
+  });
+});
+
 describe('release', () => {
   test('gives the slots back, once, and leaves the lease open for settle', async () => {
     const { limiter } = await openLimiter();
@@ -305,6 +324,15 @@ describe('expiry', () => {
     await clock.advance(1);
     expect([signal.aborted, lease.state]).toEqual([true, 'expired']);
     expect(signal.reason).toMatchObject({ code: 'lease.closed' });
+  });
+
+  test('an extension to an earlier time aborts the signal then', async () => {
+    const { limiter, clock } = await openLimiter();
+    const lease = await limiter.acquire(ASK_SLOT);
+    const { signal } = lease;
+    await lease.extend(5_000);
+    await clock.advance(5_000);
+    expect([signal.aborted, lease.state]).toEqual([true, 'expired']);
   });
 
   test('an extended lease keeps its signal quiet', async () => {

@@ -178,6 +178,13 @@ describe('a limiter that has not opened its store yet', () => {
     expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true, decidedBy: 'store' });
   });
 
+  test('runs work under the policy', async () => {
+    const { store, clock } = await openLimiter();
+    const limiter = new RateLimiter(store.backend, { limits: LIMITS, clock, onUnavailable: 'allow' });
+    store.start();
+    expect(await limiter.run(ASK, (lease) => lease.decidedBy)).toBe('open');
+  });
+
   test('keeps its local limits from one call to the next', async () => {
     const { store, clock } = await openLimiter();
     const limiter = new RateLimiter(store.backend, { limits: LIMITS, clock, onUnavailable: 'local' });
@@ -201,6 +208,45 @@ describe('a limiter that has not opened its store yet', () => {
     await expect(limiter.tryAcquire({ ...ASK, consume: { rpm: -1 } })).rejects.toMatchObject({ code: 'input.invalid' });
     await expect(limiter.tryAcquire({ ...ASK, entityId: 'a b' })).rejects.toMatchObject({ code: 'input.invalid' });
   });
+});
+
+describe('the last known limits', () => {
+  test('serve everybody who asks while the config cannot be read', async () => {
+    const { limiter, store, clock } = await openLimiter({ limits: [] });
+    await limiter.config.setResource('gpt-4', { limits: LIMITS });
+    await limiter.acquire(ASK);
+    await clock.advance(60_000);
+    store.start({ only: ['config.readFor'] });
+    const decisions = await Promise.all([limiter.tryAcquire(ASK), limiter.tryAcquire(ASK), limiter.tryAcquire(ASK)]);
+    expect(decisions).toMatchObject([{ granted: true }, { granted: true }, { granted: true }]);
+  });
+
+  test('survive an administrative change of this process', async () => {
+    const { limiter, store } = await openLimiter({ limits: [], onUnavailable: 'local' });
+    await limiter.config.setResource('gpt-4', { limits: LIMITS });
+    await limiter.acquire(ASK);
+    await limiter.entities.create({ id: 'unrelated' });
+    store.start();
+    expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true, decidedBy: 'fallback' });
+  });
+
+  test('decide for whoever runs out of time in a line', async () => {
+    const { limiter, store, clock } = await openLimiter({ onUnavailable: 'local' });
+    await limiter.acquire({ ...ASK, consume: { rpm: 60 } });
+    store.start();
+    await limiter.acquire({ ...ASK, consume: { rpm: 60 } });
+    const first = limiter.tryAcquire({ ...ASK, consume: { rpm: 4 }, wait: { timeoutMs: 5_000 } });
+    const second = limiter.tryAcquire({ ...ASK, consume: { rpm: 2 }, wait: { timeoutMs: 500 } });
+    await clock.advance(5_000);
+    expect(await second).toMatchObject({ granted: false, decidedBy: 'fallback' });
+    expect(await first).toMatchObject({ granted: true, decidedBy: 'fallback' });
+  });
+});
+
+test('a store that was closed is no outage', async () => {
+  const { limiter, store } = await openLimiter({ onUnavailable: 'allow' });
+  store.start({ kind: 'closed' });
+  await expect(limiter.tryAcquire(ASK)).rejects.toMatchObject({ kind: 'closed' });
 });
 
 describe('the breaker', () => {
@@ -258,6 +304,16 @@ describe('the breaker', () => {
       for (let call = 0; call < 4; call++) await limiter.tryAcquire(ASK).catch(() => {});
       expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true });
     }
+  });
+
+  test('an answer that is an error says that the store lives', async () => {
+    const { limiter, store } = await openLimiter();
+    for (let round = 0; round < 6; round++) {
+      store.start({ only: ['consume'], calls: 1 });
+      await limiter.tryAcquire(ASK).catch(() => {});
+      await expect(limiter.entities.delete('nobody')).rejects.toMatchObject({ code: 'entity.missing' });
+    }
+    expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true });
   });
 
   test('a ping asks the store all the same, and never throws', async () => {

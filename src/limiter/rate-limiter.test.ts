@@ -85,6 +85,42 @@ describe('open', () => {
   });
 });
 
+test.each([new URL('file:///x'), null, new (class Half {})()])(
+  'open refuses %o instead of taking it for options',
+  async (store) => {
+    await expect(RateLimiter.open(store as never)).rejects.toMatchObject({ code: 'input.invalid', field: 'store' });
+  },
+);
+
+describe('what needs no open store', () => {
+  test('the cache of configs is empty, and looking at it opens nothing', async () => {
+    const { store } = await openLimiter();
+    const before = store.calls.length;
+    const limiter = new RateLimiter(store.backend, { limits: LIMITS });
+    expect(limiter.config.cache.stats()).toMatchObject({ entries: 0 });
+    limiter.config.cache.clear();
+    expect(store.calls.length).toBe(before);
+  });
+
+  test('a ping opens the store, never throws, and tells when the limiter is closed', async () => {
+    const limiter = new RateLimiter(memory(), { limits: LIMITS });
+    expect(await limiter.ping(null as never)).toMatchObject({ ok: true });
+    await limiter.close();
+    expect(await limiter.ping()).toMatchObject({ ok: false, error: { kind: 'closed' } });
+  });
+
+  test('the registry works although the own namespace is deleted', async () => {
+    const store = memory();
+    const limiter = await RateLimiter.open(store, { limits: LIMITS });
+    await limiter.acquire(ASK);
+    await limiter.namespaces.delete('default');
+    const later = new RateLimiter(store, { limits: LIMITS });
+    await expect(later.acquire(ASK)).rejects.toMatchObject({ code: 'namespace.missing' });
+    await later.namespaces.recover('default');
+    expect(await later.available(ASK)).toMatchObject({ rpm: 59 });
+  });
+});
+
 describe('close', () => {
   test('refuses what comes after, also with a lenient policy, and can be repeated', async () => {
     const { limiter, store } = await openLimiter({ onUnavailable: 'allow' });

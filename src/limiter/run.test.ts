@@ -164,6 +164,31 @@ describe('run with an async generator', () => {
     expect(await limiter.available(ASK)).toEqual(FULL);
   });
 
+  test('leaving it before its first step counts as a throw, too', async () => {
+    const { limiter, clock } = await openLimiter();
+    const chunks = await limiter.run(ASK_SLOT, stream);
+    await chunks.return(undefined);
+    expect(await limiter.available(ASK)).toEqual(FULL);
+    expect(clock.sleepers).toBe(0);
+  });
+
+  test('one that nobody iterates over gives its slots back at their expiry', async () => {
+    const { limiter, clock } = await openLimiter();
+    await limiter.run({ ...ASK_SLOT, consume: { slots: 2 } }, stream);
+    await clock.advance(60_000);
+    expect(await limiter.tryAcquire(ASK_SLOT)).toMatchObject({ granted: true });
+  });
+
+  test('extends its lease while it is iterated over', async () => {
+    const { limiter, clock } = await openLimiter();
+    const chunks = await limiter.run({ ...ASK_SLOT, consume: { slots: 2 } }, stream);
+    await chunks.next();
+    await clock.advance(600_000);
+    expect(await limiter.tryAcquire(ASK_SLOT)).toMatchObject({ granted: false });
+    await chunks.return(undefined);
+    expect(clock.sleepers).toBe(0);
+  });
+
   test('an error in it rolls back and survives', async () => {
     const { limiter } = await openLimiter();
     const chunks = await limiter.run(ASK_SLOT, async function* (): AsyncGenerator<number> {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ASK, ASK_SLOT, openLimiter } from '../../tests/support/open-limiter.js';
+import { Limit } from '../core/limit.js';
 import type { RateLimiter } from './rate-limiter.js';
 
 const wait = { timeoutMs: 5_000 };
@@ -119,6 +120,43 @@ describe('several waiters', () => {
     await clock.advance(2_999);
     expect(waiting.done).toBe(false);
     await clock.advance(1);
+    expect(waiting.done).toBe(true);
+  });
+
+  test('of a bucket of per-call limits do not wait behind those of the plain one', async () => {
+    const { limiter, clock } = await drained();
+    const plain = tracked(limiter.acquire({ ...ASK, consume: { rpm: 3 }, wait }));
+    const own = tracked(limiter.acquire({ ...ASK, consume: { rpm: 1 }, limits: [Limit.perMinute('rpm', 5)], wait }));
+    await clock.advance(0);
+    expect([plain.done, own.done]).toEqual([false, true]);
+    await clock.advance(3_000);
+    await plain.promise;
+  });
+
+  test('tell onDecision once each', async () => {
+    const events: unknown[] = [];
+    const { limiter, clock } = await openLimiter({ onDecision: (event) => events.push(event) });
+    await limiter.acquire({ ...ASK_SLOT, consume: { slots: 2 } });
+    const waiting = limiter.tryAcquire({ ...ASK_SLOT, wait });
+    await clock.advance(5_000);
+    expect(await waiting).toMatchObject({ granted: false });
+    expect(events).toMatchObject([{ granted: true }, { granted: false }]);
+  });
+
+  test('with bad input are refused at once', async () => {
+    const { limiter } = await drained();
+    void limiter.acquire({ ...ASK, consume: { rpm: 3 }, wait }).catch(() => {});
+    await expect(limiter.acquire({ ...ASK, consume: { rpm: -1 }, wait })).rejects.toMatchObject({
+      code: 'input.invalid',
+    });
+  });
+
+  test('are woken when the bucket is reset', async () => {
+    const { limiter, clock } = await drained();
+    const waiting = tracked(limiter.acquire({ ...ASK, consume: { rpm: 5 }, wait }));
+    await clock.advance(1);
+    await limiter.buckets.reset(ASK);
+    await clock.advance(0);
     expect(waiting.done).toBe(true);
   });
 

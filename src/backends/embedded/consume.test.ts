@@ -4,8 +4,8 @@ import type { LevelAsk } from '../../backend.js';
 import { credit, effectiveTokens } from '../../core/bucket.js';
 import { type Amount, amountOf, type Holder } from '../../core/decide.js';
 import { Limit } from '../../core/limit.js';
-import { type Bucket, reclaimExpired } from './bucket.js';
-import { adjust, consume, copyOf, extend, peek } from './consume.js';
+import { type Bucket, reclaimExpired, copyOf } from './bucket.js';
+import { adjust, consume, extend, peek } from './consume.js';
 import { MemorySpace } from './memory-space.js';
 
 const RUNS = { numRuns: 1_000 };

@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest';
 import { Limit } from '../../core/limit.js';
 import { consume } from './consume.js';
+import { RateLimiter } from '../../limiter/rate-limiter.js';
+import { fakeClock } from '../../testing/fake-clock.js';
+import { memory } from './memory.js';
 import { MemorySpace } from './memory-space.js';
 import { queryUsage } from './usage.js';
 
@@ -32,4 +35,17 @@ test('memory stays flat: buckets that are full again are forgotten, others never
   // The ledger is bounded too: the newest of those that were folded into it are still there.
   for (const id of [...forgotten.slice(-5_000, -4_980), ...forgotten.slice(-20), 'user-24999'])
     expect(usageOf(id)).toMatchObject([{ acquires: 1 }]);
+});
+
+test('buckets whose holders have expired are forgotten too, and the expiries are counted', async () => {
+  const clock = fakeClock();
+  const limiter = await RateLimiter.open(memory(), { limits: [Limit.concurrent('slots', 1)], clock });
+  for (let n = 0; n < 25_000; n++) {
+    await limiter.acquire({ entityId: `user-${n}`, resource: 'gpt-4', consume: { slots: 1 } });
+    clock.set(clock.now() + 100);
+  }
+  let buckets = 0;
+  for await (const { holders } of limiter.buckets.list({ resource: 'gpt-4', limit: 1_000 }))
+    buckets += holders >= 0 ? 1 : 0;
+  expect(buckets).toBeLessThanOrEqual(10_001);
 });
