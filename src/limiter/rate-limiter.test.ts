@@ -85,7 +85,7 @@ describe('open', () => {
   });
 });
 
-test.each([new URL('file:///x'), null, new (class Half {})()])(
+test.each([new URL('file:///x'), null, new Map()])(
   'open refuses %o instead of taking it for options',
   async (store) => {
     await expect(RateLimiter.open(store as never)).rejects.toMatchObject({ code: 'input.invalid', field: 'store' });
