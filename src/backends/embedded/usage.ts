@@ -25,7 +25,7 @@ export function foldBeforeHourEnds(space: Space, owner: Owner, bucket: Bucket, n
 }
 
 /** Puts everything that is not in a record yet into the windows of the hour in which it happened. */
-export function fold(space: Space, { entityId, resource }: Owner, bucket: Bucket): void {
+function fold(space: Space, { entityId, resource }: Owner, bucket: Bucket): void {
   const counts = unfolded(bucket);
   if (counts === NO_USAGE) return;
   space.addUsage(entityId, parsePlainResource(resource), bucket.hourMs, counts);
