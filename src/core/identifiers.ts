@@ -67,6 +67,12 @@ export function buildFirstNamespaceId(name: string): string {
   return `0${hash8(name)}${hash8(`first ${name}`).slice(0, 2)}`;
 }
 
+/** A resource as a bucket shows it: its name, or that with the hash of per-call limits. */
+export function checkBucketResource(value: unknown): asserts value is string {
+  const plain = typeof value === 'string' ? value.replace(/~[0-9A-Za-z_~]{8}$/, '') : value;
+  checkResource(plain);
+}
+
 /** The plain resource name, under which usage is kept. */
 export function parsePlainResource(keyPart: string): string {
   const cut = keyPart.indexOf('~');

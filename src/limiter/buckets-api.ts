@@ -1,7 +1,13 @@
 import type { Awaitable, BucketRecord } from '../backend.js';
 import { wholeTokens } from '../core/decide.js';
 import { ValidationError } from '../core/errors.js';
-import { buildBucketKey, checkEntityId, checkResource } from '../core/identifiers.js';
+import {
+  buildBucketKey,
+  checkBucketResource,
+  checkEntityId,
+  checkResource,
+  parsePlainResource,
+} from '../core/identifiers.js';
 import type { Limit } from '../core/limit.js';
 import { callStore, changeStore, type Context } from './context.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
@@ -50,7 +56,7 @@ export class BucketsApi {
     });
   }
 
-  /** The bucket, or null if nothing was ever taken, or everything is back for long. */
+  /** By what `list` shows. The bucket, or null if nothing was ever taken, or everything is back for long. */
   async get(key: { readonly entityId: string; readonly resource: string }): Promise<BucketView | null> {
     checkKey(key);
     const context = await this.#context();
@@ -67,7 +73,7 @@ export class BucketsApi {
     const reset = await changeStore(context, 'resetting a bucket', (call) =>
       context.backend.buckets.reset(call, key.entityId, key.resource),
     );
-    context.lines.announce(buildBucketKey(key.entityId, key.resource));
+    context.lines.announce(buildBucketKey(key.entityId, parsePlainResource(key.resource)));
     return reset;
   }
 }
@@ -75,7 +81,7 @@ export class BucketsApi {
 function checkKey(key: { readonly entityId: string; readonly resource: string }): void {
   if (typeof key !== 'object' || key === null) throw new ValidationError('bucket', '{ entityId, resource }', key);
   checkEntityId(key.entityId);
-  checkResource(key.resource);
+  checkBucketResource(key.resource);
 }
 
 function viewOf({ limits, ...record }: BucketRecord): BucketView {

@@ -114,6 +114,24 @@ export const buckets: readonly Case[] = [
     },
   },
   {
+    title: 'a bucket of per-call limits is shown and reset by the name under which it is listed',
+    run: async (bench) => {
+      const limiter = await bench.limited('rpd:10/day');
+      await limiter.acquire({ ...ask({ rpd: 3 }), limits: limits('rpd:5/day') });
+      const { items } = await limiter.buckets.list({ entityId: USER.entityId });
+      const key = { entityId: USER.entityId, resource: items[0]?.resource ?? '' };
+      assert.deepEqual(
+        (await limiter.buckets.get(key))?.limits.map(({ available }) => available),
+        [2],
+      );
+      assert.equal(await limiter.buckets.reset(key), true);
+      assert.deepEqual(
+        (await limiter.buckets.get(key))?.limits.map(({ available }) => available),
+        [5],
+      );
+    },
+  },
+  {
     title: 'refuses buckets of what has no legal name',
     run: async (bench) => {
       const limiter = await bench.limiter();
