@@ -21,7 +21,7 @@ export function buildLevels(
   const [own, ...parents] = chain;
   if (own === undefined) throw new LimitsNotConfigured(request.entityId, request.resource);
   const all = [ownLevel(request, own, named)];
-  for (const parent of parents) all.push(levelOf(parent, parent.resolved.limits, named));
+  for (const parent of parents) all.push(levelOf(parent, parent.resolved.limits, named, all[0]?.asks));
   refuseUnknownNames(named, all);
   if (!all.some(asksAnything)) {
     throw new ValidationError(
@@ -44,9 +44,15 @@ function ownLevel(request: AcquireRequest, config: CachedConfig, named: readonly
   return levelOf(config, config.resolved.limits, named);
 }
 
-function levelOf(config: CachedConfig, limits: readonly Limit[], named: readonly Amount[]): LevelAsk {
+/** A level takes what is named, else its own default cost, else what the entity itself spends: `spent`. */
+function levelOf(
+  config: CachedConfig,
+  limits: readonly Limit[],
+  named: readonly Amount[],
+  spent: readonly Amount[] = named,
+): LevelAsk {
   const { entityId, resource, resolved } = config;
-  const asks = hasUnnamedCost(limits, named) ? withCosts(limits, named) : named;
+  const asks = hasUnnamedCost(limits, named) ? withCosts(limits, named, spent) : spent;
   return { entityId, resource, limits, version: resolved.version, asks, holder: null };
 }
 
@@ -55,9 +61,11 @@ function hasUnnamedCost(limits: readonly Limit[], named: readonly Amount[]): boo
   return false;
 }
 
-function withCosts(limits: readonly Limit[], named: readonly Amount[]): readonly Amount[] {
-  const costs = limits.flatMap(({ name, cost }) => (cost === undefined ? [] : [{ name, milli: cost * MILLI }]));
-  return [...named, ...costs.filter(({ name }) => amountOf(named, name) === undefined)];
+function withCosts(limits: readonly Limit[], named: readonly Amount[], spent: readonly Amount[]): readonly Amount[] {
+  const costs = limits
+    .filter(({ name }) => amountOf(named, name) === undefined)
+    .flatMap(({ name, cost }) => (cost === undefined ? [] : [{ name, milli: cost * MILLI }]));
+  return [...spent.filter(({ name }) => amountOf(costs, name) === undefined), ...costs];
 }
 
 function asksAnything({ limits, asks }: LevelAsk): boolean {

@@ -213,6 +213,14 @@ const chains: readonly Case[] = [
     },
   },
   {
+    title: 'what an entity spends by default counts for a parent that has no default of its own',
+    run: async (bench) => {
+      const limiter = await family(bench, ['rpm:10/min@2', 'tpm:100/min'], ['rpm:50/min']);
+      await limiter.acquire(ask({ tpm: 5 }));
+      assert.deepEqual(await limiter.available(PARENT), { rpm: 48 });
+    },
+  },
+  {
     title: 'spending climbs eight levels, and the top can refuse',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:10/min');
