@@ -28,6 +28,8 @@ export class DetachedAccount implements LeaseAccount {
     return 'rate';
   }
 
+  async learnLimits(): Promise<void> {}
+
   planTotals(actuals: readonly Amount[]): Totals {
     return [actuals];
   }

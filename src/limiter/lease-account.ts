@@ -8,6 +8,8 @@ import { callStore, type Context } from './context.js';
 import { kindOf } from './levels.js';
 
 interface LevelAccount extends LevelRef {
+  limits: LevelRef['limits'];
+  version: LevelRef['version'];
   /** Millitokens, of rates and slots alike. */
   readonly taken: Map<string, Int>;
   /** Whether the bucket keeps a holder of this lease. */
@@ -34,6 +36,8 @@ export interface LeaseAccount {
   /** Of the entity itself, in whole tokens. */
   consumed(): Record<string, number>;
   kindOf(name: string): 'rate' | 'concurrent' | undefined;
+  /** Reads the config again: limits may have been added since the grant. */
+  learnLimits(): Promise<void>;
   planTotals(actuals: readonly Amount[]): Totals;
   planDeltas(deltas: readonly Amount[]): Totals;
   /** Everything back, but for the limits named. */
@@ -94,8 +98,21 @@ export class StoredLeaseAccount implements LeaseAccount {
   }
 
   kindOf(name: string): 'rate' | 'concurrent' | undefined {
-    for (const level of this.#granted) if (hasLimit(level, name)) return kindOf(level, name);
+    for (const level of this.#levels ?? this.#granted) if (hasLimit(level, name)) return kindOf(level, name);
     return undefined;
+  }
+
+  async learnLimits(): Promise<void> {
+    const { resolver, clock } = this.#context;
+    const chain = await resolver.renewChain(resolver.lastKnownChain(this.entityId, this.resource), clock.now());
+    for (const level of this.#accounts()) {
+      // A bucket of per-call limits has other rules, which never change.
+      if (level.resource !== this.resource) continue;
+      const newest = chain.find(({ entityId }) => entityId === level.entityId)?.resolved;
+      if (newest === undefined || newest.limits.length === 0) continue;
+      level.limits = newest.limits;
+      level.version = newest.version;
+    }
   }
 
   planTotals(actuals: readonly Amount[]): Totals {

@@ -1,5 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
-import { ASK, ASK_SLOT, openLimiter } from '../../tests/support/open-limiter.js';
+import { ASK, ASK_SLOT, LIMITS, openLimiter } from '../../tests/support/open-limiter.js';
+
+import { Limit } from '../core/limit.js';
 
 describe('adjust', () => {
   test('adds to what was taken, into debt if need be', async () => {
@@ -71,6 +73,16 @@ describe('settle', () => {
     const lease = await limiter.acquire(ASK);
     await lease.settle({ tpm: 0 });
     expect(lease.consumed).toEqual({ rpm: 1, tpm: 0 });
+  });
+
+  test('takes a limit that was added after the grant, and rollback gives it back', async () => {
+    const { limiter } = await openLimiter();
+    const lease = await limiter.acquire(ASK);
+    await limiter.config.setResource('gpt-4', { limits: [...LIMITS, Limit.perDay('usd', 100)] });
+    await lease.settle({ usd: 30 });
+    expect(await limiter.available(ASK)).toMatchObject({ usd: 70 });
+    await lease.rollback();
+    expect(await limiter.available(ASK)).toMatchObject({ usd: 100, tpm: 6_000 });
   });
 
   test('that failed can be sent again and counts once', async () => {
@@ -202,6 +214,14 @@ describe('a closed lease', () => {
 });
 
 describe('ends that meet', () => {
+  test('a commit behind a settle that nobody awaited comes after it', async () => {
+    const { limiter } = await openLimiter();
+    const lease = await limiter.acquire(ASK);
+    void lease.settle({ tpm: 900 });
+    await lease.commit();
+    expect(await limiter.available(ASK)).toMatchObject({ tpm: 5_100 });
+  });
+
   test('a release beside a commit does nothing', async () => {
     const { limiter } = await openLimiter();
     const lease = await limiter.acquire(ASK_SLOT);

@@ -65,13 +65,17 @@ export class Lease<L extends string = string> {
 
   /** Adds to what was taken, or gives part of it back; may go into debt, never denies. Has reached the store when it resolves. */
   async adjust(deltas: Amounts<L>): Promise<void> {
-    const amounts = this.#read('deltas', deltas, -MAX_AMOUNT);
+    const amounts = readAmounts('deltas', required('deltas', deltas), -MAX_AMOUNT);
+    if (this.#isUnknown(amounts)) await this.#account.learnLimits();
+    this.#refuseOthers('deltas', amounts);
     await this.#write('adjust', () => this.#account.planDeltas(amounts));
   }
 
   /** States the real total of the limits that are named. Absolute, so it can be repeated; the lease stays open. */
   async settle(actuals: Amounts<L>): Promise<void> {
-    const amounts = this.#read('actuals', actuals, 0);
+    const amounts = readAmounts('actuals', required('actuals', actuals), 0);
+    if (this.#isUnknown(amounts)) await this.#account.learnLimits();
+    this.#refuseOthers('actuals', amounts);
     await this.#write('settle', () => this.#account.planTotals(amounts));
     this.#settled = new Set([...(this.#settled ?? []), ...amounts.map(({ name }) => name)]);
   }
@@ -112,7 +116,9 @@ export class Lease<L extends string = string> {
   }
 
   async #commit(actuals: Amounts<L> | undefined): Promise<void> {
-    const amounts = actuals === undefined ? [] : this.#read('actuals', actuals, 0);
+    const amounts = readAmounts('actuals', actuals, 0);
+    if (this.#isUnknown(amounts)) await this.#account.learnLimits();
+    this.#refuseOthers('actuals', amounts);
     if (this.#closed === 'committed') return;
     await this.#end('committed', () => this.#account.planTotals(amounts));
   }
@@ -178,15 +184,22 @@ export class Lease<L extends string = string> {
     if (this.#closed !== null) throw new LeaseClosed(this.id, this.#closed, attempted);
   }
 
-  #read(field: string, given: Amounts | undefined, least: number): readonly Amount[] {
-    if (given === undefined) throw new ValidationError(field, 'an object of amounts by limit name', given);
-    const amounts = readAmounts(field, given, least);
+  /** Only then does a correction wait before it joins the others: in their usual order they stay as they were called. */
+  #isUnknown(amounts: readonly Amount[]): boolean {
+    return amounts.some(({ name }) => this.#account.kindOf(name) === undefined);
+  }
+
+  #refuseOthers(field: string, amounts: readonly Amount[]): void {
     for (const { name } of amounts) {
       const kind = this.#account.kindOf(name);
       if (kind === 'rate') continue;
       const expected = kind === 'concurrent' ? 'of a rate: slots are given back by release()' : 'the name of a limit';
       throw new ValidationError(`${field}.${name}`, expected, name);
     }
-    return amounts;
   }
+}
+
+function required(field: string, amounts: Amounts | undefined): Amounts {
+  if (amounts === undefined) throw new ValidationError(field, 'an object of amounts by limit name', amounts);
+  return amounts;
 }
