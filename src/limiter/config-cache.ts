@@ -11,6 +11,9 @@ export interface CachedConfig {
   readonly resource: string;
   readonly read: ConfigRead;
   readonly resolved: ResolvedConfig;
+  /** Whether any limit has a default cost, and whether any gives slots: most have neither, and need no second look. */
+  readonly hasCosts: boolean;
+  readonly hasSlots: boolean;
   readonly fetchedAtMs: EpochMs;
   /** The state of this process's own changes in which it was read. */
   readonly generation: number;

@@ -136,7 +136,9 @@ export class ConfigResolver {
 
   #entryOf(entityId: string, resource: string, read: ConfigRead, fetchedAtMs: EpochMs): CachedConfig {
     const resolved = resolveConfig(read.levels, this.#code);
-    return { entityId, resource, read, resolved, fetchedAtMs, generation: this.cache.generation };
+    const hasCosts = resolved.limits.some(({ cost }) => cost !== undefined);
+    const hasSlots = resolved.limits.some(({ kind }) => kind === 'concurrent');
+    return { entityId, resource, read, resolved, hasCosts, hasSlots, fetchedAtMs, generation: this.cache.generation };
   }
 }
 

@@ -1,7 +1,7 @@
 import type { LevelAsk, LevelChange, LevelRef, LevelResult } from '../backend.js';
 import { type Amount, wholeTokens } from '../core/decide.js';
 import { ValidationError } from '../core/errors.js';
-import { buildBucketKey, buildLeaseId } from '../core/identifiers.js';
+import { buildBucketKey, buildLeaseId, parsePlainResource } from '../core/identifiers.js';
 import { add, type Int, sub } from '../core/int.js';
 import type { EpochMs } from '../core/units.js';
 import { callStore, type Context } from './context.js';
@@ -50,9 +50,7 @@ export interface LeaseAccount {
 
 /** Level by level: a correction is the difference to what was taken, so a level that failed can be sent again. */
 export class StoredLeaseAccount implements LeaseAccount {
-  readonly entityId: string;
-  readonly resource: string;
-  expiresAtMs: EpochMs | null;
+  expiresAtMs: EpochMs | null = null;
   lost = false;
   readonly #context: Context;
   readonly #grantedAtMs: EpochMs;
@@ -61,24 +59,21 @@ export class StoredLeaseAccount implements LeaseAccount {
   /** Most leases end without a correction: made when the first one comes. */
   #levels: LevelAccount[] | null = null;
 
-  constructor(
-    context: Context,
-    grant: {
-      readonly entityId: string;
-      readonly resource: string;
-      readonly leaseId: string | null;
-      readonly nowMs: EpochMs;
-    },
-    granted: readonly LevelAsk[],
-  ) {
+  constructor(context: Context, nowMs: EpochMs, leaseId: string | null, granted: readonly LevelAsk[]) {
     this.#context = context;
-    this.#grantedAtMs = grant.nowMs;
-    this.#leaseId = grant.leaseId;
-    this.entityId = grant.entityId;
-    this.resource = grant.resource;
+    this.#grantedAtMs = nowMs;
+    this.#leaseId = leaseId;
     this.#granted = granted;
-    this.expiresAtMs = null;
     for (const { holder } of granted) if (holder !== null) this.expiresAtMs = holder.expiresAtMs;
+  }
+
+  /** From what was granted: the caller may use its request for something else by now. */
+  get entityId(): string {
+    return this.#granted[0]?.entityId ?? '';
+  }
+
+  get resource(): string {
+    return parsePlainResource(this.#granted[0]?.resource ?? '');
   }
 
   /** Without a holder nothing is stored under it, so that it is made when somebody asks. */

@@ -213,6 +213,14 @@ describe('a closed lease', () => {
   });
 });
 
+test('a lease stays what it is when its request is used again for another', async () => {
+  const { limiter } = await openLimiter();
+  const request = { ...ASK };
+  const lease = await limiter.acquire(request);
+  request.entityId = 'user-2';
+  expect([lease.entityId, lease.resource]).toEqual(['user-1', 'gpt-4']);
+});
+
 describe('ends that meet', () => {
   test('a commit behind a settle that nobody awaited comes after it', async () => {
     const { limiter } = await openLimiter();

@@ -14,8 +14,6 @@ const DONE = Promise.resolve();
 
 /** What a granted acquire returns: the handle to correct, keep, end or undo it. */
 export class Lease<L extends string = string> {
-  readonly entityId: string;
-  readonly resource: string;
   readonly decidedBy: DecidedBy;
   readonly #context: Context;
   readonly #account: LeaseAccount;
@@ -28,12 +26,18 @@ export class Lease<L extends string = string> {
 
   /** @internal */
   constructor(context: Context, account: LeaseAccount, decidedBy: DecidedBy, ttlMs: number) {
-    this.entityId = account.entityId;
-    this.resource = account.resource;
     this.decidedBy = decidedBy;
     this.#context = context;
     this.#account = account;
     this.#ttlMs = ttlMs;
+  }
+
+  get entityId(): string {
+    return this.#account.entityId;
+  }
+
+  get resource(): string {
+    return this.#account.resource;
   }
 
   get id(): string {

@@ -32,7 +32,13 @@ export function buildLevels(
   }
   // The entity's own level counts the grant, also where only a parent has the limit.
   const levels = all.length === 1 ? all : all.filter((level, at) => at === 0 || asksAnything(level));
-  return withHolders(levels, request, options, nowMs);
+  // Most leases need no holder, which is known before anybody looks.
+  const mayHold = request.leaseTtlMs !== undefined || request.limits !== undefined || chain.some(hasSlots);
+  return mayHold ? withHolders(levels, request, options, nowMs) : levels;
+}
+
+function hasSlots(config: CachedConfig): boolean {
+  return config.hasSlots;
 }
 
 function ownLevel(request: AcquireRequest, config: CachedConfig, named: readonly Amount[]): LevelAsk {
@@ -52,7 +58,8 @@ function levelOf(
   spent: readonly Amount[] = named,
 ): LevelAsk {
   const { entityId, resource, resolved } = config;
-  const asks = hasUnnamedCost(limits, named) ? withCosts(limits, named, spent) : spent;
+  const mayCost = config.hasCosts || limits !== resolved.limits;
+  const asks = mayCost && hasUnnamedCost(limits, named) ? withCosts(limits, named, spent) : spent;
   return { entityId, resource, limits, version: resolved.version, asks, holder: null };
 }
 

@@ -22,12 +22,7 @@ export function decisionOf(
     const { reason, retryAfterMs } = outcome;
     return { granted, reason, retryAfterMs, statuses, violations, decidedBy };
   }
-  const { entityId, resource } = request;
-  const account = new StoredLeaseAccount(
-    context,
-    { entityId, resource, leaseId, nowMs },
-    taken(levels, outcome.levels),
-  );
+  const account = new StoredLeaseAccount(context, nowMs, leaseId, taken(levels, outcome.levels));
   const ttlMs = request.leaseTtlMs ?? context.options.leaseTtlMs;
   return { granted, lease: new Lease(context, account, decidedBy, ttlMs), statuses, decidedBy };
 }
