@@ -32,16 +32,15 @@ export class AuditApi {
 
   /** In the order of time. */
   list(query: AuditQuery = {}): Listing<AuditEvent> {
-    return listing(query, async (page) => {
+    return listing(query, viewOf, async (page) => {
       const subject = subjectOf(query);
       const context = await this.#context();
       const { namespace } = query;
-      const { items, next } = await callStore(context, 'reading the audit', (call) =>
+      return callStore(context, 'reading the audit', (call) =>
         namespace === undefined
           ? context.backend.audit.list(call, subject, page)
           : context.backend.namespaces.audit(call, namespace, page),
       );
-      return { items: items.map(viewOf), next };
     });
   }
 }

@@ -42,17 +42,16 @@ export class BucketsApi {
 
   /** The buckets of an entity, or those of a resource over all entities. */
   list(query: ({ readonly entityId: string } | { readonly resource: string }) & ListOptions): Listing<BucketView> {
-    return listing(query, async (page) => {
+    return listing(query, viewOf, async (page) => {
       const ofEntity = 'entityId' in query;
       if (ofEntity) checkEntityId(query.entityId);
       else checkResource(query.resource);
       const context = await this.#context();
-      const { items, next } = await callStore(context, 'listing buckets', (call) =>
+      return callStore(context, 'listing buckets', (call) =>
         ofEntity
           ? context.backend.buckets.listOfEntity(call, query.entityId, page)
           : context.backend.buckets.listOfResource(call, query.resource, page),
       );
-      return { items: items.map(viewOf), next };
     });
   }
 

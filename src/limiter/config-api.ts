@@ -84,7 +84,7 @@ export class ConfigApi {
 
   /** Entities that have limits of their own for a resource. */
   list(query: { readonly resource: string } & ListOptions): Listing<string> {
-    return listing(query, async (page) => {
+    return listing(query, String, async (page) => {
       checkResource(query.resource);
       const context = await this.#context();
       return callStore(context, 'listing configs', (call) => context.backend.config.list(call, query.resource, page));

@@ -111,12 +111,9 @@ export class EntitiesApi {
     options: ListOptions,
     start: (store: EntityStore, call: Call, page: PageRequest) => Awaitable<Page<EntityRecord>>,
   ): Listing<Entity> {
-    return listing(options, async (page) => {
+    return listing(options, viewOf, async (page) => {
       const context = await this.#context();
-      const { items, next } = await callStore(context, 'listing entities', (call) =>
-        start(context.backend.entities, call, page),
-      );
-      return { items: items.map(viewOf), next };
+      return callStore(context, 'listing entities', (call) => start(context.backend.entities, call, page));
     });
   }
 }

@@ -23,14 +23,13 @@ export class LeasesApi {
 
   /** Who holds what of a bucket; also holders that have expired and that nobody has taken back yet. */
   list(query: { readonly entityId: string; readonly resource: string } & ListOptions): Listing<LeaseView> {
-    return listing(query, async (page) => {
+    return listing(query, viewOf, async (page) => {
       checkEntityId(query.entityId);
       checkResource(query.resource);
       const context = await this.#context();
-      const { items, next } = await callStore(context, 'listing leases', (call) =>
+      return callStore(context, 'listing leases', (call) =>
         context.backend.leases.list(call, query.entityId, query.resource, page),
       );
-      return { items: items.map(viewOf), next };
     });
   }
 }

@@ -12,14 +12,23 @@ export interface ListOptions {
 /** A page when awaited, every item of all pages when iterated with `for await`. */
 export type Listing<T> = Promise<Page<T>> & AsyncIterable<T>;
 
-export function listing<T>(options: ListOptions, fetch: (page: PageRequest) => Promise<Page<T>>): Listing<T> {
+/** `fetch` reads a page of the store's records, `view` makes of each what a user sees. */
+export function listing<R, T>(
+  options: ListOptions,
+  view: (record: R) => T,
+  fetch: (page: PageRequest) => Promise<Page<R>>,
+): Listing<T> {
+  const read = async (page: PageRequest): Promise<Page<T>> => {
+    const { items, next } = await fetch(page);
+    return { items: items.map((record) => view(record)), next };
+  };
   const first = (async () => {
     if (typeof options !== 'object' || options === null) throw new ValidationError('query', 'an object', options);
     checkWhole('limit', options.limit ?? DEFAULT_LIMIT, 1, 1_000);
     if (options.after !== undefined && typeof options.after !== 'string') {
       throw new ValidationError('after', 'the `next` of a page', options.after);
     }
-    return fetch({ limit: options.limit ?? DEFAULT_LIMIT, after: options.after ?? null });
+    return read({ limit: options.limit ?? DEFAULT_LIMIT, after: options.after ?? null });
   })();
   return Object.assign(first, {
     async *[Symbol.asyncIterator](): AsyncGenerator<T> {
@@ -28,7 +37,7 @@ export function listing<T>(options: ListOptions, fetch: (page: PageRequest) => P
         if (page.next === null) return;
         // A store that answers at once would otherwise keep everybody else waiting until the last page.
         await new Promise((resolve) => setImmediate(resolve));
-        page = await fetch({ limit: options.limit ?? DEFAULT_LIMIT, after: page.next });
+        page = await read({ limit: options.limit ?? DEFAULT_LIMIT, after: page.next });
       }
     },
   });

@@ -35,21 +35,15 @@ export class NamespacesApi {
   }
 
   list(options: ListOptions = {}): Listing<Namespace> {
-    return listing(options, async (page) => {
-      const { items, next } = await this.#store.callRegistry('listing namespaces', (store, call) =>
-        store.list(call, page),
-      );
-      return { items: items.map(viewOf), next };
+    return listing(options, viewOf, async (page) => {
+      return this.#store.callRegistry('listing namespaces', (store, call) => store.list(call, page));
     });
   }
 
   /** Those that no name leads to any more: deleted, or purged. Their ids are for `recover` and `purge`. */
   orphans(options: ListOptions = {}): Listing<Namespace> {
-    return listing(options, async (page) => {
-      const { items, next } = await this.#store.callRegistry('listing orphans', (store, call) =>
-        store.orphans(call, page),
-      );
-      return { items: items.map(viewOf), next };
+    return listing(options, viewOf, async (page) => {
+      return this.#store.callRegistry('listing orphans', (store, call) => store.orphans(call, page));
     });
   }
 

@@ -50,7 +50,7 @@ export class UsageApi {
 
   /** One item per entity and window that has any usage, in the order of time. */
   query(query: UsageRange & ListOptions): Listing<Usage> {
-    return listing(query, async (page) => {
+    return listing(query, viewOf, async (page) => {
       checkRange(query);
       const { entityId = null, resource, window } = query;
       const range = {
@@ -61,10 +61,7 @@ export class UsageApi {
         toMs: msOf(query.to, Number.MAX_SAFE_INTEGER),
       };
       const context = await this.#context();
-      const { items, next } = await callStore(context, 'reading usage', (call) =>
-        context.backend.usage.query(call, range, page),
-      );
-      return { items: items.map(viewOf), next };
+      return callStore(context, 'reading usage', (call) => context.backend.usage.query(call, range, page));
     });
   }
 
