@@ -97,6 +97,11 @@ function encode64(value: number, length: number): string {
   return text;
 }
 
+/** One of 16 digits by which names are spread over that many partitions. */
+export function hashDigit(name: string): string {
+  return (hash8(name).charCodeAt(3) % 16).toString(16);
+}
+
 /** 48 bits of a non-cryptographic hash (two FNV-1a lanes): it keeps few names apart, it protects nothing. */
 function hash8(text: string): string {
   let low = 0x811c9dc5;

@@ -1,0 +1,53 @@
+import type {
+  AttributeValue,
+  BatchGetItemInput,
+  BatchGetItemOutput,
+  BatchWriteItemInput,
+  BatchWriteItemOutput,
+  CreateTableInput,
+  CreateTableOutput,
+  DescribeTableInput,
+  DescribeTableOutput,
+  GetItemInput,
+  GetItemOutput,
+  PutItemInput,
+  PutItemOutput,
+  QueryInput,
+  QueryOutput,
+  TransactWriteItemsInput,
+  TransactWriteItemsOutput,
+  UpdateItemInput,
+  UpdateItemOutput,
+  UpdateTimeToLiveInput,
+  UpdateTimeToLiveOutput,
+} from '@aws-sdk/client-dynamodb';
+import type { Deadline } from './deadline.js';
+
+export type { AttributeValue };
+
+/** A record as DynamoDB spells it. */
+export type Item = Record<string, AttributeValue>;
+
+/** The operations that Headgate uses, and nothing else. */
+export interface Operations {
+  readonly BatchGetItem: readonly [BatchGetItemInput, BatchGetItemOutput];
+  readonly BatchWriteItem: readonly [BatchWriteItemInput, BatchWriteItemOutput];
+  readonly CreateTable: readonly [CreateTableInput, CreateTableOutput];
+  readonly DescribeTable: readonly [DescribeTableInput, DescribeTableOutput];
+  readonly GetItem: readonly [GetItemInput, GetItemOutput];
+  readonly PutItem: readonly [PutItemInput, PutItemOutput];
+  readonly Query: readonly [QueryInput, QueryOutput];
+  readonly TransactWriteItems: readonly [TransactWriteItemsInput, TransactWriteItemsOutput];
+  readonly UpdateItem: readonly [UpdateItemInput, UpdateItemOutput];
+  readonly UpdateTimeToLive: readonly [UpdateTimeToLiveInput, UpdateTimeToLiveOutput];
+}
+
+export type Operation = keyof Operations;
+
+/** One request, one answer; never sent twice, because not every write may be. Throws what `failureOf` can read. */
+export interface Transport {
+  send<Op extends Operation>(operation: Op, input: Operations[Op][0], deadline: Deadline): Promise<Operations[Op][1]>;
+  /** What to add to this machine's clock to get the store's: 0 within a second. */
+  clockOffsetMs(): number;
+  close(): void;
+}
