@@ -20,6 +20,23 @@ export interface Call {
   readonly nowMs: EpochMs;
   /** How long the store may take. The limiter stops listening after it. */
   readonly timeoutMs: number;
+  /** Aborted once the caller has left: what was not sent yet need not be. */
+  readonly signal?: AbortSignal | undefined;
+  readonly tuning?: Tuning;
+}
+
+/** How a store over a network should go about its work: the limiter's options. */
+export interface Tuning {
+  /** Attempts against other writers before an ask is `contended`. */
+  readonly maxRetries: number;
+  /** How long a balance is remembered to deny from. */
+  readonly denyCacheMs: number;
+  /** How many times its longest fill time an idle bucket is kept. */
+  readonly bucketLifeFactor: number;
+  /** How long what operators set is remembered. */
+  readonly configCacheMs: number;
+  /** Hears of failures that no caller awaits. */
+  readonly onError?: (error: unknown, where: string) => void;
 }
 
 /** A call that changes what an operator set: it leaves one record in the audit, in the same write as the change. */
@@ -37,7 +54,12 @@ export interface LevelRef {
   readonly resource: string;
   readonly limits: readonly Limit[];
   readonly version: ConfigVersion;
+  /** The limits are of this very entity and resource: the bucket is kept, however long it is idle. */
+  readonly lasting?: boolean;
 }
+
+/** Where a store put what a lease took (which shards, say): plain data that only the store reads. */
+export type Place = unknown;
 
 export interface LevelAsk extends LevelRef {
   /** What to take, per limit. A limit that the bucket lacks is not asked. */
@@ -51,6 +73,8 @@ export interface LevelAnswer {
   readonly verdicts: readonly Verdict[];
   /** The bucket lives by newer and other rules than those handed in: it decided by its own. Read the config again. */
   readonly configIsOlder: boolean;
+  /** Of a grant: handed back with everything that is done to the lease. */
+  readonly place?: Place;
 }
 
 export interface ConsumeRequest {
@@ -58,6 +82,8 @@ export interface ConsumeRequest {
   readonly leaseId: string | null;
   /** The entity first, then its parents. All or nothing. */
   readonly levels: readonly LevelAsk[];
+  /** All levels in one transaction, also where that costs more: not even a crash may leave one without the others. */
+  readonly atomic?: boolean;
 }
 
 /** `id-taken`: a holder of that id is there already. Nothing was taken: draw another id and ask again. */
@@ -70,6 +96,8 @@ export type ConsumeDecision =
       readonly reason: 'exhausted' | 'contended' | 'impossible';
       readonly retryAfterMs: number | null;
       readonly levels: readonly LevelAnswer[];
+      /** Decided from what this process remembers: the store was not asked. */
+      readonly remembered?: boolean;
     };
 
 export interface LevelChange extends LevelRef {
@@ -82,6 +110,7 @@ export interface LevelChange extends LevelRef {
   readonly totals: readonly Amount[] | null;
   /** What becomes of the lease's holder: there is none, it stays (with the new totals), it goes and its slots return. */
   readonly holder: 'none' | 'keep' | 'release';
+  readonly place?: Place;
 }
 
 export interface AdjustRequest {
@@ -97,7 +126,7 @@ export type LevelResult =
 export interface ExtendRequest {
   readonly leaseId: string;
   /** Those levels that keep a holder. */
-  readonly levels: readonly { readonly entityId: string; readonly resource: string }[];
+  readonly levels: readonly { readonly entityId: string; readonly resource: string; readonly place?: Place }[];
   readonly expiresAtMs: EpochMs;
 }
 
@@ -288,6 +317,8 @@ export interface Backend {
   /** Checks that the store is there and of a version that this code understands. Creates nothing. */
   open(timeoutMs: number): Awaitable<void>;
   close(): Awaitable<void>;
+  /** What to add to this machine's clock to get the store's: for stores that others share from other machines. */
+  clockOffsetMs?(): number;
 
   /** Takes from all levels or from none. A bucket that does not exist is born full. */
   consume(call: Call, request: ConsumeRequest): Awaitable<ConsumeOutcome>;

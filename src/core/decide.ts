@@ -1,4 +1,4 @@
-import { credit, effectiveTokens, waitForTokens } from './bucket.js';
+import { credit, effectiveTokens, type Rate, waitForTokens } from './bucket.js';
 import { add, floorDiv, type Int } from './int.js';
 import type { Limit } from './limit.js';
 import { type EpochMs, MILLI, type Millitokens } from './units.js';
@@ -22,6 +22,8 @@ export interface Holder {
 
 export interface LimitBalance {
   readonly limit: Limit;
+  /** What this bucket applies of the limit, where that is a share only. */
+  readonly rate?: Rate;
   readonly tokensMilli: Millitokens;
 }
 
@@ -76,9 +78,9 @@ export function decide(bucket: BucketView, asks: readonly Amount[], nowMs: Epoch
 }
 
 function judge(bucket: BucketView, balance: LimitBalance, needMilli: number, nowMs: EpochMs): Verdict {
-  const { limit, tokensMilli } = balance;
-  const creditedMilli = credit(limit, bucket.baseMs, nowMs);
-  const effectiveMilli = effectiveTokens(limit, tokensMilli, creditedMilli);
+  const { limit, tokensMilli, rate = limit } = balance;
+  const creditedMilli = credit(rate, bucket.baseMs, nowMs);
+  const effectiveMilli = effectiveTokens(rate, tokensMilli, creditedMilli);
   const waitMs = effectiveMilli >= needMilli ? 0 : waitFor(bucket, balance, needMilli, nowMs);
   return { limit, creditedMilli, effectiveMilli, requestedMilli: needMilli, waitMs };
 }
@@ -86,7 +88,7 @@ function judge(bucket: BucketView, balance: LimitBalance, needMilli: number, now
 function waitFor(bucket: BucketView, balance: LimitBalance, needMilli: number, nowMs: EpochMs): number | null {
   return balance.limit.refillPeriodMs === 0
     ? waitForSlots(bucket, balance, needMilli, nowMs)
-    : waitForTokens(balance.limit, balance.tokensMilli, bucket.baseMs, needMilli, nowMs);
+    : waitForTokens(balance.rate ?? balance.limit, balance.tokensMilli, bucket.baseMs, needMilli, nowMs);
 }
 
 /** The latest wait: until enough holders will have expired, at least 1 ms. They may well give back sooner. */

@@ -87,6 +87,13 @@ export function buildLeaseId(nowMs: number, random: number): string {
   return encode64(Math.max(0, nowMs), 8) + encode64(Math.floor(random * 64 ** 3), 3);
 }
 
+/** The time that stands in a lease id. */
+export function parseLeaseTime(leaseId: string): number {
+  let value = 0;
+  for (let at = 0; at < 8; at++) value = value * 64 + Math.max(0, ALPHABET.indexOf(leaseId.charAt(at)));
+  return value;
+}
+
 function encode64(value: number, length: number): string {
   let text = '';
   let rest = value;

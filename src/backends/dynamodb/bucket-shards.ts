@@ -1,0 +1,196 @@
+import type { Call, LevelAsk } from '../../backend.js';
+import { parentShard } from '../../core/shard.js';
+import type { EpochMs } from '../../core/units.js';
+import type { Deadline } from './deadline.js';
+import { buildMerge, buildSplit } from './expressions/write-split.js';
+import type { Target } from './expressions/keyed.js';
+import { createWriteId } from './group-write.js';
+import { ImageMemory } from './image-memory.js';
+import { decodeShard, type ShardImage, writtenAtMs } from './items.js';
+import { buildShardKey } from './keys.js';
+import { Pressure, type PressureOptions } from './pressure.js';
+import { readItem, send, type Table } from './requests.js';
+import { ShardLine } from './shard-line.js';
+import { maySplit, planMerge, planSplit } from './split.js';
+
+/** How long asks are remembered that a share must be able to serve. */
+const ASKS_COUNT_FOR_MS = 60_000;
+/** A pair of which one half was not written to for this long becomes one again. */
+const COLD_AFTER_MS = 3_600_000;
+const LOOK_FOR_COLD_EVERY_MS = 60_000;
+
+/** All shards of one bucket, as far as this process knows them. */
+export class BucketShards {
+  readonly #table: Table;
+  readonly #target: Target;
+  readonly #entityId: string;
+  readonly #resource: string;
+  readonly #options: PressureOptions;
+  readonly #lines = new Map<number, ShardLine>();
+  readonly #pressures = new Map<number, Pressure>();
+  readonly #missing = new Set<number>();
+  #largestAsks = new Map<string, number>();
+  #asksSinceMs: EpochMs = 0;
+  #splitting = false;
+  #lookedForColdMs: EpochMs = 0;
+
+  constructor(table: Table, ns: string, entityId: string, resource: string, options: PressureOptions) {
+    this.#table = table;
+    this.#target = { tableName: table.name, ns };
+    this.#entityId = entityId;
+    this.#resource = resource;
+    this.#options = options;
+  }
+
+  get busy(): boolean {
+    for (const line of this.#lines.values()) if (line.busy) return true;
+    return this.#splitting;
+  }
+
+  /** How many there are at the most; some may not be split off yet. */
+  get count(): number {
+    let count = 1;
+    for (const { image } of this.#lines.values())
+      if (image !== null && image.shardCount > count) count = image.shardCount;
+    return count;
+  }
+
+  random(): number {
+    return this.#table.random();
+  }
+
+  /** Those that exist, as far as is known. */
+  realShards(): readonly number[] {
+    const shards = new Set<number>();
+    for (let shard = 0; shard < this.count; shard++) shards.add(this.line(shard).shard);
+    return [...shards];
+  }
+
+  /** Learns of every shard that is not remembered. */
+  async lookAtAll(nowMs: EpochMs, deadline: Deadline): Promise<void> {
+    for (;;) {
+      const unknown = this.realShards().filter((shard) => this.line(shard).image === null);
+      if (unknown.length === 0) return;
+      await Promise.all(
+        unknown.map(async (shard) => {
+          if (!(await this.line(shard).look(nowMs, deadline))) this.noteMissing(shard);
+        }),
+      );
+      // Shard 0 stands for all that are missing, itself included.
+      if (this.line(0).image === null) return;
+    }
+  }
+
+  /** The line of a shard, or of the one that stands for it. */
+  line(wanted: number): ShardLine {
+    let shard = wanted;
+    while (shard > 0 && this.#missing.has(shard)) shard = parentShard(shard);
+    let line = this.#lines.get(shard);
+    if (line === undefined) this.#lines.set(shard, (line = this.#open(shard)));
+    return line;
+  }
+
+  /** The store says that there is no such shard. */
+  noteMissing(shard: number): void {
+    if (shard === 0) return;
+    this.#missing.add(shard);
+    this.#lines.delete(shard);
+  }
+
+  forget(): void {
+    this.#missing.clear();
+    for (const line of this.#lines.values()) line.forget();
+  }
+
+  noteAsk({ asks }: LevelAsk, nowMs: EpochMs): void {
+    if (nowMs - this.#asksSinceMs >= ASKS_COUNT_FOR_MS) {
+      this.#largestAsks = new Map();
+      this.#asksSinceMs = nowMs;
+    }
+    for (const { name, milli } of asks) {
+      if (Number(milli) > (this.#largestAsks.get(name) ?? 0)) this.#largestAsks.set(name, Number(milli));
+    }
+  }
+
+  /** Which shard to ask first: any, while it is busy; else the first, so that the others become cold and merge. */
+  pick(): number {
+    const { count } = this;
+    if (count === 1) return 0;
+    let unitsPerSec = 0;
+    for (const pressure of this.#pressures.values()) unitsPerSec += pressure.unitsPerSec;
+    return unitsPerSec * 4 < this.#options.paceAbove ? 0 : Math.floor(this.#table.random() * count);
+  }
+
+  #open(shard: number): ShardLine {
+    const key = { entityId: this.#entityId, resource: this.#resource, shard };
+    const pressure = new Pressure(this.#options);
+    this.#pressures.set(shard, pressure);
+    const memory = new ImageMemory();
+    const sayHot = (): void => pressure.sayHot();
+    const line: ShardLine = new ShardLine({ table: this.#table, target: this.#target, key, memory, sayHot }, () =>
+      pressure.pauseMs(this.#table.random),
+    );
+    return line;
+  }
+
+  /** Nobody waits for it, and nobody may be harmed by it. */
+  tendSoon(line: ShardLine, { nowMs, tuning }: Call, deadline: Deadline): void {
+    this.tend(line, nowMs, deadline).catch((error: unknown) =>
+      tuning?.onError?.(error, 'splitting or merging a bucket'),
+    );
+  }
+
+  /** After a write: splits a shard that is too busy, or merges one that nobody needs. Gives what it did. */
+  async tend(line: ShardLine, nowMs: EpochMs, deadline: Deadline): Promise<'split' | 'merged' | null> {
+    const { image } = line;
+    if (image === null) return null;
+    const pressure = this.#pressures.get(image.key.shard);
+    pressure?.observe(image.writeUnits, nowMs);
+    if (this.#splitting) return null;
+    if (pressure?.wantsSplit(nowMs) === true) return this.#guarded(() => this.#split(image, pressure, nowMs, deadline));
+    if (image.shardCount === 1 || nowMs - this.#lookedForColdMs < LOOK_FOR_COLD_EVERY_MS) return null;
+    this.#lookedForColdMs = nowMs;
+    return this.#guarded(() => this.#mergeCold(image, nowMs, deadline));
+  }
+
+  async #guarded<T>(work: () => Promise<T>): Promise<T> {
+    this.#splitting = true;
+    try {
+      return await work();
+    } finally {
+      this.#splitting = false;
+    }
+  }
+
+  async #split(image: ShardImage, pressure: Pressure, nowMs: EpochMs, deadline: Deadline): Promise<'split' | null> {
+    pressure.reset();
+    if (!maySplit(image, (limit) => this.#largestAsks.get(limit) ?? 0)) return null;
+    const split = planSplit(image, nowMs);
+    const input = buildSplit(this.#target, image, split, createWriteId(nowMs, this.#table.random));
+    const answer = await send(this.#table, 'TransactWriteItems', input, deadline);
+    // Whatever came of it, what was remembered may no longer be so.
+    this.#lines.get(image.key.shard)?.forget();
+    if (!answer.ok) return null;
+    this.#missing.delete(split.newShard);
+    return 'split';
+  }
+
+  async #mergeCold(stays: ShardImage, nowMs: EpochMs, deadline: Deadline): Promise<'merged' | null> {
+    const shard = stays.key.shard + stays.shardCount / 2;
+    if (stays.key.shard >= stays.shardCount / 2) return null;
+    const key = buildShardKey(this.#target.ns, { ...stays.key, shard });
+    const item = await readItem(this.#table, key, deadline);
+    if (item === undefined) return null;
+    const known = stays.limits.map(({ limit }) => limit);
+    const leaves = decodeShard(item, known);
+    if (nowMs - writtenAtMs(leaves) < COLD_AFTER_MS) return null;
+    const merge = planMerge(stays, leaves, nowMs);
+    if (merge === null) return null;
+    const input = buildMerge(this.#target, stays, leaves, merge, createWriteId(nowMs, this.#table.random));
+    const answer = await send(this.#table, 'TransactWriteItems', input, deadline);
+    this.#lines.get(stays.key.shard)?.forget();
+    if (!answer.ok) return null;
+    this.noteMissing(shard);
+    return 'merged';
+  }
+}

@@ -1,0 +1,188 @@
+import type {
+  AdjustRequest,
+  Awaitable,
+  Call,
+  ConsumeOutcome,
+  ConsumeRequest,
+  LevelAnswer,
+  LevelAsk,
+  LevelResult,
+} from '../../backend.js';
+import { conclude } from '../../core/decide.js';
+import type { Buckets } from './buckets.js';
+import { changeLevel } from './change-level.js';
+import { type Deadline, deadlineIn } from './deadline.js';
+import { judgeLevel, readBuckets } from './peek.js';
+import type { Table } from './requests.js';
+import { type LevelOutcome, takeLevel, undoLevel } from './take-level.js';
+import { tuningOf } from './tuning.js';
+
+/** Soon again, where others were faster. */
+const CONTENDED_RETRY_MS = 100;
+/** A client reads its config again at most this often. */
+const CONFIG_REREAD_MS = 1_000;
+
+interface Consuming {
+  readonly table: Table;
+  readonly buckets: Buckets;
+  readonly call: Call;
+  readonly request: ConsumeRequest;
+  readonly deadline: Deadline;
+}
+
+/** Takes from all levels or from none. */
+export function consume(
+  table: Table,
+  buckets: Buckets,
+  call: Call,
+  request: ConsumeRequest,
+): Awaitable<ConsumeOutcome> {
+  const consuming = { table, buckets, call, request, deadline: deadlineIn(call.timeoutMs) };
+  if (request.levels.length > 1) return consumeCascade(consuming);
+  const outcome = takeLevel(askingOf(consuming, request.levels[0] as LevelAsk));
+  return outcome instanceof Promise ? outcome.then(outcomeOfOne) : outcomeOfOne(outcome);
+}
+
+function askingOf({ buckets, call, request, deadline }: Consuming, level: LevelAsk) {
+  const bucket = buckets.of(call.namespaceId, level.entityId, level.resource);
+  return { call, bucket, level, leaseId: request.leaseId, deadline };
+}
+
+function outcomeOfOne(outcome: LevelOutcome): ConsumeOutcome {
+  switch (outcome.kind) {
+    case 'granted':
+      return { kind: 'granted', levels: [outcome.answer] };
+    case 'denied':
+      return denial([outcome.answer], outcome.remembered);
+    case 'unheld':
+      return { kind: 'denied', reason: 'contended', retryAfterMs: CONFIG_REREAD_MS, levels: [outcome.answer] };
+    case 'contended':
+      return { kind: 'denied', reason: 'contended', retryAfterMs: CONTENDED_RETRY_MS, levels: [] };
+    case 'id-taken':
+      return outcome;
+  }
+}
+
+function denial(levels: readonly LevelAnswer[], remembered: boolean): ConsumeOutcome {
+  const conclusion = conclude(levels);
+  // What refused may be over by now, where several levels were looked at one after the other.
+  if (conclusion.granted) return { kind: 'denied', reason: 'exhausted', retryAfterMs: 1, levels };
+  const { reason, retryAfterMs } = conclusion;
+  return { kind: 'denied', reason, retryAfterMs, levels, ...(remembered ? { remembered } : {}) };
+}
+
+/**
+ * All levels at once where all are known to have room; else from the entity up, so that a refused child never takes
+ * from its siblings' parent. Whatever was taken when one refuses goes back first.
+ */
+async function consumeCascade(consuming: Consuming): Promise<ConsumeOutcome> {
+  const { request } = consuming;
+  const outcomes = everyLevelHasRoom(consuming) ? await takeAll(consuming) : await takeUpwards(consuming);
+  if (outcomes.length === request.levels.length && outcomes.every(isGranted)) {
+    return { kind: 'granted', levels: outcomes.map(({ answer }) => answer) };
+  }
+  await undo(consuming, outcomes);
+  for (const outcome of outcomes) if (outcome instanceof Failed) throw outcome.error;
+  for (const outcome of outcomes)
+    if (!(outcome instanceof Failed) && endsWithoutVerdict(outcome)) return outcomeOfOne(outcome);
+  return denial(await verdictsOfAll(consuming, outcomes), false);
+}
+
+class Failed {
+  readonly error: unknown;
+
+  constructor(error: unknown) {
+    this.error = error;
+  }
+}
+
+type Taken = LevelOutcome | Failed;
+
+function isGranted(outcome: Taken): outcome is Extract<LevelOutcome, { readonly kind: 'granted' }> {
+  return !(outcome instanceof Failed) && outcome.kind === 'granted';
+}
+
+function endsWithoutVerdict({ kind }: LevelOutcome): boolean {
+  return kind === 'id-taken' || kind === 'contended' || kind === 'unheld';
+}
+
+function everyLevelHasRoom(consuming: Consuming): boolean {
+  const { call, request } = consuming;
+  const { leaseId } = request;
+  return request.levels.every((level) => {
+    const { bucket } = askingOf(consuming, level);
+    const entry = { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts: true } as const;
+    return bucket.realShards().some((shard) => bucket.line(shard).hasRoom(entry, tuningOf(call)));
+  });
+}
+
+async function takeAll(consuming: Consuming): Promise<readonly Taken[]> {
+  return Promise.all(consuming.request.levels.map(async (level) => takeOne(consuming, level)));
+}
+
+async function takeUpwards(consuming: Consuming): Promise<readonly Taken[]> {
+  const outcomes: Taken[] = [];
+  for (const level of consuming.request.levels) {
+    const outcome = await takeOne(consuming, level);
+    outcomes.push(outcome);
+    if (!isGranted(outcome)) break;
+  }
+  return outcomes;
+}
+
+async function takeOne(consuming: Consuming, level: LevelAsk): Promise<Taken> {
+  try {
+    return await takeLevel(askingOf(consuming, level));
+  } catch (error) {
+    return new Failed(error);
+  }
+}
+
+/** A part that cannot be given back stays taken: the strict side. It is told, because nobody else would know. */
+async function undo(consuming: Consuming, outcomes: readonly Taken[]): Promise<void> {
+  const { call, request } = consuming;
+  await Promise.all(
+    outcomes.map(async (outcome, at) => {
+      const level = request.levels[at];
+      if (level === undefined || !isGranted(outcome)) return;
+      // The time of the call may be over: what it took must go back all the same.
+      const deadline = Math.max(consuming.deadline, deadlineIn(call.timeoutMs));
+      try {
+        await undoLevel({ ...askingOf(consuming, level), deadline }, outcome.answer);
+      } catch (error) {
+        call.tuning?.onError?.(error, 'giving back what a refused cascade had taken');
+      }
+    }),
+  );
+}
+
+/** Every level answers: those that were not asked, or had to give back, by what the store has now. */
+async function verdictsOfAll(consuming: Consuming, outcomes: readonly Taken[]): Promise<readonly LevelAnswer[]> {
+  const { table, call, request, deadline } = consuming;
+  const unasked = request.levels.filter((_, at) => !isDenied(outcomes[at]));
+  const images = await readBuckets(table, call.namespaceId, unasked, deadline);
+  return request.levels.map((level, at) => {
+    const outcome = outcomes[at];
+    if (isDenied(outcome)) return outcome.answer;
+    return judgeLevel(images[unasked.indexOf(level)] ?? [], level, () => level.asks, call.nowMs);
+  });
+}
+
+function isDenied(outcome: Taken | undefined): outcome is Extract<LevelOutcome, { readonly kind: 'denied' }> {
+  return outcome !== undefined && !(outcome instanceof Failed) && outcome.kind === 'denied';
+}
+
+export async function adjust(buckets: Buckets, call: Call, request: AdjustRequest): Promise<readonly LevelResult[]> {
+  const deadline = deadlineIn(call.timeoutMs);
+  return Promise.all(
+    request.levels.map(async (level): Promise<LevelResult> => {
+      const bucket = buckets.of(call.namespaceId, level.entityId, level.resource);
+      try {
+        const changing = { call, bucket, level, leaseId: request.leaseId, deadline };
+        return { kind: 'done', holderLost: await changeLevel(changing, false) };
+      } catch (error) {
+        return { kind: 'failed', error };
+      }
+    }),
+  );
+}

@@ -1,0 +1,93 @@
+import type { Int } from '../../../core/int.js';
+import type { AttributeValue } from '../transport.js';
+
+/** The parts of a conditional write, as DynamoDB's requests name them. */
+export interface ExpressionInput {
+  readonly UpdateExpression?: string;
+  readonly ConditionExpression: string;
+  readonly ExpressionAttributeNames: Record<string, string>;
+  readonly ExpressionAttributeValues?: Record<string, AttributeValue>;
+}
+
+/** Collects one write. Aliases are generated, never made of names: `b_a-b.c_tk` is no identifier. */
+export class Expression {
+  readonly #aliases = new Map<string, string>();
+  readonly #names: Record<string, string> = {};
+  readonly #values: Record<string, AttributeValue> = {};
+  readonly #sets: string[] = [];
+  readonly #adds: string[] = [];
+  readonly #removes: string[] = [];
+  readonly #conditions: string[] = [];
+  #valueCount = 0;
+
+  set(attribute: string, value: AttributeValue): this {
+    this.#sets.push(`${this.#name(attribute)} = ${this.#value(value)}`);
+    return this;
+  }
+
+  /** Nothing for 0. */
+  add(attribute: string, amount: Int): this {
+    if (amount !== 0) this.#adds.push(`${this.#name(attribute)} ${this.#value({ N: String(amount) })}`);
+    return this;
+  }
+
+  remove(attribute: string): this {
+    this.#removes.push(this.#name(attribute));
+    return this;
+  }
+
+  requireEqual(attribute: string, value: AttributeValue): this {
+    return this.#require(`${this.#name(attribute)} = ${this.#value(value)}`);
+  }
+
+  requireOther(attribute: string, value: AttributeValue): this {
+    return this.#require(`${this.#name(attribute)} <> ${this.#value(value)}`);
+  }
+
+  /** Two comparisons, not BETWEEN: DynamoDB refuses bounds that contradict each other, and here they just do not hold. */
+  requireWithin(attribute: string, least: Int | null, most: Int | null): this {
+    if (least !== null) this.#require(`${this.#name(attribute)} >= ${this.#value({ N: String(least) })}`);
+    if (most !== null) this.#require(`${this.#name(attribute)} <= ${this.#value({ N: String(most) })}`);
+    return this;
+  }
+
+  requireAbsent(attribute: string): this {
+    return this.#require(`attribute_not_exists(${this.#name(attribute)})`);
+  }
+
+  build(): ExpressionInput {
+    const clauses = [
+      this.#sets.length > 0 ? `SET ${this.#sets.join(', ')}` : '',
+      this.#adds.length > 0 ? `ADD ${this.#adds.join(', ')}` : '',
+      this.#removes.length > 0 ? `REMOVE ${this.#removes.join(', ')}` : '',
+    ];
+    const update = clauses.filter((clause) => clause !== '').join(' ');
+    return {
+      ...(update === '' ? {} : { UpdateExpression: update }),
+      ConditionExpression: this.#conditions.join(' AND '),
+      ExpressionAttributeNames: this.#names,
+      ...(this.#valueCount === 0 ? {} : { ExpressionAttributeValues: this.#values }),
+    };
+  }
+
+  #require(condition: string): this {
+    this.#conditions.push(condition);
+    return this;
+  }
+
+  #name(attribute: string): string {
+    let alias = this.#aliases.get(attribute);
+    if (alias === undefined) {
+      alias = `#a${this.#aliases.size}`;
+      this.#aliases.set(attribute, alias);
+      this.#names[alias] = attribute;
+    }
+    return alias;
+  }
+
+  #value(value: AttributeValue): string {
+    const alias = `:v${this.#valueCount++}`;
+    this.#values[alias] = value;
+    return alias;
+  }
+}

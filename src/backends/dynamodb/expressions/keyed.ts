@@ -1,0 +1,62 @@
+import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
+import { ATTRIBUTE, type ShardImage } from '../items.js';
+import { buildShardKey, index, type ShardKey } from '../keys.js';
+import type { AttributeValue, Item } from '../transport.js';
+import { Expression, type ExpressionInput } from './expression.js';
+
+/** Where a write goes: the table and the namespace. */
+export interface Target {
+  readonly tableName: string;
+  readonly ns: string;
+}
+
+const BYTES_PER_UNIT = 1024;
+
+/** What a write of an item of that size is billed for. */
+export function writeUnits(bytes: number): number {
+  return Math.max(1, Math.ceil(bytes / BYTES_PER_UNIT));
+}
+
+export function number(value: number | bigint): AttributeValue {
+  return { N: String(value) };
+}
+
+/** A write's own id, and those of earlier ones that may have landed: it must not follow upon any of them. */
+export interface WriteIds {
+  readonly own: string;
+  readonly unanswered: readonly string[];
+}
+
+/**
+ * A write to a shard that exists: under the base that the image has, so that the parameters are as seen, and never twice
+ * under one id. Counts its own units.
+ */
+export function changeOf(image: ShardImage, { own, unanswered }: WriteIds): Expression {
+  const expression = new Expression()
+    .requireEqual(ATTRIBUTE.base, number(image.baseMs))
+    .set(ATTRIBUTE.writeId, { S: own })
+    .add(ATTRIBUTE.writeUnits, writeUnits(image.bytes));
+  for (const id of [own, ...unanswered]) expression.requireOther(ATTRIBUTE.writeId, { S: id });
+  return expression;
+}
+
+export function keyOf(ns: string, key: ShardKey): Item {
+  const { PK, SK } = buildShardKey(ns, key);
+  return { PK: { S: PK }, SK: { S: SK } };
+}
+
+/** One write that answers with all there is: the new item, or the one that refused it. */
+export function updateOf({ tableName, ns }: Target, key: ShardKey, expression: ExpressionInput): UpdateItemInput {
+  return {
+    TableName: tableName,
+    Key: keyOf(ns, key),
+    ...expression,
+    ReturnValues: 'ALL_NEW',
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  };
+}
+
+/** On the list of the reconciler: holders may have to be taken back, or shards merged. */
+export function sweepKeys(ns: string, key: ShardKey): Readonly<Record<'GSI1PK' | 'GSI1SK', AttributeValue>> {
+  return { GSI1PK: { S: index.sweep(ns) }, GSI1SK: { S: buildShardKey(ns, key).PK } };
+}

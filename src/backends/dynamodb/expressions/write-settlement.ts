@@ -1,0 +1,56 @@
+import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
+import type { ConfigVersion } from '../../../core/config.js';
+import { ATTRIBUTE, printVersion, type ShardImage } from '../items.js';
+import type { SettledLimit, Settlement } from '../settle.js';
+import type { Expression } from './expression.js';
+import { changeOf, number, type Target, updateOf, type WriteIds } from './keyed.js';
+
+/**
+ * Brings a shard to new rules, or only to a new base: every limit is credited at the old rate up to it.
+ * Writes: SET rf, cv, and per limit cp, ra, rp and ADD or SET tk; REMOVE of limits that are gone, their tc stays; ttl; wc, w.
+ * Condition: rf = :rf; per limit that stays, the bounds of its form; per limit that is added, tk does not exist; w <> :id.
+ * On success: ALL_NEW.   On failure: ALL_OLD, absent when the item does not exist.   Cost: 1 WCU per started KB either way.
+ */
+export function buildSettlement(
+  target: Target,
+  image: ShardImage,
+  settlement: Settlement,
+  version: ConfigVersion,
+  ttlSec: number | null,
+  ids: WriteIds,
+): UpdateItemInput {
+  const expression = changeOf(image, ids)
+    .set(ATTRIBUTE.base, number(settlement.nextBaseMs))
+    .set(ATTRIBUTE.version, { S: printVersion(version) });
+  for (const limit of settlement.limits) settleLimit(expression, limit);
+  for (const name of settlement.removed) removeLimit(expression, name);
+  if (ttlSec !== null) expression.set(ATTRIBUTE.ttl, number(ttlSec));
+  else if (image.ttlSec !== null) expression.remove(ATTRIBUTE.ttl);
+  return updateOf(target, image.key, expression.build());
+}
+
+export function settleLimit(expression: Expression, settled: SettledLimit): void {
+  const { name } = settled.limit;
+  const tokens = ATTRIBUTE.tokens(name);
+  if (settled.kind === 'starts') {
+    if (settled.isNew) expression.requireAbsent(tokens);
+    expression.set(tokens, number(settled.tokensMilli));
+  } else if (settled.write.write === 'set') {
+    expression.requireWithin(tokens, settled.write.atLeastMilli, null).set(tokens, number(settled.write.tokensMilli));
+  } else {
+    const { atLeastMilli, atMostMilli, deltaMilli } = settled.write;
+    expression.requireWithin(tokens, atLeastMilli, atMostMilli).add(tokens, deltaMilli);
+  }
+  expression
+    .set(ATTRIBUTE.capacity(name), number(settled.limit.capacityMilli))
+    .set(ATTRIBUTE.refillAmount(name), number(settled.limit.refillMilli))
+    .set(ATTRIBUTE.refillPeriod(name), number(settled.limit.refillPeriodMs));
+}
+
+function removeLimit(expression: Expression, name: string): void {
+  expression
+    .remove(ATTRIBUTE.tokens(name))
+    .remove(ATTRIBUTE.capacity(name))
+    .remove(ATTRIBUTE.refillAmount(name))
+    .remove(ATTRIBUTE.refillPeriod(name));
+}

@@ -1,0 +1,357 @@
+import type { LevelRef, Tuning } from '../../backend.js';
+import { BackendUnavailable } from '../../core/errors.js';
+import { buildLeaseId } from '../../core/identifiers.js';
+import type { Limit } from '../../core/limit.js';
+import type { EpochMs } from '../../core/units.js';
+import { bornImage } from './born.js';
+import { backOffMs, type Deadline, pause, timeLeftMs } from './deadline.js';
+import { type Entry, type EntryResult, givesBack } from './entries.js';
+import { buildCreate } from './expressions/create.js';
+import type { Target, WriteIds } from './expressions/keyed.js';
+import { buildMove } from './expressions/write-move.js';
+import { buildSettlement } from './expressions/write-settlement.js';
+import { errorOf, type Failure } from './failures.js';
+import { type GroupPlan, planGroup, type Trust } from './group.js';
+import type { ImageMemory } from './image-memory.js';
+import { decodeShard, type ShardImage } from './items.js';
+import { buildShardKey, type ShardKey } from './keys.js';
+import { expirySec } from './life.js';
+import { applyMove, type Move } from './move.js';
+import { type Answer, readItem, send, type Table } from './requests.js';
+import { planSettle } from './settle.js';
+import type { Item } from './transport.js';
+
+/** Somebody who waits for one write. */
+export interface Waiting {
+  readonly entry: Entry;
+  readonly deadline: Deadline;
+  readonly tuning: Tuning;
+  readonly resolve: (result: EntryResult) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** One shard of one bucket, and what is remembered of it. */
+export interface Shard {
+  readonly table: Table;
+  readonly target: Target;
+  readonly key: ShardKey;
+  readonly memory: ImageMemory;
+  /** DynamoDB says that this key's range is throttled. */
+  readonly sayHot: (nowMs: EpochMs) => void;
+}
+
+/** Writes that got no answer are sent again this often: the store is gone, not slow. */
+const MOST_RESENDS = 2;
+
+/**
+ * Writes a group until each of its members has an answer, and gives back those who must wait for the next write.
+ * A refused write shows what stands there: it is planned again from that, with the same `now` and under the same id.
+ */
+export async function writeGroup(shard: Shard, group: readonly Waiting[]): Promise<readonly Waiting[]> {
+  const write = new GroupWrite(shard, group);
+  try {
+    return await write.run();
+  } catch (error) {
+    write.failAll(error);
+    return [];
+  }
+}
+
+interface Sent {
+  readonly id: string;
+  readonly move: Move;
+  readonly results: readonly (EntryResult | null)[];
+}
+
+class GroupWrite {
+  readonly #shard: Shard;
+  readonly #nowMs: EpochMs;
+  readonly #deadline: Deadline;
+  readonly #tuning: Tuning;
+  #waiting: readonly Waiting[];
+  #trust: Trust;
+  #refusals = 0;
+  #resends = 0;
+  /** Writes that got no answer: one of them may have landed. */
+  #unanswered: readonly Sent[] = [];
+  /** Those whose refund was in the first of them: it is not sent again. */
+  readonly #lostRefunds = new Set<Waiting>();
+
+  constructor(shard: Shard, group: readonly Waiting[]) {
+    this.#shard = shard;
+    this.#waiting = group;
+    this.#nowMs = Math.max(...group.map(({ entry }) => entry.nowMs));
+    this.#deadline = Math.max(...group.map(({ deadline }) => deadline));
+    this.#tuning = (group[0] as Waiting).tuning;
+    const refunds = group.some(({ entry }) => givesBack(entry));
+    this.#trust = refunds ? 'guess' : shard.memory.trustAt(this.#nowMs, this.#tuning.denyCacheMs);
+  }
+
+  failAll(error: unknown): void {
+    for (const { reject } of this.#waiting) reject(error);
+  }
+
+  async run(): Promise<readonly Waiting[]> {
+    for (;;) {
+      const { image } = this.#shard.memory;
+      const born = image === null ? this.#bornImage() : null;
+      if (image === null && born === null) {
+        if (await this.#read()) continue;
+        return this.#deliver(this.#waiting.map(() => ({ kind: 'no-shard' })));
+      }
+      const plan = this.#plan(image ?? (born as ShardImage), image === null);
+      switch (plan.kind) {
+        case 'read':
+          await this.#read();
+          continue;
+        case 'answer':
+          // Refunds of a write that got no answer: only the store knows whether it landed.
+          if (this.#unanswered.length > 0 && this.#trust !== 'exact') {
+            await this.#read();
+            const proven = this.#landed(this.#shard.memory.image);
+            if (proven !== null) return this.#deliver(proven);
+          }
+          return this.#deliver(plan.results);
+        case 'settle':
+          await this.#settle(image as ShardImage, plan.level.limits, plan.level);
+          continue;
+        case 'rebase':
+          await this.#settle(image as ShardImage, limitsOf(image as ShardImage), null);
+          continue;
+        case 'reclaim':
+          await this.#reclaim(image as ShardImage, plan.move);
+          continue;
+        case 'write': {
+          const results = await this.#write(image, born, plan);
+          if (results !== null) return this.#deliver(results);
+        }
+      }
+      if (this.#waiting.length === 0) return [];
+    }
+  }
+
+  /** Only shard 0 is ever created, and only for whoever says by which rules. */
+  #bornImage(): ShardImage | null {
+    const level = newestLevel(this.#waiting);
+    if (this.#shard.key.shard > 0 || level === null) return null;
+    return bornImage(this.#shard.key, level, this.#nowMs);
+  }
+
+  #plan(image: ShardImage, isBorn: boolean): GroupPlan {
+    const at = {
+      nowMs: this.#nowMs,
+      trust: isBorn ? ('exact' as const) : this.#trust,
+      lifeFactor: this.#tuning.bucketLifeFactor,
+      withoutRefunds: this.#unanswered.length > 0,
+    };
+    const plan = planGroup(image, this.#entries(), at);
+    // Nothing to create, and nobody knows whether there is anything: the store must be asked after all.
+    const sure = this.#shard.memory.isKnownAbsent(this.#nowMs, this.#tuning.denyCacheMs) || this.#trust === 'exact';
+    return isBorn && plan.kind === 'answer' && !sure ? { kind: 'read' } : plan;
+  }
+
+  #entries(): readonly Entry[] {
+    return this.#waiting.map(({ entry }) => entry);
+  }
+
+  /** Results once it has landed; null: it did not, and the image says why. */
+  async #write(
+    image: ShardImage | null,
+    born: ShardImage | null,
+    { move, results }: Extract<GroupPlan, { readonly kind: 'write' }>,
+  ): Promise<readonly (EntryResult | null)[] | null> {
+    const { table, target } = this.#shard;
+    const own = createWriteId(this.#nowMs, table.random);
+    const ids = { own, unanswered: this.#unanswered.map(({ id }) => id) };
+    let answer: Answer<'UpdateItem'> | Answer<'PutItem'>;
+    let created: ShardImage | null = null;
+    if (image === null) {
+      created = { ...applyMove(born as ShardImage, move, own), writeUnits: 1 };
+      answer = await send(table, 'PutItem', buildCreate(target, created), this.#deadline);
+    } else {
+      answer = await send(table, 'UpdateItem', buildMove(target, image, move, ids), this.#deadline);
+    }
+    if (answer.ok) {
+      this.#see(created ?? answer.output.Attributes);
+      return results;
+    }
+    return this.#refused(answer.failure, { id: own, move, results });
+  }
+
+  async #refused(failure: Failure, sent: Sent): Promise<readonly (EntryResult | null)[] | null> {
+    if (failure.kind === 'lost') {
+      if (this.#resends++ >= MOST_RESENDS) throw failure.error;
+      this.#noteUnanswered(sent);
+      await this.#pause(this.#resends, failure.error);
+      return null;
+    }
+    if (failure.kind === 'condition') {
+      this.#see(failure.item);
+      const { image } = this.#shard.memory;
+      // A client of the caller's may have sent it twice by itself, and shows the second answer only.
+      if (image?.writeId === sent.id) return sent.results;
+      const proven = this.#landed(image);
+      if (proven !== null) return proven;
+    }
+    await this.#afterRefusal(failure);
+    return null;
+  }
+
+  /** What stands in the way of any write: other writers, or too many of them. */
+  async #afterRefusal(failure: Failure): Promise<void> {
+    if (failure.kind === 'throttled' && failure.hotKey) this.#shard.sayHot(this.#nowMs);
+    if (failure.kind !== 'condition' && failure.kind !== 'conflict' && failure.kind !== 'throttled') {
+      throw errorOf(failure, 'writing a bucket');
+    }
+    this.#refusals += 1;
+    if (this.#refusals > this.#tuning.maxRetries) {
+      if (failure.kind === 'throttled') throw failure.error;
+      this.#contend();
+    }
+    // The first refusal was a wrong guess; from the second on, others are writing.
+    if (failure.kind !== 'condition' || this.#refusals > 1) await this.#pause(this.#refusals, null);
+  }
+
+  /** Asks give up and come again; corrections must reach the store, and go on until their time is over. */
+  #contend(): void {
+    const asks = this.#waiting.filter(({ entry }) => entry.kind === 'ask');
+    for (const { resolve } of asks) resolve({ kind: 'contended' });
+    this.#waiting = this.#waiting.filter(({ entry }) => entry.kind !== 'ask');
+    // What was asked may have been in a write that landed: whoever is left no longer matches its results.
+    if (asks.length > 0) this.#unanswered = [];
+  }
+
+  async #pause(attempt: number, error: unknown): Promise<void> {
+    const waitMs = backOffMs(attempt, this.#shard.table.random);
+    if (timeLeftMs(this.#deadline) <= waitMs) {
+      throw error ?? new BackendUnavailable('Writing a bucket: too many writers at once', 'contended');
+    }
+    await pause(waitMs);
+  }
+
+  #noteUnanswered(sent: Sent): void {
+    // Later sendings leave refunds out: whose refund is at stake stands in the first.
+    if (this.#unanswered.length === 0) {
+      for (const waiting of this.#waiting) {
+        if (refundsWithoutHolder(waiting.entry, sent.move)) this.#lostRefunds.add(waiting);
+      }
+    }
+    this.#unanswered = [...this.#unanswered, sent];
+  }
+
+  /** The results of a write that got no answer, if this image proves that it landed. */
+  #landed(image: ShardImage | null): readonly (EntryResult | null)[] | null {
+    if (image === null || this.#unanswered.length === 0) return null;
+    const proven = this.#unanswered.find(({ id, move }) => id === image.writeId || showsHolderOf(image, move));
+    if (proven === undefined) return null;
+    if (proven === this.#unanswered[0]) this.#lostRefunds.clear();
+    // A holder may have stood in several of them: then only what all of them granted is certain, the rest asks again.
+    const sure = (place: number): boolean =>
+      proven.id === image.writeId || this.#unanswered.every(({ results }) => results[place]?.kind !== 'denied');
+    return proven.results.map((result, place) => (sure(place) ? result : null));
+  }
+
+  async #settle(image: ShardImage, limits: readonly Limit[], level: LevelRef | null): Promise<void> {
+    const { table, target } = this.#shard;
+    const { bucketLifeFactor } = this.#tuning;
+    const lasts = image.shardCount > 1 || (level === null ? image.ttlSec === null : level.lasting === true);
+    const ttlSec = lasts ? null : expirySec(image, this.#nowMs, bucketLifeFactor);
+    const settlement = planSettle(image, { limits }, this.#nowMs);
+    const input = buildSettlement(target, image, settlement, level?.version ?? image.version, ttlSec, this.#freshIds());
+    await this.#maintain(await send(table, 'UpdateItem', input, this.#deadline));
+  }
+
+  async #reclaim(image: ShardImage, move: Move): Promise<void> {
+    const { table, target } = this.#shard;
+    const input = buildMove(target, image, move, this.#freshIds());
+    await this.#maintain(await send(table, 'UpdateItem', input, this.#deadline));
+  }
+
+  #freshIds(): WriteIds {
+    return { own: createWriteId(this.#nowMs, this.#shard.table.random), unanswered: [] };
+  }
+
+  /** These may be sent again: what they require is no longer so once they have landed. */
+  async #maintain(answer: Answer<'UpdateItem'>): Promise<void> {
+    if (answer.ok) {
+      this.#see(answer.output.Attributes);
+      return;
+    }
+    const { failure } = answer;
+    if (failure.kind === 'condition') this.#see(failure.item);
+    if (failure.kind !== 'lost') return this.#afterRefusal(failure);
+    if (this.#resends++ >= MOST_RESENDS) throw failure.error;
+    await this.#pause(this.#resends, failure.error);
+  }
+
+  /** False: there is no such item. */
+  async #read(): Promise<boolean> {
+    const { table, target, key, memory } = this.#shard;
+    this.#see(await readItem(table, buildShardKey(target.ns, key), this.#deadline));
+    return memory.image !== null;
+  }
+
+  /** From here on the image is what the store has just shown. */
+  #see(shown: Item | ShardImage | undefined): void {
+    const { memory } = this.#shard;
+    const known = newestLevel(this.#waiting)?.limits ?? (memory.image === null ? [] : limitsOf(memory.image));
+    const image = shown === undefined ? null : isImage(shown) ? shown : decodeShard(shown, known);
+    memory.keep(image, this.#nowMs);
+    this.#trust = 'exact';
+  }
+
+  #deliver(results: readonly (EntryResult | null)[]): readonly Waiting[] {
+    const deferred: Waiting[] = [];
+    for (const [place, waiting] of this.#waiting.entries()) {
+      const result = results[place] ?? null;
+      if (result === null) deferred.push(waiting);
+      else if (this.#lostRefunds.has(waiting)) waiting.reject(refundLost());
+      else waiting.resolve(result);
+    }
+    this.#waiting = [];
+    return deferred;
+  }
+}
+
+function showsHolderOf(image: ShardImage, { holders }: Move): boolean {
+  return holders.some((holder) => holder.kind === 'add' && image.holders.get(holder.leaseId)?.text === holder.text);
+}
+
+function isImage(shown: Item | ShardImage): shown is ShardImage {
+  return 'holders' in shown && shown['holders'] instanceof Map;
+}
+
+function limitsOf({ limits }: ShardImage): readonly Limit[] {
+  return limits.map(({ limit }) => limit);
+}
+
+function newestLevel(waiting: readonly Waiting[]): LevelRef | null {
+  let newest: LevelRef | null = null;
+  for (const { entry } of waiting) {
+    if (entry.kind === 'extend') continue;
+    const { version } = entry.level;
+    if (newest === null || version.sequence > newest.version.sequence) newest = entry.level;
+    else if (version.sequence === newest.version.sequence && version.openedAtMs > newest.version.openedAtMs) {
+      newest = entry.level;
+    }
+  }
+  return newest;
+}
+
+/** A refund that goes with its holder counts once, however often it is sent. */
+function refundsWithoutHolder(entry: Entry, { holders }: Move): boolean {
+  if (entry.kind !== 'change' || !entry.level.deltas.some(({ milli }) => milli < 0)) return false;
+  return !holders.some(({ leaseId, kind }) => leaseId === entry.leaseId && kind !== 'absent');
+}
+
+function refundLost(): BackendUnavailable {
+  return new BackendUnavailable(
+    'A refund got no answer; it is not sent again, because it could count twice: the tokens may stay taken',
+    'timeout',
+  );
+}
+
+/** The time of the write and 36 random bits. Usage is counted by this time. */
+export function createWriteId(nowMs: EpochMs, random: () => number): string {
+  return buildLeaseId(nowMs, random()) + buildLeaseId(0, random()).slice(8);
+}

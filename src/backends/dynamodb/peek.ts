@@ -1,0 +1,79 @@
+import type { LevelAnswer, LevelAsk, LevelRef } from '../../backend.js';
+import { reconcile } from '../../core/config.js';
+import { type Amount, amountOf, decide, type Verdict } from '../../core/decide.js';
+import { add } from '../../core/int.js';
+import type { EpochMs } from '../../core/units.js';
+import { bornImage } from './born.js';
+import type { Deadline } from './deadline.js';
+import { planReclaim } from './group.js';
+import { decodeShard, type ShardImage } from './items.js';
+import { buildShardKey } from './keys.js';
+import { applyMove } from './move.js';
+import { readItems, type Table } from './requests.js';
+import { applySettlement, planSettle } from './settle.js';
+
+/** All shards of each bucket as the store has them now, in the order of the references; none: there is no bucket. */
+export async function readBuckets(
+  table: Table,
+  ns: string,
+  refs: readonly { readonly entityId: string; readonly resource: string; readonly limits?: LevelRef['limits'] }[],
+  deadline: Deadline,
+): Promise<readonly (readonly ShardImage[])[]> {
+  const first = await readItems(
+    table,
+    refs.map(({ entityId, resource }) => buildShardKey(ns, { entityId, resource, shard: 0 })),
+    deadline,
+  );
+  return Promise.all(
+    refs.map(async ({ entityId, resource, limits = [] }, at) => {
+      const item = first[at];
+      if (item === undefined) return [];
+      const shards = [decodeShard(item, limits)];
+      // A shard may have been split further than shard 0 was.
+      for (let count = shards[0]?.shardCount ?? 1; shards.length < count;) {
+        const wanted = Array.from({ length: count - shards.length }, (_, more) => shards.length + more);
+        const keys = wanted.map((shard) => buildShardKey(ns, { entityId, resource, shard }));
+        const found = (await readItems(table, keys, deadline)).filter((other) => other !== undefined);
+        shards.push(...found.map((other) => decodeShard(other, limits)));
+        const most = Math.max(...shards.map(({ shardCount }) => shardCount));
+        if (most <= count) break;
+        count = most;
+      }
+      return shards;
+    }),
+  );
+}
+
+/** As if the config were settled and expired holders taken back: looking changes nothing. */
+export function asSettled(image: ShardImage, level: LevelRef | null, nowMs: EpochMs): ShardImage {
+  const settles = level !== null && reconcile(image, level) === 'settle';
+  const settled = settles ? applySettlement(image, planSettle(image, level, nowMs)) : image;
+  return applyMove(settled, planReclaim(settled, nowMs), settled.writeId);
+}
+
+/** How a level stands to what is asked of it, over all shards of its bucket. */
+export function judgeLevel(shards: readonly ShardImage[], level: LevelAsk, asks: Asks, nowMs: EpochMs): LevelAnswer {
+  const images = shards.length === 0 ? [bornImage({ ...level, shard: 0 }, level, nowMs)] : shards;
+  const settled = images.map((image) => asSettled(image, level, nowMs));
+  const perShard = settled.map((image) => decide(image, asks(image), nowMs));
+  const configIsOlder = images.some((image) => reconcile(image, level) === 'reread');
+  return { verdicts: perShard.length === 1 ? (perShard[0] ?? []) : sumVerdicts(perShard), configIsOlder };
+}
+
+type Asks = (image: ShardImage) => readonly Amount[];
+
+/** Every limit of the bucket, for 0 if not named. */
+export function everyLimit({ asks }: LevelAsk): Asks {
+  return ({ limits }) => limits.map(({ limit }) => ({ name: limit.name, milli: amountOf(asks, limit.name) ?? 0 }));
+}
+
+/** What the shards have together; where that is not enough, the shortest of their waits. */
+function sumVerdicts(perShard: readonly (readonly Verdict[])[]): readonly Verdict[] {
+  return (perShard[0] ?? []).map((first) => {
+    const parts = perShard.flatMap((verdicts) => verdicts.filter(({ limit }) => limit.name === first.limit.name));
+    const effectiveMilli = parts.map((part) => part.effectiveMilli).reduce(add);
+    const waits = parts.flatMap(({ waitMs }) => (waitMs === null ? [] : [waitMs]));
+    const fits = effectiveMilli >= first.requestedMilli;
+    return { ...first, effectiveMilli, waitMs: fits ? 0 : waits.length === 0 ? null : Math.min(...waits) };
+  });
+}

@@ -1,0 +1,122 @@
+import type { Tuning } from '../../backend.js';
+import { BackendUnavailable } from '../../core/errors.js';
+import type { EpochMs } from '../../core/units.js';
+import { type Deadline, pause, timeLeftMs } from './deadline.js';
+import { type Entry, type EntryResult, givesBack } from './entries.js';
+import { type Shard, type Waiting, writeGroup } from './group-write.js';
+import { planGroup } from './group.js';
+import { decodeShard, type ShardImage } from './items.js';
+import { buildShardKey } from './keys.js';
+import { readItem } from './requests.js';
+
+interface Queued extends Waiting {
+  readonly signal: AbortSignal | undefined;
+}
+
+/**
+ * One shard of one bucket, in this process: one group is written at a time. Whatever comes while a write is under way
+ * goes into the next one; an idle shard writes at once.
+ */
+export class ShardLine {
+  readonly #shard: Shard;
+  /** How long to wait before the next write, so that the key is not overrun. */
+  readonly #pacingMs: (image: ShardImage) => number;
+  #queue: Queued[] = [];
+  #busy = false;
+  /** Refunds that are on their way: a balance that is remembered from before must not deny. */
+  #refunds = 0;
+
+  constructor(shard: Shard, pacingMs: (image: ShardImage) => number) {
+    this.#shard = shard;
+    this.#pacingMs = pacingMs;
+  }
+
+  get shard(): number {
+    return this.#shard.key.shard;
+  }
+
+  get image(): ShardImage | null {
+    return this.#shard.memory.image;
+  }
+
+  get busy(): boolean {
+    return this.#busy;
+  }
+
+  forget(): void {
+    this.#shard.memory.forget();
+  }
+
+  /** Reads the shard, unless somebody is writing it and will know better. False: there is none. */
+  async look(nowMs: EpochMs, deadline: Deadline): Promise<boolean> {
+    const { table, target, key, memory } = this.#shard;
+    const item = await readItem(table, buildShardKey(target.ns, key), deadline);
+    const known = memory.image?.limits.map(({ limit }) => limit) ?? [];
+    if (!this.#busy) memory.keep(item === undefined ? null : decodeShard(item, known), nowMs);
+    return item !== undefined;
+  }
+
+  /** What the remembered image says of an entry by itself, if that is an answer already. */
+  recall(entry: Entry, tuning: Tuning): EntryResult | null {
+    const { image } = this;
+    if (image === null || this.#refunds > 0) return null;
+    const { nowMs } = entry;
+    const trust = this.#shard.memory.trustAt(nowMs, tuning.denyCacheMs);
+    const at = { nowMs, trust, lifeFactor: tuning.bucketLifeFactor, withoutRefunds: false };
+    const plan = planGroup(image, [entry], at);
+    return plan.kind === 'answer' ? (plan.results[0] ?? null) : null;
+  }
+
+  /** Whether the whole ask fits by what is remembered. */
+  hasRoom(entry: Entry, tuning: Tuning): boolean {
+    const { image } = this;
+    if (image === null) return false;
+    const at = {
+      nowMs: entry.nowMs,
+      trust: 'exact',
+      lifeFactor: tuning.bucketLifeFactor,
+      withoutRefunds: false,
+    } as const;
+    const plan = planGroup(image, [entry], at);
+    return plan.kind === 'write' && plan.results[0]?.kind === 'granted';
+  }
+
+  submit(entry: Entry, deadline: Deadline, tuning: Tuning, signal?: AbortSignal): Promise<EntryResult> {
+    const result = new Promise<EntryResult>((resolve, reject) => {
+      this.#queue.push({ entry, deadline, signal, tuning, resolve, reject });
+    });
+    if (!this.#busy) void this.#run();
+    if (!givesBack(entry)) return result;
+    this.#refunds += 1;
+    return result.finally(() => (this.#refunds -= 1));
+  }
+
+  async #run(): Promise<void> {
+    this.#busy = true;
+    while (this.#queue.length > 0) {
+      const waitMs = this.image === null ? 0 : this.#pacingMs(this.image);
+      if (waitMs > 0) await pause(waitMs);
+      const group = this.#nextGroup();
+      if (group.length === 0) continue;
+      const deferred = await writeGroup(this.#shard, group);
+      if (deferred.length > 0) this.#queue.unshift(...(deferred as Queued[]));
+    }
+    this.#busy = false;
+  }
+
+  /** Whoever left before anything was sent for him leaves nothing behind. */
+  #nextGroup(): readonly Queued[] {
+    const queued = this.#queue;
+    this.#queue = [];
+    return queued.filter(({ deadline, signal, reject }) => {
+      if (signal?.aborted === true) reject(signal.reason);
+      else if (timeLeftMs(deadline) <= 0) reject(tooLate());
+      else return true;
+      return false;
+    });
+  }
+}
+
+function tooLate(): BackendUnavailable {
+  return new BackendUnavailable('The time was over before a write could be sent', 'timeout');
+}

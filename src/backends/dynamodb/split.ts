@@ -1,0 +1,112 @@
+import { credit, effectiveTokens, nextBase, type Rate } from '../../core/bucket.js';
+import { compareVersions } from '../../core/config.js';
+import { add, floorDiv, type Int, min, sub } from '../../core/int.js';
+import { shareOf } from '../../core/shard.js';
+import { type EpochMs, MILLI, type Millitokens } from '../../core/units.js';
+import type { Account, ShardImage } from './items.js';
+
+export const MOST_SHARDS = 64;
+/** A share must hold this many of the largest ask that came lately. */
+const ASKS_PER_SHARE = 4;
+
+/** How one shard becomes two. */
+export interface Split {
+  readonly nextBaseMs: EpochMs;
+  readonly count: number;
+  readonly newShard: number;
+  readonly limits: readonly SplitLimit[];
+}
+
+export interface SplitLimit {
+  readonly account: Account;
+  /** Goes to the new shard. */
+  readonly movedMilli: Millitokens;
+  /** What is stored of the old shard afterwards, and under which bounds of what is stored now that is exact. */
+  readonly keeps:
+    | { readonly write: 'add'; readonly deltaMilli: Int; readonly atLeastMilli: Int; readonly atMostMilli: Int | null }
+    | { readonly write: 'set'; readonly tokensMilli: Int; readonly atLeastMilli: Int };
+}
+
+/** Whether two halves of every share would still be worth having. */
+export function maySplit(image: ShardImage, largestAskMilli: (limit: string) => number): boolean {
+  const count = image.shardCount * 2;
+  if (count > MOST_SHARDS) return false;
+  return image.limits.every(({ limit }) => {
+    const shareMilli = shareOf(limit, count - 1, count).capacityMilli;
+    return shareMilli >= MILLI && shareMilli >= ASKS_PER_SHARE * largestAskMilli(limit.name);
+  });
+}
+
+/**
+ * Half of what the shard has moves to a new one; nothing is made or lost. Like a take, the write is exact whatever has
+ * happened to the balance since: a busy key would never stand still for anything stricter.
+ */
+export function planSplit(image: ShardImage, nowMs: EpochMs): Split {
+  const nextBaseMs = nextBase(image.baseMs, nowMs);
+  const count = image.shardCount * 2;
+  const newShard = image.key.shard + image.shardCount;
+  const limits = image.limits.map((account) => splitLimit(account, image, nextBaseMs, newShard, count));
+  return { nextBaseMs, count, newShard, limits };
+}
+
+function splitLimit(
+  account: Account,
+  image: ShardImage,
+  nextBaseMs: EpochMs,
+  newShard: number,
+  count: number,
+): SplitLimit {
+  const { limit, rate, tokensMilli } = account;
+  if (limit.kind === 'concurrent') {
+    // Whole slots that are free; those which are held stay where their holders are.
+    const movedMilli = tokensMilli <= 0 ? 0 : Number(floorDiv(tokensMilli, 2 * MILLI)) * MILLI;
+    const keeps = { write: 'add', deltaMilli: -movedMilli, atLeastMilli: movedMilli, atMostMilli: null } as const;
+    return { account, movedMilli, keeps };
+  }
+  const credited = credit(rate, image.baseMs, nextBaseMs);
+  const effective = effectiveTokens(rate, tokensMilli, credited);
+  const movedMilli = min(floorDiv(effective, 2), shareOf(limit, newShard, count).capacityMilli);
+  const brim = sub(rate.capacityMilli, credited);
+  if (tokensMilli > brim) {
+    const keeps = { write: 'set', tokensMilli: sub(rate.capacityMilli, movedMilli), atLeastMilli: brim } as const;
+    return { account, movedMilli, keeps };
+  }
+  const deltaMilli = sub(credited, movedMilli);
+  // In debt, a part of the debt moves: then any balance will do.
+  const atLeastMilli = movedMilli > 0 ? sub(movedMilli, credited) : tokensMilli;
+  return { account, movedMilli, keeps: { write: 'add', deltaMilli, atLeastMilli, atMostMilli: brim } };
+}
+
+/** How two shards become one again: both are as seen, which a cold pair is. */
+export interface Merge {
+  readonly nextBaseMs: EpochMs;
+  readonly count: number;
+  readonly limits: readonly {
+    readonly account: Account;
+    readonly tokensMilli: Millitokens;
+    readonly consumedMilli: Int;
+  }[];
+}
+
+/** null: they are no pair, the one that would go still holds something, or they live by different rules. */
+export function planMerge(stays: ShardImage, leaves: ShardImage, nowMs: EpochMs): Merge | null {
+  const count = stays.shardCount / 2;
+  if (leaves.shardCount !== stays.shardCount || leaves.key.shard !== stays.key.shard + count) return null;
+  if (leaves.holders.size > 0 || compareVersions(stays.version, leaves.version) !== 0) return null;
+  const nextBaseMs = Math.max(nextBase(stays.baseMs, nowMs), nextBase(leaves.baseMs, nowMs));
+  const limits = stays.limits.map((account) => {
+    const other = leaves.limits.find(({ limit }) => limit.name === account.limit.name);
+    const merged = add(
+      worthAt(account, stays, nextBaseMs),
+      other === undefined ? 0 : worthAt(other, leaves, nextBaseMs),
+    );
+    const share: Rate = shareOf(account.limit, stays.key.shard, count);
+    const tokensMilli = account.limit.kind === 'rate' ? min(merged, share.capacityMilli) : merged;
+    return { account, tokensMilli, consumedMilli: other?.consumedMilli ?? 0 };
+  });
+  return { nextBaseMs, count, limits };
+}
+
+function worthAt({ rate, tokensMilli }: Account, { baseMs }: ShardImage, atMs: EpochMs): Millitokens {
+  return effectiveTokens(rate, tokensMilli, credit(rate, baseMs, atMs));
+}
