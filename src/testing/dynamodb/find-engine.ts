@@ -1,0 +1,68 @@
+import { ValidationError } from '../../core/errors.js';
+import {
+  ENGINE_NAMES,
+  type EngineName,
+  type EngineProgram,
+  type EngineSearch,
+  findProgram,
+} from './engine-programs.js';
+
+/** Where tests find an engine that somebody else started and will stop. */
+const ENDPOINT_VARIABLE = 'HEADGATE_TEST_ENDPOINT';
+
+/** ExtendDB is not among them: it verifies signatures and makes tables slowly, which is for those who ask for it. */
+const DEFAULT_ORDER: readonly EngineName[] = ['dynoxide', 'dynamodb-local'];
+
+export interface EngineOptions {
+  /** The folder whose packages are searched for engines; the working directory unless given. */
+  readonly folder?: string;
+}
+
+/** An engine that can be used now, or one sentence that says why there is none. */
+export type FoundEngine = EngineSearch<{ readonly name: EngineName | 'endpoint' }>;
+
+/** A found engine with what it takes to use it. */
+export type UsableEngine = EngineSearch<
+  | { readonly name: EngineName; readonly program: EngineProgram }
+  | { readonly name: 'endpoint'; readonly endpoint: string }
+>;
+
+/**
+ * Which engine `startEngine` would use with the same arguments, without starting it.
+ * Without a name: what HEADGATE_TEST_ENDPOINT points to (`endpoint`), else dynoxide, else DynamoDB Local.
+ */
+export function findEngine(name?: EngineName, options: EngineOptions = {}): FoundEngine {
+  const usable = findUsableEngine(name, options);
+  return usable.status === 'available' ? { status: 'available', name: usable.name } : usable;
+}
+
+export function findUsableEngine(name: EngineName | undefined, options: EngineOptions): UsableEngine {
+  const folder = options.folder ?? process.cwd();
+  if (name !== undefined) {
+    if (!ENGINE_NAMES.includes(name)) throw new ValidationError('name', `one of ${ENGINE_NAMES.join(', ')}`, name);
+    return named(name, folder);
+  }
+  const endpoint = process.env[ENDPOINT_VARIABLE];
+  if (endpoint !== undefined && endpoint !== '') {
+    return { status: 'available', name: 'endpoint', endpoint: checked(endpoint) };
+  }
+  const reasons: string[] = [];
+  for (const candidate of DEFAULT_ORDER) {
+    const usable = named(candidate, folder);
+    if (usable.status === 'available') return usable;
+    reasons.push(usable.reason);
+  }
+  return { status: 'unavailable', reason: `${ENDPOINT_VARIABLE} is not set; ${reasons.join('; ')}` };
+}
+
+function named(name: EngineName, folder: string): UsableEngine {
+  const program = findProgram(name, folder);
+  return program.status === 'available' ? { status: 'available', name, program } : program;
+}
+
+function checked(endpoint: string): string {
+  if (!/^https?:/.test(endpoint) || !URL.canParse(endpoint)) {
+    throw new ValidationError(ENDPOINT_VARIABLE, 'a URL like http://127.0.0.1:8000', endpoint);
+  }
+  return endpoint.replace(/\/$/, '');
+}

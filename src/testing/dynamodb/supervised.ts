@@ -1,0 +1,107 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+
+/**
+ * Runs an engine for a process that may die without a chance to clean up: when this program's stdin closes, for whatever
+ * reason, it kills the engine and removes its folder. It is handed to Node as text, because it must also work from within
+ * a bundle. It reads the engine's output all the time, so that an engine is never blocked by a busy parent.
+ */
+const SUPERVISOR = `
+const { spawn } = require('node:child_process');
+const { rmSync } = require('node:fs');
+const { command, args, folder, environment, readyLine } = JSON.parse(process.argv[1]);
+const say = (message) => process.stdout.write(JSON.stringify(message) + '\\n');
+process.stdout.on('error', () => {});
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {});
+const engine = spawn(command, args, {
+  cwd: folder, env: { ...process.env, ...environment }, stdio: ['ignore', 'pipe', 'pipe'], windowsHide: true,
+});
+let output = '';
+let ready = readyLine === null;
+const read = (chunk) => {
+  output = (output + chunk).slice(-4096);
+  if (!ready && output.includes(readyLine)) { ready = true; say({ ready: true }); }
+};
+engine.stdout.setEncoding('utf8').on('data', read);
+engine.stderr.setEncoding('utf8').on('data', read);
+const end = (why) => {
+  rmSync(folder, { recursive: true, force: true });
+  process.stdout.write(JSON.stringify({ ended: why, output }) + '\\n', () => process.exit());
+};
+engine.on('error', (error) => end(error.message));
+engine.on('close', (code, signal) => end('ended with ' + (signal ?? 'code ' + code)));
+if (engine.pid !== undefined) say({ pid: engine.pid, ready });
+process.stdin.on('error', () => {}).on('close', () => engine.kill('SIGKILL')).resume();
+`;
+
+/** What to run: a program, in a folder that is its own and is removed with it. */
+export interface SupervisedProgram {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  readonly folder: string;
+  readonly readyLine: string | null;
+  /** Gives up waiting until it is ready. */
+  readonly signal: AbortSignal;
+}
+
+export interface Supervised {
+  readonly pid: number;
+  /** Resolves when the program ended, with how it ended and what it said last. */
+  readonly ended: Promise<string>;
+  /** Kills the program and resolves once it is gone. */
+  readonly kill: () => Promise<void>;
+}
+
+type Message =
+  | { readonly pid: number; readonly ready: boolean }
+  | { readonly ready: true }
+  | { readonly ended: string; readonly output: string };
+
+/** Starts a program that ends when this process does, even by kill -9; resolves once it says that it is ready. */
+export function supervised({ signal, ...program }: SupervisedProgram): Promise<Supervised> {
+  const supervisor = spawn(process.execPath, ['--eval', SUPERVISOR, JSON.stringify(program)], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    // Out of the terminal's process group: Ctrl-C is for the tests, which then stop the engine.
+    detached: process.platform !== 'win32',
+    windowsHide: true,
+    env: { ...process.env, NODE_OPTIONS: '' },
+  });
+  const gone = new Promise<void>((resolve) => supervisor.once('exit', () => resolve()));
+  return new Promise((resolve, reject) => {
+    let pid = 0;
+    let tellEnd: (how: string) => void;
+    const ended = new Promise<string>((told) => (tellEnd = told));
+    supervisor.once('error', reject);
+    const giveUp = (): unknown => supervisor.stdin.destroy();
+    signal.addEventListener('abort', giveUp);
+    supervisor.stdin.on('error', () => undefined);
+    createInterface(supervisor.stdout).on('line', (line) => {
+      const message = JSON.parse(line) as Message;
+      if ('pid' in message) ({ pid } = message);
+      if ('ended' in message) {
+        const how = `${message.ended}: ${message.output.trim()}`;
+        tellEnd(how);
+        reject(new Error(`${program.command} ${how}`));
+      } else if (message.ready) {
+        signal.removeEventListener('abort', giveUp);
+        letParentExit(supervisor);
+        resolve({
+          pid,
+          ended,
+          kill: () => {
+            supervisor.ref();
+            supervisor.stdin.destroy();
+            return gone;
+          },
+        });
+      }
+    });
+  });
+}
+
+/** An engine that nobody stopped must not keep the tests' process alive; it is killed when that process ends. */
+function letParentExit(child: ChildProcess): void {
+  child.unref();
+  for (const stream of child.stdio) (stream as { unref?: () => void } | null)?.unref?.();
+}
