@@ -115,7 +115,13 @@ export interface ConfigChange {
 }
 
 export interface ConfigStore {
-  readFor(call: Call, entityId: string, resource: string): Awaitable<ConfigRead>;
+  /** `known`: levels that the caller has just read for another entity of the resource, and that need not be read again. */
+  readFor(
+    call: Call,
+    entityId: string,
+    resource: string,
+    known?: Pick<ConfigLevels, 'resource' | 'system'>,
+  ): Awaitable<ConfigRead>;
   read(call: Call, level: ConfigLevel): Awaitable<StoredConfig | undefined>;
   /** Gives the stored config with the sequence number that this write took. */
   write(call: AdminCall, level: ConfigLevel, change: ConfigChange): Awaitable<StoredConfig>;
