@@ -40,3 +40,19 @@ export function parseManagedKey(key: string): ManagedTarget | undefined {
   const entityId = key.slice(RECORD.length);
   return entityId === '' || entityId.includes('#') ? undefined : { kind: 'record', entityId };
 }
+
+/** For people. */
+export function describeTarget(target: ManagedTarget): string {
+  switch (target.kind) {
+    case 'system':
+      return 'system limits';
+    case 'resource':
+      return `limits of resource ${target.resource}`;
+    case 'record':
+      return `entity ${target.entityId}`;
+    case 'entity_default':
+      return `default limits of ${target.entityId}`;
+    case 'entity':
+      return `limits of ${target.entityId} on ${target.resource}`;
+  }
+}
