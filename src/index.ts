@@ -25,8 +25,12 @@ export type {
   LevelAnswer,
   LevelAsk,
   LevelChange,
+  LevelRecord,
   LevelRef,
   LevelResult,
+  ManagedMark,
+  ManagedRecord,
+  ManagedStore,
   NamespaceRecord,
   NamespaceStore,
   Page,
@@ -40,11 +44,13 @@ export type {
 export { file, type FileOptions } from './backends/embedded/file/file.js';
 export { memory, type MemoryOptions } from './backends/embedded/memory.js';
 export { type Clock, type SleepOptions, systemClock } from './clock.js';
+export type { Change as ManifestChange, Drift as ManifestDrift } from './core/compare-object.js';
 export type { ConfigSource, OnUnavailable } from './core/config.js';
 export type { LimitStatus } from './core/decide.js';
 export { type ErrorCode, type ErrorTraits, errorTraits } from './core/error-codes.js';
 export {
   AccessDenied,
+  ApplyStopped,
   BackendUnavailable,
   EntityExists,
   EntityNotFound,
@@ -62,6 +68,8 @@ export {
   VersionConflict,
 } from './core/errors.js';
 export { Limit, type RateOptions } from './core/limit.js';
+export type { ManagedTarget as ManifestTarget } from './core/managed.js';
+export type { ManifestData, ManifestEntity, ManifestLimits } from './core/manifest.js';
 export type { UsageWindow } from './core/usage.js';
 export type { AuditEvent, AuditQuery } from './limiter/audit-api.js';
 export type { BucketLimit, BucketView } from './limiter/buckets-api.js';
@@ -72,6 +80,7 @@ export type { Entity, EntityUpdate, NewEntity } from './limiter/entities-api.js'
 export type { Lease, LeaseState } from './limiter/lease.js';
 export type { LeaseView } from './limiter/leases-api.js';
 export type { Listing, ListOptions } from './limiter/listing.js';
+export type { ApplyOptions, ApplyProgress, ManifestPlan } from './limiter/manifest-api.js';
 export type { Namespace } from './limiter/namespaces-api.js';
 export type { PingResult } from './limiter/open-store.js';
 export type { LimiterOptions } from './limiter/options.js';

@@ -106,13 +106,18 @@ export class ValidationError extends HeadgateError<'input.invalid'> {
   readonly expected: string;
   readonly got: string;
 
-  constructor(field: string, expected: string, got: unknown) {
+  /** `more`: how many further problems the same input has. */
+  constructor(field: string, expected: string, got: unknown, more = 0) {
     const shown = show(got);
-    super('input.invalid', `Expected \`${field}\` to be ${expected}, got ${shown}`);
+    super('input.invalid', `Expected \`${field}\` to be ${expected}, got ${shown}${andMore(more)}`);
     this.field = field;
     this.expected = expected;
     this.got = shown;
   }
+}
+
+function andMore(problems: number): string {
+  return problems === 0 ? '' : ` (and ${problems} more ${problems === 1 ? 'problem' : 'problems'})`;
 }
 
 const SHOWN_CHARACTERS = 120;
@@ -200,6 +205,20 @@ export class NamespaceConflict extends HeadgateError<'namespace.conflict'> {
   constructor(namespace: string, why: string) {
     super('namespace.conflict', `Namespace ${namespace} ${why}`);
     this.namespace = namespace;
+  }
+}
+
+/** Part of a manifest was applied before a change failed. What was done is on record: applying again does the rest. */
+export class ApplyStopped extends HeadgateError {
+  readonly applied: number;
+  readonly total: number;
+
+  /** `cause` is why, and gives the code; `what` is the change that failed. */
+  constructor(cause: HeadgateError, what: string, { applied, total }: { applied: number; total: number }) {
+    const done = `${applied} of ${total} changes were applied, then ${what} failed`;
+    super(cause.code, `${done}: ${cause.message}. Apply again to do the rest`, { cause });
+    this.applied = applied;
+    this.total = total;
   }
 }
 

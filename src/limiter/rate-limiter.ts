@@ -12,6 +12,7 @@ import type { Decision } from './decision.js';
 import { EntitiesApi } from './entities-api.js';
 import { LeasesApi } from './leases-api.js';
 import type { Lease } from './lease.js';
+import { ManifestApi } from './manifest-api.js';
 import { NamespacesApi } from './namespaces-api.js';
 import { OpenStore, type PingResult } from './open-store.js';
 import { type LimiterOptions, resolveOptions } from './options.js';
@@ -30,6 +31,7 @@ export class RateLimiter<L extends string = string> {
   readonly config: ConfigApi;
   readonly entities: EntitiesApi;
   readonly leases: LeasesApi;
+  readonly manifest: ManifestApi;
   readonly namespaces: NamespacesApi;
   readonly resources: ResourcesApi;
   readonly usage: UsageApi;
@@ -63,6 +65,7 @@ export class RateLimiter<L extends string = string> {
     this.config = new ConfigApi(context, () => this.#context);
     this.entities = new EntitiesApi(context);
     this.leases = new LeasesApi(context);
+    this.manifest = new ManifestApi(context);
     this.namespaces = new NamespacesApi(this.#store);
     this.resources = new ResourcesApi(this.buckets);
     this.usage = new UsageApi(context);

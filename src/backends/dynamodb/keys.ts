@@ -36,8 +36,9 @@ export function buildEntityKey(ns: string, id: string): RecordKey {
 }
 
 export function parseEntityKey(pk: string): string | null {
-  const cut = pk.indexOf('/ENTITY#');
-  return cut < 0 ? null : pk.slice(cut + '/ENTITY#'.length);
+  // The first slash ends the namespace: later ones, and what looks like a prefix behind them, belong to names.
+  const at = pk.indexOf('/');
+  return pk.startsWith('/ENTITY#', at) ? pk.slice(at + '/ENTITY#'.length) : null;
 }
 
 export function buildConfigKey(ns: string, level: ConfigLevel): RecordKey {
@@ -84,6 +85,10 @@ export function buildAuditKey(ns: string, subject: string, id: string): RecordKe
   return { PK: `${ns}/AUDIT#${subject}`, SK: `${AUDIT_PREFIX}${id}` };
 }
 
+export function parseAuditKey({ PK, SK }: RecordKey): { readonly subject: string; readonly id: string } {
+  return { subject: PK.slice(PK.indexOf('/AUDIT#') + '/AUDIT#'.length), id: SK.slice(AUDIT_PREFIX.length) };
+}
+
 export function buildUsagePrefix(resource: string, window: UsageWindow): string {
   return `#USAGE#${resource}#${window}#`;
 }
@@ -101,6 +106,16 @@ export function buildUsageKey(
   startMs: EpochMs,
 ): RecordKey {
   return { PK: `${ns}/ENTITY#${entityId}`, SK: `${buildUsagePrefix(resource, window)}${printInstant(startMs)}` };
+}
+
+export function parseUsageKey({ PK, SK }: RecordKey): {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly window: UsageWindow;
+  readonly startMs: EpochMs;
+} {
+  const [, , resource = '', window = '', start = ''] = SK.split('#');
+  return { entityId: parseEntityKey(PK) ?? '', resource, window: window as UsageWindow, startMs: Date.parse(start) };
 }
 
 /** Outside of all namespaces: no namespace has this id. */
@@ -138,4 +153,8 @@ export const index = {
   bucketOfEntity: (keyPart: string, shard: number) => `BUCKET#${keyPart}#${shard}`,
   all: (ns: string, suffix: string) => `${ns}/ALL#${suffix}`,
   allOf: (ns: string, name: string) => index.all(ns, hashDigit(name)),
+  /** Records that share a partition with others, or that are listed in an order of their own, are sorted apart. */
+  audit: (ns: string, id: string) => `${ns}/AUDIT#${id}`,
+  config: (ns: string, { PK, SK }: RecordKey) => `${ns}/CONFIG#${PK.slice(ns.length + 1)}${SK.slice('#CONFIG'.length)}`,
+  usage: (ns: string, { PK, SK }: RecordKey) => `${ns}/USAGE#${PK.slice(ns.length + 1)}${SK}`,
 } as const;

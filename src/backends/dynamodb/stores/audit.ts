@@ -1,0 +1,68 @@
+import type { AuditRecord, AuditStore, Page, PageRequest, RegistryCall } from '../../../backend.js';
+import { AUDIT_LIFE_MS } from '../../../core/usage.js';
+import { readKey } from '../attributes.js';
+import { deadlineIn } from '../deadline.js';
+import { AUDIT_PREFIX, buildAuditKey, index, SUFFIXES } from '../keys.js';
+import { decodeAudit } from '../records.js';
+import { readItems, type Table } from '../requests.js';
+import type { Item } from '../transport.js';
+import type { NamespaceGate } from './namespace-gate.js';
+import { behind, pageOfRows, readRows } from './rows.js';
+
+export function createAuditStore(table: Table, gate: NamespaceGate): AuditStore {
+  return {
+    async list(call, subject, page) {
+      await gate.check(call);
+      const { namespaceId: ns } = call;
+      return subject === null ? listAll(table, ns, call, page) : listAuditOf(table, ns, subject, call, page);
+    },
+  };
+}
+
+/** Records of one subject, in the order of time. */
+export function listAuditOf(
+  table: Table,
+  ns: string,
+  subject: string,
+  { nowMs, timeoutMs }: RegistryCall,
+  page: PageRequest,
+): Promise<Page<AuditRecord>> {
+  const deadline = deadlineIn(timeoutMs);
+  const partitions = [buildAuditKey(ns, subject, '').PK];
+  const range = { index: null, partitions, ...behind(AUDIT_PREFIX, page.after) };
+  const rows = readRows(table, range, page.limit + 1, () => deadline);
+  return pageOfRows(
+    rows,
+    page.limit,
+    async (items) => items.map((item) => shown(item, nowMs)),
+    ({ id }) => id,
+  );
+}
+
+/** Records of all subjects, in the order of time: they are in the index under their own ids. */
+function listAll(
+  table: Table,
+  ns: string,
+  { nowMs, timeoutMs }: RegistryCall,
+  page: PageRequest,
+): Promise<Page<AuditRecord>> {
+  const deadline = deadlineIn(timeoutMs);
+  const partitions = SUFFIXES.map((suffix) => index.all(ns, suffix));
+  const range = { index: 'GSI4', partitions, ...behind(index.audit(ns, ''), page.after) } as const;
+  const load = async (rows: readonly Item[]) => {
+    const items = await readItems(table, rows.map(readKey), deadline);
+    return items.map((item) => shown(item, nowMs));
+  };
+  return pageOfRows(
+    readRows(table, range, page.limit + 1, () => deadline),
+    page.limit,
+    load,
+    ({ id }) => id,
+  );
+}
+
+/** A record whose time is over is not shown, whether it has been removed yet or not. */
+function shown(item: Item | undefined, nowMs: number): AuditRecord | undefined {
+  const record = item === undefined ? undefined : decodeAudit(item);
+  return record !== undefined && record.atMs >= nowMs - AUDIT_LIFE_MS ? record : undefined;
+}

@@ -1,0 +1,121 @@
+import type { AdminCall, Call, ConfigChange, ConfigRead, ConfigStore } from '../../../backend.js';
+import { planConfigChange } from '../../../core/config-change.js';
+import type { ConfigLevel, ConfigLevels, StoredConfig } from '../../../core/config.js';
+import { type Deadline, deadlineIn } from '../deadline.js';
+import { buildConfigKey, buildEntityKey, buildSequenceKey, index } from '../keys.js';
+import {
+  decodeConfig,
+  decodeConfigWrites,
+  decodeEntity,
+  decodeSequence,
+  encodeConfig,
+  encodeSequence,
+} from '../records.js';
+import { readItem, readItems, type Table } from '../requests.js';
+import type { Item } from '../transport.js';
+import { ABSENT, putAction, type Seen } from './actions.js';
+import { type Plan, writeChange } from './change.js';
+import type { NamespaceGate } from './namespace-gate.js';
+import type { OwnWrites } from './own-writes.js';
+import { behind, pageOfRows, readRows } from './rows.js';
+
+/** The levels of stored limits. */
+export function createConfigStore(table: Table, gate: NamespaceGate, ownWrites: OwnWrites): ConfigStore {
+  return {
+    async readFor(call, entityId, resource, known) {
+      await gate.check(call);
+      return readFor(table, call, entityId, resource, known, ownWrites.isRecent(call.namespaceId, call.nowMs));
+    },
+
+    async read(call, level) {
+      await gate.check(call);
+      return decoded(await readItem(table, buildConfigKey(call.namespaceId, level), deadlineIn(call.timeoutMs)));
+    },
+
+    async write(call, level, change) {
+      await gate.check(call);
+      const { namespaceId: ns, nowMs } = call;
+      try {
+        return await writeChange(table, ns, call, (deadline) => planWrite(table, call, level, change, deadline));
+      } finally {
+        // A change that failed may have been made all the same.
+        ownWrites.note(ns, nowMs);
+      }
+    },
+
+    async list(call, resource, page) {
+      await gate.check(call);
+      const deadline = deadlineIn(call.timeoutMs);
+      const partitions = [index.entityConfigs(call.namespaceId, resource)];
+      const rows = readRows(
+        table,
+        { index: 'GSI3', partitions, ...behind('', page.after) },
+        page.limit + 1,
+        () => deadline,
+      );
+      const entityIds = async (some: readonly Item[]) => some.map((row) => row['GSI3SK']?.S);
+      return pageOfRows(rows, page.limit, entityIds, String);
+    },
+  };
+}
+
+/** One request: the levels of the entity and its record; those that all entities share only if they are not known. */
+async function readFor(
+  table: Table,
+  call: Call,
+  entityId: string,
+  resource: string,
+  known: Pick<ConfigLevels, 'resource' | 'system'> | undefined,
+  consistent: boolean,
+): Promise<ConfigRead> {
+  const { namespaceId: ns, timeoutMs } = call;
+  const keys = [
+    buildConfigKey(ns, { kind: 'entity', entityId, resource }),
+    buildConfigKey(ns, { kind: 'entity_default', entityId }),
+    buildEntityKey(ns, entityId),
+  ];
+  const shared = [buildConfigKey(ns, { kind: 'resource', resource }), buildConfigKey(ns, { kind: 'system' })];
+  const wanted = known === undefined ? [...keys, ...shared] : keys;
+  const items = await readItems(table, wanted, deadlineIn(timeoutMs), consistent);
+  const [own, ownDefault, meta, ofResource, ofSystem] = items;
+  return {
+    levels: {
+      entity: decoded(own),
+      entityDefault: decoded(ownDefault),
+      resource: known === undefined ? decoded(ofResource) : known.resource,
+      system: known === undefined ? decoded(ofSystem) : known.system,
+    },
+    entity: meta === undefined ? undefined : decodeEntity(meta),
+  };
+}
+
+function decoded(item: Item | undefined): StoredConfig | undefined {
+  return item === undefined ? undefined : decodeConfig(item);
+}
+
+/** Every write takes the next number of the namespace's sequence: writes of one namespace go one after the other. */
+async function planWrite(
+  table: Table,
+  call: AdminCall,
+  level: ConfigLevel,
+  change: ConfigChange,
+  deadline: Deadline,
+): Promise<Plan<StoredConfig>> {
+  const { namespaceId: ns } = call;
+  const [item, sequence] = await readItems(table, [buildConfigKey(ns, level), buildSequenceKey(ns)], deadline);
+  const stored = decoded(item);
+  const { config, changesNothing, ...record } = planConfigChange(level, stored, change);
+  if (changesNothing) return { result: stored ?? { ...config, v: 0 }, write: null };
+  const next = (sequence === undefined ? 0 : decodeSequence(sequence)) + 1;
+  const result = { ...config, v: next };
+  const actions = [
+    putAction(table, encodeConfig(ns, level, result, decodeConfigWrites(item) + 1), asSeen(item)),
+    putAction(table, encodeSequence(ns, next), asSeen(sequence)),
+  ];
+  return { result, write: { ...record, actions } };
+}
+
+/** The two were not read in one instant, so that each needs a condition of its own. */
+function asSeen(item: Item | undefined): Seen {
+  return item === undefined ? ABSENT : { v: item['v'] };
+}

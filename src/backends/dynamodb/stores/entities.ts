@@ -1,0 +1,204 @@
+import type { AdminCall, Call, EntityChange, EntityRecord, EntityStore, Page, PageRequest } from '../../../backend.js';
+import { EntityExists, EntityNotFound, VersionConflict } from '../../../core/errors.js';
+import { number } from '../attributes.js';
+import { type Deadline, deadlineIn } from '../deadline.js';
+import { buildEntityKey, index, parseEntityKey, SUFFIXES } from '../keys.js';
+import { CHILDREN, decodeChildren, decodeEntity, encodeEntity, OPTIONAL_ENTITY_ATTRIBUTES } from '../records.js';
+import { readItem, readItems, type Table } from '../requests.js';
+import type { Item } from '../transport.js';
+import { ABSENT, checkAction, deleteAction, putAction, type Seen, updateAction } from './actions.js';
+import { type Action, type Plan, writeChange } from './change.js';
+import { childOf, readChildRows, readHeightBelow, readParents } from './family.js';
+import type { NamespaceGate } from './namespace-gate.js';
+import type { OwnWrites } from './own-writes.js';
+import { behind, pageOfRows, readRows } from './rows.js';
+
+/**
+ * Records of entities. Each keeps the number of its children, which changes in the same transactions as they do: so
+ * that no entity is deleted under a child, although the index of children lags.
+ */
+export function createEntityStore(table: Table, gate: NamespaceGate, ownWrites: OwnWrites): EntityStore {
+  const change = async <T>(call: AdminCall, plan: (deadline: Deadline) => Promise<Plan<T>>): Promise<T> => {
+    await gate.check(call);
+    try {
+      return await writeChange(table, call.namespaceId, call, plan);
+    } finally {
+      // A change that failed may have been made all the same.
+      ownWrites.note(call.namespaceId, call.nowMs);
+    }
+  };
+
+  return {
+    create: (call, entity) => change(call, (deadline) => planCreation(table, call, entity, deadline)),
+    update: (call, id, fields, seen) => change(call, (deadline) => planUpdate(table, call, id, fields, seen, deadline)),
+    delete: (call, id) => change(call, (deadline) => planDeletion(table, call.namespaceId, id, deadline)),
+
+    async read(call, id) {
+      await gate.check(call);
+      const item = await readItem(table, buildEntityKey(call.namespaceId, id), deadlineIn(call.timeoutMs));
+      return item === undefined ? undefined : decodeEntity(item);
+    },
+
+    async list(call, page) {
+      await gate.check(call);
+      return listAll(table, call, page);
+    },
+
+    async children(call, parentId, page) {
+      await gate.check(call);
+      return listChildren(table, call, parentId, page);
+    },
+  };
+}
+
+async function planCreation(
+  table: Table,
+  call: AdminCall,
+  entity: Omit<EntityRecord, 'createdAtMs' | 'version'>,
+  deadline: Deadline,
+): Promise<Plan<EntityRecord>> {
+  const { namespaceId: ns } = call;
+  const { id, parentId } = entity;
+  const there = await readItem(table, buildEntityKey(ns, id), deadline);
+  if (there !== undefined) throw new EntityExists(id);
+  if (parentId !== null) await readParents(table, ns, id, parentId, 0, deadline);
+  const result = { ...entity, createdAtMs: call.nowMs, version: 1 };
+  const actions = [putAction(table, encodeEntity(ns, result), ABSENT)];
+  // Parents further up are not checked: whoever moves one of them looks at what is below it.
+  if (parentId !== null) actions.push(countChildren(table, ns, parentId, 1, {}));
+  return { result, write: { action: 'entity.create', subject: id, before: null, after: result, actions } };
+}
+
+async function planUpdate(
+  table: Table,
+  call: AdminCall,
+  id: string,
+  fields: EntityChange,
+  seenVersion: number | null,
+  deadline: Deadline,
+): Promise<Plan<EntityRecord>> {
+  const { namespaceId: ns } = call;
+  const item = await readItem(table, buildEntityKey(ns, id), deadline);
+  if (item === undefined) throw new EntityNotFound(id);
+  const before = decodeEntity(item);
+  if (seenVersion !== null && before.version !== seenVersion) {
+    throw new VersionConflict(id, `expected version ${seenVersion}, it is at ${before.version}`);
+  }
+  const result = { ...before, ...fields, version: before.version + 1 };
+  const { PK: _pk, SK: _sk, ...set } = encodeEntity(ns, result);
+  const remove = OPTIONAL_ENTITY_ATTRIBUTES.filter((name) => !(name in set));
+  const own = updateAction(table, buildEntityKey(ns, id), { set, remove }, versionOf(item));
+  const actions = [own, ...(await planMove(table, ns, item, result.parentId, deadline))];
+  return { result, write: { action: 'entity.update', subject: id, before, after: result, actions } };
+}
+
+/**
+ * Every entity above the new parent must be as it was read: two moves that would close a circle together cannot both
+ * be made.
+ */
+async function planMove(
+  table: Table,
+  ns: string,
+  item: Item,
+  parentId: string | null,
+  deadline: Deadline,
+): Promise<readonly Action[]> {
+  const { id, parentId: oldParentId } = decodeEntity(item);
+  if (parentId === oldParentId) return [];
+  const parents =
+    parentId === null
+      ? new Map<string, Item>()
+      : await readParents(table, ns, id, parentId, await readHeightBelow(table, ns, item, deadline), deadline);
+  const actions = [...parents].map(([above, seen]) => {
+    const by = above === parentId ? 1 : above === oldParentId ? -1 : 0;
+    return by === 0
+      ? checkAction(table, buildEntityKey(ns, above), versionOf(seen))
+      : countChildren(table, ns, above, by, versionOf(seen));
+  });
+  return parents.has(oldParentId ?? '') ? actions : [...actions, ...(await leave(table, ns, oldParentId, deadline))];
+}
+
+async function planDeletion(table: Table, ns: string, id: string, deadline: Deadline): Promise<Plan<void>> {
+  const key = buildEntityKey(ns, id);
+  const item = await readItem(table, key, deadline);
+  if (item === undefined) throw new EntityNotFound(id);
+  if (decodeChildren(item) > 0) throw new VersionConflict(id, await describeChildren(table, ns, id, deadline));
+  const before = decodeEntity(item);
+  const own = deleteAction(table, key, { ...versionOf(item), [CHILDREN]: item[CHILDREN] });
+  const actions = [own, ...(await leave(table, ns, before.parentId, deadline))];
+  return { result: undefined, write: { action: 'entity.delete', subject: id, before, after: null, actions } };
+}
+
+/** A parent that somebody removed by other means must not keep its children from leaving. */
+async function leave(
+  table: Table,
+  ns: string,
+  parentId: string | null,
+  deadline: Deadline,
+): Promise<readonly Action[]> {
+  if (parentId === null || (await readItem(table, buildEntityKey(ns, parentId), deadline)) === undefined) return [];
+  return [countChildren(table, ns, parentId, -1, {})];
+}
+
+function versionOf(item: Item): Seen {
+  return { version: item['version'] };
+}
+
+function countChildren(table: Table, ns: string, id: string, by: number, seen: Seen): Action {
+  return updateAction(table, buildEntityKey(ns, id), { add: { [CHILDREN]: number(by) } }, seen);
+}
+
+async function describeChildren(table: Table, ns: string, id: string, deadline: Deadline): Promise<string> {
+  for await (const row of readChildRows(table, ns, id, null, 1, deadline)) {
+    return `it has children, such as ${childOf(row)}`;
+  }
+  return 'it has children';
+}
+
+async function listAll(table: Table, call: Call, page: PageRequest): Promise<Page<EntityRecord>> {
+  const { namespaceId: ns, timeoutMs } = call;
+  const deadline = deadlineIn(timeoutMs);
+  const partitions = SUFFIXES.map((suffix) => index.all(ns, suffix));
+  const range = { index: 'GSI4', partitions, ...behind(buildEntityKey(ns, '').PK, page.after) } as const;
+  const load = async (rows: readonly Item[]) =>
+    readEntities(
+      table,
+      ns,
+      rows.map((row) => parseEntityKey(row['GSI4SK']?.S ?? '') ?? ''),
+      deadline,
+    );
+  return pageOfRows(
+    readRows(table, range, page.limit + 1, () => deadline),
+    page.limit,
+    load,
+    ({ id }) => id,
+  );
+}
+
+async function listChildren(
+  table: Table,
+  call: Call,
+  parentId: string,
+  page: PageRequest,
+): Promise<Page<EntityRecord>> {
+  const { namespaceId: ns, timeoutMs } = call;
+  const deadline = deadlineIn(timeoutMs);
+  const load = async (rows: readonly Item[]) => {
+    const entities = await readEntities(table, ns, rows.map(childOf), deadline);
+    // The index may still show one that has left.
+    return entities.map((entity) => (entity?.parentId === parentId ? entity : undefined));
+  };
+  const rows = readChildRows(table, ns, parentId, page.after, page.limit + 1, deadline);
+  return pageOfRows(rows, page.limit, load, ({ id }) => id);
+}
+
+async function readEntities(
+  table: Table,
+  ns: string,
+  ids: readonly string[],
+  deadline: Deadline,
+): Promise<readonly (EntityRecord | undefined)[]> {
+  const keys = ids.map((id) => buildEntityKey(ns, id));
+  const items = await readItems(table, keys, deadline);
+  return items.map((item) => (item === undefined ? undefined : decodeEntity(item)));
+}

@@ -1,0 +1,88 @@
+import type { Awaitable, Call, NamespaceRecord } from '../../../backend.js';
+import { requireActive } from '../../../core/namespaces.js';
+import type { EpochMs } from '../../../core/units.js';
+import { deadlineIn } from '../deadline.js';
+import { buildNamespaceIdKey } from '../keys.js';
+import { decodeNamespace } from '../records.js';
+import { readItem, type Table } from '../requests.js';
+
+/** Lets calls into active namespaces only. It remembers what it has read for as long as a config is remembered. */
+export interface NamespaceGate {
+  /** Throws, or rejects, with NamespaceNotFound unless the namespace is active. Returns at once if that is remembered. */
+  check(call: Call): Awaitable<void>;
+  /** What somebody else has just read, or written. */
+  remember(namespace: NamespaceRecord, nowMs: EpochMs): void;
+  /** What this process is about to change, or has changed. */
+  forget(namespaceId: string): void;
+}
+
+interface Known {
+  /** undefined: there is no such namespace. */
+  readonly namespace: NamespaceRecord | undefined;
+  readonly atMs: EpochMs;
+}
+
+export interface GateOptions {
+  readonly lifeMs?: number;
+}
+
+const LIFE_MS = 60_000;
+
+/** From this part of its life on, what is remembered is read again in the background, while it still serves. */
+const REFRESH_FROM = 0.8;
+
+/** More namespaces than one process works in: beyond that it starts over. */
+const MOST_KNOWN = 10_000;
+
+export function createNamespaceGate(table: Table, { lifeMs = LIFE_MS }: GateOptions = {}): NamespaceGate {
+  const known = new Map<string, Known>();
+  const reading = new Map<string, Promise<NamespaceRecord | undefined>>();
+  /** Made by this process: what was read while one was made may be what there was before it. */
+  let changes = 0;
+
+  const keep = (id: string, entry: Known): void => {
+    if (known.size >= MOST_KNOWN) known.clear();
+    known.set(id, entry);
+  };
+
+  const read = (call: Call): Promise<NamespaceRecord | undefined> => {
+    const { namespaceId: id } = call;
+    const answer = reading.get(id) ?? readAnew(call);
+    reading.set(id, answer);
+    return answer;
+  };
+
+  const readAnew = async ({ namespaceId: id, nowMs, timeoutMs }: Call): Promise<NamespaceRecord | undefined> => {
+    const before = changes;
+    try {
+      // Consistent: who has just deleted a namespace must not find it active.
+      const item = await readItem(table, buildNamespaceIdKey(id), deadlineIn(timeoutMs));
+      const namespace = item === undefined ? undefined : decodeNamespace(item);
+      if (before === changes) keep(id, { namespace, atMs: nowMs });
+      return namespace;
+    } finally {
+      if (before === changes) reading.delete(id);
+    }
+  };
+
+  return {
+    check(call) {
+      const entry = known.get(call.namespaceId);
+      const ageMs = entry === undefined ? Infinity : call.nowMs - entry.atMs;
+      if (entry === undefined || ageMs < 0 || ageMs >= lifeMs) {
+        return read(call).then((namespace) => requireActive(namespace, call.namespaceId));
+      }
+      // If this fails, the check at the end of its life fails too, and somebody hears of it.
+      if (ageMs >= lifeMs * REFRESH_FROM && !reading.has(call.namespaceId)) read(call).catch(() => {});
+      return requireActive(entry.namespace, call.namespaceId);
+    },
+    remember(namespace, nowMs) {
+      keep(namespace.id, { namespace, atMs: nowMs });
+    },
+    forget(namespaceId) {
+      changes += 1;
+      known.delete(namespaceId);
+      reading.clear();
+    },
+  };
+}

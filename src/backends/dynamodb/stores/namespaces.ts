@@ -1,0 +1,152 @@
+import type {
+  AuditAction,
+  NamespaceRecord,
+  NamespaceStore,
+  Page,
+  PageRequest,
+  RegistryCall,
+} from '../../../backend.js';
+import { NamespaceNotFound } from '../../../core/errors.js';
+import { requireOrphan, requireRecoverable } from '../../../core/namespaces.js';
+import { text } from '../attributes.js';
+import { type Deadline, deadlineIn } from '../deadline.js';
+import { buildNamespaceIdKey, buildNamespaceKey, NAMESPACE_ID_PREFIX, NAMESPACE_PREFIX, REGISTRY } from '../keys.js';
+import { decodeNamespace, encodeNamespace, NAMESPACE_ID } from '../records.js';
+import { readItem, type Table } from '../requests.js';
+import type { Item } from '../transport.js';
+import { ABSENT, deleteAction, putAction, type Seen } from './actions.js';
+import { listAuditOf } from './audit.js';
+import { type Plan, writeChange } from './change.js';
+import type { NamespaceGate } from './namespace-gate.js';
+import { purgeNamespace } from './purge.js';
+import { behind, pageOfRows, readRows } from './rows.js';
+
+/**
+ * The registry of namespaces. A namespace has a record under its id, for ever, and one under its name while it is
+ * active; both change in one transaction.
+ */
+export function createNamespaceStore(table: Table, gate: NamespaceGate): NamespaceStore {
+  /** Whatever becomes of it: a change that failed may have been made all the same. */
+  const forgetting = async <T>(id: () => string | undefined, work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } finally {
+      gate.forget(id() ?? '');
+    }
+  };
+
+  return {
+    async register(call, name, id) {
+      const created: NamespaceRecord = { id, name, status: 'active', createdAtMs: call.nowMs };
+      return writeChange(table, REGISTRY, call, async (deadline) => {
+        const existing = await readByName(table, name, deadline);
+        if (existing !== undefined) return { result: existing, write: null };
+        return planStatus(table, call, 'namespace.register', null, created);
+      });
+    },
+
+    async read(call, name) {
+      const namespace = await readByName(table, name, deadlineIn(call.timeoutMs));
+      if (namespace !== undefined) gate.remember(namespace, call.nowMs);
+      return namespace;
+    },
+
+    async delete(call, name) {
+      let active: NamespaceRecord | undefined;
+      const write = async (): Promise<NamespaceRecord> =>
+        writeChange(table, REGISTRY, call, async (deadline) => {
+          active = await readByName(table, name, deadline);
+          if (active === undefined) throw new NamespaceNotFound(name);
+          return planStatus(table, call, 'namespace.delete', active, { ...active, status: 'deleted' });
+        });
+      return forgetting(() => active?.id, write);
+    },
+
+    async recover(call, id) {
+      const write = async (): Promise<NamespaceRecord> =>
+        writeChange(table, REGISTRY, call, async (deadline) => {
+          const orphan = requireOrphan(await readById(table, id, deadline), id, 'recovered');
+          requireRecoverable(orphan, await readByName(table, orphan.name, deadline));
+          return planStatus(table, call, 'namespace.recover', orphan, { ...orphan, status: 'active' });
+        });
+      return forgetting(() => id, write);
+    },
+
+    async purge(call, id) {
+      /** Gives false if it has the status already, and needs no further record. */
+      const write = async (isFurtherPass: boolean): Promise<boolean> =>
+        writeChange(table, REGISTRY, call, async (deadline) => {
+          const orphan = requireOrphan(await readById(table, id, deadline), id, 'purged');
+          if (orphan.status === 'purging' && !isFurtherPass) return { result: false, write: null };
+          const plan = planStatus(table, call, 'namespace.purge', orphan, { ...orphan, status: 'purging' });
+          return { ...plan, result: true };
+        });
+      // First, so that nobody can recover what is being removed.
+      const isFirstPass = await forgetting(
+        () => id,
+        async () => write(false),
+      );
+      const removed = await purgeNamespace(table, id, call.timeoutMs);
+      if (!isFirstPass && removed > 0) await write(true);
+      return removed;
+    },
+
+    list: (call, page) => listRegistry(table, NAMESPACE_PREFIX, ({ name }) => name, call, page),
+    orphans: (call, page) => listRegistry(table, NAMESPACE_ID_PREFIX, ({ id }) => id, call, page),
+    audit: (call, name, page) => listAuditOf(table, REGISTRY, `$NAMESPACE:${name}`, call, page),
+  };
+}
+
+async function readByName(table: Table, name: string, deadline: Deadline): Promise<NamespaceRecord | undefined> {
+  return decoded(await readItem(table, buildNamespaceKey(name), deadline));
+}
+
+async function readById(table: Table, id: string, deadline: Deadline): Promise<NamespaceRecord | undefined> {
+  return decoded(await readItem(table, buildNamespaceIdKey(id), deadline));
+}
+
+function decoded(item: Item | undefined): NamespaceRecord | undefined {
+  return item === undefined ? undefined : decodeNamespace(item);
+}
+
+/** Under its id stands every namespace that ever was, and must be as it was read; under its name only an active one. */
+function planStatus(
+  table: Table,
+  { nowMs }: RegistryCall,
+  action: AuditAction,
+  before: NamespaceRecord | null,
+  after: NamespaceRecord,
+): Plan<NamespaceRecord> {
+  const seen = before === null ? ABSENT : { status: text(before.status) };
+  const actions = [putAction(table, encodeNamespace('id', after, nowMs), seen)];
+  if (after.status === 'active') actions.push(putAction(table, encodeNamespace('name', after, nowMs), ABSENT));
+  else if (before?.status === 'active') actions.push(deleteAction(table, buildNamespaceKey(after.name), idOf(after)));
+  return { result: after, write: { action, subject: `$NAMESPACE:${after.name}`, before, after, actions } };
+}
+
+function idOf({ id }: NamespaceRecord): Seen {
+  return { [NAMESPACE_ID]: text(id) };
+}
+
+/** Under names stand active namespaces only; under ids stand all, of which the others are wanted. */
+function listRegistry(
+  table: Table,
+  prefix: typeof NAMESPACE_PREFIX | typeof NAMESPACE_ID_PREFIX,
+  cursorOf: (namespace: NamespaceRecord) => string,
+  { timeoutMs }: RegistryCall,
+  page: PageRequest,
+): Promise<Page<NamespaceRecord>> {
+  const deadline = deadlineIn(timeoutMs);
+  const partitions = [buildNamespaceKey('').PK];
+  const rows = readRows(
+    table,
+    { index: null, partitions, ...behind(prefix, page.after) },
+    page.limit + 1,
+    () => deadline,
+  );
+  const load = async (items: readonly Item[]) =>
+    items
+      .map(decodeNamespace)
+      .map((namespace) => (prefix === NAMESPACE_PREFIX || namespace.status !== 'active' ? namespace : undefined));
+  return pageOfRows(rows, page.limit, load, cursorOf);
+}

@@ -1,0 +1,25 @@
+import type { EpochMs } from '../../../core/units.js';
+
+/** Longer than a read that is not consistent ever lags. */
+const LAG_MS = 10_000;
+
+/** More namespaces than one process administers at a time. */
+const MOST_KNOWN = 1_000;
+
+/**
+ * Where this process has just changed something. Reads for an acquire are not consistent, at half the price; only who
+ * made a change must see it at once, because it will remember what it reads.
+ */
+export class OwnWrites {
+  readonly #atMs = new Map<string, EpochMs>();
+
+  note(namespaceId: string, nowMs: EpochMs): void {
+    if (this.#atMs.size >= MOST_KNOWN) this.#atMs.clear();
+    this.#atMs.set(namespaceId, nowMs);
+  }
+
+  isRecent(namespaceId: string, nowMs: EpochMs): boolean {
+    const atMs = this.#atMs.get(namespaceId);
+    return atMs !== undefined && Math.abs(nowMs - atMs) < LAG_MS;
+  }
+}

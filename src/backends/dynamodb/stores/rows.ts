@@ -1,0 +1,135 @@
+import type { QueryInput } from '@aws-sdk/client-dynamodb';
+import type { Page } from '../../../backend.js';
+import { text } from '../attributes.js';
+import type { Deadline } from '../deadline.js';
+import { sendRead, type Table } from '../requests.js';
+import type { Item } from '../transport.js';
+
+/** A part of the table (read consistently) or of an index (which lags, and has keys only), in the order of its sort key. */
+export interface RowRange {
+  readonly index: 'GSI1' | 'GSI2' | 'GSI3' | 'GSI4' | null;
+  /** More than one: they are merged. */
+  readonly partitions: readonly string[];
+  /** Both ends are included. */
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Sort keys that begin with `prefix`, and that come after `after` if there is such a page. */
+export function behind(prefix: string, after: string | null): Pick<RowRange, 'from' | 'to'> {
+  // A space is less than every character of a name, and DEL is more.
+  return { from: `${prefix}${after ?? ''} `, to: `${prefix}\u007f` };
+}
+
+/** The name of the attribute that rows of a range are sorted by. */
+export function sortAttribute({ index }: Pick<RowRange, 'index'>): string {
+  return index === null ? 'SK' : `${index}SK`;
+}
+
+const MOST_ROWS = 1_000;
+const SPARE_ROWS = 2;
+
+/** Rows that were read from one partition and not given out yet. */
+interface Lane {
+  readonly partition: string;
+  rows: Item[];
+  startKey: Item | undefined;
+  done: boolean;
+}
+
+/**
+ * All rows of a range, over all its partitions in one order. `expected`: how many the caller hopes to use. Rows are
+ * read as they are needed, and an answer that is short or empty is never taken for the end.
+ */
+export async function* readRows(
+  table: Table,
+  range: RowRange,
+  expected: number,
+  deadline: () => Deadline,
+): AsyncGenerator<Item> {
+  // The store refuses a range that is upside down.
+  if (range.from > range.to) return;
+  const sort = sortAttribute(range);
+  const limit = Math.min(MOST_ROWS, Math.ceil(expected / range.partitions.length) + SPARE_ROWS);
+  const lanes = range.partitions.map((partition): Lane => ({ partition, rows: [], startKey: undefined, done: false }));
+  for (;;) {
+    if (!lanes.every(isReady)) {
+      await Promise.all(lanes.map(async (lane) => refill(table, range, lane, limit, deadline)));
+    }
+    const row = firstOf(lanes, sort)?.rows.shift();
+    if (row === undefined) return;
+    yield row;
+  }
+}
+
+function isReady(lane: Lane): boolean {
+  return lane.done || lane.rows.length > 0;
+}
+
+function firstOf(lanes: readonly Lane[], sort: string): Lane | undefined {
+  let first: Lane | undefined;
+  for (const lane of lanes) {
+    if (lane.rows.length > 0 && (first === undefined || sortOf(lane, sort) < sortOf(first, sort))) first = lane;
+  }
+  return first;
+}
+
+function sortOf(lane: Lane, sort: string): string {
+  return lane.rows[0]?.[sort]?.S ?? '';
+}
+
+async function refill(
+  table: Table,
+  range: RowRange,
+  lane: Lane,
+  limit: number,
+  deadline: () => Deadline,
+): Promise<void> {
+  while (!isReady(lane)) {
+    const output = await sendRead(table, 'Query', queryOf(table, range, lane, limit), deadline());
+    lane.rows.push(...(output.Items ?? []));
+    lane.startKey = output.LastEvaluatedKey;
+    lane.done = output.LastEvaluatedKey === undefined;
+  }
+}
+
+function queryOf(table: Table, range: RowRange, lane: Lane, limit: number): QueryInput {
+  const { index, from, to } = range;
+  return {
+    TableName: table.name,
+    ...(index === null ? { ConsistentRead: true } : { IndexName: index }),
+    KeyConditionExpression: '#p = :p AND #s BETWEEN :from AND :to',
+    ExpressionAttributeNames: { '#p': index === null ? 'PK' : `${index}PK`, '#s': sortAttribute(range) },
+    ExpressionAttributeValues: { ':p': text(lane.partition), ':from': text(from), ':to': text(to) },
+    Limit: limit,
+    ...(lane.startKey === undefined ? {} : { ExclusiveStartKey: lane.startKey }),
+  };
+}
+
+/**
+ * One page of what rows lead to. `load` gives undefined for rows that lead to nothing (an index that lags, a record
+ * whose time is over); others take their place, so that a page is short only if it is the last.
+ */
+export async function pageOfRows<T>(
+  rows: AsyncIterable<Item>,
+  limit: number,
+  load: (rows: readonly Item[]) => Promise<readonly (T | undefined)[]>,
+  cursorOf: (item: T) => string,
+): Promise<Page<T>> {
+  const found: T[] = [];
+  const loadMore = async (some: readonly Item[]): Promise<void> => {
+    for (const item of await load(some)) if (item !== undefined) found.push(item);
+  };
+  let waiting: Item[] = [];
+  for await (const row of rows) {
+    waiting.push(row);
+    if (found.length + waiting.length <= limit) continue;
+    await loadMore(waiting);
+    waiting = [];
+    if (found.length > limit) break;
+  }
+  if (waiting.length > 0) await loadMore(waiting);
+  const items = found.slice(0, limit);
+  const last = items.at(-1);
+  return { items, next: found.length > limit && last !== undefined ? cursorOf(last) : null };
+}

@@ -1,0 +1,70 @@
+import type { Call, UsageQuery, UsageRecord, UsageStore } from '../../../backend.js';
+import { usageLifeMs } from '../../../core/usage.js';
+import type { EpochMs } from '../../../core/units.js';
+import { readKey } from '../attributes.js';
+import { deadlineIn } from '../deadline.js';
+import { buildEntityKey, buildUsagePrefix, index, printInstant, SUFFIXES } from '../keys.js';
+import { decodeUsage } from '../records.js';
+import { readItems, type Table } from '../requests.js';
+import type { Item } from '../transport.js';
+import type { NamespaceGate } from './namespace-gate.js';
+import { pageOfRows, readRows, type RowRange } from './rows.js';
+
+/** Usage records, which are written from the stream. */
+export function createUsageStore(table: Table, gate: NamespaceGate): UsageStore {
+  return {
+    async query(call, query, page) {
+      await gate.check(call);
+      const deadline = deadlineIn(call.timeoutMs);
+      const range = rangeOf(call, query, page.after);
+      const rows = readRows(table, range, page.limit + 1, () => deadline);
+      const load = async (found: readonly Item[]) => {
+        // The table has whole records, an index only their keys.
+        const items = range.index === null ? found : await readItems(table, found.map(readKey), deadline);
+        return items.map((item) => (item === undefined ? undefined : decodeUsage(item)));
+      };
+      return pageOfRows(rows, page.limit, load, cursorOf);
+    },
+  };
+}
+
+/** The order of records as text: of time, then of the entity. */
+function cursorOf({ startMs, entityId }: UsageRecord): string {
+  return `${printInstant(startMs)}#${entityId}`;
+}
+
+function rangeOf({ namespaceId: ns, nowMs }: Call, query: UsageQuery, after: string | null): RowRange {
+  const { entityId, resource, window } = query;
+  // A record whose time is over is not shown, whether it has been removed yet or not.
+  const fromMs = Math.max(query.fromMs, nowMs - usageLifeMs(window));
+  const ends = { first: printable(fromMs), last: printable(query.toMs - 1) };
+  if (entityId !== null) {
+    const prefix = buildUsagePrefix(resource, window);
+    const start = after === null ? null : `${after.split('#')[0] ?? ''} `;
+    return {
+      index: null,
+      partitions: [buildEntityKey(ns, entityId).PK],
+      from: prefix + laterOf(ends.first, start),
+      to: prefix + ends.last,
+    };
+  }
+  const prefix = `USAGE#${window}#`;
+  return {
+    index: 'GSI2',
+    partitions: SUFFIXES.map((suffix) => index.resource(ns, resource, suffix)),
+    from: prefix + laterOf(ends.first, after === null ? null : `${after} `),
+    // Behind every entity of the last instant.
+    to: `${prefix}${ends.last}#\u007f`,
+  };
+}
+
+function laterOf(first: string, start: string | null): string {
+  return start !== null && start > first ? start : first;
+}
+
+const LAST_PRINTABLE_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+
+/** Instants outside of the years that print with four digits would not sort among them. */
+function printable(ms: EpochMs): string {
+  return printInstant(Math.min(Math.max(ms, 0), LAST_PRINTABLE_MS));
+}

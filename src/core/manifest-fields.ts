@@ -1,0 +1,97 @@
+import { joinPath, type Problems } from './problems.js';
+
+/** Whether a value is an object of plain data: what `{}`, `JSON.parse` and `Object.create(null)` make. */
+export function plainObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype;
+}
+
+/** The fields of an object of which every name must be known. One that is undefined is left out. */
+export function readFields(
+  problems: Problems,
+  path: string,
+  value: unknown,
+  known: readonly string[],
+): ReadonlyMap<string, unknown> {
+  const fields = new Map<string, unknown>();
+  for (const [name, field] of entriesOf(problems, path, value)) {
+    if (known.includes(name)) fields.set(name, field);
+    else problems.add(joinPath(path, name), describeKnown(name, known), name, 'key');
+  }
+  return fields;
+}
+
+/** An object whose names are the user's own; none at all may be null, which is what YAML makes of no entries. */
+export function readMap<T>(
+  problems: Problems,
+  path: string,
+  value: unknown,
+  checkName: (name: unknown) => void,
+  read: (problems: Problems, path: string, value: unknown) => T,
+): ReadonlyMap<string, T> {
+  const map = new Map<string, T>();
+  if (value === undefined || value === null) return map;
+  for (const [name, item] of entriesOf(problems, path, value)) {
+    const place = joinPath(path, name);
+    problems.try(place, name, () => checkName(name), 'key');
+    map.set(name, read(problems, place, item));
+  }
+  return map;
+}
+
+function entriesOf(problems: Problems, path: string, value: unknown): readonly (readonly [string, unknown])[] {
+  if (plainObject(value)) return Object.entries(value).filter(([, item]) => item !== undefined);
+  problems.add(path, 'an object', value);
+  return [];
+}
+
+/** Deeper data would be too deep for the stack of whoever prints it. */
+const MOST_LEVELS = 500;
+
+/** A copy of data that JSON holds without a loss. */
+export function readJson(problems: Problems, path: string, value: unknown, levels = MOST_LEVELS): unknown {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
+  // JSON knows no -0: what comes back from a store would differ from what was asked for.
+  if (typeof value === 'number' && Number.isFinite(value)) return value + 0;
+  if (levels === 0) {
+    problems.add(path, `at most ${MOST_LEVELS} levels deep`, value);
+    return null;
+  }
+  if (Array.isArray(value)) {
+    return (value as readonly unknown[]).map((item, at) => readJson(problems, joinPath(path, at), item, levels - 1));
+  }
+  if (plainObject(value)) {
+    const entries = Object.entries(value).filter(([, item]) => item !== undefined);
+    return Object.fromEntries(
+      entries.map(([name, item]) => [name, readJson(problems, joinPath(path, name), item, levels - 1)]),
+    );
+  }
+  problems.add(path, 'plain data that JSON can hold', value);
+  return null;
+}
+
+/** Differences in more letters than this are other words. */
+const MOST_TYPOS = 2;
+
+function describeKnown(name: string, known: readonly string[]): string {
+  const near = known.filter((word) => distance(name.toLowerCase(), word.toLowerCase()) <= MOST_TYPOS);
+  const advice = near.length === 0 ? '' : ` (did you mean ${near.join(' or ')}?)`;
+  return `one of the fields ${known.join(', ')}${advice}`;
+}
+
+/** How many letters must be added, removed or replaced to make one word of the other. */
+function distance(a: string, b: string): number {
+  // A key may be a megabyte long: no known word is near it.
+  if (Math.abs(a.length - b.length) > MOST_TYPOS) return Number.POSITIVE_INFINITY;
+  let row = Array.from({ length: b.length + 1 }, (_, at) => at);
+  for (let i = 0; i < a.length; i++) {
+    const next = [i + 1];
+    for (let j = 0; j < b.length; j++) {
+      const replaced = (row[j] ?? 0) + (a.charAt(i) === b.charAt(j) ? 0 : 1);
+      next.push(Math.min(replaced, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}
