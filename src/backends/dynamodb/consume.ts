@@ -9,6 +9,7 @@ import type {
   LevelResult,
 } from '../../backend.js';
 import { conclude } from '../../core/decide.js';
+import { takeAtomically } from './atomic.js';
 import type { Buckets } from './buckets.js';
 import { changeLevel } from './change-level.js';
 import { type Deadline, deadlineIn } from './deadline.js';
@@ -77,15 +78,25 @@ function denial(levels: readonly LevelAnswer[], remembered: boolean): ConsumeOut
  */
 async function consumeCascade(consuming: Consuming): Promise<ConsumeOutcome> {
   const { request } = consuming;
-  const outcomes = everyLevelHasRoom(consuming) ? await takeAll(consuming) : await takeUpwards(consuming);
+  const outcomes = await takeLevels(consuming);
   if (outcomes.length === request.levels.length && outcomes.every(isGranted)) {
     return { kind: 'granted', levels: outcomes.map(({ answer }) => answer) };
   }
-  await undo(consuming, outcomes);
+  // A transaction that was not written took nothing.
+  if (request.atomic !== true) await undo(consuming, outcomes);
   for (const outcome of outcomes) if (outcome instanceof Failed) throw outcome.error;
   for (const outcome of outcomes)
     if (!(outcome instanceof Failed) && endsWithoutVerdict(outcome)) return outcomeOfOne(outcome);
   return denial(await verdictsOfAll(consuming, outcomes), false);
+}
+
+async function takeLevels(consuming: Consuming): Promise<readonly Taken[]> {
+  const { table, call, request, deadline } = consuming;
+  if (request.atomic === true) {
+    const levels = request.levels.map((level) => ({ level, bucket: askingOf(consuming, level).bucket }));
+    return takeAtomically({ table, call, leaseId: request.leaseId, deadline, levels });
+  }
+  return everyLevelHasRoom(consuming) ? takeAll(consuming) : takeUpwards(consuming);
 }
 
 class Failed {

@@ -11,6 +11,8 @@ export interface AskEntry {
   readonly nowMs: EpochMs;
   /** Whether it is a grant of its own, and not a further part of one. */
   readonly counts: boolean;
+  /** Only brings the shard to where the ask could be taken, and says whether it could. */
+  readonly looksOnly?: boolean;
 }
 
 export interface ChangeEntry {

@@ -171,7 +171,7 @@ class Work {
     this.#left = image.limits.map(({ limit, rate, tokensMilli }) => ({ limit, rate, tokensMilli }));
   }
 
-  ask({ level, leaseId, counts }: AskEntry): EntryResult | null {
+  ask({ level, leaseId, counts, looksOnly }: AskEntry): EntryResult | null {
     const { baseMs, holders } = this.#image;
     const verdicts = decide({ baseMs, limits: this.#left, holders }, level.asks, this.#at.nowMs);
     const configIsOlder = reconcile(this.#image, level) === 'reread';
@@ -184,6 +184,10 @@ class Work {
       this.unsure = true;
     }
     if (configIsOlder && takesUnheldSlots(level, verdicts)) return { kind: 'unheld', answer };
+    if (looksOnly === true) {
+      this.unsure = true;
+      return { kind: 'granted', answer };
+    }
     if (level.holder !== null && leaseId !== null) {
       if (this.#holders.size >= MOST_HOLDERS || this.#holders.has(leaseId)) return null;
       if (holders.has(leaseId) && this.#at.trust === 'exact') return { kind: 'id-taken' };
@@ -309,7 +313,7 @@ function takesUnheldSlots({ holder }: LevelAsk, verdicts: readonly Verdict[]): b
 }
 
 /** An older config may know limits that the bucket lacks: what was not taken must not be given back. */
-function heldOf(
+export function heldOf(
   holder: NonNullable<LevelAsk['holder']>,
   verdicts: readonly Verdict[],
   configIsOlder: boolean,

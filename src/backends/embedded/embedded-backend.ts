@@ -12,7 +12,8 @@ import {
 } from './administration.js';
 import { adjust, consume, extend, peek } from './consume.js';
 import { createNamespaceStore } from './namespaces.js';
-import { EVERYTHING, pageOf } from './paging.js';
+import { pageOf } from '../../core/paging.js';
+import { EVERYTHING } from './paging.js';
 import type { OwnedBucket, Space, Storage } from './storage.js';
 import { queryUsage } from './usage.js';
 

@@ -16,7 +16,7 @@ import { TwoKeyMap } from '../../core/two-key-map.js';
 import type { UsageCounts } from '../../core/usage.js';
 import type { EpochMs } from '../../core/units.js';
 import type { Bucket } from './bucket.js';
-import { pageOf } from './paging.js';
+import { pageOf } from '../../core/paging.js';
 import type { OwnedBucket, Space } from './storage.js';
 import { UsageLedger } from './usage-ledger.js';
 import { isForgettable } from './usage.js';

@@ -4,7 +4,8 @@ import type { EpochMs } from '../../core/units.js';
 import { createEmbeddedBackend } from './embedded-backend.js';
 import { auditWhere, MemorySpace } from './memory-space.js';
 import { requireActive } from './namespaces.js';
-import { EVERYTHING, pageOf } from './paging.js';
+import { pageOf } from '../../core/paging.js';
+import { EVERYTHING } from './paging.js';
 import type { Registry, Space, Storage } from './storage.js';
 
 export interface MemoryOptions {

@@ -1,21 +1,8 @@
 import type { Page, PageRequest } from '../../backend.js';
+import { pageOf } from '../../core/paging.js';
 
 /** All there is, where a list is needed whole. */
 export const EVERYTHING: PageRequest = { limit: 1e9, after: null };
-
-/** One page of items in the order of their keys. */
-export function pageOf<T>(items: Iterable<T>, page: PageRequest, keyOf: (item: T) => string): Page<T> {
-  const { limit, after } = page;
-  const keyed: { readonly key: string; readonly item: T }[] = [];
-  for (const item of items) {
-    const key = keyOf(item);
-    if (after === null || key > after) keyed.push({ key, item });
-  }
-  const sorted = keyed.toSorted((a, b) => (a.key < b.key ? -1 : 1));
-  const taken = sorted.slice(0, limit);
-  const next = sorted.length > limit ? (taken.at(-1)?.key ?? null) : null;
-  return { items: taken.map(({ item }) => item), next };
-}
 
 /** The page of what two lists in the same order have together, of which the first comes in pages. */
 export function mergePage<T>(

@@ -2,7 +2,7 @@ import type { Page, PageRequest, UsageQuery, UsageRecord } from '../../backend.j
 import { TwoKeyMap } from '../../core/two-key-map.js';
 import { addUsage, USAGE_WINDOWS, type UsageCounts, type UsageWindow, windowStart } from '../../core/usage.js';
 import type { EpochMs } from '../../core/units.js';
-import { pageOf } from './paging.js';
+import { pageOf } from '../../core/paging.js';
 import { usageKey } from './usage.js';
 
 /** Usage windows that are kept; beyond, those of entities that were idle for longest go first. */

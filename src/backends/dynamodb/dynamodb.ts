@@ -1,0 +1,83 @@
+import type { Awaitable, Backend, Call } from '../../backend.js';
+import { ValidationError } from '../../core/errors.js';
+import { Buckets } from './buckets.js';
+import { adjust, consume } from './consume.js';
+import { deadlineIn } from './deadline.js';
+import { extend } from './extend.js';
+import { everyLimit, judgeLevel, readBuckets } from './peek.js';
+import { PRESSURE, type PressureOptions } from './pressure.js';
+import type { Table } from './requests.js';
+import { checkSchema } from './schema.js';
+import { sdkTransport, type SdkOptions } from './sdk-transport.js';
+import { createAuditStore } from './stores/audit.js';
+import { createBucketReset } from './stores/bucket-reset.js';
+import { createBucketStore } from './stores/buckets.js';
+import { createConfigStore } from './stores/config.js';
+import { createEntityStore } from './stores/entities.js';
+import { createLeaseStore } from './stores/leases.js';
+import { createManagedStore } from './stores/managed.js';
+import { createNamespaceGate } from './stores/namespace-gate.js';
+import { createNamespaceStore } from './stores/namespaces.js';
+import { OwnWrites } from './stores/own-writes.js';
+import { createUsageStore } from './stores/usage.js';
+import type { Transport } from './transport.js';
+
+export interface DynamoDBOptions extends SdkOptions {
+  /** The table's name. */
+  readonly table: string;
+}
+
+/** What tests set. */
+export interface DynamoDBInternals {
+  readonly transport?: Transport;
+  readonly random?: () => number;
+  readonly pressure?: PressureOptions;
+}
+
+/** A store that processes of many machines share: one table of Amazon DynamoDB. */
+export function dynamodb(options: DynamoDBOptions): Backend {
+  return createDynamoDBBackend(options, {});
+}
+
+export function createDynamoDBBackend(options: DynamoDBOptions, internals: DynamoDBInternals): Backend {
+  if (typeof options?.table !== 'string' || options.table === '') {
+    throw new ValidationError('table', 'the name of a DynamoDB table', options?.table);
+  }
+  const transport = internals.transport ?? sdkTransport(options);
+  const table: Table = { name: options.table, transport, random: internals.random ?? Math.random };
+  const buckets = new Buckets(table, internals.pressure ?? PRESSURE);
+  const gate = createNamespaceGate(table);
+  const ownWrites = new OwnWrites();
+
+  /** Work inside a namespace that is active; at once if that is remembered. */
+  const inside = <T>(call: Call, work: () => Awaitable<T>): Awaitable<T> => {
+    const checked = gate.check(call);
+    return checked instanceof Promise ? checked.then(work) : work();
+  };
+
+  return {
+    name: 'dynamodb',
+    ephemeral: false,
+    open: (timeoutMs) => checkSchema(table, deadlineIn(timeoutMs)),
+    close: () => transport.close(),
+    clockOffsetMs: () => transport.clockOffsetMs(),
+
+    consume: (call, request) => inside(call, () => consume(table, buckets, call, request)),
+    adjust: (call, request) => inside(call, () => adjust(buckets, call, request)),
+    extend: (call, request) => inside(call, () => extend(table, buckets, call, request)),
+    peek: (call, levels) =>
+      inside(call, async () => {
+        const images = await readBuckets(table, call.namespaceId, levels, deadlineIn(call.timeoutMs));
+        return levels.map((level, at) => judgeLevel(images[at] ?? [], level, everyLimit(level), call.nowMs));
+      }),
+
+    config: createConfigStore(table, gate, ownWrites),
+    entities: createEntityStore(table, gate, ownWrites),
+    namespaces: createNamespaceStore(table, gate),
+    audit: createAuditStore(table, gate),
+    usage: createUsageStore(table, gate),
+    managed: createManagedStore(table, gate),
+    buckets: createBucketStore(table, gate, createBucketReset(table, buckets, gate)),
+    leases: createLeaseStore(table, gate),
+  };
+}

@@ -1,0 +1,100 @@
+import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
+import type { Call, ExtendRequest } from '../../backend.js';
+import { BackendUnavailable } from '../../core/errors.js';
+import type { EpochMs } from '../../core/units.js';
+import type { BucketShards } from './bucket-shards.js';
+import type { Buckets } from './buckets.js';
+import { backOffMs, type Deadline, deadlineIn, pause, timeLeftMs } from './deadline.js';
+import { keyOf } from './expressions/keyed.js';
+import { moveExpression } from './expressions/write-move.js';
+import { errorOf } from './failures.js';
+import { createWriteId } from './group-write.js';
+import type { ShardImage } from './items.js';
+import { type Move, replaceHolder } from './move.js';
+import { readPlace } from './place.js';
+import { send, type Table } from './requests.js';
+import type { ShardLine } from './shard-line.js';
+import { tuningOf } from './tuning.js';
+
+/** One shard on which a lease keeps a holder. */
+interface Spot {
+  readonly bucket: BucketShards;
+  readonly shard: number;
+}
+
+/** Moves the expiry of all holders of a lease, or of none: several of them in one transaction. */
+export async function extend(table: Table, buckets: Buckets, call: Call, request: ExtendRequest): Promise<boolean> {
+  const deadline = deadlineIn(call.timeoutMs);
+  const spots = request.levels.flatMap(({ entityId, resource, place }): Spot[] => {
+    const bucket = buckets.of(call.namespaceId, entityId, resource);
+    return readPlace(place).map(({ shard }) => ({ bucket, shard }));
+  });
+  const [only] = spots;
+  if (spots.length === 1 && only !== undefined) return extendOne(call, only, request, deadline);
+  return extendAll(table, call, spots, request, deadline);
+}
+
+async function extendOne(call: Call, spot: Spot, request: ExtendRequest, deadline: Deadline): Promise<boolean> {
+  const { leaseId, expiresAtMs } = request;
+  const entry = { kind: 'extend', leaseId, expiresAtMs, nowMs: call.nowMs } as const;
+  for (;;) {
+    const line = spot.bucket.line(spot.shard);
+    const result = await line.submit(entry, deadline, tuningOf(call));
+    if (result.kind === 'extended') return result.found;
+    // Shard 0 is missing only if there is no bucket at all.
+    if (line.shard === 0) return false;
+    spot.bucket.noteMissing(line.shard);
+  }
+}
+
+async function extendAll(
+  table: Table,
+  call: Call,
+  spots: readonly Spot[],
+  { leaseId, expiresAtMs }: ExtendRequest,
+  deadline: Deadline,
+): Promise<boolean> {
+  for (let attempt = 0; ; attempt++) {
+    const lines = await Promise.all(spots.map(async (spot) => lineWith(spot, leaseId, call.nowMs, deadline)));
+    const images = lines.flatMap((line) => (line?.image?.holders.has(leaseId) === true ? [line.image] : []));
+    if (images.length < spots.length) return false;
+    const TransactItems = images.map((image) => actionOf(table, call, image, leaseId, expiresAtMs));
+    const answer = await send(table, 'TransactWriteItems', { TransactItems }, deadline);
+    for (const line of lines) line?.forget();
+    if (answer.ok) return true;
+    const { failure } = answer;
+    if (failure.kind === 'fatal' || failure.kind === 'unreached') throw errorOf(failure, 'TransactWriteItems');
+    const waitMs = backOffMs(attempt, table.random);
+    if (timeLeftMs(deadline) <= waitMs) {
+      throw 'error' in failure ? failure.error : new BackendUnavailable('Extending a lease: others write', 'contended');
+    }
+    await pause(waitMs);
+  }
+}
+
+/** The line that knows the holder: a remembered image that lacks it may be old. */
+async function lineWith(spot: Spot, leaseId: string, nowMs: EpochMs, deadline: Deadline): Promise<ShardLine | null> {
+  for (;;) {
+    const line = spot.bucket.line(spot.shard);
+    if (line.image?.holders.has(leaseId) === true) return line;
+    if (await line.look(nowMs, deadline)) return line;
+    if (line.shard === 0) return null;
+    spot.bucket.noteMissing(line.shard);
+  }
+}
+
+function actionOf(
+  table: Table,
+  { namespaceId: ns, nowMs }: Call,
+  image: ShardImage,
+  leaseId: string,
+  expiresAtMs: EpochMs,
+): TransactWriteItem {
+  const stored = image.holders.get(leaseId);
+  const holders = stored === undefined ? [] : [replaceHolder(leaseId, stored, { ...stored, expiresAtMs })];
+  const ttlSec = image.ttlSec === null ? undefined : Math.max(image.ttlSec, Math.ceil(expiresAtMs / 1000));
+  const move: Move = { limits: [], acquires: 0, expired: 0, holders, adopts: null, ttlSec };
+  const ids = { own: createWriteId(nowMs, table.random), unanswered: [] };
+  const { UpdateExpression = '', ...expression } = moveExpression(ns, image, move, ids).build();
+  return { Update: { TableName: table.name, Key: keyOf(ns, image.key), UpdateExpression, ...expression } };
+}

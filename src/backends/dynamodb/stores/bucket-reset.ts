@@ -1,0 +1,45 @@
+import type { BucketStore } from '../../../backend.js';
+import { credit, effectiveTokens } from '../../../core/bucket.js';
+import { add, type Int } from '../../../core/int.js';
+import type { EpochMs } from '../../../core/units.js';
+import type { Buckets } from '../buckets.js';
+import { buildReset } from '../expressions/write-reset.js';
+import { createWriteId } from '../group-write.js';
+import type { ShardImage } from '../items.js';
+import { readBuckets } from '../peek.js';
+import type { Table } from '../requests.js';
+import { writeChange } from './change.js';
+import type { NamespaceGate } from './namespace-gate.js';
+
+/** Fills a bucket, all its shards and its audit record in one transaction. */
+export function createBucketReset(table: Table, buckets: Buckets, gate: NamespaceGate): BucketStore['reset'] {
+  return async (call, entityId, resource) => {
+    await gate.check(call);
+    const { namespaceId: ns, nowMs } = call;
+    const target = { tableName: table.name, ns };
+    const done = await writeChange(table, ns, call, async (deadline) => {
+      const [shards = []] = await readBuckets(table, ns, [{ entityId, resource }], deadline);
+      if (shards.length === 0) return { result: false, write: null };
+      const actions = shards.map((image) => buildReset(target, image, nowMs, createWriteId(nowMs, table.random)));
+      const before = { resource, ...balances(shards, nowMs, false) };
+      const after = { resource, ...balances(shards, nowMs, true) };
+      return { result: true, write: { action: 'bucket.reset', subject: entityId, before, after, actions } };
+    });
+    buckets.of(ns, entityId, resource).forget();
+    return done;
+  };
+}
+
+function balances(shards: readonly ShardImage[], nowMs: EpochMs, full: boolean) {
+  const tokens = new Map<string, Int>();
+  for (const { limits, baseMs } of shards) {
+    for (const { limit, rate, tokensMilli } of limits) {
+      const worth = full ? rate.capacityMilli : effectiveTokens(rate, tokensMilli, credit(rate, baseMs, nowMs));
+      tokens.set(limit.name, add(tokens.get(limit.name) ?? 0, worth));
+    }
+  }
+  return {
+    tokensMilli: Object.fromEntries([...tokens].map(([name, milli]) => [name, String(milli)])),
+    holders: full ? 0 : shards.reduce((count, { holders }) => count + holders.size, 0),
+  };
+}

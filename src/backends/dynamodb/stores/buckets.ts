@@ -1,0 +1,118 @@
+import type { BucketRecord, BucketStore, Call, Page, PageRequest } from '../../../backend.js';
+import { credit, effectiveTokens } from '../../../core/bucket.js';
+import { amountOf } from '../../../core/decide.js';
+import { add, type Int } from '../../../core/int.js';
+import type { EpochMs } from '../../../core/units.js';
+import { readKey } from '../attributes.js';
+import { type Deadline, deadlineIn } from '../deadline.js';
+import type { Account, ShardImage } from '../items.js';
+import { index, parseShardKey, type ShardKey, SUFFIXES } from '../keys.js';
+import { asSettled, readBuckets } from '../peek.js';
+import type { Table } from '../requests.js';
+import type { Item } from '../transport.js';
+import type { NamespaceGate } from './namespace-gate.js';
+import { pageOfRows, readRows, type RowRange } from './rows.js';
+
+/** Buckets as people see them: all shards of one together. */
+export function createBucketStore(table: Table, gate: NamespaceGate, reset: BucketStore['reset']): BucketStore {
+  const list = async (call: Call, range: RowRange, page: PageRequest, cursorOf: (key: BucketRecord) => string) => {
+    await gate.check(call);
+    const deadline = deadlineIn(call.timeoutMs);
+    return listBuckets(table, call, range, page, cursorOf, deadline);
+  };
+
+  return {
+    async read(call, entityId, resource) {
+      await gate.check(call);
+      const deadline = deadlineIn(call.timeoutMs);
+      const [shards] = await readBuckets(table, call.namespaceId, [{ entityId, resource }], deadline);
+      return describeBucket({ entityId, resource }, shards ?? [], call.nowMs);
+    },
+    listOfEntity(call, entityId, page) {
+      const range: RowRange = {
+        index: 'GSI3',
+        partitions: [index.bucketsOfEntity(call.namespaceId, entityId)],
+        ...afterBucket('BUCKET#', page.after),
+      };
+      return list(call, range, page, ({ resource }) => resource);
+    },
+    listOfResource(call, resource, page) {
+      const range: RowRange = {
+        index: 'GSI2',
+        partitions: SUFFIXES.map((suffix) => index.resource(call.namespaceId, resource, suffix)),
+        ...afterBucket('BUCKET#', page.after),
+      };
+      return list(call, range, page, (bucket) => `${bucket.entityId}#${bucket.resource}`);
+    },
+    reset,
+  };
+}
+
+/** Behind every shard of the bucket that the page before ended with. */
+function afterBucket(prefix: string, after: string | null): Pick<RowRange, 'from' | 'to'> {
+  return { from: after === null ? prefix : `${prefix}${after}#\u007f`, to: `${prefix}\u007f` };
+}
+
+async function listBuckets(
+  table: Table,
+  call: Call,
+  range: RowRange,
+  page: PageRequest,
+  cursorOf: (bucket: BucketRecord) => string,
+  deadline: Deadline,
+): Promise<Page<BucketRecord>> {
+  const rows = readRows(table, range, page.limit + 1, () => deadline);
+  const load = async (found: readonly Item[]): Promise<readonly (BucketRecord | undefined)[]> => {
+    // Shard 0 stands for its bucket: the others are read with it.
+    const keys = found.map((row) => parseShardKey(readKey(row).PK)).filter((key) => key?.shard === 0) as ShardKey[];
+    const buckets = await readBuckets(table, call.namespaceId, keys, deadline);
+    return keys.map((key, at) => describeBucket(key, buckets[at] ?? [], call.nowMs));
+  };
+  return pageOfRows(rows, page.limit, load, cursorOf);
+}
+
+/** undefined: there is none, though an index that lags may still show it. */
+function describeBucket(
+  { entityId, resource }: Pick<ShardKey, 'entityId' | 'resource'>,
+  shards: readonly ShardImage[],
+  nowMs: EpochMs,
+): BucketRecord | undefined {
+  const current = shards.map((image) => asSettled(image, null, nowMs));
+  const [first] = current;
+  if (first === undefined) return undefined;
+  const sum = (count: (image: ShardImage) => number): number =>
+    current.reduce((total, image) => total + count(image), 0);
+  return {
+    entityId,
+    resource,
+    limits: first.limits.map(({ limit }) => ({ limit, ...sumLimit(current, limit.name, nowMs) })),
+    holders: sum(({ holders }) => holders.size),
+    acquires: sum(({ acquires }) => acquires),
+    expired: sum(({ expired }) => expired),
+  };
+}
+
+function sumLimit(
+  shards: readonly ShardImage[],
+  name: string,
+  nowMs: EpochMs,
+): { readonly availableMilli: Int; readonly consumedMilli: Int } {
+  let availableMilli: Int = 0;
+  let consumedMilli: Int = 0;
+  for (const image of shards) {
+    const account = image.limits.find(({ limit }) => limit.name === name);
+    if (account === undefined) continue;
+    const { rate, tokensMilli } = account;
+    availableMilli = add(availableMilli, effectiveTokens(rate, tokensMilli, credit(rate, image.baseMs, nowMs)));
+    consumedMilli = add(consumedMilli, consumedOf(account, image));
+  }
+  return { availableMilli, consumedMilli };
+}
+
+/** Of slots: what is held. */
+function consumedOf({ limit, consumedMilli }: Account, { holders }: ShardImage): Int {
+  if (limit.kind === 'rate') return consumedMilli;
+  let held: Int = 0;
+  for (const { slots } of holders.values()) held = add(held, amountOf(slots, limit.name) ?? 0);
+  return held;
+}

@@ -1,0 +1,42 @@
+import type { LeaseRecord, LeaseStore } from '../../../backend.js';
+import { parsePlainResource } from '../../../core/identifiers.js';
+import { pageOf } from '../../../core/paging.js';
+import { readKey } from '../attributes.js';
+import { deadlineIn } from '../deadline.js';
+import { index, parseShardKey } from '../keys.js';
+import { readBuckets } from '../peek.js';
+import type { Table } from '../requests.js';
+import type { NamespaceGate } from './namespace-gate.js';
+import { behind, readRows } from './rows.js';
+
+const MANY = 1_000;
+
+/** Holders of one entity and resource: of its bucket, and of those for per-call limits. */
+export function createLeaseStore(table: Table, gate: NamespaceGate): LeaseStore {
+  return {
+    async list(call, entityId, resource, page) {
+      await gate.check(call);
+      const deadline = deadlineIn(call.timeoutMs);
+      const { namespaceId: ns } = call;
+      // The plain bucket is read by its key: a list of leases must not wait for an index.
+      const resources = new Set([resource]);
+      const partitions = [index.bucketsOfEntity(ns, entityId)];
+      const range = { index: 'GSI3', partitions, ...behind(`BUCKET#${resource}~`, null) } as const;
+      for await (const row of readRows(table, range, MANY, () => deadline)) {
+        const key = parseShardKey(readKey(row).PK);
+        if (key !== null && parsePlainResource(key.resource) === resource) resources.add(key.resource);
+      }
+      const refs = [...resources].map((keyPart) => ({ entityId, resource: keyPart }));
+      const buckets = await readBuckets(table, ns, refs, deadline);
+      const leases = buckets.flat().flatMap(({ holders }) => [...holders].map(([id, holder]) => leaseOf(id, holder)));
+      return pageOf(leases, page, ({ id }) => id);
+    },
+  };
+}
+
+function leaseOf(
+  id: string,
+  { expiresAtMs, acquiredAtMs, slots, rates, caller }: LeaseRecord | Omit<LeaseRecord, 'id'>,
+): LeaseRecord {
+  return { id, expiresAtMs, acquiredAtMs, slots, rates, caller };
+}

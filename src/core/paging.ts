@@ -1,0 +1,16 @@
+/** One page of items in the order of their keys, after the key with which the page before ended. */
+export function pageOf<T>(
+  items: Iterable<T>,
+  { limit, after }: { readonly limit: number; readonly after: string | null },
+  keyOf: (item: T) => string,
+): { readonly items: readonly T[]; readonly next: string | null } {
+  const keyed: { readonly key: string; readonly item: T }[] = [];
+  for (const item of items) {
+    const key = keyOf(item);
+    if (after === null || key > after) keyed.push({ key, item });
+  }
+  const sorted = keyed.toSorted((a, b) => (a.key < b.key ? -1 : 1));
+  const taken = sorted.slice(0, limit);
+  const next = sorted.length > limit ? (taken.at(-1)?.key ?? null) : null;
+  return { items: taken.map(({ item }) => item), next };
+}
