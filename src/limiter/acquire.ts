@@ -114,13 +114,14 @@ function consume(
   timeoutMs: number,
   draw = 1,
 ): Awaitable<Decision> {
-  const { backend, guard, namespaceId } = context;
+  const { backend, guard, namespaceId, tuning } = context;
   const { nowMs, request } = ask;
-  const grant = { leaseId: keepsHolder(levels) ? buildLeaseId(nowMs, context.random()) : null, levels };
+  const leaseId = keepsHolder(levels) ? buildLeaseId(nowMs, context.random()) : null;
+  const grant = request.atomic === true ? { leaseId, levels, atomic: true } : { leaseId, levels };
   guard.enter('acquire');
   let answer: Awaitable<ConsumeOutcome>;
   try {
-    answer = backend.consume({ namespaceId, nowMs, timeoutMs }, grant);
+    answer = backend.consume({ namespaceId, nowMs, timeoutMs, tuning, signal: request.signal }, grant);
   } catch (error) {
     throw guard.failed(error);
   }
@@ -156,7 +157,8 @@ function decided(
     if (level === undefined || outcome.levels[at]?.configIsOlder !== true) continue;
     context.resolver.reread(level.entityId, ask.request.resource, ask.nowMs);
   }
-  return decisionOf(context, ask, grant, outcome, 'store');
+  const remembered = outcome.kind === 'denied' && outcome.remembered === true;
+  return decisionOf(context, ask, grant, outcome, remembered ? 'deny-cache' : 'store');
 }
 
 /** The last step: the caller may have left meanwhile. */

@@ -124,9 +124,10 @@ export class ConfigResolver {
       this.cache.keep(entry, generation);
       return entry;
     };
+    const call = { namespaceId: this.#namespaceId, nowMs, timeoutMs, tuning: this.#store.tuning };
     try {
       const read = this.#store.guard.call({ where: 'reading the config', timeoutMs }, () =>
-        this.#store.backend.config.readFor({ namespaceId: this.#namespaceId, nowMs, timeoutMs }, entityId, resource),
+        this.#store.backend.config.readFor(call, entityId, resource),
       );
       return isPromise(read) ? this.cache.share(entityId, resource, read.then(keep)).catch(orLastKnown) : keep(read);
     } catch (error) {

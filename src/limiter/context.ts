@@ -1,4 +1,4 @@
-import type { AdminCall, Awaitable, Backend, Call } from '../backend.js';
+import type { AdminCall, Awaitable, Backend, Call, Tuning } from '../backend.js';
 import type { Clock } from '../clock.js';
 import type { EpochMs } from '../core/units.js';
 import { createAuditId } from './audit-id.js';
@@ -14,6 +14,8 @@ export interface StoreContext {
   readonly clock: Required<Clock>;
   readonly random: () => number;
   readonly options: ResolvedOptions;
+  /** Of the options, what a store needs to know. */
+  readonly tuning: Tuning;
 }
 
 /** One namespace of an open limiter: everything that a call needs on its way down. */
@@ -34,8 +36,8 @@ export function callStore<T>(
   nowMs: EpochMs = context.clock.now(),
 ): Awaitable<T> {
   const timeoutMs = context.options.timeouts.callMs;
-  const { namespaceId, guard } = context;
-  return guard.call({ where, timeoutMs }, () => start({ namespaceId, nowMs, timeoutMs }));
+  const { namespaceId, guard, tuning } = context;
+  return guard.call({ where, timeoutMs }, () => start({ namespaceId, nowMs, timeoutMs, tuning }));
 }
 
 /** A call that changes what an operator set, with what its audit record needs. */

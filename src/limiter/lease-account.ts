@@ -1,4 +1,4 @@
-import type { LevelAsk, LevelChange, LevelRef, LevelResult } from '../backend.js';
+import type { LevelAsk, LevelChange, LevelRef, LevelResult, Place } from '../backend.js';
 import { type Amount, wholeTokens } from '../core/decide.js';
 import { ValidationError } from '../core/errors.js';
 import { buildBucketKey, buildLeaseId, parsePlainResource } from '../core/identifiers.js';
@@ -7,7 +7,13 @@ import type { EpochMs } from '../core/units.js';
 import { callStore, type Context } from './context.js';
 import { kindOf } from './levels.js';
 
+/** What was taken at one level, and where the store put it. */
+export interface GrantedLevel extends LevelAsk {
+  readonly place?: Place;
+}
+
 interface LevelAccount extends LevelRef {
+  readonly place: Place;
   limits: LevelRef['limits'];
   version: LevelRef['version'];
   /** Millitokens, of rates and slots alike. */
@@ -55,11 +61,11 @@ export class StoredLeaseAccount implements LeaseAccount {
   readonly #context: Context;
   readonly #grantedAtMs: EpochMs;
   #leaseId: string | null;
-  readonly #granted: readonly LevelAsk[];
+  readonly #granted: readonly GrantedLevel[];
   /** Most leases end without a correction: made when the first one comes. */
   #levels: LevelAccount[] | null = null;
 
-  constructor(context: Context, nowMs: EpochMs, leaseId: string | null, granted: readonly LevelAsk[]) {
+  constructor(context: Context, nowMs: EpochMs, leaseId: string | null, granted: readonly GrantedLevel[]) {
     this.#context = context;
     this.#grantedAtMs = nowMs;
     this.#leaseId = leaseId;
@@ -192,11 +198,13 @@ export class StoredLeaseAccount implements LeaseAccount {
   }
 
   #accounts(): LevelAccount[] {
-    this.#levels ??= this.#granted.map(({ entityId, resource, limits, version, asks, holder }) => ({
+    this.#levels ??= this.#granted.map(({ entityId, resource, limits, version, lasting, asks, holder, place }) => ({
       entityId,
       resource,
       limits,
       version,
+      ...(lasting === undefined ? {} : { lasting }),
+      place,
       taken: new Map(asks.map(({ name, milli }) => [name, milli])),
       held: holder !== null,
       refundsOnExpiry: holder !== null && holder.rates !== null,
@@ -217,12 +225,14 @@ function changeOf(level: LevelAccount, totals: readonly Amount[], holder: Holder
   // A holder must be seen to: to give its slots back, or to learn whether an expiry has undone what is stated again.
   const asksHolder = level.held && (holder !== 'keep' || (level.refundsOnExpiry && totals.length > 0));
   if (deltas.length === 0 && !asksHolder) return null;
-  const { entityId, resource, limits, version } = level;
+  const { entityId, resource, limits, version, lasting, place } = level;
   return {
     entityId,
     resource,
     limits,
     version,
+    ...(lasting === undefined ? {} : { lasting }),
+    place,
     deltas,
     totals: level.refundsOnExpiry && holder !== 'release' ? ratesAfter(level, totals) : null,
     holder: level.held ? (holder === 'keep' ? 'keep' : 'release') : 'none',

@@ -44,7 +44,12 @@ function hasSlots(config: CachedConfig): boolean {
 function ownLevel(request: AcquireRequest, config: CachedConfig, named: readonly Amount[]): LevelAsk {
   const { limits } = request;
   if (limits !== undefined) {
-    return { ...levelOf(config, limits, named), resource: bucketResource(request), version: UNCHANGING };
+    return {
+      ...levelOf(config, limits, named),
+      resource: bucketResource(request),
+      version: UNCHANGING,
+      lasting: false,
+    };
   }
   if (config.resolved.limits.length === 0) throw new LimitsNotConfigured(request.entityId, request.resource);
   return levelOf(config, config.resolved.limits, named);
@@ -60,7 +65,8 @@ function levelOf(
   const { entityId, resource, resolved } = config;
   const mayCost = config.hasCosts || limits !== resolved.limits;
   const asks = mayCost && hasUnnamedCost(limits, named) ? withCosts(limits, named, spent) : spent;
-  return { entityId, resource, limits, version: resolved.version, asks, holder: null };
+  const lasting = resolved.configSource === 'entity';
+  return { entityId, resource, limits, version: resolved.version, lasting, asks, holder: null };
 }
 
 function hasUnnamedCost(limits: readonly Limit[], named: readonly Amount[]): boolean {

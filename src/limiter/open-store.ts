@@ -1,11 +1,12 @@
-import type { Awaitable, Backend, NamespaceStore, RegistryCall, RegistryChange } from '../backend.js';
+import type { Awaitable, Backend, NamespaceStore, RegistryCall, RegistryChange, Tuning } from '../backend.js';
 import { memory } from '../backends/embedded/memory.js';
+import { type Clock, systemClock } from '../clock.js';
 import { NamespaceNotFound } from '../core/errors.js';
 import { buildFirstNamespaceId } from '../core/identifiers.js';
 import type { EpochMs } from '../core/units.js';
 import { createAuditId } from './audit-id.js';
 import { ConfigResolver } from './config-resolver.js';
-import type { Context, StoreContext } from './context.js';
+import { type Context, report, type StoreContext } from './context.js';
 import { Guard } from './guard.js';
 import type { ResolvedOptions } from './options.js';
 import { WaitingLines } from './waiting-lines.js';
@@ -28,8 +29,16 @@ export class OpenStore {
   #opening: Promise<void> | null = null;
 
   constructor(backend: Backend, options: ResolvedOptions) {
-    const { clock } = options;
-    this.#store = { backend, guard: new Guard(clock), clock, random: Math.random, options };
+    const clock = sharedClock(backend, options.clock);
+    const tuning = tuningOf(options);
+    this.#store = {
+      backend,
+      guard: new Guard(clock),
+      clock,
+      random: Math.random,
+      options: { ...options, clock },
+      tuning,
+    };
     this.#openedAtMs = clock.now();
   }
 
@@ -58,9 +67,9 @@ export class OpenStore {
   /** A call of the registry, which needs no namespace: the last one may just have been deleted. */
   async callRegistry<T>(where: string, start: (store: NamespaceStore, call: RegistryCall) => Awaitable<T>): Promise<T> {
     await this.#open();
-    const { backend, guard, options, clock } = this.#store;
+    const { backend, guard, options, clock, tuning } = this.#store;
     const timeoutMs = options.timeouts.callMs;
-    return guard.call({ where, timeoutMs }, () => start(backend.namespaces, { nowMs: clock.now(), timeoutMs }));
+    return guard.call({ where, timeoutMs }, () => start(backend.namespaces, { nowMs: clock.now(), timeoutMs, tuning }));
   }
 
   async changeRegistry<T>(
@@ -133,4 +142,21 @@ export class OpenStore {
     this.#fallbacks.set(namespace, fallback);
     return fallback;
   }
+}
+
+/** Machines that share a store must agree on the time: the store's. A clock that was passed in is taken as it is. */
+function sharedClock(backend: Backend, clock: Required<Clock>): Required<Clock> {
+  if (clock !== systemClock || backend.clockOffsetMs === undefined) return clock;
+  let lastMs = 0;
+  return {
+    // Never backwards inside a process, also where the correction goes back.
+    now: () => (lastMs = Math.max(lastMs, systemClock.now() + (backend.clockOffsetMs?.() ?? 0))),
+    sleep: systemClock.sleep,
+  };
+}
+
+function tuningOf(options: ResolvedOptions): Tuning {
+  const { maxRetries, denyCacheMs, bucketLifeFactor, configCacheMs } = options;
+  const onError = (error: unknown, where: string): void => report(options, error, where);
+  return { maxRetries, denyCacheMs, bucketLifeFactor, configCacheMs, onError };
 }

@@ -3,7 +3,7 @@ import { type LimitStatus, limitStatus } from '../core/decide.js';
 import type { Ask } from './ask.js';
 import type { Context } from './context.js';
 import type { DecidedBy, Decision } from './decision.js';
-import { StoredLeaseAccount } from './lease-account.js';
+import { type GrantedLevel, StoredLeaseAccount } from './lease-account.js';
 import { Lease } from './lease.js';
 
 /** What the caller gets for what the backend said. */
@@ -48,13 +48,17 @@ export function statusesOf(
 }
 
 /** A level that lacks a limit was not asked for it: what was not asked was not taken. */
-function taken(levels: readonly LevelAsk[], answers: readonly LevelAnswer[]): readonly LevelAsk[] {
+function taken(levels: readonly LevelAsk[], answers: readonly LevelAnswer[]): readonly GrantedLevel[] {
   let whole = true;
   for (let at = 0; at < levels.length; at++) {
-    if (levels[at]?.asks.length !== answers[at]?.verdicts.length) whole = false;
+    const answer = answers[at];
+    if (levels[at]?.asks.length !== answer?.verdicts.length || answer?.place !== undefined) whole = false;
   }
   if (whole) return levels;
   const asked = (at: number, name: string): boolean =>
     answers[at]?.verdicts.some(({ limit }) => limit.name === name) === true;
-  return levels.map((level, at) => ({ ...level, asks: level.asks.filter(({ name }) => asked(at, name)) }));
+  return levels.map((level, at) => {
+    const asks = level.asks.filter(({ name }) => asked(at, name));
+    return { ...level, asks, place: answers[at]?.place };
+  });
 }

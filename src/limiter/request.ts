@@ -38,6 +38,9 @@ export function checkRequest(request: AcquireRequest): void {
   if (request.signal !== undefined && !(request.signal instanceof AbortSignal)) {
     throw new ValidationError('signal', 'an AbortSignal', request.signal);
   }
+  if (request.atomic !== undefined && typeof request.atomic !== 'boolean') {
+    throw new ValidationError('atomic', 'true or false', request.atomic);
+  }
   if (request.onUnavailable !== undefined) checkOneOf('onUnavailable', request.onUnavailable, ON_UNAVAILABLE);
 }
 
