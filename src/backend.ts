@@ -260,7 +260,10 @@ export interface NamespaceStore {
   delete(call: RegistryChange, name: string): Awaitable<NamespaceRecord>;
   /** Undoes `delete`, unless the name was given away meanwhile. */
   recover(call: RegistryChange, id: string): Awaitable<NamespaceRecord>;
-  /** Removes everything that a deleted namespace has. Gives how many records that were. */
+  /**
+   * Removes everything that a deleted namespace has. Gives how many records that were. May go on for long: `timeoutMs`
+   * is for each request that the store makes, not for all of them.
+   */
   purge(call: RegistryChange, id: string): Awaitable<number>;
   audit(call: RegistryCall, name: string, page: PageRequest): Awaitable<Page<AuditRecord>>;
 }

@@ -1,5 +1,5 @@
 import type { Awaitable, ConfigRead } from '../backend.js';
-import { type CodeLimits, type OnUnavailable, resolveConfig } from '../core/config.js';
+import { type CodeLimits, type ConfigLevels, type OnUnavailable, resolveConfig } from '../core/config.js';
 import { isHeadgateError, ValidationError } from '../core/errors.js';
 import { checkEntityId, checkResource } from '../core/identifiers.js';
 import { type EpochMs, MAX_CHAIN } from '../core/units.js';
@@ -37,13 +37,18 @@ export class ConfigResolver {
     const parentId = cascadesTo(chain.at(-1));
     if (parentId === null) return chain;
     refuseLongChain(chain, parentId);
-    const parent = this.resolve(parentId, chain[0].resource, nowMs);
+    const parent = this.resolve(parentId, chain[0].resource, nowMs, this.#justRead(chain.at(-1), nowMs));
     return isPromise(parent)
       ? parent.then((level) => this.#climb([...chain, level], nowMs))
       : this.#climb([...chain, parent], nowMs);
   }
 
-  resolve(entityId: string, resource: string, nowMs: EpochMs): Awaitable<CachedConfig> {
+  /** The levels that a child shares with its parent, if they are as new as what would be read now. */
+  #justRead(child: CachedConfig | undefined, nowMs: EpochMs): SharedLevels | undefined {
+    return child?.fetchedAtMs === nowMs && this.cache.isCurrent(child) ? child.read.levels : undefined;
+  }
+
+  resolve(entityId: string, resource: string, nowMs: EpochMs, known?: SharedLevels): Awaitable<CachedConfig> {
     const entry = this.cache.get(entityId, resource);
     if (entry !== undefined) {
       const ageMs = nowMs - entry.fetchedAtMs;
@@ -58,7 +63,7 @@ export class ConfigResolver {
     checkEntityId(entityId);
     checkResource(resource);
     this.cache.countMiss();
-    return this.#fetch(entityId, resource, nowMs, entry);
+    return this.#fetch(entityId, resource, nowMs, entry, known);
   }
 
   /** The policy that the system config had when it was last read. */
@@ -109,7 +114,13 @@ export class ConfigResolver {
     }
   }
 
-  #fetch(entityId: string, resource: string, nowMs: EpochMs, ifOut: CachedConfig | undefined): Awaitable<CachedConfig> {
+  #fetch(
+    entityId: string,
+    resource: string,
+    nowMs: EpochMs,
+    ifOut: CachedConfig | undefined,
+    known?: SharedLevels,
+  ): Awaitable<CachedConfig> {
     const orLastKnown = (error: unknown): CachedConfig => {
       if (ifOut !== undefined && isHeadgateError(error, 'backend.unavailable')) return ifOut;
       throw error;
@@ -127,7 +138,7 @@ export class ConfigResolver {
     const call = { namespaceId: this.#namespaceId, nowMs, timeoutMs, tuning: this.#store.tuning };
     try {
       const read = this.#store.guard.call({ where: 'reading the config', timeoutMs }, () =>
-        this.#store.backend.config.readFor(call, entityId, resource),
+        this.#store.backend.config.readFor(call, entityId, resource, known),
       );
       return isPromise(read) ? this.cache.share(entityId, resource, read.then(keep)).catch(orLastKnown) : keep(read);
     } catch (error) {
@@ -142,6 +153,9 @@ export class ConfigResolver {
     return { entityId, resource, read, resolved, hasCosts, hasSlots, fetchedAtMs, generation: this.cache.generation };
   }
 }
+
+/** What a resource and the system have is the same for every entity. */
+type SharedLevels = Pick<ConfigLevels, 'resource' | 'system'>;
 
 const NOTHING_READ: ConfigRead = {
   levels: { entity: undefined, entityDefault: undefined, resource: undefined, system: undefined },

@@ -11,7 +11,8 @@ const COUNTED: ReadonlySet<UnavailableKind> = new Set(['timeout', 'connection', 
 export interface Patience<T> {
   /** What is being done, for messages. */
   readonly where: string;
-  readonly timeoutMs: number;
+  /** null: for as long as it takes. Then every request that the store makes has a deadline of its own. */
+  readonly timeoutMs: number | null;
   /** The caller may leave before the answer. */
   readonly signal?: AbortSignal | undefined;
   /** Gets an answer that came after the caller had gone. */
@@ -66,6 +67,7 @@ export class Guard {
   /** The answer, if it comes in time and before the caller leaves. */
   async within<T>(answer: Promise<T>, patience: Patience<T>): Promise<T> {
     const { where, timeoutMs, signal, onLate } = patience;
+    if (timeoutMs === null) return this.#whenever(answer);
     const done = new AbortController();
     const leave = (): void => done.abort(signal?.reason);
     if (signal?.aborted === true) leave();
@@ -84,6 +86,14 @@ export class Guard {
       signal?.removeEventListener('abort', leave);
       deadline.catch(ignore);
       done.abort();
+    }
+  }
+
+  async #whenever<T>(answer: Promise<T>): Promise<T> {
+    try {
+      return this.answered(await answer);
+    } catch (error) {
+      throw this.failed(error);
     }
   }
 

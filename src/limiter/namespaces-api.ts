@@ -64,7 +64,13 @@ export class NamespacesApi {
   /** Removes everything that a deleted namespace had, by its name or its id. Gives how many records that were. */
   async purge(nameOrId: string): Promise<{ readonly removed: number }> {
     const id = await this.#orphanId(nameOrId);
-    const removed = await this.#store.changeRegistry('purging a namespace', (store, call) => store.purge(call, id));
+    // The more there is, the longer it takes.
+    const patienceMs = null;
+    const removed = await this.#store.changeRegistry(
+      'purging a namespace',
+      (store, call) => store.purge(call, id),
+      patienceMs,
+    );
     return { removed };
   }
 

@@ -65,20 +65,27 @@ export class OpenStore {
   }
 
   /** A call of the registry, which needs no namespace: the last one may just have been deleted. */
-  async callRegistry<T>(where: string, start: (store: NamespaceStore, call: RegistryCall) => Awaitable<T>): Promise<T> {
+  async callRegistry<T>(
+    where: string,
+    start: (store: NamespaceStore, call: RegistryCall) => Awaitable<T>,
+    patienceMs: number | null = this.#store.options.timeouts.callMs,
+  ): Promise<T> {
     await this.#open();
     const { backend, guard, options, clock, tuning } = this.#store;
     const timeoutMs = options.timeouts.callMs;
-    return guard.call({ where, timeoutMs }, () => start(backend.namespaces, { nowMs: clock.now(), timeoutMs, tuning }));
+    return guard.call({ where, timeoutMs: patienceMs }, () =>
+      start(backend.namespaces, { nowMs: clock.now(), timeoutMs, tuning }),
+    );
   }
 
   async changeRegistry<T>(
     where: string,
     start: (store: NamespaceStore, call: RegistryChange) => Awaitable<T>,
+    patienceMs?: number | null,
   ): Promise<T> {
     const auditId = await createAuditId(this.#store.clock.now());
     const { principal } = this.#store.options;
-    return this.callRegistry(where, (store, call) => start(store, { ...call, principal, auditId }));
+    return this.callRegistry(where, (store, call) => start(store, { ...call, principal, auditId }), patienceMs);
   }
 
   async ping(namespace: string, timeoutMs: number = this.#store.options.timeouts.callMs): Promise<PingResult> {

@@ -155,6 +155,8 @@ export const index = {
   allOf: (ns: string, name: string) => index.all(ns, hashDigit(name)),
   /** Records that share a partition with others, or that are listed in an order of their own, are sorted apart. */
   audit: (ns: string, id: string) => `${ns}/AUDIT#${id}`,
-  config: (ns: string, { PK, SK }: RecordKey) => `${ns}/CONFIG#${PK.slice(ns.length + 1)}${SK.slice('#CONFIG'.length)}`,
+  configs: (ns: string) => `${ns}/CONFIG#`,
+  config: (ns: string, { PK, SK }: RecordKey) =>
+    `${index.configs(ns)}${PK.slice(ns.length + 1)}${SK.slice('#CONFIG'.length)}`,
   usage: (ns: string, { PK, SK }: RecordKey) => `${ns}/USAGE#${PK.slice(ns.length + 1)}${SK}`,
 } as const;

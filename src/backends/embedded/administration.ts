@@ -8,8 +8,10 @@ import type {
   EntityRecord,
 } from '../../backend.js';
 import { credit, effectiveTokens, nextBase } from '../../core/bucket.js';
+import { planConfigChange } from '../../core/config-change.js';
 import type { ConfigLevel, StoredConfig } from '../../core/config.js';
-import { EntityExists, EntityNotFound, ValidationError, VersionConflict } from '../../core/errors.js';
+import { EntityExists, EntityNotFound, VersionConflict } from '../../core/errors.js';
+import { missingParent, refuseBadParent } from '../../core/parents.js';
 import { type EpochMs, MAX_CHAIN } from '../../core/units.js';
 import { type Bucket, copyOf, forgetAllHolders, move, negated, reclaimExpired } from './bucket.js';
 import { EVERYTHING } from './paging.js';
@@ -48,34 +50,13 @@ export function readFor(space: Space, entityId: string, resource: string): Confi
 
 export function writeConfig(space: Space, call: AdminCall, level: ConfigLevel, change: ConfigChange): StoredConfig {
   mark(space, call);
-  const before = space.readConfig(level);
-  const described = describeConfig(level, before);
-  const config = {
-    limits: change.limits === undefined ? (before?.limits ?? null) : change.limits,
-    onUnavailable: change.onUnavailable === undefined ? (before?.onUnavailable ?? null) : change.onUnavailable,
-  };
-  // Nothing changes: no version is used up, and no record is left.
-  if (JSON.stringify(describeConfig(level, config)) === JSON.stringify(described)) return before ?? { ...config, v: 0 };
-  const stored = { ...config, v: space.nextSequence() };
-  space.writeConfig(level, stored);
-  const action = config.limits === null && config.onUnavailable === null ? 'config.delete' : 'config.set';
-  audit(space, call, action, subjectOf(level), described, describeConfig(level, stored));
-  return stored;
-}
-
-function subjectOf(level: ConfigLevel): string {
-  if (level.kind === 'system') return '$SYSTEM';
-  return level.kind === 'resource' ? `$RESOURCE:${level.resource}` : level.entityId;
-}
-
-function describeConfig(level: ConfigLevel, config: Omit<StoredConfig, 'v'> | undefined): unknown {
-  if (config === undefined || (config.limits === null && config.onUnavailable === null)) return null;
-  const { limits, onUnavailable } = config;
-  return {
-    ...(level.kind === 'entity' ? { resource: level.resource } : {}),
-    limits: (limits ?? []).map(String),
-    ...(onUnavailable === null ? {} : { onUnavailable }),
-  };
+  const stored = space.readConfig(level);
+  const { config, action, subject, before, after, changesNothing } = planConfigChange(level, stored, change);
+  if (changesNothing) return stored ?? { ...config, v: 0 };
+  const written = { ...config, v: space.nextSequence() };
+  space.writeConfig(level, written);
+  audit(space, call, action, subject, before, after);
+  return written;
 }
 
 export function createEntity(
@@ -128,12 +109,9 @@ export function deleteEntity(space: Space, call: AdminCall, id: string): void {
 function checkParents(space: Space, id: string, parentId: string, levelsBelow = 0): void {
   const chain = [id];
   for (let next: string | null = parentId; next !== null;) {
-    if (chain.includes(next)) throw new ValidationError('parentId', 'above the entity, not below it', [...chain, next]);
-    if (levelsBelow + chain.length >= MAX_CHAIN) {
-      throw new ValidationError('parentId', `at the end of at most ${MAX_CHAIN} levels`, [...chain, next]);
-    }
+    refuseBadParent(chain, next, levelsBelow);
     const parent: EntityRecord | undefined = space.readEntity(next);
-    if (parent === undefined) throw new ValidationError('parentId', 'the id of an entity that exists', next);
+    if (parent === undefined) throw missingParent(next);
     chain.push(next);
     next = parent.parentId;
   }

@@ -1,9 +1,9 @@
 import type { AuditRecord, Backend, Call, NamespaceRecord, Page, PageRequest, RegistryCall } from '../../backend.js';
 import { buildFirstNamespaceId, checkNamespace } from '../../core/identifiers.js';
+import { requireActive } from '../../core/namespaces.js';
 import type { EpochMs } from '../../core/units.js';
 import { createEmbeddedBackend } from './embedded-backend.js';
 import { auditWhere, MemorySpace } from './memory-space.js';
-import { requireActive } from './namespaces.js';
 import { pageOf } from '../../core/paging.js';
 import { EVERYTHING } from './paging.js';
 import type { Registry, Space, Storage } from './storage.js';

@@ -1,13 +1,8 @@
 import type { AuditAction, NamespaceRecord, NamespaceStore, RegistryChange } from '../../backend.js';
-import { NamespaceConflict, NamespaceNotFound } from '../../core/errors.js';
+import { NamespaceNotFound } from '../../core/errors.js';
+import { requireOrphan, requireRecoverable } from '../../core/namespaces.js';
 import { AUDIT_LIFE_MS } from '../../core/usage.js';
 import type { Registry, Storage } from './storage.js';
-
-/** Refuses everything but an active namespace: what was deleted is not used, and what is purged does not come back. */
-export function requireActive(namespace: NamespaceRecord | undefined, id: string): void {
-  if (namespace === undefined) throw new NamespaceNotFound(id);
-  if (namespace.status !== 'active') throw new NamespaceNotFound(namespace.name, `is ${namespace.status}`);
-}
 
 /** The registry of namespaces over a storage. */
 export function createNamespaceStore(storage: Storage): NamespaceStore {
@@ -40,28 +35,18 @@ function remove(registry: Registry, call: RegistryChange, name: string): Namespa
 }
 
 function recover(registry: Registry, call: RegistryChange, id: string): NamespaceRecord {
-  const orphan = orphaned(registry, id, 'recovered');
-  if (orphan.status === 'purging') throw new NamespaceConflict(orphan.name, 'was purged: there is nothing to recover');
-  if (registry.active(orphan.name) !== undefined) {
-    throw new NamespaceConflict(orphan.name, 'was registered again meanwhile: delete that one first');
-  }
+  const orphan = requireOrphan(registry.byId(id), id, 'recovered');
+  requireRecoverable(orphan, registry.active(orphan.name));
   return write(registry, call, 'namespace.recover', orphan, { ...orphan, status: 'active' });
 }
 
 /** The record stays as a tombstone: an id is never given away twice. */
 function purge(registry: Registry, call: RegistryChange, id: string): number {
-  const orphan = orphaned(registry, id, 'purged');
+  const orphan = requireOrphan(registry.byId(id), id, 'purged');
   const removed = registry.clear(id);
   if (orphan.status === 'purging' && removed === 0) return 0;
   write(registry, call, 'namespace.purge', orphan, { ...orphan, status: 'purging' });
   return removed;
-}
-
-function orphaned(registry: Registry, id: string, verb: string): NamespaceRecord {
-  const namespace = registry.byId(id);
-  if (namespace === undefined) throw new NamespaceNotFound(id, 'is the id of no namespace');
-  if (namespace.status === 'active') throw new NamespaceConflict(namespace.name, `is active and cannot be ${verb}`);
-  return namespace;
 }
 
 function write(

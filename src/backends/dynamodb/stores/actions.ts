@@ -1,8 +1,11 @@
+import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { keyItem } from '../attributes.js';
 import type { RecordKey } from '../keys.js';
 import type { Table } from '../requests.js';
 import type { AttributeValue, Item } from '../transport.js';
-import type { Action } from './change.js';
+
+/** One record to write, change, delete or only check, as a part of a transaction. */
+export type Action = TransactWriteItem;
 
 /** What must hold of a record: these attributes have these values. undefined: the attribute is not there. */
 export type Seen = Readonly<Record<string, AttributeValue | undefined>>;

@@ -3,6 +3,7 @@ import { credit, effectiveTokens } from '../../../core/bucket.js';
 import { add, type Int } from '../../../core/int.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { Buckets } from '../buckets.js';
+import { deadlineIn } from '../deadline.js';
 import { buildReset } from '../expressions/write-reset.js';
 import { createWriteId } from '../group-write.js';
 import type { ShardImage } from '../items.js';
@@ -17,7 +18,8 @@ export function createBucketReset(table: Table, buckets: Buckets, gate: Namespac
     await gate.check(call);
     const { namespaceId: ns, nowMs } = call;
     const target = { tableName: table.name, ns };
-    const done = await writeChange(table, ns, call, async (deadline) => {
+    const deadline = deadlineIn(call.timeoutMs);
+    const done = await writeChange<boolean>(table, ns, call, deadline, async () => {
       const [shards = []] = await readBuckets(table, ns, [{ entityId, resource }], deadline);
       if (shards.length === 0) return { result: false, write: null };
       const actions = shards.map((image) => buildReset(target, image, nowMs, createWriteId(nowMs, table.random)));

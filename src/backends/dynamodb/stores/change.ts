@@ -1,13 +1,12 @@
-import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
+import { createHash } from 'node:crypto';
 import type { AuditAction, RegistryChange } from '../../../backend.js';
 import { BackendUnavailable, InfrastructureError } from '../../../core/errors.js';
-import { backOffMs, type Deadline, deadlineIn, pause, timeLeftMs } from '../deadline.js';
+import { backOffMs, type Deadline, pause, timeLeftMs } from '../deadline.js';
 import { errorOf } from '../failures.js';
 import { encodeAudit } from '../records.js';
 import { sendRepeatable, type Table } from '../requests.js';
-
-/** One record to write, change, delete or only check, as a part of a transaction. */
-export type Action = TransactWriteItem;
+import type { Action } from './actions.js';
+import { markAction, writeMark } from './managed.js';
 
 /** What a change comes to, by what was read. */
 export interface Plan<T> {
@@ -33,15 +32,21 @@ export async function writeChange<T>(
   table: Table,
   ns: string,
   call: RegistryChange,
-  plan: (deadline: Deadline) => Promise<Plan<T>>,
+  deadline: Deadline,
+  plan: () => Promise<Plan<T>>,
 ): Promise<T> {
-  const deadline = deadlineIn(call.timeoutMs);
+  const mark = call.managed ?? null;
   for (let attempt = 0; ; attempt++) {
-    const { result, write } = await plan(deadline);
-    if (write === null) return result;
-    const actions = [auditAction(table, ns, call, write), ...write.actions];
+    const { result, write } = await plan();
+    if (write === null) {
+      if (mark !== null) await writeMark(table, ns, mark, deadline);
+      return result;
+    }
+    const marks = mark === null ? [] : [markAction(table, ns, mark)];
+    const actions = [auditAction(table, ns, call, write), ...write.actions, ...marks];
     // Of this attempt alone: what is sent under one token must not differ.
-    if ((await transact(table, actions, `${call.auditId}-${attempt}`, deadline)) === 'written') return result;
+    const token = tokenOf(ns, write.subject, call.auditId, attempt);
+    if ((await transact(table, actions, token, deadline)) === 'written') return result;
     await pauseForOthers(table, attempt, deadline);
   }
 }
@@ -57,7 +62,11 @@ export function auditAction(
   return { Put: { TableName: table.name, Item: item, ConditionExpression: 'attribute_not_exists(PK)' } };
 }
 
-const MOST_TOKEN_LENGTH = 36;
+/** A token has at most 36 characters, which are fewer than these parts have. */
+function tokenOf(...parts: readonly (string | number)[]): string {
+  return createHash('sha256').update(parts.join('\n')).digest('base64url').slice(0, 36);
+}
+
 const CONDITION_FAILED = 'ConditionalCheckFailed';
 const PASSING = new Set(['None', 'TransactionConflict', 'ThrottlingError', 'ProvisionedThroughputExceeded']);
 
@@ -72,10 +81,7 @@ export async function transact(
   token: string,
   deadline: Deadline,
 ): Promise<'written' | 'refused'> {
-  const input = {
-    TransactItems: [...actions],
-    ...(token.length > MOST_TOKEN_LENGTH ? {} : { ClientRequestToken: token }),
-  };
+  const input = { TransactItems: [...actions], ClientRequestToken: token };
   for (let attempt = 0; ; attempt++) {
     const answer = await sendRepeatable(table, 'TransactWriteItems', input, deadline);
     if (answer.ok) return 'written';

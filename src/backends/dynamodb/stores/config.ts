@@ -1,8 +1,9 @@
-import type { AdminCall, Call, ConfigChange, ConfigRead, ConfigStore } from '../../../backend.js';
+import type { AdminCall, Call, ConfigChange, ConfigRead, ConfigStore, LevelRecord } from '../../../backend.js';
 import { planConfigChange } from '../../../core/config-change.js';
 import type { ConfigLevel, ConfigLevels, StoredConfig } from '../../../core/config.js';
+import { readKey } from '../attributes.js';
 import { type Deadline, deadlineIn } from '../deadline.js';
-import { buildConfigKey, buildEntityKey, buildSequenceKey, index } from '../keys.js';
+import { buildConfigKey, buildEntityKey, buildSequenceKey, index, parseConfigKey, SUFFIXES } from '../keys.js';
 import {
   decodeConfig,
   decodeConfigWrites,
@@ -15,12 +16,15 @@ import { readItem, readItems, type Table } from '../requests.js';
 import type { Item } from '../transport.js';
 import { ABSENT, putAction, type Seen } from './actions.js';
 import { type Plan, writeChange } from './change.js';
+import { InTurn } from './in-turn.js';
 import type { NamespaceGate } from './namespace-gate.js';
 import type { OwnWrites } from './own-writes.js';
 import { behind, pageOfRows, readRows } from './rows.js';
 
 /** The levels of stored limits. */
 export function createConfigStore(table: Table, gate: NamespaceGate, ownWrites: OwnWrites): ConfigStore {
+  const inTurn = new InTurn();
+
   return {
     async readFor(call, entityId, resource, known) {
       await gate.check(call);
@@ -32,11 +36,20 @@ export function createConfigStore(table: Table, gate: NamespaceGate, ownWrites: 
       return decoded(await readItem(table, buildConfigKey(call.namespaceId, level), deadlineIn(call.timeoutMs)));
     },
 
+    async readMany(call, levels) {
+      await gate.check(call);
+      const keys = levels.map((level) => buildConfigKey(call.namespaceId, level));
+      return (await readItems(table, keys, deadlineIn(call.timeoutMs))).map(decoded);
+    },
+
     async write(call, level, change) {
       await gate.check(call);
       const { namespaceId: ns, nowMs } = call;
+      const deadline = deadlineIn(call.timeoutMs);
       try {
-        return await writeChange(table, ns, call, (deadline) => planWrite(table, call, level, change, deadline));
+        return await inTurn.run(ns, async () =>
+          writeChange(table, ns, call, deadline, async () => planWrite(table, call, level, change, deadline)),
+        );
       } finally {
         // A change that failed may have been made all the same.
         ownWrites.note(ns, nowMs);
@@ -55,6 +68,20 @@ export function createConfigStore(table: Table, gate: NamespaceGate, ownWrites: 
       );
       const entityIds = async (some: readonly Item[]) => some.map((row) => row['GSI3SK']?.S);
       return pageOfRows(rows, page.limit, entityIds, String);
+    },
+
+    async all(call, page) {
+      await gate.check(call);
+      const { namespaceId: ns, timeoutMs } = call;
+      const deadline = deadlineIn(timeoutMs);
+      const partitions = SUFFIXES.map((suffix) => index.all(ns, suffix));
+      const range = { index: 'GSI4', partitions, ...behind(index.configs(ns), page.after) } as const;
+      const load = async (found: readonly Item[]) =>
+        (await readItems(table, found.map(readKey), deadline)).map(recordOf);
+      const rows = readRows(table, range, page.limit + 1, () => deadline);
+      const cursorOf = ({ level }: LevelRecord) =>
+        index.config(ns, buildConfigKey(ns, level)).slice(index.configs(ns).length);
+      return pageOfRows(rows, page.limit, load, cursorOf);
     },
   };
 }
@@ -91,6 +118,14 @@ async function readFor(
 
 function decoded(item: Item | undefined): StoredConfig | undefined {
   return item === undefined ? undefined : decodeConfig(item);
+}
+
+/** Nothing, if the level has nothing any more. */
+function recordOf(item: Item | undefined): LevelRecord | undefined {
+  const level = item === undefined ? null : parseConfigKey(readKey(item));
+  const config = decoded(item);
+  if (level === null || config === undefined) return undefined;
+  return config.limits === null && config.onUnavailable === null ? undefined : { level, config };
 }
 
 /** Every write takes the next number of the namespace's sequence: writes of one namespace go one after the other. */

@@ -6,8 +6,8 @@ import { buildEntityKey, index, parseEntityKey, SUFFIXES } from '../keys.js';
 import { CHILDREN, decodeChildren, decodeEntity, encodeEntity, OPTIONAL_ENTITY_ATTRIBUTES } from '../records.js';
 import { readItem, readItems, type Table } from '../requests.js';
 import type { Item } from '../transport.js';
-import { ABSENT, checkAction, deleteAction, putAction, type Seen, updateAction } from './actions.js';
-import { type Action, type Plan, writeChange } from './change.js';
+import { ABSENT, type Action, checkAction, deleteAction, putAction, type Seen, updateAction } from './actions.js';
+import { type Plan, writeChange } from './change.js';
 import { childOf, readChildRows, readHeightBelow, readParents } from './family.js';
 import type { NamespaceGate } from './namespace-gate.js';
 import type { OwnWrites } from './own-writes.js';
@@ -20,8 +20,9 @@ import { behind, pageOfRows, readRows } from './rows.js';
 export function createEntityStore(table: Table, gate: NamespaceGate, ownWrites: OwnWrites): EntityStore {
   const change = async <T>(call: AdminCall, plan: (deadline: Deadline) => Promise<Plan<T>>): Promise<T> => {
     await gate.check(call);
+    const deadline = deadlineIn(call.timeoutMs);
     try {
-      return await writeChange(table, call.namespaceId, call, plan);
+      return await writeChange(table, call.namespaceId, call, deadline, async () => plan(deadline));
     } finally {
       // A change that failed may have been made all the same.
       ownWrites.note(call.namespaceId, call.nowMs);
@@ -37,6 +38,11 @@ export function createEntityStore(table: Table, gate: NamespaceGate, ownWrites: 
       await gate.check(call);
       const item = await readItem(table, buildEntityKey(call.namespaceId, id), deadlineIn(call.timeoutMs));
       return item === undefined ? undefined : decodeEntity(item);
+    },
+
+    async readMany(call, ids) {
+      await gate.check(call);
+      return readEntities(table, call.namespaceId, ids, deadlineIn(call.timeoutMs));
     },
 
     async list(call, page) {

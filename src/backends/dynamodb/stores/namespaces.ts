@@ -5,6 +5,7 @@ import type {
   Page,
   PageRequest,
   RegistryCall,
+  RegistryChange,
 } from '../../../backend.js';
 import { NamespaceNotFound } from '../../../core/errors.js';
 import { requireOrphan, requireRecoverable } from '../../../core/namespaces.js';
@@ -35,10 +36,15 @@ export function createNamespaceStore(table: Table, gate: NamespaceGate): Namespa
     }
   };
 
+  const write = async <T>(call: RegistryChange, plan: (deadline: Deadline) => Promise<Plan<T>>): Promise<T> => {
+    const deadline = deadlineIn(call.timeoutMs);
+    return writeChange(table, REGISTRY, call, deadline, async () => plan(deadline));
+  };
+
   return {
     async register(call, name, id) {
       const created: NamespaceRecord = { id, name, status: 'active', createdAtMs: call.nowMs };
-      return writeChange(table, REGISTRY, call, async (deadline) => {
+      return write(call, async (deadline) => {
         const existing = await readByName(table, name, deadline);
         if (existing !== undefined) return { result: existing, write: null };
         return planStatus(table, call, 'namespace.register', null, created);
@@ -53,29 +59,29 @@ export function createNamespaceStore(table: Table, gate: NamespaceGate): Namespa
 
     async delete(call, name) {
       let active: NamespaceRecord | undefined;
-      const write = async (): Promise<NamespaceRecord> =>
-        writeChange(table, REGISTRY, call, async (deadline) => {
+      const close = async (): Promise<NamespaceRecord> =>
+        write(call, async (deadline) => {
           active = await readByName(table, name, deadline);
           if (active === undefined) throw new NamespaceNotFound(name);
           return planStatus(table, call, 'namespace.delete', active, { ...active, status: 'deleted' });
         });
-      return forgetting(() => active?.id, write);
+      return forgetting(() => active?.id, close);
     },
 
     async recover(call, id) {
-      const write = async (): Promise<NamespaceRecord> =>
-        writeChange(table, REGISTRY, call, async (deadline) => {
+      const reopen = async (): Promise<NamespaceRecord> =>
+        write(call, async (deadline) => {
           const orphan = requireOrphan(await readById(table, id, deadline), id, 'recovered');
           requireRecoverable(orphan, await readByName(table, orphan.name, deadline));
           return planStatus(table, call, 'namespace.recover', orphan, { ...orphan, status: 'active' });
         });
-      return forgetting(() => id, write);
+      return forgetting(() => id, reopen);
     },
 
     async purge(call, id) {
       /** Gives false if it has the status already, and needs no further record. */
-      const write = async (isFurtherPass: boolean): Promise<boolean> =>
-        writeChange(table, REGISTRY, call, async (deadline) => {
+      const note = async (isFurtherPass: boolean): Promise<boolean> =>
+        write(call, async (deadline) => {
           const orphan = requireOrphan(await readById(table, id, deadline), id, 'purged');
           if (orphan.status === 'purging' && !isFurtherPass) return { result: false, write: null };
           const plan = planStatus(table, call, 'namespace.purge', orphan, { ...orphan, status: 'purging' });
@@ -84,10 +90,10 @@ export function createNamespaceStore(table: Table, gate: NamespaceGate): Namespa
       // First, so that nobody can recover what is being removed.
       const isFirstPass = await forgetting(
         () => id,
-        async () => write(false),
+        async () => note(false),
       );
       const removed = await purgeNamespace(table, id, call.timeoutMs);
-      if (!isFirstPass && removed > 0) await write(true);
+      if (!isFirstPass && removed > 0) await note(true);
       return removed;
     },
 

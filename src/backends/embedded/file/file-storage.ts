@@ -1,8 +1,8 @@
 import { existsSync, statSync } from 'node:fs';
 import type { Awaitable, Call, RegistryCall } from '../../../backend.js';
 import { BackendUnavailable, InfrastructureError } from '../../../core/errors.js';
+import { requireActive } from '../../../core/namespaces.js';
 import type { EpochMs } from '../../../core/units.js';
-import { requireActive } from '../namespaces.js';
 import type { Registry, Space, Storage } from '../storage.js';
 import { explain, isBusy, loadDriver, type SqliteDatabase, type SqliteDriver } from './driver.js';
 import { FileRegistry } from './file-registry.js';
