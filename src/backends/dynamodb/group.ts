@@ -1,5 +1,5 @@
 import type { LevelAnswer, LevelAsk, LevelRef } from '../../backend.js';
-import { credit, planMove, tokensAfterTake } from '../../core/bucket.js';
+import { credit, effectiveTokens, planMove, tokensAfterTake } from '../../core/bucket.js';
 import { compareVersions, reconcile } from '../../core/config.js';
 import { type Amount, amountOf, decide, type LimitBalance, type Verdict } from '../../core/decide.js';
 import { add, type Int, sub } from '../../core/int.js';
@@ -58,9 +58,7 @@ export function planGroup(image: ShardImage, entries: readonly Entry[], at: Circ
   const newest = newestLevel(entries);
   const standing = newest === null ? 'keep' : reconcile(image, newest);
   if (newest !== null && standing === 'settle') return { kind: 'settle', level: newest };
-  if (image.limits.some(({ tokensMilli }) => tokensMilli > LARGE_MILLI || tokensMilli < -LARGE_MILLI)) {
-    return { kind: 'rebase' };
-  }
+  if (image.limits.some((account) => needsRebase(account, image.baseMs, at.nowMs))) return { kind: 'rebase' };
   const work = new Work(image, at);
   const results: (EntryResult | null)[] = new Array<null>(entries.length).fill(null);
   for (const [place, entry] of entries.entries()) if (entry.kind === 'ask') results[place] = work.ask(entry);
@@ -82,6 +80,16 @@ function newestLevel(entries: readonly Entry[]): LevelRef | null {
     if (newest === null || compareVersions(entry.level.version, newest.version) > 0) newest = entry.level;
   }
   return newest;
+}
+
+/** Only where that helps: a debt may be as large by itself. */
+function needsRebase({ rate, tokensMilli }: Account, baseMs: EpochMs, nowMs: EpochMs): boolean {
+  if (isSmall(tokensMilli)) return false;
+  return rate.refillPeriodMs !== 0 && isSmall(effectiveTokens(rate, tokensMilli, credit(rate, baseMs, nowMs)));
+}
+
+function isSmall(milli: Millitokens): boolean {
+  return milli <= LARGE_MILLI && milli >= -LARGE_MILLI;
 }
 
 function hasExpired(image: ShardImage, nowMs: EpochMs): boolean {
