@@ -85,41 +85,36 @@ describe.skipIf(dynoxide.status === 'unavailable')(`engines of test files${why(d
       fork = await forkable('engine-parent.ts');
     });
 
-    /** Resolves with the engine's end of a connection that was open before, and only its death closes. */
-    async function connected(parent: ChildProcess): Promise<{ readonly closed: Promise<unknown>; readonly url: URL }> {
+    async function engineOf(parent: ChildProcess): Promise<URL> {
       const [{ endpoint }] = (await once(parent, 'message')) as [{ endpoint: string }];
-      const url = new URL(endpoint);
-      const socket = connect(Number(url.port), url.hostname);
-      await once(socket, 'connect');
-      return {
-        closed: once(
-          socket.on('error', () => undefined),
-          'close',
-        ),
-        url,
-      };
+      return new URL(endpoint);
     }
 
-    const refused = async ({ port, hostname }: URL): Promise<unknown> => {
-      const [error] = await once(connect(Number(port), hostname), 'error');
-      return (error as NodeJS.ErrnoException).code;
-    };
+    /** What a client sees that connects now. */
+    const connecting = ({ port, hostname }: URL): Promise<string | undefined> =>
+      new Promise((resolve) => {
+        const socket = connect(Number(port), hostname)
+          .once('connect', () => {
+            socket.destroy();
+            resolve('connected');
+          })
+          .once('error', (error: NodeJS.ErrnoException) => resolve(error.code));
+      });
 
     test('by kill -9, they die too', async () => {
       const parent = fork();
-      const { closed, url } = await connected(parent);
+      const engine = await engineOf(parent);
+      expect(await connecting(engine)).toBe('connected');
       parent.kill('SIGKILL');
       expect(await ended(parent)).toBe('SIGKILL');
-      await closed;
-      expect(await refused(url)).toBe('ECONNREFUSED');
+      await expect.poll(() => connecting(engine)).toBe('ECONNREFUSED');
     });
 
     test('by coming to its end, they die too, and have not kept it alive', async () => {
       const parent = fork('leave');
-      const { closed, url } = await connected(parent);
+      const engine = await engineOf(parent);
       expect(await ended(parent)).toBe(0);
-      await closed;
-      expect(await refused(url)).toBe('ECONNREFUSED');
+      await expect.poll(() => connecting(engine)).toBe('ECONNREFUSED');
     });
   });
 });

@@ -4,3 +4,4 @@ import { startEngine } from '../../src/testing/dynamodb/index.js';
 const engine = await startEngine('dynoxide');
 process.send?.({ endpoint: engine.endpoint });
 if (process.argv[2] === 'leave') process.disconnect();
+else process.channel?.ref();
