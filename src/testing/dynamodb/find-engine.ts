@@ -14,7 +14,7 @@ const ENDPOINT_VARIABLE = 'HEADGATE_TEST_ENDPOINT';
 const DEFAULT_ORDER: readonly EngineName[] = ['dynoxide', 'dynamodb-local'];
 
 export interface EngineOptions {
-  /** The folder whose packages are searched for engines; the working directory unless given. */
+  /** The folder whose packages are searched for engines; the working directory and Headgate's own unless given. */
   readonly folder?: string;
 }
 
@@ -37,10 +37,10 @@ export function findEngine(name?: EngineName, options: EngineOptions = {}): Foun
 }
 
 export function findUsableEngine(name: EngineName | undefined, options: EngineOptions): UsableEngine {
-  const folder = options.folder ?? process.cwd();
+  const folders = options.folder === undefined ? [process.cwd(), import.meta.dirname] : [options.folder];
   if (name !== undefined) {
     if (!ENGINE_NAMES.includes(name)) throw new ValidationError('name', `one of ${ENGINE_NAMES.join(', ')}`, name);
-    return named(name, folder);
+    return named(name, folders);
   }
   const endpoint = process.env[ENDPOINT_VARIABLE];
   if (endpoint !== undefined && endpoint !== '') {
@@ -48,15 +48,15 @@ export function findUsableEngine(name: EngineName | undefined, options: EngineOp
   }
   const reasons: string[] = [];
   for (const candidate of DEFAULT_ORDER) {
-    const usable = named(candidate, folder);
+    const usable = named(candidate, folders);
     if (usable.status === 'available') return usable;
     reasons.push(usable.reason);
   }
   return { status: 'unavailable', reason: `${ENDPOINT_VARIABLE} is not set; ${reasons.join('; ')}` };
 }
 
-function named(name: EngineName, folder: string): UsableEngine {
-  const program = findProgram(name, folder);
+function named(name: EngineName, folders: readonly string[]): UsableEngine {
+  const program = findProgram(name, folders);
   return program.status === 'available' ? { status: 'available', name, program } : program;
 }
 

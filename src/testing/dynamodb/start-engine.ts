@@ -69,7 +69,7 @@ async function startOnFreePort(name: EngineName, program: EngineProgram): Promis
       failure = error;
     }
   }
-  throw unavailable(`${name} did not start`, failure);
+  throw unavailable(`${name} did not start: ${failure instanceof Error ? failure.message : ''}`, failure);
 }
 
 async function untilItAnswers(

@@ -7,8 +7,8 @@ import { createInterface } from 'node:readline';
  * a bundle. It reads the engine's output all the time, so that an engine is never blocked by a busy parent.
  */
 const SUPERVISOR = `
-const { spawn } = require('node:child_process');
-const { rmSync } = require('node:fs');
+const { spawn } = process.getBuiltinModule('node:child_process');
+const { rmSync } = process.getBuiltinModule('node:fs');
 const { command, args, folder, environment, readyLine } = JSON.parse(process.argv[1]);
 const say = (message) => process.stdout.write(JSON.stringify(message) + '\\n');
 process.stdout.on('error', () => {});

@@ -1,0 +1,76 @@
+import type { Agent, IncomingMessage } from 'node:http';
+import { type DynamoAnswer, type DynamoRequest, parseBody } from './dynamo-request.js';
+import type { DecisiveFault } from './fault.js';
+import { forward, forwardable, type RawAnswer } from './forward.js';
+import { joinBatch, splitBatch } from './partial-batch.js';
+import { type OpenRecord, parseConsumed } from './request-log.js';
+
+/** One request on its way through the proxy. */
+export interface Exchange {
+  readonly engine: { readonly endpoint: URL; readonly agent: Agent };
+  readonly incoming: IncomingMessage;
+  readonly text: Buffer;
+  readonly request: DynamoRequest;
+  readonly askForCapacity: boolean;
+  /** Filled in on the way; null if nothing is recorded. */
+  readonly record: OpenRecord | null;
+}
+
+/** The operations that can report what they consumed. */
+const REPORTS_CAPACITY =
+  /^(?:Put|Update|Delete|Get|BatchGet|BatchWrite)Item$|^Transact(?:Get|Write)Items$|^Query$|^Scan$/;
+
+/** Lets the fault that decides, if there is one, have its way. Null: the client gets no answer. */
+export async function answerOf(exchange: Exchange, fault: DecisiveFault | undefined): Promise<RawAnswer | null> {
+  if (fault === undefined) return forwarded(exchange);
+  switch (fault.kind) {
+    case 'lose-request':
+      return null;
+    case 'lose-answer':
+      await forwarded(exchange);
+      return null;
+    case 'answer':
+      return ownAnswer(fault.answer(exchange.request));
+    case 'process-only': {
+      const batch = splitBatch(exchange.request, fault.count);
+      if (batch === null) return forwarded(exchange);
+      const answer = await forwarded(exchange, batch.processed);
+      return answer.status === 200 ? withBody(answer, joinBatch(parseBody(answer.body), batch)) : answer;
+    }
+  }
+}
+
+async function forwarded(exchange: Exchange, changedBody?: DynamoRequest['body']): Promise<RawAnswer> {
+  const { engine, incoming, record } = exchange;
+  const answer = await forward(engine, incoming, textFor(exchange, changedBody));
+  if (record !== null) {
+    record.forwarded = true;
+    record.consumed = parseConsumed(parseBody(answer.body));
+  }
+  return answer;
+}
+
+/** The text as it came wherever that will do: some engines verify the signature over it. */
+function textFor({ request, text, askForCapacity }: Exchange, changedBody: DynamoRequest['body'] | undefined): Buffer {
+  const asks = askForCapacity && REPORTS_CAPACITY.test(request.operation);
+  if (!asks && changedBody === undefined) return text;
+  const body = changedBody ?? request.body;
+  return Buffer.from(JSON.stringify(asks ? { ...body, ReturnConsumedCapacity: 'INDEXES' } : body));
+}
+
+/** The checksum was of the engine's own body. */
+function withBody({ status, headers }: RawAnswer, body: DynamoAnswer['body']): RawAnswer {
+  return { status, headers: forwardable(headers, ['x-amz-crc32']), body: Buffer.from(JSON.stringify(body)) };
+}
+
+function ownAnswer({ status, body }: DynamoAnswer): RawAnswer {
+  return withBody({ status, headers: ['Content-Type', 'application/x-amz-json-1.0'], body: Buffer.alloc(0) }, body);
+}
+
+/** The headers of an answer with a `Date` that is there in any case, and wrong by `shiftMs`. */
+export function datedHeaders(headers: readonly string[], shiftMs: number, nowMs: number): string[] {
+  const at = headers.findIndex((name, index) => index % 2 === 0 && name.toLowerCase() === 'date');
+  const told = at === -1 ? Number.NaN : Date.parse(headers[at + 1] ?? '');
+  const dateMs = (Number.isNaN(told) ? nowMs : told) + shiftMs;
+  return [...forwardable(headers, ['date']), 'Date', new Date(dateMs).toUTCString()];
+}

@@ -1,0 +1,137 @@
+import { ValidationError } from '../../core/errors.js';
+import type { Random } from '../conformance/random.js';
+import type { DynamoRequest } from './dynamo-request.js';
+import { type Fault, isDecisive } from './fault.js';
+
+/** Which requests a fault strikes: those that fit everything that is given. */
+export interface FaultRule {
+  /** Only these operations, such as `UpdateItem`. */
+  readonly operations?: readonly string[];
+  readonly when?: (request: DynamoRequest) => boolean;
+  /** At most so many times; without an end unless given. */
+  readonly times?: number;
+  /** How likely each of the requests that fit is struck, from 0 to 1; 1 unless given. */
+  readonly probability?: number;
+}
+
+/** A fault in force. */
+export interface InjectedFault {
+  /** How many requests it struck. */
+  readonly fired: number;
+  /** Resolves once it has struck so many requests. */
+  readonly untilFired: (times?: number) => Promise<void>;
+  /** Lets go what it holds back, and ends it. */
+  readonly release: () => void;
+}
+
+/** A fault that struck a request; the promise resolves when the fault is released. */
+export interface Strike {
+  readonly fault: Fault;
+  readonly released: Promise<void>;
+}
+
+const RESOLUTION = 2 ** 32;
+
+/** The faults in force, in the order of injection: of those that decide a request's outcome, the first strikes alone. */
+export class FaultRules {
+  readonly #random: Random;
+  readonly #active = new Set<ActiveFault>();
+
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  inject(fault: Fault, rule: FaultRule = {}): InjectedFault {
+    checkRule(rule);
+    const active = new ActiveFault(fault, rule, () => this.#active.delete(active));
+    this.#active.add(active);
+    return active;
+  }
+
+  strike(request: DynamoRequest): readonly Strike[] {
+    const strikes: Strike[] = [];
+    let decided = false;
+    for (const active of this.#active) {
+      const decides = isDecisive(active.fault);
+      if ((decides && decided) || !active.fits(request) || !this.#chance(active.probability)) continue;
+      decided ||= decides;
+      strikes.push(active.fire());
+    }
+    return strikes;
+  }
+
+  /** Ends all faults; what they held back goes on. */
+  clear(): void {
+    for (const active of this.#active) active.release();
+  }
+
+  #chance(probability: number): boolean {
+    return probability >= 1 || this.#random.whole(0, RESOLUTION - 1) < probability * RESOLUTION;
+  }
+}
+
+class ActiveFault implements InjectedFault {
+  readonly fault: Fault;
+  readonly #rule: FaultRule;
+  readonly #released: Promise<void>;
+  readonly #waiting = new Set<{ readonly times: number; readonly resolve: () => void }>();
+  #fired = 0;
+  readonly release: () => void;
+
+  constructor(fault: Fault, rule: FaultRule, onRelease: () => void) {
+    this.fault = fault;
+    this.#rule = rule;
+    let release = onRelease;
+    this.#released = new Promise((resolve) => {
+      release = () => {
+        onRelease();
+        resolve();
+      };
+    });
+    this.release = release;
+  }
+
+  get fired(): number {
+    return this.#fired;
+  }
+
+  get probability(): number {
+    return this.#rule.probability ?? 1;
+  }
+
+  fits(request: DynamoRequest): boolean {
+    const { operations, when, times = Infinity } = this.#rule;
+    return (
+      this.#fired < times &&
+      (operations?.includes(request.operation) ?? true) &&
+      this.fault.applies(request) &&
+      (when?.(request) ?? true)
+    );
+  }
+
+  fire(): Strike {
+    this.#fired += 1;
+    for (const waiter of this.#waiting) {
+      if (this.#fired < waiter.times) continue;
+      this.#waiting.delete(waiter);
+      waiter.resolve();
+    }
+    return { fault: this.fault, released: this.#released };
+  }
+
+  readonly untilFired = (times = 1): Promise<void> =>
+    new Promise((resolve) => {
+      if (this.#fired >= times) resolve();
+      else this.#waiting.add({ times, resolve });
+    });
+}
+
+function checkRule({ operations, times, probability }: FaultRule): void {
+  if (operations?.length === 0) throw new ValidationError('operations', 'a list with at least one name', operations);
+  if (times !== undefined && (!Number.isSafeInteger(times) || times < 1)) {
+    throw new ValidationError('times', 'a whole number from 1 up', times);
+  }
+  if (probability !== undefined && !(probability >= 0 && probability <= 1)) {
+    throw new ValidationError('probability', 'a number from 0 to 1', probability);
+  }
+}

@@ -1,0 +1,90 @@
+import { ValidationError } from '../../core/errors.js';
+import { type DynamoAnswer, type DynamoRequest, isSingleWrite, isTransaction } from './dynamo-request.js';
+import {
+  buildAccessDenied,
+  buildServerError,
+  buildThrottling,
+  buildTransactionConflict,
+  type Throttling,
+} from './error-answers.js';
+import { splitBatch } from './partial-batch.js';
+
+/** What can go wrong with a request. `applies` keeps a fault from requests that cannot have it. */
+export type Fault =
+  | { readonly kind: 'lose-request' | 'lose-answer'; readonly applies: Applies }
+  | { readonly kind: 'hold-request' | 'hold-answer'; readonly ms: number | null; readonly applies: Applies }
+  | { readonly kind: 'shift-date'; readonly ms: number; readonly applies: Applies }
+  | { readonly kind: 'process-only'; readonly count: number; readonly applies: Applies }
+  | {
+      readonly kind: 'answer';
+      readonly answer: (request: DynamoRequest) => DynamoAnswer;
+      readonly applies: Applies;
+    };
+
+/** A fault that decides a request's outcome; the others only delay or colour it, and can strike together. */
+export type DecisiveFault = Exclude<Fault, { readonly kind: 'hold-request' | 'hold-answer' | 'shift-date' }>;
+
+const ADDITIVE: readonly Fault['kind'][] = ['hold-request', 'hold-answer', 'shift-date'];
+
+export const isDecisive = (candidate: Fault): candidate is DecisiveFault => !ADDITIVE.includes(candidate.kind);
+
+type Applies = (request: DynamoRequest) => boolean;
+
+const always: Applies = () => true;
+
+/** The faults that a proxy can inject. */
+export const fault = {
+  /** The engine never gets the request; the connection breaks. */
+  loseRequest: (): Fault => ({ kind: 'lose-request', applies: always }),
+
+  /** The engine serves the request, then the connection breaks instead of an answer. */
+  loseAnswer: (): Fault => ({ kind: 'lose-answer', applies: always }),
+
+  /** The request reaches the engine late: after so many milliseconds, or once the injected fault is released. */
+  holdRequest: (ms?: number): Fault => ({ kind: 'hold-request', ms: milliseconds(ms), applies: always }),
+
+  /** The answer comes late: after so many milliseconds, or once the injected fault is released. */
+  holdAnswer: (ms?: number): Fault => ({ kind: 'hold-answer', ms: milliseconds(ms), applies: always }),
+
+  /** The `Date` header of answers is wrong by so much; positive is the future. Shifts add up. */
+  shiftDate(ms: number): Fault {
+    if (!Number.isFinite(ms)) throw new ValidationError('ms', 'a number of milliseconds', ms);
+    return { kind: 'shift-date', ms, applies: always };
+  },
+
+  /** A batch is served up to its first `count` keys or writes; the rest comes back unprocessed. */
+  processOnly(count: number): Fault {
+    if (!Number.isSafeInteger(count) || count < 1)
+      throw new ValidationError('count', 'a whole number from 1 up', count);
+    return { kind: 'process-only', count, applies: (request) => splitBatch(request, count) !== null };
+  },
+
+  /** Throttled by DynamoDB: by default a hot key's range, named in the answer. */
+  throttle: (throttling?: Throttling): Fault => answer((request) => buildThrottling(request, throttling)),
+
+  /** InternalServerError or ServiceUnavailable; the engine does not get the request. */
+  serverError: (status: 500 | 503 = 500): Fault => answer(() => buildServerError(status)),
+
+  /** Another transaction holds the item of a single write, or these items of a transaction. */
+  transactionConflict: (items?: readonly number[]): Fault =>
+    answer(
+      (request) => buildTransactionConflict(request, items),
+      (request) => isSingleWrite(request) || isTransaction(request),
+    ),
+
+  /** The caller lacks the permission. */
+  accessDenied: (): Fault => answer(buildAccessDenied),
+
+  /** Any other answer; the engine does not get the request. */
+  answer,
+} as const;
+
+function answer(build: (request: DynamoRequest) => DynamoAnswer, applies: Applies = always): Fault {
+  return { kind: 'answer', answer: build, applies };
+}
+
+function milliseconds(ms: number | undefined): number | null {
+  if (ms === undefined) return null;
+  if (!Number.isFinite(ms) || ms < 0) throw new ValidationError('ms', 'a number of milliseconds from 0 up', ms);
+  return ms;
+}
