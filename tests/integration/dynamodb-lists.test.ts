@@ -57,7 +57,10 @@ suite(`lists and reads of the stores${reason}`, () => {
   afterAll(async () => table[Symbol.asyncDispose]());
 
   /** Whatever the size of a page, and however few rows an answer has. */
-  const expectPages = async <T>(list: (of: Stores, page: never) => unknown, expected: readonly T[]): Promise<void> => {
+  const expectPages = async (
+    list: (of: Stores, page: never) => unknown,
+    expected: readonly unknown[],
+  ): Promise<void> => {
     for (const limit of [3, 20, 1_000]) {
       expect(await allPages((page) => list(stores, page as never), limit)).toEqual(expected);
     }

@@ -43,7 +43,7 @@ suite(`the table${reason}`, () => {
     const { namespaces } = openStores({
       ...table.transport,
       send: (operation, input, deadline) =>
-        table.transport.send(operation, { ...input, TableName: tableName } as typeof input, deadline),
+        table.transport.send(operation, { ...input, TableName: tableName }, deadline),
     });
     const names = await allPages<{ name: string }>((page) => namespaces.list(change(), page));
     expect(names.map(({ name }) => name)).toEqual(['default']);

@@ -228,11 +228,7 @@ describe('a usage record', () => {
   test('is decoded as it was encoded, also beyond 2^53', () => {
     fc.assert(
       fc.property(usage, (given) => {
-        const found = decodeUsage(travelled(encodeUsage(NS, given)));
-        expect({ ...found, consumedMilli: new Map([...found.consumedMilli].toSorted()) }).toEqual({
-          ...given,
-          consumedMilli: new Map([...given.consumedMilli].toSorted()),
-        });
+        expect(decodeUsage(travelled(encodeUsage(NS, given)))).toEqual(given);
       }),
     );
   });
