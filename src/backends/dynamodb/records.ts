@@ -154,12 +154,16 @@ export function decodeEntity(item: Item): EntityRecord {
   return {
     id: required(readText(item, 'entity_id'), item, 'entity_id'),
     name: readText(item, 'name') ?? null,
-    parentId: readText(item, 'parent_id') ?? null,
-    cascade: item['cascade']?.BOOL ?? false,
+    ...decodeParent(item),
     metadata: (readJson(item, 'metadata') ?? {}) as EntityRecord['metadata'],
     createdAtMs: required(readNumber(item, 'created_at'), item, 'created_at'),
     version: required(readNumber(item, 'version'), item, 'version'),
   };
+}
+
+/** What an acquire must know of an entity: not its metadata, which may be large and would be remembered. */
+export function decodeParent(item: Item): Pick<EntityRecord, 'parentId' | 'cascade'> {
+  return { parentId: readText(item, 'parent_id') ?? null, cascade: item['cascade']?.BOOL ?? false };
 }
 
 export function decodeChildren(item: Item): number {

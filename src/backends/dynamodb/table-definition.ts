@@ -32,10 +32,12 @@ function keySchema(prefix: string): KeySchemaElement[] {
   ];
 }
 
+function namesOf(schema: readonly KeySchemaElement[] = []): string {
+  return schema.map((element) => element.AttributeName).join(' ');
+}
+
 /** Whether a table has the keys and the indexes, so that it can be one of Headgate's. */
 export function isOfThisShape({ KeySchema, GlobalSecondaryIndexes = [] }: TableDescription): boolean {
-  const namesOf = (schema: readonly KeySchemaElement[] | undefined) =>
-    schema?.map((element) => element.AttributeName).join(' ');
   return (
     namesOf(KeySchema) === 'PK SK' &&
     INDEXES.every((name) =>

@@ -20,9 +20,9 @@ interface Expression {
 
 /** Aliases are numbered, never made of names. */
 function alias(expression: Expression, name: string): string {
-  const alias = `#a${Object.keys(expression.names).length}`;
-  expression.names[alias] = name;
-  return alias;
+  const placeholder = `#a${Object.keys(expression.names).length}`;
+  expression.names[placeholder] = name;
+  return placeholder;
 }
 
 function valueOf(expression: Expression, value: AttributeValue): string {

@@ -34,7 +34,7 @@ export function listAuditOf(
   return pageOfRows(
     rows,
     page.limit,
-    async (items) => items.map((item) => shown(item, nowMs)),
+    (items) => items.map((item) => shown(item, nowMs)),
     ({ id }) => id,
   );
 }

@@ -62,9 +62,9 @@ export function auditAction(
   return { Put: { TableName: table.name, Item: item, ConditionExpression: 'attribute_not_exists(PK)' } };
 }
 
-/** A token has at most 36 characters, which are fewer than these parts have. */
+/** A token has at most 36 letters, digits and dashes, which are fewer than these parts have. */
 function tokenOf(...parts: readonly (string | number)[]): string {
-  return createHash('sha256').update(parts.join('\n')).digest('base64url').slice(0, 36);
+  return createHash('sha256').update(parts.join('\n')).digest('hex').slice(0, 36);
 }
 
 const CONDITION_FAILED = 'ConditionalCheckFailed';

@@ -7,7 +7,7 @@ import { buildConfigKey, buildEntityKey, buildSequenceKey, index, parseConfigKey
 import {
   decodeConfig,
   decodeConfigWrites,
-  decodeEntity,
+  decodeParent,
   decodeSequence,
   encodeConfig,
   encodeSequence,
@@ -47,7 +47,7 @@ export function createConfigStore(table: Table, gate: NamespaceGate, ownWrites: 
       const { namespaceId: ns, nowMs } = call;
       const deadline = deadlineIn(call.timeoutMs);
       try {
-        return await inTurn.run(ns, async () =>
+        return await inTurn.run(ns, deadline, async () =>
           writeChange(table, ns, call, deadline, async () => planWrite(table, call, level, change, deadline)),
         );
       } finally {
@@ -66,8 +66,7 @@ export function createConfigStore(table: Table, gate: NamespaceGate, ownWrites: 
         page.limit + 1,
         () => deadline,
       );
-      const entityIds = async (some: readonly Item[]) => some.map((row) => row['GSI3SK']?.S);
-      return pageOfRows(rows, page.limit, entityIds, String);
+      return pageOfRows(rows, page.limit, (found) => found.map((row) => row['GSI3SK']?.S), String);
     },
 
     async all(call, page) {
@@ -112,7 +111,7 @@ async function readFor(
       resource: known === undefined ? decoded(ofResource) : known.resource,
       system: known === undefined ? decoded(ofSystem) : known.system,
     },
-    entity: meta === undefined ? undefined : decodeEntity(meta),
+    entity: meta === undefined ? undefined : decodeParent(meta),
   };
 }
 

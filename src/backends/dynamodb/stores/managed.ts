@@ -5,7 +5,6 @@ import { errorOf } from '../failures.js';
 import { buildManagedKey, MANAGED_PREFIX } from '../keys.js';
 import { decodeManaged, encodeManaged } from '../records.js';
 import { deleteItems, sendRepeatable, type Table } from '../requests.js';
-import type { Item } from '../transport.js';
 import type { Action } from './actions.js';
 import type { NamespaceGate } from './namespace-gate.js';
 import { behind, pageOfRows, readRows } from './rows.js';
@@ -20,8 +19,12 @@ export function createManagedStore(table: Table, gate: NamespaceGate): ManagedSt
       const partitions = [buildManagedKey(ns, '').PK];
       const range = { index: null, partitions, ...behind(MANAGED_PREFIX, page.after) };
       const rows = readRows(table, range, page.limit + 1, () => deadline);
-      const load = async (items: readonly Item[]) => items.map(decodeManaged);
-      return pageOfRows(rows, page.limit, load, ({ key }) => key);
+      return pageOfRows(
+        rows,
+        page.limit,
+        (items) => items.map(decodeManaged),
+        ({ key }) => key,
+      );
     },
 
     async mark(call, mark) {

@@ -150,7 +150,7 @@ function listRegistry(
     page.limit + 1,
     () => deadline,
   );
-  const load = async (items: readonly Item[]) =>
+  const load = (items: readonly Item[]) =>
     items
       .map(decodeNamespace)
       .map((namespace) => (prefix === NAMESPACE_PREFIX || namespace.status !== 'active' ? namespace : undefined));

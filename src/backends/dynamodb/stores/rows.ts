@@ -1,5 +1,5 @@
 import type { QueryInput } from '@aws-sdk/client-dynamodb';
-import type { Page } from '../../../backend.js';
+import type { Awaitable, Page } from '../../../backend.js';
 import { text } from '../attributes.js';
 import type { Deadline } from '../deadline.js';
 import { sendRead, type Table } from '../requests.js';
@@ -22,7 +22,7 @@ export function behind(prefix: string, after: string | null): Pick<RowRange, 'fr
 }
 
 /** The name of the attribute that rows of a range are sorted by. */
-export function sortAttribute({ index }: Pick<RowRange, 'index'>): string {
+function sortAttribute({ index }: Pick<RowRange, 'index'>): string {
   return index === null ? 'SK' : `${index}SK`;
 }
 
@@ -113,7 +113,7 @@ function queryOf(table: Table, range: RowRange, lane: Lane, limit: number): Quer
 export async function pageOfRows<T>(
   rows: AsyncIterable<Item>,
   limit: number,
-  load: (rows: readonly Item[]) => Promise<readonly (T | undefined)[]>,
+  load: (rows: readonly Item[]) => Awaitable<readonly (T | undefined)[]>,
   cursorOf: (item: T) => string,
 ): Promise<Page<T>> {
   const found: T[] = [];
