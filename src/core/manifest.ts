@@ -81,7 +81,7 @@ function readRoot(problems: Problems, data: unknown): Manifest {
   const entities = readMap(problems, 'entities', fields.get('entities'), checkEntityId, readEntity);
   checkParents(problems, entities);
   return {
-    namespace: String(namespace),
+    namespace: namespace as string,
     system: fields.has('system') ? readSystem(problems, fields.get('system')) : null,
     resources: readMap(problems, 'resources', fields.get('resources'), checkResource, readLevel),
     entities,
