@@ -152,7 +152,7 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
   fc.constantFrom('block', 'local').map(
     (onUnavailable): Deed =>
       ({ config }) =>
-        config.setSystem({ onUnavailable: onUnavailable as 'block' }),
+        config.setSystem({ onUnavailable }),
   ),
   fc.tuple(resource, limits).map(
     ([on, given]): Deed =>
