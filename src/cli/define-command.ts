@@ -18,7 +18,7 @@ export type PlainAction = (args: readonly string[], options: GlobalOptions) => P
 export type StoreAction<O = object> = (session: Session, args: readonly string[], options: O) => Promise<Result>;
 
 interface CommandText {
-  /** With its arguments: `show <entity>`. */
+  /** The name with its arguments: `show <entity>`. */
   readonly usage: string;
   readonly summary: string;
   /** Lines that can be typed as they stand, without `headgate`. */
@@ -26,18 +26,18 @@ interface CommandText {
 }
 
 /** A noun, under which its verbs stand. */
-export function addNoun(parent: Command, name: string, summary: string): Command {
-  return parent.command(name).summary(summary).description(summary);
+export function addNoun(parent: Command, { usage, summary, examples }: CommandText): Command {
+  return addVerb(parent, { usage, summary, examples });
 }
 
 /** A command that does something; its options and its action are added by the caller. */
 export function addVerb(parent: Command, { usage, summary, examples }: CommandText): Command {
+  return addExamples(parent.command(usage).summary(summary).description(summary), examples);
+}
+
+export function addExamples(command: Command, examples: readonly string[]): Command {
   const lines = examples.map((example) => `  $ headgate ${example}\n`);
-  return parent
-    .command(usage)
-    .summary(summary)
-    .description(summary)
-    .addHelpText('after', `\nExamples:\n${lines.join('')}`.trimEnd());
+  return command.addHelpText('after', `\nExamples:\n${lines.join('')}`.trimEnd());
 }
 
 /** Runs an action on the store that the global options name. It is loaded only now, and so is the store. */
@@ -67,4 +67,12 @@ function wordsOf(command: Command): readonly string[] {
 /** For options that may be repeated. */
 export function collect(value: string, before: readonly string[] = []): readonly string[] {
   return [...before, value];
+}
+
+/** The options of every command that lists. */
+export function addPaging(command: Command): Command {
+  return command
+    .option('--limit <count>', 'items of one page: 1 to 1000, 100 unless given')
+    .option('--after <next>', 'begin after the `next` of the page before')
+    .option('--all', 'every item of every page');
 }

@@ -5,7 +5,7 @@ const REDRAW_MS = 100;
 const CLEAR_LINE = '\r\u001B[K';
 
 export interface Progress {
-  show(text: string): void;
+  show(text: string, afterMs?: number): void;
   clear(): void;
 }
 
@@ -14,9 +14,10 @@ export function createProgress(terminal: Terminal, now: () => number = () => per
   const startMs = now();
   let drawnMs: number | null = null;
   return {
-    show(text) {
+    show(text, afterMs = QUIET_MS) {
       const nowMs = now();
-      if (!terminal.isWatched || nowMs - startMs < QUIET_MS || nowMs - (drawnMs ?? 0) < REDRAW_MS) return;
+      if (!terminal.isWatched || nowMs - startMs < afterMs) return;
+      if (drawnMs !== null && nowMs - drawnMs < REDRAW_MS) return;
       drawnMs = nowMs;
       terminal.err(`${CLEAR_LINE}${text}`);
     },

@@ -8,8 +8,8 @@ export interface Session {
   readonly namespace: string;
   /** Resolves if the user agrees (`--yes`, or an answer at the terminal); throws, with one clear line, if not. `change` completes "This ...". */
   confirm(change: string): Promise<void>;
-  /** Shows how far a long command is: only where somebody watches, and only after a second. */
-  progress(text: string): void;
+  /** Shows how far a long command is: only where somebody watches, and only after a second or `afterMs`. */
+  progress(text: string, afterMs?: number): void;
   /** A line for people, beside the result: standard error, never with `--json`. */
   note(text: string): void;
 }

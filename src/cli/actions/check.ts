@@ -11,7 +11,13 @@ export const check: StoreAction = async ({ limiter, address, namespace }): Promi
   if (!ping.ok) throw ping.error;
   const found = await limiter.namespaces.get(namespace);
   if (found === null) throw new NamespaceNotFound(namespace);
-  const data = { ok: true, store: address, latencyMs: ping.latencyMs, namespace: found.name, namespaceId: found.id };
+  const data: CheckShape = {
+    ok: true,
+    store: address,
+    latencyMs: ping.latencyMs,
+    namespace: found.name,
+    namespaceId: found.id,
+  };
   return {
     data,
     text: (style) =>
