@@ -26,8 +26,8 @@ interface CommandText {
 }
 
 /** A noun, under which its verbs stand. */
-export function addNoun(parent: Command, { usage, summary, examples }: CommandText): Command {
-  return addVerb(parent, { usage, summary, examples });
+export function addNoun(parent: Command, name: string, summary: string, examples: readonly string[]): Command {
+  return addVerb(parent, { usage: name, summary, examples });
 }
 
 /** A command that does something; its options and its action are added by the caller. */

@@ -12,6 +12,7 @@ export interface Failure {
 }
 
 const USAGE_EXIT = 3;
+const MISSING_EXIT = 4;
 const UNEXPECTED_EXIT = 1;
 
 export function describeFailure(error: unknown): Failure {
@@ -48,7 +49,10 @@ function adviceOf(error: HeadgateError): string {
   if (isHeadgateError(error, 'limits.missing')) {
     return error.message.replace(/set them with .*$/, 'set some, such as `headgate system set -l rpm:100/min`');
   }
-  return error.message;
+  // `consume` is what the library calls it.
+  return error.message.replace(/^(Expected `)consume(?:\.([^`]*))?`/, (_, begin: string, limit?: string) =>
+    limit === undefined ? `${begin}-c\`` : `${begin}-c ${limit}\``,
+  );
 }
 
 function oneLine(text: string): string {
@@ -56,6 +60,9 @@ function oneLine(text: string): string {
 }
 
 export function printFailure(terminal: Terminal, failure: Failure, asJson: boolean): void {
-  terminal.err(asJson ? `${JSON.stringify({ error: failure.json }, null, 2)}\n` : `headgate: ${failure.message}\n`);
+  // What was looked for is not there: perhaps it was looked for in the wrong place.
+  const notes = failure.exitCode === MISSING_EXIT ? terminal.notes : [];
+  const line = [failure.message, ...notes.map((note) => `(${note})`)].join(' ');
+  terminal.err(asJson ? `${JSON.stringify({ error: failure.json }, null, 2)}\n` : `headgate: ${line}\n`);
   if (terminal.env['HEADGATE_DEBUG'] === '1' && failure.stack !== undefined) terminal.err(`${failure.stack}\n`);
 }

@@ -1,7 +1,11 @@
 import { existsSync } from 'node:fs';
 import { userInfo } from 'node:os';
+import { dirname } from 'node:path';
 import type { Backend } from '../backend.js';
 import { file, parseFileAddress } from '../backends/embedded/file/file.js';
+import { memory } from '../backends/embedded/memory.js';
+import { InfrastructureError } from '../core/errors.js';
+import { checkNamespace } from '../core/identifiers.js';
 import { RateLimiter } from '../limiter/rate-limiter.js';
 import type { GlobalOptions } from './global-options.js';
 
@@ -24,7 +28,7 @@ export function openStore(options: GlobalOptions, env: Environment, note: (text:
   const principal = options.principal ?? (env['HEADGATE_PRINCIPAL'] || osUser());
   if (named === undefined)
     note('no store is named (--store or HEADGATE_URL): this one is in memory, and gone at the end');
-  const limiter = new RateLimiter(storeOf(address, note), {
+  const limiter = new RateLimiter(storeOf(address, namespace, note), {
     namespace,
     timeouts: TIMEOUTS,
     onError: (error, where) => note(`${where}: ${error instanceof Error ? error.message : String(error)}`),
@@ -37,9 +41,16 @@ export function openStore(options: GlobalOptions, env: Environment, note: (text:
  * A new file is born with `default`, not with the namespace that was asked for: that one may be misspelt, and only
  * `namespace create` makes one.
  */
-function storeOf(address: string, note: (text: string) => void): string | Backend {
+function storeOf(address: string, namespace: string, note: (text: string) => void): string | Backend {
+  checkNamespace(namespace);
+  // As a backend, since an address would warn of what the note says.
+  if (address === 'memory:') return memory({ namespaces: [namespace] });
   if (!address.startsWith('file:')) return address;
   const place = parseFileAddress(address);
+  const folder = dirname(place.path);
+  if (!existsSync(folder)) {
+    throw new InfrastructureError('infrastructure.file', `Cannot open ${place.path}: there is no folder ${folder}`);
+  }
   if (!existsSync(place.path)) note(`${place.path} does not exist yet: the first change creates it`);
   return file({ ...place, namespace: 'default' });
 }

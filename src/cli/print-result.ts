@@ -6,5 +6,6 @@ import type { Terminal } from './terminal.js';
 export function printResult(terminal: Terminal, { json }: GlobalOptions, { data, text, exitCode }: Result): void {
   const printed = json === true ? JSON.stringify(data, null, 2) : text(terminal.style);
   if (printed !== '') terminal.out(`${printed}\n`);
+  if (json !== true) for (const note of terminal.notes) terminal.err(`headgate: ${note}\n`);
   process.exitCode = exitCode ?? 0;
 }

@@ -24,7 +24,6 @@ export function createProgram(terminal: Terminal, version: string): Command {
     .description('Rate limits, token limits and concurrency slots that many processes share.')
     .version(version, '-V, --version', 'show the version')
     .helpOption('-h, --help', 'show this help')
-    .helpCommand('help [command]', 'show the help of a command')
     .configureHelp({ showGlobalOptions: true, subcommandTerm })
     // Errors are printed in one place, by main; what is left for commander to write is help.
     .configureOutput({
@@ -40,21 +39,27 @@ export function createProgram(terminal: Terminal, version: string): Command {
     'acquire user-1 gpt-4 -c rpm=1 --store file:./limits.db',
   ]);
   const context: CommandContext = { program, terminal, version };
+  // The order of the help, which is also that of the groups.
+  program.commandsGroup('Look and try:');
   addAcquireCommand(context);
-  addCheckCommand(context);
-  addSystemCommands(context);
-  addResourceCommands(context);
-  addEntityCommands(context);
   addConfigCommands(context);
   addBucketCommands(context);
   addLeasesCommands(context);
   addCapacityCommand(context);
   addUsageCommands(context);
   addAuditCommands(context);
+  addCheckCommand(context);
+  program.commandsGroup('Set limits, from the weakest level to the strongest:');
+  addSystemCommands(context);
+  addResourceCommands(context);
+  addEntityCommands(context);
+  program.commandsGroup('Tenants:');
   addNamespaceCommands(context);
+  program.commandsGroup('About this program:');
   addCompletionCommand(context);
   addTourCommand(context);
   addVersionCommand(context);
+  program.helpCommand('help [command]', 'show the help of a command');
   return program;
 }
 

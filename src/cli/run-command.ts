@@ -13,9 +13,7 @@ export async function runOnStore(
   options: GlobalOptions,
   action: (session: Session) => Promise<Result>,
 ): Promise<void> {
-  const note = (text: string): void => {
-    if (options.json !== true) terminal.err(`headgate: ${text}\n`);
-  };
+  const { note } = terminal;
   const { limiter, address, namespace } = openStore(options, terminal.env, note);
   const progress = createProgress(terminal);
   let result: Result;

@@ -13,11 +13,15 @@ export interface Terminal {
   readonly style: Style;
   out(text: string): void;
   err(text: string): void;
+  /** Keeps a line for people until the command has ended: `notes`. */
+  note(text: string): void;
+  readonly notes: readonly string[];
 }
 
 export function createTerminal({ env, stdin, stdout, stderr }: NodeJS.Process): Terminal {
   // Not picocolors' own guess: it colours the logs of CI, and pipes on Windows.
   const coloured = stdout.isTTY && !env['NO_COLOR'] && env['TERM'] !== 'dumb';
+  const notes: string[] = [];
   return {
     env,
     canAsk: stdin.isTTY && stderr.isTTY,
@@ -25,5 +29,7 @@ export function createTerminal({ env, stdin, stdout, stderr }: NodeJS.Process): 
     style: pc.createColors(coloured),
     out: (text) => void stdout.write(text),
     err: (text) => void stderr.write(text),
+    note: (text) => void notes.push(text),
+    notes,
   };
 }

@@ -87,6 +87,7 @@ function describeChange(before: unknown, after: unknown): string {
   const names = [...new Set([...Object.keys(was), ...Object.keys(is)])];
   const changes = names
     .filter((name) => JSON.stringify(was[name]) !== JSON.stringify(is[name]) && !BOOKKEEPING.has(name))
+    .filter((name) => !(before === null && isNothing(is[name])))
     .map((name) => {
       if (was[name] === undefined) return `${name} ${valueText(is[name])}`;
       if (is[name] === undefined) return `${name} was ${valueText(was[name])}`;
@@ -98,6 +99,11 @@ function describeChange(before: unknown, after: unknown): string {
 
 /** What every change changes. */
 const BOOKKEEPING = new Set(['version', 'createdAtMs', 'id']);
+
+/** What a new record has unless somebody says otherwise. */
+function isNothing(value: unknown): boolean {
+  return value === null || value === false || JSON.stringify(value) === '{}';
+}
 
 function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};

@@ -23,7 +23,7 @@ export const check: StoreAction = async ({ limiter, address, namespace }): Promi
     text: (style) =>
       [
         style.green('ok'),
-        `store      ${data.store} (answers in ${data.latencyMs} ms)`,
+        `store      ${data.store} (answers in ${data.latencyMs < 1 ? 'less than 1' : data.latencyMs} ms)`,
         `namespace  ${data.namespace} (id ${data.namespaceId})`,
       ].join('\n'),
   };

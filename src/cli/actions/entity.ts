@@ -82,14 +82,14 @@ export const setEntity: StoreAction<SetOptions> = async ({ limiter }, [id = ''],
   const version = options.ifVersion === undefined ? {} : { version: parseWhole('--if-version', options.ifVersion) };
   const { resource } = options;
   const changesRecord = Object.keys(record).length > 0;
+  if (resource !== undefined && limits === undefined) {
+    throw new HeadgateError('input.invalid', `--resource ${resource} needs the limits to set there: -l rpm:60/min`);
+  }
   if (!changesRecord && limits === undefined) {
     throw new HeadgateError(
       'input.invalid',
       'Nothing to set: name a limit with -l, or --name, --parent, --cascade or --metadata',
     );
-  }
-  if (resource !== undefined && limits === undefined) {
-    throw new HeadgateError('input.invalid', `--resource ${resource} needs the limits to set there: -l rpm:60/min`);
   }
   if (changesRecord) await limiter.entities.update(id, { ...record, ...version });
   if (limits !== undefined) await setLimits(limiter, id, resource, limits);

@@ -1,11 +1,7 @@
 import { addNoun, addPaging, addVerb, type CommandContext, onStore } from '../define-command.js';
 
 export function addAuditCommands(context: CommandContext): void {
-  const audit = addNoun(context.program, {
-    usage: 'audit',
-    summary: 'Who changed what, and when',
-    examples: ['audit list --last 20'],
-  });
+  const audit = addNoun(context.program, 'audit', 'Who changed what, and when', ['audit list --last 20']);
   addPaging(
     addVerb(audit, {
       usage: 'list [entity]',

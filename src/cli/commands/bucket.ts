@@ -3,11 +3,9 @@ import { addNoun, addPaging, addVerb, type CommandContext, onStore } from '../de
 const load = () => import('../actions/bucket.js');
 
 export function addBucketCommands(context: CommandContext): void {
-  const bucket = addNoun(context.program, {
-    usage: 'bucket',
-    summary: 'What is left of the limits of an entity on a resource',
-    examples: ['bucket show user-1 gpt-4'],
-  });
+  const bucket = addNoun(context.program, 'bucket', 'What is left of the limits of an entity on a resource', [
+    'bucket show user-1 gpt-4',
+  ]);
   addVerb(bucket, {
     usage: 'show <entity> <resource>',
     summary: 'Show a bucket',

@@ -1,11 +1,9 @@
 import { addNoun, addVerb, type CommandContext, onStore } from '../define-command.js';
 
 export function addConfigCommands(context: CommandContext): void {
-  const config = addNoun(context.program, {
-    usage: 'config',
-    summary: 'Which limits apply, and where they come from',
-    examples: ['config show --effective user-1 gpt-4'],
-  });
+  const config = addNoun(context.program, 'config', 'Which limits apply, and where they come from', [
+    'config show --effective user-1 gpt-4',
+  ]);
   addVerb(config, {
     usage: 'show <entity> <resource>',
     summary: 'Show what each level of configuration has for an entity and a resource',

@@ -4,11 +4,12 @@ import { addNoun, addPaging, addVerb, collect, type CommandContext, onStore } fr
 const load = () => import('../actions/entity.js');
 
 export function addEntityCommands(context: CommandContext): void {
-  const entity = addNoun(context.program, {
-    usage: 'entity',
-    summary: 'Who spends: users, API keys, projects; and the limits of one of them',
-    examples: ['entity set user-1 -l rpm:60/min', 'entity create user-1 --parent proj-1 --cascade'],
-  });
+  const entity = addNoun(
+    context.program,
+    'entity',
+    'Who spends: users, API keys, projects; and the limits of one of them',
+    ['entity set user-1 -l rpm:60/min', 'entity create user-1 --parent proj-1 --cascade'],
+  );
   addRecordOptions(
     addVerb(entity, {
       usage: 'create <entity>',

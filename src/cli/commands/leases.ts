@@ -1,11 +1,7 @@
 import { addNoun, addPaging, addVerb, type CommandContext, onStore } from '../define-command.js';
 
 export function addLeasesCommands(context: CommandContext): void {
-  const leases = addNoun(context.program, {
-    usage: 'leases',
-    summary: 'Who holds slots now',
-    examples: ['leases list user-1 gpt-4'],
-  });
+  const leases = addNoun(context.program, 'leases', 'Who holds slots now', ['leases list user-1 gpt-4']);
   addPaging(
     addVerb(leases, {
       usage: 'list <entity> <resource>',

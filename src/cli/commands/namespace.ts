@@ -3,11 +3,10 @@ import { addNoun, addPaging, addVerb, type CommandContext, onStore } from '../de
 const load = () => import('../actions/namespace.js');
 
 export function addNamespaceCommands(context: CommandContext): void {
-  const namespace = addNoun(context.program, {
-    usage: 'namespace',
-    summary: 'Tenants: nothing is shared between two of them',
-    examples: ['namespace create acme', 'entity list --namespace acme'],
-  });
+  const namespace = addNoun(context.program, 'namespace', 'Tenants: nothing is shared between two of them', [
+    'namespace create acme',
+    'entity list --namespace acme',
+  ]);
   addVerb(namespace, {
     usage: 'create <name>',
     summary: 'Create a namespace; one that is there stays as it is',

@@ -3,11 +3,12 @@ import { addNoun, addPaging, addVerb, collect, type CommandContext, onStore } fr
 const load = () => import('../actions/resource.js');
 
 export function addResourceCommands(context: CommandContext): void {
-  const resource = addNoun(context.program, {
-    usage: 'resource',
-    summary: 'What is spent on: the limits that each entity has on a resource',
-    examples: ['resource set gpt-4 -l tpm:10000/min:50000'],
-  });
+  const resource = addNoun(
+    context.program,
+    'resource',
+    'What is spent on: the limits that each entity has on a resource',
+    ['resource set gpt-4 -l tpm:10000/min:50000'],
+  );
   addVerb(resource, {
     usage: 'show <resource>',
     summary: 'Show the limits of a resource',

@@ -5,11 +5,12 @@ import { addNoun, addVerb, collect, type CommandContext, onStore } from '../defi
 const load = () => import('../actions/system.js');
 
 export function addSystemCommands(context: CommandContext): void {
-  const system = addNoun(context.program, {
-    usage: 'system',
-    summary: 'The limits of everybody on everything, where nothing else is set',
-    examples: ['system set -l rpm:100/min'],
-  });
+  const system = addNoun(
+    context.program,
+    'system',
+    'The limits of everybody on everything, where nothing else is set',
+    ['system set -l rpm:100/min'],
+  );
   addVerb(system, {
     usage: 'show',
     summary: 'Show the limits of the system',

@@ -5,11 +5,9 @@ import { addNoun, addPaging, addVerb, type CommandContext, onStore } from '../de
 const load = () => import('../actions/usage.js');
 
 export function addUsageCommands(context: CommandContext): void {
-  const usage = addNoun(context.program, {
-    usage: 'usage',
-    summary: 'What was consumed of a resource, by hour, day and month (UTC)',
-    examples: ['usage plot gpt-4 --from 12hour'],
-  });
+  const usage = addNoun(context.program, 'usage', 'What was consumed of a resource, by hour, day and month (UTC)', [
+    'usage plot gpt-4 --from 12hour',
+  ]);
   const list = addVerb(usage, {
     usage: 'list <resource>',
     summary: 'List usage by entity and window',
@@ -35,7 +33,7 @@ export function addUsageCommands(context: CommandContext): void {
 
 function addRange(command: Command): Command {
   return command
-    .option('--entity <entity>', 'only this entity; without: all of them')
+    .option('--entity <entity>', 'only this entity; without: all of them, parents and children alike')
     .addOption(new Option('--window <window>', 'the length of a window').choices(USAGE_WINDOWS).default('hourly'))
     .option('--from <time>', 'windows that begin at or after it: 2027-01-31, 2027-01-31T10:00 (UTC), or 6hour ago')
     .option('--to <time>', 'windows that begin before it');

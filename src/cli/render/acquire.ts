@@ -11,28 +11,37 @@ export function renderAcquire(data: AcquireShape, style: Style): string {
 }
 
 function headline(data: AcquireShape, style: Style): string {
-  const { granted, dryRun, entityId, resource, reason, retryAfterMs, decidedBy } = data;
-  const answeredBy = decidedBy === 'store' ? '' : `, decided by ${decidedBy}`;
-  const what = `${entityId} on ${resource}${answeredBy}`;
-  if (granted) return `${style.green(dryRun ? 'would be granted' : 'granted')}: ${what}`;
-  const verdict = style.red(dryRun ? 'would be denied' : 'denied');
-  if (retryAfterMs === null) return `${verdict}: ${what}; waiting does not help`;
-  const advice = reason === 'contended' ? 'too many writers at once, retry' : 'retry';
-  return `${verdict}: ${what}; ${advice} in ${formatDuration(retryAfterMs)}`;
+  const { granted, dryRun, entityId, resource, retryAfterMs, decidedBy } = data;
+  // A degraded answer is never disguised.
+  const answeredBy = decidedBy === 'store' ? '' : ` (decided by ${decidedBy}, not by the store)`;
+  const verdict = granted
+    ? style.green(dryRun ? 'would be granted' : 'granted')
+    : style.red(dryRun ? 'would be denied' : 'denied');
+  const what = `${verdict}: ${entityId} on ${resource}${answeredBy}`;
+  if (granted) return what;
+  const advice = retryAfterMs === null ? 'waiting does not help' : `retry in ${formatDuration(retryAfterMs)}`;
+  return `${what}; ${refusers(data)}; ${advice}`;
+}
+
+function refusers({ levels }: AcquireShape): string {
+  const names = levels.flatMap(({ entityId, limits }) =>
+    limits.filter(({ exceeded }) => exceeded).map(({ name }) => `${name} of ${entityId}`),
+  );
+  return names.length === 0 ? 'too many writers at once' : `refused by ${names.join(', ')}`;
 }
 
 function renderLevel(level: AcquireLevelShape, isParent: boolean, data: AcquireShape, style: Style): string {
   const { entityId, configSource, limits } = level;
   const name = style.bold(isParent ? `${entityId} (parent)` : entityId);
   if (configSource === null) return `${name}: no limits, so it is not asked`;
-  const title = `${name}: limits of ${describeSource(configSource, entityId, data.resource)}`;
+  const title = `${name}: limits from ${describeSource(configSource, entityId, data.resource)}`;
   const rows = limits.map((limit) => renderLimit(limit, data, style));
   return `${title}\n${drawTable(['', 'LIMIT', 'BEFORE', 'ASKED', 'AFTER', ''], rows)}`;
 }
 
 function renderLimit(limit: AcquireLimitShape, data: AcquireShape, style: Style): readonly Cell[] {
   const { asked, before, after, exceeded } = limit;
-  const mark = exceeded ? { value: '✗', paint: style.red } : asked === null ? '' : { value: '✓', paint: style.green };
+  const mark = exceeded ? { value: '✗', paint: style.red } : asked === null ? ' ' : { value: '✓', paint: style.green };
   return [mark, limit.limit, before ?? '', asked ?? '', after ?? '', remark(limit, data, style)];
 }
 
