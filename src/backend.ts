@@ -28,6 +28,16 @@ export interface AdminCall extends Call {
   readonly principal: string | null;
   /** The id of the record that this call leaves: in the order of time. */
   readonly auditId: string;
+  /** Written together with the change, or not at all: also where the change turns out to be none. */
+  readonly managed?: ManagedMark | null;
+}
+
+/** What a declarative file owns of one object. */
+export interface ManagedMark {
+  /** Which object, as `core/managed.ts` builds it. */
+  readonly key: string;
+  /** Plain data: what was applied last. null: the file owns nothing of the object any more. */
+  readonly value: unknown;
 }
 
 /** One bucket and the limits by which it should live. */
@@ -117,10 +127,22 @@ export interface ConfigChange {
 export interface ConfigStore {
   readFor(call: Call, entityId: string, resource: string): Awaitable<ConfigRead>;
   read(call: Call, level: ConfigLevel): Awaitable<StoredConfig | undefined>;
+  /** At most `MOST_READ` levels, each as the last write left it; in the order of the levels. */
+  readMany(call: Call, levels: readonly ConfigLevel[]): Awaitable<readonly (StoredConfig | undefined)[]>;
   /** Gives the stored config with the sequence number that this write took. */
   write(call: AdminCall, level: ConfigLevel, change: ConfigChange): Awaitable<StoredConfig>;
   /** Entities that have limits of their own for a resource. */
   list(call: Call, resource: string, page: PageRequest): Awaitable<Page<string>>;
+  /** Every level that has something, each once, in an order of the store's own. */
+  all(call: Call, page: PageRequest): Awaitable<Page<LevelRecord>>;
+}
+
+/** How many records a `readMany` may name. */
+export const MOST_READ = 100;
+
+export interface LevelRecord {
+  readonly level: ConfigLevel;
+  readonly config: StoredConfig;
 }
 
 export interface PageRequest {
@@ -149,6 +171,8 @@ export interface EntityStore {
   /** Rejects if the entity exists or its parent does not. */
   create(call: AdminCall, entity: Omit<EntityRecord, 'createdAtMs' | 'version'>): Awaitable<EntityRecord>;
   read(call: Call, id: string): Awaitable<EntityRecord | undefined>;
+  /** At most `MOST_READ` entities, each as the last write left it; in the order of the ids. */
+  readMany(call: Call, ids: readonly string[]): Awaitable<readonly (EntityRecord | undefined)[]>;
   /** Rejects if the entity is missing, or is not of the version that the caller saw. */
   update(call: AdminCall, id: string, change: EntityChange, seenVersion: number | null): Awaitable<EntityRecord>;
   /** Rejects if the entity is missing or has children. Its buckets and usage stay until their time is over. */
@@ -163,6 +187,19 @@ export interface EntityChange {
   readonly parentId?: string | null;
   readonly cascade?: boolean;
   readonly metadata?: Readonly<Record<string, unknown>>;
+}
+
+export interface ManagedRecord {
+  readonly key: string;
+  /** What the last mark of that key said; never null. */
+  readonly value: unknown;
+}
+
+/** What declarative files own. Marks are written by the changes themselves; by `mark`, where there is nothing to change. */
+export interface ManagedStore {
+  /** In the order of the keys; shows every mark that was written. */
+  list(call: Call, page: PageRequest): Awaitable<Page<ManagedRecord>>;
+  mark(call: Call, mark: ManagedMark): Awaitable<void>;
 }
 
 export interface NamespaceRecord {
@@ -300,6 +337,7 @@ export interface Backend {
 
   readonly config: ConfigStore;
   readonly entities: EntityStore;
+  readonly managed: ManagedStore;
   readonly namespaces: NamespaceStore;
   readonly audit: AuditStore;
   readonly usage: UsageStore;

@@ -140,6 +140,10 @@ const FAULTY: readonly (readonly [fault: string, topic: string, create: () => Ba
     'namespaces',
     () => changing({ peek: (store, call, levels) => store.peek({ ...call, namespaceId: 'default' }, levels) }),
   ],
+  ['drops the marks of changes that change nothing', 'managed marks', () => markingOnlyChanges()],
+  ['marks before it refuses', 'managed marks', () => markingFirst()],
+  ['reads in an order of its own', 'many at once', () => reading((found) => found.toReversed())],
+  ['reads each only once', 'many at once', () => reading((found) => [...new Set(found)])],
 ];
 
 test.each(FAULTY)('the suite notices a store that %s, in %s', async (_fault, topic, create) => {
@@ -180,4 +184,29 @@ function forgettingVersions(): Backend {
     return { leaseId, levels: levels.map((level) => ({ ...level, version: { sequence, openedAtMs: 0 } })) };
   };
   return changing({ consume: (store, call, request) => store.consume(call, newest(request)) });
+}
+
+function markingOnlyChanges(): Backend {
+  const store = memory();
+  const write: Backend['config']['write'] = async (call, level, change) => {
+    const before = await store.config.read(call, level);
+    const isSame = String(before?.limits ?? '') === String(change.limits ?? '');
+    return store.config.write(isSame ? { ...call, managed: null } : call, level, change);
+  };
+  return { ...store, config: { ...store.config, write } };
+}
+
+function markingFirst(): Backend {
+  const store = memory();
+  const update: Backend['entities']['update'] = (call, ...rest) => {
+    if (call.managed) void store.managed.mark(call, call.managed);
+    return store.entities.update(call, ...rest);
+  };
+  return { ...store, entities: { ...store.entities, update } };
+}
+
+function reading(change: <T>(found: readonly T[]) => readonly T[]): Backend {
+  const store = memory();
+  const readMany: Backend['entities']['readMany'] = async (...args) => change(await store.entities.readMany(...args));
+  return { ...store, entities: { ...store.entities, readMany } };
 }

@@ -12,7 +12,7 @@ interface Entry {
 }
 
 const REGISTRY = '_';
-const OWNED = ['audit', 'buckets', 'configs', 'entities', 'usage'];
+const OWNED = ['audit', 'buckets', 'configs', 'entities', 'managed', 'usage'];
 
 /** Whatever is stored without its record, or recorded without being stored: sentences, none if all is well. */
 export function contradictions(rows: Readonly<Record<string, readonly Row[]>>): string[] {

@@ -29,6 +29,11 @@ function audit(
   space.addAudit({ id, atMs, principal, action, subject, before, after });
 }
 
+/** After everything that can refuse the change: a store in memory takes nothing back. */
+function mark(space: Space, { managed }: AdminCall): void {
+  if (managed !== undefined && managed !== null) space.writeMark(managed);
+}
+
 export function readFor(space: Space, entityId: string, resource: string): ConfigRead {
   return {
     levels: {
@@ -42,6 +47,7 @@ export function readFor(space: Space, entityId: string, resource: string): Confi
 }
 
 export function writeConfig(space: Space, call: AdminCall, level: ConfigLevel, change: ConfigChange): StoredConfig {
+  mark(space, call);
   const before = space.readConfig(level);
   const described = describeConfig(level, before);
   const config = {
@@ -81,6 +87,7 @@ export function createEntity(
   if (entity.parentId !== null) checkParents(space, entity.id, entity.parentId);
   const record = { ...entity, createdAtMs: call.nowMs, version: 1 };
   space.writeEntity(record);
+  mark(space, call);
   audit(space, call, 'entity.create', entity.id, null, record);
   return record;
 }
@@ -102,6 +109,7 @@ export function updateEntity(
     checkParents(space, id, after.parentId, heightBelow(space, id));
   }
   space.writeEntity(after);
+  mark(space, call);
   audit(space, call, 'entity.update', id, before, after);
   return after;
 }
@@ -112,6 +120,7 @@ export function deleteEntity(space: Space, call: AdminCall, id: string): void {
   const child = space.entities(id, { limit: 1, after: null }).items[0];
   if (child !== undefined) throw new VersionConflict(id, `it has children, such as ${child.id}`);
   space.deleteEntity(id);
+  mark(space, call);
   audit(space, call, 'entity.delete', id, before, null);
 }
 

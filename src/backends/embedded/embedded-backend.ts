@@ -35,17 +35,25 @@ export function createEmbeddedBackend(storage: Storage): Backend {
     config: {
       readFor: (call, entityId, resource) => read(call, (space) => readFor(space, entityId, resource)),
       read: (call, level) => read(call, (space) => space.readConfig(level)),
+      readMany: (call, levels) => read(call, (space) => levels.map((level) => space.readConfig(level))),
       write: (call, level, change) => write(call, (space) => writeConfig(space, call, level, change)),
       list: (call, resource, page) => read(call, (space) => space.entitiesWithConfig(resource, page)),
+      all: (call, page) => read(call, (space) => space.configs(page)),
     },
 
     entities: {
       create: (call, entity) => write(call, (space) => createEntity(space, call, entity)),
       read: (call, id) => read(call, (space) => space.readEntity(id)),
+      readMany: (call, ids) => read(call, (space) => ids.map((id) => space.readEntity(id))),
       update: (call, id, change, seen) => write(call, (space) => updateEntity(space, call, id, change, seen)),
       delete: (call, id) => write(call, (space) => deleteEntity(space, call, id)),
       list: (call, page) => read(call, (space) => space.entities(null, page)),
       children: (call, parentId, page) => read(call, (space) => space.entities(parentId, page)),
+    },
+
+    managed: {
+      list: (call, page) => read(call, (space) => space.marks(page)),
+      mark: (call, mark) => write(call, (space) => space.writeMark(mark)),
     },
 
     namespaces: createNamespaceStore(storage),

@@ -1,6 +1,17 @@
-import type { AuditRecord, EntityRecord, Page, PageRequest, UsageQuery, UsageRecord } from '../../backend.js';
+import type {
+  AuditRecord,
+  EntityRecord,
+  LevelRecord,
+  ManagedMark,
+  ManagedRecord,
+  Page,
+  PageRequest,
+  UsageQuery,
+  UsageRecord,
+} from '../../backend.js';
 import type { ConfigLevel, StoredConfig } from '../../core/config.js';
 import { parsePlainResource } from '../../core/identifiers.js';
+import { buildLevelKey } from '../../core/managed.js';
 import { TwoKeyMap } from '../../core/two-key-map.js';
 import type { UsageCounts } from '../../core/usage.js';
 import type { EpochMs } from '../../core/units.js';
@@ -27,15 +38,17 @@ const KEPT_AUDIT_RECORDS = 10_000;
 export class MemorySpace implements Space {
   readonly #buckets = new TwoKeyMap<Bucket>();
   #sweep = this.#buckets.entries();
-  readonly #configs = new Map<string, { readonly level: ConfigLevel; readonly config: StoredConfig }>();
+  readonly #configs = new Map<string, LevelRecord>();
   #sequence = 0;
   readonly #entities = new Map<string, EntityRecord>();
+  readonly #marks = new Map<string, ManagedRecord>();
   #audit: AuditRecord[] = [];
   readonly #usage = new UsageLedger();
 
   /** Records of all kinds. */
   get size(): number {
-    return this.#buckets.size + this.#configs.size + this.#entities.size + this.#audit.length + this.#usage.size;
+    const set = this.#configs.size + this.#entities.size + this.#marks.size;
+    return set + this.#buckets.size + this.#audit.length + this.#usage.size;
   }
 
   readBucket(entityId: string, resource: string): Bucket | undefined {
@@ -85,12 +98,12 @@ export class MemorySpace implements Space {
   }
 
   readConfig(level: ConfigLevel): StoredConfig | undefined {
-    const config = this.#configs.get(configKey(level))?.config;
+    const config = this.#configs.get(buildLevelKey(level))?.config;
     return config === undefined ? undefined : copyOfConfig(config);
   }
 
   writeConfig(level: ConfigLevel, config: StoredConfig): void {
-    this.#configs.set(configKey(level), { level, config: copyOfConfig(config) });
+    this.#configs.set(buildLevelKey(level), { level, config: copyOfConfig(config) });
   }
 
   entitiesWithConfig(resource: string, page: PageRequest): Page<string> {
@@ -100,6 +113,12 @@ export class MemorySpace implements Space {
         entities.push(level.entityId);
     }
     return pageOf(entities, page, (entityId) => entityId);
+  }
+
+  configs(page: PageRequest): Page<LevelRecord> {
+    const present = [...this.#configs.values()].filter(({ config }) => config.limits ?? config.onUnavailable);
+    const { items, next } = pageOf(present, page, ({ level }) => buildLevelKey(level));
+    return { items: items.map(({ level, config }) => ({ level, config: copyOfConfig(config) })), next };
   }
 
   nextSequence(): number {
@@ -124,6 +143,15 @@ export class MemorySpace implements Space {
     const all = [...this.#entities.values()];
     const wanted = parentId === null ? all : all.filter((entity) => entity.parentId === parentId);
     return structuredClone(pageOf(wanted, page, ({ id }) => id));
+  }
+
+  writeMark({ key, value }: ManagedMark): void {
+    if (value === null) this.#marks.delete(key);
+    else this.#marks.set(key, structuredClone({ key, value }));
+  }
+
+  marks(page: PageRequest): Page<ManagedRecord> {
+    return structuredClone(pageOf(this.#marks.values(), page, ({ key }) => key));
   }
 
   addAudit(record: AuditRecord): void {
@@ -154,18 +182,4 @@ export function auditWhere(
   sinceMs: EpochMs,
 ): readonly AuditRecord[] {
   return records.filter((record) => record.atMs >= sinceMs && (subject === null || record.subject === subject));
-}
-
-/** No name contains "#", so that no two levels share a key. */
-function configKey(level: ConfigLevel): string {
-  switch (level.kind) {
-    case 'entity':
-      return `entity#${level.entityId}#${level.resource}`;
-    case 'entity_default':
-      return `entity#${level.entityId}`;
-    case 'resource':
-      return `resource#${level.resource}`;
-    case 'system':
-      return 'system';
-  }
 }

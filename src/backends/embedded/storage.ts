@@ -3,6 +3,9 @@ import type {
   Awaitable,
   Call,
   EntityRecord,
+  LevelRecord,
+  ManagedMark,
+  ManagedRecord,
   NamespaceRecord,
   Page,
   PageRequest,
@@ -35,6 +38,8 @@ export interface Space {
   writeConfig(level: ConfigLevel, config: StoredConfig): void;
   /** Entities with limits of their own for the resource, in the order of their ids. */
   entitiesWithConfig(resource: string, page: PageRequest): Page<string>;
+  /** Levels that have something. */
+  configs(page: PageRequest): Page<LevelRecord>;
   /** The next number of the namespace's config sequence. */
   nextSequence(): number;
 
@@ -43,6 +48,11 @@ export interface Space {
   deleteEntity(id: string): void;
   /** In the order of their ids: all, or those of one parent. */
   entities(parentId: string | null, page: PageRequest): Page<EntityRecord>;
+
+  /** A value of null removes the mark. */
+  writeMark(mark: ManagedMark): void;
+  /** In the order of their keys. */
+  marks(page: PageRequest): Page<ManagedRecord>;
 
   addAudit(record: AuditRecord): void;
   /** In the order of their ids, from a time on: all, or those of one subject. */

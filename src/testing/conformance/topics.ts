@@ -16,6 +16,8 @@ import { entityRecords } from './entity-records.js';
 import { expiry } from './expiry.js';
 import { leaseLists } from './lease-lists.js';
 import { leases } from './leases.js';
+import { managed } from './managed.js';
+import { many } from './many.js';
 import { model } from './model.js';
 import { names } from './names.js';
 import { namespaceDeletion } from './namespace-deletion.js';
@@ -66,4 +68,6 @@ export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   'bucket resets': bucketResets,
   capacity,
   'lease lists': leaseLists,
+  'managed marks': managed,
+  'many at once': many,
 };

@@ -1,5 +1,15 @@
-import type { AuditRecord, EntityRecord, Page, PageRequest, UsageQuery, UsageRecord } from '../../../backend.js';
-import type { ConfigLevel, OnUnavailable, StoredConfig } from '../../../core/config.js';
+import type {
+  AuditRecord,
+  EntityRecord,
+  LevelRecord,
+  ManagedMark,
+  ManagedRecord,
+  Page,
+  PageRequest,
+  UsageQuery,
+  UsageRecord,
+} from '../../../backend.js';
+import type { ConfigLevel, StoredConfig } from '../../../core/config.js';
 import { buildBucketKey, parseBucketKey, parsePlainResource } from '../../../core/identifiers.js';
 import { addUsage, USAGE_WINDOWS, type UsageCounts, type UsageWindow, windowStart } from '../../../core/usage.js';
 import type { EpochMs } from '../../../core/units.js';
@@ -7,17 +17,10 @@ import type { Bucket } from '../bucket.js';
 import type { OwnedBucket, Space } from '../storage.js';
 import { usageKey } from '../usage.js';
 import { insertAudit, selectAudit } from './audit-rows.js';
-import {
-  decodeBucket,
-  decodeCounts,
-  decodeLimits,
-  decodeText,
-  encodeBucket,
-  encodeCounts,
-  encodeLimits,
-  encodeText,
-} from './codec.js';
+import { decodeBucket, decodeCounts, decodeText, encodeBucket, encodeCounts, encodeText } from './codec.js';
+import { selectConfig, selectConfigs, selectEntitiesWithConfig, writeConfig } from './config-rows.js';
 import type { SqlValue } from './driver.js';
+import { selectMarks, writeMark } from './managed-rows.js';
 import { pageOfRows, type Statements } from './statements.js';
 
 /** One namespace's rows of a file, inside a transaction. */
@@ -63,32 +66,19 @@ export class FileSpace implements Space {
   }
 
   readConfig(level: ConfigLevel): StoredConfig | undefined {
-    const row = this.#sql(
-      'SELECT limits, on_unavailable, v FROM configs WHERE ns = ? AND kind = ? AND entity = ? AND resource = ?',
-    ).get(this.#ns, ...configKey(level));
-    if (row === undefined) return undefined;
-    const [limits, onUnavailable, v] = row as [string | null, OnUnavailable | null, number];
-    return { limits: decodeLimits(limits), onUnavailable, v };
+    return selectConfig(this.#sql, this.#ns, level);
   }
 
-  writeConfig(level: ConfigLevel, { limits, onUnavailable, v }: StoredConfig): void {
-    this.#sql(
-      `INSERT OR REPLACE INTO configs (ns, kind, entity, resource, limits, on_unavailable, v)
-       VALUES (?, ?, ?, ?, ?, ?, ?)`,
-    ).run(this.#ns, ...configKey(level), encodeLimits(limits), onUnavailable, v);
+  writeConfig(level: ConfigLevel, config: StoredConfig): void {
+    writeConfig(this.#sql, this.#ns, level, config);
   }
 
-  entitiesWithConfig(resource: string, { limit, after }: PageRequest): Page<string> {
-    const rows = this.#sql(
-      `SELECT entity FROM configs WHERE ns = ? AND resource = ? AND kind = 'entity' AND limits IS NOT NULL
-       AND entity > ? ORDER BY entity LIMIT ?`,
-    ).all(this.#ns, resource, after ?? '', limit + 1);
-    return pageOfRows(
-      rows,
-      limit,
-      (row) => String(row[0]),
-      (entityId) => entityId,
-    );
+  entitiesWithConfig(resource: string, page: PageRequest): Page<string> {
+    return selectEntitiesWithConfig(this.#sql, this.#ns, resource, page);
+  }
+
+  configs(page: PageRequest): Page<LevelRecord> {
+    return selectConfigs(this.#sql, this.#ns, page);
   }
 
   nextSequence(): number {
@@ -132,6 +122,14 @@ export class FileSpace implements Space {
             `SELECT ${ENTITY_COLUMNS} FROM entities WHERE ns = ? AND parent = ? AND id > ? ORDER BY id LIMIT ?`,
           ).all(this.#ns, parentId, after ?? '', limit + 1);
     return pageOfRows(rows, limit, decodeEntity, ({ id }) => id);
+  }
+
+  writeMark(mark: ManagedMark): void {
+    writeMark(this.#sql, this.#ns, mark);
+  }
+
+  marks(page: PageRequest): Page<ManagedRecord> {
+    return selectMarks(this.#sql, this.#ns, page);
   }
 
   addAudit(record: AuditRecord): void {
@@ -202,12 +200,6 @@ function decodeOwned(row: readonly SqlValue[]): OwnedBucket {
 function decodeUsage(row: readonly SqlValue[], resource: string, window: UsageWindow): UsageRecord {
   const [entityId, startMs, counts] = row as [string, number, string];
   return { ...decodeCounts(counts), entityId, resource, window, startMs };
-}
-
-/** Columns that a level does not have are empty text, which no name is. */
-function configKey(level: ConfigLevel): [kind: string, entity: string, resource: string] {
-  const entity = 'entityId' in level ? level.entityId : '';
-  return [level.kind, entity, 'resource' in level ? level.resource : ''];
 }
 
 function splitOnce(key: string): [start: string, entity: string] {

@@ -8,7 +8,7 @@ import { explain, isBusy, loadDriver, type SqliteDatabase, type SqliteDriver } f
 import { FileRegistry } from './file-registry.js';
 import { FileSpace } from './file-space.js';
 import { Maintenance } from './maintenance.js';
-import { createSchema, inspectSchema } from './schema.js';
+import { completeSchema, inspectSchema } from './schema.js';
 import { createStatements, type Statements } from './statements.js';
 
 export interface FileStorageOptions {
@@ -28,6 +28,8 @@ interface Connection {
   readonly sql: Statements;
   readonly registry: FileRegistry;
   readonly maintenance: Maintenance;
+  /** Of a format that lacks tables: the next write adds them, no read does. */
+  isOlder: boolean;
 }
 
 /**
@@ -151,8 +153,8 @@ export class FileStorage implements Storage {
 
   #connectionFor(begin: Begin, nowMs: EpochMs): Connection {
     if (this.#closed) throw new BackendUnavailable(`${this.#options.path} is closed`, 'closed');
-    if (this.#file !== null) return this.#file;
     const writes = begin === 'BEGIN IMMEDIATE';
+    if (this.#file !== null) return writes && this.#file.isOlder ? this.#complete(this.#file, nowMs) : this.#file;
     const file = writes || hasContent(this.#options.path) ? this.#connect(writes ? nowMs : null) : null;
     if (file !== null) return file;
     this.#blank ??= this.#prepare(this.#openDatabase(':memory:'), 0);
@@ -165,13 +167,13 @@ export class FileStorage implements Storage {
     const database = this.#openDatabase(path);
     try {
       // In one transaction: another process may be making the file at this moment.
-      const state = transaction(connectionTo(database), 'BEGIN', () => inspectSchema(database, path));
+      const state = transaction(connectionTo(database, false), 'BEGIN', () => inspectSchema(database, path));
       if (state === 'empty' && nowMs === null) {
         database.close();
         return null;
       }
       database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${synchronous}`);
-      this.#file = nowMs === null ? connectionTo(database) : this.#prepare(database, nowMs);
+      this.#file = nowMs === null ? connectionTo(database, state === 'older') : this.#prepare(database, nowMs);
       return this.#file;
     } catch (error) {
       database.close();
@@ -179,14 +181,19 @@ export class FileStorage implements Storage {
     }
   }
 
-  /** Makes the tables and the first namespace, unless another process was faster. */
   #prepare(database: SqliteDatabase, nowMs: EpochMs): Connection {
-    const connection = connectionTo(database);
+    return this.#complete(connectionTo(database, false), nowMs);
+  }
+
+  /** Makes the tables that are missing, and the first namespace, unless another process was faster. */
+  #complete(connection: Connection, nowMs: EpochMs): Connection {
+    const { database, registry } = connection;
     transaction(connection, 'BEGIN IMMEDIATE', () => {
-      if (inspectSchema(database, this.#options.path) !== 'empty') return;
-      createSchema(database);
-      connection.registry.write({ ...this.#options.namespace, status: 'active', createdAtMs: nowMs });
+      const state = inspectSchema(database, this.#options.path);
+      if (state !== 'ours') completeSchema(database);
+      if (state === 'empty') registry.write({ ...this.#options.namespace, status: 'active', createdAtMs: nowMs });
     });
+    connection.isOlder = false;
     return connection;
   }
 
@@ -204,9 +211,9 @@ export class FileStorage implements Storage {
   }
 }
 
-function connectionTo(database: SqliteDatabase): Connection {
+function connectionTo(database: SqliteDatabase, isOlder: boolean): Connection {
   const sql = createStatements(database);
-  return { database, sql, registry: new FileRegistry(sql), maintenance: new Maintenance(sql) };
+  return { database, sql, registry: new FileRegistry(sql), maintenance: new Maintenance(sql), isOlder };
 }
 
 function spaceOf({ sql, registry }: Connection, namespaceId: string): Space {

@@ -3,10 +3,13 @@ import { isNotADatabase, type SqliteDatabase } from './driver.js';
 
 /** 'Head', so that a file of another program is told from one of ours. */
 const APPLICATION_ID = 0x48656164;
-const SCHEMA_VERSION = 1;
 
-/** Rows are found by their keys alone, so that the keys are the tables. */
-const TABLES = `
+/**
+ * What makes each format out of the one before: format 1 out of an empty file. Rows are found by their keys alone, so that
+ * the keys are the tables. Steps only add: processes that have an older format open go on working.
+ */
+const STEPS: readonly string[] = [
+  `
 CREATE TABLE namespaces (
   id TEXT PRIMARY KEY, name TEXT NOT NULL, status TEXT NOT NULL, created_at INTEGER NOT NULL,
   sequence INTEGER NOT NULL DEFAULT 0
@@ -44,15 +47,21 @@ CREATE TABLE usage (
   PRIMARY KEY (ns, entity, resource, win, start)
 ) WITHOUT ROWID;
 CREATE INDEX usage_of_resource ON usage (ns, resource, win, start, entity);
-`;
+`,
+  `
+CREATE TABLE managed (ns TEXT, key TEXT, value TEXT NOT NULL, PRIMARY KEY (ns, key)) WITHOUT ROWID;
+`,
+];
+
+const SCHEMA_VERSION = STEPS.length;
 
 /** The tables that hold what namespaces own; the registry's own audit stands under the namespace "_". */
-export const OWNED_TABLES = ['buckets', 'configs', 'entities', 'audit', 'usage'] as const;
+export const OWNED_TABLES = ['buckets', 'configs', 'entities', 'audit', 'usage', 'managed'] as const;
 
-/** What a file turned out to be. */
-export type FileState = 'ours' | 'empty';
+/** What a file turned out to be; `older`: ours, of a format that lacks some tables. */
+export type FileState = 'ours' | 'older' | 'empty';
 
-/** Refuses files that are not ours, and those of a version that this code does not know. */
+/** Refuses files that are not ours, and those of a format that this code does not know. */
 export function inspectSchema(database: SqliteDatabase, path: string): FileState {
   let applicationId: number;
   try {
@@ -70,12 +79,12 @@ export function inspectSchema(database: SqliteDatabase, path: string): FileState
       'npm install headgate@latest',
     );
   }
-  return 'ours';
+  return version < SCHEMA_VERSION ? 'older' : 'ours';
 }
 
-/** Inside a transaction: other processes see all of it or nothing. */
-export function createSchema(database: SqliteDatabase): void {
-  database.exec(TABLES);
+/** Makes an empty or older file one of today's. Inside a transaction: other processes see all of it or nothing. */
+export function completeSchema(database: SqliteDatabase): void {
+  for (const step of STEPS.slice(pragma(database, 'user_version'))) database.exec(step);
   database.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}`);
 }
 

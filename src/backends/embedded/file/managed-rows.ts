@@ -1,0 +1,31 @@
+import type { ManagedMark, ManagedRecord, Page, PageRequest } from '../../../backend.js';
+import type { SqlValue } from './driver.js';
+import { pageOfRows, type Statements } from './statements.js';
+
+/** A value of null removes the mark. */
+export function writeMark(sql: Statements, ns: string, { key, value }: ManagedMark): void {
+  if (value === null) sql('DELETE FROM managed WHERE ns = ? AND key = ?').run(ns, key);
+  else sql('INSERT OR REPLACE INTO managed (ns, key, value) VALUES (?, ?, ?)').run(ns, key, JSON.stringify(value));
+}
+
+/** In the order of their keys. */
+export function selectMarks(sql: Statements, ns: string, { limit, after }: PageRequest): Page<ManagedRecord> {
+  const rows = hasMarks(sql)
+    ? sql('SELECT key, value FROM managed WHERE ns = ? AND key > ? ORDER BY key LIMIT ?').all(
+        ns,
+        after ?? '',
+        limit + 1,
+      )
+    : [];
+  return pageOfRows(rows, limit, decodeMark, ({ key }) => key);
+}
+
+/** A file of format 1 lacks the table until something is written to it. */
+function hasMarks(sql: Statements): boolean {
+  return sql(`SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'managed'`).get() !== undefined;
+}
+
+function decodeMark(row: readonly SqlValue[]): ManagedRecord {
+  const [key, value] = row as [string, string];
+  return { key, value: JSON.parse(value) as unknown };
+}

@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict';
+import type { AdminCall, ManagedMark, ManagedRecord, PageRequest } from '../../backend.js';
+import { assertRejects, times } from './asking.js';
+import { type Bench, type Case, limits } from './bench.js';
+import { collect } from './tenant.js';
+
+let changes = 0;
+
+/** A call of an operator that brings a mark along. */
+function marking({ call }: Bench, mark: ManagedMark | null): AdminCall {
+  changes += 1;
+  return { ...call(), principal: null, auditId: `audit-${String(changes).padStart(9, '0')}`, managed: mark };
+}
+
+async function marksOf({ backend, call }: Bench, limit = 1_000): Promise<ManagedRecord[]> {
+  const found: ManagedRecord[] = [];
+  for (let page: PageRequest | null = { limit, after: null }; page !== null;) {
+    const { items, next } = await backend.managed.list(call(), page);
+    assert.ok(items.length <= limit);
+    found.push(...items);
+    page = next === null ? null : { limit, after: next };
+  }
+  return found;
+}
+
+const ENTITY = { id: 'user-1', name: null, parentId: null, cascade: false, metadata: {} };
+const MARK = { key: 'record#user-1', value: { name: 'Ann' } };
+const FORGET = { key: MARK.key, value: null };
+const OTHER = { key: 'system', value: { limits: ['rpm:1/min'] } };
+
+const alone: readonly Case[] = [
+  {
+    title: 'a mark is listed as it was written, the last one of its key, until it is forgotten',
+    run: async (bench) => {
+      const { managed } = bench.backend;
+      const value = { limits: ['a:1/min'], deep: { list: [1, null, 'é', { ['__proto__']: 'x' }] }, empty: {} };
+      await managed.mark(bench.call(), { key: 'system', value: { limits: [] } });
+      await managed.mark(bench.call(), { key: 'system', value });
+      await managed.mark(bench.call(), MARK);
+      assert.deepEqual(await marksOf(bench), [MARK, { key: 'system', value }]);
+      await managed.mark(bench.call(), { key: 'system', value: null });
+      await managed.mark(bench.call(), { key: 'resource#never', value: null });
+      assert.deepEqual(await marksOf(bench), [MARK]);
+    },
+  },
+  {
+    title: 'marks are listed in the order of their keys, page by page, each once',
+    run: async (bench) => {
+      const keys = times(25, (at) => `resource#${'!-~zZ'.charAt(at % 5)}${at}`);
+      for (const key of keys) await bench.backend.managed.mark(bench.call(), { key, value: { key } });
+      const expected = keys.toSorted().map((key) => ({ key, value: { key } }));
+      for (const limit of [1, 7, 25, 26, 1_000]) assert.deepEqual(await marksOf(bench, limit), expected);
+    },
+  },
+  {
+    title: 'what is kept of a mark is a copy, which nobody changes by holding on to what was given or read',
+    run: async (bench) => {
+      const value = { limits: ['rpm:1/min'] };
+      await bench.backend.managed.mark(bench.call(), { key: 'system', value });
+      value.limits.push('given');
+      const [read] = await marksOf(bench);
+      (read?.value as { limits: string[] }).limits.push('read');
+      assert.deepEqual(await marksOf(bench), [{ key: 'system', value: { limits: ['rpm:1/min'] } }]);
+    },
+  },
+  {
+    title: 'a mark leaves no audit record, and stays in its namespace',
+    run: async (bench) => {
+      const limiter = await bench.limiter();
+      await bench.backend.managed.mark(bench.call(), MARK);
+      await bench.catchUp();
+      assert.deepEqual(await collect(limiter.audit.list()), []);
+      const name = await bench.register();
+      const { id = '' } = (await limiter.namespaces.get(name)) ?? {};
+      const elsewhere = await bench.backend.managed.list(
+        { ...bench.call(), namespaceId: id },
+        { limit: 9, after: null },
+      );
+      assert.deepEqual(elsewhere, { items: [], next: null });
+    },
+  },
+  {
+    title: 'marks are purged with their namespace',
+    run: async (bench) => {
+      const { namespaces } = await bench.limiter({ namespace: 'default' });
+      for (const key of ['system', 'resource#a']) await bench.backend.managed.mark(bench.call(), { key, value: {} });
+      const { id } = await namespaces.delete(bench.namespace);
+      await bench.catchUp();
+      assert.deepEqual(await namespaces.purge(id), { removed: 2 });
+      await bench.catchUp();
+      assert.deepEqual(await namespaces.purge(id), { removed: 0 });
+    },
+  },
+];
+
+const withChanges: readonly Case[] = [
+  {
+    title: 'a change of an entity writes its mark: when it is created, updated and deleted',
+    run: async (bench) => {
+      const { entities } = bench.backend;
+      await bench.backend.managed.mark(bench.call(), OTHER);
+      await entities.create(marking(bench, MARK), ENTITY);
+      assert.deepEqual(await marksOf(bench), [MARK, OTHER]);
+      const changed = { key: MARK.key, value: { name: 'Bea' } };
+      await entities.update(marking(bench, changed), 'user-1', { name: 'Bea' }, 1);
+      assert.deepEqual(await marksOf(bench), [changed, OTHER]);
+      await entities.update(marking(bench, null), 'user-1', { name: 'Cid' }, null);
+      assert.deepEqual(await marksOf(bench), [changed, OTHER]);
+      await entities.delete(marking(bench, FORGET), 'user-1');
+      assert.deepEqual(await marksOf(bench), [OTHER]);
+    },
+  },
+  {
+    title: 'a change of an entity that is refused writes no mark, and forgets none',
+    run: async (bench) => {
+      const { entities } = bench.backend;
+      await entities.create(marking(bench, null), { ...ENTITY, id: 'team' });
+      await entities.create(marking(bench, MARK), { ...ENTITY, parentId: 'team' });
+      const wrong = { key: MARK.key, value: { wrong: true } };
+      const team = { key: 'record#team', value: { wrong: true } };
+      const refused = async (work: () => unknown, code: Parameters<typeof assertRejects>[1]): Promise<void> =>
+        assertRejects((async () => work())(), code);
+      await refused(() => entities.create(marking(bench, wrong), ENTITY), 'entity.exists');
+      await refused(
+        () => entities.create(marking(bench, team), { ...ENTITY, id: 'x', parentId: 'y' }),
+        'input.invalid',
+      );
+      await refused(() => entities.update(marking(bench, wrong), 'user-1', {}, 7), 'entity.conflict');
+      await refused(() => entities.update(marking(bench, wrong), 'nobody', {}, null), 'entity.missing');
+      await refused(() => entities.update(marking(bench, team), 'team', { parentId: 'user-1' }, 1), 'input.invalid');
+      await refused(() => entities.delete(marking(bench, team), 'team'), 'entity.conflict');
+      await refused(() => entities.delete(marking(bench, FORGET), 'nobody'), 'entity.missing');
+      assert.deepEqual(await marksOf(bench), [MARK]);
+    },
+  },
+  {
+    title: 'a change of limits writes its mark, also where it changes nothing: then that is all it writes',
+    run: async (bench) => {
+      const { config } = bench.backend;
+      const limiter = await bench.limiter();
+      const level = { kind: 'system' } as const;
+      const change = { limits: limits('rpm:1/min') };
+      const written = await config.write(marking(bench, OTHER), level, change);
+      assert.deepEqual(await marksOf(bench), [OTHER]);
+      const again = { key: 'system', value: { limits: ['again'] } };
+      assert.deepEqual(await config.write(marking(bench, again), level, change), written);
+      assert.deepEqual(await marksOf(bench), [again]);
+      await config.write(marking(bench, null), level, change);
+      assert.deepEqual(await marksOf(bench), [again]);
+      const nothing = { limits: null, onUnavailable: null };
+      await config.write(
+        marking(bench, { key: 'resource#a', value: {} }),
+        { kind: 'resource', resource: 'a' },
+        nothing,
+      );
+      await config.write(marking(bench, { key: 'system', value: null }), level, nothing);
+      assert.deepEqual(await marksOf(bench), [{ key: 'resource#a', value: {} }]);
+      await bench.catchUp();
+      const actions = (await collect(limiter.audit.list())).map(({ action }) => action);
+      assert.deepEqual(actions, ['config.set', 'config.delete']);
+      assert.equal((await config.write(marking(bench, null), level, change)).v, written.v + 2);
+    },
+  },
+];
+
+export const managed: readonly Case[] = [...alone, ...withChanges];
