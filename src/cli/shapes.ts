@@ -122,6 +122,16 @@ export interface ConfigShape {
   readonly onUnavailable: 'block' | 'allow' | 'local';
 }
 
+/** Items of `config list` */
+export interface ConfigEntryShape {
+  readonly source: 'entity' | 'entity_default' | 'resource' | 'system';
+  readonly entityId: string | null;
+  readonly resource: string | null;
+  readonly limits: readonly LimitText[];
+  /** Of the system only. */
+  readonly onUnavailable: 'block' | 'allow' | 'local' | null;
+}
+
 export interface EffectiveShape {
   readonly entityId: string;
   readonly configSource: 'entity' | 'entity_default' | 'resource' | 'system' | null;

@@ -1,10 +1,11 @@
-import type { ConfigLevelRef } from '../../limiter/config-api.js';
+import type { ConfigEntry, ConfigLevelRef } from '../../limiter/config-api.js';
 import { drawTable } from '../../visualize/table.js';
 import { readChain } from '../chain.js';
 import type { StoreAction } from '../define-command.js';
+import { moreLine, type PagingOptions, readList } from '../paging.js';
 import { describeSource, showLimits } from '../render/limits.js';
 import type { Session } from '../session.js';
-import type { ConfigShape, EffectiveShape } from '../shapes.js';
+import type { ConfigEntryShape, ConfigShape, EffectiveShape } from '../shapes.js';
 import type { Style } from '../terminal.js';
 
 export const showConfig: StoreAction<{ readonly effective?: boolean }> = async (
@@ -29,6 +30,28 @@ export const showConfig: StoreAction<{ readonly effective?: boolean }> = async (
   };
   return { data, text: (style) => render(data, style) };
 };
+
+export const listConfigs: StoreAction<PagingOptions> = async (session, _, options) => {
+  const data = await readList(session, options, (page) => session.limiter.config.all(page), entryOf);
+  const rows = data.items.map(({ source, entityId, resource, limits, onUnavailable }) => [
+    describeSource(source, entityId ?? '', resource ?? ''),
+    limits.join('  ') + (onUnavailable === null ? '' : `  (while the store is out: ${onUnavailable})`),
+  ]);
+  return {
+    data,
+    text: (style) =>
+      rows.length === 0 ? 'No limits are set.' : drawTable(['LEVEL', 'LIMITS'], rows) + moreLine(data, style),
+  };
+};
+
+function entryOf({ level, limits: rules, onUnavailable }: ConfigEntry): ConfigEntryShape {
+  const limits = rules.map(String);
+  if (level === 'system') return { source: 'system', entityId: null, resource: null, limits, onUnavailable };
+  const resource = level.resource ?? null;
+  if (!('entityId' in level)) return { source: 'resource', entityId: null, resource, limits, onUnavailable };
+  const source = resource === null ? 'entity_default' : 'entity';
+  return { source, entityId: level.entityId, resource, limits, onUnavailable };
+}
 
 async function readEffective({ limiter }: Session, entityId: string, resource: string): Promise<EffectiveShape[]> {
   const chain = await readChain(limiter, entityId);

@@ -7,6 +7,7 @@ import { type PagingOptions, readList } from '../paging.js';
 import { parseLimits, parseMetadata, parseWhole } from '../parse.js';
 import { renderEntities, renderEntity, renderEntityView } from '../render/entity.js';
 import type { Result } from '../result.js';
+import type { Session } from '../session.js';
 import type { DeletedShape, EntityShape, EntityViewShape, ListShape } from '../shapes.js';
 
 interface RecordOptions {
@@ -39,12 +40,15 @@ function readRecord({ name, parent, cascade, metadata }: RecordOptions): EntityU
   };
 }
 
-export const showEntity: StoreAction<{ readonly resource?: readonly string[] }> = async (
-  { limiter },
-  [id = ''],
-  { resource: resources = [] },
-) => {
-  const data = await viewEntity(limiter, id, resources);
+interface ShowOptions {
+  readonly resource?: readonly string[];
+  readonly allResources?: boolean;
+}
+
+export const showEntity: StoreAction<ShowOptions> = async (session, [id = ''], options) => {
+  const named = options.resource ?? [];
+  const found = options.allResources === true ? await readResourcesOf(session, id) : [];
+  const data = await viewEntity(session.limiter, id, [...new Set([...named, ...found])]);
   if (
     data.entity === null &&
     data.defaultLimits.length === 0 &&
@@ -53,6 +57,16 @@ export const showEntity: StoreAction<{ readonly resource?: readonly string[] }> 
     throw new EntityNotFound(id);
   return { data, text: (style) => renderEntityView(data, style) };
 };
+
+async function readResourcesOf({ limiter, progress }: Session, id: string): Promise<readonly string[]> {
+  const resources: string[] = [];
+  for await (const { level } of limiter.config.all({ limit: 1_000 })) {
+    progress('looking through all limits');
+    if (level === 'system' || !('entityId' in level) || level.entityId !== id) continue;
+    if (level.resource !== undefined) resources.push(level.resource);
+  }
+  return resources.toSorted();
+}
 
 async function viewEntity(limiter: RateLimiter, id: string, resources: readonly string[]): Promise<EntityViewShape> {
   const entity = await limiter.entities.get(id);

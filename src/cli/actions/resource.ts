@@ -1,9 +1,9 @@
-import { drawFields } from '../../visualize/table.js';
+import { drawFields, drawTable } from '../../visualize/table.js';
 import type { StoreAction } from '../define-command.js';
 import { moreLine, type PagingOptions, readList } from '../paging.js';
 import { parseLimits } from '../parse.js';
 import { showLimits } from '../render/limits.js';
-import type { DeletedShape, ResourceShape } from '../shapes.js';
+import type { DeletedShape, ListShape, ResourceShape } from '../shapes.js';
 import type { Result } from '../result.js';
 import type { Session } from '../session.js';
 import type { Style } from '../terminal.js';
@@ -31,6 +31,21 @@ export const deleteResource: StoreAction = async (session, [resource = '']): Pro
   await session.confirm(`deletes the limits of resource ${resource} (${limits.join(', ')})`);
   await session.limiter.config.delete({ resource });
   return { data: { deleted: true }, text: (style) => `${style.green('deleted')}: the limits of resource ${resource}` };
+};
+
+export const listResources: StoreAction = async ({ limiter, progress }): Promise<Result<ListShape<ResourceShape>>> => {
+  const items: ResourceShape[] = [];
+  for await (const { level, limits } of limiter.config.all({ limit: 1_000 })) {
+    progress('looking through all limits');
+    if (level === 'system' || 'entityId' in level || limits.length === 0) continue;
+    items.push({ resource: level.resource, limits: limits.map(String) });
+  }
+  items.sort((a, b) => (a.resource < b.resource ? -1 : 1));
+  const rows = items.map(({ resource, limits }) => [resource, limits.join('  ')]);
+  return {
+    data: { items, next: null },
+    text: () => (rows.length === 0 ? 'No resource has limits.' : drawTable(['RESOURCE', 'LIMITS'], rows)),
+  };
 };
 
 export const listResourceEntities: StoreAction<PagingOptions> = async (session, [resource = ''], options) => {

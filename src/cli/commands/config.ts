@@ -1,4 +1,4 @@
-import { addNoun, addVerb, type CommandContext, onStore } from '../define-command.js';
+import { addNoun, addPaging, addVerb, type CommandContext, onStore } from '../define-command.js';
 
 export function addConfigCommands(context: CommandContext): void {
   const config = addNoun(context.program, 'config', 'Which limits apply, and where they come from', [
@@ -11,4 +11,11 @@ export function addConfigCommands(context: CommandContext): void {
   })
     .option('--effective', 'also what an acquire is judged by: the level that wins, and the parents')
     .action(onStore(context, async () => (await import('../actions/config.js')).showConfig));
+  addPaging(
+    addVerb(config, {
+      usage: 'list',
+      summary: 'List every level that has limits',
+      examples: ['config list', 'config list --all --json'],
+    }),
+  ).action(onStore(context, async () => (await import('../actions/config.js')).listConfigs));
 }

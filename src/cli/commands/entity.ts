@@ -23,6 +23,7 @@ export function addEntityCommands(context: CommandContext): void {
     examples: ['entity show user-1', 'entity show user-1 --resource gpt-4 --json'],
   })
     .option('--resource <resource>', 'also its limits on this resource; can be repeated', collect)
+    .option('--all-resources', 'also its limits on every resource (looks through all limits of the namespace)')
     .action(onStore(context, async () => (await load()).showEntity));
   addRecordOptions(
     addVerb(entity, {

@@ -26,6 +26,11 @@ export function addResourceCommands(context: CommandContext): void {
     summary: 'Delete the limits of a resource',
     examples: ['resource delete gpt-4 --yes'],
   }).action(onStore(context, async () => (await load()).deleteResource));
+  addVerb(resource, {
+    usage: 'list',
+    summary: 'List the resources that have limits (looks through all limits of the namespace)',
+    examples: ['resource list'],
+  }).action(onStore(context, async () => (await load()).listResources));
   addPaging(
     addVerb(resource, {
       usage: 'entities <resource>',
