@@ -19,7 +19,7 @@ import { type LimiterOptions, resolveOptions } from './options.js';
 import type { AcquireRequest } from './request.js';
 import { ResourcesApi } from './resources-api.js';
 import { checkOnThrow, type RunOptions, runUnder } from './run.js';
-import { available, status, type StatusRequest, timeUntilAvailable } from './status.js';
+import { available, peekStatuses, status, type StatusRequest, timeUntilAvailable } from './status.js';
 import { checkOptionsObject, isBackend, storeFrom } from './store-url.js';
 import { UsageApi } from './usage-api.js';
 import { attemptUntil } from './waiting.js';
@@ -121,6 +121,11 @@ export class RateLimiter<L extends string = string> {
   /** Milliseconds until the request would be granted; null for never. */
   async timeUntilAvailable(request: AcquireRequest<L>): Promise<number | null> {
     return timeUntilAvailable(await this.#opened(), request);
+  }
+
+  /** What each limit of each level would say to the request, as in a decision's `statuses`. Takes nothing. */
+  async peek(request: AcquireRequest<L>): Promise<LimitStatus[]> {
+    return peekStatuses(await this.#opened(), request);
   }
 
   /** The same store, client and caches; another namespace. */
