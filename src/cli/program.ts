@@ -8,6 +8,7 @@ import { addCompletionCommand } from './commands/completion.js';
 import { addConfigCommands } from './commands/config.js';
 import { addEntityCommands } from './commands/entity.js';
 import { addLeasesCommands } from './commands/leases.js';
+import { addLimitsCommands } from './commands/limits.js';
 import { addNamespaceCommands } from './commands/namespace.js';
 import { addResourceCommands } from './commands/resource.js';
 import { addSystemCommands } from './commands/system.js';
@@ -53,6 +54,7 @@ export function createProgram(terminal: Terminal, version: string): Command {
   addSystemCommands(context);
   addResourceCommands(context);
   addEntityCommands(context);
+  addLimitsCommands(context);
   program.commandsGroup('Tenants:');
   addNamespaceCommands(context);
   program.commandsGroup('About this program:');

@@ -253,6 +253,47 @@ export interface CapacityShape {
   }[];
 }
 
+/** `limits plan`, `limits diff`; `limits apply`: what it has done */
+export interface LimitsPlanShape {
+  /** In the order in which they are made. */
+  readonly changes: readonly {
+    readonly action: 'create' | 'update' | 'delete';
+    readonly target: LimitsTargetShape;
+    /** null: there is nothing yet. Fields that nobody has set are left out, here and below. */
+    readonly before: LimitsFieldsShape | null;
+    /** null: nothing will be left. */
+    readonly after: LimitsFieldsShape | null;
+  }[];
+  /** What was changed by hand since the last apply, and is not what the file wants now. */
+  readonly drift: readonly {
+    readonly target: LimitsTargetShape;
+    /** The fields that differ, as they were applied. */
+    readonly applied: LimitsFieldsShape;
+    /** The same fields as they are; null: the whole object was removed. */
+    readonly live: LimitsFieldsShape | null;
+  }[];
+  /** How many objects of the file are as it wants them. */
+  readonly unchanged: number;
+}
+
+export type LimitsTargetShape =
+  | { readonly kind: 'system' }
+  | { readonly kind: 'resource'; readonly resource: string }
+  | { readonly kind: 'record'; readonly entityId: string }
+  | { readonly kind: 'entity_default'; readonly entityId: string }
+  | { readonly kind: 'entity'; readonly entityId: string; readonly resource: string };
+
+/** Of a record `name`, `parent`, `cascade`, `metadata`; else `limits`, and of the system `onUnavailable`. */
+export type LimitsFieldsShape = Readonly<Record<string, unknown>>;
+
+/** `limits export`: a limits file, as JSON */
+export interface LimitsExportShape {
+  readonly namespace: string;
+  readonly system?: Readonly<Record<string, unknown>>;
+  readonly resources?: Readonly<Record<string, unknown>> | null;
+  readonly entities?: Readonly<Record<string, unknown>> | null;
+}
+
 /** `completion` */
 export interface CompletionShape {
   readonly shell: 'bash' | 'zsh' | 'fish';

@@ -227,7 +227,7 @@ describe('what is refused', () => {
   });
 
   test('is told with the place of the first problem and the number of the others', () => {
-    const bad = { namespace: 'default', system: { limits: ['x'] }, entities: { a: { b: 1, c: 2 } } };
+    const bad = { namespace: 'default', entities: { a: { b: 1, c: 2 }, d: 7 } };
     expect(() => readManifest(bad)).toThrow(
       expect.objectContaining({
         code: 'input.invalid',
