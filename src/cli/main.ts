@@ -7,8 +7,12 @@ import { createTerminal } from './terminal.js';
 const terminal = createTerminal(process);
 const argv = process.argv.slice(2);
 
-// A reader that has seen enough (`| head`) is no failure.
-process.stdout.on('error', () => process.exit(process.exitCode ?? 0));
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  // A reader that has seen enough (`| head`) is no failure; a full disk is one.
+  if (error.code === 'EPIPE') process.exit(process.exitCode ?? 0);
+  printFailure(terminal, describeFailure(error), false);
+  process.exit(1);
+});
 
 try {
   const program = createProgram(terminal, readVersion());

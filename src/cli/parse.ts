@@ -1,10 +1,12 @@
 import { ValidationError } from '../core/errors.js';
-import { Limit } from '../core/limit.js';
+import { checkLimits, Limit } from '../core/limit.js';
 import type { Amounts } from '../limiter/request.js';
 
 /** `-l rpm:100/min -l slots:4/concurrent`; undefined if none was given. */
 export function parseLimits(texts: readonly string[] | undefined): readonly Limit[] | undefined {
-  return texts?.map((text) => Limit.parse(text));
+  const limits = texts?.map((text) => Limit.parse(text));
+  if (limits !== undefined) checkLimits('-l', limits);
+  return limits;
 }
 
 /** `-c rpm=1 -c tpm=500`. */
@@ -26,21 +28,21 @@ export function parseWhole(flag: string, text: string): number {
   return Number(text);
 }
 
-const UNITS_MS: Readonly<Record<string, number>> = {
-  ms: 1,
-  s: 1_000,
-  sec: 1_000,
-  min: 60_000,
-  h: 3_600_000,
-  hour: 3_600_000,
-  d: 86_400_000,
-  day: 86_400_000,
-};
+const UNITS_MS = new Map([
+  ['ms', 1],
+  ['s', 1_000],
+  ['sec', 1_000],
+  ['min', 60_000],
+  ['h', 3_600_000],
+  ['hour', 3_600_000],
+  ['d', 86_400_000],
+  ['day', 86_400_000],
+]);
 
 /** `90s`, `5min`, `2hour`; undefined if it is no duration. */
 function readDuration(text: string): number | undefined {
   const { count, unit } = /^(?<count>\d{1,9})(?<unit>[a-z]+)$/.exec(text)?.groups ?? {};
-  const unitMs = UNITS_MS[unit ?? ''];
+  const unitMs = UNITS_MS.get(unit ?? '');
   return unitMs === undefined ? undefined : Number(count) * unitMs;
 }
 
@@ -56,7 +58,7 @@ const ISO = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(?<zone>Z
 export function parseInstant(flag: string, text: string, now: Date): Date {
   const agoMs = readDuration(text);
   if (agoMs !== undefined) return new Date(now.getTime() - agoMs);
-  const match = ISO.exec(text);
+  const match = isDay(text.slice(0, 10)) ? ISO.exec(text) : null;
   // Without a zone, JavaScript takes a time for local; windows of usage are UTC.
   const needsZone = match !== null && text.includes('T') && match.groups?.['zone'] === undefined;
   const instant = new Date(needsZone ? `${text}Z` : text);
@@ -64,6 +66,12 @@ export function parseInstant(flag: string, text: string, now: Date): Date {
     throw new ValidationError(flag, 'a UTC time such as 2027-01-31 or 2027-01-31T10:00, or how long ago: 6hour', text);
   }
   return instant;
+}
+
+/** JavaScript takes 30 February for 2 March. */
+function isDay(text: string): boolean {
+  const day = new Date(text);
+  return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(text);
 }
 
 /** `{"tier":"gold"}`. */
@@ -76,11 +84,4 @@ export function parseMetadata(text: string): Readonly<Record<string, unknown>> {
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
   throw new ValidationError('--metadata', `a JSON object such as '{"tier":"gold"}'`, text);
-}
-
-/** A value among those allowed. */
-export function parseOneOf<T extends string>(flag: string, text: string, allowed: readonly T[]): T {
-  const found = allowed.find((value) => value === text);
-  if (found === undefined) throw new ValidationError(flag, `one of ${allowed.join(', ')}`, text);
-  return found;
 }

@@ -19,17 +19,22 @@ export interface Terminal {
 }
 
 export function createTerminal({ env, stdin, stdout, stderr }: NodeJS.Process): Terminal {
-  // Not picocolors' own guess: it colours the logs of CI, and pipes on Windows.
-  const coloured = stdout.isTTY && !env['NO_COLOR'] && env['TERM'] !== 'dumb';
+  // Not picocolors' own guess, which it makes of `undefined`, too: it colours the logs of CI, and pipes on Windows.
+  const coloured = isTerminal(stdout) && !env['NO_COLOR'] && env['TERM'] !== 'dumb';
   const notes: string[] = [];
   return {
     env,
-    canAsk: stdin.isTTY && stderr.isTTY,
-    isWatched: stderr.isTTY,
+    canAsk: isTerminal(stdin) && isTerminal(stderr),
+    isWatched: isTerminal(stderr),
     style: pc.createColors(coloured),
     out: (text) => void stdout.write(text),
     err: (text) => void stderr.write(text),
     note: (text) => void notes.push(text),
     notes,
   };
+}
+
+/** Of a pipe, Node says nothing at all. */
+function isTerminal({ isTTY }: { readonly isTTY?: boolean }): boolean {
+  return isTTY === true;
 }

@@ -1,4 +1,5 @@
 import { EntityNotFound, HeadgateError } from '../../core/errors.js';
+import { checkResource } from '../../core/identifiers.js';
 import type { Limit } from '../../core/limit.js';
 import type { Entity, EntityUpdate } from '../../limiter/entities-api.js';
 import type { RateLimiter } from '../../limiter/rate-limiter.js';
@@ -95,6 +96,7 @@ export const setEntity: StoreAction<SetOptions> = async ({ limiter }, [id = ''],
   const limits = parseLimits(options.limits);
   const version = options.ifVersion === undefined ? {} : { version: parseWhole('--if-version', options.ifVersion) };
   const { resource } = options;
+  if (resource !== undefined) checkResource(resource);
   const changesRecord = Object.keys(record).length > 0;
   if (resource !== undefined && limits === undefined) {
     throw new HeadgateError('input.invalid', `--resource ${resource} needs the limits to set there: -l rpm:60/min`);
@@ -104,6 +106,9 @@ export const setEntity: StoreAction<SetOptions> = async ({ limiter }, [id = ''],
       'input.invalid',
       'Nothing to set: name a limit with -l, or --name, --parent, --cascade or --metadata',
     );
+  }
+  if (!changesRecord && options.ifVersion !== undefined) {
+    throw new HeadgateError('input.invalid', '--if-version is of the record: limits have no version to compare');
   }
   if (changesRecord) await limiter.entities.update(id, { ...record, ...version });
   if (limits !== undefined) await setLimits(limiter, id, resource, limits);

@@ -1,4 +1,5 @@
 import { addVerb, type CommandContext, withoutStore } from '../define-command.js';
+import type { VersionShape } from '../shapes.js';
 
 export function addVersionCommand(context: CommandContext): void {
   const { version } = context;
@@ -8,7 +9,7 @@ export function addVersionCommand(context: CommandContext): void {
     examples: ['version', 'version --json'],
   }).action(
     withoutStore(context, async () => async () => {
-      const data = { version, node: process.versions.node };
+      const data: VersionShape = { version, node: process.versions.node };
       return { data, text: () => `headgate ${data.version} (Node ${data.node})` };
     }),
   );
