@@ -1,7 +1,10 @@
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CLI_SHAPES } from '../support/cli-shapes.js';
 import { type CliStore, createCliStore } from '../support/cli-store.js';
 import { runCli } from '../support/run-cli.js';
+
+const LIMITS_FILE = fileURLToPath(new URL('../support/limits.yaml', import.meta.url));
 
 interface Case {
   readonly command: string;
@@ -146,6 +149,32 @@ const CASES: readonly Case[] = [
   },
   { command: 'entity show', args: ['user-1', '--all-resources'], text: /on gpt-4 +rpm:10\/day/, whenEmpty: 4 },
   { command: 'leases list', args: ['user-1', 'gpt-4'], text: /slots=1 +worker-7 .* in (?:1 h|5\d min(?: \d+ s)?)\n/ },
+  {
+    command: 'limits apply',
+    args: ['-f', LIMITS_FILE],
+    text: /^create entity team-1\n[^]*\n2 created, 1 updated, 0 deleted, 1 unchanged\.\n$/,
+    json: { drift: [], unchanged: 1 },
+  },
+  {
+    command: 'limits diff',
+    args: ['-f', LIMITS_FILE],
+    text: /\n2 to create, 1 to update, 0 to delete, 1 unchanged\.\n$/,
+    json: { drift: [], unchanged: 1 },
+    exitCode: 2,
+    whenEmpty: 2,
+  },
+  {
+    command: 'limits export',
+    args: [],
+    text: /^namespace: default\nsystem:\n {2}onUnavailable: local\n {2}limits: \["rpm:100\/min"\]\n/,
+    json: { namespace: 'default', entities: { 'proj-1': { name: 'Production' } } },
+  },
+  {
+    command: 'limits plan',
+    args: ['-f', LIMITS_FILE],
+    text: /\nupdate system limits\n {4}limits: rpm:100\/min -> rpm:200\/min\n/,
+    json: { drift: [], unchanged: 1 },
+  },
   { command: 'namespace create', args: ['beta'], text: /^created\nnamespace +beta\n/, json: { created: true } },
   {
     command: 'namespace delete',
@@ -213,6 +242,8 @@ const title = ({ command, args }: Case): string => `${command} ${args.join(' ')}
 const NAMED = CASES.map((one) => [title(one), one] as const);
 /** What must not depend on the store, and finds nothing where there is nothing. */
 const PLOT_OF_NOTHING = 3;
+/** `limits diff` answers with 2. */
+const ANSWERS = [0, 2];
 
 describe('on a file that has something', () => {
   test.concurrent.each(NAMED)('%s prints text for people', async (_, { command, args, text, exitCode = 0 }) => {
@@ -241,7 +272,7 @@ describe('in memory, where there is nothing', () => {
       runCli([...command.split(' '), ...args, '--store', 'memory:', '--json']),
     ]);
     expect([told.exitCode, data.exitCode]).toEqual([expected, expected]);
-    if (expected === 0) {
+    if (ANSWERS.includes(expected)) {
       expect(told).toMatchObject({ stderr: '', stdout: expect.stringMatching(/\S/) });
       expect(CLI_SHAPES[command]?.(JSON.parse(data.stdout), command)).toEqual([]);
     } else {

@@ -21,6 +21,7 @@ const LOOKS = [
   'entity list --all',
   'entity show user-1 --all-resources',
   'leases list user-1 gpt-4',
+  'limits export',
   'namespace list',
   'namespace orphans',
   'namespace show default',

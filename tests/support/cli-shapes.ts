@@ -75,6 +75,37 @@ const acquire = record({
   ),
 });
 
+const target: Shape = (value, place) => {
+  const { kind } = (value ?? {}) as { kind?: string };
+  const shapes: Record<string, Shape> = {
+    system: record({ kind: text }),
+    resource: record({ kind: text, resource: text }),
+    record: record({ kind: text, entityId: text }),
+    entity_default: record({ kind: text, entityId: text }),
+    entity: record({ kind: text, entityId: text, resource: text }),
+  };
+  return shapes[kind ?? '']?.(value, place) ?? [`${place}.kind: not in the shape`];
+};
+const fields = mapOf(anything);
+const limitsPlan = record({
+  changes: listOf(
+    record({
+      action: exactly('create', 'update', 'delete'),
+      target,
+      before: nullable(fields),
+      after: nullable(fields),
+    }),
+  ),
+  drift: listOf(record({ target, applied: fields, live: nullable(fields) })),
+  unchanged: count,
+});
+/** The one shape whose fields may be absent: it is a limits file. */
+const limitsFile: Shape = (value, place) =>
+  record({ namespace: text, system: fields, resources: fields, entities: fields })(
+    { system: {}, resources: {}, entities: {}, ...(value as object) },
+    place,
+  );
+
 /** What docs/guide/cli.md promises of each command; written apart from the types of `src/cli/shapes.ts`, to check them. */
 export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   acquire,
@@ -130,6 +161,10 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
       expired: flag,
     }),
   ),
+  'limits apply': limitsPlan,
+  'limits diff': limitsPlan,
+  'limits export': limitsFile,
+  'limits plan': limitsPlan,
   'namespace create': record({ ...namespaceFields, created: flag }),
   'namespace delete': namespace,
   'namespace list': page(namespace),

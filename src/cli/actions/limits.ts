@@ -51,12 +51,15 @@ export const exportLimits: StoreAction<{ readonly output?: string }> = async (
   if (output === undefined || output === '-') return { data, text: () => text.trimEnd() };
   if (existsSync(output)) await session.confirm(`replaces ${output}`);
   await replaceFile(output, text);
-  const counts = [
-    `${formatCount(Object.keys(data.entities ?? {}).length)} entities`,
-    `${formatCount(Object.keys(data.resources ?? {}).length)} resources`,
-  ];
-  return { data, text: (style) => `${style.green('written')}: ${output} (${counts.join(', ')})` };
+  const entities = countOf(data.entities, 'entity', 'entities');
+  const resources = countOf(data.resources, 'resource', 'resources');
+  return { data, text: (style) => `${style.green('written')}: ${output} (${entities}, ${resources})` };
 };
+
+function countOf(items: object | null | undefined, one: string, many: string): string {
+  const count = Object.keys(items ?? {}).length;
+  return `${formatCount(count)} ${count === 1 ? one : many}`;
+}
 
 async function readPlan(session: Session, { data }: ManifestFile): Promise<ManifestPlan> {
   return watched(session, session.limiter.manifest.plan(data));

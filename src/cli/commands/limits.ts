@@ -15,7 +15,7 @@ export function addLimitsCommands(context: CommandContext): void {
     addVerb(limits, {
       usage: 'plan',
       summary: 'Show what apply would change, and what was changed by hand',
-      examples: ['limits plan -f limits.yaml', 'limits plan -f - --json < limits.yaml'],
+      examples: ['limits plan -f limits.yaml', 'limits plan -f limits.yaml --json'],
     }),
   ).action(onFile(context, async () => (await load()).planLimits));
   addFile(
