@@ -73,7 +73,14 @@ export type { ManifestData, ManifestEntity, ManifestLimits } from './core/manife
 export type { UsageWindow } from './core/usage.js';
 export type { AuditEvent, AuditQuery } from './limiter/audit-api.js';
 export type { BucketLimit, BucketView } from './limiter/buckets-api.js';
-export type { ConfigLevelRef, ConfigView, EffectiveConfig, LimitsConfig, SystemConfig } from './limiter/config-api.js';
+export type {
+  ConfigEntry,
+  ConfigLevelRef,
+  ConfigView,
+  EffectiveConfig,
+  LimitsConfig,
+  SystemConfig,
+} from './limiter/config-api.js';
 export type { ConfigCacheStats } from './limiter/config-cache.js';
 export type { DecidedBy, Decision, DecisionEvent, Denied, Granted } from './limiter/decision.js';
 export type { Entity, EntityUpdate, NewEntity } from './limiter/entities-api.js';

@@ -7,6 +7,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -40,7 +41,7 @@ afterAll(() => rmSync(consumer, { recursive: true, force: true }));
 describe('the tarball', () => {
   test('holds the build, the licence, the manifest, and nothing else', () => {
     const strangers = packedFiles().filter(
-      (path) => !/^(?:dist\/.+\.(?:js|d\.ts)|LICENSE|README\.md|package\.json)$/.test(path),
+      (path) => !/^(?:dist\/.+\.(?:js|d\.ts)|LICENSE|THIRD-PARTY-LICENSES\.txt|README\.md|package\.json)$/.test(path),
     );
     expect(strangers).toEqual([]);
     expect(packedFiles().filter((path) => path.includes('.test.'))).toEqual([]);
@@ -57,6 +58,7 @@ describe('the tarball', () => {
 
   test('brings no other package with it', () => {
     expect(readdirSync(join(consumer, 'node_modules')).toSorted()).toEqual([
+      '.bin',
       '.package-lock.json',
       '@types',
       'headgate',
@@ -121,6 +123,32 @@ describe('on this Node', () => {
     const costMs = median(headgate) - median(empty);
     console.log(`importing headgate costs ${costMs.toFixed(1)} ms over an empty module`);
     expect(costMs).toBeLessThanOrEqual(IMPORT_BUDGET_MS);
+  });
+});
+
+describe('the command line', () => {
+  const bin = (...args: readonly string[]): string => npm(consumer, 'exec', '--offline', '--', 'headgate', ...args);
+
+  test('runs by its name, from the tarball alone', () => {
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+    expect(bin('--version')).toBe(`${version}\n`);
+    expect(JSON.parse(bin('check', '--json'))).toMatchObject({ ok: true, store: 'memory:' });
+  });
+
+  test.skipIf(process.platform === 'win32')('is executable, and says by what', () => {
+    const path = join(consumer, 'node_modules/headgate/dist/cli/main.js');
+    expect(statSync(path).mode & 0o111).toBe(0o111);
+    expect(readFileSync(path, 'utf8').split('\n')[0]).toBe('#!/usr/bin/env node');
+  });
+
+  test('leaves nothing of its libraries in the library', () => {
+    const theirs = /CommanderError|picocolors|isCancel/;
+    const holding = packedFiles().filter(
+      (path) =>
+        path.endsWith('.js') && theirs.test(readFileSync(join(consumer, 'node_modules/headgate', path), 'utf8')),
+    );
+    expect(holding.length).toBeGreaterThan(0);
+    expect(holding.filter((path) => !path.startsWith('dist/cli/'))).toEqual([]);
   });
 });
 

@@ -1,19 +1,37 @@
-import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-import { takeFromFile, tour } from './tour.js';
+#!/usr/bin/env node
+import { readFileSync } from 'node:fs';
+import { describeFailure, printFailure } from './failure.js';
+import { createProgram } from './program.js';
+import { createTerminal } from './terminal.js';
 
-const [, , command, path = ''] = process.argv;
+const terminal = createTerminal(process);
+const argv = process.argv.slice(2);
 
-if (command === 'take') {
-  console.log(await takeFromFile(path));
-} else {
-  // A reader that has seen enough (`| head`) is no failure.
-  process.stdout.on('error', () => process.exit(0));
-  await tour((text) => console.log(text), startTaker);
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  // A reader that has seen enough (`| head`) is no failure; a full disk is one.
+  if (error.code === 'EPIPE') process.exit(process.exitCode ?? 0);
+  printFailure(terminal, describeFailure(error), false);
+  process.exit(1);
+});
+
+try {
+  const program = createProgram(terminal, readVersion());
+  // A bare call asks for help.
+  await program.parseAsync(argv.length === 0 ? ['--help'] : argv, { from: 'user' });
+} catch (error) {
+  const failure = describeFailure(error);
+  if (failure.message !== null) printFailure(terminal, failure, asksForJson(argv));
+  process.exitCode = failure.exitCode;
 }
 
-async function startTaker(file: string): Promise<number> {
-  const { stdout } = await promisify(execFile)(process.execPath, [fileURLToPath(import.meta.url), 'take', file]);
-  return Number(stdout);
+/** By hand: an error of usage means that the options were not read. */
+function asksForJson(args: readonly string[]): boolean {
+  const end = args.indexOf('--');
+  return args.slice(0, end < 0 ? args.length : end).includes('--json');
+}
+
+/** Seen from `dist/cli/main.js`. */
+function readVersion(): string {
+  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(manifest) as { version: string }).version;
 }

@@ -6,7 +6,8 @@ import { Limit } from '../core/limit.js';
 import type { Decision } from '../limiter/decision.js';
 import { RateLimiter } from '../limiter/rate-limiter.js';
 import { type FakeClock, fakeClock } from '../testing/fake-clock.js';
-import { drawBars, drawTable } from '../visualize/chart.js';
+import { drawBars } from '../visualize/chart.js';
+import { drawTable } from '../visualize/table.js';
 
 type Print = (text: string) => void;
 

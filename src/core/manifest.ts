@@ -78,19 +78,17 @@ function readRoot(problems: Problems, data: unknown): Manifest {
   const fields = readFields(problems, ROOT, data, ['namespace', 'system', 'resources', 'entities']);
   const namespace = fields.get('namespace');
   if (plainObject(data)) problems.try('namespace', namespace, () => checkNamespace(namespace));
+  const system = fields.has('system') ? readSystem(problems, fields.get('system')) : null;
+  const resources = readMap(problems, 'resources', fields.get('resources'), checkResource, readLevel);
   const entities = readMap(problems, 'entities', fields.get('entities'), checkEntityId, readEntity);
   checkParents(problems, entities);
-  return {
-    namespace: String(namespace),
-    system: fields.has('system') ? readSystem(problems, fields.get('system')) : null,
-    resources: readMap(problems, 'resources', fields.get('resources'), checkResource, readLevel),
-    entities,
-  };
+  return { namespace: namespace as string, system, resources, entities };
 }
 
 function readSystem(problems: Problems, value: unknown): SystemWish {
+  const before = problems.found.length;
   const fields = readFields(problems, 'system', value, ['onUnavailable', 'limits']);
-  if (fields.size === 0 && plainObject(value)) {
+  if (fields.size === 0 && problems.found.length === before) {
     problems.add('system', 'an object with `limits` or `onUnavailable`, or left out', value);
   }
   const onUnavailable = fields.get('onUnavailable') as OnUnavailable | undefined;

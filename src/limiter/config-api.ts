@@ -1,4 +1,4 @@
-import type { Awaitable, ConfigChange } from '../backend.js';
+import type { Awaitable, ConfigChange, LevelRecord } from '../backend.js';
 import { type ConfigLevel, type ConfigSource, ON_UNAVAILABLE, type OnUnavailable } from '../core/config.js';
 import { ValidationError } from '../core/errors.js';
 import { checkEntityId, checkResource } from '../core/identifiers.js';
@@ -29,6 +29,11 @@ export type ConfigLevelRef =
   | { readonly entityId: string; readonly resource?: string }
   | { readonly resource: string }
   | 'system';
+
+/** One level that has something, and what it has. */
+export interface ConfigEntry extends ConfigView {
+  readonly level: ConfigLevelRef;
+}
 
 export interface EffectiveConfig {
   readonly limits: readonly Limit[];
@@ -91,6 +96,14 @@ export class ConfigApi {
     });
   }
 
+  /** Every level that has something, each once, in an order of the store's own. */
+  all(options: ListOptions = {}): Listing<ConfigEntry> {
+    return listing(options, entryOf, async (page) => {
+      const context = await this.#context();
+      return callStore(context, 'listing all configs', (call) => context.backend.config.all(call, page));
+    });
+  }
+
   /** The limits that an acquire uses, and the level that they came from. */
   async resolve(entityId: string, resource: string): Promise<EffectiveConfig> {
     checkEntityId(entityId);
@@ -130,6 +143,18 @@ export class ConfigApi {
     await changeStore(context, 'writing a config', (call) => context.backend.config.write(call, level, change));
     context.resolver.cache.outdate();
   }
+}
+
+function entryOf({ level, config: { limits, onUnavailable } }: LevelRecord): ConfigEntry {
+  return { level: refOf(level), limits: limits ?? [], onUnavailable };
+}
+
+function refOf(level: ConfigLevel): ConfigLevelRef {
+  if (level.kind === 'system') return 'system';
+  if (level.kind === 'resource') return { resource: level.resource };
+  return level.kind === 'entity'
+    ? { entityId: level.entityId, resource: level.resource }
+    : { entityId: level.entityId };
 }
 
 function levelOf(ref: ConfigLevelRef): ConfigLevel {

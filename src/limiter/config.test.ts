@@ -31,6 +31,27 @@ describe('config', () => {
     ]);
   });
 
+  test('all levels that have something are listed, and no others', async () => {
+    const { limiter } = await openLimiter();
+    await limiter.config.setSystem({ onUnavailable: 'local' });
+    await limiter.config.setResource('gpt-4', { limits: LIMITS });
+    await limiter.config.setResource('gone', { limits: LIMITS });
+    await limiter.config.delete({ resource: 'gone' });
+    await limiter.config.setEntityDefault('user-1', { limits: LIMITS });
+    await limiter.config.setEntity('user-1', 'gpt-4', { limits: LIMITS });
+    const seen = [];
+    for await (const entry of limiter.config.all({ limit: 2 })) seen.push(entry);
+    expect(seen).toHaveLength(4);
+    expect(seen).toEqual(
+      expect.arrayContaining([
+        { level: 'system', limits: [], onUnavailable: 'local' },
+        { level: { resource: 'gpt-4' }, limits: LIMITS, onUnavailable: null },
+        { level: { entityId: 'user-1' }, limits: LIMITS, onUnavailable: null },
+        { level: { entityId: 'user-1', resource: 'gpt-4' }, limits: LIMITS, onUnavailable: null },
+      ]),
+    );
+  });
+
   test('a level that was never set, or was deleted, is null', async () => {
     const { limiter } = await openLimiter();
     expect(await limiter.config.get({ resource: 'gpt-4' })).toBeNull();

@@ -47,14 +47,14 @@ function entitiesOf(levels: readonly LevelRecord[], records: readonly EntityReco
   }
   const ids = new Set([...wishes.keys(), ...defaults.keys(), ...own.keys()]);
   return new Map(
-    [...ids].map((id) => [
-      id,
-      {
-        record: wishes.get(id) ?? null,
-        limits: defaults.get(id) ?? null,
-        resources: sorted(own.get(id) ?? new Map<string, readonly Limit[]>()),
-      },
-    ]),
+    [...ids].map((id) => {
+      const resources = sorted(own.get(id) ?? new Map<string, readonly Limit[]>());
+      const limits = defaults.get(id) ?? null;
+      const record = wishes.get(id) ?? null;
+      // Beside limits, an entry must name a field of the record to say that there is one.
+      const isSilent = record !== null && Object.keys(record).length === 0 && (limits !== null || resources.size > 0);
+      return [id, { record: isSilent ? { cascade: false } : record, limits, resources }];
+    }),
   );
 }
 

@@ -84,12 +84,13 @@ const defaults: ResolvedOptions = {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Options over environment over defaults, checked. */
-export function resolveOptions(options: LimiterOptions, env: Environment): ResolvedOptions {
+/** Options over the address's namespace over environment over defaults, checked. */
+export function resolveOptions(options: LimiterOptions, env: Environment, namespace?: string): ResolvedOptions {
   const fromEnv = readEnvironment(env);
   const resolved: ResolvedOptions = {
     ...defaults,
     ...fromEnv,
+    ...(namespace === undefined ? {} : { namespace }),
     ...withoutUndefined(options),
     timeouts: { ...defaults.timeouts, ...withoutUndefined(options.timeouts ?? {}) },
     clock: completeClock(options.clock ?? defaults.clock),

@@ -19,8 +19,8 @@ import { type LimiterOptions, resolveOptions } from './options.js';
 import type { AcquireRequest } from './request.js';
 import { ResourcesApi } from './resources-api.js';
 import { checkOnThrow, type RunOptions, runUnder } from './run.js';
-import { available, status, type StatusRequest, timeUntilAvailable } from './status.js';
-import { checkOptionsObject, isBackend, storeFrom } from './store-url.js';
+import { available, peekStatuses, status, type StatusRequest, timeUntilAvailable } from './status.js';
+import { checkOptionsObject, isBackend, namespaceIn, storeFrom, storeOrAddress } from './store-url.js';
 import { UsageApi } from './usage-api.js';
 import { attemptUntil } from './waiting.js';
 
@@ -54,8 +54,11 @@ export class RateLimiter<L extends string = string> {
     } else {
       const given = typeof first === 'string' || first === undefined || isBackend(first);
       if (!given) checkOptionsObject(first);
-      const options = resolveOptions(((given ? second : first) ?? {}) as LimiterOptions, process.env);
-      this.#store = new OpenStore(storeFrom(given ? first : undefined, options, process.env), options);
+      const { env } = process;
+      const store = storeOrAddress(given ? first : undefined, env);
+      const asked = ((given ? second : first) ?? {}) as LimiterOptions;
+      const options = resolveOptions(asked, env, namespaceIn(store));
+      this.#store = new OpenStore(storeFrom(store, options, env), options);
       this.#namespace = options.namespace;
       this.#ownsStore = true;
     }
@@ -121,6 +124,11 @@ export class RateLimiter<L extends string = string> {
   /** Milliseconds until the request would be granted; null for never. */
   async timeUntilAvailable(request: AcquireRequest<L>): Promise<number | null> {
     return timeUntilAvailable(await this.#opened(), request);
+  }
+
+  /** What each limit of each level would say to the request, as in a decision's `statuses`. Takes nothing. */
+  async peek(request: AcquireRequest<L>): Promise<LimitStatus[]> {
+    return peekStatuses(await this.#opened(), request);
   }
 
   /** The same store, client and caches; another namespace. */

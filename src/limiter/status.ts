@@ -46,6 +46,13 @@ export async function timeUntilAvailable(context: Context, request: AcquireReque
   return conclusion.granted ? 0 : conclusion.retryAfterMs;
 }
 
+/** How every limit that a request asks stands to it. Takes nothing. */
+export async function peekStatuses(context: Context, request: AcquireRequest): Promise<LimitStatus[]> {
+  checkRequest(request);
+  const { levels, answers } = await peekRequest(context, request);
+  return [...statusesOf(levels, answers, request.resource, false)];
+}
+
 /** What each level would say to a request. */
 export async function peekRequest(context: Context, request: AcquireRequest): Promise<Peeked> {
   const nowMs = context.clock.now();

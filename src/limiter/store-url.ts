@@ -1,4 +1,6 @@
 import type { Backend } from '../backend.js';
+import { parseDynamoDBAddress } from '../backends/dynamodb/address.js';
+import { dynamodb } from '../backends/dynamodb/dynamodb.js';
 import { file, parseFileAddress } from '../backends/embedded/file/file.js';
 import { memory } from '../backends/embedded/memory.js';
 import { ValidationError } from '../core/errors.js';
@@ -17,14 +19,25 @@ export function checkOptionsObject(value: unknown): void {
   throw new ValidationError('store', 'an address, a backend or an object of options', value);
 }
 
-/** The backend that was handed in, or the one that the address names: `HEADGATE_URL`, else memory. */
-export function storeFrom(store: string | Backend | undefined, options: ResolvedOptions, env: Environment): Backend {
-  if (typeof store === 'object') return store;
+/** The backend that was handed in, or the address of the store: `HEADGATE_URL`, else memory. */
+export function storeOrAddress(store: string | Backend | undefined, env: Environment): string | Backend {
   // An empty variable is an unset one.
-  const address = store ?? (env['HEADGATE_URL'] || 'memory:');
-  if (address.startsWith('file:')) return file({ ...parseFileAddress(address), namespace: options.namespace });
-  if (address !== 'memory:') {
-    throw new ValidationError('store', `'memory:', 'file:./limits.db' or a backend`, address);
+  return store ?? (env['HEADGATE_URL'] || 'memory:');
+}
+
+/** The namespace that an address names. */
+export function namespaceIn(store: string | Backend): string | undefined {
+  return typeof store === 'string' ? parseDynamoDBAddress(store)?.namespace : undefined;
+}
+
+/** The backend that was handed in, or the one that the address names. */
+export function storeFrom(store: string | Backend, options: ResolvedOptions, env: Environment): Backend {
+  if (typeof store === 'object') return store;
+  if (store.startsWith('file:')) return file({ ...parseFileAddress(store), namespace: options.namespace });
+  const address = parseDynamoDBAddress(store);
+  if (address !== null) return dynamodb(address);
+  if (store !== 'memory:') {
+    throw new ValidationError('store', `'memory:', 'file:./limits.db', 'dynamodb://my-table' or a backend`, store);
   }
   if (env['AWS_LAMBDA_FUNCTION_NAME'] !== undefined || env['NODE_ENV'] === 'production') warnOfMemoryOnce();
   return memory({ namespaces: [options.namespace] });

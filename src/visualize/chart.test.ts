@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { drawBars, drawTable } from './chart.js';
+import { drawBars } from './chart.js';
 
 test('bars are in proportion, and the longest has the full width', () => {
   expect(
@@ -25,16 +25,8 @@ test('the smallest value above nothing still shows, and nothing shows nothing', 
   expect(chart.split('\n')).toEqual(['x ██████████ 1000000', 'y ▏ 1', 'z  0']);
 });
 
-test('a table aligns text to the left and numbers to the right', () => {
-  expect(
-    drawTable(
-      ['limit', 'left'],
-      [
-        ['rpm', 7],
-        ['tokens', 1200],
-      ],
-    ),
-  ).toBe('limit   left\nrpm        7\ntokens  1200');
+test('what stands behind a bar can be said in other words', () => {
+  expect(drawBars([{ label: 'a', value: 1000, shown: '1,000' }], 1)).toBe('a █ 1,000');
 });
 
 test('empty charts are empty', () => {

@@ -6,7 +6,7 @@ let printed = '';
 
 beforeAll(() => {
   const built = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
-  printed = execFileSync(process.execPath, [built], { encoding: 'utf8', timeout: 30_000 });
+  printed = execFileSync(process.execPath, [built, 'tour'], { encoding: 'utf8', timeout: 30_000 });
 });
 
 test.each([

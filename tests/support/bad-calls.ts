@@ -31,6 +31,7 @@ const BAD: readonly ((limiter: RateLimiter) => Promise<unknown>)[] = [
   (limiter) => limiter.status({ entityId: '', resource: 'gpt-4' }),
   (limiter) => limiter.available({ entityId: 'a#b', resource: 'gpt-4' }),
   (limiter) => limiter.timeUntilAvailable({ ...KEY, consume: { nothing: 1 } }),
+  (limiter) => limiter.peek({ ...KEY, consume: { nothing: 1 } }),
   (limiter) => limiter.config.setSystem({ limits: [] }),
   (limiter) => limiter.config.setSystem({ limits: [Limit.perMinute('rpm', 1), Limit.perHour('rpm', 1)] }),
   (limiter) => limiter.config.setSystem({ onUnavailable: never('maybe') }),

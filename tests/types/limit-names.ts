@@ -16,6 +16,8 @@ export async function namesComeFromTheLimits(): Promise<void> {
   await limiter.run({ ...at, consume: { rpn: 1 } }, () => 'done');
   // @ts-expect-error rpn is not a limit
   await limiter.timeUntilAvailable({ ...at, consume: { rpn: 1 } });
+  // @ts-expect-error rpn is not a limit
+  await limiter.peek({ ...at, consume: { rpn: 1 } });
   // @ts-expect-error an amount is a number
   await limiter.acquire({ ...at, consume: { rpm: '1' } });
 

@@ -11,6 +11,7 @@ const USES: Readonly<Record<string, (limiter: RateLimiter) => Promise<unknown>>>
   acquire: async (limiter) => limiter.acquire(ask({ rpd: 1 })),
   run: async (limiter) => limiter.run(ask({ rpd: 1 }), () => 1),
   status: async (limiter) => limiter.status(USER),
+  peek: async (limiter) => limiter.peek(ask({ rpd: 1 })),
   timeUntilAvailable: async (limiter) => limiter.timeUntilAvailable(ask({ rpd: 1 })),
   'config.resolve': async ({ config }) => config.resolve(USER.entityId, USER.resource),
   'config.get': async ({ config }) => config.get('system'),

@@ -1,0 +1,26 @@
+import { ValidationError } from '../../core/errors.js';
+import type { DynamoDBOptions } from './dynamodb.js';
+
+const PREFIX = 'dynamodb://';
+const PARAMETERS = ['region', 'endpoint', 'namespace'];
+
+export interface DynamoDBAddress extends Pick<DynamoDBOptions, 'table' | 'region' | 'endpoint'> {
+  readonly namespace?: string;
+}
+
+/** Reads `dynamodb://my-table?region=eu-west-1&endpoint=http://127.0.0.1:8000&namespace=acme`; null: no such address. */
+export function parseDynamoDBAddress(address: string): DynamoDBAddress | null {
+  if (!address.startsWith(PREFIX)) return null;
+  const [table = '', query = ''] = address.slice(PREFIX.length).split('?');
+  // Names of tables, and ARNs, which DynamoDB takes in their place.
+  if (!/^[A-Za-z0-9_.:/-]{3,1024}$/.test(table)) {
+    throw new ValidationError('store', 'an address such as dynamodb://my-table?region=eu-west-1', address);
+  }
+  const parameters = new URLSearchParams(query);
+  for (const key of parameters.keys()) {
+    if (!PARAMETERS.includes(key)) {
+      throw new ValidationError('store', `an address with no parameters but ${PARAMETERS.join(', ')}`, address);
+    }
+  }
+  return { table, ...Object.fromEntries([...parameters].filter(([, value]) => value !== '')) };
+}

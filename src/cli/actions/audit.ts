@@ -1,0 +1,115 @@
+import { HeadgateError } from '../../core/errors.js';
+import { checkWhole } from '../../core/limit.js';
+import type { AuditEvent, AuditQuery } from '../../limiter/audit-api.js';
+import { formatInstant } from '../../visualize/format.js';
+import { drawTable } from '../../visualize/table.js';
+import type { StoreAction } from '../define-command.js';
+import { moreLine, type PagingOptions, readList } from '../paging.js';
+import { parseWhole } from '../parse.js';
+import type { Session } from '../session.js';
+import type { AuditShape, ListShape } from '../shapes.js';
+import type { Style } from '../terminal.js';
+
+interface AuditOptions extends PagingOptions {
+  readonly system?: boolean;
+  readonly resource?: string;
+  readonly namespaceRegistry?: string;
+  readonly last?: string;
+}
+
+export const listAudit: StoreAction<AuditOptions> = async (session, [entityId], options) => {
+  const query = queryOf(entityId, options);
+  const data =
+    options.last === undefined
+      ? await readList(session, options, (page) => session.limiter.audit.list({ ...query, ...page }), shapeOf)
+      : await readLast(session, query, options);
+  return { data, text: (style) => render(data, style) };
+};
+
+function queryOf(entityId: string | undefined, { system, resource, namespaceRegistry }: AuditOptions): AuditQuery {
+  const query: AuditQuery = {
+    ...(entityId === undefined ? {} : { entityId }),
+    ...(system === true ? { system } : {}),
+    ...(resource === undefined ? {} : { resource }),
+    ...(namespaceRegistry === undefined ? {} : { namespace: namespaceRegistry }),
+  };
+  if (Object.keys(query).length > 1) {
+    throw new HeadgateError(
+      'input.invalid',
+      'Name one thing only: an entity, --system, --resource or --namespace-registry',
+    );
+  }
+  return query;
+}
+
+/** The store gives the oldest first: all of them go by, and the last ones stay. */
+async function readLast(
+  { limiter, progress }: Session,
+  query: AuditQuery,
+  { last = '', limit, after, all }: AuditOptions,
+): Promise<ListShape<AuditShape>> {
+  if (limit !== undefined || after !== undefined || all === true) {
+    throw new HeadgateError('input.invalid', '--last goes without --limit, --after and --all');
+  }
+  const count = parseWhole('--last', last);
+  checkWhole('--last', count, 1, 1_000);
+  const newest: AuditEvent[] = [];
+  let seen = 0;
+  for await (const event of limiter.audit.list({ ...query, limit: 1_000 })) {
+    newest.push(event);
+    if (newest.length > count) newest.shift();
+    seen += 1;
+    progress(`read ${seen} so far`);
+  }
+  return { items: newest.map(shapeOf), next: null };
+}
+
+function shapeOf({ id, at, principal, action, subject, before, after }: AuditEvent): AuditShape {
+  return { id, at: at.toISOString(), principal, action, subject, before, after };
+}
+
+function render(list: ListShape<AuditShape>, style: Style): string {
+  if (list.items.length === 0) return 'No changes.';
+  const rows = list.items.map(({ at, principal, action, subject, before, after }) => [
+    formatInstant(new Date(at)),
+    principal ?? '-',
+    action,
+    subject,
+    describeChange(before, after),
+  ]);
+  return drawTable(['AT', 'WHO', 'ACTION', 'OF', 'CHANGE'], rows) + moreLine(list, style);
+}
+
+/** The fields that differ, each with what it was and what it is. */
+function describeChange(before: unknown, after: unknown): string {
+  const was = fieldsOf(before);
+  const is = fieldsOf(after);
+  const names = [...new Set([...Object.keys(was), ...Object.keys(is)])];
+  const changes = names
+    .filter((name) => JSON.stringify(was[name]) !== JSON.stringify(is[name]) && !BOOKKEEPING.has(name))
+    .filter((name) => !(before === null && isNothing(is[name])))
+    .map((name) => {
+      if (was[name] === undefined) return `${name} ${valueText(is[name])}`;
+      if (is[name] === undefined) return `${name} was ${valueText(was[name])}`;
+      return `${name} ${valueText(was[name])} -> ${valueText(is[name])}`;
+    });
+  const on = typeof is['resource'] === 'string' && is['resource'] === was['resource'] ? [`on ${is['resource']}`] : [];
+  return [...on, ...changes].join('; ');
+}
+
+/** What every change changes. */
+const BOOKKEEPING = new Set(['version', 'createdAtMs', 'id']);
+
+/** What a new record has unless somebody says otherwise. */
+function isNothing(value: unknown): boolean {
+  return value === null || value === false || JSON.stringify(value) === '{}';
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+function valueText(value: unknown): string {
+  if (Array.isArray(value)) return value.length === 0 ? 'none' : value.map(String).join(' ');
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}

@@ -1,0 +1,95 @@
+import { HeadgateError } from '../../core/errors.js';
+import type { BucketView } from '../../limiter/buckets-api.js';
+import { formatCount } from '../../visualize/format.js';
+import { drawFields, drawTable } from '../../visualize/table.js';
+import type { StoreAction } from '../define-command.js';
+import { moreLine, type PagingOptions, readList } from '../paging.js';
+import type { Result } from '../result.js';
+import type { BucketShape, BucketViewShape, ListShape, ResetShape } from '../shapes.js';
+import type { Style } from '../terminal.js';
+
+export const showBucket: StoreAction = async (
+  { limiter },
+  [entityId = '', resource = ''],
+): Promise<Result<BucketViewShape>> => {
+  const view = await limiter.buckets.get({ entityId, resource });
+  const bucket = view === null ? null : shapeOf(view);
+  return {
+    data: { bucket },
+    text: (style) =>
+      bucket === null
+        ? `${entityId} has no bucket on ${resource}: nothing was taken, it is full.`
+        : render(bucket, style),
+  };
+};
+
+export const listBuckets: StoreAction<
+  PagingOptions & { readonly entity?: string; readonly resource?: string }
+> = async (session, _, { entity, resource, ...paging }) => {
+  const query = queryOf(entity, resource);
+  const data = await readList(session, paging, (page) => session.limiter.buckets.list({ ...query, ...page }), shapeOf);
+  return { data, text: (style) => (data.items.length === 0 ? 'No buckets.' : renderList(data, style)) };
+};
+
+function queryOf(entity: string | undefined, resource: string | undefined) {
+  if (entity !== undefined && resource === undefined) return { entityId: entity };
+  if (resource !== undefined && entity === undefined) return { resource };
+  throw new HeadgateError('input.invalid', 'Name either --entity or --resource; both: headgate bucket show');
+}
+
+export const resetBucket: StoreAction = async (
+  { limiter, confirm },
+  [entityId = '', resource = ''],
+): Promise<Result<ResetShape>> => {
+  const bucket = await limiter.buckets.get({ entityId, resource });
+  if (bucket === null) {
+    return { data: { reset: false }, text: () => `${entityId} has no bucket on ${resource}: it is full anyway.` };
+  }
+  const holders = bucket.holders === 0 ? '' : `, and takes back what its leases hold (${bucket.holders} now)`;
+  await confirm(`fills the bucket of ${entityId} on ${resource}${holders}`);
+  const reset = await limiter.buckets.reset({ entityId, resource });
+  return {
+    data: { reset },
+    text: (style) => `${style.green('reset')}: ${entityId} has everything on ${resource} again`,
+  };
+};
+
+function shapeOf({ entityId, resource, limits, holders, acquires, expired }: BucketView): BucketShape {
+  return {
+    entityId,
+    resource,
+    limits: limits.map(({ limit, available, consumed }) => ({ limit: String(limit), available, consumed })),
+    holders,
+    acquires,
+    expired,
+  };
+}
+
+function render({ entityId, resource, limits, holders, acquires, expired }: BucketShape, style: Style): string {
+  const fields = drawFields([
+    ['entity', entityId],
+    ['resource', resource],
+    ['grants', formatCount(acquires)],
+    ['leases', `${formatCount(holders)} held, ${formatCount(expired)} expired so far`],
+  ]);
+  const rows = limits.map((limit) => [limit.limit, leftCell(limit.available, style), limit.consumed]);
+  return `${fields}\n\n${drawTable(['LIMIT', 'LEFT', 'CONSUMED'], rows)}`;
+}
+
+function renderList(list: ListShape<BucketShape>, style: Style): string {
+  const rows = list.items.flatMap(({ entityId, resource, limits, holders }) =>
+    limits.map(({ limit, available, consumed }, at) => [
+      at === 0 ? entityId : '',
+      at === 0 ? resource : '',
+      limit,
+      leftCell(available, style),
+      consumed,
+      at === 0 ? holders : '',
+    ]),
+  );
+  return drawTable(['ENTITY', 'RESOURCE', 'LIMIT', 'LEFT', 'CONSUMED', 'LEASES'], rows) + moreLine(list, style);
+}
+
+function leftCell(available: number, style: Style) {
+  return { value: available, paint: available <= 0 ? style.red : (text: string) => text };
+}

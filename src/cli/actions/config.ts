@@ -1,0 +1,89 @@
+import type { ConfigEntry, ConfigLevelRef } from '../../limiter/config-api.js';
+import { drawTable } from '../../visualize/table.js';
+import { readChain } from '../chain.js';
+import type { StoreAction } from '../define-command.js';
+import { moreLine, type PagingOptions, readList } from '../paging.js';
+import { describeSource, showLimits } from '../render/limits.js';
+import type { Session } from '../session.js';
+import type { ConfigEntryShape, ConfigShape, EffectiveShape } from '../shapes.js';
+import type { Style } from '../terminal.js';
+
+export const showConfig: StoreAction<{ readonly effective?: boolean }> = async (
+  session,
+  [entityId = '', resource = ''],
+  options,
+) => {
+  const { limiter } = session;
+  const limitsAt = async (level: ConfigLevelRef): Promise<readonly string[]> =>
+    ((await limiter.config.get(level))?.limits ?? []).map(String);
+  const data: ConfigShape = {
+    entityId,
+    resource,
+    levels: [
+      { source: 'entity', limits: await limitsAt({ entityId, resource }) },
+      { source: 'entity_default', limits: await limitsAt({ entityId }) },
+      { source: 'resource', limits: await limitsAt({ resource }) },
+      { source: 'system', limits: await limitsAt('system') },
+    ],
+    effective: options.effective === true ? await readEffective(session, entityId, resource) : null,
+    onUnavailable: (await limiter.config.resolve(entityId, resource)).onUnavailable,
+  };
+  return { data, text: (style) => render(data, style) };
+};
+
+export const listConfigs: StoreAction<PagingOptions> = async (session, _, options) => {
+  const data = await readList(session, options, (page) => session.limiter.config.all(page), entryOf);
+  const rows = data.items.map(({ source, entityId, resource, limits, onUnavailable }) => [
+    describeSource(source, entityId ?? '', resource ?? ''),
+    limits.join('  ') + (onUnavailable === null ? '' : `  (while the store is out: ${onUnavailable})`),
+  ]);
+  return {
+    data,
+    text: (style) =>
+      rows.length === 0 ? 'No limits are set.' : drawTable(['LEVEL', 'LIMITS'], rows) + moreLine(data, style),
+  };
+};
+
+function entryOf({ level, limits: rules, onUnavailable }: ConfigEntry): ConfigEntryShape {
+  const limits = rules.map(String);
+  if (level === 'system') return { source: 'system', entityId: null, resource: null, limits, onUnavailable };
+  const resource = level.resource ?? null;
+  if (!('entityId' in level)) return { source: 'resource', entityId: null, resource, limits, onUnavailable };
+  const source = resource === null ? 'entity_default' : 'entity';
+  return { source, entityId: level.entityId, resource, limits, onUnavailable };
+}
+
+async function readEffective({ limiter }: Session, entityId: string, resource: string): Promise<EffectiveShape[]> {
+  const chain = await readChain(limiter, entityId);
+  const levels = chain.map(async (level) => {
+    const { limits, configSource } = await limiter.config.resolve(level, resource);
+    return {
+      entityId: level,
+      // No limits stand in the code of the command line.
+      configSource: configSource === 'code' ? null : configSource,
+      limits: limits.map(String),
+    };
+  });
+  return Promise.all(levels);
+}
+
+function render({ entityId, resource, levels, effective, onUnavailable }: ConfigShape, style: Style): string {
+  const wins = levels.findIndex(({ limits }) => limits.length > 0);
+  const rows = levels.map(({ source, limits }, at) => [
+    at === wins ? { value: '>', paint: style.green } : '',
+    describeSource(source, entityId, resource),
+    showLimits(limits, style, 'none'),
+  ]);
+  const stored = drawTable(['', 'LEVEL', 'LIMITS'], rows);
+  if (effective === null) return stored;
+  return `${stored}\n\n${renderEffective(effective, resource, style)}\n\nwhile the store is out: ${onUnavailable}`;
+}
+
+function renderEffective(effective: readonly EffectiveShape[], resource: string, style: Style): string {
+  const rows = effective.map(({ entityId, configSource, limits }) => [
+    entityId,
+    showLimits(limits, style, 'none: it is not asked'),
+    configSource === null ? '-' : describeSource(configSource, entityId, resource),
+  ]);
+  return drawTable(['SPENDS FROM', 'LIMITS', 'WHICH COME FROM'], rows);
+}

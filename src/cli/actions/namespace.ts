@@ -1,0 +1,93 @@
+import { NamespaceNotFound } from '../../core/errors.js';
+import type { Namespace } from '../../limiter/namespaces-api.js';
+import { formatCount, formatInstant } from '../../visualize/format.js';
+import { drawFields, drawTable } from '../../visualize/table.js';
+import type { StoreAction } from '../define-command.js';
+import { moreLine, type PagingOptions, readList } from '../paging.js';
+import type { Result } from '../result.js';
+import type { ListShape, NamespaceCreatedShape, NamespaceShape, PurgedShape } from '../shapes.js';
+
+export const createNamespace: StoreAction = async (
+  { limiter },
+  [name = ''],
+): Promise<Result<NamespaceCreatedShape>> => {
+  const before = await limiter.namespaces.get(name);
+  const data = { ...shapeOf(await limiter.namespaces.register(name)), created: before === null };
+  return {
+    data,
+    text: (style) => `${data.created ? style.green('created') : 'It was there already.'}\n${render(data)}`,
+  };
+};
+
+export const showNamespace: StoreAction = async ({ limiter }, [name = '']) => {
+  const namespace = await limiter.namespaces.get(name);
+  if (namespace === null) throw new NamespaceNotFound(name);
+  const data = shapeOf(namespace);
+  return { data, text: () => render(data) };
+};
+
+export const listNamespaces: StoreAction<PagingOptions> = async (session, _, options) =>
+  listResult(
+    await readList(session, options, (page) => session.limiter.namespaces.list(page), shapeOf),
+    'No active namespaces.',
+  );
+
+export const listOrphans: StoreAction<PagingOptions> = async (session, _, options) =>
+  listResult(
+    await readList(session, options, (page) => session.limiter.namespaces.orphans(page), shapeOf),
+    'No deleted namespaces.',
+  );
+
+export const deleteNamespace: StoreAction = async ({ limiter, confirm }, [name = '']) => {
+  if ((await limiter.namespaces.get(name)) === null) throw new NamespaceNotFound(name);
+  await confirm(`closes namespace ${name} to everybody who uses it`);
+  const data = shapeOf(await limiter.namespaces.delete(name));
+  return {
+    data,
+    text: (style) =>
+      `${style.green('deleted')}; \`headgate namespace recover ${name}\` brings it back\n${render(data)}`,
+  };
+};
+
+export const recoverNamespace: StoreAction = async ({ limiter }, [nameOrId = '']) => {
+  const data = shapeOf(await limiter.namespaces.recover(nameOrId));
+  return { data, text: (style) => `${style.green('recovered')}\n${render(data)}` };
+};
+
+export const purgeNamespace: StoreAction = async (
+  { limiter, confirm, progress },
+  [nameOrId = ''],
+): Promise<Result<PurgedShape>> => {
+  await confirm(`removes everything of namespace ${nameOrId} for ever`);
+  // At once: it is a single call, and nothing comes in between.
+  progress(`purging ${nameOrId} ...`, 0);
+  const { removed } = await limiter.namespaces.purge(nameOrId);
+  return { data: { removed }, text: (style) => `${style.green('purged')}: ${formatCount(removed)} records are gone` };
+};
+
+function shapeOf({ id, name, status, createdAt }: Namespace): NamespaceShape {
+  return { id, name, status, createdAt: createdAt.toISOString() };
+}
+
+function render({ id, name, status, createdAt }: NamespaceShape): string {
+  return drawFields([
+    ['namespace', name],
+    ['id', id],
+    ['status', status],
+    ['created', formatInstant(new Date(createdAt))],
+  ]);
+}
+
+function listResult(data: ListShape<NamespaceShape>, none: string): Result<ListShape<NamespaceShape>> {
+  const rows = data.items.map(({ name, id, status, createdAt }) => [
+    name,
+    id,
+    status,
+    formatInstant(new Date(createdAt)),
+  ]);
+  return {
+    data,
+    text: (style) =>
+      rows.length === 0 ? none : drawTable(['NAMESPACE', 'ID', 'STATUS', 'CREATED'], rows) + moreLine(data, style),
+  };
+}

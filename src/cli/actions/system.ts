@@ -1,0 +1,54 @@
+import type { OnUnavailable } from '../../core/config.js';
+import { HeadgateError } from '../../core/errors.js';
+import { drawFields } from '../../visualize/table.js';
+import type { StoreAction } from '../define-command.js';
+import { parseLimits } from '../parse.js';
+import { showLimits } from '../render/limits.js';
+import type { Result } from '../result.js';
+import type { Session } from '../session.js';
+import type { DeletedShape, SystemShape } from '../shapes.js';
+import type { Style } from '../terminal.js';
+
+export const showSystem: StoreAction = async (session) => {
+  const data = await readSystem(session);
+  return { data, text: (style) => render(data, style) };
+};
+
+interface SetOptions {
+  readonly limits?: readonly string[];
+  readonly onUnavailable?: OnUnavailable;
+}
+
+export const setSystem: StoreAction<SetOptions> = async (session, _, { limits: texts, onUnavailable }) => {
+  const limits = parseLimits(texts);
+  if (limits === undefined && onUnavailable === undefined) {
+    throw new HeadgateError('input.invalid', 'Nothing to set: name a limit with -l, or --on-unavailable');
+  }
+  await session.limiter.config.setSystem({
+    ...(limits === undefined ? {} : { limits }),
+    ...(onUnavailable === undefined ? {} : { onUnavailable }),
+  });
+  const data = await readSystem(session);
+  return { data, text: (style) => `${style.green('set')}\n${render(data, style)}` };
+};
+
+export const deleteSystem: StoreAction = async (session): Promise<Result<DeletedShape>> => {
+  if ((await session.limiter.config.get('system')) === null) {
+    return { data: { deleted: false }, text: () => 'The system has no limits.' };
+  }
+  await session.confirm(`deletes the limits and the outage policy of the system in namespace ${session.namespace}`);
+  await session.limiter.config.delete('system');
+  return { data: { deleted: true }, text: (style) => `${style.green('deleted')}: the limits of the system` };
+};
+
+async function readSystem({ limiter }: Session): Promise<SystemShape> {
+  const config = await limiter.config.get('system');
+  return { limits: (config?.limits ?? []).map(String), onUnavailable: config?.onUnavailable ?? null };
+}
+
+function render({ limits, onUnavailable }: SystemShape, style: Style): string {
+  return drawFields([
+    ['limits', showLimits(limits, style, 'none')],
+    ['while the store is out', onUnavailable ?? { value: 'block (not set)', paint: style.dim }],
+  ]);
+}

@@ -1,0 +1,11 @@
+import type { GlobalOptions } from './global-options.js';
+import type { Result } from './result.js';
+import type { Terminal } from './terminal.js';
+
+/** Prints what an action gave, and sets the exit code. */
+export function printResult(terminal: Terminal, { json }: GlobalOptions, { data, text, exitCode }: Result): void {
+  const printed = json === true ? JSON.stringify(data, null, 2) : text(terminal.style);
+  if (printed !== '') terminal.out(`${printed}\n`);
+  if (json !== true) for (const note of terminal.notes) terminal.err(`headgate: ${note}\n`);
+  process.exitCode = exitCode ?? 0;
+}

@@ -1,0 +1,29 @@
+import type { Terminal } from './terminal.js';
+
+const QUIET_MS = 1_000;
+const REDRAW_MS = 100;
+const CLEAR_LINE = '\r\u001B[K';
+
+export interface Progress {
+  show(text: string, afterMs?: number): void;
+  clear(): void;
+}
+
+/** One line on standard error that replaces itself: where somebody watches, and not before a second has passed. */
+export function createProgress(terminal: Terminal, now: () => number = () => performance.now()): Progress {
+  const startMs = now();
+  let drawnMs: number | null = null;
+  return {
+    show(text, afterMs = QUIET_MS) {
+      const nowMs = now();
+      if (!terminal.isWatched || nowMs - startMs < afterMs) return;
+      if (drawnMs !== null && nowMs - drawnMs < REDRAW_MS) return;
+      drawnMs = nowMs;
+      terminal.err(`${CLEAR_LINE}${text}`);
+    },
+    clear() {
+      if (drawnMs !== null) terminal.err(CLEAR_LINE);
+      drawnMs = null;
+    },
+  };
+}

@@ -1,0 +1,28 @@
+import { createConfirm } from './confirm.js';
+import type { GlobalOptions } from './global-options.js';
+import { openStore } from './open-store.js';
+import { printResult } from './print-result.js';
+import { createProgress } from './progress.js';
+import type { Result } from './result.js';
+import type { Session } from './session.js';
+import type { Terminal } from './terminal.js';
+
+/** Opens the store that the options name, runs the action, closes the store, prints. */
+export async function runOnStore(
+  terminal: Terminal,
+  options: GlobalOptions,
+  action: (session: Session) => Promise<Result>,
+): Promise<void> {
+  const { note } = terminal;
+  const { limiter, address, namespace } = openStore(options, terminal.env, note);
+  const progress = createProgress(terminal);
+  let result: Result;
+  try {
+    const confirm = createConfirm(terminal, options);
+    result = await action({ limiter, address, namespace, confirm, progress: progress.show, note });
+  } finally {
+    progress.clear();
+    await limiter.close();
+  }
+  printResult(terminal, options, result);
+}

@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { AcquireShape } from '../../src/cli/shapes.js';
+import { type CliStore, createCliStore } from '../support/cli-store.js';
+import { runCli } from '../support/run-cli.js';
+
+let store: CliStore;
+
+beforeAll(async () => {
+  store = await createCliStore();
+});
+afterAll(() => store.remove());
+
+async function acquire(address: string, ...args: readonly string[]): Promise<AcquireShape & { exitCode: number }> {
+  const run = await runCli(['acquire', 'user-1', 'gpt-4', ...args, '--store', address, '--json']);
+  return { ...(JSON.parse(run.stdout) as AcquireShape), exitCode: run.exitCode };
+}
+
+/** What each limit of each level says, as rows: entity, limit, before, asked, after, exceeded. */
+function rows({ levels }: AcquireShape): readonly (readonly unknown[])[] {
+  return levels.flatMap(({ entityId, limits }) =>
+    limits.map(({ limit, before, asked, after, exceeded }) => [entityId, limit, before, asked, after, exceeded]),
+  );
+}
+
+test('a grant is explained level by level: slots come back, rates stay spent', async () => {
+  const address = store.copy();
+  const explained = await acquire(address, '-c', 'rpm=3', '-c', 'slots=1');
+  expect(explained).toMatchObject({ granted: true, exitCode: 0, lease: { state: 'committed', expiresAt: null } });
+  expect(explained.levels.map(({ configSource }) => configSource)).toEqual(['entity', 'resource']);
+  expect(rows(explained).filter(([, limit]) => limit !== 'tpm:1000/day')).toEqual([
+    ['user-1', 'rpm:10/day', 8, 3, 5, false],
+    ['user-1', 'slots:2/concurrent', 1, 1, 1, false],
+    ['proj-1', 'rpm:60/day', 58, 3, 55, false],
+    ['proj-1', 'slots:4/concurrent', 3, 1, 3, false],
+  ]);
+  const again = await acquire(address, '-c', 'rpm=1', '--dry-run');
+  expect(rows(again)).toContainEqual(['user-1', 'rpm:10/day', 5, 1, 4, false]);
+  expect(rows(again)).toContainEqual(['user-1', 'slots:2/concurrent', 1, null, 1, false]);
+});
+
+test('a denial names the level that refused, its wait, and takes nothing anywhere', async () => {
+  const address = store.copy();
+  await runCli(['entity', 'set', 'proj-1', '--resource', 'gpt-4', '-l', 'rpm:60/day:4', '--store', address]);
+  await runCli(['acquire', 'proj-1', 'gpt-4', '-c', 'rpm=2', '--store', address]);
+  const denied = await acquire(address, '-c', 'rpm=4');
+  expect(denied).toMatchObject({ granted: false, exitCode: 10, reason: 'exhausted', lease: null });
+  expect(denied.retryAfterMs).toBeGreaterThan(0);
+  expect(rows(denied).filter(([, , , asked]) => asked !== null)).toEqual([
+    ['user-1', 'rpm:10/day', 8, 4, 8, false],
+    ['proj-1', 'rpm:60/day:4', 2, 4, 2, true],
+  ]);
+  const looked = await acquire(address, '-c', 'rpm=4', '--dry-run');
+  expect(looked).toMatchObject({ granted: false, dryRun: true, exitCode: 10, reason: 'exhausted' });
+  expect(rows(looked)).toEqual(rows(denied));
+});
+
+test('an ask that can never fit exits with a code of its own, also as a dry run', async () => {
+  const address = store.copy();
+  const impossible = { granted: false, reason: 'impossible', retryAfterMs: null, exitCode: 11 };
+  expect(await acquire(address, '-c', 'rpm=11')).toMatchObject(impossible);
+  expect(await acquire(address, '-c', 'rpm=11', '--dry-run')).toMatchObject({ ...impossible, dryRun: true });
+});
+
+test('what is held stays taken, under the name of the caller, until it expires', async () => {
+  const address = store.copy();
+  const held = await acquire(address, '-c', 'slots=1', '--hold', '--lease-ttl', '2hour', '--principal', 'carol');
+  expect(held.lease).toMatchObject({ state: 'held', expiresAt: expect.stringMatching(/Z$/) });
+  expect(rows(held)).toContainEqual(['user-1', 'slots:2/concurrent', 1, 1, 0, false]);
+  const { stdout } = await runCli(['leases', 'list', 'user-1', 'gpt-4', '--json', '--store', address]);
+  const { items } = JSON.parse(stdout) as { items: { id: string; caller: string; expiresAt: string }[] };
+  expect(items).toContainEqual(
+    expect.objectContaining({ id: held.lease?.id, caller: 'carol', expiresAt: held.lease?.expiresAt }),
+  );
+  expect(await acquire(address, '-c', 'slots=1')).toMatchObject({ granted: false, exitCode: 10 });
+});
+
+test('limits of the call have a bucket of their own, and the parent still counts', async () => {
+  const address = store.copy();
+  const own = ['-l', 'rpm:5/day', '-l', 'tpm:100/day'];
+  const first = await acquire(address, '-c', 'rpm=5', ...own);
+  expect(first.levels.map(({ configSource }) => configSource)).toEqual(['call', 'resource']);
+  expect(rows(first)).toEqual([
+    ['user-1', 'rpm:5/day', 5, 5, 0, false],
+    ['user-1', 'tpm:100/day', null, null, null, false],
+    ['proj-1', 'rpm:60/day', 58, 5, 53, false],
+    ['proj-1', 'slots:4/concurrent', null, null, null, false],
+  ]);
+  expect(await acquire(address, '-c', 'rpm=1', ...own)).toMatchObject({ granted: false, reason: 'exhausted' });
+});

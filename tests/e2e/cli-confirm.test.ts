@@ -1,0 +1,83 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type CliStore, createCliStore } from '../support/cli-store.js';
+import { readAllRows } from '../support/file-rows.js';
+import { CLI, plainEnvironment, runCli } from '../support/run-cli.js';
+
+/** With `--yes` these change something, as cli-commands.test.ts shows. */
+const DESTRUCTIVE = [
+  ['bucket reset user-1 gpt-4', /fills the bucket of user-1 on gpt-4, and takes back what its leases hold \(1 now\)/],
+  ['entity delete user-1', /deletes the record of entity user-1/],
+  ['entity delete user-1 --resource gpt-4', /deletes the limits of user-1 on gpt-4 \(rpm:10\/day, tpm:1000\/day, /],
+  ['entity delete user-2 --default-limits', /deletes the limits of user-2 for every resource \(rpm:7\/day\)/],
+  ['namespace delete acme', /closes namespace acme to everybody who uses it/],
+  ['namespace purge old', /removes everything of namespace old for ever/],
+  ['resource delete gpt-4', /deletes the limits of resource gpt-4 \(rpm:60\/day, slots:4\/concurrent\)/],
+  ['system delete', /deletes the limits and the outage policy of the system in namespace default/],
+] as const;
+
+let store: CliStore;
+
+beforeAll(async () => {
+  store = await createCliStore();
+});
+afterAll(() => store.remove());
+
+describe('without a terminal and without --yes', () => {
+  test.concurrent.each(DESTRUCTIVE)('%s is refused in one line and changes nothing', async (line, says) => {
+    const address = store.copy();
+    const before = await readAllRows(address.slice('file:'.length));
+    const run = await runCli([...line.split(' '), '--store', address]);
+    expect(run).toMatchObject({
+      exitCode: 3,
+      stdout: '',
+      stderr: expect.stringMatching(/^headgate: This [^\n]*: without a terminal to ask on, it needs --yes\n$/),
+    });
+    expect(run.stderr).toMatch(says);
+    expect(await readAllRows(address.slice('file:'.length))).toEqual(before);
+  });
+});
+
+test('--yes is accepted where there is nothing to ask', async () => {
+  const run = await runCli(['--yes', 'entity', 'list', '--yes', '--store', store.copy()]);
+  expect(run).toMatchObject({ exitCode: 0, stderr: '' });
+});
+
+/** `script` of util-linux makes a terminal; that of BSD takes other options. */
+const { stdout: scriptVersion } = spawnSync('sh', ['-c', 'script --version'], { encoding: 'utf8' });
+const hasScript = process.platform !== 'win32' && scriptVersion.includes('util-linux');
+
+describe.skipIf(!hasScript)('at a terminal (skipped where util-linux `script` is missing)', () => {
+  test.each([
+    ['y', 0, 'deleted: the limits of the system', 0],
+    ['n', 3, 'Not confirmed: nothing was changed', 1],
+    ['\u0003', 3, 'Not confirmed: nothing was changed', 1],
+  ])('the answer %j ends with exit code %d', async (key, exitCode, says, left) => {
+    const address = store.copy();
+    const { output, code } = await answer(`system delete --store ${address}`, key);
+    expect(code).toBe(exitCode);
+    expect(output).toContain(says);
+    const { configs = [] } = await readAllRows(address.slice('file:'.length));
+    expect(configs.filter(({ kind, limits }) => kind === 'system' && limits !== null)).toHaveLength(left);
+  });
+});
+
+/** Types a key once the question has been asked. */
+function answer(line: string, key: string): Promise<{ readonly output: string; readonly code: number | null }> {
+  const command = `stty cols 100; exec '${process.execPath}' '${CLI}' ${line}`;
+  const child = spawn('script', ['-qec', command, '/dev/null'], {
+    env: { ...plainEnvironment(), NO_COLOR: '1', SHELL: '/bin/sh' },
+  });
+  let output = '';
+  let asked = false;
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output += text;
+    if (asked || !output.includes('Go on?')) return;
+    asked = true;
+    child.stdin.write(key);
+  });
+  return new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code) => resolve({ output, code }));
+  });
+}

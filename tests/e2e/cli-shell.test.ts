@@ -1,0 +1,135 @@
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type CliStore, createCliStore } from '../support/cli-store.js';
+import { CLI, plainEnvironment, runCli } from '../support/run-cli.js';
+
+let store: CliStore;
+
+beforeAll(async () => {
+  store = await createCliStore();
+});
+afterAll(() => store.remove());
+
+const hasBash = spawnSync('bash', ['--version']).status === 0;
+
+describe.skipIf(!hasBash)('completion in bash (skipped where there is none)', () => {
+  let script = '';
+  beforeAll(async () => {
+    script = (await runCli(['completion', 'bash'])).stdout;
+  });
+
+  /** What bash offers for the last word of a line. */
+  function offers(line: string): readonly string[] {
+    const words = line.split(' ');
+    const quoted = words.map((word) => `'${word}'`).join(' ');
+    const program = `${script}
+COMP_WORDS=(${quoted}); COMP_CWORD=${words.length - 1}; _headgate; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    return execFileSync('bash', ['--norc'], { input: program, encoding: 'utf8' }).split('\n').filter(Boolean);
+  }
+
+  test.each([
+    ['headgate ent', ['entity']],
+    ['headgate entity s', ['show', 'set']],
+    ['headgate --store file:x entity --json set user-1 --if', ['--if-version']],
+    ['headgate entity list --a', ['--after', '--all']],
+    ['headgate usage plot gpt-4 --window ', ['hourly', 'daily', 'monthly']],
+    ['headgate completion ', ['bash', 'zsh', 'fish']],
+    ['headgate system set --on-unavailable l', ['local']],
+    ['headgate acquire user-1 gpt-4 --dr', ['--dry-run']],
+    ['headgate --store ', []],
+    ['headgate tak', []],
+  ])('%s', (line, expected) => {
+    const found = offers(line).filter((word) => !line.endsWith(' ') || !word.startsWith('-'));
+    expect(found).toEqual(expected);
+  });
+});
+
+test.skipIf(process.platform === 'win32')('a reader that leaves early is no failure', async () => {
+  const child = spawn('sh', ['-c', `"$0" "$1" tour; echo "exit $?" >&2`, process.execPath, CLI], {
+    env: plainEnvironment(),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  child.stdout.once('data', () => child.stdout.destroy());
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  await new Promise((resolve) => {
+    child.on('close', resolve);
+  });
+  expect(stderr).toBe('exit 0\n');
+});
+
+test.skipIf(!existsSync('/dev/full'))('a disk that is full is a failure (skipped without /dev/full)', () => {
+  const line = `"$0" "$1" version > /dev/full`;
+  const run = spawnSync('sh', ['-c', line, process.execPath, CLI], { env: plainEnvironment(), encoding: 'utf8' });
+  expect(run.status).toBe(1);
+  expect(run.stderr).toMatch(/^headgate: unexpected: ENOSPC[^\n]*\n$/);
+});
+
+describe('the environment', () => {
+  test('names store, namespace and principal; options go before it', async () => {
+    const env = { HEADGATE_URL: store.copy(), HEADGATE_NAMESPACE: 'acme', HEADGATE_PRINCIPAL: 'env' };
+    await runCli(['system', 'set', '-l', 'rpm:1/min'], { env });
+    await runCli(['system', 'set', '-l', 'rpm:2/min', '--principal', 'option'], { env });
+    const audit = JSON.parse((await runCli(['audit', 'list', '--json'], { env })).stdout) as {
+      items: { principal: string }[];
+    };
+    expect(audit.items.map(({ principal }) => principal)).toEqual(['env', 'option']);
+    const { stdout } = await runCli(['--namespace', 'default', 'system', 'show', '--json'], { env });
+    expect(JSON.parse(stdout)).toMatchObject({ limits: ['rpm:100/min'] });
+  });
+
+  test('without a principal, the user of the system signs', async () => {
+    const address = store.copy();
+    await runCli(['system', 'set', '-l', 'rpm:1/min', '--store', address]);
+    const { stdout } = await runCli(['audit', 'list', '--last', '1', '--json', '--store', address]);
+    expect(JSON.parse(stdout)).toMatchObject({ items: [{ principal: userInfo().username }] });
+  });
+
+  test('without a store, a note says that what was set is gone', async () => {
+    const run = await runCli(['system', 'set', '-l', 'rpm:1/min'], { env: { NODE_ENV: 'production' } });
+    expect(run).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^set\n/) });
+    expect(run.stderr).toMatch(/^headgate: no store is named [^\n]*in memory, and gone at the end\n$/);
+    expect((await runCli(['system', 'show', '--json'])).stderr).toBe('');
+  });
+
+  test('pipes and CI get no colours', async () => {
+    const run = await runCli(['system', 'show', '--store', 'memory:'], { env: { CI: 'true', FORCE_COLOR: '1' } });
+    // oxlint-disable-next-line no-control-regex -- colours
+    expect(run.stdout).not.toMatch(/\u001B/);
+  });
+});
+
+describe('what is loaded', () => {
+  /** The files of the build that a command loads, by what V8 saw. */
+  async function loadedBy(...args: readonly string[]): Promise<readonly string[]> {
+    const folder = mkdtempSync(join(tmpdir(), 'headgate-loaded-'));
+    try {
+      await runCli(args, { env: { NODE_V8_COVERAGE: folder } });
+      const reports = readdirSync(folder).map((file) => readFileSync(join(folder, file), 'utf8'));
+      const seen = reports.flatMap((report) => (JSON.parse(report) as { result: { url: string }[] }).result);
+      return seen.map(({ url }) => url).filter((url) => url.includes('/dist/'));
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  }
+
+  const hasStore = (url: string): boolean => readFileSync(new URL(url), 'utf8').includes('CREATE TABLE namespaces');
+
+  test.each([['--version'], ['--help'], ['version'], ['entity', 'set', '--help']])(
+    '%s %s %s loads no store',
+    async (...args) => {
+      const loaded = await loadedBy(...args.filter((word) => word !== undefined));
+      expect(loaded.length).toBeGreaterThan(0);
+      expect(loaded.filter(hasStore)).toEqual([]);
+    },
+  );
+
+  test('a command on a store loads it', async () => {
+    expect((await loadedBy('check')).filter(hasStore)).toHaveLength(1);
+  });
+});

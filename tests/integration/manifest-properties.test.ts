@@ -1,0 +1,151 @@
+import fc from 'fast-check';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import type { Backend } from '../../src/backend.js';
+import { file } from '../../src/backends/embedded/file/file.js';
+import { memory } from '../../src/backends/embedded/memory.js';
+import { isHeadgateError } from '../../src/core/errors.js';
+import { defaultsOf, type Fields, fieldsOfManifest, sameField } from '../../src/core/managed-fields.js';
+import { parseManagedKey } from '../../src/core/managed.js';
+import { type ManifestData, readManifest } from '../../src/core/manifest.js';
+import { RateLimiter } from '../../src/limiter/rate-limiter.js';
+import { logicalState, marksOf, objectsOf } from '../support/logical-state.js';
+import { deeds, manifestData, perform } from '../support/random-manifest.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'headgate-manifests-'));
+let files = 0;
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const STORES: readonly (readonly [name: string, runs: number, open: () => Backend])[] = [
+  ['memory', 400, () => memory()],
+  ['file', 60, () => file({ path: join(folder, `${files++}.db`) })],
+];
+
+/** Applies the manifest, or finds it refused: then the store is as it was. */
+async function applied(backend: Backend, limiter: RateLimiter, data: ManifestData): Promise<boolean> {
+  const before = await logicalState(backend);
+  try {
+    await limiter.manifest.apply(data);
+    return true;
+  } catch (error) {
+    // Only what the plan finds: a store that refuses a change halfway would give another class.
+    expect(error).toMatchObject({ name: 'ValidationError' });
+    expect(isHeadgateError(error, 'input.invalid')).toBe(true);
+    expect(await logicalState(backend)).toEqual(before);
+    return false;
+  }
+}
+
+const NOTHING = { changes: [], drift: [] };
+
+/** What each field should be: as the file wants it, else gone if the file had it before, else as it was. */
+function expectedField(
+  key: string,
+  name: string,
+  views: {
+    readonly wanted: Fields | undefined;
+    readonly owned: Fields | undefined;
+    readonly before: Fields | undefined;
+  },
+): unknown {
+  const { wanted, owned, before } = views;
+  const unset = defaultsOf(parseManagedKey(key)!)[name];
+  if (wanted !== undefined && name in wanted) return wanted[name];
+  if (owned !== undefined && name in owned) return unset;
+  return before === undefined ? unset : before[name];
+}
+
+describe.each(STORES)('on %s', (_, numRuns, open) => {
+  test('diff, apply, diff again is empty, whatever was there and was done by hand in between', async () => {
+    let accepted = 0;
+    await fc.assert(
+      fc.asyncProperty(deeds, manifestData, deeds, manifestData, async (early, first, late, second) => {
+        const backend = open();
+        const limiter = await RateLimiter.open(backend);
+        await perform(limiter, early);
+        if (await applied(backend, limiter, first)) {
+          expect(await limiter.manifest.plan(first)).toMatchObject(NOTHING);
+        }
+        await perform(limiter, late);
+        if (await applied(backend, limiter, second)) {
+          accepted += 1;
+          const state = await logicalState(backend);
+          expect(await limiter.manifest.plan(second)).toMatchObject(NOTHING);
+          await limiter.manifest.apply(second);
+          expect(await logicalState(backend)).toEqual(state);
+        }
+        await limiter.close();
+      }),
+      { numRuns },
+    );
+    expect(accepted).toBeGreaterThan(numRuns / 4);
+  });
+
+  test('every field is what the file wants, or gone if it was the file’s, or as it was before', async () => {
+    await fc.assert(
+      fc.asyncProperty(manifestData, deeds, manifestData, async (first, byHand, second) => {
+        const backend = open();
+        const limiter = await RateLimiter.open(backend);
+        await applied(backend, limiter, first);
+        await perform(limiter, byHand);
+        const [before, owned] = [await objectsOf(backend), await marksOf(backend)];
+        if (!(await applied(backend, limiter, second))) return limiter.close();
+        const [after, wanted] = [await objectsOf(backend), fieldsOfManifest(readManifest(second))];
+        expect(await marksOf(backend)).toEqual(new Map([...wanted].toSorted(([a], [b]) => (a < b ? -1 : 1))));
+        for (const key of new Set([...before.keys(), ...wanted.keys(), ...owned.keys(), ...after.keys()])) {
+          const views = { wanted: wanted.get(key), owned: owned.get(key), before: before.get(key) };
+          const defaults = defaultsOf(parseManagedKey(key)!);
+          const expected = Object.keys(defaults).map((name) => [name, expectedField(key, name, views)] as const);
+          const isUnset = expected.every(([name, value]) => sameField(name, value, defaults[name]));
+          const neverOwned = views.wanted === undefined && views.owned === undefined;
+          const stays = neverOwned ? views.before !== undefined : views.wanted !== undefined || !isUnset;
+          expect(after.has(key), key).toBe(stays);
+          for (const [name, value] of stays ? expected : []) {
+            expect(sameField(name, after.get(key)?.[name], value), `${name} of ${key}`).toBe(true);
+          }
+        }
+        await limiter.close();
+      }),
+      { numRuns },
+    );
+  });
+
+  test('an export is planned as nothing to do, and makes an empty store the same', async () => {
+    await fc.assert(
+      fc.asyncProperty(manifestData, deeds, async (data, byHand) => {
+        const [backend, other] = [open(), open()];
+        const limiter = await RateLimiter.open(backend);
+        await applied(backend, limiter, data);
+        await perform(limiter, byHand);
+        const exported = await limiter.manifest.export();
+        expect(await limiter.manifest.plan(exported)).toMatchObject(NOTHING);
+        const copy = await RateLimiter.open(other);
+        await copy.manifest.apply(exported);
+        expect(await objectsOf(other)).toEqual(await objectsOf(backend));
+        expect(await copy.manifest.export()).toEqual(exported);
+        await limiter.close();
+        await copy.close();
+      }),
+      { numRuns },
+    );
+  });
+
+  test('a plan writes nothing', async () => {
+    await fc.assert(
+      fc.asyncProperty(manifestData, deeds, manifestData, async (first, byHand, second) => {
+        const backend = open();
+        const limiter = await RateLimiter.open(backend);
+        await applied(backend, limiter, first);
+        await perform(limiter, byHand);
+        const before = await logicalState(backend);
+        await limiter.manifest.plan(second).catch(() => {});
+        await limiter.manifest.export();
+        expect(await logicalState(backend)).toEqual(before);
+        await limiter.close();
+      }),
+      { numRuns: Math.ceil(numRuns / 4) },
+    );
+  });
+});

@@ -1,0 +1,28 @@
+import pc from 'picocolors';
+import type { Terminal } from '../../src/cli/terminal.js';
+
+export interface FakeTerminal extends Terminal {
+  readonly outText: () => string;
+  readonly errText: () => string;
+}
+
+/** A terminal that remembers what was written; nobody sits at it unless `watched`. */
+export function fakeTerminal(
+  settings: { readonly watched?: boolean; readonly env?: Record<string, string> } = {},
+): FakeTerminal {
+  let out = '';
+  let err = '';
+  const notes: string[] = [];
+  return {
+    env: settings.env ?? {},
+    canAsk: false,
+    isWatched: settings.watched === true,
+    style: pc.createColors(false),
+    out: (text) => void (out += text),
+    err: (text) => void (err += text),
+    note: (text) => void notes.push(text),
+    notes,
+    outText: () => out,
+    errText: () => err,
+  };
+}
