@@ -27,7 +27,12 @@ export class Expression {
 
   /** Nothing for 0. */
   add(attribute: string, amount: Int): this {
-    if (amount !== 0) this.#adds.push(`${this.#name(attribute)} ${this.#value({ N: String(amount) })}`);
+    return amount === 0 ? this : this.count(attribute, amount);
+  }
+
+  /** The same, and the attribute is there afterwards even if nothing was added. */
+  count(attribute: string, amount: Int): this {
+    this.#adds.push(`${this.#name(attribute)} ${this.#value({ N: String(amount) })}`);
     return this;
   }
 
@@ -53,6 +58,11 @@ export class Expression {
 
   requireAbsent(attribute: string): this {
     return this.#require(`attribute_not_exists(${this.#name(attribute)})`);
+  }
+
+  requireAbsentOrLess(attribute: string, value: AttributeValue): this {
+    const name = this.#name(attribute);
+    return this.#require(`(attribute_not_exists(${name}) OR ${name} < ${this.#value(value)})`);
   }
 
   build(): ExpressionInput {
