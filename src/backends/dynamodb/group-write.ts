@@ -80,8 +80,8 @@ class GroupWrite {
   constructor(shard: Shard, group: readonly Waiting[]) {
     this.#shard = shard;
     this.#waiting = group;
-    this.#nowMs = Math.max(...group.map(({ entry }) => entry.nowMs));
-    this.#deadline = Math.max(...group.map(({ deadline }) => deadline));
+    this.#nowMs = group.reduce((latest, { entry }) => Math.max(latest, entry.nowMs), 0);
+    this.#deadline = group.reduce((latest, { deadline }) => Math.max(latest, deadline), 0);
     this.#tuning = (group[0] as Waiting).tuning;
     const refunds = group.some(({ entry }) => givesBack(entry));
     this.#trust = refunds ? 'guess' : shard.memory.trustAt(this.#nowMs, this.#tuning.denyCacheMs);
