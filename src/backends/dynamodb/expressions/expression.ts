@@ -55,6 +55,16 @@ export class Expression {
     return this.#require(`attribute_not_exists(${this.#name(attribute)})`);
   }
 
+  requireExisting(attribute: string): this {
+    return this.#require(`attribute_exists(${this.#name(attribute)})`);
+  }
+
+  /** For a transaction, where an update must say what it updates. */
+  buildUpdate(): ExpressionInput & { readonly UpdateExpression: string } {
+    const input = this.build();
+    return { ...input, UpdateExpression: input.UpdateExpression ?? '' };
+  }
+
   build(): ExpressionInput {
     const clauses = [
       this.#sets.length > 0 ? `SET ${this.#sets.join(', ')}` : '',
