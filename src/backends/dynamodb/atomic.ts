@@ -109,11 +109,8 @@ function actionOf(asking: AtomicAsking, { level, line }: Prepared, writeId: stri
     const born = { ...applyMove(image, plan.move, writeId), writeUnits: 2 };
     return { Put: buildCreate({ tableName: table.name, ns }, born) };
   }
-  const { UpdateExpression = '', ...expression } = moveExpression(ns, image, plan.move, {
-    own: writeId,
-    unanswered: [],
-  }).build();
-  return { Update: { TableName: table.name, Key: keyOf(ns, key), UpdateExpression, ...expression } };
+  const expression = moveExpression(ns, image, plan.move, { own: writeId, unanswered: [] });
+  return { Update: { TableName: table.name, Key: keyOf(ns, key), ...expression.buildUpdate() } };
 }
 
 /** After an answer that did not come: the write's id, or the lease's holder, says that it landed. */

@@ -3,7 +3,7 @@ import type { PressureOptions } from './pressure.js';
 import type { Table } from './requests.js';
 
 /** Buckets that one process remembers; beyond, those that were used longest ago go first. */
-const MOST_BUCKETS = 50_000;
+const MOST_BUCKETS = 20_000;
 
 /** What this process knows of buckets: bounded, because there may be one for every user. */
 export class Buckets {

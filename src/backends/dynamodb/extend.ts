@@ -95,6 +95,6 @@ function actionOf(
   const ttlSec = image.ttlSec === null ? undefined : Math.max(image.ttlSec, Math.ceil(expiresAtMs / 1000));
   const move: Move = { limits: [], acquires: 0, expired: 0, holders, adopts: null, ttlSec };
   const ids = { own: createWriteId(nowMs, table.random), unanswered: [] };
-  const { UpdateExpression = '', ...expression } = moveExpression(ns, image, move, ids).build();
-  return { Update: { TableName: table.name, Key: keyOf(ns, image.key), UpdateExpression, ...expression } };
+  const expression = moveExpression(ns, image, move, ids);
+  return { Update: { TableName: table.name, Key: keyOf(ns, image.key), ...expression.buildUpdate() } };
 }

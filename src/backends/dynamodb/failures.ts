@@ -92,14 +92,15 @@ export function failureOf(thrown: unknown, what: string, table: string): Failure
   if (UNREACHED.has(error.code ?? '')) {
     return { kind: 'unreached', error: new BackendUnavailable(`${what}: ${message}`, 'connection', wrap) };
   }
-  if (name === 'TimeoutError' || name === 'AbortError' || error.code === 'ETIMEDOUT') {
-    return { kind: 'lost', error: new BackendUnavailable(`${what}: no answer in time`, 'timeout', wrap) };
-  }
   if ((error.$metadata?.httpStatusCode ?? 0) >= 500) {
     return { kind: 'lost', error: new BackendUnavailable(`${what}: ${name}: ${message}`, 'server', wrap) };
   }
-  if (error.code !== undefined && /^E[A-Z]+$/.test(error.code)) {
+  // The SDK calls a connection that was cut a time-out, too: its code tells.
+  if (error.code !== undefined && /^E[A-Z]+$/.test(error.code) && error.code !== 'ETIMEDOUT') {
     return { kind: 'lost', error: new BackendUnavailable(`${what}: ${message}`, 'connection', wrap) };
+  }
+  if (name === 'TimeoutError' || name === 'AbortError' || error.code === 'ETIMEDOUT') {
+    return { kind: 'lost', error: new BackendUnavailable(`${what}: no answer in time`, 'timeout', wrap) };
   }
   if (thrown instanceof HeadgateError) return { kind: 'fatal', error: thrown };
   return {

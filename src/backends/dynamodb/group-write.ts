@@ -13,7 +13,7 @@ import { buildSettlement } from './expressions/write-settlement.js';
 import { errorOf, type Failure } from './failures.js';
 import { type GroupPlan, planGroup, type Trust } from './group.js';
 import type { ImageMemory } from './image-memory.js';
-import { decodeShard, type ShardImage } from './items.js';
+import { decodeHolder, decodeShard, type ShardImage } from './items.js';
 import { buildShardKey, type ShardKey } from './keys.js';
 import { expirySec } from './life.js';
 import { applyMove, type Move } from './move.js';
@@ -80,8 +80,8 @@ class GroupWrite {
   constructor(shard: Shard, group: readonly Waiting[]) {
     this.#shard = shard;
     this.#waiting = group;
-    this.#nowMs = Math.max(...group.map(({ entry }) => entry.nowMs));
-    this.#deadline = Math.max(...group.map(({ deadline }) => deadline));
+    this.#nowMs = group.reduce((latest, { entry }) => Math.max(latest, entry.nowMs), 0);
+    this.#deadline = group.reduce((latest, { deadline }) => Math.max(latest, deadline), 0);
     this.#tuning = (group[0] as Waiting).tuning;
     const refunds = group.some(({ entry }) => givesBack(entry));
     this.#trust = refunds ? 'guess' : shard.memory.trustAt(this.#nowMs, this.#tuning.denyCacheMs);
@@ -242,7 +242,9 @@ class GroupWrite {
   /** The results of a write that got no answer, if this image proves that it landed. */
   #landed(image: ShardImage | null): readonly (EntryResult | null)[] | null {
     if (image === null || this.#unanswered.length === 0) return null;
-    const proven = this.#unanswered.find(({ id, move }) => id === image.writeId || showsHolderOf(image, move));
+    const proven = this.#unanswered.find(
+      ({ id, move }) => id === image.writeId || showsHoldersOf(image, move, this.#nowMs),
+    );
     if (proven === undefined) return null;
     if (proven === this.#unanswered[0]) this.#lostRefunds.clear();
     // A holder may have stood in several of them: then only what all of them granted is certain, the rest asks again.
@@ -313,8 +315,15 @@ class GroupWrite {
   }
 }
 
-function showsHolderOf(image: ShardImage, { holders }: Move): boolean {
-  return holders.some((holder) => holder.kind === 'add' && image.holders.get(holder.leaseId)?.text === holder.text);
+/** Each of these could only have come about through the move itself, or through a reset of the bucket. */
+function showsHoldersOf(image: ShardImage, { holders }: Move, nowMs: EpochMs): boolean {
+  return holders.some((holder) => {
+    const stored = image.holders.get(holder.leaseId);
+    if (holder.kind === 'add' || holder.kind === 'replace') return stored?.text === holder.text;
+    // Nobody else takes a holder away before its time.
+    if (holder.kind !== 'remove' || stored !== undefined) return false;
+    return decodeHolder(holder.leaseId, holder.seen).expiresAtMs > nowMs;
+  });
 }
 
 function isImage(shown: Item | ShardImage): shown is ShardImage {

@@ -142,7 +142,7 @@ export function buildNamespaceIdKey(id: string): RecordKey {
  * Index keys. Partitions that every tenant or resource would heat carry one of 16 suffixes, a hash of the entity;
  * lists ask all sixteen.
  */
-export const SUFFIXES: readonly string[] = [...'0123456789abcdef'];
+export const SUFFIXES: readonly string[] = '0123456789abcdef'.split('');
 
 export const index = {
   children: (ns: string, parentId: string) => `${ns}/PARENT#${parentId}`,

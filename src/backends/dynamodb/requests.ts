@@ -1,6 +1,8 @@
 import { BackendUnavailable, type HeadgateError } from '../../core/errors.js';
+import { keyItem } from './attributes.js';
 import { backOffMs, type Deadline, pause, timeLeftMs } from './deadline.js';
 import { errorOf, type Failure, failureOf } from './failures.js';
+import type { RecordKey } from './keys.js';
 import type { Item, Operation, Operations, Transport } from './transport.js';
 
 export type Answer<Op extends Operation> =
@@ -77,12 +79,11 @@ export async function sendRead<Op extends 'BatchGetItem' | 'DescribeTable' | 'Ge
 
 export async function readItem(
   table: Table,
-  key: { readonly PK: string; readonly SK: string },
+  key: RecordKey,
   deadline: Deadline,
   consistent = true,
 ): Promise<Item | undefined> {
-  const { PK, SK } = key;
-  const input = { TableName: table.name, Key: { PK: { S: PK }, SK: { S: SK } }, ConsistentRead: consistent };
+  const input = { TableName: table.name, Key: keyItem(key), ConsistentRead: consistent };
   const output = await sendRead(table, 'GetItem', input, deadline);
   return output.Item;
 }
@@ -95,7 +96,7 @@ const MOST_KEYS = 100;
  */
 export async function readItems(
   table: Table,
-  keys: readonly { readonly PK: string; readonly SK: string }[],
+  keys: readonly RecordKey[],
   deadline: Deadline,
   consistent = true,
 ): Promise<readonly (Item | undefined)[]> {
@@ -108,12 +109,12 @@ export async function readItems(
 
 async function readBatch(
   table: Table,
-  keys: readonly { readonly PK: string; readonly SK: string }[],
+  keys: readonly RecordKey[],
   deadline: Deadline,
   consistent: boolean,
   found: Map<string, Item>,
 ): Promise<void> {
-  const distinct = new Map(keys.map(({ PK, SK }) => [`${PK}\n${SK}`, { PK: { S: PK }, SK: { S: SK } }]));
+  const distinct = new Map(keys.map(({ PK, SK }) => [`${PK}\n${SK}`, keyItem({ PK, SK })]));
   let left: Item[] = [...distinct.values()];
   for (let attempt = 0; left.length > 0; attempt++) {
     const input = { RequestItems: { [table.name]: { Keys: left, ConsistentRead: consistent } } };
@@ -129,15 +130,9 @@ async function readBatch(
 const MOST_DELETES = 25;
 
 /** Deletes records by their keys, and repeats what the store left unprocessed. */
-export async function deleteItems(
-  table: Table,
-  keys: readonly { readonly PK: string; readonly SK: string }[],
-  deadline: Deadline,
-): Promise<void> {
+export async function deleteItems(table: Table, keys: readonly RecordKey[], deadline: Deadline): Promise<void> {
   for (let at = 0; at < keys.length; at += MOST_DELETES) {
-    let left = keys
-      .slice(at, at + MOST_DELETES)
-      .map(({ PK, SK }) => ({ DeleteRequest: { Key: { PK: { S: PK }, SK: { S: SK } } } }));
+    let left = keys.slice(at, at + MOST_DELETES).map((key) => ({ DeleteRequest: { Key: keyItem(key) } }));
     for (let attempt = 0; left.length > 0; attempt++) {
       const input = { RequestItems: { [table.name]: left } };
       const answer = await sendRepeatable(table, 'BatchWriteItem', input, deadline);

@@ -1,14 +1,12 @@
-import type { DynamoDBClient, DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
+import type * as Sdk from '@aws-sdk/client-dynamodb';
 import { InfrastructureError } from '../../core/errors.js';
 import { ClockOffset } from './clock-offset.js';
 import { type Deadline, timeLeftMs } from './deadline.js';
 import type { Operation, Operations, Transport } from './transport.js';
 
-type Sdk = typeof import('@aws-sdk/client-dynamodb');
-
 export interface SdkOptions {
   /** A client of the caller's, with its own settings: it is not closed here. */
-  readonly client?: DynamoDBClient;
+  readonly client?: Sdk.DynamoDBClient;
   readonly region?: string;
   readonly endpoint?: string;
 }
@@ -20,7 +18,7 @@ const MOST_SOCKETS = 256;
 /** The AWS SDK, loaded when the first request goes out. Its own retries are off: `ADD` is not idempotent. */
 export function sdkTransport(options: SdkOptions): Transport {
   const offset = new ClockOffset();
-  let opened: Promise<{ readonly sdk: Sdk; readonly client: DynamoDBClient }> | null = null;
+  let opened: Promise<{ readonly sdk: typeof Sdk; readonly client: Sdk.DynamoDBClient }> | null = null;
 
   const open = async () => {
     const sdk = await loadSdk();
@@ -45,12 +43,12 @@ export function sdkTransport(options: SdkOptions): Transport {
     close() {
       const client = opened;
       opened = null;
-      if (options.client === undefined) void client?.then((open) => open.client.destroy()).catch(() => {});
+      if (options.client === undefined) void client?.then((made) => made.client.destroy()).catch(() => {});
     },
   };
 }
 
-function clientConfig({ region, endpoint }: SdkOptions): DynamoDBClientConfig {
+function clientConfig({ region, endpoint }: SdkOptions): Sdk.DynamoDBClientConfig {
   return {
     ...(region === undefined ? {} : { region }),
     ...(endpoint === undefined ? {} : { endpoint }),
@@ -63,7 +61,7 @@ function clientConfig({ region, endpoint }: SdkOptions): DynamoDBClientConfig {
   };
 }
 
-async function loadSdk(): Promise<Sdk> {
+async function loadSdk(): Promise<typeof Sdk> {
   try {
     return await import('@aws-sdk/client-dynamodb');
   } catch (cause) {
@@ -76,7 +74,7 @@ async function loadSdk(): Promise<Sdk> {
 }
 
 /** Every answer carries the store's time. */
-function watchDate(client: DynamoDBClient, offset: ClockOffset): void {
+function watchDate(client: Sdk.DynamoDBClient, offset: ClockOffset): void {
   client.middlewareStack.add(
     (next) => async (request) => {
       const sentAtMs = Date.now();

@@ -1,8 +1,9 @@
 import type { Tuning } from '../../backend.js';
+import { decide } from '../../core/decide.js';
 import { BackendUnavailable } from '../../core/errors.js';
 import type { EpochMs } from '../../core/units.js';
 import { type Deadline, pause, timeLeftMs } from './deadline.js';
-import { type Entry, type EntryResult, givesBack } from './entries.js';
+import { type AskEntry, type Entry, type EntryResult, givesBack } from './entries.js';
 import { type Shard, type Waiting, writeGroup } from './group-write.js';
 import { planGroup } from './group.js';
 import { decodeShard, type ShardImage } from './items.js';
@@ -56,14 +57,16 @@ export class ShardLine {
     return item !== undefined;
   }
 
-  /** What the remembered image says of an entry by itself, if that is an answer already. */
-  recall(entry: Entry, tuning: Tuning): EntryResult | null {
+  /** The denial of an ask, if what is remembered is enough for one. */
+  recall(ask: AskEntry, tuning: Tuning): EntryResult | null {
     const { image } = this;
     if (image === null || this.#refunds > 0) return null;
-    const { nowMs } = entry;
+    const { nowMs, level } = ask;
+    // Most asks fit: nothing more need be looked at.
+    if (decide(image, level.asks, nowMs).every(({ waitMs }) => waitMs === 0)) return null;
     const trust = this.#shard.memory.trustAt(nowMs, tuning.denyCacheMs);
     const at = { nowMs, trust, lifeFactor: tuning.bucketLifeFactor, withoutRefunds: false };
-    const plan = planGroup(image, [entry], at);
+    const plan = planGroup(image, [ask], at);
     return plan.kind === 'answer' ? (plan.results[0] ?? null) : null;
   }
 

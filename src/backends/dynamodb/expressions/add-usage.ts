@@ -26,9 +26,9 @@ export function buildAddUsage(
 ): UpdateItemInput {
   const { entityId, resource, window, startMs } = usage;
   const expression = new Expression()
-    .count(USAGE_ATTRIBUTE.acquires, usage.acquires)
-    .count(USAGE_ATTRIBUTE.expired, usage.expired);
-  for (const [limit, milli] of usage.consumedMilli) expression.count(USAGE_ATTRIBUTE.consumed(limit), milli);
+    .add(USAGE_ATTRIBUTE.acquires, usage.acquires)
+    .add(USAGE_ATTRIBUTE.expired, usage.expired);
+  for (const [limit, milli] of usage.consumedMilli) expression.add(USAGE_ATTRIBUTE.consumed(limit), milli);
   for (const [counted, { first, last }] of spans) {
     expression.requireAbsentOrLess(counted, text(first)).set(counted, text(last));
   }

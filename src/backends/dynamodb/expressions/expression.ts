@@ -27,12 +27,7 @@ export class Expression {
 
   /** Nothing for 0. */
   add(attribute: string, amount: Int): this {
-    return amount === 0 ? this : this.count(attribute, amount);
-  }
-
-  /** The same, and the attribute is there afterwards even if nothing was added. */
-  count(attribute: string, amount: Int): this {
-    this.#adds.push(`${this.#name(attribute)} ${this.#value({ N: String(amount) })}`);
+    if (amount !== 0) this.#adds.push(`${this.#name(attribute)} ${this.#value({ N: String(amount) })}`);
     return this;
   }
 
@@ -63,6 +58,16 @@ export class Expression {
   requireAbsentOrLess(attribute: string, value: AttributeValue): this {
     const name = this.#name(attribute);
     return this.#require(`(attribute_not_exists(${name}) OR ${name} < ${this.#value(value)})`);
+  }
+
+  requireExisting(attribute: string): this {
+    return this.#require(`attribute_exists(${this.#name(attribute)})`);
+  }
+
+  /** For a transaction, where an update must say what it updates. */
+  buildUpdate(): ExpressionInput & { readonly UpdateExpression: string } {
+    const input = this.build();
+    return { ...input, UpdateExpression: input.UpdateExpression ?? '' };
   }
 
   build(): ExpressionInput {

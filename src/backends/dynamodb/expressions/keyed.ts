@@ -1,4 +1,5 @@
 import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
+import { keyItem, number } from '../attributes.js';
 import { ATTRIBUTE, type ShardImage } from '../items.js';
 import { buildShardKey, index, type ShardKey } from '../keys.js';
 import type { AttributeValue, Item } from '../transport.js';
@@ -15,10 +16,6 @@ const BYTES_PER_UNIT = 1024;
 /** What a write of an item of that size is billed for. */
 export function writeUnits(bytes: number): number {
   return Math.max(1, Math.ceil(bytes / BYTES_PER_UNIT));
-}
-
-export function number(value: number | bigint): AttributeValue {
-  return { N: String(value) };
 }
 
 /** A write's own id, and those of earlier ones that may have landed: it must not follow upon any of them. */
@@ -41,8 +38,7 @@ export function changeOf(image: ShardImage, { own, unanswered }: WriteIds): Expr
 }
 
 export function keyOf(ns: string, key: ShardKey): Item {
-  const { PK, SK } = buildShardKey(ns, key);
-  return { PK: { S: PK }, SK: { S: SK } };
+  return keyItem(buildShardKey(ns, key));
 }
 
 /** One write that answers with all there is: the new item, or the one that refused it. */

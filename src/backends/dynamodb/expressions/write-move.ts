@@ -1,8 +1,9 @@
 import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
+import { number } from '../attributes.js';
 import { ATTRIBUTE, printVersion, type ShardImage } from '../items.js';
 import type { HolderMove, LimitMove, Move } from '../move.js';
 import type { Expression } from './expression.js';
-import { changeOf, number, sweepKeys, type Target, updateOf, type WriteIds } from './keyed.js';
+import { changeOf, sweepKeys, type Target, updateOf, type WriteIds } from './keyed.js';
 
 /**
  * Takes, debits, refunds, holds, extends, releases and reclaims, in any mixture: one write for a whole group.

@@ -3,8 +3,9 @@ import { nextBase } from '../../../core/bucket.js';
 import { amountOf } from '../../../core/decide.js';
 import { add, type Int, sub } from '../../../core/int.js';
 import type { EpochMs } from '../../../core/units.js';
+import { number } from '../attributes.js';
 import { ATTRIBUTE, type ShardImage } from '../items.js';
-import { changeOf, keyOf, number, type Target } from './keyed.js';
+import { changeOf, keyOf, type Target } from './keyed.js';
 
 /**
  * Fills one shard and removes its holders, as a part of a transaction.
@@ -27,8 +28,7 @@ export function buildReset(
     if (limit.kind === 'rate') expression.add(ATTRIBUTE.consumed(limit.name), sub(0, carried(image, limit.name)));
   }
   for (const leaseId of image.holders.keys()) expression.remove(ATTRIBUTE.holder(leaseId));
-  const { UpdateExpression = '', ...rest } = expression.build();
-  return { Update: { TableName: tableName, Key: keyOf(ns, image.key), UpdateExpression, ...rest } };
+  return { Update: { TableName: tableName, Key: keyOf(ns, image.key), ...expression.buildUpdate() } };
 }
 
 function carried({ holders }: ShardImage, name: string): Int {

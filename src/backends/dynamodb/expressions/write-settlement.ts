@@ -1,9 +1,10 @@
 import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
 import type { ConfigVersion } from '../../../core/config.js';
+import { number } from '../attributes.js';
 import { ATTRIBUTE, printVersion, type ShardImage } from '../items.js';
 import type { SettledLimit, Settlement } from '../settle.js';
 import type { Expression } from './expression.js';
-import { changeOf, number, type Target, updateOf, type WriteIds } from './keyed.js';
+import { changeOf, type Target, updateOf, type WriteIds } from './keyed.js';
 
 /**
  * Brings a shard to new rules, or only to a new base: every limit is credited at the old rate up to it.

@@ -1,9 +1,10 @@
 import type { TransactWriteItemsInput } from '@aws-sdk/client-dynamodb';
+import { number } from '../attributes.js';
 import { ATTRIBUTE, type ShardImage } from '../items.js';
 import type { Merge, Split } from '../split.js';
 import { buildShardItem } from './create.js';
 import { Expression } from './expression.js';
-import { changeOf, keyOf, number, sweepKeys, type Target } from './keyed.js';
+import { changeOf, keyOf, sweepKeys, type Target } from './keyed.js';
 
 /**
  * Makes two shards of one, in one transaction.
@@ -51,7 +52,7 @@ export function buildSplit(
         Update: {
           TableName: tableName,
           Key: keyOf(ns, image.key),
-          ...required(update),
+          ...update.buildUpdate(),
           ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
         },
       },
@@ -95,14 +96,8 @@ export function buildMerge(
   const gone = new Expression().requireEqual(ATTRIBUTE.writeId, { S: leaves.writeId });
   return {
     TransactItems: [
-      { Update: { TableName: tableName, Key: keyOf(ns, stays.key), ...required(update) } },
+      { Update: { TableName: tableName, Key: keyOf(ns, stays.key), ...update.buildUpdate() } },
       { Delete: { TableName: tableName, Key: keyOf(ns, leaves.key), ...gone.build() } },
     ],
   };
-}
-
-/** An update of a transaction must say what it updates. */
-function required(expression: Expression) {
-  const { UpdateExpression = '', ...rest } = expression.build();
-  return { UpdateExpression, ...rest };
 }

@@ -2,6 +2,7 @@ import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { keyItem } from '../attributes.js';
 import type { RecordKey } from '../keys.js';
 import type { Table } from '../requests.js';
+import { Expression } from '../expressions/expression.js';
 import type { AttributeValue, Item } from '../transport.js';
 
 /** One record to write, change, delete or only check, as a part of a transaction. */
@@ -13,72 +14,34 @@ export type Seen = Readonly<Record<string, AttributeValue | undefined>>;
 /** There is no record of that key. */
 export const ABSENT: Seen = { PK: undefined };
 
-interface Expression {
-  readonly names: Record<string, string>;
-  readonly values: Record<string, AttributeValue>;
+function requiring(seen: Seen): Expression {
+  const expression = new Expression();
+  for (const [name, value] of Object.entries(seen)) {
+    if (value === undefined) expression.requireAbsent(name);
+    else expression.requireEqual(name, value);
+  }
+  return expression;
 }
-
-/** Aliases are numbered, never made of names. */
-function alias(expression: Expression, name: string): string {
-  const placeholder = `#a${Object.keys(expression.names).length}`;
-  expression.names[placeholder] = name;
-  return placeholder;
-}
-
-function valueOf(expression: Expression, value: AttributeValue): string {
-  const placeholder = `:v${Object.keys(expression.values).length}`;
-  expression.values[placeholder] = value;
-  return placeholder;
-}
-
-function conditionOf(expression: Expression, seen: Seen): string {
-  return Object.entries(seen)
-    .map(([name, value]) =>
-      value === undefined
-        ? `attribute_not_exists(${alias(expression, name)})`
-        : `${alias(expression, name)} = ${valueOf(expression, value)}`,
-    )
-    .join(' AND ');
-}
-
-function parts({ names, values }: Expression) {
-  return {
-    ExpressionAttributeNames: names,
-    ...(Object.keys(values).length === 0 ? {} : { ExpressionAttributeValues: values }),
-  };
-}
-
-const start = (): Expression => ({ names: {}, values: {} });
 
 /** Writes a record whole, if it was as seen. */
 export function putAction(table: Table, item: Item, seen: Seen): Action {
-  const expression = start();
-  const condition = conditionOf(expression, seen);
-  return { Put: { TableName: table.name, Item: item, ConditionExpression: condition, ...parts(expression) } };
+  return { Put: { TableName: table.name, Item: item, ...requiring(seen).build() } };
 }
 
 /** Deletes a record, if it was as seen. */
 export function deleteAction(table: Table, key: RecordKey, seen: Seen): Action {
-  const expression = start();
-  const condition = conditionOf(expression, seen);
-  return {
-    Delete: { TableName: table.name, Key: keyItem(key), ConditionExpression: condition, ...parts(expression) },
-  };
+  return { Delete: { TableName: table.name, Key: keyItem(key), ...requiring(seen).build() } };
 }
 
 /** Changes nothing: the others are written only if this record is as seen. */
 export function checkAction(table: Table, key: RecordKey, seen: Seen): Action {
-  const expression = start();
-  const condition = conditionOf(expression, seen);
-  return {
-    ConditionCheck: { TableName: table.name, Key: keyItem(key), ConditionExpression: condition, ...parts(expression) },
-  };
+  return { ConditionCheck: { TableName: table.name, Key: keyItem(key), ...requiring(seen).build() } };
 }
 
 export interface Update {
   readonly set?: Item;
   readonly remove?: readonly string[];
-  readonly add?: Item;
+  readonly add?: Readonly<Record<string, number>>;
 }
 
 /** Changes some attributes of a record that is there, if it was as seen. */
@@ -88,26 +51,9 @@ export function updateAction(
   { set = {}, remove = [], add = {} }: Update,
   seen: Seen,
 ): Action {
-  const expression = start();
-  const assign = (name: string, value: AttributeValue): string =>
-    `${alias(expression, name)} = ${valueOf(expression, value)}`;
-  const sum = (name: string, value: AttributeValue): string =>
-    `${alias(expression, name)} ${valueOf(expression, value)}`;
-  const clauses = [
-    ['SET', Object.entries(set).map(([name, value]) => assign(name, value))],
-    ['REMOVE', remove.map((name) => alias(expression, name))],
-    ['ADD', Object.entries(add).map(([name, value]) => sum(name, value))],
-  ] as const;
-  const update = clauses.filter(([, terms]) => terms.length > 0).map(([verb, terms]) => `${verb} ${terms.join(', ')}`);
-  const exists = `attribute_exists(${alias(expression, 'PK')})`;
-  const condition = [exists, conditionOf(expression, seen)].filter((term) => term !== '').join(' AND ');
-  return {
-    Update: {
-      TableName: table.name,
-      Key: keyItem(key),
-      UpdateExpression: update.join(' '),
-      ConditionExpression: condition,
-      ...parts(expression),
-    },
-  };
+  const expression = requiring(seen).requireExisting('PK');
+  for (const [name, value] of Object.entries(set)) expression.set(name, value);
+  for (const name of remove) expression.remove(name);
+  for (const [name, amount] of Object.entries(add)) expression.add(name, amount);
+  return { Update: { TableName: table.name, Key: keyItem(key), ...expression.buildUpdate() } };
 }

@@ -1,6 +1,5 @@
 import type { AdminCall, Call, EntityChange, EntityRecord, EntityStore, Page, PageRequest } from '../../../backend.js';
 import { EntityExists, EntityNotFound, VersionConflict } from '../../../core/errors.js';
-import { number } from '../attributes.js';
 import { type Deadline, deadlineIn } from '../deadline.js';
 import { buildEntityKey, index, parseEntityKey, SUFFIXES } from '../keys.js';
 import { CHILDREN, decodeChildren, decodeEntity, encodeEntity, OPTIONAL_ENTITY_ATTRIBUTES } from '../records.js';
@@ -151,7 +150,7 @@ function versionOf(item: Item): Seen {
 }
 
 function countChildren(table: Table, ns: string, id: string, by: number, seen: Seen): Action {
-  return updateAction(table, buildEntityKey(ns, id), { add: { [CHILDREN]: number(by) } }, seen);
+  return updateAction(table, buildEntityKey(ns, id), { add: { [CHILDREN]: by } }, seen);
 }
 
 async function describeChildren(table: Table, ns: string, id: string, deadline: Deadline): Promise<string> {

@@ -21,11 +21,18 @@ export function createUsageStore(table: Table, gate: NamespaceGate): UsageStore 
       const load = async (found: readonly Item[]) => {
         // The table has whole records, an index only their keys.
         const items = range.index === null ? found : await readItems(table, found.map(readKey), deadline);
-        return items.map((item) => (item === undefined ? undefined : decodeUsage(item)));
+        return items.map((item) => (item === undefined ? undefined : shown(decodeUsage(item))));
       };
       return pageOfRows(rows, page.limit, load, cursorOf);
     },
   };
+}
+
+/** What came to nothing is not shown: it depends on the moment whether a take and its refund were counted together. */
+function shown(record: UsageRecord): UsageRecord | undefined {
+  const consumedMilli = new Map([...record.consumedMilli].filter(([, milli]) => milli !== 0));
+  const isEmpty = consumedMilli.size === 0 && record.acquires === 0 && record.expired === 0;
+  return isEmpty ? undefined : { ...record, consumedMilli };
 }
 
 /** The order of records as text: of time, then of the entity. */
