@@ -28,11 +28,10 @@ export function createUsageStore(table: Table, gate: NamespaceGate): UsageStore 
   };
 }
 
-/** What came to nothing is not shown: it depends on the moment whether a take and its refund were counted together. */
+/** What came to nothing is not shown: a take that was compensated leaves a record if the stream showed them apart. */
 function shown(record: UsageRecord): UsageRecord | undefined {
-  const consumedMilli = new Map([...record.consumedMilli].filter(([, milli]) => milli !== 0));
-  const isEmpty = consumedMilli.size === 0 && record.acquires === 0 && record.expired === 0;
-  return isEmpty ? undefined : { ...record, consumedMilli };
+  const isUsed = [...record.consumedMilli.values()].some((milli) => milli !== 0);
+  return isUsed || record.acquires !== 0 || record.expired !== 0 ? record : undefined;
 }
 
 /** The order of records as text: of time, then of the entity. */
