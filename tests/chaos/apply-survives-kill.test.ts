@@ -124,7 +124,7 @@ async function applyAll(path: string, manifest: ManifestData): Promise<State> {
   await using limiter = await RateLimiter.open(file({ path }));
   await limiter.manifest.apply(manifest);
   expect(await limiter.manifest.plan(manifest)).toMatchObject({ changes: [], drift: [] });
-  return stateOf(path);
+  return await stateOf(path);
 }
 
 test(
