@@ -6,10 +6,18 @@ import type {
   ConfigRead,
   EntityChange,
   EntityRecord,
+  ManagedMark,
 } from '../../backend.js';
 import { credit, effectiveTokens, nextBase } from '../../core/bucket.js';
 import type { ConfigLevel, StoredConfig } from '../../core/config.js';
-import { EntityExists, EntityNotFound, ValidationError, VersionConflict } from '../../core/errors.js';
+import {
+  BackendUnavailable,
+  EntityExists,
+  EntityNotFound,
+  ValidationError,
+  VersionConflict,
+} from '../../core/errors.js';
+import { sameJson } from '../../core/same-json.js';
 import { type EpochMs, MAX_CHAIN } from '../../core/units.js';
 import { type Bucket, copyOf, forgetAllHolders, move, negated, reclaimExpired } from './bucket.js';
 import { EVERYTHING } from './paging.js';
@@ -29,9 +37,16 @@ function audit(
   space.addAudit({ id, atMs, principal, action, subject, before, after });
 }
 
-/** After everything that can refuse the change: a store in memory takes nothing back. */
-function mark(space: Space, { managed }: AdminCall): void {
-  if (managed !== undefined && managed !== null) space.writeMark(managed);
+/** A change together with its mark: if either is refused, nothing is written. A store in memory takes nothing back. */
+export function marked<T>(space: Space, mark: ManagedMark | null | undefined, change: () => T): T {
+  if (mark === null || mark === undefined) return change();
+  const { key, seen } = mark;
+  if (seen !== undefined && !sameJson(seen, space.readMark(key)?.value ?? null)) {
+    throw new BackendUnavailable(`what a file owns of ${key} was changed meanwhile`, 'contended');
+  }
+  const result = change();
+  space.writeMark(mark);
+  return result;
 }
 
 export function readFor(space: Space, entityId: string, resource: string): ConfigRead {
@@ -47,7 +62,6 @@ export function readFor(space: Space, entityId: string, resource: string): Confi
 }
 
 export function writeConfig(space: Space, call: AdminCall, level: ConfigLevel, change: ConfigChange): StoredConfig {
-  mark(space, call);
   const before = space.readConfig(level);
   const described = describeConfig(level, before);
   const config = {
@@ -87,7 +101,6 @@ export function createEntity(
   if (entity.parentId !== null) checkParents(space, entity.id, entity.parentId);
   const record = { ...entity, createdAtMs: call.nowMs, version: 1 };
   space.writeEntity(record);
-  mark(space, call);
   audit(space, call, 'entity.create', entity.id, null, record);
   return record;
 }
@@ -101,27 +114,29 @@ export function updateEntity(
 ): EntityRecord {
   const before = space.readEntity(id);
   if (before === undefined) throw new EntityNotFound(id);
-  if (seenVersion !== null && before.version !== seenVersion) {
-    throw new VersionConflict(id, `expected version ${seenVersion}, it is at ${before.version}`);
-  }
+  checkVersion(before, seenVersion);
   const after = { ...before, ...change, version: before.version + 1 };
   if (after.parentId !== null && after.parentId !== before.parentId) {
     checkParents(space, id, after.parentId, heightBelow(space, id));
   }
   space.writeEntity(after);
-  mark(space, call);
   audit(space, call, 'entity.update', id, before, after);
   return after;
 }
 
-export function deleteEntity(space: Space, call: AdminCall, id: string): void {
+export function deleteEntity(space: Space, call: AdminCall, id: string, seenVersion: number | null): void {
   const before = space.readEntity(id);
   if (before === undefined) throw new EntityNotFound(id);
+  checkVersion(before, seenVersion);
   const child = space.entities(id, { limit: 1, after: null }).items[0];
   if (child !== undefined) throw new VersionConflict(id, `it has children, such as ${child.id}`);
   space.deleteEntity(id);
-  mark(space, call);
   audit(space, call, 'entity.delete', id, before, null);
+}
+
+function checkVersion({ id, version }: EntityRecord, seenVersion: number | null): void {
+  if (seenVersion === null || version === seenVersion) return;
+  throw new VersionConflict(id, `expected version ${seenVersion}, it is at ${version}`);
 }
 
 /** A parent must exist, and the chain above must end: without a cycle, within the depth that an acquire follows. */
