@@ -30,7 +30,7 @@ async function helpOf(path: string): Promise<string> {
 function examplesIn(help: string): readonly (readonly string[])[] {
   const [, examples = ''] = help.split('Examples:\n');
   return Array.from(examples.matchAll(/^ {2}\$ headgate (.*)$/gm), ([, line = '']) =>
-    Array.from(line.split(' > ')[0]?.matchAll(/'([^']*)'|(\S+)/g) ?? [], ([, quoted, bare]) => quoted ?? bare ?? ''),
+    Array.from(line.split(/ [<>] /)[0]?.matchAll(/'([^']*)'|(\S+)/g) ?? [], ([, quoted, bare]) => quoted ?? bare ?? ''),
   );
 }
 

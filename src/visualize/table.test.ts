@@ -30,6 +30,11 @@ test('a name cannot reach the terminal as a command', () => {
   expect(drawTable(['name'], [['\u001B[2Jgone\nnext']])).toBe('name\n\\u001b[2Jgone\\u000anext');
 });
 
+test('a table may be as long as a store is large', () => {
+  const rows = Array.from({ length: 200_000 }, (_, at) => [`user-${at}`]);
+  expect(drawTable(['ENTITY'], rows).split('\n')).toHaveLength(200_001);
+});
+
 test('fields stand under each other', () => {
   expect(
     drawFields([

@@ -11,8 +11,9 @@ export interface PaintedCell {
 /** Columns as wide as their widest cell; those that hold numbers are aligned to the right, with their title. */
 export function drawTable(header: readonly string[], rows: readonly (readonly Cell[])[]): string {
   const isNumeric = header.map((_, column) => rows.some((row) => typeof valueOf(row[column]) === 'number'));
+  // Not by spreading: a list may have more rows than a call may have arguments.
   const widths = header.map((title, column) =>
-    Math.max(width(title), ...rows.map((row) => width(textOf(row[column])))),
+    rows.reduce((most, row) => Math.max(most, width(textOf(row[column]))), width(title)),
   );
   const draw = (row: readonly (Cell | undefined)[]): string =>
     header

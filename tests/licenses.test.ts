@@ -1,0 +1,43 @@
+import { build } from 'esbuild';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const FILE = join(ROOT, 'THIRD-PARTY-LICENSES.txt');
+
+/** The packages whose code is inside ours. */
+async function bundledPackages(): Promise<readonly string[]> {
+  const { metafile } = await build({
+    absWorkingDir: ROOT,
+    entryPoints: ['src/index.ts', 'src/testing/index.ts', 'src/testing/backend.ts', 'src/cli/main.ts'],
+    external: ['libsql'],
+    outdir: 'out',
+    bundle: true,
+    splitting: true,
+    platform: 'node',
+    format: 'esm',
+    metafile: true,
+    write: false,
+    logLevel: 'silent',
+  });
+  const names = Object.keys(metafile.inputs).map((path) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1]);
+  return [...new Set(names.filter((name) => name !== undefined))].toSorted();
+}
+
+function licenceOf(name: string): string {
+  const folder = join(ROOT, 'node_modules', name);
+  const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
+  if (file === undefined) throw new Error(`${name} has no licence to pass on: it cannot be bundled`);
+  return `${name}\n\n${readFileSync(join(folder, file), 'utf8').replaceAll('\r\n', '\n').trim()}\n`;
+}
+
+test('the licence of every package that is bundled is passed on (RECORD_LICENSES=1 writes the file anew)', async () => {
+  const packages = await bundledPackages();
+  expect(packages).toContain('commander');
+  const rule = `\n${'-'.repeat(80)}\n\n`;
+  const text = ['Code of these packages is part of this one.\n', ...packages.map(licenceOf)].join(rule);
+  if (process.env['RECORD_LICENSES'] === '1') writeFileSync(FILE, text);
+  expect(readFileSync(FILE, 'utf8')).toBe(text);
+});
