@@ -74,7 +74,7 @@ entities:
         const manifest = readManifest(data);
         expect(readManifest(parse(printManifest(data)))).toEqual(manifest);
       }),
-      { numRuns: 1_000 },
+      { numRuns: 300 },
     );
   });
 

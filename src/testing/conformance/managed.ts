@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import type { AdminCall, ManagedMark, ManagedRecord, PageRequest } from '../../backend.js';
+import type { AdminCall, ManagedMark, ManagedRecord } from '../../backend.js';
 import type { ErrorCode } from '../../core/error-codes.js';
 import { assertRejects, times } from './asking.js';
 import { type Bench, type Case, limits } from './bench.js';
-import { collect } from './tenant.js';
+import { collect, collectPages } from './tenant.js';
 
 let changes = 0;
 
@@ -14,14 +14,7 @@ function marking({ call }: Bench, mark: ManagedMark | null): AdminCall {
 }
 
 async function marksOf({ backend, call }: Bench, limit = 1_000): Promise<ManagedRecord[]> {
-  const found: ManagedRecord[] = [];
-  for (let page: PageRequest | null = { limit, after: null }; page !== null;) {
-    const { items, next } = await backend.managed.list(call(), page);
-    assert.ok(items.length <= limit);
-    found.push(...items);
-    page = next === null ? null : { limit, after: next };
-  }
-  return found;
+  return collectPages(limit, (page) => backend.managed.list(call(), page));
 }
 
 /** A store may throw at once or later. */
