@@ -66,6 +66,12 @@ export class BucketShards {
     return [...shards];
   }
 
+  /** Every shard as it was seen within the last `denyCacheMs`; null: one of them was not. */
+  youngImages(nowMs: EpochMs, denyCacheMs: number): readonly ShardImage[] | null {
+    const images = this.realShards().map((shard) => this.line(shard).youngImage(nowMs, denyCacheMs));
+    return images.every((image) => image !== null) ? images : null;
+  }
+
   /** Learns of every shard that is not remembered. */
   async lookAtAll(nowMs: EpochMs, deadline: Deadline): Promise<void> {
     for (;;) {

@@ -56,6 +56,11 @@ export class ShardLine {
     return item !== undefined;
   }
 
+  /** What was seen within the last `denyCacheMs`; null: nothing, or something has been given back since. */
+  youngImage(nowMs: EpochMs, denyCacheMs: number): ShardImage | null {
+    return this.#refunds === 0 && this.#shard.memory.isYoung(nowMs, denyCacheMs) ? this.image : null;
+  }
+
   /** What the remembered image says of an entry by itself, if that is an answer already. */
   recall(entry: Entry, tuning: Tuning): EntryResult | null {
     const { image } = this;
