@@ -79,7 +79,7 @@ export class BucketShards {
       if (unknown.length === 0) return;
       await Promise.all(
         unknown.map(async (shard) => {
-          if (!(await this.line(shard).look(nowMs, deadline))) this.noteMissing(shard);
+          if ((await this.line(shard).look(nowMs, deadline)) === null) this.noteMissing(shard);
         }),
       );
       // Shard 0 stands for all that are missing, itself included.
