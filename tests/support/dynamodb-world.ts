@@ -6,7 +6,6 @@ import { decodeShard, type ShardImage } from '../../src/backends/dynamodb/items.
 import { buildShardKey } from '../../src/backends/dynamodb/keys.js';
 import { readItems, type Table } from '../../src/backends/dynamodb/requests.js';
 import { sdkTransport } from '../../src/backends/dynamodb/sdk-transport.js';
-import { MOST_SHARDS } from '../../src/backends/dynamodb/split.js';
 import type { LimiterOptions } from '../../src/limiter/options.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import {
@@ -90,11 +89,18 @@ export async function startWorld(options: FaultProxyOptions = {}): Promise<Dynam
           return limiter;
         },
         async shards(entityId, resource) {
-          const keys = Array.from({ length: MOST_SHARDS }, (_, shard) =>
-            buildShardKey(ns, { entityId, resource, shard }),
-          );
-          const items = await readItems(table, keys, deadlineIn(PATIENCE_MS));
-          return items.flatMap((item) => (item === undefined ? [] : [decodeShard(item, [])]));
+          const shards: ShardImage[] = [];
+          // A shard may have been split further than the one that it came from.
+          for (let next = 0, count = 1; next < count;) {
+            const numbers = Array.from({ length: count - next }, (_, more) => next + more);
+            const keys = numbers.map((shard) => buildShardKey(ns, { entityId, resource, shard }));
+            next = count;
+            for (const item of await readItems(table, keys, deadlineIn(PATIENCE_MS))) {
+              if (item !== undefined) shards.push(decodeShard(item, []));
+            }
+            count = Math.max(count, ...shards.map(({ shardCount }) => shardCount));
+          }
+          return shards;
         },
       };
     },
