@@ -5,9 +5,11 @@ import { type DynamoRequest, fault } from '../../src/testing/dynamodb/index.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
 import { type DynamoWorld, ENGINE, type Space, startWorld } from '../support/dynamodb-world.js';
 
-const TTL_MS = 60_000;
+/** Shorter than what is remembered of config and namespace, so that those need not be read again. */
+const TTL_MS = 10_000;
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { slots: 1 } };
-const slots = (count: number) => ({ limits: [Limit.concurrent('slots', count)] });
+const limits = (count: number) => ({ limits: [Limit.concurrent('slots', count)] });
+const slots = (count: number) => ({ ...limits(count), leaseTtlMs: TTL_MS });
 
 describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
   let world: DynamoWorld;
@@ -154,11 +156,11 @@ describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
     const family = async () => {
       const space = await world.space();
       const admin = await space.open();
-      await admin.config.setSystem(slots(5));
+      await admin.config.setSystem(limits(5));
       await admin.entities.create({ id: 'proj-1' });
       for (const id of ['user-1', 'user-2']) await admin.entities.create({ id, parentId: 'proj-1', cascade: true });
-      await admin.config.setEntity('proj-1', 'gpt-4', slots(1));
-      const limiter = await space.open();
+      await admin.config.setEntity('proj-1', 'gpt-4', limits(1));
+      const limiter = await space.open({ leaseTtlMs: TTL_MS });
       return { space, limiter, lease: await limiter.acquire(ASK) };
     };
 
@@ -173,7 +175,7 @@ describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
 
     test('moves none if one of its holders is gone', async () => {
       const { space, lease } = await family();
-      const other = await space.open({ clock: fakeClock(space.clock.now() + TTL_MS) });
+      const other = await space.open({ leaseTtlMs: TTL_MS, clock: fakeClock(space.clock.now() + TTL_MS) });
       // The other child needs the parent's only slot, and takes it back; the holder of user-1 itself stays.
       await other.acquire({ ...ASK, entityId: 'user-2' });
       expect(await outcomeOf(lease.extend(3 * TTL_MS))).toBe('lost');
