@@ -151,7 +151,7 @@ export class BucketShards {
     const { image } = line;
     if (image === null) return null;
     const pressure = this.#pressures.get(image.key.shard);
-    pressure?.observe(image.writeUnits, nowMs);
+    pressure?.observe(image, nowMs);
     if (this.#splitting) return null;
     if (pressure?.wantsSplit(nowMs) === true) return this.#guarded(() => this.#split(image, pressure, nowMs, deadline));
     if (image.shardCount === 1 || nowMs - this.#lookedForColdMs < LOOK_FOR_COLD_EVERY_MS) return null;
