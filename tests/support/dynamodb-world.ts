@@ -33,13 +33,16 @@ const PATIENCE_MS = 10_000;
 export interface DynamoWorld extends AsyncDisposable {
   readonly engine: Engine;
   readonly proxy: FaultProxy;
-  readonly tableName: string;
+  /** The table itself, reached without the proxy. */
+  readonly table: Table;
   /** A namespace of a test's own. */
   space(): Promise<Space>;
 }
 
 export interface Space {
   readonly namespace: string;
+  /** Its id. */
+  readonly ns: string;
   readonly clock: FakeClock;
   /** What background work told of itself, by every limiter of this space. */
   readonly errors: unknown[];
@@ -67,7 +70,7 @@ export async function startWorld(options: FaultProxyOptions = {}): Promise<Dynam
   return {
     engine,
     proxy,
-    tableName: TABLE_NAME,
+    table,
     async space() {
       const namespace = `space-${(spaces += 1)}`;
       const { id: ns } = await registry.namespaces.register(namespace);
@@ -75,6 +78,7 @@ export async function startWorld(options: FaultProxyOptions = {}): Promise<Dynam
       const errors: unknown[] = [];
       return {
         namespace,
+        ns,
         clock,
         errors,
         async open(limiterOptions = {}, internals = {}) {
