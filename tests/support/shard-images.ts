@@ -4,6 +4,7 @@ import { buildLeaseId } from '../../src/core/identifiers.js';
 import type { Amount, Holder } from '../../src/core/decide.js';
 import { Limit } from '../../src/core/limit.js';
 import { shareOf } from '../../src/core/shard.js';
+import type { AskEntry, ChangeEntry, ExtendEntry } from '../../src/backends/dynamodb/entries.js';
 import { type Account, decodeHolder, encodeHolder, type ShardImage } from '../../src/backends/dynamodb/items.js';
 
 export const NOW_MS = 1_800_000_000_000;
@@ -120,3 +121,49 @@ export const callers: fc.Arbitrary<string | null> = fc.option(
   fc.oneof(fc.string({ maxLength: 12 }), fc.constantFrom('', '|', 'a|b', '+a=1|', 'x,y=2', 'job|7|', 'é🙂')),
   { nil: null },
 );
+
+const toAmounts = (milli: Readonly<Record<string, Amount['milli']>>): readonly Amount[] =>
+  Object.entries(milli).map(([name, value]) => amount(name, value));
+
+interface AskDetails extends Partial<Pick<AskEntry, 'leaseId' | 'counts' | 'looksOnly' | 'nowMs'>> {
+  readonly holder?: Holder;
+  readonly version?: LevelRef['version'];
+  readonly lasting?: boolean;
+}
+
+/** An ask by these rules, in millitokens. */
+export function askEntry(
+  limits: readonly Limit[],
+  asks: Readonly<Record<string, number>>,
+  details: AskDetails = {},
+): AskEntry {
+  const { holder = null, version = VERSION, lasting = false, ...entry } = details;
+  const level = { ...levelOf(limits, { version, lasting }), asks: toAmounts(asks), holder };
+  return { kind: 'ask', level, leaseId: null, nowMs: NOW_MS, counts: true, ...entry };
+}
+
+interface ChangeDetails extends Partial<Pick<ChangeEntry, 'leaseId' | 'uncounts' | 'nowMs'>> {
+  readonly holder?: ChangeEntry['level']['holder'];
+  readonly totals?: Readonly<Record<string, number>>;
+  readonly version?: LevelRef['version'];
+}
+
+/** A correction by these rules, in millitokens: positive takes more. */
+export function changeEntry(
+  limits: readonly Limit[],
+  deltas: Readonly<Record<string, Amount['milli']>>,
+  details: ChangeDetails = {},
+): ChangeEntry {
+  const { holder = 'none', totals, version = VERSION, ...entry } = details;
+  const level = {
+    ...levelOf(limits, { version }),
+    deltas: toAmounts(deltas),
+    totals: totals === undefined ? null : toAmounts(totals),
+    holder,
+  };
+  return { kind: 'change', level, leaseId: '', nowMs: NOW_MS, uncounts: false, ...entry };
+}
+
+export function extendEntry(leaseId: string, expiresAtMs: number, nowMs = NOW_MS): ExtendEntry {
+  return { kind: 'extend', leaseId, expiresAtMs, nowMs };
+}
