@@ -44,7 +44,7 @@ describe('a split', () => {
                   "S": "own-write-id--",
                 },
                 ":v10": {
-                  "N": "59000",
+                  "N": "49500",
                 },
                 ":v11": {
                   "N": "-19500",
@@ -180,7 +180,7 @@ describe('a split', () => {
          w <> "own-write-id--"
          shard_count = 1
          b_rpm_tk >= 19500
-         b_rpm_tk <= 59000
+         b_rpm_tk <= 49500
          b_slots_tk >= 1000
       RETURN nothing, else ALL_OLD
       CREATE headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#1 #STATE
@@ -218,7 +218,7 @@ describe('a split', () => {
          w <> "own-write-id--"
          shard_count = 2
          b_rpm_tk >= 2250
-         b_rpm_tk <= 29500
+         b_rpm_tk <= 17250
       RETURN nothing, else ALL_OLD
       CREATE headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#3 #STATE
       PUT rf 1800000000000, shard_count 4, cv "1", w "own-write-id--", wc 1, ac 0, un 0, b_rpm_tk 2750, b_rpm_cp 60000, b_rpm_ra 60000, b_rpm_rp 60000, b_rpm_tc 0, GSI1PK "AAAAAAAAAA0/SWEEP", GSI1SK "AAAAAAAAAA0/BUCKET#user-1#gpt-4#3", GSI2PK "AAAAAAAAAA0/RESOURCE#gpt-4#4", GSI2SK "BUCKET#user-1#gpt-4#3", GSI3PK "AAAAAAAAAA0/ENTITY#user-1", GSI3SK "BUCKET#gpt-4#3", GSI4PK "AAAAAAAAAA0/ALL#4", GSI4SK "AAAAAAAAAA0/BUCKET#user-1#gpt-4#3"
