@@ -175,7 +175,7 @@ function entryOf(seen: ShardImage, { kind, amounts, id, pick }: Draw, sequence: 
         rates: pick % 2 === 0 ? null : Object.entries(rates).map(([name, milli]) => amount(name, milli)),
       });
       const all = Object.fromEntries(asked.map(([{ name }, milli]) => [name, milli]));
-      return askEntry(limits, all, { version, leaseId: id, holder });
+      return askEntry(limits, all, { version, leaseId: pick > 7 ? leaseId : id, holder });
     }
     case 'debit':
       return changeEntry(limits, rates, { version });
@@ -186,7 +186,7 @@ function entryOf(seen: ShardImage, { kind, amounts, id, pick }: Draw, sequence: 
     case 'release':
       return changeEntry(limits, pick % 2 === 0 ? rates : negated(rates), { version, leaseId, holder: 'release' });
     case 'extend':
-      return extendEntry(leaseId, NOW_MS + 30_000 * (pick % 3));
+      return extendEntry(leaseId, NOW_MS + Math.max(1, 30_000 * (pick % 3)));
   }
 }
 
