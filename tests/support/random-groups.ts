@@ -116,7 +116,9 @@ export const stalePairs: fc.Arbitrary<StalePair> = fc
       drawn.sameBalances ? seenParts : truthParts,
       drawn.movedBase ? baseMs + 1 : baseMs,
     );
-    return { seen, truth: drawn.adopted ? { ...truth, version: { ...VERSION, openedAtMs: 5 } } : truth };
+    if (drawn.keepsHolders && drawn.sameBalances && !drawn.movedBase && !drawn.adopted) return { seen, truth };
+    const version = drawn.adopted ? { ...VERSION, openedAtMs: 5 } : truth.version;
+    return { seen, truth: { ...truth, version, writeId: 'true-write-id-' } };
   });
 
 function isFirst({ id }: Held, at: number, all: readonly Held[]): boolean {

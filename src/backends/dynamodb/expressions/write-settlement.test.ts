@@ -166,6 +166,7 @@ describe('a settlement', () => {
       ADD wc 1, b_rpm_tk 1000
       IF rf = 1799999999000
          w <> "own-write-id--"
+         w = "seen-write-id-"
          b_rpm_tk <= 59000
          attribute_not_exists(b_slots_tk)
       RETURN ALL_NEW, else ALL_OLD"
@@ -193,6 +194,7 @@ describe('a settlement', () => {
       ADD wc 1
       IF rf = 1799999999000
          w <> "own-write-id--"
+         w = "seen-write-id-"
       RETURN ALL_NEW, else ALL_OLD"
     `);
     expect(requestFor(withTokens(seen([SLOTS]), 1_000), [Limit.perMinute('slots', 4)])).toMatchInlineSnapshot(`
