@@ -1,4 +1,4 @@
-import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
+import type { DeleteItemInput, PutItemInput } from '@aws-sdk/client-dynamodb';
 import type { ManagedMark, ManagedStore } from '../../../backend.js';
 import { BackendUnavailable } from '../../../core/errors.js';
 import { sameJson } from '../../../core/same-json.js';
@@ -62,9 +62,7 @@ export async function writeMark(table: Table, ns: string, mark: ManagedMark, dea
   if (!sameJson(item === undefined ? null : decodeManaged(item).value, mark.value)) throw changedMeanwhile(mark.key);
 }
 
-type MarkAction =
-  | { readonly Put: Required<TransactWriteItem>['Put'] }
-  | { readonly Delete: Required<TransactWriteItem>['Delete'] };
+type MarkAction = { readonly Put: PutItemInput } | { readonly Delete: DeleteItemInput };
 
 /** A mark as a part of the change that it belongs to: under the condition that it is what the caller saw, if he says so. */
 export async function markAction(
