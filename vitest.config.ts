@@ -1,7 +1,12 @@
 import { defineConfig } from 'vitest/config';
 
 /** Tests that measure time or memory, or fill the processors with processes of their own: each runs alone, at the end. */
-const ALONE = ['tests/chaos/**/*.test.ts', 'tests/packaging.test.ts', 'tests/integration/memory-stays-flat.test.ts'];
+const ALONE = [
+  'tests/chaos/**/*.test.ts',
+  'tests/packaging.test.ts',
+  'tests/integration/manifest-large.test.ts',
+  'tests/integration/memory-stays-flat.test.ts',
+];
 
 /** The conformance suite on engines that take minutes: `npm run test:engines`. */
 const ENGINES = ['tests/engines/**/*.test.ts'];

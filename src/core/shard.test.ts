@@ -52,12 +52,12 @@ describe('the shares of a limit', () => {
     );
   });
 
-  test('of slots are slots', () => {
+  test('of slots are whole slots', () => {
     const slots = { capacityMilli: 5_000, refillMilli: 0, refillPeriodMs: 0 };
     expect(sharesOf(slots, 3)).toEqual([
-      { ...slots, capacityMilli: 1_667 },
-      { ...slots, capacityMilli: 1_667 },
-      { ...slots, capacityMilli: 1_666 },
+      { ...slots, capacityMilli: 2_000 },
+      { ...slots, capacityMilli: 2_000 },
+      { ...slots, capacityMilli: 1_000 },
     ]);
   });
 });
