@@ -91,7 +91,7 @@ describe('a change of a bucket', () => {
 
   test('is of the store’s time where the item tells none', () => {
     const { w: _, ...NewImage } = bucketItem();
-    for (const time of [1_794_751_530, new Date(1_794_751_530_000)]) {
+    for (const time of [1_794_751_530, new Date(1_794_751_530_000), new Date(1_794_751_530_000).toISOString()]) {
       const change = decodeChange(lambdaRecord({}, { NewImage, ApproximateCreationDateTime: time }), LABEL);
       expect(change).toMatchObject({ kind: 'bucket', atMs: 1_794_751_530_000 });
     }

@@ -148,8 +148,8 @@ function imageOf(image: unknown, what: string): Item {
   throw new RangeError(`it has no ${what}`);
 }
 
-/** Lambda counts seconds; the SDK makes a date of them. */
+/** Lambda counts seconds; the SDK makes a date of them, and JSON of that a text. */
 function instantOf(time: unknown): EpochMs | null {
-  const ms = time instanceof Date ? time.getTime() : typeof time === 'number' ? time * 1_000 : Number.NaN;
+  const ms = typeof time === 'number' ? time * 1_000 : time instanceof Date ? time.getTime() : Date.parse(String(time));
   return Number.isFinite(ms) ? ms : null;
 }
