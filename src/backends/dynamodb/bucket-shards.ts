@@ -66,6 +66,12 @@ export class BucketShards {
     return [...shards];
   }
 
+  /** Every shard as it was seen within the last `denyCacheMs`; null: one of them was not. */
+  youngImages(nowMs: EpochMs, denyCacheMs: number): readonly ShardImage[] | null {
+    const images = this.realShards().map((shard) => this.line(shard).youngImage(nowMs, denyCacheMs));
+    return images.every((image) => image !== null) ? images : null;
+  }
+
   /** Learns of every shard that is not remembered. */
   async lookAtAll(nowMs: EpochMs, deadline: Deadline): Promise<void> {
     for (;;) {
@@ -73,7 +79,7 @@ export class BucketShards {
       if (unknown.length === 0) return;
       await Promise.all(
         unknown.map(async (shard) => {
-          if (!(await this.line(shard).look(nowMs, deadline))) this.noteMissing(shard);
+          if ((await this.line(shard).look(nowMs, deadline)) === null) this.noteMissing(shard);
         }),
       );
       // Shard 0 stands for all that are missing, itself included.
@@ -145,7 +151,7 @@ export class BucketShards {
     const { image } = line;
     if (image === null) return null;
     const pressure = this.#pressures.get(image.key.shard);
-    pressure?.observe(image.writeUnits, nowMs);
+    pressure?.observe(image, nowMs);
     if (this.#splitting) return null;
     if (pressure?.wantsSplit(nowMs) === true) return this.#guarded(() => this.#split(image, pressure, nowMs, deadline));
     if (image.shardCount === 1 || nowMs - this.#lookedForColdMs < LOOK_FOR_COLD_EVERY_MS) return null;

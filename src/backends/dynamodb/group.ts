@@ -83,9 +83,12 @@ function newestLevel(entries: readonly Entry[]): LevelRef | null {
   return newest;
 }
 
-/** Only where that helps: a debt may be as large by itself. */
+/**
+ * Only where that helps: a debt may be as large by itself. Not at the base's own instant: it moves strictly, and would
+ * credit a millisecond that is still to come.
+ */
 function needsRebase({ rate, tokensMilli }: Account, baseMs: EpochMs, nowMs: EpochMs): boolean {
-  if (isSmall(tokensMilli)) return false;
+  if (isSmall(tokensMilli) || nowMs <= baseMs) return false;
   return rate.refillPeriodMs !== 0 && isSmall(effectiveTokens(rate, tokensMilli, credit(rate, baseMs, nowMs)));
 }
 

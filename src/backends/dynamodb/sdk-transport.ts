@@ -17,13 +17,13 @@ const MOST_SOCKETS = 256;
 
 /** The AWS SDK, loaded when the first request goes out. Its own retries are off: `ADD` is not idempotent. */
 export function sdkTransport(options: SdkOptions): Transport {
-  const offset = new ClockOffset();
+  let offset: ClockOffset | null = null;
   let opened: Promise<{ readonly sdk: typeof Sdk; readonly client: Sdk.DynamoDBClient }> | null = null;
 
   const open = async () => {
     const sdk = await loadSdk();
     const client = options.client ?? new sdk.DynamoDBClient(clientConfig(options));
-    watchDate(client, offset);
+    offset = offsetOf(client);
     return { sdk, client };
   };
 
@@ -39,7 +39,7 @@ export function sdkTransport(options: SdkOptions): Transport {
       const abortSignal = AbortSignal.timeout(Math.max(1, Math.ceil(timeLeftMs(deadline))));
       return client.send(new Command(input), { abortSignal }) as Promise<Operations[Op][1]>;
     },
-    clockOffsetMs: () => offset.ms,
+    clockOffsetMs: () => offset?.ms ?? 0,
     close() {
       const client = opened;
       opened = null;
@@ -71,6 +71,19 @@ async function loadSdk(): Promise<typeof Sdk> {
       { cause },
     );
   }
+}
+
+const offsets = new WeakMap<Sdk.DynamoDBClient, ClockOffset>();
+
+/** Those who share a client share what its answers say about the store's clock. */
+function offsetOf(client: Sdk.DynamoDBClient): ClockOffset {
+  let offset = offsets.get(client);
+  if (offset === undefined) {
+    offset = new ClockOffset();
+    offsets.set(client, offset);
+    watchDate(client, offset);
+  }
+  return offset;
 }
 
 /** Every answer carries the store's time. */
