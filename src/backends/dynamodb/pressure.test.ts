@@ -4,10 +4,12 @@ import { Pressure, PRESSURE } from './pressure.js';
 
 const HALF = (): number => 0.5;
 
+const units = (writeUnits: number, shardCount = 1) => ({ writeUnits, shardCount });
+
 /** Shows a key that is written so often, every `everyMs`, from a time on; gives when that ended. */
 function busy(pressure: Pressure, unitsPerSec: number, forMs: number, fromMs = NOW_MS, everyMs = 20): number {
   for (let atMs = 0; atMs <= forMs; atMs += everyMs) {
-    pressure.observe(Math.round((fromMs - NOW_MS + atMs) * (unitsPerSec / 1_000)), fromMs + atMs);
+    pressure.observe(units(Math.round((fromMs - NOW_MS + atMs) * (unitsPerSec / 1_000))), fromMs + atMs);
   }
   return fromMs + forMs;
 }
@@ -15,12 +17,12 @@ function busy(pressure: Pressure, unitsPerSec: number, forMs: number, fromMs = N
 describe('the pressure on a key', () => {
   test('is the difference of two images at least a second apart', () => {
     const pressure = new Pressure(PRESSURE);
-    pressure.observe(100, NOW_MS);
-    pressure.observe(900, NOW_MS + 999);
+    pressure.observe(units(100), NOW_MS);
+    pressure.observe(units(900), NOW_MS + 999);
     expect(pressure.unitsPerSec).toBe(0);
-    pressure.observe(900, NOW_MS + 1_000);
+    pressure.observe(units(900), NOW_MS + 1_000);
     expect(pressure.unitsPerSec).toBe(800);
-    pressure.observe(1_000, NOW_MS + 3_000);
+    pressure.observe(units(1_000), NOW_MS + 3_000);
     expect(pressure.unitsPerSec).toBe(50);
   });
 
@@ -36,8 +38,8 @@ describe('the pressure on a key', () => {
   test('paces above 500 units a second, in proportion, up to 25 ms, with jitter', () => {
     const pauseAt = (unitsPerSec: number, random: number): number => {
       const pressure = new Pressure(PRESSURE);
-      pressure.observe(0, NOW_MS);
-      pressure.observe(unitsPerSec, NOW_MS + 1_000);
+      pressure.observe(units(0), NOW_MS);
+      pressure.observe(units(unitsPerSec), NOW_MS + 1_000);
       return pressure.pauseMs(() => random);
     };
     expect(pauseAt(500, 0.5)).toBe(0);
@@ -61,12 +63,12 @@ describe('the pressure on a key', () => {
 
   test('does not split after a burst that was over before two seconds', () => {
     const pressure = new Pressure(PRESSURE);
-    pressure.observe(0, NOW_MS);
-    pressure.observe(5_000, NOW_MS + 1_000);
-    pressure.observe(5_100, NOW_MS + 2_000);
+    pressure.observe(units(0), NOW_MS);
+    pressure.observe(units(5_000), NOW_MS + 1_000);
+    pressure.observe(units(5_100), NOW_MS + 2_000);
     expect(pressure.wantsSplit(NOW_MS + 10_000)).toBe(false);
     // And the next burst starts to count anew.
-    pressure.observe(9_000, NOW_MS + 3_000);
+    pressure.observe(units(9_000), NOW_MS + 3_000);
     expect(pressure.wantsSplit(NOW_MS + 3_999)).toBe(false);
   });
 
@@ -86,20 +88,27 @@ describe('the pressure on a key', () => {
     expect([pressure.unitsPerSec, pressure.pauseMs(HALF), pressure.wantsSplit(endMs)]).toEqual([0, 0, false]);
   });
 
+  test('is measured anew once somebody else has split the key', () => {
+    const pressure = new Pressure(PRESSURE);
+    const endMs = busy(pressure, 3_000, 4_000);
+    pressure.observe(units(12_001, 2), endMs + 1);
+    expect([pressure.unitsPerSec, pressure.wantsSplit(endMs + 1)]).toEqual([0, false]);
+  });
+
   test("takes a counter that went back for another item's", () => {
     const pressure = new Pressure(PRESSURE);
-    pressure.observe(1_000_000, NOW_MS);
-    pressure.observe(1, NOW_MS + 500);
+    pressure.observe(units(1_000_000), NOW_MS);
+    pressure.observe(units(1), NOW_MS + 500);
     expect(pressure.unitsPerSec).toBe(0);
-    pressure.observe(101, NOW_MS + 1_500);
+    pressure.observe(units(101), NOW_MS + 1_500);
     expect(pressure.unitsPerSec).toBe(100);
   });
 
   test('does not trust a clock that went back', () => {
     const pressure = new Pressure(PRESSURE);
-    pressure.observe(0, NOW_MS);
-    pressure.observe(10, NOW_MS - 5_000);
-    pressure.observe(20, NOW_MS - 4_000);
+    pressure.observe(units(0), NOW_MS);
+    pressure.observe(units(10), NOW_MS - 5_000);
+    pressure.observe(units(20), NOW_MS - 4_000);
     expect(pressure.unitsPerSec).toBe(10);
   });
 
@@ -107,7 +116,7 @@ describe('the pressure on a key', () => {
     const pressure = new Pressure(PRESSURE);
     busy(pressure, 3_000, 2_000);
     expect(pressure.pauseMs(HALF)).toBeGreaterThan(0);
-    pressure.observe(6_001, NOW_MS + 60_000);
+    pressure.observe(units(6_001), NOW_MS + 60_000);
     expect(pressure.pauseMs(HALF)).toBe(0);
     expect(pressure.wantsSplit(NOW_MS + 60_000)).toBe(false);
   });
