@@ -16,7 +16,7 @@ import type { ImageMemory } from './image-memory.js';
 import { decodeHolder, decodeShard, type ShardImage } from './items.js';
 import { buildShardKey, type ShardKey } from './keys.js';
 import { expirySec } from './life.js';
-import { applyMove, type Move } from './move.js';
+import { applyMove, countsOnce, type HolderMove, type Move } from './move.js';
 import { type Answer, readItem, send, type Table } from './requests.js';
 import { planSettle } from './settle.js';
 import type { Item } from './transport.js';
@@ -100,17 +100,15 @@ class GroupWrite {
         return this.#deliver(this.#waiting.map(() => ({ kind: 'no-shard' })));
       }
       const plan = this.#plan(image ?? (born as ShardImage), image === null);
+      // After a write that got no answer, only the store knows whether it landed.
+      if (plan.kind === 'read' || (plan.kind === 'answer' && this.#unanswered.length > 0 && this.#trust !== 'exact')) {
+        await this.#read();
+        const proven = this.#landed(this.#shard.memory.image);
+        if (proven !== null) return this.#deliver(proven);
+        continue;
+      }
       switch (plan.kind) {
-        case 'read':
-          await this.#read();
-          continue;
         case 'answer':
-          // Refunds of a write that got no answer: only the store knows whether it landed.
-          if (this.#unanswered.length > 0 && this.#trust !== 'exact') {
-            await this.#read();
-            const proven = this.#landed(this.#shard.memory.image);
-            if (proven !== null) return this.#deliver(proven);
-          }
           return this.#deliver(plan.results);
         case 'settle':
           await this.#settle(image as ShardImage, plan.level.limits, plan.level);
@@ -182,6 +180,8 @@ class GroupWrite {
     if (failure.kind === 'lost') {
       if (this.#resends++ >= MOST_RESENDS) throw failure.error;
       this.#noteUnanswered(sent);
+      // It may have landed: then the image is no longer what the store has.
+      this.#trust = 'guess';
       await this.#pause(this.#resends, failure.error);
       return null;
     }
@@ -189,7 +189,7 @@ class GroupWrite {
       this.#see(failure.item);
       const { image } = this.#shard.memory;
       // A client of the caller's may have sent it twice by itself, and shows the second answer only.
-      if (image?.writeId === sent.id) return sent.results;
+      if (image !== null && (image.writeId === sent.id || showsReplacementOf(image, sent.move))) return sent.results;
       const proven = this.#landed(image);
       if (proven !== null) return proven;
     }
@@ -204,21 +204,25 @@ class GroupWrite {
       throw errorOf(failure, 'writing a bucket');
     }
     this.#refusals += 1;
-    if (this.#refusals > this.#tuning.maxRetries) {
-      if (failure.kind === 'throttled') throw failure.error;
-      this.#contend();
-    }
+    const error = failure.kind === 'throttled' ? failure.error : null;
+    if (this.#refusals > this.#tuning.maxRetries) this.#giveUpAsks(error);
     // The first refusal was a wrong guess; from the second on, others are writing.
-    if (failure.kind !== 'condition' || this.#refusals > 1) await this.#pause(this.#refusals, null);
+    if (failure.kind !== 'condition' || this.#refusals > 1) await this.#pause(this.#refusals, error);
   }
 
-  /** Asks give up and come again; corrections must reach the store, and go on until their time is over. */
-  #contend(): void {
-    const asks = this.#waiting.filter(({ entry }) => entry.kind === 'ask');
-    for (const { resolve } of asks) resolve({ kind: 'contended' });
-    this.#waiting = this.#waiting.filter(({ entry }) => entry.kind !== 'ask');
-    // What was asked may have been in a write that landed: whoever is left no longer matches its results.
-    if (asks.length > 0) this.#unanswered = [];
+  /** Asks come again; corrections must reach the store, and go on until their time is over. */
+  #giveUpAsks(error: unknown): void {
+    const stays = this.#waiting.map(({ entry }) => entry.kind !== 'ask');
+    for (const { entry, resolve, reject } of this.#waiting) {
+      if (entry.kind !== 'ask') continue;
+      if (error === null) resolve({ kind: 'contended' });
+      else reject(error);
+    }
+    this.#waiting = this.#waiting.filter((_, place) => stays[place]);
+    this.#unanswered = this.#unanswered.map((sent) => ({
+      ...sent,
+      results: sent.results.filter((_, place) => stays[place]),
+    }));
   }
 
   async #pause(attempt: number, error: unknown): Promise<void> {
@@ -232,8 +236,9 @@ class GroupWrite {
   #noteUnanswered(sent: Sent): void {
     // Later sendings leave refunds out: whose refund is at stake stands in the first.
     if (this.#unanswered.length === 0) {
-      for (const waiting of this.#waiting) {
-        if (refundsWithoutHolder(waiting.entry, sent.move)) this.#lostRefunds.add(waiting);
+      for (const [place, waiting] of this.#waiting.entries()) {
+        const isIn = (sent.results[place] ?? null) !== null;
+        if (isIn && refundsWithoutHolder(waiting.entry, sent.move)) this.#lostRefunds.add(waiting);
       }
     }
     this.#unanswered = [...this.#unanswered, sent];
@@ -246,11 +251,12 @@ class GroupWrite {
       ({ id, move }) => id === image.writeId || showsHoldersOf(image, move, this.#nowMs),
     );
     if (proven === undefined) return null;
-    if (proven === this.#unanswered[0]) this.#lostRefunds.clear();
-    // A holder may have stood in several of them: then only what all of them granted is certain, the rest asks again.
-    const sure = (place: number): boolean =>
-      proven.id === image.writeId || this.#unanswered.every(({ results }) => results[place]?.kind !== 'denied');
-    return proven.results.map((result, place) => (sure(place) ? result : null));
+    const isCertain = proven.id === image.writeId || this.#unanswered.length === 1;
+    if (isCertain && proven === this.#unanswered[0]) this.#lostRefunds.clear();
+    // A holder may have stood in several of them: then only what all of them say is certain, the rest asks again.
+    return proven.results.map((result, place) =>
+      isCertain || this.#unanswered.every(({ results }) => results[place]?.kind === result?.kind) ? result : null,
+    );
   }
 
   async #settle(image: ShardImage, limits: readonly Limit[], level: LevelRef | null): Promise<void> {
@@ -319,11 +325,21 @@ class GroupWrite {
 function showsHoldersOf(image: ShardImage, { holders }: Move, nowMs: EpochMs): boolean {
   return holders.some((holder) => {
     const stored = image.holders.get(holder.leaseId);
-    if (holder.kind === 'add' || holder.kind === 'replace') return stored?.text === holder.text;
+    if (holder.kind === 'add') return stored?.text === holder.text;
+    if (holder.kind === 'replace') return isReplacedBy(image, holder);
     // Nobody else takes a holder away before its time.
     if (holder.kind !== 'remove' || stored !== undefined) return false;
     return decodeHolder(holder.leaseId, holder.seen).expiresAtMs > nowMs;
   });
+}
+
+/** Only the lease itself changes its holder; that one stays as it is proves nothing. */
+function showsReplacementOf(image: ShardImage, { holders }: Move): boolean {
+  return holders.some((holder) => holder.kind === 'replace' && isReplacedBy(image, holder));
+}
+
+function isReplacedBy({ holders }: ShardImage, move: Extract<HolderMove, { readonly kind: 'replace' }>): boolean {
+  return countsOnce(move) && holders.get(move.leaseId)?.text === move.text;
 }
 
 function isImage(shown: Item | ShardImage): shown is ShardImage {
@@ -350,7 +366,7 @@ function newestLevel(waiting: readonly Waiting[]): LevelRef | null {
 /** A refund that goes with its holder counts once, however often it is sent. */
 function refundsWithoutHolder(entry: Entry, { holders }: Move): boolean {
   if (entry.kind !== 'change' || !entry.level.deltas.some(({ milli }) => milli < 0)) return false;
-  return !holders.some(({ leaseId, kind }) => leaseId === entry.leaseId && kind !== 'absent');
+  return !countsOnce(holders.find(({ leaseId }) => leaseId === entry.leaseId));
 }
 
 function refundLost(): BackendUnavailable {

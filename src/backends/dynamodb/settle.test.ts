@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { printRequest } from '../../../tests/support/printed-requests.js';
 import { stalePairs } from '../../../tests/support/random-groups.js';
 import {
   amount,
@@ -31,7 +32,7 @@ function settlementHolds(seen: ShardImage, settlement: Settlement, truth: ShardI
     own: 'own',
     unanswered: [],
   });
-  const asksForWrite = input.ConditionExpression?.includes('#a1 = ') === true;
+  const asksForWrite = printRequest(input).includes('\n   w = ');
   if (asksForWrite && seen.writeId !== truth.writeId) return false;
   if (seen.baseMs !== truth.baseMs) return false;
   return settlement.limits.every((settled) => {
