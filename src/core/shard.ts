@@ -1,16 +1,18 @@
 import type { Rate } from './bucket.js';
 import { exactFloor } from './int.js';
+import { MILLI } from './units.js';
 
 /**
- * What shard `shard` of `count` holds of a limit. Capacities add up exactly: remainders go to the first shards.
- * A refill period that is `count` times as long keeps the amounts whole and adds up to less than one token more.
+ * What shard `shard` of `count` holds of a limit. Capacities add up exactly: remainders go to the first shards. Slots are
+ * whole. A refill period that is `count` times as long keeps the amounts whole and adds up to less than one token more.
  */
 export function shareOf(rate: Rate, shard: number, count: number): Rate {
   if (count === 1) return rate;
-  const each = exactFloor(rate.capacityMilli, count);
+  const unit = rate.refillPeriodMs === 0 ? MILLI : 1;
+  const each = exactFloor(rate.capacityMilli, unit * count) * unit;
   const rest = rate.capacityMilli - each * count;
   return {
-    capacityMilli: shard < rest ? each + 1 : each,
+    capacityMilli: shard * unit < rest ? each + unit : each,
     refillMilli: rate.refillMilli,
     refillPeriodMs: rate.refillPeriodMs * count,
   };
