@@ -181,6 +181,7 @@ export class BucketShards {
     return 'split';
   }
 
+  /** A shard with the half that was split off from it, if nobody has written to that for long. */
   async #mergeCold(stays: ShardImage, nowMs: EpochMs, deadline: Deadline): Promise<'merged' | null> {
     const shard = stays.key.shard + stays.shardCount / 2;
     if (stays.key.shard >= stays.shardCount / 2) return null;
@@ -189,6 +190,8 @@ export class BucketShards {
     if (item === undefined) return null;
     const known = stays.limits.map(({ limit }) => limit);
     const leaves = decodeShard(item, known);
+    // It was split further: its own half comes first.
+    if (leaves.shardCount > stays.shardCount) return this.#mergeCold(leaves, nowMs, deadline);
     if (nowMs - writtenAtMs(leaves) < COLD_AFTER_MS) return null;
     const merge = planMerge(stays, leaves, nowMs);
     if (merge === null) return null;
