@@ -90,7 +90,7 @@ export class BucketShards {
   /** The line of a shard, or of the one that stands for it. */
   line(wanted: number): ShardLine {
     let shard = wanted;
-    while (shard > 0 && this.#missing.has(shard)) shard = parentShard(shard);
+    while (shard > 0 && this.#isMissing(shard)) shard = parentShard(shard);
     let line = this.#lines.get(shard);
     if (line === undefined) this.#lines.set(shard, (line = this.#open(shard)));
     return line;
@@ -101,6 +101,20 @@ export class BucketShards {
     if (shard === 0) return;
     this.#missing.add(shard);
     this.#lines.delete(shard);
+    this.#pressures.delete(shard);
+    // What says otherwise is old.
+    if (this.#saysItExists(shard)) this.#lines.get(parentShard(shard))?.forget();
+  }
+
+  /** Others may have split it off since it was found missing: then the shard that it came from says so. */
+  #isMissing(shard: number): boolean {
+    if (this.#missing.has(shard) && this.#saysItExists(shard)) this.#missing.delete(shard);
+    return this.#missing.has(shard);
+  }
+
+  #saysItExists(shard: number): boolean {
+    const parent = this.#lines.get(parentShard(shard))?.image;
+    return parent !== undefined && parent !== null && parent.shardCount > shard;
   }
 
   forget(): void {
