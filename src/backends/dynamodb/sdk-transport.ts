@@ -17,13 +17,13 @@ const MOST_SOCKETS = 256;
 
 /** The AWS SDK, loaded when the first request goes out. Its own retries are off: `ADD` is not idempotent. */
 export function sdkTransport(options: SdkOptions): Transport {
-  const offset = new ClockOffset();
+  let offset: ClockOffset | null = null;
   let opened: Promise<{ readonly sdk: typeof Sdk; readonly client: Sdk.DynamoDBClient }> | null = null;
 
   const open = async () => {
     const sdk = await loadSdk();
     const client = options.client ?? new sdk.DynamoDBClient(clientConfig(options));
-    watchDate(client, offset);
+    offset = offsetOf(client);
     return { sdk, client };
   };
 
@@ -39,7 +39,7 @@ export function sdkTransport(options: SdkOptions): Transport {
       const abortSignal = AbortSignal.timeout(Math.max(1, Math.ceil(timeLeftMs(deadline))));
       return client.send(new Command(input), { abortSignal }) as Promise<Operations[Op][1]>;
     },
-    clockOffsetMs: () => offset.ms,
+    clockOffsetMs: () => offset?.ms ?? null,
     close() {
       const client = opened;
       opened = null;
@@ -73,8 +73,15 @@ async function loadSdk(): Promise<typeof Sdk> {
   }
 }
 
+/** One for each client, however many stores use it: a client keeps what is added to it. */
+const offsets = new WeakMap<Sdk.DynamoDBClient, ClockOffset>();
+
 /** Every answer carries the store's time. */
-function watchDate(client: Sdk.DynamoDBClient, offset: ClockOffset): void {
+function offsetOf(client: Sdk.DynamoDBClient): ClockOffset {
+  const known = offsets.get(client);
+  if (known !== undefined) return known;
+  const offset = new ClockOffset();
+  offsets.set(client, offset);
   client.middlewareStack.add(
     (next) => async (request) => {
       const sentAtMs = Date.now();
@@ -83,6 +90,7 @@ function watchDate(client: Sdk.DynamoDBClient, offset: ClockOffset): void {
       offset.observe(headers?.['date'], sentAtMs, Date.now());
       return result;
     },
-    { step: 'deserialize', name: 'headgateWatchesDate', override: true, priority: 'low' },
+    { step: 'deserialize', priority: 'low' },
   );
+  return offset;
 }
