@@ -36,8 +36,14 @@ export function sdkTransport(options: SdkOptions): Transport {
       });
       // Each command is made of its input alone: the pair of name and class is the SDK's own.
       const Command = sdk[`${operation}Command`] as unknown as new (input: Operations[Op][0]) => never;
-      const abortSignal = AbortSignal.timeout(Math.max(1, Math.ceil(timeLeftMs(deadline))));
-      return client.send(new Command(input), { abortSignal }) as Promise<Operations[Op][1]>;
+      // Not AbortSignal.timeout: it goes off for requests too that were answered long ago, at some 20 microseconds each.
+      const late = new AbortController();
+      const timer = setTimeout(() => late.abort(), Math.max(1, Math.ceil(timeLeftMs(deadline))));
+      try {
+        return (await client.send(new Command(input), { abortSignal: late.signal })) as Operations[Op][1];
+      } finally {
+        clearTimeout(timer);
+      }
     },
     clockOffsetMs: () => offset?.ms ?? null,
     close() {
