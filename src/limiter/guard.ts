@@ -85,7 +85,7 @@ export class Guard {
     } finally {
       signal?.removeEventListener('abort', leave);
       deadline.catch(ignore);
-      done.abort();
+      done.abort(ANSWERED);
     }
   }
 
@@ -112,5 +112,8 @@ export class Guard {
 export function isPromise<T>(value: Awaitable<T>): value is Promise<T> {
   return value instanceof Promise;
 }
+
+/** A reason of our own: without one an exception is made, with its stack, for each call. */
+const ANSWERED = 'answered';
 
 function ignore(): void {}
