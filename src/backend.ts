@@ -372,8 +372,11 @@ export interface Backend {
   /** Checks that the store is there and of a version that this code understands. Creates nothing. */
   open(timeoutMs: number): Awaitable<void>;
   close(): Awaitable<void>;
-  /** What to add to this machine's clock to get the store's: for stores that others share from other machines. */
-  clockOffsetMs?(): number;
+  /**
+   * What to add to this machine's clock to get the store's, for stores that others share from other machines; null: not
+   * known yet.
+   */
+  clockOffsetMs?(): number | null;
 
   /** Takes from all levels or from none. A bucket that does not exist is born full. */
   consume(call: Call, request: ConsumeRequest): Awaitable<ConsumeOutcome>;
