@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { UsageRecord } from '../../../backend.js';
+import { index } from '../keys.js';
 import { buildAddUsage } from './add-usage.js';
 
 const TARGET = { tableName: 'limits', ns: 'ns1' };
@@ -47,7 +48,7 @@ test('an hour is added to, under the marks of the bucket shards that it counts',
       ':v5': { S: 'label/2' },
       ':v6': { S: 'label/2' },
       ':v7': { N: String(Date.UTC(2027, 0, 15, 9) / 1_000 + 90 * 86_400) },
-      ':v8': { S: 'ns1/RESOURCE#gpt-4#0' },
+      ':v8': { S: index.resourceOf('ns1', 'gpt-4', 'user-1') },
       ':v9': { S: 'USAGE#hourly#2027-01-15T08:00:00.000Z#user-1' },
     },
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
