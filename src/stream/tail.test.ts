@@ -55,10 +55,10 @@ class ScriptedStream implements StreamApi {
     if (this.#expired.has(place)) return null;
     const [id = '', from] = place.split(' ');
     const shard = this.shards[id]!;
-    const records = shard.records.slice(Number(from), Number(from) + 2);
-    this.log.push(`${id} ${from}+${records.length}`);
-    const to = Number(from) + records.length;
-    return { records, next: shard.closed === true && to === shard.records.length ? null : `${id} ${to}` };
+    const page = shard.records.slice(Number(from), Number(from) + 2);
+    this.log.push(`${id} ${from}+${page.length}`);
+    const to = Number(from) + page.length;
+    return { records: page, next: shard.closed === true && to === shard.records.length ? null : `${id} ${to}` };
   }
 
   close(): void {}
