@@ -1,6 +1,7 @@
 import type { Tuning } from '../../src/backend.js';
 import { deadlineIn } from '../../src/backends/dynamodb/deadline.js';
 import type { Entry, EntryResult } from '../../src/backends/dynamodb/entries.js';
+import { writeGroup } from '../../src/backends/dynamodb/group-write.js';
 import { ImageMemory } from '../../src/backends/dynamodb/image-memory.js';
 import type { Table } from '../../src/backends/dynamodb/requests.js';
 import { ShardLine } from '../../src/backends/dynamodb/shard-line.js';
@@ -17,7 +18,12 @@ export interface Process {
   /** How often DynamoDB called the key hot. */
   readonly hot: () => number;
   submit(entry: Entry, options?: SubmitOptions): Promise<EntryResult>;
+  /** All in one group; those that must wait for the next write are told so. */
+  together(entries: readonly Entry[], options?: SubmitOptions): Promise<readonly Told[]>;
 }
+
+/** What became of an entry. */
+export type Told = EntryResult | { readonly kind: 'rejected'; readonly error: unknown } | { readonly kind: 'deferred' };
 
 interface SubmitOptions {
   readonly tuning?: Partial<Tuning>;
@@ -30,13 +36,26 @@ export function openProcess(table: Table, ns: string, shard = 0): Process {
   let hot = 0;
   const sayHot = (): void => void (hot += 1);
   const target = { tableName: table.name, ns };
-  const line = new ShardLine({ table, target, key: { ...KEY, shard }, memory, sayHot }, () => 0);
+  const parts = { table, target, key: { ...KEY, shard }, memory, sayHot };
+  const line = new ShardLine(parts, () => 0);
   return {
     line,
     memory,
     hot: () => hot,
     submit: async (entry, { tuning, timeoutMs = 10_000, signal } = {}) =>
       line.submit(entry, deadlineIn(timeoutMs), { ...TUNING, ...tuning }, signal),
+    async together(entries, { tuning, timeoutMs = 10_000 } = {}) {
+      const told = new Map<Entry, Told>();
+      const group = entries.map((entry) => ({
+        entry,
+        deadline: deadlineIn(timeoutMs),
+        tuning: { ...TUNING, ...tuning },
+        resolve: (result: EntryResult) => void told.set(entry, result),
+        reject: (error: unknown) => void told.set(entry, { kind: 'rejected', error }),
+      }));
+      for (const { entry } of await writeGroup(parts, group)) told.set(entry, { kind: 'deferred' });
+      return entries.map((entry) => told.get(entry)!);
+    },
   };
 }
 

@@ -135,28 +135,46 @@ describe.skipIf(found.status === 'unavailable')(`a write without an answer${reas
       expect((await stored()).rpm).toBe(left);
     });
 
-    test('is not sent again either once the asks of its group gave up as contended', async () => {
-      const meanwhile: (() => Promise<unknown>)[] = [];
-      // Lost, and then always in the way of others, until the asks have given up.
-      let writes = 0;
-      const tap = (): Tap => async (operation, forward) => {
-        if (operation !== 'UpdateItem') return forward();
-        writes += 1;
-        if (writes === 1) {
-          await forward();
-          await meanwhile[0]!();
+    test.each([true, false])(
+      'is not sent again either once the asks of its group gave up (landed: %s)',
+      async (lands) => {
+        let writes = 0;
+        const { process, stored } = await shard(half, (other) => async (operation, forward) => {
+          writes += 1;
+          if (operation !== 'UpdateItem' || writes > 4) return forward();
+          if (writes > 1) throw Object.assign(new Error('conflict'), { name: 'TransactionConflictException' });
+          if (lands) await forward();
+          await otherTake(other)();
           throw connectionBroken();
-        }
-        if (writes <= 4) throw Object.assign(new Error('conflict'), { name: 'TransactionConflictException' });
-        return forward();
-      };
-      const { process, other, stored } = await shard(half, tap);
-      meanwhile.push(otherTake(other));
-      const tuning = { maxRetries: 2 };
-      // The first is on its way alone while the others come: they make the group that is lost.
-      const results = await Promise.allSettled([process.submit(take, { tuning }), process.submit(refund, { tuning })]);
-      expect((await stored()).rpmConsumed).toBeGreaterThanOrEqual(5_000 + 1_000 - 5_000);
-      expect(results.map(({ status }) => status)).toEqual(['fulfilled', expect.any(String)]);
+        });
+        const told = await process.together([take, refund], { tuning: { maxRetries: 2 } });
+        expect(told).toMatchObject([
+          { kind: 'contended' },
+          { kind: 'rejected', error: { code: 'backend.unavailable' } },
+        ]);
+        expect((await stored()).rpmConsumed).toBe(lands ? 5_000 + 1_000 - 5_000 : 5_000);
+      },
+    );
+
+    test('of which the group took a slot is known to have landed by the holder', async () => {
+      const { process, stored } = await shard(half, (other) => losing({ lands: true, meanwhile: otherTake(other) }));
+      const told = await process.together([hold, refund]);
+      expect(told).toMatchObject([{ kind: 'granted' }, { kind: 'done' }]);
+      expect((await stored()).rpmConsumed).toBe(5_000 + 1_000 - 5_000);
+    });
+
+    test('is not known to have landed by a holder that stood in two writes', async () => {
+      let writes = 0;
+      const { process, stored } = await shard(half, (other) => async (operation, forward) => {
+        if (operation !== 'UpdateItem' || (writes += 1) > 2) return forward();
+        // The first is lost on its way, the second lands without its refund, and others write over it.
+        if (writes === 2) await forward();
+        if (writes === 2) await otherTake(other)();
+        throw connectionBroken();
+      });
+      const told = await process.together([hold, refund]);
+      expect(told).toMatchObject([{ kind: 'granted' }, { kind: 'rejected' }]);
+      expect(await stored()).toMatchObject({ rpmConsumed: 5_000 + 1_000, slots: 1_000 });
     });
   });
 

@@ -13,12 +13,13 @@ import { buildSettlement } from './expressions/write-settlement.js';
 import { errorOf, type Failure } from './failures.js';
 import { type GroupPlan, planGroup, type Trust } from './group.js';
 import type { ImageMemory } from './image-memory.js';
-import { decodeHolder, decodeShard, type ShardImage } from './items.js';
+import { decodeShard, type ShardImage } from './items.js';
 import { buildShardKey, type ShardKey } from './keys.js';
-import { expirySec } from './life.js';
-import { applyMove, countsOnce, type HolderMove, type Move } from './move.js';
+import { diesEarly, expirySec } from './life.js';
+import { applyMove, type Move } from './move.js';
+import { refundsWithoutHolder, showsHoldersOf, showsReplacementOf } from './proof.js';
 import { type Answer, readItem, send, type Table } from './requests.js';
-import { planSettle } from './settle.js';
+import { applySettlement, planSettle } from './settle.js';
 import type { Item } from './transport.js';
 
 /** Somebody who waits for one write. */
@@ -50,7 +51,9 @@ const MOST_RESENDS = 2;
 export async function writeGroup(shard: Shard, group: readonly Waiting[]): Promise<readonly Waiting[]> {
   const write = new GroupWrite(shard, group);
   try {
-    return await write.run();
+    const deferred = await write.run();
+    await write.outlive();
+    return deferred;
   } catch (error) {
     write.failAll(error);
     return [];
@@ -72,6 +75,7 @@ class GroupWrite {
   #trust: Trust;
   #refusals = 0;
   #resends = 0;
+  #wrote = false;
   /** Writes that got no answer: one of them may have landed. */
   #unanswered: readonly Sent[] = [];
   /** Those whose refund was in the first of them: it is not sent again. */
@@ -128,6 +132,25 @@ class GroupWrite {
     }
   }
 
+  /**
+   * What others did since the image may need a longer life than was written, or had been given one: a bucket that is
+   * forgotten too early forgives its debts. Everybody has an answer by now; what fails is left to the next write.
+   */
+  async outlive(): Promise<void> {
+    const { table, target, memory } = this.#shard;
+    for (let attempt = 0; this.#wrote && attempt <= MOST_RESENDS; attempt++) {
+      const { image } = memory;
+      if (image === null || !diesEarly(image, this.#nowMs)) return;
+      const ttlSec = expirySec(image, this.#nowMs, this.#tuning.bucketLifeFactor);
+      const move: Move = { limits: [], acquires: 0, expired: 0, holders: [], adopts: null, ttlSec };
+      const input = buildMove(target, image, move, this.#freshIds());
+      const answer = await send(table, 'UpdateItem', input, this.#deadline);
+      if (answer.ok) this.#see(answer.output.Attributes);
+      else if (answer.failure.kind === 'condition') this.#see(answer.failure.item);
+      else return;
+    }
+  }
+
   /** Only shard 0 is ever created, and only for whoever says by which rules. */
   #bornImage(): ShardImage | null {
     const level = newestLevel(this.#waiting);
@@ -170,6 +193,7 @@ class GroupWrite {
       answer = await send(table, 'UpdateItem', buildMove(target, image, move, ids), this.#deadline);
     }
     if (answer.ok) {
+      this.#wrote = true;
       this.#see(created ?? answer.output.Attributes);
       return results;
     }
@@ -263,8 +287,8 @@ class GroupWrite {
     const { table, target } = this.#shard;
     const { bucketLifeFactor } = this.#tuning;
     const lasts = image.shardCount > 1 || (level === null ? image.ttlSec === null : level.lasting === true);
-    const ttlSec = lasts ? null : expirySec(image, this.#nowMs, bucketLifeFactor);
     const settlement = planSettle(image, { limits }, this.#nowMs);
+    const ttlSec = lasts ? null : expirySec(applySettlement(image, settlement), this.#nowMs, bucketLifeFactor);
     const input = buildSettlement(target, image, settlement, level?.version ?? image.version, ttlSec, this.#freshIds());
     await this.#maintain(await send(table, 'UpdateItem', input, this.#deadline));
   }
@@ -282,6 +306,7 @@ class GroupWrite {
   /** These may be sent again: what they require is no longer so once they have landed. */
   async #maintain(answer: Answer<'UpdateItem'>): Promise<void> {
     if (answer.ok) {
+      this.#wrote = true;
       this.#see(answer.output.Attributes);
       return;
     }
@@ -321,27 +346,6 @@ class GroupWrite {
   }
 }
 
-/** Each of these could only have come about through the move itself, or through a reset of the bucket. */
-function showsHoldersOf(image: ShardImage, { holders }: Move, nowMs: EpochMs): boolean {
-  return holders.some((holder) => {
-    const stored = image.holders.get(holder.leaseId);
-    if (holder.kind === 'add') return stored?.text === holder.text;
-    if (holder.kind === 'replace') return isReplacedBy(image, holder);
-    // Nobody else takes a holder away before its time.
-    if (holder.kind !== 'remove' || stored !== undefined) return false;
-    return decodeHolder(holder.leaseId, holder.seen).expiresAtMs > nowMs;
-  });
-}
-
-/** Only the lease itself changes its holder; that one stays as it is proves nothing. */
-function showsReplacementOf(image: ShardImage, { holders }: Move): boolean {
-  return holders.some((holder) => holder.kind === 'replace' && isReplacedBy(image, holder));
-}
-
-function isReplacedBy({ holders }: ShardImage, move: Extract<HolderMove, { readonly kind: 'replace' }>): boolean {
-  return countsOnce(move) && holders.get(move.leaseId)?.text === move.text;
-}
-
 function isImage(shown: Item | ShardImage): shown is ShardImage {
   return 'holders' in shown && shown['holders'] instanceof Map;
 }
@@ -361,12 +365,6 @@ function newestLevel(waiting: readonly Waiting[]): LevelRef | null {
     }
   }
   return newest;
-}
-
-/** A refund that goes with its holder counts once, however often it is sent. */
-function refundsWithoutHolder(entry: Entry, { holders }: Move): boolean {
-  if (entry.kind !== 'change' || !entry.level.deltas.some(({ milli }) => milli < 0)) return false;
-  return !countsOnce(holders.find(({ leaseId }) => leaseId === entry.leaseId));
 }
 
 function refundLost(): BackendUnavailable {
