@@ -19,13 +19,13 @@ const MOST_SOCKETS = 256;
 
 /** The AWS SDK, loaded when the first request goes out. Its own retries are off: `ADD` is not idempotent. */
 export function sdkTransport(options: SdkOptions): Transport {
-  const offset = new ClockOffset();
+  let offset = new ClockOffset();
   let opened: Promise<{ readonly sdk: Sdk; readonly client: DynamoDBClient }> | null = null;
 
   const open = async () => {
     const sdk = await loadSdk();
     const client = options.client ?? new sdk.DynamoDBClient(clientConfig(options));
-    watchDate(client, offset);
+    offset = watchedDate(client);
     return { sdk, client };
   };
 
@@ -75,8 +75,15 @@ async function loadSdk(): Promise<Sdk> {
   }
 }
 
+/** Limiters that share a client share what it learns: its middleware can stand there once only. */
+const watched = new WeakMap<DynamoDBClient, ClockOffset>();
+
 /** Every answer carries the store's time. */
-function watchDate(client: DynamoDBClient, offset: ClockOffset): void {
+function watchedDate(client: DynamoDBClient): ClockOffset {
+  const known = watched.get(client);
+  if (known !== undefined) return known;
+  const offset = new ClockOffset();
+  watched.set(client, offset);
   client.middlewareStack.add(
     (next) => async (request) => {
       const sentAtMs = Date.now();
@@ -87,4 +94,5 @@ function watchDate(client: DynamoDBClient, offset: ClockOffset): void {
     },
     { step: 'deserialize', name: 'headgateWatchesDate', override: true, priority: 'low' },
   );
+  return offset;
 }
