@@ -177,6 +177,19 @@ describe.skipIf(ENGINE.missing)(`what operations cost${ENGINE.note}`, () => {
       expect(await costOf(() => limiter.tryAcquire(ask))).toMatchObject({ requests: 1, readUnits: 0, writeUnits: 0 });
     });
 
+    test('is for the store again once this process gives something back or changes the limits', async () => {
+      const space = await world.space();
+      const limiter = await space.open({ limits: [Limit.perHour('rpm', 60)] });
+      const ask = { ...ASK, consume: { rpm: 40 } };
+      const lease = await limiter.acquire(ask);
+      expect(await limiter.tryAcquire(ask)).toMatchObject({ granted: false, decidedBy: 'deny-cache' });
+      await lease.rollback();
+      expect(await limiter.tryAcquire(ask)).toMatchObject({ granted: true });
+      expect(await limiter.tryAcquire(ask)).toMatchObject({ granted: false, decidedBy: 'deny-cache' });
+      await limiter.config.setResource('gpt-4', { limits: [Limit.perHour('rpm', 60), Limit.perHour('tpm', 9)] });
+      expect(await limiter.tryAcquire(ask)).toMatchObject({ granted: false, decidedBy: 'store' });
+    });
+
     test('of more than there can ever be is no write at all', async () => {
       const space = await world.space();
       const limiter = await warm(space);
