@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
+import { Random } from '../../src/testing/conformance/random.js';
 import { findEngine } from '../../src/testing/dynamodb/index.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
 import { LIMIT, RESOURCE } from '../support/bucket-work.js';
@@ -41,6 +42,24 @@ describe.skipIf(found.status === 'unavailable')(`buckets in DynamoDB, to the mil
     const before = await sums();
     expect(await limiter!.tryAcquire(ask(99))).toMatchObject({ granted: false });
     expect(await sums()).toEqual(before);
+    await limiter!.close();
+  });
+
+  test('a shard that was merged and split off again by others is taken from again', async () => {
+    const { clock, nowMs, namespace, limiters, sums } = await start(1);
+    const [limiter] = limiters;
+    await arena.splitInto(2, namespace, 'pot', nowMs);
+    await limiter!.acquire(ask(45));
+    await limiter!.acquire(ask(45));
+    expect(await arena.mergeOne(namespace, 'pot', nowMs, new Random(1))).toBe(true);
+    // Too much for one: it looks for the other, and finds that there is none.
+    clock.set(nowMs + 2_000);
+    expect(await limiter!.tryAcquire(ask(20))).toMatchObject({ granted: false });
+    await arena.splitInto(2, namespace, 'pot', nowMs);
+    clock.set(nowMs + 4_000);
+    await limiter!.acquire(ask(4));
+    await limiter!.acquire(ask(4));
+    expect(await sums()).toMatchObject({ shards: 2, consumed: 99_000 });
     await limiter!.close();
   });
 });

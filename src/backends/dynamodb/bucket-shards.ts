@@ -71,30 +71,42 @@ export class BucketShards {
     for (;;) {
       const unknown = this.realShards().filter((shard) => this.line(shard).image === null);
       if (unknown.length === 0) return;
+      const missing: number[] = [];
       await Promise.all(
         unknown.map(async (shard) => {
-          if (!(await this.line(shard).look(nowMs, deadline))) this.noteMissing(shard);
+          if (!(await this.line(shard).look(nowMs, deadline))) missing.push(shard);
         }),
       );
       // Shard 0 stands for all that are missing, itself included.
-      if (this.line(0).image === null) return;
+      if (missing.includes(0)) return;
+      for (const shard of missing) this.noteMissing(shard);
     }
   }
 
   /** The line of a shard, or of the one that stands for it. */
   line(wanted: number): ShardLine {
     let shard = wanted;
-    while (shard > 0 && this.#missing.has(shard)) shard = parentShard(shard);
+    while (shard > 0 && this.#isMissing(shard)) shard = parentShard(shard);
     let line = this.#lines.get(shard);
     if (line === undefined) this.#lines.set(shard, (line = this.#open(shard)));
     return line;
   }
 
-  /** The store says that there is no such shard. */
+  /** The store says that there is no such shard: what is remembered of the one that it came from is older than that. */
   noteMissing(shard: number): void {
     if (shard === 0) return;
     this.#missing.add(shard);
     this.#lines.delete(shard);
+    this.#lines.get(parentShard(shard))?.forget();
+  }
+
+  /** Until the shard that it came from is seen to have been split again, by whomever. */
+  #isMissing(shard: number): boolean {
+    if (!this.#missing.has(shard)) return false;
+    const parent = parentShard(shard);
+    const isThere = (this.#lines.get(parent)?.image?.shardCount ?? 1) > shard - parent;
+    if (isThere) this.#missing.delete(shard);
+    return !isThere;
   }
 
   forget(): void {
