@@ -1,5 +1,5 @@
 import type { LevelRef, Tuning } from '../../backend.js';
-import { BackendUnavailable } from '../../core/errors.js';
+import { BackendUnavailable, type HeadgateError } from '../../core/errors.js';
 import { buildLeaseId } from '../../core/identifiers.js';
 import type { Limit } from '../../core/limit.js';
 import type { EpochMs } from '../../core/units.js';
@@ -74,8 +74,8 @@ class GroupWrite {
   #resends = 0;
   /** Writes that got no answer: one of them may have landed. */
   #unanswered: readonly Sent[] = [];
-  /** Those whose refund was in the first of them: it is not sent again. */
-  readonly #lostRefunds = new Set<Waiting>();
+  /** Those whose refund was in the first of them: it is not sent again. With what became of it. */
+  readonly #lostRefunds = new Map<Waiting, HeadgateError>();
 
   constructor(shard: Shard, group: readonly Waiting[]) {
     this.#shard = shard;
@@ -181,7 +181,7 @@ class GroupWrite {
   async #refused(failure: Failure, sent: Sent): Promise<readonly (EntryResult | null)[] | null> {
     if (failure.kind === 'lost') {
       if (this.#resends++ >= MOST_RESENDS) throw failure.error;
-      this.#noteUnanswered(sent);
+      if (failure.unsent !== true) this.#noteUnanswered(sent, failure.error);
       await this.#pause(this.#resends, failure.error);
       return null;
     }
@@ -229,11 +229,11 @@ class GroupWrite {
     await pause(waitMs);
   }
 
-  #noteUnanswered(sent: Sent): void {
+  #noteUnanswered(sent: Sent, error: HeadgateError): void {
     // Later sendings leave refunds out: whose refund is at stake stands in the first.
     if (this.#unanswered.length === 0) {
       for (const waiting of this.#waiting) {
-        if (refundsWithoutHolder(waiting.entry, sent.move)) this.#lostRefunds.add(waiting);
+        if (refundsWithoutHolder(waiting.entry, sent.move)) this.#lostRefunds.set(waiting, error);
       }
     }
     this.#unanswered = [...this.#unanswered, sent];
@@ -306,8 +306,9 @@ class GroupWrite {
     const deferred: Waiting[] = [];
     for (const [place, waiting] of this.#waiting.entries()) {
       const result = results[place] ?? null;
+      const loss = this.#lostRefunds.get(waiting);
       if (result === null) deferred.push(waiting);
-      else if (this.#lostRefunds.has(waiting)) waiting.reject(refundLost());
+      else if (loss !== undefined) waiting.reject(refundLost(loss));
       else waiting.resolve(result);
     }
     this.#waiting = [];
@@ -353,10 +354,11 @@ function refundsWithoutHolder(entry: Entry, { holders }: Move): boolean {
   return !holders.some(({ leaseId, kind }) => leaseId === entry.leaseId && kind !== 'absent');
 }
 
-function refundLost(): BackendUnavailable {
+function refundLost(cause: HeadgateError): BackendUnavailable {
   return new BackendUnavailable(
     'A refund got no answer; it is not sent again, because it could count twice: the tokens may stay taken',
     'timeout',
+    { cause },
   );
 }
 
