@@ -77,13 +77,15 @@ export class BucketShards {
     for (;;) {
       const unknown = this.realShards().filter((shard) => this.line(shard).image === null);
       if (unknown.length === 0) return;
+      const missing: number[] = [];
       await Promise.all(
         unknown.map(async (shard) => {
-          if ((await this.line(shard).look(nowMs, deadline)) === null) this.noteMissing(shard);
+          if ((await this.line(shard).look(nowMs, deadline)) === null) missing.push(shard);
         }),
       );
       // Shard 0 stands for all that are missing, itself included.
-      if (this.line(0).image === null) return;
+      if (missing.includes(0)) return;
+      for (const shard of missing) this.noteMissing(shard);
     }
   }
 
@@ -96,7 +98,7 @@ export class BucketShards {
     return line;
   }
 
-  /** The store says that there is no such shard. */
+  /** The store says that there is no such shard: what is remembered of the one that it came from is older than that. */
   noteMissing(shard: number): void {
     if (shard === 0) return;
     this.#missing.add(shard);

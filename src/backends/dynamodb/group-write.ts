@@ -1,5 +1,5 @@
 import type { LevelRef, Tuning } from '../../backend.js';
-import { BackendUnavailable } from '../../core/errors.js';
+import { BackendUnavailable, type HeadgateError } from '../../core/errors.js';
 import { buildLeaseId } from '../../core/identifiers.js';
 import type { Limit } from '../../core/limit.js';
 import type { EpochMs } from '../../core/units.js';
@@ -78,8 +78,8 @@ class GroupWrite {
   #wrote = false;
   /** Writes that got no answer: one of them may have landed. */
   #unanswered: readonly Sent[] = [];
-  /** Those whose refund was in the first of them: it is not sent again. */
-  readonly #lostRefunds = new Set<Waiting>();
+  /** Those whose refund was in the first of them: it is not sent again. With what became of it. */
+  readonly #lostRefunds = new Map<Waiting, HeadgateError>();
 
   constructor(shard: Shard, group: readonly Waiting[]) {
     this.#shard = shard;
@@ -203,9 +203,11 @@ class GroupWrite {
   async #refused(failure: Failure, sent: Sent): Promise<readonly (EntryResult | null)[] | null> {
     if (failure.kind === 'lost') {
       if (this.#resends++ >= MOST_RESENDS) throw failure.error;
-      this.#noteUnanswered(sent);
-      // It may have landed: then the image is no longer what the store has.
-      this.#trust = 'guess';
+      if (failure.unsent !== true) {
+        this.#noteUnanswered(sent, failure.error);
+        // It may have landed: then the image is no longer what the store has.
+        this.#trust = 'guess';
+      }
       await this.#pause(this.#resends, failure.error);
       return null;
     }
@@ -257,12 +259,12 @@ class GroupWrite {
     await pause(waitMs);
   }
 
-  #noteUnanswered(sent: Sent): void {
+  #noteUnanswered(sent: Sent, error: HeadgateError): void {
     // Later sendings leave refunds out: whose refund is at stake stands in the first.
     if (this.#unanswered.length === 0) {
       for (const [place, waiting] of this.#waiting.entries()) {
         const isIn = (sent.results[place] ?? null) !== null;
-        if (isIn && refundsWithoutHolder(waiting.entry, sent.move)) this.#lostRefunds.add(waiting);
+        if (isIn && refundsWithoutHolder(waiting.entry, sent.move)) this.#lostRefunds.set(waiting, error);
       }
     }
     this.#unanswered = [...this.#unanswered, sent];
@@ -337,8 +339,9 @@ class GroupWrite {
     const deferred: Waiting[] = [];
     for (const [place, waiting] of this.#waiting.entries()) {
       const result = results[place] ?? null;
+      const loss = this.#lostRefunds.get(waiting);
       if (result === null) deferred.push(waiting);
-      else if (this.#lostRefunds.has(waiting)) waiting.reject(refundLost());
+      else if (loss !== undefined) waiting.reject(refundLost(loss));
       else waiting.resolve(result);
     }
     this.#waiting = [];
@@ -367,10 +370,11 @@ function newestLevel(waiting: readonly Waiting[]): LevelRef | null {
   return newest;
 }
 
-function refundLost(): BackendUnavailable {
+function refundLost(cause: HeadgateError): BackendUnavailable {
   return new BackendUnavailable(
     'A refund got no answer; it is not sent again, because it could count twice: the tokens may stay taken',
     'timeout',
+    { cause },
   );
 }
 
