@@ -28,39 +28,46 @@ export function placeOf(shard: number, taken: readonly Amount[]): ShardPlace {
 export function divideChange(level: LevelChange, places: ShardPlaces): readonly LevelChange[] {
   if (places.length === 1) return [level];
   const owed = new Map(level.deltas.map(({ name, milli }) => [name, milli]));
-  return places.map(({ taken }, at) => {
-    const isFirst = at === 0;
-    const isLast = at === places.length - 1;
+  const parts = places.map(({ taken }, at) => {
     const deltas: Amount[] = [];
     for (const [name, milli] of owed) {
-      const part = partOf(milli, BigInt(taken.find((amount) => amount.name === name)?.milli ?? '0'), isFirst, isLast);
+      const part = partOf(milli, takenOf(taken, name), at === 0, at === places.length - 1);
       if (part === 0) continue;
       deltas.push({ name, milli: part });
       owed.set(name, sub(milli, part));
     }
-    return { ...level, deltas, totals: level.totals === null ? null : totalsOf(level, taken, places, isFirst) };
+    return { taken, deltas };
+  });
+  const rest = parts.slice(1).map((part) => totalsAfter(part, level.totals ?? []));
+  return parts.map(({ deltas }, at) => {
+    if (level.totals === null) return { ...level, deltas };
+    return { ...level, deltas, totals: rest[at - 1] ?? totalsOfFirst(level.totals, rest) };
   });
 }
 
-function partOf(owedMilli: Int, takenMilli: bigint, isFirst: boolean, isLast: boolean): Int {
+function partOf(owedMilli: Int, takenMilli: Int, isFirst: boolean, isLast: boolean): Int {
   if (owedMilli >= 0) return isFirst ? owedMilli : 0;
   if (isLast) return owedMilli;
-  const most = -takenMilli;
-  return owedMilli < most ? add(0, most) : owedMilli;
+  const most = sub(0, takenMilli);
+  return owedMilli < most ? most : owedMilli;
 }
 
-/** What each of them will have taken: as at the grant, but the first, which bears every difference. */
-function totalsOf(
-  { totals }: LevelChange,
-  taken: ShardPlace['taken'],
-  places: ShardPlaces,
-  isFirst: boolean,
+function takenOf(taken: ShardPlace['taken'], name: string): Int {
+  return add(0, BigInt(taken.find((amount) => amount.name === name)?.milli ?? '0'));
+}
+
+/** What the lease will have taken there: as at the grant, less what goes back. */
+function totalsAfter(
+  { taken, deltas }: { readonly taken: ShardPlace['taken']; readonly deltas: readonly Amount[] },
+  wanted: readonly Amount[],
 ): readonly Amount[] {
-  const own = taken.map(({ name, milli }) => ({ name, milli: add(0, BigInt(milli)) }));
-  const wanted = totals ?? [];
-  if (!isFirst) return own.filter(({ name }) => amountOf(wanted, name) !== undefined);
-  return wanted.map(({ name, milli }) => {
-    const elsewhere = places.slice(1).flatMap((place) => place.taken.filter((amount) => amount.name === name));
-    return { name, milli: elsewhere.reduce<Int>((rest, amount) => sub(rest, BigInt(amount.milli)), milli) };
-  });
+  return wanted.map(({ name }) => ({ name, milli: add(takenOf(taken, name), amountOf(deltas, name) ?? 0) }));
+}
+
+/** It bears every other difference, so that all of them add up. */
+function totalsOfFirst(wanted: readonly Amount[], rest: readonly (readonly Amount[])[]): readonly Amount[] {
+  return wanted.map(({ name, milli }) => ({
+    name,
+    milli: rest.reduce<Int>((left, totals) => sub(left, amountOf(totals, name) ?? 0), milli),
+  }));
 }
