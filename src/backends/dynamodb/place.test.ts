@@ -105,6 +105,21 @@ describe('a change of what was taken from several shards', () => {
     );
   });
 
+  test('leaves totals that differ from what was taken there by what goes back there, but for the first', () => {
+    const where = [placeOf(0, [amount('rpm', 5_000)]), placeOf(3, [amount('rpm', 5_000), amount('slots', 1_000)])];
+    const level = { ...changeEntry([], { rpm: -7_000 }).level, totals: [amount('rpm', 3_000)] };
+    expect(divideChange(level, where)).toMatchObject([
+      { deltas: [amount('rpm', -5_000)], totals: [amount('rpm', 0)] },
+      { deltas: [amount('rpm', -2_000)], totals: [amount('rpm', 3_000)] },
+    ]);
+    // A later correction knows the grant only: the first shard bears what that does not tell.
+    const later = { ...changeEntry([], { rpm: -2_000 }).level, totals: [amount('rpm', 1_000)] };
+    expect(divideChange(later, where)).toMatchObject([
+      { totals: [amount('rpm', -4_000)] },
+      { totals: [amount('rpm', 5_000)] },
+    ]);
+  });
+
   test('of one shard is left as it is', () => {
     const { level } = changeEntry([], { rpm: -5_000 });
     expect(divideChange(level, readPlace(undefined))).toEqual([level]);
