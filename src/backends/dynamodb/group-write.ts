@@ -62,8 +62,8 @@ export async function writeGroup(shard: Shard, group: readonly Waiting[]): Promi
 
 interface Sent {
   readonly id: string;
-  /** Where the base was; null: there was no item. */
-  readonly baseMs: EpochMs | null;
+  /** What it was planned on; null: there was no item. */
+  readonly seen: ShardImage | null;
   readonly move: Move;
   readonly results: readonly (EntryResult | null)[];
 }
@@ -201,7 +201,7 @@ class GroupWrite {
       this.#see(created ?? answer.output.Attributes);
       return results;
     }
-    return this.#refused(answer.failure, { id: own, baseMs: image?.baseMs ?? null, move, results });
+    return this.#refused(answer.failure, { id: own, seen: image, move, results });
   }
 
   async #refused(failure: Failure, sent: Sent): Promise<readonly (EntryResult | null)[] | null> {
@@ -217,7 +217,7 @@ class GroupWrite {
       this.#see(failure.item);
       const { image } = this.#shard.memory;
       // A client of the caller's may have sent it twice by itself, and shows the second answer only.
-      if (image !== null && (image.writeId === sent.id || this.#showsRemoval(image, sent))) return sent.results;
+      if (image !== null && (image.writeId === sent.id || showsRemoval(image, sent))) return sent.results;
       const proven = this.#landed(image);
       if (proven !== null) return proven;
     }
@@ -276,7 +276,7 @@ class GroupWrite {
   #landed(image: ShardImage | null): readonly (EntryResult | null)[] | null {
     if (image === null || this.#unanswered.length === 0) return null;
     const proven = this.#unanswered.find(
-      (sent) => sent.id === image.writeId || showsAdditionOf(image, sent.move) || this.#showsRemoval(image, sent),
+      (sent) => sent.id === image.writeId || showsAdditionOf(image, sent.move) || showsRemoval(image, sent),
     );
     if (proven === undefined) return null;
     const isCertain = proven.id === image.writeId || this.#unanswered.length === 1;
@@ -285,10 +285,6 @@ class GroupWrite {
     return proven.results.map((result, place) =>
       isCertain || this.#unanswered.every(({ results }) => results[place]?.kind === result?.kind) ? result : null,
     );
-  }
-
-  #showsRemoval(image: ShardImage, { move, baseMs }: Sent): boolean {
-    return baseMs !== null && showsRemovalOf(image, move, baseMs, this.#nowMs);
   }
 
   async #settle(image: ShardImage, limits: readonly Limit[], level: LevelRef | null): Promise<void> {
@@ -352,6 +348,10 @@ class GroupWrite {
     this.#waiting = [];
     return deferred;
   }
+}
+
+function showsRemoval(image: ShardImage, { move, seen }: Sent): boolean {
+  return seen !== null && showsRemovalOf(image, move, seen);
 }
 
 function isImage(shown: Item | ShardImage): shown is ShardImage {

@@ -1,6 +1,5 @@
-import type { EpochMs } from '../../core/units.js';
 import type { Entry } from './entries.js';
-import { decodeHolder, type ShardImage } from './items.js';
+import type { ShardImage } from './items.js';
 import { countsOnce, type Move } from './move.js';
 
 /** Whether a lease has the very holder that the move would have added: nobody else knows its id. */
@@ -8,15 +7,13 @@ export function showsAdditionOf(image: ShardImage, { holders }: Move): boolean {
   return holders.some((holder) => holder.kind === 'add' && image.holders.get(holder.leaseId)?.text === holder.text);
 }
 
-/** Whether a holder is gone that the move would have removed: before its time nobody else does, but for a reset, which moves the base. */
-export function showsRemovalOf(image: ShardImage, { holders }: Move, baseMs: EpochMs, nowMs: EpochMs): boolean {
-  return holders.some(
-    (holder) =>
-      holder.kind === 'remove' &&
-      image.baseMs === baseMs &&
-      !image.holders.has(holder.leaseId) &&
-      decodeHolder(holder.leaseId, holder.seen).expiresAtMs > nowMs,
-  );
+/**
+ * Whether a holder is gone that the move would have removed. Others remove one only where it has expired, which is
+ * counted, or in a reset, which moves the base.
+ */
+export function showsRemovalOf(image: ShardImage, { holders }: Move, seen: ShardImage): boolean {
+  if (image.baseMs !== seen.baseMs || image.expired !== seen.expired) return false;
+  return holders.some((holder) => holder.kind === 'remove' && !image.holders.has(holder.leaseId));
 }
 
 /** A refund that goes with its holder counts once, however often it is sent. */
