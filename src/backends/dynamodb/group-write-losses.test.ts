@@ -239,6 +239,26 @@ describe.skipIf(found.status === 'unavailable')(`a write without an answer${reas
       expect(await stored()).toMatchObject({ rpmConsumed: -4_000 + 1_000, acquires: 4 });
     });
 
+    test.each([true, false])(
+      'that goes is not taken for gone where somebody else took it back (sent again: %s)',
+      async (isLost) => {
+        // Their clock is ahead: to them it has expired.
+        const theirs = askEntry(
+          [RPM, SLOTS],
+          { slots: 3_000 },
+          { leaseId: 'theirs', holder: holderOf({ slots: [amount('slots', 3_000)] }), nowMs: NOW_MS + 60_000 },
+        );
+        const reclaim = (other: Process) => async () => other.submit(theirs);
+        const { process, other, stored } = await shard(carrying, (others) =>
+          losing({ lands: false, times: isLost ? 1 : 0, meanwhile: reclaim(others) }),
+        );
+        if (!isLost) await reclaim(other)();
+        const late = changeEntry([RPM, SLOTS], {}, { leaseId: 'lease', holder: 'release' });
+        expect(await process.submit(late)).toEqual({ kind: 'done', holderLost: true });
+        expect(await stored()).toMatchObject({ slots: 0, holders: ['theirs'] });
+      },
+    );
+
     test('that was rejected though its holder had gone finds it gone: its slots return once, and takes of that group count', async () => {
       const { process, stored } = await shard(carrying, () => losing({ lands: true, times: 3 }));
       await expect(process.submit(release)).rejects.toMatchObject({ code: 'backend.unavailable' });
