@@ -18,7 +18,7 @@ export async function forkable(script: string): Promise<(...args: readonly strin
     format: 'esm',
     platform: 'node',
     target: 'node20',
-    external: ['libsql'],
+    external: ['libsql', '@aws-sdk/*'],
     outfile,
     logLevel: 'error',
   });

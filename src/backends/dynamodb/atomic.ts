@@ -117,8 +117,7 @@ function actionOf(asking: AtomicAsking, { level, line }: Prepared, writeId: stri
 async function hasLanded(prepared: readonly Prepared[], writeId: string, asking: AtomicAsking): Promise<boolean> {
   const { call, deadline, leaseId } = asking;
   for (const { line } of prepared) {
-    await line.look(call.nowMs, deadline);
-    const { image } = line;
+    const image = await line.look(call.nowMs, deadline);
     if (image?.writeId === writeId || (leaseId !== null && image?.holders.has(leaseId) === true)) return true;
   }
   return false;

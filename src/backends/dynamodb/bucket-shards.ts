@@ -66,6 +66,12 @@ export class BucketShards {
     return [...shards];
   }
 
+  /** Every shard as it was seen within the last `denyCacheMs`; null: one of them was not. */
+  youngImages(nowMs: EpochMs, denyCacheMs: number): readonly ShardImage[] | null {
+    const images = this.realShards().map((shard) => this.line(shard).youngImage(nowMs, denyCacheMs));
+    return images.every((image) => image !== null) ? images : null;
+  }
+
   /** Learns of every shard that is not remembered. */
   async lookAtAll(nowMs: EpochMs, deadline: Deadline): Promise<void> {
     for (;;) {
@@ -73,7 +79,7 @@ export class BucketShards {
       if (unknown.length === 0) return;
       await Promise.all(
         unknown.map(async (shard) => {
-          if (!(await this.line(shard).look(nowMs, deadline))) this.noteMissing(shard);
+          if ((await this.line(shard).look(nowMs, deadline)) === null) this.noteMissing(shard);
         }),
       );
       // Shard 0 stands for all that are missing, itself included.
@@ -84,7 +90,7 @@ export class BucketShards {
   /** The line of a shard, or of the one that stands for it. */
   line(wanted: number): ShardLine {
     let shard = wanted;
-    while (shard > 0 && this.#missing.has(shard)) shard = parentShard(shard);
+    while (shard > 0 && this.#isMissing(shard)) shard = parentShard(shard);
     let line = this.#lines.get(shard);
     if (line === undefined) this.#lines.set(shard, (line = this.#open(shard)));
     return line;
@@ -95,6 +101,20 @@ export class BucketShards {
     if (shard === 0) return;
     this.#missing.add(shard);
     this.#lines.delete(shard);
+    this.#pressures.delete(shard);
+    // What says otherwise is old.
+    if (this.#saysItExists(shard)) this.#lines.get(parentShard(shard))?.forget();
+  }
+
+  /** Others may have split it off since it was found missing: then the shard that it came from says so. */
+  #isMissing(shard: number): boolean {
+    if (this.#missing.has(shard) && this.#saysItExists(shard)) this.#missing.delete(shard);
+    return this.#missing.has(shard);
+  }
+
+  #saysItExists(shard: number): boolean {
+    const parent = this.#lines.get(parentShard(shard))?.image;
+    return parent !== undefined && parent !== null && parent.shardCount > shard;
   }
 
   forget(): void {
@@ -145,7 +165,7 @@ export class BucketShards {
     const { image } = line;
     if (image === null) return null;
     const pressure = this.#pressures.get(image.key.shard);
-    pressure?.observe(image.writeUnits, nowMs);
+    pressure?.observe(image, nowMs);
     if (this.#splitting) return null;
     if (pressure?.wantsSplit(nowMs) === true) return this.#guarded(() => this.#split(image, pressure, nowMs, deadline));
     if (image.shardCount === 1 || nowMs - this.#lookedForColdMs < LOOK_FOR_COLD_EVERY_MS) return null;
@@ -175,6 +195,7 @@ export class BucketShards {
     return 'split';
   }
 
+  /** A shard with the half that was split off from it, if nobody has written to that for long. */
   async #mergeCold(stays: ShardImage, nowMs: EpochMs, deadline: Deadline): Promise<'merged' | null> {
     const shard = stays.key.shard + stays.shardCount / 2;
     if (stays.key.shard >= stays.shardCount / 2) return null;
@@ -183,6 +204,8 @@ export class BucketShards {
     if (item === undefined) return null;
     const known = stays.limits.map(({ limit }) => limit);
     const leaves = decodeShard(item, known);
+    // It was split further: its own half comes first.
+    if (leaves.shardCount > stays.shardCount) return this.#mergeCold(leaves, nowMs, deadline);
     if (nowMs - writtenAtMs(leaves) < COLD_AFTER_MS) return null;
     const merge = planMerge(stays, leaves, nowMs);
     if (merge === null) return null;

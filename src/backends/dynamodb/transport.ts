@@ -6,6 +6,8 @@ import type {
   BatchWriteItemOutput,
   CreateTableInput,
   CreateTableOutput,
+  DeleteItemInput,
+  DeleteItemOutput,
   DescribeTableInput,
   DescribeTableOutput,
   GetItemInput,
@@ -33,6 +35,7 @@ export interface Operations {
   readonly BatchGetItem: readonly [BatchGetItemInput, BatchGetItemOutput];
   readonly BatchWriteItem: readonly [BatchWriteItemInput, BatchWriteItemOutput];
   readonly CreateTable: readonly [CreateTableInput, CreateTableOutput];
+  readonly DeleteItem: readonly [DeleteItemInput, DeleteItemOutput];
   readonly DescribeTable: readonly [DescribeTableInput, DescribeTableOutput];
   readonly GetItem: readonly [GetItemInput, GetItemOutput];
   readonly PutItem: readonly [PutItemInput, PutItemOutput];
