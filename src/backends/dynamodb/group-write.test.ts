@@ -258,11 +258,11 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
     });
 
     test('rejects as throttled, not as contended, when the time is over', async () => {
-      const { ns } = await shard(half);
-      const slow = openProcess({ ...table, random: () => 1 }, ns);
-      slow.memory.keep(half, NOW_MS);
-      proxy.inject(fault.throttle(), { operations: ['UpdateItem'] });
-      expect(await slow.together([take], { timeoutMs: 40 })).toMatchObject([
+      const throttling = tapped(table, async () => {
+        throw Object.assign(new Error('too much'), { name: 'ThrottlingException' });
+      });
+      const slow = openProcess({ ...throttling, random: () => 1 }, freshNs());
+      expect(await slow.together([take], { timeoutMs: 60 })).toMatchObject([
         { kind: 'rejected', error: { kind: 'throttled' } },
       ]);
     });
