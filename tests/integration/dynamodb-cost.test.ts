@@ -124,7 +124,7 @@ describe.skipIf(ENGINE.missing)(`what operations cost${ENGINE.note}`, () => {
       for (const limiter of processes) await limiter.acquire(ask);
       const random = new Random(7);
       world.proxy.requests.clear();
-      const asks = 100;
+      const asks = 60;
       for (let asked = 0; asked < asks; asked++) {
         // Whenever somebody comes, and whoever it is.
         await space.clock.advance(Math.round((-Math.log(1 - random.whole(0, 999) / 1_000) * 100) / load));
