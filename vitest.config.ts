@@ -1,9 +1,17 @@
 import { defineConfig } from 'vitest/config';
 
 /** Tests that measure time or memory, or fill the processors with processes of their own: each runs alone, at the end. */
-const ALONE = ['tests/chaos/**/*.test.ts', 'tests/packaging.test.ts', 'tests/integration/memory-stays-flat.test.ts'];
+const ALONE = [
+  'tests/chaos/**/*.test.ts',
+  'tests/packaging.test.ts',
+  'tests/integration/manifest-large.test.ts',
+  'tests/integration/memory-stays-flat.test.ts',
+];
 
-const shared = {
+/** The conformance suite on engines that take minutes: `npm run test:engines`. */
+const ENGINES = ['tests/engines/**/*.test.ts'];
+
+export const shared = {
   environment: 'node',
   testTimeout: 30_000,
   env: { NODE_ENV: 'test', AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true' },
@@ -17,7 +25,7 @@ export default defineConfig({
           ...shared,
           name: 'together',
           include: ['src/**/*.test.ts', 'tests/**/*.test.ts'],
-          exclude: ALONE,
+          exclude: [...ALONE, ...ENGINES],
           sequence: { groupOrder: 0 },
         },
       },

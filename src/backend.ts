@@ -55,6 +55,11 @@ export interface ManagedMark {
   readonly key: string;
   /** Plain data: what was applied last. null: the file owns nothing of the object any more. */
   readonly value: unknown;
+  /**
+   * What the caller saw there, null for nothing: if it is something else by now, the call is refused as `contended` and
+   * writes nothing. Left out: whatever it is.
+   */
+  readonly seen?: unknown;
 }
 
 /** One bucket and the limits by which it should live. */
@@ -210,8 +215,11 @@ export interface EntityStore {
   readMany(call: Call, ids: readonly string[]): Awaitable<readonly (EntityRecord | undefined)[]>;
   /** Rejects if the entity is missing, or is not of the version that the caller saw. */
   update(call: AdminCall, id: string, change: EntityChange, seenVersion: number | null): Awaitable<EntityRecord>;
-  /** Rejects if the entity is missing or has children. Its buckets and usage stay until their time is over. */
-  delete(call: AdminCall, id: string): Awaitable<void>;
+  /**
+   * Rejects if the entity is missing, has children, or is not of the version that the caller saw. Its buckets and usage
+   * stay until their time is over.
+   */
+  delete(call: AdminCall, id: string, seenVersion?: number | null): Awaitable<void>;
   list(call: Call, page: PageRequest): Awaitable<Page<EntityRecord>>;
   children(call: Call, parentId: string, page: PageRequest): Awaitable<Page<EntityRecord>>;
 }
@@ -234,6 +242,7 @@ export interface ManagedRecord {
 export interface ManagedStore {
   /** In the order of the keys; shows every mark that was written. */
   list(call: Call, page: PageRequest): Awaitable<Page<ManagedRecord>>;
+  read(call: Call, key: string): Awaitable<ManagedRecord | undefined>;
   mark(call: Call, mark: ManagedMark): Awaitable<void>;
 }
 
@@ -363,8 +372,11 @@ export interface Backend {
   /** Checks that the store is there and of a version that this code understands. Creates nothing. */
   open(timeoutMs: number): Awaitable<void>;
   close(): Awaitable<void>;
-  /** What to add to this machine's clock to get the store's: for stores that others share from other machines. */
-  clockOffsetMs?(): number;
+  /**
+   * What to add to this machine's clock to get the store's, for stores that others share from other machines; null: not
+   * known yet.
+   */
+  clockOffsetMs?(): number | null;
 
   /** Takes from all levels or from none. A bucket that does not exist is born full. */
   consume(call: Call, request: ConsumeRequest): Awaitable<ConsumeOutcome>;

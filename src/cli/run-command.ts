@@ -18,7 +18,12 @@ export async function runOnStore(
   const progress = createProgress(terminal);
   let result: Result;
   try {
-    const confirm = createConfirm(terminal, options);
+    const ask = createConfirm(terminal, options);
+    const confirm = async (change: string): Promise<void> => {
+      // A question stands on a line of its own.
+      progress.clear();
+      await ask(change);
+    };
     result = await action({ limiter, address, namespace, confirm, progress: progress.show, note });
   } finally {
     progress.clear();

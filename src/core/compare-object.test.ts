@@ -14,7 +14,11 @@ describe('an object of the file', () => {
   test('is created where there is none', () => {
     const { change, mark, isMarked, drift } = compare(RECORD, { wanted: { name: 'Ann' } });
     expect(change).toEqual({ action: 'create', target: RECORD, before: null, after: { name: 'Ann' } });
-    expect([mark, isMarked, drift]).toEqual([{ key: 'record#user-1', value: { name: 'Ann' } }, false, null]);
+    expect([mark, isMarked, drift]).toEqual([
+      { key: 'record#user-1', value: { name: 'Ann' }, seen: null },
+      false,
+      null,
+    ]);
   });
 
   test('is created empty if that is all that is wanted', () => {

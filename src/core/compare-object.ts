@@ -20,16 +20,19 @@ export interface Drift {
   readonly live: Fields | null;
 }
 
-/** What the file owns of an object, to be stored with the change; a value of null: nothing any more. */
+/** What the file owns of an object, to be stored with the change, unless somebody else has done so; null: nothing. */
 export interface Mark {
   readonly key: string;
   readonly value: Fields | null;
+  readonly seen: Fields | null;
 }
 
 /** Everything that three views of one object say about it. */
 export interface Comparison {
   readonly target: ManagedTarget;
   readonly views: Views;
+  /** The version of the record that was compared; null where there was none. */
+  readonly seenVersion: number | null;
   /** null: what the file wants is what is there. */
   readonly change: Change | null;
   /** What to write: the fields that the file owns or has owned and that are not as they should be. */
@@ -55,7 +58,7 @@ export interface Views {
  * Field by field, what the file names is set; what it named before and names no longer goes back to its default; what it
  * never named stays. An object that the file has let go of goes when nothing else is left of it.
  */
-export function compareObject(target: ManagedTarget, views: Views): Comparison {
+export function compareObject(target: ManagedTarget, views: Views, seenVersion: number | null = null): Comparison {
   const { wanted, owned, live } = views;
   const defaults = defaultsOf(target);
   const due = { ...pick(defaults, Object.keys(owned ?? {})), ...wanted };
@@ -66,10 +69,11 @@ export function compareObject(target: ManagedTarget, views: Views): Comparison {
   return {
     target,
     views,
+    seenVersion,
     change: findChange(target, live, final, writes),
     writes,
     drift: findDrift(target, views, due),
-    mark: { key: buildManagedKey(target), value: wanted ?? null },
+    mark: { key: buildManagedKey(target), value: wanted ?? null, seen: owned ?? null },
     isMarked: wanted === undefined || owned === undefined ? wanted === owned : sameFields(wanted, owned),
     final,
   };

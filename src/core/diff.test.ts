@@ -124,25 +124,25 @@ describe('a plan', () => {
   test('counts what is as the file wants it, and marks what it adopts and what is gone', () => {
     const limits = { limits: ['a:1/min'] };
     const live = liveOf({ a: null }, { 'entity_default#a': ['a:1/min'] });
-    const { steps, unchanged, marks } = plan({ a: { cascade: false, default: limits } }, live, {
+    const { steps, unchanged, unmarked } = plan({ a: { cascade: false, default: limits } }, live, {
       'entity_default#a': limits,
       'record#gone': {},
     });
     expect([steps, unchanged]).toEqual([[], 2]);
-    expect(marks).toEqual([
-      { key: 'record#a', value: { cascade: false } },
-      { key: 'record#gone', value: null },
+    expect(unmarked.map(({ mark }) => mark)).toEqual([
+      { key: 'record#a', value: { cascade: false }, seen: null },
+      { key: 'record#gone', value: null, seen: {} },
     ]);
   });
 
   test('leaves marks alone that it does not understand', () => {
-    const { steps, marks } = plan({}, liveOf({}), { 'webhook#a': { url: 'x' } });
-    expect([steps, marks]).toEqual([[], []]);
+    const { steps, unmarked } = plan({}, liveOf({}), { 'webhook#a': { url: 'x' } });
+    expect([steps, unmarked]).toEqual([[], []]);
   });
 
   test('says nothing of what the file neither names nor owns', () => {
     const live = liveOf({ stranger: null }, { system: ['a:1/min'] });
-    expect(plan({}, live)).toEqual({ steps: [], drift: [], unchanged: 0, marks: [] });
+    expect(plan({}, live)).toEqual({ steps: [], drift: [], unchanged: 0, unmarked: [] });
   });
 
   test('keeps the version of the record that it saw', () => {

@@ -1,5 +1,5 @@
 import type { StoredConfig } from './config.js';
-import { type Change, compareObject, type Comparison, type Drift, type Mark } from './compare-object.js';
+import { type Change, compareObject, type Comparison, type Drift, type Views } from './compare-object.js';
 import { type Fields, fieldsOfConfig, fieldsOfManifest, fieldsOfRecord, type LiveRecord } from './managed-fields.js';
 import { buildManagedKey, type ManagedTarget, parseManagedKey } from './managed.js';
 import type { Manifest } from './manifest.js';
@@ -14,11 +14,8 @@ export interface LiveState {
   readonly records: ReadonlyMap<string, LiveRecord>;
 }
 
-/** One change with what it takes to make it. */
 export interface Step extends Comparison {
   readonly change: Change;
-  /** The version of the record that this was compared with; null where there was none. */
-  readonly seenVersion: number | null;
 }
 
 export interface Plan {
@@ -27,8 +24,8 @@ export interface Plan {
   readonly drift: readonly Drift[];
   /** How many objects of the file are as it wants them. */
   readonly unchanged: number;
-  /** For objects that need no change: they were found as wanted, or are gone by themselves. */
-  readonly marks: readonly Mark[];
+  /** Objects that need no change but a mark: they were found as wanted, or are gone by themselves. */
+  readonly unmarked: readonly Comparison[];
 }
 
 /** Three ways: what the file wants, what was applied last, what is there. Refuses what a store would refuse halfway. */
@@ -43,36 +40,32 @@ export function planChanges(input: {
   for (const key of new Set([...wanted.keys(), ...[...owned.keys()].toSorted()])) {
     const target = parseManagedKey(key);
     if (target === undefined) continue;
-    const views = { wanted: wanted.get(key), owned: owned.get(key), live: liveFields(live, target) };
-    compared.push(compareObject(target, views));
+    compared.push(compareLive(target, { wanted: wanted.get(key), owned: owned.get(key) }, live));
   }
-  const steps = compared.flatMap((comparison) => stepOf(comparison, live.records) ?? []);
+  const steps = compared.filter(isStep);
   const tree = treeOf(steps, live);
   checkTree(tree, (id) => wanted.get(keyOfRecord(id))?.['parent'] !== undefined);
   return {
     steps: inOrder(steps, tree),
     drift: compared.flatMap(({ drift }) => drift ?? []),
     unchanged: compared.filter(({ change, target }) => change === null && wanted.has(buildManagedKey(target))).length,
-    marks: compared.flatMap(({ change, mark, isMarked }) => (change === null && !isMarked ? mark : [])),
+    unmarked: compared.filter(({ change, isMarked }) => change === null && !isMarked),
   };
 }
 
-/** An object as it is; undefined: there is no such thing. */
-function liveFields({ configs, records }: LiveState, target: ManagedTarget): Fields | undefined {
-  if (target.kind === 'record') {
-    const record = records.get(target.entityId);
-    return record === undefined ? undefined : fieldsOfRecord(record);
+/** One object, as it is now. */
+export function compareLive(target: ManagedTarget, views: Omit<Views, 'live'>, live: LiveState): Comparison {
+  if (target.kind !== 'record') {
+    const config = live.configs.get(buildManagedKey(target));
+    const isThere = config !== undefined && (config.limits !== null || config.onUnavailable !== null);
+    return compareObject(target, { ...views, live: isThere ? fieldsOfConfig(config, target) : undefined });
   }
-  const config = configs.get(buildManagedKey(target));
-  if (config === undefined || (config.limits === null && config.onUnavailable === null)) return undefined;
-  return fieldsOfConfig(config, target);
+  const record = live.records.get(target.entityId);
+  return compareObject(target, { ...views, live: record && fieldsOfRecord(record) }, record?.version);
 }
 
-/** null: there is nothing to do. */
-export function stepOf(comparison: Comparison, records: LiveState['records']): Step | null {
-  const { change, target } = comparison;
-  const record = target.kind === 'record' ? records.get(target.entityId) : undefined;
-  return change === null ? null : { ...comparison, change, seenVersion: record?.version ?? null };
+function isStep(comparison: Comparison): comparison is Step {
+  return comparison.change !== null;
 }
 
 function keyOfRecord(entityId: string): string {

@@ -106,7 +106,7 @@ function encode64(value: number, length: number): string {
 
 /** One of 16 digits by which names are spread over that many partitions. */
 export function hashDigit(name: string): string {
-  return (hash8(name).charCodeAt(3) % 16).toString(16);
+  return (ALPHABET.indexOf(hash8(name).charAt(3)) % 16).toString(16);
 }
 
 /** 48 bits of a non-cryptographic hash (two FNV-1a lanes): it keeps few names apart, it protects nothing. */

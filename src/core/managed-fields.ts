@@ -1,4 +1,5 @@
 import type { StoredConfig } from './config.js';
+import { sameJson } from './same-json.js';
 import { buildManagedKey, type ManagedTarget } from './managed.js';
 import type { Manifest } from './manifest.js';
 
@@ -61,17 +62,5 @@ export function sameFields(a: Fields, b: Fields): boolean {
   return (
     names.length === Object.keys(b).length &&
     names.every((name) => Object.hasOwn(b, name) && sameField(name, a[name], b[name]))
-  );
-}
-
-/** Whether two values are the same as JSON: the order of an object's fields does not count. */
-function sameJson(a: unknown, b: unknown): boolean {
-  if (a === b) return true;
-  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
-  if (Array.isArray(a) !== Array.isArray(b)) return false;
-  const [entries, others] = [Object.entries(a), new Map<string, unknown>(Object.entries(b))];
-  return (
-    entries.length === others.size &&
-    entries.every(([key, value]) => others.has(key) && sameJson(value, others.get(key)))
   );
 }

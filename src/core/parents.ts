@@ -1,4 +1,4 @@
-import { ValidationError } from './errors.js';
+import { ValidationError, VersionConflict } from './errors.js';
 import { MAX_CHAIN } from './units.js';
 
 /**
@@ -14,4 +14,13 @@ export function refuseBadParent(chain: readonly string[], next: string, levelsBe
 
 export function missingParent(parentId: string): ValidationError {
   return new ValidationError('parentId', 'the id of an entity that exists', parentId);
+}
+
+/** Refuses a change of an entity that is not of the version that the caller saw; null: any will do. */
+export function refuseOtherVersion(
+  { id, version }: { readonly id: string; readonly version: number },
+  seenVersion: number | null,
+): void {
+  if (seenVersion === null || version === seenVersion) return;
+  throw new VersionConflict(id, `expected version ${seenVersion}, it is at ${version}`);
 }

@@ -109,9 +109,9 @@ test('a change is refused if, and only if, the tree that it ends in is not sound
       expect(isBad).toBe(!isSound(finalTree(change)));
       refused += isBad ? 1 : 0;
     }),
-    { numRuns: 3_000 },
+    { numRuns: 1_500 },
   );
-  expect(refused).toBeGreaterThan(100);
+  expect(refused).toBeGreaterThan(50);
 });
 
 test.each([
@@ -125,9 +125,9 @@ test.each([
       replayed += 1;
       replay(change);
     }),
-    { numRuns: 3_000 },
+    { numRuns: 1_500 },
   );
-  expect(replayed).toBeGreaterThan(500);
+  expect(replayed).toBeGreaterThan(250);
 });
 
 test('parents come before their children, and children go before their parents', () => {

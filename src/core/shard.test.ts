@@ -52,13 +52,27 @@ describe('the shares of a limit', () => {
     );
   });
 
-  test('of slots are slots', () => {
+  test('of slots are whole slots', () => {
     const slots = { capacityMilli: 5_000, refillMilli: 0, refillPeriodMs: 0 };
     expect(sharesOf(slots, 3)).toEqual([
-      { ...slots, capacityMilli: 1_667 },
-      { ...slots, capacityMilli: 1_667 },
-      { ...slots, capacityMilli: 1_666 },
+      { ...slots, capacityMilli: 2_000 },
+      { ...slots, capacityMilli: 2_000 },
+      { ...slots, capacityMilli: 1_000 },
     ]);
+  });
+
+  test('of one half and of the halves of the other add up too', () => {
+    fc.assert(
+      fc.property(rate, fc.constantFrom(1, 2, 4, 8, 16, 32), fc.boolean(), (of, shards, areSlots) => {
+        const whole = areSlots ? { capacityMilli: of.refillMilli * 1_000, refillMilli: 0, refillPeriodMs: 0 } : of;
+        fc.pre(Number.isSafeInteger(whole.capacityMilli));
+        for (let shard = 0; shard < shards; shard++) {
+          const [one, other] = [shareOf(whole, shard, 2 * shards), shareOf(whole, shard + shards, 2 * shards)];
+          expect(one.capacityMilli + other.capacityMilli).toBe(shareOf(whole, shard, shards).capacityMilli);
+        }
+      }),
+      RUNS,
+    );
   });
 });
 

@@ -1,16 +1,19 @@
 import type { Rate } from './bucket.js';
 import { exactFloor } from './int.js';
+import { MILLI } from './units.js';
 
 /**
- * What shard `shard` of `count` holds of a limit. Capacities add up exactly: remainders go to the first shards.
+ * What shard `shard` of `count` holds of a limit. Capacities add up exactly: remainders go to the first shards. Slots are
+ * divided whole: two halves of one could not be taken by anybody.
  * A refill period that is `count` times as long keeps the amounts whole and adds up to less than one token more.
  */
 export function shareOf(rate: Rate, shard: number, count: number): Rate {
   if (count === 1) return rate;
-  const each = exactFloor(rate.capacityMilli, count);
-  const rest = rate.capacityMilli - each * count;
+  const unit = rate.refillPeriodMs === 0 ? MILLI : 1;
+  const units = exactFloor(rate.capacityMilli, unit);
+  const each = exactFloor(units, count);
   return {
-    capacityMilli: shard < rest ? each + 1 : each,
+    capacityMilli: (shard < units - each * count ? each + 1 : each) * unit,
     refillMilli: rate.refillMilli,
     refillPeriodMs: rate.refillPeriodMs * count,
   };

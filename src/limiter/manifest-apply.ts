@@ -1,14 +1,14 @@
 import type { AdminCall, ConfigChange, EntityRecord } from '../backend.js';
-import { compareObject } from '../core/compare-object.js';
+import type { Comparison } from '../core/compare-object.js';
 import type { ConfigLevel, OnUnavailable } from '../core/config.js';
-import { type Plan, type Step, stepOf } from '../core/diff.js';
-import { ApplyStopped, isHeadgateError } from '../core/errors.js';
+import { compareLive, type LiveState, type Plan } from '../core/diff.js';
+import { ApplyStopped, BackendUnavailable, isHeadgateError } from '../core/errors.js';
 import { Limit } from '../core/limit.js';
-import { type Fields, fieldsOfRecord } from '../core/managed-fields.js';
-import { describeTarget } from '../core/managed.js';
+import type { Fields } from '../core/managed-fields.js';
+import { buildManagedKey, describeTarget, type ManagedTarget } from '../core/managed.js';
 import { callStore, changeStore, type Context } from './context.js';
 import type { ApplyOptions, ManifestPlan } from './manifest-api.js';
-import { makePlan, turn, viewOf } from './manifest-plan.js';
+import { fieldsOfMark, makePlan, turn, viewOf } from './manifest-plan.js';
 
 /** Plans, then makes one change after the other. */
 export async function applyManifest(context: Context, data: unknown, options: ApplyOptions): Promise<ManifestPlan> {
@@ -23,7 +23,7 @@ export async function applyManifest(context: Context, data: unknown, options: Ap
   return viewOf(plan);
 }
 
-async function makeChanges(context: Context, { steps, marks }: Plan, { onProgress }: ApplyOptions): Promise<void> {
+async function makeChanges(context: Context, { steps, unmarked }: Plan, { onProgress }: ApplyOptions): Promise<void> {
   const total = steps.length;
   let what = '';
   let applied = 0;
@@ -31,14 +31,14 @@ async function makeChanges(context: Context, { steps, marks }: Plan, { onProgres
     for (const step of steps) {
       const { change } = step;
       what = `${change.action} ${describeTarget(change.target)}`;
-      await makeChange(context, step);
+      await settle(context, step);
       applied += 1;
       onProgress?.({ change, done: applied, total });
       await turn();
     }
-    what = 'noting what is owned';
-    for (const mark of marks) {
-      await callStore(context, what, (call) => context.backend.managed.mark(call, mark));
+    for (const comparison of unmarked) {
+      what = `noting ${describeTarget(comparison.target)}`;
+      await settle(context, comparison);
       await turn();
     }
   } catch (error) {
@@ -46,12 +46,66 @@ async function makeChanges(context: Context, { steps, marks }: Plan, { onProgres
   }
 }
 
-async function makeChange(context: Context, step: Step): Promise<void> {
-  const { target, writes, mark } = step;
-  if (target.kind === 'record') return writeRecord(context, step, target.entityId);
-  await changeStore(context, `writing ${describeTarget(target)}`, (call) =>
-    context.backend.config.write({ ...call, managed: mark }, target, configChangeOf(target, writes)),
-  );
+/** Attempts against others who change the same object at the same time. */
+const MOST_ATTEMPTS = 5;
+
+/** Makes one object what the file wants. What another process has made of it since the plan is compared anew. */
+async function settle(context: Context, planned: Comparison): Promise<void> {
+  let comparison = planned;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await send(context, comparison);
+      return;
+    } catch (error) {
+      if (attempt === MOST_ATTEMPTS || !isRace(error)) throw error;
+      const again = await compareAgain(context, comparison);
+      // An entity that has children cannot be deleted, however often it is tried.
+      if (isHeadgateError(error, 'entity.conflict') && again.seenVersion === comparison.seenVersion) throw error;
+      comparison = again;
+    }
+  }
+}
+
+function isRace(error: unknown): boolean {
+  if (error instanceof BackendUnavailable) return error.kind === 'contended';
+  return (['entity.exists', 'entity.missing', 'entity.conflict'] as const).some((code) => isHeadgateError(error, code));
+}
+
+async function compareAgain(context: Context, { target, views }: Comparison): Promise<Comparison> {
+  const { managed } = context.backend;
+  const mark = await callStore(context, 'reading what is owned', (call) => managed.read(call, buildManagedKey(target)));
+  const live = await readLive(context, target);
+  return compareLive(target, { wanted: views.wanted, owned: mark && fieldsOfMark(mark) }, live);
+}
+
+async function readLive(context: Context, target: ManagedTarget): Promise<LiveState> {
+  const { config, entities } = context.backend;
+  if (target.kind === 'record') {
+    const { entityId } = target;
+    const record = await callStore(context, 'reading an entity', (call) => entities.read(call, entityId));
+    return { configs: new Map(), records: new Map(record === undefined ? [] : [[entityId, record]]) };
+  }
+  const stored = await callStore(context, 'reading a config', (call) => config.read(call, target));
+  return { configs: new Map(stored === undefined ? [] : [[buildManagedKey(target), stored]]), records: new Map() };
+}
+
+/** One write: the change, if there is any, and its mark. */
+async function send(context: Context, comparison: Comparison): Promise<void> {
+  const { target, change, writes, mark, final, seenVersion } = comparison;
+  const { config, entities, managed } = context.backend;
+  const where = `writing ${describeTarget(target)}`;
+  if (change === null) {
+    await callStore(context, where, (call) => managed.mark(call, mark));
+    return;
+  }
+  await changeStore(context, where, async (call) => {
+    const marked: AdminCall = { ...call, managed: mark };
+    if (target.kind !== 'record') return config.write(marked, target, configChangeOf(target, writes));
+    const { entityId: id } = target;
+    if (final === null) return entities.delete(marked, id, seenVersion);
+    if (seenVersion === null) return entities.create(marked, { id, ...recordOf(final) });
+    return entities.update(marked, id, recordOf(writes), seenVersion);
+  });
 }
 
 /** A field that is not written stays, whoever set it. */
@@ -63,48 +117,6 @@ function configChangeOf(level: ConfigLevel, writes: Fields): ConfigChange {
       ? { onUnavailable: writes['onUnavailable'] as OnUnavailable | null }
       : {}),
   };
-}
-
-/** Attempts against others who change the same record at the same time. */
-const MOST_ATTEMPTS = 5;
-
-/** Compares again with what another process has made of the record meanwhile, and does what is left to do. */
-async function writeRecord(context: Context, planned: Step, id: string): Promise<void> {
-  const { entities, managed } = context.backend;
-  let step = planned;
-  for (let attempt = 1; ; attempt++) {
-    try {
-      await sendRecord(context, step, id);
-      return;
-    } catch (error) {
-      if (attempt === MOST_ATTEMPTS || !isRace(error, step)) throw error;
-    }
-    const record = await callStore(context, 'reading an entity', (call) => entities.read(call, id));
-    const compared = compareObject(step.target, { ...step.views, live: record && fieldsOfRecord(record) });
-    const next = stepOf(compared, new Map(record === undefined ? [] : [[id, record]]));
-    if (next === null) {
-      await callStore(context, 'noting what is owned', (call) => managed.mark(call, compared.mark));
-      return;
-    }
-    step = next;
-  }
-}
-
-/** A record that cannot be deleted has children: that does not pass by looking again. */
-function isRace(error: unknown, { change }: Step): boolean {
-  if (isHeadgateError(error, 'entity.conflict')) return change.action === 'update';
-  return isHeadgateError(error, 'entity.exists') || isHeadgateError(error, 'entity.missing');
-}
-
-async function sendRecord(context: Context, step: Step, id: string): Promise<void> {
-  const { entities } = context.backend;
-  const { final, writes, seenVersion } = step;
-  await changeStore(context, `writing ${describeTarget(step.target)}`, async (call) => {
-    const marked: AdminCall = { ...call, managed: step.mark };
-    if (final === null) await entities.delete(marked, id);
-    else if (seenVersion === null) await entities.create(marked, { id, ...recordOf(final) });
-    else await entities.update(marked, id, recordOf(writes), seenVersion);
-  });
 }
 
 type RecordFields = Pick<EntityRecord, 'name' | 'parentId' | 'cascade' | 'metadata'>;

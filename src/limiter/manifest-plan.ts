@@ -1,4 +1,4 @@
-import { type Awaitable, type Call, MOST_READ, type Page, type PageRequest } from '../backend.js';
+import { type Awaitable, type Call, type ManagedRecord, MOST_READ, type Page, type PageRequest } from '../backend.js';
 import type { ConfigLevel, StoredConfig } from '../core/config.js';
 import { type LiveState, type Plan, planChanges } from '../core/diff.js';
 import { ValidationError } from '../core/errors.js';
@@ -27,7 +27,11 @@ async function readOwned(context: Context): Promise<ReadonlyMap<string, Fields>>
   const marks = await readPages(context, 'reading what is owned', (call, page) =>
     context.backend.managed.list(call, page),
   );
-  return new Map(marks.map(({ key, value }) => [key, plainObject(value) ? value : {}]));
+  return new Map(marks.map((mark) => [mark.key, fieldsOfMark(mark)]));
+}
+
+export function fieldsOfMark({ value }: ManagedRecord): Fields {
+  return plainObject(value) ? value : {};
 }
 
 async function readLive(context: Context, manifest: Manifest, owned: ReadonlyMap<string, Fields>): Promise<LiveState> {

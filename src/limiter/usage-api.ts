@@ -113,8 +113,14 @@ function viewOf({ entityId, resource, window, startMs, consumedMilli, acquires, 
     window,
     windowStart: new Date(startMs),
     windowEnd: new Date(windowEnd(window, startMs)),
-    tokens: Object.fromEntries([...consumedMilli].map(([name, milli]) => [name, wholeTokens(milli)])),
+    tokens: tokensOf(consumedMilli),
     acquires,
     expired,
   };
+}
+
+/** A limit of which everything was given back is left out: whether a store has noted that it was used is chance. */
+function tokensOf(consumedMilli: UsageRecord['consumedMilli']): Readonly<Record<string, number>> {
+  const used = [...consumedMilli].filter(([, milli]) => milli !== 0);
+  return Object.fromEntries(used.map(([name, milli]) => [name, wholeTokens(milli)]));
 }

@@ -141,6 +141,7 @@ const FAULTY: readonly (readonly [fault: string, topic: string, create: () => Ba
     () => changing({ peek: (store, call, levels) => store.peek({ ...call, namespaceId: 'default' }, levels) }),
   ],
   ['drops the marks of changes that change nothing', 'managed marks', () => markingOnlyChanges()],
+  ['does not look what the mark was', 'managed marks', () => markingBlindly()],
   ['marks before it refuses', 'managed marks', () => markingFirst()],
   ['reads in an order of its own', 'many at once', () => reading((found) => found.toReversed())],
   ['reads each only once', 'many at once', () => reading((found) => [...new Set(found)])],
@@ -194,6 +195,12 @@ function markingOnlyChanges(): Backend {
     return store.config.write(isSame ? { ...call, managed: null } : call, level, change);
   };
   return { ...store, config: { ...store.config, write } };
+}
+
+function markingBlindly(): Backend {
+  const store = memory();
+  const mark: Backend['managed']['mark'] = (call, { key, value }) => store.managed.mark(call, { key, value });
+  return { ...store, managed: { ...store.managed, mark } };
 }
 
 function markingFirst(): Backend {

@@ -61,7 +61,9 @@ function type(line: string, exported: readonly string[], lastExit: number): Prom
 }
 
 async function typeAll(steps: readonly Step[]): Promise<readonly Step[]> {
-  for (const part of ['', '-wal', '-shm']) rmSync(join(folder, `limits.db${part}`), { force: true });
+  for (const name of ['limits.db', 'limits.db-wal', 'limits.db-shm', 'limits.yaml']) {
+    rmSync(join(folder, name), { force: true });
+  }
   const exported: string[] = [];
   const seen: Step[] = [];
   let lastExit = 0;

@@ -4,7 +4,7 @@ import { fieldsOfConfig, fieldsOfRecord } from '../../src/core/managed-fields.js
 import { buildManagedKey } from '../../src/core/managed.js';
 import { buildFirstNamespaceId } from '../../src/core/identifiers.js';
 
-export const CALL: Call = { namespaceId: buildFirstNamespaceId('default'), nowMs: 0, timeoutMs: 10_000 };
+const CALL: Call = { namespaceId: buildFirstNamespaceId('default'), nowMs: 0, timeoutMs: 10_000 };
 const EVERYTHING = { limit: 1_000_000, after: null };
 
 /** Every object of the default namespace that a file can own, by its key; limits in the order of the alphabet. */

@@ -4,24 +4,8 @@ import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { Limit } from '../../src/core/limit.js';
 
 /** Names that have a meaning in JavaScript, in paths and in YAML are legal ids. */
-export const IDS = [
-  'a',
-  'b',
-  'c',
-  'd',
-  'e',
-  'f',
-  'g',
-  '__proto__',
-  'constructor',
-  'a.b',
-  '1',
-  'null',
-  'x|"y',
-  '~',
-  '[0]',
-];
-export const RESOURCES = ['gpt-4', 'constructor', 'arn:aws:bedrock/x', '7'];
+const IDS = ['a', 'b', 'c', 'd', 'e', 'f', 'g', '__proto__', 'constructor', 'a.b', '1', 'null', 'x|"y', '~', '[0]'];
+const RESOURCES = ['gpt-4', 'constructor', 'arn:aws:bedrock/x', '7'];
 
 const MOST_LEVELS = 8;
 
@@ -47,7 +31,7 @@ function costOf(cost: number | undefined): { readonly cost?: number } {
   return cost === undefined ? {} : { cost };
 }
 
-export const limitTexts = fc
+const limitTexts = fc
   .subarray(['rpm', 'tpm', 'slots'], { minLength: 1 })
   .chain((names) => fc.tuple(...names.map((name) => limitNamed(name))));
 
@@ -60,7 +44,7 @@ function someOf<T>(names: readonly string[], value: fc.Arbitrary<T>, minLength =
     .map((entries) => Object.fromEntries(entries));
 }
 
-export const metadata = fc
+const metadata = fc
   .dictionary(fc.constantFrom('tier', '__proto__', 'constructor', ''), fc.jsonValue({ maxDepth: 2 }), { maxKeys: 3 })
   .map((value) => JSON.parse(JSON.stringify(value)) as Record<string, unknown>);
 

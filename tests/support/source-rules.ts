@@ -87,8 +87,12 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
 /** The files of the limiter that may construct a backend. */
 const COMPOSITION_ROOTS = ['limiter/store-url.ts', 'limiter/open-store.ts'];
 
-/** Backends are handed the time with each call; the clock's type may be part of their options. */
+/**
+ * Backends are handed the time with each call; the clock's type may be part of their options. What runs on the stream
+ * writes and archives records that the port names.
+ */
 const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = {
+  stream: ['backend'],
   'backends/embedded': ['clock'],
   'backends/dynamodb': ['clock'],
 };

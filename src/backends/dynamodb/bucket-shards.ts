@@ -66,6 +66,12 @@ export class BucketShards {
     return [...shards];
   }
 
+  /** Every shard as it was seen within the last `denyCacheMs`; null: one of them was not. */
+  youngImages(nowMs: EpochMs, denyCacheMs: number): readonly ShardImage[] | null {
+    const images = this.realShards().map((shard) => this.line(shard).youngImage(nowMs, denyCacheMs));
+    return images.every((image) => image !== null) ? images : null;
+  }
+
   /** Learns of every shard that is not remembered. */
   async lookAtAll(nowMs: EpochMs, deadline: Deadline): Promise<void> {
     for (;;) {
@@ -74,7 +80,7 @@ export class BucketShards {
       const missing: number[] = [];
       await Promise.all(
         unknown.map(async (shard) => {
-          if (!(await this.line(shard).look(nowMs, deadline))) missing.push(shard);
+          if ((await this.line(shard).look(nowMs, deadline)) === null) missing.push(shard);
         }),
       );
       // Shard 0 stands for all that are missing, itself included.
@@ -97,16 +103,20 @@ export class BucketShards {
     if (shard === 0) return;
     this.#missing.add(shard);
     this.#lines.delete(shard);
-    this.#lines.get(parentShard(shard))?.forget();
+    this.#pressures.delete(shard);
+    // What says otherwise is old.
+    if (this.#saysItExists(shard)) this.#lines.get(parentShard(shard))?.forget();
   }
 
-  /** Until the shard that it came from is seen to have been split again, by whomever. */
+  /** Others may have split it off since it was found missing: then the shard that it came from says so. */
   #isMissing(shard: number): boolean {
-    if (!this.#missing.has(shard)) return false;
-    const parent = parentShard(shard);
-    const isThere = (this.#lines.get(parent)?.image?.shardCount ?? 1) > shard - parent;
-    if (isThere) this.#missing.delete(shard);
-    return !isThere;
+    if (this.#missing.has(shard) && this.#saysItExists(shard)) this.#missing.delete(shard);
+    return this.#missing.has(shard);
+  }
+
+  #saysItExists(shard: number): boolean {
+    const parent = this.#lines.get(parentShard(shard))?.image;
+    return parent !== undefined && parent !== null && parent.shardCount > shard;
   }
 
   forget(): void {
@@ -157,7 +167,7 @@ export class BucketShards {
     const { image } = line;
     if (image === null) return null;
     const pressure = this.#pressures.get(image.key.shard);
-    pressure?.observe(image.writeUnits, nowMs);
+    pressure?.observe(image, nowMs);
     if (this.#splitting) return null;
     if (pressure?.wantsSplit(nowMs) === true) return this.#guarded(() => this.#split(image, pressure, nowMs, deadline));
     if (image.shardCount === 1 || nowMs - this.#lookedForColdMs < LOOK_FOR_COLD_EVERY_MS) return null;
@@ -187,6 +197,7 @@ export class BucketShards {
     return 'split';
   }
 
+  /** A shard with the half that was split off from it, if nobody has written to that for long. */
   async #mergeCold(stays: ShardImage, nowMs: EpochMs, deadline: Deadline): Promise<'merged' | null> {
     const shard = stays.key.shard + stays.shardCount / 2;
     if (stays.key.shard >= stays.shardCount / 2) return null;
@@ -195,6 +206,8 @@ export class BucketShards {
     if (item === undefined) return null;
     const known = stays.limits.map(({ limit }) => limit);
     const leaves = decodeShard(item, known);
+    // It was split further: its own half comes first.
+    if (leaves.shardCount > stays.shardCount) return this.#mergeCold(leaves, nowMs, deadline);
     if (nowMs - writtenAtMs(leaves) < COLD_AFTER_MS) return null;
     const merge = planMerge(stays, leaves, nowMs);
     if (merge === null) return null;

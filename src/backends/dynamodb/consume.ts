@@ -87,7 +87,8 @@ async function consumeCascade(consuming: Consuming): Promise<ConsumeOutcome> {
   for (const outcome of outcomes) if (outcome instanceof Failed) throw outcome.error;
   for (const outcome of outcomes)
     if (!(outcome instanceof Failed) && endsWithoutVerdict(outcome)) return outcomeOfOne(outcome);
-  return denial(await verdictsOfAll(consuming, outcomes), false);
+  const { levels, read } = await verdictsOfAll(consuming, outcomes);
+  return denial(levels, !read && outcomes.every((outcome) => isDenied(outcome) && outcome.remembered));
 }
 
 async function takeLevels(consuming: Consuming): Promise<readonly Taken[]> {
@@ -167,16 +168,23 @@ async function undo(consuming: Consuming, outcomes: readonly Taken[]): Promise<v
   );
 }
 
-/** Every level answers: those that were not asked, or had to give back, by what the store has now. */
-async function verdictsOfAll(consuming: Consuming, outcomes: readonly Taken[]): Promise<readonly LevelAnswer[]> {
+/** Every level answers: those that were not asked, or had to give back, by what was seen of them a moment ago or is now. */
+async function verdictsOfAll(
+  consuming: Consuming,
+  outcomes: readonly Taken[],
+): Promise<{ readonly levels: readonly LevelAnswer[]; readonly read: boolean }> {
   const { table, call, request, deadline } = consuming;
-  const unasked = request.levels.filter((_, at) => !isDenied(outcomes[at]));
-  const images = await readBuckets(table, call.namespaceId, unasked, deadline);
-  return request.levels.map((level, at) => {
+  const seen = request.levels.map((level, at) =>
+    isDenied(outcomes[at]) ? [] : askingOf(consuming, level).bucket.youngImages(call.nowMs, tuningOf(call).denyCacheMs),
+  );
+  const unseen = request.levels.filter((_, at) => seen[at] === null);
+  const images = unseen.length === 0 ? [] : await readBuckets(table, call.namespaceId, unseen, deadline);
+  const levels = request.levels.map((level, at) => {
     const outcome = outcomes[at];
     if (isDenied(outcome)) return outcome.answer;
-    return judgeLevel(images[unasked.indexOf(level)] ?? [], level, () => level.asks, call.nowMs);
+    return judgeLevel(seen[at] ?? images[unseen.indexOf(level)] ?? [], level, () => level.asks, call.nowMs);
   });
+  return { levels, read: unseen.length > 0 };
 }
 
 function isDenied(outcome: Taken | undefined): outcome is Extract<LevelOutcome, { readonly kind: 'denied' }> {

@@ -55,12 +55,12 @@ async function extendAll(
   deadline: Deadline,
 ): Promise<boolean> {
   for (let attempt = 0; ; attempt++) {
-    const lines = await Promise.all(spots.map(async (spot) => lineWith(spot, leaseId, call.nowMs, deadline)));
-    const images = lines.flatMap((line) => (line?.image?.holders.has(leaseId) === true ? [line.image] : []));
+    const seen = await Promise.all(spots.map(async (spot) => lookFor(spot, leaseId, call.nowMs, deadline)));
+    const images = seen.flatMap(({ image }) => (image?.holders.has(leaseId) === true ? [image] : []));
     if (images.length < spots.length) return false;
     const TransactItems = images.map((image) => actionOf(table, call, image, leaseId, expiresAtMs));
     const answer = await send(table, 'TransactWriteItems', { TransactItems }, deadline);
-    for (const line of lines) line?.forget();
+    for (const { line } of seen) line.forget();
     if (answer.ok) return true;
     const { failure } = answer;
     if (failure.kind === 'fatal' || failure.kind === 'unreached') throw errorOf(failure, 'TransactWriteItems');
@@ -72,13 +72,18 @@ async function extendAll(
   }
 }
 
-/** The line that knows the holder: a remembered image that lacks it may be old. */
-async function lineWith(spot: Spot, leaseId: string, nowMs: EpochMs, deadline: Deadline): Promise<ShardLine | null> {
+/** Where the holder should be: a remembered image that lacks it may be old. */
+async function lookFor(
+  spot: Spot,
+  leaseId: string,
+  nowMs: EpochMs,
+  deadline: Deadline,
+): Promise<{ readonly line: ShardLine; readonly image: ShardImage | null }> {
   for (;;) {
     const line = spot.bucket.line(spot.shard);
-    if (line.image?.holders.has(leaseId) === true) return line;
-    if (await line.look(nowMs, deadline)) return line;
-    if (line.shard === 0) return null;
+    if (line.image?.holders.has(leaseId) === true) return { line, image: line.image };
+    const image = await line.look(nowMs, deadline);
+    if (image !== null || line.shard === 0) return { line, image };
     spot.bucket.noteMissing(line.shard);
   }
 }

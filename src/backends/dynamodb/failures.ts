@@ -98,9 +98,13 @@ export function failureOf(thrown: unknown, what: string, table: string): Failure
   if ((error.$metadata?.httpStatusCode ?? 0) >= 500) {
     return { kind: 'lost', error: new BackendUnavailable(`${what}: ${name}: ${message}`, 'server', wrap) };
   }
-  // The SDK calls a connection that was cut a time-out, too: its code tells.
-  if (error.code !== undefined && /^E[A-Z]+$/.test(error.code) && error.code !== 'ETIMEDOUT') {
+  // The SDK calls a connection that was cut a time-out, too: its code tells. HPE: what came was no HTTP.
+  if (error.code !== undefined && /^(?:E[A-Z]+|HPE_[A-Z_]+)$/.test(error.code) && error.code !== 'ETIMEDOUT') {
     return { kind: 'lost', error: new BackendUnavailable(`${what}: ${message}`, 'connection', wrap) };
+  }
+  // A success that cannot be read is one all the same.
+  if (name === 'SyntaxError' && error.$metadata?.httpStatusCode === 200) {
+    return { kind: 'lost', error: new BackendUnavailable(`${what}: the answer is broken: ${message}`, 'server', wrap) };
   }
   if (name === 'TimeoutError' || name === 'AbortError' || error.code === 'ETIMEDOUT') {
     const unsent = NO_CONNECTION.test(message);

@@ -13,12 +13,13 @@ import { buildSettlement } from './expressions/write-settlement.js';
 import { errorOf, type Failure } from './failures.js';
 import { type GroupPlan, planGroup, type Trust } from './group.js';
 import type { ImageMemory } from './image-memory.js';
-import { decodeHolder, decodeShard, type ShardImage } from './items.js';
+import { decodeShard, type ShardImage } from './items.js';
 import { buildShardKey, type ShardKey } from './keys.js';
-import { expirySec } from './life.js';
+import { diesEarly, expirySec } from './life.js';
 import { applyMove, type Move } from './move.js';
+import { refundsWithoutHolder, showsHoldersOf, showsReplacementOf } from './proof.js';
 import { type Answer, readItem, send, type Table } from './requests.js';
-import { planSettle } from './settle.js';
+import { applySettlement, planSettle } from './settle.js';
 import type { Item } from './transport.js';
 
 /** Somebody who waits for one write. */
@@ -50,7 +51,9 @@ const MOST_RESENDS = 2;
 export async function writeGroup(shard: Shard, group: readonly Waiting[]): Promise<readonly Waiting[]> {
   const write = new GroupWrite(shard, group);
   try {
-    return await write.run();
+    const deferred = await write.run();
+    await write.outlive();
+    return deferred;
   } catch (error) {
     write.failAll(error);
     return [];
@@ -72,6 +75,7 @@ class GroupWrite {
   #trust: Trust;
   #refusals = 0;
   #resends = 0;
+  #wrote = false;
   /** Writes that got no answer: one of them may have landed. */
   #unanswered: readonly Sent[] = [];
   /** Those whose refund was in the first of them: it is not sent again. With what became of it. */
@@ -100,17 +104,15 @@ class GroupWrite {
         return this.#deliver(this.#waiting.map(() => ({ kind: 'no-shard' })));
       }
       const plan = this.#plan(image ?? (born as ShardImage), image === null);
+      // After a write that got no answer, only the store knows whether it landed.
+      if (plan.kind === 'read' || (plan.kind === 'answer' && this.#unanswered.length > 0 && this.#trust !== 'exact')) {
+        await this.#read();
+        const proven = this.#landed(this.#shard.memory.image);
+        if (proven !== null) return this.#deliver(proven);
+        continue;
+      }
       switch (plan.kind) {
-        case 'read':
-          await this.#read();
-          continue;
         case 'answer':
-          // Refunds of a write that got no answer: only the store knows whether it landed.
-          if (this.#unanswered.length > 0 && this.#trust !== 'exact') {
-            await this.#read();
-            const proven = this.#landed(this.#shard.memory.image);
-            if (proven !== null) return this.#deliver(proven);
-          }
           return this.#deliver(plan.results);
         case 'settle':
           await this.#settle(image as ShardImage, plan.level.limits, plan.level);
@@ -127,6 +129,25 @@ class GroupWrite {
         }
       }
       if (this.#waiting.length === 0) return [];
+    }
+  }
+
+  /**
+   * What others did since the image may need a longer life than was written, or had been given one: a bucket that is
+   * forgotten too early forgives its debts. Everybody has an answer by now; what fails is left to the next write.
+   */
+  async outlive(): Promise<void> {
+    const { table, target, memory } = this.#shard;
+    for (let attempt = 0; this.#wrote && attempt <= MOST_RESENDS; attempt++) {
+      const { image } = memory;
+      if (image === null || !diesEarly(image, this.#nowMs)) return;
+      const ttlSec = expirySec(image, this.#nowMs, this.#tuning.bucketLifeFactor);
+      const move: Move = { limits: [], acquires: 0, expired: 0, holders: [], adopts: null, ttlSec };
+      const input = buildMove(target, image, move, this.#freshIds());
+      const answer = await send(table, 'UpdateItem', input, this.#deadline);
+      if (answer.ok) this.#see(answer.output.Attributes);
+      else if (answer.failure.kind === 'condition') this.#see(answer.failure.item);
+      else return;
     }
   }
 
@@ -172,6 +193,7 @@ class GroupWrite {
       answer = await send(table, 'UpdateItem', buildMove(target, image, move, ids), this.#deadline);
     }
     if (answer.ok) {
+      this.#wrote = true;
       this.#see(created ?? answer.output.Attributes);
       return results;
     }
@@ -181,7 +203,11 @@ class GroupWrite {
   async #refused(failure: Failure, sent: Sent): Promise<readonly (EntryResult | null)[] | null> {
     if (failure.kind === 'lost') {
       if (this.#resends++ >= MOST_RESENDS) throw failure.error;
-      if (failure.unsent !== true) this.#noteUnanswered(sent, failure.error);
+      if (failure.unsent !== true) {
+        this.#noteUnanswered(sent, failure.error);
+        // It may have landed: then the image is no longer what the store has.
+        this.#trust = 'guess';
+      }
       await this.#pause(this.#resends, failure.error);
       return null;
     }
@@ -189,7 +215,7 @@ class GroupWrite {
       this.#see(failure.item);
       const { image } = this.#shard.memory;
       // A client of the caller's may have sent it twice by itself, and shows the second answer only.
-      if (image?.writeId === sent.id) return sent.results;
+      if (image !== null && (image.writeId === sent.id || showsReplacementOf(image, sent.move))) return sent.results;
       const proven = this.#landed(image);
       if (proven !== null) return proven;
     }
@@ -204,21 +230,25 @@ class GroupWrite {
       throw errorOf(failure, 'writing a bucket');
     }
     this.#refusals += 1;
-    if (this.#refusals > this.#tuning.maxRetries) {
-      if (failure.kind === 'throttled') throw failure.error;
-      this.#contend();
-    }
+    const error = failure.kind === 'throttled' ? failure.error : null;
+    if (this.#refusals > this.#tuning.maxRetries) this.#giveUpAsks(error);
     // The first refusal was a wrong guess; from the second on, others are writing.
-    if (failure.kind !== 'condition' || this.#refusals > 1) await this.#pause(this.#refusals, null);
+    if (failure.kind !== 'condition' || this.#refusals > 1) await this.#pause(this.#refusals, error);
   }
 
-  /** Asks give up and come again; corrections must reach the store, and go on until their time is over. */
-  #contend(): void {
-    const asks = this.#waiting.filter(({ entry }) => entry.kind === 'ask');
-    for (const { resolve } of asks) resolve({ kind: 'contended' });
-    this.#waiting = this.#waiting.filter(({ entry }) => entry.kind !== 'ask');
-    // What was asked may have been in a write that landed: whoever is left no longer matches its results.
-    if (asks.length > 0) this.#unanswered = [];
+  /** Asks come again; corrections must reach the store, and go on until their time is over. */
+  #giveUpAsks(error: unknown): void {
+    const stays = this.#waiting.map(({ entry }) => entry.kind !== 'ask');
+    for (const { entry, resolve, reject } of this.#waiting) {
+      if (entry.kind !== 'ask') continue;
+      if (error === null) resolve({ kind: 'contended' });
+      else reject(error);
+    }
+    this.#waiting = this.#waiting.filter((_, place) => stays[place]);
+    this.#unanswered = this.#unanswered.map((sent) => ({
+      ...sent,
+      results: sent.results.filter((_, place) => stays[place]),
+    }));
   }
 
   async #pause(attempt: number, error: unknown): Promise<void> {
@@ -232,8 +262,9 @@ class GroupWrite {
   #noteUnanswered(sent: Sent, error: HeadgateError): void {
     // Later sendings leave refunds out: whose refund is at stake stands in the first.
     if (this.#unanswered.length === 0) {
-      for (const waiting of this.#waiting) {
-        if (refundsWithoutHolder(waiting.entry, sent.move)) this.#lostRefunds.set(waiting, error);
+      for (const [place, waiting] of this.#waiting.entries()) {
+        const isIn = (sent.results[place] ?? null) !== null;
+        if (isIn && refundsWithoutHolder(waiting.entry, sent.move)) this.#lostRefunds.set(waiting, error);
       }
     }
     this.#unanswered = [...this.#unanswered, sent];
@@ -246,19 +277,20 @@ class GroupWrite {
       ({ id, move }) => id === image.writeId || showsHoldersOf(image, move, this.#nowMs),
     );
     if (proven === undefined) return null;
-    if (proven === this.#unanswered[0]) this.#lostRefunds.clear();
-    // A holder may have stood in several of them: then only what all of them granted is certain, the rest asks again.
-    const sure = (place: number): boolean =>
-      proven.id === image.writeId || this.#unanswered.every(({ results }) => results[place]?.kind !== 'denied');
-    return proven.results.map((result, place) => (sure(place) ? result : null));
+    const isCertain = proven.id === image.writeId || this.#unanswered.length === 1;
+    if (isCertain && proven === this.#unanswered[0]) this.#lostRefunds.clear();
+    // A holder may have stood in several of them: then only what all of them say is certain, the rest asks again.
+    return proven.results.map((result, place) =>
+      isCertain || this.#unanswered.every(({ results }) => results[place]?.kind === result?.kind) ? result : null,
+    );
   }
 
   async #settle(image: ShardImage, limits: readonly Limit[], level: LevelRef | null): Promise<void> {
     const { table, target } = this.#shard;
     const { bucketLifeFactor } = this.#tuning;
     const lasts = image.shardCount > 1 || (level === null ? image.ttlSec === null : level.lasting === true);
-    const ttlSec = lasts ? null : expirySec(image, this.#nowMs, bucketLifeFactor);
     const settlement = planSettle(image, { limits }, this.#nowMs);
+    const ttlSec = lasts ? null : expirySec(applySettlement(image, settlement), this.#nowMs, bucketLifeFactor);
     const input = buildSettlement(target, image, settlement, level?.version ?? image.version, ttlSec, this.#freshIds());
     await this.#maintain(await send(table, 'UpdateItem', input, this.#deadline));
   }
@@ -276,6 +308,7 @@ class GroupWrite {
   /** These may be sent again: what they require is no longer so once they have landed. */
   async #maintain(answer: Answer<'UpdateItem'>): Promise<void> {
     if (answer.ok) {
+      this.#wrote = true;
       this.#see(answer.output.Attributes);
       return;
     }
@@ -316,17 +349,6 @@ class GroupWrite {
   }
 }
 
-/** Each of these could only have come about through the move itself, or through a reset of the bucket. */
-function showsHoldersOf(image: ShardImage, { holders }: Move, nowMs: EpochMs): boolean {
-  return holders.some((holder) => {
-    const stored = image.holders.get(holder.leaseId);
-    if (holder.kind === 'add' || holder.kind === 'replace') return stored?.text === holder.text;
-    // Nobody else takes a holder away before its time.
-    if (holder.kind !== 'remove' || stored !== undefined) return false;
-    return decodeHolder(holder.leaseId, holder.seen).expiresAtMs > nowMs;
-  });
-}
-
 function isImage(shown: Item | ShardImage): shown is ShardImage {
   return 'holders' in shown && shown['holders'] instanceof Map;
 }
@@ -346,12 +368,6 @@ function newestLevel(waiting: readonly Waiting[]): LevelRef | null {
     }
   }
   return newest;
-}
-
-/** A refund that goes with its holder counts once, however often it is sent. */
-function refundsWithoutHolder(entry: Entry, { holders }: Move): boolean {
-  if (entry.kind !== 'change' || !entry.level.deltas.some(({ milli }) => milli < 0)) return false;
-  return !holders.some(({ leaseId, kind }) => leaseId === entry.leaseId && kind !== 'absent');
 }
 
 function refundLost(cause: HeadgateError): BackendUnavailable {

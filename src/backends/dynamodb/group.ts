@@ -11,6 +11,7 @@ import {
   addHolder,
   applyMove,
   changesNothing,
+  countsOnce,
   type HolderMove,
   type LimitMove,
   type Move,
@@ -82,9 +83,12 @@ function newestLevel(entries: readonly Entry[]): LevelRef | null {
   return newest;
 }
 
-/** Only where that helps: a debt may be as large by itself. */
+/**
+ * Only where that helps: a debt may be as large by itself. Not at the base's own instant: it moves strictly, and would
+ * credit a millisecond that is still to come.
+ */
 function needsRebase({ rate, tokensMilli }: Account, baseMs: EpochMs, nowMs: EpochMs): boolean {
-  if (isSmall(tokensMilli)) return false;
+  if (isSmall(tokensMilli) || nowMs <= baseMs) return false;
   return rate.refillPeriodMs !== 0 && isSmall(effectiveTokens(rate, tokensMilli, credit(rate, baseMs, nowMs)));
 }
 
@@ -232,8 +236,8 @@ class Work {
     }
     // An expiry that gave the rates back left nothing to correct: the whole amount is due again.
     const amounts = holderLost && level.totals !== null ? level.totals : level.deltas;
-    // A holder that goes with the refund makes it count once; without one, a second sending could count twice.
-    const mayRefund = !this.#at.withoutRefunds || stored !== undefined;
+    // A holder that changes with the refund makes it count once; without one, a second sending could count twice.
+    const mayRefund = !this.#at.withoutRefunds || countsOnce(this.#holders.get(leaseId));
     for (const { name, milli } of amounts) {
       if (accountOf(this.#image, name)?.limit.kind !== 'rate' || milli === 0) continue;
       if (milli > 0) this.#sums.debit(name, milli);
@@ -253,7 +257,8 @@ class Work {
       return this.#at.trust === 'exact' ? null : { kind: 'absent', leaseId };
     }
     if (level.holder === 'release') return removeHolder(leaseId, stored);
-    if (stored.rates === null || level.totals === null) return null;
+    // That it is still there is a part of the answer, also where nothing of it changes.
+    if (stored.rates === null || level.totals === null) return replaceHolder(leaseId, stored, stored);
     // What the bucket lacks is not charged, so that an expiry must not give it back should it return.
     const rates = level.totals.filter(({ name }) => accountOf(this.#image, name)?.limit.kind === 'rate');
     return replaceHolder(leaseId, stored, { ...stored, rates });
@@ -263,9 +268,7 @@ class Work {
     if (this.#holders.size >= MOST_HOLDERS || this.#holders.has(leaseId)) return null;
     const stored = this.#image.holders.get(leaseId);
     if (stored !== undefined) {
-      if (stored.expiresAtMs !== expiresAtMs) {
-        this.#holders.set(leaseId, replaceHolder(leaseId, stored, { ...stored, expiresAtMs }));
-      } else this.unsure = true;
+      this.#holders.set(leaseId, replaceHolder(leaseId, stored, { ...stored, expiresAtMs }));
       return { kind: 'extended', found: true };
     }
     this.unsure = true;

@@ -5,6 +5,7 @@ import { parseLeaseTime } from '../../core/identifiers.js';
 import { type Int, toInt } from '../../core/int.js';
 import { Limit } from '../../core/limit.js';
 import { shareOf } from '../../core/shard.js';
+import type { UsageCounts } from '../../core/usage.js';
 import { type EpochMs, MILLI, type Millitokens } from '../../core/units.js';
 import { parseShardKey, type ShardKey } from './keys.js';
 import type { AttributeValue, Item } from './transport.js';
@@ -184,8 +185,39 @@ export function encodeShard(image: ShardImage): Item {
 }
 
 /** When it was last written: the time that stands in the id of the write. */
-export function writtenAtMs({ writeId }: ShardImage): EpochMs {
+export function writtenAtMs({ writeId }: Pick<ShardImage, 'writeId'>): EpochMs {
   return parseLeaseTime(writeId);
+}
+
+/** What a shard has counted since it was made, also of limits that it has no more: usage is the difference of two. */
+export interface ShardCounters extends UsageCounts {
+  readonly shardCount: number;
+  /** null: the item was not written by this code, or it is damaged. */
+  readonly writtenAtMs: EpochMs | null;
+}
+
+/** Throws RangeError at a counter that is no whole number. */
+export function decodeCounters(item: Item): ShardCounters {
+  const consumedMilli = new Map<string, Int>();
+  for (const name in item) {
+    const [, limit, field] = LIMIT_ATTRIBUTE.exec(name) ?? [];
+    if (limit !== undefined && field === 'tc') consumedMilli.set(limit, readCounter(item, name));
+  }
+  const writeId = item[ATTRIBUTE.writeId]?.S ?? '';
+  return {
+    consumedMilli,
+    acquires: Number(readCounter(item, ATTRIBUTE.acquires)),
+    expired: Number(readCounter(item, ATTRIBUTE.expired)),
+    shardCount: Number(readCounter(item, ATTRIBUTE.shardCount)) || 1,
+    writtenAtMs: /^[0-9A-Za-z_~]{8}/.test(writeId) ? writtenAtMs({ writeId }) : null,
+  };
+}
+
+function readCounter(item: Item, name: string): Int {
+  const value = item[name];
+  if (value === undefined) return 0;
+  if (value.N === undefined || !/^-?\d+$/.test(value.N)) throw new RangeError(`${name} is no whole number`);
+  return parseInt10(value.N);
 }
 
 /** `{sequence}`, or `{sequence}@{opened}` for limits that stand in code. */

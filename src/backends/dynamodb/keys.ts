@@ -31,6 +31,11 @@ export function parseShardKey(pk: string): (ShardKey & { readonly ns: string }) 
   return { ns: head.slice(0, -'/BUCKET'.length), entityId, resource, shard: Number(shard) };
 }
 
+/** The namespace of a key: later slashes belong to names. */
+export function parseNamespaceId(pk: string): string {
+  return pk.slice(0, Math.max(0, pk.indexOf('/')));
+}
+
 export function buildEntityKey(ns: string, id: string): RecordKey {
   return { PK: `${ns}/ENTITY#${id}`, SK: '#META' };
 }

@@ -54,6 +54,11 @@ export function removeHolder(leaseId: string, seen: StoredHolder): HolderMove {
   return { kind: 'remove', leaseId, seen: seen.text };
 }
 
+/** Whether what goes with it counts once, however often it is sent: after the first time the holder is no longer as seen. */
+export function countsOnce(move: HolderMove | undefined): boolean {
+  return move?.kind === 'remove' || (move?.kind === 'replace' && move.text !== move.seen);
+}
+
 /** The image after the write: what DynamoDB does, for items that do not exist yet. */
 export function applyMove(image: ShardImage, move: Move, writeId: string): ShardImage {
   const holders = new Map(image.holders);

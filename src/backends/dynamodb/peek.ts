@@ -29,15 +29,14 @@ export async function readBuckets(
       const item = first[at];
       if (item === undefined) return [];
       const shards = [decodeShard(item, limits)];
-      // A shard may have been split further than shard 0 was.
-      for (let count = shards[0]?.shardCount ?? 1; shards.length < count;) {
-        const wanted = Array.from({ length: count - shards.length }, (_, more) => shards.length + more);
+      // A shard may have been split further than the one that it came from.
+      for (let next = 1, count = shards[0]?.shardCount ?? 1; next < count;) {
+        const wanted = Array.from({ length: count - next }, (_, more) => next + more);
         const keys = wanted.map((shard) => buildShardKey(ns, { entityId, resource, shard }));
         const found = (await readItems(table, keys, deadline)).filter((other) => other !== undefined);
         shards.push(...found.map((other) => decodeShard(other, limits)));
-        const most = Math.max(...shards.map(({ shardCount }) => shardCount));
-        if (most <= count) break;
-        count = most;
+        next = count;
+        count = Math.max(count, ...shards.map(({ shardCount }) => shardCount));
       }
       return shards;
     }),

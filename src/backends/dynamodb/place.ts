@@ -1,6 +1,6 @@
 import type { LevelChange, Place } from '../../backend.js';
-import { type Amount, amountOf } from '../../core/decide.js';
-import { add, type Int, sub } from '../../core/int.js';
+import type { Amount } from '../../core/decide.js';
+import { type Int, sub, toInt } from '../../core/int.js';
 
 /** On which shards a grant was taken, and how much on each. A grant on shard 0 alone needs no words. */
 export type ShardPlaces = readonly ShardPlace[];
@@ -22,45 +22,31 @@ export function placeOf(shard: number, taken: readonly Amount[]): ShardPlace {
 }
 
 /**
- * One change for each shard that the grant was taken from: what is given back goes to where it came from, in their
- * order; everything else goes to the first. The last one takes whatever is left over.
+ * One change for each shard that the grant was taken from, each in proportion to what it gave: so that whatever is taken
+ * or given back in several steps ends where it began. A limit that the grant did not take belongs to the first.
  */
 export function divideChange(level: LevelChange, places: ShardPlaces): readonly LevelChange[] {
   if (places.length === 1) return [level];
-  const owed = new Map(level.deltas.map(({ name, milli }) => [name, milli]));
-  return places.map(({ taken }, at) => {
-    const isFirst = at === 0;
-    const isLast = at === places.length - 1;
-    const deltas: Amount[] = [];
-    for (const [name, milli] of owed) {
-      const part = partOf(milli, BigInt(taken.find((amount) => amount.name === name)?.milli ?? '0'), isFirst, isLast);
-      if (part === 0) continue;
-      deltas.push({ name, milli: part });
-      owed.set(name, sub(milli, part));
-    }
-    return { ...level, deltas, totals: level.totals === null ? null : totalsOf(level, taken, places, isFirst) };
-  });
+  const deltas = level.deltas.map((amount) => divideAmount(amount, places));
+  const totals = level.totals?.map((amount) => divideAmount(amount, places)) ?? null;
+  return places.map((_, at) => ({ ...level, deltas: partsAt(deltas, at), totals: totals && partsAt(totals, at) }));
 }
 
-function partOf(owedMilli: Int, takenMilli: bigint, isFirst: boolean, isLast: boolean): Int {
-  if (owedMilli >= 0) return isFirst ? owedMilli : 0;
-  if (isLast) return owedMilli;
-  const most = -takenMilli;
-  return owedMilli < most ? add(0, most) : owedMilli;
+function partsAt(amounts: readonly (readonly Amount[])[], at: number): readonly Amount[] {
+  return amounts.flatMap((parts) => parts.slice(at, at + 1)).filter(({ milli }) => milli !== 0);
 }
 
-/** What each of them will have taken: as at the grant, but the first, which bears every difference. */
-function totalsOf(
-  { totals }: LevelChange,
-  taken: ShardPlace['taken'],
-  places: ShardPlaces,
-  isFirst: boolean,
-): readonly Amount[] {
-  const own = taken.map(({ name, milli }) => ({ name, milli: add(0, BigInt(milli)) }));
-  const wanted = totals ?? [];
-  if (!isFirst) return own.filter(({ name }) => amountOf(wanted, name) !== undefined);
-  return wanted.map(({ name, milli }) => {
-    const elsewhere = places.slice(1).flatMap((place) => place.taken.filter((amount) => amount.name === name));
-    return { name, milli: elsewhere.reduce<Int>((rest, amount) => sub(rest, BigInt(amount.milli)), milli) };
+function divideAmount({ name, milli }: Amount, places: ShardPlaces): readonly Amount[] {
+  const weights = places.map(({ taken }) => BigInt(taken.find((amount) => amount.name === name)?.milli ?? 0));
+  const whole = weights.reduce((sum, weight) => sum + weight, 0n);
+  if (whole === 0n) return places.map((_, at) => ({ name, milli: at === 0 ? milli : 0 }));
+  let weight = 0n;
+  let given: Int = 0;
+  return weights.map((own) => {
+    weight += own;
+    const upToHere = toInt((BigInt(milli) * weight) / whole);
+    const part = sub(upToHere, given);
+    given = upToHere;
+    return { name, milli: part };
   });
 }

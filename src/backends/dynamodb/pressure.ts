@@ -1,4 +1,5 @@
 import type { EpochMs } from '../../core/units.js';
+import type { ShardImage } from './items.js';
 
 export interface PressureOptions {
   /** Write units a second of one key above which its writers slow down. */
@@ -23,6 +24,7 @@ export class Pressure {
   readonly #options: PressureOptions;
   #sinceMs: EpochMs | null = null;
   #sinceUnits = 0;
+  #shardCount: number | null = null;
   #unitsPerSec = 0;
   #tooMuchSinceMs: EpochMs | null = null;
   #hot = false;
@@ -35,7 +37,10 @@ export class Pressure {
     return this.#unitsPerSec;
   }
 
-  observe(writeUnits: number, nowMs: EpochMs): void {
+  observe({ writeUnits, shardCount }: Pick<ShardImage, 'writeUnits' | 'shardCount'>, nowMs: EpochMs): void {
+    // Somebody else has split it: what was too much for one key need not be for two.
+    if (this.#shardCount !== null && this.#shardCount !== shardCount) this.reset();
+    this.#shardCount = shardCount;
     const spanMs = this.#sinceMs === null ? 0 : nowMs - this.#sinceMs;
     const units = writeUnits - this.#sinceUnits;
     if (this.#sinceMs !== null && spanMs >= 0 && spanMs < LEAST_SPAN_MS && units >= 0) return;

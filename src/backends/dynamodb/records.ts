@@ -2,9 +2,10 @@
 import type { AuditAction, AuditRecord, EntityRecord, NamespaceRecord, UsageRecord } from '../../backend.js';
 import type { ConfigLevel, OnUnavailable, StoredConfig } from '../../core/config.js';
 import { ValidationError } from '../../core/errors.js';
+import { parsePlainResource } from '../../core/identifiers.js';
 import type { Int } from '../../core/int.js';
 import { Limit } from '../../core/limit.js';
-import { AUDIT_LIFE_MS, usageLifeMs, windowEnd } from '../../core/usage.js';
+import { AUDIT_LIFE_MS, type UsageCounts, usageLifeMs, windowEnd } from '../../core/usage.js';
 import type { EpochMs } from '../../core/units.js';
 import {
   json,
@@ -32,6 +33,7 @@ import {
   parseAuditKey,
   parseUsageKey,
   REGISTRY,
+  type ShardKey,
 } from './keys.js';
 import type { Item } from './transport.js';
 
@@ -231,19 +233,36 @@ export function decodeManaged(item: Item): { readonly key: string; readonly valu
   return { key: readKey(item).SK.slice(MANAGED_PREFIX.length), value: readJson(item, 'value') };
 }
 
-/**
- * Index keys never change after the record was made, so that adding to it writes no index. Only the monthly record is
- * found by a purge, which then looks at the whole partition: it outlives the hours and days that it is made of.
- */
+/** The stored names of a usage record's attributes. */
+export const USAGE_ATTRIBUTE = {
+  acquires: 'ac',
+  expired: 'un',
+  consumed: (limit: string) => `u_${limit}`,
+  /** The last change of a bucket shard that is counted: `q_{shard}`, and `q_{shard}~{hash}` under per-call limits. */
+  counted: ({ resource, shard }: Pick<ShardKey, 'resource' | 'shard'>) =>
+    `q_${shard}${resource.slice(parsePlainResource(resource).length)}`,
+} as const;
+
 export function encodeUsage(ns: string, record: UsageRecord): Item {
   const { entityId, resource, window, startMs, consumedMilli, acquires, expired } = record;
-  const key = buildUsageKey(ns, entityId, resource, window, startMs);
-  const consumed = [...consumedMilli].map(([name, milli]) => [`u_${name}`, number(milli)] as const);
+  const consumed = [...consumedMilli].map(([name, milli]) => [USAGE_ATTRIBUTE.consumed(name), number(milli)] as const);
   return {
-    ...keyItem(key),
+    ...keyItem(buildUsageKey(ns, entityId, resource, window, startMs)),
     ...Object.fromEntries(consumed),
-    ac: number(acquires),
-    un: number(expired),
+    [USAGE_ATTRIBUTE.acquires]: number(acquires),
+    [USAGE_ATTRIBUTE.expired]: number(expired),
+    ...usageConstants(ns, record),
+  };
+}
+
+/**
+ * What never changes after the record was made, so that adding to it writes no index. Only the monthly record is found
+ * by a purge, which then looks at the whole partition: it outlives the hours and days that it is made of.
+ */
+export function usageConstants(ns: string, record: Omit<UsageRecord, keyof UsageCounts>): Item {
+  const { entityId, resource, window, startMs } = record;
+  const key = buildUsageKey(ns, entityId, resource, window, startMs);
+  return {
     ...ttlAfter(windowEnd(window, startMs) + usageLifeMs(window)),
     GSI2PK: text(index.resourceOf(ns, resource, entityId)),
     GSI2SK: text(index.usageOfResource(window, startMs, entityId)),
@@ -260,7 +279,7 @@ export function decodeUsage(item: Item): UsageRecord {
   return {
     ...parseUsageKey(readKey(item)),
     consumedMilli,
-    acquires: readNumber(item, 'ac') ?? 0,
-    expired: readNumber(item, 'un') ?? 0,
+    acquires: readNumber(item, USAGE_ATTRIBUTE.acquires) ?? 0,
+    expired: readNumber(item, USAGE_ATTRIBUTE.expired) ?? 0,
   };
 }

@@ -17,13 +17,13 @@ const MOST_SOCKETS = 256;
 
 /** The AWS SDK, loaded when the first request goes out. Its own retries are off: `ADD` is not idempotent. */
 export function sdkTransport(options: SdkOptions): Transport {
-  const offset = new ClockOffset();
+  let offset: ClockOffset | null = null;
   let opened: Promise<{ readonly sdk: typeof Sdk; readonly client: Sdk.DynamoDBClient }> | null = null;
 
   const open = async () => {
     const sdk = await loadSdk();
     const client = options.client ?? new sdk.DynamoDBClient(clientConfig(options));
-    watchDate(client, offset);
+    offset = offsetOf(client);
     return { sdk, client };
   };
 
@@ -36,10 +36,16 @@ export function sdkTransport(options: SdkOptions): Transport {
       });
       // Each command is made of its input alone: the pair of name and class is the SDK's own.
       const Command = sdk[`${operation}Command`] as unknown as new (input: Operations[Op][0]) => never;
-      const abortSignal = AbortSignal.timeout(Math.max(1, Math.ceil(timeLeftMs(deadline))));
-      return client.send(new Command(input), { abortSignal }) as Promise<Operations[Op][1]>;
+      // Not AbortSignal.timeout: it goes off for requests too that were answered long ago, at some 20 microseconds each.
+      const late = new AbortController();
+      const timer = setTimeout(() => late.abort(), Math.max(1, Math.ceil(timeLeftMs(deadline))));
+      try {
+        return (await client.send(new Command(input), { abortSignal: late.signal })) as Operations[Op][1];
+      } finally {
+        clearTimeout(timer);
+      }
     },
-    clockOffsetMs: () => offset.ms,
+    clockOffsetMs: () => offset?.ms ?? null,
     close() {
       const client = opened;
       opened = null;
@@ -73,8 +79,15 @@ async function loadSdk(): Promise<typeof Sdk> {
   }
 }
 
+/** One for each client, however many stores use it: a client keeps what is added to it. */
+const offsets = new WeakMap<Sdk.DynamoDBClient, ClockOffset>();
+
 /** Every answer carries the store's time. */
-function watchDate(client: Sdk.DynamoDBClient, offset: ClockOffset): void {
+function offsetOf(client: Sdk.DynamoDBClient): ClockOffset {
+  const known = offsets.get(client);
+  if (known !== undefined) return known;
+  const offset = new ClockOffset();
+  offsets.set(client, offset);
   client.middlewareStack.add(
     (next) => async (request) => {
       const sentAtMs = Date.now();
@@ -83,6 +96,7 @@ function watchDate(client: Sdk.DynamoDBClient, offset: ClockOffset): void {
       offset.observe(headers?.['date'], sentAtMs, Date.now());
       return result;
     },
-    { step: 'deserialize', name: 'headgateWatchesDate', override: true, priority: 'low' },
+    { step: 'deserialize', priority: 'low' },
   );
+  return offset;
 }

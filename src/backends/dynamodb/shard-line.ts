@@ -48,13 +48,19 @@ export class ShardLine {
     this.#shard.memory.forget();
   }
 
-  /** Reads the shard, unless somebody is writing it and will know better. False: there is none. */
-  async look(nowMs: EpochMs, deadline: Deadline): Promise<boolean> {
+  /** Reads the shard; null: there is none. It is not remembered while somebody is writing, who will know better. */
+  async look(nowMs: EpochMs, deadline: Deadline): Promise<ShardImage | null> {
     const { table, target, key, memory } = this.#shard;
     const item = await readItem(table, buildShardKey(target.ns, key), deadline);
     const known = memory.image?.limits.map(({ limit }) => limit) ?? [];
-    if (!this.#busy) memory.keep(item === undefined ? null : decodeShard(item, known), nowMs);
-    return item !== undefined;
+    const image = item === undefined ? null : decodeShard(item, known);
+    if (!this.#busy) memory.keep(image, nowMs);
+    return image;
+  }
+
+  /** What was seen within the last `denyCacheMs`; null: nothing, or something has been given back since. */
+  youngImage(nowMs: EpochMs, denyCacheMs: number): ShardImage | null {
+    return this.#refunds === 0 && this.#shard.memory.isYoung(nowMs, denyCacheMs) ? this.image : null;
   }
 
   /** The denial of an ask, if what is remembered is enough for one. */

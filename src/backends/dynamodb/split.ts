@@ -1,9 +1,10 @@
-import { credit, effectiveTokens, nextBase, type Rate } from '../../core/bucket.js';
+import { credit, effectiveTokens, type LimitWrite, nextBase, type Rate } from '../../core/bucket.js';
 import { compareVersions } from '../../core/config.js';
 import { add, floorDiv, type Int, min, sub } from '../../core/int.js';
 import { shareOf } from '../../core/shard.js';
 import { type EpochMs, MILLI, type Millitokens } from '../../core/units.js';
 import type { Account, ShardImage } from './items.js';
+import { applySettlement, planSettle } from './settle.js';
 
 export const MOST_SHARDS = 64;
 /** A share must hold this many of the largest ask that came lately. */
@@ -22,9 +23,7 @@ export interface SplitLimit {
   /** Goes to the new shard. */
   readonly movedMilli: Millitokens;
   /** What is stored of the old shard afterwards, and under which bounds of what is stored now that is exact. */
-  readonly keeps:
-    | { readonly write: 'add'; readonly deltaMilli: Int; readonly atLeastMilli: Int; readonly atMostMilli: Int | null }
-    | { readonly write: 'set'; readonly tokensMilli: Int; readonly atLeastMilli: Int };
+  readonly keeps: LimitWrite;
 }
 
 /** Whether two halves of every share would still be worth having. */
@@ -60,7 +59,9 @@ function splitLimit(
   if (limit.kind === 'concurrent') {
     // Whole slots that are free; those which are held stay where their holders are.
     const movedMilli = tokensMilli <= 0 ? 0 : Number(floorDiv(tokensMilli, 2 * MILLI)) * MILLI;
-    const keeps = { write: 'add', deltaMilli: -movedMilli, atLeastMilli: movedMilli, atMostMilli: null } as const;
+    // Where more are held than there are, none moves, and how many more does not matter.
+    const atLeastMilli = movedMilli > 0 ? movedMilli : null;
+    const keeps = { write: 'add', deltaMilli: -movedMilli, atLeastMilli, atMostMilli: null } as const;
     return { account, movedMilli, keeps };
   }
   const credited = credit(rate, image.baseMs, nextBaseMs);
@@ -72,9 +73,11 @@ function splitLimit(
     return { account, movedMilli, keeps };
   }
   const deltaMilli = sub(credited, movedMilli);
-  // In debt, a part of the debt moves: then any balance will do.
-  const atLeastMilli = movedMilli > 0 ? sub(movedMilli, credited) : tokensMilli;
-  return { account, movedMilli, keeps: { write: 'add', deltaMilli, atLeastMilli, atMostMilli: brim } };
+  // In debt, a part of the debt moves: then any lower balance will do.
+  const atLeastMilli = movedMilli > 0 ? sub(movedMilli, credited) : null;
+  // What has come since must find room in the old shard's new share: at its brim it would be lost.
+  const keptBrim = sub(shareOf(limit, image.key.shard, count).capacityMilli, deltaMilli);
+  return { account, movedMilli, keeps: { write: 'add', deltaMilli, atLeastMilli, atMostMilli: min(brim, keptBrim) } };
 }
 
 /** How two shards become one again: both are as seen, which a cold pair is. */
@@ -88,17 +91,19 @@ export interface Merge {
   }[];
 }
 
-/** null: they are no pair, the one that would go still holds something, or they live by different rules. */
+/** null: they are no pair, the one that would go still holds something, or it lives by newer rules. */
 export function planMerge(stays: ShardImage, leaves: ShardImage, nowMs: EpochMs): Merge | null {
   const count = stays.shardCount / 2;
   if (leaves.shardCount !== stays.shardCount || leaves.key.shard !== stays.key.shard + count) return null;
-  if (leaves.holders.size > 0 || compareVersions(stays.version, leaves.version) !== 0) return null;
-  const nextBaseMs = Math.max(nextBase(stays.baseMs, nowMs), nextBase(leaves.baseMs, nowMs));
+  if (leaves.holders.size > 0 || compareVersions(stays.version, leaves.version) < 0) return null;
+  const rules = { limits: stays.limits.map(({ limit }) => limit) };
+  const settled = applySettlement(leaves, planSettle(leaves, rules, nowMs));
+  const nextBaseMs = Math.max(nextBase(stays.baseMs, nowMs), settled.baseMs);
   const limits = stays.limits.map((account) => {
-    const other = leaves.limits.find(({ limit }) => limit.name === account.limit.name);
+    const other = settled.limits.find(({ limit }) => limit.name === account.limit.name);
     const merged = add(
       worthAt(account, stays, nextBaseMs),
-      other === undefined ? 0 : worthAt(other, leaves, nextBaseMs),
+      other === undefined ? 0 : worthAt(other, settled, nextBaseMs),
     );
     const share: Rate = shareOf(account.limit, stays.key.shard, count);
     const tokensMilli = account.limit.kind === 'rate' ? min(merged, share.capacityMilli) : merged;

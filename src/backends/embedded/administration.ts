@@ -6,12 +6,14 @@ import type {
   ConfigRead,
   EntityChange,
   EntityRecord,
+  ManagedMark,
 } from '../../backend.js';
 import { credit, effectiveTokens, nextBase } from '../../core/bucket.js';
 import { planConfigChange } from '../../core/config-change.js';
 import type { ConfigLevel, StoredConfig } from '../../core/config.js';
-import { EntityExists, EntityNotFound, VersionConflict } from '../../core/errors.js';
-import { missingParent, refuseBadParent } from '../../core/parents.js';
+import { BackendUnavailable, EntityExists, EntityNotFound, VersionConflict } from '../../core/errors.js';
+import { missingParent, refuseBadParent, refuseOtherVersion } from '../../core/parents.js';
+import { sameJson } from '../../core/same-json.js';
 import { type EpochMs, MAX_CHAIN } from '../../core/units.js';
 import { type Bucket, copyOf, forgetAllHolders, move, negated, reclaimExpired } from './bucket.js';
 import { EVERYTHING } from './paging.js';
@@ -31,9 +33,16 @@ function audit(
   space.addAudit({ id, atMs, principal, action, subject, before, after });
 }
 
-/** After everything that can refuse the change: a store in memory takes nothing back. */
-function mark(space: Space, { managed }: AdminCall): void {
-  if (managed !== undefined && managed !== null) space.writeMark(managed);
+/** A change together with its mark: if either is refused, nothing is written. A store in memory takes nothing back. */
+export function marked<T>(space: Space, mark: ManagedMark | null | undefined, change: () => T): T {
+  if (mark === null || mark === undefined) return change();
+  const { key, seen } = mark;
+  if (seen !== undefined && !sameJson(seen, space.readMark(key)?.value ?? null)) {
+    throw new BackendUnavailable(`what a file owns of ${key} was changed meanwhile`, 'contended');
+  }
+  const result = change();
+  space.writeMark(mark);
+  return result;
 }
 
 export function readFor(space: Space, entityId: string, resource: string): ConfigRead {
@@ -49,7 +58,6 @@ export function readFor(space: Space, entityId: string, resource: string): Confi
 }
 
 export function writeConfig(space: Space, call: AdminCall, level: ConfigLevel, change: ConfigChange): StoredConfig {
-  mark(space, call);
   const stored = space.readConfig(level);
   const { config, action, subject, before, after, changesNothing } = planConfigChange(level, stored, change);
   if (changesNothing) return stored ?? { ...config, v: 0 };
@@ -68,7 +76,6 @@ export function createEntity(
   if (entity.parentId !== null) checkParents(space, entity.id, entity.parentId);
   const record = { ...entity, createdAtMs: call.nowMs, version: 1 };
   space.writeEntity(record);
-  mark(space, call);
   audit(space, call, 'entity.create', entity.id, null, record);
   return record;
 }
@@ -82,26 +89,23 @@ export function updateEntity(
 ): EntityRecord {
   const before = space.readEntity(id);
   if (before === undefined) throw new EntityNotFound(id);
-  if (seenVersion !== null && before.version !== seenVersion) {
-    throw new VersionConflict(id, `expected version ${seenVersion}, it is at ${before.version}`);
-  }
+  refuseOtherVersion(before, seenVersion);
   const after = { ...before, ...change, version: before.version + 1 };
   if (after.parentId !== null && after.parentId !== before.parentId) {
     checkParents(space, id, after.parentId, heightBelow(space, id));
   }
   space.writeEntity(after);
-  mark(space, call);
   audit(space, call, 'entity.update', id, before, after);
   return after;
 }
 
-export function deleteEntity(space: Space, call: AdminCall, id: string): void {
+export function deleteEntity(space: Space, call: AdminCall, id: string, seenVersion: number | null): void {
   const before = space.readEntity(id);
   if (before === undefined) throw new EntityNotFound(id);
+  refuseOtherVersion(before, seenVersion);
   const child = space.entities(id, { limit: 1, after: null }).items[0];
   if (child !== undefined) throw new VersionConflict(id, `it has children, such as ${child.id}`);
   space.deleteEntity(id);
-  mark(space, call);
   audit(space, call, 'entity.delete', id, before, null);
 }
 

@@ -1,10 +1,11 @@
-import type { Awaitable, Backend, Call, LeaseRecord, PageRequest } from '../../backend.js';
+import type { AdminCall, Awaitable, Backend, Call, LeaseRecord, PageRequest } from '../../backend.js';
 import { parsePlainResource } from '../../core/identifiers.js';
 import { AUDIT_LIFE_MS } from '../../core/usage.js';
 import {
   createEntity,
   deleteEntity,
   describeBucket,
+  marked,
   readFor,
   resetBucket,
   updateEntity,
@@ -21,6 +22,8 @@ import { queryUsage } from './usage.js';
 export function createEmbeddedBackend(storage: Storage): Backend {
   const read = <T>(call: Call, work: (space: Space) => T): Awaitable<T> => storage.read(call, work);
   const write = <T>(call: Call, work: (space: Space) => T): Awaitable<T> => storage.write(call, work);
+  const administer = <T>(call: AdminCall, work: (space: Space) => T): Awaitable<T> =>
+    write(call, (space) => marked(space, call.managed, () => work(space)));
 
   return {
     name: storage.name,
@@ -37,24 +40,25 @@ export function createEmbeddedBackend(storage: Storage): Backend {
       readFor: (call, entityId, resource) => read(call, (space) => readFor(space, entityId, resource)),
       read: (call, level) => read(call, (space) => space.readConfig(level)),
       readMany: (call, levels) => read(call, (space) => levels.map((level) => space.readConfig(level))),
-      write: (call, level, change) => write(call, (space) => writeConfig(space, call, level, change)),
+      write: (call, level, change) => administer(call, (space) => writeConfig(space, call, level, change)),
       list: (call, resource, page) => read(call, (space) => space.entitiesWithConfig(resource, page)),
       all: (call, page) => read(call, (space) => space.configs(page)),
     },
 
     entities: {
-      create: (call, entity) => write(call, (space) => createEntity(space, call, entity)),
+      create: (call, entity) => administer(call, (space) => createEntity(space, call, entity)),
       read: (call, id) => read(call, (space) => space.readEntity(id)),
       readMany: (call, ids) => read(call, (space) => ids.map((id) => space.readEntity(id))),
-      update: (call, id, change, seen) => write(call, (space) => updateEntity(space, call, id, change, seen)),
-      delete: (call, id) => write(call, (space) => deleteEntity(space, call, id)),
+      update: (call, id, change, seen) => administer(call, (space) => updateEntity(space, call, id, change, seen)),
+      delete: (call, id, seen) => administer(call, (space) => deleteEntity(space, call, id, seen ?? null)),
       list: (call, page) => read(call, (space) => space.entities(null, page)),
       children: (call, parentId, page) => read(call, (space) => space.entities(parentId, page)),
     },
 
     managed: {
       list: (call, page) => read(call, (space) => space.marks(page)),
-      mark: (call, mark) => write(call, (space) => space.writeMark(mark)),
+      read: (call, key) => read(call, (space) => space.readMark(key)),
+      mark: (call, mark) => write(call, (space) => marked(space, mark, () => {})),
     },
 
     namespaces: createNamespaceStore(storage),

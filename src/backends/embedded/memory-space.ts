@@ -145,6 +145,10 @@ export class MemorySpace implements Space {
     return structuredClone(pageOf(wanted, page, ({ id }) => id));
   }
 
+  readMark(key: string): ManagedRecord | undefined {
+    return structuredClone(this.#marks.get(key));
+  }
+
   writeMark({ key, value }: ManagedMark): void {
     if (value === null) this.#marks.delete(key);
     else this.#marks.set(key, structuredClone({ key, value }));

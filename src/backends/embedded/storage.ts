@@ -49,6 +49,7 @@ export interface Space {
   /** In the order of their ids: all, or those of one parent. */
   entities(parentId: string | null, page: PageRequest): Page<EntityRecord>;
 
+  readMark(key: string): ManagedRecord | undefined;
   /** A value of null removes the mark. */
   writeMark(mark: ManagedMark): void;
   /** In the order of their keys. */

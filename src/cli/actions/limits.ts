@@ -34,10 +34,16 @@ export const diffLimits: LimitsAction = async (session, file) => {
 
 export const applyLimits: LimitsAction = async (session, file) => {
   const { limiter, progress } = session;
-  const done = await limiter.manifest.apply(file.data, {
-    confirm: async (plan) => confirmDeletions(session, plan),
-    onProgress: ({ done: count, total }) => progress(`${formatCount(count)} of ${formatCount(total)} changes`),
-  });
+  const reading = watch(session);
+  const done = await limiter.manifest
+    .apply(file.data, {
+      confirm: async (plan) => {
+        reading.end();
+        await confirmDeletions(session, plan);
+      },
+      onProgress: ({ done: count, total }) => progress(`${formatCount(count)} of ${formatCount(total)} changes`),
+    })
+    .finally(() => reading.end());
   return { data: shapeOf(done), text: (style) => renderPlan(done, style, 'done') };
 };
 
@@ -46,7 +52,8 @@ export const exportLimits: StoreAction<{ readonly output?: string }> = async (
   _,
   { output },
 ): Promise<Result<LimitsExportShape>> => {
-  const data = await watched(session, session.limiter.manifest.export());
+  const reading = watch(session);
+  const data = await session.limiter.manifest.export().finally(() => reading.end());
   const text = printManifest(data);
   if (output === undefined || output === '-') return { data, text: () => text.trimEnd() };
   if (existsSync(output)) await session.confirm(`replaces ${output}`);
@@ -62,19 +69,16 @@ function countOf(items: object | null | undefined, one: string, many: string): s
 }
 
 async function readPlan(session: Session, { data }: ManifestFile): Promise<ManifestPlan> {
-  return watched(session, session.limiter.manifest.plan(data));
+  const reading = watch(session);
+  return session.limiter.manifest.plan(data).finally(() => reading.end());
 }
 
 const LOOK_EVERY_MS = 200;
 
-/** Says that something is going on, where it takes long. */
-async function watched<T>({ progress, namespace }: Session, work: Promise<T>): Promise<T> {
+/** Says that the namespace is being read, where that takes long, until it is told to end. */
+function watch({ progress, namespace }: Session): { readonly end: () => void } {
   const timer = setInterval(() => progress(`reading namespace ${namespace}`), LOOK_EVERY_MS);
-  try {
-    return await work;
-  } finally {
-    clearInterval(timer);
-  }
+  return { end: () => clearInterval(timer) };
 }
 
 const NAMED = 3;

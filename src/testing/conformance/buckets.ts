@@ -118,6 +118,7 @@ export const buckets: readonly Case[] = [
     run: async (bench) => {
       const limiter = await bench.limited('rpd:10/day');
       await limiter.acquire({ ...ask({ rpd: 3 }), limits: limits('rpd:5/day') });
+      await bench.catchUp();
       const { items } = await limiter.buckets.list({ entityId: USER.entityId });
       const key = { entityId: USER.entityId, resource: items[0]?.resource ?? '' };
       assert.deepEqual(

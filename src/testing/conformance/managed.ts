@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import type { AdminCall, ManagedMark, ManagedRecord, PageRequest } from '../../backend.js';
+import type { AdminCall, ManagedMark, ManagedRecord } from '../../backend.js';
 import type { ErrorCode } from '../../core/error-codes.js';
 import { assertRejects, times } from './asking.js';
 import { type Bench, type Case, limits } from './bench.js';
-import { collect } from './tenant.js';
+import { collect, collectPages } from './tenant.js';
 
 let changes = 0;
 
@@ -14,14 +14,7 @@ function marking({ call }: Bench, mark: ManagedMark | null): AdminCall {
 }
 
 async function marksOf({ backend, call }: Bench, limit = 1_000): Promise<ManagedRecord[]> {
-  const found: ManagedRecord[] = [];
-  for (let page: PageRequest | null = { limit, after: null }; page !== null;) {
-    const { items, next } = await backend.managed.list(call(), page);
-    assert.ok(items.length <= limit);
-    found.push(...items);
-    page = next === null ? null : { limit, after: next };
-  }
-  return found;
+  return collectPages(limit, (page) => backend.managed.list(call(), page));
 }
 
 /** A store may throw at once or later. */
@@ -167,4 +160,85 @@ const withChanges: readonly Case[] = [
   },
 ];
 
-export const managed: readonly Case[] = [...alone, ...withChanges];
+const races: readonly Case[] = [
+  {
+    title: 'a mark is read by its key, as the last write left it',
+    run: async (bench) => {
+      const { managed: store } = bench.backend;
+      assert.equal(await store.read(bench.call(), MARK.key), undefined);
+      await store.mark(bench.call(), MARK);
+      await store.mark(bench.call(), OTHER);
+      assert.deepEqual(await store.read(bench.call(), MARK.key), MARK);
+      await store.mark(bench.call(), FORGET);
+      assert.equal(await store.read(bench.call(), MARK.key), undefined);
+    },
+  },
+  {
+    title: 'a mark that is not what the caller saw is left alone, and so is everything that came with it',
+    run: async (bench) => {
+      const { managed: store, entities, config } = bench.backend;
+      const limiter = await bench.limiter();
+      await entities.create(marking(bench, MARK), ENTITY);
+      await config.write(marking(bench, OTHER), { kind: 'system' }, { limits: limits('rpm:1/min') });
+      const own = [await limiter.entities.get('user-1'), await limiter.config.get('system')];
+      for (const seen of [null, {}, { name: 'Bea' }, { name: 'Ann', parent: 'x' }, 'Ann']) {
+        const stale = { key: MARK.key, value: { stale: true }, seen };
+        const staleLimits = { key: OTHER.key, value: { stale: true }, seen };
+        await refused(() => store.mark(bench.call(), stale), 'backend.unavailable');
+        await refused(() => store.mark(bench.call(), { ...stale, value: null }), 'backend.unavailable');
+        await refused(() => entities.update(marking(bench, stale), 'user-1', { name: 'x' }, 1), 'backend.unavailable');
+        await refused(() => entities.delete(marking(bench, stale), 'user-1'), 'backend.unavailable');
+        const change = { limits: limits('rpm:2/min') };
+        const write = (): unknown => config.write(marking(bench, staleLimits), { kind: 'system' }, change);
+        await refused(write, 'backend.unavailable');
+      }
+      const early = { key: 'record#new', value: {}, seen: {} };
+      await refused(() => entities.create(marking(bench, early), { ...ENTITY, id: 'new' }), 'backend.unavailable');
+      assert.deepEqual([await limiter.entities.get('user-1'), await limiter.config.get('system')], own);
+      assert.deepEqual(await marksOf(bench), [MARK, OTHER]);
+      assert.equal(await limiter.entities.get('new'), null);
+    },
+  },
+  {
+    title: 'a mark that is what the caller saw is replaced, whatever the order of its fields',
+    run: async (bench) => {
+      const { managed: store, entities } = bench.backend;
+      const first = { key: MARK.key, value: { name: 'Ann', metadata: { a: 1, b: [{ c: 2, d: 3 }] } }, seen: null };
+      await entities.create(marking(bench, first), ENTITY);
+      const seen = { metadata: { b: [{ d: 3, c: 2 }], a: 1 }, name: 'Ann' };
+      await store.mark(bench.call(), { key: MARK.key, value: { n: 1 }, seen });
+      await entities.delete(marking(bench, { ...FORGET, seen: { n: 1 } }), 'user-1', 1);
+      assert.deepEqual(await marksOf(bench), []);
+      await store.mark(bench.call(), { key: MARK.key, value: null, seen: null });
+    },
+  },
+  {
+    title: 'of several who saw the same mark one replaces it',
+    run: async (bench) => {
+      const { managed: store } = bench.backend;
+      await store.mark(bench.call(), OTHER);
+      const marks = times(8, (by) => ({ key: OTHER.key, value: { by }, seen: OTHER.value }));
+      const results = await Promise.allSettled(marks.map(async (mark) => store.mark(bench.call(), mark)));
+      assert.equal(results.filter(({ status }) => status === 'fulfilled').length, 1);
+      const winner = results.findIndex(({ status }) => status === 'fulfilled');
+      assert.deepEqual(await marksOf(bench), [{ key: OTHER.key, value: { by: winner } }]);
+    },
+  },
+  {
+    title: 'an entity is deleted by the version that was seen, or by whichever it has',
+    run: async (bench) => {
+      const { entities } = bench.backend;
+      const limiter = await bench.limiter();
+      await entities.create(marking(bench, null), ENTITY);
+      await entities.update(marking(bench, null), 'user-1', { name: 'Bea' }, 1);
+      await refused(() => entities.delete(marking(bench, null), 'user-1', 1), 'entity.conflict');
+      assert.equal((await limiter.entities.get('user-1'))?.name, 'Bea');
+      await entities.delete(marking(bench, null), 'user-1', 2);
+      await entities.create(marking(bench, null), ENTITY);
+      await entities.delete(marking(bench, null), 'user-1', null);
+      assert.equal(await limiter.entities.get('user-1'), null);
+    },
+  },
+];
+
+export const managed: readonly Case[] = [...alone, ...withChanges, ...races];

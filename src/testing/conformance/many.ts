@@ -1,20 +1,14 @@
 import assert from 'node:assert/strict';
-import type { LevelRecord, PageRequest } from '../../backend.js';
+import type { LevelRecord } from '../../backend.js';
 import type { ConfigLevel } from '../../core/config.js';
 import { times, USER } from './asking.js';
 import { type Bench, type Case, limits } from './bench.js';
 import { STORED_LEVELS } from './config-levels.js';
+import { collectPages } from './tenant.js';
 
 /** All levels that have something, read in pages of the given size. */
 async function levelsOf({ backend, call }: Bench, limit: number): Promise<LevelRecord[]> {
-  const found: LevelRecord[] = [];
-  for (let page: PageRequest | null = { limit, after: null }; page !== null;) {
-    const { items, next } = await backend.config.all(call(), page);
-    assert.ok(items.length <= limit);
-    found.push(...items);
-    page = next === null ? null : { limit, after: next };
-  }
-  return found;
+  return collectPages(limit, (page) => backend.config.all(call(), page));
 }
 
 /** In an order that does not depend on the store. */

@@ -1,3 +1,5 @@
+import assert from 'node:assert/strict';
+import type { Awaitable, Page, PageRequest } from '../../backend.js';
 import type { RateLimiter } from '../../limiter/rate-limiter.js';
 import { ask, USER, usageOf } from './asking.js';
 import { type Bench, limits } from './bench.js';
@@ -7,6 +9,18 @@ export async function collect<T>(listing: AsyncIterable<T>): Promise<T[]> {
   const items: T[] = [];
   for await (const item of listing) items.push(item);
   return items;
+}
+
+/** Every item of all pages of a list of the port, read in pages of the given size. */
+export async function collectPages<T>(limit: number, read: (page: PageRequest) => Awaitable<Page<T>>): Promise<T[]> {
+  const found: T[] = [];
+  for (let after: string | null = null; ;) {
+    const { items, next }: Page<T> = await read({ limit, after });
+    assert.ok(items.length <= limit, `${items.length} items in a page of ${limit}`);
+    found.push(...items);
+    if (next === null) return found;
+    after = next;
+  }
 }
 
 /** Puts something of every kind into a namespace. */

@@ -9,7 +9,8 @@ import { changeOf, type Target, updateOf, type WriteIds } from './keyed.js';
 /**
  * Brings a shard to new rules, or only to a new base: every limit is credited at the old rate up to it.
  * Writes: SET rf, cv, and per limit cp, ra, rp and ADD or SET tk; REMOVE of limits that are gone, their tc stays; ttl; wc, w.
- * Condition: rf = :rf; per limit that stays, the bounds of its form; per limit that is added, tk does not exist; w <> :id.
+ * Condition: rf = :rf; per limit that stays, the bounds of its form; per limit that is added, tk does not exist; w <> :id,
+ * and w = :seen where slots start.
  * On success: ALL_NEW.   On failure: ALL_OLD, absent when the item does not exist.   Cost: 1 WCU per started KB either way.
  */
 export function buildSettlement(
@@ -23,6 +24,10 @@ export function buildSettlement(
   const expression = changeOf(image, ids)
     .set(ATTRIBUTE.base, number(settlement.nextBaseMs))
     .set(ATTRIBUTE.version, { S: printVersion(version) });
+  // Slots that start lack what is held of them, so that no holder may have come or gone since.
+  if (settlement.limits.some(({ kind, limit }) => kind === 'starts' && limit.kind === 'concurrent')) {
+    expression.requireEqual(ATTRIBUTE.writeId, { S: image.writeId });
+  }
   for (const limit of settlement.limits) settleLimit(expression, limit);
   for (const name of settlement.removed) removeLimit(expression, name);
   if (ttlSec !== null) expression.set(ATTRIBUTE.ttl, number(ttlSec));

@@ -14,7 +14,8 @@ export type Seen = Readonly<Record<string, AttributeValue | undefined>>;
 /** There is no record of that key. */
 export const ABSENT: Seen = { PK: undefined };
 
-function requiring(seen: Seen): Expression {
+/** The condition that a record is as seen. */
+export function requiring(seen: Seen): Expression {
   const expression = new Expression();
   for (const [name, value] of Object.entries(seen)) {
     if (value === undefined) expression.requireAbsent(name);

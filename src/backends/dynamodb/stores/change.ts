@@ -42,7 +42,7 @@ export async function writeChange<T>(
       if (mark !== null) await writeMark(table, ns, mark, deadline);
       return result;
     }
-    const marks = mark === null ? [] : [markAction(table, ns, mark)];
+    const marks = mark === null ? [] : [await markAction(table, ns, mark, deadline)];
     const actions = [auditAction(table, ns, call, write), ...write.actions, ...marks];
     // Of this attempt alone: what is sent under one token must not differ.
     const token = tokenOf(ns, write.subject, call.auditId, attempt);

@@ -1,5 +1,6 @@
 import type { AdminCall, Call, EntityChange, EntityRecord, EntityStore, Page, PageRequest } from '../../../backend.js';
 import { EntityExists, EntityNotFound, VersionConflict } from '../../../core/errors.js';
+import { refuseOtherVersion } from '../../../core/parents.js';
 import { type Deadline, deadlineIn } from '../deadline.js';
 import { buildEntityKey, index, parseEntityKey, SUFFIXES } from '../keys.js';
 import { CHILDREN, decodeChildren, decodeEntity, encodeEntity, OPTIONAL_ENTITY_ATTRIBUTES } from '../records.js';
@@ -31,7 +32,8 @@ export function createEntityStore(table: Table, gate: NamespaceGate, ownWrites: 
   return {
     create: (call, entity) => change(call, (deadline) => planCreation(table, call, entity, deadline)),
     update: (call, id, fields, seen) => change(call, (deadline) => planUpdate(table, call, id, fields, seen, deadline)),
-    delete: (call, id) => change(call, (deadline) => planDeletion(table, call.namespaceId, id, deadline)),
+    delete: (call, id, seen = null) =>
+      change(call, (deadline) => planDeletion(table, call.namespaceId, id, seen, deadline)),
 
     async read(call, id) {
       await gate.check(call);
@@ -86,9 +88,7 @@ async function planUpdate(
   const item = await readItem(table, buildEntityKey(ns, id), deadline);
   if (item === undefined) throw new EntityNotFound(id);
   const before = decodeEntity(item);
-  if (seenVersion !== null && before.version !== seenVersion) {
-    throw new VersionConflict(id, `expected version ${seenVersion}, it is at ${before.version}`);
-  }
+  refuseOtherVersion(before, seenVersion);
   const result = { ...before, ...fields, version: before.version + 1 };
   const { PK: _pk, SK: _sk, ...set } = encodeEntity(ns, result);
   const remove = OPTIONAL_ENTITY_ATTRIBUTES.filter((name) => !(name in set));
@@ -123,10 +123,17 @@ async function planMove(
   return parents.has(oldParentId ?? '') ? actions : [...actions, ...(await leave(table, ns, oldParentId, deadline))];
 }
 
-async function planDeletion(table: Table, ns: string, id: string, deadline: Deadline): Promise<Plan<void>> {
+async function planDeletion(
+  table: Table,
+  ns: string,
+  id: string,
+  seenVersion: number | null,
+  deadline: Deadline,
+): Promise<Plan<void>> {
   const key = buildEntityKey(ns, id);
   const item = await readItem(table, key, deadline);
   if (item === undefined) throw new EntityNotFound(id);
+  refuseOtherVersion(decodeEntity(item), seenVersion);
   if (decodeChildren(item) > 0) throw new VersionConflict(id, await describeChildren(table, ns, id, deadline));
   const before = decodeEntity(item);
   const own = deleteAction(table, key, { ...versionOf(item), [CHILDREN]: item[CHILDREN] });

@@ -1,11 +1,15 @@
+import type { DeleteItemInput, PutItemInput } from '@aws-sdk/client-dynamodb';
 import type { ManagedMark, ManagedStore } from '../../../backend.js';
+import { BackendUnavailable } from '../../../core/errors.js';
+import { sameJson } from '../../../core/same-json.js';
 import { keyItem } from '../attributes.js';
 import { type Deadline, deadlineIn } from '../deadline.js';
 import { errorOf } from '../failures.js';
 import { buildManagedKey, MANAGED_PREFIX } from '../keys.js';
 import { decodeManaged, encodeManaged } from '../records.js';
-import { deleteItems, sendRepeatable, type Table } from '../requests.js';
-import type { Action } from './actions.js';
+import { readItem, sendRepeatable, type Table } from '../requests.js';
+import type { Item } from '../transport.js';
+import { ABSENT, requiring, type Seen } from './actions.js';
 import type { NamespaceGate } from './namespace-gate.js';
 import { behind, pageOfRows, readRows } from './rows.js';
 
@@ -27,6 +31,12 @@ export function createManagedStore(table: Table, gate: NamespaceGate): ManagedSt
       );
     },
 
+    async read(call, key) {
+      await gate.check(call);
+      const item = await readMark(table, call.namespaceId, key, deadlineIn(call.timeoutMs));
+      return item === undefined ? undefined : decodeManaged(item);
+    },
+
     async mark(call, mark) {
       await gate.check(call);
       await writeMark(table, call.namespaceId, mark, deadlineIn(call.timeoutMs));
@@ -34,21 +44,46 @@ export function createManagedStore(table: Table, gate: NamespaceGate): ManagedSt
   };
 }
 
-/** A mark by itself. The last one of its key counts, so that it may be sent again. */
-export async function writeMark(table: Table, ns: string, mark: ManagedMark, deadline: Deadline): Promise<void> {
-  const { key, value } = mark;
-  if (value === null) {
-    await deleteItems(table, [buildManagedKey(ns, key)], deadline);
-    return;
-  }
-  const input = { TableName: table.name, Item: encodeManaged(ns, key, value) };
-  const answer = await sendRepeatable(table, 'PutItem', input, deadline);
-  if (!answer.ok) throw errorOf(answer.failure, 'PutItem');
+async function readMark(table: Table, ns: string, key: string, deadline: Deadline): Promise<Item | undefined> {
+  return readItem(table, buildManagedKey(ns, key), deadline);
 }
 
-/** A mark as a part of the change that it belongs to. */
-export function markAction(table: Table, ns: string, { key, value }: ManagedMark): Action {
+/** A mark by itself. */
+export async function writeMark(table: Table, ns: string, mark: ManagedMark, deadline: Deadline): Promise<void> {
+  const action = await markAction(table, ns, mark, deadline);
+  const answer =
+    'Put' in action
+      ? await sendRepeatable(table, 'PutItem', action.Put, deadline)
+      : await sendRepeatable(table, 'DeleteItem', action.Delete, deadline);
+  if (answer.ok) return;
+  if (answer.failure.kind !== 'condition') throw errorOf(answer.failure, 'writing a mark');
+  // Sent twice, the second one finds what the first has left.
+  const item = await readMark(table, ns, mark.key, deadline);
+  if (!sameJson(item === undefined ? null : decodeManaged(item).value, mark.value)) throw changedMeanwhile(mark.key);
+}
+
+type MarkAction = { readonly Put: PutItemInput } | { readonly Delete: DeleteItemInput };
+
+/** A mark as a part of the change that it belongs to: under the condition that it is what the caller saw, if he says so. */
+export async function markAction(
+  table: Table,
+  ns: string,
+  { key, value, seen }: ManagedMark,
+  deadline: Deadline,
+): Promise<MarkAction> {
+  const condition = seen === undefined ? {} : requiring(await expectMark(table, ns, key, seen, deadline)).build();
   const TableName = table.name;
-  if (value === null) return { Delete: { TableName, Key: keyItem(buildManagedKey(ns, key)) } };
-  return { Put: { TableName, Item: encodeManaged(ns, key, value) } };
+  if (value === null) return { Delete: { TableName, Key: keyItem(buildManagedKey(ns, key)), ...condition } };
+  return { Put: { TableName, Item: encodeManaged(ns, key, value), ...condition } };
+}
+
+/** The order of its fields does not count, so that the stored text itself is what the condition names. */
+async function expectMark(table: Table, ns: string, key: string, seen: unknown, deadline: Deadline): Promise<Seen> {
+  const item = await readMark(table, ns, key, deadline);
+  if (!sameJson(item === undefined ? null : decodeManaged(item).value, seen)) throw changedMeanwhile(key);
+  return item === undefined ? ABSENT : { value: item['value'] };
+}
+
+function changedMeanwhile(key: string): BackendUnavailable {
+  return new BackendUnavailable(`what a file owns of ${key} was changed meanwhile`, 'contended');
 }

@@ -21,11 +21,17 @@ export function createUsageStore(table: Table, gate: NamespaceGate): UsageStore 
       const load = async (found: readonly Item[]) => {
         // The table has whole records, an index only their keys.
         const items = range.index === null ? found : await readItems(table, found.map(readKey), deadline);
-        return items.map((item) => (item === undefined ? undefined : decodeUsage(item)));
+        return items.map((item) => (item === undefined ? undefined : shown(decodeUsage(item))));
       };
       return pageOfRows(rows, page.limit, load, cursorOf);
     },
   };
+}
+
+/** What came to nothing is not shown: a take that was compensated leaves a record if the stream showed them apart. */
+function shown(record: UsageRecord): UsageRecord | undefined {
+  const isUsed = [...record.consumedMilli.values()].some((milli) => milli !== 0);
+  return isUsed || record.acquires !== 0 || record.expired !== 0 ? record : undefined;
 }
 
 /** The order of records as text: of time, then of the entity. */

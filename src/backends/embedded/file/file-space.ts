@@ -20,7 +20,7 @@ import { insertAudit, selectAudit } from './audit-rows.js';
 import { decodeBucket, decodeCounts, decodeText, encodeBucket, encodeCounts, encodeText } from './codec.js';
 import { selectConfig, selectConfigs, selectEntitiesWithConfig, writeConfig } from './config-rows.js';
 import type { SqlValue } from './driver.js';
-import { selectMarks, writeMark } from './managed-rows.js';
+import { selectMark, selectMarks, writeMark } from './managed-rows.js';
 import { pageOfRows, type Statements } from './statements.js';
 
 /** One namespace's rows of a file, inside a transaction. */
@@ -122,6 +122,10 @@ export class FileSpace implements Space {
             `SELECT ${ENTITY_COLUMNS} FROM entities WHERE ns = ? AND parent = ? AND id > ? ORDER BY id LIMIT ?`,
           ).all(this.#ns, parentId, after ?? '', limit + 1);
     return pageOfRows(rows, limit, decodeEntity, ({ id }) => id);
+  }
+
+  readMark(key: string): ManagedRecord | undefined {
+    return selectMark(this.#sql, this.#ns, key);
   }
 
   writeMark(mark: ManagedMark): void {

@@ -8,6 +8,11 @@ export function writeMark(sql: Statements, ns: string, { key, value }: ManagedMa
   else sql('INSERT OR REPLACE INTO managed (ns, key, value) VALUES (?, ?, ?)').run(ns, key, JSON.stringify(value));
 }
 
+export function selectMark(sql: Statements, ns: string, key: string): ManagedRecord | undefined {
+  const row = hasMarks(sql) ? sql('SELECT key, value FROM managed WHERE ns = ? AND key = ?').get(ns, key) : undefined;
+  return row === undefined ? undefined : decodeMark(row);
+}
+
 /** In the order of their keys. */
 export function selectMarks(sql: Statements, ns: string, { limit, after }: PageRequest): Page<ManagedRecord> {
   const rows = hasMarks(sql)

@@ -1,0 +1,260 @@
+import { describe, expect, test } from 'vitest';
+import { printTransaction } from '../../../../tests/support/printed-requests.js';
+import { amount, imageOf, KEY, NOW_MS, NS, withHolders, withTokens } from '../../../../tests/support/shard-images.js';
+import { Limit } from '../../../core/limit.js';
+import type { ShardImage } from '../items.js';
+import { planMerge, planSplit } from '../split.js';
+import { buildMerge, buildSplit } from './write-split.js';
+
+const TARGET = { tableName: 'headgate', ns: NS };
+const RPM = Limit.perMinute('rpm', 60);
+const SLOTS = Limit.concurrent('slots', 3);
+
+/** Its base was a second ago: one token of `rpm` has come since. */
+const seen = (limits: readonly Limit[], changes: Partial<ShardImage> = {}): ShardImage =>
+  imageOf(limits, { baseMs: NOW_MS - 1_000, ...changes });
+
+const splitOf = (image: ShardImage): string =>
+  printTransaction(buildSplit(TARGET, image, planSplit(image, NOW_MS), 'own-write-id--').TransactItems ?? []);
+
+describe('a split', () => {
+  test('is one transaction with generated aliases', () => {
+    const image = withTokens(seen([RPM]), 40_000);
+    expect(buildSplit(TARGET, image, planSplit(image, NOW_MS), 'own-write-id--')).toMatchInlineSnapshot(`
+      {
+        "TransactItems": [
+          {
+            "Update": {
+              "ConditionExpression": "#a0 = :v0 AND #a1 <> :v3 AND #a3 = :v4 AND #a7 >= :v9 AND #a7 <= :v10",
+              "ExpressionAttributeNames": {
+                "#a0": "rf",
+                "#a1": "w",
+                "#a2": "wc",
+                "#a3": "shard_count",
+                "#a4": "GSI1PK",
+                "#a5": "GSI1SK",
+                "#a6": "ttl",
+                "#a7": "b_rpm_tk",
+              },
+              "ExpressionAttributeValues": {
+                ":v0": {
+                  "N": "1799999999000",
+                },
+                ":v1": {
+                  "S": "own-write-id--",
+                },
+                ":v10": {
+                  "N": "49500",
+                },
+                ":v11": {
+                  "N": "-19500",
+                },
+                ":v2": {
+                  "N": "1",
+                },
+                ":v3": {
+                  "S": "own-write-id--",
+                },
+                ":v4": {
+                  "N": "1",
+                },
+                ":v5": {
+                  "N": "2",
+                },
+                ":v6": {
+                  "N": "1800000000000",
+                },
+                ":v7": {
+                  "S": "AAAAAAAAAA0/SWEEP",
+                },
+                ":v8": {
+                  "S": "AAAAAAAAAA0/BUCKET#user-1#gpt-4#0",
+                },
+                ":v9": {
+                  "N": "19500",
+                },
+              },
+              "Key": {
+                "PK": {
+                  "S": "AAAAAAAAAA0/BUCKET#user-1#gpt-4#0",
+                },
+                "SK": {
+                  "S": "#STATE",
+                },
+              },
+              "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+              "TableName": "headgate",
+              "UpdateExpression": "SET #a1 = :v1, #a3 = :v5, #a0 = :v6, #a4 = :v7, #a5 = :v8 ADD #a2 :v2, #a7 :v11 REMOVE #a6",
+            },
+          },
+          {
+            "Put": {
+              "ConditionExpression": "attribute_not_exists(PK)",
+              "Item": {
+                "GSI1PK": {
+                  "S": "AAAAAAAAAA0/SWEEP",
+                },
+                "GSI1SK": {
+                  "S": "AAAAAAAAAA0/BUCKET#user-1#gpt-4#1",
+                },
+                "GSI2PK": {
+                  "S": "AAAAAAAAAA0/RESOURCE#gpt-4#4",
+                },
+                "GSI2SK": {
+                  "S": "BUCKET#user-1#gpt-4#1",
+                },
+                "GSI3PK": {
+                  "S": "AAAAAAAAAA0/ENTITY#user-1",
+                },
+                "GSI3SK": {
+                  "S": "BUCKET#gpt-4#1",
+                },
+                "GSI4PK": {
+                  "S": "AAAAAAAAAA0/ALL#4",
+                },
+                "GSI4SK": {
+                  "S": "AAAAAAAAAA0/BUCKET#user-1#gpt-4#1",
+                },
+                "PK": {
+                  "S": "AAAAAAAAAA0/BUCKET#user-1#gpt-4#1",
+                },
+                "SK": {
+                  "S": "#STATE",
+                },
+                "ac": {
+                  "N": "0",
+                },
+                "b_rpm_cp": {
+                  "N": "60000",
+                },
+                "b_rpm_ra": {
+                  "N": "60000",
+                },
+                "b_rpm_rp": {
+                  "N": "60000",
+                },
+                "b_rpm_tc": {
+                  "N": "0",
+                },
+                "b_rpm_tk": {
+                  "N": "20500",
+                },
+                "cv": {
+                  "S": "1",
+                },
+                "rf": {
+                  "N": "1800000000000",
+                },
+                "shard_count": {
+                  "N": "2",
+                },
+                "un": {
+                  "N": "0",
+                },
+                "w": {
+                  "S": "own-write-id--",
+                },
+                "wc": {
+                  "N": "1",
+                },
+              },
+              "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+              "TableName": "headgate",
+            },
+          },
+        ],
+      }
+    `);
+  });
+
+  test('gives half of what is there to the new shard; holders stay with their slots', () => {
+    const image = withHolders(withTokens(seen([RPM, SLOTS]), 40_000, 2_000), {
+      lease: { slots: [amount('slots', 1_000)] },
+    });
+    expect(splitOf(image)).toMatchInlineSnapshot(`
+      "UPDATE headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
+      SET w = "own-write-id--", shard_count = 2, rf = 1800000000000, GSI1PK = "AAAAAAAAAA0/SWEEP", GSI1SK = "AAAAAAAAAA0/BUCKET#user-1#gpt-4#0"
+      ADD wc 1, b_rpm_tk -19500, b_slots_tk -1000
+      REMOVE ttl
+      IF rf = 1799999999000
+         w <> "own-write-id--"
+         shard_count = 1
+         b_rpm_tk >= 19500
+         b_rpm_tk <= 49500
+         b_slots_tk >= 1000
+      RETURN nothing, else ALL_OLD
+      CREATE headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#1 #STATE
+      PUT rf 1800000000000, shard_count 2, cv "1", w "own-write-id--", wc 1, ac 0, un 0, b_rpm_tk 20500, b_rpm_cp 60000, b_rpm_ra 60000, b_rpm_rp 60000, b_rpm_tc 0, b_slots_tk 1000, b_slots_cp 3000, b_slots_ra 0, b_slots_rp 0, GSI1PK "AAAAAAAAAA0/SWEEP", GSI1SK "AAAAAAAAAA0/BUCKET#user-1#gpt-4#1", GSI2PK "AAAAAAAAAA0/RESOURCE#gpt-4#4", GSI2SK "BUCKET#user-1#gpt-4#1", GSI3PK "AAAAAAAAAA0/ENTITY#user-1", GSI3SK "BUCKET#gpt-4#1", GSI4PK "AAAAAAAAAA0/ALL#4", GSI4SK "AAAAAAAAAA0/BUCKET#user-1#gpt-4#1"
+      IF attribute_not_exists(PK)
+      RETURN nothing, else ALL_OLD"
+    `);
+  });
+
+  test('of a full shard sets what is left', () => {
+    expect(splitOf(seen([RPM], { ttlSec: null }))).toMatchInlineSnapshot(`
+      "UPDATE headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
+      SET w = "own-write-id--", shard_count = 2, rf = 1800000000000, GSI1PK = "AAAAAAAAAA0/SWEEP", GSI1SK = "AAAAAAAAAA0/BUCKET#user-1#gpt-4#0", b_rpm_tk = 30000
+      ADD wc 1
+      IF rf = 1799999999000
+         w <> "own-write-id--"
+         shard_count = 1
+         b_rpm_tk >= 59000
+      RETURN nothing, else ALL_OLD
+      CREATE headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#1 #STATE
+      PUT rf 1800000000000, shard_count 2, cv "1", w "own-write-id--", wc 1, ac 0, un 0, b_rpm_tk 30000, b_rpm_cp 60000, b_rpm_ra 60000, b_rpm_rp 60000, b_rpm_tc 0, GSI1PK "AAAAAAAAAA0/SWEEP", GSI1SK "AAAAAAAAAA0/BUCKET#user-1#gpt-4#1", GSI2PK "AAAAAAAAAA0/RESOURCE#gpt-4#4", GSI2SK "BUCKET#user-1#gpt-4#1", GSI3PK "AAAAAAAAAA0/ENTITY#user-1", GSI3SK "BUCKET#gpt-4#1", GSI4PK "AAAAAAAAAA0/ALL#4", GSI4SK "AAAAAAAAAA0/BUCKET#user-1#gpt-4#1"
+      IF attribute_not_exists(PK)
+      RETURN nothing, else ALL_OLD"
+    `);
+  });
+
+  test('of a shard of two adds the fourth', () => {
+    const image = withTokens(seen([RPM], { shardCount: 2, key: { ...KEY, shard: 1 } }), 5_000);
+    expect(splitOf(image)).toMatchInlineSnapshot(`
+      "UPDATE headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#1 #STATE
+      SET w = "own-write-id--", shard_count = 4, rf = 1800000000000, GSI1PK = "AAAAAAAAAA0/SWEEP", GSI1SK = "AAAAAAAAAA0/BUCKET#user-1#gpt-4#1"
+      ADD wc 1, b_rpm_tk -2250
+      REMOVE ttl
+      IF rf = 1799999999000
+         w <> "own-write-id--"
+         shard_count = 2
+         b_rpm_tk >= 2250
+         b_rpm_tk <= 17250
+      RETURN nothing, else ALL_OLD
+      CREATE headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#3 #STATE
+      PUT rf 1800000000000, shard_count 4, cv "1", w "own-write-id--", wc 1, ac 0, un 0, b_rpm_tk 2750, b_rpm_cp 60000, b_rpm_ra 60000, b_rpm_rp 60000, b_rpm_tc 0, GSI1PK "AAAAAAAAAA0/SWEEP", GSI1SK "AAAAAAAAAA0/BUCKET#user-1#gpt-4#3", GSI2PK "AAAAAAAAAA0/RESOURCE#gpt-4#4", GSI2SK "BUCKET#user-1#gpt-4#3", GSI3PK "AAAAAAAAAA0/ENTITY#user-1", GSI3SK "BUCKET#gpt-4#3", GSI4PK "AAAAAAAAAA0/ALL#4", GSI4SK "AAAAAAAAAA0/BUCKET#user-1#gpt-4#3"
+      IF attribute_not_exists(PK)
+      RETURN nothing, else ALL_OLD"
+    `);
+  });
+});
+
+describe('a merge', () => {
+  const stays = withTokens(seen([RPM, SLOTS], { shardCount: 2, writeId: 'w-stays', ttlSec: null }), 5_000, 1_000);
+  const key = { ...KEY, shard: 1 };
+  const leaves = withTokens(
+    seen([RPM, SLOTS], { shardCount: 2, key, writeId: 'w-leaves', ttlSec: null }),
+    7_000,
+    2_000,
+  );
+
+  test('puts everything of both into one, if neither was written to meanwhile', () => {
+    const counted = {
+      ...leaves,
+      acquires: 4,
+      expired: 1,
+      limits: leaves.limits.map((account) => ({ ...account, consumedMilli: account.limit === RPM ? 9_000 : 0 })),
+    };
+    const merge = planMerge(stays, counted, NOW_MS)!;
+    const request = buildMerge(TARGET, stays, counted, merge, 'own-write-id--');
+    expect(printTransaction(request.TransactItems ?? [])).toMatchInlineSnapshot(`
+      "UPDATE headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
+      SET w = "own-write-id--", rf = 1800000000000, shard_count = 1, b_rpm_tk = 13000, b_slots_tk = 3000
+      ADD ac 4, un 1, wc 8, b_rpm_tc 9000
+      IF w = "w-stays"
+      RETURN nothing, else nothing
+      DELETE headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#1 #STATE
+      IF w = "w-leaves"
+      RETURN nothing, else nothing"
+    `);
+  });
+});

@@ -1,0 +1,127 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { amount, changeEntry } from '../../../tests/support/shard-images.js';
+import type { LevelChange } from '../../backend.js';
+import { amountOf } from '../../core/decide.js';
+import { type Int, toInt } from '../../core/int.js';
+import { Limit } from '../../core/limit.js';
+import { divideChange, placeOf, readPlace, type ShardPlaces } from './place.js';
+
+const NAMES = ['rpm', 'tpm', 'slots'];
+const milli: fc.Arbitrary<Int> = fc.oneof(fc.nat(9_000), fc.bigInt({ min: 0n, max: 10n ** 20n }).map(toInt));
+const places: fc.Arbitrary<ShardPlaces> = fc
+  .uniqueArray(fc.tuple(fc.nat(63), fc.tuple(milli, milli, milli), fc.nat(7)), {
+    selector: ([shard]) => shard,
+    minLength: 1,
+    maxLength: 6,
+  })
+  .map((drawn) =>
+    drawn.map(([shard, taken, mask]) =>
+      placeOf(
+        shard,
+        NAMES.flatMap((name, at) => ((mask >> at) & 1 ? [amount(name, taken[at]!)] : [])),
+      ),
+    ),
+  );
+const amounts = (sign: bigint) =>
+  fc
+    .uniqueArray(fc.tuple(fc.constantFrom(...NAMES), milli), { selector: ([name]) => name })
+    .map((drawn) => drawn.map(([name, value]) => amount(name, toInt(sign * BigInt(value)))));
+const changes: fc.Arbitrary<LevelChange> = fc
+  .tuple(fc.oneof(amounts(1n), amounts(-1n)), fc.option(amounts(1n), { nil: null }))
+  .map(([deltas, totals]) => ({
+    ...changeEntry([Limit.perMinute('rpm', 5)], {}).level,
+    deltas,
+    totals,
+    holder: 'keep',
+  }));
+
+const sumOf = (parts: readonly (readonly { name: string; milli: Int }[])[], name: string): bigint =>
+  parts.reduce((sum, part) => sum + BigInt(amountOf(part, name) ?? 0), 0n);
+
+describe('a change of what was taken from several shards', () => {
+  test('is divided among them without a rest', () => {
+    fc.assert(
+      fc.property(changes, places, (level, where) => {
+        const parts = divideChange(level, where);
+        expect(parts).toHaveLength(where.length);
+        for (const name of NAMES) {
+          const given = sumOf(
+            parts.map(({ deltas }) => deltas),
+            name,
+          );
+          expect(given).toBe(BigInt(amountOf(level.deltas, name) ?? 0));
+        }
+        for (const part of parts)
+          expect(part).toMatchObject({ holder: 'keep', limits: level.limits, version: level.version });
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test('gives each no more back than was taken there, but the last, which takes the rest', () => {
+    fc.assert(
+      fc.property(changes, places, (level, where) => {
+        const parts = divideChange(level, where);
+        for (const [at, { deltas }] of parts.slice(0, -1).entries()) {
+          for (const { name, milli: back } of deltas) {
+            const taken = BigInt(where[at]!.taken.find((one) => one.name === name)?.milli ?? 0);
+            if (back < 0) expect(-BigInt(back) <= taken).toBe(true);
+          }
+        }
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test('that takes more takes it from the first', () => {
+    fc.assert(
+      fc.property(amounts(1n), places, (deltas, where) => {
+        const [first, ...rest] = divideChange({ ...changeEntry([], {}).level, deltas }, where);
+        expect(first!.deltas.filter((one) => one.milli !== 0)).toEqual(deltas.filter((one) => one.milli !== 0));
+        if (where.length > 1) for (const part of rest) expect(part.deltas).toEqual([]);
+      }),
+    );
+  });
+
+  test('leaves totals that add up to what the lease will have taken', () => {
+    fc.assert(
+      fc.property(changes, places, (level, where) => {
+        const parts = divideChange(level, where);
+        if (level.totals === null) {
+          for (const part of parts) expect(part.totals).toBeNull();
+          return;
+        }
+        for (const { name, milli: wanted } of level.totals) {
+          expect(
+            sumOf(
+              parts.map(({ totals }) => totals ?? []),
+              name,
+            ),
+          ).toBe(BigInt(wanted));
+        }
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test('of one shard is left as it is', () => {
+    const { level } = changeEntry([], { rpm: -5_000 });
+    expect(divideChange(level, readPlace(undefined))).toEqual([level]);
+    expect(divideChange(level, [placeOf(3, [])])[0]).toBe(level);
+  });
+});
+
+describe('a place', () => {
+  test('is read back after it has been away as plain data', () => {
+    fc.assert(
+      fc.property(places, (where) => {
+        expect(readPlace(JSON.parse(JSON.stringify(where)))).toEqual(where);
+      }),
+    );
+  });
+
+  test.each([undefined, null, [], {}, 'x'])('that says nothing, such as %j, is shard 0', (place) => {
+    expect(readPlace(place)).toEqual([{ shard: 0, taken: [] }]);
+  });
+});

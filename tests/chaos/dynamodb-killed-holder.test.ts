@@ -1,0 +1,60 @@
+import { once } from 'node:events';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createTable } from '../../src/backends/dynamodb/create-table.js';
+import { dynamodb } from '../../src/backends/dynamodb/dynamodb.js';
+import { Limit } from '../../src/core/limit.js';
+import { RateLimiter } from '../../src/limiter/rate-limiter.js';
+import { type Engine, startEngine } from '../../src/testing/dynamodb/index.js';
+import { fakeClock } from '../../src/testing/fake-clock.js';
+import type { HolderNews, HolderOrder } from '../support/dynamodb-holder.js';
+import { ENGINE } from '../support/dynamodb-world.js';
+import { ended, forkable } from '../support/fork-bundled.js';
+
+const BATCH = { entityId: 'shared', resource: 'batch' };
+const SLOTS = 3;
+
+describe.skipIf(ENGINE.missing)(`a process that is killed with -9${ENGINE.note}`, () => {
+  let engine: Engine;
+  let start: Awaited<ReturnType<typeof forkable>>;
+
+  beforeAll(async () => {
+    engine = await startEngine();
+    process.env['AWS_ACCESS_KEY_ID'] = engine.credentials.accessKeyId;
+    process.env['AWS_SECRET_ACCESS_KEY'] = engine.credentials.secretAccessKey;
+    start = await forkable('dynamodb-holder.ts');
+  });
+  afterAll(async () => engine?.stop());
+
+  test('leaves its slots to the next caller at their expiry, not before, and nobody else helps', async () => {
+    const table = 'killed';
+    const { endpoint, region } = engine;
+    await createTable({ tableName: table, endpoint, region });
+    const order: HolderOrder = { table, region, endpoint, slots: SLOTS, takes: SLOTS, waits: true };
+    const child = start(JSON.stringify(order));
+    const [{ leaseIds }] = (await once(child, 'message')) as [HolderNews];
+    expect(leaseIds).toHaveLength(SLOTS);
+    const exit = ended(child);
+    child.kill('SIGKILL');
+    expect(await exit).toBe('SIGKILL');
+
+    const clock = fakeClock(Date.now());
+    const limiter = await RateLimiter.open(dynamodb({ table, endpoint, region }), {
+      limits: [Limit.concurrent('slots', SLOTS)],
+      timeouts: { callMs: 10_000, acquireMs: 10_000 },
+      clock,
+    });
+    const holders = (await limiter.leases.list(BATCH)).items;
+    expect(holders.map(({ id }) => id).toSorted()).toEqual([...leaseIds].toSorted());
+    const expiries = holders.map(({ expiresAt }) => expiresAt.getTime());
+    clock.set(Math.min(...expiries) - 1);
+    expect(await limiter.tryAcquire({ ...BATCH, consume: { slots: 1 } })).toMatchObject({
+      granted: false,
+      retryAfterMs: 1,
+    });
+    clock.set(Math.max(...expiries));
+    const lease = await limiter.acquire({ ...BATCH, consume: { slots: SLOTS } });
+    expect((await limiter.leases.list(BATCH)).items.map(({ id }) => id)).toEqual([lease.id]);
+    expect(await limiter.buckets.get(BATCH)).toMatchObject({ acquires: SLOTS + 1, expired: SLOTS, holders: 1 });
+    await limiter.close();
+  });
+});

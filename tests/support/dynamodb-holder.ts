@@ -1,0 +1,35 @@
+/** A process that takes slots and, if told so, never gives them back: it waits to be killed. Otherwise it just ends. */
+import { createDynamoDBBackend } from '../../src/backends/dynamodb/dynamodb.js';
+import { Limit } from '../../src/core/limit.js';
+import { RateLimiter } from '../../src/limiter/rate-limiter.js';
+
+export interface HolderOrder {
+  readonly table: string;
+  readonly region: string;
+  readonly endpoint: string;
+  readonly slots: number;
+  /** How many it takes. */
+  readonly takes: number;
+  readonly waits: boolean;
+}
+
+export interface HolderNews {
+  readonly leaseIds: readonly string[];
+}
+
+const order = JSON.parse(process.argv[2] ?? '{}') as HolderOrder;
+const limiter = await RateLimiter.open(createDynamoDBBackend(order, {}), {
+  limits: [Limit.concurrent('slots', order.slots)],
+  timeouts: { callMs: 30_000, acquireMs: 30_000 },
+});
+const leaseIds: string[] = [];
+for (let taken = 0; taken < order.takes; taken++) {
+  const lease = await limiter.acquire({ entityId: 'shared', resource: 'batch', consume: { slots: 1 } });
+  // Somebody listens: the loss of a lease is watched by a timer.
+  lease.signal.addEventListener('abort', () => {});
+  leaseIds.push(lease.id);
+}
+process.send?.({ leaseIds } satisfies HolderNews);
+// Whoever started it may be gone before it kills it.
+if (order.waits) process.once('disconnect', () => process.exit());
+else process.disconnect();
