@@ -1,5 +1,5 @@
 import type { EpochMs } from '../../core/units.js';
-import type { Entry } from './entries.js';
+import type { ChangeEntry, Entry } from './entries.js';
 import { decodeHolder, type ShardImage } from './items.js';
 import { countsOnce, type HolderMove, type Move } from './move.js';
 
@@ -24,8 +24,11 @@ function isReplacedBy({ holders }: ShardImage, move: Extract<HolderMove, { reado
   return countsOnce(move) && holders.get(move.leaseId)?.text === move.text;
 }
 
+export function refunds(entry: Entry): entry is ChangeEntry {
+  return entry.kind === 'change' && entry.level.deltas.some(({ milli }) => milli < 0);
+}
+
 /** A refund that goes with its holder counts once, however often it is sent. */
 export function refundsWithoutHolder(entry: Entry, { holders }: Move): boolean {
-  if (entry.kind !== 'change' || !entry.level.deltas.some(({ milli }) => milli < 0)) return false;
-  return !countsOnce(holders.find(({ leaseId }) => leaseId === entry.leaseId));
+  return refunds(entry) && !countsOnce(holders.find(({ leaseId }) => leaseId === entry.leaseId));
 }
