@@ -17,9 +17,12 @@ export class FaultyClient implements AsyncDisposable {
   /** Requests that were sent, or awaited, when their time was over. */
   readonly late: string[];
 
-  private constructor(limiter: RateLimiter, proxy: FaultProxy, late: string[]) {
+  readonly transport: Transport;
+
+  private constructor(limiter: RateLimiter, proxy: FaultProxy, transport: Transport, late: string[]) {
     this.limiter = limiter;
     this.proxy = proxy;
+    this.transport = transport;
     this.late = late;
   }
 
@@ -31,7 +34,7 @@ export class FaultyClient implements AsyncDisposable {
     const transport = watched(sdkTransport({ endpoint: proxy.endpoint, region }), late);
     const pressure = { paceAbove: 1e6, splitAbove: 1e6 };
     const backend = createDynamoDBBackend({ table: arena.tableName }, { transport, pressure });
-    return new FaultyClient(new RateLimiter(backend, options), proxy, late);
+    return new FaultyClient(new RateLimiter(backend, options), proxy, transport, late);
   }
 
   /** Of every hundred requests: five lost on the way, five answers, five throttled, six refused in other ways. */

@@ -59,7 +59,7 @@ export class SlotWork {
   async #take(limiter: RateLimiter, nowMs: EpochMs): Promise<void> {
     this.counts.asks += 1;
     const leaseTtlMs = this.#random.whole(5_000, 9_000);
-    const until = this.#random.whole(1, 5) === 1 ? 'forgotten' : nowMs + this.#random.whole(500, 8_000);
+    const until = this.#random.whole(1, 10) === 1 ? 'forgotten' : nowMs + this.#random.whole(500, 3_000);
     const request = { entityId: this.#entityId, resource: RESOURCE, consume: { [SLOTS]: 1 }, leaseTtlMs };
     const decision = await limiter.tryAcquire(request);
     if (!decision.granted) return;
