@@ -17,7 +17,7 @@ import { decodeShard, type ShardImage } from './items.js';
 import { buildShardKey, type ShardKey } from './keys.js';
 import { diesEarly, expirySec } from './life.js';
 import { applyMove, type Move } from './move.js';
-import { refunds, refundsWithoutHolder, showsHoldersOf, showsReplacementOf } from './proof.js';
+import { refunds, refundsWithoutHolder, showsAdditionOf, showsRemovalOf } from './proof.js';
 import { RefundLost } from './refund-lost.js';
 import { type Answer, readItem, send, type Table } from './requests.js';
 import { applySettlement, planSettle } from './settle.js';
@@ -63,6 +63,8 @@ export async function writeGroup(shard: Shard, group: readonly Waiting[]): Promi
 
 interface Sent {
   readonly id: string;
+  /** What it was planned on; null: there was no item. */
+  readonly seen: ShardImage | null;
   readonly move: Move;
   readonly results: readonly (EntryResult | null)[];
 }
@@ -97,6 +99,8 @@ class GroupWrite {
       const isAtStake = refunds(entry) && this.#unanswered.some(({ results }) => (results[place] ?? null) !== null);
       reject(isAtStake ? new RefundLost(error) : error);
     }
+    // A write that got no answer may have landed after all: whoever tries again must begin with what there is.
+    if (this.#resends > 0) this.#shard.memory.forget();
   }
 
   async run(): Promise<readonly Waiting[]> {
@@ -201,7 +205,7 @@ class GroupWrite {
       this.#see(created ?? answer.output.Attributes);
       return results;
     }
-    return this.#refused(answer.failure, { id: own, move, results });
+    return this.#refused(answer.failure, { id: own, seen: image, move, results });
   }
 
   async #refused(failure: Failure, sent: Sent): Promise<readonly (EntryResult | null)[] | null> {
@@ -219,7 +223,7 @@ class GroupWrite {
       this.#see(failure.item);
       const { image } = this.#shard.memory;
       // A client of the caller's may have sent it twice by itself, and shows the second answer only.
-      if (image !== null && (image.writeId === sent.id || showsReplacementOf(image, sent.move))) return sent.results;
+      if (image !== null && (image.writeId === sent.id || showsRemoval(image, sent))) return sent.results;
       const proven = this.#landed(image);
       if (proven !== null) return proven;
     }
@@ -278,7 +282,7 @@ class GroupWrite {
   #landed(image: ShardImage | null): readonly (EntryResult | null)[] | null {
     if (image === null || this.#unanswered.length === 0) return null;
     const proven = this.#unanswered.find(
-      ({ id, move }) => id === image.writeId || showsHoldersOf(image, move, this.#nowMs),
+      (sent) => sent.id === image.writeId || showsAdditionOf(image, sent.move) || showsRemoval(image, sent),
     );
     if (proven === undefined) return null;
     const isCertain = proven.id === image.writeId || this.#unanswered.length === 1;
@@ -351,6 +355,10 @@ class GroupWrite {
     this.#waiting = [];
     return deferred;
   }
+}
+
+function showsRemoval(image: ShardImage, { move, seen }: Sent): boolean {
+  return seen !== null && showsRemovalOf(image, move, seen);
 }
 
 function isImage(shown: Item | ShardImage): shown is ShardImage {

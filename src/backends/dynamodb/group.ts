@@ -1,7 +1,7 @@
 import type { LevelAnswer, LevelAsk, LevelRef } from '../../backend.js';
 import { credit, effectiveTokens, planMove, tokensAfterTake } from '../../core/bucket.js';
 import { compareVersions, reconcile } from '../../core/config.js';
-import { type Amount, amountOf, decide, type LimitBalance, type Verdict } from '../../core/decide.js';
+import { type Amount, amountOf, decide, type Holder, type LimitBalance, type Verdict } from '../../core/decide.js';
 import { add, type Int, sub } from '../../core/int.js';
 import type { EpochMs, Millitokens } from '../../core/units.js';
 import type { AskEntry, ChangeEntry, Entry, EntryResult, ExtendEntry } from './entries.js';
@@ -234,8 +234,7 @@ class Work {
       const move = this.#holderMove(level, leaseId);
       if (move !== null) this.#holders.set(leaseId, move);
     }
-    // An expiry that gave the rates back left nothing to correct: the whole amount is due again.
-    const amounts = holderLost && level.totals !== null ? level.totals : level.deltas;
+    const amounts = amountsDue(level, stored, holderLost);
     // A holder that changes with the refund makes it count once; without one, a second sending could count twice.
     const mayRefund = !this.#at.withoutRefunds || countsOnce(this.#holders.get(leaseId));
     for (const { name, milli } of amounts) {
@@ -304,6 +303,24 @@ class Work {
 export function accountOf({ limits }: ShardImage, name: string): Account | undefined {
   for (const account of limits) if (account.limit.name === name) return account;
   return undefined;
+}
+
+/** What a change takes (positive) or gives back. */
+function amountsDue(
+  { deltas, totals }: ChangeEntry['level'],
+  stored: Holder | undefined,
+  holderLost: boolean,
+): readonly Amount[] {
+  if (totals === null) return deltas;
+  // An expiry that gave the rates back left nothing to correct: the whole amount is due again.
+  if (holderLost) return totals;
+  // What the holder carries was taken: a change that has been made already, though nobody was told, is not made again.
+  const carried = stored?.rates ?? [];
+  const isCarried = ({ name }: Amount): boolean => amountOf(carried, name) !== undefined;
+  const corrected = totals.filter(isCarried).map(({ name, milli }) => {
+    return { name, milli: sub(milli, amountOf(carried, name) ?? 0) };
+  });
+  return [...corrected, ...deltas.filter((delta) => !isCarried(delta))];
 }
 
 /** By the rules that the caller has read, too: those of an old image may have been raised since. */

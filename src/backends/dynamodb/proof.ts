@@ -1,27 +1,19 @@
-import type { EpochMs } from '../../core/units.js';
 import type { ChangeEntry, Entry } from './entries.js';
-import { decodeHolder, type ShardImage } from './items.js';
-import { countsOnce, type HolderMove, type Move } from './move.js';
+import type { ShardImage } from './items.js';
+import { countsOnce, type Move } from './move.js';
 
-/** Each of these could only have come about through the move itself, or through a reset of the bucket. */
-export function showsHoldersOf(image: ShardImage, { holders }: Move, nowMs: EpochMs): boolean {
-  return holders.some((holder) => {
-    const stored = image.holders.get(holder.leaseId);
-    if (holder.kind === 'add') return stored?.text === holder.text;
-    if (holder.kind === 'replace') return isReplacedBy(image, holder);
-    // Nobody else takes a holder away before its time.
-    if (holder.kind !== 'remove' || stored !== undefined) return false;
-    return decodeHolder(holder.leaseId, holder.seen).expiresAtMs > nowMs;
-  });
+/** Whether a lease has the very holder that the move would have added: nobody else knows its id. */
+export function showsAdditionOf(image: ShardImage, { holders }: Move): boolean {
+  return holders.some((holder) => holder.kind === 'add' && image.holders.get(holder.leaseId)?.text === holder.text);
 }
 
-/** Only the lease itself changes its holder; that one stays as it is proves nothing. */
-export function showsReplacementOf(image: ShardImage, { holders }: Move): boolean {
-  return holders.some((holder) => holder.kind === 'replace' && isReplacedBy(image, holder));
-}
-
-function isReplacedBy({ holders }: ShardImage, move: Extract<HolderMove, { readonly kind: 'replace' }>): boolean {
-  return countsOnce(move) && holders.get(move.leaseId)?.text === move.text;
+/**
+ * Whether a holder is gone that the move would have removed. Others remove one only where it has expired, which is
+ * counted, or in a reset, which moves the base.
+ */
+export function showsRemovalOf(image: ShardImage, { holders }: Move, seen: ShardImage): boolean {
+  if (image.baseMs !== seen.baseMs || image.expired !== seen.expired) return false;
+  return holders.some((holder) => holder.kind === 'remove' && !image.holders.has(holder.leaseId));
 }
 
 export function refunds(entry: Entry): entry is ChangeEntry {
