@@ -136,7 +136,12 @@ export interface AdjustRequest {
 /** Levels fail one by one: what was done stays done, and a repetition sends only the rest. */
 export type LevelResult =
   | { readonly kind: 'done'; readonly holderLost: boolean }
-  | { readonly kind: 'failed'; readonly error: unknown };
+  | {
+      readonly kind: 'failed';
+      readonly error: unknown;
+      /** What was to be given back may have been: made again, it could count twice. */
+      readonly mayHaveRefunded?: boolean;
+    };
 
 export interface ExtendRequest {
   readonly leaseId: string;

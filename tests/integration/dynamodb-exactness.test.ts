@@ -2,10 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { Random } from '../../src/testing/conformance/random.js';
-import { findEngine } from '../../src/testing/dynamodb/index.js';
+import { fault, findEngine } from '../../src/testing/dynamodb/index.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
 import { LIMIT, RESOURCE } from '../support/bucket-work.js';
 import { Arena, sumShards } from '../support/dynamodb-arena.js';
+import { FaultyClient } from '../support/faulty-client.js';
 
 const found = findEngine('dynoxide');
 const why = found.status === 'unavailable' ? ` (skipped: ${found.reason})` : '';
@@ -61,5 +62,48 @@ describe.skipIf(found.status === 'unavailable')(`buckets in DynamoDB, to the mil
     await limiter!.acquire(ask(4));
     expect(await sums()).toMatchObject({ shards: 2, consumed: 99_000 });
     await limiter!.close();
+  });
+
+  describe('a refund that got no answer', () => {
+    /** One client behind faults, which took 10 more, and another that has seen the bucket. */
+    const startFaulty = async () => {
+      const { nowMs, namespace, limiters, sums } = await start(1);
+      const [other] = limiters;
+      const timeouts = { callMs: 500, acquireMs: 500 };
+      const clock = { now: () => nowMs };
+      const client = await FaultyClient.make(arena, 1, { namespace: namespace.name, clock, timeouts });
+      const lease = await client.limiter.acquire({ ...ask(10), leaseTtlMs: 60_000 });
+      const plain = await client.limiter.acquire(ask(10));
+      const stop = async () => {
+        await client[Symbol.asyncDispose]();
+        await other!.close();
+      };
+      return { other: other!, proxy: client.proxy, lease, plain, sums, stop };
+    };
+
+    test.each(['lease', 'plain'] as const)('is not made again, of a %s one', async (which) => {
+      const { other, proxy, sums, stop, ...leases } = await startFaulty();
+      const lost = proxy.inject(fault.loseAnswer(), { operations: ['UpdateItem', 'GetItem'] });
+      const rollback = leases[which].rollback();
+      await lost.untilFired();
+      // Somebody else writes: nothing shows any more whose write it was.
+      await other.acquire(ask(1));
+      await expect(rollback).rejects.toMatchObject({ code: 'backend.unavailable' });
+      proxy.heal();
+      await leases[which].rollback();
+      expect(leases[which].state).toBe('rolled-back');
+      expect((await sums()).consumed).toBe(12_000);
+      await stop();
+    });
+
+    test('is not made again after its time was over', async () => {
+      const { proxy, plain, sums, stop } = await startFaulty();
+      const held = proxy.inject(fault.holdAnswer(), { operations: ['UpdateItem'] });
+      await expect(plain.settle({ [LIMIT]: 4 })).rejects.toMatchObject({ code: 'backend.unavailable' });
+      held.release();
+      await plain.settle({ [LIMIT]: 4 });
+      expect((await sums()).consumed).toBe(15_000);
+      await stop();
+    });
   });
 });

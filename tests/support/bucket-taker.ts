@@ -2,6 +2,7 @@
  * A process with a limiter of its own over a DynamoDB store of its own: own caches, own connections. It does what it is
  * told, at the time that it is told.
  */
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { createDynamoDBBackend } from '../../src/backends/dynamodb/dynamodb.js';
 import { sdkTransport } from '../../src/backends/dynamodb/sdk-transport.js';
 import type { Transport } from '../../src/backends/dynamodb/transport.js';
@@ -16,7 +17,10 @@ let requests = 0;
 
 async function open({ endpoint, region, table, namespace, pressure }: Extract<TakerOrder, { kind: 'open' }>) {
   await limiter?.close();
-  const transport = counting(sdkTransport({ endpoint, region }));
+  // Patient, also where eight of them share two processors with others.
+  const requestHandler = { connectionTimeout: 20_000 };
+  const client = new DynamoDBClient({ endpoint, region, maxAttempts: 1, requestHandler });
+  const transport = counting(sdkTransport({ client }));
   limiter = await RateLimiter.open(createDynamoDBBackend({ table }, { transport, pressure }), {
     namespace,
     clock: { now: () => nowMs },

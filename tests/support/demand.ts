@@ -11,6 +11,8 @@ export interface DemandShape {
   readonly asks: number;
   /** How often a correction that failed is tried again: never unless given. */
   readonly retries?: number;
+  /** Nobody settles for more than was taken. */
+  readonly withoutDebits?: boolean;
   /** The ledgers of an entity's own bucket and of those above it. */
   readonly ledgersOf: (entityId: string) => readonly TokenLedger[];
 }
@@ -48,14 +50,17 @@ export class Demand {
     this.#shape = shape;
   }
 
-  /** For one client. `corrects`: also what was granted before. */
-  operationsOf(client: number, corrects = true): readonly Operation[] {
+  /** For one client: new asks, and corrections of what it was granted before. */
+  operationsOf(client: number): readonly Operation[] {
+    return [...this.takes(), ...this.correctionsOf(client)];
+  }
+
+  takes(): readonly Operation[] {
     const { entities, amounts, asks } = this.#shape;
-    const takes = Array.from({ length: asks }, (): Operation => {
+    return Array.from({ length: asks }, (): Operation => {
       const [entityId, amount] = [this.#random.pick(entities), this.#random.pick(amounts)];
       return { kind: 'take', lease: ++this.#leases, entityId, amount };
     });
-    return corrects ? [...takes, ...this.correctionsOf(client)] : takes;
   }
 
   correctionsOf(client: number): readonly Operation[] {
@@ -69,7 +74,7 @@ export class Demand {
     const fate = this.#random.whole(1, 100);
     if (fate <= 15) this.#plan(granted, 0, { kind: 'rollback', lease });
     else if (fate <= 40) this.#settle(granted, this.#random.whole(0, amount - 1));
-    else if (fate <= 50) this.#settle(granted, amount + this.#random.whole(1, 3));
+    else if (fate <= 50 && this.#shape.withoutDebits !== true) this.#settle(granted, amount + this.#random.whole(1, 3));
   }
 
   #settle(granted: Granted, total: number): void {
@@ -116,11 +121,13 @@ export class Demand {
     this.#close(correction, correction.firstTryMs, atMs, outcome.kind === 'done');
   }
 
-  #close({ entityId, amount, total }: Correction, firstTryMs: EpochMs, atMs: EpochMs, done: boolean): void {
+  #close(correction: Correction, firstTryMs: EpochMs, atMs: EpochMs, done: boolean): void {
+    const { entityId, amount, total, tries } = correction;
     const milli = (total - amount) * MILLI;
     this.counts[milli < 0 ? 'refunds' : 'debits'] += 1;
     for (const ledger of this.#shape.ledgersOf(entityId)) {
-      if (milli < 0) ledger.refund(firstTryMs, atMs, -milli);
+      // What was done only when it was tried again may have been dropped instead.
+      if (milli < 0) ledger.refund(firstTryMs, atMs, -milli, done && tries === 1);
       else if (done) ledger.debit(atMs, milli);
     }
   }

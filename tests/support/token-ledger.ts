@@ -27,6 +27,8 @@ export class TokenLedger {
   grants = 0;
   /** Takes and debits that callers were told of, less every refund that may have counted. */
   leastNet = 0;
+  /** The same, less only those refunds that certainly counted. */
+  mostNet = 0;
 
   constructor(rate: Rate) {
     this.#rate = rate;
@@ -35,19 +37,22 @@ export class TokenLedger {
   take(atMs: EpochMs, milli: number): void {
     this.#at(atMs).taken += milli;
     this.leastNet += milli;
+    this.mostNet += milli;
     this.grants += 1;
   }
 
   debit(atMs: EpochMs, milli: number): void {
     this.#at(atMs).debited += milli;
     this.leastNet += milli;
+    this.mostNet += milli;
   }
 
-  /** Counted once, at some time between the two, or not at all. */
-  refund(fromMs: EpochMs, untilMs: EpochMs, milli: number): void {
+  /** Counted once, at some time between the two; or not at all, unless that is certain. */
+  refund(fromMs: EpochMs, untilMs: EpochMs, milli: number, isCertain = true): void {
     this.#at(fromMs).refundedFrom += milli;
     this.#at(untilMs).refundedUntil += milli;
     this.leastNet -= milli;
+    if (isCertain) this.mostNet -= milli;
   }
 
   /** The first window, by its end, that was given too much, in words; null if none was. */

@@ -17,7 +17,8 @@ import { decodeShard, type ShardImage } from './items.js';
 import { buildShardKey, type ShardKey } from './keys.js';
 import { diesEarly, expirySec } from './life.js';
 import { applyMove, type Move } from './move.js';
-import { refundsWithoutHolder, showsAdditionOf, showsRemovalOf } from './proof.js';
+import { refunds, refundsWithoutHolder, showsAdditionOf, showsRemovalOf } from './proof.js';
+import { RefundLost } from './refund-lost.js';
 import { type Answer, readItem, send, type Table } from './requests.js';
 import { applySettlement, planSettle } from './settle.js';
 import type { Item } from './transport.js';
@@ -89,12 +90,15 @@ class GroupWrite {
     this.#nowMs = group.reduce((latest, { entry }) => Math.max(latest, entry.nowMs), 0);
     this.#deadline = group.reduce((latest, { deadline }) => Math.max(latest, deadline), 0);
     this.#tuning = (group[0] as Waiting).tuning;
-    const refunds = group.some(({ entry }) => givesBack(entry));
-    this.#trust = refunds ? 'guess' : shard.memory.trustAt(this.#nowMs, this.#tuning.denyCacheMs);
+    const somethingComesBack = group.some(({ entry }) => givesBack(entry));
+    this.#trust = somethingComesBack ? 'guess' : shard.memory.trustAt(this.#nowMs, this.#tuning.denyCacheMs);
   }
 
   failAll(error: unknown): void {
-    for (const { reject } of this.#waiting) reject(error);
+    for (const [place, { entry, reject }] of this.#waiting.entries()) {
+      const isAtStake = refunds(entry) && this.#unanswered.some(({ results }) => (results[place] ?? null) !== null);
+      reject(isAtStake ? new RefundLost(error) : error);
+    }
     // A write that got no answer may have landed after all: whoever tries again must begin with what there is.
     if (this.#resends > 0) this.#shard.memory.forget();
   }
@@ -206,12 +210,12 @@ class GroupWrite {
 
   async #refused(failure: Failure, sent: Sent): Promise<readonly (EntryResult | null)[] | null> {
     if (failure.kind === 'lost') {
-      if (this.#resends++ >= MOST_RESENDS) throw failure.error;
       if (failure.unsent !== true) {
         this.#noteUnanswered(sent, failure.error);
         // It may have landed: then the image is no longer what the store has.
         this.#trust = 'guess';
       }
+      if (this.#resends++ >= MOST_RESENDS) throw failure.error;
       await this.#pause(this.#resends, failure.error);
       return null;
     }
@@ -345,7 +349,7 @@ class GroupWrite {
       const result = results[place] ?? null;
       const loss = this.#lostRefunds.get(waiting);
       if (result === null) deferred.push(waiting);
-      else if (loss !== undefined) waiting.reject(refundLost(loss));
+      else if (loss !== undefined) waiting.reject(new RefundLost(loss));
       else waiting.resolve(result);
     }
     this.#waiting = [];
@@ -376,14 +380,6 @@ function newestLevel(waiting: readonly Waiting[]): LevelRef | null {
     }
   }
   return newest;
-}
-
-function refundLost(cause: HeadgateError): BackendUnavailable {
-  return new BackendUnavailable(
-    'A refund got no answer; it is not sent again, because it could count twice: the tokens may stay taken',
-    'timeout',
-    { cause },
-  );
 }
 
 /** The time of the write and 36 random bits. Usage is counted by this time. */
