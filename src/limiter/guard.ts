@@ -23,6 +23,7 @@ export interface Patience<T> {
 export class Guard {
   readonly #clock: Required<Clock>;
   #failures = 0;
+  #lastFailure: BackendUnavailable | null = null;
   #nextProbeMs = 0;
 
   constructor(clock: Required<Clock>) {
@@ -113,6 +114,9 @@ export class Guard {
       this.#failures = 0;
       return;
     }
+    // Whoever shares a write shares its failure.
+    if (error === this.#lastFailure) return;
+    this.#lastFailure = error;
     this.#failures += 1;
     if (this.#failures >= FAILURES_TO_OPEN) this.#nextProbeMs = this.#clock.now() + PROBE_EVERY_MS;
   }
