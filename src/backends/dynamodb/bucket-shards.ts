@@ -4,6 +4,7 @@ import type { EpochMs } from '../../core/units.js';
 import type { Deadline } from './deadline.js';
 import { buildMerge, buildSplit } from './expressions/write-split.js';
 import type { Target } from './expressions/keyed.js';
+import { errorOf, type Failure } from './failures.js';
 import { createWriteId } from './group-write.js';
 import { ImageMemory } from './image-memory.js';
 import { decodeShard, type ShardImage, writtenAtMs } from './items.js';
@@ -192,7 +193,7 @@ export class BucketShards {
     const answer = await send(this.#table, 'TransactWriteItems', input, deadline);
     // Whatever came of it, what was remembered may no longer be so.
     this.#lines.get(image.key.shard)?.forget();
-    if (!answer.ok) return null;
+    if (!answer.ok) return leftToOthers(answer.failure);
     this.#missing.delete(split.newShard);
     return 'split';
   }
@@ -214,8 +215,14 @@ export class BucketShards {
     const input = buildMerge(this.#target, stays, leaves, merge, createWriteId(nowMs, this.#table.random));
     const answer = await send(this.#table, 'TransactWriteItems', input, deadline);
     this.#lines.get(stays.key.shard)?.forget();
-    if (!answer.ok) return null;
+    if (!answer.ok) return leftToOthers(answer.failure);
     this.noteMissing(shard);
     return 'merged';
   }
+}
+
+/** Who else writes to the bucket will split or merge it, if it still needs that. Everything else must be told. */
+function leftToOthers(failure: Failure): null {
+  if (failure.kind === 'cancelled' || failure.kind === 'conflict' || failure.kind === 'throttled') return null;
+  throw errorOf(failure, 'TransactWriteItems');
 }
