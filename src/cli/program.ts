@@ -10,6 +10,7 @@ import { addEntityCommands } from './commands/entity.js';
 import { addLeasesCommands } from './commands/leases.js';
 import { addLimitsCommands } from './commands/limits.js';
 import { addNamespaceCommands } from './commands/namespace.js';
+import { addReconcileCommand } from './commands/reconcile.js';
 import { addResourceCommands } from './commands/resource.js';
 import { addSystemCommands } from './commands/system.js';
 import { addTourCommand } from './commands/tour.js';
@@ -57,6 +58,8 @@ export function createProgram(terminal: Terminal, version: string): Command {
   addLimitsCommands(context);
   program.commandsGroup('Tenants:');
   addNamespaceCommands(context);
+  program.commandsGroup('Keep it running:');
+  addReconcileCommand(context);
   program.commandsGroup('About this program:');
   addCompletionCommand(context);
   addTourCommand(context);

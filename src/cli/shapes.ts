@@ -294,6 +294,29 @@ export interface LimitsExportShape {
   readonly entities?: Readonly<Record<string, unknown>> | null;
 }
 
+/** `reconcile`; with `--watch` one for each sweep, each in a line */
+export interface ReconcileShape {
+  readonly namespaces: number;
+  /** Buckets that were looked at. */
+  readonly visited: number;
+  /** Leases that had expired. */
+  readonly reclaimed: number;
+  /** Limits whose free slots were wrong. */
+  readonly healed: number;
+  /** Pairs of shards that became one. */
+  readonly merged: number;
+  /** Buckets that need not be looked at again until somebody holds something. */
+  readonly unmarked: number;
+  /** Buckets that are too much in use to be put right now. */
+  readonly busy: number;
+  /** Buckets that could not be put right; `failures` has the first 20. */
+  readonly failed: number;
+  readonly failures: readonly { readonly namespace: string; readonly bucket: string; readonly reason: string }[];
+  /** false: it was interrupted. */
+  readonly complete: boolean;
+  readonly durationMs: number;
+}
+
 /** `completion` */
 export interface CompletionShape {
   readonly shell: 'bash' | 'zsh' | 'fish';

@@ -194,6 +194,12 @@ const CASES: readonly Case[] = [
     whenEmpty: 4,
   },
   { command: 'namespace show', args: ['acme'], text: /^namespace +acme\n/, whenEmpty: 4 },
+  {
+    command: 'reconcile',
+    args: [],
+    text: /^Nothing to do: a store in memory or in a file takes back what has expired by itself\.\n$/,
+    json: { reclaimed: 0, failed: 0, complete: true },
+  },
   { command: 'resource delete', args: ['gpt-4', '--yes'], text: /^deleted: the limits of resource gpt-4\n/ },
   { command: 'resource entities', args: ['gpt-4'], text: /^user-1\n$/, json: { next: null } },
   { command: 'resource list', args: [], text: /^RESOURCE +LIMITS\ngpt-4 +rpm:60\/day {2}slots:4\/concurrent\n$/ },

@@ -50,7 +50,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   'backends/dynamodb': ['backend', 'core'],
   limiter: ['backend', 'clock', 'core'],
   stream: ['backends/dynamodb', 'core'],
-  reconciler: ['backends/dynamodb', 'core'],
+  reconciler: ['backends/dynamodb', 'clock', 'core'],
   infra: ['backends/dynamodb', 'core'],
   visualize: ['core'],
   integrations: ['limiter', 'backend', 'clock', 'core'],

@@ -9,6 +9,8 @@ import { applySettlement, planSettle } from './settle.js';
 export const MOST_SHARDS = 64;
 /** A share must hold this many of the largest ask that came lately. */
 const ASKS_PER_SHARE = 4;
+/** A pair of which one half was not written to for this long becomes one again. */
+const COLD_AFTER_MS = 3_600_000;
 
 /** How one shard becomes two. */
 export interface Split {
@@ -78,6 +80,11 @@ function splitLimit(
   // What has come since must find room in the old shard's new share: at its brim it would be lost.
   const keptBrim = sub(shareOf(limit, image.key.shard, count).capacityMilli, deltaMilli);
   return { account, movedMilli, keeps: { write: 'add', deltaMilli, atLeastMilli, atMostMilli: min(brim, keptBrim) } };
+}
+
+/** Whether a shard was not needed for so long that it may go. */
+export function isCold(lastUsedMs: EpochMs, nowMs: EpochMs): boolean {
+  return nowMs - lastUsedMs >= COLD_AFTER_MS;
 }
 
 /** How two shards become one again: both are as seen, which a cold pair is. */
