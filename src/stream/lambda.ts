@@ -31,7 +31,9 @@ export interface StreamHandlerOptions extends SdkOptions {
  * A Lambda handler for a table's stream. Answers with the first record that must come again; Lambda repeats from there.
  * https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-batchfailurereporting.html
  */
-export function createStreamHandler(options: StreamHandlerOptions = {}): (event: StreamEvent) => Promise<StreamResponse> {
+export function createStreamHandler(
+  options: StreamHandlerOptions = {},
+): (event: StreamEvent) => Promise<StreamResponse> {
   const { archive = null, log = (line) => process.stdout.write(`${line}\n`) } = options;
   const transport = sdkTransport(options);
   const now = options.now ?? (() => systemClock.now() + transport.clockOffsetMs());

@@ -118,7 +118,9 @@ export class Lane {
   }
 
   #lagOf({ records }: StreamPage): number {
-    const record = records.at(-1) as { readonly dynamodb?: { readonly ApproximateCreationDateTime?: unknown } } | undefined;
+    const record = records.at(-1) as
+      | { readonly dynamodb?: { readonly ApproximateCreationDateTime?: unknown } }
+      | undefined;
     const time = record?.dynamodb?.ApproximateCreationDateTime;
     return time instanceof Date ? Math.max(0, this.#tools.clock.now() - time.getTime()) : 0;
   }

@@ -40,7 +40,7 @@ export interface RebuildOptions extends SdkOptions, SdkStreamOptions {
 export interface RebuildReport {
   readonly entityId: string;
   readonly resource: string;
-  /** What was missing and is added to the hour, day and month of now. Amounts in whole tokens of the thousandth. */
+  /** What was missing and is added to the hour, day and month of now, in thousandths of tokens. */
   readonly addedMilli: ReadonlyMap<string, Int>;
   readonly acquires: number;
   readonly expired: number;
@@ -74,7 +74,13 @@ export async function rebuildUsage(options: RebuildOptions): Promise<RebuildRepo
     if (status !== 'active') throw new ValidationError('namespace', 'an active one', options.namespace);
     stream = await openSdkStream(table, options);
     const missing = await repair({ table, stream, ns, entityId, resource, clock });
-    return { entityId, resource, addedMilli: missing.consumedMilli, acquires: missing.acquires, expired: missing.expired };
+    return {
+      entityId,
+      resource,
+      addedMilli: missing.consumedMilli,
+      acquires: missing.acquires,
+      expired: missing.expired,
+    };
   } finally {
     stream?.close();
     transport.close();
@@ -240,7 +246,12 @@ async function addMissing(job: Repair, missing: UsageCounts, records: readonly I
     }
     return { Update: { TableName: table.name, Key: keyItem(key), ...expression.buildUpdate() } };
   });
-  const answer = await sendRepeatable(table, 'TransactWriteItems', { TransactItems, ClientRequestToken: tokenOf() }, deadlineIn(REQUEST_MS));
+  const answer = await sendRepeatable(
+    table,
+    'TransactWriteItems',
+    { TransactItems, ClientRequestToken: tokenOf() },
+    deadlineIn(REQUEST_MS),
+  );
   if (answer.ok) return true;
   if (answer.failure.kind === 'cancelled' || answer.failure.kind === 'condition') return false;
   throw errorOf(answer.failure, 'TransactWriteItems');

@@ -53,7 +53,7 @@ export interface WorkerOptions extends SdkOptions, SdkStreamOptions {
   readonly alongside?: readonly ((signal: AbortSignal) => Promise<unknown>)[];
 }
 
-const DEFAULTS = { leaseMs: 30_000, pollMs: 500, discoverMs: 10_000, progressMs: 5_000 } as const;
+const DEFAULTS = { leaseMs: 30_000, pollMs: 500, discoverMs: 10_000, progressMs: 5_000 };
 const LONGEST_MS = 86_400_000;
 const OPEN_MS = 10_000;
 
@@ -201,5 +201,5 @@ async function followShards(
 /** An option that is undefined is one that was not given. */
 function definedOf(options: Omit<WorkerOptions, 'table'>): Partial<typeof DEFAULTS> {
   const named = Object.entries(options).filter(([name, value]) => name in DEFAULTS && value !== undefined);
-  return Object.fromEntries(named) as Partial<typeof DEFAULTS>;
+  return Object.fromEntries(named);
 }

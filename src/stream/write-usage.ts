@@ -24,7 +24,11 @@ export async function writeUsage(table: Table, changes: readonly BucketChange[])
   if (changes.length === 0) return;
   const deadline = deadlineIn(BATCH_MS);
   const statuses = await readStatuses(table, new Set(changes.map(({ ns }) => ns)), deadline);
-  const failed = await addUsageOf(table, changes.filter(({ ns }) => isCountable(statuses.get(ns))), deadline);
+  const failed = await addUsageOf(
+    table,
+    changes.filter(({ ns }) => isCountable(statuses.get(ns))),
+    deadline,
+  );
   for (const error of failed.values()) throw error;
 }
 

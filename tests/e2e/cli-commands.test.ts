@@ -283,5 +283,7 @@ describe('in memory, where there is nothing', () => {
 });
 
 test('every command that has a shape is run here, or on a table of DynamoDB', () => {
-  expect([...new Set([...CASES.map(({ command }) => command), ...ON_DYNAMODB])].toSorted()).toEqual(Object.keys(CLI_SHAPES).toSorted());
+  expect([...new Set([...CASES.map(({ command }) => command), ...ON_DYNAMODB])].toSorted()).toEqual(
+    Object.keys(CLI_SHAPES).toSorted(),
+  );
 });

@@ -26,7 +26,11 @@ describe.skipIf(ENGINE.missing)(`commands on the stream of a table${ENGINE.note}
 
   test('worker --once reads to the end and says what it did', async () => {
     const told = await runCli(['worker', '--once', ...store]);
-    expect(told).toMatchObject({ exitCode: 0, stderr: '', stdout: expect.stringMatching(/^stopped: \d+ records read, /) });
+    expect(told).toMatchObject({
+      exitCode: 0,
+      stderr: '',
+      stdout: expect.stringMatching(/^stopped: \d+ records read, /),
+    });
     const { stdout } = await runCli(['worker', '--once', '--json', ...store]);
     expect(CLI_SHAPES['worker']?.(JSON.parse(stdout), 'worker')).toEqual([]);
     const usage = await runCli(['usage', 'list', 'gpt-4', '--json', '--from', '2027-01-15', ...store]);

@@ -42,28 +42,42 @@ describe.skipIf(ENGINE.missing)(`the Lambda handler${ENGINE.note}`, () => {
     return ns;
   };
   const usageOf = async (ns: string) => {
-    const item = await readItem(world.table, buildUsageKey(ns, 'user-1', 'gpt-4', 'hourly', HOUR_MS), deadlineIn(10_000));
+    const item = await readItem(
+      world.table,
+      buildUsageKey(ns, 'user-1', 'gpt-4', 'hourly', HOUR_MS),
+      deadlineIn(10_000),
+    );
     return item === undefined ? undefined : decodeUsage(item);
   };
   const handlerOf = (archive = archiveInMemory()) => {
     const { endpoint, region } = world.engine;
     const lines: string[] = [];
     const table = world.table.name;
-    return { archive, lines, handle: createStreamHandler({ table, endpoint, region, archive, log: (line) => lines.push(line) }) };
+    return {
+      archive,
+      lines,
+      handle: createStreamHandler({ table, endpoint, region, archive, log: (line) => lines.push(line) }),
+    };
   };
 
-  test.each(['dynoxide', 'extenddb', 'dynamodb-local', 'aws'])('counts an event of %s, also if it comes again', async (name) => {
-    const event = recorded(name);
-    const ns = await register(event);
-    const { handle, archive } = handlerOf();
-    for (const _ of [1, 2]) expect(await handle(event)).toEqual({ batchItemFailures: [] });
-    const consumedMilli = new Map([['rpm', 2_000], ['tpm', 500_000]]);
-    expect(await usageOf(ns)).toMatchObject({ acquires: 2, consumedMilli });
-    const expired = event.Records.filter(({ userIdentity }) => userIdentity !== undefined);
-    expect([...archive.files.keys()]).toEqual(
-      expired.map(({ eventID }) => `audit/namespace=${ns}/year=2020/month=09/day=13/${eventID}.jsonl.gz`),
-    );
-  });
+  test.each(['dynoxide', 'extenddb', 'dynamodb-local', 'aws'])(
+    'counts an event of %s, also if it comes again',
+    async (name) => {
+      const event = recorded(name);
+      const ns = await register(event);
+      const { handle, archive } = handlerOf();
+      for (const _ of [1, 2]) expect(await handle(event)).toEqual({ batchItemFailures: [] });
+      const consumedMilli = new Map([
+        ['rpm', 2_000],
+        ['tpm', 500_000],
+      ]);
+      expect(await usageOf(ns)).toMatchObject({ acquires: 2, consumedMilli });
+      const expired = event.Records.filter(({ userIdentity }) => userIdentity !== undefined);
+      expect([...archive.files.keys()]).toEqual(
+        expired.map(({ eventID }) => `audit/namespace=${ns}/year=2020/month=09/day=13/${eventID}.jsonl.gz`),
+      );
+    },
+  );
 
   test('archives what expired as a line of JSON, and nothing that was deleted otherwise', async () => {
     const event = recorded('extenddb');

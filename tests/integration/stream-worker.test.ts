@@ -106,7 +106,10 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     const { endpoint, region } = world.engine;
     const { clock, namespace } = space;
     const job = { table: world.table.name, endpoint, region, namespace, entityId: 'user-1', resource: 'gpt-4', clock };
-    const addedMilli = new Map([['rpm', 4_000], ['tpm', 400_000]]);
+    const addedMilli = new Map([
+      ['rpm', 4_000],
+      ['tpm', 400_000],
+    ]);
     expect(await rebuildUsage(job)).toMatchObject({ addedMilli, acquires: 4, expired: 0 });
     expect(await rebuildUsage(job)).toMatchObject({ addedMilli: new Map(), acquires: 0 });
     ledger.note('user-1', 'gpt-4', clock.now(), { rpm: 4, tpm: 400, acquires: 4 });
@@ -130,7 +133,11 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     };
     const { Items = [] } = await world.table.transport.send('Query', input, deadlineIn(10_000));
     const keys = Items.map((item) => ({ PK, SK: item['SK']?.S ?? '' }));
-    await deleteItems(world.table, keys.filter(({ SK }) => SK.startsWith('#USAGE#')), deadlineIn(10_000));
+    await deleteItems(
+      world.table,
+      keys.filter(({ SK }) => SK.startsWith('#USAGE#')),
+      deadlineIn(10_000),
+    );
   };
 
   test('a namespace that is purged while clients and workers run leaves nothing behind', async () => {

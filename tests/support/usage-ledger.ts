@@ -46,9 +46,9 @@ function keyOf(entityId: string, resource: string, window: string, startMs: numb
 function totalsOf(rows: readonly (readonly [string, Readonly<Record<string, number>>])[]): Totals {
   const named = rows.map(([key, sums]) => {
     const used = Object.entries(sums).filter(([, amount]) => amount !== 0);
-    return [key, Object.fromEntries(used.toSorted())] as const;
+    return [key, Object.fromEntries(used)] as const;
   });
-  return Object.fromEntries(named.filter(([, sums]) => Object.keys(sums).length > 0).toSorted());
+  return Object.fromEntries(named.filter(([, sums]) => Object.keys(sums).length > 0));
 }
 
 export const RESOURCES = ['gpt-4', 'embed'] as const;
@@ -95,7 +95,8 @@ export async function makeTraffic(
       const lease = dice > 60 && dice <= 98 ? pickLease() : undefined;
       if (lease !== undefined) round.push(dice <= 80 ? adjust(lease) : rollback(lease));
       else if (dice <= 98) round.push(acquire());
-      else round.push(limiters[0]!.buckets.reset({ entityId: random.pick(ENTITIES), resource: random.pick(RESOURCES) }));
+      else
+        round.push(limiters[0]!.buckets.reset({ entityId: random.pick(ENTITIES), resource: random.pick(RESOURCES) }));
     }
     await Promise.all(round);
     made += round.length;

@@ -17,7 +17,11 @@ const PROGRESS_MS = 1_000;
 /** With `--once`, whoever waits for the end wants it soon. */
 const PROGRESS_ONCE_MS = 50;
 
-export const work: StoreAction<WorkerOptions> = async ({ address, progress, say }, _args, { archive, once = false }) => {
+export const work: StoreAction<WorkerOptions> = async (
+  { address, progress, say },
+  _args,
+  { archive, once = false },
+) => {
   const place = requireDynamoDB(address);
   const stop = new AbortController();
   const onSignal = (): void => stop.abort();
