@@ -55,6 +55,7 @@ export function createStreamHandler(
     return made;
   };
   return async ({ Records }) => {
+    if (Records.length === 0) return { batchItemFailures: [] };
     const arn = Records[0]?.eventSourceARN ?? '';
     const result = await processBatch(toolsOf(options.table ?? tableOf(arn)), parseStreamLabel(arn), Records);
     const { failures, ...counts } = result;

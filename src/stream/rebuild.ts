@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Clock, systemClock } from '../clock.js';
-import { ValidationError } from '../core/errors.js';
+import { isHeadgateError, ValidationError } from '../core/errors.js';
 import { checkEntityId, checkResource, parsePlainResource } from '../core/identifiers.js';
 import { type Int, sub } from '../core/int.js';
 import { addUsage, NO_USAGE, USAGE_WINDOWS, type UsageCounts, windowStart } from '../core/usage.js';
@@ -73,7 +73,7 @@ export async function rebuildUsage(options: RebuildOptions): Promise<RebuildRepo
     const { id: ns, status } = decodeNamespace(found);
     if (status !== 'active') throw new ValidationError('namespace', 'an active one', options.namespace);
     stream = await openSdkStream(table, options);
-    const missing = await repair({ table, stream, ns, entityId, resource, clock });
+    const missing = await repairUsage({ table, stream, ns, entityId, resource, clock });
     return {
       entityId,
       resource,
@@ -96,7 +96,8 @@ interface Repair {
   readonly clock: Clock;
 }
 
-async function repair(job: Repair): Promise<UsageCounts> {
+/** The repair on a stream that is open. */
+export async function repairUsage(job: Repair): Promise<UsageCounts> {
   for (let tries = 1; ; tries++) {
     // In this order: what the shards counted before the stream was read to its end is either counted, or lost.
     const shards = await readShards(job);
@@ -158,7 +159,7 @@ async function countStream(job: Repair): Promise<ReadonlyMap<string, ShardCounte
   for (const { id } of shards.toSorted((a, b) => depthOf(a.id) - depthOf(b.id))) {
     const checkpoint = checkpoints.get(id);
     if (checkpoint?.done === true) continue;
-    for (let place: string | null = await stream.locate(id, checkpoint?.sequenceNumber ?? null); place !== null;) {
+    for (let place = await locate(stream, id, checkpoint?.sequenceNumber ?? null); place !== null;) {
       const page = await stream.read(place);
       if (page === null || page.records.length === 0) break;
       const changes = page.records
@@ -176,6 +177,16 @@ async function countStream(job: Repair): Promise<ReadonlyMap<string, ShardCounte
     }
   }
   return seen;
+}
+
+/** After the checkpoint, or from the oldest change that is left: that some are gone is why it is rebuilt. */
+async function locate(stream: StreamApi, shardId: string, sequenceNumber: string | null): Promise<string | null> {
+  try {
+    return await stream.locate(shardId, sequenceNumber);
+  } catch (error) {
+    if (sequenceNumber === null || !isHeadgateError(error, 'infrastructure.stream-trimmed')) throw error;
+    return stream.locate(shardId, null);
+  }
 }
 
 const NOTHING: ShardCounters = { ...NO_USAGE, shardCount: 1, writtenAtMs: null };

@@ -171,12 +171,13 @@ async function followShards(
   };
   const open = (lane: Lane): void => {
     progress.opened(lane.shardId);
-    const running = lane.run(signal).then(() => {
+    const follow = async (): Promise<void> => {
+      await lane.run(signal);
       lanes.delete(lane.shardId);
       progress.closed(lane.shardId);
       wake.abort();
-    });
-    lanes.set(lane.shardId, running);
+    };
+    lanes.set(lane.shardId, follow());
   };
 
   let discoverAtMs = clock.now();

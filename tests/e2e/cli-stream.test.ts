@@ -1,5 +1,7 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../src/core/limit.js';
 import { CLI_SHAPES } from '../support/cli-shapes.js';
@@ -64,6 +66,17 @@ describe.skipIf(ENGINE.missing)(`commands on the stream of a table${ENGINE.note}
     const run = await runCli([...line.split(' '), '--store', 'memory:']);
     expect(run).toMatchObject({ exitCode: 3, stderr: expect.stringContaining('dynamodb://my-table') });
   });
+});
+
+test('the bundle for Lambda is one file that needs nothing but the SDK', () => {
+  const bundle = fileURLToPath(new URL('../../dist/lambda/stream.cjs', import.meta.url));
+  const asked = [...readFileSync(bundle, 'utf8').matchAll(/\b(?:require|import)\("([^"]+)"\)/g)].map(
+    ([, name = '']) => name,
+  );
+  expect(asked.length).toBeGreaterThan(0);
+  expect(asked.filter((name) => !/^(?:node:|@aws-sdk\/client-)/.test(name))).toEqual([]);
+  const script = `process.stdout.write(typeof require(${JSON.stringify(bundle)}).handler)`;
+  expect(execFileSync(process.execPath, ['-e', script], { encoding: 'utf8' })).toBe('function');
 });
 
 async function hasOwner(world: DynamoWorld): Promise<boolean> {

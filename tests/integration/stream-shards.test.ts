@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
+import { Limit } from '../../src/core/limit.js';
 import { readCheckpoints } from '../../src/stream/checkpoints.js';
+import { repairUsage } from '../../src/stream/rebuild.js';
 import { type StreamApi, streamTrimmed } from '../../src/stream/stream-api.js';
 import { runOn, type TrimmedStream, type WorkerOptions } from '../../src/stream/worker.js';
 import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb-world.js';
@@ -103,6 +105,19 @@ describe.skipIf(ENGINE.missing)(`shards of a stream${ENGINE.note}`, () => {
     expect(await follow(later)).toEqual([{ shardId: 'one', sequenceNumber: '2' }]);
     expect(later.log).toEqual(['two 1']);
     expect(await follow(later)).toEqual([]);
+  });
+
+  test('that were trimmed are no hindrance to a rebuild', async () => {
+    const space = await world.space();
+    const limiter = await space.open({ limits: [Limit.perMinute('rpm', 60)] });
+    await limiter.acquire({ entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 3 } });
+    await space.clock.advance(60_000);
+    await follow(scripted('rebuilt', { one: { records: 2 } }));
+    const stream = scripted('rebuilt', { one: { records: 9, trimmedTo: 5 } });
+    const { ns, clock } = space;
+    const job = { table: world.table, stream, ns, entityId: 'user-1', resource: 'gpt-4', clock };
+    expect(await repairUsage(job)).toEqual({ consumedMilli: new Map([['rpm', 3_000]]), acquires: 1, expired: 0 });
+    expect(await repairUsage(job)).toEqual({ consumedMilli: new Map(), acquires: 0, expired: 0 });
   });
 
   test('are shared by workers: one that comes later gets its part', async () => {

@@ -42,7 +42,7 @@ describe.skipIf(ENGINE.missing)(`usage that is counted from the stream${ENGINE.n
     const space = await world.space();
     const limiters = [await space.open({ limits: LIMITS }), await space.open({ limits: LIMITS })];
     const ledger = new UsageLedger();
-    await makeTraffic(limiters, space.clock, random, sized(300, 20_000), ledger);
+    await makeTraffic(limiters, space.clock, random, sized(1_000, 20_000), ledger);
     const records = await readRecords(stream);
 
     const shaky = batchTools(failingTable(world.table, random, 1));
@@ -61,7 +61,7 @@ describe.skipIf(ENGINE.missing)(`usage that is counted from the stream${ENGINE.n
     const space = await world.space();
     const limiter = await space.open({ limits: LIMITS });
     const ledger = new UsageLedger();
-    await makeTraffic([limiter], space.clock, new Random(7), sized(100, 6_000), ledger);
+    await makeTraffic([limiter], space.clock, new Random(7), sized(300, 6_000), ledger);
     await Promise.all([workOff(world, { owner: 'a', leaseMs: 300 }), workOff(world, { owner: 'b', leaseMs: 300 })]);
     expect(await readTotals(limiter, RESOURCES)).toEqual(ledger.totals());
   });

@@ -3,6 +3,7 @@ import { deadlineIn } from '../../src/backends/dynamodb/deadline.js';
 import { buildShardKey } from '../../src/backends/dynamodb/keys.js';
 import { deleteItems } from '../../src/backends/dynamodb/requests.js';
 import { Limit } from '../../src/core/limit.js';
+import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { processBatch } from '../../src/stream/process-batch.js';
 import { rebuildUsage } from '../../src/stream/rebuild.js';
 import { SplitAhead } from '../../src/stream/split-ahead.js';
@@ -147,21 +148,24 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     const stop = new AbortController();
     const worker = runWorker({ table: world.table.name, endpoint, region, pollMs: 5, signal: stop.signal });
     const clients = await Promise.all([1, 2].map(async () => space.open({ limits: LIMITS })));
-    let granted = 0;
-    const refused = clients.map(async (client) => {
-      for (;;) {
-        await client.acquire(ASK);
-        granted += 1;
-      }
+    let ends: Promise<readonly PromiseSettledResult<never>[]> = Promise.resolve([]);
+    await new Promise<void>((resolve) => {
+      let granted = 0;
+      const untilRefused = async (client: RateLimiter): Promise<never> => {
+        for (;;) {
+          await client.acquire(ASK);
+          granted += 1;
+          if (granted === 20) resolve();
+        }
+      };
+      ends = Promise.allSettled(clients.map(untilRefused));
     });
-    const ends = Promise.allSettled(refused);
-    while (granted < 20) await new Promise((resolve) => setImmediate(resolve));
     await registry.delete(space.namespace);
     const { removed } = await registry.purge(space.ns);
     expect(removed).toBeGreaterThan(0);
     // Clients notice when what they remember of the namespace is over.
     await space.clock.advance(120_000);
-    for (const { status } of await ends) expect(status).toBe('rejected');
+    expect((await ends).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     while ((await registry.purge(space.ns)).removed > 0);
     stop.abort();
     await worker;

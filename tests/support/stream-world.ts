@@ -1,4 +1,3 @@
-import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import type { Table } from '../../src/backends/dynamodb/requests.js';
 import type { Transport } from '../../src/backends/dynamodb/transport.js';
 import type { Archive } from '../../src/stream/archive.js';
@@ -14,11 +13,6 @@ import type { DynamoWorld } from './dynamodb-world.js';
 /** How many operations: issue-sized only where somebody asks for it. */
 export function sized(few: number, full: number): number {
   return process.env['HEADGATE_FULL'] === '1' ? full : few;
-}
-
-export function streamsClientOf({ engine }: DynamoWorld): DynamoDBStreamsClient {
-  const { endpoint, region, credentials } = engine;
-  return new DynamoDBStreamsClient({ endpoint, region, credentials });
 }
 
 export async function openStream(world: DynamoWorld): Promise<StreamApi> {
