@@ -16,6 +16,7 @@ import { addSystemCommands } from './commands/system.js';
 import { addTourCommand } from './commands/tour.js';
 import { addUsageCommands } from './commands/usage.js';
 import { addVersionCommand } from './commands/version.js';
+import { addWorkerCommand } from './commands/worker.js';
 import { describeGlobalOptions } from './global-options.js';
 import { addExamples, type CommandContext } from './define-command.js';
 import type { Terminal } from './terminal.js';
@@ -58,7 +59,8 @@ export function createProgram(terminal: Terminal, version: string): Command {
   addLimitsCommands(context);
   program.commandsGroup('Tenants:');
   addNamespaceCommands(context);
-  program.commandsGroup('Keep it running:');
+  program.commandsGroup('Keep a table of DynamoDB in order:');
+  addWorkerCommand(context);
   addReconcileCommand(context);
   program.commandsGroup('About this program:');
   addCompletionCommand(context);

@@ -198,6 +198,27 @@ export interface UsagePlotShape {
   }[];
 }
 
+/** `usage rebuild` */
+export interface UsageRebuildShape {
+  readonly entityId: string;
+  readonly resource: string;
+  /** What was missing, and stands in the hour, day and month of now. */
+  readonly added: Counts;
+  readonly acquires: number;
+  readonly expired: number;
+}
+
+/** `worker`, when it has stopped */
+export interface WorkerShape {
+  readonly records: number;
+  /** Records that could not be understood. */
+  readonly poison: number;
+  readonly archived: number;
+  readonly splits: number;
+  /** Shards of the stream of which something was gone before it was read. */
+  readonly trimmed: readonly string[];
+}
+
 /** Items of `audit list` */
 export interface AuditShape {
   readonly id: string;

@@ -211,6 +211,13 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
     window,
     series: listOf(record({ name: text, points: listOf(record({ windowStart: instant, value: count })) })),
   }),
+  'usage rebuild': record({
+    entityId: text,
+    resource: text,
+    added: mapOf(number),
+    acquires: count,
+    expired: count,
+  }),
   'usage summary': record({
     entityId: nullable(text),
     resource: text,
@@ -224,4 +231,8 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
     expired: count,
   }),
   version: record({ version: text, node: text }),
+  worker: record({ records: count, poison: count, archived: count, splits: count, trimmed: listOf(text) }),
 };
+
+/** Commands that need a table of DynamoDB, and are tried on one. */
+export const ON_DYNAMODB: readonly string[] = ['usage rebuild', 'worker'];

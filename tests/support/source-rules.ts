@@ -49,7 +49,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   'backends/embedded': ['backend', 'core'],
   'backends/dynamodb': ['backend', 'core'],
   limiter: ['backend', 'clock', 'core'],
-  stream: ['backends/dynamodb', 'core'],
+  stream: ['backends/dynamodb', 'clock', 'core'],
   reconciler: ['backends/dynamodb', 'clock', 'core'],
   infra: ['backends/dynamodb', 'core'],
   visualize: ['core'],
