@@ -23,7 +23,7 @@ const PROGRESS_ONCE_MS = 50;
 export const work: StoreAction<WorkerOptions> = async (
   { address, progress, say },
   _args,
-  { archive, once = false },
+  { archive, once = false, reconcile },
 ) => {
   const place = requireDynamoDB(address);
   const stop = new AbortController();
