@@ -1,4 +1,5 @@
 import type { TransactWriteItemsInput } from '@aws-sdk/client-dynamodb';
+import type { Int } from '../../../core/int.js';
 import { number } from '../attributes.js';
 import { ATTRIBUTE, type ShardImage } from '../items.js';
 import type { Merge, Split } from '../split.js';
@@ -69,7 +70,8 @@ export function buildSplit(
 }
 
 /**
- * Makes one shard of a pair again, in one transaction.
+ * Makes one shard of a pair again, in one transaction. `consumedMilli`: all that the other has counted, also of limits
+ * that it has no more: usage takes it off there, and must find it here.
  * Writes: of the one that stays, SET rf, shard_count, w, tk of every limit, ADD the other's tc, ac, un, wc; deletes the other.
  * Condition: w = :seen of both, so that nothing has happened since.
  * On success: nothing.   On failure: reasons.   Cost: 2 WCU per started KB, for each; the other's indexes.
@@ -79,6 +81,7 @@ export function buildMerge(
   stays: ShardImage,
   leaves: ShardImage,
   merge: Merge,
+  consumedMilli: ReadonlyMap<string, Int>,
   writeId: string,
 ): TransactWriteItemsInput {
   const update = new Expression()
@@ -89,10 +92,9 @@ export function buildMerge(
     .add(ATTRIBUTE.acquires, leaves.acquires)
     .add(ATTRIBUTE.expired, leaves.expired)
     .add(ATTRIBUTE.writeUnits, leaves.writeUnits + 1);
-  for (const { account, tokensMilli, consumedMilli } of merge.limits) {
-    const { name } = account.limit;
-    update.set(ATTRIBUTE.tokens(name), number(tokensMilli)).add(ATTRIBUTE.consumed(name), consumedMilli);
-  }
+  for (const { account, tokensMilli } of merge.limits)
+    update.set(ATTRIBUTE.tokens(account.limit.name), number(tokensMilli));
+  for (const [name, milli] of consumedMilli) update.add(ATTRIBUTE.consumed(name), milli);
   const gone = new Expression().requireEqual(ATTRIBUTE.writeId, { S: leaves.writeId });
   return {
     TransactItems: [
