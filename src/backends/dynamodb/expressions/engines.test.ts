@@ -135,7 +135,7 @@ describe.each<EngineName>(['dynoxide', 'dynamodb-local'])('%s', (name) => {
             engine.read(target.ns, { ...KEY, shard: 1 }),
           ]);
           const merge = planMerge(stays!, leaves!, NOW_MS + 1);
-          const merged = buildMerge(target, stays!, leaves!, merge!, 'merge-write-id');
+          const merged = buildMerge(target, stays!, leaves!, merge!, new Map([['gone', 2n ** 60n]]), 'merge-write-id');
           expect(await engine.send('TransactWriteItems', merged)).toMatchObject({ ok: true });
           const whole = (await engine.read(target.ns, KEY))!;
           const TransactItems = [buildReset(target, whole, NOW_MS + 2, 'reset-write-id')];
