@@ -136,7 +136,8 @@ export interface AdjustRequest {
 /** Levels fail one by one: what was done stays done, and a repetition sends only the rest. */
 export type LevelResult =
   | { readonly kind: 'done'; readonly holderLost: boolean }
-  | { readonly kind: 'failed'; readonly error: unknown };
+  /** `uncertain`: what it gives back may have arrived or not, and would count twice if it were sent again. */
+  | { readonly kind: 'failed'; readonly error: unknown; readonly uncertain?: boolean };
 
 export interface ExtendRequest {
   readonly leaseId: string;

@@ -161,6 +161,8 @@ export class StoredLeaseAccount implements LeaseAccount {
       const result = results[at];
       if (result?.kind === 'done') this.#book(level, change, levelTotals, result.holderLost);
       else failure ??= result;
+      // Sent as far as it may be: a second call must not give it back again.
+      if (result?.kind === 'failed' && result.uncertain === true) this.#book(level, change, levelTotals, false);
     }
     if (holder !== 'keep' && !this.holds) this.expiresAtMs = null;
     if (failure?.kind === 'failed') throw failure.error;

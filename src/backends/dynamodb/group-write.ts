@@ -94,7 +94,7 @@ class GroupWrite {
   }
 
   failAll(error: unknown): void {
-    for (const { reject } of this.#waiting) reject(error);
+    for (const waiting of this.#waiting) waiting.reject(this.#lostRefunds.has(waiting) ? new RefundLost(error) : error);
     // A write that got no answer may have landed after all: whoever tries again must begin with what there is.
     if (this.#resends > 0) this.#shard.memory.forget();
   }
@@ -342,7 +342,7 @@ class GroupWrite {
     for (const [place, waiting] of this.#waiting.entries()) {
       const result = results[place] ?? null;
       if (result === null) deferred.push(waiting);
-      else if (this.#lostRefunds.has(waiting)) waiting.reject(refundLost());
+      else if (this.#lostRefunds.has(waiting)) waiting.reject(new RefundLost());
       else waiting.resolve(result);
     }
     this.#waiting = [];
@@ -375,11 +375,13 @@ function newestLevel(waiting: readonly Waiting[]): LevelRef | null {
   return newest;
 }
 
-function refundLost(): BackendUnavailable {
-  return new BackendUnavailable(
-    'A refund got no answer; it is not sent again, because it could count twice: the tokens may stay taken',
-    'timeout',
-  );
+/** A refund that was sent once, without a holder to tell whether it arrived. */
+export class RefundLost extends BackendUnavailable {
+  constructor(cause?: unknown) {
+    const message =
+      'A refund got no answer; it is not sent again, because it could count twice: the tokens may stay taken';
+    super(message, 'timeout', cause === undefined ? undefined : { cause });
+  }
 }
 
 /** The time of the write and 36 random bits. Usage is counted by this time. */
