@@ -1,9 +1,11 @@
+import { availableParallelism, loadavg } from 'node:os';
 import { Limit, RateLimiter } from 'headgate';
 import { RateLimiterMemory, RateLimiterUnion } from 'rate-limiter-flexible';
+import { dynamodbRows } from './dynamodb.js';
 import { fileRows } from './file.js';
 import { bytesPerKey } from './heap.js';
 import { type Contender, race } from './race.js';
-import { type Row, table } from './table.js';
+import { isMissed, type Row, table } from './table.js';
 
 /** So much that nothing is denied. */
 const PLENTY = 10_000_000;
@@ -93,3 +95,20 @@ rows.push(...(await fileRows(KEYS)));
 
 console.log(`Headgate against rate-limiter-flexible, Node ${process.version}; ratio > 1: Headgate needs less`);
 console.log(table(rows));
+
+const onDynamoDB = await dynamodbRows();
+if (typeof onDynamoDB === 'string') {
+  console.log(`\nDynamoDB: skipped, ${onDynamoDB}`);
+} else {
+  rows.push(...onDynamoDB);
+  console.log(
+    '\nHeadgate on DynamoDB (dynoxide, which shares the processors with this process); ratio: headgate / peer',
+  );
+  console.log(table(onDynamoDB));
+}
+console.log(
+  `\nLoad average ${loadavg()
+    .map((load) => load.toFixed(1))
+    .join(' ')} on ${availableParallelism()} processors`,
+);
+if (rows.some(isMissed)) process.exitCode = 1;

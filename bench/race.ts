@@ -1,3 +1,5 @@
+import { interleave, median } from './interleave.js';
+
 export type Contender = (key: string) => Promise<void>;
 
 export interface RaceResult {
@@ -11,10 +13,7 @@ export interface RaceResult {
 const ROUNDS = 7;
 const OPERATIONS = 100_000;
 
-/**
- * Both run in every round, each goes first in turn, and each ratio is of one round: what slows the machine down for a
- * while slows both.
- */
+/** One operation after the other, over all keys in turn. */
 export async function race(
   keys: readonly string[],
   ours: Contender,
@@ -22,18 +21,11 @@ export async function race(
   operations: number = OPERATIONS,
 ): Promise<RaceResult> {
   const measure = (contender: Contender): Promise<number> => nsPerOperation(keys, contender, operations);
-  await measure(ours);
-  await measure(theirs);
-  const rounds: { readonly ours: number; readonly theirs: number }[] = [];
-  for (let round = 0; round < ROUNDS; round++) {
-    if (round % 2 === 0) {
-      const first = await measure(ours);
-      rounds.push({ ours: first, theirs: await measure(theirs) });
-    } else {
-      const first = await measure(theirs);
-      rounds.push({ ours: await measure(ours), theirs: first });
-    }
-  }
+  const rounds = await interleave(
+    ROUNDS,
+    () => measure(ours),
+    () => measure(theirs),
+  );
   return {
     ours: median(rounds.map((round) => round.ours)),
     theirs: median(rounds.map((round) => round.theirs)),
@@ -47,8 +39,4 @@ async function nsPerOperation(keys: readonly string[], contender: Contender, ope
   const startNs = process.hrtime.bigint();
   for (let operation = 0; operation < operations; operation++) await contender(keys[operation % keys.length] ?? '');
   return Number(process.hrtime.bigint() - startNs) / operations;
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 }

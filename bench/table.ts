@@ -4,20 +4,21 @@ export interface Row {
   readonly ours: number;
   readonly theirs: number;
   readonly ratio: number;
-  /** The least ratio that is aimed at. */
+  /** What is aimed at: the least ratio, or the most where less is better. */
   readonly goal?: number;
+  readonly goalIs?: 'least' | 'most';
 }
 
 export function table(rows: readonly Row[]): string {
   const lines = [
     ['', 'unit', 'headgate', 'peer', 'ratio', 'goal'],
-    ...rows.map(({ name, unit, ours, theirs, ratio, goal }) => [
-      name,
-      unit,
-      ours.toFixed(0),
-      theirs.toFixed(0),
-      `${ratio.toFixed(2)}x`,
-      goal === undefined ? '-' : `>= ${goal.toFixed(1)}x ${ratio >= goal ? 'met' : 'MISSED'}`,
+    ...rows.map((row) => [
+      row.name,
+      row.unit,
+      figure(row.ours),
+      figure(row.theirs),
+      `${row.ratio.toFixed(2)}x`,
+      goalOf(row),
     ]),
   ];
   const widths = lines[0]?.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0))) ?? [];
@@ -29,6 +30,22 @@ export function table(rows: readonly Row[]): string {
         .trimEnd(),
     )
     .join('\n');
+}
+
+export function isMissed({ ratio, goal, goalIs = 'least' }: Row): boolean {
+  if (goal === undefined) return false;
+  return goalIs === 'least' ? !(ratio >= goal) : !(ratio <= goal);
+}
+
+function goalOf(row: Row): string {
+  const { goal, goalIs = 'least' } = row;
+  if (goal === undefined) return '-';
+  return `${goalIs === 'least' ? '>=' : '<='} ${goal}x ${isMissed(row) ? 'MISSED' : 'met'}`;
+}
+
+/** Whole numbers, but of small ones three digits. */
+function figure(value: number): string {
+  return value >= 100 ? value.toFixed(0) : value.toPrecision(3);
 }
 
 /** Words to the left, figures to the right. */

@@ -136,8 +136,12 @@ export interface AdjustRequest {
 /** Levels fail one by one: what was done stays done, and a repetition sends only the rest. */
 export type LevelResult =
   | { readonly kind: 'done'; readonly holderLost: boolean }
-  /** `uncertain`: what it gives back may have arrived or not, and would count twice if it were sent again. */
-  | { readonly kind: 'failed'; readonly error: unknown; readonly uncertain?: boolean };
+  | {
+      readonly kind: 'failed';
+      readonly error: unknown;
+      /** What was to be given back may have been: made again, it could count twice. */
+      readonly mayHaveRefunded?: boolean;
+    };
 
 export interface ExtendRequest {
   readonly leaseId: string;
@@ -373,8 +377,11 @@ export interface Backend {
   /** Checks that the store is there and of a version that this code understands. Creates nothing. */
   open(timeoutMs: number): Awaitable<void>;
   close(): Awaitable<void>;
-  /** What to add to this machine's clock to get the store's: for stores that others share from other machines. */
-  clockOffsetMs?(): number;
+  /**
+   * What to add to this machine's clock to get the store's, for stores that others share from other machines; null: not
+   * known yet.
+   */
+  clockOffsetMs?(): number | null;
 
   /** Takes from all levels or from none. A bucket that does not exist is born full. */
   consume(call: Call, request: ConsumeRequest): Awaitable<ConsumeOutcome>;

@@ -35,6 +35,17 @@ export function completeClock(clock: Clock): Required<Clock> {
   return clock.sleep === undefined ? { now: () => clock.now(), sleep: systemClock.sleep } : (clock as Required<Clock>);
 }
 
+/** Calls `ring` after `ms`, unless it is stopped before: a sleep for whoever starts one with every call. */
+export function startTimer(clock: Required<Clock>, ms: number, ring: () => void): () => void {
+  if (clock.sleep === systemClock.sleep && ms <= MAX_TIMER_MS) {
+    const handle = setTimeout(ring, ms);
+    return () => clearTimeout(handle);
+  }
+  const stopped = new AbortController();
+  clock.sleep(ms, stopped.signal).then(ring, () => {});
+  return () => stopped.abort();
+}
+
 function timer(ms: number, signal: AbortSignal | undefined, background: boolean): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) {

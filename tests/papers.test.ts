@@ -86,10 +86,12 @@ test('each path exists, unless its row is still to come', () => {
   expect(missing).toEqual([]);
 });
 
-test('each path outside of the tables, and on the pages of decisions, exists', () => {
+test('each path outside of the tables, and on the pages of decisions and stores, exists', () => {
   const prose = PAGE.split('\n').filter((line) => !line.startsWith('|'));
-  const decisions = readdirSync(fileURLToPath(new URL('docs/adr/', ROOT))).map((name) => readText(`docs/adr/${name}`));
-  const missing = placesOf([...prose, ...decisions].join('\n')).filter(({ path }) => !exists(path));
+  const pages = ['docs/adr/', 'docs/backends/'].flatMap((folder) =>
+    readdirSync(fileURLToPath(new URL(folder, ROOT))).map((name) => readText(folder + name)),
+  );
+  const missing = placesOf([...prose, ...pages].join('\n')).filter(({ path }) => !exists(path));
   expect(missing).toEqual([]);
 });
 

@@ -60,6 +60,20 @@ describe('the shares of a limit', () => {
       { ...slots, capacityMilli: 1_000 },
     ]);
   });
+
+  test('of one half and of the halves of the other add up too', () => {
+    fc.assert(
+      fc.property(rate, fc.constantFrom(1, 2, 4, 8, 16, 32), fc.boolean(), (of, shards, areSlots) => {
+        const whole = areSlots ? { capacityMilli: of.refillMilli * 1_000, refillMilli: 0, refillPeriodMs: 0 } : of;
+        fc.pre(Number.isSafeInteger(whole.capacityMilli));
+        for (let shard = 0; shard < shards; shard++) {
+          const [one, other] = [shareOf(whole, shard, 2 * shards), shareOf(whole, shard + shards, 2 * shards)];
+          expect(one.capacityMilli + other.capacityMilli).toBe(shareOf(whole, shard, shards).capacityMilli);
+        }
+      }),
+      RUNS,
+    );
+  });
 });
 
 describe('the shard that a shard came from', () => {

@@ -29,3 +29,14 @@ test('a call that may take as long as it needs counts for the breaker like any o
   }
   expect(() => guard.call({ where: 'purging', timeoutMs: null }, fail)).toThrow('failed 5 times in a row');
 });
+
+test('one failure that several calls share counts once for the breaker, and several count each', async () => {
+  const guard = new Guard(fakeClock());
+  const call = async (error: Error): Promise<unknown> =>
+    Promise.resolve(guard.call({ where: 'acquire', timeoutMs: 1_000 }, () => Promise.reject(error))).catch(() => {});
+  const shared = new BackendUnavailable('no answer', 'timeout');
+  await Promise.all(Array.from({ length: 9 }, () => call(shared)));
+  expect(() => guard.enter('acquire')).not.toThrow();
+  for (let count = 0; count < 4; count++) await call(new BackendUnavailable('no answer', 'timeout'));
+  expect(() => guard.enter('acquire')).toThrow('failed 5 times in a row');
+});

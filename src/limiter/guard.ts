@@ -1,5 +1,5 @@
 import type { Awaitable } from '../backend.js';
-import type { Clock } from '../clock.js';
+import { type Clock, startTimer } from '../clock.js';
 import { BackendUnavailable, isHeadgateError, type UnavailableKind } from '../core/errors.js';
 
 const FAILURES_TO_OPEN = 5;
@@ -23,6 +23,7 @@ export interface Patience<T> {
 export class Guard {
   readonly #clock: Required<Clock>;
   #failures = 0;
+  #lastFailure: unknown = null;
   #nextProbeMs = 0;
 
   constructor(clock: Required<Clock>) {
@@ -65,28 +66,37 @@ export class Guard {
   }
 
   /** The answer, if it comes in time and before the caller leaves. */
-  async within<T>(answer: Promise<T>, patience: Patience<T>): Promise<T> {
-    const { where, timeoutMs, signal, onLate } = patience;
+  within<T>(answer: Promise<T>, { where, timeoutMs, signal, onLate }: Patience<T>): Promise<T> {
     if (timeoutMs === null) return this.#whenever(answer);
-    const done = new AbortController();
-    const leave = (): void => done.abort(signal?.reason);
-    if (signal?.aborted === true) leave();
-    signal?.addEventListener('abort', leave, { once: true });
-    const deadline = this.#clock.sleep(timeoutMs, done.signal).then(() => {
-      throw new BackendUnavailable(`${where}: no answer within ${timeoutMs} ms`, 'timeout');
+    return new Promise((resolve, reject) => {
+      let waits = true;
+      const end = (): void => {
+        waits = false;
+        stopTimer();
+        signal?.removeEventListener('abort', leave);
+      };
+      const giveUp = (error: unknown): void => {
+        if (!waits) return;
+        end();
+        reject(this.failed(error));
+      };
+      const leave = (): void => giveUp(signal?.reason);
+      const stopTimer = startTimer(this.#clock, timeoutMs, () =>
+        giveUp(new BackendUnavailable(`${where}: no answer within ${timeoutMs} ms`, 'timeout')),
+      );
+      const take = (value: T): void => {
+        if (!waits) {
+          onLate?.(value);
+          return;
+        }
+        end();
+        resolve(this.answered(value));
+      };
+      // After the caller has left, an answer that failed by itself needs no further hearing.
+      answer.then(take, giveUp);
+      if (signal?.aborted === true) leave();
+      else signal?.addEventListener('abort', leave, { once: true });
     });
-    let late = true;
-    try {
-      return this.answered(await Promise.race([answer.finally(() => (late = false)), deadline]));
-    } catch (error) {
-      // Whoever left first: an answer that failed by itself needs no further hearing.
-      if (late) answer.then(onLate, ignore);
-      throw this.failed(error);
-    } finally {
-      signal?.removeEventListener('abort', leave);
-      deadline.catch(ignore);
-      done.abort();
-    }
   }
 
   async #whenever<T>(answer: Promise<T>): Promise<T> {
@@ -104,6 +114,9 @@ export class Guard {
       this.#failures = 0;
       return;
     }
+    // Those who were written as one group get one error: it is one failure.
+    if (error === this.#lastFailure) return;
+    this.#lastFailure = error;
     this.#failures += 1;
     if (this.#failures >= FAILURES_TO_OPEN) this.#nextProbeMs = this.#clock.now() + PROBE_EVERY_MS;
   }
@@ -112,5 +125,3 @@ export class Guard {
 export function isPromise<T>(value: Awaitable<T>): value is Promise<T> {
   return value instanceof Promise;
 }
-
-function ignore(): void {}

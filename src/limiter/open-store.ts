@@ -21,7 +21,8 @@ const UNOPENED = '?';
 /** A store with the namespaces that this process uses of it. */
 export class OpenStore {
   readonly #store: StoreContext;
-  readonly #openedAtMs: EpochMs;
+  /** By the store's time, so that it is not known before the store has answered. */
+  #openedAtMs: EpochMs | null = null;
   /** By the id of the namespace. */
   readonly #contexts = new Map<string, Context>();
   /** Limits in memory for the outage policy `local`, by the name of the namespace: also before it could be looked up. */
@@ -39,7 +40,6 @@ export class OpenStore {
       options: { ...options, clock },
       tuning,
     };
-    this.#openedAtMs = clock.now();
   }
 
   /** What does not depend on a namespace, nor on whether the store is open. */
@@ -51,6 +51,7 @@ export class OpenStore {
   async contextOf(namespace: string): Promise<Context> {
     const record = await this.callRegistry('looking up the namespace', (store, call) => store.read(call, namespace));
     if (record === undefined) throw new NamespaceNotFound(namespace);
+    this.#openedAtMs ??= this.#store.clock.now();
     // By id: a name may be deleted, and given to another namespace, while this process runs.
     const context = this.#contexts.get(record.id) ?? this.#contextFor(this.#store, namespace, record.id);
     this.#contexts.set(record.id, context);
@@ -129,7 +130,8 @@ export class OpenStore {
   }
 
   #contextFor(store: StoreContext, namespace: string, namespaceId: string): Context {
-    const code = { limits: store.options.limits, openedAtMs: this.#openedAtMs };
+    const openedAtMs = this.#openedAtMs ?? store.clock.now();
+    const code = { limits: store.options.limits, openedAtMs };
     return {
       ...store,
       namespace,
@@ -156,8 +158,13 @@ function sharedClock(backend: Backend, clock: Required<Clock>): Required<Clock> 
   if (clock !== systemClock || backend.clockOffsetMs === undefined) return clock;
   let lastMs = 0;
   return {
-    // Never backwards inside a process, also where the correction goes back.
-    now: () => (lastMs = Math.max(lastMs, systemClock.now() + (backend.clockOffsetMs?.() ?? 0))),
+    now: () => {
+      const offsetMs = backend.clockOffsetMs?.() ?? null;
+      // What this machine says by itself must not hold the corrected time back.
+      if (offsetMs === null) return systemClock.now();
+      // Never backwards inside a process, also where the correction goes back.
+      return (lastMs = Math.max(lastMs, systemClock.now() + offsetMs));
+    },
     sleep: systemClock.sleep,
   };
 }

@@ -32,6 +32,8 @@ export interface BucketChange extends Origin {
 export interface AuditChange extends Origin {
   readonly kind: 'audit';
   readonly ns: string;
+  /** The stream's own id of the change; its place in the stream where there is none. */
+  readonly eventId: string;
   /** As it is now, or as it was when it was removed. */
   readonly record: AuditRecord;
 }
@@ -85,8 +87,7 @@ export function decodeChange(raw: unknown, streamLabel: string): Change {
     return decode(record, streamLabel);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    const eventId = typeof record.eventID === 'string' ? record.eventID : null;
-    return { kind: 'poison', reason, sequence: sequenceOf(record, streamLabel), eventId };
+    return { kind: 'poison', reason, sequence: sequenceOf(record, streamLabel), eventId: eventIdOf(record) };
   }
 }
 
@@ -101,7 +102,8 @@ function decode(record: RawRecord, streamLabel: string): Exclude<Change, Poison>
   const ns = parseNamespaceId(PK);
   if (PK.startsWith('/BUCKET#', ns.length) && SK === STATE) return decodeBucket(record, origin, PK);
   if (PK.startsWith('/AUDIT#', ns.length) && SK.startsWith(AUDIT_PREFIX)) {
-    return { ...origin, kind: 'audit', ns, record: decodeAudit(lastImage(record, origin)) };
+    const eventId = eventIdOf(record) ?? sequence;
+    return { ...origin, kind: 'audit', ns, eventId, record: decodeAudit(lastImage(record, origin)) };
   }
   return { ...origin, kind: 'other' };
 }
@@ -129,6 +131,10 @@ function eventOf({ eventName }: RawRecord): Origin['event'] {
   throw new RangeError(`${String(eventName)} is no event of a stream`);
 }
 
+function eventIdOf({ eventID }: RawRecord): string | null {
+  return typeof eventID === 'string' && eventID !== '' ? eventID : null;
+}
+
 /** Engines and services pad to different lengths, or not at all. */
 function sequenceOf({ dynamodb }: RawRecord, streamLabel: string): string | null {
   const number = dynamodb?.SequenceNumber;
@@ -148,8 +154,8 @@ function imageOf(image: unknown, what: string): Item {
   throw new RangeError(`it has no ${what}`);
 }
 
-/** Lambda counts seconds; the SDK makes a date of them. */
+/** Lambda counts seconds; the SDK makes a date of them, and JSON of that a text. */
 function instantOf(time: unknown): EpochMs | null {
-  const ms = time instanceof Date ? time.getTime() : typeof time === 'number' ? time * 1_000 : Number.NaN;
+  const ms = typeof time === 'number' ? time * 1_000 : time instanceof Date ? time.getTime() : Date.parse(String(time));
   return Number.isFinite(ms) ? ms : null;
 }

@@ -1,4 +1,4 @@
-import type { DynamoDBStreamsClient, ShardIteratorType } from '@aws-sdk/client-dynamodb-streams';
+import type * as Sdk from '@aws-sdk/client-dynamodb-streams';
 import { InfrastructureError } from '../core/errors.js';
 import { deadlineIn } from '../backends/dynamodb/deadline.js';
 import { errorOf, failureOf } from '../backends/dynamodb/failures.js';
@@ -6,11 +6,9 @@ import { sendRead, type Table } from '../backends/dynamodb/requests.js';
 import { parseStreamLabel } from './decode.js';
 import { type StreamApi, type StreamShard, streamTrimmed } from './stream-api.js';
 
-type Sdk = typeof import('@aws-sdk/client-dynamodb-streams');
-
 export interface SdkStreamOptions {
   /** A client of the caller's, with its own settings: it is not closed here. */
-  readonly streamsClient?: DynamoDBStreamsClient;
+  readonly streamsClient?: Sdk.DynamoDBStreamsClient;
   readonly region?: string;
   readonly endpoint?: string;
 }
@@ -56,7 +54,7 @@ export async function openSdkStream(table: Table, options: SdkStreamOptions): Pr
     label: parseStreamLabel(streamArn),
     listShards,
     async locate(shardId, afterSequence) {
-      const start: { ShardIteratorType: ShardIteratorType; SequenceNumber?: string } =
+      const start: { ShardIteratorType: Sdk.ShardIteratorType; SequenceNumber?: string } =
         afterSequence === null
           ? { ShardIteratorType: 'TRIM_HORIZON' }
           : { ShardIteratorType: 'AFTER_SEQUENCE_NUMBER', SequenceNumber: afterSequence };
@@ -90,7 +88,7 @@ async function readStreamArn(table: Table): Promise<string> {
   );
 }
 
-async function loadSdk(): Promise<Sdk> {
+async function loadSdk(): Promise<typeof Sdk> {
   try {
     return await import('@aws-sdk/client-dynamodb-streams');
   } catch (cause) {

@@ -40,7 +40,7 @@ interface Prepared {
 export async function takeAtomically(asking: AtomicAsking): Promise<readonly LevelOutcome[]> {
   const { table, call, deadline } = asking;
   const { maxRetries } = tuningOf(call);
-  for (let attempt = 0; attempt <= maxRetries; attempt++) {
+  for (let attempt = 0; ; attempt++) {
     const prepared = await prepareAll(asking);
     const outcomes = prepared.map(({ outcome }) => outcome);
     if (prepared.length < asking.levels.length || outcomes.some(({ kind }) => kind !== 'granted')) return outcomes;
@@ -61,13 +61,13 @@ export async function takeAtomically(asking: AtomicAsking): Promise<readonly Lev
       throw errorOf(answer.failure, 'TransactWriteItems');
     }
     const waitMs = backOffMs(attempt, table.random);
-    if (timeLeftMs(deadline) <= waitMs) {
-      if (kind === 'cancelled') break;
+    if (attempt >= maxRetries || timeLeftMs(deadline) <= waitMs) {
+      // Others were faster each time; anything else is for the outage policy.
+      if (kind === 'cancelled' || kind === 'conflict') return [{ kind: 'contended' }];
       throw errorOf(answer.failure, 'TransactWriteItems');
     }
     await pause(waitMs);
   }
-  return [{ kind: 'contended' }];
 }
 
 async function prepareAll(asking: AtomicAsking): Promise<readonly Prepared[]> {

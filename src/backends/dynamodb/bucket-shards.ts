@@ -4,19 +4,18 @@ import type { EpochMs } from '../../core/units.js';
 import type { Deadline } from './deadline.js';
 import { buildMerge, buildSplit } from './expressions/write-split.js';
 import type { Target } from './expressions/keyed.js';
+import { errorOf, type Failure } from './failures.js';
 import { createWriteId } from './group-write.js';
 import { ImageMemory } from './image-memory.js';
-import { decodeCounters, decodeShard, type ShardImage, writtenAtMs } from './items.js';
+import { decodeShard, type ShardImage, writtenAtMs } from './items.js';
 import { buildShardKey } from './keys.js';
 import { Pressure, type PressureOptions } from './pressure.js';
 import { readItem, send, type Table } from './requests.js';
 import { ShardLine } from './shard-line.js';
-import { maySplit, planMerge, planSplit } from './split.js';
+import { isCold, maySplit, planMerge, planSplit } from './split.js';
 
 /** How long asks are remembered that a share must be able to serve. */
 const ASKS_COUNT_FOR_MS = 60_000;
-/** A pair of which one half was not written to for this long becomes one again. */
-const COLD_AFTER_MS = 3_600_000;
 const LOOK_FOR_COLD_EVERY_MS = 60_000;
 
 /** All shards of one bucket, as far as this process knows them. */
@@ -77,30 +76,46 @@ export class BucketShards {
     for (;;) {
       const unknown = this.realShards().filter((shard) => this.line(shard).image === null);
       if (unknown.length === 0) return;
+      const missing: number[] = [];
       await Promise.all(
         unknown.map(async (shard) => {
-          if ((await this.line(shard).look(nowMs, deadline)) === null) this.noteMissing(shard);
+          if ((await this.line(shard).look(nowMs, deadline)) === null) missing.push(shard);
         }),
       );
       // Shard 0 stands for all that are missing, itself included.
-      if (this.line(0).image === null) return;
+      if (missing.includes(0)) return;
+      for (const shard of missing) this.noteMissing(shard);
     }
   }
 
   /** The line of a shard, or of the one that stands for it. */
   line(wanted: number): ShardLine {
     let shard = wanted;
-    while (shard > 0 && this.#missing.has(shard)) shard = parentShard(shard);
+    while (shard > 0 && this.#isMissing(shard)) shard = parentShard(shard);
     let line = this.#lines.get(shard);
     if (line === undefined) this.#lines.set(shard, (line = this.#open(shard)));
     return line;
   }
 
-  /** The store says that there is no such shard. */
+  /** The store says that there is no such shard: what is remembered of the one that it came from is older than that. */
   noteMissing(shard: number): void {
     if (shard === 0) return;
     this.#missing.add(shard);
     this.#lines.delete(shard);
+    this.#pressures.delete(shard);
+    // What says otherwise is old.
+    if (this.#saysItExists(shard)) this.#lines.get(parentShard(shard))?.forget();
+  }
+
+  /** Others may have split it off since it was found missing: then the shard that it came from says so. */
+  #isMissing(shard: number): boolean {
+    if (this.#missing.has(shard) && this.#saysItExists(shard)) this.#missing.delete(shard);
+    return this.#missing.has(shard);
+  }
+
+  #saysItExists(shard: number): boolean {
+    const parent = this.#lines.get(parentShard(shard))?.image;
+    return parent !== undefined && parent !== null && parent.shardCount > shard;
   }
 
   forget(): void {
@@ -176,11 +191,12 @@ export class BucketShards {
     const answer = await send(this.#table, 'TransactWriteItems', input, deadline);
     // Whatever came of it, what was remembered may no longer be so.
     this.#lines.get(image.key.shard)?.forget();
-    if (!answer.ok) return null;
+    if (!answer.ok) return leftToOthers(answer.failure);
     this.#missing.delete(split.newShard);
     return 'split';
   }
 
+  /** A shard with the half that was split off from it, if nobody has written to that for long. */
   async #mergeCold(stays: ShardImage, nowMs: EpochMs, deadline: Deadline): Promise<'merged' | null> {
     const shard = stays.key.shard + stays.shardCount / 2;
     if (stays.key.shard >= stays.shardCount / 2) return null;
@@ -189,16 +205,22 @@ export class BucketShards {
     if (item === undefined) return null;
     const known = stays.limits.map(({ limit }) => limit);
     const leaves = decodeShard(item, known);
-    if (nowMs - writtenAtMs(leaves) < COLD_AFTER_MS) return null;
+    // It was split further: its own half comes first.
+    if (leaves.shardCount > stays.shardCount) return this.#mergeCold(leaves, nowMs, deadline);
+    if (!isCold(writtenAtMs(leaves), nowMs)) return null;
     const merge = planMerge(stays, leaves, nowMs);
     if (merge === null) return null;
-    const { consumedMilli } = decodeCounters(item);
-    const writeId = createWriteId(nowMs, this.#table.random);
-    const input = buildMerge(this.#target, stays, leaves, merge, consumedMilli, writeId);
+    const input = buildMerge(this.#target, stays, leaves, merge, createWriteId(nowMs, this.#table.random));
     const answer = await send(this.#table, 'TransactWriteItems', input, deadline);
     this.#lines.get(stays.key.shard)?.forget();
-    if (!answer.ok) return null;
+    if (!answer.ok) return leftToOthers(answer.failure);
     this.noteMissing(shard);
     return 'merged';
   }
+}
+
+/** Who else writes to the bucket will split or merge it, if it still needs that. Everything else must be told. */
+function leftToOthers(failure: Failure): null {
+  if (failure.kind === 'cancelled' || failure.kind === 'conflict' || failure.kind === 'throttled') return null;
+  throw errorOf(failure, 'TransactWriteItems');
 }

@@ -6,9 +6,10 @@ const TOLERANCE_MS = 1_000;
  * by more than a second, and stays as it is until it is off by that much again.
  */
 export class ClockOffset {
-  #ms = 0;
+  #ms: number | null = null;
 
-  get ms(): number {
+  /** null: no answer has come yet. */
+  get ms(): number | null {
     return this.#ms;
   }
 
@@ -19,6 +20,7 @@ export class ClockOffset {
     const estimateMs = Math.round(storeMs + 500 - (sentAtMs + receivedAtMs) / 2);
     // An answer that took long says little.
     const blurMs = (receivedAtMs - sentAtMs) / 2;
+    this.#ms ??= 0;
     if (Math.abs(estimateMs - this.#ms) <= TOLERANCE_MS + blurMs) return;
     this.#ms = Math.abs(estimateMs) <= TOLERANCE_MS ? 0 : estimateMs;
   }

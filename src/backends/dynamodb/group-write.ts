@@ -1,5 +1,5 @@
 import type { LevelRef, Tuning } from '../../backend.js';
-import { BackendUnavailable } from '../../core/errors.js';
+import { BackendUnavailable, type HeadgateError } from '../../core/errors.js';
 import { buildLeaseId } from '../../core/identifiers.js';
 import type { Limit } from '../../core/limit.js';
 import type { EpochMs } from '../../core/units.js';
@@ -18,7 +18,8 @@ import { decodeShard, type ShardImage } from './items.js';
 import { buildShardKey, type ShardKey } from './keys.js';
 import { diesEarly, expirySec } from './life.js';
 import { applyMove, type Move } from './move.js';
-import { refundsWithoutHolder, showsAdditionOf, showsRemovalOf } from './proof.js';
+import { refunds, refundsWithoutHolder, showsAdditionOf, showsRemovalOf } from './proof.js';
+import { RefundLost } from './refund-lost.js';
 import { type Answer, readItem, send, type Table } from './requests.js';
 import { applySettlement, planSettle } from './settle.js';
 import type { Item } from './transport.js';
@@ -81,8 +82,8 @@ class GroupWrite {
   #wrote = false;
   /** Writes that got no answer: one of them may have landed. */
   #unanswered: readonly Sent[] = [];
-  /** Those whose refund was in the first of them: it is not sent again. */
-  readonly #lostRefunds = new Set<Waiting>();
+  /** Those whose refund was in the first of them: it is not sent again. With what became of it. */
+  readonly #lostRefunds = new Map<Waiting, HeadgateError>();
 
   constructor(shard: Shard, group: readonly Waiting[]) {
     this.#shard = shard;
@@ -90,12 +91,15 @@ class GroupWrite {
     this.#nowMs = group.reduce((latest, { entry }) => Math.max(latest, entry.nowMs), 0);
     this.#deadline = group.reduce((latest, { deadline }) => Math.max(latest, deadline), 0);
     this.#tuning = (group[0] as Waiting).tuning;
-    const refunds = group.some(({ entry }) => givesBack(entry));
-    this.#trust = refunds ? 'guess' : shard.memory.trustAt(this.#nowMs, this.#tuning.denyCacheMs);
+    const somethingComesBack = group.some(({ entry }) => givesBack(entry));
+    this.#trust = somethingComesBack ? 'guess' : shard.memory.trustAt(this.#nowMs, this.#tuning.denyCacheMs);
   }
 
   failAll(error: unknown): void {
-    for (const waiting of this.#waiting) waiting.reject(this.#lostRefunds.has(waiting) ? new RefundLost(error) : error);
+    for (const [place, { entry, reject }] of this.#waiting.entries()) {
+      const isAtStake = refunds(entry) && this.#unanswered.some(({ results }) => (results[place] ?? null) !== null);
+      reject(isAtStake ? new RefundLost(error) : error);
+    }
     // A write that got no answer may have landed after all: whoever tries again must begin with what there is.
     if (this.#resends > 0) this.#shard.memory.forget();
   }
@@ -208,10 +212,12 @@ class GroupWrite {
 
   async #refused(failure: Failure, sent: Sent): Promise<readonly (EntryResult | null)[] | null> {
     if (failure.kind === 'lost') {
+      if (failure.unsent !== true) {
+        this.#noteUnanswered(sent, failure.error);
+        // It may have landed: then the image is no longer what the store has.
+        this.#trust = 'guess';
+      }
       if (this.#resends++ >= MOST_RESENDS) throw failure.error;
-      this.#noteUnanswered(sent);
-      // It may have landed: then the image is no longer what the store has.
-      this.#trust = 'guess';
       await this.#pause(this.#resends, failure.error);
       return null;
     }
@@ -263,12 +269,12 @@ class GroupWrite {
     await pause(waitMs);
   }
 
-  #noteUnanswered(sent: Sent): void {
+  #noteUnanswered(sent: Sent, error: HeadgateError): void {
     // Later sendings leave refunds out: whose refund is at stake stands in the first.
     if (this.#unanswered.length === 0) {
       for (const [place, waiting] of this.#waiting.entries()) {
         const isIn = (sent.results[place] ?? null) !== null;
-        if (isIn && refundsWithoutHolder(waiting.entry, sent.move)) this.#lostRefunds.add(waiting);
+        if (isIn && refundsWithoutHolder(waiting.entry, sent.move)) this.#lostRefunds.set(waiting, error);
       }
     }
     this.#unanswered = [...this.#unanswered, sent];
@@ -343,8 +349,9 @@ class GroupWrite {
     const deferred: Waiting[] = [];
     for (const [place, waiting] of this.#waiting.entries()) {
       const result = results[place] ?? null;
+      const loss = this.#lostRefunds.get(waiting);
       if (result === null) deferred.push(waiting);
-      else if (this.#lostRefunds.has(waiting)) waiting.reject(new RefundLost());
+      else if (loss !== undefined) waiting.reject(new RefundLost(loss));
       else waiting.resolve(result);
     }
     this.#waiting = [];
@@ -375,15 +382,6 @@ function newestLevel(waiting: readonly Waiting[]): LevelRef | null {
     }
   }
   return newest;
-}
-
-/** A refund that was sent once, without a holder to tell whether it arrived. */
-export class RefundLost extends BackendUnavailable {
-  constructor(cause?: unknown) {
-    const message =
-      'A refund got no answer; it is not sent again, because it could count twice: the tokens may stay taken';
-    super(message, 'timeout', cause === undefined ? undefined : { cause });
-  }
 }
 
 /** The time of the write and 36 random bits. Usage is counted by this time. */

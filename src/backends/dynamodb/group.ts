@@ -96,7 +96,7 @@ function isSmall(milli: Millitokens): boolean {
   return milli <= LARGE_MILLI && milli >= -LARGE_MILLI;
 }
 
-function hasExpired(image: ShardImage, nowMs: EpochMs): boolean {
+export function hasExpired(image: ShardImage, nowMs: EpochMs): boolean {
   for (const { expiresAtMs } of image.holders.values()) if (expiresAtMs <= nowMs) return true;
   return false;
 }

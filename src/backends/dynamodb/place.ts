@@ -1,6 +1,6 @@
 import type { LevelChange, Place } from '../../backend.js';
-import { type Amount, amountOf } from '../../core/decide.js';
-import { add, type Int, sub } from '../../core/int.js';
+import type { Amount } from '../../core/decide.js';
+import { type Int, sub, toInt } from '../../core/int.js';
 
 /** On which shards a grant was taken, and how much on each. A grant on shard 0 alone needs no words. */
 export type ShardPlaces = readonly ShardPlace[];
@@ -22,52 +22,36 @@ export function placeOf(shard: number, taken: readonly Amount[]): ShardPlace {
 }
 
 /**
- * One change for each shard that the grant was taken from: what is given back goes to where it came from, in their
- * order; everything else goes to the first. The last one takes whatever is left over.
+ * One change for each shard that the grant was taken from, each in proportion to what it gave: so that whatever is taken
+ * or given back in several steps ends where it began. A limit that the grant did not take belongs to the first.
  */
 export function divideChange(level: LevelChange, places: ShardPlaces): readonly LevelChange[] {
   if (places.length === 1) return [level];
-  const owed = new Map(level.deltas.map(({ name, milli }) => [name, milli]));
-  const parts = places.map(({ taken }, at) => {
-    const deltas: Amount[] = [];
-    for (const [name, milli] of owed) {
-      const part = partOf(milli, takenOf(taken, name), at === 0, at === places.length - 1);
-      if (part === 0) continue;
-      deltas.push({ name, milli: part });
-      owed.set(name, sub(milli, part));
-    }
-    return { taken, deltas };
-  });
-  const rest = parts.slice(1).map((part) => totalsAfter(part, level.totals ?? []));
-  return parts.map(({ deltas }, at) => {
-    if (level.totals === null) return { ...level, deltas };
-    return { ...level, deltas, totals: rest[at - 1] ?? totalsOfFirst(level.totals, rest) };
-  });
-}
-
-function partOf(owedMilli: Int, takenMilli: Int, isFirst: boolean, isLast: boolean): Int {
-  if (owedMilli >= 0) return isFirst ? owedMilli : 0;
-  if (isLast) return owedMilli;
-  const most = sub(0, takenMilli);
-  return owedMilli < most ? most : owedMilli;
-}
-
-function takenOf(taken: ShardPlace['taken'], name: string): Int {
-  return add(0, BigInt(taken.find((amount) => amount.name === name)?.milli ?? '0'));
-}
-
-/** What the lease will have taken there: as at the grant, less what goes back. */
-function totalsAfter(
-  { taken, deltas }: { readonly taken: ShardPlace['taken']; readonly deltas: readonly Amount[] },
-  wanted: readonly Amount[],
-): readonly Amount[] {
-  return wanted.map(({ name }) => ({ name, milli: add(takenOf(taken, name), amountOf(deltas, name) ?? 0) }));
-}
-
-/** It bears every other difference, so that all of them add up. */
-function totalsOfFirst(wanted: readonly Amount[], rest: readonly (readonly Amount[])[]): readonly Amount[] {
-  return wanted.map(({ name, milli }) => ({
-    name,
-    milli: rest.reduce<Int>((left, totals) => sub(left, amountOf(totals, name) ?? 0), milli),
+  const deltas = level.deltas.map((amount) => divideAmount(amount, places));
+  const totals = level.totals?.map((amount) => divideAmount(amount, places)) ?? null;
+  return places.map((_, at) => ({
+    ...level,
+    deltas: partsAt(deltas, at).filter(({ milli }) => milli !== 0),
+    // A total of 0 says that nothing is taken any more: it is not nothing.
+    totals: totals && partsAt(totals, at),
   }));
+}
+
+function partsAt(amounts: readonly (readonly Amount[])[], at: number): readonly Amount[] {
+  return amounts.flatMap((parts) => parts.slice(at, at + 1));
+}
+
+function divideAmount({ name, milli }: Amount, places: ShardPlaces): readonly Amount[] {
+  const weights = places.map(({ taken }) => BigInt(taken.find((amount) => amount.name === name)?.milli ?? 0));
+  const whole = weights.reduce((sum, weight) => sum + weight, 0n);
+  if (whole === 0n) return places.map((_, at) => ({ name, milli: at === 0 ? milli : 0 }));
+  let weight = 0n;
+  let given: Int = 0;
+  return weights.map((own) => {
+    weight += own;
+    const upToHere = toInt((BigInt(milli) * weight) / whole);
+    const part = sub(upToHere, given);
+    given = upToHere;
+    return { name, milli: part };
+  });
 }

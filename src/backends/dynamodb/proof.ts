@@ -1,4 +1,4 @@
-import type { Entry } from './entries.js';
+import type { ChangeEntry, Entry } from './entries.js';
 import type { ShardImage } from './items.js';
 import { countsOnce, type Move } from './move.js';
 
@@ -16,8 +16,11 @@ export function showsRemovalOf(image: ShardImage, { holders }: Move, seen: Shard
   return holders.some((holder) => holder.kind === 'remove' && !image.holders.has(holder.leaseId));
 }
 
+export function refunds(entry: Entry): entry is ChangeEntry {
+  return entry.kind === 'change' && entry.level.deltas.some(({ milli }) => milli < 0);
+}
+
 /** A refund that goes with its holder counts once, however often it is sent. */
 export function refundsWithoutHolder(entry: Entry, { holders }: Move): boolean {
-  if (entry.kind !== 'change' || !entry.level.deltas.some(({ milli }) => milli < 0)) return false;
-  return !countsOnce(holders.find(({ leaseId }) => leaseId === entry.leaseId));
+  return refunds(entry) && !countsOnce(holders.find(({ leaseId }) => leaseId === entry.leaseId));
 }

@@ -1,42 +1,47 @@
-import { Readable } from 'node:stream';
+import { once } from 'node:events';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { expect, test } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { deadlineIn } from './deadline.js';
+import { failureOf } from './failures.js';
 import { sdkTransport } from './sdk-transport.js';
-import type { Transport } from './transport.js';
 
-/** A client whose answers are empty, and of a store whose clock is ahead by so much. */
-function clientAhead(ms: () => number): DynamoDBClient {
+const HOUR_MS = 3_600_000;
+const GET = { TableName: 'table', Key: { PK: { S: 'a' }, SK: { S: 'b' } } };
+let server: Server;
+
+afterEach(() => server.close().closeAllConnections());
+
+async function clientOf(answer: RequestListener): Promise<DynamoDBClient> {
+  server = createServer(answer).listen(0, '127.0.0.1');
+  await once(server, 'listening');
   return new DynamoDBClient({
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     region: 'us-east-1',
-    credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
-    requestHandler: {
-      handle: async () => ({
-        response: {
-          statusCode: 200,
-          headers: { date: new Date(Date.now() + ms()).toUTCString() },
-          body: Readable.from(['{}']),
-        } as never,
-      }),
-    },
+    credentials: { accessKeyId: 'key', secretAccessKey: 'secret' },
+    maxAttempts: 1,
   });
 }
 
-async function ask(transport: Transport): Promise<void> {
-  await transport.send('DescribeTable', { TableName: 'any' }, deadlineIn(5_000));
-}
-
-test('all stores over one client learn from each of its answers how far its clock is', async () => {
-  let aheadMs = 0;
-  const client = clientAhead(() => aheadMs);
-  const stores = [sdkTransport({ client }), sdkTransport({ client })];
-  for (const store of stores) await ask(store);
-  expect(stores.map((store) => store.clockOffsetMs())).toEqual([0, 0]);
-  aheadMs = 300_000;
-  await ask(stores[0]!);
-  expect(stores.map((store) => Math.round(store.clockOffsetMs() / 10_000))).toEqual([30, 30]);
+test('every store of one client learns the time of all its answers', async () => {
+  const client = await clientOf((_, answer) => {
+    answer.setHeader('Date', new Date(Date.now() + HOUR_MS).toUTCString());
+    answer.end('{}');
+  });
+  const [first, second] = [sdkTransport({ client }), sdkTransport({ client })];
+  expect(first.clockOffsetMs()).toBeNull();
+  await first.send('GetItem', GET, deadlineIn(5_000));
+  await second.send('GetItem', GET, deadlineIn(5_000));
+  expect(Math.round((first.clockOffsetMs() ?? 0) / HOUR_MS)).toBe(1);
+  expect(second.clockOffsetMs()).toBe(first.clockOffsetMs());
+  client.destroy();
 });
 
-test('a store that has asked nothing yet knows no difference', () => {
-  expect(sdkTransport({ client: clientAhead(() => 300_000) }).clockOffsetMs()).toBe(0);
+test('a request that is not answered in time ends then, and may have been written', async () => {
+  const client = await clientOf(() => {});
+  const transport = sdkTransport({ client });
+  const error: unknown = await transport.send('GetItem', GET, deadlineIn(20)).catch((thrown: unknown) => thrown);
+  expect(failureOf(error, 'GetItem', 'table')).toMatchObject({ kind: 'lost', error: { kind: 'timeout' } });
+  client.destroy();
 });

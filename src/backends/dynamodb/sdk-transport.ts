@@ -36,10 +36,16 @@ export function sdkTransport(options: SdkOptions): Transport {
       });
       // Each command is made of its input alone: the pair of name and class is the SDK's own.
       const Command = sdk[`${operation}Command`] as unknown as new (input: Operations[Op][0]) => never;
-      const abortSignal = AbortSignal.timeout(Math.max(1, Math.ceil(timeLeftMs(deadline))));
-      return client.send(new Command(input), { abortSignal }) as Promise<Operations[Op][1]>;
+      // Not AbortSignal.timeout: it goes off for requests too that were answered long ago, at some 20 microseconds each.
+      const late = new AbortController();
+      const timer = setTimeout(() => late.abort(), Math.max(1, Math.ceil(timeLeftMs(deadline))));
+      try {
+        return (await client.send(new Command(input), { abortSignal: late.signal })) as Operations[Op][1];
+      } finally {
+        clearTimeout(timer);
+      }
     },
-    clockOffsetMs: () => offset?.ms ?? 0,
+    clockOffsetMs: () => offset?.ms ?? null,
     close() {
       const client = opened;
       opened = null;
@@ -73,21 +79,15 @@ async function loadSdk(): Promise<typeof Sdk> {
   }
 }
 
+/** One for each client, however many stores use it: a client keeps what is added to it. */
 const offsets = new WeakMap<Sdk.DynamoDBClient, ClockOffset>();
 
-/** Those who share a client share what its answers say about the store's clock. */
-function offsetOf(client: Sdk.DynamoDBClient): ClockOffset {
-  let offset = offsets.get(client);
-  if (offset === undefined) {
-    offset = new ClockOffset();
-    offsets.set(client, offset);
-    watchDate(client, offset);
-  }
-  return offset;
-}
-
 /** Every answer carries the store's time. */
-function watchDate(client: Sdk.DynamoDBClient, offset: ClockOffset): void {
+function offsetOf(client: Sdk.DynamoDBClient): ClockOffset {
+  const known = offsets.get(client);
+  if (known !== undefined) return known;
+  const offset = new ClockOffset();
+  offsets.set(client, offset);
   client.middlewareStack.add(
     (next) => async (request) => {
       const sentAtMs = Date.now();
@@ -96,6 +96,7 @@ function watchDate(client: Sdk.DynamoDBClient, offset: ClockOffset): void {
       offset.observe(headers?.['date'], sentAtMs, Date.now());
       return result;
     },
-    { step: 'deserialize', name: 'headgateWatchesDate', override: true, priority: 'low' },
+    { step: 'deserialize', priority: 'low' },
   );
+  return offset;
 }

@@ -4,10 +4,13 @@ import { add, floorDiv, min, sub } from '../../core/int.js';
 import { shareOf } from '../../core/shard.js';
 import { type EpochMs, MILLI, type Millitokens } from '../../core/units.js';
 import type { Account, ShardImage } from './items.js';
+import { applySettlement, planSettle } from './settle.js';
 
 export const MOST_SHARDS = 64;
 /** A share must hold this many of the largest ask that came lately. */
 const ASKS_PER_SHARE = 4;
+/** A pair of which one half was not written to for this long becomes one again. */
+const COLD_AFTER_MS = 3_600_000;
 
 /** How one shard becomes two. */
 export interface Split {
@@ -79,6 +82,11 @@ function splitLimit(
   return { account, movedMilli, keeps: { write: 'add', deltaMilli, atLeastMilli, atMostMilli: min(brim, keptBrim) } };
 }
 
+/** Whether a shard was not needed for so long that it may go. */
+export function isCold(lastUsedMs: EpochMs, nowMs: EpochMs): boolean {
+  return nowMs - lastUsedMs >= COLD_AFTER_MS;
+}
+
 /** How two shards become one again: both are as seen, which a cold pair is. */
 export interface Merge {
   readonly nextBaseMs: EpochMs;
@@ -89,17 +97,19 @@ export interface Merge {
   }[];
 }
 
-/** null: they are no pair, the one that would go still holds something, or they live by different rules. */
+/** null: they are no pair, the one that would go still holds something, or it lives by newer rules. */
 export function planMerge(stays: ShardImage, leaves: ShardImage, nowMs: EpochMs): Merge | null {
   const count = stays.shardCount / 2;
   if (leaves.shardCount !== stays.shardCount || leaves.key.shard !== stays.key.shard + count) return null;
-  if (leaves.holders.size > 0 || compareVersions(stays.version, leaves.version) !== 0) return null;
-  const nextBaseMs = Math.max(nextBase(stays.baseMs, nowMs), nextBase(leaves.baseMs, nowMs));
+  if (leaves.holders.size > 0 || compareVersions(stays.version, leaves.version) < 0) return null;
+  const rules = { limits: stays.limits.map(({ limit }) => limit) };
+  const settled = applySettlement(leaves, planSettle(leaves, rules, nowMs));
+  const nextBaseMs = Math.max(nextBase(stays.baseMs, nowMs), settled.baseMs);
   const limits = stays.limits.map((account) => {
-    const other = leaves.limits.find(({ limit }) => limit.name === account.limit.name);
+    const other = settled.limits.find(({ limit }) => limit.name === account.limit.name);
     const merged = add(
       worthAt(account, stays, nextBaseMs),
-      other === undefined ? 0 : worthAt(other, leaves, nextBaseMs),
+      other === undefined ? 0 : worthAt(other, settled, nextBaseMs),
     );
     const share: Rate = shareOf(account.limit, stays.key.shard, count);
     const tokensMilli = account.limit.kind === 'rate' ? min(merged, share.capacityMilli) : merged;

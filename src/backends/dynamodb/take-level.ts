@@ -1,5 +1,5 @@
 import type { Call, LevelAnswer, LevelAsk, LevelChange } from '../../backend.js';
-import { credit, effectiveTokens } from '../../core/bucket.js';
+import { credit, effectiveTokens, waitForTokens } from '../../core/bucket.js';
 import { type Amount, amountOf, type Verdict } from '../../core/decide.js';
 import { add, type Int, min, sub } from '../../core/int.js';
 import { MILLI } from '../../core/units.js';
@@ -148,7 +148,10 @@ async function takeAcross(asking: Asking): Promise<LevelOutcome> {
       return { kind: 'granted', answer: { ...together(level, granted), place: places } };
     }
   }
-  if (places.length > 0) await undoLevel(asking, { ...together(level, granted), place: places });
+  if (places.length > 0) {
+    const asks = level.asks.map(({ name, milli }) => ({ name, milli: sub(milli, amountOf(owed, name) ?? 0) }));
+    await undoLevel(asking, { ...together({ ...level, asks }, granted), place: places });
+  }
   return { kind: 'denied', answer: refusal(asking), remembered: false };
 }
 
@@ -159,22 +162,25 @@ function holderOf({ holder }: LevelAsk, asks: readonly Amount[]): LevelAsk['hold
   return { ...holder, slots: within(holder.slots), rates: holder.rates === null ? null : within(holder.rates) };
 }
 
+/** A debt of one shard takes nothing from the others. */
 function availableOf({ image }: ShardLine, name: string, nowMs: number): Int {
   const account = image?.limits.find(({ limit }) => limit.name === name);
   if (image === null || account === undefined) return 0;
   const effective = effectiveTokens(account.rate, account.tokensMilli, credit(account.rate, image.baseMs, nowMs));
+  if (effective < 0) return 0;
   // Slots are whole.
   return account.limit.kind === 'concurrent' ? sub(effective, Number(effective) % MILLI) : effective;
 }
 
-/** One answer for what was taken in parts. */
+/** One answer for what was taken in parts: as much as they are together, which may be less than was asked. */
 function together(level: LevelAsk, answers: readonly LevelAnswer[]): LevelAnswer {
-  const verdicts = level.asks.flatMap(({ name, milli }): Verdict[] => {
+  const verdicts = level.asks.flatMap(({ name }): Verdict[] => {
     const parts = answers.flatMap((answer) => answer.verdicts.filter(({ limit }) => limit.name === name));
     const [first] = parts;
     if (first === undefined) return [];
     const effectiveMilli = parts.reduce<Int>((sum, part) => add(sum, part.effectiveMilli), 0);
-    return [{ ...first, effectiveMilli, requestedMilli: Number(milli) }];
+    const requestedMilli = parts.reduce((sum, part) => sum + part.requestedMilli, 0);
+    return [{ ...first, effectiveMilli, requestedMilli }];
   });
   return { verdicts, configIsOlder: answers.some(({ configIsOlder }) => configIsOlder) };
 }
@@ -185,12 +191,10 @@ function refusal({ bucket, level, call }: Asking): LevelAnswer {
     const limit = level.limits.find((candidate) => candidate.name === name);
     if (limit === undefined) return [];
     const lines = bucket.realShards().map((shard) => bucket.line(shard));
-    const effectiveMilli = lines.reduce<Int>((sum, line) => add(sum, availableOf(line, name, call.nowMs)), 0);
-    const missing = Number(sub(milli, effectiveMilli));
-    const waitMs =
-      missing <= 0 ? 0 : limit.kind === 'rate' ? (missing / limit.refillMilli) * limit.refillPeriodMs : 1_000;
-    const creditedMilli = 0;
-    return [{ limit, creditedMilli, effectiveMilli, requestedMilli: Number(milli), waitMs: Math.ceil(waitMs) }];
+    const effectiveMilli = availableAt(lines, name, call.nowMs);
+    const missing = effectiveMilli < milli;
+    const waitMs = !missing ? 0 : limit.kind === 'rate' ? waitAcross(lines, name, milli, call.nowMs) : 1_000;
+    return [{ limit, creditedMilli: 0, effectiveMilli, requestedMilli: Number(milli), waitMs }];
   });
   const refuses = verdicts.some(({ waitMs }) => waitMs !== 0);
   // Somebody else took it between two shards: soon again.
@@ -198,6 +202,29 @@ function refusal({ bucket, level, call }: Asking): LevelAnswer {
     verdicts: refuses ? verdicts : verdicts.map((verdict) => ({ ...verdict, waitMs: 1 })),
     configIsOlder: false,
   };
+}
+
+function availableAt(lines: readonly ShardLine[], name: string, atMs: number): Int {
+  return lines.reduce<Int>((sum, line) => add(sum, availableOf(line, name, atMs)), 0);
+}
+
+/** The least wait after which all shards have it together: those that are full meanwhile wait for the others. */
+function waitAcross(lines: readonly ShardLine[], name: string, milli: Int, nowMs: number): number {
+  let tooEarlyMs = 0;
+  let enoughMs = Math.max(1, ...lines.map((line) => fullAfterMs(line, name, nowMs)));
+  while (enoughMs - tooEarlyMs > 1) {
+    const middleMs = Math.floor((tooEarlyMs + enoughMs) / 2);
+    if (availableAt(lines, name, nowMs + middleMs) >= milli) enoughMs = middleMs;
+    else tooEarlyMs = middleMs;
+  }
+  return enoughMs;
+}
+
+function fullAfterMs({ image }: ShardLine, name: string, nowMs: number): number {
+  const account = image?.limits.find(({ limit }) => limit.name === name);
+  if (image === null || account === undefined) return 0;
+  const { rate, tokensMilli } = account;
+  return waitForTokens(rate, tokensMilli, image.baseMs, rate.capacityMilli, nowMs) ?? 0;
 }
 
 /** Gives back a grant as if it had never been, on the very shards. */

@@ -50,7 +50,7 @@ export type Operation = keyof Operations;
 /** One request, one answer; never sent twice, because not every write may be. Throws what `failureOf` can read. */
 export interface Transport {
   send<Op extends Operation>(operation: Op, input: Operations[Op][0], deadline: Deadline): Promise<Operations[Op][1]>;
-  /** What to add to this machine's clock to get the store's: 0 within a second. */
-  clockOffsetMs(): number;
+  /** What to add to this machine's clock to get the store's: 0 within a second, null before the first answer. */
+  clockOffsetMs(): number | null;
   close(): void;
 }

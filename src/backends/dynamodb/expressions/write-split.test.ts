@@ -238,13 +238,15 @@ describe('a merge', () => {
   );
 
   test('puts everything of both into one, if neither was written to meanwhile', () => {
-    const counted = { ...leaves, acquires: 4, expired: 1 };
-    const consumedMilli = new Map([
-      ['rpm', 9_000],
-      ['a-limit-that-was-removed', 7_000],
-    ]);
+    const counted = {
+      ...leaves,
+      acquires: 4,
+      expired: 1,
+      limits: leaves.limits.map((account) => ({ ...account, consumedMilli: account.limit === RPM ? 9_000 : 0 })),
+      retired: new Map([['a-limit-that-was-removed', 7_000]]),
+    };
     const merge = planMerge(stays, counted, NOW_MS)!;
-    const request = buildMerge(TARGET, stays, counted, merge, consumedMilli, 'own-write-id--');
+    const request = buildMerge(TARGET, stays, counted, merge, 'own-write-id--');
     expect(printTransaction(request.TransactItems ?? [])).toMatchInlineSnapshot(`
       "UPDATE headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
       SET w = "own-write-id--", rf = 1800000000000, shard_count = 1, b_rpm_tk = 13000, b_slots_tk = 3000

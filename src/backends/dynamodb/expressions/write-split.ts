@@ -1,5 +1,4 @@
 import type { TransactWriteItemsInput } from '@aws-sdk/client-dynamodb';
-import type { Int } from '../../../core/int.js';
 import { number } from '../attributes.js';
 import { ATTRIBUTE, type ShardImage } from '../items.js';
 import type { Merge, Split } from '../split.js';
@@ -44,6 +43,7 @@ export function buildSplit(
     acquires: 0,
     expired: 0,
     limits: split.limits.map(({ account, movedMilli }) => ({ ...account, tokensMilli: movedMilli, consumedMilli: 0 })),
+    retired: new Map(),
     holders: new Map(),
     swept: true,
   };
@@ -70,8 +70,7 @@ export function buildSplit(
 }
 
 /**
- * Makes one shard of a pair again, in one transaction. `consumedMilli`: all that the other has counted, also of limits
- * that it has no more: usage takes it off there, and must find it here.
+ * Makes one shard of a pair again, in one transaction.
  * Writes: of the one that stays, SET rf, shard_count, w, tk of every limit, ADD the other's tc, ac, un, wc; deletes the other.
  * Condition: w = :seen of both, so that nothing has happened since.
  * On success: nothing.   On failure: reasons.   Cost: 2 WCU per started KB, for each; the other's indexes.
@@ -81,7 +80,6 @@ export function buildMerge(
   stays: ShardImage,
   leaves: ShardImage,
   merge: Merge,
-  consumedMilli: ReadonlyMap<string, Int>,
   writeId: string,
 ): TransactWriteItemsInput {
   const update = new Expression()
@@ -94,7 +92,9 @@ export function buildMerge(
     .add(ATTRIBUTE.writeUnits, leaves.writeUnits + 1);
   for (const { account, tokensMilli } of merge.limits)
     update.set(ATTRIBUTE.tokens(account.limit.name), number(tokensMilli));
-  for (const [name, milli] of consumedMilli) update.add(ATTRIBUTE.consumed(name), milli);
+  // Also of limits that it has no more: usage takes everything off there, and must find it here.
+  for (const { limit, consumedMilli } of leaves.limits) update.add(ATTRIBUTE.consumed(limit.name), consumedMilli);
+  for (const [name, milli] of leaves.retired) update.add(ATTRIBUTE.consumed(name), milli);
   const gone = new Expression().requireEqual(ATTRIBUTE.writeId, { S: leaves.writeId });
   return {
     TransactItems: [

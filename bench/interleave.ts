@@ -1,0 +1,32 @@
+export interface Round {
+  readonly ours: number;
+  readonly theirs: number;
+}
+
+/**
+ * Both run in every round, each goes first in turn, and the first round only warms up: what slows the machine down for a
+ * while slows both, and a ratio is of one round.
+ */
+export async function interleave(
+  rounds: number,
+  ours: () => Promise<number>,
+  theirs: () => Promise<number>,
+): Promise<readonly Round[]> {
+  await ours();
+  await theirs();
+  const measured: Round[] = [];
+  for (let round = 0; round < rounds; round++) {
+    if (round % 2 === 0) {
+      const first = await ours();
+      measured.push({ ours: first, theirs: await theirs() });
+    } else {
+      const first = await theirs();
+      measured.push({ ours: await ours(), theirs: first });
+    }
+  }
+  return measured;
+}
+
+export function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+}

@@ -1,0 +1,37 @@
+import { DynamoDBClient, PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { itemSizes, printItemSizes } from '../../bench/item-sizes.js';
+import { createTable } from '../../src/backends/dynamodb/create-table.js';
+import { startEngine } from '../../src/testing/dynamodb/index.js';
+
+const PAGE = new URL('../../docs/backends/dynamodb.md', import.meta.url);
+const TABLE = /(?<=<!-- item-sizes -->\n\n).*?(?=\n\n<!-- \/item-sizes -->)/s;
+
+test('the page on DynamoDB shows what the codec writes; RECORD_SIZES=1 writes it anew', () => {
+  const printed = printItemSizes(itemSizes());
+  const page = readFileSync(PAGE, 'utf8');
+  if (process.env['RECORD_SIZES'] === '1') writeFileSync(PAGE, page.replace(TABLE, printed));
+  expect(TABLE.exec(readFileSync(PAGE, 'utf8'))?.[0]).toBe(printed);
+});
+
+/** The rule for numbers is one of thumb: so close to a boundary both sides are right. */
+const CLOSE_BYTES = 24;
+
+test('an engine bills what the table says', async () => {
+  await using engine = await startEngine('dynoxide');
+  const { endpoint, region, credentials } = engine;
+  const client = new DynamoDBClient({ endpoint, region, credentials, maxAttempts: 1 });
+  await createTable({ tableName: 'item-sizes', client });
+  const wrong: unknown[] = [];
+  // A write is billed by the larger of what was there and what comes: so the small ones first.
+  const ascending = itemSizes().toSorted((a, b) => a.bytes - b.bytes);
+  for (const { item, bytes, units, limits, holders, names } of ascending) {
+    if (bytes % 1_024 < CLOSE_BYTES || bytes % 1_024 > 1_024 - CLOSE_BYTES) continue;
+    const write = new PutItemCommand({ TableName: 'item-sizes', Item: item, ReturnConsumedCapacity: 'INDEXES' });
+    const billed = (await client.send(write)).ConsumedCapacity?.Table?.CapacityUnits;
+    if (billed !== units) wrong.push({ limits, holders, names, bytes, units, billed });
+  }
+  expect(wrong).toEqual([]);
+  client.destroy();
+});
