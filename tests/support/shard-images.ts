@@ -29,6 +29,7 @@ export function imageOf(limits: readonly Limit[], changes: Partial<ShardImage> =
       const rate = shareOf(limit, key.shard, shardCount);
       return { limit, rate, tokensMilli: rate.capacityMilli, consumedMilli: 0 };
     }),
+    retired: new Map(),
     holders: new Map(),
     swept: false,
     bytes: 300,
