@@ -16,14 +16,14 @@ import { type ShardEngine, startShardEngine } from '../support/shard-engine.js';
 import { imageOf, KEY } from '../support/shard-images.js';
 import { TUNING } from '../support/shard-lines.js';
 
-const found = findEngine();
-const reason = found.status === 'available' ? '' : ` (skipped: ${found.reason})`;
+const installed = findEngine();
+const reason = installed.status === 'available' ? '' : ` (skipped: ${installed.reason})`;
 /** A busy machine takes its time. */
 const PATIENCE_MS = 120_000;
 /** Of different buckets, so that they do not wait for each other. */
 const AT_ONCE = 8;
 
-describe.skipIf(found.status === 'unavailable')(
+describe.skipIf(installed.status === 'unavailable')(
   `clients of DynamoDB, against an account that settles at every operation${reason}`,
   () => {
     let engine: ShardEngine;

@@ -51,7 +51,7 @@ export function withHolders(image: ShardImage, holders: Readonly<Record<string, 
   return { ...image, holders: new Map(stored), swept: true };
 }
 
-export function storedHolder(leaseId: string, holder: Partial<Holder>) {
+function storedHolder(leaseId: string, holder: Partial<Holder>) {
   return decodeHolder(leaseId, encodeHolder(holderOf(holder)));
 }
 

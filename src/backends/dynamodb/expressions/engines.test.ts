@@ -43,15 +43,15 @@ const stored = (image: ShardImage | null): unknown =>
       };
 
 /** What must hold on engines that were written independently of each other; DynamoDB Local is the strictest. */
-describe.each<EngineName>(['dynoxide', 'dynamodb-local'])('%s', (name) => {
-  const found = findEngine(name);
+describe.each<EngineName>(['dynoxide', 'dynamodb-local'])('%s', (engineName) => {
+  const found = findEngine(engineName);
   const reason = found.status === 'available' ? '' : ` (skipped: ${found.reason})`;
   let engine: ShardEngine;
   let namespaces = 0;
   const freshNs = (): string => `ns${String((namespaces += 1)).padStart(9, '0')}`;
 
   beforeAll(async () => {
-    if (found.status === 'available') engine = await startShardEngine(name);
+    if (found.status === 'available') engine = await startShardEngine(engineName);
   });
   afterAll(async () => engine?.[Symbol.asyncDispose]());
 
