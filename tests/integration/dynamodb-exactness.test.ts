@@ -2,11 +2,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { Random } from '../../src/testing/conformance/random.js';
-import { fault, findEngine } from '../../src/testing/dynamodb/index.js';
+import { type DynamoRequest, fault, findEngine } from '../../src/testing/dynamodb/index.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
 import { LIMIT, RESOURCE } from '../support/bucket-work.js';
 import { Arena, sumShards } from '../support/dynamodb-arena.js';
 import { FaultyClient } from '../support/faulty-client.js';
+import { SLOTS } from '../support/slot-work.js';
 
 const found = findEngine('dynoxide');
 const why = found.status === 'unavailable' ? ` (skipped: ${found.reason})` : '';
@@ -105,5 +106,31 @@ describe.skipIf(found.status === 'unavailable')(`buckets in DynamoDB, to the mil
       expect((await sums()).consumed).toBe(15_000);
       await stop();
     });
+  });
+
+  test('a release that lands late grants nothing to whoever was to be written with its repetition', async () => {
+    const nowMs = fakeClock().now();
+    const slot = { entityId: 'pot', resource: RESOURCE, consume: { [SLOTS]: 1 } };
+    const limits = [Limit.concurrent(SLOTS, 1)];
+    const namespace = await arena.namespace(nowMs, ({ config }) => config.setSystem({ limits }));
+    const options = { namespace: namespace.name, clock: { now: () => nowMs }, timeouts: { callMs: 1_000 } };
+    await using other = await RateLimiter.open(arena.backend(), options);
+    await using client = await FaultyClient.make(arena, 1, options);
+    const { limiter, proxy } = client;
+    const lease = await limiter.acquire(slot);
+    const once = { when: ({ body }: DynamoRequest) => /REMOVE/.test(String(body['UpdateExpression'])), times: 1 };
+    const late = proxy.inject(fault.holdRequest(), once);
+    await expect(lease.release()).rejects.toMatchObject({ code: 'backend.unavailable' });
+    expect(await limiter.tryAcquire(slot)).toMatchObject({ granted: false });
+
+    // While one of them is being written, the others come together.
+    const repeated = proxy.inject(fault.holdRequest(), once);
+    const work = Promise.all([limiter.tryAcquire(slot), limiter.tryAcquire(slot), lease.release()]);
+    await repeated.untilFired();
+    late.release();
+    await expect.poll(async () => (await arena.shards(namespace, 'pot'))[0]?.holders.size).toBe(0);
+    await other.acquire(slot);
+    repeated.release();
+    expect(await work).toMatchObject([{ granted: false }, { granted: false }, undefined]);
   });
 });

@@ -12,13 +12,13 @@ import type { Target, WriteIds } from './expressions/keyed.js';
 import { buildMove } from './expressions/write-move.js';
 import { buildSettlement } from './expressions/write-settlement.js';
 import { errorOf, type Failure } from './failures.js';
-import { type GroupPlan, planGroup, type Trust } from './group.js';
+import { type GroupPlan, newestLevel, planGroup, type Trust } from './group.js';
 import type { ImageMemory } from './image-memory.js';
 import { decodeShard, type ShardImage } from './items.js';
 import { buildShardKey, type ShardKey } from './keys.js';
 import { diesEarly, expirySec } from './life.js';
 import { applyMove, type Move } from './move.js';
-import { refunds, refundsWithoutHolder, showsAdditionOf, showsRemovalOf } from './proof.js';
+import { refunds, refundsWithoutHolder, showsAdditionOf, showsReleaseOf } from './proof.js';
 import { RefundLost } from './refund-lost.js';
 import { type Answer, readItem, send, type Table } from './requests.js';
 import { applySettlement, planSettle } from './settle.js';
@@ -118,6 +118,8 @@ class GroupWrite {
         await this.#read();
         const proven = this.#landed(this.#shard.memory.image);
         if (proven !== null) return this.#deliver(proven);
+        this.#answerReleased(this.#unanswered);
+        if (this.#waiting.length === 0) return [];
         continue;
       }
       switch (plan.kind) {
@@ -162,7 +164,7 @@ class GroupWrite {
 
   /** Only shard 0 is ever created, and only for whoever says by which rules. */
   #bornImage(): ShardImage | null {
-    const level = newestLevel(this.#waiting);
+    const level = newestLevel(this.#entries());
     if (this.#shard.key.shard > 0 || level === null) return null;
     return bornImage(this.#shard.key, level, this.#nowMs);
   }
@@ -225,9 +227,11 @@ class GroupWrite {
       this.#see(failure.item);
       const { image } = this.#shard.memory;
       // A client of the caller's may have sent it twice by itself, and shows the second answer only.
-      if (image !== null && (image.writeId === sent.id || showsRemoval(image, sent))) return sent.results;
+      if (image?.writeId === sent.id) return sent.results;
       const proven = this.#landed(image);
       if (proven !== null) return proven;
+      this.#answerReleased([...this.#unanswered, sent]);
+      if (this.#waiting.length === 0) return [];
     }
     await this.#afterRefusal(failure);
     return null;
@@ -254,11 +258,26 @@ class GroupWrite {
       if (error === null) resolve({ kind: 'contended' });
       else reject(error);
     }
+    this.#keep(stays);
+  }
+
+  #keep(stays: readonly boolean[]): void {
     this.#waiting = this.#waiting.filter((_, place) => stays[place]);
     this.#unanswered = this.#unanswered.map((sent) => ({
       ...sent,
       results: sent.results.filter((_, place) => stays[place]),
     }));
+  }
+
+  /** A holder that is gone speaks for its own lease only: another release of that lease may have taken it. */
+  #answerReleased(sents: readonly Sent[]): void {
+    const { image } = this.#shard.memory;
+    const results = this.#waiting.map(({ entry }, place) => {
+      const proof = sents.find((sent) => image !== null && showsReleaseOf(image, entry, sent.move, sent.seen));
+      return proof?.results[place] ?? null;
+    });
+    for (const [place, result] of results.entries()) if (result !== null) this.#waiting[place]?.resolve(result);
+    this.#keep(results.map((result) => result === null));
   }
 
   async #pause(attempt: number, error: unknown): Promise<void> {
@@ -283,9 +302,7 @@ class GroupWrite {
   /** The results of a write that got no answer, if this image proves that it landed. */
   #landed(image: ShardImage | null): readonly (EntryResult | null)[] | null {
     if (image === null || this.#unanswered.length === 0) return null;
-    const proven = this.#unanswered.find(
-      (sent) => sent.id === image.writeId || showsAdditionOf(image, sent.move) || showsRemoval(image, sent),
-    );
+    const proven = this.#unanswered.find(({ id, move }) => id === image.writeId || showsAdditionOf(image, move));
     if (proven === undefined) return null;
     const isCertain = proven.id === image.writeId || this.#unanswered.length === 1;
     if (isCertain && proven === this.#unanswered[0]) this.#lostRefunds.clear();
@@ -339,7 +356,7 @@ class GroupWrite {
   /** From here on the image is what the store has just shown. */
   #see(shown: Item | ShardImage | undefined): void {
     const { memory } = this.#shard;
-    const known = newestLevel(this.#waiting)?.limits ?? (memory.image === null ? [] : limitsOf(memory.image));
+    const known = newestLevel(this.#entries())?.limits ?? (memory.image === null ? [] : limitsOf(memory.image));
     const image = shown === undefined ? null : isImage(shown) ? shown : decodeShard(shown, known);
     memory.keep(image, this.#nowMs);
     this.#trust = 'exact';
@@ -350,17 +367,13 @@ class GroupWrite {
     for (const [place, waiting] of this.#waiting.entries()) {
       const result = results[place] ?? null;
       const loss = this.#lostRefunds.get(waiting);
-      if (result === null) deferred.push(waiting);
-      else if (loss !== undefined) waiting.reject(new RefundLost(loss));
+      if (loss !== undefined) waiting.reject(new RefundLost(loss));
+      else if (result === null) deferred.push(waiting);
       else waiting.resolve(result);
     }
     this.#waiting = [];
     return deferred;
   }
-}
-
-function showsRemoval(image: ShardImage, { move, seen }: Sent): boolean {
-  return seen !== null && showsRemovalOf(image, move, seen);
 }
 
 function isImage(shown: Item | ShardImage): shown is ShardImage {
@@ -369,19 +382,6 @@ function isImage(shown: Item | ShardImage): shown is ShardImage {
 
 function limitsOf({ limits }: ShardImage): readonly Limit[] {
   return limits.map(({ limit }) => limit);
-}
-
-function newestLevel(waiting: readonly Waiting[]): LevelRef | null {
-  let newest: LevelRef | null = null;
-  for (const { entry } of waiting) {
-    if (entry.kind === 'extend') continue;
-    const { version } = entry.level;
-    if (newest === null || version.sequence > newest.version.sequence) newest = entry.level;
-    else if (version.sequence === newest.version.sequence && version.openedAtMs > newest.version.openedAtMs) {
-      newest = entry.level;
-    }
-  }
-  return newest;
 }
 
 /** The time of the write and 36 random bits. Usage is counted by this time. */

@@ -74,7 +74,7 @@ export function planGroup(image: ShardImage, entries: readonly Entry[], at: Circ
   return at.trust === 'exact' || !work.unsure ? { kind: 'answer', results } : { kind: 'read' };
 }
 
-function newestLevel(entries: readonly Entry[]): LevelRef | null {
+export function newestLevel(entries: readonly Entry[]): LevelRef | null {
   let newest: LevelRef | null = null;
   for (const entry of entries) {
     if (entry.kind === 'extend') continue;

@@ -8,12 +8,18 @@ export function showsAdditionOf(image: ShardImage, { holders }: Move): boolean {
 }
 
 /**
- * Whether a holder is gone that the move would have removed. Others remove one only where it has expired, which is
- * counted, or in a reset, which moves the base.
+ * Whether the entry's holder is gone that the move would have removed. Others remove one only where it has expired,
+ * which is counted, or in a reset, which moves the base.
  */
-export function showsRemovalOf(image: ShardImage, { holders }: Move, seen: ShardImage): boolean {
-  if (image.baseMs !== seen.baseMs || image.expired !== seen.expired) return false;
-  return holders.some((holder) => holder.kind === 'remove' && !image.holders.has(holder.leaseId));
+export function showsReleaseOf(
+  image: ShardImage,
+  entry: Entry,
+  { holders }: Move,
+  seen: ShardImage | null,
+): entry is ChangeEntry {
+  if (entry.kind !== 'change' || image.baseMs !== seen?.baseMs || image.expired !== seen.expired) return false;
+  const removes = holders.some(({ kind, leaseId }) => kind === 'remove' && leaseId === entry.leaseId);
+  return removes && !image.holders.has(entry.leaseId);
 }
 
 export function refunds(entry: Entry): entry is ChangeEntry {
