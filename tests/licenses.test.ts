@@ -12,7 +12,7 @@ async function bundledPackages(): Promise<readonly string[]> {
   const { metafile } = await build({
     absWorkingDir: ROOT,
     entryPoints: ['src/index.ts', 'src/testing/index.ts', 'src/testing/backend.ts', 'src/cli/main.ts'],
-    external: ['libsql'],
+    external: ['libsql', '@aws-sdk/*'],
     outdir: 'out',
     bundle: true,
     splitting: true,

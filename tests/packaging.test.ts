@@ -41,7 +41,10 @@ afterAll(() => rmSync(consumer, { recursive: true, force: true }));
 describe('the tarball', () => {
   test('holds the build, the licence, the manifest, and nothing else', () => {
     const strangers = packedFiles().filter(
-      (path) => !/^(?:dist\/.+\.(?:js|d\.ts)|LICENSE|THIRD-PARTY-LICENSES\.txt|README\.md|package\.json)$/.test(path),
+      (path) =>
+        !/^(?:dist\/.+\.(?:js|d\.ts)|dist\/lambda\/.+\.cjs|LICENSE|THIRD-PARTY-LICENSES\.txt|README\.md|package\.json)$/.test(
+          path,
+        ),
     );
     expect(strangers).toEqual([]);
     expect(packedFiles().filter((path) => path.includes('.test.'))).toEqual([]);

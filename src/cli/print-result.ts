@@ -4,8 +4,13 @@ import type { Terminal } from './terminal.js';
 
 /** Prints what an action gave, and sets the exit code. */
 export function printResult(terminal: Terminal, { json }: GlobalOptions, { data, text, exitCode }: Result): void {
-  const printed = json === true ? JSON.stringify(data, null, 2) : text(terminal.style);
+  const printed = json === true ? printJson(data) : text(terminal.style);
   if (printed !== '') terminal.out(`${printed}\n`);
   if (json !== true) for (const note of terminal.notes) terminal.err(`headgate: ${note}\n`);
   process.exitCode = exitCode ?? 0;
+}
+
+/** Nothing for what was printed already, as it came. */
+function printJson(data: unknown): string {
+  return data === undefined ? '' : JSON.stringify(data, null, 2);
 }

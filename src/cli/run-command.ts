@@ -24,7 +24,11 @@ export async function runOnStore(
       progress.clear();
       await ask(change);
     };
-    result = await action({ limiter, address, namespace, confirm, progress: progress.show, note });
+    const say = (text: string): void => {
+      progress.clear();
+      terminal.err(`headgate: ${text}\n`);
+    };
+    result = await action({ limiter, address, namespace, confirm, progress: progress.show, say, note });
   } finally {
     progress.clear();
     await limiter.close();

@@ -10,6 +10,8 @@ export interface Session {
   confirm(change: string): Promise<void>;
   /** Shows how far a long command is: only where somebody watches, and only after a second or `afterMs`. */
   progress(text: string, afterMs?: number): void;
+  /** A line for people, at once: on standard error. */
+  say(text: string): void;
   /** A line for people, after the result: on standard error, never with `--json`. */
   note(text: string): void;
 }

@@ -198,6 +198,27 @@ export interface UsagePlotShape {
   }[];
 }
 
+/** `usage rebuild` */
+export interface UsageRebuildShape {
+  readonly entityId: string;
+  readonly resource: string;
+  /** What was missing, and stands in the hour, day and month of now. */
+  readonly added: Counts;
+  readonly acquires: number;
+  readonly expired: number;
+}
+
+/** `worker`, when it has stopped */
+export interface WorkerShape {
+  readonly records: number;
+  /** Records that could not be understood. */
+  readonly poison: number;
+  readonly archived: number;
+  readonly splits: number;
+  /** Shards of the stream of which something was gone before it was read. */
+  readonly trimmed: readonly string[];
+}
+
 /** Items of `audit list` */
 export interface AuditShape {
   readonly id: string;
@@ -292,6 +313,29 @@ export interface LimitsExportShape {
   readonly system?: Readonly<Record<string, unknown>>;
   readonly resources?: Readonly<Record<string, unknown>> | null;
   readonly entities?: Readonly<Record<string, unknown>> | null;
+}
+
+/** `reconcile`; with `--watch` one for each sweep, each in a line */
+export interface ReconcileShape {
+  readonly namespaces: number;
+  /** Buckets that were looked at. */
+  readonly visited: number;
+  /** Leases that had expired. */
+  readonly reclaimed: number;
+  /** Limits whose free slots were wrong. */
+  readonly healed: number;
+  /** Pairs of shards that became one. */
+  readonly merged: number;
+  /** Buckets that need not be looked at again until somebody holds something. */
+  readonly unmarked: number;
+  /** Buckets that are too much in use to be put right now. */
+  readonly busy: number;
+  /** Buckets that could not be put right; `failures` has the first 20. */
+  readonly failed: number;
+  readonly failures: readonly { readonly namespace: string; readonly bucket: string; readonly reason: string }[];
+  /** false: it was interrupted. */
+  readonly complete: boolean;
+  readonly durationMs: number;
 }
 
 /** `completion` */

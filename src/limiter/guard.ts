@@ -23,7 +23,7 @@ export interface Patience<T> {
 export class Guard {
   readonly #clock: Required<Clock>;
   #failures = 0;
-  #lastFailure: BackendUnavailable | null = null;
+  #lastFailure: unknown = null;
   #nextProbeMs = 0;
 
   constructor(clock: Required<Clock>) {
@@ -114,7 +114,7 @@ export class Guard {
       this.#failures = 0;
       return;
     }
-    // Whoever shares a write shares its failure.
+    // Those who were written as one group get one error: it is one failure.
     if (error === this.#lastFailure) return;
     this.#lastFailure = error;
     this.#failures += 1;

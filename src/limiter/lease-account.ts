@@ -5,6 +5,7 @@ import { buildBucketKey, buildLeaseId, parsePlainResource } from '../core/identi
 import { add, type Int, sub } from '../core/int.js';
 import type { EpochMs } from '../core/units.js';
 import { callStore, type Context } from './context.js';
+import { isPromise } from './guard.js';
 import { kindOf } from './levels.js';
 
 /** What was taken at one level, and where the store put it. */
@@ -21,6 +22,12 @@ interface LevelAccount extends LevelRef {
   /** Whether the bucket keeps a holder of this lease. */
   held: boolean;
   readonly refundsOnExpiry: boolean;
+}
+
+interface SentChange {
+  readonly level: LevelAccount;
+  readonly change: LevelChange;
+  readonly totals: readonly Amount[];
 }
 
 /** For each level, the rates whose totals are to change, with their new totals. */
@@ -144,27 +151,45 @@ export class StoredLeaseAccount implements LeaseAccount {
   }
 
   async write(totals: Totals, holder: HolderFate): Promise<boolean> {
-    const sent: { readonly level: LevelAccount; readonly change: LevelChange; readonly totals: readonly Amount[] }[] =
-      [];
+    const sent: SentChange[] = [];
     for (const [at, level] of this.#accounts().entries()) {
       const levelTotals = totals[at] ?? [];
       const change = changeOf(level, levelTotals, holder);
       if (change !== null) sent.push({ level, change, totals: levelTotals });
     }
     if (sent.length === 0) return false;
-    const levels = sent.map(({ change }) => change);
-    const results = await callStore(this.#context, 'settling a lease', (call) =>
-      this.#context.backend.adjust(call, { leaseId: this.leaseId, levels }),
-    );
+    const results = await this.#adjust(sent);
     let failure: LevelResult | undefined;
     for (const [at, { level, change, totals: levelTotals }] of sent.entries()) {
       const result = results[at];
-      if (result?.kind === 'done') this.#book(level, change, levelTotals, result.holderLost);
-      else failure ??= result;
+      if (result?.kind === 'done') {
+        this.#book(level, change, levelTotals, result.holderLost);
+        continue;
+      }
+      failure ??= result;
+      if (result?.mayHaveRefunded === true) bookRefunds(level, levelTotals);
     }
     if (holder !== 'keep' && !this.holds) this.expiresAtMs = null;
     if (failure?.kind === 'failed') throw failure.error;
     return this.lost;
+  }
+
+  async #adjust(sent: readonly SentChange[]): Promise<readonly LevelResult[]> {
+    const context = this.#context;
+    const levels = sent.map(({ change }) => change);
+    let isUnderWay = false;
+    try {
+      return await callStore(context, 'settling a lease', (call) => {
+        const answer = context.backend.adjust(call, { leaseId: this.leaseId, levels });
+        if (!isPromise(answer)) return answer;
+        isUnderWay = true;
+        return answer.finally(() => (isUnderWay = false));
+      });
+    } catch (error) {
+      // Its time was over, and nobody knows what becomes of it.
+      if (isUnderWay) for (const { level, totals } of sent) bookRefunds(level, totals);
+      throw error;
+    }
   }
 
   async extend(ttlMs: number): Promise<boolean> {
@@ -215,6 +240,11 @@ export class StoredLeaseAccount implements LeaseAccount {
 
 function hasLimit(level: LevelRef, name: string): boolean {
   return kindOf(level, name) !== undefined;
+}
+
+/** A refund that may have been made is not made again: the strict side. Debits are, and holders go once. */
+function bookRefunds({ taken }: LevelAccount, totals: readonly Amount[]): void {
+  for (const { name, milli } of totals) if (milli < (taken.get(name) ?? 0)) taken.set(name, milli);
 }
 
 /** null: nothing to write at this level. */

@@ -32,6 +32,8 @@ export interface BucketChange extends Origin {
 export interface AuditChange extends Origin {
   readonly kind: 'audit';
   readonly ns: string;
+  /** The stream's own id of the change; its place in the stream where there is none. */
+  readonly eventId: string;
   /** As it is now, or as it was when it was removed. */
   readonly record: AuditRecord;
 }
@@ -85,8 +87,7 @@ export function decodeChange(raw: unknown, streamLabel: string): Change {
     return decode(record, streamLabel);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    const eventId = typeof record.eventID === 'string' ? record.eventID : null;
-    return { kind: 'poison', reason, sequence: sequenceOf(record, streamLabel), eventId };
+    return { kind: 'poison', reason, sequence: sequenceOf(record, streamLabel), eventId: eventIdOf(record) };
   }
 }
 
@@ -101,7 +102,8 @@ function decode(record: RawRecord, streamLabel: string): Exclude<Change, Poison>
   const ns = parseNamespaceId(PK);
   if (PK.startsWith('/BUCKET#', ns.length) && SK === STATE) return decodeBucket(record, origin, PK);
   if (PK.startsWith('/AUDIT#', ns.length) && SK.startsWith(AUDIT_PREFIX)) {
-    return { ...origin, kind: 'audit', ns, record: decodeAudit(lastImage(record, origin)) };
+    const eventId = eventIdOf(record) ?? sequence;
+    return { ...origin, kind: 'audit', ns, eventId, record: decodeAudit(lastImage(record, origin)) };
   }
   return { ...origin, kind: 'other' };
 }
@@ -127,6 +129,10 @@ function lastImage({ dynamodb }: RawRecord, { event }: Origin): Item {
 function eventOf({ eventName }: RawRecord): Origin['event'] {
   if (eventName === 'INSERT' || eventName === 'MODIFY' || eventName === 'REMOVE') return eventName;
   throw new RangeError(`${String(eventName)} is no event of a stream`);
+}
+
+function eventIdOf({ eventID }: RawRecord): string | null {
+  return typeof eventID === 'string' && eventID !== '' ? eventID : null;
 }
 
 /** Engines and services pad to different lengths, or not at all. */

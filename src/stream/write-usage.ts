@@ -1,3 +1,4 @@
+import type { NamespaceRecord } from '../backend.js';
 import { type Deadline, deadlineIn } from '../backends/dynamodb/deadline.js';
 import { buildAddUsage } from '../backends/dynamodb/expressions/add-usage.js';
 import { errorOf } from '../backends/dynamodb/failures.js';
@@ -7,11 +8,13 @@ import { readItems, sendRepeatable, type Table } from '../backends/dynamodb/requ
 import type { BucketChange } from './decode.js';
 import { foldUsage, inGroupsOf, newerParts, spansOf, totalOf, type UsagePart, type UsageSum } from './usage.js';
 
-const REQUEST_MS = 10_000;
+const BATCH_MS = 30_000;
 const MOST_AT_ONCE = 32;
 
 /** Each takes three operators and some 50 characters of the condition; DynamoDB ends at 300 and 4,096. */
 const MOST_SHARDS_PER_WRITE = 50;
+
+export type NamespaceStatus = NamespaceRecord['status'];
 
 /**
  * Adds what changes have used to the usage records, each change once however often it comes, as long as those of one
@@ -19,24 +22,57 @@ const MOST_SHARDS_PER_WRITE = 50;
  */
 export async function writeUsage(table: Table, changes: readonly BucketChange[]): Promise<void> {
   if (changes.length === 0) return;
-  const countable = await readCountable(table, new Set(changes.map(({ ns }) => ns)));
-  const sums = foldUsage(changes.filter(({ ns }) => countable.has(ns)));
+  const deadline = deadlineIn(BATCH_MS);
+  const statuses = await readStatuses(table, new Set(changes.map(({ ns }) => ns)), deadline);
+  const failed = await addUsageOf(
+    table,
+    changes.filter(({ ns }) => isCountable(statuses.get(ns))),
+    deadline,
+  );
+  for (const error of failed.values()) throw error;
+}
+
+/** Adds what it can, and gives the sequences of the changes that some usage record does not count yet, with the reason. */
+export async function addUsageOf(
+  table: Table,
+  changes: readonly BucketChange[],
+  deadline: Deadline,
+): Promise<ReadonlyMap<string, unknown>> {
+  const failed = new Map<string, unknown>();
+  const sums = foldUsage(changes);
   for (let at = 0; at < sums.length; at += MOST_AT_ONCE) {
     // All of them come to their end before the batch may be given again.
-    const written = await Promise.allSettled(sums.slice(at, at + MOST_AT_ONCE).map(async (sum) => addSum(table, sum)));
-    for (const result of written) if (result.status === 'rejected') throw result.reason;
+    await Promise.all(
+      sums.slice(at, at + MOST_AT_ONCE).map(async (sum) => {
+        try {
+          await addSum(table, sum, deadline);
+        } catch (error) {
+          for (const { sequence } of sum.parts) failed.set(sequence, error);
+        }
+      }),
+    );
   }
+  return failed;
+}
+
+/** Of namespaces by their ids; those that nobody ever registered are not in it. */
+export async function readStatuses(
+  table: Table,
+  ids: ReadonlySet<string>,
+  deadline: Deadline,
+): Promise<ReadonlyMap<string, NamespaceStatus>> {
+  if (ids.size === 0) return new Map();
+  const items = await readItems(table, [...ids].map(buildNamespaceIdKey), deadline);
+  const namespaces = items.filter((item) => item !== undefined).map(decodeNamespace);
+  return new Map(namespaces.map(({ id, status }) => [id, status]));
 }
 
 /** A namespace that was deleted may come back, and wants its usage whole; one that is purged must stay empty. */
-async function readCountable(table: Table, ids: ReadonlySet<string>): Promise<ReadonlySet<string>> {
-  const items = await readItems(table, [...ids].map(buildNamespaceIdKey), deadlineIn(REQUEST_MS));
-  const namespaces = items.filter((item) => item !== undefined).map(decodeNamespace);
-  return new Set(namespaces.filter(({ status }) => status !== 'purging').map(({ id }) => id));
+export function isCountable(status: NamespaceStatus | undefined): boolean {
+  return status === 'active' || status === 'deleted';
 }
 
-async function addSum(table: Table, sum: UsageSum): Promise<void> {
-  const deadline = deadlineIn(REQUEST_MS);
+async function addSum(table: Table, sum: UsageSum, deadline: Deadline): Promise<void> {
   for (const parts of inGroupsOf(MOST_SHARDS_PER_WRITE, sum.parts)) await addParts(table, sum, parts, deadline);
 }
 

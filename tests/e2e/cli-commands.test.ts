@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { CLI_SHAPES } from '../support/cli-shapes.js';
+import { CLI_SHAPES, ON_DYNAMODB } from '../support/cli-shapes.js';
 import { type CliStore, createCliStore } from '../support/cli-store.js';
 import { runCli } from '../support/run-cli.js';
 
@@ -194,6 +194,12 @@ const CASES: readonly Case[] = [
     whenEmpty: 4,
   },
   { command: 'namespace show', args: ['acme'], text: /^namespace +acme\n/, whenEmpty: 4 },
+  {
+    command: 'reconcile',
+    args: [],
+    text: /^Nothing to do: a store in memory or in a file takes back what has expired by itself\.\n$/,
+    json: { reclaimed: 0, failed: 0, complete: true },
+  },
   { command: 'resource delete', args: ['gpt-4', '--yes'], text: /^deleted: the limits of resource gpt-4\n/ },
   { command: 'resource entities', args: ['gpt-4'], text: /^user-1\n$/, json: { next: null } },
   { command: 'resource list', args: [], text: /^RESOURCE +LIMITS\ngpt-4 +rpm:60\/day {2}slots:4\/concurrent\n$/ },
@@ -282,6 +288,8 @@ describe('in memory, where there is nothing', () => {
   });
 });
 
-test('every command that has a shape is run here', () => {
-  expect([...new Set(CASES.map(({ command }) => command))].toSorted()).toEqual(Object.keys(CLI_SHAPES).toSorted());
+test('every command that has a shape is run here, or on a table of DynamoDB', () => {
+  expect([...new Set([...CASES.map(({ command }) => command), ...ON_DYNAMODB])].toSorted()).toEqual(
+    Object.keys(CLI_SHAPES).toSorted(),
+  );
 });

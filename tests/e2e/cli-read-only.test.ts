@@ -25,6 +25,7 @@ const LOOKS = [
   'namespace list',
   'namespace orphans',
   'namespace show default',
+  'reconcile',
   'resource entities gpt-4',
   'resource list',
   'resource show gpt-4',

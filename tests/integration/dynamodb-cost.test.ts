@@ -124,7 +124,7 @@ describe.skipIf(ENGINE.missing)(`what operations cost${ENGINE.note}`, () => {
       for (const limiter of processes) await limiter.acquire(ask);
       const random = new Random(7);
       world.proxy.requests.clear();
-      const asks = 100;
+      const asks = 60;
       for (let asked = 0; asked < asks; asked++) {
         // Whenever somebody comes, and whoever it is.
         await space.clock.advance(Math.round((-Math.log(1 - random.whole(0, 999) / 1_000) * 100) / load));
@@ -175,6 +175,19 @@ describe.skipIf(ENGINE.missing)(`what operations cost${ENGINE.note}`, () => {
       expect(await costOf(() => limiter.tryAcquire(ask))).toEqual(FREE);
       await space.clock.advance(1_000);
       expect(await costOf(() => limiter.tryAcquire(ask))).toMatchObject({ requests: 1, readUnits: 0, writeUnits: 0 });
+    });
+
+    test('is for the store again once this process gives something back or changes the limits', async () => {
+      const space = await world.space();
+      const limiter = await space.open({ limits: [Limit.perHour('rpm', 60)] });
+      const ask = { ...ASK, consume: { rpm: 40 } };
+      const lease = await limiter.acquire(ask);
+      expect(await limiter.tryAcquire(ask)).toMatchObject({ granted: false, decidedBy: 'deny-cache' });
+      await lease.rollback();
+      expect(await limiter.tryAcquire(ask)).toMatchObject({ granted: true });
+      expect(await limiter.tryAcquire(ask)).toMatchObject({ granted: false, decidedBy: 'deny-cache' });
+      await limiter.config.setResource('gpt-4', { limits: [Limit.perHour('rpm', 60), Limit.perHour('tpm', 9)] });
+      expect(await limiter.tryAcquire(ask)).toMatchObject({ granted: false, decidedBy: 'store' });
     });
 
     test('of more than there can ever be is no write at all', async () => {

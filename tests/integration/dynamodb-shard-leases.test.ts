@@ -55,7 +55,7 @@ describe.skipIf(ENGINE.missing)(`leases and config on a bucket of several shards
         expect(states.at(-1)).toEqual(states[0]);
         granting.add(granted ?? -1);
       }
-      expect([...granting].toSorted()).toEqual([0, 1, 2, 3]);
+      expect(granting).toEqual(new Set([0, 1, 2, 3]));
     });
 
     test('with a slot is extended and released on the very shard that granted it', async () => {
@@ -81,8 +81,8 @@ describe.skipIf(ENGINE.missing)(`leases and config on a bucket of several shards
       const leases = await Promise.all(Array.from({ length: 8 }, () => limiter.acquire(ASK)));
       for (const lease of leases) await lease.adjust({ rpm: 1 });
       const calm = await space.open();
-      for (let minute = 0; minute < 62; minute++) {
-        await space.clock.advance(60_000);
+      for (let look = 0; look < 4; look++) {
+        await space.clock.advance(1_200_000);
         await calm.acquire({ ...BUCKET, consume: { rpm: 0 } });
       }
       await expect.poll(async () => shapeOf(await shards(space))).toBe('0/1');
@@ -158,17 +158,17 @@ describe.skipIf(ENGINE.missing)(`leases and config on a bucket of several shards
     test('reach every shard, and share after share adds up to them', async () => {
       const { space, admin, limiter } = await sharded(4, [Limit.perDay('rpm', 1_000), Limit.perDay('old', 100)]);
       await admin.config.setResource('gpt-4', { limits: [Limit.perDay('rpm', 2_000), Limit.perDay('new', 102)] });
-      for (let round = 0; round < 40; round++) await limiter.acquire({ ...BUCKET, consume: { rpm: 1 } });
+      for (let round = 0; round < 24; round++) await limiter.acquire({ ...BUCKET, consume: { rpm: 1 } });
       const settled = await shards(space);
       for (const { limits } of settled) {
         expect(limits.map(({ limit }) => String(limit)).toSorted()).toEqual(['new:102/day', 'rpm:2000/day']);
       }
       // A raise adds no tokens, and an added limit starts full.
-      expect(sumOf(settled, 'rpm', space.clock.now()).effective).toBe(959_000);
+      expect(sumOf(settled, 'rpm', space.clock.now()).effective).toBe(975_000);
       expect(sumOf(settled, 'new', space.clock.now()).effective).toBe(102_000);
       await admin.config.setResource('gpt-4', { limits: [Limit.perDay('rpm', 400)] });
       limiter.config.cache.clear();
-      for (let round = 0; round < 40; round++) await limiter.acquire({ ...BUCKET, consume: { rpm: 1 } });
+      for (let round = 0; round < 24; round++) await limiter.acquire({ ...BUCKET, consume: { rpm: 1 } });
       expect(sumOf(await shards(space), 'rpm', space.clock.now()).effective).toBeLessThanOrEqual(400_000);
     });
 
@@ -181,7 +181,7 @@ describe.skipIf(ENGINE.missing)(`leases and config on a bucket of several shards
       const { space, admin, limiter } = await sharded(4, [Limit.concurrent('slots', before)], { slots: 1 });
       await admin.config.setResource('gpt-4', { limits: [Limit.concurrent('slots', after)] });
       let granted = 0;
-      for (let denied = 0; denied < 20;) {
+      for (let denied = 0; denied < 8;) {
         if ((await limiter.tryAcquire({ ...BUCKET, consume: { slots: 1 } })).granted) granted += 1;
         else denied += 1;
       }
@@ -222,7 +222,7 @@ describe.skipIf(ENGINE.missing)(`leases and config on a bucket of several shards
   test('a denial asks three shards at the most, and none while what they showed is young', async () => {
     const { limiter, space } = await sharded(8, [Limit.perDay('rpm', 64)]);
     const taker = await space.open({}, spreading(2));
-    for (let denied = 0; denied < 50;) if (!(await taker.tryAcquire(ASK)).granted) denied += 1;
+    for (let denied = 0; denied < 30;) if (!(await taker.tryAcquire(ASK)).granted) denied += 1;
     // Learns of all shards.
     await limiter.tryAcquire({ ...BUCKET, consume: { rpm: 60 } });
     await space.clock.advance(1_000);

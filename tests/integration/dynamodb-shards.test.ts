@@ -62,10 +62,10 @@ describe.skipIf(ENGINE.missing)(`the shards of a bucket${ENGINE.note}`, () => {
     });
 
     test('at 40 writes a second a bucket stays at one shard', async () => {
-      const { space } = await pressed(40, 10, { pressure: { paceAbove: 500, splitAbove: 1_000 } });
+      const { space } = await pressed(40, 5, { pressure: { paceAbove: 500, splitAbove: 1_000 } });
       expect(await shape(space)).toBe('0/1');
       const [shard] = await space.shards('user-1', 'gpt-4');
-      expect(shard).toMatchObject({ acquires: 400, writeUnits: 400 });
+      expect(shard).toMatchObject({ acquires: 200, writeUnits: 200 });
     });
 
     test('the writes of all processes count', async () => {

@@ -69,7 +69,7 @@ describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
     test('and a reclaim that meet count once together, whichever is first', async () => {
       const space = await world.space();
       const { holding, other } = await aroundExpiry(space, 2);
-      for (let round = 0; round < 40; round++) {
+      for (let round = 0; round < 24; round++) {
         const ask = { ...ASK, entityId: `user-${round}` };
         const lease = await holding.acquire(ask);
         const both = { ...ask, consume: { slots: 2 } };
@@ -100,7 +100,7 @@ describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
       const clock = fakeClock(space.clock.now());
       const other = await space.open({ ...slots(1), clock });
       const won = { extended: 0, lost: 0 };
-      for (let round = 0; round < 60; round++) {
+      for (let round = 0; round < 40; round++) {
         const ask = { ...ASK, entityId: `user-${round}` };
         const lease = await holding.acquire(ask);
         clock.set(space.clock.now());
@@ -124,7 +124,7 @@ describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
       const { holding, other } = await aroundExpiry(space, 1);
       const lease = await holding.acquire(ASK);
       const touchesHolder = ({ body }: DynamoRequest): boolean =>
-        Object.values((body['ExpressionAttributeNames'] ?? {}) as object).includes(`h_${lease.id}`);
+        Object.values(body['ExpressionAttributeNames'] ?? {}).includes(`h_${lease.id}`);
       const held = world.proxy.inject(fault.holdRequest(), { when: touchesHolder, times: 1 });
       return { space, other, lease, held };
     };

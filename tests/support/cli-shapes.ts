@@ -172,6 +172,19 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   'namespace purge': record({ removed: count }),
   'namespace recover': namespace,
   'namespace show': namespace,
+  reconcile: record({
+    namespaces: count,
+    visited: count,
+    reclaimed: count,
+    healed: count,
+    merged: count,
+    unmarked: count,
+    busy: count,
+    failed: count,
+    failures: listOf(record({ namespace: text, bucket: text, reason: text })),
+    complete: flag,
+    durationMs: count,
+  }),
   'resource delete': deleted,
   'resource entities': page(text),
   'resource list': page(resource),
@@ -198,6 +211,13 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
     window,
     series: listOf(record({ name: text, points: listOf(record({ windowStart: instant, value: count })) })),
   }),
+  'usage rebuild': record({
+    entityId: text,
+    resource: text,
+    added: mapOf(number),
+    acquires: count,
+    expired: count,
+  }),
   'usage summary': record({
     entityId: nullable(text),
     resource: text,
@@ -211,4 +231,8 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
     expired: count,
   }),
   version: record({ version: text, node: text }),
+  worker: record({ records: count, poison: count, archived: count, splits: count, trimmed: listOf(text) }),
 };
+
+/** Commands that need a table of DynamoDB, and are tried on one. */
+export const ON_DYNAMODB: readonly string[] = ['usage rebuild', 'worker'];

@@ -1,5 +1,5 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { createTable } from '../../src/backends/dynamodb/create-table.js';
+import { createTable } from '../../src/backends/dynamodb/index.js';
 import { deadlineIn } from '../../src/backends/dynamodb/deadline.js';
 import { createDynamoDBBackend, type DynamoDBInternals } from '../../src/backends/dynamodb/dynamodb.js';
 import { decodeShard, type ShardImage } from '../../src/backends/dynamodb/items.js';
@@ -10,6 +10,7 @@ import type { LimiterOptions } from '../../src/limiter/options.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import {
   type Engine,
+  type EngineName,
   type FaultProxy,
   type FaultProxyOptions,
   findEngine,
@@ -52,8 +53,9 @@ export interface Space {
   shards(entityId: string, resource: string): Promise<readonly ShardImage[]>;
 }
 
-export async function startWorld(options: FaultProxyOptions = {}): Promise<DynamoWorld> {
-  const engine = await startEngine();
+/** On the engine at hand unless one is named. */
+export async function startWorld(options: FaultProxyOptions = {}, name?: EngineName): Promise<DynamoWorld> {
+  const engine = await startEngine(name);
   process.env['AWS_ACCESS_KEY_ID'] = engine.credentials.accessKeyId;
   process.env['AWS_SECRET_ACCESS_KEY'] = engine.credentials.secretAccessKey;
   const { region, credentials } = engine;

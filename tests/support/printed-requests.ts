@@ -45,7 +45,8 @@ export function printRequest(request: Conditional): string {
 
 export function printTransaction(actions: readonly TransactWriteItem[]): string {
   return actions
-    .map(({ Update, Put, Delete }) => {
+    .map(({ Update, Put, Delete, ConditionCheck }) => {
+      if (ConditionCheck !== undefined) return `CHECK ${printRequest(ConditionCheck)}`;
       if (Update !== undefined) return `UPDATE ${printRequest(Update)}`;
       return Put === undefined ? `DELETE ${printRequest(Delete!)}` : `CREATE ${printRequest(Put)}`;
     })

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { Holder } from '../../src/core/decide.js';
+import { amountOf, type Holder } from '../../src/core/decide.js';
 import type { Limit } from '../../src/core/limit.js';
 import type { Entry } from '../../src/backends/dynamodb/entries.js';
 import { encodeHolder, decodeHolder, type ShardImage } from '../../src/backends/dynamodb/items.js';
@@ -183,8 +183,16 @@ function entryOf(seen: ShardImage, { kind, amounts, id, pick }: Draw, sequence: 
       return changeEntry(limits, rates, { version });
     case 'refund':
       return changeEntry(limits, negated(rates), { version, uncounts: pick % 2 === 0 });
-    case 'settle':
-      return changeEntry(limits, negated(rates), { version, leaseId, holder: 'keep', totals: rates });
+    case 'settle': {
+      // The difference to what the lease says that it has taken; without a word of that, all of it.
+      const carried = seen.holders.get(leaseId)?.rates ?? [];
+      const totals = { ...Object.fromEntries(carried.map(({ name, milli }) => [name, Number(milli)])), ...rates };
+      const deltas = Object.entries(totals).map(([name, milli]) => [
+        name,
+        milli - Number(amountOf(carried, name) ?? 0),
+      ]);
+      return changeEntry(limits, Object.fromEntries(deltas), { version, leaseId, holder: 'keep', totals });
+    }
     case 'release':
       return changeEntry(limits, pick % 2 === 0 ? rates : negated(rates), { version, leaseId, holder: 'release' });
     case 'extend':

@@ -11,9 +11,9 @@ export interface DynamoDBAddress extends Pick<DynamoDBOptions, 'table' | 'region
 /** Reads `dynamodb://my-table?region=eu-west-1&endpoint=http://127.0.0.1:8000&namespace=acme`; null: no such address. */
 export function parseDynamoDBAddress(address: string): DynamoDBAddress | null {
   if (!address.startsWith(PREFIX)) return null;
-  const [table = '', query = ''] = address.slice(PREFIX.length).split('?');
+  const [table = '', query = '', ...more] = address.slice(PREFIX.length).split('?');
   // Names of tables, and ARNs, which DynamoDB takes in their place.
-  if (!/^[A-Za-z0-9_.:/-]{3,1024}$/.test(table)) {
+  if (!/^[A-Za-z0-9_.:/-]{3,1024}$/.test(table) || more.length > 0) {
     throw new ValidationError('store', 'an address such as dynamodb://my-table?region=eu-west-1', address);
   }
   const parameters = new URLSearchParams(query);
@@ -21,6 +21,10 @@ export function parseDynamoDBAddress(address: string): DynamoDBAddress | null {
     if (!PARAMETERS.includes(key)) {
       throw new ValidationError('store', `an address with no parameters but ${PARAMETERS.join(', ')}`, address);
     }
+  }
+  const endpoint = parameters.get('endpoint') || null;
+  if (endpoint !== null && !(/^https?:\/\//.test(endpoint) && URL.canParse(endpoint))) {
+    throw new ValidationError('store', 'an address whose endpoint is a URL like http://127.0.0.1:8000', address);
   }
   return { table, ...Object.fromEntries([...parameters].filter(([, value]) => value !== '')) };
 }

@@ -40,13 +40,15 @@ interface Prepared {
 export async function takeAtomically(asking: AtomicAsking): Promise<readonly LevelOutcome[]> {
   const { table, call, deadline } = asking;
   const { maxRetries } = tuningOf(call);
-  for (let attempt = 0; attempt <= maxRetries; attempt++) {
+  for (let attempt = 0; ; attempt++) {
     const prepared = await prepareAll(asking);
     const outcomes = prepared.map(({ outcome }) => outcome);
     if (prepared.length < asking.levels.length || outcomes.some(({ kind }) => kind !== 'granted')) return outcomes;
     const writeId = createWriteId(call.nowMs, table.random);
     const actions = prepared.map((one) => actionOf(asking, one, writeId));
     if (actions.includes('id-taken')) return [{ kind: 'id-taken' }];
+    // Somebody else of this process was faster on one of the lines.
+    if (actions.includes('changed')) continue;
     const TransactItems = actions as TransactWriteItem[];
     const answer = await send(table, 'TransactWriteItems', { TransactItems }, deadline);
     // A transaction shows no images: what was remembered is no longer so.
@@ -59,13 +61,13 @@ export async function takeAtomically(asking: AtomicAsking): Promise<readonly Lev
       throw errorOf(answer.failure, 'TransactWriteItems');
     }
     const waitMs = backOffMs(attempt, table.random);
-    if (timeLeftMs(deadline) <= waitMs) {
-      if (kind === 'cancelled') break;
+    if (attempt >= maxRetries || timeLeftMs(deadline) <= waitMs) {
+      // Others were faster each time; anything else is for the outage policy.
+      if (kind === 'cancelled' || kind === 'conflict') return [{ kind: 'contended' }];
       throw errorOf(answer.failure, 'TransactWriteItems');
     }
     await pause(waitMs);
   }
-  return [{ kind: 'contended' }];
 }
 
 async function prepareAll(asking: AtomicAsking): Promise<readonly Prepared[]> {
@@ -97,14 +99,19 @@ function entryOf({ call, leaseId }: AtomicAsking, level: LevelAsk): AskEntry {
   return { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts: true };
 }
 
-function actionOf(asking: AtomicAsking, { level, line }: Prepared, writeId: string): TransactWriteItem | 'id-taken' {
+function actionOf(
+  asking: AtomicAsking,
+  { level, line }: Prepared,
+  writeId: string,
+): TransactWriteItem | 'id-taken' | 'changed' {
   const { table, call } = asking;
   const { namespaceId: ns, nowMs } = call;
   const key = { entityId: level.entityId, resource: level.resource, shard: line.shard };
   const image = line.image ?? bornImage(key, level, nowMs);
   const lifeFactor = tuningOf(call).bucketLifeFactor;
   const plan = planGroup(image, [entryOf(asking, level)], { nowMs, trust: 'exact', lifeFactor, withoutRefunds: false });
-  if (plan.kind !== 'write') return 'id-taken';
+  const result = plan.kind === 'write' || plan.kind === 'answer' ? plan.results[0] : null;
+  if (plan.kind !== 'write' || result?.kind !== 'granted') return result?.kind === 'id-taken' ? 'id-taken' : 'changed';
   if (line.image === null) {
     const born = { ...applyMove(image, plan.move, writeId), writeUnits: 2 };
     return { Put: buildCreate({ tableName: table.name, ns }, born) };

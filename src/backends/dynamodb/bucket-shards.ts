@@ -12,12 +12,10 @@ import { buildShardKey } from './keys.js';
 import { Pressure, type PressureOptions } from './pressure.js';
 import { readItem, send, type Table } from './requests.js';
 import { ShardLine } from './shard-line.js';
-import { maySplit, planMerge, planSplit } from './split.js';
+import { isCold, maySplit, planMerge, planSplit } from './split.js';
 
 /** How long asks are remembered that a share must be able to serve. */
 const ASKS_COUNT_FOR_MS = 60_000;
-/** A pair of which one half was not written to for this long becomes one again. */
-const COLD_AFTER_MS = 3_600_000;
 const LOOK_FOR_COLD_EVERY_MS = 60_000;
 
 /** All shards of one bucket, as far as this process knows them. */
@@ -78,13 +76,15 @@ export class BucketShards {
     for (;;) {
       const unknown = this.realShards().filter((shard) => this.line(shard).image === null);
       if (unknown.length === 0) return;
+      const missing: number[] = [];
       await Promise.all(
         unknown.map(async (shard) => {
-          if ((await this.line(shard).look(nowMs, deadline)) === null) this.noteMissing(shard);
+          if ((await this.line(shard).look(nowMs, deadline)) === null) missing.push(shard);
         }),
       );
       // Shard 0 stands for all that are missing, itself included.
-      if (this.line(0).image === null) return;
+      if (missing.includes(0)) return;
+      for (const shard of missing) this.noteMissing(shard);
     }
   }
 
@@ -97,7 +97,7 @@ export class BucketShards {
     return line;
   }
 
-  /** The store says that there is no such shard. */
+  /** The store says that there is no such shard: what is remembered of the one that it came from is older than that. */
   noteMissing(shard: number): void {
     if (shard === 0) return;
     this.#missing.add(shard);
@@ -207,7 +207,7 @@ export class BucketShards {
     const leaves = decodeShard(item, known);
     // It was split further: its own half comes first.
     if (leaves.shardCount > stays.shardCount) return this.#mergeCold(leaves, nowMs, deadline);
-    if (nowMs - writtenAtMs(leaves) < COLD_AFTER_MS) return null;
+    if (!isCold(writtenAtMs(leaves), nowMs)) return null;
     const merge = planMerge(stays, leaves, nowMs);
     if (merge === null) return null;
     const input = buildMerge(this.#target, stays, leaves, merge, createWriteId(nowMs, this.#table.random));

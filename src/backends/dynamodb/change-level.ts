@@ -3,6 +3,7 @@ import type { BucketShards } from './bucket-shards.js';
 import type { Deadline } from './deadline.js';
 import type { ChangeEntry } from './entries.js';
 import { divideChange, readPlace } from './place.js';
+import { RefundLost } from './refund-lost.js';
 import { tuningOf } from './tuning.js';
 
 interface Changing {
@@ -21,7 +22,13 @@ export async function changeLevel(changing: Changing, uncounts: boolean): Promis
   let holderLost = false;
   for (const [at, { shard }] of places.entries()) {
     const part = parts[at] ?? level;
-    if (await changeShard(changing, shard, part, uncounts && at === 0)) holderLost = true;
+    try {
+      if (await changeShard(changing, shard, part, uncounts && at === 0)) holderLost = true;
+    } catch (error) {
+      // Whoever made the whole change again would make those parts twice that are done.
+      const isPartDone = parts.slice(0, at).some(({ deltas }) => deltas.some(({ milli }) => milli < 0));
+      throw isPartDone ? new RefundLost(error) : error;
+    }
   }
   return holderLost;
 }

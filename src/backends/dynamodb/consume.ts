@@ -14,6 +14,7 @@ import type { Buckets } from './buckets.js';
 import { changeLevel } from './change-level.js';
 import { type Deadline, deadlineIn } from './deadline.js';
 import { judgeLevel, readBuckets } from './peek.js';
+import { RefundLost } from './refund-lost.js';
 import type { Table } from './requests.js';
 import { type LevelOutcome, takeLevel, undoLevel } from './take-level.js';
 import { tuningOf } from './tuning.js';
@@ -200,7 +201,7 @@ export async function adjust(buckets: Buckets, call: Call, request: AdjustReques
         const changing = { call, bucket, level, leaseId: request.leaseId, deadline };
         return { kind: 'done', holderLost: await changeLevel(changing, false) };
       } catch (error) {
-        return { kind: 'failed', error };
+        return { kind: 'failed', error, mayHaveRefunded: error instanceof RefundLost };
       }
     }),
   );

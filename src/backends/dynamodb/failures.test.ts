@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { createServer, type ServerResponse } from 'node:http';
+import { Agent, createServer, type ServerResponse } from 'node:http';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { createServer as createSocketServer, type AddressInfo, type Server } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { clientOf } from '../../../tests/support/shard-engine.js';
@@ -188,4 +189,19 @@ describe('an answer of the store', () => {
     await serve(createServer(), async (port) => void (free = port));
     expect(await ask(free)).toBe('unreached: connection');
   });
+});
+
+test('a connection that the SDK could not make in time has sent nothing', async () => {
+  const client = new DynamoDBClient({
+    endpoint: 'http://host.invalid',
+    region: 'us-east-1',
+    credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
+    maxAttempts: 1,
+    // No address is ever found.
+    requestHandler: { connectionTimeout: 10, httpAgent: new Agent({ lookup: () => {} }) },
+  });
+  const table = { name: 't', transport: sdkTransport({ client }), random: Math.random };
+  const answer = await send(table, 'GetItem', { TableName: 't', Key: {} }, deadlineIn(10_000));
+  expect(answer).toMatchObject({ ok: false, failure: { kind: 'lost', unsent: true } });
+  client.destroy();
 });

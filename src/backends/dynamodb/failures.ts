@@ -19,8 +19,8 @@ export type Failure =
   | { readonly kind: 'throttled'; readonly hotKey: boolean; readonly error: HeadgateError }
   /** The request did not reach the store; nothing was written. */
   | { readonly kind: 'unreached'; readonly error: HeadgateError }
-  /** No answer, or a broken one: it may have been written or not. */
-  | { readonly kind: 'lost'; readonly error: HeadgateError }
+  /** No answer, or a broken one: it may have been written or not. `unsent`: not even a connection was made in time. */
+  | { readonly kind: 'lost'; readonly error: HeadgateError; readonly unsent?: boolean }
   /** Sending it again would not help; nothing was written. */
   | { readonly kind: 'fatal'; readonly error: unknown };
 
@@ -64,6 +64,9 @@ const ACCESS = new Set([
 /** The connection was never made, so that nothing can have been written. */
 const UNREACHED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
 
+/** How the SDK says that it gave up connecting, before it sent anything: by its message alone. */
+const NO_CONNECTION = /did not establish a connection/;
+
 /** Reads an error that a transport threw. `what` and `table` go into messages. */
 export function failureOf(thrown: unknown, what: string, table: string): Failure {
   const error = (typeof thrown === 'object' && thrown !== null ? thrown : {}) as ServiceError;
@@ -104,7 +107,8 @@ export function failureOf(thrown: unknown, what: string, table: string): Failure
     return { kind: 'lost', error: new BackendUnavailable(`${what}: the answer is broken: ${message}`, 'server', wrap) };
   }
   if (name === 'TimeoutError' || name === 'AbortError' || error.code === 'ETIMEDOUT') {
-    return { kind: 'lost', error: new BackendUnavailable(`${what}: no answer in time`, 'timeout', wrap) };
+    const unsent = NO_CONNECTION.test(message);
+    return { kind: 'lost', unsent, error: new BackendUnavailable(`${what}: no answer in time`, 'timeout', wrap) };
   }
   if (thrown instanceof HeadgateError) return { kind: 'fatal', error: thrown };
   return {
@@ -113,7 +117,7 @@ export function failureOf(thrown: unknown, what: string, table: string): Failure
   };
 }
 
-export function missingTable(table: string, options?: { readonly cause?: unknown }): SchemaMismatch {
+function missingTable(table: string, options?: { readonly cause?: unknown }): SchemaMismatch {
   return new SchemaMismatch(`DynamoDB has no table ${table}`, `headgate deploy --table ${table}`, options);
 }
 

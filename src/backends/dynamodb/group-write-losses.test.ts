@@ -217,17 +217,56 @@ describe.skipIf(found.status === 'unavailable')(`a write without an answer${reas
       expect(await stored()).toMatchObject({ rpm: 30_000 + 4_000 - 5_000 });
     });
 
-    test('whose holder stays as it is does not prove that a debit landed that never did', async () => {
-      const same = changeEntry(
-        [RPM, SLOTS],
-        { rpm: 7_000 },
-        { leaseId: 'lease', holder: 'keep', totals: { rpm: 10_000 } },
-      );
+    test('whose holder stays as it is does not prove that a take landed that never did', async () => {
+      const same = changeEntry([RPM, SLOTS], {}, { leaseId: 'lease', holder: 'keep', totals: { rpm: 10_000 } });
       const rebase = (other: Process) => async () =>
         other.submit(askEntry([RPM, SLOTS, Limit.perDay('new', 5)], {}, { version: { sequence: 2, openedAtMs: 0 } }));
       const { process, stored } = await shard(carrying, (other) => losing({ lands: false, meanwhile: rebase(other) }));
-      expect(await process.submit(same)).toEqual({ kind: 'done', holderLost: false });
-      expect((await stored()).rpmConsumed).toBe(7_000);
+      expect(await process.together([same, take])).toMatchObject([
+        { kind: 'done', holderLost: false },
+        { kind: 'granted' },
+      ]);
+      expect((await stored()).rpmConsumed).toBe(1_000);
+    });
+
+    test('that was rejected though it had landed counts once when it is made again, and takes of that group count', async () => {
+      const { process, stored } = await shard(carrying, () => losing({ lands: true, times: 3 }));
+      await expect(process.submit(settle)).rejects.toMatchObject({ code: 'backend.unavailable' });
+      expect(await process.together([settle, take])).toMatchObject([
+        { kind: 'done', holderLost: false },
+        { kind: 'granted' },
+      ]);
+      expect(await stored()).toMatchObject({ rpmConsumed: -4_000 + 1_000, acquires: 4 });
+    });
+
+    test.each([true, false])(
+      'that goes is not taken for gone where somebody else took it back (sent again: %s)',
+      async (isLost) => {
+        // Their clock is ahead: to them it has expired.
+        const theirs = askEntry(
+          [RPM, SLOTS],
+          { slots: 3_000 },
+          { leaseId: 'theirs', holder: holderOf({ slots: [amount('slots', 3_000)] }), nowMs: NOW_MS + 60_000 },
+        );
+        const reclaim = (other: Process) => async () => other.submit(theirs);
+        const { process, other, stored } = await shard(carrying, (others) =>
+          losing({ lands: false, times: isLost ? 1 : 0, meanwhile: reclaim(others) }),
+        );
+        if (!isLost) await reclaim(other)();
+        const late = changeEntry([RPM, SLOTS], {}, { leaseId: 'lease', holder: 'release' });
+        expect(await process.submit(late)).toEqual({ kind: 'done', holderLost: true });
+        expect(await stored()).toMatchObject({ slots: 0, holders: ['theirs'] });
+      },
+    );
+
+    test('that was rejected though its holder had gone finds it gone: its slots return once, and takes of that group count', async () => {
+      const { process, stored } = await shard(carrying, () => losing({ lands: true, times: 3 }));
+      await expect(process.submit(release)).rejects.toMatchObject({ code: 'backend.unavailable' });
+      expect(await process.together([release, take])).toMatchObject([
+        { kind: 'done', holderLost: true },
+        { kind: 'granted' },
+      ]);
+      expect(await stored()).toMatchObject({ slots: 3_000, acquires: 4 });
     });
   });
 
@@ -253,24 +292,30 @@ describe.skipIf(found.status === 'unavailable')(`a write without an answer${reas
     expect(await stored()).toMatchObject({ rpm: 29_500, acquires: 4 });
   });
 
-  test('that a client sends again by itself, after others wrote, gives no refund twice where a holder goes with it', async () => {
-    const settle = changeEntry(
-      [RPM, SLOTS],
-      { rpm: -4_000 },
-      { leaseId: 'lease', holder: 'keep', totals: { rpm: 6_000 } },
-    );
-    let isFirst = true;
-    const { process, stored } = await shard(carrying, (other) => async (operation, forward) => {
-      if (operation === 'UpdateItem' && isFirst) {
-        isFirst = false;
-        await forward();
-        await otherTake(other)();
-      }
-      return forward();
-    });
-    expect(await process.submit(settle)).toEqual({ kind: 'done', holderLost: false });
-    expect(await stored()).toMatchObject({ rpm: 30_000 + 4_000 - 5_000 });
-  });
+  test.each([
+    ['stays', { holder: 'keep', totals: { rpm: 6_000 } }],
+    ['goes', { holder: 'release', totals: { rpm: 6_000 } }],
+    ['goes without a word of rates', { holder: 'release' }],
+  ] as const)(
+    'that a client sends again by itself, after others wrote, gives nothing back twice where a holder %s',
+    async (_, fate) => {
+      const change = changeEntry([RPM, SLOTS], { rpm: -4_000 }, { leaseId: 'lease', ...fate });
+      let isFirst = true;
+      const { process, stored } = await shard(carrying, (other) => async (operation, forward) => {
+        if (operation === 'UpdateItem' && isFirst) {
+          isFirst = false;
+          await forward();
+          await otherTake(other)();
+        }
+        return forward();
+      });
+      expect(await process.submit(change)).toEqual({ kind: 'done', holderLost: false });
+      expect(await stored()).toMatchObject({
+        rpm: 30_000 + 4_000 - 5_000,
+        slots: fate.holder === 'keep' ? 2_000 : 3_000,
+      });
+    },
+  );
 
   test.each([true, false])(
     'of settling the rules is sent again, and leaves them settled once (landed: %s)',

@@ -165,6 +165,15 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(proxy.requests.byOperation()).toEqual({ UpdateItem: 2 });
     });
 
+    test('tells whoever is granted what the store really had', async () => {
+      const { together } = await shard(withTokens(half, 20_000), half);
+      expect(await together([take, { ...take }])).toMatchObject([
+        { answer: { verdicts: [{ effectiveMilli: 20_000, requestedMilli: 1_000 }] } },
+        { answer: { verdicts: [{ effectiveMilli: 19_000 }] } },
+      ]);
+      expect(proxy.requests.byOperation()).toEqual({ UpdateItem: 1 });
+    });
+
     test('takes from a bucket that has filled up since, without losing or making a token', async () => {
       const { submit, ns } = await shard(withTokens(imageOf([RPM]), 59_000), withTokens(imageOf([RPM]), -50_000));
       expect(await submit(take)).toMatchObject({ kind: 'granted' });
@@ -258,11 +267,11 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
     });
 
     test('rejects as throttled, not as contended, when the time is over', async () => {
-      const { ns } = await shard(half);
-      const slow = openProcess({ ...table, random: () => 1 }, ns);
-      slow.memory.keep(half, NOW_MS);
-      proxy.inject(fault.throttle(), { operations: ['UpdateItem'] });
-      expect(await slow.together([take], { timeoutMs: 40 })).toMatchObject([
+      const throttling = tapped(table, async () => {
+        throw Object.assign(new Error('too much'), { name: 'ThrottlingException' });
+      });
+      const slow = openProcess({ ...throttling, random: () => 1 }, freshNs());
+      expect(await slow.together([take], { timeoutMs: 60 })).toMatchObject([
         { kind: 'rejected', error: { kind: 'throttled' } },
       ]);
     });

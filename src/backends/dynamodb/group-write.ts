@@ -1,8 +1,9 @@
 import type { LevelRef, Tuning } from '../../backend.js';
-import { BackendUnavailable } from '../../core/errors.js';
+import { BackendUnavailable, type HeadgateError } from '../../core/errors.js';
 import { buildLeaseId } from '../../core/identifiers.js';
 import type { Limit } from '../../core/limit.js';
 import type { EpochMs } from '../../core/units.js';
+import { asShown } from './as-shown.js';
 import { bornImage } from './born.js';
 import { backOffMs, type Deadline, pause, timeLeftMs } from './deadline.js';
 import { type Entry, type EntryResult, givesBack } from './entries.js';
@@ -11,13 +12,14 @@ import type { Target, WriteIds } from './expressions/keyed.js';
 import { buildMove } from './expressions/write-move.js';
 import { buildSettlement } from './expressions/write-settlement.js';
 import { errorOf, type Failure } from './failures.js';
-import { type GroupPlan, planGroup, type Trust } from './group.js';
+import { type GroupPlan, newestLevel, planGroup, type Trust } from './group.js';
 import type { ImageMemory } from './image-memory.js';
 import { decodeShard, type ShardImage } from './items.js';
 import { buildShardKey, type ShardKey } from './keys.js';
 import { diesEarly, expirySec } from './life.js';
 import { applyMove, type Move } from './move.js';
-import { refundsWithoutHolder, showsHoldersOf, showsReplacementOf } from './proof.js';
+import { refunds, refundsWithoutHolder, showsAdditionOf, showsReleaseOf } from './proof.js';
+import { RefundLost } from './refund-lost.js';
 import { type Answer, readItem, send, type Table } from './requests.js';
 import { applySettlement, planSettle } from './settle.js';
 import type { Item } from './transport.js';
@@ -62,6 +64,8 @@ export async function writeGroup(shard: Shard, group: readonly Waiting[]): Promi
 
 interface Sent {
   readonly id: string;
+  /** What it was planned on; null: there was no item. */
+  readonly seen: ShardImage | null;
   readonly move: Move;
   readonly results: readonly (EntryResult | null)[];
 }
@@ -78,8 +82,8 @@ class GroupWrite {
   #wrote = false;
   /** Writes that got no answer: one of them may have landed. */
   #unanswered: readonly Sent[] = [];
-  /** Those whose refund was in the first of them: it is not sent again. */
-  readonly #lostRefunds = new Set<Waiting>();
+  /** Those whose refund was in the first of them: it is not sent again. With what became of it. */
+  readonly #lostRefunds = new Map<Waiting, HeadgateError>();
 
   constructor(shard: Shard, group: readonly Waiting[]) {
     this.#shard = shard;
@@ -87,12 +91,17 @@ class GroupWrite {
     this.#nowMs = group.reduce((latest, { entry }) => Math.max(latest, entry.nowMs), 0);
     this.#deadline = group.reduce((latest, { deadline }) => Math.max(latest, deadline), 0);
     this.#tuning = (group[0] as Waiting).tuning;
-    const refunds = group.some(({ entry }) => givesBack(entry));
-    this.#trust = refunds ? 'guess' : shard.memory.trustAt(this.#nowMs, this.#tuning.denyCacheMs);
+    const somethingComesBack = group.some(({ entry }) => givesBack(entry));
+    this.#trust = somethingComesBack ? 'guess' : shard.memory.trustAt(this.#nowMs, this.#tuning.denyCacheMs);
   }
 
   failAll(error: unknown): void {
-    for (const { reject } of this.#waiting) reject(error);
+    for (const [place, { entry, reject }] of this.#waiting.entries()) {
+      const isAtStake = refunds(entry) && this.#unanswered.some(({ results }) => (results[place] ?? null) !== null);
+      reject(isAtStake ? new RefundLost(error) : error);
+    }
+    // A write that got no answer may have landed after all: whoever tries again must begin with what there is.
+    if (this.#resends > 0) this.#shard.memory.forget();
   }
 
   async run(): Promise<readonly Waiting[]> {
@@ -109,6 +118,8 @@ class GroupWrite {
         await this.#read();
         const proven = this.#landed(this.#shard.memory.image);
         if (proven !== null) return this.#deliver(proven);
+        this.#answerReleased(this.#unanswered);
+        if (this.#waiting.length === 0) return [];
         continue;
       }
       switch (plan.kind) {
@@ -153,7 +164,7 @@ class GroupWrite {
 
   /** Only shard 0 is ever created, and only for whoever says by which rules. */
   #bornImage(): ShardImage | null {
-    const level = newestLevel(this.#waiting);
+    const level = newestLevel(this.#entries());
     if (this.#shard.key.shard > 0 || level === null) return null;
     return bornImage(this.#shard.key, level, this.#nowMs);
   }
@@ -195,17 +206,20 @@ class GroupWrite {
     if (answer.ok) {
       this.#wrote = true;
       this.#see(created ?? answer.output.Attributes);
-      return results;
+      const shown = this.#shard.memory.image;
+      return image === null || shown === null ? results : asShown(results, move, image, shown, this.#nowMs);
     }
-    return this.#refused(answer.failure, { id: own, move, results });
+    return this.#refused(answer.failure, { id: own, seen: image, move, results });
   }
 
   async #refused(failure: Failure, sent: Sent): Promise<readonly (EntryResult | null)[] | null> {
     if (failure.kind === 'lost') {
+      if (failure.unsent !== true) {
+        this.#noteUnanswered(sent, failure.error);
+        // It may have landed: then the image is no longer what the store has.
+        this.#trust = 'guess';
+      }
       if (this.#resends++ >= MOST_RESENDS) throw failure.error;
-      this.#noteUnanswered(sent);
-      // It may have landed: then the image is no longer what the store has.
-      this.#trust = 'guess';
       await this.#pause(this.#resends, failure.error);
       return null;
     }
@@ -213,9 +227,11 @@ class GroupWrite {
       this.#see(failure.item);
       const { image } = this.#shard.memory;
       // A client of the caller's may have sent it twice by itself, and shows the second answer only.
-      if (image !== null && (image.writeId === sent.id || showsReplacementOf(image, sent.move))) return sent.results;
+      if (image?.writeId === sent.id) return sent.results;
       const proven = this.#landed(image);
       if (proven !== null) return proven;
+      this.#answerReleased([...this.#unanswered, sent]);
+      if (this.#waiting.length === 0) return [];
     }
     await this.#afterRefusal(failure);
     return null;
@@ -242,11 +258,26 @@ class GroupWrite {
       if (error === null) resolve({ kind: 'contended' });
       else reject(error);
     }
+    this.#keep(stays);
+  }
+
+  #keep(stays: readonly boolean[]): void {
     this.#waiting = this.#waiting.filter((_, place) => stays[place]);
     this.#unanswered = this.#unanswered.map((sent) => ({
       ...sent,
       results: sent.results.filter((_, place) => stays[place]),
     }));
+  }
+
+  /** A holder that is gone speaks for its own lease only: another release of that lease may have taken it. */
+  #answerReleased(sents: readonly Sent[]): void {
+    const { image } = this.#shard.memory;
+    const results = this.#waiting.map(({ entry }, place) => {
+      const proof = sents.find((sent) => image !== null && showsReleaseOf(image, entry, sent.move, sent.seen));
+      return proof?.results[place] ?? null;
+    });
+    for (const [place, result] of results.entries()) if (result !== null) this.#waiting[place]?.resolve(result);
+    this.#keep(results.map((result) => result === null));
   }
 
   async #pause(attempt: number, error: unknown): Promise<void> {
@@ -257,12 +288,12 @@ class GroupWrite {
     await pause(waitMs);
   }
 
-  #noteUnanswered(sent: Sent): void {
+  #noteUnanswered(sent: Sent, error: HeadgateError): void {
     // Later sendings leave refunds out: whose refund is at stake stands in the first.
     if (this.#unanswered.length === 0) {
       for (const [place, waiting] of this.#waiting.entries()) {
         const isIn = (sent.results[place] ?? null) !== null;
-        if (isIn && refundsWithoutHolder(waiting.entry, sent.move)) this.#lostRefunds.add(waiting);
+        if (isIn && refundsWithoutHolder(waiting.entry, sent.move)) this.#lostRefunds.set(waiting, error);
       }
     }
     this.#unanswered = [...this.#unanswered, sent];
@@ -271,9 +302,7 @@ class GroupWrite {
   /** The results of a write that got no answer, if this image proves that it landed. */
   #landed(image: ShardImage | null): readonly (EntryResult | null)[] | null {
     if (image === null || this.#unanswered.length === 0) return null;
-    const proven = this.#unanswered.find(
-      ({ id, move }) => id === image.writeId || showsHoldersOf(image, move, this.#nowMs),
-    );
+    const proven = this.#unanswered.find(({ id, move }) => id === image.writeId || showsAdditionOf(image, move));
     if (proven === undefined) return null;
     const isCertain = proven.id === image.writeId || this.#unanswered.length === 1;
     if (isCertain && proven === this.#unanswered[0]) this.#lostRefunds.clear();
@@ -327,7 +356,7 @@ class GroupWrite {
   /** From here on the image is what the store has just shown. */
   #see(shown: Item | ShardImage | undefined): void {
     const { memory } = this.#shard;
-    const known = newestLevel(this.#waiting)?.limits ?? (memory.image === null ? [] : limitsOf(memory.image));
+    const known = newestLevel(this.#entries())?.limits ?? (memory.image === null ? [] : limitsOf(memory.image));
     const image = shown === undefined ? null : isImage(shown) ? shown : decodeShard(shown, known);
     memory.keep(image, this.#nowMs);
     this.#trust = 'exact';
@@ -337,8 +366,9 @@ class GroupWrite {
     const deferred: Waiting[] = [];
     for (const [place, waiting] of this.#waiting.entries()) {
       const result = results[place] ?? null;
-      if (result === null) deferred.push(waiting);
-      else if (this.#lostRefunds.has(waiting)) waiting.reject(refundLost());
+      const loss = this.#lostRefunds.get(waiting);
+      if (loss !== undefined) waiting.reject(new RefundLost(loss));
+      else if (result === null) deferred.push(waiting);
       else waiting.resolve(result);
     }
     this.#waiting = [];
@@ -352,26 +382,6 @@ function isImage(shown: Item | ShardImage): shown is ShardImage {
 
 function limitsOf({ limits }: ShardImage): readonly Limit[] {
   return limits.map(({ limit }) => limit);
-}
-
-function newestLevel(waiting: readonly Waiting[]): LevelRef | null {
-  let newest: LevelRef | null = null;
-  for (const { entry } of waiting) {
-    if (entry.kind === 'extend') continue;
-    const { version } = entry.level;
-    if (newest === null || version.sequence > newest.version.sequence) newest = entry.level;
-    else if (version.sequence === newest.version.sequence && version.openedAtMs > newest.version.openedAtMs) {
-      newest = entry.level;
-    }
-  }
-  return newest;
-}
-
-function refundLost(): BackendUnavailable {
-  return new BackendUnavailable(
-    'A refund got no answer; it is not sent again, because it could count twice: the tokens may stay taken',
-    'timeout',
-  );
 }
 
 /** The time of the write and 36 random bits. Usage is counted by this time. */

@@ -191,10 +191,17 @@ describe('a second sending, after one that got no answer,', () => {
   test('leaves refunds out beside a holder that stays as it is: it would be found unchanged again', () => {
     const adjust = changeEntry([RPM], { rpm: -2_000 }, { leaseId: 'plain', holder: 'keep' });
     expect(rpmDelta(plan(carrying, [adjust], again))).toBeUndefined();
-    // On a shard that bears no difference of the totals, what the holder carries is the same before and after.
-    const same = changeEntry([RPM], { rpm: -2_000 }, { leaseId: 'lease', holder: 'keep', totals: { rpm: 5_000 } });
-    expect(rpmDelta(plan(carrying, [same], again))).toBeUndefined();
   });
+
+  test.each([true, false])(
+    'makes no change again that the holder says was made (%s: a second sending)',
+    (withoutRefunds) => {
+      const same = changeEntry([RPM], { rpm: -2_000 }, { leaseId: 'lease', holder: 'keep', totals: { rpm: 5_000 } });
+      expect(rpmDelta(plan(carrying, [same], { withoutRefunds }))).toBeUndefined();
+      const more = changeEntry([RPM], { rpm: 2_000 }, { leaseId: 'lease', holder: 'keep', totals: { rpm: 5_000 } });
+      expect(rpmDelta(plan(carrying, [more], { withoutRefunds }))).toBeUndefined();
+    },
+  );
 
   test('keeps takes and debits: they err on the strict side', () => {
     const debit = changeEntry([RPM], { rpm: 4_000 });

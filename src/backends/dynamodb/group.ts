@@ -1,7 +1,7 @@
 import type { LevelAnswer, LevelAsk, LevelRef } from '../../backend.js';
 import { credit, effectiveTokens, planMove, tokensAfterTake } from '../../core/bucket.js';
 import { compareVersions, reconcile } from '../../core/config.js';
-import { type Amount, amountOf, decide, type LimitBalance, type Verdict } from '../../core/decide.js';
+import { type Amount, amountOf, decide, type Holder, type LimitBalance, type Verdict } from '../../core/decide.js';
 import { add, type Int, sub } from '../../core/int.js';
 import type { EpochMs, Millitokens } from '../../core/units.js';
 import type { AskEntry, ChangeEntry, Entry, EntryResult, ExtendEntry } from './entries.js';
@@ -74,7 +74,7 @@ export function planGroup(image: ShardImage, entries: readonly Entry[], at: Circ
   return at.trust === 'exact' || !work.unsure ? { kind: 'answer', results } : { kind: 'read' };
 }
 
-function newestLevel(entries: readonly Entry[]): LevelRef | null {
+export function newestLevel(entries: readonly Entry[]): LevelRef | null {
   let newest: LevelRef | null = null;
   for (const entry of entries) {
     if (entry.kind === 'extend') continue;
@@ -96,7 +96,7 @@ function isSmall(milli: Millitokens): boolean {
   return milli <= LARGE_MILLI && milli >= -LARGE_MILLI;
 }
 
-function hasExpired(image: ShardImage, nowMs: EpochMs): boolean {
+export function hasExpired(image: ShardImage, nowMs: EpochMs): boolean {
   for (const { expiresAtMs } of image.holders.values()) if (expiresAtMs <= nowMs) return true;
   return false;
 }
@@ -234,8 +234,7 @@ class Work {
       const move = this.#holderMove(level, leaseId);
       if (move !== null) this.#holders.set(leaseId, move);
     }
-    // An expiry that gave the rates back left nothing to correct: the whole amount is due again.
-    const amounts = holderLost && level.totals !== null ? level.totals : level.deltas;
+    const amounts = amountsDue(level, stored, holderLost);
     // A holder that changes with the refund makes it count once; without one, a second sending could count twice.
     const mayRefund = !this.#at.withoutRefunds || countsOnce(this.#holders.get(leaseId));
     for (const { name, milli } of amounts) {
@@ -306,6 +305,24 @@ export function accountOf({ limits }: ShardImage, name: string): Account | undef
   return undefined;
 }
 
+/** What a change takes (positive) or gives back. */
+function amountsDue(
+  { deltas, totals }: ChangeEntry['level'],
+  stored: Holder | undefined,
+  holderLost: boolean,
+): readonly Amount[] {
+  if (totals === null) return deltas;
+  // An expiry that gave the rates back left nothing to correct: the whole amount is due again.
+  if (holderLost) return totals;
+  // What the holder carries was taken: a change that has been made already, though nobody was told, is not made again.
+  const carried = stored?.rates ?? [];
+  const isCarried = ({ name }: Amount): boolean => amountOf(carried, name) !== undefined;
+  const corrected = totals.filter(isCarried).map(({ name, milli }) => {
+    return { name, milli: sub(milli, amountOf(carried, name) ?? 0) };
+  });
+  return [...corrected, ...deltas.filter((delta) => !isCarried(delta))];
+}
+
 /** By the rules that the caller has read, too: those of an old image may have been raised since. */
 function neverFits({ limits }: LevelAsk, name: string, requestedMilli: number): boolean {
   const limit = limits.find((candidate) => candidate.name === name);
@@ -324,7 +341,7 @@ function takesUnheldSlots({ holder }: LevelAsk, verdicts: readonly Verdict[]): b
 }
 
 /** An older config may know limits that the bucket lacks: what was not taken must not be given back. */
-export function heldOf(
+function heldOf(
   holder: NonNullable<LevelAsk['holder']>,
   verdicts: readonly Verdict[],
   configIsOlder: boolean,

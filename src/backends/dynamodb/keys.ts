@@ -138,6 +138,13 @@ export function buildNamespaceIdKey(id: string): RecordKey {
   return { PK: `${REGISTRY}/SYSTEM#`, SK: `${NAMESPACE_ID_PREFIX}${id}` };
 }
 
+export const WORKER_SHARD_PREFIX = '#SHARD#';
+
+/** How far workers have read one shard of a stream. */
+export function buildWorkerKey(streamLabel: string, shardId: string): RecordKey {
+  return { PK: `${REGISTRY}/WORKER#${streamLabel}`, SK: `${WORKER_SHARD_PREFIX}${shardId}` };
+}
+
 /**
  * Index keys. Partitions that every tenant or resource would heat carry one of 16 suffixes, a hash of the entity;
  * lists ask all sixteen.

@@ -18,6 +18,7 @@ export async function readBuckets(
   ns: string,
   refs: readonly { readonly entityId: string; readonly resource: string; readonly limits?: LevelRef['limits'] }[],
   deadline: Deadline,
+  decode: typeof decodeShard = decodeShard,
 ): Promise<readonly (readonly ShardImage[])[]> {
   const first = await readItems(
     table,
@@ -28,13 +29,13 @@ export async function readBuckets(
     refs.map(async ({ entityId, resource, limits = [] }, at) => {
       const item = first[at];
       if (item === undefined) return [];
-      const shards = [decodeShard(item, limits)];
+      const shards = [decode(item, limits)];
       // A shard may have been split further than the one that it came from.
       for (let next = 1, count = shards[0]?.shardCount ?? 1; next < count;) {
         const wanted = Array.from({ length: count - next }, (_, more) => next + more);
         const keys = wanted.map((shard) => buildShardKey(ns, { entityId, resource, shard }));
         const found = (await readItems(table, keys, deadline)).filter((other) => other !== undefined);
-        shards.push(...found.map((other) => decodeShard(other, limits)));
+        shards.push(...found.map((other) => decode(other, limits)));
         next = count;
         count = Math.max(count, ...shards.map(({ shardCount }) => shardCount));
       }

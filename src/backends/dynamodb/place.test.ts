@@ -59,14 +59,17 @@ describe('a change of what was taken from several shards', () => {
     );
   });
 
-  test('gives each no more back than was taken there, but the last, which takes the rest', () => {
+  test('gives none more back than was taken there, unless more goes back than was taken at all', () => {
     fc.assert(
       fc.property(changes, places, (level, where) => {
         const parts = divideChange(level, where);
-        for (const [at, { deltas }] of parts.slice(0, -1).entries()) {
+        for (const [at, { deltas }] of parts.entries()) {
           for (const { name, milli: back } of deltas) {
-            const taken = BigInt(where[at]!.taken.find((one) => one.name === name)?.milli ?? 0);
-            if (back < 0) expect(-BigInt(back) <= taken).toBe(true);
+            const takenAt = (place: ShardPlaces[number]): bigint =>
+              BigInt(place.taken.find((one) => one.name === name)?.milli ?? 0);
+            const whole = where.reduce((sum, place) => sum + takenAt(place), 0n);
+            if (-BigInt(amountOf(level.deltas, name) ?? 0) > whole) continue;
+            if (back < 0) expect(-BigInt(back) <= takenAt(where[at]!)).toBe(true);
           }
         }
       }),
@@ -74,12 +77,13 @@ describe('a change of what was taken from several shards', () => {
     );
   });
 
-  test('that takes more takes it from the first', () => {
+  test('of a limit that the grant did not take is a matter of the first', () => {
     fc.assert(
-      fc.property(amounts(1n), places, (deltas, where) => {
+      fc.property(amounts(1n), fc.integer({ min: 2, max: 6 }), (deltas, count) => {
+        const where = Array.from({ length: count }, (_, shard) => placeOf(shard, []));
         const [first, ...rest] = divideChange({ ...changeEntry([], {}).level, deltas }, where);
-        expect(first!.deltas.filter((one) => one.milli !== 0)).toEqual(deltas.filter((one) => one.milli !== 0));
-        if (where.length > 1) for (const part of rest) expect(part.deltas).toEqual([]);
+        expect(first!.deltas).toEqual(deltas.filter((one) => one.milli !== 0));
+        for (const part of rest) expect(part.deltas).toEqual([]);
       }),
     );
   });
@@ -103,6 +107,20 @@ describe('a change of what was taken from several shards', () => {
       }),
       { numRuns: 1_000 },
     );
+  });
+
+  test('is in proportion to what was taken there, also if it is made in steps', () => {
+    const where = [placeOf(0, [amount('rpm', 6_000)]), placeOf(3, [amount('rpm', 2_000), amount('slots', 1_000)])];
+    const level = { ...changeEntry([], { rpm: -4_000 }).level, totals: [amount('rpm', 4_000)] };
+    expect(divideChange(level, where)).toMatchObject([
+      { deltas: [amount('rpm', -3_000)], totals: [amount('rpm', 3_000)] },
+      { deltas: [amount('rpm', -1_000)], totals: [amount('rpm', 1_000)] },
+    ]);
+    const later = { ...changeEntry([], { rpm: -4_000 }).level, totals: [amount('rpm', 0)] };
+    expect(divideChange(later, where)).toMatchObject([
+      { deltas: [amount('rpm', -3_000)], totals: [amount('rpm', 0)] },
+      { deltas: [amount('rpm', -1_000)], totals: [amount('rpm', 0)] },
+    ]);
   });
 
   test('of one shard is left as it is', () => {

@@ -29,11 +29,16 @@ export function divideChange(level: LevelChange, places: ShardPlaces): readonly 
   if (places.length === 1) return [level];
   const deltas = level.deltas.map((amount) => divideAmount(amount, places));
   const totals = level.totals?.map((amount) => divideAmount(amount, places)) ?? null;
-  return places.map((_, at) => ({ ...level, deltas: partsAt(deltas, at), totals: totals && partsAt(totals, at) }));
+  return places.map((_, at) => ({
+    ...level,
+    deltas: partsAt(deltas, at).filter(({ milli }) => milli !== 0),
+    // A total of 0 says that nothing is taken any more: it is not nothing.
+    totals: totals && partsAt(totals, at),
+  }));
 }
 
 function partsAt(amounts: readonly (readonly Amount[])[], at: number): readonly Amount[] {
-  return amounts.flatMap((parts) => parts.slice(at, at + 1)).filter(({ milli }) => milli !== 0);
+  return amounts.flatMap((parts) => parts.slice(at, at + 1));
 }
 
 function divideAmount({ name, milli }: Amount, places: ShardPlaces): readonly Amount[] {

@@ -1,31 +1,32 @@
-import type { EpochMs } from '../../core/units.js';
-import type { Entry } from './entries.js';
-import { decodeHolder, type ShardImage } from './items.js';
-import { countsOnce, type HolderMove, type Move } from './move.js';
+import type { ChangeEntry, Entry } from './entries.js';
+import type { ShardImage } from './items.js';
+import { countsOnce, type Move } from './move.js';
 
-/** Each of these could only have come about through the move itself, or through a reset of the bucket. */
-export function showsHoldersOf(image: ShardImage, { holders }: Move, nowMs: EpochMs): boolean {
-  return holders.some((holder) => {
-    const stored = image.holders.get(holder.leaseId);
-    if (holder.kind === 'add') return stored?.text === holder.text;
-    if (holder.kind === 'replace') return isReplacedBy(image, holder);
-    // Nobody else takes a holder away before its time.
-    if (holder.kind !== 'remove' || stored !== undefined) return false;
-    return decodeHolder(holder.leaseId, holder.seen).expiresAtMs > nowMs;
-  });
+/** Whether a lease has the very holder that the move would have added: nobody else knows its id. */
+export function showsAdditionOf(image: ShardImage, { holders }: Move): boolean {
+  return holders.some((holder) => holder.kind === 'add' && image.holders.get(holder.leaseId)?.text === holder.text);
 }
 
-/** Only the lease itself changes its holder; that one stays as it is proves nothing. */
-export function showsReplacementOf(image: ShardImage, { holders }: Move): boolean {
-  return holders.some((holder) => holder.kind === 'replace' && isReplacedBy(image, holder));
+/**
+ * Whether the entry's holder is gone that the move would have removed. Others remove one only where it has expired,
+ * which is counted, or in a reset, which moves the base.
+ */
+export function showsReleaseOf(
+  image: ShardImage,
+  entry: Entry,
+  { holders }: Move,
+  seen: ShardImage | null,
+): entry is ChangeEntry {
+  if (entry.kind !== 'change' || image.baseMs !== seen?.baseMs || image.expired !== seen.expired) return false;
+  const removes = holders.some(({ kind, leaseId }) => kind === 'remove' && leaseId === entry.leaseId);
+  return removes && !image.holders.has(entry.leaseId);
 }
 
-function isReplacedBy({ holders }: ShardImage, move: Extract<HolderMove, { readonly kind: 'replace' }>): boolean {
-  return countsOnce(move) && holders.get(move.leaseId)?.text === move.text;
+export function refunds(entry: Entry): entry is ChangeEntry {
+  return entry.kind === 'change' && entry.level.deltas.some(({ milli }) => milli < 0);
 }
 
 /** A refund that goes with its holder counts once, however often it is sent. */
 export function refundsWithoutHolder(entry: Entry, { holders }: Move): boolean {
-  if (entry.kind !== 'change' || !entry.level.deltas.some(({ milli }) => milli < 0)) return false;
-  return !countsOnce(holders.find(({ leaseId }) => leaseId === entry.leaseId));
+  return refunds(entry) && !countsOnce(holders.find(({ leaseId }) => leaseId === entry.leaseId));
 }

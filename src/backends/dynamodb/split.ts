@@ -1,6 +1,6 @@
 import { credit, effectiveTokens, type LimitWrite, nextBase, type Rate } from '../../core/bucket.js';
 import { compareVersions } from '../../core/config.js';
-import { add, floorDiv, type Int, min, sub } from '../../core/int.js';
+import { add, floorDiv, min, sub } from '../../core/int.js';
 import { shareOf } from '../../core/shard.js';
 import { type EpochMs, MILLI, type Millitokens } from '../../core/units.js';
 import type { Account, ShardImage } from './items.js';
@@ -9,6 +9,8 @@ import { applySettlement, planSettle } from './settle.js';
 export const MOST_SHARDS = 64;
 /** A share must hold this many of the largest ask that came lately. */
 const ASKS_PER_SHARE = 4;
+/** A pair of which one half was not written to for this long becomes one again. */
+const COLD_AFTER_MS = 3_600_000;
 
 /** How one shard becomes two. */
 export interface Split {
@@ -80,6 +82,11 @@ function splitLimit(
   return { account, movedMilli, keeps: { write: 'add', deltaMilli, atLeastMilli, atMostMilli: min(brim, keptBrim) } };
 }
 
+/** Whether a shard was not needed for so long that it may go. */
+export function isCold(lastUsedMs: EpochMs, nowMs: EpochMs): boolean {
+  return nowMs - lastUsedMs >= COLD_AFTER_MS;
+}
+
 /** How two shards become one again: both are as seen, which a cold pair is. */
 export interface Merge {
   readonly nextBaseMs: EpochMs;
@@ -87,7 +94,6 @@ export interface Merge {
   readonly limits: readonly {
     readonly account: Account;
     readonly tokensMilli: Millitokens;
-    readonly consumedMilli: Int;
   }[];
 }
 
@@ -107,7 +113,7 @@ export function planMerge(stays: ShardImage, leaves: ShardImage, nowMs: EpochMs)
     );
     const share: Rate = shareOf(account.limit, stays.key.shard, count);
     const tokensMilli = account.limit.kind === 'rate' ? min(merged, share.capacityMilli) : merged;
-    return { account, tokensMilli, consumedMilli: other?.consumedMilli ?? 0 };
+    return { account, tokensMilli };
   });
   return { nextBaseMs, count, limits };
 }

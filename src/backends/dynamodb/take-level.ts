@@ -172,14 +172,15 @@ function availableOf({ image }: ShardLine, name: string, nowMs: number): Int {
   return account.limit.kind === 'concurrent' ? sub(effective, Number(effective) % MILLI) : effective;
 }
 
-/** One answer for what was taken in parts. */
+/** One answer for what was taken in parts: as much as they are together, which may be less than was asked. */
 function together(level: LevelAsk, answers: readonly LevelAnswer[]): LevelAnswer {
-  const verdicts = level.asks.flatMap(({ name, milli }): Verdict[] => {
+  const verdicts = level.asks.flatMap(({ name }): Verdict[] => {
     const parts = answers.flatMap((answer) => answer.verdicts.filter(({ limit }) => limit.name === name));
     const [first] = parts;
     if (first === undefined) return [];
     const effectiveMilli = parts.reduce<Int>((sum, part) => add(sum, part.effectiveMilli), 0);
-    return [{ ...first, effectiveMilli, requestedMilli: Number(milli) }];
+    const requestedMilli = parts.reduce((sum, part) => sum + part.requestedMilli, 0);
+    return [{ ...first, effectiveMilli, requestedMilli }];
   });
   return { verdicts, configIsOlder: answers.some(({ configIsOlder }) => configIsOlder) };
 }

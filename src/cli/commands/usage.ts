@@ -29,6 +29,11 @@ export function addUsageCommands(context: CommandContext): void {
     .option('--only <limit>', 'only this limit (or "acquires"); without: all of them')
     .option('--table', 'a table instead of bars')
     .action(onStore(context, async () => (await load()).plotUsage));
+  addVerb(usage, {
+    usage: 'rebuild <entity> <resource>',
+    summary: 'Add what the change stream lost to the usage of now (DynamoDB)',
+    examples: ['usage rebuild user-1 gpt-4 --store dynamodb://limits'],
+  }).action(onStore(context, async () => (await import('../actions/rebuild.js')).rebuild));
 }
 
 function addRange(command: Command): Command {

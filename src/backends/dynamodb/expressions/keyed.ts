@@ -52,7 +52,13 @@ export function updateOf({ tableName, ns }: Target, key: ShardKey, expression: E
   };
 }
 
+/** What puts a bucket on the list of the reconciler. */
+export const SWEEP_ATTRIBUTES = ['GSI1PK', 'GSI1SK'] as const;
+
 /** On the list of the reconciler: holders may have to be taken back, or shards merged. */
-export function sweepKeys(ns: string, key: ShardKey): Readonly<Record<'GSI1PK' | 'GSI1SK', AttributeValue>> {
+export function sweepKeys(
+  ns: string,
+  key: ShardKey,
+): Readonly<Record<(typeof SWEEP_ATTRIBUTES)[number], AttributeValue>> {
   return { GSI1PK: { S: index.sweep(ns) }, GSI1SK: { S: buildShardKey(ns, key).PK } };
 }

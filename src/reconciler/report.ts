@@ -1,0 +1,86 @@
+/** What the reconciler put right, as counts. */
+export interface RepairCounts {
+  /** Holders whose time was over. */
+  readonly reclaimed: number;
+  /** Limits whose free slots were wrong. */
+  readonly healed: number;
+  /** Pairs of shards that became one. */
+  readonly merged: number;
+  /** Buckets that need not be visited again until somebody holds something. */
+  readonly unmarked: number;
+}
+
+export const NO_REPAIRS: RepairCounts = { reclaimed: 0, healed: 0, merged: 0, unmarked: 0 };
+
+export function addRepairs(a: RepairCounts, b: RepairCounts): RepairCounts {
+  return {
+    reclaimed: a.reclaimed + b.reclaimed,
+    healed: a.healed + b.healed,
+    merged: a.merged + b.merged,
+    unmarked: a.unmarked + b.unmarked,
+  };
+}
+
+/** A bucket that could not be put right. It is visited again by the next sweep. */
+export interface ReconcilerFailure {
+  readonly namespace: string;
+  /** The bucket as `{entity}#{resource}`. */
+  readonly bucket: string;
+  readonly reason: string;
+}
+
+/** What one sweep over all active namespaces did. */
+export interface ReconcilerReport extends RepairCounts {
+  readonly namespaces: number;
+  /** Buckets that were looked at. */
+  readonly visited: number;
+  /** Buckets that are so much in use that something was left for the next sweep. */
+  readonly busy: number;
+  /** Buckets that could not be put right; `failures` names the first of them. */
+  readonly failed: number;
+  readonly failures: readonly ReconcilerFailure[];
+  /** false: it was told to stop before the end. */
+  readonly complete: boolean;
+  readonly durationMs: number;
+}
+
+/** A table may hold any number of damaged items; a report that is logged every five minutes may not. */
+const MOST_FAILURES = 20;
+
+/** Adds up what visits give. */
+export class ReportSum {
+  #repairs = NO_REPAIRS;
+  #namespaces = 0;
+  #visited = 0;
+  #busy = 0;
+  #failed = 0;
+  readonly #failures: ReconcilerFailure[] = [];
+
+  noteNamespace(): void {
+    this.#namespaces += 1;
+  }
+
+  noteVisit(repairs: RepairCounts, busy: boolean): void {
+    this.#visited += 1;
+    if (busy) this.#busy += 1;
+    this.#repairs = addRepairs(this.#repairs, repairs);
+  }
+
+  noteFailure(failure: ReconcilerFailure): void {
+    this.#failed += 1;
+    if (this.#failures.length < MOST_FAILURES) this.#failures.push(failure);
+  }
+
+  finish(complete: boolean, durationMs: number): ReconcilerReport {
+    return {
+      namespaces: this.#namespaces,
+      visited: this.#visited,
+      ...this.#repairs,
+      busy: this.#busy,
+      failed: this.#failed,
+      failures: this.#failures,
+      complete,
+      durationMs,
+    };
+  }
+}

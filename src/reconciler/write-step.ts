@@ -1,0 +1,64 @@
+import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
+import type { Deadline } from '../backends/dynamodb/deadline.js';
+import type { Target } from '../backends/dynamodb/expressions/keyed.js';
+import { buildMove } from '../backends/dynamodb/expressions/write-move.js';
+import { buildSettlement } from '../backends/dynamodb/expressions/write-settlement.js';
+import { buildMerge } from '../backends/dynamodb/expressions/write-split.js';
+import { buildHeal, buildHealAll, buildUnmark } from '../backends/dynamodb/expressions/write-sweep.js';
+import type { ShardImage } from '../backends/dynamodb/items.js';
+import { type Answer, send, type Table } from '../backends/dynamodb/requests.js';
+import type { Step } from './plan.js';
+
+/**
+ * Sends one step, once. If its answer is lost, the bucket is looked at again and planned anew, which is harmless:
+ * - reclaim requires `h = :seen` of every holder that it removes: if it landed, they are gone and it cannot land again;
+ * - heal, merge and unmark require `w = :seen` and change `w`;
+ * - settle requires `rf = :rf` and moves `rf`.
+ * None of them makes an item that is not there: what was purged meanwhile stays away.
+ */
+export async function writeStep(
+  table: Table,
+  target: Target,
+  shards: readonly ShardImage[],
+  step: Step,
+  writeId: string,
+  deadline: Deadline,
+): Promise<Answer<'UpdateItem'> | Answer<'TransactWriteItems'>> {
+  const ids = { own: writeId, unanswered: [] };
+  const update = async (input: UpdateItemInput) => send(table, 'UpdateItem', input, deadline);
+  switch (step.kind) {
+    case 'reclaim':
+      return update(buildMove(target, step.image, step.move, ids));
+    case 'settle':
+      // Shards have no ttl.
+      return update(buildSettlement(target, step.image, step.settlement, step.version, null, ids));
+    case 'unmark':
+      return update(buildUnmark(target, step.image, step.settlement, ids));
+    case 'heal': {
+      const [only] = step.corrections;
+      if (shards.length === 1 && only !== undefined) return update(buildHeal(target, only, ids));
+      return send(table, 'TransactWriteItems', buildHealAll(target, shards, step.corrections, ids), deadline);
+    }
+    case 'merge':
+      return send(
+        table,
+        'TransactWriteItems',
+        buildMerge(target, step.stays, step.leaves, step.merge, writeId),
+        deadline,
+      );
+  }
+}
+
+/** What a step changes: after it, these have its id, or are gone. */
+export function changedBy(step: Step): readonly ShardImage[] {
+  switch (step.kind) {
+    case 'heal':
+      return step.corrections.map(({ image }) => image);
+    case 'merge':
+      return [step.stays, step.leaves];
+    case 'reclaim':
+    case 'settle':
+    case 'unmark':
+      return [step.image];
+  }
+}

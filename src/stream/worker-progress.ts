@@ -1,0 +1,75 @@
+import type { EpochMs } from '../core/units.js';
+import type { BatchResult } from './process-batch.js';
+
+/** How far a worker is. Counts are since it was started. */
+export interface WorkerProgress {
+  readonly records: number;
+  /** Since the last time that progress was told. */
+  readonly recordsPerSec: number;
+  /** How old the last record was that it read, over all its shards: 0 where it is at the end. */
+  readonly lagMs: number;
+  /** Shards that it reads. */
+  readonly shards: number;
+  /** Whether it has seen the end of every shard that it reads. */
+  readonly caughtUp: boolean;
+  readonly poison: number;
+  readonly archived: number;
+  readonly splits: number;
+}
+
+export class ProgressCount {
+  #records = 0;
+  #toldRecords = 0;
+  #toldMs: EpochMs;
+  #poison = 0;
+  #archived = 0;
+  #splits = 0;
+  #discovered = false;
+  /** Per shard how old its last record was; null: nothing was read of it yet. */
+  readonly #lagsMs = new Map<string, number | null>();
+  readonly #atEnd = new Set<string>();
+
+  constructor(startMs: EpochMs) {
+    this.#toldMs = startMs;
+  }
+
+  discovered(): void {
+    this.#discovered = true;
+  }
+
+  opened(shardId: string): void {
+    this.#lagsMs.set(shardId, null);
+  }
+
+  closed(shardId: string): void {
+    this.#lagsMs.delete(shardId);
+    this.#atEnd.delete(shardId);
+  }
+
+  note(shardId: string, records: number, result: BatchResult | null, lagMs: number): void {
+    this.#records += records;
+    this.#poison += result?.poison ?? 0;
+    this.#archived += result?.archived ?? 0;
+    this.#splits += result?.splits ?? 0;
+    this.#lagsMs.set(shardId, lagMs);
+    if (result === null) this.#atEnd.add(shardId);
+    else this.#atEnd.delete(shardId);
+  }
+
+  tell(nowMs: EpochMs): WorkerProgress {
+    const seconds = Math.max(1, nowMs - this.#toldMs) / 1_000;
+    const recordsPerSec = Math.round((this.#records - this.#toldRecords) / seconds);
+    this.#toldMs = nowMs;
+    this.#toldRecords = this.#records;
+    return {
+      records: this.#records,
+      recordsPerSec,
+      lagMs: Math.max(0, ...[...this.#lagsMs.values()].map((lagMs) => lagMs ?? 0)),
+      shards: this.#lagsMs.size,
+      caughtUp: this.#discovered && this.#atEnd.size === this.#lagsMs.size,
+      poison: this.#poison,
+      archived: this.#archived,
+      splits: this.#splits,
+    };
+  }
+}

@@ -1,0 +1,165 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Limit } from '../../src/core/limit.js';
+import { Random } from '../../src/testing/conformance/random.js';
+import { findEngine } from '../../src/testing/dynamodb/index.js';
+import { LIMIT, RESOURCE } from '../support/bucket-work.js';
+import { Demand } from '../support/demand.js';
+import { Arena, type Namespace, sumShards } from '../support/dynamodb-arena.js';
+import { TakerPool } from '../support/taker-pool.js';
+import { TokenLedger } from '../support/token-ledger.js';
+
+const found = findEngine('dynoxide');
+const why = found.status === 'unavailable' ? ` (skipped: ${found.reason})` : '';
+
+const START_MS = 1_800_000_000_000;
+const TICK_MS = 750;
+/** Over several shards at once, what falls is rounded for each: less than one token more in all. */
+const LESS_THAN_A_TOKEN = 999;
+/** A prime here and there, so that no window is a whole number of tokens. */
+const POT = Limit.custom(LIMIT, { capacity: 400, refillAmount: 97, refillPeriodMs: 991 });
+const SMALL = [1, 2, 3, 5, 8];
+/** Now and then one that is larger than the share of a shard. */
+const SMALL_AND_LARGE = [...Array.from({ length: 5 }, () => SMALL).flat(), 60];
+
+/** The same demand each run, and one that was never there before. */
+const SEEDS = [1, Math.floor(Math.random() * 2 ** 31)];
+
+describe.skipIf(found.status === 'unavailable')(`eight processes on one DynamoDB table, in fake time${why}`, () => {
+  let arena: Arena;
+  let pool: TakerPool;
+  let requests = 0;
+
+  beforeAll(async () => {
+    arena = await Arena.start();
+    pool = await TakerPool.start(8);
+  });
+  afterAll(async () => {
+    await pool?.stop();
+    await arena?.[Symbol.asyncDispose]();
+  });
+
+  const potOf = (limits: readonly Limit[]) =>
+    arena.namespace(START_MS, (limiter) => limiter.config.setResource(RESOURCE, { limits }));
+
+  /** Everybody with empty caches. Asks are spread over the shards of a bucket that is written to ten times a second. */
+  const open = async ({ name: namespace }: Namespace, splitAbove = Number.MAX_SAFE_INTEGER): Promise<void> => {
+    const { endpoint, region } = arena.engine;
+    const { tableName: table } = arena;
+    const pressure = { paceAbove: 40, splitAbove };
+    await pool.tell(() => ({ kind: 'open', endpoint, region, table, namespace, pressure, nowMs: START_MS }));
+    requests = 0;
+  };
+
+  const tick = async (demand: Demand, nowMs: number): Promise<void> => {
+    const told = Array.from({ length: pool.size }, (_, taker) => demand.operationsOf(taker));
+    const news = await pool.tell((taker) => ({ kind: 'tick', nowMs, operations: told[taker]! }));
+    for (const [taker, { outcomes, reported, requests: sent }] of news.entries()) {
+      requests += sent;
+      demand.book(nowMs, taker, told[taker]!, outcomes);
+      expect([...reported, ...outcomes.filter(({ kind }) => kind === 'failed')]).toEqual([]);
+    }
+  };
+
+  /** Gives when the last tick was. */
+  const run = async (demand: Demand, fromMs: number, ticks: number): Promise<number> => {
+    for (let at = 0; at <= ticks; at++) await tick(demand, fromMs + at * TICK_MS);
+    return fromMs + ticks * TICK_MS;
+  };
+
+  const isExact = async (namespace: Namespace, entityId: string, ledger: TokenLedger, nowMs: number) => {
+    const sums = sumShards(await arena.shards(namespace, entityId), nowMs);
+    expect(ledger.overdrawn(sums.shards === 1 ? 0 : LESS_THAN_A_TOKEN), entityId).toBeNull();
+    expect([sums.consumed, sums.acquires], entityId).toEqual([ledger.leastNet, ledger.grants]);
+    expect(sums.tokens, entityId).toBeLessThanOrEqual(ledger.mostTokens(nowMs) + LESS_THAN_A_TOKEN);
+    return sums;
+  };
+
+  const show = (what: string, startedMs: number, { counts }: Demand, parts: readonly string[]): void => {
+    const seconds = ((performance.now() - startedMs) / 1_000).toFixed(1);
+    const asked = `${counts.granted} of ${counts.asks} asks, ${counts.refunds} refunds, ${counts.debits} debits`;
+    console.log(`${what}: ${parts.join(', ')}; ${asked}; ${requests} requests, ${seconds} s`);
+  };
+
+  const percent = (part: number): string => `${(part * 100).toFixed(2)} %`;
+
+  describe.each(SEEDS)('(seed %i)', (seed) => {
+    test('never give too much from 1, 2 or 8 shards, and waste next to nothing', { timeout: 240_000 }, async () => {
+      const startedMs = performance.now();
+      const namespace = await potOf([POT]);
+      const counts = [1, 2, 8];
+      const ledgers = new Map(counts.map((count) => [`of-${count}`, new TokenLedger(POT)]));
+      const ledgersOf = (id: string) => [ledgers.get(id)!];
+      const entities = [...ledgers.keys()];
+      const demand = new Demand(new Random(seed), { entities, amounts: SMALL_AND_LARGE, asks: 12, ledgersOf });
+      await open(namespace);
+      await tick(demand, START_MS);
+      for (const count of counts) await arena.splitInto(count, namespace, `of-${count}`, START_MS);
+      const endMs = await run(demand, START_MS + TICK_MS, 79);
+      const used: string[] = [];
+      for (const [entityId, ledger] of ledgers) {
+        const { shards } = await isExact(namespace, entityId, ledger, endMs);
+        const part = ledger.leastNet / ledger.allowed(START_MS, endMs);
+        used.push(`${percent(part)} of ${shards} shards`);
+        expect(part, entityId).toBeGreaterThan(shards === 1 ? 0.99 : 0.95);
+      }
+      show('exact', startedMs, demand, used);
+    });
+
+    test('never give too much while shards split and merge under way', { timeout: 240_000 }, async () => {
+      const startedMs = performance.now();
+      const namespace = await potOf([POT]);
+      const ledger = new TokenLedger(POT);
+      const random = new Random(seed);
+      const demand = new Demand(random, { entities: ['pot'], amounts: SMALL, asks: 8, ledgersOf: () => [ledger] });
+      // The processes split what they find too busy; whatever they split is merged again while they take from it.
+      await open(namespace, 10);
+      let merges = 0;
+      let most = 0;
+      for (let nowMs = START_MS; nowMs <= START_MS + 80 * TICK_MS; nowMs += TICK_MS) {
+        const [, merged] = await Promise.all([tick(demand, nowMs), arena.mergeOne(namespace, 'pot', nowMs, random)]);
+        if (merged) merges += 1;
+        most = Math.max(most, (await arena.shards(namespace, 'pot')).length);
+      }
+      const endMs = START_MS + 80 * TICK_MS;
+      const sums = sumShards(await arena.shards(namespace, 'pot'), endMs);
+      const part = ledger.leastNet / ledger.allowed(START_MS, endMs);
+      const splits = sums.shards + merges - 1;
+      show('splits and merges', startedMs, demand, [
+        `${splits} splits, ${merges} merges`,
+        percent(part),
+        `${most} shards`,
+      ]);
+      await isExact(namespace, 'pot', ledger, endMs);
+      expect(Math.min(splits, merges)).toBeGreaterThanOrEqual(5);
+      expect(part).toBeGreaterThan(0.95);
+    });
+
+    test('never give too much at any of three levels that 50 children share', { timeout: 240_000 }, async () => {
+      const startedMs = performance.now();
+      const limitOf = (perSecond: number, capacity: number) =>
+        Limit.custom(LIMIT, { capacity, refillAmount: perSecond, refillPeriodMs: 997 });
+      const [ofUser, ofTeam, ofOrg] = [limitOf(2, 8), limitOf(23, 50), limitOf(20, 40)];
+      const users = Array.from({ length: 50 }, (_, at) => `user-${at}`);
+      const namespace = await arena.namespace(START_MS, async ({ config, entities }) => {
+        await config.setResource(RESOURCE, { limits: [ofUser] });
+        await config.setEntity('team', RESOURCE, { limits: [ofTeam] });
+        await config.setEntity('org', RESOURCE, { limits: [ofOrg] });
+        await entities.create({ id: 'org' });
+        await entities.create({ id: 'team', parentId: 'org', cascade: true });
+        for (const id of users) await entities.create({ id, parentId: 'team', cascade: true });
+      });
+      const [team, org] = [new TokenLedger(ofTeam), new TokenLedger(ofOrg)];
+      const own = new Map(users.map((id) => [id, new TokenLedger(ofUser)]));
+      const ledgersOf = (id: string) => [own.get(id)!, team, org];
+      const demand = new Demand(new Random(seed), { entities: users, amounts: [1, 2, 3, 5], asks: 2, ledgersOf });
+      await open(namespace);
+      const endMs = await run(demand, START_MS, 80);
+      const part = org.leastNet / org.allowed(START_MS, endMs);
+      show('cascade', startedMs, demand, [percent(part)]);
+      for (const [id, ledger] of [['org', org], ['team', team], ...own] as const) {
+        if (ledger.grants > 0) await isExact(namespace, id, ledger, endMs);
+      }
+      expect(part).toBeGreaterThan(0.99);
+    });
+  });
+});

@@ -1,0 +1,187 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { deadlineIn } from '../../src/backends/dynamodb/deadline.js';
+import { buildShardKey } from '../../src/backends/dynamodb/keys.js';
+import { deleteItems } from '../../src/backends/dynamodb/requests.js';
+import { Limit } from '../../src/core/limit.js';
+import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
+import { processBatch } from '../../src/stream/process-batch.js';
+import { rebuildUsage } from '../../src/stream/rebuild.js';
+import { SplitAhead } from '../../src/stream/split-ahead.js';
+import type { StreamApi } from '../../src/stream/stream-api.js';
+import { runWorker } from '../../src/stream/worker.js';
+import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb-world.js';
+import { batchTools, openStream, readRecords, workOff } from '../support/stream-world.js';
+import { readTotals, UsageLedger } from '../support/usage-ledger.js';
+
+const LIMITS = [Limit.perMinute('rpm', 60_000), Limit.perMinute('tpm', 6_000_000)];
+const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1, tpm: 100 } };
+
+describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
+  let world: DynamoWorld;
+  let stream: StreamApi;
+
+  beforeAll(async () => {
+    world = await startWorld({ record: true, askForCapacity: true });
+    stream = await openStream(world);
+  });
+  afterAll(async () => {
+    stream?.close();
+    await world?.[Symbol.asyncDispose]();
+  });
+
+  const ofSpace = async (ns: string) =>
+    (await readRecords(stream)).filter((record) => JSON.stringify(record).includes(`"${ns}/BUCKET#`));
+
+  test('usage of one busy entity costs at most 0.1 write units for an acquire in batches of 100', async () => {
+    const space = await world.space();
+    const limiter = await space.open({ limits: LIMITS });
+    for (let taken = 0; taken < 300; taken++) await limiter.acquire(ASK);
+    const records = await ofSpace(space.ns);
+    expect(records).toHaveLength(300);
+    let writeUnits = 0;
+    const { transport } = world.table;
+    const table = {
+      ...world.table,
+      transport: {
+        ...transport,
+        send: async (operation, input, deadline) => {
+          const asked = { ...input, ReturnConsumedCapacity: 'INDEXES' } as typeof input;
+          const output = await transport.send(operation, asked, deadline);
+          const { ConsumedCapacity: used } = output as { ConsumedCapacity?: { CapacityUnits?: number } };
+          if (operation === 'UpdateItem') writeUnits += used?.CapacityUnits ?? Number.NaN;
+          return output;
+        },
+      } satisfies typeof transport,
+    };
+    for (let at = 0; at < 300; at += 100) {
+      await processBatch(batchTools(table), stream.label, records.slice(at, at + 100));
+    }
+    // Three windows in three batches; making them writes their indexes, too: 2, 2 and 3 units for the first ones.
+    expect(writeUnits).toBeGreaterThanOrEqual(9);
+    expect(writeUnits / 300).toBeLessThanOrEqual(0.1);
+  });
+
+  test('a bucket that is gone and made again does not turn usage back', async () => {
+    const space = await world.space();
+    const limiter = await space.open({ limits: LIMITS });
+    const ledger = new UsageLedger();
+    await limiter.acquire(ASK);
+    const key = buildShardKey(space.ns, { entityId: 'user-1', resource: 'gpt-4', shard: 0 });
+    await deleteItems(world.table, [key], deadlineIn(10_000));
+    await (await space.open({ limits: LIMITS })).acquire(ASK);
+    for (const _ of [1, 2]) ledger.note('user-1', 'gpt-4', space.clock.now(), { ...ASK.consume, acquires: 1 });
+    await workOff(world);
+    expect(await readTotals(limiter, ['gpt-4'])).toEqual(ledger.totals());
+  });
+
+  test('a bucket whose writers are too many is split, and the sum of its shards stays', async () => {
+    const space = await world.space();
+    const limiter = await space.open({ limits: LIMITS });
+    for (let second = 0; second < 5; second++) {
+      for (let taken = 0; taken < 5; taken++) await limiter.acquire(ASK);
+      await space.clock.advance(1_000);
+    }
+    const splitAhead = new SplitAhead(world.table, { paceAbove: 1, splitAbove: 2 });
+    const tools = batchTools(world.table, { splitAhead, now: () => space.clock.now() });
+    expect(await processBatch(tools, stream.label, await ofSpace(space.ns))).toMatchObject({ splits: 1, failures: [] });
+    expect((await space.shards('user-1', 'gpt-4')).map(({ shardCount }) => shardCount)).toEqual([2, 2]);
+    expect(await limiter.buckets.get(ASK)).toMatchObject({ acquires: 25 });
+    const [rpm] = (await limiter.buckets.get(ASK))?.limits ?? [];
+    expect(rpm).toMatchObject({ available: 60_000, consumed: 25 });
+    expect(tools.errors).toEqual([]);
+  });
+
+  test('what the stream has lost is added to the windows of now, once', async () => {
+    const space = await world.space();
+    const limiter = await space.open({ limits: LIMITS });
+    const ledger = new UsageLedger();
+    for (let taken = 0; taken < 4; taken++) await limiter.acquire(ASK);
+    // As if a day had passed: nobody has counted them, and a checkpoint lies behind them.
+    await space.clock.advance(86_400_000);
+    const records = await readRecords(stream);
+    await workOff(world, {});
+    const usage = await readTotals(limiter, ['gpt-4']);
+    expect(Object.keys(usage)).toHaveLength(3);
+    expect(records.length).toBeGreaterThan(4);
+    await forgetUsage(space.ns, 'user-1');
+    const { endpoint, region } = world.engine;
+    const { clock, namespace } = space;
+    const job = { table: world.table.name, endpoint, region, namespace, entityId: 'user-1', resource: 'gpt-4', clock };
+    const addedMilli = new Map([
+      ['rpm', 4_000],
+      ['tpm', 400_000],
+    ]);
+    expect(await rebuildUsage(job)).toMatchObject({ addedMilli, acquires: 4, expired: 0 });
+    expect(await rebuildUsage(job)).toMatchObject({ addedMilli: new Map(), acquires: 0 });
+    ledger.note('user-1', 'gpt-4', clock.now(), { rpm: 4, tpm: 400, acquires: 4 });
+    expect(await readTotals(limiter, ['gpt-4'])).toEqual(ledger.totals());
+    // What is in the stream and not counted yet is counted where it belongs, and not as a loss.
+    await limiter.acquire(ASK);
+    expect(await rebuildUsage(job)).toMatchObject({ addedMilli: new Map(), acquires: 0 });
+    ledger.note('user-1', 'gpt-4', clock.now(), { ...ASK.consume, acquires: 1 });
+    expect(await readTotals(limiter, ['gpt-4'])).toEqual(ledger.totals());
+    await workOff(world);
+    expect(await readTotals(limiter, ['gpt-4'])).toEqual(ledger.totals());
+  });
+
+  /** Removes the usage records of an entity, as if they had never been written. */
+  const forgetUsage = async (ns: string, entityId: string): Promise<void> => {
+    const PK = `${ns}/ENTITY#${entityId}`;
+    const input = {
+      TableName: world.table.name,
+      KeyConditionExpression: 'PK = :pk',
+      ExpressionAttributeValues: { ':pk': { S: PK } },
+    };
+    const { Items = [] } = await world.table.transport.send('Query', input, deadlineIn(10_000));
+    const keys = Items.map((item) => ({ PK, SK: item['SK']?.S ?? '' }));
+    await deleteItems(
+      world.table,
+      keys.filter(({ SK }) => SK.startsWith('#USAGE#')),
+      deadlineIn(10_000),
+    );
+  };
+
+  test('a namespace that is purged while clients and workers run leaves nothing behind', async () => {
+    const space = await world.space();
+    const registry = (await (await world.space()).open()).namespaces;
+    const { endpoint, region } = world.engine;
+    const stop = new AbortController();
+    const worker = runWorker({ table: world.table.name, endpoint, region, pollMs: 5, signal: stop.signal });
+    const clients = await Promise.all([1, 2].map(async () => space.open({ limits: LIMITS })));
+    let ends: Promise<readonly PromiseSettledResult<never>[]> = Promise.resolve([]);
+    await new Promise<void>((resolve) => {
+      let granted = 0;
+      const untilRefused = async (client: RateLimiter): Promise<never> => {
+        for (;;) {
+          await client.acquire(ASK);
+          granted += 1;
+          if (granted === 20) resolve();
+        }
+      };
+      ends = Promise.allSettled(clients.map(untilRefused));
+    });
+    await registry.delete(space.namespace);
+    const { removed } = await registry.purge(space.ns);
+    expect(removed).toBeGreaterThan(0);
+    // Clients notice when what they remember of the namespace is over.
+    await space.clock.advance(120_000);
+    expect((await ends).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    while ((await registry.purge(space.ns)).removed > 0);
+    stop.abort();
+    await worker;
+    await workOff(world);
+    const late = await ofSpace(space.ns);
+    expect(await processBatch(batchTools(world.table), stream.label, late)).toMatchObject({ failures: [] });
+    const input = { TableName: world.table.name, FilterExpression: 'begins_with(PK, :ns)' };
+    expect(await scanAll({ ...input, ExpressionAttributeValues: { ':ns': { S: `${space.ns}/` } } })).toEqual([]);
+  });
+
+  const scanAll = async (input: object): Promise<unknown[]> => {
+    const { DynamoDBClient, ScanCommand } = await import('@aws-sdk/client-dynamodb');
+    const { endpoint, region, credentials } = world.engine;
+    const client = new DynamoDBClient({ endpoint, region, credentials });
+    const { Items = [] } = await client.send(new ScanCommand(input as { TableName: string }));
+    client.destroy();
+    return Items;
+  };
+});

@@ -1,0 +1,20 @@
+/** A worker as a process of its own, which is there to be killed. */
+import { runWorker } from '../../src/stream/worker.js';
+
+export interface WorkerOrder {
+  readonly table: string;
+  readonly region: string;
+  readonly endpoint: string;
+}
+
+const order = JSON.parse(process.argv[2] ?? '{}') as WorkerOrder;
+// Whoever started it may be gone before it kills it.
+process.once('disconnect', () => process.exit());
+await runWorker({
+  ...order,
+  leaseMs: 300,
+  pollMs: 5,
+  discoverMs: 20,
+  progressMs: 20,
+  onProgress: ({ records }) => process.send?.({ records }),
+});
