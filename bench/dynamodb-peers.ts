@@ -1,4 +1,4 @@
-import { DynamoDB, type UpdateItemInput } from '@aws-sdk/client-dynamodb';
+import { type AttributeValue, DynamoDB, type UpdateItemInput } from '@aws-sdk/client-dynamodb';
 import { Limit, RateLimiter } from 'headgate';
 import { createTable, dynamodb } from 'headgate/dynamodb';
 import type { Engine } from 'headgate/testing/dynamodb';
@@ -14,6 +14,10 @@ const PLENTY = 1_000_000;
 const PATIENCE_MS = 30_000;
 const SETUP_CONCURRENCY = 64;
 const MOST_IN_BATCH = 25;
+const RICH = { N: '1000000000' };
+const SAMPLE = 'sample-of-a-bucket';
+
+type Item = Record<string, AttributeValue>;
 
 /** One client for all: same connections, same signatures, no retries. */
 export function clientOf({ region, credentials }: Engine, endpoint: string): DynamoDB {
@@ -55,37 +59,59 @@ export async function headgateDenied(client: DynamoDB): Promise<Contender> {
   };
 }
 
-function counterKey(key: string) {
-  return { PK: { S: `bare#${key}` }, SK: { S: '#STATE' } };
-}
-
-/** The least that takes from a counter and never goes below zero. */
-function takeOne(key: string): UpdateItemInput {
+/** The least that takes from counters and never goes below zero. */
+function takeOne(PK: string, ...counters: readonly string[]): UpdateItemInput {
   return {
     TableName: TABLE,
-    Key: counterKey(key),
-    UpdateExpression: 'ADD tk :minus',
-    ConditionExpression: 'tk >= :amount',
+    Key: { PK: { S: PK }, SK: { S: '#STATE' } },
+    UpdateExpression: `ADD ${counters.map((counter) => `${counter} :minus`).join(', ')}`,
+    ConditionExpression: counters.map((counter) => `${counter} >= :amount`).join(' AND '),
     ExpressionAttributeValues: { ':minus': { N: '-1' }, ':amount': { N: '1' } },
     ReturnValues: 'ALL_NEW',
   };
 }
 
-/** One counter for each key, in the same table. */
-export async function bareUpdate(client: DynamoDB, keys: readonly string[]): Promise<Contender> {
-  for (let at = 0; at < keys.length; at += MOST_IN_BATCH) {
-    const items = keys.slice(at, at + MOST_IN_BATCH).map((key) => ({ ...counterKey(key), tk: { N: '1000000000' } }));
-    await client.batchWriteItem({ RequestItems: { [TABLE]: items.map((Item) => ({ PutRequest: { Item } })) } });
-  }
+/** Items with one counter and nothing else. */
+export async function bareCounter(client: DynamoDB, keys: readonly string[]): Promise<Contender> {
+  await putAll(
+    client,
+    keys.map((key) => ({ PK: { S: `counter#${key}` }, SK: { S: '#STATE' }, tk: RICH })),
+  );
   return async (key) => {
-    await client.updateItem(takeOne(key));
+    await client.updateItem(takeOne(`counter#${key}`, 'tk'));
   };
+}
+
+/** Items like Headgate's, which can be found through the same indexes; one write takes from both of their limits. */
+export async function bareBucket(client: DynamoDB, keys: readonly string[]): Promise<Contender> {
+  await headgate(client, [SAMPLE]);
+  const found = await client.scan({
+    TableName: TABLE,
+    FilterExpression: 'contains(PK, :sample)',
+    ExpressionAttributeValues: { ':sample': { S: `/BUCKET#${SAMPLE}#` } },
+  });
+  const sample = JSON.stringify(found.Items?.[0]);
+  const copyFor = (key: string): Item => {
+    const item = JSON.parse(sample.replaceAll(SAMPLE, key)) as Item;
+    return { ...item, PK: { S: `bucket#${key}` }, b_rph_tk: RICH, b_tph_tk: RICH };
+  };
+  await putAll(client, keys.map(copyFor));
+  return async (key) => {
+    await client.updateItem(takeOne(`bucket#${key}`, 'b_rph_tk', 'b_tph_tk'));
+  };
+}
+
+async function putAll(client: DynamoDB, items: readonly Item[]): Promise<void> {
+  for (let at = 0; at < items.length; at += MOST_IN_BATCH) {
+    const requests = items.slice(at, at + MOST_IN_BATCH).map((Item) => ({ PutRequest: { Item } }));
+    await client.batchWriteItem({ RequestItems: { [TABLE]: requests } });
+  }
 }
 
 /** Of a counter that is not there. */
 export function bareDenied(client: DynamoDB): Contender {
   return async (key) => {
-    const refused = await client.updateItem(takeOne(key)).then(
+    const refused = await client.updateItem(takeOne(`missing#${key}`, 'tk')).then(
       () => false,
       (error: unknown) => error instanceof Error && error.name === 'ConditionalCheckFailedException',
     );

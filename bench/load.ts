@@ -18,11 +18,11 @@ interface Load {
   readonly concurrency: number;
 }
 
-/** Median latency of one caller, in microseconds. */
-export async function compareLatency(key: string, ours: Contender, theirs: Contender): Promise<LoadResult> {
+/** Median latency of one caller that takes the keys in turn, in microseconds. */
+export async function compareLatency(keys: readonly string[], ours: Contender, theirs: Contender): Promise<LoadResult> {
   return compare(
-    () => latencyUs(key, ours),
-    () => latencyUs(key, theirs),
+    () => latencyUs(keys, ours),
+    () => latencyUs(keys, theirs),
   );
 }
 
@@ -43,12 +43,12 @@ async function compare(ours: () => Promise<number>, theirs: () => Promise<number
   };
 }
 
-async function latencyUs(key: string, contender: Contender): Promise<number> {
+async function latencyUs(keys: readonly string[], contender: Contender): Promise<number> {
   globalThis.gc?.();
   const latencies: number[] = [];
   for (let operation = 0; operation < LATENCY_OPERATIONS; operation++) {
     const startMs = performance.now();
-    await contender(key);
+    await contender(keys[operation % keys.length] ?? '');
     latencies.push((performance.now() - startMs) * 1_000);
   }
   return median(latencies);

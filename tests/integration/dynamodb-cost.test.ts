@@ -214,6 +214,22 @@ describe.skipIf(ENGINE.missing)(`what operations cost${ENGINE.note}`, () => {
         ['parent-2', true],
       ]);
     });
+
+    test('by a parent takes nothing from the entity while what is known of the parent is young', async () => {
+      const space = await world.space();
+      await family(space, 2);
+      const limiter = await warm(space);
+      await limiter.acquire({ entityId: 'parent-1', resource: 'gpt-4', consume: { rpm: 599 } });
+      const denied = () => limiter.tryAcquire({ ...ASK, consume: { rpm: 10 } });
+      expect(await costOf(denied)).toEqual(FREE);
+      const decision = await denied();
+      expect(decision).toMatchObject({ granted: false, decidedBy: 'deny-cache' });
+      expect(decision.statuses.map(({ entityId, exceeded }) => [entityId, exceeded])).toEqual([
+        ['user-1', false],
+        ['parent-1', true],
+        ['parent-2', true],
+      ]);
+    });
   });
 
   describe('what a lease does afterwards', () => {

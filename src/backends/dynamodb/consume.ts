@@ -16,7 +16,7 @@ import { type Deadline, deadlineIn } from './deadline.js';
 import { judgeLevel, readBuckets } from './peek.js';
 import { RefundLost } from './refund-lost.js';
 import type { Table } from './requests.js';
-import { type LevelOutcome, takeLevel, undoLevel } from './take-level.js';
+import { type LevelOutcome, recallLevel, takeLevel, undoLevel } from './take-level.js';
 import { tuningOf } from './tuning.js';
 
 /** Soon again, where others were faster. */
@@ -79,7 +79,7 @@ function denial(levels: readonly LevelAnswer[], remembered: boolean): ConsumeOut
  */
 async function consumeCascade(consuming: Consuming): Promise<ConsumeOutcome> {
   const { request } = consuming;
-  const outcomes = await takeLevels(consuming);
+  const outcomes = recallDenials(consuming) ?? (await takeLevels(consuming));
   if (outcomes.length === request.levels.length && outcomes.every(isGranted)) {
     return { kind: 'granted', levels: outcomes.map(({ answer }) => answer) };
   }
@@ -89,7 +89,14 @@ async function consumeCascade(consuming: Consuming): Promise<ConsumeOutcome> {
   for (const outcome of outcomes)
     if (!(outcome instanceof Failed) && endsWithoutVerdict(outcome)) return outcomeOfOne(outcome);
   const { levels, read } = await verdictsOfAll(consuming, outcomes);
-  return denial(levels, !read && outcomes.every((outcome) => isDenied(outcome) && outcome.remembered));
+  const remembered = outcomes.every((outcome) => outcome === UNASKED || (isDenied(outcome) && outcome.remembered));
+  return denial(levels, !read && remembered);
+}
+
+/** If a level is remembered to refuse, nothing need be taken from the others first, only to be given back. */
+function recallDenials(consuming: Consuming): readonly Taken[] | null {
+  const recalled = consuming.request.levels.map((level) => recallLevel(askingOf(consuming, level)) ?? UNASKED);
+  return recalled.some(isDenied) ? recalled.map((outcome) => (isDenied(outcome) ? outcome : UNASKED)) : null;
 }
 
 async function takeLevels(consuming: Consuming): Promise<readonly Taken[]> {
@@ -109,13 +116,16 @@ class Failed {
   }
 }
 
-type Taken = LevelOutcome | Failed;
+const UNASKED = { kind: 'unasked' } as const;
+
+type Taken = LevelOutcome | Failed | typeof UNASKED;
 
 function isGranted(outcome: Taken): outcome is Extract<LevelOutcome, { readonly kind: 'granted' }> {
   return !(outcome instanceof Failed) && outcome.kind === 'granted';
 }
 
-function endsWithoutVerdict({ kind }: LevelOutcome): boolean {
+function endsWithoutVerdict(outcome: Exclude<Taken, Failed>): outcome is LevelOutcome {
+  const { kind } = outcome;
   return kind === 'id-taken' || kind === 'contended' || kind === 'unheld';
 }
 

@@ -32,13 +32,16 @@ const TEND_WITHIN_MS = 2_000;
 export function takeLevel(asking: Asking): LevelOutcome | Promise<LevelOutcome> {
   const { bucket, level, call } = asking;
   bucket.noteAsk(level, call.nowMs);
-  const entry = entryOf(asking, level, true);
-  // The common case, without a turn of the event loop: one shard that is remembered to be empty.
-  if (bucket.count === 1) {
-    const recalled = bucket.line(0).recall(entry, tuningOf(call));
-    if (recalled !== null && isOutcome(recalled)) return recalled;
-  }
-  return takeSomewhere(asking, entry);
+  // The common case of a denial, without a turn of the event loop.
+  return recallLevel(asking) ?? takeSomewhere(asking, entryOf(asking, level, true));
+}
+
+/** The answer of one shard that is remembered to be empty; null: the store must be asked. */
+export function recallLevel(asking: Asking): LevelOutcome | null {
+  const { bucket, level, call } = asking;
+  if (bucket.count > 1) return null;
+  const recalled = bucket.line(0).recall(entryOf(asking, level, true), tuningOf(call));
+  return recalled !== null && isOutcome(recalled) ? recalled : null;
 }
 
 async function takeSomewhere(asking: Asking, entry: AskEntry): Promise<LevelOutcome> {

@@ -9,30 +9,35 @@ export interface ExpressionInput {
   readonly ExpressionAttributeValues?: Record<string, AttributeValue>;
 }
 
+/** Aliases are made once: every acquire needs some, and a new text that becomes a key must be looked up first. */
+const NAME_ALIASES: string[] = [];
+const VALUE_ALIASES: string[] = [];
+
 /** Collects one write. Aliases are generated, never made of names: `b_a-b.c_tk` is no identifier. */
 export class Expression {
   readonly #aliases = new Map<string, string>();
   readonly #names: Record<string, string> = {};
   readonly #values: Record<string, AttributeValue> = {};
-  readonly #sets: string[] = [];
-  readonly #adds: string[] = [];
-  readonly #removes: string[] = [];
-  readonly #conditions: string[] = [];
+  #sets = '';
+  #adds = '';
+  #removes = '';
+  #conditions = '';
   #valueCount = 0;
 
   set(attribute: string, value: AttributeValue): this {
-    this.#sets.push(`${this.#name(attribute)} = ${this.#value(value)}`);
+    this.#sets += `${this.#sets === '' ? 'SET' : ','} ${this.#name(attribute)} = ${this.#value(value)}`;
     return this;
   }
 
   /** Nothing for 0. */
   add(attribute: string, amount: Int): this {
-    if (amount !== 0) this.#adds.push(`${this.#name(attribute)} ${this.#value({ N: String(amount) })}`);
+    if (amount === 0) return this;
+    this.#adds += `${this.#adds === '' ? 'ADD' : ','} ${this.#name(attribute)} ${this.#value({ N: String(amount) })}`;
     return this;
   }
 
   remove(attribute: string): this {
-    this.#removes.push(this.#name(attribute));
+    this.#removes += `${this.#removes === '' ? 'REMOVE' : ','} ${this.#name(attribute)}`;
     return this;
   }
 
@@ -71,29 +76,24 @@ export class Expression {
   }
 
   build(): ExpressionInput {
-    const clauses = [
-      this.#sets.length > 0 ? `SET ${this.#sets.join(', ')}` : '',
-      this.#adds.length > 0 ? `ADD ${this.#adds.join(', ')}` : '',
-      this.#removes.length > 0 ? `REMOVE ${this.#removes.join(', ')}` : '',
-    ];
-    const update = clauses.filter((clause) => clause !== '').join(' ');
+    const update = [this.#sets, this.#adds, this.#removes].filter((clause) => clause !== '').join(' ');
     return {
       ...(update === '' ? {} : { UpdateExpression: update }),
-      ConditionExpression: this.#conditions.join(' AND '),
+      ConditionExpression: this.#conditions,
       ExpressionAttributeNames: this.#names,
       ...(this.#valueCount === 0 ? {} : { ExpressionAttributeValues: this.#values }),
     };
   }
 
   #require(condition: string): this {
-    this.#conditions.push(condition);
+    this.#conditions += this.#conditions === '' ? condition : ` AND ${condition}`;
     return this;
   }
 
   #name(attribute: string): string {
     let alias = this.#aliases.get(attribute);
     if (alias === undefined) {
-      alias = `#a${this.#aliases.size}`;
+      alias = NAME_ALIASES[this.#aliases.size] ??= `#a${this.#aliases.size}`;
       this.#aliases.set(attribute, alias);
       this.#names[alias] = attribute;
     }
@@ -101,7 +101,8 @@ export class Expression {
   }
 
   #value(value: AttributeValue): string {
-    const alias = `:v${this.#valueCount++}`;
+    const alias = (VALUE_ALIASES[this.#valueCount] ??= `:v${this.#valueCount}`);
+    this.#valueCount += 1;
     this.#values[alias] = value;
     return alias;
   }
