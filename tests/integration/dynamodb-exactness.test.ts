@@ -108,6 +108,27 @@ describe.skipIf(found.status === 'unavailable')(`buckets in DynamoDB, to the mil
     });
   });
 
+  test.each(['given back', 'left to expire'] as const)(
+    'slots of several shards that others have %s can be taken at once',
+    async (how) => {
+      const clock = fakeClock();
+      const nowMs = clock.now();
+      const slots = (count: number) => ({ entityId: 'pot', resource: RESOURCE, consume: { [SLOTS]: count } });
+      const limits = [Limit.concurrent(SLOTS, 4)];
+      const namespace = await arena.namespace(nowMs, ({ config }) => config.setSystem({ limits }));
+      const open = () => RateLimiter.open(arena.backend(), { clock: { now: clock.now }, namespace: namespace.name });
+      await using other = await open();
+      await using limiter = await open();
+      const leases = [await other.acquire(slots(1))];
+      await arena.splitInto(2, namespace, 'pot', nowMs);
+      for (let at = 0; at < 3; at++) leases.push(await other.acquire(slots(1)));
+      expect(await limiter.tryAcquire(slots(4))).toMatchObject({ granted: false });
+      if (how === 'given back') for (const lease of leases) await lease.release();
+      else clock.set(nowMs + 60_000);
+      expect(await limiter.tryAcquire(slots(4))).toMatchObject({ granted: true });
+    },
+  );
+
   test('a release that lands late grants nothing to whoever was to be written with its repetition', async () => {
     const nowMs = fakeClock().now();
     const slot = { entityId: 'pot', resource: RESOURCE, consume: { [SLOTS]: 1 } };

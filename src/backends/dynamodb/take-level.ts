@@ -7,6 +7,7 @@ import type { BucketShards } from './bucket-shards.js';
 import { changeLevel } from './change-level.js';
 import { type Deadline, deadlineIn } from './deadline.js';
 import type { AskEntry, EntryResult } from './entries.js';
+import { asSettled } from './peek.js';
 import { placeOf, type ShardPlace } from './place.js';
 import type { ShardLine } from './shard-line.js';
 import { tuningOf } from './tuning.js';
@@ -132,7 +133,9 @@ async function takeAcross(asking: Asking): Promise<LevelOutcome> {
   const places: ShardPlace[] = [];
   const granted: LevelAnswer[] = [];
   let owed: readonly Amount[] = level.asks;
-  await bucket.lookAtAll(call.nowMs, asking.deadline);
+  // Slots may have been given back at any time since they were seen.
+  const takesSlots = level.limits.some(({ name, kind }) => kind === 'concurrent' && amountOf(level.asks, name));
+  await bucket.lookAtAll(call.nowMs, asking.deadline, takesSlots ? 0 : tuningOf(call).denyCacheMs);
   for (const shard of bucket.realShards()) {
     const line = bucket.line(shard);
     const part = owed.map(({ name, milli }) => ({ name, milli: min(milli, availableOf(line, name, call.nowMs)) }));
@@ -162,8 +165,9 @@ function holderOf({ holder }: LevelAsk, asks: readonly Amount[]): LevelAsk['hold
   return { ...holder, slots: within(holder.slots), rates: holder.rates === null ? null : within(holder.rates) };
 }
 
-/** A debt of one shard takes nothing from the others. */
-function availableOf({ image }: ShardLine, name: string, nowMs: number): Int {
+/** With what expired holders have. A debt of one shard takes nothing from the others. */
+function availableOf(line: ShardLine, name: string, nowMs: number): Int {
+  const image = line.image === null ? null : asSettled(line.image, null, nowMs);
   const account = image?.limits.find(({ limit }) => limit.name === name);
   if (image === null || account === undefined) return 0;
   const effective = effectiveTokens(account.rate, account.tokensMilli, credit(account.rate, image.baseMs, nowMs));
