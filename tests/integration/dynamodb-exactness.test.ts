@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Item } from '../../src/backends/dynamodb/transport.js';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { Random } from '../../src/testing/conformance/random.js';
@@ -45,6 +46,20 @@ describe.skipIf(found.status === 'unavailable')(`buckets in DynamoDB, to the mil
     expect(await limiter!.tryAcquire(ask(99))).toMatchObject({ granted: false });
     expect(await sums()).toEqual(before);
     await limiter!.close();
+  });
+
+  test('an ask of which one shard fails gives back what it took from the others', async () => {
+    const { nowMs, namespace, sums, limiters } = await start(1);
+    await limiters[0]!.close();
+    await arena.splitInto(2, namespace, 'pot', nowMs);
+    const clock = { now: () => nowMs };
+    await using client = await FaultyClient.make(arena, 1, { namespace: namespace.name, clock });
+    await client.limiter.acquire(ask(1));
+    const before = await sums();
+    const ofShard1 = ({ body }: DynamoRequest) => /#1$/.test((body['Key'] as Item | undefined)?.['PK']?.S ?? '');
+    client.proxy.inject(fault.serverError(), { operations: ['UpdateItem'], when: ofShard1 });
+    await expect(client.limiter.acquire(ask(90))).rejects.toMatchObject({ code: 'backend.unavailable' });
+    expect(await sums()).toEqual(before);
   });
 
   test('a shard that was merged and split off again by others is taken from again', async () => {
@@ -107,6 +122,27 @@ describe.skipIf(found.status === 'unavailable')(`buckets in DynamoDB, to the mil
       await stop();
     });
   });
+
+  test.each(['given back', 'left to expire'] as const)(
+    'slots of several shards that others have %s can be taken at once',
+    async (how) => {
+      const clock = fakeClock();
+      const nowMs = clock.now();
+      const slots = (count: number) => ({ entityId: 'pot', resource: RESOURCE, consume: { [SLOTS]: count } });
+      const limits = [Limit.concurrent(SLOTS, 4)];
+      const namespace = await arena.namespace(nowMs, ({ config }) => config.setSystem({ limits }));
+      const open = () => RateLimiter.open(arena.backend(), { clock: { now: clock.now }, namespace: namespace.name });
+      await using other = await open();
+      await using limiter = await open();
+      const leases = [await other.acquire(slots(1))];
+      await arena.splitInto(2, namespace, 'pot', nowMs);
+      for (let at = 0; at < 3; at++) leases.push(await other.acquire(slots(1)));
+      expect(await limiter.tryAcquire(slots(4))).toMatchObject({ granted: false });
+      if (how === 'given back') for (const lease of leases) await lease.release();
+      else clock.set(nowMs + 60_000);
+      expect(await limiter.tryAcquire(slots(4))).toMatchObject({ granted: true });
+    },
+  );
 
   test('a release that lands late grants nothing to whoever was to be written with its repetition', async () => {
     const nowMs = fakeClock().now();

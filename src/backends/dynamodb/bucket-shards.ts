@@ -71,10 +71,11 @@ export class BucketShards {
     return images.every((image) => image !== null) ? images : null;
   }
 
-  /** Learns of every shard that is not remembered. */
-  async lookAtAll(nowMs: EpochMs, deadline: Deadline): Promise<void> {
+  /** Learns of every shard that was not seen within the last `denyCacheMs`. */
+  async lookAtAll(nowMs: EpochMs, deadline: Deadline, denyCacheMs: number): Promise<void> {
+    let isKnown = (line: ShardLine): boolean => line.youngImage(nowMs, denyCacheMs) !== null;
     for (;;) {
-      const unknown = this.realShards().filter((shard) => this.line(shard).image === null);
+      const unknown = this.realShards().filter((shard) => !isKnown(this.line(shard)));
       if (unknown.length === 0) return;
       const missing: number[] = [];
       await Promise.all(
@@ -85,6 +86,7 @@ export class BucketShards {
       // Shard 0 stands for all that are missing, itself included.
       if (missing.includes(0)) return;
       for (const shard of missing) this.noteMissing(shard);
+      isKnown = ({ image }) => image !== null;
     }
   }
 

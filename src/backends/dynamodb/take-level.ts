@@ -7,6 +7,7 @@ import type { BucketShards } from './bucket-shards.js';
 import { changeLevel } from './change-level.js';
 import { type Deadline, deadlineIn } from './deadline.js';
 import type { AskEntry, EntryResult } from './entries.js';
+import { asSettled } from './peek.js';
 import { placeOf, type ShardPlace } from './place.js';
 import type { ShardLine } from './shard-line.js';
 import { tuningOf } from './tuning.js';
@@ -129,33 +130,54 @@ function longestWait({ verdicts }: LevelAnswer): number {
   return Math.max(0, ...verdicts.map(({ waitMs }) => waitMs ?? Number.POSITIVE_INFINITY));
 }
 
-/** Shard after shard, each as much as it has; if that is not enough, everything goes back. */
+/** Shard after shard, each as much as it has; if that is not enough, or one of them fails, everything goes back. */
 async function takeAcross(asking: Asking): Promise<LevelOutcome> {
   const { bucket, level, call } = asking;
   const places: ShardPlace[] = [];
   const granted: LevelAnswer[] = [];
   let owed: readonly Amount[] = level.asks;
-  await bucket.lookAtAll(call.nowMs, asking.deadline);
-  for (const shard of bucket.realShards()) {
-    const line = bucket.line(shard);
-    const part = owed.map(({ name, milli }) => ({ name, milli: min(milli, availableOf(line, name, call.nowMs)) }));
-    if (part.every(({ milli }) => milli <= 0)) continue;
-    const asks = part.filter(({ milli }) => milli > 0);
-    const entry = entryOf(asking, { ...level, asks, holder: holderOf(level, asks) }, places.length === 0);
-    const { outcome } = await askShard(asking, shard, entry);
-    if (outcome.kind !== 'granted') continue;
-    places.push(placeOf(line.shard, asks));
-    granted.push(outcome.answer);
-    owed = owed.map(({ name, milli }) => ({ name, milli: sub(milli, amountOf(asks, name) ?? 0) }));
-    if (owed.every(({ milli }) => milli === 0)) {
-      return { kind: 'granted', answer: { ...together(level, granted), place: places } };
+  // Slots may have been given back at any time since they were seen.
+  const takesSlots = level.limits.some(({ name, kind }) => kind === 'concurrent' && amountOf(level.asks, name));
+  await bucket.lookAtAll(call.nowMs, asking.deadline, takesSlots ? 0 : tuningOf(call).denyCacheMs);
+  try {
+    for (const shard of bucket.realShards()) {
+      const line = bucket.line(shard);
+      const part = owed.map(({ name, milli }) => ({ name, milli: min(milli, availableOf(line, name, call.nowMs)) }));
+      if (part.every(({ milli }) => milli <= 0)) continue;
+      const asks = part.filter(({ milli }) => milli > 0);
+      const entry = entryOf(asking, { ...level, asks, holder: holderOf(level, asks) }, places.length === 0);
+      const { outcome } = await askShard(asking, shard, entry);
+      if (outcome.kind !== 'granted') continue;
+      places.push(placeOf(line.shard, asks));
+      granted.push(outcome.answer);
+      owed = owed.map(({ name, milli }) => ({ name, milli: sub(milli, amountOf(asks, name) ?? 0) }));
+      if (owed.every(({ milli }) => milli === 0)) {
+        return { kind: 'granted', answer: { ...together(level, granted), place: places } };
+      }
     }
+  } catch (error) {
+    await undoParts(asking, granted, places);
+    throw error;
   }
-  if (places.length > 0) {
-    const asks = level.asks.map(({ name, milli }) => ({ name, milli: sub(milli, amountOf(owed, name) ?? 0) }));
-    await undoLevel(asking, { ...together({ ...level, asks }, granted), place: places });
-  }
+  await undoParts(asking, granted, places);
   return { kind: 'denied', answer: refusal(asking), remembered: false };
+}
+
+/** A part that cannot be given back stays taken: the strict side. It is told, because nobody else would know. */
+async function undoParts(
+  asking: Asking,
+  granted: readonly LevelAnswer[],
+  places: readonly ShardPlace[],
+): Promise<void> {
+  const { call, level } = asking;
+  if (places.length === 0) return;
+  // The time of the call may be over: what it took must go back all the same.
+  const deadline = Math.max(asking.deadline, deadlineIn(call.timeoutMs));
+  try {
+    await undoLevel({ ...asking, deadline }, { ...together(level, granted), place: places });
+  } catch (error) {
+    call.tuning?.onError?.(error, 'giving back what an ask over several shards had taken');
+  }
 }
 
 function holderOf({ holder }: LevelAsk, asks: readonly Amount[]): LevelAsk['holder'] {
@@ -165,8 +187,9 @@ function holderOf({ holder }: LevelAsk, asks: readonly Amount[]): LevelAsk['hold
   return { ...holder, slots: within(holder.slots), rates: holder.rates === null ? null : within(holder.rates) };
 }
 
-/** A debt of one shard takes nothing from the others. */
-function availableOf({ image }: ShardLine, name: string, nowMs: number): Int {
+/** With what expired holders have. A debt of one shard takes nothing from the others. */
+function availableOf(line: ShardLine, name: string, nowMs: number): Int {
+  const image = line.image === null ? null : asSettled(line.image, null, nowMs);
   const account = image?.limits.find(({ limit }) => limit.name === name);
   if (image === null || account === undefined) return 0;
   const effective = effectiveTokens(account.rate, account.tokensMilli, credit(account.rate, image.baseMs, nowMs));
