@@ -38,11 +38,12 @@ export async function dynamodbRows(): Promise<readonly Row[] | string> {
     rows.push({ ...one, goal: 1.2, goalIs: 'most', ...(await compareLatency(FEW, few, bucket)) });
     rows.push({ ...one, name: `${one.name}, of a mere counter`, ...(await compareLatency(FEW, few, counter)) });
     const denied = [await headgateDenied(client), bareDenied(client)] as const;
-    const refusals = await compareThroughput({ keys: ['denied'], concurrency: 1 }, ...denied);
+    const refusals = await compareThroughput({ keys: ['denied'], concurrency: 1, roundMs: 500 }, ...denied);
     rows.push({ name: 'denied / refused UpdateItem, 1 caller', unit: 'ops/s', goal: 100, ...refusals });
 
     const hot = await headgate(client, HOT);
-    const onHot = { keys: HOT, concurrency: AT_ONCE };
+    // Longer than it takes to notice that the key is busy.
+    const onHot = { keys: HOT, concurrency: AT_ONCE, roundMs: 2_500 };
     const hotName = `${AT_ONCE} callers on one bucket`;
     const againstOne = await compareThroughput(onHot, hot, bucket);
     rows.push({ name: `acquire / bare UpdateItem, ${hotName}`, unit: 'ops/s', goal: 30, ...againstOne });
@@ -50,7 +51,7 @@ export async function dynamodbRows(): Promise<readonly Row[] | string> {
     rows.push({ name: `acquire / RateLimiterDynamo, ${hotName}`, unit: 'ops/s', goal: 1, ...againstPeer });
 
     const spread = await headgate(client, SPREAD);
-    const onMany = { keys: SPREAD, concurrency: AT_ONCE };
+    const onMany = { keys: SPREAD, concurrency: AT_ONCE, roundMs: 800 };
     const manyName = `${AT_ONCE} callers on 10,000`;
     for (const [name, other, goal] of [
       [`acquire / bare UpdateItem, ${manyName}`, bucket, { goal: 0.85 }],

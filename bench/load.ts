@@ -8,19 +8,22 @@ export interface LoadResult {
   readonly ratio: number;
 }
 
-const ROUNDS = 5;
-const LATENCY_OPERATIONS = 400;
-const ROUND_MS = 1_000;
+const LATENCY_ROUNDS = 15;
+const LATENCY_OPERATIONS = 100;
+const THROUGHPUT_ROUNDS = 5;
 
 interface Load {
   readonly keys: readonly string[];
   /** How many callers ask at a time, each again as soon as it has its answer. */
   readonly concurrency: number;
+  /** How long one round takes. */
+  readonly roundMs: number;
 }
 
 /** Median latency of one caller that takes the keys in turn, in microseconds. */
 export async function compareLatency(keys: readonly string[], ours: Contender, theirs: Contender): Promise<LoadResult> {
   return compare(
+    LATENCY_ROUNDS,
     () => latencyUs(keys, ours),
     () => latencyUs(keys, theirs),
   );
@@ -29,13 +32,14 @@ export async function compareLatency(keys: readonly string[], ours: Contender, t
 /** Operations a second. */
 export async function compareThroughput(load: Load, ours: Contender, theirs: Contender): Promise<LoadResult> {
   return compare(
+    THROUGHPUT_ROUNDS,
     () => perSecond(load, ours),
     () => perSecond(load, theirs),
   );
 }
 
-async function compare(ours: () => Promise<number>, theirs: () => Promise<number>): Promise<LoadResult> {
-  const rounds = await interleave(ROUNDS, ours, theirs);
+async function compare(count: number, ours: () => Promise<number>, theirs: () => Promise<number>): Promise<LoadResult> {
+  const rounds = await interleave(count, ours, theirs);
   return {
     ours: median(rounds.map((round) => round.ours)),
     theirs: median(rounds.map((round) => round.theirs)),
@@ -57,7 +61,7 @@ async function latencyUs(keys: readonly string[], contender: Contender): Promise
 async function perSecond(load: Load, contender: Contender): Promise<number> {
   globalThis.gc?.();
   const startMs = performance.now();
-  const operations = await callAll(load, contender, () => performance.now() - startMs < ROUND_MS);
+  const operations = await callAll(load, contender, () => performance.now() - startMs < load.roundMs);
   return (operations / (performance.now() - startMs)) * 1_000;
 }
 
@@ -68,7 +72,7 @@ export async function callEach(keys: readonly string[], concurrency: number, con
 
 /** Gives how many operations were done while `goesOn`. */
 async function callAll(
-  { keys, concurrency }: Load,
+  { keys, concurrency }: Pick<Load, 'keys' | 'concurrency'>,
   contender: Contender,
   goesOn: (started: number) => boolean,
 ): Promise<number> {
