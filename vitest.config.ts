@@ -26,6 +26,8 @@ export default defineConfig({
           name: 'together',
           include: ['src/**/*.test.ts', 'tests/**/*.test.ts'],
           exclude: [...ALONE, ...ENGINES],
+          // Engines and the command line are processes of their own: two workers keep two processors busy.
+          maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
       },
