@@ -11,7 +11,7 @@ export default defineConfig({
     env: { ...shared.env, HEADGATE_FULL: '1' },
     include: [
       'tests/engines/**/*.test.ts',
-      'tests/integration/stream-usage.test.ts',
+      'tests/integration/stream-exactly-once.test.ts',
       'tests/chaos/stream-worker-killed.test.ts',
     ],
     testTimeout: 120_000,

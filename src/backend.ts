@@ -258,9 +258,7 @@ export interface NamespaceRecord {
   readonly createdAtMs: EpochMs;
 }
 
-/**
- * The registry stands outside of all namespaces. A name leads to the active namespace. One that was deleted keeps its id and its data until it is purged, and its id for ever.
- */
+/** Outside of all namespaces. A name leads to the active one; one that was deleted keeps its data until it is purged, and its id for ever. */
 export interface NamespaceStore {
   /** Gives the active namespace of that name, or registers it under `id`. */
   register(call: RegistryChange, name: string, id: string): Awaitable<NamespaceRecord>;
@@ -361,9 +359,7 @@ export interface UsageStore {
   query(call: Call, query: UsageQuery, page: PageRequest): Awaitable<Page<UsageRecord>>;
 }
 
-export interface LeaseRecord extends Holder {
-  readonly id: string;
-}
+export type LeaseRecord = Holder & { readonly id: string };
 
 export interface LeaseStore {
   list(call: Call, entityId: string, resource: string, page: PageRequest): Awaitable<Page<LeaseRecord>>;

@@ -127,7 +127,7 @@ test.each([
     }),
     { numRuns: 1_500 },
   );
-  expect(replayed).toBeGreaterThan(250);
+  expect(replayed).toBeGreaterThan(100);
 });
 
 test('parents come before their children, and children go before their parents', () => {

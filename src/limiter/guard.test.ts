@@ -32,8 +32,12 @@ test('a call that may take as long as it needs counts for the breaker like any o
 
 test('one failure that several calls share counts once for the breaker, and several count each', async () => {
   const guard = new Guard(fakeClock());
-  const call = async (error: Error): Promise<unknown> =>
-    Promise.resolve(guard.call({ where: 'acquire', timeoutMs: 1_000 }, () => Promise.reject(error))).catch(() => {});
+  const call = async (failure: Error): Promise<void> => {
+    const failing = async (): Promise<never> => {
+      throw failure;
+    };
+    await expect(guard.call({ where: 'acquire', timeoutMs: 1_000 }, failing)).rejects.toBe(failure);
+  };
   const shared = new BackendUnavailable('no answer', 'timeout');
   await Promise.all(Array.from({ length: 9 }, () => call(shared)));
   expect(() => guard.enter('acquire')).not.toThrow();

@@ -1,9 +1,9 @@
 import type { Backend } from '../backend.js';
 import { parseDynamoDBAddress } from '../backends/dynamodb/address.js';
-import { dynamodb } from '../backends/dynamodb/dynamodb.js';
 import { file, parseFileAddress } from '../backends/embedded/file/file.js';
 import { memory } from '../backends/embedded/memory.js';
 import { ValidationError } from '../core/errors.js';
+import { lazyBackend } from './lazy-backend.js';
 import type { ResolvedOptions } from './options.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -35,7 +35,12 @@ export function storeFrom(store: string | Backend, options: ResolvedOptions, env
   if (typeof store === 'object') return store;
   if (store.startsWith('file:')) return file({ ...parseFileAddress(store), namespace: options.namespace });
   const address = parseDynamoDBAddress(store);
-  if (address !== null) return dynamodb(address);
+  if (address !== null) {
+    return lazyBackend('dynamodb', async () => {
+      const { createDynamoDBBackend } = await import('../backends/dynamodb/dynamodb.js');
+      return createDynamoDBBackend(address);
+    });
+  }
   if (store !== 'memory:') {
     throw new ValidationError('store', `'memory:', 'file:./limits.db', 'dynamodb://my-table' or a backend`, store);
   }

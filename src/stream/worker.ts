@@ -66,7 +66,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
   checkOptions(options);
   const transport = sdkTransport(options);
   const table: Table = { name: options.table, transport, random: Math.random };
-  const clock = completeClock(options.clock ?? { now: () => systemClock.now() + transport.clockOffsetMs() });
+  const clock = completeClock(options.clock ?? { now: () => systemClock.now() + (transport.clockOffsetMs() ?? 0) });
   let stream: StreamApi | null = null;
   try {
     await checkSchema(table, deadlineIn(OPEN_MS));

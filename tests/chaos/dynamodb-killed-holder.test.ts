@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createTable } from '../../src/backends/dynamodb/create-table.js';
-import { dynamodb } from '../../src/backends/dynamodb/dynamodb.js';
+import { createTable, dynamodb } from '../../src/backends/dynamodb/index.js';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { type Engine, startEngine } from '../../src/testing/dynamodb/index.js';

@@ -1,9 +1,8 @@
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createTable } from '../../src/backends/dynamodb/create-table.js';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import { dynamodb } from '../../src/backends/dynamodb/dynamodb.js';
+import { createTable, dynamodb } from '../../src/backends/dynamodb/index.js';
 import { reconcile } from '../../src/reconciler/loop.js';
 import { type Engine, startEngine } from '../../src/testing/dynamodb/index.js';
 import type { HolderNews, HolderOrder } from '../support/dynamodb-holder.js';

@@ -41,8 +41,8 @@ describe.skipIf(found.status === 'unavailable')(
     ): Promise<{ readonly steps: number; readonly writes: number; readonly wrong: readonly string[] }> {
       const total = { steps: 0, writes: 0, wrong: [] as string[] };
       for (let from = 0; from < scenarios.length; from += AT_ONCE) {
-        const found = await Promise.all(scenarios.slice(from, from + AT_ONCE).map(play));
-        for (const [at, { steps, writes, overAdmitted, underAdmitted, firstMismatch }] of found.entries()) {
+        const findings = await Promise.all(scenarios.slice(from, from + AT_ONCE).map(play));
+        for (const [at, { steps, writes, overAdmitted, underAdmitted, firstMismatch }] of findings.entries()) {
           total.steps += steps;
           total.writes += writes;
           if (overAdmitted + underAdmitted === 0 && firstMismatch === null) continue;

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { dynamodb } from '../../src/backends/dynamodb/dynamodb.js';
+import { dynamodb } from '../../src/backends/dynamodb/index.js';
 import { BackendUnavailable, HeadgateError } from '../../src/core/errors.js';
 import { Limit } from '../../src/core/limit.js';
 import type { LimiterOptions } from '../../src/limiter/options.js';

@@ -1,6 +1,6 @@
 import { CreateTableCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createTable } from '../../src/backends/dynamodb/create-table.js';
+import { createTable } from '../../src/backends/dynamodb/index.js';
 import { deadlineIn } from '../../src/backends/dynamodb/deadline.js';
 import type { Table } from '../../src/backends/dynamodb/requests.js';
 import { checkSchema } from '../../src/backends/dynamodb/schema.js';

@@ -2,7 +2,7 @@ import { DynamoDBClient, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { itemSizes, printItemSizes } from '../../bench/item-sizes.js';
-import { createTable } from '../../src/backends/dynamodb/create-table.js';
+import { createTable } from '../../src/backends/dynamodb/index.js';
 import { startEngine } from '../../src/testing/dynamodb/index.js';
 
 const PAGE = new URL('../../docs/backends/dynamodb.md', import.meta.url);

@@ -1,5 +1,5 @@
 import type { Backend } from '../../src/backend.js';
-import { createTable } from '../../src/backends/dynamodb/create-table.js';
+import { createTable } from '../../src/backends/dynamodb/index.js';
 import { createDynamoDBBackend } from '../../src/backends/dynamodb/dynamodb.js';
 import { deadlineIn } from '../../src/backends/dynamodb/deadline.js';
 import type { ShardImage } from '../../src/backends/dynamodb/items.js';

@@ -1,8 +1,7 @@
 import { DynamoDBClient, PutItemCommand, QueryCommand } from '@aws-sdk/client-dynamodb';
 import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { createTable } from '../../src/backends/dynamodb/create-table.js';
-import { dynamodb } from '../../src/backends/dynamodb/dynamodb.js';
+import { createTable, dynamodb } from '../../src/backends/dynamodb/index.js';
 import { openTail, type Tail } from '../../src/stream/tail.js';
 import { describeBackend } from '../../src/testing/backend.js';
 import { type Engine, type EngineName, findEngine, startEngine } from '../../src/testing/dynamodb/index.js';

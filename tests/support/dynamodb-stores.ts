@@ -1,6 +1,6 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { AdminCall, Call, RegistryChange } from '../../src/backend.js';
-import { createTable } from '../../src/backends/dynamodb/create-table.js';
+import { createTable } from '../../src/backends/dynamodb/index.js';
 import type { Deadline } from '../../src/backends/dynamodb/deadline.js';
 import type { Table } from '../../src/backends/dynamodb/requests.js';
 import { sdkTransport } from '../../src/backends/dynamodb/sdk-transport.js';

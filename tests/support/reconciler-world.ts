@@ -6,7 +6,7 @@ import {
   UpdateItemCommand,
 } from '@aws-sdk/client-dynamodb';
 import type { Backend, Call, LevelAsk } from '../../src/backend.js';
-import { createTable } from '../../src/backends/dynamodb/create-table.js';
+import { createTable } from '../../src/backends/dynamodb/index.js';
 import { deadlineIn } from '../../src/backends/dynamodb/deadline.js';
 import { createDynamoDBBackend } from '../../src/backends/dynamodb/dynamodb.js';
 import { buildSettlement } from '../../src/backends/dynamodb/expressions/write-settlement.js';

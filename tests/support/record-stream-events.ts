@@ -4,8 +4,7 @@
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { DescribeTableCommand, DynamoDBClient, DeleteItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
-import { createTable } from '../../src/backends/dynamodb/create-table.js';
-import { dynamodb } from '../../src/backends/dynamodb/dynamodb.js';
+import { createTable, dynamodb } from '../../src/backends/dynamodb/index.js';
 import { encodeAudit } from '../../src/backends/dynamodb/records.js';
 import { sdkTransport } from '../../src/backends/dynamodb/sdk-transport.js';
 import { Limit } from '../../src/core/limit.js';

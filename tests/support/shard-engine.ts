@@ -1,5 +1,5 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { createTable } from '../../src/backends/dynamodb/create-table.js';
+import { createTable } from '../../src/backends/dynamodb/index.js';
 import { deadlineIn } from '../../src/backends/dynamodb/deadline.js';
 import { buildShardItem } from '../../src/backends/dynamodb/expressions/create.js';
 import { decodeShard, type ShardImage } from '../../src/backends/dynamodb/items.js';

@@ -29,6 +29,7 @@ export function imageOf(limits: readonly Limit[], changes: Partial<ShardImage> =
       const rate = shareOf(limit, key.shard, shardCount);
       return { limit, rate, tokensMilli: rate.capacityMilli, consumedMilli: 0 };
     }),
+    retired: new Map(),
     holders: new Map(),
     swept: false,
     bytes: 300,
@@ -50,7 +51,7 @@ export function withHolders(image: ShardImage, holders: Readonly<Record<string, 
   return { ...image, holders: new Map(stored), swept: true };
 }
 
-export function storedHolder(leaseId: string, holder: Partial<Holder>) {
+function storedHolder(leaseId: string, holder: Partial<Holder>) {
   return decodeHolder(leaseId, encodeHolder(holderOf(holder)));
 }
 

@@ -17,6 +17,7 @@ export function bornImage(key: ShardKey, level: LevelRef, nowMs: EpochMs): Shard
     acquires: 0,
     expired: 0,
     limits: level.limits.map((limit) => ({ limit, rate: limit, tokensMilli: limit.capacityMilli, consumedMilli: 0 })),
+    retired: new Map(),
     holders: new Map(),
     swept: false,
     bytes: 0,

@@ -4,7 +4,7 @@ import { type Deadline, deadlineIn, pause, timeLeftMs } from './deadline.js';
 import { errorOf } from './failures.js';
 import { type Answer, sendRead, sendRepeatable, type Table } from './requests.js';
 import { hasVersion, writeVersion } from './schema.js';
-import { type SdkOptions, sdkTransport } from './sdk-transport.js';
+import { type LoadSdk, type SdkOptions, sdkTransport } from './sdk-transport.js';
 import { createNamespaceGate } from './stores/namespace-gate.js';
 import { createNamespaceStore } from './stores/namespaces.js';
 import type { Operation } from './transport.js';
@@ -22,8 +22,8 @@ const FIRST_NAMESPACE = 'default';
  * Makes a table for tests and development, with the namespace `default`, and resolves once it can be used. A table that
  * is ready stays as it is; one that was left half made, or that somebody else makes at this moment, is finished.
  */
-export async function createTable(options: CreateTableOptions): Promise<void> {
-  const transport = sdkTransport(options);
+export async function createTableThrough(options: CreateTableOptions, load?: LoadSdk): Promise<void> {
+  const transport = sdkTransport(options, load);
   try {
     await setUpTable({ name: options.tableName, transport, random: Math.random });
   } finally {

@@ -8,7 +8,7 @@ import { everyLimit, judgeLevel, readBuckets } from './peek.js';
 import { PRESSURE, type PressureOptions } from './pressure.js';
 import type { Table } from './requests.js';
 import { checkSchema } from './schema.js';
-import { sdkTransport, type SdkOptions } from './sdk-transport.js';
+import { type LoadSdk, type SdkOptions, sdkTransport } from './sdk-transport.js';
 import { createAuditStore } from './stores/audit.js';
 import { createBucketReset } from './stores/bucket-reset.js';
 import { createBucketStore } from './stores/buckets.js';
@@ -27,23 +27,20 @@ export interface DynamoDBOptions extends SdkOptions {
   readonly table: string;
 }
 
-/** What tests set. */
+/** What tests set, and the entry for bundlers. */
 export interface DynamoDBInternals {
   readonly transport?: Transport;
+  readonly loadSdk?: LoadSdk;
   readonly random?: () => number;
   readonly pressure?: PressureOptions;
 }
 
 /** A store that processes of many machines share: one table of Amazon DynamoDB. */
-export function dynamodb(options: DynamoDBOptions): Backend {
-  return createDynamoDBBackend(options, {});
-}
-
-export function createDynamoDBBackend(options: DynamoDBOptions, internals: DynamoDBInternals): Backend {
+export function createDynamoDBBackend(options: DynamoDBOptions, internals: DynamoDBInternals = {}): Backend {
   if (typeof options?.table !== 'string' || options.table === '') {
     throw new ValidationError('table', 'the name of a DynamoDB table', options?.table);
   }
-  const transport = internals.transport ?? sdkTransport(options);
+  const transport = internals.transport ?? sdkTransport(options, internals.loadSdk);
   const table: Table = { name: options.table, transport, random: internals.random ?? Math.random };
   const buckets = new Buckets(table, internals.pressure ?? PRESSURE);
   const gate = createNamespaceGate(table);

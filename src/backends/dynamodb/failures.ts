@@ -117,7 +117,7 @@ export function failureOf(thrown: unknown, what: string, table: string): Failure
   };
 }
 
-export function missingTable(table: string, options?: { readonly cause?: unknown }): SchemaMismatch {
+function missingTable(table: string, options?: { readonly cause?: unknown }): SchemaMismatch {
   return new SchemaMismatch(`DynamoDB has no table ${table}`, `headgate deploy --table ${table}`, options);
 }
 

@@ -165,6 +165,15 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(proxy.requests.byOperation()).toEqual({ UpdateItem: 2 });
     });
 
+    test('tells whoever is granted what the store really had', async () => {
+      const { together } = await shard(withTokens(half, 20_000), half);
+      expect(await together([take, { ...take }])).toMatchObject([
+        { answer: { verdicts: [{ effectiveMilli: 20_000, requestedMilli: 1_000 }] } },
+        { answer: { verdicts: [{ effectiveMilli: 19_000 }] } },
+      ]);
+      expect(proxy.requests.byOperation()).toEqual({ UpdateItem: 1 });
+    });
+
     test('takes from a bucket that has filled up since, without losing or making a token', async () => {
       const { submit, ns } = await shard(withTokens(imageOf([RPM]), 59_000), withTokens(imageOf([RPM]), -50_000));
       expect(await submit(take)).toMatchObject({ kind: 'granted' });

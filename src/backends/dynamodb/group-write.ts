@@ -3,6 +3,7 @@ import { BackendUnavailable, type HeadgateError } from '../../core/errors.js';
 import { buildLeaseId } from '../../core/identifiers.js';
 import type { Limit } from '../../core/limit.js';
 import type { EpochMs } from '../../core/units.js';
+import { asShown } from './as-shown.js';
 import { bornImage } from './born.js';
 import { backOffMs, type Deadline, pause, timeLeftMs } from './deadline.js';
 import { type Entry, type EntryResult, givesBack } from './entries.js';
@@ -205,7 +206,8 @@ class GroupWrite {
     if (answer.ok) {
       this.#wrote = true;
       this.#see(created ?? answer.output.Attributes);
-      return results;
+      const shown = this.#shard.memory.image;
+      return image === null || shown === null ? results : asShown(results, move, image, shown, this.#nowMs);
     }
     return this.#refused(answer.failure, { id: own, seen: image, move, results });
   }

@@ -341,7 +341,7 @@ function takesUnheldSlots({ holder }: LevelAsk, verdicts: readonly Verdict[]): b
 }
 
 /** An older config may know limits that the bucket lacks: what was not taken must not be given back. */
-export function heldOf(
+function heldOf(
   holder: NonNullable<LevelAsk['holder']>,
   verdicts: readonly Verdict[],
   configIsOlder: boolean,

@@ -59,6 +59,8 @@ export interface ShardImage {
   readonly acquires: number;
   readonly expired: number;
   readonly limits: readonly Account[];
+  /** What was counted of limits that it has no more. */
+  readonly retired: ReadonlyMap<string, Int>;
   readonly holders: ReadonlyMap<string, StoredHolder>;
   /** Whether the reconciler has it on its list. */
   readonly swept: boolean;
@@ -67,6 +69,7 @@ export interface ShardImage {
 }
 
 const NO_HOLDERS: ReadonlyMap<string, StoredHolder> = new Map();
+const NONE_RETIRED: ReadonlyMap<string, Int> = new Map();
 
 /**
  * Reads a bucket item. `known` are limits that it may live by: one that has the stored numbers is used as it is, which
@@ -79,6 +82,7 @@ export function decodeShard(item: Item, known: readonly Limit[]): ShardImage {
   const shardCount = numberOf(item[ATTRIBUTE.shardCount]) || 1;
   const limits: Account[] = [];
   let holders: Map<string, StoredHolder> | null = null;
+  let retired: Map<string, Int> | null = null;
   let bytes = 0;
   for (const name in item) {
     const value = item[name];
@@ -90,6 +94,9 @@ export function decodeShard(item: Item, known: readonly Limit[]): ShardImage {
     } else if (name.endsWith('_tk') && name.startsWith('b_')) {
       const account = decodeAccount(item, LIMIT_ATTRIBUTE.exec(name)?.[1] ?? '', known, shard, shardCount);
       if (account !== null) limits.push(account);
+    } else if (name.endsWith('_tc') && name.startsWith('b_')) {
+      const limit = name.slice('b_'.length, -'_tc'.length);
+      if (item[ATTRIBUTE.tokens(limit)] === undefined) (retired ??= new Map()).set(limit, parseInt10(value?.N ?? '0'));
     }
   }
   return {
@@ -103,6 +110,7 @@ export function decodeShard(item: Item, known: readonly Limit[]): ShardImage {
     acquires: numberOf(item[ATTRIBUTE.acquires]),
     expired: numberOf(item[ATTRIBUTE.expired]),
     limits: limits.length > 1 ? inOrderOf(limits, known) : limits,
+    retired: retired ?? NONE_RETIRED,
     holders: holders ?? NO_HOLDERS,
     swept: item['GSI1PK'] !== undefined,
     bytes,
@@ -180,6 +188,7 @@ export function encodeShard(image: ShardImage): Item {
     item[ATTRIBUTE.refillPeriod(limit.name)] = { N: String(limit.refillPeriodMs) };
     if (limit.kind === 'rate') item[ATTRIBUTE.consumed(limit.name)] = { N: String(consumedMilli) };
   }
+  for (const [name, milli] of image.retired) item[ATTRIBUTE.consumed(name)] = { N: String(milli) };
   for (const [leaseId, { text }] of image.holders) item[ATTRIBUTE.holder(leaseId)] = { S: text };
   return item;
 }

@@ -11,17 +11,19 @@ export interface SdkOptions {
   readonly endpoint?: string;
 }
 
+export type LoadSdk = () => Promise<typeof Sdk>;
+
 /** Longest time to make a connection: a host that does not answer must not use up the whole deadline. */
 const CONNECT_MS = 500;
 const MOST_SOCKETS = 256;
 
 /** The AWS SDK, loaded when the first request goes out. Its own retries are off: `ADD` is not idempotent. */
-export function sdkTransport(options: SdkOptions): Transport {
+export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen): Transport {
   let offset: ClockOffset | null = null;
   let opened: Promise<{ readonly sdk: typeof Sdk; readonly client: Sdk.DynamoDBClient }> | null = null;
 
   const open = async () => {
-    const sdk = await loadSdk();
+    const sdk = await loadSdk(load);
     const client = options.client ?? new sdk.DynamoDBClient(clientConfig(options));
     offset = offsetOf(client);
     return { sdk, client };
@@ -67,9 +69,14 @@ function clientConfig({ region, endpoint }: SdkOptions): Sdk.DynamoDBClientConfi
   };
 }
 
-async function loadSdk(): Promise<typeof Sdk> {
+/** By a name that bundlers cannot see: an app that never opens a table must bundle without the peer. */
+async function importUnseen(name = '@aws-sdk/client-dynamodb'): Promise<typeof Sdk> {
+  return (await import(name)) as typeof Sdk;
+}
+
+async function loadSdk(load: LoadSdk): Promise<typeof Sdk> {
   try {
-    return await import('@aws-sdk/client-dynamodb');
+    return await load();
   } catch (cause) {
     throw new InfrastructureError(
       'infrastructure.missing-peer',

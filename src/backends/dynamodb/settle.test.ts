@@ -35,10 +35,10 @@ function settlementHolds(seen: ShardImage, settlement: Settlement, truth: ShardI
   const asksForWrite = printRequest(input).includes('\n   w = ');
   if (asksForWrite && seen.writeId !== truth.writeId) return false;
   if (seen.baseMs !== truth.baseMs) return false;
-  return settlement.limits.every((settled) => {
-    const account = accountIn(truth, settled.limit.name);
-    if (settled.kind === 'starts') return !settled.isNew || account === undefined;
-    return account !== undefined && writeHolds(settled.write, account.tokensMilli);
+  return settlement.limits.every((each) => {
+    const account = accountIn(truth, each.limit.name);
+    if (each.kind === 'starts') return !each.isNew || account === undefined;
+    return account !== undefined && writeHolds(each.write, account.tokensMilli);
   });
 }
 

@@ -1,6 +1,6 @@
 import { credit, effectiveTokens, type LimitWrite, nextBase, type Rate } from '../../core/bucket.js';
 import { compareVersions } from '../../core/config.js';
-import { add, floorDiv, type Int, min, sub } from '../../core/int.js';
+import { add, floorDiv, min, sub } from '../../core/int.js';
 import { shareOf } from '../../core/shard.js';
 import { type EpochMs, MILLI, type Millitokens } from '../../core/units.js';
 import type { Account, ShardImage } from './items.js';
@@ -94,7 +94,6 @@ export interface Merge {
   readonly limits: readonly {
     readonly account: Account;
     readonly tokensMilli: Millitokens;
-    readonly consumedMilli: Int;
   }[];
 }
 
@@ -114,7 +113,7 @@ export function planMerge(stays: ShardImage, leaves: ShardImage, nowMs: EpochMs)
     );
     const share: Rate = shareOf(account.limit, stays.key.shard, count);
     const tokensMilli = account.limit.kind === 'rate' ? min(merged, share.capacityMilli) : merged;
-    return { account, tokensMilli, consumedMilli: other?.consumedMilli ?? 0 };
+    return { account, tokensMilli };
   });
   return { nextBaseMs, count, limits };
 }

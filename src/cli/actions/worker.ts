@@ -1,3 +1,4 @@
+import { runReconciler } from '../../reconciler/loop.js';
 import type { Archive } from '../../stream/archive.js';
 import { folderArchive } from '../../stream/folder-archive.js';
 import { s3Archive } from '../../stream/s3-archive.js';
@@ -10,6 +11,8 @@ import { requireDynamoDB } from './dynamodb-address.js';
 interface WorkerOptions {
   readonly archive?: string;
   readonly once?: boolean;
+  /** `--no-reconcile` */
+  readonly reconcile: boolean;
 }
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
@@ -20,7 +23,7 @@ const PROGRESS_ONCE_MS = 50;
 export const work: StoreAction<WorkerOptions> = async (
   { address, progress, say },
   _args,
-  { archive, once = false },
+  { archive, once = false, reconcile },
 ) => {
   const place = requireDynamoDB(address);
   const stop = new AbortController();
@@ -28,6 +31,8 @@ export const work: StoreAction<WorkerOptions> = async (
   for (const signal of SIGNALS) process.once(signal, onSignal);
   const kept = archive === undefined ? undefined : archiveAt(archive);
   const trimmed: string[] = [];
+  const reconciling = async (signal: AbortSignal): Promise<void> =>
+    runReconciler({ ...place, signal, onError: (error) => say(`reconciling: ${reasonOf(error)}`) });
   let last: WorkerProgress | null = null;
   try {
     await runWorker({
@@ -46,7 +51,8 @@ export const work: StoreAction<WorkerOptions> = async (
         trimmed.push(shardId);
         say(`changes of shard ${shardId} were removed from the stream before they were counted: see usage rebuild`);
       },
-      onError: (error, where) => say(`${where}: ${error instanceof Error ? error.message : String(error)}`),
+      onError: (error, where) => say(`${where}: ${reasonOf(error)}`),
+      alongside: reconcile && !once ? [reconciling] : [],
     });
   } finally {
     for (const signal of SIGNALS) process.removeListener(signal, onSignal);
@@ -62,6 +68,10 @@ export const work: StoreAction<WorkerOptions> = async (
 
 function describe({ recordsPerSec, lagMs, shards, records }: WorkerProgress): string {
   return `${recordsPerSec} records/s, ${(lagMs / 1_000).toFixed(1)} s behind, ${shards} shards, ${records} records so far`;
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 function archiveAt(place: string): Archive {

@@ -11,6 +11,7 @@ export function addWorkerCommand(context: CommandContext): void {
     ],
   })
     .option('--archive <place>', 'where audit records go that expire: a folder or s3://bucket; without: nowhere')
+    .option('--no-reconcile', 'do not take back slots of dead holders beside it')
     .option('--once', 'stop at the end of the stream instead of waiting for more')
     .action(onStore(context, async () => (await import('../actions/worker.js')).work));
 }

@@ -43,15 +43,15 @@ const stored = (image: ShardImage | null): unknown =>
       };
 
 /** What must hold on engines that were written independently of each other; DynamoDB Local is the strictest. */
-describe.each<EngineName>(['dynoxide', 'dynamodb-local'])('%s', (name) => {
-  const found = findEngine(name);
+describe.each<EngineName>(['dynoxide', 'dynamodb-local'])('%s', (engineName) => {
+  const found = findEngine(engineName);
   const reason = found.status === 'available' ? '' : ` (skipped: ${found.reason})`;
   let engine: ShardEngine;
   let namespaces = 0;
   const freshNs = (): string => `ns${String((namespaces += 1)).padStart(9, '0')}`;
 
   beforeAll(async () => {
-    if (found.status === 'available') engine = await startShardEngine(name);
+    if (found.status === 'available') engine = await startShardEngine(engineName);
   });
   afterAll(async () => engine?.[Symbol.asyncDispose]());
 
@@ -94,7 +94,16 @@ describe.each<EngineName>(['dynoxide', 'dynamodb-local'])('%s', (name) => {
           const version = { sequence: 2, openedAtMs: NOW_MS };
           const input = buildSettlement({ tableName: TABLE_NAME, ns }, truth, settlement, version, 1_900_000_000, IDS);
           expect(await engine.send('UpdateItem', input)).toMatchObject({ ok: true });
-          const expected = { ...applySettlement(truth, settlement), version, ttlSec: 1_900_000_000, writeId: IDS.own };
+          const gone = truth.limits.filter(
+            ({ limit }) => limit.kind === 'rate' && settlement.removed.includes(limit.name),
+          );
+          const expected = {
+            ...applySettlement(truth, settlement),
+            retired: new Map(gone.map(({ limit, consumedMilli }) => [limit.name, consumedMilli])),
+            version,
+            ttlSec: 1_900_000_000,
+            writeId: IDS.own,
+          };
           const slotless = (image: ShardImage): ShardImage => ({
             ...image,
             // A counter of a time when the limit was a rate stays where it is; slots do not count.
@@ -135,9 +144,11 @@ describe.each<EngineName>(['dynoxide', 'dynamodb-local'])('%s', (name) => {
             engine.read(target.ns, { ...KEY, shard: 1 }),
           ]);
           const merge = planMerge(stays!, leaves!, NOW_MS + 1);
-          const merged = buildMerge(target, stays!, leaves!, merge!, 'merge-write-id');
+          const retired = new Map([['no-more', 2n ** 60n]]);
+          const merged = buildMerge(target, stays!, { ...leaves!, retired }, merge!, 'merge-write-id');
           expect(await engine.send('TransactWriteItems', merged)).toMatchObject({ ok: true });
           const whole = (await engine.read(target.ns, KEY))!;
+          expect(whole.retired).toEqual(retired);
           const TransactItems = [buildReset(target, whole, NOW_MS + 2, 'reset-write-id')];
           expect(await engine.send('TransactWriteItems', { TransactItems })).toMatchObject({ ok: true });
           const filled = (await engine.read(target.ns, KEY))!;

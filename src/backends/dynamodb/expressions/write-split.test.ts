@@ -243,13 +243,14 @@ describe('a merge', () => {
       acquires: 4,
       expired: 1,
       limits: leaves.limits.map((account) => ({ ...account, consumedMilli: account.limit === RPM ? 9_000 : 0 })),
+      retired: new Map([['a-limit-that-was-removed', 7_000]]),
     };
     const merge = planMerge(stays, counted, NOW_MS)!;
     const request = buildMerge(TARGET, stays, counted, merge, 'own-write-id--');
     expect(printTransaction(request.TransactItems ?? [])).toMatchInlineSnapshot(`
       "UPDATE headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
       SET w = "own-write-id--", rf = 1800000000000, shard_count = 1, b_rpm_tk = 13000, b_slots_tk = 3000
-      ADD ac 4, un 1, wc 8, b_rpm_tc 9000
+      ADD ac 4, un 1, wc 8, b_rpm_tc 9000, b_a-limit-that-was-removed_tc 7000
       IF w = "w-stays"
       RETURN nothing, else nothing
       DELETE headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#1 #STATE

@@ -43,6 +43,7 @@ export function buildSplit(
     acquires: 0,
     expired: 0,
     limits: split.limits.map(({ account, movedMilli }) => ({ ...account, tokensMilli: movedMilli, consumedMilli: 0 })),
+    retired: new Map(),
     holders: new Map(),
     swept: true,
   };
@@ -89,10 +90,11 @@ export function buildMerge(
     .add(ATTRIBUTE.acquires, leaves.acquires)
     .add(ATTRIBUTE.expired, leaves.expired)
     .add(ATTRIBUTE.writeUnits, leaves.writeUnits + 1);
-  for (const { account, tokensMilli, consumedMilli } of merge.limits) {
-    const { name } = account.limit;
-    update.set(ATTRIBUTE.tokens(name), number(tokensMilli)).add(ATTRIBUTE.consumed(name), consumedMilli);
-  }
+  for (const { account, tokensMilli } of merge.limits)
+    update.set(ATTRIBUTE.tokens(account.limit.name), number(tokensMilli));
+  // Also of limits that it has no more: usage takes everything off there, and must find it here.
+  for (const { limit, consumedMilli } of leaves.limits) update.add(ATTRIBUTE.consumed(limit.name), consumedMilli);
+  for (const [name, milli] of leaves.retired) update.add(ATTRIBUTE.consumed(name), milli);
   const gone = new Expression().requireEqual(ATTRIBUTE.writeId, { S: leaves.writeId });
   return {
     TransactItems: [

@@ -52,7 +52,7 @@ export async function writeChange<T>(
 }
 
 /** The record of a change. It goes first in its transaction: `transact` reads from it whether that has been written. */
-export function auditAction(
+function auditAction(
   table: Table,
   ns: string,
   { auditId: id, nowMs: atMs, principal }: RegistryChange,
@@ -75,7 +75,7 @@ const PASSING = new Set(['None', 'TransactionConflict', 'ThrottlingError', 'Prov
  * the token for ten minutes, and beyond that, or where a token means nothing, the audit record's id is the proof. If it
  * is there, this very change has been written.
  */
-export async function transact(
+async function transact(
   table: Table,
   actions: readonly Action[],
   token: string,
