@@ -1,5 +1,5 @@
 /** A process whose machine's clock is wrong, and which takes as much as it gets. */
-import { dynamodb } from '../../src/backends/dynamodb/dynamodb.js';
+import { dynamodb } from '../../src/backends/dynamodb/index.js';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 
