@@ -25,6 +25,8 @@ async function open({ endpoint, region, table, namespace, pressure }: Extract<Ta
     namespace,
     clock: { now: () => nowMs },
     timeouts: { callMs: 30_000, acquireMs: 30_000 },
+    // Longer than a tick, so that denials are remembered.
+    denyCacheMs: 1_500,
     onError: (error, where) => reported.push(`${where}: ${String(error)}`),
   });
   worker = new BucketWorker(limiter);

@@ -8,7 +8,7 @@ import { fault, type FaultProxy, startFaultProxy } from '../../src/testing/dynam
 import type { Arena } from './dynamodb-arena.js';
 
 /** What a busy machine may add to a request that ends with its deadline. */
-const SLOW_MS = 400;
+const SLOW_MS = 1_500;
 
 /** A limiter over a store of its own, behind a proxy of its own. */
 export class FaultyClient implements AsyncDisposable {

@@ -1,0 +1,55 @@
+/** A process whose machine's clock is wrong, and which takes as much as it gets. */
+import { dynamodb } from '../../src/backends/dynamodb/index.js';
+import { Limit } from '../../src/core/limit.js';
+import { RateLimiter } from '../../src/limiter/rate-limiter.js';
+
+export interface ClockTakerOrder {
+  readonly endpoint: string;
+  readonly region: string;
+  readonly table: string;
+  readonly namespace: string;
+  readonly limit: string;
+  /** How wrong the machine's clock is. */
+  readonly skewMs: number;
+  /** Whether the limiter takes that clock as it is. */
+  readonly trustsClock: boolean;
+}
+
+/** Nothing, when it is ready; then, for each order to take for some time, when each grant was asked for, by the right clock. */
+export type ClockTakerNews = readonly number[];
+
+/** How many ask at once, and how soon whoever was denied asks again. */
+const AT_ONCE = 8;
+const ASK_AGAIN_MS = 10;
+
+const order = JSON.parse(process.argv[2] ?? '{}') as ClockTakerOrder;
+const rightNow = Date.now;
+Date.now = () => rightNow() + order.skewMs;
+
+const { endpoint, region, table, namespace } = order;
+const limit = Limit.parse(order.limit);
+const limiter = await RateLimiter.open(dynamodb({ table, endpoint, region }), {
+  namespace,
+  limits: [limit],
+  // The very time that this machine has, but passed in.
+  ...(order.trustsClock ? { clock: { now: () => Date.now() } } : {}),
+  timeouts: { callMs: 20_000, acquireMs: 20_000 },
+});
+
+process.on('message', (forMs) => {
+  const untilMs = rightNow() + Number(forMs);
+  void Promise.all(Array.from({ length: AT_ONCE }, async () => takeUntil(untilMs))).then((grants) =>
+    process.send?.(grants.flat()),
+  );
+});
+process.send?.([]);
+
+async function takeUntil(untilMs: number): Promise<readonly number[]> {
+  const grants: number[] = [];
+  for (let askedMs = rightNow(); askedMs < untilMs; askedMs = rightNow()) {
+    const { granted } = await limiter.tryAcquire({ entityId: 'pot', resource: 'r', consume: { [limit.name]: 1 } });
+    if (granted) grants.push(askedMs);
+    else await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
+  }
+  return grants;
+}
