@@ -116,7 +116,7 @@ describe.skipIf(found.status === 'unavailable').concurrent(`clients that lose a 
     const clients = await startClients(namespace, seed, () => nowMs);
     for (const client of clients) client.storm();
     const workers = clients.map(({ limiter }) => new BucketWorker(limiter));
-    for (; nowMs < START_MS + 20_000; nowMs += TICK_MS) {
+    for (; nowMs < START_MS + 15_000; nowMs += TICK_MS) {
       await act(demand, workers, nowMs, (client) => demand.operationsOf(client));
     }
     demand.end();
@@ -156,7 +156,7 @@ describe.skipIf(found.status === 'unavailable').concurrent(`clients that lose a 
     let nowMs = START_MS;
     const clients = await startClients(namespace, seed, () => nowMs);
     const workers = clients.map(({ limiter }) => new BucketWorker(limiter));
-    for (; nowMs < START_MS + 20_000; nowMs += TICK_MS) {
+    for (; nowMs < START_MS + 15_000; nowMs += TICK_MS) {
       // Takes without faults: one that was counted twice would hide a refund that was.
       for (const { proxy } of clients) proxy.heal();
       await act(demand, workers, nowMs, () => demand.takes());
@@ -194,7 +194,7 @@ describe.skipIf(found.status === 'unavailable').concurrent(`clients that lose a 
       for (const client of clients) client.storm();
       const ledger = new TokenLedger(rate);
       const work = new SlotWork('pool', new Random(seed), ledger);
-      for (; nowMs < START_MS + 30_000; nowMs += TICK_MS) {
+      for (; nowMs < START_MS + 20_000; nowMs += TICK_MS) {
         await Promise.all(clients.map(async ({ limiter }) => work.tick(limiter, nowMs, 2)));
         const shards = await arena.shards(namespace, 'pool');
         const { tokens, held } = sumShards(shards, nowMs, SLOTS);
