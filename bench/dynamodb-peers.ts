@@ -9,7 +9,7 @@ import type { Contender } from './race.js';
 const TABLE = 'headgate-bench';
 const PEER_TABLE = 'peer-bench';
 /** So much that nothing is denied. */
-const PLENTY = 1_000_000;
+const PLENTY = 1_000_000_000;
 /** Longer than any answer takes while two cores serve client and engine. */
 const PATIENCE_MS = 30_000;
 const SETUP_CONCURRENCY = 64;
