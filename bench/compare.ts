@@ -1,114 +1,34 @@
 import { availableParallelism, loadavg } from 'node:os';
-import { Limit, RateLimiter } from 'headgate';
-import { RateLimiterMemory, RateLimiterUnion } from 'rate-limiter-flexible';
+import { findEngine } from 'headgate/testing/dynamodb';
 import { dynamodbRows } from './dynamodb.js';
-import { fileRows } from './file.js';
-import { bytesPerKey } from './heap.js';
-import { type Contender, race } from './race.js';
+import { embeddedRows } from './embedded.js';
 import { isMissed, type Row, table } from './table.js';
 
-/** So much that nothing is denied. */
-const PLENTY = 10_000_000;
-const DAY_S = 86_400;
-const KEYS = Array.from({ length: 1_000 }, (_, index) => `user-${index}`);
-const HEAP_KEYS = Array.from({ length: 10_000 }, (_, index) => `idle-${index}`);
+/** `npm run bench -- dynamodb`: only that part. */
+const only = process.argv[2];
 
-async function headgateGrant(...names: readonly string[]): Promise<Contender> {
-  const limiter = await RateLimiter.open('memory:', { limits: names.map((name) => Limit.perMinute(name, PLENTY)) });
-  const consume = Object.fromEntries(names.map((name) => [name, 1]));
-  return async (key) => {
-    const lease = await limiter.acquire({ entityId: key, resource: 'gpt-4', consume });
-    await lease.commit();
-  };
+/** Prints the rows as a table, once the last is there; until then, which ones are. */
+async function show(title: string, rows: AsyncIterable<Row>): Promise<void> {
+  const known: Row[] = [];
+  for await (const row of rows) {
+    known.push(row);
+    process.stderr.write(`${row.name}: ${row.ratio.toFixed(2)}x\n`);
+  }
+  console.log(`\n${title}\n${table(known)}`);
+  if (known.some(isMissed)) process.exitCode = 1;
 }
 
-async function headgateDeny(): Promise<Contender> {
-  const limiter = await RateLimiter.open('memory:', { limits: [Limit.perDay('rpd', 1)] });
-  const ask = (key: string) => limiter.tryAcquire({ entityId: key, resource: 'gpt-4', consume: { rpd: 1 } });
-  for (const key of KEYS) await ask(key);
-  return async (key) => {
-    if ((await ask(key)).granted) throw new Error('Expected a denial');
-  };
+if (only !== 'dynamodb') {
+  const title = `Headgate against rate-limiter-flexible, Node ${process.version}; ratio > 1: Headgate needs less`;
+  await show(title, embeddedRows());
 }
-
-const flexible = (keyPrefix: string, points = PLENTY, duration = 60) =>
-  new RateLimiterMemory({ keyPrefix, points, duration });
-
-function flexibleGrant(limiter: RateLimiterMemory | RateLimiterUnion): Contender {
-  return async (key) => {
-    await limiter.consume(key, 1);
-  };
+if (only !== 'embedded') {
+  const engine = findEngine('dynoxide');
+  if (engine.status === 'unavailable') console.log(`\nDynamoDB: skipped, ${engine.reason}`);
+  else {
+    const where = 'dynoxide, which shares the processors with this process';
+    await show(`Headgate on DynamoDB (${where}); ratio: headgate / peer`, dynamodbRows());
+  }
 }
-
-async function flexibleDeny(): Promise<Contender> {
-  const limiter = flexible('rpd', 1, DAY_S);
-  for (const key of KEYS) await limiter.consume(key, 1);
-  return async (key) => {
-    const granted = await limiter.consume(key, 1).then(
-      () => true,
-      () => false,
-    );
-    if (granted) throw new Error('Expected a denial');
-  };
-}
-
-/** One token of a slow rate is taken from each key, so that no bucket is full, and dropped, while it is counted. */
-async function headgateBytes(...names: readonly string[]): Promise<number> {
-  const limiter = await RateLimiter.open('memory:', { limits: names.map((name) => Limit.perDay(name, 10)) });
-  const consume = Object.fromEntries(names.map((name) => [name, 1]));
-  return bytesPerKey(HEAP_KEYS, limiter, async (key) => {
-    const lease = await limiter.acquire({ entityId: key, resource: 'gpt-4', consume });
-    await lease.commit();
-  });
-}
-
-async function flexibleBytes(limiter: RateLimiterMemory | RateLimiterUnion): Promise<number> {
-  return bytesPerKey(HEAP_KEYS, limiter, flexibleGrant(limiter));
-}
-
-const union = (points = PLENTY, duration = 60) =>
-  new RateLimiterUnion(flexible('rpm', points, duration), flexible('tpm', points, duration));
-
-const rows: Row[] = [
-  {
-    name: 'acquire + commit, 2 limits / union of 2',
-    unit: 'ns/op',
-    goal: 1,
-    ...(await race(KEYS, await headgateGrant('rpm', 'tpm'), flexibleGrant(union()))),
-  },
-  {
-    name: 'acquire + commit, 1 limit / memory',
-    unit: 'ns/op',
-    ...(await race(KEYS, await headgateGrant('rpm'), flexibleGrant(flexible('rpm')))),
-  },
-  { name: 'denied / denied', unit: 'ns/op', ...(await race(KEYS, await headgateDeny(), await flexibleDeny())) },
-];
-
-for (const [name, ours, theirs] of [
-  ['idle bucket, 2 limits / union of 2', await headgateBytes('rpm', 'tpm'), await flexibleBytes(union(10, DAY_S))],
-  ['idle bucket, 1 limit / memory', await headgateBytes('rpm'), await flexibleBytes(flexible('rpm', 10, DAY_S))],
-] as const) {
-  rows.push({ name, unit: 'bytes', ours, theirs, ratio: theirs / ours });
-}
-
-rows.push(...(await fileRows(KEYS)));
-
-console.log(`Headgate against rate-limiter-flexible, Node ${process.version}; ratio > 1: Headgate needs less`);
-console.log(table(rows));
-
-const onDynamoDB = await dynamodbRows();
-if (typeof onDynamoDB === 'string') {
-  console.log(`\nDynamoDB: skipped, ${onDynamoDB}`);
-} else {
-  rows.push(...onDynamoDB);
-  console.log(
-    '\nHeadgate on DynamoDB (dynoxide, which shares the processors with this process); ratio: headgate / peer',
-  );
-  console.log(table(onDynamoDB));
-}
-console.log(
-  `\nLoad average ${loadavg()
-    .map((load) => load.toFixed(1))
-    .join(' ')} on ${availableParallelism()} processors`,
-);
-if (rows.some(isMissed)) process.exitCode = 1;
+const loads = loadavg().map((load) => load.toFixed(1));
+console.log(`\nLoad average ${loads.join(' ')} on ${availableParallelism()} processors`);

@@ -41,7 +41,9 @@ export async function createTables(client: DynamoDB): Promise<void> {
 export async function headgate(client: DynamoDB, keys: readonly string[]): Promise<Contender> {
   const limits = [Limit.perHour('rph', PLENTY), Limit.perHour('tph', 100 * PLENTY)];
   const timeouts = { callMs: PATIENCE_MS, acquireMs: PATIENCE_MS };
-  const limiter = await RateLimiter.open(dynamodb({ table: TABLE, client }), { limits, timeouts });
+  // Read before the first round, not again in one of them.
+  const configCacheMs = 3_600_000;
+  const limiter = await RateLimiter.open(dynamodb({ table: TABLE, client }), { limits, timeouts, configCacheMs });
   const acquire: Contender = async (key) => {
     const lease = await limiter.acquire({ entityId: key, resource: 'gpt-4', consume: { rph: 1, tph: 100 } });
     await lease.commit();

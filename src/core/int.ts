@@ -48,8 +48,22 @@ export function mulDivFloor(a: Int, b: number, divisor: number): Int {
   if (typeof a === 'number') {
     const product = a * b;
     if (Number.isSafeInteger(product)) return exactFloor(product, divisor);
+    return mulDivFloorByParts(a, b, divisor) ?? toInt((BigInt(a) * BigInt(b)) / BigInt(divisor));
   }
   return toInt((BigInt(a) * BigInt(b)) / BigInt(divisor));
+}
+
+/**
+ * With b = whole * divisor + rest, a * b / divisor is a * whole + a * rest / divisor: limits of billions stay clear of
+ * bigints, which take ten times as long. null if a part is too large as well.
+ */
+function mulDivFloorByParts(a: number, b: number, divisor: number): number | null {
+  const whole = exactFloor(b, divisor);
+  const high = a * whole;
+  const low = a * (b - whole * divisor);
+  if (!Number.isSafeInteger(high) || !Number.isSafeInteger(low)) return null;
+  const sum = high + exactFloor(low, divisor);
+  return Number.isSafeInteger(sum) ? sum : null;
 }
 
 /** ceil(a * b / divisor) without losing a digit; a and b not negative. */

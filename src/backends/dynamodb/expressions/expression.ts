@@ -5,7 +5,7 @@ import type { AttributeValue } from '../transport.js';
 export interface ExpressionInput {
   readonly UpdateExpression?: string;
   readonly ConditionExpression: string;
-  readonly ExpressionAttributeNames: Record<string, string>;
+  readonly ExpressionAttributeNames?: Record<string, string>;
   readonly ExpressionAttributeValues?: Record<string, AttributeValue>;
 }
 
@@ -13,11 +13,19 @@ export interface ExpressionInput {
 const NAME_ALIASES: string[] = [];
 const VALUE_ALIASES: string[] = [];
 
+/**
+ * Names that may stand in an expression as they are: identifiers, of which DynamoDB reserves none. Each alias would be
+ * written, signed and parsed with every acquire.
+ */
+const PLAIN_NAME = /^(?:rf|w|wc|ac|cv|un|PK|SK|b_\w+)$/;
+
 /** Collects one write. Aliases are generated, never made of names: `b_a-b.c_tk` is no identifier. */
 export class Expression {
   readonly #aliases = new Map<string, string>();
   readonly #names: Record<string, string> = {};
   readonly #values: Record<string, AttributeValue> = {};
+  readonly #given = new Map<string, string>();
+  #nameCount = 0;
   #sets = '';
   #adds = '';
   #removes = '';
@@ -80,7 +88,7 @@ export class Expression {
     return {
       ...(update === '' ? {} : { UpdateExpression: update }),
       ConditionExpression: this.#conditions,
-      ExpressionAttributeNames: this.#names,
+      ...(this.#nameCount === 0 ? {} : { ExpressionAttributeNames: this.#names }),
       ...(this.#valueCount === 0 ? {} : { ExpressionAttributeValues: this.#values }),
     };
   }
@@ -93,17 +101,28 @@ export class Expression {
   #name(attribute: string): string {
     let alias = this.#aliases.get(attribute);
     if (alias === undefined) {
-      alias = NAME_ALIASES[this.#aliases.size] ??= `#a${this.#aliases.size}`;
+      alias = PLAIN_NAME.test(attribute) ? attribute : this.#newAlias(attribute);
       this.#aliases.set(attribute, alias);
-      this.#names[alias] = attribute;
     }
     return alias;
   }
 
+  #newAlias(attribute: string): string {
+    const alias = (NAME_ALIASES[this.#nameCount] ??= `#a${this.#nameCount}`);
+    this.#nameCount += 1;
+    this.#names[alias] = attribute;
+    return alias;
+  }
+
+  /** What is needed twice, as a write's own id is, is sent once. */
   #value(value: AttributeValue): string {
+    const text = value.S === undefined ? value.N : `"${value.S}`;
+    const given = text === undefined ? undefined : this.#given.get(text);
+    if (given !== undefined) return given;
     const alias = (VALUE_ALIASES[this.#valueCount] ??= `:v${this.#valueCount}`);
     this.#valueCount += 1;
     this.#values[alias] = value;
+    if (text !== undefined) this.#given.set(text, alias);
     return alias;
   }
 }

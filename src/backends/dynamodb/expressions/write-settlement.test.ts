@@ -26,17 +26,9 @@ describe('a settlement', () => {
   test('is one request with generated aliases', () => {
     expect(inputFor(withTokens(seen([RPM]), 5_000), [RPM])).toMatchInlineSnapshot(`
       {
-        "ConditionExpression": "#a0 = :v0 AND #a1 <> :v3 AND #a4 <= :v6",
+        "ConditionExpression": "rf = :v0 AND w <> :v1 AND b_rpm_tk <= :v5",
         "ExpressionAttributeNames": {
-          "#a0": "rf",
-          "#a1": "w",
-          "#a2": "wc",
-          "#a3": "cv",
-          "#a4": "b_rpm_tk",
-          "#a5": "b_rpm_cp",
-          "#a6": "b_rpm_ra",
-          "#a7": "b_rpm_rp",
-          "#a8": "ttl",
+          "#a0": "ttl",
         },
         "ExpressionAttributeValues": {
           ":v0": {
@@ -45,35 +37,26 @@ describe('a settlement', () => {
           ":v1": {
             "S": "own-write-id--",
           },
-          ":v10": {
-            "N": "60000",
-          },
-          ":v11": {
-            "N": "1800090000",
-          },
           ":v2": {
             "N": "1",
           },
           ":v3": {
-            "S": "own-write-id--",
-          },
-          ":v4": {
             "N": "1800000000000",
           },
-          ":v5": {
+          ":v4": {
             "S": "2",
           },
-          ":v6": {
+          ":v5": {
             "N": "59000",
           },
-          ":v7": {
+          ":v6": {
             "N": "1000",
           },
-          ":v8": {
+          ":v7": {
             "N": "60000",
           },
-          ":v9": {
-            "N": "60000",
+          ":v8": {
+            "N": "1800090000",
           },
         },
         "Key": {
@@ -87,7 +70,7 @@ describe('a settlement', () => {
         "ReturnValues": "ALL_NEW",
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         "TableName": "headgate",
-        "UpdateExpression": "SET #a1 = :v1, #a0 = :v4, #a3 = :v5, #a5 = :v8, #a6 = :v9, #a7 = :v10, #a8 = :v11 ADD #a2 :v2, #a4 :v7",
+        "UpdateExpression": "SET w = :v1, rf = :v3, cv = :v4, b_rpm_cp = :v7, b_rpm_ra = :v7, b_rpm_rp = :v7, #a0 = :v8 ADD wc :v2, b_rpm_tk :v6",
       }
     `);
   });

@@ -25,16 +25,12 @@ describe('a split', () => {
         "TransactItems": [
           {
             "Update": {
-              "ConditionExpression": "#a0 = :v0 AND #a1 <> :v3 AND #a3 = :v4 AND #a7 >= :v9 AND #a7 <= :v10",
+              "ConditionExpression": "rf = :v0 AND w <> :v1 AND #a0 = :v2 AND b_rpm_tk >= :v7 AND b_rpm_tk <= :v8",
               "ExpressionAttributeNames": {
-                "#a0": "rf",
-                "#a1": "w",
-                "#a2": "wc",
-                "#a3": "shard_count",
-                "#a4": "GSI1PK",
-                "#a5": "GSI1SK",
-                "#a6": "ttl",
-                "#a7": "b_rpm_tk",
+                "#a0": "shard_count",
+                "#a1": "GSI1PK",
+                "#a2": "GSI1SK",
+                "#a3": "ttl",
               },
               "ExpressionAttributeValues": {
                 ":v0": {
@@ -43,35 +39,29 @@ describe('a split', () => {
                 ":v1": {
                   "S": "own-write-id--",
                 },
-                ":v10": {
-                  "N": "49500",
-                },
-                ":v11": {
-                  "N": "-19500",
-                },
                 ":v2": {
                   "N": "1",
                 },
                 ":v3": {
-                  "S": "own-write-id--",
-                },
-                ":v4": {
-                  "N": "1",
-                },
-                ":v5": {
                   "N": "2",
                 },
-                ":v6": {
+                ":v4": {
                   "N": "1800000000000",
                 },
-                ":v7": {
+                ":v5": {
                   "S": "AAAAAAAAAA0/SWEEP",
                 },
-                ":v8": {
+                ":v6": {
                   "S": "AAAAAAAAAA0/BUCKET#user-1#gpt-4#0",
                 },
-                ":v9": {
+                ":v7": {
                   "N": "19500",
+                },
+                ":v8": {
+                  "N": "49500",
+                },
+                ":v9": {
+                  "N": "-19500",
                 },
               },
               "Key": {
@@ -84,7 +74,7 @@ describe('a split', () => {
               },
               "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
               "TableName": "headgate",
-              "UpdateExpression": "SET #a1 = :v1, #a3 = :v5, #a0 = :v6, #a4 = :v7, #a5 = :v8 ADD #a2 :v2, #a7 :v11 REMOVE #a6",
+              "UpdateExpression": "SET w = :v1, #a0 = :v3, rf = :v4, #a1 = :v5, #a2 = :v6 ADD wc :v2, b_rpm_tk :v9 REMOVE #a3",
             },
           },
           {

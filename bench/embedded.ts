@@ -1,0 +1,91 @@
+import { Limit, RateLimiter } from 'headgate';
+import { RateLimiterMemory, RateLimiterUnion } from 'rate-limiter-flexible';
+import { fileRows } from './file.js';
+import { bytesPerKey } from './heap.js';
+import { type Contender, race } from './race.js';
+import type { Row } from './table.js';
+
+/** So much that nothing is denied. */
+const PLENTY = 10_000_000;
+const DAY_S = 86_400;
+const KEYS = Array.from({ length: 1_000 }, (_, index) => `user-${index}`);
+const HEAP_KEYS = Array.from({ length: 10_000 }, (_, index) => `idle-${index}`);
+
+async function headgateGrant(...names: readonly string[]): Promise<Contender> {
+  const limiter = await RateLimiter.open('memory:', { limits: names.map((name) => Limit.perMinute(name, PLENTY)) });
+  const consume = Object.fromEntries(names.map((name) => [name, 1]));
+  return async (key) => {
+    const lease = await limiter.acquire({ entityId: key, resource: 'gpt-4', consume });
+    await lease.commit();
+  };
+}
+
+async function headgateDeny(): Promise<Contender> {
+  const limiter = await RateLimiter.open('memory:', { limits: [Limit.perDay('rpd', 1)] });
+  const ask = (key: string) => limiter.tryAcquire({ entityId: key, resource: 'gpt-4', consume: { rpd: 1 } });
+  for (const key of KEYS) await ask(key);
+  return async (key) => {
+    if ((await ask(key)).granted) throw new Error('Expected a denial');
+  };
+}
+
+const flexible = (keyPrefix: string, points = PLENTY, duration = 60) =>
+  new RateLimiterMemory({ keyPrefix, points, duration });
+
+function flexibleGrant(limiter: RateLimiterMemory | RateLimiterUnion): Contender {
+  return async (key) => {
+    await limiter.consume(key, 1);
+  };
+}
+
+async function flexibleDeny(): Promise<Contender> {
+  const limiter = flexible('rpd', 1, DAY_S);
+  for (const key of KEYS) await limiter.consume(key, 1);
+  return async (key) => {
+    const granted = await limiter.consume(key, 1).then(
+      () => true,
+      () => false,
+    );
+    if (granted) throw new Error('Expected a denial');
+  };
+}
+
+/** One token of a slow rate is taken from each key, so that no bucket is full, and dropped, while it is counted. */
+async function headgateBytes(...names: readonly string[]): Promise<number> {
+  const limiter = await RateLimiter.open('memory:', { limits: names.map((name) => Limit.perDay(name, 10)) });
+  const consume = Object.fromEntries(names.map((name) => [name, 1]));
+  return bytesPerKey(HEAP_KEYS, limiter, async (key) => {
+    const lease = await limiter.acquire({ entityId: key, resource: 'gpt-4', consume });
+    await lease.commit();
+  });
+}
+
+async function flexibleBytes(limiter: RateLimiterMemory | RateLimiterUnion): Promise<number> {
+  return bytesPerKey(HEAP_KEYS, limiter, flexibleGrant(limiter));
+}
+
+const union = (points = PLENTY, duration = 60) =>
+  new RateLimiterUnion(flexible('rpm', points, duration), flexible('tpm', points, duration));
+
+/** Within this process, and with a file. */
+export async function* embeddedRows(): AsyncGenerator<Row> {
+  yield {
+    name: 'acquire + commit, 2 limits / union of 2',
+    unit: 'ns/op',
+    goal: 1,
+    ...(await race(KEYS, await headgateGrant('rpm', 'tpm'), flexibleGrant(union()))),
+  };
+  yield {
+    name: 'acquire + commit, 1 limit / memory',
+    unit: 'ns/op',
+    ...(await race(KEYS, await headgateGrant('rpm'), flexibleGrant(flexible('rpm')))),
+  };
+  yield { name: 'denied / denied', unit: 'ns/op', ...(await race(KEYS, await headgateDeny(), await flexibleDeny())) };
+  for (const [name, ours, theirs] of [
+    ['idle bucket, 2 limits / union of 2', await headgateBytes('rpm', 'tpm'), await flexibleBytes(union(10, DAY_S))],
+    ['idle bucket, 1 limit / memory', await headgateBytes('rpm'), await flexibleBytes(flexible('rpm', 10, DAY_S))],
+  ] as const) {
+    yield { name, unit: 'bytes', ours, theirs, ratio: theirs / ours };
+  }
+  yield* await fileRows(KEYS);
+}
