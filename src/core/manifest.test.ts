@@ -165,6 +165,11 @@ describe('what is refused', () => {
       { namespace: 'default', system: { limits: ['a:1/min', 'a:2/min'] } },
       [['system.limits[1]', 'without a second limit named a']],
     ],
+    [
+      'more limits than one write has room for',
+      { namespace: 'default', system: { limits: Array.from({ length: 33 }, (_, at) => `l${at}:1/min`) } },
+      [['system.limits', 'at most 32 limits']],
+    ],
     ['an entity whose id is none', entities({ 'a#b': {} }), [['entities["a#b"]', 'an entity id', 'key']]],
     ['an entity that is text', entities({ a: 'x' }), [['entities.a', OBJECT]]],
     [

@@ -15,9 +15,9 @@ const VALUE_ALIASES: string[] = [];
 
 /**
  * Names that may stand in an expression as they are: identifiers, of which DynamoDB reserves none. Each alias would be
- * written, signed and parsed with every acquire.
+ * written, signed and parsed with every acquire. Long names have one, because an expression ends at 4 KB.
  */
-const PLAIN_NAME = /^(?:rf|w|wc|ac|cv|un|PK|SK|b_\w+)$/;
+const PLAIN_NAME = /^(?:rf|w|wc|ac|cv|un|PK|SK|b_\w{1,8})$/;
 
 /** Collects one write. Aliases are generated, never made of names: `b_a-b.c_tk` is no identifier. */
 export class Expression {
