@@ -125,7 +125,11 @@ function consume(
   } catch (error) {
     throw guard.failed(error);
   }
-  if (!isPromise(answer)) return decided(context, ask, grant, guard.answered(answer), draw);
+  if (!isPromise(answer)) {
+    // What is remembered says nothing about whether the store lives.
+    if (!isRemembered(answer)) guard.answered(answer);
+    return decided(context, ask, grant, answer, draw);
+  }
   const onLate = (outcome: ConsumeOutcome): void => {
     if (outcome.kind !== 'granted') return;
     const decision = decisionOf(context, ask, grant, outcome, 'store');
@@ -157,8 +161,11 @@ function decided(
     if (level === undefined || outcome.levels[at]?.configIsOlder !== true) continue;
     context.resolver.reread(level.entityId, ask.request.resource, ask.nowMs);
   }
-  const remembered = outcome.kind === 'denied' && outcome.remembered === true;
-  return decisionOf(context, ask, grant, outcome, remembered ? 'deny-cache' : 'store');
+  return decisionOf(context, ask, grant, outcome, isRemembered(outcome) ? 'deny-cache' : 'store');
+}
+
+function isRemembered(outcome: ConsumeOutcome): boolean {
+  return outcome.kind === 'denied' && outcome.remembered === true;
 }
 
 /** The last step: the caller may have left meanwhile. */

@@ -205,6 +205,20 @@ describe.skipIf(ENGINE.missing)(`while DynamoDB is out${ENGINE.note}`, () => {
       await expect(limiter.tryAcquire(ASK)).rejects.toMatchObject({ kind: 'breaker-open' });
     });
 
+    test('is not closed by denials from memory', async () => {
+      const space = await world.space();
+      const limiter = await space.open(LIMITS, QUICK);
+      const busy = { ...ASK, entityId: 'user-2', consume: { rpm: 60 } };
+      await limiter.acquire(ASK);
+      await limiter.acquire(busy);
+      world.proxy.inject(fault.serverError(), { operations: ['UpdateItem'] });
+      for (let call = 0; call < 5; call++) {
+        expect(await verdictOf(limiter, 'block')).toBe('blocked');
+        if (call < 4) expect(await limiter.tryAcquire(busy)).toMatchObject({ granted: false, decidedBy: 'deny-cache' });
+      }
+      await expect(limiter.tryAcquire(ASK)).rejects.toMatchObject({ kind: 'breaker-open' });
+    });
+
     test('is not moved by throttling or conflicts', async () => {
       const space = await world.space();
       const limiter = await space.open({ ...LIMITS, maxRetries: 0 }, QUICK);
