@@ -370,13 +370,12 @@ export interface Backend {
   /** Nothing outlives the process: worth a warning where that surprises. */
   readonly ephemeral: boolean;
 
+  /** Loads code that it needs: on a cold machine that takes its time, and is none of the store's. */
+  load?(): Promise<void>;
   /** Checks that the store is there and of a version that this code understands. Creates nothing. */
   open(timeoutMs: number): Awaitable<void>;
   close(): Awaitable<void>;
-  /**
-   * What to add to this machine's clock to get the store's, for stores that others share from other machines; null: not
-   * known yet.
-   */
+  /** What to add to this machine's clock to get the store's, if other machines share it; null: not known yet. */
   clockOffsetMs?(): number | null;
 
   /** Takes from all levels or from none. A bucket that does not exist is born full. */

@@ -1,7 +1,7 @@
 import type { Backend } from '../backend.js';
 
 /**
- * A store whose code is loaded when it is opened: a program that uses another need not wait for it. Nothing else is
+ * A store whose code is loaded before it is opened: a program that uses another need not wait for it. Nothing else is
  * called before that.
  */
 export function lazyBackend(name: string, load: () => Promise<Backend>): Backend {
@@ -13,10 +13,11 @@ export function lazyBackend(name: string, load: () => Promise<Backend>): Backend
   return {
     name,
     ephemeral: false,
-    async open(timeoutMs) {
+    async load() {
       loaded ??= await load();
-      await loaded.open(timeoutMs);
+      await loaded.load?.();
     },
+    open: (timeoutMs) => store().open(timeoutMs),
     close: () => loaded?.close(),
     clockOffsetMs: () => loaded?.clockOffsetMs?.() ?? null,
     consume: (call, request) => store().consume(call, request),

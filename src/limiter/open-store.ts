@@ -118,6 +118,7 @@ export class OpenStore {
     const { backend, guard, options } = this.#store;
     this.#opening ??= (async () => {
       const timeoutMs = options.timeouts.callMs;
+      await backend.load?.();
       await guard.call({ where: 'opening the store', timeoutMs }, () => backend.open(timeoutMs));
     })();
     const opening = this.#opening;

@@ -8,12 +8,14 @@ import { fileURLToPath } from 'node:url';
 import { CreateTableCommand, DynamoDBClient, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createDynamoDBBackend } from '../../src/backends/dynamodb/dynamodb.js';
 import { createTable, dynamodb } from '../../src/backends/dynamodb/index.js';
 import { tableDefinition } from '../../src/backends/dynamodb/table-definition.js';
 import { Limit } from '../../src/core/limit.js';
 import type { LimiterOptions } from '../../src/limiter/options.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fault } from '../../src/testing/dynamodb/index.js';
+import { fakeClock } from '../../src/testing/fake-clock.js';
 import type { HolderOrder } from '../support/dynamodb-holder.js';
 import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb-world.js';
 import { ended, forkable } from '../support/fork-bundled.js';
@@ -202,6 +204,18 @@ describe.skipIf(ENGINE.missing)(`opening a table${ENGINE.note}`, () => {
     await Promise.all([createTable(options), createTable(options), createTable(options)]);
     await createTable(options);
     await (await open(address('made-by-many'))).acquire(ASK);
+  });
+
+  test('the time that the SDK takes to load is not taken from the store', async () => {
+    const clock = fakeClock();
+    const { region, endpoint } = world.engine;
+    const loadSdk = async () => {
+      await clock.advance(60_000);
+      return import('@aws-sdk/client-dynamodb');
+    };
+    const backend = createDynamoDBBackend({ table: world.table.name, region, endpoint }, { loadSdk });
+    await using limiter = await RateLimiter.open(backend, { clock });
+    expect(await limiter.ping()).toMatchObject({ ok: true });
   });
 
   describe('in a process of its own', () => {

@@ -55,6 +55,7 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
   return {
     name: 'dynamodb',
     ephemeral: false,
+    load: async () => transport.load?.(),
     open: (timeoutMs) => checkSchema(table, deadlineIn(timeoutMs)),
     close: () => transport.close(),
     clockOffsetMs: () => transport.clockOffsetMs(),

@@ -28,14 +28,22 @@ export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen):
     offset = offsetOf(client);
     return { sdk, client };
   };
+  const ready = async () => {
+    opened ??= open();
+    try {
+      return await opened;
+    } catch (error) {
+      opened = null;
+      throw error;
+    }
+  };
 
   return {
+    async load() {
+      await ready();
+    },
     async send<Op extends Operation>(operation: Op, input: Operations[Op][0], deadline: Deadline) {
-      opened ??= open();
-      const { sdk, client } = await opened.catch((error: unknown) => {
-        opened = null;
-        throw error;
-      });
+      const { sdk, client } = await ready();
       // Each command is made of its input alone: the pair of name and class is the SDK's own.
       const Command = sdk[`${operation}Command`] as unknown as new (input: Operations[Op][0]) => never;
       // Not AbortSignal.timeout: it goes off for requests too that were answered long ago, at some 20 microseconds each.

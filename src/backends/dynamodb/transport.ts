@@ -49,6 +49,8 @@ export type Operation = keyof Operations;
 
 /** One request, one answer; never sent twice, because not every write may be. Throws what `failureOf` can read. */
 export interface Transport {
+  /** Loads what it needs to send. Without that, the first request does, within its own deadline. */
+  load?(): Promise<void>;
   send<Op extends Operation>(operation: Op, input: Operations[Op][0], deadline: Deadline): Promise<Operations[Op][1]>;
   /** What to add to this machine's clock to get the store's: 0 within a second, null before the first answer. */
   clockOffsetMs(): number | null;
