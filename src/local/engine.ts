@@ -107,7 +107,7 @@ async function untilReady(
   const late = delay(START_MS, `it did not answer within ${START_MS / 1_000} s`, { signal });
   const ready = async (): Promise<null> => {
     // Before its own word somebody else could answer on the port.
-    while (readyLine !== null && !log().includes(readyLine)) await delay(LOOK_EVERY_MS, undefined, { signal });
+    while (!log().includes(readyLine ?? '')) await delay(LOOK_EVERY_MS, undefined, { signal });
     await answers(endpointOf(state), { served: true, signal });
     return null;
   };

@@ -77,10 +77,10 @@ function running(folder: string, { engine, port, data, startedAt }: LocalState, 
 }
 
 function refuseOther({ cwd, port, data }: UpOptions, state: LocalState): void {
-  const runs = (what: string): string => `${what}, with which it runs (\`headgate local down\` stops it)`;
-  if (port !== undefined && port !== state.port) throw new ValidationError('--port', runs(String(state.port)), port);
+  const how = 'with which it runs (`headgate local down` stops it)';
+  if (port !== undefined && port !== state.port) throw new ValidationError('--port', `${state.port}, ${how}`, port);
   if (data !== undefined && resolve(cwd, data) !== state.data) {
-    throw new ValidationError('--data', runs(state.data), resolve(cwd, data));
+    throw new ValidationError('--data', `${state.data}, ${how}`, resolve(cwd, data));
   }
 }
 

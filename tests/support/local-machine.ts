@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { hasArguments, listProcesses } from '../../src/local/processes.js';
@@ -53,7 +53,7 @@ export function localMachine(): LocalMachine {
     changeState: (change) => writeFileSync(stateFile, JSON.stringify({ ...readState(), ...change })),
     engines: () => [...listProcesses()].flatMap(([pid, line]) => (isEngineOf(line, folder) ? [pid] : [])),
     async [Symbol.asyncDispose]() {
-      await run('local', 'down');
+      if (existsSync(stateFile)) await run('local', 'down');
       rmSync(home, { recursive: true, force: true });
     },
   };

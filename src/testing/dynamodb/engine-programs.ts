@@ -30,10 +30,10 @@ const LEAST_JAVA = 17;
 const LOOK_UP: Readonly<Record<EngineName, (folders: readonly string[]) => EngineSearch<EngineProgram>>> = {
   dynoxide: (folders) =>
     binary('dynoxide', folders, {
-      args: (port, data) => [
-        ...['serve', '--host', '127.0.0.1', '--port', String(port)],
-        ...(data === undefined ? [] : ['--db-path', data]),
-      ],
+      args: (port, data) => {
+        const place = data === undefined ? [] : ['--db-path', data];
+        return ['serve', '--host', '127.0.0.1', '--port', String(port), ...place];
+      },
       environment: () => ({}),
       readyLine: 'Dynoxide listening on',
       acceptsAnySignature: true,
