@@ -58,7 +58,9 @@ function print(rows: readonly Row[]): string {
 
 const page = readFileSync(PAGE, 'utf8');
 const inputs = rowsOf(tableBetween(page, 'inputs'));
-const prices = Object.fromEntries(rowsOf(tableBetween(page, 'prices')).map(([name, , price]) => [nameOf(name), numberOf(price)]));
+const prices = Object.fromEntries(
+  rowsOf(tableBetween(page, 'prices')).map(([name, , price]) => [nameOf(name), numberOf(price)]),
+);
 const columns = [2, 3, 4].map((place) => ({
   ...prices,
   ...Object.fromEntries(inputs.map((row) => [nameOf(row[0]), numberOf(row[place])])),
