@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -6,7 +7,7 @@ import { InfrastructureError } from '../core/errors.js';
 import { answers } from '../testing/dynamodb/engine-answers.js';
 import { type EngineProgram, findProgram } from '../testing/dynamodb/engine-programs.js';
 import { freePort } from '../testing/dynamodb/free-port.js';
-import { LOCAL_ENGINES, type LocalEngine, type LocalState, writeState } from './state.js';
+import { LOCAL_ENGINES, type LocalEngine, type LocalState, removeState, writeState } from './state.js';
 
 export interface FoundProgram {
   readonly engine: LocalEngine;
@@ -43,14 +44,17 @@ interface StartPlan extends FoundProgram {
   readonly folder: string;
   readonly port: number;
   readonly data: string;
+  /** What is remembered if it does not start. */
+  readonly before: LocalState | null;
 }
 
 /**
  * Starts an engine that outlives this process, and resolves once it answers; null: another program has the port. What it
  * is started with is written down first, so that it is found again even if this process dies in the middle.
  */
-export async function startDetached({ folder, engine, program, port, data }: StartPlan): Promise<LocalState | null> {
-  if ((await freePort(port)) === null) return null;
+export async function startDetached(plan: StartPlan): Promise<LocalState | null> {
+  const { folder, engine, program, port, data, before } = plan;
+  if (!(await isFree(port))) return null;
   makeRoom(engine, data);
   const args = program.args(port, data);
   const planned = { engine, port, data, args, pid: null, startedAt: new Date().toISOString() };
@@ -61,9 +65,19 @@ export async function startDetached({ folder, engine, program, port, data }: Sta
   const reason = await untilReady(child, program, state, folder);
   if (reason === null) return state;
   child.kill('SIGKILL');
-  writeState(folder, planned);
+  if (before === null) removeState(folder);
+  else writeState(folder, { ...before, pid: null });
   if (/in use/i.test(reason)) return null;
   throw new InfrastructureError('infrastructure.local-start', `${engine} did not start: ${reason}`);
+}
+
+async function isFree(port: number): Promise<boolean> {
+  try {
+    return (await freePort(port)) !== null;
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new InfrastructureError('infrastructure.port-taken', `Port ${port} cannot be used: ${reason}`, { cause });
+  }
 }
 
 function makeRoom(engine: LocalEngine, data: string): void {
@@ -83,7 +97,8 @@ function spawnInto(log: string, program: EngineProgram, args: readonly string[],
       stdio: ['ignore', output, output],
       windowsHide: true,
     });
-    child.unref();
+    // Whoever waits for it hears of it; nobody else has to.
+    child.on('error', () => {}).unref();
     return child;
   } finally {
     closeSync(output);
@@ -100,20 +115,23 @@ async function untilReady(
   const stop = new AbortController();
   const { signal } = stop;
   const log = (): string => readFileSync(logFile(folder), 'utf8').trim();
-  const failed = new Promise<string>((resolve) => {
-    child.once('error', (error) => resolve(error.message));
-    child.once('exit', (code, by) => resolve(log() || `it ended with ${by ?? `code ${code}`}`));
-  });
-  const late = delay(START_MS, `it did not answer within ${START_MS / 1_000} s`, { signal });
+  const ended = async (): Promise<string> => {
+    const [code, by] = (await once(child, 'exit', { signal })) as [number | null, string | null];
+    return log() || `it ended with ${by ?? `code ${code}`}`;
+  };
   const ready = async (): Promise<null> => {
     // Before its own word somebody else could answer on the port.
     while (!log().includes(readyLine ?? '')) await delay(LOOK_EVERY_MS, undefined, { signal });
     await answers(endpointOf(state), { served: true, signal });
     return null;
   };
-  const waits = [ready(), late];
+  const late = delay(START_MS, `it did not answer within ${START_MS / 1_000} s`, { signal });
+  const waits = [ended(), ready(), late];
   try {
-    return await Promise.race([failed, ...waits]);
+    return await Promise.race(waits);
+  } catch (error) {
+    // There is no such program, or it may not be run.
+    return error instanceof Error ? error.message : String(error);
   } finally {
     stop.abort();
     await Promise.allSettled(waits);

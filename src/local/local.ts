@@ -18,6 +18,7 @@ const FIRST_PORT = 8_000;
 const ANSWER_MS = 10_000;
 const STATUS_MS = 2_000;
 const POLITE_MS = 5_000;
+const RELEASE_MS = 1_000;
 const LOOK_EVERY_MS = 20;
 
 /** An engine on this machine that runs. */
@@ -44,7 +45,7 @@ export interface UpOptions {
 /** Starts the engine unless it runs, and makes its table unless it is there. */
 export async function startLocal(options: UpOptions): Promise<RunningEngine & { readonly started: boolean }> {
   const { folder } = options;
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makeFolder(folder);
   const up = await underLock(folder, async () => {
     const state = readState(folder);
     const pid = state === null ? null : findProcess(state);
@@ -58,13 +59,22 @@ export async function startLocal(options: UpOptions): Promise<RunningEngine & { 
   return up;
 }
 
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new InfrastructureError('infrastructure.file', `Cannot make a folder for the state: ${reason}`, { cause });
+  }
+}
+
 async function start({ folder, cwd, port, data }: UpOptions, before: LocalState | null): Promise<RunningEngine> {
   const found = findLocalEngine(cwd);
   const place = data === undefined ? defaultData(folder, found.engine) : resolve(cwd, data);
   // The port of the last time, so that an exported address stays right.
   const ports = port === undefined ? [before?.port ?? FIRST_PORT, await freePort()] : [port];
   for (const candidate of ports) {
-    const state = await startDetached({ ...found, folder, port: candidate, data: place });
+    const state = await startDetached({ ...found, folder, port: candidate, data: place, before });
     if (state?.pid != null) return running(folder, state, state.pid);
   }
   const message = `Port ${ports.join(' and port ')} is taken by another program: choose one with --port`;
@@ -147,17 +157,26 @@ export async function stopLocal(folder: string, { purge }: { readonly purge: boo
 
 /** Politely first: an engine that is told to end leaves one tidy file. */
 async function end(state: LocalState, pid: number): Promise<void> {
+  const isGone = (): boolean => findProcess({ ...state, pid }) === null;
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     try {
       process.kill(pid, signal);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
     }
-    const untilMs = performance.now() + POLITE_MS;
-    while (performance.now() < untilMs) {
-      if (findProcess({ ...state, pid }) === null) return;
-      await delay(LOOK_EVERY_MS);
-    }
+    if (!(await within(POLITE_MS, isGone))) continue;
+    // It closes its sockets as its last act: who starts it again wants the same port.
+    await within(RELEASE_MS, async () => (await freePort(state.port)) !== null);
+    return;
   }
   throw new InfrastructureError('infrastructure.local-stop', `The engine (process ${pid}) does not end`);
+}
+
+async function within(ms: number, isSo: () => boolean | Promise<boolean>): Promise<boolean> {
+  const untilMs = performance.now() + ms;
+  while (!(await isSo())) {
+    if (performance.now() > untilMs) return false;
+    await delay(LOOK_EVERY_MS);
+  }
+  return true;
 }

@@ -42,4 +42,5 @@ test.skipIf(process.platform === 'win32')('the folder is that of the user, unles
   expect(localFolder({})).toBe(join(homedir(), '.local/state/headgate'));
   expect(localFolder({ XDG_STATE_HOME: '/state' })).toBe('/state/headgate');
   expect(localFolder({ XDG_STATE_HOME: '/state', HEADGATE_LOCAL_DIR: '/mine' })).toBe('/mine');
+  expect(localFolder({ HEADGATE_LOCAL_DIR: 'here' })).toBe(join(process.cwd(), 'here'));
 });

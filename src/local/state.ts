@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { InfrastructureError } from '../core/errors.js';
 
 export const LOCAL_ENGINES = ['dynoxide', 'dynamodb-local'] as const;
@@ -23,11 +23,11 @@ export interface LocalState {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The folder of this user for what `headgate local` keeps. */
+/** The folder of this user for what `headgate local` keeps. Absolute: the engine works in it. */
 export function localFolder(env: Environment): string {
-  if (env['HEADGATE_LOCAL_DIR']) return env['HEADGATE_LOCAL_DIR'];
+  if (env['HEADGATE_LOCAL_DIR']) return resolve(env['HEADGATE_LOCAL_DIR']);
   if (process.platform === 'win32' && env['LOCALAPPDATA']) return join(env['LOCALAPPDATA'], 'headgate');
-  return join(env['XDG_STATE_HOME'] || join(homedir(), '.local', 'state'), 'headgate');
+  return resolve(env['XDG_STATE_HOME'] || join(homedir(), '.local', 'state'), 'headgate');
 }
 
 const stateFile = (folder: string): string => join(folder, 'local.json');

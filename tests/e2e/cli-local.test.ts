@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -146,6 +146,26 @@ describe.skipIf(found.status !== 'available')(`a table on this machine${NOTE}`, 
     } finally {
       server.close();
     }
+  });
+
+  test('a file that is no database is refused with the reason, and stays as it is', async () => {
+    const data = join(machine.home, 'notes.txt');
+    writeFileSync(data, 'not a database '.repeat(100));
+    const run = await machine.run('local', 'up', '--data', data);
+    expect(run).toMatchObject({
+      exitCode: 9,
+      stderr: expect.stringMatching(/^headgate: dynoxide did not start: .+\n$/),
+    });
+    expect(await machine.run('local', 'up', '--data', join(machine.home, 'none/a.db'))).toMatchObject({
+      exitCode: 9,
+      stderr: expect.stringContaining('there is no folder'),
+    });
+    expect(await machine.json('local', 'status')).toMatchObject({ running: false, data: null });
+    await machine.json('local', 'up');
+    await machine.run('local', 'down');
+    machine.changeState({ data });
+    await machine.run('local', 'down', '--purge', '--yes');
+    expect(readFileSync(data, 'utf8')).toMatch(/^not a database /);
   });
 
   test('another port or file than that of the engine that runs is refused', async () => {
