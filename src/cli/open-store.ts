@@ -7,6 +7,7 @@ import { memory } from '../backends/embedded/memory.js';
 import { InfrastructureError } from '../core/errors.js';
 import { checkNamespace } from '../core/identifiers.js';
 import { RateLimiter } from '../limiter/rate-limiter.js';
+import { namespaceIn } from '../limiter/store-url.js';
 import type { GlobalOptions } from './global-options.js';
 
 interface NamedStore {
@@ -24,7 +25,7 @@ const TIMEOUTS = { callMs: 10_000, acquireMs: 10_000 };
 export function openStore(options: GlobalOptions, env: Environment, note: (text: string) => void): NamedStore {
   const named = options.store ?? (env['HEADGATE_URL'] || undefined);
   const address = named ?? 'memory:';
-  const namespace = options.namespace ?? (env['HEADGATE_NAMESPACE'] || 'default');
+  const namespace = options.namespace ?? namespaceIn(address) ?? (env['HEADGATE_NAMESPACE'] || 'default');
   const principal = options.principal ?? (env['HEADGATE_PRINCIPAL'] || osUser());
   if (named === undefined)
     note('no store is named (--store or HEADGATE_URL): this one is in memory, and gone at the end');

@@ -13,10 +13,18 @@ export async function runOnStore(
   options: GlobalOptions,
   action: (session: Session) => Promise<Result>,
 ): Promise<void> {
+  printResult(terminal, options, await useStore(terminal, options, action));
+}
+
+/** The same, for an action that is a part of a command: nothing is printed. */
+export async function useStore<T>(
+  terminal: Terminal,
+  options: GlobalOptions,
+  action: (session: Session) => Promise<T>,
+): Promise<T> {
   const { note } = terminal;
   const { limiter, address, namespace } = openStore(options, terminal.env, note);
   const progress = createProgress(terminal);
-  let result: Result;
   try {
     const ask = createConfirm(terminal, options);
     const confirm = async (change: string): Promise<void> => {
@@ -28,10 +36,9 @@ export async function runOnStore(
       progress.clear();
       terminal.err(`headgate: ${text}\n`);
     };
-    result = await action({ limiter, address, namespace, confirm, progress: progress.show, say, note });
+    return await action({ limiter, address, namespace, confirm, progress: progress.show, say, note });
   } finally {
     progress.clear();
     await limiter.close();
   }
-  printResult(terminal, options, result);
 }

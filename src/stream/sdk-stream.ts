@@ -2,6 +2,7 @@ import type * as Sdk from '@aws-sdk/client-dynamodb-streams';
 import { InfrastructureError } from '../core/errors.js';
 import { deadlineIn } from '../backends/dynamodb/deadline.js';
 import { errorOf, failureOf } from '../backends/dynamodb/failures.js';
+import { loopbackDefaults } from '../backends/dynamodb/loopback.js';
 import { sendRead, type Table } from '../backends/dynamodb/requests.js';
 import { parseStreamLabel } from './decode.js';
 import { type StreamApi, type StreamShard, streamTrimmed } from './stream-api.js';
@@ -22,7 +23,7 @@ export async function openSdkStream(table: Table, options: SdkStreamOptions): Pr
   const sdk = await loadSdk();
   const streamArn = await readStreamArn(table);
   const { streamsClient, ...config } = options;
-  const client = streamsClient ?? new sdk.DynamoDBStreamsClient(config);
+  const client = streamsClient ?? new sdk.DynamoDBStreamsClient({ ...loopbackDefaults(config), ...config });
 
   const send = async <T>(what: string, request: (settings: { readonly abortSignal: AbortSignal }) => Promise<T>) => {
     try {

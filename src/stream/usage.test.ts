@@ -219,3 +219,10 @@ test('any batches, with duplicates, replays, failed writes and overlapping resta
     { numRuns: 500 },
   );
 });
+
+test('changes of a stream that was enabled later are newer, whatever their numbers', () => {
+  const old = change(999, { sequence: `2027-01-01T00:00:00.000/${'9'.repeat(40)}` });
+  const fresh = change(1, { sequence: `2027-01-02T00:00:00.000/${'0'.repeat(40)}` });
+  const [{ parts }] = foldUsage([fresh]) as [UsageSum];
+  expect(newerParts(parts, () => old.sequence)).toEqual(parts);
+});

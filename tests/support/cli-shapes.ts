@@ -165,6 +165,29 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   'limits diff': limitsPlan,
   'limits export': limitsFile,
   'limits plan': limitsPlan,
+  'local down': record({ pid: nullable(count), purged: flag, data: nullable(text) }),
+  'local status': record({
+    running: flag,
+    answers: flag,
+    engine: nullable(exactly('dynoxide', 'dynamodb-local')),
+    pid: nullable(count),
+    port: nullable(count),
+    url: nullable(text),
+    data: nullable(text),
+    log: nullable(text),
+    startedAt: nullable(instant),
+  }),
+  'local up': record({
+    started: flag,
+    engine: exactly('dynoxide', 'dynamodb-local'),
+    pid: count,
+    port: count,
+    url: text,
+    data: text,
+    log: text,
+    startedAt: instant,
+    seed: nullable(limitsPlan),
+  }),
   'namespace create': record({ ...namespaceFields, created: flag }),
   'namespace delete': namespace,
   'namespace list': page(namespace),
@@ -234,5 +257,5 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   worker: record({ records: count, poison: count, archived: count, splits: count, trimmed: listOf(text) }),
 };
 
-/** Commands that need a table of DynamoDB, and are tried on one. */
-export const ON_DYNAMODB: readonly string[] = ['usage rebuild', 'worker'];
+/** Commands that need a table of DynamoDB, or make one, and are tried with an engine. */
+export const ON_DYNAMODB: readonly string[] = ['local down', 'local status', 'local up', 'usage rebuild', 'worker'];

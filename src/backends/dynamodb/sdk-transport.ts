@@ -2,6 +2,7 @@ import type * as Sdk from '@aws-sdk/client-dynamodb';
 import { InfrastructureError } from '../../core/errors.js';
 import { ClockOffset } from './clock-offset.js';
 import { type Deadline, timeLeftMs } from './deadline.js';
+import { loopbackDefaults } from './loopback.js';
 import type { Operation, Operations, Transport } from './transport.js';
 
 export interface SdkOptions {
@@ -66,6 +67,7 @@ export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen):
 
 function clientConfig({ region, endpoint }: SdkOptions): Sdk.DynamoDBClientConfig {
   return {
+    ...loopbackDefaults({ region, endpoint }),
     ...(region === undefined ? {} : { region }),
     ...(endpoint === undefined ? {} : { endpoint }),
     maxAttempts: 1,

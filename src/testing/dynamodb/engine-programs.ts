@@ -11,7 +11,8 @@ export type EngineName = (typeof ENGINE_NAMES)[number];
 /** How to start an engine that was found. */
 export interface EngineProgram {
   readonly command: string;
-  readonly args: (port: number) => readonly string[];
+  /** `data`: the file or, of DynamoDB Local, the folder that keeps the tables; without it they are in memory. */
+  readonly args: (port: number, data?: string) => readonly string[];
   readonly environment: (port: number) => Readonly<Record<string, string>>;
   /** What it prints once the port is its own; null: it prints nothing then. */
   readonly readyLine: string | null;
@@ -29,7 +30,10 @@ const LEAST_JAVA = 17;
 const LOOK_UP: Readonly<Record<EngineName, (folders: readonly string[]) => EngineSearch<EngineProgram>>> = {
   dynoxide: (folders) =>
     binary('dynoxide', folders, {
-      args: (port) => ['serve', '--host', '127.0.0.1', '--port', String(port)],
+      args: (port, data) => {
+        const place = data === undefined ? [] : ['--db-path', data];
+        return ['serve', '--host', '127.0.0.1', '--port', String(port), ...place];
+      },
       environment: () => ({}),
       readyLine: 'Dynoxide listening on',
       acceptsAnySignature: true,
@@ -83,14 +87,14 @@ function dynamodbLocal(folders: readonly string[]): EngineSearch<EngineProgram> 
   return {
     status: 'available',
     command: 'java',
-    args: (port) => [
+    args: (port, data) => [
       `-Djava.library.path=${join(lib, 'DynamoDBLocal_lib')}`,
       // A test engine lives for seconds: start quickly, and leave the processors to the tests.
       '-XX:TieredStopAtLevel=1',
       '-XX:+UseSerialGC',
       '-jar',
       join(lib, JAR),
-      '-inMemory',
+      ...(data === undefined ? ['-inMemory'] : ['-dbPath', data]),
       '-sharedDb',
       '-disableTelemetry',
       '-port',

@@ -1,12 +1,11 @@
-import { once } from 'node:events';
 import { mkdtempSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { InfrastructureError } from '../../core/errors.js';
 import { answers } from './engine-answers.js';
 import type { EngineName, EngineProgram } from './engine-programs.js';
 import { type EngineOptions, findUsableEngine } from './find-engine.js';
+import { freePort } from './free-port.js';
 import { type Supervised, supervised } from './supervised.js';
 
 /** A server that speaks DynamoDB's protocol, with what a client needs to use it. */
@@ -100,15 +99,6 @@ function engine(parts: Pick<Engine, 'name' | 'endpoint' | 'pid' | 'stop'>): Engi
         : CREDENTIALS,
     [Symbol.asyncDispose]: parts.stop,
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 function unavailable(reason: string, cause?: unknown): InfrastructureError {

@@ -1,0 +1,57 @@
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+
+const WINDOWS_LIST = 'Get-CimInstance Win32_Process | ForEach-Object { "$($_.ProcessId) $($_.CommandLine)" }';
+const MOST_BYTES = 64 * 1024 * 1024;
+
+/**
+ * The command lines of the processes that can be seen, by their ids: how a process is told from another one that was given
+ * the same id later. One that has ended and was not collected yet has none, and is not listed.
+ */
+export function listProcesses(): ReadonlyMap<number, string> {
+  if (process.platform === 'linux') return fromProc();
+  const windows = process.platform === 'win32';
+  const [command, args] = windows
+    ? ['powershell', ['-NoProfile', '-Command', WINDOWS_LIST]]
+    : ['ps', ['-axww', '-o', 'pid=,args=']];
+  return parseList(execFileSync(command, args, { encoding: 'utf8', maxBuffer: MOST_BYTES, windowsHide: true }));
+}
+
+function fromProc(): ReadonlyMap<number, string> {
+  const found = new Map<number, string>();
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    const line = commandLineOf(name);
+    if (line !== '') found.set(Number(name), line);
+  }
+  return found;
+}
+
+function commandLineOf(pid: string): string {
+  try {
+    return normalise(readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' '));
+  } catch {
+    // It ended meanwhile.
+    return '';
+  }
+}
+
+/** Lines of a number and a command line, as `ps` prints them. */
+export function parseList(text: string): ReadonlyMap<number, string> {
+  const found = new Map<number, string>();
+  for (const line of text.split('\n')) {
+    const { pid = '', command = '' } = /^\s*(?<pid>\d+)\s+(?<command>\S.*)$/.exec(line)?.groups ?? {};
+    if (command !== '') found.set(Number(pid), normalise(command));
+  }
+  return found;
+}
+
+/** Windows shows the quotes of the line, the others the words. */
+function normalise(line: string): string {
+  return line.replaceAll('"', '').trim();
+}
+
+/** Whether a command line of the list ends with these arguments. */
+export function hasArguments(line: string | undefined, args: readonly string[]): boolean {
+  return line?.endsWith(` ${normalise(args.join(' '))}`) ?? false;
+}

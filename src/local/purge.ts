@@ -1,0 +1,36 @@
+import { closeSync, openSync, readdirSync, readSync, rmdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { LocalState } from './state.js';
+
+/** What SQLite keeps beside a database. */
+const BESIDE = ['', '-wal', '-shm', '-journal'];
+const MAGIC = 'SQLite format 3\0';
+const SHARED_DATABASE = 'shared-local-instance.db';
+
+/** Removes the files of an engine that has ended, and nothing that is not its own: the user may have named any place. */
+export function purgeData({ engine, data }: Pick<LocalState, 'engine' | 'data'>): void {
+  const database = engine === 'dynoxide' ? data : join(data, SHARED_DATABASE);
+  if (isDatabase(database)) for (const suffix of BESIDE) rmSync(`${database}${suffix}`, { force: true });
+  if (engine === 'dynamodb-local' && isEmpty(data)) rmdirSync(data);
+}
+
+/** An engine that never came up may have been given a file that is something else. */
+function isDatabase(path: string): boolean {
+  try {
+    const start = Buffer.alloc(MAGIC.length);
+    const file = openSync(path, 'r');
+    readSync(file, start);
+    closeSync(file);
+    return start.toString('latin1') === MAGIC;
+  } catch {
+    return false;
+  }
+}
+
+function isEmpty(folder: string): boolean {
+  try {
+    return readdirSync(folder).length === 0;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,46 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { localFolder, type LocalState, readState, removeState, writeState } from './state.js';
+
+const STATE: LocalState = {
+  engine: 'dynoxide',
+  port: 8000,
+  data: '/data/a.db',
+  args: ['serve', '--port', '8000'],
+  pid: null,
+  startedAt: '2027-01-15T10:00:00.000Z',
+};
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'headgate-state-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+test('what was written is read again, and nothing else is left in the folder', () => {
+  expect(readState(folder)).toBeNull();
+  writeState(folder, { ...STATE, pid: 1 });
+  writeState(folder, STATE);
+  expect(readState(folder)).toEqual(STATE);
+  expect(readdirSync(folder)).toEqual(['local.json']);
+  removeState(folder);
+  expect(readState(folder)).toBeNull();
+});
+
+test.each(['', '{', '{}', 'null', JSON.stringify({ ...STATE, pid: 'x' }), JSON.stringify({ ...STATE, args: [] })])(
+  'a file that holds %j is refused with its name',
+  (text) => {
+    writeFileSync(join(folder, 'local.json'), text);
+    expect(() => readState(folder)).toThrow(/local\.json cannot be read \(.+\): remove it$/);
+  },
+);
+
+test.skipIf(process.platform === 'win32')('the folder is that of the user, unless a variable names one', () => {
+  expect(localFolder({})).toBe(join(homedir(), '.local/state/headgate'));
+  expect(localFolder({ XDG_STATE_HOME: '/state' })).toBe('/state/headgate');
+  expect(localFolder({ XDG_STATE_HOME: '/state', HEADGATE_LOCAL_DIR: '/mine' })).toBe('/mine');
+  expect(localFolder({ HEADGATE_LOCAL_DIR: 'here' })).toBe(join(process.cwd(), 'here'));
+});

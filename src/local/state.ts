@@ -1,0 +1,94 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { InfrastructureError } from '../core/errors.js';
+
+export const LOCAL_ENGINES = ['dynoxide', 'dynamodb-local'] as const;
+
+export type LocalEngine = (typeof LOCAL_ENGINES)[number];
+
+/** What is remembered of the engine on this machine, also after it was stopped. */
+export interface LocalState {
+  readonly engine: LocalEngine;
+  readonly port: number;
+  /** The file, or the folder of DynamoDB Local, that has the table. */
+  readonly data: string;
+  /** What it was started with: its process is known by them. */
+  readonly args: readonly string[];
+  /** null: it was stopped, or whoever started it died before it could tell. */
+  readonly pid: number | null;
+  readonly startedAt: string;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The folder of this user for what `headgate local` keeps. Absolute: the engine works in it. */
+export function localFolder(env: Environment): string {
+  if (env['HEADGATE_LOCAL_DIR']) return resolve(env['HEADGATE_LOCAL_DIR']);
+  if (process.platform === 'win32' && env['LOCALAPPDATA']) return join(env['LOCALAPPDATA'], 'headgate');
+  return resolve(env['XDG_STATE_HOME'] || join(homedir(), '.local', 'state'), 'headgate');
+}
+
+const stateFile = (folder: string): string => join(folder, 'local.json');
+
+/** null: nothing was ever started. */
+export function readState(folder: string): LocalState | null {
+  const path = stateFile(folder);
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (cause) {
+    if (isMissing(cause)) return null;
+    throw unreadable(path, cause);
+  }
+  try {
+    return parseState(text);
+  } catch (cause) {
+    throw unreadable(path, cause);
+  }
+}
+
+function parseState(text: string): LocalState {
+  const state = JSON.parse(text) as LocalState;
+  const right =
+    LOCAL_ENGINES.includes(state.engine) &&
+    Number.isInteger(state.port) &&
+    (state.pid === null || Number.isInteger(state.pid)) &&
+    Array.isArray(state.args) &&
+    state.args.length > 0 &&
+    [state.data, state.startedAt, ...(state.args as unknown[])].every((value) => typeof value === 'string');
+  if (!right) throw new TypeError('fields are missing');
+  return state;
+}
+
+export function writeState(folder: string, state: LocalState): void {
+  replaceFile(stateFile(folder), `${JSON.stringify(state, null, 2)}\n`);
+}
+
+export function removeState(folder: string): void {
+  rmSync(stateFile(folder), { force: true });
+}
+
+/** Whoever reads meanwhile, or after a crash, sees the old file or the new one, whole. */
+export function replaceFile(path: string, text: string): void {
+  const draft = `${path}.${randomUUID()}.tmp`;
+  try {
+    writeFileSync(draft, text, { flag: 'wx', mode: 0o600 });
+    renameSync(draft, path);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  }
+}
+
+export function isMissing(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'ENOENT';
+}
+
+function unreadable(path: string, cause: unknown): InfrastructureError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new InfrastructureError('infrastructure.local-state', `${path} cannot be read (${reason}): remove it`, {
+    cause,
+  });
+}
