@@ -7,6 +7,9 @@ import { createTerminal } from './terminal.js';
 const terminal = createTerminal(process);
 const argv = process.argv.slice(2);
 
+// Which Node this runs on is the concern of whoever installs it, not of everybody who types a command.
+process.env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] ??= 'true';
+
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   // A reader that has seen enough (`| head`) is no failure; a full disk is one.
   if (error.code === 'EPIPE') process.exit(process.exitCode ?? 0);
