@@ -15,6 +15,8 @@ export function streamSource(): Resources {
   return {
     [RESOURCES.deadLetters]: {
       Type: 'AWS::SQS::Queue',
+      DeletionPolicy: 'Delete',
+      UpdateReplacePolicy: 'Delete',
       Properties: { MessageRetentionPeriod: 14 * DAY_SEC, SqsManagedSseEnabled: true },
     },
     StreamSource: {
