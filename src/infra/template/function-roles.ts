@@ -13,7 +13,7 @@ export const FUNCTION_GRANTS: Readonly<Record<'stream' | 'reconciler', readonly 
       actions: ['BatchGetItem', 'ConditionCheckItem', 'DeleteItem', 'GetItem', 'Query', 'UpdateItem'],
       on: 'table',
     },
-    { sid: 'FindBuckets', actions: ['Query'], on: 'indexes' },
+    { sid: 'FindBuckets', actions: ['Query'], on: 'GSI1' },
   ],
 };
 
