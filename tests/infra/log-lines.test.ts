@@ -43,7 +43,7 @@ function matches(filter: string, line: Line): boolean {
 }
 
 function filterOf(name: string): string {
-  return String(TEMPLATE.Resources[name]?.Properties['FilterPattern']);
+  return TEMPLATE.Resources[name]?.Properties['FilterPattern'] as string;
 }
 
 describe.skipIf(ENGINE.missing)(`what the functions log${ENGINE.note}`, () => {

@@ -28,7 +28,7 @@ function policyOf(name: keyof typeof POLICIES, namespaceId = ''): Policy {
 
 /** What a role may do with the table; its logs, its archive and the polling of its stream are Lambda's. */
 function rolePolicyOf(role: string): Policy {
-  const [policy] = TEMPLATE.Resources[role]?.Properties['Policies'] as unknown as { readonly PolicyDocument: Policy }[];
+  const [policy] = TEMPLATE.Resources[role]!.Properties['Policies'] as unknown as { readonly PolicyDocument: Policy }[];
   const ofTable = (policy?.PolicyDocument.Statement ?? []).filter(({ Action }) =>
     [Action].flat()[0]?.startsWith('dynamodb:'),
   );

@@ -28,6 +28,7 @@ export function resolveValue(
       return resolve(list[0]) !== true;
     case 'Fn::Equals':
       return resolve(list[0]) === resolve(list[1]);
+    case undefined:
     default:
       if (Array.isArray(value)) return value.map(resolve);
       if (typeof value !== 'object' || value === null) return value;

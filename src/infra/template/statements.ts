@@ -24,7 +24,10 @@ function resourcesOf(on: Grant['on']): readonly Value[] {
     case 'streams':
       // Of the table, whichever is enabled: what lists them names none.
       return [sub(`\${${RESOURCES.table}.Arn}/stream/*`)];
-    default:
+    case 'GSI1':
+    case 'GSI2':
+    case 'GSI3':
+    case 'GSI4':
       return [sub(`\${${RESOURCES.table}.Arn}/index/${on}`)];
   }
 }
