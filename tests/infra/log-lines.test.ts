@@ -88,7 +88,7 @@ describe.skipIf(ENGINE.missing)(`what the functions log${ENGINE.note}`, () => {
     const page = readFileSync(new URL('../../docs/operate/monitor.md', import.meta.url), 'utf8');
     for (const { message, ...fields } of streamLines) {
       const row = page.split('\n').find((line) => line.includes(`| \`${String(message)}\` |`)) ?? '';
-      const told = Array.from(row.split(' | ')[2]?.matchAll(/`(\w+)`/g) ?? [], ([, field]) => field);
+      const told = Array.from(row.split(' | ')[2]?.matchAll(/`(\w+)`/g) ?? [], ([, field = '']) => field);
       expect(told.toSorted()).toEqual(
         Object.keys(fields)
           .filter((field) => field !== 'kind')

@@ -60,7 +60,7 @@ describe('the page on permissions', () => {
   test('has what the functions do with the table', () => {
     for (const [name, [onTable = '', onIndex = '']] of rowsOf(IAM, 'role')) {
       const [policy] = TEMPLATE.Resources[name]!.Properties['Policies'] as unknown as Fields[];
-      const { Statement } = policy?.['PolicyDocument'] as { readonly Statement: readonly Statement[] };
+      const { Statement } = policy!['PolicyDocument'] as { readonly Statement: readonly Statement[] };
       expect([onTable, onIndex.replace(' of GSI1', '')]).toEqual(
         [ON_TABLE, ON_INDEX].map((resource) => told(Statement, resource)),
       );
