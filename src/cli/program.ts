@@ -14,6 +14,7 @@ import { addNamespaceCommands } from './commands/namespace.js';
 import { addReconcileCommand } from './commands/reconcile.js';
 import { addResourceCommands } from './commands/resource.js';
 import { addSystemCommands } from './commands/system.js';
+import { addTemplateCommand } from './commands/template.js';
 import { addTourCommand } from './commands/tour.js';
 import { addUsageCommands } from './commands/usage.js';
 import { addVersionCommand } from './commands/version.js';
@@ -65,6 +66,8 @@ export function createProgram(terminal: Terminal, version: string): Command {
   addReconcileCommand(context);
   program.commandsGroup('Try it on this machine:');
   addLocalCommands(context);
+  program.commandsGroup('Deploy to AWS:');
+  addTemplateCommand(context);
   program.commandsGroup('About this program:');
   addCompletionCommand(context);
   addTourCommand(context);

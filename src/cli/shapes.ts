@@ -377,6 +377,17 @@ export interface LocalDownShape {
   readonly data: string | null;
 }
 
+/** `template`: that of CloudFormation */
+export interface TemplateShape {
+  readonly AWSTemplateFormatVersion: '2010-09-09';
+  readonly Description: string;
+  readonly Metadata: object;
+  readonly Parameters: object;
+  readonly Conditions: object;
+  readonly Resources: object;
+  readonly Outputs: object;
+}
+
 /** `completion` */
 export interface CompletionShape {
   readonly shell: 'bash' | 'zsh' | 'fish';

@@ -217,6 +217,8 @@ const CASES: readonly Case[] = [
     json: { limits: ['rpm:7/min'], onUnavailable: 'allow' },
   },
   { command: 'system show', args: [], text: /limits +rpm:100\/min\nwhile the store is out +local\n/ },
+  { command: 'template', args: [], text: /^AWSTemplateFormatVersion: "2010-09-09"\nDescription: / },
+  { command: 'template', args: ['--format', 'json'], text: /^\{\n "AWSTemplateFormatVersion": / },
   { command: 'usage list', args: ['gpt-4', '--window', 'daily', '--entity', 'user-1'], text: /user-1 +2 +300 +2 +0\n/ },
   {
     command: 'usage plot',

@@ -216,6 +216,15 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   'system delete': deleted,
   'system set': system,
   'system show': system,
+  template: record({
+    AWSTemplateFormatVersion: exactly('2010-09-09'),
+    Description: text,
+    Metadata: fields,
+    Parameters: fields,
+    Conditions: fields,
+    Resources: fields,
+    Outputs: fields,
+  }),
   'usage list': page(
     record({
       entityId: text,

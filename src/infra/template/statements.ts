@@ -1,0 +1,58 @@
+import { INDEXES } from '../../backends/dynamodb/table-definition.js';
+import { attribute, sub, type Value } from './intrinsics.js';
+import { RESOURCES } from './names.js';
+
+/** One of the permissions of a policy; actions are those of DynamoDB, without their prefix. */
+export interface Grant {
+  readonly sid: string;
+  readonly actions: readonly string[];
+  readonly on: 'table' | 'indexes' | (typeof INDEXES)[number] | 'stream' | 'anything';
+  /** Patterns, of which one must match each partition key that a request names; none: any key. */
+  readonly keys?: readonly Value[];
+  /** Patterns that no such key may match. */
+  readonly notKeys?: readonly Value[];
+}
+
+function resourcesOf(on: Grant['on']): readonly Value[] {
+  switch (on) {
+    case 'table':
+      return [attribute(RESOURCES.table, 'Arn')];
+    case 'indexes':
+      return INDEXES.flatMap(resourcesOf);
+    case 'stream':
+      return [attribute(RESOURCES.table, 'StreamArn')];
+    case 'anything':
+      return ['*'];
+    case 'GSI1':
+    case 'GSI2':
+    case 'GSI3':
+    case 'GSI4':
+      return [sub(`\${${RESOURCES.table}.Arn}/index/${on}`)];
+  }
+}
+
+export function allow({ sid, actions, on, keys, notKeys }: Grant): Value {
+  return {
+    Sid: sid,
+    Effect: 'Allow',
+    Action: actions.map((action) => `dynamodb:${action}`),
+    Resource: resourcesOf(on),
+    ...(keys === undefined ? {} : { Condition: leadingKeys(keys, notKeys) }),
+  };
+}
+
+export function policyDocument(statements: readonly Value[]): Value {
+  return { Version: '2012-10-17', Statement: statements };
+}
+
+/**
+ * `ForAllValues` is true of a request that names no key at all: `Null` refuses those.
+ * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html
+ */
+function leadingKeys(like: readonly Value[], notLike: readonly Value[] = []): Value {
+  return {
+    'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': like },
+    ...(notLike.length === 0 ? {} : { 'ForAllValues:StringNotLike': { 'dynamodb:LeadingKeys': notLike } }),
+    Null: { 'dynamodb:LeadingKeys': 'false' },
+  };
+}
