@@ -29,6 +29,7 @@ function change(number: number, overrides: Partial<BucketChange> = {}): BucketCh
     before: counters({ rpm: 1_000 }, 1),
     after: counters({ rpm: 3_000 }, 2),
     item: {},
+    unknownAttribute: null,
     ...overrides,
   };
 }
@@ -98,6 +99,17 @@ describe('sums', () => {
     expect(hour).toMatchObject({ resource: 'gpt-4', window: 'hourly' });
     expect([...spansOf(hour!.parts).keys()]).toEqual(['q_0', 'q_0~AbCd1234', 'q_12']);
     expect(totalOf(hour!.parts)).toMatchObject({ consumedMilli: new Map([['rpm', 6_000]]), acquires: 3 });
+  });
+
+  test('of a bucket that expired and was made again go on from where they were', () => {
+    const first = counters({ rpm: 5_000 }, 3);
+    const [hour] = foldUsage([
+      change(1, { event: 'INSERT', before: null, after: first }),
+      change(2, { event: 'REMOVE', expired: true, before: first, after: null }),
+      change(3, { event: 'INSERT', before: null, after: counters({ rpm: 2_000 }, 1) }),
+      change(4, { before: counters({ rpm: 2_000 }, 1), after: counters({ rpm: 3_000 }, 2) }),
+    ]);
+    expect(totalOf(hour!.parts)).toMatchObject({ consumedMilli: new Map([['rpm', 8_000]]), acquires: 5 });
   });
 
   test('leave out what changed nothing, and what came before', () => {

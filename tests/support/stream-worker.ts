@@ -5,6 +5,8 @@ export interface WorkerOrder {
   readonly table: string;
   readonly region: string;
   readonly endpoint: string;
+  readonly owner: string;
+  readonly rollupMs: number;
 }
 
 const order = JSON.parse(process.argv[2] ?? '{}') as WorkerOrder;
@@ -12,7 +14,7 @@ const order = JSON.parse(process.argv[2] ?? '{}') as WorkerOrder;
 process.once('disconnect', () => process.exit());
 await runWorker({
   ...order,
-  leaseMs: 300,
+  leaseMs: 1_000,
   pollMs: 5,
   discoverMs: 20,
   progressMs: 20,
