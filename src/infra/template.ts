@@ -1,0 +1,31 @@
+import { functions } from './template/functions.js';
+import type { Output, Parameter, Resources, Value } from './template/intrinsics.js';
+import { logs } from './template/logs.js';
+import { outputs } from './template/outputs.js';
+import { conditions, parameters } from './template/parameters.js';
+import { functionRoles } from './template/function-roles.js';
+import { table } from './template/table.js';
+
+/** A CloudFormation template, as plain data. */
+export interface Template {
+  readonly AWSTemplateFormatVersion: '2010-09-09';
+  readonly Description: string;
+  readonly Metadata: { readonly [key: string]: Value };
+  readonly Parameters: Readonly<Record<string, Parameter>>;
+  readonly Conditions: Readonly<Record<string, Value>>;
+  readonly Resources: Resources;
+  readonly Outputs: Readonly<Record<string, Output>>;
+}
+
+/** The one template of all environments: what differs between them is a parameter. */
+export function buildTemplate(): Template {
+  return {
+    AWSTemplateFormatVersion: '2010-09-09',
+    Description: 'Headgate: rate limits, token limits and concurrency slots that many processes share',
+    Metadata: { Headgate: { Template: 1 } },
+    Parameters: parameters(),
+    Conditions: conditions(),
+    Resources: { ...table(), ...logs(), ...functionRoles(), ...functions() },
+    Outputs: outputs(),
+  };
+}

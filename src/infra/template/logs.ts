@@ -1,0 +1,18 @@
+import { ref, type Resource, type Resources, sub } from './intrinsics.js';
+import { PARAMETERS, RESOURCES } from './names.js';
+
+export function logs(): Resources {
+  return { [RESOURCES.streamLog]: logGroup('stream'), [RESOURCES.reconcilerLog]: logGroup('reconciler') };
+}
+
+function logGroup(name: string): Resource {
+  return {
+    Type: 'AWS::Logs::LogGroup',
+    DeletionPolicy: 'Delete',
+    UpdateReplacePolicy: 'Delete',
+    Properties: {
+      LogGroupName: sub(`/headgate/\${AWS::StackName}/${name}`),
+      RetentionInDays: ref(PARAMETERS.logRetentionDays),
+    },
+  };
+}

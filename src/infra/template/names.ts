@@ -1,0 +1,49 @@
+/** Logical ids of the two functions, whose code `headgate deploy` uploads. */
+export const FUNCTIONS = { stream: 'StreamFunction', reconciler: 'ReconcilerFunction' } as const;
+
+/** Logical ids that other parts of the template refer to. */
+export const RESOURCES = {
+  table: 'Table',
+  archive: 'ArchiveBucket',
+  deadLetters: 'StreamDeadLetters',
+  alarms: 'AlarmTopic',
+  streamLog: 'StreamLog',
+  reconcilerLog: 'ReconcilerLog',
+  streamRole: 'StreamRole',
+  reconcilerRole: 'ReconcilerRole',
+} as const;
+
+/** What can be chosen for a stack. All have a default. */
+export const PARAMETERS = {
+  tableName: 'TableName',
+  pointInTimeRecovery: 'PointInTimeRecovery',
+  deletionProtection: 'DeletionProtection',
+  streamBatchWindowSec: 'StreamBatchWindowSeconds',
+  streamMemoryMb: 'StreamMemoryMB',
+  streamConcurrency: 'StreamReservedConcurrency',
+  reconcilerSchedule: 'ReconcilerSchedule',
+  reconcilerMemoryMb: 'ReconcilerMemoryMB',
+  logRetentionDays: 'LogRetentionDays',
+  archiveDays: 'ArchiveDays',
+  alarmEmail: 'AlarmEmail',
+  namespaceId: 'NamespaceId',
+  createRoles: 'CreateRoles',
+  rolePrincipalArn: 'RolePrincipalArn',
+  permissionsBoundaryArn: 'PermissionsBoundaryArn',
+} as const;
+
+export const OUTPUTS = {
+  tableName: 'TableName',
+  tableArn: 'TableArn',
+  streamArn: 'StreamArn',
+  streamFunctionName: 'StreamFunctionName',
+  reconcilerFunctionName: 'ReconcilerFunctionName',
+  archiveBucketName: 'ArchiveBucketName',
+  alarmTopicArn: 'AlarmTopicArn',
+  deadLetterQueueUrl: 'DeadLetterQueueUrl',
+  dashboardName: 'DashboardName',
+} as const;
+
+/** The file inside the zip of a function's code, and where Lambda looks for the handler in it. */
+export const CODE_ENTRY = 'index.cjs';
+export const HANDLER = 'index.handler';
