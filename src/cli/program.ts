@@ -12,6 +12,7 @@ import { addLimitsCommands } from './commands/limits.js';
 import { addNamespaceCommands } from './commands/namespace.js';
 import { addReconcileCommand } from './commands/reconcile.js';
 import { addResourceCommands } from './commands/resource.js';
+import { addStackCommands } from './commands/stack.js';
 import { addSystemCommands } from './commands/system.js';
 import { addTourCommand } from './commands/tour.js';
 import { addUsageCommands } from './commands/usage.js';
@@ -62,6 +63,8 @@ export function createProgram(terminal: Terminal, version: string): Command {
   program.commandsGroup('Keep a table of DynamoDB in order:');
   addWorkerCommand(context);
   addReconcileCommand(context);
+  program.commandsGroup('Deploy to AWS:');
+  addStackCommands(context);
   program.commandsGroup('About this program:');
   addCompletionCommand(context);
   addTourCommand(context);

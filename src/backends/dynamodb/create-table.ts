@@ -35,10 +35,15 @@ async function setUpTable(table: Table): Promise<void> {
   const deadline = deadlineIn(PATIENCE_MS);
   await requestTable(table, deadline);
   await untilActive(table, deadline);
-  // Written last: who finds it need not look for the rest.
   if (await hasVersion(table, deadline)) return;
   await enableTtl(table, deadline);
+  await finishTable(table, deadline);
+}
+
+/** What a table holds from its beginning. */
+export async function finishTable(table: Table, deadline: Deadline): Promise<void> {
   await registerFirstNamespace(table);
+  // Written last: who finds it need not look for the rest.
   await writeVersion(table, deadline);
 }
 
@@ -47,7 +52,8 @@ async function requestTable(table: Table, deadline: Deadline): Promise<void> {
   await unless('ResourceInUseException', request);
 }
 
-async function untilActive(table: Table, deadline: Deadline): Promise<void> {
+/** Waits until the table can be used; throws if it is not one of Headgate's. */
+export async function untilActive(table: Table, deadline: Deadline): Promise<void> {
   for (let waitMs = 20; ; waitMs = Math.min(2 * waitMs, 1_000)) {
     const found = await describe(table, requestEnd(deadline));
     if (found !== undefined) refuseForeign(table.name, found);

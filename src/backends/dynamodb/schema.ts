@@ -24,6 +24,20 @@ export async function hasVersion(table: Table, deadline: Deadline): Promise<bool
   return (await readItem(table, VERSION_KEY, deadline)) !== undefined;
 }
 
+/** What the version record says, seen from this code. */
+export type VersionRecord =
+  | { readonly kind: 'no-record'; readonly ours: number }
+  | { readonly kind: 'current' | 'older' | 'newer'; readonly schemaVersion: number; readonly ours: number };
+
+export async function readVersion(table: Table, deadline: Deadline): Promise<VersionRecord> {
+  const item = await readItem(table, VERSION_KEY, deadline);
+  if (item === undefined) return { kind: 'no-record', ours: SCHEMA_VERSION };
+  const schemaVersion = readNumber(item, 'schema_version') ?? 0;
+  const least = readNumber(item, 'min_client_version') ?? schemaVersion;
+  const kind = least > SCHEMA_VERSION ? 'newer' : schemaVersion < SCHEMA_VERSION ? 'older' : 'current';
+  return { kind, schemaVersion, ours: SCHEMA_VERSION };
+}
+
 /** Says that the table is ready. Does nothing if somebody else has said so. */
 export async function writeVersion(table: Table, deadline: Deadline): Promise<void> {
   const input = {

@@ -1,0 +1,35 @@
+import { InfrastructureError, SchemaMismatch } from '../../core/errors.js';
+import { OUTPUTS } from '../template/names.js';
+import type { Stack } from './cloudformation.js';
+import { isEmptyShell } from './stack-status.js';
+import type { StackTools } from './stack-tools.js';
+
+export function tableNameOf({ name, outputs }: Stack): string {
+  const table = outputs[OUTPUTS.tableName];
+  if (table !== undefined) return table;
+  const message = `Stack ${name} has no output ${OUTPUTS.tableName}: it is not one of Headgate's`;
+  throw new InfrastructureError('infrastructure.stack-foreign', message);
+}
+
+/**
+ * Throws if the stack has a table whose data this package does not fit. `forOlder` is the command for a table that must be
+ * migrated first; null: that is what is about to happen.
+ */
+export async function requireVersion(tools: StackTools, stack: Stack | null, forOlder: string | null): Promise<void> {
+  if (stack === null || isEmptyShell(stack) || stack.outputs[OUTPUTS.tableName] === undefined) return;
+  const table = tableNameOf(stack);
+  const version = await tools.tables.readVersion(table);
+  if (version.kind === 'newer') {
+    const message = `Table ${table} has schema version ${version.schemaVersion}, this package has ${version.ours}`;
+    throw new SchemaMismatch(message, 'npm install headgate@latest');
+  }
+  if (version.kind === 'older' && forOlder !== null) {
+    const message = `Table ${table} has schema version ${version.schemaVersion}, this package has ${version.ours}`;
+    throw new SchemaMismatch(`${message}: its data must be migrated before the code is changed`, forOlder);
+  }
+}
+
+export function missingStack(name: string, region: string, flag: string): InfrastructureError {
+  const message = `There is no stack ${name} in ${region}: headgate deploy${flag} makes it`;
+  return new InfrastructureError('infrastructure.stack-missing', message);
+}
