@@ -444,8 +444,7 @@ export interface StackDeletedShape {
   /** What stays. */
   readonly kept: readonly {
     readonly logicalId: string;
-    readonly physicalId: string | null;
-    readonly type: string | null;
+    readonly physicalId: string;
   }[];
 }
 

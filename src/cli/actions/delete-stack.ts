@@ -12,7 +12,10 @@ export const deleteStackAction: StackAction<{ readonly dryRun?: boolean }> = asy
     names,
     dryRun,
     confirm: async (stack, retained) => {
-      const stays = retained.length === 0 ? 'nothing of it stays' : `${retained.join(', ')} stay`;
+      const stays =
+        retained.length === 0
+          ? 'nothing of it stays'
+          : `${retained.map(({ logicalId, physicalId }) => `${logicalId} (${physicalId})`).join(', ')} stay`;
       await confirmByName(`deletes stack ${stack.name} with its functions and alarms; ${stays}`, stack.name);
     },
   });

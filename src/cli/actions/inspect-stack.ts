@@ -2,7 +2,7 @@ import type { Stack } from '../../infra/stack/cloudformation.js';
 import { inspectStack, listStacks } from '../../infra/stack/inspect-stack.js';
 import { readBundles } from '../../infra/stack/read-bundles.js';
 import { ENV_TAG, VERSION_TAG } from '../../infra/stack/stack-status.js';
-import { OUTPUTS } from '../../infra/template/names.js';
+import { PARAMETERS } from '../../infra/template/names.js';
 import { renderStackList } from '../render/stack.js';
 import { renderStatus } from '../render/stack-status.js';
 import type { Result } from '../result.js';
@@ -37,13 +37,13 @@ export const listStacksAction: StackAction = async ({ tools }): Promise<Result<L
   return { data, text: () => renderStackList(data.items, region) };
 };
 
-function itemOf({ name, status, tags, outputs, createdAt, updatedAt }: Stack): StackItemShape {
+function itemOf({ name, status, tags, parameters, createdAt, updatedAt }: Stack): StackItemShape {
   return {
     stack: name,
     env: tags[ENV_TAG] ?? null,
     status,
     version: tags[VERSION_TAG] ?? null,
-    table: outputs[OUTPUTS.tableName] ?? null,
+    table: parameters[PARAMETERS.tableName] ?? null,
     createdAt: createdAt?.toISOString() ?? null,
     updatedAt: updatedAt?.toISOString() ?? null,
   };

@@ -100,10 +100,7 @@ export function renderStackList(items: readonly StackItemShape[], region: string
 
 export function renderStackDeleted({ stack, dryRun, deleted, kept }: StackDeletedShape, style: Style): string {
   if (!deleted) return `There is no stack ${stack}: nothing to delete.`;
-  const stays = kept.map(({ logicalId, physicalId, type }) => {
-    const named = [physicalId, type].filter((part) => part !== null).join(', ');
-    return `  ${logicalId}${named === '' ? '' : ` (${named})`}`;
-  });
+  const stays = kept.map(({ logicalId, physicalId }) => `  ${logicalId} (${physicalId})`);
   const head = dryRun ? `to delete: stack ${stack}` : `${style.green('deleted')}: stack ${stack}`;
   return [
     head,

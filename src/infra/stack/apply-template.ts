@@ -49,6 +49,7 @@ export async function applyTemplate(
   await request.check(before);
   watcher.onStep(`comparing stack ${names.stack} with the template`);
   const made = await cloudformation.createChangeSet(buildChangeSetRequest(request, before, tools.newId()));
+  if (made === null) return { action: 'none', changes: [], stack: before };
   const forget = async (): Promise<void> => {
     await cloudformation.deleteChangeSet(made.id);
     // A change set of a stack that is not there makes one that is empty.

@@ -13,8 +13,12 @@ const NOTHING_TO_DO = /didn't contain changes|No updates are to be performed/i;
 export function readState({ status, reason, changes }: ChangeSet): ChangeSetState {
   if (status === 'CREATE_COMPLETE') return { kind: 'ready', changes };
   if (status === 'CREATE_PENDING' || status === 'CREATE_IN_PROGRESS') return { kind: 'pending' };
-  if (status === 'FAILED' && reason !== null && NOTHING_TO_DO.test(reason)) return { kind: 'empty' };
+  if (status === 'FAILED' && reason !== null && saysNothingToDo(reason)) return { kind: 'empty' };
   return { kind: 'failed', reason: reason ?? `the change set is ${status}` };
+}
+
+export function saysNothingToDo(reason: string): boolean {
+  return NOTHING_TO_DO.test(reason);
 }
 
 /** What holds data that nothing brings back. */

@@ -6,9 +6,12 @@ export interface CloudFormation {
   listStacks(): AsyncIterable<Stack>;
   /** The last first; those that belong to operations before the last one may be left out. */
   readEvents(nameOrId: string): Promise<readonly StackEvent[]>;
+  /** What the stack has made: physical ids (of a table or a function: its name) by logical ids. */
+  readResources(name: string): Promise<StackResources>;
   /** Logical ids of what a deletion of the stack leaves, by the template that it was made of. */
   readRetained(name: string): Promise<readonly string[]>;
-  createChangeSet(request: ChangeSetRequest): Promise<{ readonly id: string; readonly stackId: string }>;
+  /** null: there is nothing to change, which some find out at once. */
+  createChangeSet(request: ChangeSetRequest): Promise<CreatedChangeSet | null>;
   readChangeSet(id: string): Promise<ChangeSet>;
   deleteChangeSet(id: string): Promise<void>;
   executeChangeSet(id: string, token: string): Promise<void>;
@@ -30,6 +33,8 @@ export interface Stack {
   readonly tags: Readonly<Record<string, string>>;
 }
 
+export type StackResources = Readonly<Record<string, string>>;
+
 export interface StackEvent {
   readonly id: string;
   readonly at: Date;
@@ -49,6 +54,11 @@ export interface ChangeSetRequest {
   readonly template: string;
   readonly parameters: readonly StackParameter[];
   readonly tags: Readonly<Record<string, string>>;
+}
+
+export interface CreatedChangeSet {
+  readonly id: string;
+  readonly stackId: string;
 }
 
 export type StackParameter =

@@ -1,7 +1,7 @@
 import { InfrastructureError } from '../../core/errors.js';
 import type { Stack } from './cloudformation.js';
 import { stackFailed } from './errors.js';
-import { causesFirst, keptOf } from './stack-events.js';
+import { causesFirst } from './stack-events.js';
 import type { StackNames } from './stack-name.js';
 import { isEmptyShell, isHeadgates } from './stack-status.js';
 import type { StackTools, Watcher } from './stack-tools.js';
@@ -10,15 +10,13 @@ import { lastEventId, untilEnded } from './until-ended.js';
 export interface DeleteRequest {
   readonly names: StackNames;
   readonly dryRun: boolean;
-  /** Throws to stop it. `retained` are the logical ids of what stays. */
-  readonly confirm: (stack: Stack, retained: readonly string[]) => Promise<void>;
+  /** Throws to stop it. `retained` is what stays. */
+  readonly confirm: (stack: Stack, retained: readonly KeptResource[]) => Promise<void>;
 }
 
 export interface KeptResource {
   readonly logicalId: string;
-  /** null: nobody has said, since this is a dry run. */
-  readonly physicalId: string | null;
-  readonly type: string | null;
+  readonly physicalId: string;
 }
 
 export interface Deleted {
@@ -38,19 +36,29 @@ export async function deleteStack(
   if (stack === null || stack.status === 'DELETE_COMPLETE') return { deleted: false, kept: [] };
   refuseForeign(stack);
   const isUnderWay = stack.status === 'DELETE_IN_PROGRESS';
-  const retained = isEmptyShell(stack) ? [] : await cloudformation.readRetained(names.stack);
-  if (dryRun) {
-    return { deleted: true, kept: retained.map((logicalId) => ({ logicalId, physicalId: null, type: null })) };
-  }
+  const retained = await readRetained(tools, stack);
+  if (dryRun) return { deleted: true, kept: retained };
   if (!isUnderWay) await confirm(stack, retained);
   const afterEvent = isUnderWay ? null : await lastEventId(tools, stack.id);
   watcher.onStep(`deleting stack ${names.stack}`);
   if (!isUnderWay) await cloudformation.deleteStack(stack.id, tools.newId());
   const ended = await untilEnded(tools, watcher, { kind: 'delete', stackId: stack.id, afterEvent });
-  if (ended.ending === 'done') return { deleted: true, kept: keptOf(ended.events) };
+  if (ended.ending === 'done') return { deleted: true, kept: retained };
   const status = ended.stack?.status ?? 'DELETE_FAILED';
   const failures = causesFirst(ended.events, ended.stack?.reason ?? null);
   throw stackFailed(`Stack ${names.stack} is ${status}`, { stackName: names.stack, status, failures });
+}
+
+async function readRetained({ cloudformation }: StackTools, stack: Stack): Promise<readonly KeptResource[]> {
+  if (isEmptyShell(stack)) return [];
+  const [retained, resources] = await Promise.all([
+    cloudformation.readRetained(stack.name),
+    cloudformation.readResources(stack.name),
+  ]);
+  return retained.flatMap((logicalId) => {
+    const physicalId = resources[logicalId];
+    return physicalId === undefined ? [] : [{ logicalId, physicalId }];
+  });
 }
 
 function refuseForeign(stack: Stack): void {

@@ -28,9 +28,10 @@ export async function deployStack(tools: StackTools, watcher: Watcher, request: 
   });
   const { stack } = outcome;
   if (stack === null || (dryRun && outcome.action === 'create')) return { ...outcome, functions: [], table: null };
-  const tableName = tableNameOf(stack);
+  const resources = await tools.cloudformation.readResources(names.stack);
+  const tableName = tableNameOf(stack, resources);
   watcher.onStep(`making table ${tableName} ready`);
   const table = dryRun ? null : await tools.tables.prepare(tableName);
-  const functions = await uploadCode(tools, watcher, { stack, bundles, dryRun });
+  const functions = await uploadCode(tools, watcher, { resources, bundles, dryRun });
   return { ...outcome, functions, table };
 }

@@ -1,11 +1,11 @@
 import type { TableVersion } from '../../backends/dynamodb/prepare-table.js';
-import { OUTPUTS } from '../template/names.js';
-import type { Stack } from './cloudformation.js';
+import { RESOURCES } from '../template/names.js';
+import type { Stack, StackResources } from './cloudformation.js';
 import { readinessOf } from './functions.js';
 import type { Bundle } from './read-bundles.js';
 import { lastOperation, type ResourceFailure, rootCause } from './stack-events.js';
 import type { StackNames } from './stack-name.js';
-import { isHeadgates } from './stack-status.js';
+import { isEmptyShell, isHeadgates } from './stack-status.js';
 import { missingStack } from './stack-table.js';
 import type { StackTools } from './stack-tools.js';
 
@@ -38,10 +38,11 @@ export async function inspectStack(
   const { cloudformation } = tools;
   const [region, stack] = await Promise.all([cloudformation.region(), cloudformation.describeStack(name)]);
   if (stack === null) throw missingStack(name, region, flag);
-  const table = stack.outputs[OUTPUTS.tableName];
+  const resources = isEmptyShell(stack) ? {} : await cloudformation.readResources(name);
+  const table = resources[RESOURCES.table];
   const [events, functions, version] = await Promise.all([
     cloudformation.readEvents(stack.id),
-    Promise.all(bundles.map(async (bundle) => inspectFunction(tools, stack, bundle))),
+    Promise.all(bundles.map(async (bundle) => inspectFunction(tools, resources, bundle))),
     table === undefined ? null : tools.tables.readVersion(table),
   ]);
   return {
@@ -55,10 +56,10 @@ export async function inspectStack(
 
 async function inspectFunction(
   { functions }: StackTools,
-  stack: Stack,
-  { output, code }: Bundle,
+  resources: StackResources,
+  { logicalId, code }: Bundle,
 ): Promise<InspectedFunction | null> {
-  const name = stack.outputs[output];
+  const name = resources[logicalId];
   if (name === undefined) return null;
   const found = await functions.describe(name);
   if (found === null) return { name, state: null, update: null, reason: null, code: 'missing' };

@@ -2,30 +2,30 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { InfrastructureError } from '../../core/errors.js';
-import { OUTPUTS } from '../template/names.js';
+import { FUNCTIONS } from '../template/names.js';
 import { type CodeZip, zipCode } from './zip-code.js';
 
 /** A function of the stack, and the code that this package has for it. */
 export interface Bundle {
-  /** The output that has the function's name. */
-  readonly output: string;
+  /** Its logical id. */
+  readonly logicalId: string;
   readonly file: string;
   readonly code: CodeZip;
 }
 
 const FILES = [
-  { output: OUTPUTS.streamFunctionName, file: 'stream.cjs' },
-  { output: OUTPUTS.reconcilerFunctionName, file: 'reconciler.cjs' },
+  { logicalId: FUNCTIONS.stream, file: 'stream.cjs' },
+  { logicalId: FUNCTIONS.reconciler, file: 'reconciler.cjs' },
 ] as const;
 
 /** The code of the functions, as it was built into this package. */
 export function readBundles(folder: string = join(packageFolder(), 'dist', 'lambda')): readonly Bundle[] {
-  return FILES.map(({ output, file }) => {
+  return FILES.map(({ logicalId, file }) => {
     const path = join(folder, file);
     if (!existsSync(path)) {
       throw new InfrastructureError('infrastructure.code-missing', `This package lacks ${path}: install it again`);
     }
-    return { output, file, code: zipCode(readFileSync(path, 'utf8')) };
+    return { logicalId, file, code: zipCode(readFileSync(path, 'utf8')) };
   });
 }
 

@@ -1,6 +1,7 @@
 import type * as Sdk from '@aws-sdk/client-cloudformation';
 import { type AwsOptions, clientConfig, lazyClient } from './aws-client.js';
 import { serviceErrorName } from './aws-failure.js';
+import { saysNothingToDo } from './change-set.js';
 import type { Change, ChangeSet, CloudFormation, Stack, StackEvent } from './cloudformation.js';
 import { retainedIn } from './retained.js';
 import { isBeginning } from './stack-events.js';
@@ -51,6 +52,24 @@ export function sdkCloudFormation(options: AwsOptions): CloudFormation {
       } while (token !== undefined);
       return events;
     },
+    async readResources(name) {
+      const found: [string, string][] = [];
+      let token: string | undefined;
+      do {
+        const input = { StackName: name, ...(token === undefined ? {} : { NextToken: token }) };
+        const page = await send('CloudFormation ListStackResources', async ({ sdk, client }, abortSignal) =>
+          client.send(new sdk.ListStackResourcesCommand(input), { abortSignal }),
+        );
+        for (const { LogicalResourceId, PhysicalResourceId, ResourceStatus } of page.StackResourceSummaries ?? []) {
+          const isGone = ResourceStatus === 'DELETE_COMPLETE';
+          if (LogicalResourceId !== undefined && PhysicalResourceId !== undefined && !isGone) {
+            found.push([LogicalResourceId, PhysicalResourceId]);
+          }
+        }
+        token = page.NextToken;
+      } while (token !== undefined);
+      return Object.fromEntries(found);
+    },
     async readRetained(name) {
       const input = { StackName: name, TemplateStage: 'Original' as const };
       const { TemplateBody } = await send('CloudFormation GetTemplate', async ({ sdk, client }, abortSignal) =>
@@ -73,11 +92,16 @@ export function sdkCloudFormation(options: AwsOptions): CloudFormation {
         })),
         Tags: Object.entries(tags).map(([Key, Value]) => ({ Key, Value })),
       };
-      const { Id = name, StackId = stack } = await send(
-        'CloudFormation CreateChangeSet',
-        async ({ sdk, client }, abortSignal) => client.send(new sdk.CreateChangeSetCommand(input), { abortSignal }),
-      );
-      return { id: Id, stackId: StackId };
+      try {
+        const { Id = name, StackId = stack } = await send(
+          'CloudFormation CreateChangeSet',
+          async ({ sdk, client }, abortSignal) => client.send(new sdk.CreateChangeSetCommand(input), { abortSignal }),
+        );
+        return { id: Id, stackId: StackId };
+      } catch (error) {
+        if (serviceErrorName(error) === 'ValidationError' && saysNothingToDo(String(error))) return null;
+        throw error;
+      }
     },
     async readChangeSet(id) {
       const changes: Change[] = [];

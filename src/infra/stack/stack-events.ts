@@ -63,8 +63,3 @@ export function causesFirst(events: readonly StackEvent[], stackReason: string |
   if (cause === null) return [];
   return [cause, ...failuresOf(events).filter((one) => one.logicalId !== cause.logicalId)];
 }
-
-/** What a deletion left where it is. */
-export function keptOf(events: readonly StackEvent[]): readonly StackEvent[] {
-  return events.filter(({ ofStack, status }) => !ofStack && status === 'DELETE_SKIPPED');
-}

@@ -1,13 +1,13 @@
 import { InfrastructureError, SchemaMismatch } from '../../core/errors.js';
-import { OUTPUTS } from '../template/names.js';
-import type { Stack } from './cloudformation.js';
+import { RESOURCES } from '../template/names.js';
+import type { Stack, StackResources } from './cloudformation.js';
 import { isEmptyShell } from './stack-status.js';
 import type { StackTools } from './stack-tools.js';
 
-export function tableNameOf({ name, outputs }: Stack): string {
-  const table = outputs[OUTPUTS.tableName];
+export function tableNameOf({ name }: Stack, resources: StackResources): string {
+  const table = resources[RESOURCES.table];
   if (table !== undefined) return table;
-  const message = `Stack ${name} has no output ${OUTPUTS.tableName}: it is not one of Headgate's`;
+  const message = `Stack ${name} has no ${RESOURCES.table}: it is not one of Headgate's`;
   throw new InfrastructureError('infrastructure.stack-foreign', message);
 }
 
@@ -16,8 +16,9 @@ export function tableNameOf({ name, outputs }: Stack): string {
  * migrated first; null: that is what is about to happen.
  */
 export async function requireVersion(tools: StackTools, stack: Stack | null, forOlder: string | null): Promise<void> {
-  if (stack === null || isEmptyShell(stack) || stack.outputs[OUTPUTS.tableName] === undefined) return;
-  const table = tableNameOf(stack);
+  if (stack === null || isEmptyShell(stack)) return;
+  const table = (await tools.cloudformation.readResources(stack.name))[RESOURCES.table];
+  if (table === undefined) return;
   const version = await tools.tables.readVersion(table);
   if (version.kind === 'newer') {
     const message = `Table ${table} has schema version ${version.schemaVersion}, this package has ${version.ours}`;

@@ -56,7 +56,8 @@ export async function upgradeStack(tools: StackTools, watcher: Watcher, request:
   };
   const template = await step('template', async () => applyTemplate(tools, watcher, { ...request, check }));
   const stack = template.stack as Stack;
-  const tableName = tableNameOf(stack);
+  const resources = await tools.cloudformation.readResources(names.stack);
+  const tableName = tableNameOf(stack, resources);
   const data = await step('data', async () => {
     watcher.onStep(`migrating table ${tableName}`);
     const report = await tools.tables.migrate({ tableName, dryRun, onProgress: onMigration });
@@ -64,7 +65,7 @@ export async function upgradeStack(tools: StackTools, watcher: Watcher, request:
     if (!dryRun) await tools.tables.prepare(tableName);
     return report;
   });
-  const functions = await step('code', async () => uploadCode(tools, watcher, { stack, bundles, dryRun }));
+  const functions = await step('code', async () => uploadCode(tools, watcher, { resources, bundles, dryRun }));
   return { template, data, functions };
 }
 

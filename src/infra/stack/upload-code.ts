@@ -1,5 +1,5 @@
 import { InfrastructureError } from '../../core/errors.js';
-import type { Stack } from './cloudformation.js';
+import type { StackResources } from './cloudformation.js';
 import { type FunctionState, readinessOf } from './functions.js';
 import type { Bundle } from './read-bundles.js';
 import type { StackTools, Watcher } from './stack-tools.js';
@@ -12,7 +12,7 @@ export interface UploadedFunction {
 }
 
 export interface UploadRequest {
-  readonly stack: Stack;
+  readonly resources: StackResources;
   readonly bundles: readonly Bundle[];
   readonly dryRun: boolean;
 }
@@ -24,11 +24,11 @@ const READY_MS = 300_000;
 export async function uploadCode(
   tools: StackTools,
   watcher: Watcher,
-  { stack, bundles, dryRun }: UploadRequest,
+  { resources, bundles, dryRun }: UploadRequest,
 ): Promise<readonly UploadedFunction[]> {
   const done: UploadedFunction[] = [];
-  for (const { output, code } of bundles) {
-    const name = stack.outputs[output];
+  for (const { logicalId, code } of bundles) {
+    const name = resources[logicalId];
     if (name === undefined) continue;
     const before = dryRun ? await describe(tools, name) : await untilIdle(tools, name);
     const isThere = before.sha256 === code.sha256 && readinessOf(before).kind === 'ready';

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { strToU8, zipSync } from 'fflate';
+// Node's own build brings worker threads, which need a `require` that no bundle has.
+import { zipSync } from 'fflate/browser';
 import { CODE_ENTRY } from '../template/names.js';
 
 export interface CodeZip {
@@ -12,6 +13,6 @@ export interface CodeZip {
 export function zipCode(source: string): CodeZip {
   // A zip holds local time without a zone: this is the same for everybody, an instant is not.
   const mtime = new Date(1980, 0, 1);
-  const bytes = zipSync({ [CODE_ENTRY]: [strToU8(source), { level: 9, mtime }] });
+  const bytes = zipSync({ [CODE_ENTRY]: [new TextEncoder().encode(source), { level: 9, mtime }] });
   return { bytes, sha256: createHash('sha256').update(bytes).digest('base64') };
 }
