@@ -1,9 +1,16 @@
+import { alarms } from './template/alarms.js';
+import { archive } from './template/archive.js';
+import { dashboard } from './template/dashboard.js';
 import { functions } from './template/functions.js';
+import { functionRoles } from './template/function-roles.js';
 import type { Output, Parameter, Resources, Value } from './template/intrinsics.js';
 import { logs } from './template/logs.js';
 import { outputs } from './template/outputs.js';
 import { conditions, parameters } from './template/parameters.js';
-import { functionRoles } from './template/function-roles.js';
+import { policies } from './template/policies.js';
+import { appRoles } from './template/roles.js';
+import { schedule } from './template/schedule.js';
+import { streamSource } from './template/stream-source.js';
 import { table } from './template/table.js';
 
 /** A CloudFormation template, as plain data. */
@@ -25,7 +32,19 @@ export function buildTemplate(): Template {
     Metadata: { Headgate: { Template: 1 } },
     Parameters: parameters(),
     Conditions: conditions(),
-    Resources: { ...table(), ...logs(), ...functionRoles(), ...functions() },
+    Resources: {
+      ...table(),
+      ...archive(),
+      ...logs(),
+      ...functionRoles(),
+      ...functions(),
+      ...streamSource(),
+      ...schedule(),
+      ...alarms(),
+      ...dashboard(),
+      ...policies(),
+      ...appRoles(),
+    },
     Outputs: outputs(),
   };
 }

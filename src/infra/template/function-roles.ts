@@ -1,21 +1,69 @@
-import { onlyIf, ref, type Resource, type Resources, type Value } from './intrinsics.js';
-import { PARAMETERS, RESOURCES } from './names.js';
-import { CONDITIONS } from './parameters.js';
+import { ARCHIVE_PREFIX } from './archive.js';
+import { attribute, type Resource, type Resources, sub, type Value } from './intrinsics.js';
+import { RESOURCES } from './names.js';
+import { assumedBy } from './roles.js';
+import { allow, type Grant, policyDocument } from './statements.js';
+
+/** What the functions do with the table. `tests/integration/policies.test.ts` compares it with what the code does. */
+export const FUNCTION_GRANTS: Readonly<Record<'stream' | 'reconciler', readonly Grant[]>> = {
+  stream: [{ sid: 'UseTable', actions: ['BatchGetItem', 'GetItem', 'PutItem', 'UpdateItem'], on: 'table' }],
+  reconciler: [
+    {
+      sid: 'UseTable',
+      actions: ['BatchGetItem', 'ConditionCheckItem', 'DeleteItem', 'GetItem', 'Query', 'UpdateItem'],
+      on: 'table',
+    },
+    { sid: 'FindBuckets', actions: ['Query'], on: 'indexes' },
+  ],
+};
+
+/** What Lambda itself does, in the name of the function, to bring it the changes of the table. */
+const POLLING: readonly Grant[] = [
+  { sid: 'ReadStream', actions: ['DescribeStream', 'GetRecords', 'GetShardIterator'], on: 'stream' },
+  { sid: 'FindStream', actions: ['ListStreams'], on: 'streams' },
+];
 
 export function functionRoles(): Resources {
-  return { [RESOURCES.streamRole]: lambdaRole([]), [RESOURCES.reconcilerRole]: lambdaRole([]) };
+  return {
+    [RESOURCES.streamRole]: lambdaRole([
+      ...[...FUNCTION_GRANTS.stream, ...POLLING].map(allow),
+      {
+        Sid: 'Archive',
+        Effect: 'Allow',
+        Action: ['s3:PutObject'],
+        Resource: [sub(`\${${RESOURCES.archive}.Arn}/${ARCHIVE_PREFIX}*`)],
+      },
+      {
+        Sid: 'GiveUp',
+        Effect: 'Allow',
+        Action: ['sqs:SendMessage'],
+        Resource: [attribute(RESOURCES.deadLetters, 'Arn')],
+      },
+      writeLog(RESOURCES.streamLog),
+    ]),
+    [RESOURCES.reconcilerRole]: lambdaRole([
+      ...FUNCTION_GRANTS.reconciler.map(allow),
+      writeLog(RESOURCES.reconcilerLog),
+    ]),
+  };
 }
 
-function lambdaRole(policies: readonly Value[]): Resource {
+/** The ARN of a log group ends in `:*`, which stands for its streams. */
+function writeLog(logGroup: string): Value {
+  return {
+    Sid: 'Log',
+    Effect: 'Allow',
+    Action: ['logs:CreateLogStream', 'logs:PutLogEvents'],
+    Resource: [attribute(logGroup, 'Arn')],
+  };
+}
+
+function lambdaRole(statements: readonly Value[]): Resource {
   return {
     Type: 'AWS::IAM::Role',
     Properties: {
-      AssumeRolePolicyDocument: {
-        Version: '2012-10-17',
-        Statement: [{ Effect: 'Allow', Principal: { Service: 'lambda.amazonaws.com' }, Action: 'sts:AssumeRole' }],
-      },
-      Policies: policies,
-      PermissionsBoundary: onlyIf(CONDITIONS.hasBoundary, ref(PARAMETERS.permissionsBoundaryArn)),
+      ...assumedBy({ Service: 'lambda.amazonaws.com' }),
+      Policies: [{ PolicyName: 'function', PolicyDocument: policyDocument(statements) }],
     },
   };
 }

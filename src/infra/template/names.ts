@@ -32,6 +32,22 @@ export const PARAMETERS = {
   permissionsBoundaryArn: 'PermissionsBoundaryArn',
 } as const;
 
+/** Logical ids of the policies, for who uses every namespace, and for a tenant. */
+export const POLICIES = {
+  acquire: 'AcquirePolicy',
+  readOnly: 'ReadOnlyPolicy',
+  full: 'FullPolicy',
+  namespaceAcquire: 'NamespaceAcquirePolicy',
+  namespaceReadOnly: 'NamespaceReadOnlyPolicy',
+  namespaceFull: 'NamespaceFullPolicy',
+} as const;
+
+/** Logical ids of the roles that are made if somebody asks for them. */
+export const ROLES = { acquire: 'AcquireRole', readOnly: 'ReadOnlyRole', full: 'FullRole' } as const;
+
+/** The tag of a tenant's role that holds the id of its namespace. */
+export const NAMESPACE_TAG = 'headgate-namespace';
+
 export const OUTPUTS = {
   tableName: 'TableName',
   tableArn: 'TableArn',

@@ -1,0 +1,148 @@
+import { attribute, ref, type Resource, type Resources, type Value } from './intrinsics.js';
+import { FUNCTIONS, PARAMETERS, RESOURCES } from './names.js';
+import { CONDITIONS } from './parameters.js';
+
+const FIVE_MINUTES = 300;
+const HOUR = 3_600;
+const BEHIND_MS = 15 * 60_000;
+
+/** DynamoDB counts its own failures for each operation; these are the ones that the code uses most. */
+const COUNTED_OPERATIONS = ['UpdateItem', 'PutItem', 'GetItem', 'BatchGetItem', 'Query', 'TransactWriteItems'];
+
+interface Alarm {
+  readonly description: string;
+  /** A metric, or several that are added up. */
+  readonly of: Readonly<Record<string, Value>>;
+  readonly operator?: 'GreaterThanThreshold' | 'LessThanThreshold' | 'GreaterThanOrEqualToThreshold';
+  readonly threshold: number;
+  /** How many periods in a row; or of how many. */
+  readonly periods?: number;
+  readonly outOf?: number;
+  /** What silence means. Said of each, because nothing happening is mostly, but not always, well. */
+  readonly silence: 'breaching' | 'notBreaching';
+}
+
+const ALARMS: Readonly<Record<string, Alarm>> = {
+  StreamErrorsAlarm: {
+    description: 'The function on the stream fails again and again: usage is not counted, audit is not archived',
+    of: metric('AWS/Lambda', 'Errors', 'Sum', FIVE_MINUTES, { FunctionName: ref(FUNCTIONS.stream) }),
+    threshold: 0,
+    periods: 3,
+    // It is called only if something changes.
+    silence: 'notBreaching',
+  },
+  StreamBehindAlarm: {
+    description: 'The function on the stream is 15 minutes behind: after 22 hours, changes are given up',
+    of: metric('AWS/Lambda', 'IteratorAge', 'Maximum', FIVE_MINUTES, { FunctionName: ref(FUNCTIONS.stream) }),
+    threshold: BEHIND_MS,
+    periods: 2,
+    silence: 'notBreaching',
+  },
+  DeadLettersAlarm: {
+    description: 'Changes of the table were given up: usage lacks them',
+    of: metric('AWS/SQS', 'ApproximateNumberOfMessagesVisible', 'Maximum', FIVE_MINUTES, {
+      QueueName: attribute(RESOURCES.deadLetters, 'QueueName'),
+    }),
+    threshold: 0,
+    // A queue that stays empty says nothing after some hours.
+    silence: 'notBreaching',
+  },
+  ThrottledWritesAlarm: {
+    description: 'DynamoDB throttles writes: acquires wait or are refused as contended',
+    of: metric('AWS/DynamoDB', 'WriteThrottleEvents', 'Sum', FIVE_MINUTES, { TableName: ref(RESOURCES.table) }),
+    threshold: 0,
+    periods: 2,
+    outOf: 3,
+    // The metric exists only where something was throttled.
+    silence: 'notBreaching',
+  },
+  SystemErrorsAlarm: {
+    description: 'DynamoDB itself fails: calls follow their outage policy',
+    of: sumOfSystemErrors(),
+    operator: 'GreaterThanOrEqualToThreshold',
+    threshold: 5,
+    periods: 2,
+    silence: 'notBreaching',
+  },
+  ReconcilerErrorsAlarm: {
+    description: 'Sweeps of the reconciler fail: slots of processes that died come back only when somebody is refused',
+    of: metric('AWS/Lambda', 'Errors', 'Sum', HOUR, { FunctionName: ref(FUNCTIONS.reconciler) }),
+    operator: 'GreaterThanOrEqualToThreshold',
+    // Lambda tries a sweep three times.
+    threshold: 3,
+    silence: 'notBreaching',
+  },
+  ReconcilerAbsentAlarm: {
+    description: 'The reconciler did not run for an hour',
+    of: metric('AWS/Lambda', 'Invocations', 'Sum', HOUR, { FunctionName: ref(FUNCTIONS.reconciler) }),
+    operator: 'LessThanThreshold',
+    threshold: 1,
+    // A function that is not called has no metric: silence is what this waits for.
+    silence: 'breaching',
+  },
+};
+
+/** No key of its own: CloudWatch may not publish to a topic that is encrypted with the key of SNS. */
+export function alarms(): Resources {
+  return {
+    [RESOURCES.alarms]: {
+      Type: 'AWS::SNS::Topic',
+      Properties: { DisplayName: 'Headgate' },
+    },
+    AlarmSubscription: {
+      Type: 'AWS::SNS::Subscription',
+      Condition: CONDITIONS.hasAlarmEmail,
+      Properties: { TopicArn: ref(RESOURCES.alarms), Protocol: 'email', Endpoint: ref(PARAMETERS.alarmEmail) },
+    },
+    ...Object.fromEntries(Object.entries(ALARMS).map(([name, alarm]) => [name, resourceOf(alarm)])),
+  };
+}
+
+function resourceOf({ description, of, operator, threshold, periods = 1, outOf = periods, silence }: Alarm): Resource {
+  return {
+    Type: 'AWS::CloudWatch::Alarm',
+    Properties: {
+      AlarmDescription: `Headgate: ${description}`,
+      ...of,
+      ComparisonOperator: operator ?? 'GreaterThanThreshold',
+      Threshold: threshold,
+      EvaluationPeriods: outOf,
+      DatapointsToAlarm: periods,
+      TreatMissingData: silence,
+      AlarmActions: [ref(RESOURCES.alarms)],
+      OKActions: [ref(RESOURCES.alarms)],
+    },
+  };
+}
+
+function metric(
+  namespace: string,
+  name: string,
+  statistic: string,
+  periodSec: number,
+  dimensions: Readonly<Record<string, Value>>,
+): Readonly<Record<string, Value>> {
+  return { ...measure(namespace, name, dimensions), Statistic: statistic, Period: periodSec };
+}
+
+function measure(namespace: string, name: string, dimensions: Readonly<Record<string, Value>>) {
+  return {
+    Namespace: namespace,
+    MetricName: name,
+    Dimensions: Object.entries(dimensions).map(([Name, value]) => ({ Name, Value: value })),
+  };
+}
+
+function sumOfSystemErrors(): Readonly<Record<string, Value>> {
+  const parts = COUNTED_OPERATIONS.map((operation, at) => ({
+    Id: `m${at}`,
+    ReturnData: false,
+    MetricStat: {
+      Metric: measure('AWS/DynamoDB', 'SystemErrors', { TableName: ref(RESOURCES.table), Operation: operation }),
+      Period: FIVE_MINUTES,
+      Stat: 'Sum',
+    },
+  }));
+  const sum = { Id: 'errors', Label: 'System errors', Expression: parts.map(({ Id }) => `FILL(${Id}, 0)`).join(' + ') };
+  return { Metrics: [sum, ...parts] };
+}

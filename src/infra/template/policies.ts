@@ -1,0 +1,79 @@
+import { REGISTRY, VERSION_KEY } from '../../backends/dynamodb/keys.js';
+import { either, type Resource, type Resources, sub, type Value } from './intrinsics.js';
+import { NAMESPACE_TAG, PARAMETERS, POLICIES } from './names.js';
+import { CONDITIONS } from './parameters.js';
+import { allow, type Grant, policyDocument } from './statements.js';
+
+const READ = ['BatchGetItem', 'GetItem'];
+const WRITE_BUCKETS = ['DeleteItem', 'PutItem', 'UpdateItem'];
+/** A transaction has no action of its own: its parts have. */
+const WRITE = [...WRITE_BUCKETS, 'ConditionCheckItem'];
+
+/** What each policy allows. `tests/integration/policies.test.ts` compares it with what the code does. */
+export const GRANTS: Readonly<Record<keyof typeof POLICIES, readonly Grant[]>> = {
+  acquire: [
+    { sid: 'Read', actions: READ, on: 'table' },
+    { sid: 'WriteBuckets', actions: WRITE_BUCKETS, on: 'table', keys: ['*/BUCKET#*'] },
+  ],
+  readOnly: [
+    { sid: 'Read', actions: [...READ, 'Query'], on: 'table' },
+    { sid: 'List', actions: ['Query'], on: 'indexes' },
+  ],
+  full: [
+    {
+      sid: 'ReadAndWrite',
+      actions: [...READ, 'Query', ...WRITE, 'BatchWriteItem', 'DescribeTable'],
+      on: 'table',
+    },
+    { sid: 'List', actions: ['Query'], on: 'indexes' },
+    { sid: 'ReadStream', actions: ['DescribeStream', 'GetRecords', 'GetShardIterator'], on: 'stream' },
+  ],
+  namespaceAcquire: [
+    own({ sid: 'Read', actions: READ, on: 'table' }),
+    registry(),
+    own({ sid: 'WriteBuckets', actions: WRITE_BUCKETS, on: 'table' }, 'BUCKET#*'),
+  ],
+  namespaceReadOnly: [
+    own({ sid: 'Read', actions: [...READ, 'Query'], on: 'table' }),
+    own({ sid: 'List', actions: ['Query'], on: 'indexes' }),
+    registry(),
+  ],
+  namespaceFull: [
+    own({ sid: 'ReadAndWrite', actions: [...READ, 'Query', ...WRITE], on: 'table' }),
+    own({ sid: 'List', actions: ['Query'], on: 'indexes' }),
+    registry(),
+  ],
+};
+
+const DESCRIPTIONS: Readonly<Record<keyof typeof POLICIES, string>> = {
+  acquire: 'Headgate: acquire and all that a lease can do, in every namespace',
+  readOnly: 'Headgate: look at everything',
+  full: 'Headgate: everything that the library and the command line do with the table',
+  namespaceAcquire: 'Headgate: acquire and all that a lease can do, in one namespace',
+  namespaceReadOnly: 'Headgate: look at everything of one namespace',
+  namespaceFull: 'Headgate: everything in one namespace',
+};
+
+export function policies(): Resources {
+  const names = Object.keys(POLICIES) as (keyof typeof POLICIES)[];
+  return Object.fromEntries(names.map((name) => [POLICIES[name], managedPolicy(name)]));
+}
+
+function managedPolicy(name: keyof typeof POLICIES): Resource {
+  return {
+    Type: 'AWS::IAM::ManagedPolicy',
+    Properties: { Description: DESCRIPTIONS[name], PolicyDocument: policyDocument(GRANTS[name].map(allow)) },
+  };
+}
+
+/** In the namespace of the tenant only; a tag that names the registry gives nothing. */
+function own(grant: Grant, rest = '*'): Grant {
+  const byTag = `\${aws:PrincipalTag/${NAMESPACE_TAG}}/${rest}`;
+  const key: Value = either(CONDITIONS.hasNamespaceId, sub(`\${${PARAMETERS.namespaceId}}/${rest}`), byTag);
+  return { ...grant, keys: [key], notKeys: [`${REGISTRY}/*`] };
+}
+
+/** Opening reads the version and the status of the namespace. Without `Query`, other tenants are not listed. */
+function registry(): Grant {
+  return { sid: 'ReadRegistry', actions: ['GetItem'], on: 'table', keys: [VERSION_KEY.PK] };
+}

@@ -1,0 +1,28 @@
+import { either, onlyIf, ref, type Resource, type Resources, sub, type Value } from './intrinsics.js';
+import { PARAMETERS, POLICIES, ROLES } from './names.js';
+import { CONDITIONS } from './parameters.js';
+import { policyDocument } from './statements.js';
+
+/** Roles for apps, where nobody has any; made only if asked for. */
+export function appRoles(): Resources {
+  const names = Object.keys(ROLES) as (keyof typeof ROLES)[];
+  return Object.fromEntries(names.map((name) => [ROLES[name], appRole(POLICIES[name])]));
+}
+
+function appRole(policy: string): Resource {
+  const anyone = sub('arn:${AWS::Partition}:iam::${AWS::AccountId}:root');
+  const principal = either(CONDITIONS.hasRolePrincipal, ref(PARAMETERS.rolePrincipalArn), anyone);
+  return {
+    Type: 'AWS::IAM::Role',
+    Condition: CONDITIONS.createsRoles,
+    Properties: { ...assumedBy({ AWS: principal }), ManagedPolicyArns: [ref(policy)] },
+  };
+}
+
+/** The trust of a role and its boundary, which is that of every role of the stack. */
+export function assumedBy(principal: Value): Readonly<Record<string, Value>> {
+  return {
+    AssumeRolePolicyDocument: policyDocument([{ Effect: 'Allow', Principal: principal, Action: 'sts:AssumeRole' }]),
+    PermissionsBoundary: onlyIf(CONDITIONS.hasBoundary, ref(PARAMETERS.permissionsBoundaryArn)),
+  };
+}

@@ -1,0 +1,48 @@
+import { INDEXES } from '../../backends/dynamodb/table-definition.js';
+import { attribute, sub, type Value } from './intrinsics.js';
+import { RESOURCES } from './names.js';
+
+/** One of the permissions of a policy; actions are those of DynamoDB, without their prefix. */
+export interface Grant {
+  readonly sid: string;
+  readonly actions: readonly string[];
+  readonly on: 'table' | 'indexes' | 'stream' | 'streams';
+  /** Patterns, of which one must match each partition key that a request names; none: any key. */
+  readonly keys?: readonly Value[];
+  /** Patterns that no such key may match. */
+  readonly notKeys?: readonly Value[];
+}
+
+const RESOURCES_OF: Readonly<Record<Grant['on'], readonly Value[]>> = {
+  table: [attribute(RESOURCES.table, 'Arn')],
+  indexes: INDEXES.map((name) => sub(`\${${RESOURCES.table}.Arn}/index/${name}`)),
+  stream: [attribute(RESOURCES.table, 'StreamArn')],
+  /** Of the table, whichever is enabled: what lists them names none. */
+  streams: [sub(`\${${RESOURCES.table}.Arn}/stream/*`)],
+};
+
+export function allow({ sid, actions, on, keys, notKeys }: Grant): Value {
+  return {
+    Sid: sid,
+    Effect: 'Allow',
+    Action: actions.map((action) => `dynamodb:${action}`),
+    Resource: RESOURCES_OF[on],
+    ...(keys === undefined ? {} : { Condition: leadingKeys(keys, notKeys) }),
+  };
+}
+
+export function policyDocument(statements: readonly Value[]): Value {
+  return { Version: '2012-10-17', Statement: statements };
+}
+
+/**
+ * `ForAllValues` is true of a request that names no key at all: `Null` refuses those.
+ * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html
+ */
+function leadingKeys(like: readonly Value[], notLike: readonly Value[] = []): Value {
+  return {
+    'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': like },
+    ...(notLike.length === 0 ? {} : { 'ForAllValues:StringNotLike': { 'dynamodb:LeadingKeys': notLike } }),
+    Null: { 'dynamodb:LeadingKeys': 'false' },
+  };
+}
