@@ -44,11 +44,16 @@ export function renderDeployed(data: DeployShape, style: Style): string {
     `${style.green(DONE[data.action])}: stack ${data.stack} (${data.status ?? ''})`,
     ...table,
     ...uploads(data.functions, false),
-    drawFields(Object.entries(data.outputs).toSorted(byName)),
+    ...outputsOf(data.outputs),
   ].join('\n');
 }
 
 const DRY_RUN = 'Nothing was changed: this was a dry run.';
+
+function outputsOf(outputs: Readonly<Record<string, string>>): readonly string[] {
+  const entries = Object.entries(outputs).toSorted(byName);
+  return entries.length === 0 ? [] : ['', drawFields(entries)];
+}
 
 function byName([a]: readonly [string, string], [b]: readonly [string, string]): number {
   return a < b ? -1 : 1;

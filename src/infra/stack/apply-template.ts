@@ -79,7 +79,8 @@ async function untilIdle(tools: StackTools, watcher: Watcher, names: StackNames)
   for (;;) {
     const stack = await tools.cloudformation.describeStack(names.stack);
     const decision = decideDeploy(stack, names.flag);
-    if (stack === null || decision.kind === 'create' || decision.kind === 'update') return stack;
+    if (stack === null || stack.status === 'DELETE_COMPLETE') return null;
+    if (decision.kind === 'create' || decision.kind === 'update') return stack;
     if (decision.kind === 'refuse') throw await refusal(tools, stack, decision);
     watcher.onStep(`stack ${stack.name} is ${stack.status}: waiting for the end of that`);
     await untilEnded(tools, watcher, { kind: 'deploy', stackId: stack.id, afterEvent: null });
