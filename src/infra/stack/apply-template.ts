@@ -94,7 +94,7 @@ async function refusal(
 ): Promise<InfrastructureError> {
   if (!failed) return new InfrastructureError('infrastructure.stack-foreign', `${why}: ${hint}`);
   const failures = causesFirst(lastOperation(await cloudformation.readEvents(stack.id)), stack.reason);
-  return stackFailed(why, { stackName: stack.name, status: stack.status, failures }, hint);
+  return stackFailed(why, { stackName: stack.name, status: stack.status, failures }, { hint });
 }
 
 /** The changes, once CloudFormation has found them; null: there are none. */
@@ -146,5 +146,5 @@ async function execute(
   const failures = causesFirst(events, stack?.reason ?? null);
   const next = decideDeploy(stack, names.flag);
   const hint = next.kind === 'refuse' ? next.hint : null;
-  throw stackFailed(`Stack ${names.stack} is ${status}`, { stackName: names.stack, status, failures }, hint);
+  throw stackFailed(`Stack ${names.stack} is ${status}`, { stackName: names.stack, status, failures }, { hint });
 }

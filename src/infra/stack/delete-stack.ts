@@ -46,7 +46,11 @@ export async function deleteStack(
   if (ended.ending === 'done') return { deleted: true, kept: retained };
   const status = ended.stack?.status ?? 'DELETE_FAILED';
   const failures = causesFirst(ended.events, ended.stack?.reason ?? null);
-  throw stackFailed(`Stack ${names.stack} is ${status}`, { stackName: names.stack, status, failures });
+  throw stackFailed(
+    `Stack ${names.stack} is ${status}`,
+    { stackName: names.stack, status, failures },
+    { shown: failures.length },
+  );
 }
 
 async function readRetained({ cloudformation }: StackTools, stack: Stack): Promise<readonly KeptResource[]> {

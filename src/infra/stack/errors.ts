@@ -21,14 +21,18 @@ interface StackFailedDetails {
   readonly failures: readonly ResourceFailure[];
 }
 
-/** `what` is what failed: "Stack headgate-pre is UPDATE_ROLLBACK_COMPLETE". */
-export function stackFailed(what: string, details: StackFailedDetails, hint: string | null = null): StackFailed {
-  const [cause] = details.failures;
-  const why = cause === undefined ? 'CloudFormation gives no reason' : describeFailure(cause);
-  return new StackFailed(`${what}: ${trimEnd(why)}${hint === null ? '' : `. ${hint}`}`, details);
+/** `what` failed: "Stack headgate-pre is UPDATE_ROLLBACK_COMPLETE". Of the failures the message tells the first `shown`. */
+export function stackFailed(
+  what: string,
+  details: StackFailedDetails,
+  { hint = null, shown = 1 }: { readonly hint?: string | null; readonly shown?: number } = {},
+): StackFailed {
+  const causes = details.failures.slice(0, shown).map((failure) => trimEnd(describeFailure(failure)));
+  const why = causes.length === 0 ? 'CloudFormation gives no reason' : causes.join('; ');
+  return new StackFailed(`${what}: ${why}${hint === null ? '' : `. ${hint}`}`, details);
 }
 
-export function describeFailure({ logicalId, type, reason }: ResourceFailure): string {
+function describeFailure({ logicalId, type, reason }: ResourceFailure): string {
   return logicalId === null ? reason : `${logicalId} (${type ?? 'unknown'}): ${reason}`;
 }
 
