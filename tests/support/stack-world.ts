@@ -1,5 +1,6 @@
 import { DynamoDBClient, CreateTableCommand } from '@aws-sdk/client-dynamodb';
 import { tableDefinition } from '../../src/backends/dynamodb/table-definition.js';
+import type { AwsOptions } from '../../src/infra/stack/aws-client.js';
 import type { Change } from '../../src/infra/stack/cloudformation.js';
 import type { DeployRequest } from '../../src/infra/stack/deploy-stack.js';
 import type { Bundle } from '../../src/infra/stack/read-bundles.js';
@@ -25,11 +26,13 @@ export interface StackWorld {
   waitedMs(): number;
 }
 
+export type Limits = Pick<AwsOptions, 'attempts' | 'callMs'>;
+
 /** Tools that talk to a server of this test, and to a real engine for the table; time passes by waiting alone. */
-export function stackWorld(endpoint: string, engine: Engine | null = null, callMs = 5_000): StackWorld {
+export function stackWorld(endpoint: string, engine: Engine | null = null, limits: Limits = {}): StackWorld {
   process.env['AWS_ACCESS_KEY_ID'] = 'AKIAIOSFODNN7EXAMPLE';
   process.env['AWS_SECRET_ACCESS_KEY'] = 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY';
-  const tools = sdkStackTools({ endpoint, region: REGION, callMs });
+  const tools = sdkStackTools({ endpoint, region: REGION, callMs: 5_000, ...limits });
   const onEngine = engine === null ? tools : sdkStackTools({ endpoint: engine.endpoint, region: engine.region });
   const told: string[] = [];
   let nowMs = 0;

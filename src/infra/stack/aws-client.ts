@@ -6,6 +6,8 @@ export interface AwsOptions {
   readonly endpoint?: string;
   /** How long one call may take, with what the SDK repeats of it. */
   readonly callMs?: number;
+  /** How often the SDK sends a request that may succeed the next time. */
+  readonly attempts?: number;
 }
 
 const CALL_MS = 30_000;
@@ -14,11 +16,11 @@ const CONNECT_MS = 3_000;
 const ATTEMPTS = 5;
 
 /** Settings that every client shares. Everything that is sent may be sent twice, so that the SDK repeats by itself. */
-export function clientConfig({ region, endpoint }: AwsOptions) {
+export function clientConfig({ region, endpoint, attempts = ATTEMPTS }: AwsOptions) {
   return {
     ...(region === undefined ? {} : { region }),
     ...(endpoint === undefined ? {} : { endpoint }),
-    maxAttempts: ATTEMPTS,
+    maxAttempts: attempts,
     requestHandler: { connectionTimeout: CONNECT_MS, requestTimeout: REQUEST_MS, throwOnRequestTimeout: true },
   };
 }

@@ -1,10 +1,9 @@
 import {
   AccessDenied,
   BackendUnavailable,
-  type HeadgateError,
+  HeadgateError,
   InfrastructureError,
   isHeadgateError,
-  ValidationError,
 } from '../../core/errors.js';
 
 interface ServiceError {
@@ -18,6 +17,8 @@ interface ServiceError {
 const ACCESS =
   /^(?:AccessDenied|UnauthorizedOperation|NotAuthorized|InvalidClientTokenId|UnrecognizedClient|SignatureDoesNotMatch|InvalidSignature|IncompleteSignature|MissingAuthenticationToken|ExpiredToken|OptInRequired)/;
 const THROTTLING = /^(?:Throttl|TooManyRequests|RequestLimitExceeded|SlowDown)/;
+/** It has no error of its own. */
+const NO_REGION = /^Region (?:is missing|not accepted)/;
 const NO_CREDENTIALS =
   'There are no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run `aws sso login`';
 
@@ -27,8 +28,12 @@ export function awsFailure(thrown: unknown, what: string): HeadgateError {
   const { name = '', message = String(thrown), code, $metadata } = (thrown ?? {}) as ServiceError;
   const wrap = { cause: thrown };
   if (name === 'CredentialsProviderError') return new AccessDenied(NO_CREDENTIALS, wrap);
-  if (message === 'Region is missing') {
-    return new ValidationError('--region', 'a region, or AWS_REGION, or one in the profile', undefined);
+  if (NO_REGION.test(message)) {
+    return new HeadgateError(
+      'input.invalid',
+      `${message.replace(/\.$/, '')}: name one by --region, AWS_REGION or the profile`,
+      wrap,
+    );
   }
   if (ACCESS.test(name)) return new AccessDenied(`${what}: ${message}`, wrap);
   if (THROTTLING.test(name)) return new BackendUnavailable(`${what}: ${name}: ${message}`, 'throttled', wrap);
