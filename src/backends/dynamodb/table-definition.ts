@@ -1,6 +1,6 @@
 import type { CreateTableInput, KeySchemaElement, TableDescription } from '@aws-sdk/client-dynamodb';
 
-const INDEXES = ['GSI1', 'GSI2', 'GSI3', 'GSI4'] as const;
+export const INDEXES = ['GSI1', 'GSI2', 'GSI3', 'GSI4'] as const;
 
 /** The attribute by which DynamoDB removes records whose time is over. */
 export const TTL_ATTRIBUTE = 'ttl';

@@ -1,0 +1,26 @@
+import type { Migration, OldRecord } from './unit.js';
+
+/** Every migration there is, in the order in which they run. */
+export const MIGRATIONS: readonly Migration[] = [
+  {
+    id: '0001',
+    title: 'buckets and limits with an item for each limit',
+    claims: ({ key }) => key.kind === 'limit-bucket' || key.kind === 'limit',
+  },
+  {
+    id: '0002',
+    title: 'composite buckets under the entity, and records without a namespace',
+    claims: ({ key }) =>
+      key.kind === 'bucket' || (key.ns === null && ['entity', 'config', 'usage', 'audit'].includes(key.kind)),
+  },
+  {
+    id: '0003',
+    title: 'records of v0.9 and later',
+    claims: ({ key }) =>
+      key.ns !== null && ['shard', 'entity', 'config', 'usage', 'audit', 'namespace'].includes(key.kind),
+  },
+];
+
+export function migrationOf(record: OldRecord): Migration | undefined {
+  return MIGRATIONS.find((migration) => migration.claims(record));
+}
