@@ -165,6 +165,24 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   'limits diff': limitsPlan,
   'limits export': limitsFile,
   'limits plan': limitsPlan,
+  migrate: record({
+    from: count,
+    to: count,
+    dryRun: flag,
+    migrations: listOf(
+      record({
+        id: text,
+        title: text,
+        found: count,
+        written: count,
+        removed: count,
+        strict: count,
+        left: count,
+        problems: listOf(record({ record: text, reason: text })),
+      }),
+    ),
+    indexes: listOf(record({ index: text, state: exactly('dear', 'missing'), advice: text })),
+  }),
   'namespace create': record({ ...namespaceFields, created: flag }),
   'namespace delete': namespace,
   'namespace list': page(namespace),
@@ -235,4 +253,4 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
 };
 
 /** Commands that need a table of DynamoDB, and are tried on one. */
-export const ON_DYNAMODB: readonly string[] = ['usage rebuild', 'worker'];
+export const ON_DYNAMODB: readonly string[] = ['migrate', 'usage rebuild', 'worker'];

@@ -145,9 +145,9 @@ export function buildWorkerKey(streamLabel: string, shardId: string): RecordKey 
   return { PK: `${REGISTRY}/WORKER#${streamLabel}`, SK: `${WORKER_SHARD_PREFIX}${shardId}` };
 }
 
-/** How far a migration of the table is: `#STATE`, and one record for each segment that is scanned. */
-export function buildMigrationKey(migration: string, part: number | 'state'): RecordKey {
-  return { PK: `${REGISTRY}/MIGRATION#${migration}`, SK: part === 'state' ? STATE : `#SEGMENT#${part}` };
+/** How far a migration of the table is, and how far within the pass that it makes. */
+export function buildMigrationKey(migration: string, part: 'state' | 'pass'): RecordKey {
+  return { PK: `${REGISTRY}/MIGRATION#${migration}`, SK: part === 'state' ? STATE : '#PASS' };
 }
 
 /**

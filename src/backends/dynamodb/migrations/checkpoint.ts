@@ -32,43 +32,37 @@ export async function writeState(table: Table, migration: string, state: Migrati
   await write(table, migration, 'state', { state: json(state) });
 }
 
-/** How far one segment of the scan is within a pass. */
-export interface SegmentState {
+/** How far the scan of a pass is. */
+export interface PassState {
   /** The last key behind which everything is dealt with; undefined: from the beginning. */
   readonly after: Item | undefined;
   readonly done: boolean;
   readonly tally: Tally;
 }
 
-/** A segment that was left in another phase or pass begins anew. */
-export async function readSegment(
-  table: Table,
-  migration: string,
-  segment: number,
-  pass: string,
-): Promise<SegmentState> {
-  const item = await read(table, migration, segment);
+/** One that was left in another phase or pass begins anew. */
+export async function readPass(table: Table, migration: string, pass: string): Promise<PassState> {
+  const item = await read(table, migration, 'pass');
   if (item === undefined || readText(item, 'pass') !== pass) return { after: undefined, done: false, tally: NOTHING };
   const after = readJson(item, 'after') as Item | null;
   return { after: after ?? undefined, done: item['done']?.BOOL === true, tally: readJson(item, 'tally') as Tally };
 }
 
-export async function writeSegment(
+export async function writePass(
   table: Table,
   migration: string,
-  segment: number,
   pass: string,
-  { after, done, tally }: SegmentState,
+  { after, done, tally }: PassState,
 ): Promise<void> {
   const fields = { pass: text(pass), after: json(after ?? null), done: { BOOL: done }, tally: json(tally) };
-  await write(table, migration, segment, fields);
+  await write(table, migration, 'pass', fields);
 }
 
-async function read(table: Table, migration: string, part: number | 'state'): Promise<Item | undefined> {
+async function read(table: Table, migration: string, part: 'state' | 'pass'): Promise<Item | undefined> {
   return patiently(async () => readItem(table, buildMigrationKey(migration, part), deadlineIn(REQUEST_MS)));
 }
 
-async function write(table: Table, migration: string, part: number | 'state', fields: Item): Promise<void> {
+async function write(table: Table, migration: string, part: 'state' | 'pass', fields: Item): Promise<void> {
   const input = { TableName: table.name, Item: { ...keyItem(buildMigrationKey(migration, part)), ...fields } };
   const answer = await patiently(async () => sendRepeatable(table, 'PutItem', input, deadlineIn(REQUEST_MS)));
   if (!answer.ok) throw errorOf(answer.failure, 'PutItem');

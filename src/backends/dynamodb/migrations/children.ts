@@ -1,4 +1,4 @@
-import { keyItem, number, text } from '../attributes.js';
+import { keyItem, number, readText, text } from '../attributes.js';
 import { deadlineIn } from '../deadline.js';
 import { errorOf } from '../failures.js';
 import { buildEntityKey, index, parseNamespaceId } from '../keys.js';
@@ -6,7 +6,7 @@ import { CHILDREN } from '../records.js';
 import { sendRead, sendRepeatable, type Table } from '../requests.js';
 import type { Item } from '../transport.js';
 import { patiently, REQUEST_MS } from './patience.js';
-import { SEGMENTS } from './scan.js';
+import { scanTable } from './scan.js';
 
 /** Parents that were counted lately: children of one stand anywhere in a table. */
 const MOST_REMEMBERED = 100_000;
@@ -17,41 +17,17 @@ const MOST_REMEMBERED = 100_000;
  */
 export async function countChildren(table: Table, signal?: AbortSignal): Promise<void> {
   const counted = new Set<string>();
-  const one = async (segment: number): Promise<void> => {
-    for (let start: Item | undefined; ;) {
-      const page = await patiently(async () => readChildren(table, segment, start), signal);
-      for (const item of page.items) {
-        const parent = { ns: parseNamespaceId(item['PK']?.S ?? ''), id: item['parent_id']?.S ?? '' };
-        const name = `${parent.ns}/${parent.id}`;
-        if (counted.has(name)) continue;
-        if (counted.size >= MOST_REMEMBERED) counted.clear();
-        counted.add(name);
-        await patiently(async () => countOf(table, parent.ns, parent.id), signal);
-      }
-      start = page.last;
-      if (start === undefined) return;
+  const filter = { sortKeys: ['#META'], attributes: ['PK', 'parent_id'] };
+  for await (const { items } of scanTable(table, filter, undefined, signal)) {
+    for (const item of items) {
+      const parentId = readText(item, 'parent_id');
+      const ns = parseNamespaceId(readText(item, 'PK') ?? '');
+      if (parentId === undefined || counted.has(`${ns}/${parentId}`)) continue;
+      if (counted.size >= MOST_REMEMBERED) counted.clear();
+      counted.add(`${ns}/${parentId}`);
+      await patiently(async () => countOf(table, ns, parentId), signal);
     }
-  };
-  await Promise.all(Array.from({ length: SEGMENTS }, async (_, segment) => one(segment)));
-}
-
-async function readChildren(
-  table: Table,
-  segment: number,
-  start: Item | undefined,
-): Promise<{ readonly items: readonly Item[]; readonly last: Item | undefined }> {
-  const input = {
-    TableName: table.name,
-    ConsistentRead: true,
-    Segment: segment,
-    TotalSegments: SEGMENTS,
-    FilterExpression: 'SK = :meta AND attribute_type(parent_id, :text)',
-    ExpressionAttributeValues: { ':meta': text('#META'), ':text': text('S') },
-    ProjectionExpression: 'PK, parent_id',
-    ...(start === undefined ? {} : { ExclusiveStartKey: start }),
-  };
-  const output = await sendRead(table, 'Scan', input, deadlineIn(REQUEST_MS));
-  return { items: output.Items ?? [], last: output.LastEvaluatedKey };
+  }
 }
 
 async function countOf(table: Table, ns: string, parentId: string): Promise<void> {

@@ -9,6 +9,9 @@ export function readOldRecord(item: Item): OldRecord | null {
   return key === null || !isOld(key, item) ? null : { key, item };
 }
 
+/** All that `readOldRecord` looks at. */
+export const TELLING_ATTRIBUTES = ['PK', 'SK', 'w', 'v', 'created_at', 'timestamp'] as const;
+
 /** Some records stand where they stood, and are told apart by what only the new ones have. */
 function isOld(key: LegacyKey, item: Item): boolean {
   if (key.kind === 'version' || key.ns === null) return true;

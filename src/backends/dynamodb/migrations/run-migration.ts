@@ -4,14 +4,14 @@ import {
   type MigrationState,
   type Phase,
   PHASES,
-  readSegment,
+  readPass,
   readState,
-  writeSegment,
+  writePass,
   writeState,
 } from './checkpoint.js';
 import { gatherUnits } from './gather-units.js';
 import { stillWritten, treatUnits } from './phases.js';
-import { scanGroups, SEGMENTS } from './scan.js';
+import { scanGroups } from './scan.js';
 import { addTally, NOTHING, type Tally } from './tally.js';
 import type { Migration } from './unit.js';
 
@@ -34,8 +34,6 @@ export interface MigrationOutcome {
 
 /** Old clients that write between two passes are found out; those that never stop, too. */
 const MOST_PASSES = 5;
-/** Units that are read, planned and written together. */
-const BATCH = 100;
 
 /** Copies, verifies, removes: each phase begins when the one before has gone through the whole table. */
 export async function runMigration(job: MigrationJob): Promise<MigrationOutcome> {
@@ -67,37 +65,21 @@ function next(state: MigrationState, tally: Tally): MigrationState {
   return { phase: PHASES[at + 1] ?? 'done', pass: 1, ...sums };
 }
 
-async function runPass(job: MigrationJob, phase: Phase, pass: number): Promise<Tally> {
-  const sequences = new Set<string>();
-  const segments = Array.from({ length: SEGMENTS }, (_, segment) => segment);
-  const tallies = await Promise.all(
-    segments.map(async (segment) => runSegment(job, phase, `${phase} ${pass}`, segment, sequences)),
-  );
-  return tallies.reduce(addTally, NOTHING);
-}
-
-async function runSegment(
-  job: MigrationJob,
-  phase: Phase,
-  pass: string,
-  segment: number,
-  sequences: Set<string>,
-): Promise<Tally> {
+async function runPass(job: MigrationJob, phase: Phase, number: number): Promise<Tally> {
   const { table, migration, signal, defaultNs } = job;
   const around = { migration: migration.id, defaultNs };
-  const stored = await readSegment(table, migration.id, segment, pass);
+  const pass = `${phase} ${number}`;
+  const stored = await readPass(table, migration.id, pass);
   if (stored.done) return stored.tally;
   let { tally } = stored;
   const claims = migration.claims.bind(migration);
-  for await (const { groups, after, done } of scanGroups(table, segment, stored.after, claims, signal)) {
+  const treating = { table, phase, sequences: new Set<string>(), signal };
+  for await (const { groups, after, done } of scanGroups(table, migration.filter, stored.after, claims, signal)) {
     const units = await gatherUnits(table, around, groups, signal);
-    for (let at = 0; at < units.length; at += BATCH) {
-      const batch = units.slice(at, at + BATCH);
-      tally = addTally(tally, await treatUnits({ table, phase, sequences, signal }, batch));
-    }
+    tally = addTally(tally, await treatUnits(treating, units));
     job.onSeen(groups.reduce((sum, group) => sum + group.length, 0));
     // Written after the work, so that whoever is killed between the two does that page once more, which changes nothing.
-    await writeSegment(table, migration.id, segment, pass, { after, done, tally });
+    await writePass(table, migration.id, pass, { after, done, tally });
   }
   return tally;
 }

@@ -1,9 +1,10 @@
+import { REGISTRY } from '../keys.js';
 import type { Table } from '../requests.js';
 import { gatherUnits } from './gather-units.js';
-import { readOldRecord } from './old-record.js';
+import { readOldRecord, TELLING_ATTRIBUTES } from './old-record.js';
 import { treatUnits } from './phases.js';
-import { MIGRATIONS, migrationOf } from './registry.js';
-import { scanGroups, scanSegment, SEGMENTS } from './scan.js';
+import { migrationOf } from './registry.js';
+import { scanGroups, scanTable } from './scan.js';
 import { addTally, NOTHING, type Tally } from './tally.js';
 import type { Migration } from './unit.js';
 
@@ -21,19 +22,16 @@ export async function surveyTable(table: Table, signal?: AbortSignal): Promise<S
   const found = new Map<string, number>();
   const versions: string[] = [];
   let homeless = false;
-  const look = async (segment: number): Promise<void> => {
-    for await (const { items } of scanSegment(table, segment, undefined, signal)) {
-      for (const item of items) {
-        const record = readOldRecord(item);
-        if (record === null) continue;
-        const id = migrationOf(record)?.id;
-        if (id !== undefined) found.set(id, (found.get(id) ?? 0) + 1);
-        if (record.key.kind !== 'version') homeless ||= record.key.ns === null;
-        else if (record.key.ns !== '_') versions.push(item['PK']?.S ?? '');
-      }
+  for await (const { items } of scanTable(table, { attributes: TELLING_ATTRIBUTES }, undefined, signal)) {
+    for (const item of items) {
+      const record = readOldRecord(item);
+      if (record === null) continue;
+      const id = migrationOf(record)?.id;
+      if (id !== undefined) found.set(id, (found.get(id) ?? 0) + 1);
+      if (record.key.kind !== 'version') homeless ||= record.key.ns === null;
+      else if (record.key.ns !== REGISTRY) versions.push(item['PK']?.S ?? '');
     }
-  };
-  await Promise.all(Array.from({ length: SEGMENTS }, async (_, segment) => look(segment)));
+  }
   return { found, homeless, versions };
 }
 
@@ -46,19 +44,10 @@ export async function rehearse(
 ): Promise<Tally> {
   const around = { migration: migration.id, defaultNs };
   const claims = migration.claims.bind(migration);
-  const one = async (segment: number): Promise<Tally> => {
-    let tally = NOTHING;
-    for await (const { groups } of scanGroups(table, segment, undefined, claims, signal)) {
-      const units = await gatherUnits(table, around, groups, signal);
-      tally = addTally(tally, await treatUnits({ table, phase: 'look', sequences: new Set(), signal }, units));
-    }
-    return tally;
-  };
-  const tallies = await Promise.all(Array.from({ length: SEGMENTS }, async (_, segment) => one(segment)));
-  return tallies.reduce(addTally, NOTHING);
-}
-
-/** Migrations that there is something to do for, in their order. */
-export function pending({ found }: Survey): readonly Migration[] {
-  return MIGRATIONS.filter(({ id }) => (found.get(id) ?? 0) > 0);
+  let tally = NOTHING;
+  for await (const { groups } of scanGroups(table, migration.filter, undefined, claims, signal)) {
+    const units = await gatherUnits(table, around, groups, signal);
+    tally = addTally(tally, await treatUnits({ table, phase: 'look', sequences: new Set(), signal }, units));
+  }
+  return tally;
 }

@@ -1,6 +1,7 @@
 import type { RecordKey } from '../keys.js';
 import type { Item } from '../transport.js';
 import type { LegacyKey } from './legacy-key.js';
+import type { ScanFilter } from './scan.js';
 
 /** An old record, and what its key says. */
 export interface OldRecord {
@@ -38,6 +39,8 @@ export interface Migration {
   /** Four digits: the order in which they run. */
   readonly id: string;
   readonly title: string;
+  /** What a scan for its records shows. */
+  readonly filter: ScanFilter;
   /** Whether an old record is this migration's. */
   claims(record: OldRecord): boolean;
 }
