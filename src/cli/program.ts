@@ -9,6 +9,7 @@ import { addConfigCommands } from './commands/config.js';
 import { addEntityCommands } from './commands/entity.js';
 import { addLeasesCommands } from './commands/leases.js';
 import { addLimitsCommands } from './commands/limits.js';
+import { addMigrateCommand } from './commands/migrate.js';
 import { addNamespaceCommands } from './commands/namespace.js';
 import { addReconcileCommand } from './commands/reconcile.js';
 import { addResourceCommands } from './commands/resource.js';
@@ -63,6 +64,7 @@ export function createProgram(terminal: Terminal, version: string): Command {
   program.commandsGroup('Keep a table of DynamoDB in order:');
   addWorkerCommand(context);
   addReconcileCommand(context);
+  addMigrateCommand(context);
   program.commandsGroup('Deploy to AWS:');
   addStackCommands(context);
   program.commandsGroup('About this program:');

@@ -445,6 +445,31 @@ export interface StackDeletedShape {
   readonly kept: readonly {
     readonly logicalId: string;
     readonly physicalId: string;
+/** `migrate` */
+export interface MigrateShape {
+  /** The number of the table's layout before and after; 0 is any that was published before there were numbers. */
+  readonly from: number;
+  readonly to: number;
+  readonly dryRun: boolean;
+  /** Those that had something to do. */
+  readonly migrations: readonly {
+    readonly id: string;
+    readonly title: string;
+    /** Old records; new ones that were written; old ones that are gone. */
+    readonly found: number;
+    readonly written: number;
+    readonly removed: number;
+    /** Buckets that were in use here already, and lose what the old ones lacked. */
+    readonly strict: number;
+    /** Old records that have no counterpart and stay; `problems` has the first 20. */
+    readonly left: number;
+    readonly problems: readonly { readonly record: string; readonly reason: string }[];
+  }[];
+  /** Indexes that are not as this version makes them. */
+  readonly indexes: readonly {
+    readonly index: string;
+    readonly state: 'dear' | 'missing';
+    readonly advice: string;
   }[];
 }
 

@@ -203,6 +203,24 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   'limits export': limitsFile,
   'limits plan': limitsPlan,
   list: page(record(stackItem)),
+  migrate: record({
+    from: count,
+    to: count,
+    dryRun: flag,
+    migrations: listOf(
+      record({
+        id: text,
+        title: text,
+        found: count,
+        written: count,
+        removed: count,
+        strict: count,
+        left: count,
+        problems: listOf(record({ record: text, reason: text })),
+      }),
+    ),
+    indexes: listOf(record({ index: text, state: exactly('dear', 'missing'), advice: text })),
+  }),
   'namespace create': record({ ...namespaceFields, created: flag }),
   'namespace delete': namespace,
   'namespace list': page(namespace),
@@ -311,4 +329,4 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
 export const ON_STACKS: readonly string[] = ['delete', 'deploy', 'list', 'status', 'upgrade'];
 
 /** Commands that need a table of DynamoDB, and are tried on one. */
-export const ON_DYNAMODB: readonly string[] = ['usage rebuild', 'worker'];
+export const ON_DYNAMODB: readonly string[] = ['migrate', 'usage rebuild', 'worker'];

@@ -3,7 +3,7 @@ import { BackendUnavailable, InfrastructureError, SchemaMismatch } from '../../c
 import { type Deadline, deadlineIn, pause, timeLeftMs } from './deadline.js';
 import { errorOf } from './failures.js';
 import { type Answer, sendRead, sendRepeatable, type Table } from './requests.js';
-import { hasVersion, writeVersion } from './schema.js';
+import { hasVersion, refuseOlder, writeVersion } from './schema.js';
 import { type LoadSdk, type SdkOptions, sdkTransport } from './sdk-transport.js';
 import { createNamespaceGate } from './stores/namespace-gate.js';
 import { createNamespaceStore } from './stores/namespaces.js';
@@ -36,6 +36,7 @@ async function setUpTable(table: Table): Promise<void> {
   await requestTable(table, deadline);
   await untilActive(table, deadline);
   if (await hasVersion(table, deadline)) return;
+  await refuseOlder(table, deadline);
   await enableTtl(table, deadline);
   await finishTable(table, deadline);
 }
@@ -104,13 +105,15 @@ async function unless(errorName: string, request: () => Promise<Answer<Operation
   }
 }
 
-async function registerFirstNamespace(table: Table): Promise<void> {
+/** Gives the id of `default`. */
+export async function registerFirstNamespace(table: Table): Promise<string> {
   const { ulid } = await import('ulidx');
   const nowMs = Date.now();
   const call = { nowMs, timeoutMs: REQUEST_MS, principal: null, auditId: ulid(nowMs) };
   // 8 bytes are 11 characters, as published.
   const id = Buffer.from(crypto.getRandomValues(new Uint8Array(8))).toString('base64url');
-  await createNamespaceStore(table, createNamespaceGate(table)).register(call, FIRST_NAMESPACE, id);
+  const store = createNamespaceStore(table, createNamespaceGate(table));
+  return (await store.register(call, FIRST_NAMESPACE, id)).id;
 }
 
 function requestEnd(deadline: Deadline): Deadline {

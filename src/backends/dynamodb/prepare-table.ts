@@ -2,7 +2,7 @@ import { SchemaMismatch } from '../../core/errors.js';
 import { type CreateTableOptions, finishTable, untilActive } from './create-table.js';
 import { type Deadline, deadlineIn } from './deadline.js';
 import type { Table } from './requests.js';
-import { checkSchema, hasVersion, readVersion, type VersionRecord } from './schema.js';
+import { checkSchema, hasVersion, inspectVersion, refuseOlder, type VersionRecord } from './schema.js';
 import { sdkTransport } from './sdk-transport.js';
 
 const PATIENCE_MS = 120_000;
@@ -25,7 +25,10 @@ export async function prepareTable(options: CreateTableOptions): Promise<TableRe
   return withTable(options, PATIENCE_MS, async (table, deadline) => {
     await untilActive(table, deadline);
     const written = !(await hasVersion(table, deadline));
-    if (written) await finishTable(table, deadline);
+    if (written) {
+      await refuseOlder(table, deadline);
+      await finishTable(table, deadline);
+    }
     await checkSchema(table, deadline);
     return { name: table.name, written };
   });
@@ -35,7 +38,7 @@ export async function prepareTable(options: CreateTableOptions): Promise<TableRe
 export async function readTableVersion(options: CreateTableOptions): Promise<TableVersion> {
   return withTable(options, READ_MS, async (table, deadline) => {
     try {
-      return await readVersion(table, deadline);
+      return await inspectVersion(table, deadline);
     } catch (error) {
       if (error instanceof SchemaMismatch) return { kind: 'no-table' };
       throw error;
