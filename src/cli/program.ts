@@ -15,6 +15,7 @@ import { addReconcileCommand } from './commands/reconcile.js';
 import { addResourceCommands } from './commands/resource.js';
 import { addStackCommands } from './commands/stack.js';
 import { addSystemCommands } from './commands/system.js';
+import { addTemplateCommand } from './commands/template.js';
 import { addTourCommand } from './commands/tour.js';
 import { addUsageCommands } from './commands/usage.js';
 import { addVersionCommand } from './commands/version.js';
@@ -67,6 +68,7 @@ export function createProgram(terminal: Terminal, version: string): Command {
   addMigrateCommand(context);
   program.commandsGroup('Deploy to AWS:');
   addStackCommands(context);
+  addTemplateCommand(context);
   program.commandsGroup('About this program:');
   addCompletionCommand(context);
   addTourCommand(context);

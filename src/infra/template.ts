@@ -4,6 +4,7 @@ import { dashboard } from './template/dashboard.js';
 import { functions } from './template/functions.js';
 import { functionRoles } from './template/function-roles.js';
 import type { Output, Parameter, Resources, Value } from './template/intrinsics.js';
+import { logMetrics } from './template/log-metrics.js';
 import { logs } from './template/logs.js';
 import { outputs } from './template/outputs.js';
 import { conditions, parameters } from './template/parameters.js';
@@ -36,6 +37,7 @@ export function buildTemplate(): Template {
       ...table(),
       ...archive(),
       ...logs(),
+      ...logMetrics(),
       ...functionRoles(),
       ...functions(),
       ...streamSource(),

@@ -63,6 +63,7 @@ const REFUSED: readonly Refusal[] = [
   ['namespace recover acme', 5, /is active: delete it first/],
   ['namespace purge nope --yes', 4, /Namespace nope is not registered/],
   ['system show --namespace tpyo', 4, /Namespace tpyo is not registered: `headgate namespace create` creates it/],
+  ['template --format toml', 3, /Allowed choices are yaml, json/],
   ['completion tcsh', 3, /Allowed choices are bash, zsh, fish/],
 ];
 

@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { CLI_SHAPES, ON_DYNAMODB, ON_STACKS } from '../support/cli-shapes.js';
+import { CLI_SHAPES, ON_DYNAMODB } from '../support/cli-shapes.js';
+import { STACK_SHAPES } from '../support/cli-stack-shapes.js';
 import { type CliStore, createCliStore } from '../support/cli-store.js';
 import { runCli } from '../support/run-cli.js';
 
@@ -217,6 +218,8 @@ const CASES: readonly Case[] = [
     json: { limits: ['rpm:7/min'], onUnavailable: 'allow' },
   },
   { command: 'system show', args: [], text: /limits +rpm:100\/min\nwhile the store is out +local\n/ },
+  { command: 'template', args: [], text: /^AWSTemplateFormatVersion: "2010-09-09"\nDescription: / },
+  { command: 'template', args: ['--format', 'json'], text: /^\{\n "AWSTemplateFormatVersion": / },
   { command: 'usage list', args: ['gpt-4', '--window', 'daily', '--entity', 'user-1'], text: /user-1 +2 +300 +2 +0\n/ },
   {
     command: 'usage plot',
@@ -289,7 +292,7 @@ describe('in memory, where there is nothing', () => {
 });
 
 test('every command that has a shape is run here, on a table of DynamoDB or on a stack', () => {
-  expect([...new Set([...CASES.map(({ command }) => command), ...ON_DYNAMODB, ...ON_STACKS])].toSorted()).toEqual(
-    Object.keys(CLI_SHAPES).toSorted(),
-  );
+  expect(
+    [...new Set([...CASES.map(({ command }) => command), ...ON_DYNAMODB, ...Object.keys(STACK_SHAPES)])].toSorted(),
+  ).toEqual(Object.keys(CLI_SHAPES).toSorted());
 });

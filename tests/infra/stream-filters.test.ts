@@ -14,11 +14,11 @@ interface Record {
 }
 
 /** As Lambda gets them: text in a list of the mapping. */
-const FILTERS: readonly unknown[] = (
-  buildTemplate().Resources['StreamSource']?.Properties['FilterCriteria'] as unknown as {
-    readonly Filters: readonly { readonly Pattern: string }[];
-  }
-).Filters.map(({ Pattern }) => JSON.parse(Pattern) as unknown);
+const { StreamSource } = buildTemplate().Resources;
+const CRITERIA = StreamSource!.Properties['FilterCriteria'] as unknown as {
+  readonly Filters: readonly { readonly Pattern: string }[];
+};
+const FILTERS = CRITERIA.Filters.map(({ Pattern }) => JSON.parse(Pattern) as unknown);
 
 const passes = (record: unknown): boolean => FILTERS.some((filter) => matchesFilter(filter, record));
 

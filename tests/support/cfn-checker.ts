@@ -83,8 +83,9 @@ function checkResource(name: string, fields: Fields, names: Names): string[] {
 
 function checkCondition(place: string, condition: unknown, { conditions, used }: Names): string[] {
   if (condition === undefined) return [];
-  used.add(String(condition));
-  return String(condition) in conditions ? [] : [`${place}: there is no condition ${String(condition)}`];
+  if (typeof condition !== 'string') return [wrong(place, condition, 'the name of a condition')];
+  used.add(condition);
+  return condition in conditions ? [] : [`${place}: there is no condition ${condition}`];
 }
 
 function checkProperties(place: string, value: Fields, spec: SpecProperties, names: Names): string[] {
@@ -96,7 +97,7 @@ function checkProperties(place: string, value: Fields, spec: SpecProperties, nam
       const property = spec[name];
       if (property === undefined) return [];
       const where = `${place}.${name}`;
-      if (/PolicyDocument$/.test(name)) return checkPolicyDocument(where, part, names);
+      if (name.endsWith('PolicyDocument')) return checkPolicyDocument(where, part, names);
       return checkValue(where, part, property.type, names);
     }),
   ];
@@ -140,7 +141,8 @@ function checkVariant(place: string, value: unknown, type: SpecType, names: Name
       return typeof value === 'number' ? [] : [wrong(place, value, 'a number')];
     case 'boolean':
       return typeof value === 'boolean' ? [] : [wrong(place, value, 'true or false')];
-    default:
+    case 'null':
+    case 'union':
       return [wrong(place, value, type.type)];
   }
 }

@@ -48,6 +48,7 @@ export function checkIntrinsic(
     case 'Fn::Equals':
     case 'Fn::Not':
       return list.flatMap((part) => checkLeaf(place, part, names));
+    case undefined:
     default:
       return [`${place}: ${name ?? JSON.stringify(value)} is no function that the checker knows`];
   }

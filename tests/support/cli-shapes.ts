@@ -13,6 +13,7 @@ import {
   type Shape,
   text,
 } from './shape.js';
+import { migrated, STACK_SHAPES } from './cli-stack-shapes.js';
 
 const page = (item: Shape): Shape => record({ items: listOf(item), next: nullable(text) });
 
@@ -106,29 +107,9 @@ const limitsFile: Shape = (value, place) =>
     place,
   );
 
-const stackChanges = listOf(
-  record({
-    action: text,
-    logicalId: text,
-    physicalId: nullable(text),
-    type: text,
-    replacement: nullable(exactly('yes', 'no', 'perhaps')),
-  }),
-);
-const stackAction = exactly('create', 'update', 'none');
-const uploads = listOf(record({ name: text, uploaded: flag, sha256: text }));
-const stackItem = {
-  stack: text,
-  env: nullable(text),
-  status: text,
-  version: nullable(text),
-  table: nullable(text),
-  createdAt: nullable(instant),
-  updatedAt: nullable(instant),
-};
-
 /** What docs/guide/cli.md promises of each command; written apart from the types of `src/cli/shapes.ts`, to check them. */
 export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
+  ...STACK_SHAPES,
   acquire,
   'audit list': page(
     record({
@@ -166,22 +147,6 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
     effective: nullable(listOf(record({ entityId: text, configSource: nullable(source), limits: listOf(limit) }))),
     onUnavailable: exactly('block', 'allow', 'local'),
   }),
-  delete: record({
-    stack: text,
-    dryRun: flag,
-    deleted: flag,
-    kept: listOf(record({ logicalId: text, physicalId: text })),
-  }),
-  deploy: record({
-    stack: text,
-    dryRun: flag,
-    action: stackAction,
-    status: nullable(text),
-    changes: stackChanges,
-    outputs: mapOf(text),
-    functions: uploads,
-    table: nullable(record({ name: text, prepared: flag })),
-  }),
   'entity children': page(entity),
   'entity create': entity,
   'entity delete': deleted,
@@ -202,25 +167,7 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   'limits diff': limitsPlan,
   'limits export': limitsFile,
   'limits plan': limitsPlan,
-  list: page(record(stackItem)),
-  migrate: record({
-    from: count,
-    to: count,
-    dryRun: flag,
-    migrations: listOf(
-      record({
-        id: text,
-        title: text,
-        found: count,
-        written: count,
-        removed: count,
-        strict: count,
-        left: count,
-        problems: listOf(record({ record: text, reason: text })),
-      }),
-    ),
-    indexes: listOf(record({ index: text, state: exactly('dear', 'missing'), advice: text })),
-  }),
+  migrate: record({ ...migrated, dryRun: flag }),
   'namespace create': record({ ...namespaceFields, created: flag }),
   'namespace delete': namespace,
   'namespace list': page(namespace),
@@ -246,43 +193,17 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   'resource list': page(resource),
   'resource set': resource,
   'resource show': resource,
-  status: record({
-    ...stackItem,
-    region: text,
-    statusReason: nullable(text),
-    thisVersion: text,
-    parameters: mapOf(text),
-    outputs: mapOf(text),
-    tableVersion: nullable(
-      record({
-        state: exactly('current', 'older', 'newer', 'no-record', 'no-table'),
-        schemaVersion: nullable(count),
-      }),
-    ),
-    functions: listOf(
-      record({
-        name: text,
-        state: nullable(text),
-        update: nullable(text),
-        reason: nullable(text),
-        code: exactly('current', 'other', 'missing'),
-      }),
-    ),
-    lastFailure: nullable(record({ logicalId: nullable(text), type: nullable(text), reason: text })),
-  }),
   'system delete': deleted,
   'system set': system,
   'system show': system,
-  upgrade: record({
-    stack: text,
-    dryRun: flag,
-    template: record({ action: stackAction, status: nullable(text), changes: stackChanges }),
-    data: record({
-      from: count,
-      to: count,
-      migrations: listOf(record({ id: text, title: text, found: count, written: count, removed: count })),
-    }),
-    functions: uploads,
+  template: record({
+    AWSTemplateFormatVersion: exactly('2010-09-09'),
+    Description: text,
+    Metadata: fields,
+    Parameters: fields,
+    Conditions: fields,
+    Resources: fields,
+    Outputs: fields,
   }),
   'usage list': page(
     record({
@@ -324,9 +245,6 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   version: record({ version: text, node: text }),
   worker: record({ records: count, poison: count, archived: count, splits: count, trimmed: listOf(text) }),
 };
-
-/** Commands that need CloudFormation, and are tried on a simulated one. */
-export const ON_STACKS: readonly string[] = ['delete', 'deploy', 'list', 'status', 'upgrade'];
 
 /** Commands that need a table of DynamoDB, and are tried on one. */
 export const ON_DYNAMODB: readonly string[] = ['migrate', 'usage rebuild', 'worker'];

@@ -1,7 +1,7 @@
 import { deleteStack } from '../../infra/stack/delete-stack.js';
 import { renderStackDeleted } from '../render/stack.js';
 import type { Result } from '../result.js';
-import type { StackDeletedShape } from '../shapes.js';
+import type { StackDeletedShape } from '../stack-shapes.js';
 import type { StackAction } from '../stack-session.js';
 
 export const deleteStackAction: StackAction<{ readonly dryRun?: boolean }> = async (

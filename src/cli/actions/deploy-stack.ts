@@ -5,7 +5,7 @@ import { readBundles } from '../../infra/stack/read-bundles.js';
 import { buildTemplate } from '../../infra/template.js';
 import { renderChanges, renderDeployed } from '../render/stack.js';
 import type { Result } from '../result.js';
-import type { DeployShape } from '../shapes.js';
+import type { DeployShape } from '../stack-shapes.js';
 import type { StackAction, StackSession } from '../stack-session.js';
 
 export interface ChangeOptions {

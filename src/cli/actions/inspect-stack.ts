@@ -6,7 +6,8 @@ import { PARAMETERS } from '../../infra/template/names.js';
 import { renderStackList } from '../render/stack.js';
 import { renderStatus } from '../render/stack-status.js';
 import type { Result } from '../result.js';
-import type { ListShape, StackItemShape, StackStatusShape } from '../shapes.js';
+import type { ListShape } from '../shapes.js';
+import type { StackItemShape, StackStatusShape } from '../stack-shapes.js';
 import type { StackAction } from '../stack-session.js';
 
 export const showStack: StackAction = async ({ tools, names, version }): Promise<Result<StackStatusShape>> => {

@@ -1,11 +1,18 @@
 import { upgradeStack } from '../../infra/stack/upgrade-stack.js';
+import { formatCount } from '../../visualize/format.js';
+import type { GlobalOptions } from '../global-options.js';
 import { renderUpgraded } from '../render/stack.js';
 import type { Result } from '../result.js';
-import type { UpgradeShape } from '../shapes.js';
+import type { UpgradeShape } from '../stack-shapes.js';
 import type { StackAction } from '../stack-session.js';
 import { buildRequest, type ChangeOptions } from './deploy-stack.js';
 
-export const upgrade: StackAction<ChangeOptions> = async (session, options): Promise<Result<UpgradeShape>> => {
+const SOME_LEFT_EXIT = 1;
+
+export const upgrade: StackAction<ChangeOptions & GlobalOptions> = async (
+  session,
+  options,
+): Promise<Result<UpgradeShape>> => {
   const { names, tools, watcher, progress } = session;
   const {
     template,
@@ -13,6 +20,13 @@ export const upgrade: StackAction<ChangeOptions> = async (session, options): Pro
     functions,
   } = await upgradeStack(tools, watcher, {
     ...buildRequest(session, options),
+    confirmMigration:
+      options.yes === true
+        ? null
+        : async ({ migrations }) => {
+            const found = migrations.reduce((sum, migration) => sum + migration.found, 0);
+            await session.confirm(`moves ${formatCount(found)} old records of stack ${names.stack} and removes them`);
+          },
     onMigration: ({ migration, done, total }) =>
       progress(`${migration}: ${done}${total === null ? '' : ` of ${total}`} records`),
   });
@@ -20,8 +34,9 @@ export const upgrade: StackAction<ChangeOptions> = async (session, options): Pro
     stack: names.stack,
     dryRun: options.dryRun ?? false,
     template: { action: template.action, status: template.stack?.status ?? null, changes: template.changes },
-    data: { from: migrated.from, to: migrated.to, migrations: migrated.migrations },
+    data: { from: migrated.from, to: migrated.to, migrations: migrated.migrations, indexes: migrated.indexes },
     functions,
   };
-  return { data, text: (style) => renderUpgraded(data, style) };
+  const left = migrated.migrations.some((migration) => migration.left > 0);
+  return { data, text: (style) => renderUpgraded(data, style), exitCode: left ? SOME_LEFT_EXIT : 0 };
 };

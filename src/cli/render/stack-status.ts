@@ -1,6 +1,6 @@
 import { formatInstant } from '../../visualize/format.js';
 import { drawFields, drawTable } from '../../visualize/table.js';
-import type { StackStatusShape } from '../shapes.js';
+import type { StackStatusShape } from '../stack-shapes.js';
 
 const TABLE_STATE = {
   current: 'ready',

@@ -1,6 +1,5 @@
 import type { Change, StackEvent } from '../../infra/stack/cloudformation.js';
 import { dataLosses } from '../../infra/stack/change-set.js';
-import { formatCount } from '../../visualize/format.js';
 import { drawFields, drawTable } from '../../visualize/table.js';
 import type {
   DeployShape,
@@ -9,7 +8,8 @@ import type {
   StackItemShape,
   UpgradeShape,
   UploadShape,
-} from '../shapes.js';
+} from '../stack-shapes.js';
+import { renderMigration } from './migrate.js';
 import type { Style } from '../terminal.js';
 
 const REPLACEMENT = { yes: 'replaced', perhaps: 'perhaps replaced', no: 'in place' } as const;
@@ -75,17 +75,11 @@ function uploads(functions: readonly UploadShape[], dryRun: boolean): readonly s
 export function renderUpgraded(data: UpgradeShape, style: Style): string {
   const { template, data: migrated, dryRun } = data;
   const changes = dryRun && template.action !== 'none' ? [renderChanges(template.changes)] : [];
-  const migrations = migrated.migrations.map(
-    ({ id, title, found, written, removed }) =>
-      `  ${id} ${title}: ${formatCount(found)} found, ${formatCount(written)} written, ${formatCount(removed)} removed`,
-  );
-  const schema = migrated.from === migrated.to ? `${migrated.to}` : `${migrated.from} -> ${migrated.to}`;
   return [
     `${style.green(dryRun ? 'to upgrade' : 'upgraded')}: stack ${data.stack}`,
     `template ${dryRun ? WOULD[template.action] : DONE[template.action]}`,
     ...changes,
-    `data: schema version ${schema}${migrations.length === 0 ? ', nothing to migrate' : ''}`,
-    ...migrations,
+    renderMigration({ ...migrated, dryRun }, style),
     ...uploads(data.functions, dryRun),
     ...(dryRun ? [DRY_RUN] : []),
   ].join('\n');

@@ -9,6 +9,8 @@ import type { StackTools, Watcher } from './stack-tools.js';
 import { uploadCode, type UploadedFunction } from './upload-code.js';
 
 export interface UpgradeRequest extends DeployRequest {
+  /** Throws to stop it before records are moved; null: nobody wants to be asked. */
+  readonly confirmMigration: ((ahead: MigrationReport) => Promise<void>) | null;
   readonly onMigration: (progress: { migration: string; done: number; total: number | null }) => void;
 }
 
@@ -47,7 +49,7 @@ export class UpgradeStopped extends HeadgateError {
 
 /** Brings a stack to this package: its template, then the data in its table, then the code of its functions. */
 export async function upgradeStack(tools: StackTools, watcher: Watcher, request: UpgradeRequest): Promise<Upgraded> {
-  const { names, dryRun, bundles, onMigration } = request;
+  const { names, dryRun, bundles, onMigration, confirmMigration } = request;
   const check = async (stack: Stack | null): Promise<void> => {
     if (stack === null || isEmptyShell(stack)) {
       throw missingStack(names.stack, await tools.cloudformation.region(), names.flag);
@@ -60,10 +62,14 @@ export async function upgradeStack(tools: StackTools, watcher: Watcher, request:
   const tableName = tableNameOf(stack, resources);
   const data = await step('data', async () => {
     watcher.onStep(`migrating table ${tableName}`);
-    const report = await tools.tables.migrate({ tableName, dryRun, onProgress: onMigration });
-    // After the migrations: a record of this version would say that there is nothing to migrate.
-    if (!dryRun) await tools.tables.prepare(tableName);
-    return report;
+    const { kind } = await tools.tables.readVersion(tableName);
+    // A deployment that was killed: the table is new, and there is nothing to migrate.
+    if (kind === 'no-record' && !dryRun) await tools.tables.prepare(tableName);
+    if (!dryRun && confirmMigration !== null) {
+      const ahead = await tools.tables.migrate({ tableName, dryRun: true });
+      if (ahead.migrations.length > 0) await confirmMigration(ahead);
+    }
+    return tools.tables.migrate({ tableName, dryRun, onProgress: onMigration });
   });
   const functions = await step('code', async () => uploadCode(tools, watcher, { resources, bundles, dryRun }));
   return { template, data, functions };

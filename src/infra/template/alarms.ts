@@ -1,4 +1,5 @@
 import { attribute, ref, type Resource, type Resources, type Value } from './intrinsics.js';
+import { LOG_METRIC_NAMESPACE, LOG_METRICS } from './log-metrics.js';
 import { FUNCTIONS, PARAMETERS, RESOURCES } from './names.js';
 import { CONDITIONS } from './parameters.js';
 
@@ -47,6 +48,12 @@ const ALARMS: Readonly<Record<string, Alarm>> = {
     // A queue that stays empty says nothing after some hours.
     silence: 'notBreaching',
   },
+  PassedOverAlarm: {
+    description: 'The function on the stream passed over a change that it does not understand',
+    of: metric(LOG_METRIC_NAMESPACE, LOG_METRICS.passedOver, 'Sum', FIVE_MINUTES, {}),
+    threshold: 0,
+    silence: 'notBreaching',
+  },
   ThrottledWritesAlarm: {
     description: 'DynamoDB throttles writes: acquires wait or are refused as contended',
     of: metric('AWS/DynamoDB', 'WriteThrottleEvents', 'Sum', FIVE_MINUTES, { TableName: ref(RESOURCES.table) }),
@@ -70,6 +77,13 @@ const ALARMS: Readonly<Record<string, Alarm>> = {
     operator: 'GreaterThanOrEqualToThreshold',
     // Lambda tries a sweep three times.
     threshold: 3,
+    silence: 'notBreaching',
+  },
+  UnrepairedAlarm: {
+    description: 'The reconciler finds buckets that it cannot put right, hour after hour',
+    of: metric(LOG_METRIC_NAMESPACE, LOG_METRICS.unrepaired, 'Sum', HOUR, {}),
+    threshold: 0,
+    periods: 2,
     silence: 'notBreaching',
   },
   ReconcilerAbsentAlarm: {
@@ -117,7 +131,7 @@ function resourceOf({ description, of, operator, threshold, periods = 1, outOf =
 
 function metric(
   namespace: string,
-  name: string,
+  name: Value,
   statistic: string,
   periodSec: number,
   dimensions: Readonly<Record<string, Value>>,
@@ -125,7 +139,7 @@ function metric(
   return { ...measure(namespace, name, dimensions), Statistic: statistic, Period: periodSec };
 }
 
-function measure(namespace: string, name: string, dimensions: Readonly<Record<string, Value>>) {
+function measure(namespace: string, name: Value, dimensions: Readonly<Record<string, Value>>) {
   return {
     Namespace: namespace,
     MetricName: name,
@@ -143,6 +157,6 @@ function sumOfSystemErrors(): Readonly<Record<string, Value>> {
       Stat: 'Sum',
     },
   }));
-  const sum = { Id: 'errors', Label: 'System errors', Expression: parts.map(({ Id }) => `FILL(${Id}, 0)`).join(' + ') };
-  return { Metrics: [sum, ...parts] };
+  const Expression = parts.map(({ Id }) => `FILL(${Id}, 0)`).join(' + ');
+  return { Metrics: [{ Id: 'errors', Label: 'System errors', Expression, ReturnData: true }, ...parts] };
 }

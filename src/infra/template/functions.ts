@@ -2,7 +2,10 @@ import { attribute, onlyIf, ref, type Resource, type Resources, type Value } fro
 import { FUNCTIONS, HANDLER, PARAMETERS, RESOURCES } from './names.js';
 import { CONDITIONS } from './parameters.js';
 
-/** Throws, so that a batch waits in the stream for the real code rather than is lost. */
+/**
+ * Throws, so that a batch waits in the stream for the real code rather than is lost. To CloudFormation it stays the code
+ * of the function: if this text changes, an update puts it in the place of what was uploaded, until that is uploaded again.
+ */
 const PLACEHOLDER = [
   'exports.handler = async () => {',
   "  throw new Error('the code of this function was not uploaded yet: headgate upgrade');",

@@ -30,7 +30,7 @@ export interface Output {
   readonly Condition?: string;
 }
 
-export const NO_VALUE: Value = { Ref: 'AWS::NoValue' };
+const NO_VALUE: Value = { Ref: 'AWS::NoValue' };
 
 export function ref(name: string): Value {
   return { Ref: name };

@@ -9,8 +9,8 @@ const WRITE_BUCKETS = ['DeleteItem', 'PutItem', 'UpdateItem'];
 /** A transaction has no action of its own: its parts have. */
 const WRITE = [...WRITE_BUCKETS, 'ConditionCheckItem'];
 
-/** What each policy allows. `tests/integration/policies.test.ts` compares it with what the code does. */
-export const GRANTS: Readonly<Record<keyof typeof POLICIES, readonly Grant[]>> = {
+/** What each policy allows. `tests/infra/policies.test.ts` compares it with what the code does. */
+const GRANTS: Readonly<Record<keyof typeof POLICIES, readonly Grant[]>> = {
   acquire: [
     { sid: 'Read', actions: READ, on: 'table' },
     { sid: 'WriteBuckets', actions: WRITE_BUCKETS, on: 'table', keys: ['*/BUCKET#*'] },

@@ -6,27 +6,38 @@ import { RESOURCES } from './names.js';
 export interface Grant {
   readonly sid: string;
   readonly actions: readonly string[];
-  readonly on: 'table' | 'indexes' | 'stream' | 'streams';
+  readonly on: 'table' | 'indexes' | (typeof INDEXES)[number] | 'stream' | 'streams';
   /** Patterns, of which one must match each partition key that a request names; none: any key. */
   readonly keys?: readonly Value[];
   /** Patterns that no such key may match. */
   readonly notKeys?: readonly Value[];
 }
 
-const RESOURCES_OF: Readonly<Record<Grant['on'], readonly Value[]>> = {
-  table: [attribute(RESOURCES.table, 'Arn')],
-  indexes: INDEXES.map((name) => sub(`\${${RESOURCES.table}.Arn}/index/${name}`)),
-  stream: [attribute(RESOURCES.table, 'StreamArn')],
-  /** Of the table, whichever is enabled: what lists them names none. */
-  streams: [sub(`\${${RESOURCES.table}.Arn}/stream/*`)],
-};
+function resourcesOf(on: Grant['on']): readonly Value[] {
+  switch (on) {
+    case 'table':
+      return [attribute(RESOURCES.table, 'Arn')];
+    case 'indexes':
+      return INDEXES.flatMap(resourcesOf);
+    case 'stream':
+      return [attribute(RESOURCES.table, 'StreamArn')];
+    case 'streams':
+      // Of the table, whichever is enabled: what lists them names none.
+      return [sub(`\${${RESOURCES.table}.Arn}/stream/*`)];
+    case 'GSI1':
+    case 'GSI2':
+    case 'GSI3':
+    case 'GSI4':
+      return [sub(`\${${RESOURCES.table}.Arn}/index/${on}`)];
+  }
+}
 
 export function allow({ sid, actions, on, keys, notKeys }: Grant): Value {
   return {
     Sid: sid,
     Effect: 'Allow',
     Action: actions.map((action) => `dynamodb:${action}`),
-    Resource: RESOURCES_OF[on],
+    Resource: resourcesOf(on),
     ...(keys === undefined ? {} : { Condition: leadingKeys(keys, notKeys) }),
   };
 }

@@ -6,7 +6,7 @@ import type { Value } from './intrinsics.js';
  * of a record alone, and without `exists`: for streams of DynamoDB no other part is promised to be looked at.
  * https://docs.aws.amazon.com/lambda/latest/dg/with-ddb-filtering.html
  */
-export const STREAM_PATTERNS = {
+const STREAM_PATTERNS = {
   /** Every change of a bucket. */
   buckets: { dynamodb: { Keys: { SK: { S: [STATE] } } } },
   /** Audit records are written once: one that has an old image was removed. By whom, the function looks up itself. */
