@@ -75,12 +75,14 @@ export async function upgradeStack(tools: StackTools, watcher: Watcher, request:
   return { template, data, functions };
 }
 
+/** Nothing was tried yet, so that there is nothing to say of steps: a change that was not confirmed, say. */
+const BEFORE_IT_BEGAN = new Set<string>(['input.invalid', 'infrastructure.stack-missing', 'schema.mismatch']);
+
 async function step<T>(name: Step, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (error) {
     if (!isHeadgateError(error)) throw error;
-    // Bad input and a change that was not confirmed ended before anything began.
-    throw name === 'template' && error.code === 'input.invalid' ? error : new UpgradeStopped(error, name);
+    throw name === 'template' && BEFORE_IT_BEGAN.has(error.code) ? error : new UpgradeStopped(error, name);
   }
 }
