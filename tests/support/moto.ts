@@ -1,0 +1,55 @@
+import { accessSync, constants, mkdtempSync } from 'node:fs';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { delimiter, join } from 'node:path';
+import { tmpdir } from 'node:os';
+import { supervised } from '../../src/testing/dynamodb/supervised.js';
+
+/** moto's server: CloudFormation, Lambda and DynamoDB in one, where Python is at hand. */
+const program = findMoto();
+export const MOTO = {
+  missing: program === null,
+  note: program === null ? ' (skipped: no moto_server on the PATH, nor named by HEADGATE_MOTO)' : '',
+};
+
+function findMoto(): string | null {
+  const { HEADGATE_MOTO, PATH = '' } = process.env;
+  const places =
+    HEADGATE_MOTO === undefined ? PATH.split(delimiter).map((folder) => join(folder, 'moto_server')) : [HEADGATE_MOTO];
+  return places.find(isProgram) ?? null;
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const START_MS = 30_000;
+
+/** Starts it on a free port; it ends with this process, however that dies. */
+export async function startMoto(): Promise<{ readonly endpoint: string; readonly stop: () => Promise<void> }> {
+  if (program === null) throw new Error(`There is no moto${MOTO.note}`);
+  const port = await freePort();
+  const { kill } = await supervised({
+    command: program,
+    args: ['-H', '127.0.0.1', '-p', String(port)],
+    environment: { PYTHONUNBUFFERED: '1' },
+    folder: mkdtempSync(join(tmpdir(), 'headgate-moto-')),
+    readyLine: 'Running on',
+    signal: AbortSignal.timeout(START_MS),
+  });
+  return { endpoint: `http://127.0.0.1:${port}`, stop: kill };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
