@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Engine, startEngine } from '../../src/testing/dynamodb/index.js';
 import { CLI_SHAPES } from '../support/cli-shapes.js';
 import { ENGINE } from '../support/dynamodb-world.js';
+import { answerAtTerminal, HAS_TERMINAL } from '../support/at-terminal.js';
 import { type CliRun, runCli } from '../support/run-cli.js';
 import { awsEnvironment, type StackCli, startStackCli } from '../support/stack-cli.js';
 
@@ -104,6 +105,13 @@ describe.skipIf(ENGINE.missing)(`commands on a stack, one after the other${ENGIN
       /^upgraded: stack headgate-pre\ntemplate updated\nNothing to do: the table is of layout \d+\.\n/,
     );
     expect(await json('status --env pre')).toMatchObject({ parameters: { ArchiveDays: '30', LogRetentionDays: '7' } });
+  });
+
+  test.skipIf(!HAS_TERMINAL)('delete at a terminal wants the name, and nothing less', async () => {
+    const { output, code } = await answerAtTerminal('delete --env pre', 'Type headgate-pre', 'y\r', cli.env);
+    expect(code).toBe(3);
+    expect(output).toContain('Not confirmed: nothing was changed');
+    expect([...cli.aws.stacks.values()]).toMatchObject([{ status: 'UPDATE_COMPLETE' }]);
   });
 
   test('delete asks by name, says what stays, and is done where there is nothing', async () => {

@@ -1,8 +1,7 @@
 import { accessSync, constants, mkdtempSync } from 'node:fs';
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { tmpdir } from 'node:os';
+import { freePort } from '../../src/testing/dynamodb/start-engine.js';
 import { supervised } from '../../src/testing/dynamodb/supervised.js';
 
 /** moto's server: CloudFormation, Lambda and DynamoDB in one, where Python is at hand. */
@@ -43,13 +42,4 @@ export async function startMoto(): Promise<{ readonly endpoint: string; readonly
     signal: AbortSignal.timeout(START_MS),
   });
   return { endpoint: `http://127.0.0.1:${port}`, stop: kill };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -102,7 +102,8 @@ function engine(parts: Pick<Engine, 'name' | 'endpoint' | 'pid' | 'stop'>): Engi
   };
 }
 
-async function freePort(): Promise<number> {
+/** A port that nobody uses at this moment. */
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
