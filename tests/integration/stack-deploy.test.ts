@@ -150,7 +150,7 @@ describe.skipIf(ENGINE.missing)(`deploy, from the first request to a table that 
       "The submitted information didn't contain changes. Submit different information to create a change set.",
     ],
     ['No updates are to be performed', 'No updates are to be performed.'],
-  ])('is done where CloudFormation says %j, and uploads nothing that is there', async (_, StatusReason) => {
+  ])('is done where CloudFormation says %j, and uploads nothing that is there', async (...[, StatusReason]) => {
     const { tools, watcher, server } = await play(
       {
         ...COMMON,
@@ -160,7 +160,7 @@ describe.skipIf(ENGINE.missing)(`deploy, from the first request to a table that 
       },
       engine,
     );
-    await using __ = server;
+    await using _ = server;
     await tools.tables.prepare('headgate-pre');
     expect(await deployStack(tools, watcher, wanted())).toMatchObject({
       action: 'none',

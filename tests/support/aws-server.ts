@@ -89,21 +89,29 @@ function send(
       ? xml({
           ErrorResponse: { Error: { Type: 'Sender', Code: answer.error, Message: answer.message }, RequestId: 'r' },
         })
-      : xml({ [`${action}Response`]: { [`${action}Result`]: answer.result, ResponseMetadata: { RequestId: 'r' } } });
+      : xml({
+          [`${action}Response`]: { [`${action}Result`]: answer.result as Data, ResponseMetadata: { RequestId: 'r' } },
+        });
   const root = 'error' in answer ? 'ErrorResponse' : `${action}Response`;
   const spaced = inner.replace(`<${root}>`, `<${root} xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/">`);
   outgoing.writeHead(status, { 'content-type': 'text/xml' }).end(spaced);
 }
 
+type Data = string | number | boolean | undefined | readonly Data[] | { readonly [name: string]: Data };
+
 /** As the query protocol has it: the items of a list are called `member`. */
-function xml(value: unknown): string {
+function xml(value: Data): string {
   if (value === undefined) return '';
-  if (Array.isArray(value)) return value.map((item) => `<member>${xml(item)}</member>`).join('');
-  if (typeof value === 'object' && value !== null) {
+  if (isList(value)) return value.map((item) => `<member>${xml(item)}</member>`).join('');
+  if (typeof value === 'object') {
     return Object.entries(value)
       .filter(([, inner]) => inner !== undefined)
       .map(([name, inner]) => `<${name}>${xml(inner)}</${name}>`)
       .join('');
   }
   return String(value).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}
+
+function isList(value: Data): value is readonly Data[] {
+  return Array.isArray(value);
 }

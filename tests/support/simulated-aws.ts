@@ -126,8 +126,12 @@ export function simulatedAws(makeTable: (name: string) => Promise<void>): Simula
     DeleteStack({ StackName }) {
       const stack = find(StackName);
       if (stack === undefined) return { result: {} };
-      if (stack.status === 'REVIEW_IN_PROGRESS') stacks.delete(stack.name);
-      else (Object.assign(stack, { looks: LOOKS }), say(stack, 'DELETE_IN_PROGRESS'));
+      if (stack.status === 'REVIEW_IN_PROGRESS') {
+        stacks.delete(stack.name);
+        return { result: {} };
+      }
+      stack.looks = LOOKS;
+      say(stack, 'DELETE_IN_PROGRESS');
       return { result: {} };
     },
     DescribeStackEvents({ StackName }) {
@@ -202,7 +206,7 @@ function listOf(params: AwsRequest['params'], list: string, key: string, value: 
 }
 
 function isSame(a: Wish, b: Wish): boolean {
-  const sorted = (map: Record<string, string>) => JSON.stringify(Object.entries(map).toSorted());
+  const sorted = (map: Record<string, string>) => JSON.stringify(map, Object.keys(map).toSorted());
   return (
     a.template === b.template && sorted(a.parameters) === sorted(b.parameters) && sorted(a.tags) === sorted(b.tags)
   );

@@ -11,7 +11,7 @@ import { zipCode } from '../../src/infra/stack/zip-code.js';
 import { buildTemplate } from '../../src/infra/template.js';
 import type { Engine } from '../../src/testing/dynamodb/index.js';
 
-export const REGION = 'eu-west-1';
+const REGION = 'eu-west-1';
 export const BUNDLES: readonly Bundle[] = [
   { logicalId: 'StreamFunction', file: 'stream.cjs', code: zipCode('exports.handler = 1;') },
   { logicalId: 'ReconcilerFunction', file: 'reconciler.cjs', code: zipCode('exports.handler = 2;') },

@@ -50,7 +50,7 @@ export function rootCause(events: readonly StackEvent[]): ResourceFailure | null
 }
 
 /** Every resource that failed, with its reason, in order. */
-export function failuresOf(events: readonly StackEvent[]): readonly ResourceFailure[] {
+function failuresOf(events: readonly StackEvent[]): readonly ResourceFailure[] {
   return events
     .filter(({ ofStack, status }) => !ofStack && status.endsWith('_FAILED'))
     .map(({ logicalId, type, reason }) => ({ logicalId, type, reason: reason ?? 'no reason is given' }));

@@ -25,7 +25,7 @@ const STEPS = ['template', 'data', 'code'] as const;
 type Step = (typeof STEPS)[number];
 
 /** An upgrade ended at a step. What was done stands; running it again does the rest. */
-export class UpgradeStopped extends HeadgateError {
+class UpgradeStopped extends HeadgateError {
   readonly done: readonly Step[];
   readonly failed: Step;
   readonly notDone: readonly Step[];
