@@ -73,13 +73,16 @@ describe.skipIf(ENGINE.missing)(`deploy, from the first request to a table that 
   let engine: Engine;
   beforeAll(async () => {
     engine = await startEngine();
-    await makeEmptyTable(engine, 'headgate-pre');
   });
   afterAll(async () => engine?.stop());
 
   test('makes a stack, then the table ready, then the code, and tells every event once', async () => {
-    const { tools, watcher, told, server } = await play(CREATED, engine);
-    await using _ = server;
+    const answer = scripted(CREATED);
+    await using server = await startAwsServer(async (request) => {
+      if (request.action === 'ExecuteChangeSet') await makeEmptyTable(engine, 'headgate-pre');
+      return answer(request);
+    });
+    const { tools, watcher, told } = stackWorld(server.endpoint, engine);
     const request = wanted({ given: { ArchiveDays: '30' } });
     const done = await deployStack(tools, watcher, request);
     expect(server.actions()).toEqual([
@@ -142,6 +145,18 @@ describe.skipIf(ENGINE.missing)(`deploy, from the first request to a table that 
       functions: [{ uploaded: true }, { uploaded: true }],
     });
     expect(await tools.tables.readVersion('headgate-pre')).toMatchObject({ kind: 'current' });
+  });
+
+  test('refuses a table that no stack has, before anything is made', async () => {
+    await makeEmptyTable(engine, 'headgate-pre-2');
+    const { tools, watcher, server } = await play({ DescribeStacks: [NO_STACK] }, engine);
+    await using _ = server;
+    const names = { stack: 'headgate-pre-2', table: 'headgate-pre-2', flag: ' --env pre-2', env: 'pre-2' };
+    await expect(deployStack(tools, watcher, wanted({ names }))).rejects.toMatchObject({
+      code: 'infrastructure.table-exists',
+      message: expect.stringMatching(/^Table headgate-pre-2 exists, and CloudFormation makes new tables only/),
+    });
+    expect(server.actions()).toEqual(['DescribeStacks']);
   });
 
   test.each([
@@ -241,6 +256,7 @@ describe('a dry run', () => {
     });
     expect(server.actions()).toEqual([
       'DescribeStacks',
+      'GetItem',
       'CreateChangeSet',
       'DescribeChangeSet',
       'DescribeChangeSet',
@@ -256,7 +272,7 @@ describe('a dry run', () => {
     await using _ = server;
     await deployStack(tools, watcher, wanted({ dryRun: true }));
     expect(server.actions()).not.toContain('DeleteStack');
-    expect(server.requests[1]?.params).toMatchObject({ ChangeSetType: 'CREATE' });
+    expect(server.requests[2]?.params).toMatchObject({ ChangeSetType: 'CREATE' });
   });
 });
 

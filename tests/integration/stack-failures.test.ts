@@ -55,6 +55,7 @@ describe('deploy tells why it failed', () => {
     });
     expect(server.actions()).toEqual([
       'DescribeStacks',
+      'GetItem',
       'CreateChangeSet',
       'DescribeChangeSet',
       'DeleteChangeSet',
@@ -124,12 +125,13 @@ describe('deploy tells why it failed', () => {
           ['CREATE_FAILED', 'Table', 'headgate-pre already exists'],
           ['CREATE_FAILED', 'StreamRole', 'Resource creation cancelled'],
           ['ROLLBACK_IN_PROGRESS', null, 'The following resource(s) failed to create: [Table, StreamRole].'],
+          ['DELETE_SKIPPED', 'ArchiveBucket'],
           ['ROLLBACK_COMPLETE', null],
         ),
       ],
     });
     expect((error as Error).message).toBe(
-      'Stack headgate-pre is ROLLBACK_COMPLETE: Table (AWS::Test::Table): headgate-pre already exists. It was never made: run headgate delete --env pre, then deploy again',
+      'Stack headgate-pre is ROLLBACK_COMPLETE: Table (AWS::Test::Table): headgate-pre already exists. It was never made: run headgate delete --env pre, then deploy again. ArchiveBucket (pre-ArchiveBucket) stayed: that is yours to delete',
     );
   });
 

@@ -34,8 +34,8 @@ export async function startAwsServer(
     void (async () => {
       const request = await readRequest(incoming);
       requests.push(request);
-      const answered = await answer(request);
-      if (!('hangs' in answered)) send(outgoing, request, answered, isLambda(incoming));
+      const answered = isDynamoDB(incoming) ? NO_TABLE : await answer(request);
+      if (!('hangs' in answered)) send(outgoing, request, answered, isLambda(incoming) || isDynamoDB(incoming));
     })().catch((error: unknown) => outgoing.destroy(error as Error));
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -52,7 +52,14 @@ export async function startAwsServer(
   };
 }
 
+/** There is no table: for tables there are real engines. */
+const NO_TABLE: AwsAnswer = { error: 'ResourceNotFoundException', message: 'Requested resource not found' };
+
 const LAMBDA_PATH = /^\/2015-03-31\/functions\/([^/]+)\/(configuration|code)/;
+
+function isDynamoDB({ headers }: IncomingMessage): boolean {
+  return headers['x-amz-target'] !== undefined;
+}
 
 function isLambda({ url = '' }: IncomingMessage): boolean {
   return LAMBDA_PATH.test(url);
@@ -63,6 +70,8 @@ async function readRequest(incoming: IncomingMessage): Promise<AwsRequest> {
   for await (const chunk of incoming.setEncoding('utf8')) body += chunk as string;
   const [, name, part] = LAMBDA_PATH.exec(incoming.url ?? '') ?? [];
   if (name === undefined) {
+    const target = incoming.headers['x-amz-target'];
+    if (typeof target === 'string') return { action: target.slice(target.indexOf('.') + 1), params: {} };
     const { Action = 'none', ...params } = Object.fromEntries(new URLSearchParams(body));
     return { action: Action, params };
   }
@@ -79,7 +88,7 @@ function send(
 ): void {
   const status = 'error' in answer ? (answer.status ?? 400) : 200;
   if (lambda) {
-    const body = 'error' in answer ? { Message: answer.message } : answer.result;
+    const body = 'error' in answer ? { __type: answer.error, message: answer.message } : answer.result;
     const type = 'error' in answer ? { 'x-amzn-errortype': answer.error } : {};
     outgoing.writeHead(status, { 'content-type': 'application/json', ...type }).end(JSON.stringify(body));
     return;

@@ -4,7 +4,7 @@ import { dataLosses, readState } from './change-set.js';
 import type { Change, Stack } from './cloudformation.js';
 import { buildChangeSetRequest } from './change-set-request.js';
 import { stackFailed } from './errors.js';
-import { causesFirst, lastOperation } from './stack-events.js';
+import { causesFirst, keptOf, lastOperation } from './stack-events.js';
 import type { StackNames } from './stack-name.js';
 import { decideDeploy, isEmptyShell } from './stack-status.js';
 import type { StackTools, Watcher } from './stack-tools.js';
@@ -145,6 +145,8 @@ async function execute(
   const status = stack?.status ?? 'DELETE_COMPLETE';
   const failures = causesFirst(events, stack?.reason ?? null);
   const next = decideDeploy(stack, names.flag);
-  const hint = next.kind === 'refuse' ? next.hint : null;
+  const kept = keptOf(events).map(({ logicalId, physicalId }) => `${logicalId} (${physicalId ?? ''})`);
+  const leftover = kept.length === 0 ? '' : `. ${kept.join(', ')} stayed: that is yours to delete`;
+  const hint = next.kind === 'refuse' ? `${next.hint}${leftover}` : null;
   throw stackFailed(`Stack ${names.stack} is ${status}`, { stackName: names.stack, status, failures }, { hint });
 }

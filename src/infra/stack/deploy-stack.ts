@@ -1,7 +1,8 @@
 import type { TableReadiness } from '../../backends/dynamodb/prepare-table.js';
 import { applyTemplate, type TemplateOutcome, type TemplateRequest } from './apply-template.js';
 import type { Bundle } from './read-bundles.js';
-import { requireVersion, tableNameOf } from './stack-table.js';
+import { isEmptyShell } from './stack-status.js';
+import { requireNoTable, requireVersion, tableNameOf } from './stack-table.js';
 import type { StackTools, Watcher } from './stack-tools.js';
 import { uploadCode, type UploadedFunction } from './upload-code.js';
 
@@ -24,7 +25,10 @@ export async function deployStack(tools: StackTools, watcher: Watcher, request: 
   const { dryRun, bundles, names } = request;
   const outcome = await applyTemplate(tools, watcher, {
     ...request,
-    check: async (stack) => requireVersion(tools, stack, `headgate upgrade${names.flag}`),
+    check: async (stack) => {
+      if (stack === null || isEmptyShell(stack)) await requireNoTable(tools, names.table);
+      else await requireVersion(tools, stack, `headgate upgrade${names.flag}`);
+    },
   });
   const { stack } = outcome;
   if (stack === null || (dryRun && outcome.action === 'create')) return { ...outcome, functions: [], table: null };

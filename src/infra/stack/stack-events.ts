@@ -56,6 +56,11 @@ function failuresOf(events: readonly StackEvent[]): readonly ResourceFailure[] {
     .map(({ logicalId, type, reason }) => ({ logicalId, type, reason: reason ?? 'no reason is given' }));
 }
 
+/** What a roll-back or a deletion left where it is. */
+export function keptOf(events: readonly StackEvent[]): readonly StackEvent[] {
+  return events.filter(({ ofStack, status }) => !ofStack && status === 'DELETE_SKIPPED');
+}
+
 /** Every failure, the root cause first. `stackReason` is what the stack says of itself, for where no event says more. */
 export function causesFirst(events: readonly StackEvent[], stackReason: string | null): readonly ResourceFailure[] {
   const cause =

@@ -1,7 +1,6 @@
 import { InfrastructureError, SchemaMismatch } from '../../core/errors.js';
 import { RESOURCES } from '../template/names.js';
 import type { Stack, StackResources } from './cloudformation.js';
-import { isEmptyShell } from './stack-status.js';
 import type { StackTools } from './stack-tools.js';
 
 export function tableNameOf({ name }: Stack, resources: StackResources): string {
@@ -11,12 +10,18 @@ export function tableNameOf({ name }: Stack, resources: StackResources): string 
   throw new InfrastructureError('infrastructure.stack-foreign', message);
 }
 
+/** Throws if there is a table of that name which no stack has: CloudFormation would fail at it, after everything else. */
+export async function requireNoTable(tools: StackTools, tableName: string): Promise<void> {
+  if ((await tools.tables.readVersion(tableName)).kind === 'no-table') return;
+  const message = `Table ${tableName} exists, and CloudFormation makes new tables only: deploy under another name by --env or --table, or delete the table if nobody needs it`;
+  throw new InfrastructureError('infrastructure.table-exists', message);
+}
+
 /**
  * Throws if the stack has a table whose data this package does not fit. `forOlder` is the command for a table that must be
  * migrated first; null: that is what is about to happen.
  */
-export async function requireVersion(tools: StackTools, stack: Stack | null, forOlder: string | null): Promise<void> {
-  if (stack === null || isEmptyShell(stack)) return;
+export async function requireVersion(tools: StackTools, stack: Stack, forOlder: string | null): Promise<void> {
   const table = (await tools.cloudformation.readResources(stack.name))[RESOURCES.table];
   if (table === undefined) return;
   const version = await tools.tables.readVersion(table);
