@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { buildTemplate } from '../../src/infra/template.js';
 import { archivedRecordOf } from '../../src/stream/archive.js';
@@ -81,6 +82,19 @@ describe.skipIf(ENGINE.missing)(`what the functions log${ENGINE.note}`, () => {
     expect(matches(filterOf('UnrepairedFilter'), line!)).toBe(false);
     expect(line).toHaveProperty('failed', 0);
     expect(matches(filterOf('UnrepairedFilter'), { ...line, failed: 2 })).toBe(true);
+  });
+
+  test('the page on monitoring has the fields of each line', () => {
+    const page = readFileSync(new URL('../../docs/operate/monitor.md', import.meta.url), 'utf8');
+    for (const { message, ...fields } of streamLines) {
+      const row = page.split('\n').find((line) => line.includes(`| \`${String(message)}\` |`)) ?? '';
+      const told = Array.from(row.split(' | ')[2]?.matchAll(/`(\w+)`/g) ?? [], ([, field = '']) => field);
+      expect(told.toSorted()).toEqual(
+        Object.keys(fields)
+          .filter((field) => field !== 'kind')
+          .toSorted(),
+      );
+    }
   });
 
   test('the dashboard sums figures that are there', () => {

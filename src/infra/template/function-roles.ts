@@ -20,7 +20,8 @@ const FUNCTION_GRANTS: Readonly<Record<'stream' | 'reconciler', readonly Grant[]
 /** What Lambda itself does, in the name of the function, to bring it the changes of the table. */
 const POLLING: readonly Grant[] = [
   { sid: 'ReadStream', actions: ['DescribeStream', 'GetRecords', 'GetShardIterator'], on: 'stream' },
-  { sid: 'FindStream', actions: ['ListStreams'], on: 'streams' },
+  // This action knows no resources: https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazondynamodb.html
+  { sid: 'FindStream', actions: ['ListStreams'], on: 'anything' },
 ];
 
 export function functionRoles(): Resources {

@@ -6,7 +6,7 @@ import { RESOURCES } from './names.js';
 export interface Grant {
   readonly sid: string;
   readonly actions: readonly string[];
-  readonly on: 'table' | 'indexes' | (typeof INDEXES)[number] | 'stream' | 'streams';
+  readonly on: 'table' | 'indexes' | (typeof INDEXES)[number] | 'stream' | 'anything';
   /** Patterns, of which one must match each partition key that a request names; none: any key. */
   readonly keys?: readonly Value[];
   /** Patterns that no such key may match. */
@@ -21,9 +21,8 @@ function resourcesOf(on: Grant['on']): readonly Value[] {
       return INDEXES.flatMap(resourcesOf);
     case 'stream':
       return [attribute(RESOURCES.table, 'StreamArn')];
-    case 'streams':
-      // Of the table, whichever is enabled: what lists them names none.
-      return [sub(`\${${RESOURCES.table}.Arn}/stream/*`)];
+    case 'anything':
+      return ['*'];
     case 'GSI1':
     case 'GSI2':
     case 'GSI3':
