@@ -37,8 +37,9 @@ describe.skipIf(ENGINE.missing)(`the stream of a table that is migrated${ENGINE.
     );
     expect(foldUsage(buckets)).toEqual([]);
 
-    const [entityId = '', resource = '', limit = ''] =
-      [...legacy.left].find(([, milli]) => milli > 5_000n)?.[0].split(' ') ?? [];
+    const hasOwnLimits = (key: string): boolean => legacy.configs.has(`${key.split(' ')[0]} _default_`);
+    const taken = [...legacy.left].find(([key, milli]) => milli > 5_000n && !hasOwnLimits(key))?.[0] ?? '';
+    const [entityId = '', resource = '', limit = ''] = taken.split(' ');
     await using limiter = await RateLimiter.open(createDynamoDBBackend({ table: table.name, ...world.reach }), {
       clock: fakeClock(legacy.nowMs),
     });
