@@ -29,6 +29,19 @@ export async function gatherUnits(
   return [...units, ...shardUnits];
 }
 
+/** Units of one wave have targets of their own: what adds to a record must see what was added before it. */
+export function inWaves(units: readonly Unit[]): readonly (readonly Unit[])[] {
+  const waves: Unit[][] = [];
+  const counts = new Map<string, number>();
+  for (const unit of units) {
+    const target = `${unit.target.PK}\n${unit.target.SK}`;
+    const wave = counts.get(target) ?? 0;
+    counts.set(target, wave + 1);
+    (waves[wave] ??= []).push(unit);
+  }
+  return waves;
+}
+
 type Shards = ReadonlyMap<string, Item>;
 
 function shardsToRead({ key, item }: OldRecord): readonly number[] {

@@ -9,7 +9,7 @@ import {
   writePass,
   writeState,
 } from './checkpoint.js';
-import { gatherUnits } from './gather-units.js';
+import { gatherUnits, inWaves } from './gather-units.js';
 import { stillWritten, treatUnits } from './phases.js';
 import { scanGroups } from './scan.js';
 import { addTally, NOTHING, type Tally } from './tally.js';
@@ -32,8 +32,8 @@ export interface MigrationOutcome {
   readonly problems: Tally['problems'];
 }
 
-/** Old clients that write between two passes are found out; those that never stop, too. */
-const MOST_PASSES = 5;
+/** Of one run, all phases together: old clients that never stop writing are found out. */
+const MOST_PASSES = 8;
 
 /** Copies, verifies, removes: each phase begins when the one before has gone through the whole table. */
 export async function runMigration(job: MigrationJob): Promise<MigrationOutcome> {
@@ -42,10 +42,13 @@ export async function runMigration(job: MigrationJob): Promise<MigrationOutcome>
   let state: MigrationState = stored === null || stored.phase === 'done' ? FRESH : stored;
   if (state !== stored) await writeState(table, migration.id, state);
   let last: Tally = NOTHING;
-  while (state.phase !== 'done') {
+  for (let passes = 1; state.phase !== 'done'; passes++) {
     last = await runPass(job, state.phase, state.pass);
     state = next(state, last);
     await writeState(table, migration.id, state);
+    if (passes >= MOST_PASSES && last.changed > 0) {
+      throw stillWritten(`${last.changed} records changed while they were to be removed`);
+    }
   }
   const { found, written, strict } = state;
   return { found, written, strict, left: last.left, problems: last.problems };
@@ -57,10 +60,7 @@ function next(state: MigrationState, tally: Tally): MigrationState {
     written: state.written + tally.written,
     strict: state.strict + tally.strict,
   };
-  if (state.phase === 'remove' && tally.changed > 0) {
-    if (state.pass >= MOST_PASSES) throw stillWritten(`${tally.changed} records changed while they were to be removed`);
-    return { phase: 'remove', pass: state.pass + 1, ...sums };
-  }
+  if (state.phase === 'remove' && tally.changed > 0) return { phase: 'remove', pass: state.pass + 1, ...sums };
   const at = PHASES.findIndex((phase) => phase === state.phase);
   return { phase: PHASES[at + 1] ?? 'done', pass: 1, ...sums };
 }
@@ -76,7 +76,7 @@ async function runPass(job: MigrationJob, phase: Phase, number: number): Promise
   const treating = { table, phase, sequences: new Set<string>(), signal };
   for await (const { groups, after, done } of scanGroups(table, migration.filter, stored.after, claims, signal)) {
     const units = await gatherUnits(table, around, groups, signal);
-    tally = addTally(tally, await treatUnits(treating, units));
+    for (const wave of inWaves(units)) tally = addTally(tally, await treatUnits(treating, wave));
     job.onSeen(groups.reduce((sum, group) => sum + group.length, 0));
     // Written after the work, so that whoever is killed between the two does that page once more, which changes nothing.
     await writePass(table, migration.id, pass, { after, done, tally });

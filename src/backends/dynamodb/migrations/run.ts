@@ -97,7 +97,7 @@ async function migrate(table: Table, options: MigrateOptions): Promise<Migration
   await refuseOldClients(table, survey);
   const outcomes = await runAll(table, migrations, survey, options);
   await refuseLeftovers(table, outcomes, signal);
-  if (migrations.length > 0) await countChildren(table, signal);
+  await countChildren(table, signal);
   await finishMigration(table, deadlineIn(REQUEST_MS));
   const results = migrations.map((migration) => resultOf(migration, outcomes.get(migration.id)));
   return { from, to: SCHEMA_VERSION, dryRun, migrations: results, indexes };

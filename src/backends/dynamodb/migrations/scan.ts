@@ -7,7 +7,7 @@ import { patiently, REQUEST_MS } from './patience.js';
 import type { OldRecord } from './unit.js';
 
 /** Items that are looked at for one page: what a migration has in memory at once, and does again after it was killed. */
-const PAGE = 1_000;
+const PAGE = 250;
 
 /** What a scan shows; the rest is read all the same, and paid for, but it does not travel. */
 export interface ScanFilter {

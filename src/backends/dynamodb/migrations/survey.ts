@@ -1,6 +1,6 @@
 import { REGISTRY } from '../keys.js';
 import type { Table } from '../requests.js';
-import { gatherUnits } from './gather-units.js';
+import { gatherUnits, inWaves } from './gather-units.js';
 import { readOldRecord, TELLING_ATTRIBUTES } from './old-record.js';
 import { treatUnits } from './phases.js';
 import { migrationOf } from './registry.js';
@@ -47,7 +47,8 @@ export async function rehearse(
   let tally = NOTHING;
   for await (const { groups } of scanGroups(table, migration.filter, undefined, claims, signal)) {
     const units = await gatherUnits(table, around, groups, signal);
-    tally = addTally(tally, await treatUnits({ table, phase: 'look', sequences: new Set(), signal }, units));
+    const looking = { table, phase: 'look', sequences: new Set<string>(), signal } as const;
+    for (const wave of inWaves(units)) tally = addTally(tally, await treatUnits(looking, wave));
   }
   return tally;
 }
