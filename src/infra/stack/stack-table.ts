@@ -25,6 +25,10 @@ export async function requireVersion(tools: StackTools, stack: Stack, forOlder: 
   const table = (await tools.cloudformation.readResources(stack.name))[RESOURCES.table];
   if (table === undefined) return;
   const version = await tools.tables.readVersion(table);
+  if (version.kind === 'no-table') {
+    const message = `Table ${table} is gone, although stack ${stack.name} has it: restore it under this name, or run headgate delete, then headgate deploy`;
+    throw new InfrastructureError('infrastructure.table-missing', message);
+  }
   if (version.kind === 'newer') {
     const message = `Table ${table} has schema version ${version.schemaVersion}, this package has ${version.ours}`;
     throw new SchemaMismatch(message, 'npm install headgate@latest');
