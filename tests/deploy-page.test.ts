@@ -24,5 +24,5 @@ test('the page names every parameter of the template but the name of the table',
   const rows = table.split('\n').filter((line) => line.startsWith('| `'));
   const named = rows.flatMap((row) => Array.from((row.split('|')[1] ?? '').matchAll(/`(\w+)`/g), ([, name]) => name));
   const expected = Object.keys(buildTemplate().Parameters).filter((name) => name !== 'TableName');
-  expect(named.toSorted()).toEqual(expected.toSorted());
+  expect(new Set(named)).toEqual(new Set(expected));
 });
