@@ -84,7 +84,7 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
     RateLimiter.open(createDynamoDBBackend({ table, ...world.reach }), { clock: fakeClock(NOW_MS) });
   const available = async (table: string): Promise<unknown> => {
     await using limiter = await open(table);
-    return limiter.available({ entityId: 'u', resource: 'gpt-4' });
+    return await limiter.available({ entityId: 'u', resource: 'gpt-4' });
   };
   const versionOf = async (table: string): Promise<string | undefined> =>
     (await world.dump(table)).find((item) => keyOf(item) === '_/SYSTEM# #VERSION')?.['schema_version']?.N;

@@ -17,7 +17,8 @@ export async function refuseOldClients(table: Table, { versions, homeless }: Sur
     const input = {
       TableName: table.name,
       Key: keyItem({ PK, SK: OLD_VERSION_KEY.SK }),
-      UpdateExpression: 'SET client_min_version = :none, updated_by = :why',
+      UpdateExpression:
+        'SET client_min_version = :none, updated_by = :why, schema_version = if_not_exists(schema_version, :none)',
       ExpressionAttributeValues: { ':none': text(NO_OLD_CLIENT), ':why': text(WHY) },
     };
     const answer = await patiently(async () => sendRepeatable(table, 'UpdateItem', input, deadlineIn(REQUEST_MS)));
