@@ -7,7 +7,7 @@ import { patiently, REQUEST_MS } from './patience.js';
 import type { Survey } from './survey.js';
 
 /** No version of the published clients reaches it: they compare it with their own, and stop. */
-export const NO_OLD_CLIENT = '999.0.0';
+const NO_OLD_CLIENT = '999.0.0';
 const WHY = 'headgate migrate';
 
 /** Old clients read a version record of their own. It stays for good, so that none of them begins anew. */
