@@ -52,7 +52,8 @@ export function legacyTable(layout: LegacyLayout, count: number, seed: number): 
   const writer = new LegacyWriter(layout, new Random(seed));
   writer.system();
   for (let at = 0; writer.items.length < count; at++) writer.entity(`user-${at}`, at);
-  return { ...writer, nowMs: NOW_MS };
+  const { items, left, consumed, entities, configs, usage, audits } = writer;
+  return { items, nowMs: NOW_MS, left, consumed, entities, configs, usage, audits };
 }
 
 const text = (value: string): AttributeValue => ({ S: value });

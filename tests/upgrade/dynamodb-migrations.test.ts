@@ -84,7 +84,7 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
     RateLimiter.open(createDynamoDBBackend({ table, ...world.reach }), { clock: fakeClock(NOW_MS) });
   const available = async (table: string): Promise<unknown> => {
     await using limiter = await open(table);
-    return limiter.available({ entityId: 'u', resource: 'gpt-4' });
+    return await limiter.available({ entityId: 'u', resource: 'gpt-4' });
   };
   const versionOf = async (table: string): Promise<string | undefined> =>
     (await world.dump(table)).find((item) => keyOf(item) === '_/SYSTEM# #VERSION')?.['schema_version']?.N;
@@ -269,6 +269,17 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
       expect(await migrate(name)).toMatchObject({ from: 1, to: 1, migrations: [] });
       expect(proxy.requests.byOperation()).toEqual({ GetItem: 1 });
     });
+  });
+
+  test('limits that are set afterwards are newer than those that were moved, and reach buckets that were', async () => {
+    const { name } = await world.table([composite(9_000, 0), config]);
+    await migrate(name);
+    await using limiter = await open(name);
+    await limiter.config.setResource('gpt-4', { limits: [Limit.perDay('rpd', 4)] });
+    await limiter.acquire({ entityId: 'u', resource: 'gpt-4', consume: { rpd: 1 } });
+    expect(await available(name)).toEqual({ rpd: 3 });
+    const bucket = (await world.dump(name)).find(({ SK, PK }) => SK?.S === '#STATE' && !PK?.S?.startsWith('_/'));
+    expect(bucket).toMatchObject({ cv: { S: '2' }, b_rpd_cp: { N: '4000' }, b_rpd_tc: { N: '1000' } });
   });
 
   test('records that have no counterpart stay, and are named', async () => {

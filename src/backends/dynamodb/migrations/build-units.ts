@@ -1,4 +1,5 @@
-import { checkBucketResource, checkEntityId } from '../../../core/identifiers.js';
+import type { ConfigLevel } from '../../../core/config.js';
+import { checkBucketResource, checkEntityId, checkResource } from '../../../core/identifiers.js';
 import type { EpochMs } from '../../../core/units.js';
 import { buildMoveId } from '../move-id.js';
 import { buildShardItem } from '../expressions/create.js';
@@ -12,13 +13,13 @@ import {
   buildShardKey,
   buildUsageKey,
 } from '../keys.js';
-import { encodeAudit, encodeConfig, encodeEntity, encodeNamespace } from '../records.js';
+import { encodeConfig, encodeEntity, encodeNamespace } from '../records.js';
 import type { Item } from '../transport.js';
 import { type BucketPart, decodeComposite, decodeLimitBucket, foldParts } from './legacy-buckets.js';
 import { mappable } from './legacy-fields.js';
 import { mapAudit, mapConfig, mapEntity, mapLimits, mapNamespace, mapUsage } from './legacy-records.js';
 import { type BucketPlan, planBucket, planStray } from './plan-bucket.js';
-import { childrenOf, planAudit, planConfig, planEntity, planUsage } from './plan-records.js';
+import { childrenOf, encodeOldAudit, planAudit, planConfig, planEntity, planUsage } from './plan-records.js';
 import type { OldRecord, Plan, Unit } from './unit.js';
 
 /** What old records are read with. */
@@ -57,12 +58,16 @@ export function buildUnit(around: Surroundings, records: readonly OldRecord[]): 
         record.key.kind === 'limit' ? [{ item: record.item, limit: record.key.limit }] : [],
       );
       const target = buildConfigKey(ns, key.level);
-      const plan = (there: Item | undefined): Plan => planConfig(ns, key.level, mapLimits(limits), there);
+      const plan = (there: Item | undefined): Plan => {
+        checkLevel(key.level);
+        return planConfig(ns, key.level, mapLimits(limits), there);
+      };
       return { olds, target, mode: 'copy', sequenceOf: ns, plan };
     }
     case 'config': {
       const target = buildConfigKey(ns, key.level);
       const plan = (there: Item | undefined): Plan => {
+        checkLevel(key.level);
         const mapped = mapConfig(item);
         if (!inPlace) return planConfig(ns, key.level, mapped, there);
         return switched(encodeConfig(ns, key.level, mapped.config, mapped.writes));
@@ -80,7 +85,7 @@ export function buildUnit(around: Surroundings, records: readonly OldRecord[]): 
     case 'audit': {
       const plan = (there: Item | undefined): Plan => {
         const record = mapAudit(item, key.subject, key.id);
-        return inPlace ? switched(encodeAudit(ns, record)) : planAudit(ns, record, there);
+        return inPlace ? switched(encodeOldAudit(ns, record, item)) : planAudit(ns, record, item, there);
       };
       return { olds, target: buildAuditKey(ns, key.subject, key.id), mode: inPlace ? item : 'copy', plan };
     }
@@ -161,6 +166,12 @@ function inPlaceOf(plan: Plan): Plan {
 
 function switched(item: Item): Plan {
   return { kind: 'merge', item, strict: false };
+}
+
+/** Nobody could ask for what has a name that is refused. */
+function checkLevel(level: ConfigLevel): void {
+  if ('entityId' in level) mappable(() => checkEntityId(level.entityId));
+  if ('resource' in level) mappable(() => checkResource(level.resource));
 }
 
 /** Of a record that cannot be mapped, its own: nothing is read or written there. */

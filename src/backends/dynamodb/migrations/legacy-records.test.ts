@@ -144,7 +144,7 @@ test('an audit record says who did what, by the names of today', () => {
     details: { M: { limits: { L: [text('rpm')] } } },
   };
   const record = mapAudit(item, 'user-1', '01J');
-  const plan = planAudit('ns', record, undefined);
+  const plan = planAudit('ns', record, item, undefined);
   expect(decodeAudit(itemOf(plan))).toMatchObject({
     id: '01J',
     atMs: Date.UTC(2026, 0, 1),
@@ -152,8 +152,17 @@ test('an audit record says who did what, by the names of today', () => {
     principal: 'alice',
     after: { limits: ['rpm'], resource: 'gpt-4' },
   });
-  expect(planAudit('ns', record, itemOf(plan))).toEqual({ kind: 'same' });
-  expect(() => planAudit('ns', { ...record, principal: 'eve' }, itemOf(plan))).toThrow(Unmappable);
+  expect(planAudit('ns', record, item, itemOf(plan))).toEqual({ kind: 'same' });
+  expect(() => planAudit('ns', { ...record, principal: 'eve' }, item, itemOf(plan))).toThrow(Unmappable);
+});
+
+test('an audit record is not forgotten earlier than it was to be', () => {
+  const item: Item = { timestamp: text('2026-01-01T00:00:00Z'), action: text('limits_set') };
+  const lifeOf = (ttl: object): unknown =>
+    itemOf(planAudit('ns', mapAudit(item, 'user-1', '01J'), { ...item, ...ttl }, undefined))['ttl'];
+  expect(lifeOf({})).toBeUndefined();
+  expect(lifeOf({ ttl: number(4_000_000_000) })).toEqual(number(4_000_000_000));
+  expect(lifeOf({ ttl: number(1) })).toEqual(number(Date.UTC(2026, 3, 1) / 1_000));
 });
 
 test('a namespace is read from its key, and from what stands beside it', () => {

@@ -1,7 +1,7 @@
 import type { AuditAction, AuditRecord, EntityRecord, NamespaceRecord, UsageRecord } from '../../../backend.js';
 import { ON_UNAVAILABLE, type OnUnavailable, type StoredConfig } from '../../../core/config.js';
 import { checkEntityId, checkLimitName, checkNamespace, checkResource } from '../../../core/identifiers.js';
-import type { Int } from '../../../core/int.js';
+import { type Int, mul } from '../../../core/int.js';
 import type { Limit } from '../../../core/limit.js';
 import { MILLI } from '../../../core/units.js';
 import { USAGE_WINDOWS } from '../../../core/usage.js';
@@ -27,10 +27,12 @@ export function mapEntity(item: Item, id: string): EntityRecord {
   mappable(() => checkEntityId(id));
   const fields = fieldsOf(item);
   const metadata = plainOf(fields['metadata']);
+  const parentId = readOptionalText(fields, 'parent_id');
+  if (parentId !== null) mappable(() => checkEntityId(parentId, 'parentId'));
   return {
     id,
     name: readOptionalText(fields, 'name'),
-    parentId: readOptionalText(fields, 'parent_id'),
+    parentId,
     cascade: fields['cascade']?.BOOL ?? false,
     metadata: typeof metadata === 'object' && metadata !== null ? (metadata as EntityRecord['metadata']) : {},
     createdAtMs: readInstant(fields, 'created_at') ?? 0,
@@ -98,7 +100,7 @@ export function mapUsage(item: Item, entityId: string, resource: string, start: 
   for (const name of Object.keys(fields).toSorted()) {
     if (NO_COUNTER.test(name) || fields[name]?.N === undefined) continue;
     mappable(() => checkLimitName(name));
-    consumedMilli.set(name, Number(requireWhole(fields, name)) * MILLI);
+    consumedMilli.set(name, mul(Number(requireWhole(fields, name)), MILLI));
   }
   const acquires = Number(readWhole(fields, 'total_events') ?? 0);
   return { entityId, resource, window, startMs, consumedMilli, acquires, expired: 0 };

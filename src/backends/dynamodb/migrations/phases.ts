@@ -144,7 +144,7 @@ const INDEX_KEY = /^(?:[PS]K|GSI\d[PS]K)$/;
 const MOST_COMPARED = 150;
 
 /** All that was read of a record; of one with very many attributes, those first that move when it is used. */
-export function seenOf(item: Item): Seen {
+function seenOf(item: Item): Seen {
   const names = Object.keys(item).filter((name) => !INDEX_KEY.test(name));
   const compared = names
     .toSorted((a, b) => Number(VOLATILE.test(b)) - Number(VOLATILE.test(a)) || (a < b ? -1 : 1))

@@ -4,6 +4,7 @@ import { sameRule } from '../../../core/limit.js';
 import type { ConfigLevel, StoredConfig } from '../../../core/config.js';
 import { addUsage } from '../../../core/usage.js';
 import type { UsageRecord } from '../../../backend.js';
+import { number, readNumber } from '../attributes.js';
 import {
   CHILDREN,
   decodeAudit,
@@ -17,6 +18,7 @@ import {
   encodeUsage,
 } from '../records.js';
 import type { Item } from '../transport.js';
+import { mappable } from './legacy-fields.js';
 import type { MappedConfig } from './legacy-records.js';
 import type { Plan } from './unit.js';
 import { Unmappable } from './unmappable.js';
@@ -24,7 +26,7 @@ import { Unmappable } from './unmappable.js';
 const DIFFERS = 'there is another one already, and nothing says which is newer';
 
 export function planEntity(ns: string, entity: EntityRecord, target: Item | undefined): Plan {
-  const item = encodeEntity(ns, entity);
+  const item = mappable(() => encodeEntity(ns, entity));
   if (target === undefined) return { kind: 'copy', item };
   const there = decodeEntity(target);
   if (sameJson(there, entity)) return { kind: 'same' };
@@ -66,11 +68,18 @@ function sameConfig(a: StoredConfig, b: StoredConfig): boolean {
   );
 }
 
-export function planAudit(ns: string, record: AuditRecord, target: Item | undefined): Plan {
-  const item = encodeAudit(ns, record);
+export function planAudit(ns: string, record: AuditRecord, old: Item, target: Item | undefined): Plan {
+  const item = encodeOldAudit(ns, record, old);
   if (target === undefined) return { kind: 'copy', item };
   if (sameJson(decodeAudit(target), record)) return { kind: 'same' };
   throw new Unmappable(DIFFERS);
+}
+
+/** Kept as long as it was to be: for good, if nothing said when to forget it. */
+export function encodeOldAudit(ns: string, record: AuditRecord, old: Item): Item {
+  const { ttl: own, ...item } = encodeAudit(ns, record);
+  const ttl = readNumber(old, 'ttl');
+  return ttl === undefined ? item : { ...item, ttl: number(Math.max(ttl, Number(own?.N ?? 0))) };
 }
 
 /** Usage that was counted here already is added to. */

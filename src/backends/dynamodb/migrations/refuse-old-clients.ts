@@ -7,7 +7,7 @@ import { patiently, REQUEST_MS } from './patience.js';
 import type { Survey } from './survey.js';
 
 /** No version of the published clients reaches it: they compare it with their own, and stop. */
-export const NO_OLD_CLIENT = '999.0.0';
+const NO_OLD_CLIENT = '999.0.0';
 const WHY = 'headgate migrate';
 
 /** Old clients read a version record of their own. It stays for good, so that none of them begins anew. */
@@ -17,7 +17,8 @@ export async function refuseOldClients(table: Table, { versions, homeless }: Sur
     const input = {
       TableName: table.name,
       Key: keyItem({ PK, SK: OLD_VERSION_KEY.SK }),
-      UpdateExpression: 'SET client_min_version = :none, updated_by = :why',
+      UpdateExpression:
+        'SET client_min_version = :none, updated_by = :why, schema_version = if_not_exists(schema_version, :none)',
       ExpressionAttributeValues: { ':none': text(NO_OLD_CLIENT), ':why': text(WHY) },
     };
     const answer = await patiently(async () => sendRepeatable(table, 'UpdateItem', input, deadlineIn(REQUEST_MS)));
