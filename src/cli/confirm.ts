@@ -2,16 +2,39 @@ import { HeadgateError } from '../core/errors.js';
 import type { GlobalOptions } from './global-options.js';
 import type { Terminal } from './terminal.js';
 
+type Question = (change: string) => Promise<void>;
+
 /** Asks before something is lost. `change` completes "This ...": `deletes entity user-1`. */
-export function createConfirm(terminal: Terminal, { yes }: GlobalOptions): (change: string) => Promise<void> {
+export function createConfirm(terminal: Terminal, { yes }: GlobalOptions): Question {
   return async (change) => {
     if (yes === true) return;
-    if (!terminal.canAsk) {
-      throw new HeadgateError('input.invalid', `This ${change}: without a terminal to ask on, it needs --yes`);
-    }
+    requireTerminal(terminal, change);
     const { confirm } = await import('@clack/prompts');
     // On standard error, so that standard output holds the result alone.
     const answer = await confirm({ message: `This ${change}. Go on?`, initialValue: false, output: process.stderr });
-    if (answer !== true) throw new HeadgateError('input.invalid', 'Not confirmed: nothing was changed');
+    if (answer !== true) throw notConfirmed();
   };
+}
+
+/** The same for what a hasty "y" must not be enough for: the answer is the name of what is lost. */
+export function createConfirmByName(
+  terminal: Terminal,
+  { yes }: GlobalOptions,
+): (change: string, name: string) => Promise<void> {
+  return async (change, name) => {
+    if (yes === true) return;
+    requireTerminal(terminal, change);
+    const { text } = await import('@clack/prompts');
+    const answer = await text({ message: `This ${change}. Type ${name} to go on:`, output: process.stderr });
+    if (answer !== name) throw notConfirmed();
+  };
+}
+
+function requireTerminal({ canAsk }: Terminal, change: string): void {
+  if (canAsk) return;
+  throw new HeadgateError('input.invalid', `This ${change}: without a terminal to ask on, it needs --yes`);
+}
+
+function notConfirmed(): HeadgateError {
+  return new HeadgateError('input.invalid', 'Not confirmed: nothing was changed');
 }

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import type { GlobalOptions } from './global-options.js';
 import type { Result } from './result.js';
 import type { Session } from './session.js';
+import type { StackAction, StackOptions } from './stack-session.js';
 import type { Terminal } from './terminal.js';
 
 /** What the definitions of commands need. */
@@ -47,6 +48,16 @@ export function onStore<O>({ terminal }: CommandContext, load: () => Promise<Sto
     const [{ runOnStore }, action] = await Promise.all([import('./run-command.js'), load()]);
     const options = command.optsWithGlobals<GlobalOptions & O>();
     await runOnStore(terminal, options, (session) => action(session, wordsOf(command), options));
+  };
+}
+
+/** Runs an action on a CloudFormation stack. */
+export function onStack<O>({ terminal, version }: CommandContext, load: () => Promise<StackAction<O>>) {
+  return async (...called: unknown[]): Promise<void> => {
+    const command = called.at(-1) as Command;
+    const [{ runOnStack }, action] = await Promise.all([import('./run-on-stack.js'), load()]);
+    const options = command.optsWithGlobals<GlobalOptions & StackOptions & O>();
+    await runOnStack(terminal, version, options, async (session) => action(session, options));
   };
 }
 

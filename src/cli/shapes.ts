@@ -3,7 +3,7 @@
  * text as `Limit.parse` reads it, instants are ISO 8601 in UTC, durations end in `Ms`. Every field is always there.
  */
 type LimitText = string;
-type Instant = string;
+export type Instant = string;
 type Counts = Readonly<Record<string, number>>;
 
 export interface ListShape<T> {
@@ -338,43 +338,32 @@ export interface ReconcileShape {
   readonly durationMs: number;
 }
 
-/** What is said of the engine on this machine */
-interface LocalEngineShape {
-  readonly engine: 'dynoxide' | 'dynamodb-local';
-  readonly pid: number;
-  readonly port: number;
-  /** For HEADGATE_URL. */
-  readonly url: string;
-  /** The file, or the folder of DynamoDB Local, that keeps the table. */
-  readonly data: string;
-  readonly log: string;
-  readonly startedAt: Instant;
-}
-
-/** `local up` */
-export interface LocalUpShape extends LocalEngineShape {
-  /** false: it ran already. */
-  readonly started: boolean;
-  /** With `--seed`: what was done, as of `limits apply`. */
-  readonly seed: LimitsPlanShape | null;
-}
-
-/** `local status` */
-export type LocalStatusShape =
-  | (LocalEngineShape & { readonly running: true; readonly answers: boolean })
-  | ({ readonly [Field in Exclude<keyof LocalEngineShape, 'data'>]: null } & {
-      readonly running: false;
-      readonly answers: false;
-      /** null: there was never any. */
-      readonly data: string | null;
-    });
-
-/** `local down` */
-export interface LocalDownShape {
-  /** null: none ran. */
-  readonly pid: number | null;
-  readonly purged: boolean;
-  readonly data: string | null;
+/** `migrate` */
+export interface MigrateShape {
+  /** The number of the table's layout before and after; 0 is any that was published before there were numbers. */
+  readonly from: number;
+  readonly to: number;
+  readonly dryRun: boolean;
+  /** Those that had something to do. */
+  readonly migrations: readonly {
+    readonly id: string;
+    readonly title: string;
+    /** Old records; new ones that were written; old ones that are gone. */
+    readonly found: number;
+    readonly written: number;
+    readonly removed: number;
+    /** Buckets that were in use here already, and lose what the old ones lacked. */
+    readonly strict: number;
+    /** Old records that have no counterpart and stay; `problems` has the first 20. */
+    readonly left: number;
+    readonly problems: readonly { readonly record: string; readonly reason: string }[];
+  }[];
+  /** Indexes that are not as this version makes them. */
+  readonly indexes: readonly {
+    readonly index: string;
+    readonly state: 'dear' | 'missing';
+    readonly advice: string;
+  }[];
 }
 
 /** `template`: that of CloudFormation */

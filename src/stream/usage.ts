@@ -23,10 +23,12 @@ export interface UsagePart {
 
 /**
  * What a change has used. A removal uses nothing: what the shard counted was counted when it happened. Nor does a merge,
- * in which a shard takes over what the other one counted; in no other write do the shards become fewer.
+ * in which a shard takes over what the other one counted; in no other write do the shards become fewer. Nor does a
+ * migration, which brings the counts of another layout.
  */
 export function usageOf({ before, after }: Pick<BucketChange, 'before' | 'after'>): UsageCounts {
-  if (after === null || (before !== null && after.shardCount < before.shardCount)) return NO_USAGE;
+  if (after === null || after.moved === true || (before !== null && after.shardCount < before.shardCount))
+    return NO_USAGE;
   const from: UsageCounts = before ?? NO_USAGE;
   const consumedMilli = new Map<string, Int>();
   for (const [name, milli] of after.consumedMilli) {

@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CLI_SHAPES, ON_DYNAMODB } from '../support/cli-shapes.js';
+import { STACK_SHAPES } from '../support/cli-stack-shapes.js';
 import { type CliStore, createCliStore } from '../support/cli-store.js';
 import { runCli } from '../support/run-cli.js';
 
@@ -290,8 +291,8 @@ describe('in memory, where there is nothing', () => {
   });
 });
 
-test('every command that has a shape is run here, or on a table of DynamoDB', () => {
-  expect([...new Set([...CASES.map(({ command }) => command), ...ON_DYNAMODB])].toSorted()).toEqual(
-    Object.keys(CLI_SHAPES).toSorted(),
-  );
+test('every command that has a shape is run here, on a table of DynamoDB or on a stack', () => {
+  expect(
+    [...new Set([...CASES.map(({ command }) => command), ...ON_DYNAMODB, ...Object.keys(STACK_SHAPES)])].toSorted(),
+  ).toEqual(Object.keys(CLI_SHAPES).toSorted());
 });

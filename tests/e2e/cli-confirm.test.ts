@@ -1,8 +1,8 @@
-import { spawn, spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type CliStore, createCliStore } from '../support/cli-store.js';
 import { readAllRows } from '../support/file-rows.js';
-import { CLI, plainEnvironment, runCli } from '../support/run-cli.js';
+import { answerAtTerminal, HAS_TERMINAL } from '../support/at-terminal.js';
+import { runCli } from '../support/run-cli.js';
 
 /** With `--yes` these change something, as cli-commands.test.ts shows. */
 const DESTRUCTIVE = [
@@ -43,41 +43,17 @@ test('--yes is accepted where there is nothing to ask', async () => {
   expect(run).toMatchObject({ exitCode: 0, stderr: '' });
 });
 
-/** `script` of util-linux makes a terminal; that of BSD takes other options. */
-const { stdout: scriptVersion } = spawnSync('sh', ['-c', 'script --version'], { encoding: 'utf8' });
-const hasScript = process.platform !== 'win32' && scriptVersion.includes('util-linux');
-
-describe.skipIf(!hasScript)('at a terminal (skipped where util-linux `script` is missing)', () => {
+describe.skipIf(!HAS_TERMINAL)('at a terminal (skipped where util-linux `script` is missing)', () => {
   test.each([
     ['y', 0, 'deleted: the limits of the system', 0],
     ['n', 3, 'Not confirmed: nothing was changed', 1],
     ['\u0003', 3, 'Not confirmed: nothing was changed', 1],
   ])('the answer %j ends with exit code %d', async (key, exitCode, says, left) => {
     const address = store.copy();
-    const { output, code } = await answer(`system delete --store ${address}`, key);
+    const { output, code } = await answerAtTerminal(`system delete --store ${address}`, 'Go on?', key);
     expect(code).toBe(exitCode);
     expect(output).toContain(says);
     const { configs = [] } = await readAllRows(address.slice('file:'.length));
     expect(configs.filter(({ kind, limits }) => kind === 'system' && limits !== null)).toHaveLength(left);
   });
 });
-
-/** Types a key once the question has been asked. */
-function answer(line: string, key: string): Promise<{ readonly output: string; readonly code: number | null }> {
-  const command = `stty cols 100; exec '${process.execPath}' '${CLI}' ${line}`;
-  const child = spawn('script', ['-qec', command, '/dev/null'], {
-    env: { ...plainEnvironment(), NO_COLOR: '1', SHELL: '/bin/sh' },
-  });
-  let output = '';
-  let asked = false;
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    output += text;
-    if (asked || !output.includes('Go on?')) return;
-    asked = true;
-    child.stdin.write(key);
-  });
-  return new Promise((resolve, reject) => {
-    child.on('error', reject);
-    child.on('close', (code) => resolve({ output, code }));
-  });
-}

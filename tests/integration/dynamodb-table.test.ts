@@ -98,7 +98,7 @@ suite(`the table${reason}`, () => {
   test('of another version is told as such, with the command that helps', async () => {
     const tableName = 'versions';
     await createTable({ tableName, client: table.client });
-    const migrate = { code: 'schema.mismatch', command: 'headgate migrate --table versions' };
+    const migrate = { code: 'schema.mismatch', command: 'headgate migrate --store dynamodb://versions' };
     const upgrade = { code: 'schema.mismatch', command: 'npm install headgate@latest' };
     await version(tableName, { schema_version: { N: '0' }, min_client_version: { N: '0' } });
     await expect(check(tableName)).rejects.toMatchObject(migrate);

@@ -13,6 +13,7 @@ import {
   type Shape,
   text,
 } from './shape.js';
+import { migrated, STACK_SHAPES } from './cli-stack-shapes.js';
 
 const page = (item: Shape): Shape => record({ items: listOf(item), next: nullable(text) });
 
@@ -108,6 +109,7 @@ const limitsFile: Shape = (value, place) =>
 
 /** What docs/guide/cli.md promises of each command; written apart from the types of `src/cli/shapes.ts`, to check them. */
 export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
+  ...STACK_SHAPES,
   acquire,
   'audit list': page(
     record({
@@ -188,6 +190,7 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
     startedAt: instant,
     seed: nullable(limitsPlan),
   }),
+  migrate: record({ ...migrated, dryRun: flag }),
   'namespace create': record({ ...namespaceFields, created: flag }),
   'namespace delete': namespace,
   'namespace list': page(namespace),
@@ -267,4 +270,11 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
 };
 
 /** Commands that need a table of DynamoDB, or make one, and are tried with an engine. */
-export const ON_DYNAMODB: readonly string[] = ['local down', 'local status', 'local up', 'usage rebuild', 'worker'];
+export const ON_DYNAMODB: readonly string[] = [
+  'local down',
+  'local status',
+  'local up',
+  'migrate',
+  'usage rebuild',
+  'worker',
+];

@@ -3,7 +3,7 @@ import { BackendUnavailable, InfrastructureError, SchemaMismatch } from '../../c
 import { type Deadline, deadlineIn, pause, timeLeftMs } from './deadline.js';
 import { errorOf } from './failures.js';
 import { type Answer, sendRead, sendRepeatable, type Table } from './requests.js';
-import { hasVersion, writeVersion } from './schema.js';
+import { hasVersion, refuseOlder, writeVersion } from './schema.js';
 import { type LoadSdk, type SdkOptions, sdkTransport } from './sdk-transport.js';
 import { createNamespaceGate } from './stores/namespace-gate.js';
 import { createNamespaceStore } from './stores/namespaces.js';
@@ -35,10 +35,16 @@ async function setUpTable(table: Table): Promise<void> {
   const deadline = deadlineIn(PATIENCE_MS);
   await requestTable(table, deadline);
   await untilActive(table, deadline);
-  // Written last: who finds it need not look for the rest.
   if (await hasVersion(table, deadline)) return;
+  await refuseOlder(table, deadline);
   await enableTtl(table, deadline);
+  await finishTable(table, deadline);
+}
+
+/** What a table holds from its beginning. */
+export async function finishTable(table: Table, deadline: Deadline): Promise<void> {
   await registerFirstNamespace(table);
+  // Written last: who finds it need not look for the rest.
   await writeVersion(table, deadline);
 }
 
@@ -47,7 +53,8 @@ async function requestTable(table: Table, deadline: Deadline): Promise<void> {
   await unless('ResourceInUseException', request);
 }
 
-async function untilActive(table: Table, deadline: Deadline): Promise<void> {
+/** Waits until the table can be used; throws if it is not one of Headgate's. */
+export async function untilActive(table: Table, deadline: Deadline): Promise<void> {
   for (let waitMs = 20; ; waitMs = Math.min(2 * waitMs, 1_000)) {
     const found = await describe(table, requestEnd(deadline));
     if (found !== undefined) refuseForeign(table.name, found);
@@ -98,13 +105,15 @@ async function unless(errorName: string, request: () => Promise<Answer<Operation
   }
 }
 
-async function registerFirstNamespace(table: Table): Promise<void> {
+/** Gives the id of `default`. */
+export async function registerFirstNamespace(table: Table): Promise<string> {
   const { ulid } = await import('ulidx');
   const nowMs = Date.now();
   const call = { nowMs, timeoutMs: REQUEST_MS, principal: null, auditId: ulid(nowMs) };
   // 8 bytes are 11 characters, as published.
   const id = Buffer.from(crypto.getRandomValues(new Uint8Array(8))).toString('base64url');
-  await createNamespaceStore(table, createNamespaceGate(table)).register(call, FIRST_NAMESPACE, id);
+  const store = createNamespaceStore(table, createNamespaceGate(table));
+  return (await store.register(call, FIRST_NAMESPACE, id)).id;
 }
 
 function requestEnd(deadline: Deadline): Deadline {

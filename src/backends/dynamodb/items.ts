@@ -8,6 +8,7 @@ import { shareOf } from '../../core/shard.js';
 import type { UsageCounts } from '../../core/usage.js';
 import { type EpochMs, MILLI, type Millitokens } from '../../core/units.js';
 import { parseShardKey, type ShardKey } from './keys.js';
+import { isMoveId } from './move-id.js';
 import type { AttributeValue, Item } from './transport.js';
 
 /** The stored names of a bucket's attributes. Everything else speaks in full words. */
@@ -204,6 +205,8 @@ export interface ShardCounters extends UsageCounts {
   readonly shardCount: number;
   /** null: the item was not written by this code, or it is damaged. */
   readonly writtenAtMs: EpochMs | null;
+  /** Written by a migration: it counts what was used in another layout. */
+  readonly moved?: true;
 }
 
 /** Throws RangeError at a counter that is no whole number. */
@@ -220,6 +223,7 @@ export function decodeCounters(item: Item): ShardCounters {
     expired: Number(readCounter(item, ATTRIBUTE.expired)),
     shardCount: Number(readCounter(item, ATTRIBUTE.shardCount)) || 1,
     writtenAtMs: /^[0-9A-Za-z_~]{8}/.test(writeId) ? writtenAtMs({ writeId }) : null,
+    ...(isMoveId(writeId) ? { moved: true } : {}),
   };
 }
 

@@ -145,6 +145,11 @@ export function buildWorkerKey(streamLabel: string, shardId: string): RecordKey 
   return { PK: `${REGISTRY}/WORKER#${streamLabel}`, SK: `${WORKER_SHARD_PREFIX}${shardId}` };
 }
 
+/** How far a migration of the table is, and how far within the pass that it makes. */
+export function buildMigrationKey(migration: string, part: 'state' | 'pass'): RecordKey {
+  return { PK: `${REGISTRY}/MIGRATION#${migration}`, SK: part === 'state' ? STATE : '#PASS' };
+}
+
 /**
  * Index keys. Partitions that every tenant or resource would heat carry one of 16 suffixes, a hash of the entity;
  * lists ask all sixteen.

@@ -66,7 +66,7 @@ export async function sendRepeatable<Op extends Operation>(
 }
 
 /** For what has no condition. */
-export async function sendRead<Op extends 'BatchGetItem' | 'DescribeTable' | 'GetItem' | 'Query'>(
+export async function sendRead<Op extends 'BatchGetItem' | 'DescribeTable' | 'GetItem' | 'Query' | 'Scan'>(
   table: Table,
   operation: Op,
   input: Operations[Op][0],

@@ -16,6 +16,8 @@ import type {
   PutItemOutput,
   QueryInput,
   QueryOutput,
+  ScanInput,
+  ScanOutput,
   TransactWriteItemsInput,
   TransactWriteItemsOutput,
   UpdateItemInput,
@@ -40,6 +42,7 @@ export interface Operations {
   readonly GetItem: readonly [GetItemInput, GetItemOutput];
   readonly PutItem: readonly [PutItemInput, PutItemOutput];
   readonly Query: readonly [QueryInput, QueryOutput];
+  readonly Scan: readonly [ScanInput, ScanOutput];
   readonly TransactWriteItems: readonly [TransactWriteItemsInput, TransactWriteItemsOutput];
   readonly UpdateItem: readonly [UpdateItemInput, UpdateItemOutput];
   readonly UpdateTimeToLive: readonly [UpdateTimeToLiveInput, UpdateTimeToLiveOutput];

@@ -7,7 +7,8 @@ import { type ManifestFile, readManifestFile } from '../manifest-file.js';
 import { parseWhole } from '../parse.js';
 import type { Result } from '../result.js';
 import { useStore } from '../run-command.js';
-import type { LimitsPlanShape, LocalDownShape, LocalStatusShape, LocalUpShape } from '../shapes.js';
+import type { LocalDownShape, LocalStatusShape, LocalUpShape } from '../local-shapes.js';
+import type { LimitsPlanShape } from '../shapes.js';
 import type { Style, Terminal } from '../terminal.js';
 import { applyLimits } from './limits.js';
 

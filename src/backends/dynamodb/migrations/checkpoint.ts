@@ -1,0 +1,69 @@
+import { json, keyItem, readJson, readText, text } from '../attributes.js';
+import { deadlineIn } from '../deadline.js';
+import { errorOf } from '../failures.js';
+import { buildMigrationKey } from '../keys.js';
+import { readItem, sendRepeatable, type Table } from '../requests.js';
+import type { Item } from '../transport.js';
+import { patiently, REQUEST_MS } from './patience.js';
+import { NOTHING, type Tally } from './tally.js';
+
+export const PHASES = ['copy', 'verify', 'remove'] as const;
+export type Phase = (typeof PHASES)[number];
+
+/** How far a migration is. */
+export interface MigrationState {
+  readonly phase: Phase | 'done';
+  /** Passes of one phase: removing begins again while old clients write. */
+  readonly pass: number;
+  /** Sums of the phases that are over; `seen` of the first is what was found. */
+  readonly found: number;
+  readonly written: number;
+  readonly strict: number;
+}
+
+export const FRESH: MigrationState = { phase: 'copy', pass: 1, found: 0, written: 0, strict: 0 };
+
+export async function readState(table: Table, migration: string): Promise<MigrationState | null> {
+  const item = await read(table, migration, 'state');
+  return item === undefined ? null : (readJson(item, 'state') as MigrationState);
+}
+
+export async function writeState(table: Table, migration: string, state: MigrationState): Promise<void> {
+  await write(table, migration, 'state', { state: json(state) });
+}
+
+/** How far the scan of a pass is. */
+export interface PassState {
+  /** The last key behind which everything is dealt with; undefined: from the beginning. */
+  readonly after: Item | undefined;
+  readonly done: boolean;
+  readonly tally: Tally;
+}
+
+/** One that was left in another phase or pass begins anew. */
+export async function readPass(table: Table, migration: string, pass: string): Promise<PassState> {
+  const item = await read(table, migration, 'pass');
+  if (item === undefined || readText(item, 'pass') !== pass) return { after: undefined, done: false, tally: NOTHING };
+  const after = readJson(item, 'after') as Item | null;
+  return { after: after ?? undefined, done: item['done']?.BOOL === true, tally: readJson(item, 'tally') as Tally };
+}
+
+export async function writePass(
+  table: Table,
+  migration: string,
+  pass: string,
+  { after, done, tally }: PassState,
+): Promise<void> {
+  const fields = { pass: text(pass), after: json(after ?? null), done: { BOOL: done }, tally: json(tally) };
+  await write(table, migration, 'pass', fields);
+}
+
+async function read(table: Table, migration: string, part: 'state' | 'pass'): Promise<Item | undefined> {
+  return patiently(async () => readItem(table, buildMigrationKey(migration, part), deadlineIn(REQUEST_MS)));
+}
+
+async function write(table: Table, migration: string, part: 'state' | 'pass', fields: Item): Promise<void> {
+  const input = { TableName: table.name, Item: { ...keyItem(buildMigrationKey(migration, part)), ...fields } };
+  const answer = await patiently(async () => sendRepeatable(table, 'PutItem', input, deadlineIn(REQUEST_MS)));
+  if (!answer.ok) throw errorOf(answer.failure, 'PutItem');
+}

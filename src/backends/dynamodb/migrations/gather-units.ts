@@ -1,0 +1,84 @@
+import { readKey } from '../attributes.js';
+import { deadlineIn } from '../deadline.js';
+import { buildShardKey } from '../keys.js';
+import { readItems, type Table } from '../requests.js';
+import type { Item } from '../transport.js';
+import { buildShardUnit, buildUnit, countOf, type Surroundings } from './build-units.js';
+import { readOldRecord } from './old-record.js';
+import { patiently, REQUEST_MS } from './patience.js';
+import type { OldRecord, Unit } from './unit.js';
+
+/** One transaction holds the new item and those that go. What is beyond is left behind, and found again alone. */
+const MOST_SHARDS = 90;
+
+/** Shards of a bucket stand in partitions of their own: the others are read with the first. */
+export async function gatherUnits(
+  table: Table,
+  around: Surroundings,
+  groups: readonly (readonly OldRecord[])[],
+  signal?: AbortSignal,
+): Promise<readonly Unit[]> {
+  const singles = groups.flatMap((group) => (group[0]?.key.kind === 'shard' ? group : []));
+  const plain = groups.filter((group) => group[0]?.key.kind !== 'shard');
+  const units = plain.flatMap((group) => buildUnit(around, group) ?? []);
+  const families = await readFamilies(table, singles, signal);
+  const shardUnits = singles.flatMap((met) => {
+    const shards = familyOf(met, families);
+    return shards === null ? [] : (buildShardUnit(around, met, { shards }) ?? []);
+  });
+  return [...units, ...shardUnits];
+}
+
+/** Units of one wave have targets of their own: what adds to a record must see what was added before it. */
+export function inWaves(units: readonly Unit[]): readonly (readonly Unit[])[] {
+  const waves: Unit[][] = [];
+  const counts = new Map<string, number>();
+  for (const unit of units) {
+    const target = `${unit.target.PK}\n${unit.target.SK}`;
+    const wave = counts.get(target) ?? 0;
+    counts.set(target, wave + 1);
+    (waves[wave] ??= []).push(unit);
+  }
+  return waves;
+}
+
+type Shards = ReadonlyMap<string, Item>;
+
+function shardsToRead({ key, item }: OldRecord): readonly number[] {
+  if (key.kind !== 'shard') return [];
+  if (key.shard > 0) return [0];
+  return Array.from({ length: Math.min(countOf(item), MOST_SHARDS) - 1 }, (_, more) => more + 1);
+}
+
+async function readFamilies(table: Table, met: readonly OldRecord[], signal?: AbortSignal): Promise<Shards> {
+  const keys = met.flatMap((record) => shardsToRead(record).map((shard) => keyOf(record, shard)));
+  const items = await patiently(async () => readItems(table, keys, deadlineIn(REQUEST_MS)), signal);
+  return new Map(items.flatMap((item) => (item === undefined ? [] : [[readKey(item).PK, item] as const])));
+}
+
+/** null: it belongs to the first shard of its bucket, and goes with that one. */
+function familyOf(met: OldRecord, others: Shards): ReadonlyMap<number, Item> | null {
+  if (met.key.kind !== 'shard') return null;
+  const { shard } = met.key;
+  const own = [[shard, met.item] as const];
+  const first = others.get(keyOf(met, 0).PK);
+  if (shard > 0) {
+    const isOfFirst = first !== undefined && readOldRecord(first) !== null && shard < reachOf(first);
+    return isOfFirst ? null : new Map(own);
+  }
+  const more = shardsToRead(met).flatMap((number) => {
+    const item = others.get(keyOf(met, number).PK);
+    // One that this version made is nobody's to move.
+    return item === undefined || readOldRecord(item) === null ? [] : [[number, item] as const];
+  });
+  return new Map([...own, ...more]);
+}
+
+function reachOf(first: Item): number {
+  return Math.min(countOf(first), MOST_SHARDS);
+}
+
+function keyOf({ key }: OldRecord, shard: number): { readonly PK: string; readonly SK: string } {
+  if (key.kind !== 'shard' || key.ns === null) return { PK: '', SK: '' };
+  return buildShardKey(key.ns, { entityId: key.entityId, resource: key.resource, shard });
+}

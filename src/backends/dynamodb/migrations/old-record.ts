@@ -1,0 +1,46 @@
+import { readKey } from '../attributes.js';
+import type { Item } from '../transport.js';
+import { type LegacyKey, parseLegacyKey } from './legacy-key.js';
+import type { OldRecord } from './unit.js';
+
+/** null: a record of this version, or one that no published layout had. */
+export function readOldRecord(item: Item): OldRecord | null {
+  const key = parseLegacyKey(readKey(item));
+  return key === null || !isOld(key, item) ? null : { key, item };
+}
+
+/** All that `readOldRecord` looks at. */
+export const TELLING_ATTRIBUTES = ['PK', 'SK', 'w', 'v', 'created_at', 'timestamp'] as const;
+
+/** Some records stand where they stood, and are told apart by what only the new ones have. */
+function isOld(key: LegacyKey, item: Item): boolean {
+  if (key.kind === 'version' || key.ns === null) return true;
+  switch (key.kind) {
+    case 'shard':
+      return item['w'] === undefined;
+    case 'entity':
+    case 'namespace':
+      return item['created_at']?.N === undefined;
+    case 'config':
+      return item['v'] === undefined;
+    case 'audit':
+      return item['timestamp']?.N === undefined;
+    case 'limit-bucket':
+    case 'bucket':
+    case 'limit':
+    case 'usage':
+      return true;
+  }
+}
+
+/** Records of one unit follow upon each other in a scan: they share a partition and the beginning of their sort key. */
+export function unitIdOf({ key, item }: OldRecord): string {
+  const { PK, SK } = readKey(item);
+  if (key.kind === 'limit-bucket') return `${PK}\n#BUCKET#${key.resource}`;
+  return key.kind === 'limit' ? `${PK}\n${JSON.stringify(key.level)}` : `${PK}\n${SK}`;
+}
+
+/** Whether more records of its unit may follow. */
+export function mayGoOn({ key }: OldRecord): boolean {
+  return key.kind === 'limit-bucket' || key.kind === 'limit';
+}

@@ -1,0 +1,85 @@
+import type { Table } from '../requests.js';
+import {
+  FRESH,
+  type MigrationState,
+  type Phase,
+  PHASES,
+  readPass,
+  readState,
+  writePass,
+  writeState,
+} from './checkpoint.js';
+import { gatherUnits, inWaves } from './gather-units.js';
+import { stillWritten, treatUnits } from './phases.js';
+import { scanGroups } from './scan.js';
+import { addTally, NOTHING, type Tally } from './tally.js';
+import type { Migration } from './unit.js';
+
+export interface MigrationJob {
+  readonly table: Table;
+  readonly migration: Migration;
+  readonly defaultNs: string;
+  readonly signal?: AbortSignal | undefined;
+  /** Hears how many old records were looked at in all phases so far. */
+  readonly onSeen: (seen: number) => void;
+}
+
+export interface MigrationOutcome {
+  readonly found: number;
+  readonly written: number;
+  readonly strict: number;
+  readonly left: number;
+  readonly problems: Tally['problems'];
+}
+
+/** Of one run, all phases together: old clients that never stop writing are found out. */
+const MOST_PASSES = 8;
+
+/** Copies, verifies, removes: each phase begins when the one before has gone through the whole table. */
+export async function runMigration(job: MigrationJob): Promise<MigrationOutcome> {
+  const { table, migration } = job;
+  const stored = await readState(table, migration.id);
+  let state: MigrationState = stored === null || stored.phase === 'done' ? FRESH : stored;
+  if (state !== stored) await writeState(table, migration.id, state);
+  let last: Tally = NOTHING;
+  for (let passes = 1; state.phase !== 'done'; passes++) {
+    last = await runPass(job, state.phase, state.pass);
+    state = next(state, last);
+    await writeState(table, migration.id, state);
+    if (passes >= MOST_PASSES && last.changed > 0) {
+      throw stillWritten(`${last.changed} records changed while they were to be removed`);
+    }
+  }
+  const { found, written, strict } = state;
+  return { found, written, strict, left: last.left, problems: last.problems };
+}
+
+function next(state: MigrationState, tally: Tally): MigrationState {
+  const sums = {
+    found: state.phase === 'copy' ? tally.seen : state.found,
+    written: state.written + tally.written,
+    strict: state.strict + tally.strict,
+  };
+  if (state.phase === 'remove' && tally.changed > 0) return { phase: 'remove', pass: state.pass + 1, ...sums };
+  const at = PHASES.findIndex((phase) => phase === state.phase);
+  return { phase: PHASES[at + 1] ?? 'done', pass: 1, ...sums };
+}
+
+async function runPass(job: MigrationJob, phase: Phase, number: number): Promise<Tally> {
+  const { table, migration, signal, defaultNs } = job;
+  const around = { migration: migration.id, defaultNs };
+  const pass = `${phase} ${number}`;
+  const stored = await readPass(table, migration.id, pass);
+  if (stored.done) return stored.tally;
+  let { tally } = stored;
+  const claims = migration.claims.bind(migration);
+  const treating = { table, phase, sequences: new Set<string>(), signal };
+  for await (const { groups, after, done } of scanGroups(table, migration.filter, stored.after, claims, signal)) {
+    const units = await gatherUnits(table, around, groups, signal);
+    for (const wave of inWaves(units)) tally = addTally(tally, await treatUnits(treating, wave));
+    job.onSeen(groups.reduce((sum, group) => sum + group.length, 0));
+    // Written after the work, so that whoever is killed between the two does that page once more, which changes nothing.
+    await writePass(table, migration.id, pass, { after, done, tally });
+  }
+  return tally;
+}

@@ -1,0 +1,11 @@
+import { addVerb, type CommandContext, onStore } from '../define-command.js';
+
+export function addMigrateCommand(context: CommandContext): void {
+  addVerb(context.program, {
+    usage: 'migrate',
+    summary: 'Bring a table of an older layout to this one: copy, verify, remove; goes on where it was stopped',
+    examples: ['migrate --dry-run --store dynamodb://headgate-prod', 'migrate --yes --store dynamodb://headgate-prod'],
+  })
+    .option('--dry-run', 'read only, and say what there is to do')
+    .action(onStore(context, async () => (await import('../actions/migrate.js')).migrate));
+}

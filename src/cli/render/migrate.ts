@@ -1,0 +1,40 @@
+import { formatCount, printable } from '../../visualize/format.js';
+import { drawTable } from '../../visualize/table.js';
+import type { MigrateShape } from '../shapes.js';
+import type { Style } from '../terminal.js';
+
+export function renderMigration(report: MigrateShape, style: Style): string {
+  const { migrations, indexes } = report;
+  const notes = indexes.map(({ index, state, advice }) => `index ${index} ${STATES[state]}: ${advice}`);
+  if (migrations.length === 0) return [headOf(report, style), ...notes].join('\n');
+  const rows = migrations.map(({ id, title, found, written, removed, strict, left }) => [
+    id,
+    found,
+    written,
+    removed,
+    strict,
+    left,
+    title,
+  ]);
+  const table = drawTable(['MIGRATION', 'FOUND', 'WRITTEN', 'REMOVED', 'STRICT', 'LEFT', ''], rows);
+  return [headOf(report, style), table, ...problemLines(migrations), ...notes].join('\n');
+}
+
+const STATES = { dear: 'makes takes dearer', missing: 'is missing' } as const;
+
+function headOf({ from, to, dryRun, migrations }: MigrateShape, style: Style): string {
+  if (migrations.length === 0) {
+    return from === to && !dryRun ? `Nothing to do: the table is of layout ${to}.` : 'No records of an older layout.';
+  }
+  if (dryRun) return 'dry run: nothing was written';
+  return style.green(`migrated from layout ${from} to ${to}`);
+}
+
+function problemLines(migrations: MigrateShape['migrations']): readonly string[] {
+  return migrations.flatMap(({ left, problems }) => {
+    const lines = problems.map(({ record, reason }) => `  left: ${record}: ${reason}`);
+    return [...lines, ...(left > problems.length ? [`  ${formatCount(left)} records are left in all`] : [])].map(
+      printable,
+    );
+  });
+}

@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { readinessOf } from './functions.js';
+import { retainedIn } from './retained.js';
+
+const state = { name: 'f', sha256: '', runtime: null, reason: null };
+
+test.each([
+  ['Active', 'Successful', 'ready'],
+  ['Inactive', 'Successful', 'ready'],
+  ['Pending', 'Successful', 'busy'],
+  ['Active', 'InProgress', 'busy'],
+  ['Active', 'Failed', 'failed'],
+  ['Failed', 'Successful', 'failed'],
+])('a function that is %s, its update %s, is %s', (status, update, kind) => {
+  expect(readinessOf({ ...state, state: status, update }).kind).toBe(kind);
+});
+
+test('what a template retains is found by either policy', () => {
+  const Resources = {
+    Table: { DeletionPolicy: 'Retain' },
+    Bucket: { DeletionPolicy: 'RetainExceptOnCreate' },
+    Log: { DeletionPolicy: 'Delete' },
+    Role: {},
+  };
+  expect(retainedIn(JSON.stringify({ Resources }))).toEqual(['Table', 'Bucket']);
+  expect(retainedIn('Resources:\n  Table: {}')).toEqual([]);
+});

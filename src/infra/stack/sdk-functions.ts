@@ -1,0 +1,45 @@
+import type * as Sdk from '@aws-sdk/client-lambda';
+import { type AwsOptions, clientConfig, lazyClient } from './aws-client.js';
+import { serviceErrorName } from './aws-failure.js';
+import type { FunctionState, Functions } from './functions.js';
+
+const PEER = '@aws-sdk/client-lambda';
+
+/** Lambda through the AWS SDK, which is loaded with the first call. */
+export function sdkFunctions(options: AwsOptions): Functions {
+  const { send, close } = lazyClient(options, {
+    peer: PEER,
+    load: async () => import('@aws-sdk/client-lambda'),
+    make: (sdk) => new sdk.LambdaClient(clientConfig(options)),
+  });
+  return {
+    async describe(name) {
+      try {
+        const found = await send('Lambda GetFunctionConfiguration', async ({ sdk, client }, abortSignal) =>
+          client.send(new sdk.GetFunctionConfigurationCommand({ FunctionName: name }), { abortSignal }),
+        );
+        return stateOf(name, found);
+      } catch (error) {
+        if (serviceErrorName(error) === 'ResourceNotFoundException') return null;
+        throw error;
+      }
+    },
+    async uploadCode(name, zip) {
+      await send('Lambda UpdateFunctionCode', async ({ sdk, client }, abortSignal) =>
+        client.send(new sdk.UpdateFunctionCodeCommand({ FunctionName: name, ZipFile: zip }), { abortSignal }),
+      );
+    },
+    close,
+  };
+}
+
+function stateOf(name: string, found: Sdk.FunctionConfiguration): FunctionState {
+  return {
+    name: found.FunctionName ?? name,
+    sha256: found.CodeSha256 ?? '',
+    state: found.State ?? 'Active',
+    update: found.LastUpdateStatus ?? 'Successful',
+    reason: found.LastUpdateStatusReason ?? found.StateReason ?? null,
+    runtime: found.Runtime ?? null,
+  };
+}

@@ -1,0 +1,32 @@
+import { randomUUID } from 'node:crypto';
+import { pause } from '../../backends/dynamodb/deadline.js';
+import { runMigrations } from '../../backends/dynamodb/migrations/run.js';
+import { prepareTable, readTableVersion } from '../../backends/dynamodb/prepare-table.js';
+import type { AwsOptions } from './aws-client.js';
+import { sdkCloudFormation } from './sdk-cloudformation.js';
+import { sdkFunctions } from './sdk-functions.js';
+import type { StackTools } from './stack-tools.js';
+
+/** Tools that talk to AWS; nothing is loaded nor sent before the first call. */
+export function sdkStackTools(options: AwsOptions): StackTools & { close(): void } {
+  const { region, endpoint } = options;
+  const place = { ...(region === undefined ? {} : { region }), ...(endpoint === undefined ? {} : { endpoint }) };
+  const cloudformation = sdkCloudFormation(options);
+  const functions = sdkFunctions(options);
+  return {
+    cloudformation,
+    functions,
+    tables: {
+      prepare: async (tableName) => prepareTable({ ...place, tableName }),
+      readVersion: async (tableName) => readTableVersion({ ...place, tableName }),
+      migrate: async (migration) => runMigrations({ ...place, ...migration }),
+    },
+    newId: () => `headgate-${randomUUID()}`,
+    pause,
+    now: () => performance.now(),
+    close() {
+      cloudformation.close();
+      functions.close();
+    },
+  };
+}

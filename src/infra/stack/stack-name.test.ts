@@ -1,0 +1,42 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { chooseNames } from './stack-name.js';
+
+/** https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateChangeSet.html */
+const STACK = /^[a-zA-Z][-a-zA-Z0-9]{0,127}$/;
+
+test('an environment gives stack and table one name', () => {
+  expect(chooseNames({})).toEqual({ stack: 'headgate', table: 'headgate', flag: '', env: null });
+  expect(chooseNames({ env: 'pre' })).toEqual({
+    stack: 'headgate-pre',
+    table: 'headgate-pre',
+    flag: ' --env pre',
+    env: 'pre',
+  });
+});
+
+test('a table whose name a stack cannot have keeps it', () => {
+  expect(chooseNames({ table: 'my_limits.v2' })).toMatchObject({ stack: 'my-limits-v2', table: 'my_limits.v2' });
+});
+
+test('whatever is accepted is a name that CloudFormation takes', () => {
+  fc.assert(
+    fc.property(fc.string({ maxLength: 120 }), fc.boolean(), (name, isEnv) => {
+      try {
+        expect(chooseNames(isEnv ? { env: name } : { table: name }).stack).toMatch(STACK);
+      } catch (error) {
+        expect(error).toMatchObject({ code: 'input.invalid' });
+      }
+    }),
+  );
+});
+
+test.each([
+  [{ env: '' }, /^Expected `--env` to be 1 to 40 letters/],
+  [{ env: 'pre_1' }, /^Expected `--env`/],
+  [{ env: '-pre' }, /^Expected `--env`/],
+  [{ table: '9lives' }, /^Expected `--table` to be a letter/],
+  [{ env: 'pre', table: 'limits' }, /^Expected `--table` to be left out when --env is given, got "limits"$/],
+])('%j is refused', (choice, says) => {
+  expect(() => chooseNames(choice)).toThrow(says);
+});

@@ -1,0 +1,83 @@
+import { StackStatus } from '@aws-sdk/client-cloudformation';
+import { describe, expect, test } from 'vitest';
+import type { Stack } from './cloudformation.js';
+import { decideDeploy, endingOf, isHeadgates, isUnderWay } from './stack-status.js';
+
+function stackOf(status: string, parts: Partial<Stack> = {}): Stack {
+  const tags = { 'headgate:version': '1.2.3' };
+  const plain = { id: 'arn:x', name: 'headgate-pre', reason: null, createdAt: null, updatedAt: null };
+  return { ...plain, parameters: {}, outputs: {}, tags, status, ...parts };
+}
+
+const STATUSES = Object.values(StackStatus);
+
+describe('what to do with a stack', () => {
+  test.each([
+    ['CREATE_COMPLETE', 'update'],
+    ['UPDATE_COMPLETE', 'update'],
+    ['UPDATE_ROLLBACK_COMPLETE', 'update'],
+    ['REVIEW_IN_PROGRESS', 'create'],
+    ['DELETE_COMPLETE', 'create'],
+    ['CREATE_IN_PROGRESS', 'wait'],
+    ['UPDATE_IN_PROGRESS', 'wait'],
+    ['UPDATE_COMPLETE_CLEANUP_IN_PROGRESS', 'wait'],
+    ['UPDATE_ROLLBACK_IN_PROGRESS', 'wait'],
+    ['DELETE_IN_PROGRESS', 'wait'],
+    ['ROLLBACK_COMPLETE', 'refuse'],
+    ['CREATE_FAILED', 'refuse'],
+    ['UPDATE_ROLLBACK_FAILED', 'refuse'],
+    ['DELETE_FAILED', 'refuse'],
+  ])('%s: %s', (status, kind) => {
+    expect(decideDeploy(stackOf(status), '').kind).toBe(kind);
+  });
+
+  test('no stack is one to create', () => {
+    expect(decideDeploy(null, '')).toEqual({ kind: 'create' });
+  });
+
+  test.each(STATUSES)('%s waits if and only if CloudFormation is at work', (status) => {
+    expect(decideDeploy(stackOf(status), '').kind === 'wait').toBe(isUnderWay(status));
+  });
+
+  test.each([
+    ['ROLLBACK_COMPLETE', 'It was never made: run headgate delete --env pre, then deploy again'],
+    ['DELETE_FAILED', 'Delete what it names, then run headgate delete --env pre'],
+    ['UPDATE_ROLLBACK_FAILED', 'Run: aws cloudformation continue-update-rollback --stack-name headgate-pre'],
+  ])('%s is refused with what to do: %s', (status, hint) => {
+    expect(decideDeploy(stackOf(status), ' --env pre')).toMatchObject({ hint, failed: true });
+  });
+
+  test('a stack of somebody else is not touched, whatever its state', () => {
+    for (const status of STATUSES.filter((one) => !['REVIEW_IN_PROGRESS', 'DELETE_COMPLETE'].includes(one))) {
+      expect(decideDeploy(stackOf(status, { tags: { team: 'a' } }), '')).toMatchObject({
+        kind: 'refuse',
+        failed: false,
+      });
+    }
+  });
+});
+
+test("a stack that was deployed by hand is known by Headgate's outputs", () => {
+  const outputs = { TableArn: 'arn:t', StreamFunctionName: 'f' };
+  expect(isHeadgates(stackOf('CREATE_COMPLETE', { tags: {}, outputs }))).toBe(true);
+  expect(isHeadgates(stackOf('CREATE_COMPLETE', { tags: {}, outputs: { TableArn: 'arn:t' } }))).toBe(false);
+});
+
+describe('whether an operation has ended', () => {
+  test.each(STATUSES)('%s: it goes on exactly while something is in progress', (status) => {
+    expect(endingOf('deploy', status) === null).toBe(status.endsWith('_IN_PROGRESS'));
+  });
+
+  test.each([
+    ['deploy', 'CREATE_COMPLETE', 'done'],
+    ['deploy', 'UPDATE_COMPLETE', 'done'],
+    ['deploy', 'UPDATE_ROLLBACK_COMPLETE', 'failed'],
+    ['deploy', 'ROLLBACK_COMPLETE', 'failed'],
+    ['deploy', 'DELETE_COMPLETE', 'failed'],
+    ['delete', 'DELETE_COMPLETE', 'done'],
+    ['delete', 'DELETE_FAILED', 'failed'],
+    ['delete', 'CREATE_COMPLETE', 'failed'],
+  ] as const)('%s that ends as %s is %s', (operation, status, ending) => {
+    expect(endingOf(operation, status)).toBe(ending);
+  });
+});

@@ -1,0 +1,88 @@
+import type { MigrationReport } from '../../backends/dynamodb/migrations/run.js';
+import { HeadgateError, isHeadgateError } from '../../core/errors.js';
+import { applyTemplate, type TemplateOutcome } from './apply-template.js';
+import type { Stack } from './cloudformation.js';
+import type { DeployRequest } from './deploy-stack.js';
+import { isEmptyShell } from './stack-status.js';
+import { missingStack, requireVersion, tableNameOf } from './stack-table.js';
+import type { StackTools, Watcher } from './stack-tools.js';
+import { uploadCode, type UploadedFunction } from './upload-code.js';
+
+export interface UpgradeRequest extends DeployRequest {
+  /** Throws to stop it before records are moved; null: nobody wants to be asked. */
+  readonly confirmMigration: ((ahead: MigrationReport) => Promise<void>) | null;
+  readonly onMigration: (progress: { migration: string; done: number; total: number | null }) => void;
+}
+
+export interface Upgraded {
+  readonly template: TemplateOutcome;
+  readonly data: MigrationReport;
+  readonly functions: readonly UploadedFunction[];
+}
+
+/** The steps, in this order: new code must not meet old data, and its permissions must be there before it. */
+const STEPS = ['template', 'data', 'code'] as const;
+type Step = (typeof STEPS)[number];
+
+/** An upgrade ended at a step. What was done stands; running it again does the rest. */
+class UpgradeStopped extends HeadgateError {
+  readonly done: readonly Step[];
+  readonly failed: Step;
+  readonly notDone: readonly Step[];
+
+  /** `cause` is why, and gives the code. */
+  constructor(cause: HeadgateError, failed: Step) {
+    const at = STEPS.indexOf(failed);
+    const done = STEPS.slice(0, at);
+    const notDone = STEPS.slice(at + 1);
+    const told = [
+      done.length === 0 ? 'Nothing was upgraded' : `Done: ${done.join(', ')}`,
+      `failed: ${failed}`,
+      ...(notDone.length === 0 ? [] : [`not begun: ${notDone.join(', ')}`]),
+    ];
+    super(cause.code, `${told.join('; ')}. ${cause.message}`, { cause });
+    this.done = done;
+    this.failed = failed;
+    this.notDone = notDone;
+  }
+}
+
+/** Brings a stack to this package: its template, then the data in its table, then the code of its functions. */
+export async function upgradeStack(tools: StackTools, watcher: Watcher, request: UpgradeRequest): Promise<Upgraded> {
+  const { names, dryRun, bundles, onMigration, confirmMigration } = request;
+  const check = async (stack: Stack | null): Promise<void> => {
+    if (stack === null || isEmptyShell(stack)) {
+      throw missingStack(names.stack, await tools.cloudformation.region(), names.flag);
+    }
+    await requireVersion(tools, stack, null);
+  };
+  const template = await step('template', async () => applyTemplate(tools, watcher, { ...request, check }));
+  const stack = template.stack as Stack;
+  const resources = await tools.cloudformation.readResources(names.stack);
+  const tableName = tableNameOf(stack, resources);
+  const data = await step('data', async () => {
+    watcher.onStep(`migrating table ${tableName}`);
+    const { kind } = await tools.tables.readVersion(tableName);
+    // A deployment that was killed: the table is new, and there is nothing to migrate.
+    if (kind === 'no-record' && !dryRun) await tools.tables.prepare(tableName);
+    if (!dryRun && confirmMigration !== null) {
+      const ahead = await tools.tables.migrate({ tableName, dryRun: true });
+      if (ahead.migrations.length > 0) await confirmMigration(ahead);
+    }
+    return tools.tables.migrate({ tableName, dryRun, onProgress: onMigration });
+  });
+  const functions = await step('code', async () => uploadCode(tools, watcher, { resources, bundles, dryRun }));
+  return { template, data, functions };
+}
+
+/** Nothing was tried yet, so that there is nothing to say of steps: a change that was not confirmed, say. */
+const BEFORE_IT_BEGAN = new Set<string>(['input.invalid', 'infrastructure.stack-missing', 'schema.mismatch']);
+
+async function step<T>(name: Step, run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    if (!isHeadgateError(error)) throw error;
+    throw name === 'template' && BEFORE_IT_BEGAN.has(error.code) ? error : new UpgradeStopped(error, name);
+  }
+}

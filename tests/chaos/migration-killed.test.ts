@@ -1,0 +1,66 @@
+import type { ChildProcess } from 'node:child_process';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type MigrationReport, runMigrations } from '../../src/backends/dynamodb/migrations/run.js';
+import { Random } from '../../src/testing/conformance/random.js';
+import { ENGINE } from '../support/dynamodb-world.js';
+import { ended, forkable } from '../support/fork-bundled.js';
+import { expectMigrated } from '../support/legacy-checks.js';
+import { LAYOUTS, legacyTable } from '../support/legacy-tables.js';
+import { LegacyWorld } from '../support/legacy-world.js';
+import { sized } from '../support/sized.js';
+
+const ITEMS = sized(600, 10_000);
+const KILLS = 3;
+/** A run first finds out where it is. */
+const FIRST_REQUESTS = 15;
+
+describe.skipIf(ENGINE.missing)(`a migration that is killed${ENGINE.note}`, () => {
+  let world: LegacyWorld;
+  let fork: (...args: readonly string[]) => ChildProcess;
+
+  beforeAll(async () => {
+    fork = await forkable('migrate-child.ts');
+    world = await LegacyWorld.start();
+  });
+  afterAll(async () => world?.stop());
+
+  const migrate = async (tableName: string): Promise<MigrationReport> => runMigrations({ tableName, ...world.reach });
+  /** Every item as text: thousands of them are compared faster so. */
+  const dump = async (table: string): Promise<string> => {
+    const items = await world.dump(table);
+    return items
+      .map((item) => JSON.stringify(Object.entries(item).toSorted(([a], [b]) => (a < b ? -1 : 1))))
+      .join('\n');
+  };
+
+  test.each(LAYOUTS)(
+    'three times, and run again: a table of layout %s is whole, and says what it said',
+    async (layout) => {
+      const seed = LAYOUTS.indexOf(layout) + 1;
+      const random = new Random(seed);
+      const legacy = legacyTable(layout, ITEMS, seed);
+      const table = await world.table(legacy.items);
+      for (let kill = 0; kill < KILLS; kill++) {
+        const dieAt = FIRST_REQUESTS + random.whole(0, Math.ceil(ITEMS / 60));
+        const child = fork(table.name, world.reach.endpoint, world.reach.region, String(dieAt));
+        expect(await ended(child)).toBe('SIGKILL');
+      }
+      const report = await migrate(table.name);
+      expect(report).toMatchObject({ from: 0, to: 1, dryRun: false, indexes: [] });
+      expect(report.migrations.length).toBeGreaterThan(0);
+      for (const { found, removed, left, strict } of report.migrations) {
+        expect({ removed, left, strict }).toEqual({ removed: found, left: 0, strict: 0 });
+      }
+      await expectMigrated(world, table.name, legacy);
+
+      const before = await dump(table.name);
+      expect(await migrate(table.name)).toMatchObject({ from: 1, to: 1, migrations: [] });
+      expect(await dump(table.name)).toBe(before);
+      // Not even if the table forgets that it is ready.
+      await world.put(table.name, [{ PK: { S: '_/SYSTEM#' }, SK: { S: '#VERSION' } }]);
+      expect(await migrate(table.name)).toMatchObject({ from: 0, to: 1, migrations: [] });
+      expect(await dump(table.name)).toBe(before);
+    },
+    300_000,
+  );
+});

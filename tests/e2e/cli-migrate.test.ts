@@ -1,0 +1,63 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { CLI_SHAPES } from '../support/cli-shapes.js';
+import { ENGINE } from '../support/dynamodb-world.js';
+import { legacyTable } from '../support/legacy-tables.js';
+import { LegacyWorld } from '../support/legacy-world.js';
+import { runCli } from '../support/run-cli.js';
+
+describe.skipIf(ENGINE.missing)(`headgate migrate${ENGINE.note}`, () => {
+  let world: LegacyWorld;
+  let name: string;
+  let store: string[];
+
+  beforeAll(async () => {
+    world = await LegacyWorld.start();
+    ({ name } = await world.table(legacyTable('v0.9', 40, 1).items));
+    const { endpoint, region } = world.reach;
+    store = ['--store', `dynamodb://${name}?region=${region}&endpoint=${endpoint}`];
+  });
+  afterAll(async () => world?.stop());
+
+  test('is what other commands on the table advise', async () => {
+    const run = await runCli(['system', 'show', ...store]);
+    expect(run).toMatchObject({ exitCode: 6, stdout: '' });
+    expect(run.stderr).toContain(`Run: headgate migrate --store dynamodb://${name}\n`);
+  });
+
+  test('asks first, where nobody can answer it is refused, and a dry run needs no answer', async () => {
+    const before = await world.dump(name);
+    const asked = await runCli(['migrate', ...store]);
+    expect(asked).toMatchObject({ exitCode: 3, stdout: '' });
+    expect(asked.stderr).toMatch(/^headgate: This moves \d+ old records of table .* it needs --yes\n$/);
+    const dry = await runCli(['migrate', '--dry-run', ...store]);
+    expect(dry).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(dry.stdout).toMatch(/^dry run: nothing was written\nMIGRATION +FOUND +WRITTEN .*\n0001 +\d+ +0 +0 /);
+    expect(await world.dump(name)).toEqual(before);
+  });
+
+  test('migrates, and the second time finds nothing to do', async () => {
+    const first = await runCli(['migrate', '--yes', '--json', ...store]);
+    expect(first).toMatchObject({ exitCode: 0, stderr: '' });
+    const report: unknown = JSON.parse(first.stdout);
+    expect(CLI_SHAPES['migrate']?.(report, 'migrate')).toEqual([]);
+    expect(report).toMatchObject({ from: 0, to: 1, dryRun: false, migrations: [{ id: '0001', left: 0 }] });
+    const second = await runCli(['migrate', ...store]);
+    expect(second).toMatchObject({ exitCode: 0, stderr: '', stdout: 'Nothing to do: the table is of layout 1.\n' });
+    expect(await runCli(['system', 'show', ...store])).toMatchObject({ exitCode: 0 });
+  });
+
+  test('names what it had to leave, and ends with 1', async () => {
+    const strange = { PK: { S: 'ENTITY#two words' }, SK: { S: '#META' }, entity_id: { S: 'two words' } };
+    const { name: other } = await world.table([strange]);
+    const address = store[1]?.replace(name, other) ?? '';
+    const run = await runCli(['migrate', '--yes', '--store', address]);
+    expect(run).toMatchObject({ exitCode: 1, stderr: '' });
+    expect(run.stdout).toMatch(/\n {2}left: ENTITY#two words #META: Expected `entityId` /);
+  });
+
+  test('is for tables of DynamoDB only', async () => {
+    const run = await runCli(['migrate', '--store', 'memory:']);
+    expect(run).toMatchObject({ exitCode: 3, stdout: '' });
+    expect(run.stderr).toContain('Expected `--store`');
+  });
+});

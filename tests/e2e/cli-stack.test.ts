@@ -1,0 +1,163 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Engine, startEngine } from '../../src/testing/dynamodb/index.js';
+import { CLI_SHAPES } from '../support/cli-shapes.js';
+import { ENGINE } from '../support/dynamodb-world.js';
+import { answerAtTerminal, HAS_TERMINAL } from '../support/at-terminal.js';
+import { type CliRun, runCli } from '../support/run-cli.js';
+import { awsEnvironment, type StackCli, startStackCli } from '../support/stack-cli.js';
+
+describe.skipIf(ENGINE.missing)(`commands on a stack, one after the other${ENGINE.note}`, () => {
+  let engine: Engine;
+  let cli: StackCli;
+  beforeAll(async () => {
+    engine = await startEngine();
+    cli = await startStackCli(engine);
+  });
+  afterAll(async () => {
+    await cli?.[Symbol.asyncDispose]();
+    await engine?.stop();
+  });
+
+  const run = async (line: string): Promise<CliRun> => runCli(line.split(' '), { env: cli.env });
+  const json = async (line: string): Promise<unknown> => {
+    const { exitCode, stdout, stderr } = await run(`${line} --json`);
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+    const data: unknown = JSON.parse(stdout);
+    const command = line.split(' ')[0] ?? '';
+    expect(CLI_SHAPES[command]?.(data, command)).toEqual([]);
+    return data;
+  };
+  const written = (): readonly string[] =>
+    cli.server.actions().filter((action) => !/^(?:Describe|List|Get)/.test(action));
+
+  test('a dry run of deploy shows what would be made, and nothing is left of it', async () => {
+    const { exitCode, stdout } = await run('deploy --env pre --dry-run');
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(
+      /^to create: stack headgate-pre\nACTION +RESOURCE +TYPE +HOW\nAdd +Table +AWS::DynamoDB::Table\n/,
+    );
+    expect(stdout).toMatch(/\nNothing was changed: this was a dry run\.\n$/);
+    expect(written()).toEqual(['CreateChangeSet', 'DeleteChangeSet', 'DeleteStack']);
+    expect([...cli.aws.stacks.keys()]).toEqual([]);
+  });
+
+  test('deploy makes it, and shows events as they come on standard error', async () => {
+    const { exitCode, stdout, stderr } = await run('deploy --env pre --param LogRetentionDays=7');
+    expect(exitCode).toBe(0);
+    expect(stderr).toMatch(
+      /^ACTION +RESOURCE[^]*\n10:00:00 {2}CREATE_IN_PROGRESS {2}headgate-pre [^]*CREATE_COMPLETE {2}headgate-pre/,
+    );
+    expect(stdout).toMatch(
+      /^created: stack headgate-pre \(CREATE_COMPLETE\)\ntable headgate-pre is ready: version record written, namespace default registered\ncode of headgate-pre-StreamFunction uploaded\ncode of headgate-pre-ReconcilerFunction uploaded\n\n/,
+    );
+    const store = ['--store', `dynamodb://headgate-pre?region=us-east-1&endpoint=${engine.endpoint}`];
+    expect(await runCli(['check', ...store], { env: cli.env })).toMatchObject({ exitCode: 0 });
+  });
+
+  test('status shows everything, and writes nothing', async () => {
+    const before = written().length;
+    const { stdout } = await run('status --env pre');
+    expect(stdout).toMatch(
+      /^stack +headgate-pre in eu-west-1\nstatus +CREATE_COMPLETE\nversion +\d+\.\d+\.\d+ \(this package: /,
+    );
+    expect(stdout).toMatch(/\ntable +headgate-pre \(schema version \d+\) ready\n/);
+    expect(stdout).toMatch(/\nheadgate-pre-StreamFunction +Active +Successful +of this package\n/);
+    expect(await json('status --env pre')).toMatchObject({
+      env: 'pre',
+      parameters: { LogRetentionDays: '7' },
+      tableVersion: { state: 'current' },
+      lastFailure: null,
+    });
+    expect(await json('list')).toMatchObject({ items: [{ stack: 'headgate-pre', env: 'pre', table: 'headgate-pre' }] });
+    expect(written().length).toBe(before);
+  });
+
+  test('deploy again finds nothing to do', async () => {
+    expect(await json('deploy --env pre')).toMatchObject({
+      action: 'none',
+      changes: [],
+      functions: [{ uploaded: false }, { uploaded: false }],
+      table: { prepared: false },
+    });
+  });
+
+  test('a change is refused without a terminal and without --yes, and the change set is taken back', async () => {
+    const { exitCode, stdout, stderr } = await run('deploy --env pre --param ArchiveDays=30');
+    expect({ exitCode, stdout }).toEqual({ exitCode: 3, stdout: '' });
+    expect(stderr).toMatch(
+      /\nheadgate: This changes \d+ resources of stack headgate-pre: without a terminal to ask on, it needs --yes\n$/,
+    );
+    expect([...cli.aws.changeSets]).toEqual([]);
+  });
+
+  test('upgrade changes the template, the data and the code, in a dry run none of them', async () => {
+    expect(await json('upgrade --env pre --param ArchiveDays=30 --dry-run')).toMatchObject({
+      dryRun: true,
+      template: { action: 'update' },
+    });
+    const { exitCode, stdout } = await run('upgrade --env pre --param ArchiveDays=30 --yes');
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(
+      /^upgraded: stack headgate-pre\ntemplate updated\nNothing to do: the table is of layout \d+\.\n/,
+    );
+    expect(await json('status --env pre')).toMatchObject({ parameters: { ArchiveDays: '30', LogRetentionDays: '7' } });
+  });
+
+  test.skipIf(!HAS_TERMINAL)('delete at a terminal wants the name, and nothing less', async () => {
+    const { output, code } = await answerAtTerminal('delete --env pre', 'Type headgate-pre', 'y\r', cli.env);
+    expect(code).toBe(3);
+    expect(output).toContain('Not confirmed: nothing was changed');
+    expect([...cli.aws.stacks.values()]).toMatchObject([{ status: 'UPDATE_COMPLETE' }]);
+  });
+
+  test('delete asks by name, says what stays, and is done where there is nothing', async () => {
+    const refused = await run('delete --env pre');
+    expect(refused).toMatchObject({ exitCode: 3, stdout: '' });
+    expect(refused.stderr).toMatch(
+      /^headgate: This deletes stack headgate-pre with its functions and alarms; Table \(headgate-pre\), .* stay: without a terminal/,
+    );
+    expect(await json('delete --env pre --dry-run')).toMatchObject({ deleted: true, dryRun: true });
+    const { exitCode, stdout } = await run('delete --env pre --yes');
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/^deleted: stack headgate-pre\nWhat stays:\n {2}Table \(headgate-pre\)\n/);
+    expect(await json('delete --env pre --yes')).toMatchObject({ deleted: false, kept: [] });
+  });
+});
+
+describe('without anything to talk to', () => {
+  let home: string;
+  beforeAll(() => {
+    home = mkdtempSync(join(tmpdir(), 'headgate-home-'));
+  });
+  afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+  test.each([
+    ['deploy --env pre_1', 3, /^headgate: Expected `--env` to be 1 to 40 letters/],
+    ['deploy --param Colour=red', 3, /^headgate: Expected `--param` to be one of TableName, /],
+    ['status --env a --table b', 3, /^headgate: Expected `--table` to be left out when --env is given/],
+    ['list', 7, /^headgate: CloudFormation DescribeStacks: .*ECONNREFUSED/],
+  ])('%s ends with %d, in one sentence', async (line, exitCode, says) => {
+    const run = await runCli(line.split(' '), { env: awsEnvironment('http://127.0.0.1:9') });
+    expect(run).toMatchObject({ exitCode, stdout: '', stderr: expect.stringMatching(says) });
+    expect(run.stderr.trim().split('\n')).toHaveLength(1);
+  });
+
+  test.each([
+    [
+      { AWS_ACCESS_KEY_ID: '', AWS_SECRET_ACCESS_KEY: '' },
+      8,
+      'headgate: There are no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run `aws sso login`\n',
+    ],
+    [
+      { AWS_REGION: '' },
+      3,
+      'headgate: Region not accepted: region="" is not a valid hostname component: name one by --region, AWS_REGION or the profile\n',
+    ],
+  ])('%j is one sentence as well', async (missing, exitCode, stderr) => {
+    const env = { ...awsEnvironment('http://127.0.0.1:9'), HOME: home, AWS_EC2_METADATA_DISABLED: 'true', ...missing };
+    expect(await runCli(['status'], { env })).toEqual({ exitCode, stdout: '', stderr });
+  });
+});

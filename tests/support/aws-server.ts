@@ -1,0 +1,126 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** A request of the SDK, as CloudFormation or Lambda would read it. */
+export interface AwsRequest {
+  /** `CreateChangeSet`, `UpdateFunctionCode`, ... */
+  readonly action: string;
+  /** Fields of a form, or of a JSON body; of Lambda also `FunctionName`. */
+  readonly params: Readonly<Record<string, string>>;
+}
+
+export type AwsAnswer =
+  /** What the action gives: XML of CloudFormation, JSON of Lambda. */
+  | { readonly result: object }
+  | { readonly error: string; readonly message: string; readonly status?: number }
+  /** The connection stays open, and nothing comes. */
+  | { readonly hangs: true };
+
+export interface AwsServer extends AsyncDisposable {
+  readonly endpoint: string;
+  /** Everything that was asked, in order. */
+  readonly requests: readonly AwsRequest[];
+  /** Names of the actions that were asked, in order. */
+  actions(): readonly string[];
+}
+
+/** Speaks to the real SDK: the query protocol of CloudFormation and the REST protocol of Lambda. */
+export async function startAwsServer(
+  answer: (request: AwsRequest) => AwsAnswer | Promise<AwsAnswer>,
+): Promise<AwsServer> {
+  const requests: AwsRequest[] = [];
+  const server = createServer((incoming, outgoing) => {
+    void (async () => {
+      const request = await readRequest(incoming);
+      requests.push(request);
+      const answered = isDynamoDB(incoming) ? NO_TABLE : await answer(request);
+      if (!('hangs' in answered)) send(outgoing, request, answered, isLambda(incoming) || isDynamoDB(incoming));
+    })().catch((error: unknown) => outgoing.destroy(error as Error));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    endpoint: `http://127.0.0.1:${port}`,
+    requests,
+    actions: () => requests.map(({ action }) => action),
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** There is no table: for tables there are real engines. */
+const NO_TABLE: AwsAnswer = { error: 'ResourceNotFoundException', message: 'Requested resource not found' };
+
+const LAMBDA_PATH = /^\/2015-03-31\/functions\/([^/]+)\/(configuration|code)/;
+
+function isDynamoDB({ headers }: IncomingMessage): boolean {
+  return headers['x-amz-target'] !== undefined;
+}
+
+function isLambda({ url = '' }: IncomingMessage): boolean {
+  return LAMBDA_PATH.test(url);
+}
+
+async function readRequest(incoming: IncomingMessage): Promise<AwsRequest> {
+  let body = '';
+  for await (const chunk of incoming.setEncoding('utf8')) body += chunk as string;
+  const [, name, part] = LAMBDA_PATH.exec(incoming.url ?? '') ?? [];
+  if (name === undefined) {
+    const target = incoming.headers['x-amz-target'];
+    if (typeof target === 'string') return { action: target.slice(target.indexOf('.') + 1), params: {} };
+    const { Action = 'none', ...params } = Object.fromEntries(new URLSearchParams(body));
+    return { action: Action, params };
+  }
+  const action = part === 'code' ? 'UpdateFunctionCode' : 'GetFunctionConfiguration';
+  const json = body === '' ? {} : (JSON.parse(body) as Record<string, string>);
+  return { action, params: { FunctionName: decodeURIComponent(name), ...json } };
+}
+
+function send(
+  outgoing: ServerResponse,
+  { action }: AwsRequest,
+  answer: Exclude<AwsAnswer, { hangs: true }>,
+  lambda: boolean,
+): void {
+  const status = 'error' in answer ? (answer.status ?? 400) : 200;
+  if (lambda) {
+    const body = 'error' in answer ? { __type: answer.error, message: answer.message } : answer.result;
+    const type = 'error' in answer ? { 'x-amzn-errortype': answer.error } : {};
+    outgoing.writeHead(status, { 'content-type': 'application/json', ...type }).end(JSON.stringify(body));
+    return;
+  }
+  const inner =
+    'error' in answer
+      ? xml({
+          ErrorResponse: { Error: { Type: 'Sender', Code: answer.error, Message: answer.message }, RequestId: 'r' },
+        })
+      : xml({
+          [`${action}Response`]: { [`${action}Result`]: answer.result as Data, ResponseMetadata: { RequestId: 'r' } },
+        });
+  const root = 'error' in answer ? 'ErrorResponse' : `${action}Response`;
+  const spaced = inner.replace(`<${root}>`, `<${root} xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/">`);
+  outgoing.writeHead(status, { 'content-type': 'text/xml' }).end(spaced);
+}
+
+type Data = string | number | boolean | undefined | readonly Data[] | { readonly [name: string]: Data };
+
+/** As the query protocol has it: the items of a list are called `member`. */
+function xml(value: Data): string {
+  if (value === undefined) return '';
+  if (isList(value)) return value.map((item) => `<member>${xml(item)}</member>`).join('');
+  if (typeof value === 'object') {
+    return Object.entries(value)
+      .filter(([, inner]) => inner !== undefined)
+      .map(([name, inner]) => `<${name}>${xml(inner)}</${name}>`)
+      .join('');
+  }
+  return String(value).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}
+
+function isList(value: Data): value is readonly Data[] {
+  return Array.isArray(value);
+}

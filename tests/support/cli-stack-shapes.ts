@@ -1,0 +1,93 @@
+import { count, exactly, flag, instant, listOf, mapOf, nullable, record, type Shape, text } from './shape.js';
+
+/** What a migration has done to a table. */
+export const migrated = {
+  from: count,
+  to: count,
+  migrations: listOf(
+    record({
+      id: text,
+      title: text,
+      found: count,
+      written: count,
+      removed: count,
+      strict: count,
+      left: count,
+      problems: listOf(record({ record: text, reason: text })),
+    }),
+  ),
+  indexes: listOf(record({ index: text, state: exactly('dear', 'missing'), advice: text })),
+};
+
+const stackChanges = listOf(
+  record({
+    action: text,
+    logicalId: text,
+    physicalId: nullable(text),
+    type: text,
+    replacement: nullable(exactly('yes', 'no', 'perhaps')),
+  }),
+);
+const stackAction = exactly('create', 'update', 'none');
+const uploads = listOf(record({ name: text, uploaded: flag, sha256: text }));
+const stackItem = {
+  stack: text,
+  env: nullable(text),
+  status: text,
+  version: nullable(text),
+  table: nullable(text),
+  createdAt: nullable(instant),
+  updatedAt: nullable(instant),
+};
+
+/** What docs/guide/cli.md promises of the commands that need CloudFormation, which are tried on a simulated one. */
+export const STACK_SHAPES: Readonly<Record<string, Shape>> = {
+  delete: record({
+    stack: text,
+    dryRun: flag,
+    deleted: flag,
+    kept: listOf(record({ logicalId: text, physicalId: text })),
+  }),
+  deploy: record({
+    stack: text,
+    dryRun: flag,
+    action: stackAction,
+    status: nullable(text),
+    changes: stackChanges,
+    outputs: mapOf(text),
+    functions: uploads,
+    table: nullable(record({ name: text, prepared: flag })),
+  }),
+  list: record({ items: listOf(record(stackItem)), next: nullable(text) }),
+  status: record({
+    ...stackItem,
+    region: text,
+    statusReason: nullable(text),
+    thisVersion: text,
+    parameters: mapOf(text),
+    outputs: mapOf(text),
+    tableVersion: nullable(
+      record({
+        state: exactly('current', 'older', 'newer', 'no-record', 'no-table'),
+        schemaVersion: nullable(count),
+      }),
+    ),
+    functions: listOf(
+      record({
+        name: text,
+        state: nullable(text),
+        update: nullable(text),
+        reason: nullable(text),
+        code: exactly('current', 'other', 'missing'),
+      }),
+    ),
+    lastFailure: nullable(record({ logicalId: nullable(text), type: nullable(text), reason: text })),
+  }),
+  upgrade: record({
+    stack: text,
+    dryRun: flag,
+    template: record({ action: stackAction, status: nullable(text), changes: stackChanges }),
+    data: record(migrated),
+    functions: uploads,
+  }),
+};

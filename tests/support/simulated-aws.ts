@@ -1,0 +1,227 @@
+import { createHash } from 'node:crypto';
+import type { AwsAnswer, AwsRequest } from './aws-server.js';
+
+interface SimulatedStack {
+  readonly id: string;
+  readonly name: string;
+  status: string;
+  /** Looks at the stack until what is under way has ended. */
+  looks: number;
+  parameters: Record<string, string>;
+  tags: Record<string, string>;
+  template: string;
+  readonly events: { readonly status: string; readonly logicalId: string }[];
+}
+
+type Wish = Pick<SimulatedStack, 'parameters' | 'tags' | 'template'>;
+
+interface SimulatedChangeSet extends Wish {
+  readonly stack: SimulatedStack;
+  readonly type: string;
+}
+
+export interface SimulatedAws {
+  answer(request: AwsRequest): Promise<AwsAnswer>;
+  /** The hash of the code that each function runs. */
+  readonly functions: ReadonlyMap<string, string>;
+  readonly stacks: ReadonlyMap<string, { readonly status: string }>;
+  readonly changeSets: ReadonlyMap<string, unknown>;
+}
+
+interface TemplateText {
+  readonly Resources: Record<string, { readonly Type: string; readonly Condition?: string }>;
+  readonly Parameters: Record<string, { readonly Default: unknown }>;
+}
+
+const AT = '2027-01-15T10:00:00.000Z';
+const LOOKS = 2;
+const NO_CHANGES =
+  "The submitted information didn't contain changes. Submit different information to create a change set.";
+
+/** As much of CloudFormation and Lambda as a deployment sees: stacks that live on while clients die. */
+export function simulatedAws(makeTable: (name: string) => Promise<void>): SimulatedAws {
+  const stacks = new Map<string, SimulatedStack>();
+  const changeSets = new Map<string, SimulatedChangeSet>();
+  const functions = new Map<string, string>();
+
+  const find = (nameOrId = ''): SimulatedStack | undefined =>
+    stacks.get(nameOrId) ?? [...stacks.values()].find(({ id }) => id === nameOrId);
+
+  const say = (stack: SimulatedStack, status: string, logicalId = stack.name): void => {
+    stack.events.unshift({ status, logicalId });
+    if (logicalId === stack.name) stack.status = status;
+  };
+
+  /** What is under way goes on whenever somebody looks. */
+  const goOn = async (stack: SimulatedStack): Promise<void> => {
+    if (!stack.status.endsWith('_IN_PROGRESS') || stack.status === 'REVIEW_IN_PROGRESS') return;
+    stack.looks -= 1;
+    if (stack.looks > 0) return;
+    const done = stack.status.replace('_IN_PROGRESS', '_COMPLETE');
+    if (done === 'CREATE_COMPLETE') await makeTable(stack.parameters['TableName'] ?? '');
+    for (const [logicalId, physicalId] of resourcesOf(stack)) {
+      say(stack, done, logicalId);
+      if (logicalId.endsWith('Function') && !functions.has(physicalId)) functions.set(physicalId, 'placeholder');
+    }
+    say(stack, done);
+  };
+
+  const actions: Record<string, (params: AwsRequest['params']) => Promise<AwsAnswer> | AwsAnswer> = {
+    async DescribeStacks({ StackName }) {
+      if (StackName === undefined) return { result: { Stacks: [...stacks.values()].map(stackMember) } };
+      const stack = find(StackName);
+      if (stack !== undefined) await goOn(stack);
+      const isGone = stack === undefined || (stack.status === 'DELETE_COMPLETE' && StackName === stack.name);
+      if (isGone) return { error: 'ValidationError', message: `Stack with id ${StackName} does not exist` };
+      return { result: { Stacks: [stackMember(stack)] } };
+    },
+    CreateChangeSet(params) {
+      const {
+        StackName: name = '',
+        ChangeSetName = '',
+        ChangeSetType: type = '',
+        TemplateBody: template = '',
+      } = params;
+      let stack = find(name);
+      if (stack === undefined || stack.status === 'DELETE_COMPLETE') {
+        const fresh = { status: '', looks: 0, parameters: {}, tags: {}, template: '{"Resources":{}}', events: [] };
+        stack = { id: `arn:aws:cloudformation:eu-west-1:1:stack/${name}/${ChangeSetName}`, name, ...fresh };
+        stacks.set(name, stack);
+        say(stack, 'REVIEW_IN_PROGRESS');
+      }
+      const { parameters: kept } = stack;
+      const parameters = { ...defaultsOf(template), ...listOf(params, 'Parameters', 'ParameterKey', 'ParameterValue') };
+      for (const key of Object.keys(listOf(params, 'Parameters', 'ParameterKey', 'UsePreviousValue'))) {
+        parameters[key] = kept[key] ?? '';
+      }
+      const id = `arn:aws:cloudformation:eu-west-1:1:changeSet/${ChangeSetName}`;
+      changeSets.set(id, { stack, type, template, parameters, tags: listOf(params, 'Tags', 'Key', 'Value') });
+      return { result: { Id: id, StackId: stack.id } };
+    },
+    DescribeChangeSet({ ChangeSetName = '' }) {
+      const { stack, ...wish } = changeSets.get(ChangeSetName) as SimulatedChangeSet;
+      if (wish.type === 'UPDATE' && isSame(wish, stack))
+        return { result: { Status: 'FAILED', StatusReason: NO_CHANGES } };
+      const Changes = resourcesOf({ ...wish, name: stack.name }).map(([LogicalResourceId, , ResourceType]) => ({
+        Type: 'Resource',
+        ResourceChange:
+          wish.type === 'CREATE'
+            ? { Action: 'Add', LogicalResourceId, ResourceType }
+            : { Action: 'Modify', LogicalResourceId, ResourceType, Replacement: 'False' },
+      }));
+      return { result: { Status: 'CREATE_COMPLETE', ExecutionStatus: 'AVAILABLE', Changes } };
+    },
+    ExecuteChangeSet({ ChangeSetName = '' }) {
+      const { stack, type, ...wish } = changeSets.get(ChangeSetName) as SimulatedChangeSet;
+      Object.assign(stack, wish, { looks: LOOKS });
+      // It deletes every change set of the stack.
+      for (const [id, one] of changeSets) if (one.stack === stack) changeSets.delete(id);
+      say(stack, `${type}_IN_PROGRESS`);
+      return { result: {} };
+    },
+    DeleteChangeSet({ ChangeSetName = '' }) {
+      changeSets.delete(ChangeSetName);
+      return { result: {} };
+    },
+    DeleteStack({ StackName }) {
+      const stack = find(StackName);
+      if (stack === undefined) return { result: {} };
+      if (stack.status === 'REVIEW_IN_PROGRESS') {
+        stacks.delete(stack.name);
+        return { result: {} };
+      }
+      stack.looks = LOOKS;
+      say(stack, 'DELETE_IN_PROGRESS');
+      return { result: {} };
+    },
+    DescribeStackEvents({ StackName }) {
+      const { events = [], id = '', name = '' }: Partial<SimulatedStack> = find(StackName) ?? {};
+      const StackEvents = events.map(({ status, logicalId }, at) => ({
+        EventId: `${name}-${events.length - at}`,
+        StackId: id,
+        StackName: name,
+        LogicalResourceId: logicalId,
+        PhysicalResourceId: logicalId === name ? id : `${name}-${logicalId}`,
+        ResourceType: logicalId === name ? 'AWS::CloudFormation::Stack' : 'AWS::Test::Any',
+        ResourceStatus: status,
+        Timestamp: AT,
+      }));
+      return { result: { StackEvents } };
+    },
+    ListStackResources({ StackName }) {
+      const stack = find(StackName);
+      const StackResourceSummaries = (stack === undefined ? [] : resourcesOf(stack)).map(
+        ([LogicalResourceId, PhysicalResourceId, ResourceType]) => ({
+          LogicalResourceId,
+          PhysicalResourceId,
+          ResourceType,
+          ResourceStatus: 'CREATE_COMPLETE',
+          LastUpdatedTimestamp: AT,
+        }),
+      );
+      return { result: { StackResourceSummaries } };
+    },
+    GetTemplate: ({ StackName }) => ({ result: { TemplateBody: find(StackName)?.template } }),
+    GetFunctionConfiguration({ FunctionName = '' }) {
+      const sha256 = functions.get(FunctionName);
+      if (sha256 === undefined) return { error: 'ResourceNotFoundException', message: 'no such function', status: 404 };
+      return { result: { FunctionName, CodeSha256: sha256, State: 'Active', LastUpdateStatus: 'Successful' } };
+    },
+    UpdateFunctionCode({ FunctionName = '', ZipFile = '' }) {
+      functions.set(FunctionName, createHash('sha256').update(Buffer.from(ZipFile, 'base64')).digest('base64'));
+      return { result: { FunctionName } };
+    },
+  };
+
+  return {
+    stacks,
+    changeSets,
+    functions,
+    answer: async ({ action, params }) =>
+      (await actions[action]?.(params)) ?? { error: 'InvalidAction', message: `${action} is not simulated` },
+  };
+}
+
+/** Logical id, physical id and type of what a stack makes without a condition. */
+function resourcesOf({ name, template, parameters }: Wish & { readonly name: string }) {
+  const { Resources } = JSON.parse(template) as TemplateText;
+  return Object.entries(Resources)
+    .filter(([, { Condition }]) => Condition === undefined)
+    .map(([id, { Type }]) => [id, id === 'Table' ? (parameters['TableName'] ?? '') : `${name}-${id}`, Type] as const);
+}
+
+function defaultsOf(template: string): Record<string, string> {
+  const { Parameters = {} } = JSON.parse(template) as Partial<TemplateText>;
+  return Object.fromEntries(Object.entries(Parameters).map(([name, { Default }]) => [name, String(Default)]));
+}
+
+/** `Tags.member.1.Key`, `Tags.member.1.Value`, ...; items that lack either are left out. */
+function listOf(params: AwsRequest['params'], list: string, key: string, value: string): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (let at = 1; `${list}.member.${at}.${key}` in params; at += 1) {
+    const item = params[`${list}.member.${at}.${value}`];
+    if (item !== undefined) found[params[`${list}.member.${at}.${key}`] ?? ''] = item;
+  }
+  return found;
+}
+
+function isSame(a: Wish, b: Wish): boolean {
+  const sorted = (map: Record<string, string>) => JSON.stringify(map, Object.keys(map).toSorted());
+  return (
+    a.template === b.template && sorted(a.parameters) === sorted(b.parameters) && sorted(a.tags) === sorted(b.tags)
+  );
+}
+
+function stackMember({ id, name, status, parameters, tags, template }: SimulatedStack): object {
+  const Outputs =
+    status === 'REVIEW_IN_PROGRESS' ? [] : Object.keys((JSON.parse(template) as { Outputs?: object }).Outputs ?? {});
+  return {
+    StackId: id,
+    StackName: name,
+    StackStatus: status,
+    CreationTime: AT,
+    Parameters: Object.entries(parameters).map(([ParameterKey, ParameterValue]) => ({ ParameterKey, ParameterValue })),
+    Tags: Object.entries(tags).map(([Key, Value]) => ({ Key, Value })),
+    Outputs: Outputs.map((OutputKey) => ({ OutputKey, OutputValue: `${name}-${OutputKey}` })),
+  };
+}

@@ -1,0 +1,316 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createTable } from '../../src/backends/dynamodb/index.js';
+import { createDynamoDBBackend } from '../../src/backends/dynamodb/dynamodb.js';
+import { MIGRATIONS } from '../../src/backends/dynamodb/migrations/registry.js';
+import {
+  type MigrateOptions,
+  type MigrationReport,
+  runMigrations,
+} from '../../src/backends/dynamodb/migrations/run.js';
+import type { Item } from '../../src/backends/dynamodb/transport.js';
+import { Limit } from '../../src/core/limit.js';
+import { RateLimiter } from '../../src/limiter/rate-limiter.js';
+import { fakeClock } from '../../src/testing/fake-clock.js';
+import type { DynamoRequest } from '../../src/testing/dynamodb/dynamo-request.js';
+import { fault, type FaultProxy, startFaultProxy } from '../../src/testing/dynamodb/index.js';
+import { ENGINE } from '../support/dynamodb-world.js';
+import { expectMigrated } from '../support/legacy-checks.js';
+import { LAYOUTS, type LegacyLayout, legacyTable, OLD_NAMESPACE } from '../support/legacy-tables.js';
+import { keyOf, LegacyWorld } from '../support/legacy-world.js';
+
+const NOW_MS = Date.UTC(2026, 5, 15, 12, 30);
+const COUNT = 60;
+
+const numbers = (fields: Readonly<Record<string, number>>): Item =>
+  Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, { N: String(value) }]));
+
+const composite = (tokens: number, consumed: number): Item => ({
+  PK: { S: 'ENTITY#u' },
+  SK: { S: '#BUCKET#gpt-4' },
+  ...numbers({
+    rf: NOW_MS,
+    b_rpd_tk: tokens,
+    b_rpd_cp: 9_000,
+    b_rpd_ra: 9_000,
+    b_rpd_rp: 86_400_000,
+    b_rpd_tc: consumed,
+  }),
+});
+const shardOf = (shard: number, count: number, tokens: number): Item => ({
+  PK: { S: `${OLD_NAMESPACE}/BUCKET#u#gpt-4#${shard}` },
+  SK: { S: '#STATE' },
+  ...numbers({
+    shard_count: count,
+    rf: NOW_MS,
+    b_rpd_tk: tokens,
+    b_rpd_cp: 512_000,
+    b_rpd_ra: 512_000,
+    b_rpd_rp: 86_400_000,
+    b_rpd_tc: 3,
+  }),
+});
+const namespace: Item = {
+  PK: { S: '_/SYSTEM#' },
+  SK: { S: '#NAMESPACE#default' },
+  namespace_id: { S: OLD_NAMESPACE },
+  status: { S: 'active' },
+  created_at: { S: '2026-01-01T00:00:00Z' },
+};
+const reverse: Item = { ...namespace, SK: { S: `#NSID#${OLD_NAMESPACE}` }, namespace_name: { S: 'default' } };
+/** So that a limiter has something to go by. */
+const config: Item = {
+  PK: { S: 'RESOURCE#gpt-4' },
+  SK: { S: '#CONFIG' },
+  ...numbers({ l_rpd_cp: 9, l_rpd_ra: 9, l_rpd_rp: 86_400, config_version: 1 }),
+};
+
+describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
+  let world: LegacyWorld;
+  let proxy: FaultProxy;
+
+  beforeAll(async () => {
+    world = await LegacyWorld.start();
+    proxy = await startFaultProxy(world.engine.endpoint, { record: true });
+  });
+  beforeEach(() => proxy.requests.clear());
+  afterAll(async () => {
+    await proxy?.stop();
+    await world?.stop();
+  });
+
+  const migrate = async (tableName: string, more: Partial<MigrateOptions> = {}): Promise<MigrationReport> =>
+    runMigrations({ tableName, region: world.reach.region, endpoint: proxy.endpoint, ...more });
+  const open = async (table: string): Promise<RateLimiter> =>
+    RateLimiter.open(createDynamoDBBackend({ table, ...world.reach }), { clock: fakeClock(NOW_MS) });
+  const available = async (table: string): Promise<unknown> => {
+    await using limiter = await open(table);
+    return await limiter.available({ entityId: 'u', resource: 'gpt-4' });
+  };
+  const versionOf = async (table: string): Promise<string | undefined> =>
+    (await world.dump(table)).find((item) => keyOf(item) === '_/SYSTEM# #VERSION')?.['schema_version']?.N;
+
+  test('all layouts in one table, by all migrations that there are', async () => {
+    const newest = legacyTable('v0.9', 30, 5).items;
+    const oldest = legacyTable('per-limit', 30, 5).items.filter(({ SK }) => SK?.S?.startsWith('#BUCKET#'));
+    const { name } = await world.table([...newest, ...oldest, composite(4_000, 5_000)]);
+    const report = await migrate(name);
+    expect(report.migrations.map(({ id }) => id)).toEqual(MIGRATIONS.map(({ id }) => id));
+    expect(MIGRATIONS.map(({ id }) => id)).toEqual(['0001', '0002', '0003']);
+    expect(report).toMatchObject({ from: 0, to: 1 });
+    for (const { found, removed, written } of report.migrations) {
+      expect(removed).toBe(found);
+      expect(written).toBeGreaterThan(0);
+    }
+  });
+
+  test('a dry run reads, and says what there is to do', async () => {
+    const { items } = legacyTable('per-limit', COUNT, 2);
+    const { name } = await world.table(items);
+    const before = await world.dump(name);
+    const report = await migrate(name, { dryRun: true });
+    expect(report).toMatchObject({ from: 0, to: 0, dryRun: true });
+    // All but the version record of the old clients.
+    expect(report.migrations.reduce((sum, { found }) => sum + found, 0)).toBe(items.length - 1);
+    expect(report.migrations).toMatchObject([
+      { written: 0, removed: 0 },
+      { written: 0, removed: 0 },
+    ]);
+    expect(Object.keys(proxy.requests.byOperation()).toSorted()).toEqual([
+      'BatchGetItem',
+      'DescribeTable',
+      'GetItem',
+      'Scan',
+    ]);
+    expect(await world.dump(name)).toEqual(before);
+  });
+
+  test('tells how far it is', async () => {
+    const { name } = await world.table(legacyTable('composite', COUNT, 2).items);
+    const told: { done: number; total: number | null }[] = [];
+    await migrate(name, { onProgress: ({ done, total }) => told.push({ done, total }) });
+    expect(told.length).toBeGreaterThanOrEqual(3);
+    expect(told.at(-1)?.done).toBe(told.at(-1)?.total);
+  });
+
+  describe('phase by phase', () => {
+    /** Lets nothing through any more after the state was written that this phase begins. */
+    const dieBefore = (phase: string) => {
+      let begun = false;
+      const when = ({ operation, body }: DynamoRequest): boolean => {
+        if (begun) return true;
+        const { PK, SK, state } = (body['Item'] ?? {}) as Record<string, { S?: string }>;
+        begun = operation === 'PutItem' && PK?.S?.startsWith('_/MIGRATION#') === true && SK?.S === '#STATE';
+        begun &&= state?.S?.includes(`"phase":"${phase}"`) === true;
+        return false;
+      };
+      return proxy.inject(fault.accessDenied(), { when });
+    };
+
+    test.each(LAYOUTS.flatMap((layout) => ['verify', 'remove', 'done'].map((phase) => [layout, phase] as const)))(
+      'of %s, ended before %s: clients are refused, nothing is lost, and the next run goes on',
+      async (layout, phase) => {
+        const legacy = legacyTable(layout, COUNT, 3);
+        const { name } = await world.table(legacy.items);
+        const death = dieBefore(phase);
+        await expect(migrate(name)).rejects.toMatchObject({ code: 'backend.denied' });
+        death.release();
+        const dump = new Map((await world.dump(name)).map((item) => [keyOf(item), item]));
+        if (phase !== 'done') {
+          const moved = legacy.items.filter((item) => item['SK']?.S !== '#VERSION');
+          expect(moved.filter((item) => dump.get(keyOf(item)) === undefined)).toEqual([]);
+        }
+        expect(await versionOf(name)).toBe('0');
+        await expect(open(name)).rejects.toMatchObject({
+          code: 'schema.mismatch',
+          command: `headgate migrate --store dynamodb://${name}`,
+        });
+        proxy.requests.clear();
+        expect(await migrate(name)).toMatchObject({ from: 0, to: 1 });
+        expect(await versionOf(name)).toBe('1');
+        await expectMigrated(world, name, legacy);
+      },
+    );
+
+    test('the version is the last that is written, after everything was looked at once more', async () => {
+      const { name } = await world.table(legacyTable('composite', COUNT, 3).items);
+      await migrate(name);
+      const writes = proxy.requests.recorded.filter(({ operation }) => /Put|Update|Write/.test(operation));
+      const versions = writes.filter(({ body }) => JSON.stringify(body['Item'] ?? {}).includes('"#VERSION"'));
+      expect(versions).toHaveLength(2);
+      expect(writes.at(-1)).toBe(versions[1]);
+      const last = proxy.requests.recorded.findLastIndex(({ operation }) => operation === 'Scan');
+      const removal = proxy.requests.recorded.findLastIndex(({ operation }) => operation === 'TransactWriteItems');
+      expect(last).toBeGreaterThan(removal);
+    });
+  });
+
+  describe('while somebody writes', () => {
+    const isRemoval = ({ body }: Pick<DynamoRequest, 'body'>): boolean => JSON.stringify(body).includes('"Delete"');
+
+    test('what an old client takes before the removal is taken here too', async () => {
+      const { name } = await world.table([composite(9_000, 0), config]);
+      const hold = proxy.inject(fault.holdRequest(), { operations: ['TransactWriteItems'], when: isRemoval, times: 1 });
+      const running = migrate(name);
+      await hold.untilFired();
+      await world.put(name, [composite(2_000, 7_000)]);
+      hold.release();
+      expect(await running).toMatchObject({ to: 1, migrations: [{ found: 2, removed: 2, strict: 0, left: 0 }] });
+      expect(await available(name)).toEqual({ rpd: 2 });
+    });
+
+    test('one that never stops is found out, and nothing of it is removed', async () => {
+      const { name } = await world.table([composite(9_000, 0), config]);
+      let taken = 0;
+      const holds = proxy.inject(fault.holdRequest(30), { operations: ['TransactWriteItems'], when: isRemoval });
+      const running = migrate(name).then(
+        () => 'done',
+        (error: unknown) => error,
+      );
+      const writing = (async () => {
+        for (let at = 1; at < 50; at++) {
+          const fired = await Promise.race([holds.untilFired(at), running.then(() => 'over')]);
+          if (fired === 'over') return;
+          taken += 1;
+          await world.put(name, [composite(9_000 - taken, taken)]);
+        }
+      })();
+      expect(await running).toMatchObject({ code: 'infrastructure.migration', retryable: true });
+      holds.release();
+      await writing;
+      expect(await versionOf(name)).toBe('0');
+      expect((await world.dump(name)).map(keyOf)).toContain('ENTITY#u #BUCKET#gpt-4');
+      expect(await migrate(name)).toMatchObject({ to: 1 });
+    });
+
+    test('a client that came too early loses what the old bucket lacked', async () => {
+      const { name } = await world.table([]);
+      await createTable({ tableName: name, client: world.client });
+      await using early = await open(name);
+      await early.config.setResource('gpt-4', { limits: [Limit.perDay('rpd', 9)] });
+      await early.acquire({ entityId: 'u', resource: 'gpt-4', consume: { rpd: 2 } });
+      await world.put(name, [composite(4_000, 5_000), { PK: { S: '_/SYSTEM#' }, SK: { S: '#VERSION' } }]);
+      expect((await migrate(name, { dryRun: true })).migrations).toMatchObject([{ strict: 1 }]);
+      expect(await migrate(name)).toMatchObject({ migrations: [{ id: '0002', found: 1, removed: 1, strict: 1 }] });
+      expect(await available(name)).toEqual({ rpd: 9 - 2 - 5 });
+    });
+
+    test('a throttled table is waited for', async () => {
+      const legacy = legacyTable('composite', COUNT, 4);
+      const { name } = await world.table(legacy.items);
+      proxy.inject(fault.throttle(), { operations: ['Scan', 'BatchGetItem', 'TransactWriteItems'], times: 8 });
+      proxy.inject(fault.loseAnswer(), { operations: ['TransactWriteItems'], times: 1 });
+      proxy.inject(fault.transactionConflict(), { operations: ['TransactWriteItems'], times: 1 });
+      await migrate(name);
+      await expectMigrated(world, name, legacy);
+    });
+  });
+
+  describe('versions', () => {
+    test.each(LAYOUTS)(
+      'a table of %s is refused before with the command that helps, and old clients after',
+      async (layout: LegacyLayout) => {
+        const { name } = await world.table(legacyTable(layout, 20, 1).items);
+        const refusal = { code: 'schema.mismatch', command: `headgate migrate --store dynamodb://${name}` };
+        await expect(open(name)).rejects.toMatchObject(refusal);
+        await expect(createTable({ tableName: name, client: world.client })).rejects.toMatchObject(refusal);
+        await migrate(name);
+        await (await open(name)).close();
+        const oldVersions = (await world.dump(name)).filter(
+          ({ PK, SK }) => SK?.S === '#VERSION' && PK?.S !== '_/SYSTEM#',
+        );
+        expect(oldVersions.map((item) => item['client_min_version']?.S)).toEqual(['999.0.0']);
+      },
+    );
+
+    test('a table without old records becomes ready, and one that is ready stays as it is', async () => {
+      const { name } = await world.table([]);
+      expect(await migrate(name)).toMatchObject({ from: 0, to: 1, migrations: [] });
+      proxy.requests.clear();
+      expect(await migrate(name)).toMatchObject({ from: 1, to: 1, migrations: [] });
+      expect(proxy.requests.byOperation()).toEqual({ GetItem: 1 });
+    });
+  });
+
+  test('limits that are set afterwards are newer than those that were moved, and reach buckets that were', async () => {
+    const { name } = await world.table([composite(9_000, 0), config]);
+    await migrate(name);
+    await using limiter = await open(name);
+    await limiter.config.setResource('gpt-4', { limits: [Limit.perDay('rpd', 4)] });
+    await limiter.acquire({ entityId: 'u', resource: 'gpt-4', consume: { rpd: 1 } });
+    expect(await available(name)).toEqual({ rpd: 3 });
+    const bucket = (await world.dump(name)).find(({ SK, PK }) => SK?.S === '#STATE' && !PK?.S?.startsWith('_/'));
+    expect(bucket).toMatchObject({ cv: { S: '2' }, b_rpd_cp: { N: '4000' }, b_rpd_tc: { N: '1000' } });
+  });
+
+  test('records that have no counterpart stay, and are named', async () => {
+    const strange = { ...composite(1_000, 0), PK: { S: 'ENTITY#two words' } };
+    const { name } = await world.table([composite(9_000, 0), strange, config]);
+    const report = await migrate(name);
+    expect(report.migrations).toMatchObject([
+      { found: 3, removed: 2, left: 1, problems: [{ record: 'ENTITY#two words #BUCKET#gpt-4' }] },
+    ]);
+    expect(await versionOf(name)).toBe('1');
+    expect((await world.dump(name)).map(keyOf)).toContain('ENTITY#two words #BUCKET#gpt-4');
+  });
+
+  describe('shards', () => {
+    const config9 = {
+      ...config,
+      PK: { S: `${OLD_NAMESPACE}/RESOURCE#gpt-4` },
+      ...numbers({ l_rpd_cp: 512, l_rpd_ra: 512 }),
+    };
+
+    test.each([
+      ['as many as ran away', Array.from({ length: 256 }, (_, at) => shardOf(at, 256, 1_000)), 256],
+      ['one that is left without the first', [shardOf(3, 4, 7_000)], 7],
+      ['one beyond the count of the first', [shardOf(0, 1, 100_000), shardOf(1, 2, 7_000)], 107],
+    ])('%s become one', async (_, shards, left) => {
+      const { name } = await world.table([namespace, reverse, config9, ...shards]);
+      const report = await migrate(name);
+      expect(report.migrations).toMatchObject([{ found: shards.length + 3, removed: shards.length + 3, left: 0 }]);
+      expect(await available(name)).toEqual({ rpd: left });
+      const buckets = (await world.dump(name)).filter(({ SK, PK }) => SK?.S === '#STATE' && !PK?.S?.startsWith('_/'));
+      expect(buckets).toMatchObject([{ shard_count: { N: '1' }, b_rpd_tc: { N: String(3 * shards.length) } }]);
+    });
+  });
+});
