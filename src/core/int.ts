@@ -48,7 +48,8 @@ export function mulDivFloor(a: Int, b: number, divisor: number): Int {
   if (typeof a === 'number') {
     const product = a * b;
     if (Number.isSafeInteger(product)) return exactFloor(product, divisor);
-    return mulDivFloorByParts(a, b, divisor) ?? toInt((BigInt(a) * BigInt(b)) / BigInt(divisor));
+    const quotient = mulDivFloorByParts(a, b, divisor);
+    if (quotient !== null) return quotient;
   }
   return toInt((BigInt(a) * BigInt(b)) / BigInt(divisor));
 }

@@ -167,10 +167,10 @@ describe.each<EngineName>(['dynoxide', 'dynamodb-local'])('%s', (engineName) => 
       ['plain names', (at: number) => `lim${10 + at}`],
     ] as const;
 
-    describe.each(namings)('with as many limits as a bucket may have, under %s', (_, nameOf) => {
-      const limitsOf = (amount: number): readonly Limit[] =>
-        Array.from({ length: MOST_LIMITS }, (__, at) =>
-          at % 4 === 3 ? Limit.concurrent(nameOf(at), 100) : Limit.perDay(nameOf(at), amount),
+    describe.each(namings)('with as many limits as a bucket may have, under %s', (_names, nameOf) => {
+      const limitsOf = (perDay: number): readonly Limit[] =>
+        Array.from({ length: MOST_LIMITS }, (_, at) =>
+          at % 4 === 3 ? Limit.concurrent(nameOf(at), 100) : Limit.perDay(nameOf(at), perDay),
         );
       /** All of them are taken, debited and given back at once. */
       const limits = limitsOf(1e12);
