@@ -1,6 +1,7 @@
 import { isHeadgateError } from '../core/errors.js';
 import type { Clock } from '../clock.js';
 import type { Checkpoint, Checkpoints } from './checkpoints.js';
+import { DeferredUsage } from './deferred-usage.js';
 import { type BatchResult, sequenceNumberOf } from './process-batch.js';
 import type { StreamApi, StreamPage } from './stream-api.js';
 
@@ -11,7 +12,10 @@ export interface LaneTools {
   readonly clock: Required<Clock>;
   readonly leaseMs: number;
   readonly pollMs: number;
-  readonly process: (records: readonly unknown[]) => Promise<BatchResult>;
+  /** How often usage of days and months is written. */
+  readonly rollupMs: number;
+  readonly process: (records: readonly unknown[], deferred: DeferredUsage) => Promise<BatchResult>;
+  readonly writeDeferred: (deferred: DeferredUsage) => Promise<void>;
   /** `lagMs`: how old the last record is; 0 at the end of the shard. */
   readonly onRead: (shardId: string, records: number, result: BatchResult | null, lagMs: number) => void;
   readonly onTrimmed: (shardId: string, sequenceNumber: string | null) => void;
@@ -28,8 +32,12 @@ const LONGEST_WAIT_MS = 10_000;
 export class Lane {
   readonly shardId: string;
   readonly #tools: LaneTools;
+  readonly #deferred: DeferredUsage;
   #place: string | null = null;
+  /** The last record that was read. */
   #last: string | null;
+  /** The last one up to which nothing is deferred: whoever reads the shard next begins after it. */
+  #safe: string | null;
   #saved: string | null;
   #renewedMs: number;
   #failures = 0;
@@ -37,7 +45,9 @@ export class Lane {
   constructor(tools: LaneTools, { shardId, sequenceNumber }: Checkpoint) {
     this.#tools = tools;
     this.shardId = shardId;
+    this.#deferred = new DeferredUsage(tools.rollupMs);
     this.#last = sequenceNumber;
+    this.#safe = sequenceNumber;
     this.#saved = sequenceNumber;
     this.#renewedMs = tools.clock.now();
   }
@@ -57,11 +67,11 @@ export class Lane {
         this.#failures = 0;
         if (step === 'idle') waitMs = pollMs;
       } catch (error) {
+        onError(error, `reading shard ${this.shardId}`);
         // It stays leased to this worker, and is free again when that is over.
         if (signal.aborted) return 'stopped';
         waitMs = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** this.#failures);
         this.#failures += 1;
-        onError(error, `reading shard ${this.shardId}`);
       }
       if (waitMs > 0) await clock.sleep(waitMs, signal).catch(() => {});
     }
@@ -71,12 +81,14 @@ export class Lane {
     const { clock, leaseMs } = this.#tools;
     // Also while nothing can be read or written: whoever renews is alive.
     if (clock.now() - this.#renewedMs >= leaseMs / 3 && !(await this.#save())) return 'taken';
+    if (this.#deferred.isDue(clock.now())) await this.#writeDeferred();
     const page = await this.#read();
     if (page === null) return 'read';
-    const result = page.records.length === 0 ? null : await this.#tools.process(page.records);
+    const result = page.records.length === 0 ? null : await this.#tools.process(page.records, this.#deferred);
     const [failure] = result?.failures ?? [];
     const dealtWith = failure === undefined ? page.records : page.records.slice(0, failure.at);
     this.#last = lastNumberOf(dealtWith) ?? this.#last;
+    if (this.#deferred.isEmpty) this.#safe = this.#last;
     this.#place = failure === undefined ? page.next : null;
     this.#tools.onRead(this.shardId, dealtWith.length, result, failure === undefined ? this.#lagOf(page) : 0);
     if (failure !== undefined) throw failure.error;
@@ -102,18 +114,25 @@ export class Lane {
     }
   }
 
+  async #writeDeferred(): Promise<void> {
+    await this.#tools.writeDeferred(this.#deferred);
+    this.#safe = this.#last;
+  }
+
   async #save(): Promise<boolean> {
     const nowMs = this.#tools.clock.now();
-    const kept = await this.#tools.checkpoints.advance(this.shardId, this.#last, nowMs);
+    const kept = await this.#tools.checkpoints.advance(this.shardId, this.#safe, nowMs);
     if (kept) {
-      this.#saved = this.#last;
+      this.#saved = this.#safe;
       this.#renewedMs = nowMs;
     }
     return kept;
   }
 
+  /** Nothing may be deferred any more: what comes after this shard would be counted before it, and it not at all. */
   async #leave(done: boolean): Promise<boolean> {
-    const number = this.#last === this.#saved ? null : this.#last;
+    await this.#writeDeferred();
+    const number = this.#safe === this.#saved ? null : this.#safe;
     return this.#tools.checkpoints.leave(this.shardId, number, done, this.#tools.clock.now());
   }
 

@@ -1,9 +1,11 @@
 import type { EpochMs } from '../core/units.js';
+import { USAGE_WINDOWS, type UsageWindow } from '../core/usage.js';
 import { type Deadline, deadlineIn } from '../backends/dynamodb/deadline.js';
 import { REGISTRY } from '../backends/dynamodb/keys.js';
 import type { Table } from '../backends/dynamodb/requests.js';
 import { type Archive, archivedRecordOf, archiveRecord } from './archive.js';
 import { type AuditChange, type BucketChange, decodeChange, type Poison } from './decode.js';
+import type { DeferredUsage } from './deferred-usage.js';
 import type { SplitAhead } from './split-ahead.js';
 import { addUsageOf, isCountable, readStatuses } from './write-usage.js';
 
@@ -40,17 +42,20 @@ export interface BatchResult {
 
 /** Less than the time that a purge waits before it deletes, so that nothing is written into a namespace afterwards. */
 const BATCH_MS = 30_000;
+const HOURS: readonly UsageWindow[] = ['hourly'];
 const MOST_PUTS_AT_ONCE = 16;
 
 /**
  * Everything that is done with one batch of a stream: usage is counted, expired audit records are archived, busy shards
  * are split. Never rejects because of a record: one that cannot be understood is reported and passed over, one that
- * could not be dealt with is a failure. A batch may come again, whole or in part.
+ * could not be dealt with is a failure. A batch may come again, whole or in part. With `deferred`, usage of days and
+ * months is left there for later.
  */
 export async function processBatch(
   tools: BatchTools,
   streamLabel: string,
   records: readonly unknown[],
+  deferred: DeferredUsage | null = null,
 ): Promise<BatchResult> {
   const deadline = deadlineIn(BATCH_MS);
   const failed = new Map<string, unknown>();
@@ -62,7 +67,10 @@ export async function processBatch(
     const statuses = await readStatuses(tools.table, ids, deadline);
     const countable = buckets.filter(({ ns }) => isCountable(statuses.get(ns)));
     const lasting = audits.filter(({ ns }) => ns === REGISTRY || isCountable(statuses.get(ns)));
-    for (const [sequence, error] of await addUsageOf(tools.table, countable, deadline)) failed.set(sequence, error);
+    deferred?.add(countable, tools.now());
+    const windows = deferred === null ? USAGE_WINDOWS : HOURS;
+    const uncounted = await addUsageOf(tools.table, countable, deadline, windows);
+    for (const [sequence, error] of uncounted) failed.set(sequence, error);
     archived = await archiveAll(tools.archive, lasting, failed);
     const active = buckets.filter(({ ns }) => statuses.get(ns) === 'active');
     splits = await splitBusy(tools, active, deadline);

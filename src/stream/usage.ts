@@ -1,7 +1,7 @@
 import type { UsageRecord } from '../backend.js';
 import { type Int, sub } from '../core/int.js';
 import { parsePlainResource } from '../core/identifiers.js';
-import { addUsage, NO_USAGE, USAGE_WINDOWS, type UsageCounts, windowStart } from '../core/usage.js';
+import { addUsage, NO_USAGE, USAGE_WINDOWS, type UsageCounts, type UsageWindow, windowStart } from '../core/usage.js';
 import type { CountedSpan } from '../backends/dynamodb/expressions/add-usage.js';
 import { buildUsageKey } from '../backends/dynamodb/keys.js';
 import { USAGE_ATTRIBUTE } from '../backends/dynamodb/records.js';
@@ -43,30 +43,56 @@ interface GrowingSum extends UsageSum {
 }
 
 /** Sums per usage record. A change that comes again, or after a later one of its shard, is left out: it is a replay. */
-export function foldUsage(changes: Iterable<BucketChange>): UsageSum[] {
-  const sums = new Map<string, GrowingSum>();
-  for (const change of changes) {
-    const counts = usageOf(change);
-    if (counts.consumedMilli.size === 0 && counts.acquires === 0 && counts.expired === 0) continue;
-    const { ns, key, atMs, sequence } = change;
+export class UsageFold {
+  readonly #windows: readonly UsageWindow[];
+  readonly #sums = new Map<string, GrowingSum>();
+
+  constructor(windows: readonly UsageWindow[]) {
+    this.#windows = windows;
+  }
+
+  add(changes: Iterable<BucketChange>): this {
+    for (const change of changes) {
+      const counts = usageOf(change);
+      if (counts.consumedMilli.size === 0 && counts.acquires === 0 && counts.expired === 0) continue;
+      const counted = USAGE_ATTRIBUTE.counted(change.key);
+      for (const window of this.#windows) {
+        const { latest, parts } = this.#sumOf(change, window);
+        if (change.sequence <= (latest.get(counted) ?? '')) continue;
+        latest.set(counted, change.sequence);
+        parts.push({ counted, sequence: change.sequence, counts });
+      }
+    }
+    return this;
+  }
+
+  sums(): readonly UsageSum[] {
+    return [...this.#sums.values()];
+  }
+
+  /** Forgets a sum that is written. */
+  remove(sum: UsageSum): void {
+    this.#sums.delete(idOf(sum));
+  }
+
+  #sumOf({ ns, key, atMs }: BucketChange, window: UsageWindow): GrowingSum {
     const { entityId } = key;
     const resource = parsePlainResource(key.resource);
-    const counted = USAGE_ATTRIBUTE.counted(key);
-    for (const window of USAGE_WINDOWS) {
-      const startMs = windowStart(window, atMs);
-      const { PK, SK } = buildUsageKey(ns, entityId, resource, window, startMs);
-      const id = `${PK}\n${SK}`;
-      let sum = sums.get(id);
-      if (sum === undefined) {
-        sum = { ns, entityId, resource, window, startMs, parts: [], latest: new Map() };
-        sums.set(id, sum);
-      }
-      if (sequence <= (sum.latest.get(counted) ?? '')) continue;
-      sum.latest.set(counted, sequence);
-      sum.parts.push({ counted, sequence, counts });
-    }
+    const place = { ns, entityId, resource, window, startMs: windowStart(window, atMs) };
+    const id = idOf(place);
+    let sum = this.#sums.get(id);
+    if (sum === undefined) this.#sums.set(id, (sum = { ...place, parts: [], latest: new Map() }));
+    return sum;
   }
-  return [...sums.values()];
+}
+
+function idOf({ ns, entityId, resource, window, startMs }: Omit<UsageSum, 'parts'>): string {
+  const { PK, SK } = buildUsageKey(ns, entityId, resource, window, startMs);
+  return `${PK}\n${SK}`;
+}
+
+export function foldUsage(changes: Iterable<BucketChange>, windows = USAGE_WINDOWS): readonly UsageSum[] {
+  return new UsageFold(windows).add(changes).sums();
 }
 
 export function totalOf(parts: readonly UsagePart[]): UsageCounts {

@@ -34,12 +34,17 @@ export interface WorkerOptions extends SdkOptions, SdkStreamOptions {
   readonly clock?: Clock;
   /** The name of this worker among others: a random one unless given. */
   readonly owner?: string;
-  /** How long its shards are kept for a worker that does not say that it is alive: 30 seconds unless given. */
+  /**
+   * How long its shards are kept for a worker that does not say that it is alive: 30 seconds unless given, at least one.
+   * It says so three times as often, and each time is a change in the very stream that it reads.
+   */
   readonly leaseMs?: number;
   /** How long it waits at the end of a shard for more: half a second unless given. */
   readonly pollMs?: number;
   /** How often it looks for shards: every 10 seconds unless given. */
   readonly discoverMs?: number;
+  /** How often usage of days and months is written, at most; that of hours is with each batch. A minute unless given. */
+  readonly rollupMs?: number;
   /** How often progress is told: every 5 seconds unless given. */
   readonly progressMs?: number;
   readonly onProgress?: (progress: WorkerProgress) => void;
@@ -53,8 +58,16 @@ export interface WorkerOptions extends SdkOptions, SdkStreamOptions {
   readonly alongside?: readonly ((signal: AbortSignal) => Promise<unknown>)[];
 }
 
-const DEFAULTS = { leaseMs: 30_000, pollMs: 500, discoverMs: 10_000, progressMs: 5_000 };
-const LONGEST_MS = 86_400_000;
+const DEFAULTS = { leaseMs: 30_000, pollMs: 500, discoverMs: 10_000, progressMs: 5_000, rollupMs: 60_000 };
+const DAY_MS = 86_400_000;
+const RANGES_MS: Readonly<Record<keyof typeof DEFAULTS, readonly [least: number, most: number]>> = {
+  leaseMs: [1_000, DAY_MS],
+  pollMs: [1, DAY_MS],
+  discoverMs: [1, DAY_MS],
+  progressMs: [1, DAY_MS],
+  // The checkpoint stays behind by as much, and the stream ends after a day.
+  rollupMs: [1, 3_600_000],
+};
 const OPEN_MS = 10_000;
 
 /**
@@ -82,10 +95,11 @@ function checkOptions(options: WorkerOptions): void {
   if (typeof options.table !== 'string' || options.table === '') {
     throw new ValidationError('table', 'the name of a DynamoDB table', options.table);
   }
-  for (const name of ['leaseMs', 'pollMs', 'discoverMs', 'progressMs'] as const) {
+  for (const name of ['leaseMs', 'pollMs', 'discoverMs', 'progressMs', 'rollupMs'] as const) {
     const ms = options[name] ?? DEFAULTS[name];
-    if (!Number.isFinite(ms) || ms < 1 || ms > LONGEST_MS) {
-      throw new ValidationError(name, `a number of milliseconds from 1 to ${LONGEST_MS}`, ms);
+    const [least, most] = RANGES_MS[name];
+    if (!Number.isFinite(ms) || ms < least || ms > most) {
+      throw new ValidationError(name, `a number of milliseconds from ${least} to ${most}`, ms);
     }
   }
 }
@@ -124,7 +138,7 @@ async function followShards(
   options: Omit<WorkerOptions, 'table'>,
   signal: AbortSignal,
 ): Promise<void> {
-  const { leaseMs, pollMs, discoverMs, progressMs } = { ...DEFAULTS, ...definedOf(options) };
+  const { leaseMs, pollMs, discoverMs, progressMs, rollupMs } = { ...DEFAULTS, ...definedOf(options) };
   const me = options.owner ?? randomUUID();
   const checkpoints = new Checkpoints(table, stream.label, me, leaseMs);
   const progress = new ProgressCount(clock.now());
@@ -145,7 +159,9 @@ async function followShards(
     clock,
     leaseMs,
     pollMs,
-    process: async (records) => processBatch(batchTools, stream.label, records),
+    rollupMs,
+    process: async (records, deferred) => processBatch(batchTools, stream.label, records, deferred),
+    writeDeferred: async (deferred) => deferred.write(table),
     onRead: (shardId, records, result, lagMs) => progress.note(shardId, records, result, lagMs),
     onTrimmed,
     onError,

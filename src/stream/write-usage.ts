@@ -1,4 +1,5 @@
 import type { NamespaceRecord } from '../backend.js';
+import { USAGE_WINDOWS } from '../core/usage.js';
 import { type Deadline, deadlineIn } from '../backends/dynamodb/deadline.js';
 import { buildAddUsage } from '../backends/dynamodb/expressions/add-usage.js';
 import { errorOf } from '../backends/dynamodb/failures.js';
@@ -37,9 +38,22 @@ export async function addUsageOf(
   table: Table,
   changes: readonly BucketChange[],
   deadline: Deadline,
+  windows = USAGE_WINDOWS,
 ): Promise<ReadonlyMap<string, unknown>> {
   const failed = new Map<string, unknown>();
-  const sums = foldUsage(changes);
+  for (const [sum, error] of await addSums(table, foldUsage(changes, windows), deadline)) {
+    for (const { sequence } of sum.parts) failed.set(sequence, error);
+  }
+  return failed;
+}
+
+/** Adds what it can, and gives the sums that are not counted, or not for certain, with the reason. */
+export async function addSums(
+  table: Table,
+  sums: readonly UsageSum[],
+  deadline: Deadline,
+): Promise<ReadonlyMap<UsageSum, unknown>> {
+  const failed = new Map<UsageSum, unknown>();
   for (let at = 0; at < sums.length; at += MOST_AT_ONCE) {
     // All of them come to their end before the batch may be given again.
     await Promise.all(
@@ -47,7 +61,7 @@ export async function addUsageOf(
         try {
           await addSum(table, sum, deadline);
         } catch (error) {
-          for (const { sequence } of sum.parts) failed.set(sequence, error);
+          failed.set(sum, error);
         }
       }),
     );

@@ -24,9 +24,9 @@ describe.skipIf(found.status !== 'available')(`usage from a stream of several sh
     const limiter = await space.open({ limits: LIMITS });
     const ledger = new UsageLedger();
     await makeTraffic([limiter], space.clock, new Random(5), sized(500, 5_000), ledger);
-    await Promise.all([workOff(world, { owner: 'a' }), workOff(world, { owner: 'b', leaseMs: 500 })]);
+    await Promise.all([workOff(world, { owner: 'a' }), workOff(world, { owner: 'b', leaseMs: 1_000 })]);
     // Whatever one has left to the other.
-    await workOff(world, { leaseMs: 500 });
+    await workOff(world, { leaseMs: 1_000 });
     expect(await readTotals(limiter, RESOURCES)).toEqual(ledger.totals());
   });
 });

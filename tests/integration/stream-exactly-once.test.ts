@@ -62,7 +62,7 @@ describe.skipIf(ENGINE.missing)(`usage that is counted from the stream${ENGINE.n
     const limiter = await space.open({ limits: LIMITS });
     const ledger = new UsageLedger();
     await makeTraffic([limiter], space.clock, new Random(7), sized(300, 6_000), ledger);
-    await Promise.all([workOff(world, { owner: 'a', leaseMs: 300 }), workOff(world, { owner: 'b', leaseMs: 300 })]);
+    await Promise.all([workOff(world, { owner: 'a', leaseMs: 1_000 }), workOff(world, { owner: 'b', leaseMs: 1_000 })]);
     expect(await readTotals(limiter, RESOURCES)).toEqual(ledger.totals());
   });
 

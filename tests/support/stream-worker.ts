@@ -12,7 +12,7 @@ const order = JSON.parse(process.argv[2] ?? '{}') as WorkerOrder;
 process.once('disconnect', () => process.exit());
 await runWorker({
   ...order,
-  leaseMs: 300,
+  leaseMs: 1_000,
   pollMs: 5,
   discoverMs: 20,
   progressMs: 20,
