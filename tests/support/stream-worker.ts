@@ -5,6 +5,7 @@ export interface WorkerOrder {
   readonly table: string;
   readonly region: string;
   readonly endpoint: string;
+  readonly owner: string;
 }
 
 const order = JSON.parse(process.argv[2] ?? '{}') as WorkerOrder;
@@ -16,5 +17,7 @@ await runWorker({
   pollMs: 5,
   discoverMs: 20,
   progressMs: 20,
+  // So often that it is also killed while it does it.
+  rollupMs: 100,
   onProgress: ({ records }) => process.send?.({ records }),
 });

@@ -10,11 +10,6 @@ import type { WorkerProgress } from '../../src/stream/worker-progress.js';
 import type { Random } from '../../src/testing/conformance/random.js';
 import type { DynamoWorld } from './dynamodb-world.js';
 
-/** How many operations: issue-sized only where somebody asks for it. */
-export function sized(few: number, full: number): number {
-  return process.env['HEADGATE_FULL'] === '1' ? full : few;
-}
-
 export async function openStream(world: DynamoWorld): Promise<StreamApi> {
   const { endpoint, region } = world.engine;
   return openSdkStream(world.table, { endpoint, region });

@@ -57,7 +57,7 @@ const CALLS_AT_ONCE = 20;
 
 /**
  * Random acquires, adjusts, rollbacks and resets of several processes, all of which the ledger notes. Time stands still
- * while calls run, so that it is known in which window each counts, and goes on by up to 40 minutes after each round.
+ * while calls run, so that it is known in which window each counts, and goes on by up to 20 minutes after each round.
  */
 export async function makeTraffic(
   limiters: readonly RateLimiter[],
@@ -100,6 +100,6 @@ export async function makeTraffic(
     }
     await Promise.all(round);
     made += round.length;
-    await clock.advance(random.whole(0, 2_400_000));
+    await clock.advance(random.whole(0, 1_200_000));
   }
 }

@@ -1,0 +1,39 @@
+import { describe, expect, test } from 'vitest';
+import { findEngine } from '../../src/testing/dynamodb/index.js';
+import { startWorld } from '../support/dynamodb-world.js';
+import { countByKilledWorkers, countByShakyReaders, openSpending } from '../support/exactly-once.js';
+
+const CALLS = 5_000;
+const KILLS = 8;
+/** 20,000 operations on dynoxide are in four tables: it takes the longer for a write the more its stream holds. */
+const RUNS = [
+  ['dynoxide', 1],
+  ['dynoxide', 2],
+  ['dynoxide', 3],
+  ['dynoxide', 4],
+  ['extenddb', 5],
+] as const;
+
+/** As large as was promised: `npm test` runs the same in small. */
+describe.each(RUNS)('usage of a table of %s, filled by chance %i', (engine, seed) => {
+  const found = findEngine(engine);
+  const note = found.status === 'available' ? '' : ` (skipped: ${found.reason})`;
+
+  test.skipIf(found.status !== 'available')(
+    `is exact to the token and to the call after ${CALLS} operations${note}`,
+    { timeout: 600_000 },
+    async () => {
+      await using world = await startWorld({}, engine);
+      await using elsewhere = await startWorld({}, engine);
+      const spending = await openSpending(world, seed);
+      const workers = await countByKilledWorkers(world, spending, { calls: CALLS, kills: KILLS, seed });
+      const expected = spending.ledger.totals();
+      expect(Object.keys(expected).length).toBeGreaterThan(200);
+      expect(workers.usage).toEqual(expected);
+      expect(workers.signals).toEqual(Array.from({ length: KILLS + 2 }, () => 'SIGKILL'));
+      const readers = await countByShakyReaders(world, spending, elsewhere, seed);
+      expect(readers.usage).toEqual(expected);
+      expect(readers.repeated).toBeGreaterThan(CALLS / 10);
+    },
+  );
+});
