@@ -4,9 +4,10 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { S3Client } from '@aws-sdk/client-s3';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { folderArchive } from './folder-archive.js';
 import { s3Archive } from './s3-archive.js';
+import { runWorker } from './worker.js';
 
 const KEY = 'audit/namespace=ns/year=2027/month=01/day=15/event.jsonl.gz';
 
@@ -73,5 +74,21 @@ describe('an archive in S3', () => {
       code: 'infrastructure.archive',
       message: expect.stringContaining('Cannot archive to my-archive'),
     });
+  });
+
+  test('without the SDK says what to install, each time that it is asked', async () => {
+    vi.doMock('@aws-sdk/client-s3', () => {
+      throw new Error('Cannot find package');
+    });
+    const archive = s3Archive({ bucket: 'my-archive' });
+    const put = async (): Promise<void> => archive.put(KEY, Buffer.from('a line'));
+    const start = async (): Promise<void> => runWorker({ table: 'limits', archive });
+    for (const ask of [put, put, start]) {
+      await expect(ask()).rejects.toMatchObject({
+        code: 'infrastructure.missing-peer',
+        message: 'An archive in S3 needs the AWS SDK. Run: npm install @aws-sdk/client-s3',
+      });
+    }
+    vi.doUnmock('@aws-sdk/client-s3');
   });
 });

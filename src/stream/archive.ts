@@ -5,6 +5,8 @@ import type { AuditChange } from './decode.js';
 export interface Archive {
   /** Keeps the bytes under the key, in place of what it kept there. Rejects unless they are kept for certain. */
   put(key: string, bytes: Uint8Array): Promise<void>;
+  /** Rejects if something is missing that it needs: a worker asks at its start, long before the first record expires. */
+  check?(): Promise<void>;
   close?(): void;
 }
 

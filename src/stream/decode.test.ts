@@ -102,9 +102,15 @@ describe('a change of a bucket', () => {
     expect(decodeChange(removal, LABEL)).toMatchObject({ after: null, before: { acquires: 4 }, item: bucketItem() });
   });
 
-  test('keeps attributes that this version does not know', () => {
-    const NewImage = bucketItem({ zz: { S: 'from the future' } });
-    expect(decodeChange(lambdaRecord({}, { NewImage }), LABEL)).toMatchObject({ kind: 'bucket', item: NewImage });
+  test.each(['zz', 'b_rpm_zz', 'GSI5PK'])('counts in spite of %s, which this version does not know', (name) => {
+    const NewImage = bucketItem({ [name]: { S: 'from the future' } });
+    const change = decodeChange(lambdaRecord({}, { NewImage }), LABEL);
+    expect(change).toMatchObject({ kind: 'bucket', after: { acquires: 4 }, unknownAttribute: name });
+  });
+
+  test('knows every attribute that this version writes', () => {
+    const NewImage = bucketItem({ h_0123abc: { S: '17' }, GSI1PK: { S: 'ns1/SWEEP' }, 'b_a-b.c_tk': { N: '1' } });
+    expect(decodeChange(lambdaRecord({}, { NewImage }), LABEL)).toMatchObject({ unknownAttribute: null });
   });
 });
 
@@ -184,6 +190,24 @@ const MALFORMED: readonly (readonly [what: string, record: unknown, reason: RegE
     'a bucket of no time',
     lambdaRecord({}, { NewImage: bucketItem({ w: { S: '?' } }), ApproximateCreationDateTime: undefined }),
     /when/,
+  ],
+  [
+    'a bucket as a later version lays it out',
+    lambdaRecord({}, { NewImage: { limits: { M: {} }, w: { N: '1' } } }),
+    /no counters .* limits, w/,
+  ],
+  [
+    'a bucket that a later version has laid out anew',
+    lambdaRecord(
+      { eventName: 'MODIFY' },
+      { OldImage: bucketItem(), NewImage: { limits: { M: {} }, w: { S: buildLeaseId(AT_MS, 0.5) } } },
+    ),
+    /no counters .* limits, w/,
+  ],
+  [
+    'a part of a bucket that this version has not',
+    lambdaRecord({}, { Keys: { PK: { S: 'ns1/BUCKET#a#b#0' }, SK: { S: '#STATE#2' } } }),
+    /#STATE#2/,
   ],
   ['an audit record without an action', lambdaRecord({}, { Keys: auditKeys, NewImage: auditKeys }), /timestamp/],
   [

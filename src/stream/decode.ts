@@ -1,6 +1,6 @@
 import type { AuditRecord } from '../backend.js';
 import type { EpochMs } from '../core/units.js';
-import { decodeCounters, type ShardCounters } from '../backends/dynamodb/items.js';
+import { ATTRIBUTE, decodeCounters, findUnknownAttribute, type ShardCounters } from '../backends/dynamodb/items.js';
 import { AUDIT_PREFIX, parseNamespaceId, parseShardKey, type ShardKey, STATE } from '../backends/dynamodb/keys.js';
 import { decodeAudit } from '../backends/dynamodb/records.js';
 import type { Item } from '../backends/dynamodb/transport.js';
@@ -27,6 +27,8 @@ export interface BucketChange extends Origin {
   readonly after: ShardCounters | null;
   /** The whole item: as it is now, or as it was when it was removed. */
   readonly item: Item;
+  /** One that no bucket of this version has. Its counters count nevertheless; nobody should split it. */
+  readonly unknownAttribute: string | null;
 }
 
 export interface AuditChange extends Origin {
@@ -100,7 +102,10 @@ function decode(record: RawRecord, streamLabel: string): Exclude<Change, Poison>
   const SK = keys['SK']?.S;
   if (PK === undefined || SK === undefined) throw new RangeError('its keys are not PK and SK');
   const ns = parseNamespaceId(PK);
-  if (PK.startsWith('/BUCKET#', ns.length) && SK === STATE) return decodeBucket(record, origin, PK);
+  if (PK.startsWith('/BUCKET#', ns.length)) {
+    if (SK !== STATE) throw new RangeError(`this version knows no ${SK} of a bucket`);
+    return decodeBucket(record, origin, PK);
+  }
   if (PK.startsWith('/AUDIT#', ns.length) && SK.startsWith(AUDIT_PREFIX)) {
     const eventId = eventIdOf(record) ?? sequence;
     return { ...origin, kind: 'audit', ns, eventId, record: decodeAudit(lastImage(record, origin)) };
@@ -114,12 +119,19 @@ function decodeBucket({ dynamodb }: RawRecord, origin: Origin, pk: string): Buck
   const { ns, ...key } = parsed;
   const old = origin.event === 'INSERT' ? null : imageOf(dynamodb?.OldImage, 'old image');
   const item = origin.event === 'REMOVE' ? null : imageOf(dynamodb?.NewImage, 'new image');
+  const shown = item ?? old ?? {};
+  const unknownAttribute = findUnknownAttribute(shown) ?? null;
+  // Counters are never removed: a later version keeps them elsewhere, and nothing must be turned back for it.
+  const isForeign = unknownAttribute !== null || old?.[ATTRIBUTE.acquires] !== undefined;
+  if (isForeign && shown[ATTRIBUTE.acquires] === undefined) {
+    throw new RangeError(`it has no counters that this version knows, but ${Object.keys(shown).join(', ')}`);
+  }
   const before = old === null ? null : decodeCounters(old);
   const after = item === null ? null : decodeCounters(item);
   // The store's time has whole seconds, and need not be of the same hour as the writer's.
   const atMs = after?.writtenAtMs ?? instantOf(dynamodb?.ApproximateCreationDateTime);
   if (atMs === null) throw new RangeError(`nothing says when ${pk} was written`);
-  return { ...origin, kind: 'bucket', ns, key, atMs, before, after, item: item ?? old ?? {} };
+  return { ...origin, kind: 'bucket', ns, key, atMs, before, after, item: shown, unknownAttribute };
 }
 
 function lastImage({ dynamodb }: RawRecord, { event }: Origin): Item {

@@ -60,6 +60,7 @@ export async function processBatch(
   const deadline = deadlineIn(BATCH_MS);
   const failed = new Map<string, unknown>();
   const { buckets, audits, poison } = sort(tools, streamLabel, records);
+  tellUnknown(tools, buckets);
   let archived = 0;
   let splits = 0;
   try {
@@ -72,7 +73,9 @@ export async function processBatch(
     const uncounted = await addUsageOf(tools.table, countable, deadline, windows);
     for (const [sequence, error] of uncounted) failed.set(sequence, error);
     archived = await archiveAll(tools.archive, lasting, failed);
-    const active = buckets.filter(({ ns }) => statuses.get(ns) === 'active');
+    const active = buckets.filter(
+      ({ ns, unknownAttribute }) => statuses.get(ns) === 'active' && unknownAttribute === null,
+    );
     splits = await splitBusy(tools, active, deadline);
   } catch (error) {
     // Of which namespaces they are is not known: all of them come again.
@@ -95,6 +98,14 @@ function sort({ onPoison, archive }: BatchTools, streamLabel: string, records: r
     }
   }
   return { buckets, audits, poison };
+}
+
+/** A later version runs beside this one: what it counts in the same way is counted, and somebody should know. */
+function tellUnknown({ onError }: BatchTools, buckets: readonly BucketChange[]): void {
+  for (const name of new Set(buckets.map(({ unknownAttribute }) => unknownAttribute))) {
+    if (name === null) continue;
+    onError(new RangeError(`Buckets have an attribute ${name}, which this version does not know`), 'reading a bucket');
+  }
 }
 
 async function archiveAll(

@@ -10,7 +10,7 @@ export interface S3ArchiveOptions {
   readonly endpoint?: string;
 }
 
-/** An archive in a bucket of S3. The SDK is loaded when the first record comes, and repeats by itself what failed. */
+/** An archive in a bucket of S3. The SDK is loaded when it is first needed, and repeats by itself what failed. */
 export function s3Archive({ bucket, client, ...config }: S3ArchiveOptions): Archive {
   if (typeof bucket !== 'string' || bucket === '') throw new ValidationError('bucket', 'the name of a bucket', bucket);
   let opened: Promise<{ readonly sdk: typeof Sdk; readonly s3: Sdk.S3Client }> | null = null;
@@ -19,6 +19,9 @@ export function s3Archive({ bucket, client, ...config }: S3ArchiveOptions): Arch
     return { sdk, s3: client ?? new sdk.S3Client(config) };
   };
   return {
+    async check() {
+      await loadSdk();
+    },
     async put(key, bytes) {
       opened ??= open();
       const { sdk, s3 } = await opened.catch((error: unknown) => {

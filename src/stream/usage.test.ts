@@ -29,6 +29,7 @@ function change(number: number, overrides: Partial<BucketChange> = {}): BucketCh
     before: counters({ rpm: 1_000 }, 1),
     after: counters({ rpm: 3_000 }, 2),
     item: {},
+    unknownAttribute: null,
     ...overrides,
   };
 }

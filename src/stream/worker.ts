@@ -82,6 +82,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
   const clock = completeClock(options.clock ?? { now: () => systemClock.now() + (transport.clockOffsetMs() ?? 0) });
   let stream: StreamApi | null = null;
   try {
+    await options.archive?.check?.();
     await checkSchema(table, deadlineIn(OPEN_MS));
     stream = await openSdkStream(table, options);
     await runOn(table, stream, clock, options);

@@ -5,6 +5,7 @@ import { deadlineIn } from '../../src/backends/dynamodb/deadline.js';
 import { buildUsageKey } from '../../src/backends/dynamodb/keys.js';
 import { decodeUsage, encodeNamespace } from '../../src/backends/dynamodb/records.js';
 import { readItem, sendRepeatable } from '../../src/backends/dynamodb/requests.js';
+import { USAGE_WINDOWS, type UsageWindow, windowStart } from '../../src/core/usage.js';
 import { createStreamHandler, type StreamEvent } from '../../src/stream/lambda.js';
 import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb-world.js';
 import { archiveInMemory } from '../support/stream-world.js';
@@ -41,12 +42,9 @@ describe.skipIf(ENGINE.missing)(`the Lambda handler${ENGINE.note}`, () => {
     await sendRepeatable(world.table, 'PutItem', { TableName: world.table.name, Item }, deadlineIn(10_000));
     return ns;
   };
-  const usageOf = async (ns: string) => {
-    const item = await readItem(
-      world.table,
-      buildUsageKey(ns, 'user-1', 'gpt-4', 'hourly', HOUR_MS),
-      deadlineIn(10_000),
-    );
+  const usageOf = async (ns: string, window: UsageWindow = 'hourly') => {
+    const key = buildUsageKey(ns, 'user-1', 'gpt-4', window, windowStart(window, HOUR_MS));
+    const item = await readItem(world.table, key, deadlineIn(10_000));
     return item === undefined ? undefined : decodeUsage(item);
   };
   const handlerOf = (archive = archiveInMemory()) => {
@@ -71,7 +69,10 @@ describe.skipIf(ENGINE.missing)(`the Lambda handler${ENGINE.note}`, () => {
         ['rpm', 2_000],
         ['tpm', 500_000],
       ]);
-      expect(await usageOf(ns)).toMatchObject({ acquires: 2, consumedMilli });
+      // Of all windows at once: nothing says that there will be another event.
+      for (const window of USAGE_WINDOWS) {
+        expect(await usageOf(ns, window)).toMatchObject({ acquires: 2, consumedMilli });
+      }
       const expired = event.Records.filter(({ userIdentity }) => userIdentity !== undefined);
       expect([...archive.files.keys()]).toEqual(
         expired.map(({ eventID }) => `audit/namespace=${ns}/year=2020/month=09/day=13/${eventID}.jsonl.gz`),
@@ -133,12 +134,27 @@ describe.skipIf(ENGINE.missing)(`the Lambda handler${ENGINE.note}`, () => {
       spoilt({ SequenceNumber: '9001', NewImage: undefined }),
       spoilt({ SequenceNumber: '9002', NewImage: { ac: { N: 'many' } } }),
       spoilt({ SequenceNumber: '9003', NewImage: { b_rpm_tc: { M: { total: { N: '1' } } } } }),
+      // As a later version might lay it out.
+      spoilt({ SequenceNumber: '9004', NewImage: { format: { N: '2' }, limits: { M: {} } } }),
     ];
     const { handle, lines } = handlerOf();
     const Records = [...poison, ...event.Records] as StreamEvent['Records'];
     expect(await handle({ Records: [...event.Records.slice(0, 1), ...Records] })).toEqual({ batchItemFailures: [] });
     expect(await usageOf(ns)).toMatchObject({ acquires: 2 });
     expect(lines.filter((line) => line.includes('passed over'))).toHaveLength(poison.length);
-    expect(lines.at(-1)).toContain('"poison":5');
+    expect(lines.at(-1)).toContain('"poison":6');
+  });
+
+  test('reports an attribute that it does not know, and counts what it does', async () => {
+    const known = await register(recorded('aws'));
+    const told = JSON.stringify(recorded('aws'))
+      .replaceAll(`"${known}/`, '"later-version/')
+      .replaceAll('"NewImage":{', '"NewImage":{"zz":{"N":"1"},');
+    const event = JSON.parse(told) as RecordedEvent;
+    const ns = await register(event);
+    const { handle, lines } = handlerOf();
+    expect(await handle(event)).toEqual({ batchItemFailures: [] });
+    expect(await usageOf(ns)).toMatchObject({ acquires: 2 });
+    expect(lines.filter((line) => line.includes('attribute zz, which this version does not know'))).toHaveLength(1);
   });
 });

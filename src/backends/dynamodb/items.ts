@@ -30,6 +30,7 @@ export const ATTRIBUTE = {
 } as const;
 
 const LIMIT_ATTRIBUTE = /^b_(.+)_(tk|cp|ra|rp|tc)$/;
+const KNOWN_ATTRIBUTE = /^(?:[PS]K|GSI[1-4][PS]K|rf|shard_count|cv|ttl|w|wc|ac|un|b_.+_(?:tk|cp|ra|rp|tc)|h_.+)$/;
 
 /** One limit of one shard. */
 export interface Account {
@@ -220,6 +221,11 @@ export function decodeCounters(item: Item): ShardCounters {
     shardCount: Number(readCounter(item, ATTRIBUTE.shardCount)) || 1,
     writtenAtMs: /^[0-9A-Za-z_~]{8}/.test(writeId) ? writtenAtMs({ writeId }) : null,
   };
+}
+
+/** The first attribute that no bucket of this version has: a later version wrote it, and may mean anything by it. */
+export function findUnknownAttribute(item: Item): string | undefined {
+  return Object.keys(item).find((name) => !KNOWN_ATTRIBUTE.test(name));
 }
 
 function readCounter(item: Item, name: string): Int {
