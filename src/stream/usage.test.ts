@@ -101,6 +101,17 @@ describe('sums', () => {
     expect(totalOf(hour!.parts)).toMatchObject({ consumedMilli: new Map([['rpm', 6_000]]), acquires: 3 });
   });
 
+  test('of a bucket that expired and was made again go on from where they were', () => {
+    const first = counters({ rpm: 5_000 }, 3);
+    const [hour] = foldUsage([
+      change(1, { event: 'INSERT', before: null, after: first }),
+      change(2, { event: 'REMOVE', expired: true, before: first, after: null }),
+      change(3, { event: 'INSERT', before: null, after: counters({ rpm: 2_000 }, 1) }),
+      change(4, { before: counters({ rpm: 2_000 }, 1), after: counters({ rpm: 3_000 }, 2) }),
+    ]);
+    expect(totalOf(hour!.parts)).toMatchObject({ consumedMilli: new Map([['rpm', 8_000]]), acquires: 5 });
+  });
+
   test('leave out what changed nothing, and what came before', () => {
     const idle = change(4, { before: counters({ rpm: 9 }, 2), after: counters({ rpm: 9 }, 2) });
     const [hour] = foldUsage([change(1), change(2), change(2), change(1), change(3), idle]);

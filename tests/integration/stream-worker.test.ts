@@ -2,13 +2,17 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { deadlineIn } from '../../src/backends/dynamodb/deadline.js';
 import { buildShardKey } from '../../src/backends/dynamodb/keys.js';
 import { deleteItems } from '../../src/backends/dynamodb/requests.js';
+import { ValidationError } from '../../src/core/errors.js';
 import { Limit } from '../../src/core/limit.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
+import { readCheckpoints } from '../../src/stream/checkpoints.js';
+import { DeferredUsage } from '../../src/stream/deferred-usage.js';
 import { processBatch } from '../../src/stream/process-batch.js';
 import { rebuildUsage } from '../../src/stream/rebuild.js';
 import { SplitAhead } from '../../src/stream/split-ahead.js';
 import type { StreamApi } from '../../src/stream/stream-api.js';
 import { runWorker } from '../../src/stream/worker.js';
+import { shapeOf, splitShard, spreading } from '../support/dynamodb-shards.js';
 import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb-world.js';
 import { batchTools, openStream, readRecords, workOff } from '../support/stream-world.js';
 import { readTotals, UsageLedger } from '../support/usage-ledger.js';
@@ -38,7 +42,7 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     for (let taken = 0; taken < 300; taken++) await limiter.acquire(ASK);
     const records = await ofSpace(space.ns);
     expect(records).toHaveLength(300);
-    let writeUnits = 0;
+    let [writes, writeUnits] = [0, 0];
     const { transport } = world.table;
     const table = {
       ...world.table,
@@ -48,17 +52,67 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
           const asked = { ...input, ReturnConsumedCapacity: 'INDEXES' } as typeof input;
           const output = await transport.send(operation, asked, deadline);
           const { ConsumedCapacity: used } = output as { ConsumedCapacity?: { CapacityUnits?: number } };
-          if (operation === 'UpdateItem') writeUnits += used?.CapacityUnits ?? Number.NaN;
+          if (operation === 'UpdateItem') {
+            writes += 1;
+            writeUnits += used?.CapacityUnits ?? Number.NaN;
+          }
           return output;
         },
       } satisfies typeof transport,
     };
+    const deferred = new DeferredUsage(60_000);
     for (let at = 0; at < 300; at += 100) {
-      await processBatch(batchTools(table), stream.label, records.slice(at, at + 100));
+      const tools = batchTools(table, { now: () => at * 100 });
+      await processBatch(tools, stream.label, records.slice(at, at + 100), deferred);
     }
-    // Three windows in three batches; making them writes their indexes, too: 2, 2 and 3 units for the first ones.
-    expect(writeUnits).toBeGreaterThanOrEqual(9);
+    expect([deferred.isDue(59_999), deferred.isDue(60_000)]).toEqual([false, true]);
+    // An hour that is made and two times added to.
+    expect([writes, writeUnits]).toEqual([3, 4]);
+    await deferred.write(table);
+    // A day and a month, which are written once and have 2 and 3 units because they are made.
+    expect([writes, writeUnits]).toEqual([5, 9]);
+    expect(deferred.isEmpty).toBe(true);
     expect(writeUnits / 300).toBeLessThanOrEqual(0.1);
+    expect(Object.values(await readTotals(limiter, ['gpt-4']))).toEqual(
+      [1, 2, 3].map(() => ({ rpm: 300, tpm: 30_000, acquires: 300 })),
+    );
+  });
+
+  test('days and months wait for their minute, the checkpoint for them, and whoever stops writes them', async () => {
+    const space = await world.space();
+    const limiter = await space.open({ limits: LIMITS });
+    await workOff(world);
+    await limiter.acquire(ASK);
+    const { endpoint, region } = world.engine;
+    const stop = new AbortController();
+    let read = (): void => {};
+    const isRead = new Promise<void>((resolve) => (read = resolve));
+    const worker = runWorker({
+      table: world.table.name,
+      endpoint,
+      region,
+      leaseMs: 1_000,
+      pollMs: 5,
+      progressMs: 5,
+      signal: stop.signal,
+      onProgress: ({ records, caughtUp }) => {
+        if (records > 0 && caughtUp) read();
+      },
+    });
+    const checkpoint = async () => [...(await readCheckpoints(world.table, stream.label)).values()][0];
+    await isRead;
+    const before = await checkpoint();
+    expect(Object.keys(await readTotals(limiter, ['gpt-4']))).toEqual([expect.stringContaining('hourly')]);
+    // It says that it is alive, and does not say that it is further.
+    let later = before;
+    while (later?.untilMs === before?.untilMs) later = await checkpoint();
+    expect(later?.sequenceNumber).toBe(before?.sequenceNumber);
+    stop.abort();
+    await worker;
+    expect((await checkpoint())?.sequenceNumber).not.toBe(before?.sequenceNumber);
+    expect(Object.values(await readTotals(limiter, ['gpt-4']))).toEqual(
+      [1, 2, 3].map(() => ({ ...ASK.consume, acquires: 1 })),
+    );
   });
 
   test('a bucket that is gone and made again does not turn usage back', async () => {
@@ -89,6 +143,31 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     const [rpm] = (await limiter.buckets.get(ASK))?.limits ?? [];
     expect(rpm).toMatchObject({ available: 60_000, consumed: 25 });
     expect(tools.errors).toEqual([]);
+  });
+
+  test('a split that others have left half done is finished', async () => {
+    const space = await world.space();
+    const limiter = await space.open({ limits: LIMITS }, spreading());
+    await limiter.acquire(ASK);
+    for (const _ of [1, 2]) await splitShard(world, space, ASK, 0);
+    const shape = async () => shapeOf(await space.shards('user-1', 'gpt-4'));
+    expect(await shape()).toBe('0/4 1/2 2/4');
+    for (let taken = 0; taken < 12; taken++) await limiter.acquire(ASK);
+    const tools = batchTools(world.table, { splitAhead: new SplitAhead(world.table), now: () => space.clock.now() });
+    expect(await processBatch(tools, stream.label, await ofSpace(space.ns))).toMatchObject({ splits: 1, failures: [] });
+    expect(await shape()).toBe('0/4 1/4 2/4 3/4');
+    expect(await limiter.buckets.get(ASK)).toMatchObject({ acquires: 13 });
+    expect(tools.errors).toEqual([]);
+  });
+
+  test.each([
+    ['leaseMs', 999, 'from 1000 to'],
+    ['rollupMs', 3_600_001, 'to 3600000'],
+    ['pollMs', 0, 'from 1 to'],
+  ])('a worker with %s of %i is refused before it asks for anything', async (option, ms, range) => {
+    const worker = runWorker({ table: world.table.name, [option]: ms });
+    await expect(worker).rejects.toThrow(ValidationError);
+    await expect(worker).rejects.toThrow(range);
   });
 
   test('what the stream has lost is added to the windows of now, once', async () => {

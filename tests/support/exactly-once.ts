@@ -45,8 +45,12 @@ export async function countByKilledWorkers(
   const random = new Random(seed);
   const start = await forkable('stream-worker.ts');
   const { endpoint, region } = world.engine;
-  const order: WorkerOrder = { table: world.table.name, region, endpoint, owner: OWNER };
-  const fork = (): ChildProcess => start(JSON.stringify(order));
+  const fork = (): ChildProcess => {
+    // Days and months are written so often that some die while they do it, or never: then others must.
+    const rollupMs = random.pick([50, 60_000]);
+    const order: WorkerOrder = { table: world.table.name, region, endpoint, owner: OWNER, rollupMs };
+    return start(JSON.stringify(order));
+  };
   const signals: (number | string)[] = [];
   const kill = async (child: ChildProcess): Promise<void> => {
     const exit = ended(child);

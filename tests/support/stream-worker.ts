@@ -6,6 +6,7 @@ export interface WorkerOrder {
   readonly region: string;
   readonly endpoint: string;
   readonly owner: string;
+  readonly rollupMs: number;
 }
 
 const order = JSON.parse(process.argv[2] ?? '{}') as WorkerOrder;
@@ -17,7 +18,5 @@ await runWorker({
   pollMs: 5,
   discoverMs: 20,
   progressMs: 20,
-  // So often that it is also killed while it does it.
-  rollupMs: 100,
   onProgress: ({ records }) => process.send?.({ records }),
 });
