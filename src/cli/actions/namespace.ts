@@ -1,3 +1,5 @@
+import { parseDynamoDBAddress } from '../../backends/dynamodb/address.js';
+import { systemClock } from '../../clock.js';
 import { NamespaceNotFound } from '../../core/errors.js';
 import type { Namespace } from '../../limiter/namespaces-api.js';
 import { formatCount, formatInstant } from '../../visualize/format.js';
@@ -5,7 +7,9 @@ import { drawFields, drawTable } from '../../visualize/table.js';
 import type { StoreAction } from '../define-command.js';
 import { moreLine, type PagingOptions, readList } from '../paging.js';
 import type { Result } from '../result.js';
+import type { Session } from '../session.js';
 import type { ListShape, NamespaceCreatedShape, NamespaceShape, PurgedShape } from '../shapes.js';
+import { purgeUntilEmpty } from './purge-passes.js';
 
 export const createNamespace: StoreAction = async (
   { limiter },
@@ -54,16 +58,38 @@ export const recoverNamespace: StoreAction = async ({ limiter }, [nameOrId = '']
   return { data, text: (style) => `${style.green('recovered')}\n${render(data)}` };
 };
 
+/** As long as a client may go by what it remembers of a namespace. */
+const NOTICED_AFTER_MS = 60_000;
+
 export const purgeNamespace: StoreAction = async (
-  { limiter, confirm, progress },
+  { limiter, address, confirm, progress },
   [nameOrId = ''],
 ): Promise<Result<PurgedShape>> => {
   await confirm(`removes everything of namespace ${nameOrId} for ever`);
-  // At once: it is a single call, and nothing comes in between.
   progress(`purging ${nameOrId} ...`, 0);
-  const { removed } = await limiter.namespaces.purge(nameOrId);
+  // A name leads to it only until the first pass.
+  const id = await orphanOf(limiter, nameOrId);
+  const removed = await purgeUntilEmpty({
+    pass: async () => (await limiter.namespaces.purge(id)).removed,
+    noticedAfterMs: parseDynamoDBAddress(address) === null ? 0 : NOTICED_AFTER_MS,
+    clock: systemClock,
+    onProgress: (soFar, isWaiting) => {
+      const next = isWaiting ? '; looks again in a minute, for clients that have not noticed yet' : '';
+      progress(`purging ${nameOrId} ... ${formatCount(soFar)} records are gone${next}`, 0);
+    },
+  });
   return { data: { removed }, text: (style) => `${style.green('purged')}: ${formatCount(removed)} records are gone` };
 };
+
+/** The id, or what was given where that leads to none or to several: the purge says what is wrong with it. */
+async function orphanOf({ namespaces }: Session['limiter'], nameOrId: string): Promise<string> {
+  const ids: string[] = [];
+  for await (const { id, name, status } of namespaces.orphans({ limit: 1_000 })) {
+    if (id === nameOrId) return id;
+    if (name === nameOrId && status === 'deleted') ids.push(id);
+  }
+  return ids.length === 1 && ids[0] !== undefined ? ids[0] : nameOrId;
+}
 
 function shapeOf({ id, name, status, createdAt }: Namespace): NamespaceShape {
   return { id, name, status, createdAt: createdAt.toISOString() };
