@@ -1,12 +1,10 @@
-import { once } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { createTable, dynamodb } from '../../src/backends/dynamodb/index.js';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { reconcile } from '../../src/reconciler/loop.js';
 import { findEngine, startEngine } from '../../src/testing/dynamodb/index.js';
-import type { HolderNews, HolderOrder } from '../support/dynamodb-holder.js';
-import { ended, forkable } from '../support/fork-bundled.js';
+import { killHolders } from '../support/killed-holders.js';
 
 const TABLE = 'killed-holders';
 const SLOTS = 30;
@@ -45,21 +43,10 @@ describe.each(['dynoxide', 'extenddb'] as const)('on %s', (name) => {
         }),
       );
 
-      const start = await forkable('dynamodb-holder.ts');
       const size = { slots: SLOTS, takes: TAKES, buckets: BUCKETS };
-      const order: HolderOrder = { table: TABLE, region, endpoint, ...size, waits: true };
-      const held = await Promise.all(
-        Array.from({ length: PROCESSES }, async () => {
-          const child = start(JSON.stringify(order));
-          const [news] = (await once(child, 'message')) as [HolderNews];
-          const dead = ended(child);
-          child.kill('SIGKILL');
-          expect(await dead).toBe('SIGKILL');
-          return news.leaseIds;
-        }),
-      );
+      const held = await killHolders(PROCESSES, { table: TABLE, region, endpoint, ...size, waits: true });
       // Those of one bucket differ; those of two need not.
-      expect(held.flat()).toHaveLength(1_000);
+      expect(held).toHaveLength(1_000);
 
       const clock = { now: () => Date.now() + LATER_MS };
       const reports = await Promise.all([1, 2].map(async () => reconcile({ table: TABLE, endpoint, region, clock })));
