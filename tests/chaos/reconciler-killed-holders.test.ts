@@ -1,13 +1,11 @@
-import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { createTable, dynamodb } from '../../src/backends/dynamodb/index.js';
 import { reconcile } from '../../src/reconciler/loop.js';
 import { type Engine, startEngine } from '../../src/testing/dynamodb/index.js';
-import type { HolderNews, HolderOrder } from '../support/dynamodb-holder.js';
 import { ENGINE } from '../support/dynamodb-world.js';
-import { ended, forkable } from '../support/fork-bundled.js';
+import { killHolders } from '../support/killed-holders.js';
 
 const TABLE = 'killed-holders';
 const SLOTS = 40;
@@ -29,18 +27,8 @@ describe.skipIf(ENGINE.missing)(`processes that were killed with -9${ENGINE.note
 
   test('get their slots taken back once by two reconcilers, and whoever lives keeps theirs', async () => {
     const { endpoint, region } = engine;
-    const order: HolderOrder = { table: TABLE, region, endpoint, slots: SLOTS, takes: TAKES, waits: true };
-    const start = await forkable('dynamodb-holder.ts');
-    const held = await Promise.all(
-      Array.from({ length: PROCESSES }, async () => {
-        const child = start(JSON.stringify(order));
-        const [news] = (await once(child, 'message')) as [HolderNews];
-        const dead = ended(child);
-        child.kill('SIGKILL');
-        expect(await dead).toBe('SIGKILL');
-        return news.leaseIds;
-      }),
-    );
+    const size = { slots: SLOTS, takes: TAKES };
+    const held = await killHolders(PROCESSES, { table: TABLE, region, endpoint, ...size, waits: true });
     await using limiter = await RateLimiter.open(dynamodb({ table: TABLE, endpoint, region }), {
       limits: [Limit.concurrent('slots', SLOTS)],
       timeouts: { callMs: 30_000, acquireMs: 30_000 },
@@ -51,7 +39,7 @@ describe.skipIf(ENGINE.missing)(`processes that were killed with -9${ENGINE.note
     const clock = { now: () => Date.now() + LATER_MS };
     const sweeps = [1, 2].map(async () => reconcile({ table: TABLE, endpoint, region, clock }));
     const reports = await Promise.all(sweeps);
-    expect(reports.reduce((sum, { reclaimed }) => sum + reclaimed, 0)).toBe(held.flat().length);
+    expect(reports.reduce((sum, { reclaimed }) => sum + reclaimed, 0)).toBe(held.length);
     expect(reports).toMatchObject([
       { failed: 0, healed: 0 },
       { failed: 0, healed: 0 },

@@ -143,7 +143,7 @@ test('usage equals what was spent, however the stream is delivered', { timeout: 
   expect(new Set(changes.map(({ key }) => key.shard)).size).toBeGreaterThan(2);
   expect(changes.some(({ event }) => event === 'REMOVE')).toBe(true);
 
-  for (const seed of [1, 2, 3]) {
+  for (const seed of [1, 2]) {
     const { id } = await enter(stores);
     const chance = new Random(seed);
     const { table } = openStores(world.transport, unreliable(chance), NO_PAUSES);

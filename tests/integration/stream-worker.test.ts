@@ -115,6 +115,37 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     );
   });
 
+  test('of what waits, only what could not be written is tried again, and nothing once it is purged', async () => {
+    const space = await world.space();
+    const limiter = await space.open({ limits: LIMITS });
+    await limiter.acquire(ASK);
+    const records = await ofSpace(space.ns);
+    const sent: string[] = [];
+    let failing = true;
+    const { transport } = world.table;
+    const send: typeof transport.send = async (operation, input, deadline) => {
+      const window = /#USAGE#[^"]+#(daily|monthly)#/.exec(JSON.stringify(input))?.[1];
+      if (window !== undefined) sent.push(window);
+      if (failing && window === 'monthly') throw new TypeError('it was not sent');
+      return transport.send(operation, input, deadline);
+    };
+    const table = { ...world.table, transport: { ...transport, send } };
+    const deferred = new DeferredUsage(60_000);
+    await processBatch(batchTools(world.table), stream.label, records, deferred);
+    await expect(deferred.write(table)).rejects.toThrow('it was not sent');
+    expect([sent, deferred.isEmpty, deferred.isDue(0)]).toEqual([['daily', 'monthly'], false, true]);
+    failing = false;
+    await deferred.write(table);
+    expect([sent, deferred.isEmpty, deferred.isDue(60_000)]).toEqual([['daily', 'monthly', 'monthly'], true, false]);
+
+    await processBatch(batchTools(world.table), stream.label, records, deferred);
+    const registry = (await (await world.space()).open()).namespaces;
+    await registry.delete(space.namespace);
+    await registry.purge(space.ns);
+    await deferred.write(table);
+    expect([sent.length, deferred.isEmpty]).toEqual([3, true]);
+  });
+
   test('a bucket that is gone and made again does not turn usage back', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: LIMITS });

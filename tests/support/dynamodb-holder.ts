@@ -10,6 +10,8 @@ export interface HolderOrder {
   readonly slots: number;
   /** How many it takes. */
   readonly takes: number;
+  /** Of how many buckets it takes them in turn: `shared-0` and so on; of the one `shared` unless given. */
+  readonly buckets?: number;
   readonly waits: boolean;
 }
 
@@ -23,11 +25,18 @@ const limiter = await RateLimiter.open(createDynamoDBBackend(order, {}), {
   timeouts: { callMs: 30_000, acquireMs: 30_000 },
 });
 const leaseIds: string[] = [];
-for (let taken = 0; taken < order.takes; taken++) {
-  const lease = await limiter.acquire({ entityId: 'shared', resource: 'batch', consume: { slots: 1 } });
+const take = async (at: number): Promise<void> => {
+  const entityId = order.buckets === undefined ? 'shared' : `shared-${at % order.buckets}`;
+  const lease = await limiter.acquire({ entityId, resource: 'batch', consume: { slots: 1 } });
   // Somebody listens: the loss of a lease is watched by a timer.
   lease.signal.addEventListener('abort', () => {});
   leaseIds.push(lease.id);
+};
+for (let taken = 0; taken < order.takes;) {
+  // One after the other, or one of each bucket at once.
+  const most = Math.min(order.takes - taken, order.buckets ?? 1);
+  await Promise.all(Array.from({ length: most }, async (_, at) => take(taken + at)));
+  taken += most;
 }
 process.send?.({ leaseIds } satisfies HolderNews);
 // Whoever started it may be gone before it kills it.

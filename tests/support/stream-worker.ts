@@ -15,8 +15,8 @@ process.once('disconnect', () => process.exit());
 await runWorker({
   ...order,
   leaseMs: 1_000,
-  pollMs: 5,
-  discoverMs: 20,
+  pollMs: 10,
+  discoverMs: 200,
   progressMs: 20,
   onProgress: ({ records }) => process.send?.({ records }),
 });
