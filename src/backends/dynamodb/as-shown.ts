@@ -18,20 +18,23 @@ export function asShown(
   shown: ShardImage,
   nowMs: EpochMs,
 ): readonly (EntryResult | null)[] {
-  const differences = new Map<string, Int>();
+  let differences: Map<string, Int> | null = null;
   for (const { name, write } of limits) {
-    const [before, after] = [accountOf(seen, name), accountOf(shown, name)];
+    const before = accountOf(seen, name);
+    const after = accountOf(shown, name);
     if (before === undefined || after === undefined) continue;
     const difference = sub(after.tokensMilli, applyWrite(write, before.tokensMilli));
     if (difference === 0) continue;
     const { rate, tokensMilli } = before;
     const worth = (milli: Int): Int => effectiveTokens(rate, milli, credit(rate, seen.baseMs, nowMs));
+    differences ??= new Map();
     differences.set(name, sub(worth(add(tokensMilli, difference)), worth(tokensMilli)));
   }
-  if (differences.size === 0) return results;
+  if (differences === null) return results;
+  const found = differences;
   const correct = (verdict: Verdict): Verdict => ({
     ...verdict,
-    effectiveMilli: add(verdict.effectiveMilli, differences.get(verdict.limit.name) ?? 0),
+    effectiveMilli: add(verdict.effectiveMilli, found.get(verdict.limit.name) ?? 0),
   });
   return results.map((result) => {
     if (result?.kind !== 'granted') return result;

@@ -158,13 +158,16 @@ export class BucketShards {
 
   /** Nobody waits for it, and nobody may be harmed by it. */
   tendSoon(line: ShardLine, { nowMs, tuning }: Call, deadline: Deadline): void {
-    this.tend(line, nowMs, deadline).catch((error: unknown) =>
+    this.tend(line, nowMs, deadline)?.catch((error: unknown) =>
       tuning?.onError?.(error, 'splitting or merging a bucket'),
     );
   }
 
-  /** After a write: splits a shard that is too busy, or merges one that nobody needs. Gives what it did. */
-  async tend(line: ShardLine, nowMs: EpochMs, deadline: Deadline): Promise<'split' | 'merged' | null> {
+  /**
+   * After a write: splits a shard that is too busy, or merges one that nobody needs. Gives what it did; null, as nearly
+   * always, if there is nothing to do.
+   */
+  tend(line: ShardLine, nowMs: EpochMs, deadline: Deadline): Promise<'split' | 'merged' | null> | null {
     const { image } = line;
     if (image === null) return null;
     const pressure = this.#pressures.get(image.key.shard);

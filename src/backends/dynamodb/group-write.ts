@@ -357,7 +357,7 @@ class GroupWrite {
   #see(shown: Item | ShardImage | undefined): void {
     const { memory } = this.#shard;
     const known = newestLevel(this.#entries())?.limits ?? (memory.image === null ? [] : limitsOf(memory.image));
-    const image = shown === undefined ? null : isImage(shown) ? shown : decodeShard(shown, known);
+    const image = shown === undefined ? null : isImage(shown) ? shown : decodeShard(shown, known, this.#shard.key);
     memory.keep(image, this.#nowMs);
     this.#trust = 'exact';
   }

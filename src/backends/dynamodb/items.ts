@@ -75,11 +75,9 @@ const NONE_RETIRED: ReadonlyMap<string, Int> = new Map();
 
 /**
  * Reads a bucket item. `known` are limits that it may live by: one that has the stored numbers is used as it is, which
- * saves making it and keeps what is not stored, its default cost.
+ * saves making it and keeps what is not stored, its default cost. `key`: whose item it is, if that is known.
  */
-export function decodeShard(item: Item, known: readonly Limit[]): ShardImage {
-  const key = parseShardKey(item['PK']?.S ?? '');
-  if (key === null) throw new RangeError(`Not the key of a bucket: ${item['PK']?.S ?? ''}`);
+export function decodeShard(item: Item, known: readonly Limit[], key: ShardKey = keyOf(item)): ShardImage {
   const { entityId, resource, shard } = key;
   const shardCount = numberOf(item[ATTRIBUTE.shardCount]) || 1;
   const limits: Account[] = [];
@@ -117,6 +115,12 @@ export function decodeShard(item: Item, known: readonly Limit[]): ShardImage {
     swept: item['GSI1PK'] !== undefined,
     bytes,
   };
+}
+
+function keyOf(item: Item): ShardKey {
+  const key = parseShardKey(item['PK']?.S ?? '');
+  if (key === null) throw new RangeError(`Not the key of a bucket: ${item['PK']?.S ?? ''}`);
+  return key;
 }
 
 /** A limit exists only if all four numbers are there: of one that was removed, the counter stays. */

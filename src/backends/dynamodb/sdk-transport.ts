@@ -21,6 +21,8 @@ const MOST_SOCKETS = 256;
 /** The AWS SDK, loaded when the first request goes out. Its own retries are off: `ADD` is not idempotent. */
 export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen): Transport {
   let offset: ClockOffset | null = null;
+  /** One that did not go off serves the next request: to make one takes as long as to sign. */
+  const unused: AbortController[] = [];
   let opened: Promise<{ readonly sdk: typeof Sdk; readonly client: Sdk.DynamoDBClient }> | null = null;
 
   const open = async () => {
@@ -48,12 +50,13 @@ export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen):
       // Each command is made of its input alone: the pair of name and class is the SDK's own.
       const Command = sdk[`${operation}Command`] as unknown as new (input: Operations[Op][0]) => never;
       // Not AbortSignal.timeout: it goes off for requests too that were answered long ago, at some 20 microseconds each.
-      const late = new AbortController();
+      const late = unused.pop() ?? new AbortController();
       const timer = setTimeout(() => late.abort(), Math.max(1, Math.ceil(timeLeftMs(deadline))));
       try {
         return (await client.send(new Command(input), { abortSignal: late.signal })) as Operations[Op][1];
       } finally {
         clearTimeout(timer);
+        if (!late.signal.aborted) unused.push(late);
       }
     },
     clockOffsetMs: () => offset?.ms ?? null,

@@ -84,13 +84,14 @@ export class Expression {
   }
 
   build(): ExpressionInput {
-    const update = [this.#sets, this.#adds, this.#removes].filter((clause) => clause !== '').join(' ');
-    return {
-      ...(update === '' ? {} : { UpdateExpression: update }),
+    const input: { -readonly [Part in keyof ExpressionInput]: ExpressionInput[Part] } = {
       ConditionExpression: this.#conditions,
-      ...(this.#nameCount === 0 ? {} : { ExpressionAttributeNames: this.#names }),
-      ...(this.#valueCount === 0 ? {} : { ExpressionAttributeValues: this.#values }),
     };
+    const update = joined(joined(this.#sets, this.#adds), this.#removes);
+    if (update !== '') input.UpdateExpression = update;
+    if (this.#nameCount > 0) input.ExpressionAttributeNames = this.#names;
+    if (this.#valueCount > 0) input.ExpressionAttributeValues = this.#values;
+    return input;
   }
 
   #require(condition: string): this {
@@ -125,4 +126,8 @@ export class Expression {
     if (text !== undefined) this.#given.set(text, alias);
     return alias;
   }
+}
+
+function joined(before: string, clause: string): string {
+  return before === '' || clause === '' ? before + clause : `${before} ${clause}`;
 }
