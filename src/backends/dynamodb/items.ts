@@ -21,14 +21,41 @@ export const ATTRIBUTE = {
   writeUnits: 'wc',
   acquires: 'ac',
   expired: 'un',
-  tokens: (limit: string) => `b_${limit}_tk`,
-  capacity: (limit: string) => `b_${limit}_cp`,
-  refillAmount: (limit: string) => `b_${limit}_ra`,
-  refillPeriod: (limit: string) => `b_${limit}_rp`,
+  tokens: (limit: string) => namesOf(limit).tokens,
+  capacity: (limit: string) => namesOf(limit).capacity,
+  refillAmount: (limit: string) => namesOf(limit).refillAmount,
+  refillPeriod: (limit: string) => namesOf(limit).refillPeriod,
   /** Net consumption: of rates only. What is held of slots is the difference of capacity and tokens. */
-  consumed: (limit: string) => `b_${limit}_tc`,
+  consumed: (limit: string) => namesOf(limit).consumed,
   holder: (leaseId: string) => `h_${leaseId}`,
 } as const;
+
+interface LimitNames {
+  readonly tokens: string;
+  readonly capacity: string;
+  readonly refillAmount: string;
+  readonly refillPeriod: string;
+  readonly consumed: string;
+}
+
+/** Made once: each write needs a dozen, and a text that was just put together is slow to look up. */
+const LIMIT_NAMES = new Map<string, LimitNames>();
+const MOST_LIMIT_NAMES = 1_000;
+
+function namesOf(limit: string): LimitNames {
+  const known = LIMIT_NAMES.get(limit);
+  if (known !== undefined) return known;
+  if (LIMIT_NAMES.size >= MOST_LIMIT_NAMES) LIMIT_NAMES.clear();
+  const names = {
+    tokens: `b_${limit}_tk`,
+    capacity: `b_${limit}_cp`,
+    refillAmount: `b_${limit}_ra`,
+    refillPeriod: `b_${limit}_rp`,
+    consumed: `b_${limit}_tc`,
+  };
+  LIMIT_NAMES.set(limit, names);
+  return names;
+}
 
 const LIMIT_ATTRIBUTE = /^b_(.+)_(tk|cp|ra|rp|tc)$/;
 const KNOWN_ATTRIBUTE = /^(?:[PS]K|GSI[1-4][PS]K|rf|shard_count|cv|ttl|w|wc|ac|un|b_.+_(?:tk|cp|ra|rp|tc)|h_.+)$/;
@@ -78,7 +105,7 @@ const NONE_RETIRED: ReadonlyMap<string, Int> = new Map();
  * saves making it and keeps what is not stored, its default cost. `key`: whose item it is, if that is known.
  */
 export function decodeShard(item: Item, known: readonly Limit[], key: ShardKey = keyOf(item)): ShardImage {
-  const { entityId, resource, shard } = key;
+  const { shard } = key;
   const shardCount = numberOf(item[ATTRIBUTE.shardCount]) || 1;
   const limits: Account[] = [];
   let holders: Map<string, StoredHolder> | null = null;
@@ -100,7 +127,7 @@ export function decodeShard(item: Item, known: readonly Limit[], key: ShardKey =
     }
   }
   return {
-    key: { entityId, resource, shard },
+    key,
     baseMs: numberOf(item[ATTRIBUTE.base]),
     shardCount,
     version: parseVersion(item[ATTRIBUTE.version]?.S ?? '0'),
@@ -120,7 +147,8 @@ export function decodeShard(item: Item, known: readonly Limit[], key: ShardKey =
 function keyOf(item: Item): ShardKey {
   const key = parseShardKey(item['PK']?.S ?? '');
   if (key === null) throw new RangeError(`Not the key of a bucket: ${item['PK']?.S ?? ''}`);
-  return key;
+  const { entityId, resource, shard } = key;
+  return { entityId, resource, shard };
 }
 
 /** A limit exists only if all four numbers are there: of one that was removed, the counter stays. */
@@ -249,9 +277,18 @@ export function printVersion({ sequence, openedAtMs }: ConfigVersion): string {
 }
 
 export function parseVersion(text: string): ConfigVersion {
+  if (text === lastVersion.text) return lastVersion.version;
   const [sequence, openedAtMs = '0'] = text.split('@');
-  return { sequence: Number(sequence), openedAtMs: Number(openedAtMs) };
+  const version = { sequence: Number(sequence), openedAtMs: Number(openedAtMs) };
+  lastVersion = { text, version };
+  return version;
 }
+
+/** Most buckets have the same. */
+let lastVersion: { readonly text: string; readonly version: ConfigVersion } = {
+  text: '0',
+  version: { sequence: 0, openedAtMs: 0 },
+};
 
 /**
  * `{expiry}|{slots}|{rates}|{caller}`: amounts as `name=milli` with commas, rates after a `+` where an expiry gives them
