@@ -171,6 +171,40 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
       },
     );
 
+    test('a copy that is no longer what the old record says is made again before anything is removed', async () => {
+      const { name } = await world.table([composite(9_000, 0), config]);
+      const first = dieBefore('verify');
+      await expect(migrate(name)).rejects.toMatchObject({ code: 'backend.denied' });
+      first.release();
+      await world.put(name, [composite(3_000, 6_000)]);
+      const second = dieBefore('remove');
+      await expect(migrate(name)).rejects.toMatchObject({ code: 'backend.denied' });
+      second.release();
+      const dump = await world.dump(name);
+      expect(dump.map(keyOf)).toContain('ENTITY#u #BUCKET#gpt-4');
+      const copy = dump.find(({ SK, PK }) => SK?.S === '#STATE' && !PK?.S?.startsWith('_/'));
+      expect(copy).toMatchObject({ b_rpd_tk: { N: '3000' }, b_rpd_tc: { N: '6000' } });
+    });
+
+    test('an old record that comes after the removal is found before the version moves', async () => {
+      const { name } = await world.table([composite(9_000, 0), config]);
+      const death = dieBefore('done');
+      await expect(migrate(name)).rejects.toMatchObject({ code: 'backend.denied' });
+      death.release();
+      // Nothing is left to do: what comes now is seen by the last look alone.
+      let looks = 0;
+      const isLastLook = ({ body }: DynamoRequest): boolean => 'ProjectionExpression' in body && (looks += 1) === 2;
+      const hold = proxy.inject(fault.holdRequest(), { operations: ['Scan'], when: isLastLook, times: 1 });
+      const running = migrate(name).catch((error: unknown) => error);
+      await hold.untilFired();
+      await world.put(name, [composite(9_000, 0)]);
+      hold.release();
+      expect(await running).toMatchObject({ code: 'infrastructure.migration', retryable: true });
+      expect(await versionOf(name)).toBe('0');
+      expect(await migrate(name)).toMatchObject({ to: 1, migrations: [{ found: 1, removed: 1 }] });
+      expect(await available(name)).toEqual({ rpd: 9 });
+    });
+
     test('the version is the last that is written, after everything was looked at once more', async () => {
       const { name } = await world.table(legacyTable('composite', COUNT, 3).items);
       await migrate(name);
