@@ -327,6 +327,17 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
     expect((await world.dump(name)).map(keyOf)).toContain('ENTITY#two words #BUCKET#gpt-4');
   });
 
+  test('a bucket whose place another old record holds stays, too', async () => {
+    const broken = shardOf(0, 1, 5_000);
+    delete broken['b_rpd_ra'];
+    const { name } = await world.table([namespace, reverse, broken, composite(1_000, 0)]);
+    const { migrations } = await migrate(name);
+    expect(migrations).toMatchObject([
+      { id: '0001', left: 1, problems: [{ reason: 'it has no b_rpd_ra' }] },
+      { id: '0002', left: 1, problems: [{ record: 'ENTITY#u #BUCKET#gpt-4' }] },
+    ]);
+  });
+
   describe('shards', () => {
     const config9 = {
       ...config,
@@ -336,6 +347,7 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
 
     test.each([
       ['as many as ran away', Array.from({ length: 256 }, (_, at) => shardOf(at, 256, 1_000)), 256],
+      ['two that are left without the first', [shardOf(1, 4, 5_000), shardOf(3, 4, 7_000)], 12],
       ['one that is left without the first', [shardOf(3, 4, 7_000)], 7],
       ['one beyond the count of the first', [shardOf(0, 1, 100_000), shardOf(1, 2, 7_000)], 107],
     ])('%s become one', async (_, shards, left) => {
