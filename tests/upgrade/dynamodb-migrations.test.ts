@@ -132,6 +132,18 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
     expect(told.at(-1)?.done).toBe(told.at(-1)?.total);
   });
 
+  test('ends when it is told to, and goes on', async () => {
+    const legacy = legacyTable('composite', COUNT, 2);
+    const { name } = await world.table(legacy.items);
+    const stop = new AbortController();
+    const reason = new Error('enough');
+    const onProgress = (): void => stop.abort(reason);
+    await expect(migrate(name, { signal: stop.signal, onProgress })).rejects.toBe(reason);
+    expect(await versionOf(name)).toBe('0');
+    await migrate(name);
+    await expectMigrated(world, name, legacy);
+  });
+
   describe('phase by phase', () => {
     /** Lets nothing through any more after the state was written that this phase begins. */
     const dieBefore = (phase: string) => {
