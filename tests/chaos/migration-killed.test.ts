@@ -9,7 +9,7 @@ import { LAYOUTS, legacyTable } from '../support/legacy-tables.js';
 import { LegacyWorld } from '../support/legacy-world.js';
 import { sized } from '../support/stream-world.js';
 
-const ITEMS = sized(600, 10_000);
+const ITEMS = sized(500, 10_000);
 const KILLS = 3;
 /** A run first finds out where it is. */
 const FIRST_REQUESTS = 15;

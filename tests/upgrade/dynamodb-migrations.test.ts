@@ -19,7 +19,7 @@ import { LAYOUTS, type LegacyLayout, legacyTable, OLD_NAMESPACE } from '../suppo
 import { keyOf, LegacyWorld } from '../support/legacy-world.js';
 
 const NOW_MS = Date.UTC(2026, 5, 15, 12, 30);
-const COUNT = 60;
+const COUNT = 40;
 
 const numbers = (fields: Readonly<Record<string, number>>): Item =>
   Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, { N: String(value) }]));
