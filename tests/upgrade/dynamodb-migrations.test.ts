@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createTable } from '../../src/backends/dynamodb/index.js';
 import { createDynamoDBBackend } from '../../src/backends/dynamodb/dynamodb.js';
@@ -13,11 +14,13 @@ import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
 import type { DynamoRequest } from '../../src/testing/dynamodb/dynamo-request.js';
 import { fault, type FaultProxy, startFaultProxy } from '../../src/testing/dynamodb/index.js';
+import { permissionsOf } from '../support/dynamodb-permissions.js';
 import { ENGINE } from '../support/dynamodb-world.js';
 import { expectMigrated } from '../support/legacy-checks.js';
 import { LAYOUTS, type LegacyLayout, legacyTable, OLD_NAMESPACE } from '../support/legacy-tables.js';
 import { keyOf, LegacyWorld } from '../support/legacy-world.js';
 
+const PAGE = readFileSync(new URL('../../docs/backends/dynamodb.md', import.meta.url), 'utf8');
 const NOW_MS = Date.UTC(2026, 5, 15, 12, 30);
 const COUNT = 40;
 
@@ -90,7 +93,7 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
     (await world.dump(table)).find((item) => keyOf(item) === '_/SYSTEM# #VERSION')?.['schema_version']?.N;
 
   test('all layouts in one table, by all migrations that there are', async () => {
-    const newest = legacyTable('v0.9', 30, 5).items;
+    const newest = legacyTable('v0.9', 80, 5).items;
     const oldest = legacyTable('per-limit', 30, 5).items.filter(({ SK }) => SK?.S?.startsWith('#BUCKET#'));
     const { name } = await world.table([...newest, ...oldest, composite(4_000, 5_000)]);
     const report = await migrate(name);
@@ -101,6 +104,9 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
       expect(removed).toBe(found);
       expect(written).toBeGreaterThan(0);
     }
+    const needed = new Set(proxy.requests.recorded.flatMap(permissionsOf));
+    const row = PAGE.split('\n').find((line) => line.startsWith('| `headgate migrate` |'));
+    expect(row).toBe(`| \`headgate migrate\` | ${[...needed].toSorted().join(', ')} |`);
   });
 
   test('a dry run reads, and says what there is to do', async () => {
