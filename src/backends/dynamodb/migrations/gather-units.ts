@@ -33,7 +33,7 @@ export async function gatherUnits(
   for (const met of singles) {
     const family = familyOf(met, families);
     if (family === 'later') postponed += 1;
-    const unit = typeof family === 'string' ? null : buildShardUnit(around, met, { shards: family });
+    const unit = typeof family === 'string' ? null : buildShardUnit(around, met, family);
     if (unit !== null) shardUnits.push(unit);
   }
   return { units: [...units, ...shardUnits], postponed };
