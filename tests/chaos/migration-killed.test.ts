@@ -9,7 +9,7 @@ import { LAYOUTS, legacyTable } from '../support/legacy-tables.js';
 import { LegacyWorld } from '../support/legacy-world.js';
 import { sized } from '../support/stream-world.js';
 
-const ITEMS = sized(500, 10_000);
+const ITEMS = sized(320, 10_000);
 /** The migration that has most to do. */
 const MIGRATION = { 'per-limit': '0003', composite: '0002', 'v0.9': '0001' } as const;
 /** A run dies in each phase, at one of so many requests: of the first two some have hardly more. */

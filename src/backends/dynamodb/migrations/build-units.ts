@@ -3,11 +3,11 @@ import type { EpochMs } from '../../../core/units.js';
 import { buildMoveId } from '../move-id.js';
 import { buildShardItem } from '../expressions/create.js';
 import { decodeShard } from '../items.js';
-import { buildShardKey } from '../keys.js';
+import { buildShardKey, STATE } from '../keys.js';
 import type { Item } from '../transport.js';
 import { type BucketPart, decodeComposite, decodeLimitBucket, foldParts } from './legacy-buckets.js';
 import { mappable } from './legacy-fields.js';
-import { type BucketPlan, planBucket, planStray } from './plan-bucket.js';
+import { type BucketPlan, planBucket, planStrays } from './plan-bucket.js';
 import { auditUnit, configUnit, entityUnit, limitsUnit, namespaceUnit, switched, usageUnit } from './record-units.js';
 import type { OldRecord, Plan, Unit } from './unit.js';
 
@@ -93,9 +93,9 @@ function bucketUnit(
     const parts = decode();
     const expected = foldParts(key, parts, (atMs: EpochMs) => buildMoveId(migration, atMs));
     const target = there === undefined ? null : decodeShard(there, []);
-    const [only] = parts;
-    const stray = olds.every((item) => item['SK']?.S === '#STATE') && parts.length === 1 && only !== undefined;
-    return asPlan(ns, stray ? planStray(migration, only, expected, target) : planBucket(migration, expected, target));
+    const areShards = olds.every((item) => item['SK']?.S === STATE);
+    if (areShards) return asPlan(ns, planStrays(migration, parts, expected, target));
+    return asPlan(ns, planBucket(migration, expected, target));
   };
   return { olds, target: buildShardKey(ns, key), mode: 'copy', plan };
 }

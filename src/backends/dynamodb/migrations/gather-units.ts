@@ -28,14 +28,25 @@ export async function gatherUnits(
   const plain = groups.filter((group) => group[0]?.key.kind !== 'shard');
   const units = plain.flatMap((group) => buildUnit(around, group) ?? []);
   const families = await readFamilies(table, singles, signal);
-  const shardUnits: Unit[] = [];
+  const buckets: { readonly met: OldRecord; readonly shards: Map<number, Item> }[] = [];
+  const open = new Map<string, Map<number, Item>>();
   let postponed = 0;
   for (const met of singles) {
     const family = familyOf(met, families);
     if (family === 'later') postponed += 1;
-    const unit = typeof family === 'string' ? null : buildShardUnit(around, met, family);
-    if (unit !== null) shardUnits.push(unit);
+    if (typeof family === 'string') continue;
+    // Shards without the first go together, as many as one transaction holds.
+    const bucket = keyOf(met, 0).PK;
+    const others = family.has(0) ? undefined : open.get(bucket);
+    if (others !== undefined && others.size < MOST_SHARDS) {
+      for (const [shard, item] of family) others.set(shard, item);
+    } else {
+      const shards = new Map(family);
+      buckets.push({ met, shards });
+      if (!family.has(0)) open.set(bucket, shards);
+    }
   }
+  const shardUnits = buckets.flatMap(({ met, shards }) => buildShardUnit(around, met, shards) ?? []);
   return { units: [...units, ...shardUnits], postponed };
 }
 
