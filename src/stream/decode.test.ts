@@ -152,6 +152,11 @@ describe('an audit record', () => {
     const removal = lambdaRecord({ eventName: 'REMOVE', userIdentity }, { Keys, OldImage: image });
     expect(decodeChange(removal, LABEL)).toMatchObject({ kind: 'audit', expired: false });
   });
+
+  test('of an older layout is nothing that anybody waits for', () => {
+    const NewImage = { ...image, timestamp: { S: '2026-01-01T00:00:00Z' } };
+    expect(decodeChange(lambdaRecord({}, { Keys, NewImage }), LABEL)).toMatchObject({ kind: 'other' });
+  });
 });
 
 test.each([

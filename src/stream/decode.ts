@@ -107,8 +107,10 @@ function decode(record: RawRecord, streamLabel: string): Exclude<Change, Poison>
     return decodeBucket(record, origin, PK);
   }
   if (PK.startsWith('/AUDIT#', ns.length) && SK.startsWith(AUDIT_PREFIX)) {
-    const eventId = eventIdOf(record) ?? sequence;
-    return { ...origin, kind: 'audit', ns, eventId, record: decodeAudit(lastImage(record, origin)) };
+    const image = lastImage(record, origin);
+    // Of an older layout, which wrote its times as text: it comes again when it is migrated.
+    if (image['timestamp']?.S !== undefined) return { ...origin, kind: 'other' };
+    return { ...origin, kind: 'audit', ns, eventId: eventIdOf(record) ?? sequence, record: decodeAudit(image) };
   }
   return { ...origin, kind: 'other' };
 }

@@ -58,6 +58,12 @@ describe('what a change has used', () => {
     expect(usageOf({ before: null, after })).toMatchObject({ consumedMilli: new Map([['rpm', -1_000]]), acquires: 1 });
   });
 
+  test('is nothing where another layout counted it: clients of that one, or a migration, wrote it', () => {
+    const after = { ...counters({ rpm: 9_000 }, 3), foreign: true } as const;
+    expect(usageOf({ before: null, after })).toEqual(NO_USAGE);
+    expect(usageOf({ before: counters({ rpm: 1_000 }), after })).toEqual(NO_USAGE);
+  });
+
   test('is nothing when a bucket is removed: what it counted was used when it was counted', () => {
     expect(usageOf({ before: counters({ rpm: 5_000 }, 3), after: null })).toBe(NO_USAGE);
   });

@@ -23,11 +23,11 @@ export interface UsagePart {
 
 /**
  * What a change has used. A removal uses nothing: what the shard counted was counted when it happened. Nor does a merge,
- * in which a shard takes over what the other one counted; in no other write do the shards become fewer. Nor does a
- * migration, which brings the counts of another layout.
+ * in which a shard takes over what the other one counted; in no other write do the shards become fewer. Nor does what
+ * counts for another layout: that has usage of its own, which is moved as it is.
  */
 export function usageOf({ before, after }: Pick<BucketChange, 'before' | 'after'>): UsageCounts {
-  if (after === null || after.moved === true || (before !== null && after.shardCount < before.shardCount))
+  if (after === null || after.foreign === true || (before !== null && after.shardCount < before.shardCount))
     return NO_USAGE;
   const from: UsageCounts = before ?? NO_USAGE;
   const consumedMilli = new Map<string, Int>();

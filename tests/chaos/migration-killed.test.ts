@@ -9,10 +9,15 @@ import { LAYOUTS, legacyTable } from '../support/legacy-tables.js';
 import { LegacyWorld } from '../support/legacy-world.js';
 import { sized } from '../support/sized.js';
 
-const ITEMS = sized(600, 10_000);
-const KILLS = 3;
-/** A run first finds out where it is. */
-const FIRST_REQUESTS = 15;
+const ITEMS = sized(320, 10_000);
+/** The migration that has most to do. */
+const MIGRATION = { 'per-limit': '0003', composite: '0002', 'v0.9': '0001' } as const;
+/** A run dies in each phase, at one of so many requests: of the first two some have hardly more. */
+const DEATHS = [
+  ['copy', Math.floor(ITEMS / 80)],
+  ['verify', Math.floor(ITEMS / 80)],
+  ['remove', Math.floor(ITEMS / 42)],
+] as const;
 
 describe.skipIf(ENGINE.missing)(`a migration that is killed${ENGINE.note}`, () => {
   let world: LegacyWorld;
@@ -34,15 +39,16 @@ describe.skipIf(ENGINE.missing)(`a migration that is killed${ENGINE.note}`, () =
   };
 
   test.each(LAYOUTS)(
-    'three times, and run again: a table of layout %s is whole, and says what it said',
+    'in each of its phases, and run again: a table of layout %s is whole, and says what it said',
     async (layout) => {
       const seed = LAYOUTS.indexOf(layout) + 1;
       const random = new Random(seed);
       const legacy = legacyTable(layout, ITEMS, seed);
       const table = await world.table(legacy.items);
-      for (let kill = 0; kill < KILLS; kill++) {
-        const dieAt = FIRST_REQUESTS + random.whole(0, Math.ceil(ITEMS / 60));
-        const child = fork(table.name, world.reach.endpoint, world.reach.region, String(dieAt));
+      for (const [phase, requests] of DEATHS) {
+        const dieAt = String(random.whole(1, requests));
+        const { endpoint, region } = world.reach;
+        const child = fork(table.name, endpoint, region, MIGRATION[layout], phase, dieAt);
         expect(await ended(child)).toBe('SIGKILL');
       }
       const report = await migrate(table.name);

@@ -3,6 +3,7 @@ import {
   CreateTableCommand,
   DynamoDBClient,
   ScanCommand,
+  waitUntilTableExists,
   type WriteRequest,
 } from '@aws-sdk/client-dynamodb';
 import { tableDefinition } from '../../src/backends/dynamodb/table-definition.js';
@@ -47,6 +48,8 @@ export class LegacyWorld {
     const definition = tableDefinition(name);
     if (!stream) delete definition.StreamSpecification;
     await this.client.send(new CreateTableCommand(definition));
+    const patience = { client: this.client, minDelay: 1, maxDelay: 1, maxWaitTime: 20 };
+    await waitUntilTableExists(patience, { TableName: name });
     await this.put(name, items);
     return { name, transport: sdkTransport({ client: this.client }), random: Math.random };
   }

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createTable } from '../../src/backends/dynamodb/index.js';
 import { createDynamoDBBackend } from '../../src/backends/dynamodb/dynamodb.js';
@@ -13,13 +14,15 @@ import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
 import type { DynamoRequest } from '../../src/testing/dynamodb/dynamo-request.js';
 import { fault, type FaultProxy, startFaultProxy } from '../../src/testing/dynamodb/index.js';
+import { permissionsOf } from '../support/dynamodb-permissions.js';
 import { ENGINE } from '../support/dynamodb-world.js';
 import { expectMigrated } from '../support/legacy-checks.js';
 import { LAYOUTS, type LegacyLayout, legacyTable, OLD_NAMESPACE } from '../support/legacy-tables.js';
 import { keyOf, LegacyWorld } from '../support/legacy-world.js';
 
+const PAGE = readFileSync(new URL('../../docs/backends/dynamodb.md', import.meta.url), 'utf8');
 const NOW_MS = Date.UTC(2026, 5, 15, 12, 30);
-const COUNT = 60;
+const COUNT = 40;
 
 const numbers = (fields: Readonly<Record<string, number>>): Item =>
   Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, { N: String(value) }]));
@@ -90,7 +93,7 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
     (await world.dump(table)).find((item) => keyOf(item) === '_/SYSTEM# #VERSION')?.['schema_version']?.N;
 
   test('all layouts in one table, by all migrations that there are', async () => {
-    const newest = legacyTable('v0.9', 30, 5).items;
+    const newest = legacyTable('v0.9', 80, 5).items;
     const oldest = legacyTable('per-limit', 30, 5).items.filter(({ SK }) => SK?.S?.startsWith('#BUCKET#'));
     const { name } = await world.table([...newest, ...oldest, composite(4_000, 5_000)]);
     const report = await migrate(name);
@@ -101,6 +104,9 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
       expect(removed).toBe(found);
       expect(written).toBeGreaterThan(0);
     }
+    const needed = new Set(proxy.requests.recorded.flatMap(permissionsOf));
+    const row = PAGE.split('\n').find((line) => line.startsWith('| `headgate migrate` |'));
+    expect(row).toBe(`| \`headgate migrate\` | ${[...needed].toSorted().join(', ')} |`);
   });
 
   test('a dry run reads, and says what there is to do', async () => {
@@ -132,6 +138,18 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
     expect(told.at(-1)?.done).toBe(told.at(-1)?.total);
   });
 
+  test('ends when it is told to, and goes on', async () => {
+    const legacy = legacyTable('composite', COUNT, 2);
+    const { name } = await world.table(legacy.items);
+    const stop = new AbortController();
+    const reason = new Error('enough');
+    const onProgress = (): void => stop.abort(reason);
+    await expect(migrate(name, { signal: stop.signal, onProgress })).rejects.toBe(reason);
+    expect(await versionOf(name)).toBe('0');
+    await migrate(name);
+    await expectMigrated(world, name, legacy);
+  });
+
   describe('phase by phase', () => {
     /** Lets nothing through any more after the state was written that this phase begins. */
     const dieBefore = (phase: string) => {
@@ -146,7 +164,13 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
       return proxy.inject(fault.accessDenied(), { when });
     };
 
-    test.each(LAYOUTS.flatMap((layout) => ['verify', 'remove', 'done'].map((phase) => [layout, phase] as const)))(
+    test.each([
+      ['per-limit', 'verify'],
+      ['composite', 'verify'],
+      ['composite', 'remove'],
+      ['composite', 'done'],
+      ['v0.9', 'remove'],
+    ] as const)(
       'of %s, ended before %s: clients are refused, nothing is lost, and the next run goes on',
       async (layout, phase) => {
         const legacy = legacyTable(layout, COUNT, 3);
@@ -170,6 +194,40 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
         await expectMigrated(world, name, legacy);
       },
     );
+
+    test('a copy that is no longer what the old record says is made again before anything is removed', async () => {
+      const { name } = await world.table([composite(9_000, 0), config]);
+      const first = dieBefore('verify');
+      await expect(migrate(name)).rejects.toMatchObject({ code: 'backend.denied' });
+      first.release();
+      await world.put(name, [composite(3_000, 6_000)]);
+      const second = dieBefore('remove');
+      await expect(migrate(name)).rejects.toMatchObject({ code: 'backend.denied' });
+      second.release();
+      const dump = await world.dump(name);
+      expect(dump.map(keyOf)).toContain('ENTITY#u #BUCKET#gpt-4');
+      const copy = dump.find(({ SK, PK }) => SK?.S === '#STATE' && !PK?.S?.startsWith('_/'));
+      expect(copy).toMatchObject({ b_rpd_tk: { N: '3000' }, b_rpd_tc: { N: '6000' } });
+    });
+
+    test('an old record that comes after the removal is found before the version moves', async () => {
+      const { name } = await world.table([composite(9_000, 0), config]);
+      const death = dieBefore('done');
+      await expect(migrate(name)).rejects.toMatchObject({ code: 'backend.denied' });
+      death.release();
+      // Nothing is left to do: what comes now is seen by the last look alone.
+      let looks = 0;
+      const isLastLook = ({ body }: DynamoRequest): boolean => 'ProjectionExpression' in body && (looks += 1) === 2;
+      const hold = proxy.inject(fault.holdRequest(), { operations: ['Scan'], when: isLastLook, times: 1 });
+      const running = migrate(name).catch((error: unknown) => error);
+      await hold.untilFired();
+      await world.put(name, [composite(9_000, 0)]);
+      hold.release();
+      expect(await running).toMatchObject({ code: 'infrastructure.migration', retryable: true });
+      expect(await versionOf(name)).toBe('0');
+      expect(await migrate(name)).toMatchObject({ to: 1, migrations: [{ found: 1, removed: 1 }] });
+      expect(await available(name)).toEqual({ rpd: 9 });
+    });
 
     test('the version is the last that is written, after everything was looked at once more', async () => {
       const { name } = await world.table(legacyTable('composite', COUNT, 3).items);
@@ -293,6 +351,17 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
     expect((await world.dump(name)).map(keyOf)).toContain('ENTITY#two words #BUCKET#gpt-4');
   });
 
+  test('a bucket whose place another old record holds stays, too', async () => {
+    const broken = shardOf(0, 1, 5_000);
+    delete broken['b_rpd_ra'];
+    const { name } = await world.table([namespace, reverse, broken, composite(1_000, 0)]);
+    const { migrations } = await migrate(name);
+    expect(migrations).toMatchObject([
+      { id: '0001', left: 1, problems: [{ reason: 'it has no b_rpd_ra' }] },
+      { id: '0002', left: 1, problems: [{ record: 'ENTITY#u #BUCKET#gpt-4' }] },
+    ]);
+  });
+
   describe('shards', () => {
     const config9 = {
       ...config,
@@ -302,6 +371,7 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
 
     test.each([
       ['as many as ran away', Array.from({ length: 256 }, (_, at) => shardOf(at, 256, 1_000)), 256],
+      ['two that are left without the first', [shardOf(1, 4, 5_000), shardOf(3, 4, 7_000)], 12],
       ['one that is left without the first', [shardOf(3, 4, 7_000)], 7],
       ['one beyond the count of the first', [shardOf(0, 1, 100_000), shardOf(1, 2, 7_000)], 107],
     ])('%s become one', async (_, shards, left) => {

@@ -237,8 +237,8 @@ export interface ShardCounters extends UsageCounts {
   readonly shardCount: number;
   /** null: the item was not written by this code, or it is damaged. */
   readonly writtenAtMs: EpochMs | null;
-  /** Written by a migration: it counts what was used in another layout. */
-  readonly moved?: true;
+  /** A client of an older layout wrote it, or a migration: what it counts was used there, and is counted there. */
+  readonly foreign?: true;
 }
 
 /** Throws RangeError at a counter that is no whole number. */
@@ -255,7 +255,7 @@ export function decodeCounters(item: Item): ShardCounters {
     expired: Number(readCounter(item, ATTRIBUTE.expired)),
     shardCount: Number(readCounter(item, ATTRIBUTE.shardCount)) || 1,
     writtenAtMs: /^[0-9A-Za-z_~]{8}/.test(writeId) ? writtenAtMs({ writeId }) : null,
-    ...(isMoveId(writeId) ? { moved: true } : {}),
+    ...(item[ATTRIBUTE.writeId] === undefined || isMoveId(writeId) ? { foreign: true } : {}),
   };
 }
 

@@ -1,8 +1,9 @@
 import { type MigrateOptions, type MigrationReport, runMigrations } from '../../backends/dynamodb/migrations/run.js';
+import { InfrastructureError } from '../../core/errors.js';
 import { formatCount } from '../../visualize/format.js';
 import type { StoreAction } from '../define-command.js';
 import type { GlobalOptions } from '../global-options.js';
-import { renderMigration } from '../render/migrate.js';
+import { drawProgress, renderMigration } from '../render/migrate.js';
 import type { Result } from '../result.js';
 import type { MigrateShape } from '../shapes.js';
 import { requireDynamoDB } from './dynamodb-address.js';
@@ -17,13 +18,13 @@ const SOME_LEFT_EXIT = 1;
 export const migrate: StoreAction<MigrateFlags> = async ({ address, confirm, progress }, _args, { dryRun, yes }) => {
   const { table, ...reach } = requireDynamoDB(address);
   const stop = new AbortController();
-  const onSignal = (): void => stop.abort(new Error('Interrupted: run headgate migrate again to go on'));
+  const onSignal = (): void => stop.abort(interrupted());
   for (const signal of SIGNALS) process.once(signal, onSignal);
   const options: MigrateOptions = {
     ...reach,
     tableName: table,
     signal: stop.signal,
-    onProgress: ({ migration, done, total }) => progress(drawProgress(migration, done, total)),
+    onProgress: (told) => progress(drawProgress(told)),
   };
   try {
     if (dryRun === true) return resultOf(await runMigrations({ ...options, dryRun }));
@@ -38,6 +39,11 @@ export const migrate: StoreAction<MigrateFlags> = async ({ address, confirm, pro
   }
 };
 
+function interrupted(): InfrastructureError {
+  const message = 'Interrupted: headgate migrate goes on from here when it is run again';
+  return new InfrastructureError('infrastructure.migration', message, { retryable: true });
+}
+
 function describe(table: string, { migrations }: MigrationReport): string {
   const found = migrations.reduce((sum, migration) => sum + migration.found, 0);
   return `moves ${formatCount(found)} old records of table ${table} and removes them, which old clients must not use any more`;
@@ -46,13 +52,4 @@ function describe(table: string, { migrations }: MigrationReport): string {
 function resultOf(data: MigrateShape): Result<MigrateShape> {
   const left = data.migrations.some((migration) => migration.left > 0);
   return { data, text: (style) => renderMigration(data, style), exitCode: left ? SOME_LEFT_EXIT : 0 };
-}
-
-const BAR = 24;
-
-function drawProgress(migration: string, done: number, total: number | null): string {
-  if (total === null || total === 0) return `migration ${migration}: ${formatCount(done)} records`;
-  const filled = Math.round((BAR * done) / total);
-  const bar = `${'='.repeat(filled)}${' '.repeat(BAR - filled)}`;
-  return `migration ${migration} [${bar}] ${Math.floor((100 * done) / total)} %`;
 }

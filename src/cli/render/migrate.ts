@@ -1,7 +1,17 @@
+import type { MigrationProgress } from '../../backends/dynamodb/migrations/run.js';
 import { formatCount, printable } from '../../visualize/format.js';
 import { drawTable } from '../../visualize/table.js';
 import type { MigrateShape } from '../shapes.js';
 import type { Style } from '../terminal.js';
+
+const BAR = 24;
+
+export function drawProgress({ migration, done, total }: MigrationProgress): string {
+  if (total === null || total === 0) return `migration ${migration}: ${formatCount(done)} records`;
+  const filled = Math.floor((BAR * done) / total);
+  const bar = `${'='.repeat(filled)}${' '.repeat(BAR - filled)}`;
+  return `migration ${migration} [${bar}] ${Math.floor((100 * done) / total)} %`;
+}
 
 export function renderMigration(report: MigrateShape, style: Style): string {
   const { migrations, indexes } = report;

@@ -11,22 +11,43 @@ import type { OldRecord, Unit } from './unit.js';
 /** One transaction holds the new item and those that go. What is beyond is left behind, and found again alone. */
 const MOST_SHARDS = 90;
 
+export interface Gathered {
+  readonly units: readonly Unit[];
+  /** Shards that come after the first one of their bucket, which does not know of them: the next pass has them. */
+  readonly postponed: number;
+}
+
 /** Shards of a bucket stand in partitions of their own: the others are read with the first. */
 export async function gatherUnits(
   table: Table,
   around: Surroundings,
   groups: readonly (readonly OldRecord[])[],
   signal?: AbortSignal,
-): Promise<readonly Unit[]> {
+): Promise<Gathered> {
   const singles = groups.flatMap((group) => (group[0]?.key.kind === 'shard' ? group : []));
   const plain = groups.filter((group) => group[0]?.key.kind !== 'shard');
   const units = plain.flatMap((group) => buildUnit(around, group) ?? []);
   const families = await readFamilies(table, singles, signal);
-  const shardUnits = singles.flatMap((met) => {
-    const shards = familyOf(met, families);
-    return shards === null ? [] : (buildShardUnit(around, met, { shards }) ?? []);
-  });
-  return [...units, ...shardUnits];
+  const buckets: { readonly met: OldRecord; readonly shards: Map<number, Item> }[] = [];
+  const open = new Map<string, Map<number, Item>>();
+  let postponed = 0;
+  for (const met of singles) {
+    const family = familyOf(met, families);
+    if (family === 'later') postponed += 1;
+    if (typeof family === 'string') continue;
+    // Shards without the first go together, as many as one transaction holds.
+    const bucket = keyOf(met, 0).PK;
+    const others = family.has(0) ? undefined : open.get(bucket);
+    if (others !== undefined && others.size < MOST_SHARDS) {
+      for (const [shard, item] of family) others.set(shard, item);
+    } else {
+      const shards = new Map(family);
+      buckets.push({ met, shards });
+      if (!family.has(0)) open.set(bucket, shards);
+    }
+  }
+  const shardUnits = buckets.flatMap(({ met, shards }) => buildShardUnit(around, met, shards) ?? []);
+  return { units: [...units, ...shardUnits], postponed };
 }
 
 /** Units of one wave have targets of their own: what adds to a record must see what was added before it. */
@@ -56,15 +77,15 @@ async function readFamilies(table: Table, met: readonly OldRecord[], signal?: Ab
   return new Map(items.flatMap((item) => (item === undefined ? [] : [[readKey(item).PK, item] as const])));
 }
 
-/** null: it belongs to the first shard of its bucket, and goes with that one. */
-function familyOf(met: OldRecord, others: Shards): ReadonlyMap<number, Item> | null {
-  if (met.key.kind !== 'shard') return null;
+/** `with-first`: it goes with the first shard of its bucket. `later`: it comes after that one. */
+function familyOf(met: OldRecord, others: Shards): ReadonlyMap<number, Item> | 'with-first' | 'later' {
+  if (met.key.kind !== 'shard') return 'with-first';
   const { shard } = met.key;
   const own = [[shard, met.item] as const];
   const first = others.get(keyOf(met, 0).PK);
   if (shard > 0) {
-    const isOfFirst = first !== undefined && readOldRecord(first) !== null && shard < reachOf(first);
-    return isOfFirst ? null : new Map(own);
+    if (first === undefined || readOldRecord(first) === null) return new Map(own);
+    return shard < reachOf(first) ? 'with-first' : 'later';
   }
   const more = shardsToRead(met).flatMap((number) => {
     const item = others.get(keyOf(met, number).PK);

@@ -8,6 +8,7 @@ import { ABSENT, type Action, deleteAction, putAction, type Seen } from '../stor
 import type { Item } from '../transport.js';
 import type { Phase } from './checkpoint.js';
 import { FIRST_SEQUENCE } from './legacy-records.js';
+import { readOldRecord } from './old-record.js';
 import { patiently, REQUEST_MS } from './patience.js';
 import { NOTHING, type Problem, type Tally } from './tally.js';
 import type { Plan, Unit } from './unit.js';
@@ -67,6 +68,7 @@ async function planUnits(
   for (const unit of units) {
     const target = typeof unit.mode === 'string' ? there.get(textOf(unit.target)) : unit.mode;
     try {
+      if (typeof unit.mode === 'string') refuseOldTarget(target);
       planned.push({ unit, target, plan: unit.plan(target) });
     } catch (error) {
       if (!(error instanceof Unmappable)) throw error;
@@ -75,6 +77,12 @@ async function planUnits(
     }
   }
   return { planned, problems, left };
+}
+
+/** One that could not be moved itself: what it holds must not be taken for this version's. */
+function refuseOldTarget(target: Item | undefined): void {
+  if (target === undefined || readOldRecord(target) === null) return;
+  throw new Unmappable('a record of another old layout stands where it would go');
 }
 
 /** Copies stand beside the old records. What somebody else has written is left for the end. */

@@ -4,7 +4,7 @@ import { Limit } from '../../../core/limit.js';
 import { buildMoveId } from '../move-id.js';
 import { decodeHolder, type ShardImage } from '../items.js';
 import { decodeComposite, foldParts, heldAt } from './legacy-buckets.js';
-import { planBucket, planStray } from './plan-bucket.js';
+import { planBucket, planStrays } from './plan-bucket.js';
 
 const KEY = { entityId: 'u', resource: 'r', shard: 0 };
 const RPM = Limit.perMinute('rpm', 60);
@@ -100,12 +100,12 @@ describe('the bucket that an old one becomes', () => {
 describe('a shard that was left behind', () => {
   test('is added to what was made of the others', () => {
     const first = { ...oldBucket(10_000, 1_000, 5), writeId: buildMoveId('0003', 1_000) };
-    const plan = planStray('0003', part(4_000, 1_000, 6), oldBucket(4_000, 1_000, 6), first);
+    const plan = planStrays('0003', [part(4_000, 1_000, 6)], oldBucket(4_000, 1_000, 6), first);
     expect(plan).toMatchObject({ kind: 'merge', image: { limits: [{ tokensMilli: 14_000, consumedMilli: 11 }] } });
   });
 
   test('takes from a bucket that clients use', () => {
-    const plan = planStray('0003', part(4_000, 1_000), oldBucket(4_000, 1_000), clientBucket(60_000, 1_000));
+    const plan = planStrays('0003', [part(4_000, 1_000)], oldBucket(4_000, 1_000), clientBucket(60_000, 1_000));
     expect(held(plan.kind === 'merge' ? plan.image : clientBucket(0, 0), 1_001)).toBeLessThanOrEqual(4_001);
   });
 });

@@ -22,15 +22,15 @@ export function planBucket(migration: string, expected: ShardImage, target: Shar
   return { kind: 'merge', image: debit(migration, expected, target) };
 }
 
-/** A shard that was left behind by those of its bucket which were moved before it. */
-export function planStray(
+/** Shards that were left behind by those of their bucket which were moved before them. */
+export function planStrays(
   migration: string,
-  part: BucketPart,
+  parts: readonly BucketPart[],
   expected: ShardImage,
   target: ShardImage | null,
 ): BucketPlan {
   if (target === null || !isMoveOf(migration, target.writeId)) return planBucket(migration, expected, target);
-  const image = foldParts(target.key, [target, part], (atMs) => buildMoveId(migration, atMs));
+  const image = foldParts(target.key, [target, ...parts], (atMs) => buildMoveId(migration, atMs));
   return { kind: 'merge', image };
 }
 

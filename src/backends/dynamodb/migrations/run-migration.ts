@@ -75,8 +75,9 @@ async function runPass(job: MigrationJob, phase: Phase, number: number): Promise
   const claims = migration.claims.bind(migration);
   const treating = { table, phase, sequences: new Set<string>(), signal };
   for await (const { groups, after, done } of scanGroups(table, migration.filter, stored.after, claims, signal)) {
-    const units = await gatherUnits(table, around, groups, signal);
+    const { units, postponed } = await gatherUnits(table, around, groups, signal);
     for (const wave of inWaves(units)) tally = addTally(tally, await treatUnits(treating, wave));
+    tally = addTally(tally, { ...NOTHING, seen: postponed, changed: postponed });
     job.onSeen(groups.reduce((sum, group) => sum + group.length, 0));
     // Written after the work, so that whoever is killed between the two does that page once more, which changes nothing.
     await writePass(table, migration.id, pass, { after, done, tally });

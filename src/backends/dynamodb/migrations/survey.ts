@@ -46,7 +46,8 @@ export async function rehearse(
   const claims = migration.claims.bind(migration);
   let tally = NOTHING;
   for await (const { groups } of scanGroups(table, migration.filter, undefined, claims, signal)) {
-    const units = await gatherUnits(table, around, groups, signal);
+    const { units, postponed } = await gatherUnits(table, around, groups, signal);
+    tally = addTally(tally, { ...NOTHING, seen: postponed });
     const looking = { table, phase: 'look', sequences: new Set<string>(), signal } as const;
     for (const wave of inWaves(units)) tally = addTally(tally, await treatUnits(looking, wave));
   }

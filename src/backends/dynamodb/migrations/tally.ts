@@ -3,7 +3,7 @@ export interface Tally {
   /** Old records that were looked at. */
   readonly seen: number;
   readonly written: number;
-  /** Old records that somebody wrote while they were to be moved. */
+  /** Units that wait for the next pass, mostly because somebody wrote while they were to be moved. */
   readonly changed: number;
   /** Buckets from which rather too much was taken than too little. */
   readonly strict: number;
