@@ -19,8 +19,8 @@ const deathsOf = (items: number) =>
   ] as const;
 
 /** Tables of so many records, of each layout. */
-export function describeMigrationKilled(items: number): void {
-  describe.skipIf(ENGINE.missing)(`a migration of ${items} records that is killed${ENGINE.note}`, () => {
+export function describeMigrationKilled(records: number): void {
+  describe.skipIf(ENGINE.missing)(`a migration of ${records} records that is killed${ENGINE.note}`, () => {
     let world: LegacyWorld;
     let fork: (...args: readonly string[]) => ChildProcess;
 
@@ -44,9 +44,9 @@ export function describeMigrationKilled(items: number): void {
       async (layout) => {
         const seed = LAYOUTS.indexOf(layout) + 1;
         const random = new Random(seed);
-        const legacy = legacyTable(layout, items, seed);
+        const legacy = legacyTable(layout, records, seed);
         const table = await world.table(legacy.items);
-        for (const [phase, requests] of deathsOf(items)) {
+        for (const [phase, requests] of deathsOf(records)) {
           const dieAt = String(random.whole(1, requests));
           const { endpoint, region } = world.reach;
           const child = fork(table.name, endpoint, region, MIGRATION[layout], phase, dieAt);
