@@ -9,7 +9,7 @@ import {
   headgate,
   headgateDenied,
 } from './dynamodb-peers.js';
-import { compareLatency, compareThroughput } from './load.js';
+import { callEach, compareLatency, compareThroughput } from './load.js';
 import type { Row } from './table.js';
 import { writeUnitsPerDecision } from './write-units.js';
 
@@ -28,7 +28,21 @@ export async function* dynamodbRows(): AsyncGenerator<Row> {
     await createTables(client);
     const bucket = await bareBucket(client, [...HOT, ...FEW, ...SPREAD]);
     const counter = await bareCounter(client, [...FEW, ...SPREAD]);
+    const peer = await flexible(client, [...HOT, ...SPREAD]);
     // A limiter of its own for each load: what one remembers must not crowd out what the other does.
+    const spread = await headgate(client, SPREAD);
+    // The first took the way of new buckets. Now the compiler has seen this one as often as that of the SDK.
+    await callEach(SPREAD, AT_ONCE, spread);
+    const onMany = { keys: SPREAD, concurrency: AT_ONCE, roundMs: 1_000 };
+    const manyName = `${AT_ONCE} callers on 10,000`;
+    for (const [name, other, goal] of [
+      [`acquire / bare UpdateItem, ${manyName}`, bucket, { goal: 0.85 }],
+      [`acquire / bare UpdateItem, ${manyName}, of a mere counter`, counter, {}],
+      [`acquire / RateLimiterDynamo, ${manyName}`, peer, { goal: 1 }],
+    ] as const) {
+      yield { name, unit: 'ops/s', ...goal, ...(await compareThroughput(onMany, spread, other)) };
+    }
+
     const few = await headgate(client, FEW);
     const one = { name: 'acquire / bare UpdateItem, 1 caller', unit: 'us' };
     yield { ...one, goal: 1.2, goalIs: 'most', ...(await compareLatency(FEW, few, bucket)) };
@@ -42,20 +56,8 @@ export async function* dynamodbRows(): AsyncGenerator<Row> {
     const hotName = `${AT_ONCE} callers on one bucket`;
     const againstOne = await compareThroughput(onHot, hot, bucket);
     yield { name: `acquire / bare UpdateItem, ${hotName}`, unit: 'ops/s', goal: 30, ...againstOne };
-    const peer = await flexible(client, [...HOT, ...SPREAD]);
     const againstPeer = await compareThroughput(onHot, hot, peer);
     yield { name: `acquire / RateLimiterDynamo, ${hotName}`, unit: 'ops/s', goal: 1, ...againstPeer };
-
-    const spread = await headgate(client, SPREAD);
-    const onMany = { keys: SPREAD, concurrency: AT_ONCE, roundMs: 800 };
-    const manyName = `${AT_ONCE} callers on 10,000`;
-    for (const [name, other, goal] of [
-      [`acquire / bare UpdateItem, ${manyName}`, bucket, { goal: 0.85 }],
-      [`acquire / bare UpdateItem, ${manyName}, of a mere counter`, counter, {}],
-      [`acquire / RateLimiterDynamo, ${manyName}`, peer, { goal: 1 }],
-    ] as const) {
-      yield { name, unit: 'ops/s', ...goal, ...(await compareThroughput(onMany, spread, other)) };
-    }
     for (const [keys, where] of [[HOT, 'one bucket'] as const, [SOME, '500 buckets'] as const]) {
       const ours = await writeUnitsPerDecision(engine, keys, headgate);
       const theirs = await writeUnitsPerDecision(engine, keys, flexible);
