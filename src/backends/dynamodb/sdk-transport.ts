@@ -23,6 +23,7 @@ export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen):
   let offset: ClockOffset | null = null;
   /** One that did not go off serves the next request: to make one takes as long as to sign. */
   const unused: AbortController[] = [];
+  const handlers = new Map<Operation, Handler>();
   let opened: Promise<{ readonly sdk: typeof Sdk; readonly client: Sdk.DynamoDBClient }> | null = null;
 
   const open = async () => {
@@ -47,13 +48,14 @@ export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen):
     },
     async send<Op extends Operation>(operation: Op, input: Operations[Op][0], deadline: Deadline) {
       const { sdk, client } = await ready();
-      // Each command is made of its input alone: the pair of name and class is the SDK's own.
-      const Command = sdk[`${operation}Command`] as unknown as new (input: Operations[Op][0]) => never;
+      let handle = handlers.get(operation);
+      if (handle === undefined) handlers.set(operation, (handle = handlerOf(sdk, client, operation, input)));
       // Not AbortSignal.timeout: it goes off for requests too that were answered long ago, at some 20 microseconds each.
       const late = unused.pop() ?? new AbortController();
       const timer = setTimeout(() => late.abort(), Math.max(1, Math.ceil(timeLeftMs(deadline))));
+      ends.set(input, late.signal);
       try {
-        return (await client.send(new Command(input), { abortSignal: late.signal })) as Operations[Op][1];
+        return (await handle({ input })).output as Operations[Op][1];
       } finally {
         clearTimeout(timer);
         if (!late.signal.aborted) unused.push(late);
@@ -67,6 +69,29 @@ export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen):
     },
   };
 }
+
+type HttpRequest = Parameters<Sdk.DynamoDBClient['config']['requestHandler']['handle']>[0];
+
+/** What the SDK has made of a command and the client's middleware: sends an input, gives what came. */
+type Handler = (request: { readonly input: object }) => Promise<{ readonly output: unknown }>;
+
+/**
+ * The SDK makes it anew for each request, which takes as long as signing it, unless the request has no options and the
+ * client was told to keep it (`cacheMiddleware`). Middleware that is added to a client later is not seen.
+ */
+function handlerOf<Op extends Operation>(
+  sdk: typeof Sdk,
+  client: Sdk.DynamoDBClient,
+  operation: Op,
+  input: Operations[Op][0],
+): Handler {
+  // Each command is made of its input alone: the pair of name and class is the SDK's own.
+  const Command = sdk[`${operation}Command`] as unknown as new (input: Operations[Op][0]) => Sdk.UpdateItemCommand;
+  return new Command(input).resolveMiddleware(client.middlewareStack, client.config, {}) as unknown as Handler;
+}
+
+/** When a request has to end, by its input: a handler that serves all has no options for one. */
+const ends = new WeakMap<object, AbortSignal>();
 
 function clientConfig({ region, endpoint }: SdkOptions): Sdk.DynamoDBClientConfig {
   return {
@@ -102,7 +127,7 @@ async function loadSdk(load: LoadSdk): Promise<typeof Sdk> {
 /** One for each client, however many stores use it: a client keeps what is added to it. */
 const offsets = new WeakMap<Sdk.DynamoDBClient, ClockOffset>();
 
-/** Every answer carries the store's time. */
+/** The last step of a request: ends it in time. Every answer carries the store's time. */
 function offsetOf(client: Sdk.DynamoDBClient): ClockOffset {
   const known = offsets.get(client);
   if (known !== undefined) return known;
@@ -111,7 +136,8 @@ function offsetOf(client: Sdk.DynamoDBClient): ClockOffset {
   client.middlewareStack.add(
     (next) => async (request) => {
       const sentAtMs = Date.now();
-      const result = await next(request);
+      const end = ends.get(request.input);
+      const result = end === undefined ? await next(request) : await sendUntil(client, request.request, end);
       const { headers } = result.response as { readonly headers?: Readonly<Record<string, string>> };
       offset.observe(headers?.['date'], sentAtMs, Date.now());
       return result;
@@ -119,4 +145,10 @@ function offsetOf(client: Sdk.DynamoDBClient): ClockOffset {
     { step: 'deserialize', priority: 'low' },
   );
   return offset;
+}
+
+/** As the SDK's own last step does it, if a request has options. */
+async function sendUntil(client: Sdk.DynamoDBClient, request: unknown, abortSignal: AbortSignal) {
+  const sent = await client.config.requestHandler.handle(request as HttpRequest, { abortSignal });
+  return { ...sent, output: undefined as never };
 }
