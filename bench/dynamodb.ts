@@ -52,7 +52,7 @@ export async function* dynamodbRows(): AsyncGenerator<Row> {
     yield { name: 'denied / refused UpdateItem, 1 caller', unit: 'ops/s', goal: 100, ...refusals };
 
     const hot = await headgate(client, HOT);
-    const onHot = { keys: HOT, concurrency: AT_ONCE, roundMs: 1_500 };
+    const onHot = { keys: HOT, concurrency: AT_ONCE, roundMs: 2_000 };
     const hotName = `${AT_ONCE} callers on one bucket`;
     const againstOne = await compareThroughput(onHot, hot, bucket);
     yield { name: `acquire / bare UpdateItem, ${hotName}`, unit: 'ops/s', goal: 30, ...againstOne };

@@ -20,6 +20,11 @@ interface Load {
   readonly roundMs: number;
 }
 
+/*
+ * Nobody asks for a collection of garbage between the rounds, as in race.ts: it throws compiled code away, too, and the SDK
+ * has so much of that that both then run at half their speed.
+ */
+
 /** Median latency of one caller that takes the keys in turn, in microseconds. */
 export async function compareLatency(keys: readonly string[], ours: Contender, theirs: Contender): Promise<LoadResult> {
   return compare(
@@ -48,7 +53,6 @@ async function compare(count: number, ours: () => Promise<number>, theirs: () =>
 }
 
 async function latencyUs(keys: readonly string[], contender: Contender): Promise<number> {
-  globalThis.gc?.();
   const latencies: number[] = [];
   for (let operation = 0; operation < LATENCY_OPERATIONS; operation++) {
     const startMs = performance.now();
@@ -59,7 +63,6 @@ async function latencyUs(keys: readonly string[], contender: Contender): Promise
 }
 
 async function perSecond(load: Load, contender: Contender): Promise<number> {
-  globalThis.gc?.();
   const startMs = performance.now();
   const operations = await callAll(load, contender, () => performance.now() - startMs < load.roundMs);
   return (operations / (performance.now() - startMs)) * 1_000;
