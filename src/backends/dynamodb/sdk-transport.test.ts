@@ -45,3 +45,27 @@ test('a request that is not answered in time ends then, and may have been writte
   expect(failureOf(error, 'GetItem', 'table')).toMatchObject({ kind: 'lost', error: { kind: 'timeout' } });
   client.destroy();
 });
+
+test('requests at the same time each end by their own deadline, and the middleware of the client sees each', async () => {
+  const answers: (() => void)[] = [];
+  const client = await clientOf((_, answer) => void answers.push(() => answer.end('{}')));
+  let seen = 0;
+  client.middlewareStack.add(
+    (next) => async (request) => {
+      seen += 1;
+      return next(request);
+    },
+    { step: 'build' },
+  );
+  const transport = sdkTransport({ client });
+  const [short, long] = [20, 20_000].map((ms) => transport.send('GetItem', { ...GET }, deadlineIn(ms)));
+  await expect(short).rejects.toMatchObject({ name: 'AbortError' });
+  for (const answer of answers) answer();
+  expect(await long).toMatchObject({ $metadata: { httpStatusCode: 200 } });
+  const again = transport.send('GetItem', { ...GET }, deadlineIn(20_000));
+  await expect.poll(() => answers.length).toBe(3);
+  answers[2]?.();
+  expect(await again).toMatchObject({ $metadata: { httpStatusCode: 200 } });
+  expect(seen).toBe(3);
+  client.destroy();
+});
