@@ -10,6 +10,9 @@ const SUFFIX = '.lock';
 const PATIENCE_MS = 60_000;
 const BETWEEN_TRIES_MS = 50;
 
+/** Files that this process has made. */
+const announced = new Set<string>();
+
 /**
  * Runs `work` while no other process that shares the folder does. Each announces itself by a file of its own and then looks
  * for others: of two, at least one sees the other and steps back. A file whose process is dead counts for nothing, so that
@@ -17,6 +20,7 @@ const BETWEEN_TRIES_MS = 50;
  */
 export async function underLock<T>(folder: string, work: () => Promise<T>): Promise<T> {
   const own = `${process.pid}.${randomUUID()}${SUFFIX}`;
+  announced.add(own);
   const ownLine = listProcesses().get(process.pid) ?? '';
   const untilMs = performance.now() + PATIENCE_MS;
   try {
@@ -44,7 +48,9 @@ function livingOthers(folder: string, own: string): readonly number[] {
   return others.flatMap((name) => {
     const line = readLine(join(folder, name));
     if (line === null) return [];
-    if (processes.get(pidOf(name)) === line) return [pidOf(name)];
+    // One with this very id that this process did not make is of an earlier life of the machine, or of a container.
+    const isStale = pidOf(name) === process.pid && !announced.has(name);
+    if (!isStale && processes.get(pidOf(name)) === line) return [pidOf(name)];
     rmSync(join(folder, name), { force: true });
     return [];
   });

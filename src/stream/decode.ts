@@ -123,9 +123,11 @@ function decodeBucket({ dynamodb }: RawRecord, origin: Origin, pk: string): Buck
   const item = origin.event === 'REMOVE' ? null : imageOf(dynamodb?.NewImage, 'new image');
   const shown = item ?? old ?? {};
   const unknownAttribute = findUnknownAttribute(shown) ?? null;
+  // Every write of this layout has an id; what was written before a migration has a base and none, and counts nothing.
+  const isOlder = shown[ATTRIBUTE.base] !== undefined && shown[ATTRIBUTE.writeId] === undefined;
   // Counters are never removed: a later version keeps them elsewhere, and nothing must be turned back for it.
   const isForeign = unknownAttribute !== null || old?.[ATTRIBUTE.acquires] !== undefined;
-  if (isForeign && shown[ATTRIBUTE.acquires] === undefined) {
+  if (isForeign && !isOlder && shown[ATTRIBUTE.acquires] === undefined) {
     throw new RangeError(`it has no counters that this version knows, but ${Object.keys(shown).join(', ')}`);
   }
   const before = old === null ? null : decodeCounters(old);

@@ -24,6 +24,7 @@ import { type SdkOptions, sdkTransport } from '../backends/dynamodb/sdk-transpor
 import type { Item } from '../backends/dynamodb/transport.js';
 import { readCheckpoints } from './checkpoints.js';
 import { type BucketChange, decodeChange } from './decode.js';
+import { sequenceNumberOf } from './process-batch.js';
 import { openSdkStream, type SdkStreamOptions } from './sdk-stream.js';
 import type { StreamApi } from './stream-api.js';
 import { writeUsage } from './write-usage.js';
@@ -48,6 +49,8 @@ export interface RebuildReport {
 
 const REQUEST_MS = 10_000;
 const MOST_TRIES = 8;
+/** So many empty pages in a row are the end of an open shard. */
+const MOST_EMPTY_PAGES = 5;
 const WAIT_MS = 1_000;
 /** A change may show in the stream a little after it was made. */
 const SHOWN_AFTER_MS = 5_000;
@@ -159,9 +162,19 @@ async function countStream(job: Repair): Promise<ReadonlyMap<string, ShardCounte
   for (const { id } of shards.toSorted((a, b) => depthOf(a.id) - depthOf(b.id))) {
     const checkpoint = checkpoints.get(id);
     if (checkpoint?.done === true) continue;
-    for (let place = await locate(stream, id, checkpoint?.sequenceNumber ?? null); place !== null;) {
+    let last = checkpoint?.sequenceNumber ?? null;
+    let empty = 0;
+    for (let place = await locate(stream, id, last); place !== null && empty < MOST_EMPTY_PAGES;) {
       const page = await stream.read(place);
-      if (page === null || page.records.length === 0) break;
+      if (page === null) {
+        // The place has expired.
+        place = await locate(stream, id, last);
+        empty += 1;
+        continue;
+      }
+      // A page may be empty though there is more behind it.
+      empty = page.records.length === 0 ? empty + 1 : 0;
+      last = sequenceNumberOf(page.records.at(-1)) ?? last;
       const changes = page.records
         .map((record) => decodeChange(record, stream.label))
         .filter((change): change is BucketChange => change.kind === 'bucket')
@@ -250,7 +263,7 @@ async function addMissing(job: Repair, missing: UsageCounts, records: readonly I
     const seen = records.find((item) => item['SK']?.S === key.SK);
     if (window === 'monthly') {
       if (seen === undefined) expression.requireAbsent('PK');
-      else requireAsSeen(expression, seen);
+      else requireAsSeen(expression, seen, countsOf(missing));
     } else {
       // True of every item: the month decides for all three.
       expression.requireOther('PK', number(0));
@@ -268,9 +281,18 @@ async function addMissing(job: Repair, missing: UsageCounts, records: readonly I
   throw errorOf(answer.failure, 'TransactWriteItems');
 }
 
-function requireAsSeen(expression: Expression, item: Item): void {
+function requireAsSeen(expression: Expression, item: Item, added: readonly string[]): void {
   const counts = Object.entries(item).filter(([attribute]) => /^(?:q_|u_|ac$|un$)/.test(attribute));
   for (const [attribute, value] of counts) expression.requireEqual(attribute, value);
+  for (const attribute of added) if (item[attribute] === undefined) expression.requireAbsent(attribute);
+}
+
+function countsOf({ consumedMilli, acquires, expired }: UsageCounts): readonly string[] {
+  return [
+    ...(acquires === 0 ? [] : [USAGE_ATTRIBUTE.acquires]),
+    ...(expired === 0 ? [] : [USAGE_ATTRIBUTE.expired]),
+    ...[...consumedMilli.keys()].map(USAGE_ATTRIBUTE.consumed),
+  ];
 }
 
 /** A transaction that landed without an answer is not run again within ten minutes. */

@@ -38,7 +38,8 @@ export function planShards(
   const owned = new Map<string, StreamShard[]>([[me, []]]);
   const free: StreamShard[] = [];
   for (const shard of readable) {
-    const owner = ownerOf(shard.id);
+    // What is being read is being read, also if its lease could not be renewed in time: a second reader of one's own helps nobody.
+    const owner = reading.has(shard.id) ? (ownerOf(shard.id) ?? me) : ownerOf(shard.id);
     // One that is this worker's without its knowledge: the answer to its claim was lost.
     if (owner === null || (owner === me && !reading.has(shard.id))) free.push(shard);
     else owned.set(owner, [...(owned.get(owner) ?? []), shard]);
@@ -50,11 +51,11 @@ export function planShards(
   const claims = free.slice(0, room);
   if (claims.length === 0) {
     const [richest = []] = [...owned.values()].toSorted((a, b) => b.length - a.length);
-    const taken = richest.at(-1);
+    const taken = richest.findLast(({ id }) => !reading.has(id));
     if (taken !== undefined && richest.length >= mine + 2) claims.push(taken);
   }
   const lost = [...checkpoints.values()].filter(
-    ({ shardId, done }) => !done && !listed.has(shardId) && (ownerOf(shardId) ?? me) === me,
+    ({ shardId, done }) => !done && !listed.has(shardId) && !reading.has(shardId) && (ownerOf(shardId) ?? me) === me,
   );
   return { claims, lost };
 }

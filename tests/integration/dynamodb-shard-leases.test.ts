@@ -85,7 +85,12 @@ describe.skipIf(ENGINE.missing)(`leases and config on a bucket of several shards
         await space.clock.advance(1_200_000);
         await calm.acquire({ ...BUCKET, consume: { rpm: 0 } });
       }
-      await expect.poll(async () => shapeOf(await shards(space))).toBe('0/1');
+      const look = async (): Promise<string> => {
+        await space.clock.advance(60_000);
+        await calm.acquire({ ...BUCKET, consume: { rpm: 0 } });
+        return shapeOf(await shards(space));
+      };
+      await expect.poll(look, { timeout: 10_000 }).toBe('0/1');
       for (const lease of leases) await lease.rollback();
       expect(sumOf(await shards(space), 'rpm', space.clock.now()).consumed).toBe(1_000);
     });

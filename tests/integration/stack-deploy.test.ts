@@ -242,9 +242,12 @@ describe.skipIf(ENGINE.missing)(`deploy, from the first request to a table that 
   });
 });
 
+/** Nothing at first, and then what a change set makes of that. */
+const SHELL = [NO_STACK, stack('REVIEW_IN_PROGRESS')];
+
 describe('a dry run', () => {
   test('of a new stack shows the changes, and takes back the empty stack that it made', async () => {
-    const { tools, watcher, server } = await play(CREATED);
+    const { tools, watcher, server } = await play({ ...CREATED, DescribeStacks: SHELL });
     await using _ = server;
     const request = wanted({ dryRun: true });
     expect(await deployStack(tools, watcher, request)).toMatchObject({
@@ -261,10 +264,19 @@ describe('a dry run', () => {
       'DescribeChangeSet',
       'DescribeChangeSet',
       'DeleteChangeSet',
+      'DescribeStacks',
       'DeleteStack',
     ]);
     expect(server.requests.at(-1)?.params).toMatchObject({ StackName: STACK_ID });
     expect(request.confirmed).toEqual([]);
+  });
+
+  test('of a new stack leaves it to whoever is making it by now', async () => {
+    const begun = [NO_STACK, stack('CREATE_IN_PROGRESS')];
+    const { tools, watcher, server } = await play({ ...CREATED, DescribeStacks: begun });
+    await using _ = server;
+    await deployStack(tools, watcher, wanted({ dryRun: true }));
+    expect(server.actions().slice(-2)).toEqual(['DeleteChangeSet', 'DescribeStacks']);
   });
 
   test('leaves an empty stack that somebody else has left', async () => {
@@ -319,10 +331,10 @@ describe('what holds data', () => {
 });
 
 test('a change that is not confirmed leaves nothing behind', async () => {
-  const { tools, watcher, server } = await play(CREATED);
+  const { tools, watcher, server } = await play({ ...CREATED, DescribeStacks: SHELL });
   await using _ = server;
   const refused = wanted({ confirm: () => Promise.reject(new Error('no')) });
   await expect(deployStack(tools, watcher, refused)).rejects.toThrow('no');
-  expect(server.actions().slice(-2)).toEqual(['DeleteChangeSet', 'DeleteStack']);
+  expect(server.actions().slice(-3)).toEqual(['DeleteChangeSet', 'DescribeStacks', 'DeleteStack']);
   expect(server.actions()).not.toContain('ExecuteChangeSet');
 });

@@ -45,7 +45,7 @@ describe('deploy tells why it failed', () => {
   test('a change set that failed', async () => {
     const StatusReason = 'Parameters: [LogRetentionDays] must be one of [1, 3, 5]';
     const { error, server } = await failureOfDeploy({
-      DescribeStacks: [NO_STACK],
+      DescribeStacks: [NO_STACK, stack('REVIEW_IN_PROGRESS')],
       DescribeChangeSet: [changeSet('FAILED', { StatusReason })],
     });
     expect(error).toMatchObject({
@@ -59,6 +59,7 @@ describe('deploy tells why it failed', () => {
       'CreateChangeSet',
       'DescribeChangeSet',
       'DeleteChangeSet',
+      'DescribeStacks',
       'DeleteStack',
     ]);
   });

@@ -351,15 +351,25 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
     expect((await world.dump(name)).map(keyOf)).toContain('ENTITY#two words #BUCKET#gpt-4');
   });
 
-  test('a bucket whose place another old record holds stays, too', async () => {
+  test('a table that nobody has used yet becomes ready, as a new one does', async () => {
+    const { name } = await world.table([]);
+    expect(await migrate(name)).toMatchObject({ from: 0, to: 1, migrations: [] });
+    await using limiter = await RateLimiter.open(createDynamoDBBackend({ table: name, ...world.reach }));
+    expect(await limiter.ping()).toMatchObject({ ok: true });
+  });
+
+  test('a record of v0.9 that has no counterpart keeps the table from being ready: it would be misread', async () => {
     const broken = shardOf(0, 1, 5_000);
     delete broken['b_rpd_ra'];
     const { name } = await world.table([namespace, reverse, broken, composite(1_000, 0)]);
-    const { migrations } = await migrate(name);
-    expect(migrations).toMatchObject([
-      { id: '0001', left: 1, problems: [{ reason: 'it has no b_rpd_ra' }] },
-      { id: '0002', left: 1, problems: [{ record: 'ENTITY#u #BUCKET#gpt-4' }] },
-    ]);
+    await expect(migrate(name)).rejects.toMatchObject({
+      code: 'infrastructure.migration',
+      message: expect.stringContaining('1 records of v0.9 that have no counterpart'),
+    });
+    const dry = await runMigrations({ tableName: name, dryRun: true, ...world.reach });
+    expect(dry).toMatchObject({ from: 0, migrations: [{ problems: [{ reason: 'it has no b_rpd_ra' }] }, {}] });
+    await world.put(name, [shardOf(0, 1, 5_000)]);
+    expect(await migrate(name)).toMatchObject({ from: 0, to: 1 });
   });
 
   describe('shards', () => {

@@ -12,6 +12,12 @@ export interface SdkOptions {
   readonly endpoint?: string;
 }
 
+interface Opened {
+  readonly sdk: typeof Sdk;
+  readonly client: Sdk.DynamoDBClient;
+  readonly keepsHandlers: boolean;
+}
+
 export type LoadSdk = () => Promise<typeof Sdk>;
 
 /** Longest time to make a connection: a host that does not answer must not use up the whole deadline. */
@@ -24,13 +30,15 @@ export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen):
   /** One that did not go off serves the next request: to make one takes as long as to sign. */
   const unused: AbortController[] = [];
   const handlers = new Map<Operation, Handler>();
-  let opened: Promise<{ readonly sdk: typeof Sdk; readonly client: Sdk.DynamoDBClient }> | null = null;
+  let opened: Promise<Opened> | null = null;
 
   const open = async () => {
     const sdk = await loadSdk(load);
     const client = options.client ?? new sdk.DynamoDBClient(clientConfig(options));
     offset = offsetOf(client);
-    return { sdk, client };
+    // With a retry strategy of the first kind, the SDK adds to what a handler remembers with every request.
+    const keepsHandlers = 'acquireInitialRetryToken' in (await client.config.retryStrategy());
+    return { sdk, client, keepsHandlers };
   };
   const ready = async () => {
     opened ??= open();
@@ -47,15 +55,30 @@ export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen):
       await ready();
     },
     async send<Op extends Operation>(operation: Op, input: Operations[Op][0], deadline: Deadline) {
-      const { sdk, client } = await ready();
+      const { sdk, client, keepsHandlers } = await ready();
       let handle = handlers.get(operation);
-      if (handle === undefined) handlers.set(operation, (handle = handlerOf(sdk, client, operation, input)));
-      // Not AbortSignal.timeout: it goes off for requests too that were answered long ago, at some 20 microseconds each.
+      if (handle === undefined) {
+        handle = handlerOf(sdk, client, operation, input);
+        if (keepsHandlers) handlers.set(operation, handle);
+      }
       const late = unused.pop() ?? new AbortController();
-      const timer = setTimeout(() => late.abort(), Math.max(1, Math.ceil(timeLeftMs(deadline))));
-      ends.set(input, late.signal);
+      // Of its own: the same input may be sent again while this one is still being given up.
+      const own = { ...input };
+      ends.set(own, late.signal);
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      const ended = new Promise<never>((_, reject) => {
+        // Not AbortSignal.timeout: it goes off for requests too that were answered long ago, at some 20 microseconds each.
+        timer = setTimeout(
+          () => {
+            late.abort();
+            // Whatever the SDK does besides the request, such as waiting for another attempt, is not waited for.
+            reject(requestEnded());
+          },
+          Math.max(1, Math.ceil(timeLeftMs(deadline))),
+        );
+      });
       try {
-        return (await handle({ input })).output as Operations[Op][1];
+        return (await Promise.race([handle({ input: own }), ended])).output as Operations[Op][1];
       } finally {
         clearTimeout(timer);
         if (!late.signal.aborted) unused.push(late);
@@ -65,6 +88,7 @@ export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen):
     close() {
       const client = opened;
       opened = null;
+      handlers.clear();
       if (options.client === undefined) void client?.then((made) => made.client.destroy()).catch(() => {});
     },
   };
@@ -88,6 +112,13 @@ function handlerOf<Op extends Operation>(
   // Each command is made of its input alone: the pair of name and class is the SDK's own.
   const Command = sdk[`${operation}Command`] as unknown as new (input: Operations[Op][0]) => Sdk.UpdateItemCommand;
   return new Command(input).resolveMiddleware(client.middlewareStack, client.config, {}) as unknown as Handler;
+}
+
+/** As the SDK says it. */
+function requestEnded(): Error {
+  const error = new Error('Request aborted');
+  error.name = 'AbortError';
+  return error;
 }
 
 /** When a request has to end, by its input: a handler that serves all has no options for one. */

@@ -52,8 +52,10 @@ export async function applyTemplate(
   if (made === null) return { action: 'none', changes: [], stack: before };
   const forget = async (): Promise<void> => {
     await cloudformation.deleteChangeSet(made.id);
-    // A change set of a stack that is not there makes one that is empty.
-    if (before === null) await cloudformation.deleteStack(made.stackId, tools.newId());
+    if (before !== null) return;
+    // A change set of a stack that is not there makes one that is empty. Somebody else may be filling it by now.
+    const shell = await cloudformation.describeStack(made.stackId);
+    if (shell !== null && isEmptyShell(shell)) await cloudformation.deleteStack(made.stackId, tools.newId());
   };
   let changes: readonly Change[];
   try {

@@ -23,5 +23,10 @@ test('what a template retains is found by either policy', () => {
     Role: {},
   };
   expect(retainedIn(JSON.stringify({ Resources }))).toEqual(['Table', 'Bucket']);
+  expect(retainedIn('Resources:\n  Table:\n    DeletionPolicy: Retain\n  Rule: { Name: !Ref Table }')).toEqual([
+    'Table',
+  ]);
   expect(retainedIn('Resources:\n  Table: {}')).toEqual([]);
+  expect(retainedIn('')).toEqual([]);
+  expect(retainedIn('{ not: [closed')).toEqual([]);
 });

@@ -1,3 +1,5 @@
+import { parse } from 'yaml';
+
 /** Logical ids of what a template tells CloudFormation to leave when the stack is deleted. */
 export function retainedIn(template: string): readonly string[] {
   const resources = resourcesOf(template);
@@ -7,12 +9,14 @@ export function retainedIn(template: string): readonly string[] {
   });
 }
 
+/** One that was deployed by hand may be YAML, of which JSON is a part; what cannot be read at all says nothing. */
 function resourcesOf(template: string): Readonly<Record<string, { readonly DeletionPolicy?: string }>> {
   try {
-    const { Resources = {} } = JSON.parse(template) as { Resources?: Record<string, { DeletionPolicy?: string }> };
-    return Resources;
+    const read = parse(template, { logLevel: 'silent' }) as {
+      Resources?: Record<string, { DeletionPolicy?: string }>;
+    } | null;
+    return read?.Resources ?? {};
   } catch {
-    // Deployed by hand, as YAML: nothing is said about it beforehand, and the deletion itself tells.
     return {};
   }
 }

@@ -33,6 +33,8 @@ export async function untilEnded(tools: StackTools, watcher: Watcher, operation:
   const startMs = tools.now();
   let told = operation.afterEvent;
   let outMs: number | null = null;
+  /** Known before the stack was looked at: what had begun by then, its state tells. */
+  let begun = operation.afterEvent === null;
   for (let waitMs = FIRST_PAUSE_MS; ; waitMs = Math.min(LONGEST_PAUSE_MS, 1.5 * waitMs)) {
     try {
       // The stack first: when it has ended, the events hold everything.
@@ -41,9 +43,9 @@ export async function untilEnded(tools: StackTools, watcher: Watcher, operation:
       for (const event of eventsAfter(events, told)) watcher.onEvent(event);
       told = events[0]?.id ?? told;
       const own = eventsAfter(events, operation.afterEvent);
-      const begun = own.some(isBeginning) || operation.afterEvent === null || tools.now() - startMs > BEGIN_MS;
       const ending = endingOf(operation.kind, stack?.status ?? 'DELETE_COMPLETE');
       if (begun && ending !== null) return { ending, stack, events: own };
+      begun ||= own.some(isBeginning) || tools.now() - startMs > BEGIN_MS;
       outMs = null;
     } catch (error) {
       if (!(error instanceof BackendUnavailable)) throw error;

@@ -1,4 +1,4 @@
-import { ValidationError } from '../../../core/errors.js';
+import { InfrastructureError, ValidationError } from '../../../core/errors.js';
 import { deadlineIn } from '../deadline.js';
 import { registerFirstNamespace } from '../create-table.js';
 import { buildNamespaceKey } from '../keys.js';
@@ -61,6 +61,8 @@ export interface MigrationResult {
   readonly problems: readonly Problem[];
 }
 
+/** The migration of v0.9, whose records keep their keys. */
+const IN_PLACE = '0001';
 /** Every phase looks at every record. */
 const LOOKS = 3;
 /** Where records without a namespace would go, while nobody has registered it. */
@@ -98,6 +100,8 @@ async function migrate(table: Table, options: MigrateOptions): Promise<Migration
   const outcomes = await runAll(table, migrations, survey, options);
   await refuseLeftovers(table, outcomes, signal);
   await countChildren(table, signal);
+  // A table that nobody has used yet is made ready as a new one is.
+  if (migrations.length === 0 && (await readDefault(table)) === undefined) await registerFirstNamespace(table);
   await finishMigration(table, deadlineIn(REQUEST_MS));
   const results = migrations.map((migration) => resultOf(migration, outcomes.get(migration.id)));
   return { from, to: SCHEMA_VERSION, dryRun, migrations: results, indexes };
@@ -159,6 +163,17 @@ async function refuseLeftovers(
     const more = (found.get(id) ?? 0) - (outcomes.get(id)?.left ?? 0);
     if (more > 0) throw stillWritten(`${more} more of migration ${id} (${title}) have come`);
   }
+  refuseMisread(table.name, outcomes.get(IN_PLACE));
+}
+
+/** These keep their keys: clients would find the ones that were left, and take their seconds for milliseconds. */
+function refuseMisread(table: string, outcome: MigrationOutcome | undefined): void {
+  if (outcome === undefined || outcome.left === 0) return;
+  const [first] = outcome.problems;
+  const example = first === undefined ? '' : `, such as ${first.record}: ${first.reason}`;
+  const message = `Table ${table} has ${outcome.left} records of v0.9 that have no counterpart${example}`;
+  const hint = 'Correct or delete them (headgate migrate --dry-run names them), and migrate again';
+  throw new InfrastructureError('infrastructure.migration', `${message}. ${hint}`);
 }
 
 async function readDefault(table: Table): Promise<string | undefined> {
