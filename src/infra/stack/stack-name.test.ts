@@ -15,8 +15,12 @@ test('an environment gives stack and table one name', () => {
   });
 });
 
-test('a table whose name a stack cannot have keeps it', () => {
-  expect(chooseNames({ table: 'my_limits.v2' })).toMatchObject({ stack: 'my-limits-v2', table: 'my_limits.v2' });
+test('a table whose name a stack cannot have keeps it, and has a stack that no other table has', () => {
+  expect(chooseNames({ table: 'my-limits' })).toMatchObject({ stack: 'my-limits', table: 'my-limits' });
+  const { stack, table } = chooseNames({ table: 'my_limits' });
+  expect(table).toBe('my_limits');
+  expect(stack).toMatch(/^my-limits-[0-9a-f]{8}$/);
+  expect(chooseNames({ table: 'my.limits' }).stack).not.toBe(stack);
 });
 
 test('whatever is accepted is a name that CloudFormation takes', () => {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { ValidationError } from '../../core/errors.js';
 
 const BASE = 'headgate';
@@ -30,9 +31,10 @@ export function chooseNames(choice: { readonly env?: string; readonly table?: st
   return { stack: name, table: name, flag: ` --env ${env}`, env };
 }
 
-/** Tables may have "_" and "." in their names, stacks may not. */
+/** Tables may have "_" and "." in their names, stacks may not: `a_b` and `a.b` must not share one, so they get a mark. */
 function namesOfTable(table: string): StackNames {
-  const stack = table.replaceAll(/[^A-Za-z0-9-]/g, '-');
+  const plain = table.replaceAll(/[^A-Za-z0-9-]/g, '-');
+  const stack = plain === table ? table : `${plain}-${createHash('sha256').update(table).digest('hex').slice(0, 8)}`;
   if (!TABLE.test(table) || stack.length > LONGEST_STACK) {
     const expected = `a letter, then 2 to ${LONGEST_STACK - 1} letters, digits, "_", "." or "-"`;
     throw new ValidationError('--table', expected, table);
