@@ -17,6 +17,9 @@ export interface WorkerProgress {
   readonly splits: number;
 }
 
+/** DynamoDB gives empty pages in the middle of a shard, too. */
+const EMPTY_PAGES_AT_END = 3;
+
 export class ProgressCount {
   #records = 0;
   #toldRecords = 0;
@@ -27,7 +30,8 @@ export class ProgressCount {
   #discovered = false;
   /** Per shard how old its last record was; null: nothing was read of it yet. */
   readonly #lagsMs = new Map<string, number | null>();
-  readonly #atEnd = new Set<string>();
+  /** Per shard how many of its last pages were empty. */
+  readonly #emptyPages = new Map<string, number>();
 
   constructor(startMs: EpochMs) {
     this.#toldMs = startMs;
@@ -43,7 +47,7 @@ export class ProgressCount {
 
   closed(shardId: string): void {
     this.#lagsMs.delete(shardId);
-    this.#atEnd.delete(shardId);
+    this.#emptyPages.delete(shardId);
   }
 
   note(shardId: string, records: number, result: BatchResult | null, lagMs: number): void {
@@ -52,8 +56,7 @@ export class ProgressCount {
     this.#archived += result?.archived ?? 0;
     this.#splits += result?.splits ?? 0;
     this.#lagsMs.set(shardId, lagMs);
-    if (result === null) this.#atEnd.add(shardId);
-    else this.#atEnd.delete(shardId);
+    this.#emptyPages.set(shardId, result === null ? (this.#emptyPages.get(shardId) ?? 0) + 1 : 0);
   }
 
   tell(nowMs: EpochMs): WorkerProgress {
@@ -66,10 +69,14 @@ export class ProgressCount {
       recordsPerSec,
       lagMs: Math.max(0, ...[...this.#lagsMs.values()].map((lagMs) => lagMs ?? 0)),
       shards: this.#lagsMs.size,
-      caughtUp: this.#discovered && this.#atEnd.size === this.#lagsMs.size,
+      caughtUp: this.#discovered && [...this.#lagsMs.keys()].every((shardId) => this.#isAtEnd(shardId)),
       poison: this.#poison,
       archived: this.#archived,
       splits: this.#splits,
     };
+  }
+
+  #isAtEnd(shardId: string): boolean {
+    return (this.#emptyPages.get(shardId) ?? 0) >= EMPTY_PAGES_AT_END;
   }
 }
