@@ -44,6 +44,16 @@ describe('shards that a worker claims', () => {
     expect(ids(planShards(shards('a'), mine, ME, NOW_MS).claims)).toEqual(['a']);
   });
 
+  test('are never those that it is reading, though their lease could not be renewed in time', () => {
+    const late = known({ shardId: 'a', owner: 'me', untilMs: NOW_MS }, { shardId: 'b', owner: null, untilMs: 0 });
+    const reading = { me: 'me', reading: new Set(['a', 'b']) };
+    expect(planShards(shards('a', 'b'), late, reading, NOW_MS)).toEqual({ claims: [], lost: [] });
+    expect(planShards([], late, reading, NOW_MS).lost).toEqual([]);
+    const other = { owner: 'other', untilMs: NOW_MS + 1 };
+    const taken = known({ shardId: 'a', ...other }, { shardId: 'b', ...other });
+    expect(planShards(shards('a', 'b'), taken, reading, NOW_MS).claims).toEqual([]);
+  });
+
   test('are children only once their parent was read to its end, or is gone', () => {
     const family = [
       { id: 'parent', parentId: 'gone' },

@@ -115,6 +115,19 @@ describe('deploy tells why it failed', () => {
     });
   });
 
+  test('an update that has begun while the stack still shows the state of before', async () => {
+    const before = ['UPDATE_COMPLETE', null] as const;
+    const { error } = await failureOfDeploy({
+      DescribeStacks: [stack('UPDATE_COMPLETE'), stack('UPDATE_COMPLETE'), stack('UPDATE_ROLLBACK_COMPLETE')],
+      DescribeStackEvents: [
+        events(before),
+        events(before, ['UPDATE_IN_PROGRESS', null]),
+        events(before, ['UPDATE_IN_PROGRESS', null], ['UPDATE_FAILED', 'Dashboard', 'no']),
+      ],
+    });
+    expect(error).toMatchObject({ status: 'UPDATE_ROLLBACK_COMPLETE', failures: [{ logicalId: 'Dashboard' }] });
+  });
+
   test('a creation that failed, and what to do next', async () => {
     const { error } = await failureOfDeploy({
       DescribeStacks: [NO_STACK, stack('ROLLBACK_COMPLETE')],

@@ -69,3 +69,13 @@ test('requests at the same time each end by their own deadline, and the middlewa
   expect(seen).toBe(3);
   client.destroy();
 });
+
+test('a deadline holds though middleware of the client has made another input', async () => {
+  const client = await clientOf(() => {});
+  client.middlewareStack.add((next) => async (request) => next({ ...request, input: { ...request.input } }), {
+    step: 'initialize',
+  });
+  const transport = sdkTransport({ client });
+  await expect(transport.send('GetItem', GET, deadlineIn(20))).rejects.toMatchObject({ name: 'AbortError' });
+  client.destroy();
+});

@@ -27,7 +27,7 @@ const MOST_SOCKETS = 256;
 /** The AWS SDK, loaded when the first request goes out. Its own retries are off: `ADD` is not idempotent. */
 export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen): Transport {
   let offset: ClockOffset | null = null;
-  /** One that did not go off serves the next request: to make one takes as long as to sign. */
+  /** One that did not go off serves the next request. */
   const unused: AbortController[] = [];
   const handlers = new Map<Operation, Handler>();
   let opened: Promise<Opened> | null = null;
