@@ -160,6 +160,8 @@ export interface ConfigRead {
 export interface ConfigChange {
   /** undefined: the stored field stays. null: it goes. */
   readonly limits?: readonly Limit[] | null;
+  /** Replaces the stored limits of the same names, adds the others, and keeps the rest. Not together with `limits`. */
+  readonly mergeLimits?: readonly Limit[];
   readonly onUnavailable?: OnUnavailable | null;
 }
 

@@ -1,5 +1,5 @@
 import type { ConfigLevel, OnUnavailable, StoredConfig } from './config.js';
-import type { Limit } from './limit.js';
+import { checkLimits, type Limit } from './limit.js';
 
 type Fields = Omit<StoredConfig, 'v'>;
 
@@ -15,14 +15,20 @@ export interface ConfigPlan {
   readonly changesNothing: boolean;
 }
 
-/** A field that the change leaves out stays as it is; null removes it. */
+/** A field that the change leaves out stays as it is; null removes it. `mergeLimits` changes only the limits it names. */
 export function planConfigChange(
   level: ConfigLevel,
   stored: Fields | undefined,
-  change: { readonly limits?: readonly Limit[] | null; readonly onUnavailable?: OnUnavailable | null },
+  change: {
+    readonly limits?: readonly Limit[] | null;
+    readonly mergeLimits?: readonly Limit[];
+    readonly onUnavailable?: OnUnavailable | null;
+  },
 ): ConfigPlan {
+  const storedLimits = stored?.limits ?? null;
+  const wanted = change.mergeLimits === undefined ? change.limits : mergeLimits(storedLimits ?? [], change.mergeLimits);
   const config = {
-    limits: change.limits === undefined ? (stored?.limits ?? null) : change.limits,
+    limits: wanted === undefined ? storedLimits : wanted,
     onUnavailable: change.onUnavailable === undefined ? (stored?.onUnavailable ?? null) : change.onUnavailable,
   };
   const before = describe(level, stored);
@@ -35,6 +41,15 @@ export function planConfigChange(
     after,
     changesNothing: JSON.stringify(after) === JSON.stringify(before),
   };
+}
+
+/** Merging keeps the stored order, so that merging what is stored already changes nothing. */
+function mergeLimits(stored: readonly Limit[], changes: readonly Limit[]): readonly Limit[] {
+  const merged = new Map(stored.map((limit) => [limit.name, limit]));
+  for (const limit of changes) merged.set(limit.name, limit);
+  const limits = [...merged.values()];
+  checkLimits('limits', limits);
+  return limits;
 }
 
 function subjectOf(level: ConfigLevel): string {

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { inspect } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { isHeadgateError, ValidationError } from './errors.js';
 import { checkLimits, checkWhole, Limit, MOST_LIMITS, sameRule } from './limit.js';
@@ -212,4 +213,8 @@ describe('lists and comparisons of limits', () => {
       RUNS,
     );
   });
+});
+
+test('console.log prints a limit as its text, not as its fields', () => {
+  expect(inspect([Limit.perMinute('rpm', 60)])).toBe('[ Limit(rpm:60/min) ]');
 });

@@ -111,6 +111,11 @@ export class Limit<Name extends string = string> {
     return this.refillAmount * MILLI;
   }
 
+  /** `console.log(limit)` prints the rule, not its fields. */
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return `Limit(${this.toString()})`;
+  }
+
   toString(): string {
     const cost = this.cost === undefined ? '' : `@${this.cost}`;
     if (this.refillPeriodMs === 0) return `${this.name}:${this.capacity}/concurrent${cost}`;
@@ -134,10 +139,10 @@ export function sameRule(a: Limit, b: Limit): boolean {
   );
 }
 
-/** Refuses what is not a list of limits with names of their own. */
 /** Of one bucket: all that an acquire may take must fit into one write. */
 export const MOST_LIMITS = 32;
 
+/** Refuses what is not a list of limits with names of their own. */
 export function checkLimits(field: string, limits: unknown): asserts limits is readonly Limit[] {
   if (!Array.isArray(limits)) throw new ValidationError(field, 'a list of limits', limits);
   if (limits.length > MOST_LIMITS) throw new ValidationError(field, `at most ${MOST_LIMITS} limits`, limits.length);

@@ -44,7 +44,10 @@ const REFUSED: readonly (readonly [string, Call, string])[] = [
   ['a lease life that is not a number', asking({ leaseTtlMs: '60s' }), 'leaseTtlMs'],
   ['a negative wait', asking({ wait: { timeoutMs: -1 } }), 'wait.timeoutMs'],
   ['a wait without a time', asking({ wait: {} }), 'wait.timeoutMs'],
-  ['a wait of null', asking({ wait: null }), 'wait.timeoutMs'],
+  ['a wait of null', asking({ wait: null }), 'wait'],
+  ['a wait with a misspelt field', asking({ wait: { timeoutMs: 1, timeout: 1 } }), 'wait.timeout'],
+  ['a request with an unknown field', asking({ waitMs: 100 }), 'request.waitMs'],
+  ['a request with a misspelt field', asking({ limit: [] }), 'request.limit'],
   ['per-call limits that are none', asking({ limits: [] }), 'limits'],
   ['per-call limits that are text', asking({ limits: ['rpm:5/min'] }), 'limits'],
   ['per-call limits of one name', asking({ limits: [Limit.perDay('rpm', 1), Limit.perHour('rpm', 1)] }), 'limits'],
@@ -53,6 +56,7 @@ const REFUSED: readonly (readonly [string, Call, string])[] = [
   ['a request that is none', (limiter) => limiter.tryAcquire(undefined as never), 'request'],
   ['a request that is null', (limiter) => limiter.acquire(null as never), 'request'],
   ['an unknown onThrow', (limiter) => limiter.run({ ...ASK, onThrow: 'retry' as never }, () => 1), 'onThrow'],
+  ['a run without a function', (limiter) => limiter.run(ASK, undefined as never), 'work'],
   ['a status of nobody', (limiter) => limiter.status({ entityId: '', resource: 'gpt-4' }), 'entityId'],
   ['a status without a request', (limiter) => limiter.status(undefined as never), 'request'],
   [
@@ -92,6 +96,7 @@ const REFUSED: readonly (readonly [string, Call, string])[] = [
     (limiter) => limiter.entities.create({ id: 'a', cascade: 'yes' as never }),
     'cascade',
   ],
+  ['an entity that cascades to no parent', (limiter) => limiter.entities.create({ id: 'a', cascade: true }), 'cascade'],
   [
     'an entity with a misspelt field',
     (limiter) => limiter.entities.create({ id: 'a', nmae: 'x' } as never),

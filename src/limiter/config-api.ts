@@ -53,6 +53,7 @@ export class ConfigApi {
     this.#opened = opened;
   }
 
+  /** Replaces the limits of the system; limits that the list leaves out are gone. */
   async setSystem(config: SystemConfig): Promise<void> {
     await this.#set({ kind: 'system' }, config);
   }
@@ -71,6 +72,27 @@ export class ConfigApi {
   async setEntityDefault(entityId: string, config: LimitsConfig): Promise<void> {
     checkEntityId(entityId);
     await this.#set({ kind: 'entity_default', entityId }, config);
+  }
+
+  /** Changes the limits that are named and keeps the others; likewise for the other levels. */
+  async mergeSystem(config: SystemConfig): Promise<void> {
+    await this.#set({ kind: 'system' }, config, 'merge');
+  }
+
+  async mergeResource(resource: string, config: LimitsConfig): Promise<void> {
+    checkResource(resource);
+    await this.#set({ kind: 'resource', resource }, config, 'merge');
+  }
+
+  async mergeEntity(entityId: string, resource: string, config: LimitsConfig): Promise<void> {
+    checkEntityId(entityId);
+    checkResource(resource);
+    await this.#set({ kind: 'entity', entityId, resource }, config, 'merge');
+  }
+
+  async mergeEntityDefault(entityId: string, config: LimitsConfig): Promise<void> {
+    checkEntityId(entityId);
+    await this.#set({ kind: 'entity_default', entityId }, config, 'merge');
   }
 
   /** What is stored at one level; null if nothing is. */
@@ -121,7 +143,7 @@ export class ConfigApi {
     clear: (): void => this.#opened()?.resolver.cache.clear(),
   };
 
-  async #set(level: ConfigLevel, config: SystemConfig): Promise<void> {
+  async #set(level: ConfigLevel, config: SystemConfig, mode: 'replace' | 'merge' = 'replace'): Promise<void> {
     if (typeof config !== 'object' || config === null) throw new ValidationError('config', 'an object', config);
     if (config.limits === undefined && config.onUnavailable === undefined) {
       throw new ValidationError('config', 'an object with limits', config);
@@ -135,7 +157,8 @@ export class ConfigApi {
       if (level.kind !== 'system') throw new ValidationError('onUnavailable', 'set for the system only', level.kind);
       checkOneOf('onUnavailable', config.onUnavailable, ON_UNAVAILABLE);
     }
-    await this.#write(level, config);
+    const { limits, ...others } = config;
+    await this.#write(level, mode === 'merge' && limits !== undefined ? { ...others, mergeLimits: limits } : config);
   }
 
   async #write(level: ConfigLevel, change: ConfigChange): Promise<void> {

@@ -10,6 +10,7 @@ import type {
 } from '../backend.js';
 import { ValidationError } from '../core/errors.js';
 import { checkEntityId } from '../core/identifiers.js';
+import { checkKnownFields } from '../core/known-fields.js';
 import { checkWhole } from '../core/limit.js';
 import { callStore, changeStore, type Context } from './context.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
@@ -50,6 +51,7 @@ export class EntitiesApi {
     checkEntityId(entity.id, 'id');
     checkFields(entity);
     const { id, name = null, parentId = null, cascade = false, metadata = {} } = entity;
+    refuseCascadeWithoutParent(cascade, parentId);
     return this.#change('creating an entity', (store, call) =>
       store.create(call, { id, name, parentId, cascade, metadata: plainMetadata(metadata) }),
     );
@@ -72,8 +74,17 @@ export class EntitiesApi {
     if (version !== undefined) checkWhole('version', version, 1, Number.MAX_SAFE_INTEGER);
     const known = Object.entries(fields).filter(([, value]) => value !== undefined);
     const given: EntityChange = Object.fromEntries(known);
+    if (given.cascade === true) {
+      refuseCascadeWithoutParent(true, given.parentId === undefined ? await this.#parentOf(id) : given.parentId);
+    }
     const change = given.metadata === undefined ? given : { ...given, metadata: plainMetadata(given.metadata) };
     return this.#change('updating an entity', (store, call) => store.update(call, id, change, version ?? null));
+  }
+
+  /** Undefined for an entity without a record: the update itself refuses that. */
+  async #parentOf(id: string): Promise<string | null | undefined> {
+    const entity = await this.get(id);
+    return entity === null ? undefined : entity.parentId;
   }
 
   /** Refused while the entity has children. Its buckets and its usage stay until their time is over. */
@@ -122,13 +133,15 @@ const CHANGEABLE = new Set(['name', 'parentId', 'cascade', 'metadata']);
 const NEW_FIELDS = new Set([...CHANGEABLE, 'id']);
 const UPDATE_FIELDS = new Set([...CHANGEABLE, 'version']);
 
-/** A field that nobody knows is a field that was misspelt. */
 function checkObject(field: string, value: unknown, known: ReadonlySet<string>): void {
   if (typeof value !== 'object' || value === null) throw new ValidationError(field, 'an object', value);
-  for (const key of Object.keys(value)) {
-    if (!known.has(key))
-      throw new ValidationError(`${field}.${key}`, `one of the fields ${[...known].join(', ')}`, key);
-  }
+  checkKnownFields(field, value, known);
+}
+
+/** `cascade` charges the parent: without one it would do nothing, and the caller would not notice. */
+function refuseCascadeWithoutParent(cascade: boolean, parentId: string | null | undefined): void {
+  if (cascade && parentId === null)
+    throw new ValidationError('cascade', 'false for an entity without a parent', cascade);
 }
 
 function checkFields({ name, parentId, cascade, metadata }: EntityUpdate): void {

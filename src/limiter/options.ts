@@ -2,6 +2,7 @@ import { type Clock, completeClock, systemClock } from '../clock.js';
 import { ON_UNAVAILABLE, type OnUnavailable } from '../core/config.js';
 import { ValidationError } from '../core/errors.js';
 import { checkNamespace } from '../core/identifiers.js';
+import { checkKnownFields } from '../core/known-fields.js';
 import { checkLimits, checkWhole, type Limit } from '../core/limit.js';
 import type { DecisionEvent } from './decision.js';
 
@@ -82,10 +83,15 @@ const defaults: ResolvedOptions = {
   onDecision: null,
 };
 
+const OPTION_FIELDS: ReadonlySet<string> = new Set(Object.keys(defaults));
+const TIMEOUT_FIELDS: ReadonlySet<string> = new Set(Object.keys(defaults.timeouts));
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Options over the address's namespace over environment over defaults, checked. */
 export function resolveOptions(options: LimiterOptions, env: Environment, namespace?: string): ResolvedOptions {
+  checkKnownFields('options', options, OPTION_FIELDS);
+  checkKnownFields('timeouts', options.timeouts ?? {}, TIMEOUT_FIELDS);
   const fromEnv = readEnvironment(env);
   const resolved: ResolvedOptions = {
     ...defaults,

@@ -1,6 +1,6 @@
 import type { Awaitable, Backend } from '../backend.js';
 import type { LimitStatus } from '../core/decide.js';
-import { BackendUnavailable, NamespaceNotFound, RateLimitExceeded } from '../core/errors.js';
+import { BackendUnavailable, NamespaceNotFound, RateLimitExceeded, ValidationError } from '../core/errors.js';
 import { checkNamespace } from '../core/identifiers.js';
 import { attempt, attemptWithoutStore, tell } from './acquire.js';
 import type { Ask } from './ask.js';
@@ -107,6 +107,7 @@ export class RateLimiter<L extends string = string> {
   ): Promise<T> {
     const onThrow = options?.onThrow ?? request?.onThrow;
     checkOnThrow(onThrow);
+    if (typeof work !== 'function') throw new ValidationError('work', 'a function that runs under the lease', work);
     const lease = await this.acquire(request);
     return runUnder(this.#store.surroundings, lease, work, onThrow);
   }

@@ -1,6 +1,7 @@
 import { ON_UNAVAILABLE, type OnUnavailable } from '../core/config.js';
 import type { Amount } from '../core/decide.js';
 import { ValidationError } from '../core/errors.js';
+import { checkKnownFields } from '../core/known-fields.js';
 import { checkLimits, checkWhole, type Limit } from '../core/limit.js';
 import { MAX_AMOUNT, MILLI } from '../core/units.js';
 import { checkLeaseTtl, checkOneOf } from './options.js';
@@ -29,12 +30,29 @@ export interface AcquireRequest<L extends string = string> {
 
 const MAX_WAIT_MS = 86_400_000;
 
+/** `onThrow` belongs to `run`, which takes it beside the request. */
+const REQUEST_FIELDS: ReadonlySet<string> = new Set([
+  'entityId',
+  'resource',
+  'consume',
+  'limits',
+  'leaseTtlMs',
+  'wait',
+  'signal',
+  'onUnavailable',
+  'atomic',
+  'onThrow',
+] satisfies (keyof AcquireRequest | 'onThrow')[]);
+
+const WAIT_FIELDS: ReadonlySet<string> = new Set(['timeoutMs']);
+
 /** Refuses bad input before anything is read or written. Names are checked where they are first looked up. */
 export function checkRequest(request: AcquireRequest): void {
   if (typeof request !== 'object' || request === null) throw new ValidationError('request', 'an object', request);
+  checkKnownFields('request', request, REQUEST_FIELDS);
   if (request.limits !== undefined) checkOwnLimits(request.limits);
   if (request.leaseTtlMs !== undefined) checkLeaseTtl(request.leaseTtlMs);
-  if (request.wait !== undefined) checkWhole('wait.timeoutMs', request.wait?.timeoutMs, 0, MAX_WAIT_MS);
+  if (request.wait !== undefined) checkWait(request.wait);
   if (request.signal !== undefined && !(request.signal instanceof AbortSignal)) {
     throw new ValidationError('signal', 'an AbortSignal', request.signal);
   }
@@ -42,6 +60,12 @@ export function checkRequest(request: AcquireRequest): void {
     throw new ValidationError('atomic', 'true or false', request.atomic);
   }
   if (request.onUnavailable !== undefined) checkOneOf('onUnavailable', request.onUnavailable, ON_UNAVAILABLE);
+}
+
+function checkWait(wait: unknown): void {
+  if (typeof wait !== 'object' || wait === null) throw new ValidationError('wait', 'an object with timeoutMs', wait);
+  checkKnownFields('wait', wait, WAIT_FIELDS);
+  checkWhole('wait.timeoutMs', (wait as { readonly timeoutMs?: unknown }).timeoutMs, 0, MAX_WAIT_MS);
 }
 
 function checkOwnLimits(limits: unknown): void {

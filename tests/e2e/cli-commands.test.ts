@@ -209,6 +209,16 @@ const CASES: readonly Case[] = [
     args: ['gpt-5', '-l', 'rpm:3/min', '-l', 'tpm:90/90s:100@5'],
     text: /^set\nresource +gpt-5\nlimits +rpm:3\/min {2}tpm:90\/90sec:100@5\n/,
   },
+  {
+    command: 'resource set',
+    args: ['gpt-4', '-l', 'rpm:90/day'],
+    text: /^set\nresource +gpt-4\nlimits +rpm:90\/day(?: {2}slots:4\/concurrent)?\n/,
+  },
+  {
+    command: 'resource set',
+    args: ['gpt-4', '-l', 'rpm:90/day', '--replace', '--yes'],
+    text: /^set\nresource +gpt-4\nlimits +rpm:90\/day\n/,
+  },
   { command: 'resource show', args: ['gpt-4'], text: /limits +rpm:60\/day {2}slots:4\/concurrent\n/ },
   { command: 'system delete', args: ['--yes'], text: /^deleted: the limits of the system\n/ },
   {

@@ -13,6 +13,7 @@ const DESTRUCTIVE = [
   ['namespace delete acme', /closes namespace acme to everybody who uses it/],
   ['namespace purge old', /removes everything of namespace old for ever/],
   ['resource delete gpt-4', /deletes the limits of resource gpt-4 \(rpm:60\/day, slots:4\/concurrent\)/],
+  ['resource set gpt-4 -l rpm:90/day --replace', /removes slots:4\/concurrent from resource gpt-4/],
   ['system delete', /deletes the limits and the outage policy of the system in namespace default/],
 ] as const;
 

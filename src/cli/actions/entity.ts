@@ -9,6 +9,7 @@ import { parseLimits, parseMetadata, parseWhole } from '../parse.js';
 import { renderEntities, renderEntity, renderEntityView } from '../render/entity.js';
 import type { Result } from '../result.js';
 import type { Session } from '../session.js';
+import { setLimits } from '../set-limits.js';
 import type { DeletedShape, EntityShape, EntityViewShape, ListShape } from '../shapes.js';
 
 interface RecordOptions {
@@ -86,11 +87,13 @@ async function viewEntity(limiter: RateLimiter, id: string, resources: readonly 
 
 interface SetOptions extends RecordOptions {
   readonly limits?: readonly string[];
+  readonly replace?: boolean;
   readonly resource?: string;
   readonly ifVersion?: string;
 }
 
-export const setEntity: StoreAction<SetOptions> = async ({ limiter }, [id = ''], options) => {
+export const setEntity: StoreAction<SetOptions> = async (session, [id = ''], options) => {
+  const { limiter } = session;
   // All of it is read before anything is written.
   const record = readRecord(options);
   const limits = parseLimits(options.limits);
@@ -111,21 +114,12 @@ export const setEntity: StoreAction<SetOptions> = async ({ limiter }, [id = ''],
     throw new HeadgateError('input.invalid', '--if-version is of the record: limits have no version to compare');
   }
   if (changesRecord) await limiter.entities.update(id, { ...record, ...version });
-  if (limits !== undefined) await setLimits(limiter, id, resource, limits);
+  const level = resource === undefined ? { entityId: id } : { entityId: id, resource };
+  const wanted = { limits: limits ?? [], replace: options.replace === true };
+  const note = limits === undefined ? () => '' : await setLimits(session, level, wanted);
   const data = await viewEntity(limiter, id, resource === undefined ? [] : [resource]);
-  return { data, text: (style) => `${style.green('set')}\n${renderEntityView(data, style)}` };
+  return { data, text: (style) => `${style.green('set')}\n${renderEntityView(data, style)}${note(style)}` };
 };
-
-async function setLimits(
-  limiter: RateLimiter,
-  id: string,
-  resource: string | undefined,
-  limits: readonly Limit[],
-): Promise<void> {
-  await (resource === undefined
-    ? limiter.config.setEntityDefault(id, { limits })
-    : limiter.config.setEntity(id, resource, { limits }));
-}
 
 interface DeleteOptions {
   readonly defaultLimits?: boolean;

@@ -6,6 +6,7 @@ import { showLimits } from '../render/limits.js';
 import type { DeletedShape, ListShape, ResourceShape } from '../shapes.js';
 import type { Result } from '../result.js';
 import type { Session } from '../session.js';
+import { setLimits } from '../set-limits.js';
 import type { Style } from '../terminal.js';
 
 export const showResource: StoreAction = async (session, [resource = '']) => {
@@ -13,14 +14,16 @@ export const showResource: StoreAction = async (session, [resource = '']) => {
   return { data, text: (style) => render(data, style) };
 };
 
-export const setResource: StoreAction<{ readonly limits: readonly string[] }> = async (
-  session,
-  [resource = ''],
-  options,
-) => {
-  await session.limiter.config.setResource(resource, { limits: parseLimits(options.limits) ?? [] });
+interface SetOptions {
+  readonly limits: readonly string[];
+  readonly replace?: boolean;
+}
+
+export const setResource: StoreAction<SetOptions> = async (session, [resource = ''], options) => {
+  const limits = parseLimits(options.limits) ?? [];
+  const note = await setLimits(session, { resource }, { limits, replace: options.replace === true });
   const data = await readResource(session, resource);
-  return { data, text: (style) => `${style.green('set')}\n${render(data, style)}` };
+  return { data, text: (style) => `${style.green('set')}\n${render(data, style)}${note(style)}` };
 };
 
 export const deleteResource: StoreAction = async (session, [resource = '']): Promise<Result<DeletedShape>> => {

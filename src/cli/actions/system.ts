@@ -6,6 +6,7 @@ import { parseLimits } from '../parse.js';
 import { showLimits } from '../render/limits.js';
 import type { Result } from '../result.js';
 import type { Session } from '../session.js';
+import { setLimits } from '../set-limits.js';
 import type { DeletedShape, SystemShape } from '../shapes.js';
 import type { Style } from '../terminal.js';
 
@@ -16,18 +17,18 @@ export const showSystem: StoreAction = async (session) => {
 
 interface SetOptions {
   readonly limits?: readonly string[];
+  readonly replace?: boolean;
   readonly onUnavailable?: OnUnavailable;
 }
 
-export const setSystem: StoreAction<SetOptions> = async (session, _, { limits: texts, onUnavailable }) => {
+export const setSystem: StoreAction<SetOptions> = async (session, _, { limits: texts, replace, onUnavailable }) => {
   const limits = parseLimits(texts);
   if (limits === undefined && onUnavailable === undefined) {
     throw new HeadgateError('input.invalid', 'Nothing to set: name a limit with -l, or --on-unavailable');
   }
-  await session.limiter.config.setSystem({
-    ...(limits === undefined ? {} : { limits }),
-    ...(onUnavailable === undefined ? {} : { onUnavailable }),
-  });
+  const policy = onUnavailable === undefined ? {} : { onUnavailable };
+  if (limits === undefined) await session.limiter.config.setSystem(policy);
+  else await setLimits(session, 'system', { limits, replace: replace === true, ...policy });
   const data = await readSystem(session);
   return { data, text: (style) => `${style.green('set')}\n${render(data, style)}` };
 };

@@ -41,6 +41,7 @@ export function addEntityCommands(context: CommandContext): void {
     .option('--no-parent', 'remove the parent')
     .option('--no-cascade', 'what it spends counts for itself only')
     .option('-l, --limits <limit>', 'a limit of its own, such as rpm:60/min; can be repeated', collect)
+    .option('--replace', 'set the whole list: limits that are not named go, after a question')
     .option('--resource <resource>', 'the limits are for this resource; without: for every resource')
     .option('--if-version <version>', 'only if the record is still of this version')
     .action(onStore(context, async () => (await load()).setEntity));

@@ -16,10 +16,11 @@ export function addResourceCommands(context: CommandContext): void {
   }).action(onStore(context, async () => (await load()).showResource));
   addVerb(resource, {
     usage: 'set <resource>',
-    summary: 'Set the limits of a resource, for entities without limits of their own',
+    summary: 'Set limits of a resource, for entities without limits of their own; limits that are not named stay',
     examples: ['resource set gpt-4 -l tpm:10000/min:50000 -l slots:20/concurrent'],
   })
     .requiredOption('-l, --limits <limit>', 'a limit such as rpm:60/min; can be repeated', collect)
+    .option('--replace', 'set the whole list: limits that are not named go, after a question')
     .action(onStore(context, async () => (await load()).setResource));
   addVerb(resource, {
     usage: 'delete <resource>',

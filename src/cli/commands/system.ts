@@ -22,6 +22,7 @@ export function addSystemCommands(context: CommandContext): void {
     examples: ['system set -l rpm:100/min -l tpm:10000/min:50000', 'system set --on-unavailable local'],
   })
     .option('-l, --limits <limit>', 'a limit such as rpm:60/min; can be repeated', collect)
+    .option('--replace', 'set the whole list: limits that are not named go, after a question')
     .addOption(
       new Option('--on-unavailable <policy>', 'what an acquire does while the store is out').choices(ON_UNAVAILABLE),
     )

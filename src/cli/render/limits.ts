@@ -1,4 +1,5 @@
 import type { PaintedCell } from '../../visualize/table.js';
+import type { ConfigLevelRef } from '../../limiter/config-api.js';
 import type { Style } from '../terminal.js';
 
 /** Limits on one line; where there are none, words that are easy to overlook. */
@@ -15,6 +16,14 @@ const SOURCES = {
 } as const;
 
 export type LimitsSource = keyof typeof SOURCES;
+
+/** A level of configuration, in words. */
+export function describeLevel(level: ConfigLevelRef): string {
+  if (level === 'system') return SOURCES.system();
+  if (!('entityId' in level)) return SOURCES.resource('', level.resource);
+  const { entityId, resource } = level;
+  return resource === undefined ? SOURCES.entity_default(entityId) : SOURCES.entity(entityId, resource);
+}
 
 /** Where limits come from, in words. */
 export function describeSource(source: LimitsSource, entityId: string, resource: string): string {

@@ -44,11 +44,11 @@ const ENTITY_CHANGES: readonly Change[] = [
   {
     what: 'updating an entity',
     prepare: async ({ entities }) => entities.create({ id: 'user-1', name: 'Ann' }),
-    make: async ({ entities }) => entities.update('user-1', { name: 'Bea', cascade: true }),
+    make: async ({ entities }) => entities.update('user-1', { name: 'Bea', metadata: { n: 2 } }),
     action: 'entity.update',
     subject: 'user-1',
-    before: { name: 'Ann', cascade: false, version: 1 },
-    after: { name: 'Bea', cascade: true, version: 2 },
+    before: { name: 'Ann', metadata: {}, version: 1 },
+    after: { name: 'Bea', metadata: { n: 2 }, version: 2 },
   },
   {
     what: 'deleting an entity',

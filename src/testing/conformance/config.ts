@@ -9,7 +9,7 @@ function rulesOf(config: { readonly limits: readonly Limit[] } | null): string[]
   return config?.limits.map(String).toSorted();
 }
 
-const stored: readonly Case[] = STORED_LEVELS.flatMap(({ source, ref, set }) => [
+const stored: readonly Case[] = STORED_LEVELS.flatMap(({ source, ref, set, merge }) => [
   {
     title: `the ${source} level gives back every field of the limits that were set, and no other level does`,
     run: async (bench) => {
@@ -33,6 +33,24 @@ const stored: readonly Case[] = STORED_LEVELS.flatMap(({ source, ref, set }) => 
       await set(limiter, 'rpm:10/min', 'tpm:5/min');
       await set(limiter, 'rpm:20/min', 'slots:3/concurrent');
       assert.deepEqual(rulesOf(await limiter.config.get(ref)), ['rpm:20/min', 'slots:3/concurrent']);
+    },
+  },
+  {
+    title: `merging into the ${source} level changes the limits that are named and keeps the others`,
+    run: async (bench) => {
+      const limiter = await bench.limiter();
+      await merge(limiter, 'rpm:10/min', 'tpm:5/min');
+      await merge(limiter, 'rpm:20/min', 'slots:3/concurrent');
+      assert.deepEqual(rulesOf(await limiter.config.get(ref)), ['rpm:20/min', 'slots:3/concurrent', 'tpm:5/min']);
+    },
+  },
+  {
+    title: `merging at once from several callers into the ${source} level loses no limit`,
+    run: async (bench) => {
+      const limiter = await bench.limiter();
+      const rules = ['a:1/min', 'b:1/min', 'c:1/min', 'd:1/min'];
+      await Promise.all(rules.map(async (rule) => merge(limiter, rule)));
+      assert.deepEqual(rulesOf(await limiter.config.get(ref)), rules);
     },
   },
   {

@@ -30,6 +30,15 @@ const CACHE_LIFE_MS = 60_000;
 
 const refusals: readonly Case[] = [
   {
+    title: 'an update refuses to let an entity without a parent cascade, and changes nothing',
+    run: async (bench) => {
+      const limiter = await bench.limiter();
+      const before = await limiter.entities.create({ id: 'user-1' });
+      await assertRejects(limiter.entities.update('user-1', { cascade: true }), 'input.invalid');
+      assert.deepEqual(await limiter.entities.get('user-1'), before);
+    },
+  },
+  {
     title: 'an update refuses a parent that does not exist, or that is the entity itself, and changes nothing',
     run: async (bench) => {
       const limiter = await bench.limiter();

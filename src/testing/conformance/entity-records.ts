@@ -146,7 +146,7 @@ const deletions: readonly Case[] = [
     title: 'a deleted entity is gone, and is created anew without anything of its past',
     run: async (bench) => {
       const limiter = await bench.limiter();
-      await limiter.entities.create({ id: 'user-1', name: 'Ann', cascade: true, metadata: { tier: 'gold' } });
+      await limiter.entities.create({ id: 'user-1', name: 'Ann', metadata: { tier: 'gold' } });
       await limiter.entities.update('user-1', { name: 'Bea' });
       await limiter.entities.delete('user-1');
       await bench.catchUp();
