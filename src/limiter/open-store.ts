@@ -48,8 +48,9 @@ export class OpenStore {
   }
 
   /** Opens the store if need be. Throws if the namespace is unknown or not active. */
-  async contextOf(namespace: string): Promise<Context> {
-    const record = await this.callRegistry('looking up the namespace', (store, call) => store.read(call, namespace));
+  async contextOf(namespace: string, timeoutMs: number = this.#store.options.timeouts.callMs): Promise<Context> {
+    const where = 'looking up the namespace';
+    const record = await this.callRegistry(where, (store, call) => store.read(call, namespace), timeoutMs);
     if (record === undefined) throw new NamespaceNotFound(namespace);
     this.#openedAtMs ??= this.#store.clock.now();
     // By id: a name may be deleted, and given to another namespace, while this process runs.
@@ -71,9 +72,9 @@ export class OpenStore {
     start: (store: NamespaceStore, call: RegistryCall) => Awaitable<T>,
     patienceMs: number | null = this.#store.options.timeouts.callMs,
   ): Promise<T> {
-    await this.#open();
     const { backend, guard, options, clock, tuning } = this.#store;
-    const timeoutMs = options.timeouts.callMs;
+    const timeoutMs = patienceMs ?? options.timeouts.callMs;
+    await this.#open(timeoutMs);
     return guard.call({ where, timeoutMs: patienceMs }, () =>
       start(backend.namespaces, { nowMs: clock.now(), timeoutMs, tuning }),
     );
@@ -93,7 +94,7 @@ export class OpenStore {
     const { backend, clock } = this.#store;
     const startMs = clock.now();
     try {
-      await this.#open();
+      await this.#open(timeoutMs);
       // A guard of its own: a ping asks the store even while the breaker is open.
       const answer = new Guard(clock).call({ where: 'ping', timeoutMs }, () =>
         backend.namespaces.read({ nowMs: startMs, timeoutMs }, namespace),
@@ -114,10 +115,9 @@ export class OpenStore {
     await this.#store.backend.close();
   }
 
-  async #open(): Promise<void> {
-    const { backend, guard, options } = this.#store;
+  async #open(timeoutMs: number): Promise<void> {
+    const { backend, guard } = this.#store;
     this.#opening ??= (async () => {
-      const timeoutMs = options.timeouts.callMs;
       await backend.load?.();
       await guard.call({ where: 'opening the store', timeoutMs }, () => backend.open(timeoutMs));
     })();

@@ -30,6 +30,8 @@ export interface LimiterOptions<L extends string = string> {
     readonly callMs?: number;
     /** Longest time for one acquire, without waiting for tokens: 2 000. */
     readonly acquireMs?: number;
+    /** How long `RateLimiter.open` tries while the store is out, under the policy `block`: 10 000. */
+    readonly openMs?: number;
   };
   /** Attempts against other writers before `contended`, on stores that can collide. `HEADGATE_MAX_RETRIES`, else 5. */
   readonly maxRetries?: number;
@@ -55,7 +57,7 @@ export interface ResolvedOptions {
   readonly leaseTtlMs: number;
   readonly onExpiry: 'keep' | 'refund';
   readonly onUnavailable: OnUnavailable | null;
-  readonly timeouts: { readonly callMs: number; readonly acquireMs: number };
+  readonly timeouts: { readonly callMs: number; readonly acquireMs: number; readonly openMs: number };
   readonly maxRetries: number;
   readonly configCacheMs: number;
   readonly denyCacheMs: number;
@@ -73,7 +75,7 @@ const defaults: ResolvedOptions = {
   leaseTtlMs: 60_000,
   onExpiry: 'keep',
   onUnavailable: null,
-  timeouts: { callMs: 1_000, acquireMs: 2_000 },
+  timeouts: { callMs: 1_000, acquireMs: 2_000, openMs: 10_000 },
   maxRetries: 5,
   configCacheMs: 60_000,
   denyCacheMs: 1_000,
@@ -110,6 +112,7 @@ export function resolveOptions(options: LimiterOptions, env: Environment, namesp
   if (resolved.onUnavailable !== null) checkOneOf('onUnavailable', resolved.onUnavailable, ON_UNAVAILABLE);
   checkWhole('timeouts.callMs', resolved.timeouts.callMs, 1, MAX_MS);
   checkWhole('timeouts.acquireMs', resolved.timeouts.acquireMs, 1, MAX_MS);
+  checkWhole('timeouts.openMs', resolved.timeouts.openMs, 1, MAX_MS);
   checkWhole('maxRetries', resolved.maxRetries, 0, 100);
   checkWhole('configCacheMs', resolved.configCacheMs, 0, MAX_MS);
   checkWhole('denyCacheMs', resolved.denyCacheMs, 0, MAX_MS);

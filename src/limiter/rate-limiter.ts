@@ -7,7 +7,7 @@ import type { Ask } from './ask.js';
 import { AuditApi } from './audit-api.js';
 import { BucketsApi } from './buckets-api.js';
 import { ConfigApi } from './config-api.js';
-import type { Context } from './context.js';
+import { type Context, report } from './context.js';
 import type { Decision } from './decision.js';
 import { EntitiesApi } from './entities-api.js';
 import { LeasesApi } from './leases-api.js';
@@ -15,6 +15,7 @@ import type { Lease } from './lease.js';
 import { ManifestApi } from './manifest-api.js';
 import { NamespacesApi } from './namespaces-api.js';
 import { OpenStore, type PingResult } from './open-store.js';
+import { openByPolicy } from './opening.js';
 import { type LimiterOptions, resolveOptions } from './options.js';
 import type { AcquireRequest } from './request.js';
 import { ResourcesApi } from './resources-api.js';
@@ -39,6 +40,8 @@ export class RateLimiter<L extends string = string> {
   readonly #namespace: string;
   readonly #ownsStore: boolean;
   #context: Context | null = null;
+  /** Why the store could not be opened at the start, while the background still tries. */
+  #outage: unknown = null;
   #closed = false;
 
   /** `RateLimiter.open` without I/O: the first call opens. */
@@ -74,7 +77,10 @@ export class RateLimiter<L extends string = string> {
     this.usage = new UsageApi(context);
   }
 
-  /** Opens a store: `HEADGATE_URL`, else memory, unless one is given. Creates nothing. */
+  /**
+   * Opens a store: `HEADGATE_URL`, else memory, unless one is given. Creates nothing. While the store is out, `block`
+   * rejects after `timeouts.openMs`; `allow` and `local` resolve, and the store is opened once it answers.
+   */
   static open<L extends string = string>(options?: LimiterOptions<L>): Promise<RateLimiter<L>>;
   static open<L extends string = string>(
     store: string | Backend | undefined,
@@ -85,7 +91,7 @@ export class RateLimiter<L extends string = string> {
     second?: LimiterOptions<L>,
   ): Promise<RateLimiter<L>> {
     const limiter = new RateLimiter<L>(first as string | Backend | undefined, second);
-    await limiter.#open();
+    await limiter.#openAtStart();
     return limiter;
   }
 
@@ -160,26 +166,48 @@ export class RateLimiter<L extends string = string> {
 
   #decide<T>(request: AcquireRequest<L>, wants: Ask['wants'], finish: (decision: Decision) => T): Promise<T> {
     if (this.#context !== null) return decide(this.#context, request, wants, finish);
+    // The background tries to open the store: no call needs to wait for another attempt.
+    if (this.#outage !== null && !this.#closed) return this.#decideWithoutStore(request, this.#outage, finish);
     return this.#open().then(
       (context) => decide(context, request, wants, finish),
       (error: unknown) => {
         if (this.#closed) throw error;
-        const context = this.#store.unopenedContextOf(this.#namespace);
-        return attemptWithoutStore(context, request, error, (decision) => {
-          tell(context, request, decision);
-          return finish(decision);
-        });
+        return this.#decideWithoutStore(request, error, finish);
       },
     );
+  }
+
+  #decideWithoutStore<T>(request: AcquireRequest<L>, error: unknown, finish: (decision: Decision) => T): Promise<T> {
+    const context = this.#store.unopenedContextOf(this.#namespace);
+    return attemptWithoutStore(context, request, error, (decision) => {
+      tell(context, request, decision);
+      return finish(decision);
+    });
+  }
+
+  async #openAtStart(): Promise<void> {
+    const { options, clock } = this.#store.surroundings;
+    const pending = await openByPolicy({
+      attempt: (timeoutMs) => this.#open(timeoutMs),
+      options,
+      clock,
+      isClosed: () => this.#closed,
+      report: (error, where) => report(options, error, where),
+    });
+    if (pending === null) return;
+    this.#outage = pending.outage;
+    void pending.ended.then(() => {
+      this.#outage = null;
+    });
   }
 
   #opened(): Awaitable<Context> {
     return this.#context ?? this.#open();
   }
 
-  async #open(): Promise<Context> {
+  async #open(timeoutMs?: number): Promise<Context> {
     if (this.#closed) throw closedError();
-    const context = await this.#store.contextOf(this.#namespace);
+    const context = await this.#store.contextOf(this.#namespace, timeoutMs);
     if (context === undefined) throw new NamespaceNotFound(this.#namespace);
     if (!this.#closed) this.#context = context;
     return context;
