@@ -1,4 +1,5 @@
 import type { Call, LevelAsk } from '../../backend.js';
+import { type Amount, decide } from '../../core/decide.js';
 import { parentShard } from '../../core/shard.js';
 import type { EpochMs } from '../../core/units.js';
 import type { Deadline } from './deadline.js';
@@ -32,6 +33,8 @@ export class BucketShards {
   #asksSinceMs: EpochMs = 0;
   #splitting = false;
   #lookedForColdMs: EpochMs = 0;
+  /** When it last refused an ask of a cascade; null: it has had room since. */
+  refusedAtMs: EpochMs | null = null;
 
   constructor(table: Table, ns: string, entityId: string, resource: string, options: PressureOptions) {
     this.#table = table;
@@ -69,6 +72,14 @@ export class BucketShards {
   youngImages(nowMs: EpochMs, denyCacheMs: number): readonly ShardImage[] | null {
     const images = this.realShards().map((shard) => this.line(shard).youngImage(nowMs, denyCacheMs));
     return images.every((image) => image !== null) ? images : null;
+  }
+
+  /** Whether every shard that is remembered has too little for the asks. What is not remembered may have enough. */
+  isShortOf(asks: readonly Amount[], nowMs: EpochMs): boolean {
+    return this.realShards().every((shard) => {
+      const { image } = this.line(shard);
+      return image !== null && decide(image, asks, nowMs).some(({ waitMs }) => waitMs !== 0);
+    });
   }
 
   /** Learns of every shard that was not seen within the last `denyCacheMs`. */
