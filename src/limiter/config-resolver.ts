@@ -47,16 +47,12 @@ export class ConfigResolver {
     refuseLongChain(chain, parentId);
     const { resource } = chain[0];
     // The child could not be read: its parents would use up the time that the write needs.
-    const remembered = this.#isOutdated(child, nowMs) ? this.cache.get(parentId, resource) : undefined;
+    const known = child?.isLastKnown === true ? this.cache.get(parentId, resource) : undefined;
+    const remembered = known && asLastKnown(known);
     const parent = remembered ?? this.resolve(parentId, resource, nowMs, endMs, this.#justRead(child, nowMs));
     return isPromise(parent)
       ? parent.then((level) => this.#climb([...chain, level], nowMs, endMs))
       : this.#climb([...chain, parent], nowMs, endMs);
-  }
-
-  #isOutdated(entry: CachedConfig | undefined, nowMs: EpochMs): boolean {
-    if (entry === undefined) return false;
-    return nowMs - entry.fetchedAtMs >= this.#store.options.configCacheMs || !this.cache.isCurrent(entry);
   }
 
   /** The levels that a child shares with its parent, if they are as new as what would be read now. */
@@ -143,7 +139,7 @@ export class ConfigResolver {
     { endMs, ifOut, known }: Fetching,
   ): Awaitable<CachedConfig> {
     const orLastKnown = (error: unknown): CachedConfig => {
-      if (ifOut !== undefined && isHeadgateError(error, 'backend.unavailable')) return ifOut;
+      if (ifOut !== undefined && isHeadgateError(error, 'backend.unavailable')) return asLastKnown(ifOut);
       throw error;
     };
     const underway = this.cache.fetching(entityId, resource);
@@ -204,6 +200,10 @@ const NOTHING_READ: ConfigRead = {
   levels: { entity: undefined, entityDefault: undefined, resource: undefined, system: undefined },
   entity: undefined,
 };
+
+function asLastKnown(entry: CachedConfig): CachedConfig {
+  return { ...entry, isLastKnown: true };
+}
 
 function cascadesTo(level: CachedConfig | undefined): string | null {
   const entity = level?.read.entity;
