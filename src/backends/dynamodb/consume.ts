@@ -16,6 +16,7 @@ import { type Deadline, deadlineIn } from './deadline.js';
 import { judgeLevel, readBuckets } from './peek.js';
 import { RefundLost } from './refund-lost.js';
 import type { Table } from './requests.js';
+import { revokeGrant } from './revoke-grant.js';
 import { type LevelOutcome, recallLevel, takeLevel, undoLevel } from './take-level.js';
 import { tuningOf } from './tuning.js';
 
@@ -215,7 +216,10 @@ function noteRefusal(asking: ReturnType<typeof askingOf>, outcome: LevelOutcome)
   else if (outcome.kind === 'granted' && bucket.refusedAtMs !== null && hasRoom(asking)) bucket.refusedAtMs = null;
 }
 
-/** A part that cannot be given back stays taken: the strict side. It is told, because nobody else would know. */
+/**
+ * A part that cannot be given back is tried again in the background where its holder tells whether it was. Without one it
+ * stays taken: the strict side. It is told, because no one else would know.
+ */
 async function undo(consuming: Consuming, outcomes: readonly Taken[]): Promise<void> {
   const { call, request } = consuming;
   await Promise.all(
@@ -224,9 +228,11 @@ async function undo(consuming: Consuming, outcomes: readonly Taken[]): Promise<v
       if (level === undefined || !isGranted(outcome)) return;
       // The time of the call may be over: what it took must go back all the same.
       const deadline = Math.max(consuming.deadline, deadlineIn(call.timeoutMs));
+      const asking = askingOf(consuming, level);
       try {
-        await undoLevel({ ...askingOf(consuming, level), deadline }, outcome.answer);
+        await undoLevel({ ...asking, deadline }, outcome.answer);
       } catch (error) {
+        if (revokeGrant(asking, outcome.answer)) return;
         call.tuning?.onError?.(error, 'giving back what a refused cascade had taken');
       }
     }),

@@ -59,7 +59,10 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
     ephemeral: false,
     load: async () => transport.load?.(),
     open: (timeoutMs) => checkSchema(table, deadlineIn(timeoutMs)),
-    close: () => transport.close(),
+    async close() {
+      await buckets.finish();
+      transport.close();
+    },
     clockOffsetMs: () => transport.clockOffsetMs(),
 
     consume: (call, request) => inside(call, () => consume(table, buckets, call, request)),
