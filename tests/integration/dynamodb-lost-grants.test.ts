@@ -1,8 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../src/core/limit.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
+import type { AcquireRequest } from '../../src/limiter/request.js';
 import { Random } from '../../src/testing/conformance/random.js';
 import { type DynamoRequest, fault } from '../../src/testing/dynamodb/index.js';
+import { splitInto, spreading } from '../support/dynamodb-shards.js';
 import { type DynamoWorld, ENGINE, type Space, startWorld } from '../support/dynamodb-world.js';
 
 const RESOURCE = 'gpt-4';
@@ -39,16 +41,14 @@ describe.skipIf(ENGINE.missing)(`grants whose answers were lost${ENGINE.note}`, 
     }
     return sum;
   };
-  const refused = async (limiter: RateLimiter, count: number, ask = ASK): Promise<void> => {
+  const refused = async (limiter: RateLimiter, count: number, ask: AcquireRequest = ASK): Promise<void> => {
     const asked = await Promise.allSettled(Array.from({ length: count }, () => limiter.acquire(ask)));
     for (const outcome of asked) {
       expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'backend.unavailable' } });
     }
   };
-  const warm = async (space: Space): Promise<void> => {
-    const limiter = await space.open(LIMITS);
-    await (await limiter.acquire(ASK)).rollback();
-  };
+  /** After this the process remembers the bucket, and its next write is an update. */
+  const warm = async (limiter: RateLimiter): Promise<void> => (await limiter.acquire(ASK)).rollback();
 
   describe.each([
     ['a new bucket', false],
@@ -60,8 +60,8 @@ describe.skipIf(ENGINE.missing)(`grants whose answers were lost${ENGINE.note}`, 
       '4 of 4 slots are free again after %s, long before the leases expire',
       async (kind) => {
         const space = await world.space();
-        if (exists) await warm(space);
         const limiter = await space.open(LIMITS, STEADY);
+        if (exists) await warm(limiter);
         world.proxy.inject(kind === 'lose-answer' ? fault.loseAnswer() : fault.loseRequest(), WRITES);
         await refused(limiter, 4);
         world.proxy.heal();
@@ -74,9 +74,9 @@ describe.skipIf(ENGINE.missing)(`grants whose answers were lost${ENGINE.note}`, 
 
     test('a write that lands after the slot was looked for is refused by its condition', async () => {
       const space = await world.space();
-      if (exists) await warm(space);
       const limiter = await space.open({ ...LIMITS, timeouts: { callMs: 400, acquireMs: 10_000 } }, QUICK);
-      await limiter.config.resolve('user-1', RESOURCE);
+      if (exists) await warm(limiter);
+      else await limiter.config.resolve('user-1', RESOURCE);
       world.proxy.requests.clear();
       const late = world.proxy.inject(fault.holdRequest(), { ...WRITES, times: 1 });
       await refused(limiter, 1);
@@ -97,7 +97,7 @@ describe.skipIf(ENGINE.missing)(`grants whose answers were lost${ENGINE.note}`, 
     await admin.entities.create({ id: 'proj-1' });
     await admin.entities.create({ id: 'user-1', parentId: 'proj-1', cascade: true });
     const limiter = await space.open(LIMITS, QUICK);
-    await (await limiter.acquire(ASK)).rollback();
+    await warm(limiter);
     const writesTo = (entityId: string) => (request: DynamoRequest) =>
       request.operation === 'UpdateItem' && JSON.stringify(request.body).includes(`/BUCKET#${entityId}#`);
     world.proxy.inject(fault.loseAnswer(), { when: writesTo('proj-1'), times: SENDINGS });
@@ -122,9 +122,52 @@ describe.skipIf(ENGINE.missing)(`grants whose answers were lost${ENGINE.note}`, 
     // Nor can the client look whether it landed.
     const unseen = { operations: ['GetItem'], when: () => lost.fired > 0, times: 6 };
     world.proxy.inject(fault.serverError(), unseen);
-    await refused(limiter, 1, { ...ASK, atomic: true } as typeof ASK);
+    await refused(limiter, 1, { ...ASK, atomic: true });
     await expect.poll(() => stored(space)).toEqual(UNTOUCHED);
     await expect.poll(() => stored(space, 'proj-1')).toEqual(UNTOUCHED);
+  });
+
+  describe('on a bucket of 4 shards', () => {
+    /** What each shard has free, and how many holders. */
+    const perShard = async (space: Space) =>
+      (await space.shards('user-1', RESOURCE)).map(({ limits, holders }) => ({
+        free: Number(limits.find(({ limit }) => limit.name === 'slots')?.tokensMilli) / 1_000,
+        held: holders.size,
+      }));
+    const sharded = async () => {
+      const space = await world.space();
+      const admin = await space.open(LIMITS);
+      await admin.config.setResource(RESOURCE, { limits: [Limit.concurrent('slots', 32)] });
+      await (await (await space.open(LIMITS)).acquire({ ...ASK, consume: { slots: 1 } })).rollback();
+      await splitInto(4, world, space, { entityId: 'user-1', resource: RESOURCE });
+      const limiter = await space.open({ ...LIMITS, limits: [] }, spreading());
+      // Learns of the shards.
+      await (await limiter.acquire({ ...ASK, consume: { slots: 32 } })).rollback();
+      return { space, limiter, before: await perShard(space) };
+    };
+
+    test('the slots of the very shards are free again', async () => {
+      const { space, limiter, before } = await sharded();
+      world.proxy.inject(fault.loseAnswer(), WRITES);
+      for (let ask = 0; ask < 6; ask++) await refused(limiter, 1, { ...ASK, consume: { slots: 1 } });
+      world.proxy.heal();
+      await limiter.close();
+      expect(await perShard(space)).toEqual(before);
+      expect(space.errors).toEqual([]);
+    });
+
+    test('an ask over all shards, one of which loses its answers, leaves no part behind', async () => {
+      const { space, limiter, before } = await sharded();
+      const toShard2 = (request: DynamoRequest) =>
+        request.operation === 'UpdateItem' && JSON.stringify(request.body).includes('#2"}');
+      const lost = world.proxy.inject(fault.loseAnswer(), { when: toShard2 });
+      await refused(limiter, 1, { ...ASK, consume: { slots: 32 } });
+      expect(lost.fired).toBeGreaterThan(0);
+      world.proxy.heal();
+      await limiter.close();
+      expect(await perShard(space)).toEqual(before);
+      expect(space.errors).toEqual([]);
+    });
   });
 
   test('slots are free again even if no write is ever answered', async () => {
