@@ -380,7 +380,7 @@ export interface Backend {
   /** What to add to this machine's clock to get the store's, if other machines share it; null: not known yet. */
   clockOffsetMs?(): number | null;
 
-  /** Takes from all levels or from none. A bucket that does not exist is born full. */
+  /** Takes from all levels or none; missing buckets are born full. What a rejected call may have taken is given back. */
   consume(call: Call, request: ConsumeRequest): Awaitable<ConsumeOutcome>;
   /** Moves what a lease took, and gives back or keeps what it holds: one result per level. */
   adjust(call: Call, request: AdjustRequest): Awaitable<readonly LevelResult[]>;

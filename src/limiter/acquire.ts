@@ -3,7 +3,7 @@ import { BackendUnavailable, isHeadgateError } from '../core/errors.js';
 import { buildLeaseId, checkEntityId, checkResource } from '../core/identifiers.js';
 import type { Ask } from './ask.js';
 import type { CachedConfig } from './config-cache.js';
-import { type Context, report } from './context.js';
+import { type Context, endOfCall, report, timeLeft } from './context.js';
 import type { Decision } from './decision.js';
 import { isPromise } from './guard.js';
 import type { Lease } from './lease.js';
@@ -53,9 +53,10 @@ export async function attemptWithoutStore<T>(
 /** The decision, or what the outage policy says if the store does not answer. */
 function decideByStore(context: Context, ask: Ask): Awaitable<Decision> {
   try {
-    const chain = context.resolver.chain(ask.request.entityId, ask.request.resource, ask.nowMs);
+    const { request, nowMs } = ask;
+    const chain = context.resolver.chain(request.entityId, request.resource, nowMs, endOfCall(context, nowMs));
     const decision = isPromise(chain)
-      ? chain.then((resolved) => askStore(context, ask, resolved, timeLeft(context, ask)))
+      ? chain.then((resolved) => askStore(context, ask, resolved, timeOfConsume(context, ask)))
       : askStore(context, ask, chain, timeOfCall(context));
     return isPromise(decision) ? decision.catch((error: unknown) => byPolicy(context, ask, error)) : decision;
   } catch (error) {
@@ -76,7 +77,7 @@ export function byPolicy(context: Context, ask: Ask, error: unknown): Awaitable<
 function askStore(context: Context, ask: Ask, chain: readonly CachedConfig[], timeoutMs: number): Awaitable<Decision> {
   ask.request.signal?.throwIfAborted();
   const levels = levelsOf(context, ask, chain);
-  if (isPromise(levels)) return levels.then((resolved) => consume(context, ask, resolved, timeLeft(context, ask)));
+  if (isPromise(levels)) return levels.then((resolved) => consume(context, ask, resolved, timeOfConsume(context, ask)));
   return consume(context, ask, levels, timeoutMs);
 }
 
@@ -85,9 +86,8 @@ function timeOfCall({ options }: Context): number {
 }
 
 /** The config took its time: both together stay within the time of one acquire. */
-function timeLeft(context: Context, { nowMs }: Ask): number {
-  const spentMs = context.clock.now() - nowMs;
-  return Math.max(1, Math.min(context.options.timeouts.callMs, context.options.timeouts.acquireMs - spentMs));
+function timeOfConsume(context: Context, { nowMs }: Ask): number {
+  return timeLeft(context, endOfCall(context, nowMs), 'acquire');
 }
 
 /** Limits that the cache does not know yet may have been set elsewhere: looks once more before it refuses. */
@@ -100,7 +100,9 @@ export function levelsOf(
     return buildLevels(ask, chain, context.options);
   } catch (error) {
     if (!chain.some(({ fetchedAtMs }) => fetchedAtMs !== ask.nowMs)) throw error;
-    return context.resolver.renewChain(chain, ask.nowMs).then((renewed) => buildLevels(ask, renewed, context.options));
+    return context.resolver
+      .renewChain(chain, ask.nowMs, endOfCall(context, ask.nowMs))
+      .then((renewed) => buildLevels(ask, renewed, context.options));
   }
 }
 
@@ -153,7 +155,7 @@ function decided(
   draw: number,
 ): Awaitable<Decision> {
   if (outcome.kind === 'id-taken') {
-    if (draw < MAX_DRAWS) return consume(context, ask, grant.levels, timeLeft(context, ask), draw + 1);
+    if (draw < MAX_DRAWS) return consume(context, ask, grant.levels, timeOfConsume(context, ask), draw + 1);
     return decisionOf(context, ask, grant, NO_ID_FREE, 'store');
   }
   for (let at = 0; at < grant.levels.length; at++) {

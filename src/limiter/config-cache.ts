@@ -17,6 +17,8 @@ export interface CachedConfig {
   readonly fetchedAtMs: EpochMs;
   /** The state of this process's own changes in which it was read. */
   readonly generation: number;
+  /** It is too old, and serves because the store did not answer. Never set on what is kept. */
+  readonly isLastKnown?: true;
 }
 
 export interface ConfigCacheStats {

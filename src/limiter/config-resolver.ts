@@ -1,7 +1,8 @@
 import type { Awaitable, ConfigRead } from '../backend.js';
 import { type CodeLimits, type ConfigLevels, type OnUnavailable, resolveConfig } from '../core/config.js';
-import { isHeadgateError, ValidationError } from '../core/errors.js';
+import { BackendUnavailable, isHeadgateError, ValidationError } from '../core/errors.js';
 import { checkEntityId, checkResource } from '../core/identifiers.js';
+import { startTimer } from '../clock.js';
 import { type EpochMs, MAX_CHAIN } from '../core/units.js';
 import { type CachedConfig, ConfigCache } from './config-cache.js';
 import { report, type StoreContext } from './context.js';
@@ -27,20 +28,31 @@ export class ConfigResolver {
     this.#code = code;
   }
 
-  /** The entity and the parents that its spending counts for, in that order. */
-  chain(entityId: string, resource: string, nowMs: EpochMs): Awaitable<readonly CachedConfig[]> {
-    const first = this.resolve(entityId, resource, nowMs);
-    return isPromise(first) ? first.then((level) => this.#climb([level], nowMs)) : this.#climb([first], nowMs);
+  /** The entity and the parents that its spending counts for, in that order; all of them are read by `endMs`. */
+  chain(entityId: string, resource: string, nowMs: EpochMs, endMs: EpochMs): Awaitable<readonly CachedConfig[]> {
+    const first = this.resolve(entityId, resource, nowMs, endMs);
+    return isPromise(first)
+      ? first.then((level) => this.#climb([level], nowMs, endMs))
+      : this.#climb([first], nowMs, endMs);
   }
 
-  #climb(chain: readonly [CachedConfig, ...CachedConfig[]], nowMs: EpochMs): Awaitable<readonly CachedConfig[]> {
-    const parentId = cascadesTo(chain.at(-1));
+  #climb(
+    chain: readonly [CachedConfig, ...CachedConfig[]],
+    nowMs: EpochMs,
+    endMs: EpochMs,
+  ): Awaitable<readonly CachedConfig[]> {
+    const child = chain.at(-1);
+    const parentId = cascadesTo(child);
     if (parentId === null) return chain;
     refuseLongChain(chain, parentId);
-    const parent = this.resolve(parentId, chain[0].resource, nowMs, this.#justRead(chain.at(-1), nowMs));
+    const { resource } = chain[0];
+    // The child could not be read: its parents would use up the time that the write needs.
+    const known = child?.isLastKnown === true ? this.cache.get(parentId, resource) : undefined;
+    const remembered = known && asLastKnown(known);
+    const parent = remembered ?? this.resolve(parentId, resource, nowMs, endMs, this.#justRead(child, nowMs));
     return isPromise(parent)
-      ? parent.then((level) => this.#climb([...chain, level], nowMs))
-      : this.#climb([...chain, parent], nowMs);
+      ? parent.then((level) => this.#climb([...chain, level], nowMs, endMs))
+      : this.#climb([...chain, parent], nowMs, endMs);
   }
 
   /** The levels that a child shares with its parent, if they are as new as what would be read now. */
@@ -48,7 +60,13 @@ export class ConfigResolver {
     return child?.fetchedAtMs === nowMs && this.cache.isCurrent(child) ? child.read.levels : undefined;
   }
 
-  resolve(entityId: string, resource: string, nowMs: EpochMs, known?: SharedLevels): Awaitable<CachedConfig> {
+  resolve(
+    entityId: string,
+    resource: string,
+    nowMs: EpochMs,
+    endMs: EpochMs = Number.POSITIVE_INFINITY,
+    known?: SharedLevels,
+  ): Awaitable<CachedConfig> {
     const entry = this.cache.get(entityId, resource);
     if (entry !== undefined) {
       const ageMs = nowMs - entry.fetchedAtMs;
@@ -63,7 +81,7 @@ export class ConfigResolver {
     checkEntityId(entityId);
     checkResource(resource);
     this.cache.countMiss();
-    return this.#fetch(entityId, resource, nowMs, entry, known);
+    return this.#fetch(entityId, resource, nowMs, { endMs, ifOut: entry, known });
   }
 
   /** The policy that the system config had when it was last read. */
@@ -90,16 +108,16 @@ export class ConfigResolver {
   }
 
   /** The chain with what is stored now; each level is read again unless that was done within the last second. */
-  async renewChain(chain: readonly CachedConfig[], nowMs: EpochMs): Promise<readonly CachedConfig[]> {
+  async renewChain(chain: readonly CachedConfig[], nowMs: EpochMs, endMs: EpochMs): Promise<readonly CachedConfig[]> {
     const [first] = chain;
     if (first === undefined) return chain;
     await Promise.all(
       chain.map(async (entry) => {
         if (nowMs - entry.fetchedAtMs >= REREAD_EVERY_MS)
-          await this.#fetch(entry.entityId, entry.resource, nowMs, entry);
+          await this.#fetch(entry.entityId, entry.resource, nowMs, { endMs, ifOut: entry });
       }),
     );
-    return this.chain(first.entityId, first.resource, nowMs);
+    return this.chain(first.entityId, first.resource, nowMs, endMs);
   }
 
   #refresh(entry: CachedConfig, nowMs: EpochMs): void {
@@ -107,7 +125,7 @@ export class ConfigResolver {
     this.cache.countRefresh();
     const failed = (error: unknown): void => report(this.#store.options, error, 'config refresh');
     try {
-      const fetched = this.#fetch(entry.entityId, entry.resource, nowMs, undefined);
+      const fetched = this.#fetch(entry.entityId, entry.resource, nowMs, { endMs: Number.POSITIVE_INFINITY });
       if (isPromise(fetched)) fetched.catch(failed);
     } catch (error) {
       failed(error);
@@ -118,15 +136,14 @@ export class ConfigResolver {
     entityId: string,
     resource: string,
     nowMs: EpochMs,
-    ifOut: CachedConfig | undefined,
-    known?: SharedLevels,
+    { endMs, ifOut, known }: Fetching,
   ): Awaitable<CachedConfig> {
     const orLastKnown = (error: unknown): CachedConfig => {
-      if (ifOut !== undefined && isHeadgateError(error, 'backend.unavailable')) return ifOut;
+      if (ifOut !== undefined && isHeadgateError(error, 'backend.unavailable')) return asLastKnown(ifOut);
       throw error;
     };
     const underway = this.cache.fetching(entityId, resource);
-    if (underway !== undefined) return underway.catch(orLastKnown);
+    if (underway !== undefined) return this.#until(endMs, underway).catch(orLastKnown);
     const { generation } = this.cache;
     const timeoutMs = this.#store.options.timeouts.callMs;
     const keep = (read: ConfigRead): CachedConfig => {
@@ -140,10 +157,24 @@ export class ConfigResolver {
       const read = this.#store.guard.call({ where: 'reading the config', timeoutMs }, () =>
         this.#store.backend.config.readFor(call, entityId, resource, known),
       );
-      return isPromise(read) ? this.cache.share(entityId, resource, read.then(keep)).catch(orLastKnown) : keep(read);
+      if (!isPromise(read)) return keep(read);
+      return this.#until(endMs, this.cache.share(entityId, resource, read.then(keep))).catch(orLastKnown);
     } catch (error) {
       return orLastKnown(error);
     }
+  }
+
+  /** Callers share a read, each until its own time is over: the read itself goes on for the others. */
+  #until<T>(endMs: EpochMs, fetch: Promise<T>): Promise<T> {
+    const { clock, options } = this.#store;
+    const leftMs = endMs - clock.now();
+    // The read has a deadline of its own, which is not later.
+    if (leftMs >= options.timeouts.callMs) return fetch;
+    return new Promise((resolve, reject) => {
+      const error = new BackendUnavailable('reading the config: the time of the call is over', 'timeout');
+      const stopTimer = startTimer(clock, Math.max(0, leftMs), () => reject(error));
+      fetch.finally(stopTimer).then(resolve, reject);
+    });
   }
 
   #entryOf(entityId: string, resource: string, read: ConfigRead, fetchedAtMs: EpochMs): CachedConfig {
@@ -154,6 +185,14 @@ export class ConfigResolver {
   }
 }
 
+interface Fetching {
+  /** When the caller stops waiting. */
+  readonly endMs: EpochMs;
+  /** Serves while the store is out. */
+  readonly ifOut?: CachedConfig | undefined;
+  readonly known?: SharedLevels | undefined;
+}
+
 /** What a resource and the system have is the same for every entity. */
 type SharedLevels = Pick<ConfigLevels, 'resource' | 'system'>;
 
@@ -161,6 +200,10 @@ const NOTHING_READ: ConfigRead = {
   levels: { entity: undefined, entityDefault: undefined, resource: undefined, system: undefined },
   entity: undefined,
 };
+
+function asLastKnown(entry: CachedConfig): CachedConfig {
+  return { ...entry, isLastKnown: true };
+}
 
 function cascadesTo(level: CachedConfig | undefined): string | null {
   const entity = level?.read.entity;

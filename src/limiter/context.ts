@@ -1,5 +1,6 @@
 import type { AdminCall, Awaitable, Backend, Call, Tuning } from '../backend.js';
 import type { Clock } from '../clock.js';
+import { BackendUnavailable } from '../core/errors.js';
 import type { EpochMs } from '../core/units.js';
 import { createAuditId } from './audit-id.js';
 import type { ConfigResolver } from './config-resolver.js';
@@ -34,10 +35,22 @@ export function callStore<T>(
   where: string,
   start: (call: Call) => Awaitable<T>,
   nowMs: EpochMs = context.clock.now(),
+  timeoutMs: number = context.options.timeouts.callMs,
 ): Awaitable<T> {
-  const timeoutMs = context.options.timeouts.callMs;
   const { namespaceId, guard, tuning } = context;
   return guard.call({ where, timeoutMs }, () => start({ namespaceId, nowMs, timeoutMs, tuning }));
+}
+
+/** When a public call that began at `startMs` ends, however often it asks the store. */
+export function endOfCall({ options }: Pick<StoreContext, 'options'>, startMs: EpochMs): EpochMs {
+  return startMs + options.timeouts.acquireMs;
+}
+
+/** How long the next call of the store may take. Throws once the time is over: a write that starts then is given up at once. */
+export function timeLeft({ clock, options }: StoreContext, endMs: EpochMs, where: string): number {
+  const leftMs = endMs - clock.now();
+  if (leftMs > 0) return Math.min(options.timeouts.callMs, leftMs);
+  throw new BackendUnavailable(`${where}: no time left within ${options.timeouts.acquireMs} ms`, 'timeout');
 }
 
 /** A call that changes what an operator set, with what its audit record needs. */

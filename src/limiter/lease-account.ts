@@ -111,8 +111,11 @@ export class StoredLeaseAccount implements LeaseAccount {
   }
 
   async learnLimits(): Promise<void> {
-    const { resolver, clock } = this.#context;
-    const chain = await resolver.renewChain(resolver.lastKnownChain(this.entityId, this.resource), clock.now());
+    const { resolver, clock, options } = this.#context;
+    const nowMs = clock.now();
+    // The write that follows has as much again: one that is cut short would leave open what became of it.
+    const endMs = nowMs + options.timeouts.callMs;
+    const chain = await resolver.renewChain(resolver.lastKnownChain(this.entityId, this.resource), nowMs, endMs);
     for (const level of this.#accounts()) {
       // A bucket of per-call limits has other rules, which never change.
       if (level.resource !== this.resource) continue;

@@ -28,7 +28,7 @@ export interface LimiterOptions<L extends string = string> {
   readonly timeouts?: {
     /** Longest time for one call of the store: 1 000. */
     readonly callMs?: number;
-    /** Longest time for one acquire, without waiting for tokens: 2 000. */
+    /** Longest time for one acquire, with the reading of its config, without waiting for tokens: 2 000. Also for `status` and its kin. */
     readonly acquireMs?: number;
     /** How long `RateLimiter.open` tries while the store is out, under the policy `block`: 10 000. */
     readonly openMs?: number;

@@ -2,7 +2,7 @@ import type { LevelAnswer, LevelAsk } from '../backend.js';
 import { conclude, type LimitStatus } from '../core/decide.js';
 import { LimitsNotConfigured } from '../core/errors.js';
 import { levelsOf } from './acquire.js';
-import { callStore, type Context } from './context.js';
+import { callStore, type Context, endOfCall, timeLeft } from './context.js';
 import { statusesOf } from './outcome.js';
 import { type AcquireRequest, checkRequest, readAmounts } from './request.js';
 
@@ -20,8 +20,9 @@ interface Peeked {
 export async function status(context: Context, request: StatusRequest): Promise<LimitStatus[]> {
   checkRequest(request);
   const nowMs = context.clock.now();
-  const known = await context.resolver.chain(request.entityId, request.resource, nowMs);
-  const chain = known[0]?.resolved.limits.length === 0 ? await context.resolver.renewChain(known, nowMs) : known;
+  const endMs = endOfCall(context, nowMs);
+  const known = await context.resolver.chain(request.entityId, request.resource, nowMs, endMs);
+  const chain = known[0]?.resolved.limits.length === 0 ? await context.resolver.renewChain(known, nowMs, endMs) : known;
   const levels = chain.flatMap(({ entityId, resource, resolved: { limits, version } }) =>
     limits.length === 0 ? [] : [{ entityId, resource, limits, version, asks: [], holder: null }],
   );
@@ -56,7 +57,8 @@ export async function peekStatuses(context: Context, request: AcquireRequest): P
 /** What each level would say to a request. */
 export async function peekRequest(context: Context, request: AcquireRequest): Promise<Peeked> {
   const nowMs = context.clock.now();
-  const chain = await context.resolver.chain(request.entityId, request.resource, nowMs);
+  const endMs = endOfCall(context, nowMs);
+  const chain = await context.resolver.chain(request.entityId, request.resource, nowMs, endMs);
   const named = readAmounts('consume', request.consume, 0);
   const levels = await levelsOf(context, { request, named, nowMs }, chain);
   const answers = await peek(context, levels, nowMs);
@@ -68,7 +70,9 @@ export async function peekRequest(context: Context, request: AcquireRequest): Pr
 }
 
 async function peek(context: Context, levels: readonly LevelAsk[], nowMs: number): Promise<readonly LevelAnswer[]> {
-  const answers = await callStore(context, 'reading a status', (call) => context.backend.peek(call, levels), nowMs);
+  const where = 'reading a status';
+  const timeoutMs = timeLeft(context, endOfCall(context, nowMs), where);
+  const answers = await callStore(context, where, (call) => context.backend.peek(call, levels), nowMs, timeoutMs);
   for (const [at, { configIsOlder }] of answers.entries()) {
     const level = levels[at];
     if (configIsOlder && level !== undefined) context.resolver.reread(level.entityId, level.resource, nowMs);

@@ -49,3 +49,10 @@ test('a wait that somebody awaits does keep the process alive until it is served
     console.log('served');`;
   expect(await run(script)).toBe('served\n');
 });
+
+test('a grant that waits to be given back keeps no process alive', async () => {
+  const script = `const { Revocations } = await import('./src/backends/dynamodb/revocations.ts');
+    new Revocations(() => 1).add(() => Promise.reject(new Error('out')), () => {});
+    console.log('end');`;
+  expect(await run(script)).toBe('end\n');
+});

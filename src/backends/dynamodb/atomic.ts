@@ -13,6 +13,7 @@ import { planGroup } from './group.js';
 import { applyMove } from './move.js';
 import { placeOf } from './place.js';
 import { send, type Table } from './requests.js';
+import { revocationOf } from './revocation.js';
 import type { ShardLine } from './shard-line.js';
 import type { LevelOutcome } from './take-level.js';
 import { tuningOf } from './tuning.js';
@@ -38,6 +39,19 @@ interface Prepared {
  * level, up to the first that is not granted.
  */
 export async function takeAtomically(asking: AtomicAsking): Promise<readonly LevelOutcome[]> {
+  const doubts: (() => void)[] = [];
+  let isGranted = false;
+  try {
+    const outcomes = await takeInTransaction(asking, doubts);
+    isGranted = outcomes.length === asking.levels.length && outcomes.every(({ kind }) => kind === 'granted');
+    return outcomes;
+  } finally {
+    // A transaction that got no answer may have been made all the same, or may still be.
+    if (!isGranted) for (const revoke of doubts) revoke();
+  }
+}
+
+async function takeInTransaction(asking: AtomicAsking, doubts: (() => void)[]): Promise<readonly LevelOutcome[]> {
   const { table, call, deadline } = asking;
   const { maxRetries } = tuningOf(call);
   for (let attempt = 0; ; attempt++) {
@@ -50,7 +64,9 @@ export async function takeAtomically(asking: AtomicAsking): Promise<readonly Lev
     // Somebody else of this process was faster on one of the lines.
     if (actions.includes('changed')) continue;
     const TransactItems = actions as TransactWriteItem[];
+    const revocations = prepared.flatMap((one) => revocationIn(asking, one));
     const answer = await send(table, 'TransactWriteItems', { TransactItems }, deadline);
+    if (!answer.ok && answer.failure.kind === 'lost') doubts.push(...revocations);
     // A transaction shows no images: what was remembered is no longer so.
     for (const { line } of prepared) line.forget();
     if (answer.ok || (answer.failure.kind === 'lost' && (await hasLanded(prepared, writeId, asking)))) {
@@ -118,6 +134,14 @@ function actionOf(
   }
   const expression = moveExpression(ns, image, plan.move, { own: writeId, unanswered: [] });
   return { Update: { TableName: table.name, Key: keyOf(ns, key), ...expression.buildUpdate() } };
+}
+
+/** What undoes a level if the transaction that is about to be sent gets no answer; nothing where no holder would tell. */
+function revocationIn(asking: AtomicAsking, { level, bucket, line, outcome }: Prepared): (() => void)[] {
+  if (level.holder === null || outcome.kind !== 'granted') return [];
+  const doubt = { baseMs: line.image?.baseMs ?? null, answer: outcome.answer };
+  const { shard } = line;
+  return [() => bucket.revoke(shard, revocationOf(entryOf(asking, level), doubt), tuningOf(asking.call))];
 }
 
 /** After an answer that did not come: the write's id, or the lease's holder, says that it landed. */

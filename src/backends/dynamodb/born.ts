@@ -2,6 +2,8 @@ import type { LevelRef } from '../../backend.js';
 import type { EpochMs } from '../../core/units.js';
 import type { ShardImage } from './items.js';
 import type { ShardKey } from './keys.js';
+import { expirySec } from './life.js';
+import type { Move } from './move.js';
 
 /** A bucket as it would be born: full, of one shard. */
 export function bornImage(key: ShardKey, level: LevelRef, nowMs: EpochMs): ShardImage {
@@ -22,4 +24,10 @@ export function bornImage(key: ShardKey, level: LevelRef, nowMs: EpochMs): Shard
     swept: false,
     bytes: 0,
   };
+}
+
+/** Takes nothing: the item is written as it is born. */
+export function planBirth(born: ShardImage, nowMs: EpochMs, lifeFactor: number): Move {
+  const ttlSec = born.ttlSec === null ? undefined : expirySec(born, nowMs, lifeFactor);
+  return { limits: [], acquires: 0, expired: 0, holders: [], adopts: null, ttlSec };
 }

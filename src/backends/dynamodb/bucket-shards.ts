@@ -1,7 +1,9 @@
-import type { Call, LevelAsk } from '../../backend.js';
+import type { Call, LevelAsk, Tuning } from '../../backend.js';
+import { type Amount, decide } from '../../core/decide.js';
 import { parentShard } from '../../core/shard.js';
 import type { EpochMs } from '../../core/units.js';
 import type { Deadline } from './deadline.js';
+import type { ChangeEntry } from './entries.js';
 import { buildMerge, buildSplit } from './expressions/write-split.js';
 import type { Target } from './expressions/keyed.js';
 import { errorOf, type Failure } from './failures.js';
@@ -11,6 +13,8 @@ import { decodeShard, type ShardImage, writtenAtMs } from './items.js';
 import { buildShardKey } from './keys.js';
 import { Pressure, type PressureOptions } from './pressure.js';
 import { readItem, send, type Table } from './requests.js';
+import { Revocations } from './revocations.js';
+import { revocationOf } from './revocation.js';
 import { ShardLine } from './shard-line.js';
 import { isCold, maySplit, planMerge, planSplit } from './split.js';
 
@@ -25,6 +29,7 @@ export class BucketShards {
   readonly #entityId: string;
   readonly #resource: string;
   readonly #options: PressureOptions;
+  readonly #revocations: Revocations;
   readonly #lines = new Map<number, ShardLine>();
   readonly #pressures = new Map<number, Pressure>();
   readonly #missing = new Set<number>();
@@ -32,13 +37,23 @@ export class BucketShards {
   #asksSinceMs: EpochMs = 0;
   #splitting = false;
   #lookedForColdMs: EpochMs = 0;
+  /** When it last refused an ask of a cascade; null: it has had room since. */
+  refusedAtMs: EpochMs | null = null;
 
-  constructor(table: Table, ns: string, entityId: string, resource: string, options: PressureOptions) {
+  constructor(
+    table: Table,
+    ns: string,
+    entityId: string,
+    resource: string,
+    options: PressureOptions,
+    revocations: Revocations = new Revocations(table.random),
+  ) {
     this.#table = table;
     this.#target = { tableName: table.name, ns };
     this.#entityId = entityId;
     this.#resource = resource;
     this.#options = options;
+    this.#revocations = revocations;
   }
 
   get busy(): boolean {
@@ -69,6 +84,14 @@ export class BucketShards {
   youngImages(nowMs: EpochMs, denyCacheMs: number): readonly ShardImage[] | null {
     const images = this.realShards().map((shard) => this.line(shard).youngImage(nowMs, denyCacheMs));
     return images.every((image) => image !== null) ? images : null;
+  }
+
+  /** Whether every shard that is remembered has too little for the asks. What is not remembered may have enough. */
+  isShortOf(asks: readonly Amount[], nowMs: EpochMs): boolean {
+    return this.realShards().every((shard) => {
+      const { image } = this.line(shard);
+      return image !== null && decide(image, asks, nowMs).some(({ waitMs }) => waitMs !== 0);
+    });
   }
 
   /** Learns of every shard that was not seen within the last `denyCacheMs`. */
@@ -150,10 +173,24 @@ export class BucketShards {
     this.#pressures.set(shard, pressure);
     const memory = new ImageMemory();
     const sayHot = (): void => pressure.sayHot();
-    const line: ShardLine = new ShardLine({ table: this.#table, target: this.#target, key, memory, sayHot }, () =>
-      pressure.pauseMs(this.#table.random),
+    return new ShardLine(
+      { table: this.#table, target: this.#target, key, memory, sayHot },
+      () => pressure.pauseMs(this.#table.random),
+      (of, ask, doubt, tuning) => this.revoke(of, revocationOf(ask, doubt), tuning),
     );
-    return line;
+  }
+
+  /** Undoes a grant on one shard, in the background. */
+  revoke(shard: number, entry: ChangeEntry, tuning: Tuning): void {
+    this.#revocations.add(
+      async (deadline) => {
+        const line = this.line(shard);
+        const { kind } = await line.submit(entry, deadline, tuning);
+        // Holders keep their shard from being merged: where there is none, there is nothing to give back.
+        if (kind === 'no-shard') this.noteMissing(line.shard);
+      },
+      (error) => tuning.onError?.(error, 'giving back a grant that no caller heard of'),
+    );
   }
 
   /** Nobody waits for it, and nobody may be harmed by it. */

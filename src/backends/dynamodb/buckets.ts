@@ -1,6 +1,7 @@
 import { BucketShards } from './bucket-shards.js';
 import type { PressureOptions } from './pressure.js';
 import type { Table } from './requests.js';
+import { Revocations } from './revocations.js';
 
 /** Buckets that one process remembers; beyond, those that were used longest ago go first. */
 const MOST_BUCKETS = 20_000;
@@ -9,12 +10,19 @@ const MOST_BUCKETS = 20_000;
 export class Buckets {
   readonly #table: Table;
   readonly #pressure: PressureOptions;
+  readonly #revocations: Revocations;
   /** In the order of their last use. */
   readonly #known = new Map<string, BucketShards>();
 
   constructor(table: Table, pressure: PressureOptions) {
     this.#table = table;
     this.#pressure = pressure;
+    this.#revocations = new Revocations(table.random);
+  }
+
+  /** Ends what goes on in the background. */
+  async finish(): Promise<void> {
+    await this.#revocations.finish();
   }
 
   of(ns: string, entityId: string, resource: string): BucketShards {
@@ -28,7 +36,7 @@ export class Buckets {
       }
       return known;
     }
-    const bucket = new BucketShards(this.#table, ns, entityId, resource, this.#pressure);
+    const bucket = new BucketShards(this.#table, ns, entityId, resource, this.#pressure, this.#revocations);
     this.#known.set(key, bucket);
     if (this.#known.size > MOST_BUCKETS) this.#forgetOldest();
     return bucket;

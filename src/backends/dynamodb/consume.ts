@@ -16,6 +16,7 @@ import { type Deadline, deadlineIn } from './deadline.js';
 import { judgeLevel, readBuckets } from './peek.js';
 import { RefundLost } from './refund-lost.js';
 import type { Table } from './requests.js';
+import { revokeGrant } from './revoke-grant.js';
 import { type LevelOutcome, recallLevel, takeLevel, undoLevel } from './take-level.js';
 import { tuningOf } from './tuning.js';
 
@@ -74,8 +75,9 @@ function denial(levels: readonly LevelAnswer[], remembered: boolean): ConsumeOut
 }
 
 /**
- * All levels at once where all are known to have room; else from the entity up, so that a refused child never takes
- * from its siblings' parent. Whatever was taken when one refuses goes back first.
+ * All levels at once where all are known to have room; else one by one: first those that are likely to refuse, then from
+ * the entity up, so that a refused child never takes from its siblings' parent. Whatever was taken when one refuses goes
+ * back first.
  */
 async function consumeCascade(consuming: Consuming): Promise<ConsumeOutcome> {
   const { request } = consuming;
@@ -95,7 +97,12 @@ async function consumeCascade(consuming: Consuming): Promise<ConsumeOutcome> {
 
 /** If a level is remembered to refuse, nothing need be taken from the others first, only to be given back. */
 function recallDenials(consuming: Consuming): readonly Taken[] | null {
-  const recalled = consuming.request.levels.map((level) => recallLevel(askingOf(consuming, level)) ?? UNASKED);
+  const recalled = consuming.request.levels.map((level) => {
+    const asking = askingOf(consuming, level);
+    const outcome = recallLevel(asking);
+    if (outcome !== null) noteRefusal(asking, outcome);
+    return outcome ?? UNASKED;
+  });
   return recalled.some(isDenied) ? recalled.map((outcome) => (isDenied(outcome) ? outcome : UNASKED)) : null;
 }
 
@@ -105,7 +112,11 @@ async function takeLevels(consuming: Consuming): Promise<readonly Taken[]> {
     const levels = request.levels.map((level) => ({ level, bucket: askingOf(consuming, level).bucket }));
     return takeAtomically({ table, call, leaseId: request.leaseId, deadline, levels });
   }
-  return everyLevelHasRoom(consuming) ? takeAll(consuming) : takeUpwards(consuming);
+  const doubtful = doubtfulLevels(consuming);
+  const every = request.levels.map((_, at) => at);
+  return doubtful.length === 0 && haveRoom(consuming, every)
+    ? takeAll(consuming, [], every)
+    : takeOneByOne(consuming, doubtful);
 }
 
 class Failed {
@@ -120,8 +131,8 @@ const UNASKED = { kind: 'unasked' } as const;
 
 type Taken = LevelOutcome | Failed | typeof UNASKED;
 
-function isGranted(outcome: Taken): outcome is Extract<LevelOutcome, { readonly kind: 'granted' }> {
-  return !(outcome instanceof Failed) && outcome.kind === 'granted';
+function isGranted(outcome: Taken | undefined): outcome is Extract<LevelOutcome, { readonly kind: 'granted' }> {
+  return outcome !== undefined && !(outcome instanceof Failed) && outcome.kind === 'granted';
 }
 
 function endsWithoutVerdict(outcome: Exclude<Taken, Failed>): outcome is LevelOutcome {
@@ -129,39 +140,86 @@ function endsWithoutVerdict(outcome: Exclude<Taken, Failed>): outcome is LevelOu
   return kind === 'id-taken' || kind === 'contended' || kind === 'unheld';
 }
 
-function everyLevelHasRoom(consuming: Consuming): boolean {
+/**
+ * The levels that are likely to refuse, the likeliest first: those whose remembered balance is too small, then those that
+ * refused last. Whatever is taken before them would only be given back.
+ */
+function doubtfulLevels(consuming: Consuming): readonly number[] {
   const { call, request } = consuming;
-  const { leaseId } = request;
-  return request.levels.every((level) => {
-    const { bucket } = askingOf(consuming, level);
-    const entry = { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts: true } as const;
-    return bucket.realShards().some((shard) => bucket.line(shard).hasRoom(entry, tuningOf(call)));
-  });
+  return request.levels
+    .map((level, at) => {
+      const { bucket } = askingOf(consuming, level);
+      return { at, isShort: bucket.isShortOf(level.asks, call.nowMs), refusedAtMs: bucket.refusedAtMs };
+    })
+    .filter(({ isShort, refusedAtMs }) => isShort || refusedAtMs !== null)
+    .toSorted(
+      (a, b) =>
+        Number(b.isShort) - Number(a.isShort) ||
+        (b.refusedAtMs ?? Number.NEGATIVE_INFINITY) - (a.refusedAtMs ?? Number.NEGATIVE_INFINITY) ||
+        a.at - b.at,
+    )
+    .map(({ at }) => at);
 }
 
-async function takeAll(consuming: Consuming): Promise<readonly Taken[]> {
-  return Promise.all(consuming.request.levels.map(async (level) => takeOne(consuming, level)));
+function haveRoom(consuming: Consuming, levels: readonly number[]): boolean {
+  return levels.every((at) => hasRoom(askingOf(consuming, consuming.request.levels[at] as LevelAsk)));
 }
 
-async function takeUpwards(consuming: Consuming): Promise<readonly Taken[]> {
-  const outcomes: Taken[] = [];
-  for (const level of consuming.request.levels) {
-    const outcome = await takeOne(consuming, level);
-    outcomes.push(outcome);
-    if (!isGranted(outcome)) break;
+function hasRoom({ bucket, call, level, leaseId }: ReturnType<typeof askingOf>): boolean {
+  const entry = { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts: true } as const;
+  return bucket.realShards().some((shard) => bucket.line(shard).hasRoom(entry, tuningOf(call)));
+}
+
+/** Adds the outcomes of further levels, which are asked at once. */
+async function takeAll(
+  consuming: Consuming,
+  outcomes: readonly Taken[],
+  levels: readonly number[],
+): Promise<readonly Taken[]> {
+  const taken = [...outcomes];
+  await Promise.all(levels.map(async (at) => (taken[at] = await takeOne(consuming, at))));
+  return taken;
+}
+
+/** Stops at the first level that does not grant. */
+async function takeOneByOne(consuming: Consuming, first: readonly number[]): Promise<readonly Taken[]> {
+  const { levels } = consuming.request;
+  const outcomes: Taken[] = levels.map(() => UNASKED);
+  const rest = levels.map((_, at) => at).filter((at) => !first.includes(at));
+  for (const at of first) {
+    outcomes[at] = await takeOne(consuming, at);
+    if (!isGranted(outcomes[at])) return outcomes;
+  }
+  if (haveRoom(consuming, rest)) return takeAll(consuming, outcomes, rest);
+  for (const at of rest) {
+    outcomes[at] = await takeOne(consuming, at);
+    if (!isGranted(outcomes[at])) break;
   }
   return outcomes;
 }
 
-async function takeOne(consuming: Consuming, level: LevelAsk): Promise<Taken> {
+async function takeOne(consuming: Consuming, at: number): Promise<Taken> {
+  const asking = askingOf(consuming, consuming.request.levels[at] as LevelAsk);
   try {
-    return await takeLevel(askingOf(consuming, level));
+    const outcome = await takeLevel(asking);
+    noteRefusal(asking, outcome);
+    return outcome;
   } catch (error) {
     return new Failed(error);
   }
 }
 
-/** A part that cannot be given back stays taken: the strict side. It is told, because nobody else would know. */
+/** A grant alone does not end it: under many processes the next ask would be refused again. Room for as much again does. */
+function noteRefusal(asking: ReturnType<typeof askingOf>, outcome: LevelOutcome): void {
+  const { bucket, call } = asking;
+  if (outcome.kind === 'denied') bucket.refusedAtMs = call.nowMs;
+  else if (outcome.kind === 'granted' && bucket.refusedAtMs !== null && hasRoom(asking)) bucket.refusedAtMs = null;
+}
+
+/**
+ * A part that cannot be given back is tried again in the background where its holder tells whether it was. Without one it
+ * stays taken: the strict side. It is told, because no one else would know.
+ */
 async function undo(consuming: Consuming, outcomes: readonly Taken[]): Promise<void> {
   const { call, request } = consuming;
   await Promise.all(
@@ -170,9 +228,11 @@ async function undo(consuming: Consuming, outcomes: readonly Taken[]): Promise<v
       if (level === undefined || !isGranted(outcome)) return;
       // The time of the call may be over: what it took must go back all the same.
       const deadline = Math.max(consuming.deadline, deadlineIn(call.timeoutMs));
+      const asking = askingOf(consuming, level);
       try {
-        await undoLevel({ ...askingOf(consuming, level), deadline }, outcome.answer);
+        await undoLevel({ ...asking, deadline }, outcome.answer);
       } catch (error) {
+        if (revokeGrant(asking, outcome.answer)) return;
         call.tuning?.onError?.(error, 'giving back what a refused cascade had taken');
       }
     }),

@@ -4,6 +4,7 @@ import { Buckets } from './buckets.js';
 import { adjust, consume } from './consume.js';
 import { deadlineIn } from './deadline.js';
 import { extend } from './extend.js';
+import { InFlight } from './in-flight.js';
 import { everyLimit, judgeLevel, readBuckets } from './peek.js';
 import { PRESSURE, type PressureOptions } from './pressure.js';
 import type { Table } from './requests.js';
@@ -41,7 +42,8 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
     throw new ValidationError('table', 'the name of a DynamoDB table', options?.table);
   }
   const transport = internals.transport ?? sdkTransport(options, internals.loadSdk);
-  const table: Table = { name: options.table, transport, random: internals.random ?? Math.random };
+  const random = internals.random ?? Math.random;
+  const table: Table = { name: options.table, transport, random, inFlight: new InFlight() };
   const buckets = new Buckets(table, internals.pressure ?? PRESSURE);
   const gate = createNamespaceGate(table);
   const ownWrites = new OwnWrites();
@@ -57,7 +59,10 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
     ephemeral: false,
     load: async () => transport.load?.(),
     open: (timeoutMs) => checkSchema(table, deadlineIn(timeoutMs)),
-    close: () => transport.close(),
+    async close() {
+      await buckets.finish();
+      transport.close();
+    },
     clockOffsetMs: () => transport.clockOffsetMs(),
 
     consume: (call, request) => inside(call, () => consume(table, buckets, call, request)),

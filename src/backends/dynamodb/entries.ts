@@ -22,6 +22,21 @@ export interface ChangeEntry {
   readonly nowMs: EpochMs;
   /** The grant itself is undone: it does not count as one. */
   readonly uncounts: boolean;
+  /** Nothing is changed unless the holder is there: without it, the grant that is undone was never made. */
+  readonly onlyIfHeld?: true;
+  /**
+   * A write that requires this base, or null that there is no item, may still be on its way: it must not be able to land
+   * any more once this is done.
+   */
+  readonly fences?: EpochMs | null | undefined;
+}
+
+/** A write that would have granted an ask got no answer. */
+export interface Doubt {
+  /** The base that it requires; null: it creates the item. */
+  readonly baseMs: EpochMs | null;
+  /** What it takes. */
+  readonly answer: LevelAnswer;
 }
 
 export interface ExtendEntry {

@@ -4,9 +4,9 @@ import { buildLeaseId } from '../../core/identifiers.js';
 import type { Limit } from '../../core/limit.js';
 import type { EpochMs } from '../../core/units.js';
 import { asShown } from './as-shown.js';
-import { bornImage } from './born.js';
+import { bornImage, planBirth } from './born.js';
 import { backOffMs, type Deadline, pause, timeLeftMs } from './deadline.js';
-import { type Entry, type EntryResult, givesBack } from './entries.js';
+import { type Doubt, type Entry, type EntryResult, givesBack } from './entries.js';
 import { buildCreate } from './expressions/create.js';
 import type { Target, WriteIds } from './expressions/keyed.js';
 import { buildMove } from './expressions/write-move.js';
@@ -14,12 +14,13 @@ import { buildSettlement } from './expressions/write-settlement.js';
 import { errorOf, type Failure } from './failures.js';
 import { type GroupPlan, newestLevel, planGroup, type Trust } from './group.js';
 import type { ImageMemory } from './image-memory.js';
-import { decodeShard, type ShardImage } from './items.js';
+import { decodeShard, isImage, type ShardImage } from './items.js';
 import { buildShardKey, type ShardKey } from './keys.js';
 import { diesEarly, expirySec } from './life.js';
 import { applyMove, type Move } from './move.js';
 import { refunds, refundsWithoutHolder, showsAdditionOf, showsReleaseOf } from './proof.js';
 import { RefundLost } from './refund-lost.js';
+import { doubtOf, fences } from './revocation.js';
 import { type Answer, readItem, send, type Table } from './requests.js';
 import { applySettlement, planSettle } from './settle.js';
 import type { Item } from './transport.js';
@@ -31,6 +32,8 @@ export interface Waiting {
   readonly tuning: Tuning;
   readonly resolve: (result: EntryResult) => void;
   readonly reject: (error: unknown) => void;
+  /** Set once a write that would have granted an ask with a holder got no answer. */
+  doubt?: Doubt | undefined;
 }
 
 /** One shard of one bucket, and what is remembered of it. */
@@ -170,6 +173,7 @@ class GroupWrite {
   }
 
   #plan(image: ShardImage, isBorn: boolean): GroupPlan {
+    if (!isBorn && fences(this.#entries(), image.baseMs)) return { kind: 'rebase' };
     const at = {
       nowMs: this.#nowMs,
       trust: isBorn ? ('exact' as const) : this.#trust,
@@ -179,7 +183,10 @@ class GroupWrite {
     const plan = planGroup(image, this.#entries(), at);
     // Nothing to create, and nobody knows whether there is anything: the store must be asked after all.
     const sure = this.#shard.memory.isKnownAbsent(this.#nowMs, this.#tuning.denyCacheMs) || this.#trust === 'exact';
-    return isBorn && plan.kind === 'answer' && !sure ? { kind: 'read' } : plan;
+    if (!isBorn || plan.kind !== 'answer') return plan;
+    if (!sure) return { kind: 'read' };
+    if (!fences(this.#entries(), null)) return plan;
+    return { kind: 'write', move: planBirth(image, this.#nowMs, this.#tuning.bucketLifeFactor), results: plan.results };
   }
 
   #entries(): readonly Entry[] {
@@ -297,6 +304,9 @@ class GroupWrite {
       }
     }
     this.#unanswered = [...this.#unanswered, sent];
+    for (const [place, waiting] of this.#waiting.entries()) {
+      waiting.doubt = doubtOf(waiting.entry, sent.results[place] ?? null, sent.seen) ?? waiting.doubt;
+    }
   }
 
   /** The results of a write that got no answer, if this image proves that it landed. */
@@ -374,10 +384,6 @@ class GroupWrite {
     this.#waiting = [];
     return deferred;
   }
-}
-
-function isImage(shown: Item | ShardImage): shown is ShardImage {
-  return 'holders' in shown && shown['holders'] instanceof Map;
 }
 
 function limitsOf({ limits }: ShardImage): readonly Limit[] {

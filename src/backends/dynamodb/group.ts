@@ -226,7 +226,7 @@ class Work {
     return this.#at.trust === 'young' && short.some(({ limit }) => limit.kind === 'rate');
   }
 
-  change({ level, leaseId, uncounts }: ChangeEntry): EntryResult | null {
+  change({ level, leaseId, uncounts, onlyIfHeld }: ChangeEntry): EntryResult | null {
     const stored = level.holder === 'none' ? undefined : this.#image.holders.get(leaseId);
     const holderLost = level.holder !== 'none' && stored === undefined;
     if (level.holder !== 'none') {
@@ -234,6 +234,7 @@ class Work {
       const move = this.#holderMove(level, leaseId);
       if (move !== null) this.#holders.set(leaseId, move);
     }
+    if (onlyIfHeld === true && holderLost) return { kind: 'done', holderLost };
     const amounts = amountsDue(level, stored, holderLost);
     // A holder that changes with the refund makes it count once; without one, a second sending could count twice.
     const mayRefund = !this.#at.withoutRefunds || countsOnce(this.#holders.get(leaseId));

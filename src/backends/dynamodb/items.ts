@@ -100,6 +100,11 @@ export interface ShardImage {
 const NO_HOLDERS: ReadonlyMap<string, StoredHolder> = new Map();
 const NONE_RETIRED: ReadonlyMap<string, Int> = new Map();
 
+/** Whether it is decoded already. */
+export function isImage(shown: Item | ShardImage): shown is ShardImage {
+  return 'holders' in shown && shown['holders'] instanceof Map;
+}
+
 /**
  * Reads a bucket item. `known` are limits that it may live by: one that has the stored numbers is used as it is, which
  * saves making it and keeps what is not stored, its default cost. `key`: whose item it is, if that is known.

@@ -2,6 +2,7 @@ import { BackendUnavailable, type HeadgateError } from '../../core/errors.js';
 import { keyItem } from './attributes.js';
 import { backOffMs, type Deadline, pause, timeLeftMs } from './deadline.js';
 import { errorOf, type Failure, failureOf } from './failures.js';
+import type { InFlight } from './in-flight.js';
 import type { RecordKey } from './keys.js';
 import type { Item, Operation, Operations, Transport } from './transport.js';
 
@@ -14,6 +15,8 @@ export interface Table {
   readonly name: string;
   readonly transport: Transport;
   readonly random: () => number;
+  /** Bounds what is sent at once; no bound unless given. */
+  readonly inFlight?: InFlight;
 }
 
 /** Sends once. What went wrong is a value, because only the sender knows what may be sent again. */
@@ -27,10 +30,21 @@ export async function send<Op extends Operation>(
     const error = new BackendUnavailable(`${operation}: the time was over before it was sent`, 'timeout');
     return { ok: false, failure: { kind: 'unreached', error } };
   }
+  const { inFlight } = table;
   try {
-    return { ok: true, output: await table.transport.send(operation, input, deadline) };
+    const turn = inFlight?.enter(deadline);
+    if (turn !== undefined) await turn;
   } catch (error) {
-    return { ok: false, failure: failureOf(error, operation, table.name) };
+    return { ok: false, failure: { kind: 'unreached', error: error as BackendUnavailable } };
+  }
+  try {
+    const output = await table.transport.send(operation, input, deadline);
+    inFlight?.leave(true);
+    return { ok: true, output };
+  } catch (error) {
+    const failure = failureOf(error, operation, table.name);
+    inFlight?.leave(failure.kind !== 'lost' && failure.kind !== 'unreached');
+    return { ok: false, failure };
   }
 }
 
@@ -88,7 +102,8 @@ export async function readItem(
   return output.Item;
 }
 
-const MOST_KEYS = 100;
+/** Keys that one BatchGetItem may name. */
+export const MOST_KEYS = 100;
 
 /**
  * Items in the order of the keys; undefined where there is none. Keys that the store left unprocessed are asked for
@@ -102,29 +117,38 @@ export async function readItems(
 ): Promise<readonly (Item | undefined)[]> {
   const found = new Map<string, Item>();
   for (let at = 0; at < keys.length; at += MOST_KEYS) {
-    await readBatch(table, keys.slice(at, at + MOST_KEYS), deadline, consistent, found);
+    await readBatch(table, keys.slice(at, at + MOST_KEYS), deadline, consistent, (items) => {
+      for (const item of items) found.set(printKey(item), item);
+    });
   }
   return keys.map(({ PK, SK }) => found.get(`${PK}\n${SK}`));
 }
 
-async function readBatch(
+/**
+ * Reads at most `MOST_KEYS` keys, until none is left unprocessed. Hands over what each answer brought, with the keys that
+ * are still to be read, both as `printKey` prints them.
+ */
+export async function readBatch(
   table: Table,
   keys: readonly RecordKey[],
   deadline: Deadline,
   consistent: boolean,
-  found: Map<string, Item>,
+  onAnswer: (items: readonly Item[], left: ReadonlySet<string>) => void,
 ): Promise<void> {
   const distinct = new Map(keys.map(({ PK, SK }) => [`${PK}\n${SK}`, keyItem({ PK, SK })]));
   let left: Item[] = [...distinct.values()];
   for (let attempt = 0; left.length > 0; attempt++) {
     const input = { RequestItems: { [table.name]: { Keys: left, ConsistentRead: consistent } } };
     const output = await sendRead(table, 'BatchGetItem', input, deadline);
-    for (const item of output.Responses?.[table.name] ?? []) {
-      found.set(`${item['PK']?.S ?? ''}\n${item['SK']?.S ?? ''}`, item);
-    }
     left = output.UnprocessedKeys?.[table.name]?.Keys ?? [];
+    onAnswer(output.Responses?.[table.name] ?? [], new Set(left.map(printKey)));
     if (left.length > 0) await pauseForUnprocessed(table, attempt, deadline, 'BatchGetItem');
   }
+}
+
+/** The key of an item, as text. */
+export function printKey(item: Item): string {
+  return `${item['PK']?.S ?? ''}\n${item['SK']?.S ?? ''}`;
 }
 
 const MOST_DELETES = 25;

@@ -3,7 +3,7 @@ import { decide } from '../../core/decide.js';
 import { BackendUnavailable } from '../../core/errors.js';
 import type { EpochMs } from '../../core/units.js';
 import { type Deadline, pause, timeLeftMs } from './deadline.js';
-import { type AskEntry, type Entry, type EntryResult, givesBack } from './entries.js';
+import { type AskEntry, type Doubt, type Entry, type EntryResult, givesBack } from './entries.js';
 import { type Shard, type Waiting, writeGroup } from './group-write.js';
 import { planGroup } from './group.js';
 import { decodeShard, type ShardImage } from './items.js';
@@ -14,6 +14,9 @@ interface Queued extends Waiting {
   readonly signal: AbortSignal | undefined;
 }
 
+/** Hears of asks that were not granted though a write of theirs may have landed, or may still land. */
+export type Abandon = (shard: number, ask: AskEntry, doubt: Doubt, tuning: Tuning) => void;
+
 /**
  * One shard of one bucket, in this process: one group is written at a time. Whatever comes while a write is under way
  * goes into the next one; an idle shard writes at once.
@@ -22,14 +25,16 @@ export class ShardLine {
   readonly #shard: Shard;
   /** How long to wait before the next write, so that the key is not overrun. */
   readonly #pacingMs: (image: ShardImage) => number;
+  readonly #abandon: Abandon;
   #queue: Queued[] = [];
   #busy = false;
   /** Refunds that are on their way: a balance that is remembered from before must not deny. */
   #refunds = 0;
 
-  constructor(shard: Shard, pacingMs: (image: ShardImage) => number) {
+  constructor(shard: Shard, pacingMs: (image: ShardImage) => number, abandon: Abandon = () => {}) {
     this.#shard = shard;
     this.#pacingMs = pacingMs;
+    this.#abandon = abandon;
   }
 
   get shard(): number {
@@ -92,12 +97,31 @@ export class ShardLine {
 
   submit(entry: Entry, deadline: Deadline, tuning: Tuning, signal?: AbortSignal): Promise<EntryResult> {
     const result = new Promise<EntryResult>((resolve, reject) => {
-      this.#queue.push({ entry, deadline, signal, tuning, resolve, reject });
+      const queued: Queued = {
+        entry,
+        deadline,
+        signal,
+        tuning,
+        resolve: (value) => {
+          if (value.kind !== 'granted') this.#leaveInDoubt(queued);
+          resolve(value);
+        },
+        reject: (error) => {
+          this.#leaveInDoubt(queued);
+          reject(error);
+        },
+      };
+      this.#queue.push(queued);
     });
     if (!this.#busy) void this.#run();
     if (!givesBack(entry)) return result;
     this.#refunds += 1;
     return result.finally(() => (this.#refunds -= 1));
+  }
+
+  /** The caller has no lease, though a write may have granted it one. */
+  #leaveInDoubt({ entry, doubt, tuning }: Queued): void {
+    if (entry.kind === 'ask' && doubt !== undefined) this.#abandon(this.shard, entry, doubt, tuning);
   }
 
   async #run(): Promise<void> {

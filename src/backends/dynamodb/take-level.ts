@@ -9,6 +9,7 @@ import { type Deadline, deadlineIn } from './deadline.js';
 import type { AskEntry, EntryResult } from './entries.js';
 import { asSettled } from './peek.js';
 import { placeOf, type ShardPlace } from './place.js';
+import { revokeGrant } from './revoke-grant.js';
 import type { ShardLine } from './shard-line.js';
 import { tuningOf } from './tuning.js';
 
@@ -176,6 +177,7 @@ async function undoParts(
   try {
     await undoLevel({ ...asking, deadline }, { ...together(level, granted), place: places });
   } catch (error) {
+    if (revokeGrant(asking, { ...together(level, granted), place: places })) return;
     call.tuning?.onError?.(error, 'giving back what an ask over several shards had taken');
   }
 }

@@ -13,6 +13,7 @@ import {
   encodeSequence,
 } from '../records.js';
 import { readItem, readItems, type Table } from '../requests.js';
+import { SharedReads } from '../shared-reads.js';
 import type { Item } from '../transport.js';
 import { ABSENT, putAction, type Seen } from './actions.js';
 import { type Plan, writeChange } from './change.js';
@@ -24,11 +25,12 @@ import { behind, pageOfRows, readRows } from './rows.js';
 /** The levels of stored limits. */
 export function createConfigStore(table: Table, gate: NamespaceGate, ownWrites: OwnWrites): ConfigStore {
   const inTurn = new InTurn();
+  const reads = new SharedReads(table);
 
   return {
     async readFor(call, entityId, resource, known) {
       await gate.check(call);
-      return readFor(table, call, entityId, resource, known, ownWrites.isRecent(call.namespaceId, call.nowMs));
+      return readFor(reads, call, entityId, resource, known, ownWrites.isRecent(call.namespaceId, call.nowMs));
     },
 
     async read(call, level) {
@@ -85,9 +87,9 @@ export function createConfigStore(table: Table, gate: NamespaceGate, ownWrites: 
   };
 }
 
-/** One request: the levels of the entity and its record; those that all entities share only if they are not known. */
+/** The levels of the entity and its record; those that all entities share only if they are not known. */
 async function readFor(
-  table: Table,
+  reads: SharedReads,
   call: Call,
   entityId: string,
   resource: string,
@@ -102,7 +104,7 @@ async function readFor(
   ];
   const shared = [buildConfigKey(ns, { kind: 'resource', resource }), buildConfigKey(ns, { kind: 'system' })];
   const wanted = known === undefined ? [...keys, ...shared] : keys;
-  const items = await readItems(table, wanted, deadlineIn(timeoutMs), consistent);
+  const items = await reads.read(wanted, deadlineIn(timeoutMs), consistent);
   const [own, ownDefault, meta, ofResource, ofSystem] = items;
   return {
     levels: {

@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+import { deadlineIn } from './deadline.js';
+import { InFlight } from './in-flight.js';
+
+test('requests beyond the bound start in the order of their arrival, one for each that ends', async () => {
+  const inFlight = new InFlight(2);
+  const started: number[] = [];
+  const enter = (id: number): void => {
+    const turn = inFlight.enter(deadlineIn(60_000));
+    if (turn === undefined) started.push(id);
+    else void turn.then(() => started.push(id));
+  };
+  for (const id of [1, 2, 3, 4, 5]) enter(id);
+  expect(started).toEqual([1, 2]);
+  for (const expected of [
+    [1, 2, 3],
+    [1, 2, 3, 4],
+    [1, 2, 3, 4, 5],
+  ]) {
+    inFlight.leave(true);
+    await Promise.resolve();
+    expect(started).toEqual(expected);
+  }
+});
+
+test.each([
+  ['contended', 'the store answered meanwhile', true],
+  ['timeout', 'the store answered nothing meanwhile', false],
+])('a request whose turn comes too late is refused as %s if %s', async (kind, _, answered) => {
+  const inFlight = new InFlight(1);
+  expect(inFlight.enter(deadlineIn(60_000))).toBeUndefined();
+  const late = inFlight.enter(deadlineIn(-1));
+  const next = inFlight.enter(deadlineIn(60_000));
+  inFlight.leave(answered);
+  await expect(late).rejects.toMatchObject({ code: 'backend.unavailable', kind });
+  // The place is for the next one.
+  await next;
+});
+
+test('a place that nobody waits for is free for the next request', () => {
+  const inFlight = new InFlight(1);
+  expect(inFlight.enter(deadlineIn(60_000))).toBeUndefined();
+  inFlight.leave(true);
+  expect(inFlight.enter(deadlineIn(60_000))).toBeUndefined();
+});
