@@ -164,7 +164,20 @@ describe('an answer of the store', () => {
     ],
     ['that is no JSON', 'lost: server', (answer) => answer.writeHead(200).end('<html>')],
     ['of 502 without a body', 'lost: server', (answer) => answer.writeHead(502).end()],
-    ['of 404 from somebody else', 'fatal: infrastructure.dynamodb', (answer) => answer.writeHead(404).end('<html>')],
+    ['of 200 without a body', 'lost: server', (answer) => answer.writeHead(200).end()],
+    ['of 200 without content', 'lost: server', (answer) => answer.writeHead(200).end('{}')],
+    ['of 200 that is no object', 'lost: server', (answer) => answer.writeHead(200).end('null')],
+    ['of 302 from a proxy', 'lost: server', (answer) => answer.writeHead(302, { Location: '/' }).end()],
+    ['of 400 without a body', 'lost: server', (answer) => answer.writeHead(400).end()],
+    ['of 400 that is cut short', 'lost: server', (answer) => answer.writeHead(400).end('{"__type":"com.amaz')],
+    ['of 403 from a gateway', 'lost: server', (answer) => answer.writeHead(403).end('{"message":"Forbidden"}')],
+    ['of 403 from a gateway with codes', 'lost: server', (answer) => answer.writeHead(403).end('{"code":"Forbidden"}')],
+    ['of 404 from a web server', 'lost: server', (answer) => answer.writeHead(404).end('<html>')],
+    [
+      'of 400 from DynamoDB that refuses the request',
+      'fatal: infrastructure.dynamodb',
+      (answer) => answer.writeHead(400).end('{"__type":"com.amazon.coral.validate#ValidationException"}'),
+    ],
     ['that never comes: the connection ends', 'lost: connection', (answer) => answer.socket?.destroy()],
   ])('%s', async (_, expected, reply) => {
     const server = createServer((request, answer) => request.resume().on('end', () => reply(answer)));

@@ -64,6 +64,9 @@ const ACCESS = new Set([
 /** The connection was never made, so that nothing can have been written. */
 const UNREACHED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
 
+/** Of a connection that broke. HPE: what came was no HTTP. */
+export const CONNECTION_CODE = /^(?:E[A-Z]+|HPE_[A-Z_]+)$/;
+
 /** How the SDK says that it gave up connecting, before it sent anything: by its message alone. */
 const NO_CONNECTION = /did not establish a connection/;
 
@@ -98,9 +101,12 @@ export function failureOf(thrown: unknown, what: string, table: string): Failure
   if ((error.$metadata?.httpStatusCode ?? 0) >= 500) {
     return { kind: 'lost', error: new BackendUnavailable(`${what}: ${name}: ${message}`, 'server', wrap) };
   }
-  // The SDK calls a connection that was cut a time-out, too: its code tells. HPE: what came was no HTTP.
-  if (error.code !== undefined && /^(?:E[A-Z]+|HPE_[A-Z_]+)$/.test(error.code) && error.code !== 'ETIMEDOUT') {
+  // The SDK calls a connection that was cut a time-out, too: its code tells.
+  if (error.code !== undefined && CONNECTION_CODE.test(error.code) && error.code !== 'ETIMEDOUT') {
     return { kind: 'lost', error: new BackendUnavailable(`${what}: ${message}`, 'connection', wrap) };
+  }
+  if (name === 'LostAnswer') {
+    return { kind: 'lost', error: new BackendUnavailable(`${what}: ${message}`, 'server', wrap) };
   }
   // A success that cannot be read is one all the same.
   if (name === 'SyntaxError' && error.$metadata?.httpStatusCode === 200) {
