@@ -136,6 +136,12 @@ function namesHotKey({ ThrottlingReasons, throttlingReasons }: ServiceError): bo
   return (ThrottlingReasons ?? throttlingReasons ?? []).some(({ reason }) => reason?.includes('KeyRange') === true);
 }
 
+/** Whether DynamoDB will never accept the request that led to this error, such as one that makes an item too large. */
+export function isRefusedForEver(error: unknown): boolean {
+  if (!(error instanceof InfrastructureError)) return false;
+  return (error.cause as ServiceError | undefined)?.name === 'ValidationException';
+}
+
 /** The error that a caller gets for a failure which is not its to handle. */
 export function errorOf(failure: Failure, what: string): unknown {
   if ('error' in failure) return failure.error;
