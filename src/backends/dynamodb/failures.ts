@@ -33,6 +33,7 @@ interface ServiceError {
   readonly name?: string;
   readonly message?: string;
   readonly code?: string;
+  readonly cause?: { readonly code?: string };
   readonly Item?: Item;
   readonly CancellationReasons?: readonly { readonly Code?: string; readonly Item?: Item }[];
   readonly ThrottlingReasons?: readonly { readonly reason?: string }[];
@@ -64,8 +65,8 @@ const ACCESS = new Set([
 /** The connection was never made, so that nothing can have been written. */
 const UNREACHED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
 
-/** Of a connection that broke. HPE: what came was no HTTP. */
-export const CONNECTION_CODE = /^(?:E[A-Z]+|HPE_[A-Z_]+)$/;
+/** Of a connection that broke. HPE: what came was no HTTP. UND: a request handler of the caller's that uses fetch. */
+const CONNECTION_CODE = /^(?:E[A-Z]+|HPE_[A-Z_]+|UND_ERR_[A-Z_]+)$/;
 
 /** How the SDK says that it gave up connecting, before it sent anything: by its message alone. */
 const NO_CONNECTION = /did not establish a connection/;
@@ -95,14 +96,14 @@ export function failureOf(thrown: unknown, what: string, table: string): Failure
   if (name === 'ResourceNotFoundException') {
     return { kind: 'fatal', error: missingTable(table, wrap) };
   }
-  if (UNREACHED.has(error.code ?? '')) {
+  if (UNREACHED.has(codeOf(error))) {
     return { kind: 'unreached', error: new BackendUnavailable(`${what}: ${message}`, 'connection', wrap) };
   }
   if ((error.$metadata?.httpStatusCode ?? 0) >= 500) {
     return { kind: 'lost', error: new BackendUnavailable(`${what}: ${name}: ${message}`, 'server', wrap) };
   }
   // The SDK calls a connection that was cut a time-out, too: its code tells.
-  if (error.code !== undefined && CONNECTION_CODE.test(error.code) && error.code !== 'ETIMEDOUT') {
+  if (isBrokenOff(error)) {
     return { kind: 'lost', error: new BackendUnavailable(`${what}: ${message}`, 'connection', wrap) };
   }
   if (name === 'LostAnswer') {
@@ -121,6 +122,17 @@ export function failureOf(thrown: unknown, what: string, table: string): Failure
     kind: 'fatal',
     error: new InfrastructureError('infrastructure.dynamodb', `${what}: ${name}: ${message}`, wrap),
   };
+}
+
+/** Whether the connection broke while the request or its answer was on the way. */
+export function isBrokenOff(thrown: unknown): boolean {
+  const code = typeof thrown === 'object' && thrown !== null ? codeOf(thrown) : '';
+  return CONNECTION_CODE.test(code) && code !== 'ETIMEDOUT';
+}
+
+/** `fetch` names the reason in its cause. */
+function codeOf({ code, cause }: Pick<ServiceError, 'code' | 'cause'>): string {
+  return typeof code === 'string' ? code : (cause?.code ?? '');
 }
 
 function missingTable(table: string, options?: { readonly cause?: unknown }): SchemaMismatch {

@@ -80,3 +80,34 @@ test('a deadline holds though middleware of the client has made another input', 
   await expect(transport.send('GetItem', GET, deadlineIn(20))).rejects.toMatchObject({ name: 'AbortError' });
   client.destroy();
 });
+
+test('a request whose answer a middleware of the client did not pass on may have been written', async () => {
+  const client = await clientOf((_, answer) => answer.end(FOUND_NOTHING));
+  client.middlewareStack.add(
+    (next) => async (request) => {
+      await next(request);
+      throw new TypeError('the middleware has a defect');
+    },
+    { step: 'initialize' },
+  );
+  const error: unknown = await sdkTransport({ client })
+    .send('GetItem', GET, deadlineIn(5_000))
+    .catch((thrown: unknown) => thrown);
+  const message = expect.stringContaining('the middleware has a defect') as string;
+  expect(failureOf(error, 'GetItem', 'table')).toMatchObject({ kind: 'lost', error: { kind: 'server', message } });
+  client.destroy();
+});
+
+test('a request that was never sent because there are no credentials was not written', async () => {
+  const client = await clientOf((_, answer) => answer.end(FOUND_NOTHING));
+  const denied = Object.assign(new Error('not authorized'), {
+    name: 'AccessDenied',
+    $metadata: { httpStatusCode: 403 },
+  });
+  client.config.credentials = async () => Promise.reject(denied);
+  const error: unknown = await sdkTransport({ client })
+    .send('GetItem', GET, deadlineIn(5_000))
+    .catch((thrown: unknown) => thrown);
+  expect(failureOf(error, 'GetItem', 'table')).toMatchObject({ kind: 'fatal' });
+  client.destroy();
+});
