@@ -1,10 +1,10 @@
 import type { LevelAsk, LevelChange, LevelRef, LevelResult, Place } from '../backend.js';
 import { type Amount, wholeTokens } from '../core/decide.js';
-import { ValidationError } from '../core/errors.js';
+import { BackendUnavailable, ValidationError } from '../core/errors.js';
 import { buildBucketKey, buildLeaseId, parsePlainResource } from '../core/identifiers.js';
 import { add, type Int, sub } from '../core/int.js';
 import type { EpochMs } from '../core/units.js';
-import { callStore, type Context } from './context.js';
+import { callStore, type Context, report } from './context.js';
 import { isPromise } from './guard.js';
 import { kindOf } from './levels.js';
 
@@ -190,9 +190,18 @@ export class StoredLeaseAccount implements LeaseAccount {
       });
     } catch (error) {
       // Its time was over, and nobody knows what becomes of it.
-      if (isUnderWay) for (const { level, totals } of sent) bookRefunds(level, totals);
+      if (isUnderWay) this.#giveRefundsUp(sent, error);
       throw error;
     }
+  }
+
+  /** The caller hears of a time-out only, and cannot know that tokens may be lost by it. */
+  #giveRefundsUp(sent: readonly SentChange[], cause: unknown): void {
+    const isRefund = sent.map(({ level, totals }) => bookRefunds(level, totals));
+    if (!isRefund.includes(true)) return;
+    const what = `A refund of ${this.entityId} on ${this.resource} got no answer in time`;
+    const message = `${what}; it is not sent again, because it could count twice: the tokens may stay taken`;
+    report(this.#context.options, new BackendUnavailable(message, 'timeout', { cause }), 'giving tokens back');
   }
 
   async extend(ttlMs: number): Promise<boolean> {
@@ -245,9 +254,14 @@ function hasLimit(level: LevelRef, name: string): boolean {
   return kindOf(level, name) !== undefined;
 }
 
-/** A refund that may have been made is not made again: the strict side. Debits are, and holders go once. */
-function bookRefunds({ taken }: LevelAccount, totals: readonly Amount[]): void {
-  for (const { name, milli } of totals) if (milli < (taken.get(name) ?? 0)) taken.set(name, milli);
+/**
+ * A refund that may have been made is not made again: the strict side. Debits are, and holders go once. False: there is
+ * no refund in it.
+ */
+function bookRefunds({ taken }: LevelAccount, totals: readonly Amount[]): boolean {
+  const refunds = totals.filter(({ name, milli }) => milli < (taken.get(name) ?? 0));
+  for (const { name, milli } of refunds) taken.set(name, milli);
+  return refunds.length > 0;
 }
 
 /** null: nothing to write at this level. */

@@ -4,7 +4,7 @@ import { deadlineIn } from '../backends/dynamodb/deadline.js';
 import type { Table } from '../backends/dynamodb/requests.js';
 import type { BucketChange } from './decode.js';
 import { UsageFold } from './usage.js';
-import { addSums, isCountable, readStatuses } from './write-usage.js';
+import { addSums, isCountable, readStatuses, type RefusedUsage } from './write-usage.js';
 
 const DEFERRED: readonly UsageWindow[] = ['daily', 'monthly'];
 /** Less than the time that a purge waits before it deletes. */
@@ -44,20 +44,24 @@ export class DeferredUsage {
     this.#changes += changes.length;
   }
 
-  /** Rejects if a part could not be written: that is kept, and due at once. */
-  async write(table: Table): Promise<void> {
+  /**
+   * Rejects if a part could not be written: that is kept, and due at once. What DynamoDB refuses for ever is told and
+   * forgotten.
+   */
+  async write(table: Table, onRefused: (refused: RefusedUsage) => void): Promise<void> {
     if (this.isEmpty) return;
     this.#dueMs = Number.NEGATIVE_INFINITY;
     const deadline = deadlineIn(WRITE_MS);
     const sums = this.#fold.sums();
     // They may have been purged since the changes were read.
     const statuses = await readStatuses(table, new Set(sums.map(({ ns }) => ns)), deadline);
-    const failed = await addSums(
+    const { failed, refused } = await addSums(
       table,
       sums.filter(({ ns }) => isCountable(statuses.get(ns))),
       deadline,
     );
     for (const sum of sums) if (!failed.has(sum)) this.#fold.remove(sum);
+    for (const one of refused) onRefused(one);
     for (const error of failed.values()) throw error;
     this.#changes = 0;
     this.#dueMs = Number.POSITIVE_INFINITY;

@@ -7,7 +7,7 @@ import { type Archive, archivedRecordOf, archiveRecord } from './archive.js';
 import { type AuditChange, type BucketChange, decodeChange, type Poison } from './decode.js';
 import type { DeferredUsage } from './deferred-usage.js';
 import type { SplitAhead } from './split-ahead.js';
-import { addUsageOf, isCountable, readStatuses } from './write-usage.js';
+import { addUsageOf, isCountable, poisonOf, readStatuses } from './write-usage.js';
 
 /** What a batch is processed with. */
 export interface BatchTools {
@@ -17,7 +17,7 @@ export interface BatchTools {
   /** null: shards are split only by those who write to them. */
   readonly splitAhead: SplitAhead | null;
   readonly now: () => EpochMs;
-  /** Hears of records that were passed over because they cannot be understood. */
+  /** Hears of records that were passed over: they cannot be understood, or DynamoDB refuses for ever to count them. */
   readonly onPoison: (poison: Poison) => void;
   /** Hears of what went wrong that no record has to come again for. */
   readonly onError: (error: unknown, where: string) => void;
@@ -47,8 +47,8 @@ const MOST_PUTS_AT_ONCE = 16;
 
 /**
  * Everything that is done with one batch of a stream: usage is counted, expired audit records are archived, busy shards
- * are split. Never rejects because of a record: one that cannot be understood is reported and passed over, one that
- * could not be dealt with is a failure. A batch may come again, whole or in part. With `deferred`, usage of days and
+ * are split. Never rejects because of a record: one that cannot be understood, or that DynamoDB will never accept, is
+ * reported and passed over, one that could not be dealt with is a failure. A batch may come again, whole or in part. With `deferred`, usage of days and
  * months is left there for later.
  */
 export async function processBatch(
@@ -59,8 +59,9 @@ export async function processBatch(
 ): Promise<BatchResult> {
   const deadline = deadlineIn(BATCH_MS);
   const failed = new Map<string, unknown>();
-  const { buckets, audits, poison } = sort(tools, streamLabel, records);
+  const { buckets, audits, poison: unreadable } = sort(tools, streamLabel, records);
   tellUnknown(tools, buckets);
+  const refused = new Set<string>();
   let archived = 0;
   let splits = 0;
   try {
@@ -70,8 +71,12 @@ export async function processBatch(
     const lasting = audits.filter(({ ns }) => ns === REGISTRY || isCountable(statuses.get(ns)));
     deferred?.add(countable, tools.now());
     const windows = deferred === null ? USAGE_WINDOWS : HOURS;
-    const uncounted = await addUsageOf(tools.table, countable, deadline, windows);
-    for (const [sequence, error] of uncounted) failed.set(sequence, error);
+    const added = await addUsageOf(tools.table, countable, deadline, windows);
+    for (const [{ parts }, error] of added.failed) for (const { sequence } of parts) failed.set(sequence, error);
+    for (const one of added.refused) {
+      tools.onPoison(poisonOf(one));
+      for (const { sequence } of one.parts) refused.add(sequence);
+    }
     archived = await archiveAll(tools.archive, lasting, failed);
     const active = buckets.filter(
       ({ ns, unknownAttribute }) => statuses.get(ns) === 'active' && unknownAttribute === null,
@@ -81,6 +86,7 @@ export async function processBatch(
     // Of which namespaces they are is not known: all of them come again.
     for (const { sequence } of [...buckets, ...audits]) failed.set(sequence, error);
   }
+  const poison = unreadable + refused.size;
   return { failures: inOrder(records, streamLabel, failed), poison, archived, splits };
 }
 

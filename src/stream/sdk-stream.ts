@@ -3,6 +3,7 @@ import { InfrastructureError } from '../core/errors.js';
 import { deadlineIn } from '../backends/dynamodb/deadline.js';
 import { errorOf, failureOf } from '../backends/dynamodb/failures.js';
 import { loopbackDefaults } from '../backends/dynamodb/loopback.js';
+import { LostAnswer } from '../backends/dynamodb/lost-answer.js';
 import { sendRead, type Table } from '../backends/dynamodb/requests.js';
 import { parseStreamLabel } from './decode.js';
 import { type StreamApi, type StreamShard, streamTrimmed } from './stream-api.js';
@@ -25,9 +26,16 @@ export async function openSdkStream(table: Table, options: SdkStreamOptions): Pr
   const { streamsClient, ...config } = options;
   const client = streamsClient ?? new sdk.DynamoDBStreamsClient({ ...loopbackDefaults(config), ...config });
 
-  const send = async <T>(what: string, request: (settings: { readonly abortSignal: AbortSignal }) => Promise<T>) => {
+  /** `partOf` gives what every complete answer has: without records and a next place, an empty one looks like the end. */
+  const send = async <T>(
+    what: string,
+    request: (settings: { readonly abortSignal: AbortSignal }) => Promise<T>,
+    partOf: (output: T) => unknown,
+  ) => {
     try {
-      return await request({ abortSignal: AbortSignal.timeout(REQUEST_MS) });
+      const output = await request({ abortSignal: AbortSignal.timeout(REQUEST_MS) });
+      if (partOf(output) === undefined) throw new LostAnswer('the answer is not complete');
+      return output;
     } catch (error) {
       const name = error instanceof Error ? error.name : '';
       if (name === 'ExpiredIteratorException') return null;
@@ -40,8 +48,10 @@ export async function openSdkStream(table: Table, options: SdkStreamOptions): Pr
     const shards: StreamShard[] = [];
     for (let after: string | undefined; ;) {
       const input = { StreamArn: streamArn, ...(after === undefined ? {} : { ExclusiveStartShardId: after }) };
-      const output = await send('DescribeStream', async (settings) =>
-        client.send(new sdk.DescribeStreamCommand(input), settings),
+      const output = await send(
+        'DescribeStream',
+        async (settings) => client.send(new sdk.DescribeStreamCommand(input), settings),
+        ({ StreamDescription }) => StreamDescription?.Shards,
       );
       for (const { ShardId: id = '', ParentShardId } of output?.StreamDescription?.Shards ?? []) {
         shards.push({ id, parentId: ParentShardId ?? null });
@@ -60,15 +70,19 @@ export async function openSdkStream(table: Table, options: SdkStreamOptions): Pr
           ? { ShardIteratorType: 'TRIM_HORIZON' }
           : { ShardIteratorType: 'AFTER_SEQUENCE_NUMBER', SequenceNumber: afterSequence };
       const input = { StreamArn: streamArn, ShardId: shardId, ...start };
-      const output = await send('GetShardIterator', async (settings) =>
-        client.send(new sdk.GetShardIteratorCommand(input), settings),
+      const output = await send(
+        'GetShardIterator',
+        async (settings) => client.send(new sdk.GetShardIteratorCommand(input), settings),
+        ({ ShardIterator }) => ShardIterator,
       );
       return output?.ShardIterator ?? '';
     },
     async read(place) {
       const input = { ShardIterator: place, Limit: MOST_RECORDS };
-      const output = await send('GetRecords', async (settings) =>
-        client.send(new sdk.GetRecordsCommand(input), settings),
+      const output = await send(
+        'GetRecords',
+        async (settings) => client.send(new sdk.GetRecordsCommand(input), settings),
+        ({ Records }) => Records,
       );
       return output === null ? null : { records: output.Records ?? [], next: output.NextShardIterator ?? null };
     },

@@ -3,7 +3,7 @@ import { type SdkOptions, sdkTransport } from '../backends/dynamodb/sdk-transpor
 import { type BucketChange, decodeChange, type Poison } from './decode.js';
 import { openSdkStream, type SdkStreamOptions } from './sdk-stream.js';
 import { type StreamApi, streamTrimmed } from './stream-api.js';
-import { writeUsage } from './write-usage.js';
+import { poisonOf, writeUsage } from './write-usage.js';
 
 /** How far a stream has been counted: per shard of it the last sequence number, or null for one that is at its end. */
 export interface TailPosition {
@@ -16,7 +16,7 @@ export interface TailOptions extends SdkOptions, SdkStreamOptions {
   readonly table: string;
   /** Where to go on: from the oldest change that the stream still has unless given. */
   readonly from?: TailPosition;
-  /** Is told of records that were passed over because they cannot be understood. */
+  /** Is told of records that were passed over: they cannot be understood, or DynamoDB refuses for ever to count them. */
   readonly onPoison?: (poison: Poison) => void;
 }
 
@@ -159,7 +159,7 @@ export class Tail {
       if (change.kind === 'bucket') changes.push(change);
       else if (change.kind === 'poison') this.#onPoison(change);
     }
-    await writeUsage(this.#table, changes);
+    await writeUsage(this.#table, changes, (refused) => this.#onPoison(poisonOf(refused)));
   }
 }
 

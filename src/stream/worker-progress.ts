@@ -12,6 +12,7 @@ export interface WorkerProgress {
   readonly shards: number;
   /** Whether it has seen the end of every shard that it reads. */
   readonly caughtUp: boolean;
+  /** Changes that were passed over. One that several windows cannot take may be in it for each of them. */
   readonly poison: number;
   readonly archived: number;
   readonly splits: number;
@@ -57,6 +58,11 @@ export class ProgressCount {
     this.#splits += result?.splits ?? 0;
     this.#lagsMs.set(shardId, lagMs);
     this.#emptyPages.set(shardId, result === null ? (this.#emptyPages.get(shardId) ?? 0) + 1 : 0);
+  }
+
+  /** Changes that a day or a month cannot take, which are found out after their page was read. */
+  passedOver(changes: number): void {
+    this.#poison += changes;
   }
 
   tell(nowMs: EpochMs): WorkerProgress {

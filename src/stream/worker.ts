@@ -15,6 +15,7 @@ import { planShards } from './share-shards.js';
 import { SplitAhead } from './split-ahead.js';
 import type { StreamApi } from './stream-api.js';
 import { ProgressCount, type WorkerProgress } from './worker-progress.js';
+import { poisonOf } from './write-usage.js';
 
 /** A part of the stream that DynamoDB removed before any worker had read it. */
 export interface TrimmedStream {
@@ -48,7 +49,7 @@ export interface WorkerOptions extends SdkOptions, SdkStreamOptions {
   /** How often progress is told: every 5 seconds unless given. */
   readonly progressMs?: number;
   readonly onProgress?: (progress: WorkerProgress) => void;
-  /** Hears of records that were passed over because they cannot be understood. */
+  /** Hears of records that were passed over: they cannot be understood, or DynamoDB refuses for ever to count them. */
   readonly onPoison?: (poison: Poison) => void;
   /** Hears of changes that can no longer be counted: `rebuildUsage` repairs the totals. */
   readonly onTrimmed?: (trimmed: TrimmedStream) => void;
@@ -146,12 +147,13 @@ async function followShards(
   const onError = options.onError ?? (() => {});
   const onTrimmed = (shardId: string, sequenceNumber: string | null): void =>
     options.onTrimmed?.({ shardId, sequenceNumber });
+  const onPoison = options.onPoison ?? (() => {});
   const batchTools: BatchTools = {
     table,
     archive: options.archive ?? null,
     splitAhead: new SplitAhead(table),
     now: () => clock.now(),
-    onPoison: options.onPoison ?? (() => {}),
+    onPoison,
     onError,
   };
   const tools: LaneTools = {
@@ -162,7 +164,11 @@ async function followShards(
     pollMs,
     rollupMs,
     process: async (records, deferred) => processBatch(batchTools, stream.label, records, deferred),
-    writeDeferred: async (deferred) => deferred.write(table),
+    writeDeferred: async (deferred) =>
+      deferred.write(table, (refused) => {
+        onPoison(poisonOf(refused));
+        progress.passedOver(refused.parts.length);
+      }),
     onRead: (shardId, records, result, lagMs) => progress.note(shardId, records, result, lagMs),
     onTrimmed,
     onError,

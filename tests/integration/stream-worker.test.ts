@@ -20,6 +20,9 @@ import { readTotals, UsageLedger } from '../support/usage-ledger.js';
 const LIMITS = [Limit.perMinute('rpm', 60_000), Limit.perMinute('tpm', 6_000_000)];
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1, tpm: 100 } };
 
+/** Of a usage record that takes everything. */
+const refuse = (): never => expect.fail('the usage was refused');
+
 describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
   let world: DynamoWorld;
   let stream: StreamApi;
@@ -68,7 +71,7 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     expect([deferred.isDue(59_999), deferred.isDue(60_000)]).toEqual([false, true]);
     // An hour that is made and two times added to.
     expect([writes, writeUnits]).toEqual([3, 4]);
-    await deferred.write(table);
+    await deferred.write(table, refuse);
     // A day and a month, which are written once and have 2 and 3 units because they are made.
     expect([writes, writeUnits]).toEqual([5, 9]);
     expect(deferred.isEmpty).toBe(true);
@@ -132,17 +135,17 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     const table = { ...world.table, transport: { ...transport, send } };
     const deferred = new DeferredUsage(60_000);
     await processBatch(batchTools(world.table), stream.label, records, deferred);
-    await expect(deferred.write(table)).rejects.toThrow('it was not sent');
+    await expect(deferred.write(table, refuse)).rejects.toThrow('it was not sent');
     expect([sent, deferred.isEmpty, deferred.isDue(0)]).toEqual([['daily', 'monthly'], false, true]);
     failing = false;
-    await deferred.write(table);
+    await deferred.write(table, refuse);
     expect([sent, deferred.isEmpty, deferred.isDue(60_000)]).toEqual([['daily', 'monthly', 'monthly'], true, false]);
 
     await processBatch(batchTools(world.table), stream.label, records, deferred);
     const registry = (await (await world.space()).open()).namespaces;
     await registry.delete(space.namespace);
     await registry.purge(space.ns);
-    await deferred.write(table);
+    await deferred.write(table, refuse);
     expect([sent.length, deferred.isEmpty]).toEqual([3, true]);
   });
 

@@ -33,6 +33,7 @@ interface ServiceError {
   readonly name?: string;
   readonly message?: string;
   readonly code?: string;
+  readonly cause?: { readonly code?: string };
   readonly Item?: Item;
   readonly CancellationReasons?: readonly { readonly Code?: string; readonly Item?: Item }[];
   readonly ThrottlingReasons?: readonly { readonly reason?: string }[];
@@ -64,6 +65,9 @@ const ACCESS = new Set([
 /** The connection was never made, so that nothing can have been written. */
 const UNREACHED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
 
+/** Of a connection that broke. HPE: what came was no HTTP. UND: a request handler of the caller's that uses fetch. */
+const CONNECTION_CODE = /^(?:E[A-Z]+|HPE_[A-Z_]+|UND_ERR_[A-Z_]+)$/;
+
 /** How the SDK says that it gave up connecting, before it sent anything: by its message alone. */
 const NO_CONNECTION = /did not establish a connection/;
 
@@ -92,15 +96,18 @@ export function failureOf(thrown: unknown, what: string, table: string): Failure
   if (name === 'ResourceNotFoundException') {
     return { kind: 'fatal', error: missingTable(table, wrap) };
   }
-  if (UNREACHED.has(error.code ?? '')) {
+  if (UNREACHED.has(codeOf(error))) {
     return { kind: 'unreached', error: new BackendUnavailable(`${what}: ${message}`, 'connection', wrap) };
   }
   if ((error.$metadata?.httpStatusCode ?? 0) >= 500) {
     return { kind: 'lost', error: new BackendUnavailable(`${what}: ${name}: ${message}`, 'server', wrap) };
   }
-  // The SDK calls a connection that was cut a time-out, too: its code tells. HPE: what came was no HTTP.
-  if (error.code !== undefined && /^(?:E[A-Z]+|HPE_[A-Z_]+)$/.test(error.code) && error.code !== 'ETIMEDOUT') {
+  // The SDK calls a connection that was cut a time-out, too: its code tells.
+  if (isBrokenOff(error)) {
     return { kind: 'lost', error: new BackendUnavailable(`${what}: ${message}`, 'connection', wrap) };
+  }
+  if (name === 'LostAnswer') {
+    return { kind: 'lost', error: new BackendUnavailable(`${what}: ${message}`, 'server', wrap) };
   }
   // A success that cannot be read is one all the same.
   if (name === 'SyntaxError' && error.$metadata?.httpStatusCode === 200) {
@@ -117,6 +124,17 @@ export function failureOf(thrown: unknown, what: string, table: string): Failure
   };
 }
 
+/** Whether the connection broke while the request or its answer was on the way. */
+export function isBrokenOff(thrown: unknown): boolean {
+  const code = typeof thrown === 'object' && thrown !== null ? codeOf(thrown) : '';
+  return CONNECTION_CODE.test(code) && code !== 'ETIMEDOUT';
+}
+
+/** `fetch` names the reason in its cause. */
+function codeOf({ code, cause }: Pick<ServiceError, 'code' | 'cause'>): string {
+  return typeof code === 'string' ? code : (cause?.code ?? '');
+}
+
 function missingTable(table: string, options?: { readonly cause?: unknown }): SchemaMismatch {
   return new SchemaMismatch(`DynamoDB has no table ${table}`, `headgate deploy --table ${table}`, options);
 }
@@ -128,6 +146,12 @@ function cancelReasons({ CancellationReasons = [] }: ServiceError): readonly Can
 /** DynamoDB names what throttled: `TableWriteKeyRangeThroughputExceeded` is one range of keys of the table. */
 function namesHotKey({ ThrottlingReasons, throttlingReasons }: ServiceError): boolean {
   return (ThrottlingReasons ?? throttlingReasons ?? []).some(({ reason }) => reason?.includes('KeyRange') === true);
+}
+
+/** Whether DynamoDB will never accept the request that led to this error, such as one that makes an item too large. */
+export function isRefusedForEver(error: unknown): boolean {
+  if (!(error instanceof InfrastructureError)) return false;
+  return (error.cause as ServiceError | undefined)?.name === 'ValidationException';
 }
 
 /** The error that a caller gets for a failure which is not its to handle. */

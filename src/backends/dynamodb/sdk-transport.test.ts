@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { afterEach, expect, test } from 'vitest';
@@ -8,6 +8,7 @@ import { failureOf } from './failures.js';
 import { sdkTransport } from './sdk-transport.js';
 
 const HOUR_MS = 3_600_000;
+const FOUND_NOTHING = '{"ConsumedCapacity":{"TableName":"table","CapacityUnits":0.5}}';
 const GET = { TableName: 'table', Key: { PK: { S: 'a' }, SK: { S: 'b' } } };
 let server: Server;
 
@@ -27,7 +28,7 @@ async function clientOf(answer: RequestListener): Promise<DynamoDBClient> {
 test('every store of one client learns the time of all its answers', async () => {
   const client = await clientOf((_, answer) => {
     answer.setHeader('Date', new Date(Date.now() + HOUR_MS).toUTCString());
-    answer.end('{}');
+    answer.end(FOUND_NOTHING);
   });
   const [first, second] = [sdkTransport({ client }), sdkTransport({ client })];
   expect(first.clockOffsetMs()).toBeNull();
@@ -47,8 +48,9 @@ test('a request that is not answered in time ends then, and may have been writte
 });
 
 test('requests at the same time each end by their own deadline, and the middleware of the client sees each', async () => {
-  const answers: (() => void)[] = [];
-  const client = await clientOf((_, answer) => void answers.push(() => answer.end('{}')));
+  const held: ServerResponse[] = [];
+  let holds = true;
+  const client = await clientOf((_, answer) => void (holds ? held.push(answer) : answer.end(FOUND_NOTHING)));
   let seen = 0;
   client.middlewareStack.add(
     (next) => async (request) => {
@@ -60,12 +62,11 @@ test('requests at the same time each end by their own deadline, and the middlewa
   const transport = sdkTransport({ client });
   const [short, long] = [20, 20_000].map((ms) => transport.send('GetItem', { ...GET }, deadlineIn(ms)));
   await expect(short).rejects.toMatchObject({ name: 'AbortError' });
-  for (const answer of answers) answer();
+  holds = false;
+  for (const answer of held) answer.end(FOUND_NOTHING);
   expect(await long).toMatchObject({ $metadata: { httpStatusCode: 200 } });
-  const again = transport.send('GetItem', { ...GET }, deadlineIn(20_000));
-  await expect.poll(() => answers.length).toBe(3);
-  answers[2]?.();
-  expect(await again).toMatchObject({ $metadata: { httpStatusCode: 200 } });
+  const again = await transport.send('GetItem', { ...GET }, deadlineIn(20_000));
+  expect(again).toMatchObject({ $metadata: { httpStatusCode: 200 } });
   expect(seen).toBe(3);
   client.destroy();
 });
@@ -77,5 +78,36 @@ test('a deadline holds though middleware of the client has made another input', 
   });
   const transport = sdkTransport({ client });
   await expect(transport.send('GetItem', GET, deadlineIn(20))).rejects.toMatchObject({ name: 'AbortError' });
+  client.destroy();
+});
+
+test('a request whose answer a middleware of the client did not pass on may have been written', async () => {
+  const client = await clientOf((_, answer) => answer.end(FOUND_NOTHING));
+  client.middlewareStack.add(
+    (next) => async (request) => {
+      await next(request);
+      throw new TypeError('the middleware has a defect');
+    },
+    { step: 'initialize' },
+  );
+  const error: unknown = await sdkTransport({ client })
+    .send('GetItem', GET, deadlineIn(5_000))
+    .catch((thrown: unknown) => thrown);
+  const message = expect.stringContaining('the middleware has a defect') as string;
+  expect(failureOf(error, 'GetItem', 'table')).toMatchObject({ kind: 'lost', error: { kind: 'server', message } });
+  client.destroy();
+});
+
+test('a request that was never sent because there are no credentials was not written', async () => {
+  const client = await clientOf((_, answer) => answer.end(FOUND_NOTHING));
+  const denied = Object.assign(new Error('not authorized'), {
+    name: 'AccessDenied',
+    $metadata: { httpStatusCode: 403 },
+  });
+  client.config.credentials = async () => Promise.reject(denied);
+  const error: unknown = await sdkTransport({ client })
+    .send('GetItem', GET, deadlineIn(5_000))
+    .catch((thrown: unknown) => thrown);
+  expect(failureOf(error, 'GetItem', 'table')).toMatchObject({ kind: 'fatal' });
   client.destroy();
 });

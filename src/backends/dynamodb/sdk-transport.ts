@@ -1,12 +1,15 @@
 import type * as Sdk from '@aws-sdk/client-dynamodb';
 import { InfrastructureError } from '../../core/errors.js';
 import { ClockOffset } from './clock-offset.js';
+import { askForProof, findMissingPart } from './complete-answer.js';
 import { type Deadline, timeLeftMs } from './deadline.js';
 import { loopbackDefaults } from './loopback.js';
+import { LostAnswer, readAnswerError } from './lost-answer.js';
+import { type Sending, sendOnceStack, withSending } from './send-once.js';
 import type { Operation, Operations, Transport } from './transport.js';
 
 export interface SdkOptions {
-  /** A client of the caller's, with its own settings: it is not closed here. */
+  /** A client of the caller's, with its own settings but for retries, which are off. It is not closed here. */
   readonly client?: Sdk.DynamoDBClient;
   readonly region?: string;
   readonly endpoint?: string;
@@ -15,7 +18,7 @@ export interface SdkOptions {
 interface Opened {
   readonly sdk: typeof Sdk;
   readonly client: Sdk.DynamoDBClient;
-  readonly keepsHandlers: boolean;
+  readonly stack: Sdk.DynamoDBClient['middlewareStack'];
 }
 
 export type LoadSdk = () => Promise<typeof Sdk>;
@@ -24,7 +27,7 @@ export type LoadSdk = () => Promise<typeof Sdk>;
 const CONNECT_MS = 500;
 const MOST_SOCKETS = 256;
 
-/** The AWS SDK, loaded when the first request goes out. Its own retries are off: `ADD` is not idempotent. */
+/** The AWS SDK, loaded when the first request goes out. Its own retries are off, also those of the caller's client. */
 export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen): Transport {
   let offset: ClockOffset | null = null;
   /** One that did not go off serves the next request. */
@@ -36,9 +39,7 @@ export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen):
     const sdk = await loadSdk(load);
     const client = options.client ?? new sdk.DynamoDBClient(clientConfig(options));
     offset = offsetOf(client);
-    // With a retry strategy of the first kind, the SDK adds to what a handler remembers with every request.
-    const keepsHandlers = 'acquireInitialRetryToken' in (await client.config.retryStrategy());
-    return { sdk, client, keepsHandlers };
+    return { sdk, client, stack: sendOnceStack(client) };
   };
   const ready = async () => {
     opened ??= open();
@@ -55,16 +56,12 @@ export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen):
       await ready();
     },
     async send<Op extends Operation>(operation: Op, input: Operations[Op][0], deadline: Deadline) {
-      const { sdk, client, keepsHandlers } = await ready();
+      const opening = await ready();
       let handle = handlers.get(operation);
-      if (handle === undefined) {
-        handle = handlerOf(sdk, client, operation, input);
-        if (keepsHandlers) handlers.set(operation, handle);
-      }
+      if (handle === undefined) handlers.set(operation, (handle = handlerOf(opening, operation, input)));
       const late = unused.pop() ?? new AbortController();
-      // Of its own: the same input may be sent again while this one is still being given up.
-      const own = { ...input };
-      ends.set(own, late.signal);
+      const sending: Sending = { signal: late.signal, state: 'waiting' };
+      const asked = askForProof(operation, input);
       let timer: ReturnType<typeof setTimeout> | undefined;
       const ended = new Promise<never>((_, reject) => {
         // Not AbortSignal.timeout: it goes off for requests too that were answered long ago, at some 20 microseconds each.
@@ -78,7 +75,12 @@ export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen):
         );
       });
       try {
-        return (await Promise.race([handle({ input: own }), ended])).output as Operations[Op][1];
+        const { output } = await Promise.race([handle({ input: withSending(asked, sending) }), ended]);
+        const missing = findMissingPart(operation, asked, output);
+        if (missing !== null) throw new LostAnswer(`the answer has no ${missing}`);
+        return output;
+      } catch (error) {
+        throw sending.state === 'answered' ? readAnswerError(error) : error;
       } finally {
         clearTimeout(timer);
         if (!late.signal.aborted) unused.push(late);
@@ -94,24 +96,21 @@ export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen):
   };
 }
 
-type HttpRequest = Parameters<Sdk.DynamoDBClient['config']['requestHandler']['handle']>[0];
-
 /** What the SDK has made of a command and the client's middleware: sends an input, gives what came. */
-type Handler = (request: { readonly input: object }) => Promise<{ readonly output: unknown }>;
+type Handler = (request: { readonly input: object }) => Promise<{ readonly output: object }>;
 
 /**
  * The SDK makes it anew for each request, which takes as long as signing it, unless the request has no options and the
  * client was told to keep it (`cacheMiddleware`). Middleware that is added to a client later is not seen.
  */
 function handlerOf<Op extends Operation>(
-  sdk: typeof Sdk,
-  client: Sdk.DynamoDBClient,
+  { sdk, client, stack }: Opened,
   operation: Op,
   input: Operations[Op][0],
 ): Handler {
   // Each command is made of its input alone: the pair of name and class is the SDK's own.
   const Command = sdk[`${operation}Command`] as unknown as new (input: Operations[Op][0]) => Sdk.UpdateItemCommand;
-  return new Command(input).resolveMiddleware(client.middlewareStack, client.config, {}) as unknown as Handler;
+  return new Command(input).resolveMiddleware(stack, client.config, {}) as unknown as Handler;
 }
 
 /** As the SDK says it. */
@@ -120,9 +119,6 @@ function requestEnded(): Error {
   error.name = 'AbortError';
   return error;
 }
-
-/** When a request has to end, by its input: a handler that serves all has no options for one. */
-const ends = new WeakMap<object, AbortSignal>();
 
 function clientConfig({ region, endpoint }: SdkOptions): Sdk.DynamoDBClientConfig {
   return {
@@ -158,7 +154,7 @@ async function loadSdk(load: LoadSdk): Promise<typeof Sdk> {
 /** One for each client, however many stores use it: a client keeps what is added to it. */
 const offsets = new WeakMap<Sdk.DynamoDBClient, ClockOffset>();
 
-/** The last step of a request: ends it in time. Every answer carries the store's time. */
+/** Every answer carries the store's time. */
 function offsetOf(client: Sdk.DynamoDBClient): ClockOffset {
   const known = offsets.get(client);
   if (known !== undefined) return known;
@@ -167,8 +163,7 @@ function offsetOf(client: Sdk.DynamoDBClient): ClockOffset {
   client.middlewareStack.add(
     (next) => async (request) => {
       const sentAtMs = Date.now();
-      const end = ends.get(request.input);
-      const result = end === undefined ? await next(request) : await sendUntil(client, request.request, end);
+      const result = await next(request);
       const { headers } = result.response as { readonly headers?: Readonly<Record<string, string>> };
       offset.observe(headers?.['date'], sentAtMs, Date.now());
       return result;
@@ -176,10 +171,4 @@ function offsetOf(client: Sdk.DynamoDBClient): ClockOffset {
     { step: 'deserialize', priority: 'low' },
   );
   return offset;
-}
-
-/** As the SDK's own last step does it, if a request has options. */
-async function sendUntil(client: Sdk.DynamoDBClient, request: unknown, abortSignal: AbortSignal) {
-  const sent = await client.config.requestHandler.handle(request as HttpRequest, { abortSignal });
-  return { ...sent, output: undefined as never };
 }

@@ -1,4 +1,5 @@
 import type { Agent, IncomingMessage } from 'node:http';
+import { UNSERVED } from './broken-answers.js';
 import { type DynamoAnswer, type DynamoRequest, parseBody } from './dynamo-request.js';
 import type { DecisiveFault } from './fault.js';
 import { forward, forwardable, type RawAnswer } from './forward.js';
@@ -31,6 +32,8 @@ export async function answerOf(exchange: Exchange, fault: DecisiveFault | undefi
       return null;
     case 'answer':
       return ownAnswer(fault.answer(exchange.request));
+    case 'break-answer':
+      return fault.broken(fault.served ? await forwarded(exchange) : UNSERVED);
     case 'process-only': {
       const batch = splitBatch(exchange.request, fault.count);
       if (batch === null) return forwarded(exchange);

@@ -1,4 +1,5 @@
 import { ValidationError } from '../../core/errors.js';
+import { asHtmlPage, type BreakAnswer, withBareObject, withHalfOfBody, withoutBody } from './broken-answers.js';
 import { type DynamoAnswer, type DynamoRequest, isSingleWrite, isTransaction } from './dynamo-request.js';
 import {
   buildAccessDenied,
@@ -15,6 +16,7 @@ export type Fault =
   | { readonly kind: 'hold-request' | 'hold-answer'; readonly ms: number | null; readonly applies: Applies }
   | { readonly kind: 'shift-date'; readonly ms: number; readonly applies: Applies }
   | { readonly kind: 'process-only'; readonly count: number; readonly applies: Applies }
+  | { readonly kind: 'break-answer'; readonly served: boolean; readonly broken: BreakAnswer; readonly applies: Applies }
   | {
       readonly kind: 'answer';
       readonly answer: (request: DynamoRequest) => DynamoAnswer;
@@ -31,6 +33,11 @@ export const isDecisive = (candidate: Fault): candidate is DecisiveFault => !ADD
 type Applies = (request: DynamoRequest) => boolean;
 
 const always: Applies = () => true;
+
+export interface BrokenAnswer {
+  /** Whether the engine serves the request before; true unless given. */
+  readonly served?: boolean;
+}
 
 /** The faults that a proxy can inject. */
 export const fault = {
@@ -75,12 +82,33 @@ export const fault = {
   /** The caller lacks the permission. */
   accessDenied: (): Fault => answer(buildAccessDenied),
 
+  /** The answer has the engine's status and no body. */
+  emptyAnswer: (options?: BrokenAnswer): Fault => breakAnswer(withoutBody, options),
+
+  /** The answer has the engine's status and the body `{}`. */
+  bareAnswer: (options?: BrokenAnswer): Fault => breakAnswer(withBareObject, options),
+
+  /** The answer ends in the middle of its body. */
+  truncatedAnswer: (): Fault => breakAnswer(withHalfOfBody),
+
+  /** A page of a proxy comes instead of the answer. */
+  htmlAnswer(status: number, options?: BrokenAnswer): Fault {
+    if (!Number.isSafeInteger(status) || status < 200 || status > 599) {
+      throw new ValidationError('status', 'a whole number from 200 to 599', status);
+    }
+    return breakAnswer(asHtmlPage(status), options);
+  },
+
   /** Any other answer; the engine does not get the request. */
   answer,
 } as const;
 
 function answer(build: (request: DynamoRequest) => DynamoAnswer, applies: Applies = always): Fault {
   return { kind: 'answer', answer: build, applies };
+}
+
+function breakAnswer(broken: BreakAnswer, { served = true }: BrokenAnswer = {}): Fault {
+  return { kind: 'break-answer', served, broken, applies: always };
 }
 
 function milliseconds(ms: number | undefined): number | null {

@@ -4,7 +4,7 @@ export { type EngineOptions, findEngine, type FoundEngine } from './find-engine.
 export { type Engine, startEngine } from './start-engine.js';
 export type { DynamoAnswer, DynamoRequest } from './dynamo-request.js';
 export type { Throttling } from './error-answers.js';
-export { type Fault, fault } from './fault.js';
+export { type BrokenAnswer, type Fault, fault } from './fault.js';
 export { type FaultProxy, type FaultProxyOptions, startFaultProxy } from './fault-proxy.js';
 export type { FaultRule, InjectedFault } from './fault-rules.js';
 export type { ConsumedCapacity, RecordedRequest, RequestLog } from './request-log.js';

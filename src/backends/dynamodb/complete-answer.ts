@@ -1,0 +1,73 @@
+import type { Operation, Operations } from './transport.js';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/**
+ * Operations that DynamoDB answers with `{}` where there is nothing to say: an answer that lost its body looks the same.
+ * They ask for the consumed capacity, which is free of charge, so that every complete answer has a field.
+ */
+const MAY_BE_EMPTY: ReadonlySet<Operation> = new Set([
+  'DeleteItem',
+  'GetItem',
+  'PutItem',
+  'TransactWriteItems',
+  'UpdateItem',
+]);
+
+/** The input, with a question whose answer proves that all of it has come. */
+export function askForProof<Op extends Operation>(operation: Op, input: Operations[Op][0]): Operations[Op][0] {
+  const asks = MAY_BE_EMPTY.has(operation) && !showsNewItem(input);
+  return asks ? { ReturnConsumedCapacity: 'TOTAL', ...input } : input;
+}
+
+/** The part that a complete answer to this input has and this one lacks; null: it is complete. */
+export function findMissingPart(operation: Operation, input: object, output: object): string | null {
+  const [asked, answer] = [input as Fields, output as Fields];
+  if (operation === 'BatchGetItem') return findMissingTable(asked, answer);
+  const field = requiredField(operation, asked);
+  return isThere(answer[field]) ? null : field;
+}
+
+function requiredField(operation: Exclude<Operation, 'BatchGetItem'>, input: Fields): string {
+  switch (operation) {
+    case 'BatchWriteItem':
+      return 'UnprocessedItems';
+    case 'CreateTable':
+      return 'TableDescription';
+    case 'DescribeTable':
+      return 'Table';
+    case 'Query':
+    case 'Scan':
+      return input['Select'] === 'COUNT' ? 'Count' : 'Items';
+    case 'UpdateTimeToLive':
+      return 'TimeToLiveSpecification';
+    case 'DeleteItem':
+    case 'GetItem':
+    case 'PutItem':
+    case 'TransactWriteItems':
+    case 'UpdateItem':
+      return showsNewItem(input) ? 'Attributes' : 'ConsumedCapacity';
+  }
+}
+
+function showsNewItem(input: object): boolean {
+  return (input as Fields)['ReturnValues'] === 'ALL_NEW';
+}
+
+/** A table whose items were not found has an empty list. Only one of which no key was processed may have none. */
+function findMissingTable({ RequestItems }: Fields, { Responses, UnprocessedKeys }: Fields): string | null {
+  const missing = Object.keys(RequestItems ?? {}).find((table) => {
+    const unprocessed = keysOf(UnprocessedKeys, table);
+    return !isThere((Responses as Fields | undefined)?.[table]) && unprocessed < keysOf(RequestItems, table);
+  });
+  return missing === undefined ? null : `Responses.${missing}`;
+}
+
+function keysOf(requests: unknown, table: string): number {
+  const perTable = requests as Readonly<Record<string, { readonly Keys?: readonly unknown[] }>> | undefined;
+  return perTable?.[table]?.Keys?.length ?? 0;
+}
+
+function isThere(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
