@@ -24,7 +24,8 @@ export function findHoldingLine(
       const line = context.lines.line(level, name);
       // What no wait can grant is for the store to refuse, at once and exactly.
       if (tokens > limit.capacity || (line !== undefined && line.aloneMs(tokens) > endMs)) return null;
-      if (line?.holdsBack(tokens) === true) found ??= { line, tokens };
+      // What takes nothing of a limit takes nothing from its waiters.
+      if (tokens > 0 && line?.holdsBack(tokens) === true) found ??= { line, tokens };
     }
   }
   return found;

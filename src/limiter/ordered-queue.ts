@@ -23,10 +23,6 @@ export class OrderedQueue<T extends Ordered> {
     return this.#first?.item ?? null;
   }
 
-  has(item: T): boolean {
-    return this.#nodes.has(item);
-  }
-
   after(item: T): T | null {
     return this.#nodes.get(item)?.after?.item ?? null;
   }

@@ -8,6 +8,11 @@ import { findHoldingLine } from './holding-line.js';
 import type { AcquireRequest } from './request.js';
 import type { InLine, WaitingLine } from './waiting-line.js';
 
+interface LastDenial {
+  readonly denied: Denied;
+  readonly askedMs: EpochMs;
+}
+
 /**
  * One call that waits. It asks first, as if it did not wait; when it is refused it joins the line of the limit that
  * refuses, and asks again when that line says so. Ends with a grant, with a denial when its time is over or no wait
@@ -28,7 +33,7 @@ export class Waiter implements InLine {
   #line: WaitingLine | null = null;
   #isAsking = false;
   #hasEnded = false;
-  #lastDenial: { readonly denied: Denied; readonly askedMs: EpochMs } | null = null;
+  #lastDenial: LastDenial | null = null;
   #stopTimer: (() => void) | null = null;
   #stopPause: (() => void) | null = null;
 
@@ -94,7 +99,7 @@ export class Waiter implements InLine {
     if (denied.reason === 'impossible' || leftMs <= 0 || waitsTooLong) {
       this.#end(() => this.#resolve(denied));
     } else if (refusal === null || next === null) {
-      this.#leaveLine();
+      this.leaveLine();
       this.#askIn(Math.min(leftMs, Math.max(1, denied.retryAfterMs ?? 1)));
     } else if (next === this.#line) {
       this.tokens = refusal.requested;
@@ -107,15 +112,17 @@ export class Waiter implements InLine {
 
   #moveTo(line: WaitingLine, tokens: number): void {
     const { clock } = this.#context;
-    this.#leaveLine();
+    this.leaveLine();
     this.#line = line;
     this.tokens = tokens;
     this.#stopTimer ??= startTimer(clock, this.#endMs - clock.now(), () => this.#timeIsOver());
   }
 
-  #leaveLine(): void {
-    this.#line?.leave(this);
+  leaveLine(): WaitingLine | null {
+    const line = this.#line;
+    line?.leave(this);
     this.#line = null;
+    return line;
   }
 
   /** Other writers were faster: no limit refused, so that there is no line to wait in. */
@@ -133,7 +140,14 @@ export class Waiter implements InLine {
     // Its turn may come at this very instant.
     line.serve();
     if (this.#isAsking || line.sendLast(this)) return;
-    const denied = this.#denialInLine(line);
+    if (this.#lastDenial === null) {
+      // It was held back and has never asked: its one ask is now what it would have been without a wait.
+      this.leaveLine();
+      this.ask();
+      line.serve();
+      return;
+    }
+    const denied = this.#denialInLine(line, this.#lastDenial);
     this.#end(() => this.#resolve(denied));
   }
 
@@ -141,12 +155,10 @@ export class Waiter implements InLine {
    * What is known without another ask: the last denial, counted down. A store that could not be asked now must not turn
    * it into what the outage policy says.
    */
-  #denialInLine(line: WaitingLine): Denied {
+  #denialInLine(line: WaitingLine, { denied, askedMs }: LastDenial): Denied {
     const { lastRefusal } = line;
-    const own = this.#lastDenial;
-    const agedMs = own === null ? 0 : this.#context.clock.now() - own.askedMs;
-    const known = own?.denied.statuses ?? [{ ...lastRefusal, requested: this.tokens }];
-    const statuses = known.map((status) => {
+    const agedMs = this.#context.clock.now() - askedMs;
+    const statuses = denied.statuses.map((status) => {
       if (!status.exceeded) return status;
       const isOfLine = status.entityId === lastRefusal.entityId && status.limit.name === lastRefusal.limit.name;
       const countedDownMs = Math.max(1, (status.retryAfterMs ?? 1) - agedMs);
@@ -155,8 +167,7 @@ export class Waiter implements InLine {
     });
     const violations = statuses.filter(({ exceeded }) => exceeded);
     const retryAfterMs = violations.reduce((longestMs, status) => Math.max(longestMs, status.retryAfterMs ?? 1), 1);
-    const decidedBy = own?.denied.decidedBy ?? 'deny-cache';
-    return { granted: false, reason: 'exhausted', retryAfterMs, statuses, violations, decidedBy };
+    return { ...denied, retryAfterMs, statuses, violations };
   }
 
   #end(settle: () => void): void {
@@ -166,8 +177,7 @@ export class Waiter implements InLine {
     this.#stopPause?.();
     this.#request.signal?.removeEventListener('abort', this.#onAbort);
     this.#context.lines.exit(this);
-    const line = this.#line;
-    this.#leaveLine();
+    const line = this.leaveLine();
     settle();
     line?.serve();
   }

@@ -13,6 +13,8 @@ import { WaitingLine } from './waiting-line.js';
 interface Waiting {
   /** The limiter that it came through. */
   readonly owner: object;
+  /** Takes it out of the line that it is in, and gives that line. */
+  leaveLine(): WaitingLine | null;
   /** Ends the wait: the call rejects with the reason. */
   leave(reason: unknown): void;
 }
@@ -47,7 +49,11 @@ export class WaitingLines {
 
   /** Ends every wait, or those of one limiter. */
   close(reason: unknown, owner?: object): void {
-    for (const waiting of this.#waiting) if (owner === undefined || waiting.owner === owner) waiting.leave(reason);
+    const leaving = [...this.#waiting].filter((waiting) => owner === undefined || waiting.owner === owner);
+    // All leave before any line is served: it must not send the ask of one that leaves next.
+    const lines = new Set(leaving.map((waiting) => waiting.leaveLine()));
+    for (const waiting of leaving) waiting.leave(reason);
+    for (const line of lines) line?.serve();
   }
 
   line({ entityId, resource }: Pick<LevelRef, 'entityId' | 'resource'>, limit: string): WaitingLine | undefined {
