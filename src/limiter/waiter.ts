@@ -61,16 +61,16 @@ export class Waiter implements InLine {
     const { clock } = this.#context;
     const askedMs = clock.now();
     this.#isAsking = true;
-    attempt(this.#context, { ...this.#request, signal: this.#stop.signal }, 'decision', asMade).then(
-      (decision) => this.#answered(decision, askedMs),
-      (error: unknown) => this.#end(() => this.#reject(error)),
-    );
+    attempt(this.#context, { ...this.#request, signal: this.#stop.signal }, 'decision', asMade)
+      .then((decision) => this.#answered(decision, askedMs))
+      .catch((error: unknown) => this.#end(() => this.#reject(error)));
   }
 
   /** The caller has left, or the limiter is closed. What an ask that is under way takes is given back. */
   leave(reason: unknown): void {
     this.#end(() => this.#reject(reason));
-    this.#stop.abort(reason);
+    // Without the reason, which may be an error that the guard would take for an answer of the store.
+    this.#stop.abort();
   }
 
   #answered(decision: Decision, askedMs: EpochMs): void {
@@ -87,8 +87,8 @@ export class Waiter implements InLine {
     const concerned = lines.learn(this.#request, decision, askedMs);
     if (decision.granted) this.#end(() => this.#resolve(decision));
     else this.#refused(decision, askedMs, refusal, next);
-    if (before !== null && !concerned.includes(before)) before.serve();
-    for (const line of concerned) line.serve();
+    if (before !== null && !concerned.includes(before)) before.serveSoon();
+    for (const line of concerned) line.serveSoon();
   }
 
   #refused(denied: Denied, askedMs: EpochMs, refusal: LimitStatus | null, next: WaitingLine | null): void {

@@ -5,6 +5,7 @@ import { memory } from '../backends/embedded/memory.js';
 import { Limit } from '../core/limit.js';
 import { fakeClock } from '../testing/fake-clock.js';
 import type { Decision } from './decision.js';
+import type { AcquireRequest } from './request.js';
 import { RateLimiter } from './rate-limiter.js';
 
 const of = (consume: Record<string, number>) => ({ entityId: 'user-1', resource: 'gpt-4', consume });
@@ -19,11 +20,11 @@ async function openFar(limits: readonly Limit[], roundTripMs: number) {
   /** When the call ends: the clock moves by 1 ms until then. */
   const take = async <T>(call: Promise<T>): Promise<{ readonly value: T; readonly ms: number }> => {
     const startMs = clock.now();
-    let ended = false;
-    const end = (): void => void (ended = true);
+    const ended = { yet: false };
+    const end = (): void => void (ended.yet = true);
     call.then(end, end);
     await clock.advance(0);
-    while (!ended) await clock.advance(1);
+    while (!ended.yet) await clock.advance(1);
     return { value: await call, ms: clock.now() - startMs };
   };
   return { clock, store, limiter, take };
@@ -191,21 +192,64 @@ describe('properties of waiting', () => {
       const startMs = clock.now();
       let granted = 0;
       const calls: Promise<void>[] = [];
+      const take = async (ask: AcquireRequest, tokens: number): Promise<void> => {
+        const decision = await limiter.tryAcquire(ask);
+        if (!decision.granted) return;
+        granted += tokens;
+        expect(granted).toBeLessThanOrEqual(5 + Math.floor(((clock.now() - startMs) * 10) / 1_000));
+      };
       for (const { atMs, tokens, waits } of asks.toSorted((a, b) => a.atMs - b.atMs)) {
         await clock.advance(Math.max(0, startMs + atMs - clock.now()));
         const ask = { ...of({ rps: tokens }), ...(waits ? { wait: { timeoutMs: 5_000 } } : {}) };
-        calls.push(
-          limiter.tryAcquire(ask).then((decision) => {
-            if (!decision.granted) return;
-            granted += tokens;
-            expect(granted).toBeLessThanOrEqual(5 + Math.floor(((clock.now() - startMs) * 10) / 1_000));
-          }),
-        );
+        calls.push(take(ask, tokens));
       }
       await clock.advance(10_000);
       await Promise.all(calls);
       expect(clock.sleepers).toBe(0);
     });
     await fc.assert(property, { numRuns: 40 });
+  });
+
+  test('every wait ends within its time and the round trips of its last ask, and leaves no timer', async () => {
+    const call = fc.record({
+      atMs: fc.integer({ min: 0, max: 600 }),
+      entityId: fc.constantFrom('a', 'b', 'p'),
+      rps: fc.integer({ min: 0, max: 4 }),
+      slots: fc.integer({ min: 0, max: 2 }),
+      timeoutMs: fc.integer({ min: 1, max: 1_500 }),
+      holdsForMs: fc.integer({ min: 0, max: 500 }),
+      leavesAfterMs: fc.option(fc.integer({ min: 0, max: 800 })),
+    });
+    const property = fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 20 }), async (calls) => {
+      const { clock, limiter } = await openFar(
+        [Limit.perSecond('rps', 10, { burst: 4 }), Limit.concurrent('slots', 2)],
+        20,
+      );
+      await limiter.entities.create({ id: 'p' });
+      for (const id of ['a', 'b']) await limiter.entities.create({ id, parentId: 'p', cascade: true });
+      let held = 0;
+      const live = async (one: (typeof calls)[number]): Promise<void> => {
+        await clock.sleep(one.atMs);
+        const { entityId, rps, slots, timeoutMs, holdsForMs, leavesAfterMs } = one;
+        const stop = new AbortController();
+        if (leavesAfterMs !== null) void clock.sleep(leavesAfterMs).then(() => stop.abort(new Error('left')));
+        const startMs = clock.now();
+        const request = { ...of({ rps, slots }), entityId, wait: { timeoutMs }, signal: stop.signal };
+        const lease = await limiter.acquire(request).catch(() => null);
+        const tookMs = clock.now() - startMs;
+        expect(tookMs).toBeLessThanOrEqual(Math.min(timeoutMs + 40, leavesAfterMs ?? Number.POSITIVE_INFINITY));
+        if (lease === null) return;
+        held += slots;
+        expect(held).toBeLessThanOrEqual(2);
+        await clock.sleep(holdsForMs);
+        held -= slots;
+        await lease.commit();
+      };
+      const all = Promise.all(calls.map(live));
+      await clock.advance(10_000);
+      await all;
+      expect(clock.sleepers).toBe(0);
+    });
+    await fc.assert(property, { numRuns: 60 });
   });
 });

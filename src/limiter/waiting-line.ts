@@ -35,6 +35,7 @@ export class WaitingLine {
   readonly #dueMs = new Map<InLine, EpochMs>();
   #lastRefusal: LimitStatus;
   #forecast: Forecast;
+  #servesSoon = false;
   #timer: { readonly atMs: EpochMs; readonly stop: () => void } | null = null;
 
   constructor(
@@ -74,7 +75,9 @@ export class WaitingLine {
   /** Adds a newcomer that did not ask. The head asks in its stead: the store may have more than this process knows. */
   joinUnasked(waiter: InLine): void {
     this.join(waiter);
-    if (this.#asking.size === 0) this.#send(this.#queue.first as InLine);
+    this.serve();
+    if (this.#asking.size > 0) return;
+    this.#send(this.#queue.first as InLine);
     this.#setTimer();
   }
 
@@ -133,6 +136,16 @@ export class WaitingLine {
     }
     if (this.depth === 0) this.#onEmpty(this);
     this.#setTimer();
+  }
+
+  /** The same, once every answer that came in this turn has been heard: those refused together wait in one line. */
+  serveSoon(): void {
+    if (this.#servesSoon) return;
+    this.#servesSoon = true;
+    queueMicrotask(() => {
+      this.#servesSoon = false;
+      this.serve();
+    });
   }
 
   /**

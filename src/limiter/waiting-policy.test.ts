@@ -34,7 +34,7 @@ test('a store that answers acquires decides every wait, whatever the policy and 
 
 test('1,000 waiters for 4 slots that are held are all denied under the policy allow', async () => {
   const clock = fakeClock();
-  // 100 calls under way at a time, as a client with a pool of connections has it.
+  // So many calls are under way at a time, as of a client with a pool of connections.
   const store = distantBackend(memory(), clock, 200, 300);
   const limits = [Limit.concurrent('slots', 4)];
   const limiter = await RateLimiter.open(store.backend, { limits, clock, onUnavailable: 'allow' });
