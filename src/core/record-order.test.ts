@@ -182,3 +182,9 @@ test('what is too deep to be moved under waits for the rest, also for what is de
   };
   expect(orderRecords(cut)).toEqual({ first: ['top', 'c8', 'c1'], last: [] });
 });
+
+test('orders 200,000 records that are deleted', () => {
+  const ids = Array.from({ length: 200_000 }, (_, at) => `n${at}`);
+  const live = new Map(ids.map((id) => [id, null] as const));
+  expect(orderRecords({ live, written: new Map(), deleted: new Set(ids) }).last.length).toBe(200_000);
+});

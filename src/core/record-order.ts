@@ -28,7 +28,7 @@ export function orderRecords(change: TreeChange): RecordOrder {
     });
     if (still.length === waiting.length) {
       const gone = deleteLeaves(forest, toDelete);
-      first.push(...gone);
+      for (const id of gone) first.push(id);
       // Not to be reached: a tree that was checked has a way.
       if (gone.length === 0) return { first: [...first, ...still], last: [...toDelete] };
     }
@@ -36,7 +36,7 @@ export function orderRecords(change: TreeChange): RecordOrder {
   }
   const last: string[] = [];
   for (let gone = deleteLeaves(forest, toDelete); gone.length > 0; gone = deleteLeaves(forest, toDelete)) {
-    last.push(...gone);
+    for (const id of gone) last.push(id);
   }
   return { first, last: [...last, ...toDelete] };
 }

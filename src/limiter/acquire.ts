@@ -180,7 +180,7 @@ function deliver(request: AcquireRequest, decision: Decision, context: Context):
 }
 
 /** The caller has left: what was taken for it goes back in the background. */
-function giveBack(context: Context, lease: Lease): void {
+export function giveBack(context: Context, lease: Lease): void {
   lease.rollback().catch((error: unknown) => report(context.options, error, 'giving back after the caller left'));
 }
 

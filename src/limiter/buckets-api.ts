@@ -1,13 +1,7 @@
 import type { Awaitable, BucketRecord } from '../backend.js';
 import { wholeTokens } from '../core/decide.js';
 import { ValidationError } from '../core/errors.js';
-import {
-  buildBucketKey,
-  checkBucketResource,
-  checkEntityId,
-  checkResource,
-  parsePlainResource,
-} from '../core/identifiers.js';
+import { checkBucketResource, checkEntityId, checkResource } from '../core/identifiers.js';
 import type { Limit } from '../core/limit.js';
 import { callStore, changeStore, type Context } from './context.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
@@ -72,7 +66,7 @@ export class BucketsApi {
     const reset = await changeStore(context, 'resetting a bucket', (call) =>
       context.backend.buckets.reset(call, key.entityId, key.resource),
     );
-    context.lines.announce(buildBucketKey(key.entityId, parsePlainResource(key.resource)));
+    context.lines.fill(key);
     return reset;
   }
 }

@@ -1,7 +1,7 @@
 import type { LevelAsk, LevelChange, LevelRef, LevelResult, Place } from '../backend.js';
 import { type Amount, wholeTokens } from '../core/decide.js';
 import { BackendUnavailable, ValidationError } from '../core/errors.js';
-import { buildBucketKey, buildLeaseId, parsePlainResource } from '../core/identifiers.js';
+import { buildLeaseId, parsePlainResource } from '../core/identifiers.js';
 import { add, type Int, sub } from '../core/int.js';
 import type { EpochMs } from '../core/units.js';
 import { callStore, type Context, report } from './context.js';
@@ -221,6 +221,7 @@ export class StoredLeaseAccount implements LeaseAccount {
   }
 
   #book(level: LevelAccount, change: LevelChange, totals: readonly Amount[], holderLost: boolean): void {
+    const returned = givenBack(level, change);
     for (const { name, milli } of totals) level.taken.set(name, milli);
     if (holderLost) this.lost = true;
     // What an expiry gave back is still to be charged again, by the settle or commit that comes after this release.
@@ -229,9 +230,7 @@ export class StoredLeaseAccount implements LeaseAccount {
       level.held = false;
       for (const name of level.taken.keys()) if (kindOf(level, name) === 'concurrent') level.taken.delete(name);
     }
-    if (change.holder === 'release' || change.deltas.some(({ milli }) => milli < 0)) {
-      this.#context.lines.announce(buildBucketKey(level.entityId, this.resource));
-    }
+    this.#context.lines.giveBack(level, returned);
   }
 
   #accounts(): LevelAccount[] {
@@ -248,6 +247,14 @@ export class StoredLeaseAccount implements LeaseAccount {
     }));
     return this.#levels;
   }
+}
+
+/** What a change that has been made returned to the bucket. */
+function givenBack({ limits, taken }: LevelAccount, { deltas, holder }: LevelChange): readonly Amount[] {
+  const rates = deltas.filter(({ milli }) => milli < 0).map(({ name, milli }) => ({ name, milli: sub(0, milli) }));
+  if (holder !== 'release') return rates;
+  const slots = [...taken].filter(([name]) => kindOf({ limits }, name) === 'concurrent');
+  return [...rates, ...slots.map(([name, milli]) => ({ name, milli }))];
 }
 
 function hasLimit(level: LevelRef, name: string): boolean {

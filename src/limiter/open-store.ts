@@ -5,6 +5,7 @@ import { NamespaceNotFound } from '../core/errors.js';
 import { buildFirstNamespaceId } from '../core/identifiers.js';
 import type { EpochMs } from '../core/units.js';
 import { createAuditId } from './audit-id.js';
+import { closedError } from './closed-error.js';
 import { ConfigResolver } from './config-resolver.js';
 import { type Context, report, type StoreContext } from './context.js';
 import { Guard } from './guard.js';
@@ -106,8 +107,9 @@ export class OpenStore {
     }
   }
 
-  /** A store that was never opened need not be closed. */
+  /** Ends the waits of every namespace. A store that was never opened need not be closed. */
   async close(): Promise<void> {
+    for (const { lines } of this.#contexts.values()) lines.close(closedError());
     const opening = this.#opening;
     this.#opening = null;
     if (opening === null) return;
@@ -138,7 +140,7 @@ export class OpenStore {
       namespace,
       namespaceId,
       resolver: new ConfigResolver(store, namespaceId, code),
-      lines: new WaitingLines(),
+      lines: new WaitingLines(store.clock, store.random),
       fallback: () => this.#fallbackOf(namespace),
     };
   }

@@ -1,11 +1,12 @@
 import type { Awaitable, Backend } from '../backend.js';
 import type { LimitStatus } from '../core/decide.js';
-import { BackendUnavailable, NamespaceNotFound, RateLimitExceeded, ValidationError } from '../core/errors.js';
+import { NamespaceNotFound, RateLimitExceeded, ValidationError } from '../core/errors.js';
 import { checkNamespace } from '../core/identifiers.js';
 import { attempt, attemptWithoutStore, tell } from './acquire.js';
 import type { Ask } from './ask.js';
 import { AuditApi } from './audit-api.js';
 import { BucketsApi } from './buckets-api.js';
+import { closedError } from './closed-error.js';
 import { ConfigApi } from './config-api.js';
 import { type Context, report } from './context.js';
 import type { Decision } from './decision.js';
@@ -152,10 +153,14 @@ export class RateLimiter<L extends string = string> {
     return this.#store.ping(this.#namespace, options?.timeoutMs);
   }
 
-  /** Closes the store that this limiter opened. Calls that come after are refused. */
+  /**
+   * Ends the waits of this limiter, and closes the store if this limiter opened it: then also the waits of other
+   * namespaces of that store. They reject with `BackendUnavailable`, as do calls that come after.
+   */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
+    this.#context?.lines.close(closedError(), this);
     this.#context = null;
     if (this.#ownsStore) await this.#store.close();
   }
@@ -165,11 +170,14 @@ export class RateLimiter<L extends string = string> {
   }
 
   #decide<T>(request: AcquireRequest<L>, wants: Ask['wants'], finish: (decision: Decision) => T): Promise<T> {
-    if (this.#context !== null) return decide(this.#context, request, wants, finish);
+    if (this.#context !== null) return decide(this.#context, request, wants, finish, this);
     // The background tries to open the store: no call needs to wait for another attempt.
     if (this.#outage !== null && !this.#closed) return this.#decideWithoutStore(request, this.#outage, finish);
     return this.#open().then(
-      (context) => decide(context, request, wants, finish),
+      (context) => {
+        if (this.#closed) throw closedError();
+        return decide(context, request, wants, finish, this);
+      },
       (error: unknown) => {
         if (this.#closed) throw error;
         return this.#decideWithoutStore(request, error, finish);
@@ -219,17 +227,15 @@ function decide<T>(
   request: AcquireRequest,
   wants: Ask['wants'],
   finish: (decision: Decision) => T,
+  limiter: object,
 ): Promise<T> {
   const told = (decision: Decision): T => {
     tell(context, request, decision);
     return finish(decision);
   };
   const end = context.options.onDecision === null ? finish : told;
-  return request?.wait === undefined ? attempt(context, request, wants, end) : attemptUntil(context, request).then(end);
-}
-
-function closedError(): BackendUnavailable {
-  return new BackendUnavailable('The limiter is closed', 'closed');
+  if (request?.wait === undefined) return attempt(context, request, wants, end);
+  return attemptUntil(context, request, limiter).then(end);
 }
 
 function asMade(decision: Decision): Decision {

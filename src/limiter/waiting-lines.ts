@@ -1,50 +1,106 @@
-/** One who waits: called when it may ask, or ask again. */
-type Wake = () => void;
+import type { LevelRef } from '../backend.js';
+import type { Clock } from '../clock.js';
+import type { Amount, LimitStatus } from '../core/decide.js';
+import { buildBucketKey } from '../core/identifiers.js';
+import { TwoKeyMap } from '../core/two-key-map.js';
+import { type EpochMs, MILLI } from '../core/units.js';
+import type { Decision } from './decision.js';
+import { bucketResource } from './levels.js';
+import type { AcquireRequest } from './request.js';
+import { WaitingLine } from './waiting-line.js';
 
-/** Who waits for which buckets, in this process: first come, first served, and woken when something is given back. */
+/** A call that waits, from its first ask on. */
+interface Waiting {
+  /** The limiter that it came through. */
+  readonly owner: object;
+  /** Takes it out of the line that it is in, and gives that line. */
+  leaveLine(): WaitingLine | null;
+  /** Ends the wait: the call rejects with the reason. */
+  leave(reason: unknown): void;
+}
+
+/** Who waits in this process, in one namespace: one line for each limit of a bucket that refused. */
 export class WaitingLines {
-  readonly #lines = new Map<string, Wake[]>();
-  readonly #listeners = new Map<string, Set<Wake>>();
+  readonly #clock: Required<Clock>;
+  readonly #random: () => number;
+  /** By the name of the limit and the key of the bucket. */
+  readonly #lines = new TwoKeyMap<WaitingLine>();
+  readonly #waiting = new Set<Waiting>();
+  #entered = 0;
 
-  /** Joins the end of a line. `turn` is called at once if the line is empty, otherwise when all before have left. */
-  join(key: string, turn: Wake): void {
-    const line = this.#lines.get(key);
-    if (line === undefined) {
-      this.#lines.set(key, [turn]);
-      turn();
-    } else {
-      line.push(turn);
+  constructor(clock: Required<Clock>, random: () => number) {
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  get isEmpty(): boolean {
+    return this.#lines.size === 0;
+  }
+
+  /** Gives the place of a call in the order of arrival. */
+  enter(waiting: Waiting): number {
+    this.#waiting.add(waiting);
+    return (this.#entered += 1);
+  }
+
+  exit(waiting: Waiting): void {
+    this.#waiting.delete(waiting);
+  }
+
+  /** Ends every wait, or those of one limiter. */
+  close(reason: unknown, owner?: object): void {
+    const leaving = [...this.#waiting].filter((waiting) => owner === undefined || waiting.owner === owner);
+    // All leave before any line is served: it must not send the ask of one that leaves next.
+    const lines = new Set(leaving.map((waiting) => waiting.leaveLine()));
+    for (const waiting of leaving) waiting.leave(reason);
+    for (const line of lines) line?.serve();
+  }
+
+  line({ entityId, resource }: Pick<LevelRef, 'entityId' | 'resource'>, limit: string): WaitingLine | undefined {
+    return this.#lines.get(limit, buildBucketKey(entityId, resource));
+  }
+
+  /** The line of the limit that refused a request. */
+  open(request: AcquireRequest, refusal: LimitStatus): WaitingLine {
+    const key = keyOf(request, refusal);
+    const { name } = refusal.limit;
+    const known = this.#lines.get(name, key);
+    if (known !== undefined) return known;
+    const line = new WaitingLine(refusal, this.#clock, this.#random, (empty) => {
+      if (this.#lines.get(name, key) === empty) this.#lines.delete(name, key);
+    });
+    this.#lines.set(name, key, line);
+    return line;
+  }
+
+  /** Tells the lines what the answer to a request says about their limits. Gives those that it concerns. */
+  learn(request: AcquireRequest, { granted, statuses }: Decision, askedMs: EpochMs): readonly WaitingLine[] {
+    if (this.isEmpty) return [];
+    const concerned: WaitingLine[] = [];
+    for (const status of statuses) {
+      const line = this.#lines.get(status.limit.name, keyOf(request, status));
+      if (line === undefined) continue;
+      line.learn(status, granted, askedMs);
+      concerned.push(line);
     }
+    return concerned;
   }
 
-  leave(key: string, turn: Wake): void {
-    const line = this.#lines.get(key);
-    if (line === undefined) return;
-    const at = line.indexOf(turn);
-    if (at < 0) return;
-    line.splice(at, 1);
-    if (line.length === 0) this.#lines.delete(key);
-    else if (at === 0) line[0]?.();
+  /** Something was given back to a bucket by this process. */
+  giveBack(bucket: Pick<LevelRef, 'entityId' | 'resource'>, amounts: readonly Amount[]): void {
+    if (this.isEmpty) return;
+    for (const { name, milli } of amounts) this.line(bucket, name)?.giveBack(Number(milli) / MILLI);
   }
 
-  listen(keys: readonly string[], wake: Wake): void {
-    for (const key of keys) {
-      const listeners = this.#listeners.get(key) ?? new Set();
-      this.#listeners.set(key, listeners.add(wake));
-    }
+  /** A bucket was filled by this process. */
+  fill({ entityId, resource }: Pick<LevelRef, 'entityId' | 'resource'>): void {
+    const filled = buildBucketKey(entityId, resource);
+    for (const [, key, line] of this.#lines.entries()) if (key === filled) line.fill();
   }
+}
 
-  unlisten(keys: readonly string[], wake: Wake): void {
-    for (const key of keys) {
-      const listeners = this.#listeners.get(key);
-      listeners?.delete(wake);
-      if (listeners?.size === 0) this.#listeners.delete(key);
-    }
-  }
-
-  /** Something was given back to this bucket. */
-  announce(key: string): void {
-    const listeners = this.#listeners.get(key);
-    if (listeners !== undefined) for (const wake of listeners) wake();
-  }
+/** Per-call limits have a bucket of their own, at the entity's own level. */
+function keyOf(request: AcquireRequest, { entityId }: LimitStatus): string {
+  const isOwn = entityId === request.entityId;
+  return buildBucketKey(entityId, isOwn ? bucketResource(request) : request.resource);
 }

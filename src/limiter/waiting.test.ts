@@ -172,15 +172,123 @@ describe('several waiters', () => {
     expect(second.done).toBe(true);
   });
 
-  test('one whose time runs out in the line is denied with how things stand', async () => {
-    const { limiter, clock } = await drained();
+  test('one whose time runs out in the line is told when everybody in it will have been served', async () => {
+    const { limiter, clock, store } = await drained();
     const first = limiter.acquire({ ...ASK, consume: { rpm: 4 }, wait });
-    const second = limiter.acquire({ ...ASK, consume: { rpm: 2 }, wait: { timeoutMs: 500 } });
-    const denied = expect(second).rejects.toMatchObject({ code: 'limit.exceeded', retryAfterMs: 1_500 });
-    await clock.advance(4_000);
+    const second = limiter.acquire({ ...ASK, consume: { rpm: 2 }, wait: { timeoutMs: 2_500 } });
+    const denied = expect(second).rejects.toMatchObject({ code: 'limit.exceeded', retryAfterMs: 3_500 });
+    await clock.advance(10);
+    const asked = store.calls.length;
+    await clock.advance(2_500);
     await denied;
+    expect(store.calls.length).toBe(asked);
+    await clock.advance(1_500);
     expect((await first).state).toBe('open');
     expect(clock.sleepers).toBe(0);
+  });
+
+  test('a newcomer that asks for no less than the head does not overtake it', async () => {
+    const { limiter, clock } = await drained();
+    const order: string[] = [];
+    const note = (name: string) => () => void order.push(name);
+    const first = limiter.acquire({ ...ASK, wait }).then(note('first'));
+    await clock.advance(999);
+    // Both are due at the same instant; the token is for the one that came first.
+    clock.set(clock.now() + 1);
+    const second = limiter.acquire({ ...ASK, wait }).then(note('second'));
+    await clock.advance(1_000);
+    await Promise.all([first, second]);
+    expect(order).toEqual(['first', 'second']);
+  });
+
+  test('a newcomer that fits goes ahead of a head that needs more than there is', async () => {
+    const { limiter, clock } = await drained();
+    const large = tracked(limiter.acquire({ ...ASK, consume: { rpm: 3 }, wait }));
+    await clock.advance(1_000);
+    const small = tracked(limiter.acquire({ ...ASK, wait }));
+    await clock.advance(0);
+    expect([large.done, small.done]).toEqual([false, true]);
+    await clock.advance(3_000);
+    expect(large.done).toBe(true);
+  });
+
+  test('small asks that keep arriving do not starve a large one', async () => {
+    const { limiter, clock } = await drained();
+    const patient = { timeoutMs: 60_000 };
+    const large = tracked(limiter.acquire({ ...ASK, consume: { rpm: 3 }, wait: patient }));
+    const small: ReturnType<typeof tracked>[] = [];
+    for (let second = 0; second < 12 && !large.done; second++) {
+      await clock.advance(1_000);
+      small.push(tracked(limiter.acquire({ ...ASK, wait: patient })));
+    }
+    expect(large.done).toBe(true);
+    // From the time at which it should have been served, those who came lined up behind it.
+    expect(small.filter(({ done }) => done).length).toBe(2);
+    await limiter.close();
+  });
+
+  test('a head that others keep short lets those behind it pass once a second', async () => {
+    const { limiter, clock } = await openLimiter();
+    const lease = await limiter.acquire({ ...ASK_SLOT, consume: { slots: 1 } });
+    const large = tracked(limiter.acquire({ ...ASK_SLOT, consume: { slots: 2 }, wait: { timeoutMs: 30_000 } }));
+    await clock.advance(300);
+    // Refused in its turn: one that comes now waits behind it, though there is a slot for it.
+    const small = tracked(limiter.acquire({ ...ASK_SLOT, wait: { timeoutMs: 30_000 } }));
+    await clock.advance(500);
+    expect([large.done, small.done]).toEqual([false, false]);
+    await clock.advance(1_000);
+    expect([large.done, small.done]).toEqual([false, true]);
+    await (await small.promise).commit();
+    await lease.commit();
+    await clock.advance(0);
+    expect(large.done).toBe(true);
+  });
+
+  test('one that waits for a slot does not hold up an ask for another limit', async () => {
+    const { limiter, clock } = await openLimiter();
+    await limiter.acquire({ ...ASK_SLOT, consume: { slots: 2 } });
+    const waiting = tracked(limiter.acquire({ ...ASK_SLOT, wait }));
+    await clock.advance(1_000);
+    const other = tracked(limiter.acquire({ ...ASK, wait }));
+    await clock.advance(0);
+    expect([waiting.done, other.done]).toEqual([false, true]);
+    await limiter.close();
+  });
+
+  test('one that a slow limit refuses does not hold up those that a fast one refused', async () => {
+    const { limiter, clock } = await openLimiter({
+      limits: [Limit.perSecond('fast', 10), Limit.perMinute('slow', 6, { burst: 100 })],
+    });
+    const of = (consume: Record<string, number>) => ({ entityId: 'user-1', resource: 'gpt-4', consume });
+    await limiter.acquire(of({ fast: 10, slow: 100 }));
+    const both = tracked(limiter.acquire({ ...of({ fast: 1, slow: 1 }), wait: { timeoutMs: 20_000 } }));
+    const fast = tracked(limiter.acquire({ ...of({ fast: 1 }), wait }));
+    await clock.advance(100);
+    expect([both.done, fast.done]).toEqual([false, true]);
+    await clock.advance(9_900);
+    expect(both.done).toBe(true);
+  });
+
+  test('one that was contended asks again soon', async () => {
+    const { limiter, clock, store } = await openLimiter();
+    store.start({ only: ['consume'], kind: 'contended', calls: 1 });
+    const waiting = tracked(limiter.acquire({ ...ASK, wait }));
+    await clock.advance(99);
+    expect(waiting.done).toBe(false);
+    await clock.advance(1);
+    expect(waiting.done).toBe(true);
+    expect(clock.sleepers).toBe(0);
+  });
+
+  test('one that would never fit is refused at once, also behind others', async () => {
+    const { limiter, clock } = await drained();
+    const first = tracked(limiter.acquire({ ...ASK, wait }));
+    await clock.advance(10);
+    await expect(limiter.acquire({ ...ASK, consume: { rpm: 61 }, wait })).rejects.toMatchObject({
+      code: 'limit.impossible',
+    });
+    await clock.advance(1_000);
+    expect(first.done).toBe(true);
   });
 });
 

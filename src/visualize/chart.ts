@@ -10,8 +10,8 @@ const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'] as const;
 
 /** Horizontal bars with their labels and values, the longest `width` characters; a value above 0 always shows. */
 export function drawBars(bars: readonly Bar[], width = 40): string {
-  const most = Math.max(0, ...bars.map(({ value }) => value));
-  const labelWidth = Math.max(0, ...bars.map(({ label }) => label.length));
+  const most = bars.reduce((largest, { value }) => Math.max(largest, value), 0);
+  const labelWidth = bars.reduce((longest, { label }) => Math.max(longest, label.length), 0);
   return bars
     .map(({ label, value, shown = String(value) }) => {
       const bar = drawBar(value, most, width);

@@ -43,6 +43,17 @@ test('a run that never ends keeps no process alive by extending its lease', asyn
   expect(await run(`${OPEN} limiter.run(ask, () => new Promise(() => {})); console.log('end');`)).toBe('end\n');
 });
 
+test('a limiter that is closed keeps no process alive by its waits for a rate or a slot', async () => {
+  const script = `${OPEN} await limiter.acquire({ ...ask, consume: { rps: 10, slots: 1 } });
+    const wait = { timeoutMs: 60_000 };
+    const waits = [{ rps: 10 }, { slots: 1 }].map((consume) => limiter.acquire({ ...ask, consume, wait }));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const ended = Promise.allSettled(waits);
+    await limiter.close();
+    console.log((await ended).map(({ reason }) => reason.kind).join(' '));`;
+  expect(await run(script)).toBe('closed closed\n');
+});
+
 test('a wait that somebody awaits does keep the process alive until it is served', async () => {
   const script = `${OPEN} await limiter.acquire({ ...ask, consume: { rps: 10 } });
     await limiter.acquire({ ...ask, consume: { rps: 1 }, wait: { timeoutMs: 5000 } });

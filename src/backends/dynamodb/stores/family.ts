@@ -37,7 +37,7 @@ export async function readHeightBelow(table: Table, ns: string, entity: Item, de
   for (let level = [entity]; height < MAX_CHAIN; height++) {
     const below: Item[] = [];
     for (const parent of level.filter((item) => decodeChildren(item) > 0)) {
-      below.push(...(await readChildItems(table, ns, decodeEntity(parent).id, deadline)));
+      for (const child of await readChildItems(table, ns, decodeEntity(parent).id, deadline)) below.push(child);
     }
     if (below.length === 0) return height;
     level = below;
