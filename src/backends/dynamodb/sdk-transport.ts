@@ -1,8 +1,8 @@
 import type * as Sdk from '@aws-sdk/client-dynamodb';
 import { InfrastructureError } from '../../core/errors.js';
-import { ClockOffset } from './clock-offset.js';
 import { type Deadline, timeLeftMs } from './deadline.js';
 import { loopbackDefaults } from './loopback.js';
+import { StoreClock } from './store-clock.js';
 import type { Operation, Operations, Transport } from './transport.js';
 
 export interface SdkOptions {
@@ -26,7 +26,7 @@ const MOST_SOCKETS = 256;
 
 /** The AWS SDK, loaded when the first request goes out. Its own retries are off: `ADD` is not idempotent. */
 export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen): Transport {
-  let offset: ClockOffset | null = null;
+  let clock: StoreClock | null = null;
   /** One that did not go off serves the next request. */
   const unused: AbortController[] = [];
   const handlers = new Map<Operation, Handler>();
@@ -35,7 +35,7 @@ export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen):
   const open = async () => {
     const sdk = await loadSdk(load);
     const client = options.client ?? new sdk.DynamoDBClient(clientConfig(options));
-    offset = offsetOf(client);
+    clock = clockOf(client);
     // With a retry strategy of the first kind, the SDK adds to what a handler remembers with every request.
     const keepsHandlers = 'acquireInitialRetryToken' in (await client.config.retryStrategy());
     return { sdk, client, keepsHandlers };
@@ -84,7 +84,9 @@ export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen):
         if (!late.signal.aborted) unused.push(late);
       }
     },
-    clockOffsetMs: () => offset?.ms ?? null,
+    storeTimeMs: () => clock?.now() ?? null,
+    isTimeInDoubt: () => clock?.isInDoubt ?? false,
+    takeClockNews: () => clock?.takeNews() ?? null,
     close() {
       const client = opened;
       opened = null;
@@ -156,26 +158,36 @@ async function loadSdk(load: LoadSdk): Promise<typeof Sdk> {
 }
 
 /** One for each client, however many stores use it: a client keeps what is added to it. */
-const offsets = new WeakMap<Sdk.DynamoDBClient, ClockOffset>();
+const clocks = new WeakMap<Sdk.DynamoDBClient, StoreClock>();
 
-/** The last step of a request: ends it in time. Every answer carries the store's time. */
-function offsetOf(client: Sdk.DynamoDBClient): ClockOffset {
-  const known = offsets.get(client);
+function clockOf(client: Sdk.DynamoDBClient): StoreClock {
+  const known = clocks.get(client);
   if (known !== undefined) return known;
-  const offset = new ClockOffset();
-  offsets.set(client, offset);
+  const clock = new StoreClock();
+  clocks.set(client, clock);
+  // Before the request is signed. The SDK corrects the signer's clock by any single answer, and only by minutes: a wall
+  // clock that was set would have a request refused first.
   client.middlewareStack.add(
     (next) => async (request) => {
-      const sentAtMs = Date.now();
+      const nowMs = clock.now();
+      if (nowMs !== null) client.config.systemClockOffset = nowMs - Date.now();
+      return next(request);
+    },
+    { step: 'build', priority: 'low' },
+  );
+  // The last step of a request: ends it in time. Every answer carries the store's time.
+  client.middlewareStack.add(
+    (next) => async (request) => {
+      const observe = clock.startRequest();
       const end = ends.get(request.input);
       const result = end === undefined ? await next(request) : await sendUntil(client, request.request, end);
       const { headers } = result.response as { readonly headers?: Readonly<Record<string, string>> };
-      offset.observe(headers?.['date'], sentAtMs, Date.now());
+      observe(headers?.['date']);
       return result;
     },
     { step: 'deserialize', priority: 'low' },
   );
-  return offset;
+  return clock;
 }
 
 /** As the SDK's own last step does it, if a request has options. */
