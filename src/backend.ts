@@ -377,8 +377,8 @@ export interface Backend {
   /** Checks that the store is there and of a version that this code understands. Creates nothing. */
   open(timeoutMs: number): Awaitable<void>;
   close(): Awaitable<void>;
-  /** What to add to this machine's clock to get the store's, if other machines share it; null: not known yet. */
-  clockOffsetMs?(): number | null;
+  /** The time that all clients of the store agree on, if they share it. It never goes back. null: not known yet. */
+  storeTimeMs?(): EpochMs | null;
 
   /** Takes from all levels or none; missing buckets are born full. What a rejected call may have taken is given back. */
   consume(call: Call, request: ConsumeRequest): Awaitable<ConsumeOutcome>;

@@ -1,3 +1,5 @@
+import { uptime } from 'node:os';
+import { SteadyTime } from './core/steady-time.js';
 import type { EpochMs } from './core/units.js';
 
 declare global {
@@ -21,8 +23,20 @@ export interface Clock {
 /** The longest delay that a timer takes before it fires at once. */
 const MAX_TIMER_MS = 2_147_483_647;
 
+let steady: SteadyTime | null = null;
+
+/** From the first reading on: what is only loaded reads no clock. */
+function steadyTime(): SteadyTime {
+  return (steady ??= new SteadyTime({
+    wallMs: () => Date.now(),
+    monotonicMs: () => performance.now(),
+    uptimeMs: () => uptime() * 1_000,
+  }));
+}
+
+/** This machine's clock. A wall clock that is set while the process runs does not move it. */
 export const systemClock: Required<Clock> = {
-  now: () => Date.now(),
+  now: () => steadyTime().now(),
   sleep: async (ms, signal, options) => {
     for (let restMs = ms; restMs > 0; restMs -= MAX_TIMER_MS) {
       await timer(Math.min(restMs, MAX_TIMER_MS), signal, options?.background ?? false);

@@ -1,5 +1,5 @@
 import { MILLI, type EpochMs } from '../core/units.js';
-import type { Context } from './context.js';
+import { type Context, endOfCall } from './context.js';
 import { isPromise } from './guard.js';
 import { buildLevels } from './levels.js';
 import { type AcquireRequest, readAmounts } from './request.js';
@@ -35,7 +35,7 @@ export function findHoldingLine(
 function levelsAtHand(context: Context, request: AcquireRequest) {
   try {
     const nowMs = context.clock.now();
-    const chain = context.resolver.chain(request.entityId, request.resource, nowMs);
+    const chain = context.resolver.chain(request.entityId, request.resource, nowMs, endOfCall(context, nowMs));
     if (!isPromise(chain)) {
       return buildLevels({ request, named: readAmounts('consume', request.consume, 0), nowMs }, chain, context.options);
     }

@@ -19,7 +19,7 @@ export function lazyBackend(name: string, load: () => Promise<Backend>): Backend
     },
     open: (timeoutMs) => store().open(timeoutMs),
     close: () => loaded?.close(),
-    clockOffsetMs: () => loaded?.clockOffsetMs?.() ?? null,
+    storeTimeMs: () => loaded?.storeTimeMs?.() ?? null,
     consume: (call, request) => store().consume(call, request),
     adjust: (call, request) => store().adjust(call, request),
     extend: (call, request) => store().extend(call, request),

@@ -156,20 +156,10 @@ export class OpenStore {
   }
 }
 
-/** Machines that share a store must agree on the time: the store's. A clock that was passed in is taken as it is. */
+/** Processes that share a store must agree on the time: the store's. A clock that was passed in is taken as it is. */
 function sharedClock(backend: Backend, clock: Required<Clock>): Required<Clock> {
-  if (clock !== systemClock || backend.clockOffsetMs === undefined) return clock;
-  let lastMs = 0;
-  return {
-    now: () => {
-      const offsetMs = backend.clockOffsetMs?.() ?? null;
-      // What this machine says by itself must not hold the corrected time back.
-      if (offsetMs === null) return systemClock.now();
-      // Never backwards inside a process, also where the correction goes back.
-      return (lastMs = Math.max(lastMs, systemClock.now() + offsetMs));
-    },
-    sleep: systemClock.sleep,
-  };
+  if (clock !== systemClock || backend.storeTimeMs === undefined) return clock;
+  return { now: () => backend.storeTimeMs?.() ?? systemClock.now(), sleep: systemClock.sleep };
 }
 
 function tuningOf(options: ResolvedOptions): Tuning {

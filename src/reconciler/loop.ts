@@ -2,7 +2,7 @@ import { type Clock, completeClock, systemClock } from '../clock.js';
 import { ValidationError } from '../core/errors.js';
 import { deadlineIn } from '../backends/dynamodb/deadline.js';
 import type { Table } from '../backends/dynamodb/requests.js';
-import { checkSchema } from '../backends/dynamodb/schema.js';
+import { openTable } from '../backends/dynamodb/open-table.js';
 import { type SdkOptions, sdkTransport } from '../backends/dynamodb/sdk-transport.js';
 import type { ReconcilerReport } from './report.js';
 import { sweep } from './sweep.js';
@@ -87,12 +87,12 @@ export function openReconciler(options: Omit<ReconcileOptions, 'signal'>): Recon
   }
   const transport = sdkTransport(options);
   const table: Table = { name, transport, random: Math.random };
-  // A machine whose clock is ahead must not take back what is still held. The first answer corrects it, and comes
-  // before the first write.
-  const now = clock === undefined ? () => systemClock.now() + (transport.clockOffsetMs() ?? 0) : () => clock.now();
+  // A machine whose clock is ahead must not take back what is still held. Opening the table settles the
+  // time, before the first write.
+  const now = clock === undefined ? () => transport.storeTimeMs() ?? systemClock.now() : () => clock.now();
   return {
     async sweep(signal) {
-      await checkSchema(table, deadlineIn(OPEN_MS));
+      await openTable(table, deadlineIn(OPEN_MS));
       return sweep(table, { now, signal });
     },
     close: () => transport.close(),

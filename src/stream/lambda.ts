@@ -36,7 +36,7 @@ export function createStreamHandler(
 ): (event: StreamEvent) => Promise<StreamResponse> {
   const { archive = null, log = (line) => process.stdout.write(`${line}\n`) } = options;
   const transport = sdkTransport(options);
-  const now = options.now ?? (() => systemClock.now() + (transport.clockOffsetMs() ?? 0));
+  const now = options.now ?? (() => transport.storeTimeMs() ?? systemClock.now());
   const say = (message: string, details: object): void => log(JSON.stringify({ message, ...details }));
   const tools = new Map<string, BatchTools>();
   const toolsOf = (name: string): BatchTools => {

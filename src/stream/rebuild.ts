@@ -68,7 +68,7 @@ export async function rebuildUsage(options: RebuildOptions): Promise<RebuildRepo
   checkResource(resource);
   const transport = sdkTransport(options);
   const table: Table = { name, transport, random: Math.random };
-  const clock = options.clock ?? { now: () => systemClock.now() + (transport.clockOffsetMs() ?? 0) };
+  const clock = options.clock ?? { now: () => transport.storeTimeMs() ?? systemClock.now() };
   let stream: StreamApi | null = null;
   try {
     const found = await readItem(table, buildNamespaceKey(options.namespace), deadlineIn(REQUEST_MS));

@@ -9,7 +9,7 @@ const ARN = 'arn:aws:dynamodb:us-east-1:123456789012:table/limits/stream/2026-11
 function tableWith(view: string | null): Table {
   const found = view === null ? {} : { LatestStreamArn: ARN, StreamSpecification: { StreamViewType: view } };
   const send = async (): Promise<never> => ({ Table: found }) as never;
-  return { name: 'limits', transport: { send, clockOffsetMs: () => 0, close: () => {} }, random: () => 0 };
+  return { name: 'limits', transport: { send, storeTimeMs: () => 0, close: () => {} }, random: () => 0 };
 }
 
 /** A client that gives these answers, one after the other; an error is thrown. */

@@ -10,7 +10,7 @@ const TABLE: Table = {
   name: 'limits',
   transport: {
     send: async (operation) => Promise.reject(new Error(`${operation} was sent`)),
-    clockOffsetMs: () => 0,
+    storeTimeMs: () => 0,
     close: () => {},
   },
   random: () => 0,

@@ -3,7 +3,7 @@ import { type Clock, completeClock, systemClock } from '../clock.js';
 import { ValidationError } from '../core/errors.js';
 import { deadlineIn } from '../backends/dynamodb/deadline.js';
 import type { Table } from '../backends/dynamodb/requests.js';
-import { checkSchema } from '../backends/dynamodb/schema.js';
+import { openTable } from '../backends/dynamodb/open-table.js';
 import { type SdkOptions, sdkTransport } from '../backends/dynamodb/sdk-transport.js';
 import type { Archive } from './archive.js';
 import { Checkpoints } from './checkpoints.js';
@@ -80,11 +80,11 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
   checkOptions(options);
   const transport = sdkTransport(options);
   const table: Table = { name: options.table, transport, random: Math.random };
-  const clock = completeClock(options.clock ?? { now: () => systemClock.now() + (transport.clockOffsetMs() ?? 0) });
+  const clock = completeClock(options.clock ?? { now: () => transport.storeTimeMs() ?? systemClock.now() });
   let stream: StreamApi | null = null;
   try {
     await options.archive?.check?.();
-    await checkSchema(table, deadlineIn(OPEN_MS));
+    await openTable(table, deadlineIn(OPEN_MS));
     stream = await openSdkStream(table, options);
     await runOn(table, stream, clock, options);
   } finally {

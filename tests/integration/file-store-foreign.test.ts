@@ -71,14 +71,14 @@ describe('a file that is not ours is refused and stays as it is:', () => {
 
   test('one that a newer Headgate wrote', async () => {
     await makeOurs();
-    await runSql('PRAGMA user_version = 3');
+    await runSql('PRAGMA user_version = 4');
     await runSql('PRAGMA wal_checkpoint(TRUNCATE)');
     const [bytes, rows] = [readFileSync(path), await readAllRows(path)];
     const opening = RateLimiter.open(file({ path }), { limits: LIMITS });
     await expect(opening).rejects.toMatchObject({
       code: 'schema.mismatch',
       command: 'npm install headgate@latest',
-      message: expect.stringMatching(/newer Headgate \(format 3, this one knows 2\)/),
+      message: expect.stringMatching(/newer Headgate \(format 4, this one knows 3\)/),
     });
     expect(readFileSync(path).equals(bytes)).toBe(true);
     expect(await readAllRows(path)).toEqual(rows);

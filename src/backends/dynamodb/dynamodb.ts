@@ -8,7 +8,7 @@ import { InFlight } from './in-flight.js';
 import { everyLimit, judgeLevel, readBuckets } from './peek.js';
 import { PRESSURE, type PressureOptions } from './pressure.js';
 import type { Table } from './requests.js';
-import { checkSchema } from './schema.js';
+import { openTable, reportClockNews } from './open-table.js';
 import { type LoadSdk, type SdkOptions, sdkTransport } from './sdk-transport.js';
 import { createAuditStore } from './stores/audit.js';
 import { createBucketReset } from './stores/bucket-reset.js';
@@ -50,6 +50,7 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
 
   /** Work inside a namespace that is active; at once if that is remembered. */
   const inside = <T>(call: Call, work: () => Awaitable<T>): Awaitable<T> => {
+    reportClockNews(transport, call);
     const checked = gate.check(call);
     return checked instanceof Promise ? checked.then(work) : work();
   };
@@ -58,12 +59,12 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
     name: 'dynamodb',
     ephemeral: false,
     load: async () => transport.load?.(),
-    open: (timeoutMs) => checkSchema(table, deadlineIn(timeoutMs)),
+    open: (timeoutMs) => openTable(table, deadlineIn(timeoutMs)),
     async close() {
       await buckets.finish();
       transport.close();
     },
-    clockOffsetMs: () => transport.clockOffsetMs(),
+    storeTimeMs: () => transport.storeTimeMs(),
 
     consume: (call, request) => inside(call, () => consume(table, buckets, call, request)),
     adjust: (call, request) => inside(call, () => adjust(buckets, call, request)),

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { deadlineIn } from './deadline.js';
 import { failureOf } from './failures.js';
 import { sdkTransport } from './sdk-transport.js';
@@ -31,11 +31,43 @@ test('every store of one client learns the time of all its answers', async () =>
     answer.end(FOUND_NOTHING);
   });
   const [first, second] = [sdkTransport({ client }), sdkTransport({ client })];
-  expect(first.clockOffsetMs()).toBeNull();
+  expect(first.storeTimeMs()).toBeNull();
   await first.send('GetItem', GET, deadlineIn(5_000));
+  expect([first.storeTimeMs(), first.isTimeInDoubt?.()]).toEqual([null, true]);
   await second.send('GetItem', GET, deadlineIn(5_000));
-  expect(Math.round((first.clockOffsetMs() ?? 0) / HOUR_MS)).toBe(1);
-  expect(second.clockOffsetMs()).toBe(first.clockOffsetMs());
+  for (const { storeTimeMs } of [first, second]) {
+    expect(Math.round(((storeTimeMs() ?? 0) - Date.now()) / HOUR_MS)).toBe(1);
+  }
+  client.destroy();
+});
+
+test('requests are signed with the time of the store, whatever one answer said and whatever the wall clock was set to', async () => {
+  const signedAt: string[] = [];
+  const trueNow = Date.now.bind(Date);
+  let wrongByMs = 0;
+  const client = await clientOf((request, answer) => {
+    signedAt.push(String(request.headers['x-amz-date']));
+    answer.setHeader('Date', new Date(trueNow() + wrongByMs).toUTCString());
+    answer.end('{}');
+  });
+  const transport = sdkTransport({ client });
+  const sendWith = async (dateIsWrongByMs: number): Promise<void> => {
+    wrongByMs = dateIsWrongByMs;
+    await transport.send('GetItem', GET, deadlineIn(5_000));
+  };
+  await sendWith(0);
+  await sendWith(HOUR_MS);
+  await sendWith(0);
+  const setClock = vi.spyOn(Date, 'now').mockImplementation(() => trueNow() - HOUR_MS);
+  await sendWith(0);
+  await sendWith(0);
+  setClock.mockRestore();
+  const hoursOff = signedAt.map((text) => {
+    const [, day, time] = /^(\d{8})T(\d{6})Z$/.exec(text) ?? [];
+    const iso = `${day?.replace(/(....)(..)(..)/, '$1-$2-$3')}T${time?.replace(/(..)(..)(..)/, '$1:$2:$3')}Z`;
+    return Math.round(Math.abs(Date.parse(iso) - trueNow()) / HOUR_MS);
+  });
+  expect(hoursOff).toEqual([0, 0, 0, 0, 0]);
   client.destroy();
 });
 

@@ -1,11 +1,11 @@
 import type * as Sdk from '@aws-sdk/client-dynamodb';
 import { InfrastructureError } from '../../core/errors.js';
-import { ClockOffset } from './clock-offset.js';
 import { askForProof, findMissingPart } from './complete-answer.js';
 import { type Deadline, timeLeftMs } from './deadline.js';
 import { loopbackDefaults } from './loopback.js';
 import { LostAnswer, readAnswerError } from './lost-answer.js';
 import { type Sending, sendOnceStack, withSending } from './send-once.js';
+import { StoreClock } from './store-clock.js';
 import type { Operation, Operations, Transport } from './transport.js';
 
 export interface SdkOptions {
@@ -29,7 +29,7 @@ const MOST_SOCKETS = 256;
 
 /** The AWS SDK, loaded when the first request goes out. Its own retries are off, also those of the caller's client. */
 export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen): Transport {
-  let offset: ClockOffset | null = null;
+  let clock: StoreClock | null = null;
   /** One that did not go off serves the next request. */
   const unused: AbortController[] = [];
   const handlers = new Map<Operation, Handler>();
@@ -38,7 +38,7 @@ export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen):
   const open = async () => {
     const sdk = await loadSdk(load);
     const client = options.client ?? new sdk.DynamoDBClient(clientConfig(options));
-    offset = offsetOf(client);
+    clock = clockOf(client);
     return { sdk, client, stack: sendOnceStack(client) };
   };
   const ready = async () => {
@@ -86,7 +86,9 @@ export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen):
         if (!late.signal.aborted) unused.push(late);
       }
     },
-    clockOffsetMs: () => offset?.ms ?? null,
+    storeTimeMs: () => clock?.now() ?? null,
+    isTimeInDoubt: () => clock?.isInDoubt ?? false,
+    takeClockNews: () => clock?.takeNews() ?? null,
     close() {
       const client = opened;
       opened = null;
@@ -152,23 +154,33 @@ async function loadSdk(load: LoadSdk): Promise<typeof Sdk> {
 }
 
 /** One for each client, however many stores use it: a client keeps what is added to it. */
-const offsets = new WeakMap<Sdk.DynamoDBClient, ClockOffset>();
+const clocks = new WeakMap<Sdk.DynamoDBClient, StoreClock>();
 
-/** Every answer carries the store's time. */
-function offsetOf(client: Sdk.DynamoDBClient): ClockOffset {
-  const known = offsets.get(client);
+function clockOf(client: Sdk.DynamoDBClient): StoreClock {
+  const known = clocks.get(client);
   if (known !== undefined) return known;
-  const offset = new ClockOffset();
-  offsets.set(client, offset);
+  const clock = new StoreClock();
+  clocks.set(client, clock);
+  // Before the request is signed. The SDK corrects the signer's clock by any single answer, and only by minutes: a wall
+  // clock that was set would have a request refused first.
   client.middlewareStack.add(
     (next) => async (request) => {
-      const sentAtMs = Date.now();
+      const nowMs = clock.now();
+      if (nowMs !== null) client.config.systemClockOffset = nowMs - Date.now();
+      return next(request);
+    },
+    { step: 'build', priority: 'low' },
+  );
+  // Every answer carries the store's time.
+  client.middlewareStack.add(
+    (next) => async (request) => {
+      const observe = clock.startRequest();
       const result = await next(request);
       const { headers } = result.response as { readonly headers?: Readonly<Record<string, string>> };
-      offset.observe(headers?.['date'], sentAtMs, Date.now());
+      observe(headers?.['date']);
       return result;
     },
     { step: 'deserialize', priority: 'low' },
   );
-  return offset;
+  return clock;
 }

@@ -25,6 +25,8 @@ import type {
   UpdateTimeToLiveInput,
   UpdateTimeToLiveOutput,
 } from '@aws-sdk/client-dynamodb';
+import type { EpochMs } from '../../core/units.js';
+import type { ClockNews } from './clock-offset.js';
 import type { Deadline } from './deadline.js';
 
 export type { AttributeValue };
@@ -55,7 +57,11 @@ export interface Transport {
   /** Loads what it needs to send. Without that, the first request does, within its own deadline. */
   load?(): Promise<void>;
   send<Op extends Operation>(operation: Op, input: Operations[Op][0], deadline: Deadline): Promise<Operations[Op][1]>;
-  /** What to add to this machine's clock to get the store's: 0 within a second, null before the first answer. */
-  clockOffsetMs(): number | null;
+  /** The store's time, by its answers: that of this machine where both agree within a second. null: not known yet. */
+  storeTimeMs(): EpochMs | null;
+  /** The last answer contradicted the time that is believed, and no second one has settled it. */
+  isTimeInDoubt?(): boolean;
+  /** The latest large correction of the time, or answer that was not believed: each is told once. */
+  takeClockNews?(): ClockNews | null;
   close(): void;
 }

@@ -30,6 +30,7 @@ export function createEmbeddedBackend(storage: Storage): Backend {
     ephemeral: storage.ephemeral,
     open: (timeoutMs) => storage.open(timeoutMs),
     close: () => storage.close(),
+    ...(storage.storeTimeMs === undefined ? {} : { storeTimeMs: () => storage.storeTimeMs?.() ?? null }),
 
     consume: (call, request) => write(call, (space) => consume(space, request, call.nowMs)),
     adjust: (call, request) => write(call, (space) => adjust(space, request, call.nowMs)),

@@ -84,6 +84,8 @@ export interface Storage {
   readonly ephemeral: boolean;
   open(timeoutMs: number): Awaitable<void>;
   close(): Awaitable<void>;
+  /** The time that all processes agree on which share the tables; null: not known yet. */
+  storeTimeMs?(): EpochMs | null;
   /** Runs `work`, which must not write, on an active namespace's tables. */
   read<T>(call: Call, work: (space: Space) => T): Awaitable<T>;
   write<T>(call: Call, work: (space: Space) => T): Awaitable<T>;

@@ -5,11 +5,16 @@ import { requireActive } from '../../../core/namespaces.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { Registry, Space, Storage } from '../storage.js';
 import { explain, isBusy, loadDriver, type SqliteDatabase, type SqliteDriver } from './driver.js';
+import type { HostTime } from './file-clock.js';
+import { type FileIdentity, identify, isSameStore, isWithoutIndex, removeOrphans } from './file-identity.js';
 import { FileRegistry } from './file-registry.js';
 import { FileSpace } from './file-space.js';
+import { readHostTime } from './host-time.js';
 import { Maintenance } from './maintenance.js';
 import { completeSchema, inspectSchema } from './schema.js';
 import { createStatements, type Statements } from './statements.js';
+import { TimeKeeper } from './time-keeper.js';
+import { nap, NAPS, retryWhileBusy } from './wait-for-lock.js';
 
 export interface FileStorageOptions {
   readonly path: string;
@@ -18,6 +23,8 @@ export interface FileStorageOptions {
   readonly namespace: { readonly id: string; readonly name: string };
   /** The one that this Node has, unless given. */
   readonly driver?: SqliteDriver;
+  /** The clocks of this machine, unless given. */
+  readonly host?: HostTime;
 }
 
 /** Reads see one state of the file; writes have the only lock from their beginning. */
@@ -30,25 +37,21 @@ interface Connection {
   readonly maintenance: Maintenance;
   /** Of a format that lacks tables: the next write adds them, no read does. */
   isOlder: boolean;
+  /** null: it is in memory. */
+  identity: FileIdentity | null;
 }
 
-/**
- * A lock lasts some 100 us, which is less than the shortest timer. So whoever finds the file locked first naps a few
- * times, giving up the processor, which the holder may need to finish; half a millisecond in all. Only then does it
- * leave the thread to others. (Measured with 4 processes: spinning through turns of the event loop makes it 5 times worse.)
- */
-const NAPS = 4;
-const NAP_MS = 0.1;
-/** Tries with the shortest timer before longer ones. */
-const SHORT_SLEEPS = 4;
-const MAX_SLEEP_MS = 20;
+/** How often, by the time of the calls, the path is compared with the open file. */
+const COMPARE_EVERY_MS = 1_000;
 
 /**
- * How long before the end of a call's time a writer stops waiting for the lock: whoever called stops listening then, and
- * would take the silence for an outage, which the policy may answer with an admission. More than a timer is late by.
+ * For so long after an open, every call compares. The three files cannot be replaced at once: a log that was there may be
+ * of the file before, and goes when the last process has noticed that.
  */
-const SPARE_PART = 0.1;
-const LEAST_SPARE_MS = 15;
+const YOUNG_MS = 2 * COMPARE_EVERY_MS;
+
+/** Opens of a path that leads to another file each time, before the call fails. */
+const MOST_OPENS = 3;
 
 /**
  * One SQLite file in WAL mode. A transaction is synchronous and short; when another process holds the lock, the wait
@@ -67,10 +70,24 @@ export class FileStorage implements Storage {
   #users = 0;
   /** Calls that wait for another process. */
   #waiting = 0;
+  readonly #time: TimeKeeper;
+  /** When the path was compared with the open file. NaN: it must be by the next call. */
+  #comparedAtMs = Number.NaN;
+  /** When the open file was first used. NaN: not yet. */
+  #usedFromMs = Number.NaN;
+  #hadFile = false;
+  /** What the next call reports. */
+  readonly #news: InfrastructureError[] = [];
 
   constructor(options: FileStorageOptions) {
     this.#options = options;
     this.#driver = options.driver ?? null;
+    this.#time = new TimeKeeper(options.host ?? readHostTime(), options.path);
+  }
+
+  /** null before it is open: what the file says comes first. */
+  storeTimeMs(): EpochMs | null {
+    return this.#users === 0 ? null : this.#time.now();
   }
 
   async open(timeoutMs: number): Promise<void> {
@@ -121,7 +138,13 @@ export class FileStorage implements Storage {
   }
 
   #transact<T>(begin: Begin, call: RegistryCall, work: (connection: Connection) => T): Awaitable<T> {
-    const attempt = (): T => this.#explained(() => transaction(this.#connectionFor(begin, call.nowMs), begin, work));
+    const attempt = (): T => {
+      try {
+        return this.#explained(() => this.#attempt(begin, call.nowMs, work));
+      } finally {
+        for (const error of this.#news.splice(0)) call.tuning?.onError?.(error, 'the file store');
+      }
+    };
     for (let naps = 0; ; naps++) {
       try {
         return attempt();
@@ -147,13 +170,63 @@ export class FileStorage implements Storage {
     try {
       return work();
     } catch (error) {
+      // A file that fails may no longer be the one that its path leads to.
+      if (!isBusy(error)) this.#comparedAtMs = Number.NaN;
       throw explain(error, this.#options.path);
     }
+  }
+
+  #attempt<T>(begin: Begin, nowMs: EpochMs, work: (connection: Connection) => T): T {
+    const connection = this.#connectionFor(begin, nowMs);
+    return transaction(connection, begin, () => {
+      const result = work(connection);
+      if (!connection.isOlder && connection.identity !== null) {
+        this.#tell(this.#time.keep(connection.sql, begin === 'BEGIN IMMEDIATE', nowMs));
+      }
+      return result;
+    });
+  }
+
+  #tell(error: InfrastructureError | null): void {
+    if (error !== null) this.#news.push(error);
+  }
+
+  /** The open file, if its path still leads to it. */
+  #sameFile(nowMs: EpochMs): Connection | null {
+    const file = this.#file;
+    if (file === null || file.identity === null) return file;
+    if (Number.isNaN(this.#usedFromMs)) this.#usedFromMs = nowMs;
+    const isYoung = Math.abs(nowMs - this.#usedFromMs) < YOUNG_MS;
+    if (!isYoung && Math.abs(nowMs - this.#comparedAtMs) < COMPARE_EVERY_MS) return file;
+    this.#comparedAtMs = nowMs;
+    const found = identify(this.#options.path);
+    if (isSameStore(found, file.identity)) return file;
+    this.#leave(file, file.identity, found);
+    return null;
+  }
+
+  /** Lets go of a file whose path leads to another one, or to none. */
+  #leave({ database }: Connection, left: FileIdentity, found: FileIdentity): void {
+    const { path } = this.#options;
+    this.#file = null;
+    try {
+      // Renamed, perhaps: then the file goes without its log, and must have what is in it.
+      if (found.file === '') database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    } catch {
+      // It has no room, say. What was to be saved belongs to a file that is not the store any more.
+    }
+    // Before the close: while they are open here, no other files have their inodes.
+    removeOrphans(path, left);
+    database.close();
+    const what = found.file === '' ? 'removed' : 'replaced';
+    const then = 'Its state and its leases are no longer in use; the store is what the path leads to';
+    this.#tell(new InfrastructureError('infrastructure.file', `${path} was ${what} while it was open. ${then}`));
   }
 
   #connectionFor(begin: Begin, nowMs: EpochMs): Connection {
     if (this.#closed) throw new BackendUnavailable(`${this.#options.path} is closed`, 'closed');
     const writes = begin === 'BEGIN IMMEDIATE';
+    this.#file = this.#sameFile(nowMs);
     if (this.#file !== null) return writes && this.#file.isOlder ? this.#complete(this.#file, nowMs) : this.#file;
     const file = writes || hasContent(this.#options.path) ? this.#connect(writes ? nowMs : null) : null;
     if (file !== null) return file;
@@ -163,6 +236,29 @@ export class FileStorage implements Storage {
 
   /** `nowMs`: when a file without tables is made ours. null: it is left alone, and there is nothing to connect to. */
   #connect(nowMs: EpochMs | null): Connection | null {
+    const { path } = this.#options;
+    for (let opens = 0; opens < MOST_OPENS; opens++) {
+      const before = identify(path).file;
+      const connection = this.#connectOnce(nowMs);
+      if (connection === null) return null;
+      const identity = identify(path);
+      // Replaced meanwhile: it cannot be told which of the two is open. Or another connection of this process to the same
+      // file has an index whose path is gone, and SQLite shares that one until it notices.
+      if ((before !== '' && identity.file !== before) || isWithoutIndex(identity)) {
+        connection.database.close();
+        continue;
+      }
+      connection.identity = identity;
+      this.#file = connection;
+      this.#usedFromMs = Number.NaN;
+      this.#hadFile = true;
+      if (!connection.isOlder) this.#tell(this.#time.follow(connection.sql));
+      return connection;
+    }
+    throw new BackendUnavailable(`${path} was replaced while it was being opened`, 'server');
+  }
+
+  #connectOnce(nowMs: EpochMs | null): Connection | null {
     const { path, synchronous } = this.#options;
     const database = this.#openDatabase(path);
     try {
@@ -173,8 +269,10 @@ export class FileStorage implements Storage {
         return null;
       }
       database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${synchronous}`);
-      this.#file = nowMs === null ? connectionTo(database, state === 'older') : this.#prepare(database, nowMs);
-      return this.#file;
+      const connection = nowMs === null ? connectionTo(database, state === 'older') : this.#prepare(database, nowMs);
+      // From the first read on SQLite has the log and its index open, and no other process removes them.
+      database.prepare('SELECT 1 FROM sqlite_schema').get();
+      return connection;
     } catch (error) {
       database.close();
       throw error;
@@ -203,6 +301,7 @@ export class FileStorage implements Storage {
     try {
       database = this.#driver.open(path);
     } catch (cause) {
+      if (this.#hadFile) throw new BackendUnavailable(`${path} is gone, and cannot be made again`, 'server', { cause });
       const needs = 'its folder must exist, and it must be a file that this process may read and write';
       throw new InfrastructureError('infrastructure.file', `Cannot open ${path}: ${needs}`, { cause });
     }
@@ -213,7 +312,7 @@ export class FileStorage implements Storage {
 
 function connectionTo(database: SqliteDatabase, isOlder: boolean): Connection {
   const sql = createStatements(database);
-  return { database, sql, registry: new FileRegistry(sql), maintenance: new Maintenance(sql), isOlder };
+  return { database, sql, registry: new FileRegistry(sql), maintenance: new Maintenance(sql), isOlder, identity: null };
 }
 
 function spaceOf({ sql, registry }: Connection, namespaceId: string): Space {
@@ -245,35 +344,4 @@ function rollBack(database: SqliteDatabase): void {
 /** A file of no length is one that another process is about to fill. */
 function hasContent(path: string): boolean {
   return existsSync(path) && statSync(path).size > 0;
-}
-
-/** Waits with jitter for another process, in real time: what holds the lock is no fake. */
-async function retryWhileBusy<T>(timeoutMs: number, where: string, attempt: () => T): Promise<T> {
-  const endMs = performance.now() + timeoutMs - Math.max(LEAST_SPARE_MS, timeoutMs * SPARE_PART);
-  for (let tries = 0; ; tries++) {
-    if (performance.now() < endMs) await pause(tries, endMs - performance.now());
-    try {
-      return attempt();
-    } catch (error) {
-      if (!isBusy(error)) throw error;
-      if (performance.now() < endMs) continue;
-      throw new BackendUnavailable(`${where}: locked by other processes for ${timeoutMs} ms`, 'contended', {
-        cause: error,
-      });
-    }
-  }
-}
-
-function pause(tries: number, mostMs: number): Promise<void> {
-  const sleepMs = Math.random() * Math.min(MAX_SLEEP_MS, 2 ** Math.max(0, tries - SHORT_SLEEPS));
-  return new Promise((resolve) => {
-    setTimeout(resolve, Math.min(sleepMs, mostMs));
-  });
-}
-
-const NOBODY_WAKES = new Int32Array(new SharedArrayBuffer(4));
-
-/** Blocks this thread, not the processor. */
-function nap(): void {
-  Atomics.wait(NOBODY_WAKES, 0, 0, NAP_MS);
 }

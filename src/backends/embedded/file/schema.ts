@@ -51,6 +51,9 @@ CREATE INDEX usage_of_resource ON usage (ns, resource, win, start, entity);
   `
 CREATE TABLE managed (ns TEXT, key TEXT, value TEXT NOT NULL, PRIMARY KEY (ns, key)) WITHOUT ROWID;
 `,
+  `
+CREATE TABLE clock (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, host INTEGER NOT NULL, boot TEXT NOT NULL);
+`,
 ];
 
 const SCHEMA_VERSION = STEPS.length;

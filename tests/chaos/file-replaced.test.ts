@@ -1,0 +1,54 @@
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { HolderCommand, HolderOrder } from '../support/file-holder.js';
+import { ended, forkable } from '../support/fork-bundled.js';
+import { REPLACEMENTS, replaceFile } from '../support/replace-file.js';
+
+const SLOTS = 10;
+const PROCESSES = 3;
+/** After a second each process has noticed; the rest is for a machine that is busy. */
+const NOTICED_MS = 1_500;
+const folder = mkdtempSync(join(tmpdir(), 'headgate-replaced-'));
+let start: Awaited<ReturnType<typeof forkable>>;
+
+beforeAll(async () => {
+  start = await forkable('file-holder.ts');
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const heard = async (child: ChildProcess): Promise<number> => (await once(child, 'message'))[0];
+
+async function tellAll(children: readonly ChildProcess[], command: HolderCommand): Promise<readonly number[]> {
+  const answers = children.map(heard);
+  for (const child of children) child.send(command);
+  return Promise.all(answers);
+}
+
+describe('processes that take slots of a file which is taken away at a random moment', () => {
+  test.each(REPLACEMENTS)('agree on one store a second later: %s', { timeout: 60_000 }, async (how) => {
+    const home = join(folder, how.replaceAll(' ', '-'));
+    mkdirSync(home);
+    const path = join(home, 'limits.db');
+    const children = Array.from({ length: PROCESSES }, () =>
+      start(JSON.stringify({ path, slots: SLOTS } satisfies HolderOrder)),
+    );
+    const exits = children.map(ended);
+    await Promise.all(children.map(heard));
+    await delay(200 + Math.random() * 800);
+    await replaceFile(path, how);
+    await delay(NOTICED_MS);
+    await tellAll(children, 'count');
+    await delay(100);
+    await tellAll(children, 'stop');
+    const alive = await tellAll(children, 'count');
+    for (const child of children) child.disconnect();
+    await Promise.all(exits);
+    console.log(`${how}: ${alive.join(' + ')} alive of ${SLOTS}`);
+    expect(alive.reduce((sum, count) => sum + count, 0)).toBe(SLOTS);
+  });
+});

@@ -1,0 +1,64 @@
+/**
+ * A process that takes every slot it gets, and keeps it for as long as the store knows the lease. Told to `stop`, it takes
+ * no more; told to `count`, it says how many of its leases the store still knows.
+ */
+import { file } from '../../src/backends/embedded/file/file.js';
+import { Limit } from '../../src/core/limit.js';
+import type { Lease } from '../../src/limiter/lease.js';
+import { RateLimiter } from '../../src/limiter/rate-limiter.js';
+
+export interface HolderOrder {
+  readonly path: string;
+  readonly slots: number;
+}
+
+export type HolderCommand = 'take' | 'stop' | 'count';
+
+/** How often it asks. */
+const PAUSE_MS = 5;
+
+const order = JSON.parse(process.argv[2] ?? '{}') as HolderOrder;
+const limiter = await RateLimiter.open(file({ path: order.path }), {
+  limits: [Limit.concurrent('slots', order.slots)],
+  leaseTtlMs: 600_000,
+  onError: () => {},
+});
+let leases: readonly Lease[] = [];
+let takes = true;
+
+process.on('message', (command: HolderCommand) => {
+  if (command !== 'count') takes = command === 'take';
+  void settled().then(() => process.send?.(leases.length));
+});
+process.on('disconnect', () => process.exit(0));
+process.send?.(0);
+
+let turn = Promise.resolve();
+while (process.connected) {
+  if (takes) {
+    turn = takeOne();
+    await turn;
+  }
+  await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+}
+
+async function takeOne(): Promise<void> {
+  // An outage, for as long as another process has not noticed that the file was replaced.
+  const decision = await limiter
+    .tryAcquire({ entityId: 'pot', resource: 'gpu', consume: { slots: 1 } })
+    .catch(() => null);
+  if (decision?.granted === true) leases = [...leases, decision.lease];
+}
+
+/** Drops what the store does not know any more. */
+async function settled(): Promise<void> {
+  await turn;
+  const known: Lease[] = [];
+  for (const lease of leases) {
+    await lease.extend().then(
+      () => known.push(lease),
+      () => {},
+    );
+  }
+  leases = known;
+}
