@@ -48,7 +48,7 @@ test('requests are signed with the time of the store, whatever one answer said a
   const client = await clientOf((request, answer) => {
     signedAt.push(String(request.headers['x-amz-date']));
     answer.setHeader('Date', new Date(trueNow() + wrongByMs).toUTCString());
-    answer.end('{}');
+    answer.end(FOUND_NOTHING);
   });
   const transport = sdkTransport({ client });
   const sendWith = async (dateIsWrongByMs: number): Promise<void> => {
