@@ -5,6 +5,7 @@ import type { EpochMs } from '../core/units.js';
 import { createAuditId } from './audit-id.js';
 import type { ConfigResolver } from './config-resolver.js';
 import type { Guard } from './guard.js';
+import type { HeldLeases } from './held-leases.js';
 import type { ResolvedOptions } from './options.js';
 import type { WaitingLines } from './waiting-lines.js';
 
@@ -25,6 +26,7 @@ export interface Context extends StoreContext {
   readonly namespaceId: string;
   readonly resolver: ConfigResolver;
   readonly lines: WaitingLines;
+  readonly heldLeases: HeldLeases;
   /** Limits in memory, for the outage policy `local`. Made when first needed. */
   readonly fallback: () => Context;
 }

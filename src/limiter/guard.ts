@@ -1,6 +1,7 @@
 import type { Awaitable } from '../backend.js';
 import { type Clock, startTimer } from '../clock.js';
 import { BackendUnavailable, isHeadgateError, type UnavailableKind } from '../core/errors.js';
+import { closedError } from './closed-error.js';
 
 const FAILURES_TO_OPEN = 5;
 const PROBE_EVERY_MS = 1_000;
@@ -25,9 +26,21 @@ export class Guard {
   #failures = 0;
   #lastFailure: unknown = null;
   #nextProbeMs = 0;
+  #isClosed = false;
 
   constructor(clock: Required<Clock>) {
     this.#clock = clock;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** The limiter was closed: no call goes through any more. */
+  close(): void {
+    this.#isClosed = true;
+    // So that `enter`, which every acquire passes, needs one comparison only.
+    this.#failures = Number.POSITIVE_INFINITY;
   }
 
   /** One call of the store. An answer that is at hand is returned as it is: no timer, no turn of the event loop. */
@@ -45,6 +58,7 @@ export class Guard {
   /** Before a call: refuses it while the breaker is open. With `answered`, `within` and `failed` it makes up `call`. */
   enter(where: string): void {
     if (this.#failures < FAILURES_TO_OPEN) return;
+    if (this.#isClosed) throw closedError();
     const nowMs = this.#clock.now();
     if (nowMs < this.#nextProbeMs) {
       throw new BackendUnavailable(
@@ -56,7 +70,7 @@ export class Guard {
   }
 
   answered<T>(answer: T): T {
-    this.#failures = 0;
+    if (!this.#isClosed) this.#failures = 0;
     return answer;
   }
 
@@ -108,7 +122,7 @@ export class Guard {
   }
 
   #count(error: unknown): void {
-    if (!isHeadgateError(error)) return;
+    if (this.#isClosed || !isHeadgateError(error)) return;
     if (!(error instanceof BackendUnavailable && COUNTED.has(error.kind))) {
       // An answer, if not the one that was hoped for: the store lives.
       this.#failures = 0;

@@ -1,5 +1,5 @@
 import type { Amount } from '../core/decide.js';
-import { LeaseClosed, ValidationError } from '../core/errors.js';
+import { BackendUnavailable, LeaseClosed, ValidationError } from '../core/errors.js';
 import { MAX_AMOUNT } from '../core/units.js';
 import { type Context, report } from './context.js';
 import type { DecidedBy } from './decision.js';
@@ -88,8 +88,10 @@ export class Lease<L extends string = string> {
   async release(): Promise<void> {
     await this.#exclusively(async () => {
       if (this.#closed !== null || !this.#account.holds) return;
+      this.#refuseClosedLimiter('release');
       const lost = await this.#account.write(this.#account.planTotals([]), 'release');
       if (lost) this.#watch?.lose();
+      this.#context.heldLeases.delete(this);
     });
   }
 
@@ -100,6 +102,7 @@ export class Lease<L extends string = string> {
       this.#refuseClosed('extend');
       if (this.#account.lost) throw new LeaseClosed(this.id, 'expired', 'extend');
       if (!this.#account.holds) return;
+      this.#refuseClosedLimiter('extend');
       if (await this.#account.extend(ttlMs)) {
         this.#watch?.restart();
         return;
@@ -154,16 +157,20 @@ export class Lease<L extends string = string> {
   async #end(state: 'committed' | 'rolled-back', plan: () => Totals): Promise<void> {
     await this.#exclusively(async () => {
       if (this.#closed === state) return;
-      this.#refuseClosed(state === 'committed' ? 'commit' : 'roll back');
+      const attempted = state === 'committed' ? 'commit' : 'roll back';
+      this.#refuseClosed(attempted);
+      this.#refuseClosedLimiter(attempted);
       const lost = await this.#account.write(plan(), 'end');
       if (lost) this.#watch?.lose();
       this.#close(state);
+      this.#context.heldLeases.delete(this);
     });
   }
 
   async #write(attempted: string, plan: () => Totals): Promise<void> {
     await this.#exclusively(async () => {
       this.#refuseClosed(attempted);
+      this.#refuseClosedLimiter(attempted);
       const lost = await this.#account.write(plan(), 'keep');
       if (lost) this.#watch?.lose();
     });
@@ -186,6 +193,12 @@ export class Lease<L extends string = string> {
 
   #refuseClosed(attempted: string): void {
     if (this.#closed !== null) throw new LeaseClosed(this.id, this.#closed, attempted);
+  }
+
+  #refuseClosedLimiter(attempted: string): void {
+    if (!this.#context.guard.isClosed) return;
+    const advice = 'Commit or roll back leases before close(), which gives back the slots of those still open';
+    throw new BackendUnavailable(`Cannot ${attempted} lease ${this.id}: the limiter is closed. ${advice}`, 'closed');
   }
 
   /** Only then does a correction wait before it joins the others: in their usual order they stay as they were called. */

@@ -3,18 +3,38 @@ import { memory } from '../backends/embedded/memory.js';
 import { type Clock, systemClock } from '../clock.js';
 import { NamespaceNotFound } from '../core/errors.js';
 import { buildFirstNamespaceId } from '../core/identifiers.js';
+import { checkKnownFields } from '../core/known-fields.js';
+import { checkWhole } from '../core/limit.js';
 import type { EpochMs } from '../core/units.js';
 import { createAuditId } from './audit-id.js';
 import { closedError } from './closed-error.js';
 import { ConfigResolver } from './config-resolver.js';
 import { type Context, report, type StoreContext } from './context.js';
 import { Guard } from './guard.js';
-import type { ResolvedOptions } from './options.js';
+import { HeldLeases } from './held-leases.js';
+import { checkOneOf, type ResolvedOptions } from './options.js';
 import { WaitingLines } from './waiting-lines.js';
 
 export type PingResult =
   | { readonly ok: true; readonly latencyMs: number }
   | { readonly ok: false; readonly error: unknown };
+
+export interface CloseOptions {
+  /** What becomes of the slots of leases that are still open: given back now (default), or kept until they expire. */
+  readonly leases?: 'release' | 'keep';
+  /** Longest time for giving slots back: 5 000. */
+  readonly timeoutMs?: number;
+}
+
+const CLOSE_MS = 5_000;
+const MAX_CLOSE_MS = 86_400_000;
+const CLOSE_FIELDS: ReadonlySet<string> = new Set(['leases', 'timeoutMs']);
+
+export function checkCloseOptions(options: CloseOptions): void {
+  checkKnownFields('options', options, CLOSE_FIELDS);
+  if (options.leases !== undefined) checkOneOf('leases', options.leases, ['release', 'keep']);
+  if (options.timeoutMs !== undefined) checkWhole('timeoutMs', options.timeoutMs, 0, MAX_CLOSE_MS);
+}
 
 /** No namespace has such an id. */
 const UNOPENED = '?';
@@ -107,9 +127,15 @@ export class OpenStore {
     }
   }
 
-  /** Ends the waits of every namespace. A store that was never opened need not be closed. */
-  async close(): Promise<void> {
-    for (const { lines } of this.#contexts.values()) lines.close(closedError());
+  /**
+   * Ends the waits of every namespace, and gives back what open leases hold unless `leases` is `keep`. A store that was
+   * never opened need not be closed.
+   */
+  async close({ leases = 'release', timeoutMs = CLOSE_MS }: CloseOptions = {}): Promise<void> {
+    const contexts = [...this.#contexts.values()];
+    for (const { lines } of contexts) lines.close(closedError());
+    if (leases === 'release') await Promise.all(contexts.map(({ heldLeases }) => heldLeases.releaseAll(timeoutMs)));
+    this.#store.guard.close();
     const opening = this.#opening;
     this.#opening = null;
     if (opening === null) return;
@@ -141,6 +167,7 @@ export class OpenStore {
       namespaceId,
       resolver: new ConfigResolver(store, namespaceId, code),
       lines: new WaitingLines(store.clock, store.random),
+      heldLeases: new HeldLeases(store.clock, (error) => report(store.options, error, 'closing with open leases')),
       fallback: () => this.#fallbackOf(namespace),
     };
   }

@@ -24,7 +24,9 @@ export function decisionOf(
   }
   const account = new StoredLeaseAccount(context, nowMs, leaseId, taken(levels, outcome.levels));
   const ttlMs = request.leaseTtlMs ?? context.options.leaseTtlMs;
-  return { granted, lease: new Lease(context, account, decidedBy, ttlMs), statuses, decidedBy };
+  const lease = new Lease(context, account, decidedBy, ttlMs);
+  if (account.expiresAtMs !== null) context.heldLeases.add(lease);
+  return { granted, lease, statuses, decidedBy };
 }
 
 /** Too many at once for the time given: soon again. */

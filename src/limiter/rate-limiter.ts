@@ -15,7 +15,7 @@ import { LeasesApi } from './leases-api.js';
 import type { Lease } from './lease.js';
 import { ManifestApi } from './manifest-api.js';
 import { NamespacesApi } from './namespaces-api.js';
-import { OpenStore, type PingResult } from './open-store.js';
+import { checkCloseOptions, type CloseOptions, OpenStore, type PingResult } from './open-store.js';
 import { openByPolicy } from './opening.js';
 import { type LimiterOptions, resolveOptions } from './options.js';
 import type { AcquireRequest } from './request.js';
@@ -155,14 +155,16 @@ export class RateLimiter<L extends string = string> {
 
   /**
    * Ends the waits of this limiter, and closes the store if this limiter opened it: then also the waits of other
-   * namespaces of that store. They reject with `BackendUnavailable`, as do calls that come after.
+   * namespaces of that store. They reject with `BackendUnavailable`, as do calls that come after. Before a store is
+   * closed, the slots of leases that are still open are given back, unless `leases` is `keep`.
    */
-  async close(): Promise<void> {
+  async close(options: CloseOptions = {}): Promise<void> {
+    checkCloseOptions(options);
     if (this.#closed) return;
     this.#closed = true;
     this.#context?.lines.close(closedError(), this);
     this.#context = null;
-    if (this.#ownsStore) await this.#store.close();
+    if (this.#ownsStore) await this.#store.close(options);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

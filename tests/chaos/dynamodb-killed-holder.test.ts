@@ -12,7 +12,7 @@ import { ended, forkable } from '../support/fork-bundled.js';
 const BATCH = { entityId: 'shared', resource: 'batch' };
 const SLOTS = 3;
 
-describe.skipIf(ENGINE.missing)(`a process that is killed with -9${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`a process that is killed with its slots${ENGINE.note}`, () => {
   let engine: Engine;
   let start: Awaited<ReturnType<typeof forkable>>;
 
@@ -24,7 +24,7 @@ describe.skipIf(ENGINE.missing)(`a process that is killed with -9${ENGINE.note}`
   });
   afterAll(async () => engine?.stop());
 
-  test('leaves its slots to the next caller at their expiry, not before, and nobody else helps', async () => {
+  test('with -9 leaves its slots to the next caller at their expiry, not before, and nobody else helps', async () => {
     const table = 'killed';
     const { endpoint, region } = engine;
     await createTable({ tableName: table, endpoint, region });
@@ -55,5 +55,21 @@ describe.skipIf(ENGINE.missing)(`a process that is killed with -9${ENGINE.note}`
     expect((await limiter.leases.list(BATCH)).items.map(({ id }) => id)).toEqual([lease.id]);
     expect(await limiter.buckets.get(BATCH)).toMatchObject({ acquires: SLOTS + 1, expired: SLOTS, holders: 1 });
     await limiter.close();
+  });
+
+  test('with SIGTERM gives every slot back before it ends, if it closes its limiter', async () => {
+    const table = 'terminated';
+    const { endpoint, region } = engine;
+    await createTable({ tableName: table, endpoint, region });
+    const order: HolderOrder = { table, region, endpoint, slots: 10, takes: 10, waits: true };
+    const child = start(JSON.stringify(order));
+    await once(child, 'message');
+    const exit = ended(child);
+    child.kill('SIGTERM');
+    expect(await exit).toBe(0);
+    await using limiter = await RateLimiter.open(dynamodb({ table, endpoint, region }), {
+      limits: [Limit.concurrent('slots', 10)],
+    });
+    expect(await limiter.available(BATCH)).toEqual({ slots: 10 });
   });
 });

@@ -38,6 +38,7 @@ for (let taken = 0; taken < order.takes;) {
   await Promise.all(Array.from({ length: most }, async (_, at) => take(taken + at)));
   taken += most;
 }
+process.once('SIGTERM', () => void limiter.close().then(() => process.exit()));
 process.send?.({ leaseIds } satisfies HolderNews);
 // Whoever started it may be gone before it kills it.
 if (order.waits) process.once('disconnect', () => process.exit());
