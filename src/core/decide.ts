@@ -45,6 +45,11 @@ export interface Verdict {
   readonly waitMs: number | null;
 }
 
+/** No wait and no reclaim helps: the ask is larger than the whole limit. */
+export function exceedsCapacity({ limit, requestedMilli }: Verdict): boolean {
+  return requestedMilli > limit.capacityMilli;
+}
+
 /** How one limit of one level stands, in whole tokens. */
 export interface LimitStatus {
   readonly entityId: string;
