@@ -378,10 +378,7 @@ export interface Backend {
   /** What to add to this machine's clock to get the store's, if other machines share it; null: not known yet. */
   clockOffsetMs?(): number | null;
 
-  /**
-   * Takes from all levels or from none. A bucket that does not exist is born full. Calls that are under way together are
-   * answered as if they came one after another, in their order; a denial that is `remembered` may come first.
-   */
+  /** Takes from all levels or from none, in the order of the calls. A bucket that does not exist is born full. */
   consume(call: Call, request: ConsumeRequest): Awaitable<ConsumeOutcome>;
   /** Moves what a lease took, and gives back or keeps what it holds: one result per level. */
   adjust(call: Call, request: AdjustRequest): Awaitable<readonly LevelResult[]>;
