@@ -380,7 +380,10 @@ export interface Backend {
   /** The time that all clients of the store agree on, if they share it. It never goes back. null: not known yet. */
   storeTimeMs?(): EpochMs | null;
 
-  /** Takes from all levels or none; missing buckets are born full. What a rejected call may have taken is given back. */
+  /**
+   * Takes from all levels or from none, in the order of the calls. A missing bucket is created full. What a rejected
+   * call may have taken is given back.
+   */
   consume(call: Call, request: ConsumeRequest): Awaitable<ConsumeOutcome>;
   /** Moves what a lease took, and gives back or keeps what it holds: one result per level. */
   adjust(call: Call, request: AdjustRequest): Awaitable<readonly LevelResult[]>;

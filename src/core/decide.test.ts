@@ -181,6 +181,20 @@ describe('an ask', () => {
     );
   });
 
+  test('up to the capacity is not impossible where the bucket lacks slots that no holder has', () => {
+    fc.assert(
+      fc.property(bucket, now, (of, nowMs) => {
+        const short = { ...of, limits: of.limits.map((balance) => ({ ...balance, tokensMilli: -1_000_000 })) };
+        for (const { limit } of of.limits.filter((balance) => balance.limit.kind === 'concurrent')) {
+          const verdicts = decide(short, [{ name: limit.name, milli: limit.capacityMilli }], nowMs);
+          expect(conclude([{ verdicts }])).toEqual({ granted: false, reason: 'exhausted', retryAfterMs: 1_000 });
+          expect(limitStatus('e', 'r', verdicts[0]!, false)).toMatchObject({ exceeded: true, retryAfterMs: 1_000 });
+        }
+      }),
+      RUNS,
+    );
+  });
+
   test('of rates fits after the announced wait, and not 1 ms earlier', () => {
     fc.assert(
       fc.property(bucket, asks, now, (of, asked, nowMs) => {
@@ -230,10 +244,8 @@ describe('a status', () => {
     });
     const denied = { ...verdict, effectiveMilli: -1, waitMs: 7 };
     expect(limitStatus('e', 'r', denied, false)).toMatchObject({ available: -1, exceeded: true, retryAfterMs: 7 });
-    expect(limitStatus('e', 'r', { ...verdict, waitMs: null }, false)).toMatchObject({
-      exceeded: true,
-      retryAfterMs: null,
-    });
+    const impossible = { ...verdict, requestedMilli: 11_000, waitMs: null };
+    expect(limitStatus('e', 'r', impossible, false)).toMatchObject({ exceeded: true, retryAfterMs: null });
   });
 
   test('rounds balances of any size down', () => {

@@ -41,8 +41,23 @@ export interface Verdict {
   readonly creditedMilli: Int;
   readonly effectiveMilli: Millitokens;
   readonly requestedMilli: number;
-  /** 0: it fits. null: it never will. */
+  /** 0: it fits. null: this bucket, or this shard of it, will never have it. */
   readonly waitMs: number | null;
+}
+
+/** Slots that no known lease holds, and asks that no shard fits alone, may be served at any time: ask again after this. */
+const ASK_AGAIN_MS = 1_000;
+
+/** How long a caller is told to wait; null: waiting does not help. What one shard never has, the whole limit may have. */
+function announcedWait(verdict: Verdict): number | null {
+  const { limit, waitMs } = verdict;
+  const neverRefills = limit.kind === 'rate' && limit.refillMilli === 0;
+  return waitMs !== null || exceedsCapacity(verdict) || neverRefills ? waitMs : ASK_AGAIN_MS;
+}
+
+/** No wait and no reclaim helps: the ask is larger than the whole limit. */
+export function exceedsCapacity({ limit, requestedMilli }: Verdict): boolean {
+  return requestedMilli > limit.capacityMilli;
 }
 
 /** How one limit of one level stands, in whole tokens. */
@@ -113,7 +128,8 @@ const GRANTED: Conclusion = { granted: true };
 export function conclude(levels: readonly { readonly verdicts: readonly Verdict[] }[]): Conclusion {
   let longestMs = 0;
   for (const { verdicts } of levels) {
-    for (const { waitMs } of verdicts) {
+    for (const verdict of verdicts) {
+      const waitMs = announcedWait(verdict);
       if (waitMs === null) return { granted: false, reason: 'impossible', retryAfterMs: null };
       if (waitMs > longestMs) longestMs = waitMs;
     }
@@ -131,7 +147,7 @@ export function limitStatus(entityId: string, resource: string, verdict: Verdict
     available: wholeTokens(granted ? add(effectiveMilli, -requestedMilli) : effectiveMilli),
     requested: requestedMilli / MILLI,
     exceeded: waitMs !== 0,
-    retryAfterMs: waitMs,
+    retryAfterMs: announcedWait(verdict),
   };
 }
 

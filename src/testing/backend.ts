@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import type { Awaitable, Backend } from '../backend.js';
 import { type Case, openBench } from './conformance/bench.js';
-import { TOPICS } from './conformance/topics.js';
+import { askInGroups } from './conformance/in-groups.js';
+import { DECIDING, TOPICS } from './conformance/topics.js';
 import { type FakeClock, fakeClock } from './fake-clock.js';
 
 /** What the suite needs of a test runner: vitest, node:test, jest and mocha all have it. */
@@ -19,6 +20,11 @@ export interface BackendSuite {
   readonly catchUp?: (backend: Backend) => Awaitable<void>;
   /** Cases that this store cannot pass, and why. A title that no case has is refused. */
   readonly skip?: readonly SkippedCase[];
+  /**
+   * Runs the cases that decide a second time, each ask together with others. false: this store does not answer the asks
+   * of one process in the order in which they were made.
+   */
+  readonly inGroups?: boolean;
 }
 
 export interface SkippedCase {
@@ -33,23 +39,34 @@ export function describeBackend(name: string, suite: BackendSuite): void {
   suite.describe(name, () => {
     for (const [topic, cases] of Object.entries(TOPICS)) {
       suite.describe(topic, () => {
-        for (const item of cases) register(suite, item, reasons.get(item.title));
+        for (const { title, run } of cases) register(suite, title, async () => runCase(suite, run), reasons.get(title));
+      });
+      if (suite.inGroups === false || !DECIDING.has(topic)) continue;
+      suite.describe(`${topic}, asked in groups`, () => {
+        for (const { title, run, alone } of cases) {
+          if (alone !== undefined) continue;
+          const body = async (): Promise<void> => runCase(suite, run, askInGroups);
+          register(suite, `${title}, asked in a group`, body, reasons.get(title));
+        }
       });
     }
   });
 }
 
-function register(suite: BackendSuite, { title, run }: Case, reason: string | undefined): void {
-  const body = async (): Promise<void> => runCase(suite, run);
+function register(suite: BackendSuite, title: string, body: () => Promise<void>, reason: string | undefined): void {
   if (reason === undefined) suite.test(title, body);
   else suite.test.skip(`${title} (skipped: ${reason})`, body);
 }
 
-async function runCase(suite: BackendSuite, run: Case['run']): Promise<void> {
+async function runCase(
+  suite: BackendSuite,
+  run: Case['run'],
+  reach: (store: Backend) => Backend = (store) => store,
+): Promise<void> {
   const clock = fakeClock();
   const backend = await suite.create(clock);
   try {
-    const bench = await openBench(backend, clock, async () => suite.catchUp?.(backend));
+    const bench = await openBench(reach(backend), clock, async () => suite.catchUp?.(backend));
     await run(bench);
     assert.deepEqual(bench.reported, [], 'failures that no caller awaited');
   } finally {

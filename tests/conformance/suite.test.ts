@@ -47,7 +47,10 @@ describe('the suite', () => {
   test('shows why a case is skipped', () => {
     const title = 'grants a capacity of 1 once';
     const skipped = record({ skip: [{ title, reason: 'no small numbers' }] }).filter((recorded) => recorded.skipped);
-    expect(skipped.map((recorded) => recorded.title)).toEqual([`${title} (skipped: no small numbers)`]);
+    expect(skipped.map((recorded) => recorded.title)).toEqual([
+      `${title} (skipped: no small numbers)`,
+      `${title}, asked in a group (skipped: no small numbers)`,
+    ]);
   });
 
   test('refuses to skip what it does not have', () => {
@@ -143,6 +146,9 @@ const FAULTY: readonly (readonly [fault: string, topic: string, create: () => Ba
   ['drops the marks of changes that change nothing', 'managed marks', () => markingOnlyChanges()],
   ['does not look what the mark was', 'managed marks', () => markingBlindly()],
   ['marks before it refuses', 'managed marks', () => markingFirst()],
+  ['calls an ask impossible that meets another', 'slots, asked in groups', () => judgingGroupsBadly('impossible')],
+  ['calls an ask contended that meets another', 'takes, asked in groups', () => judgingGroupsBadly('contended')],
+  ['admits every ask of a group that it would admit alone', 'takes, asked in groups', () => admittingTogether()],
   ['reads in an order of its own', 'many at once', () => reading((found) => found.toReversed())],
   ['reads each only once', 'many at once', () => reading((found) => [...new Set(found)])],
 ];
@@ -151,8 +157,25 @@ test.each(FAULTY)('the suite notices a store that %s, in %s', async (_fault, top
   expect(await failuresOf(topic, create)).not.toEqual([]);
 });
 
-test('the suite finds nothing wrong with a store that is passed through unchanged', async () => {
-  expect(await failuresOf('takes', () => changing({}))).toEqual([]);
+test.each(['takes', 'takes, asked in groups'])(
+  'the suite finds nothing wrong with a store that is passed through unchanged, in %s',
+  async (topic) => {
+    expect(await failuresOf(topic, () => changing({}))).toEqual([]);
+  },
+);
+
+test.each(['takes', 'slots'])(
+  'only groups show that a store judges asks badly that meet each other, in %s',
+  async (topic) => {
+    expect(await failuresOf(topic, () => judgingGroupsBadly('impossible'))).toEqual([]);
+    expect(await failuresOf(topic, () => admittingTogether())).toEqual([]);
+  },
+);
+
+test('a store that keeps no order among the asks of a process can do without groups', () => {
+  const topics = (inGroups: boolean): string[] => [...new Set(record({ inGroups }).map(({ topic }) => topic))];
+  expect(topics(true).filter((topic) => topic.endsWith('in groups')).length).toBeGreaterThan(5);
+  expect(topics(false).filter((topic) => topic.endsWith('in groups'))).toEqual([]);
 });
 
 type Changed = {
@@ -174,6 +197,37 @@ function changing(changed: Changed): Backend {
 function adjusting(change: (level: LevelChange) => LevelChange): Backend {
   return changing({
     adjust: (store, call, { leaseId, levels }) => store.adjust(call, { leaseId, levels: levels.map(change) }),
+  });
+}
+
+/** Asks that are under way together: all but the first get another reason for a denial. */
+function judgingGroupsBadly(reason: 'impossible' | 'contended'): Backend {
+  let underWay = 0;
+  return changing({
+    consume: async (store, call, request) => {
+      underWay += 1;
+      const isAlone = underWay === 1;
+      const outcome = await store.consume(call, request);
+      await Promise.resolve();
+      underWay -= 1;
+      return isAlone || outcome.kind !== 'denied' ? outcome : { ...outcome, reason };
+    },
+  });
+}
+
+/** Asks that are under way together are all judged by what there was before the first of them. */
+function admittingTogether(): Backend {
+  const underWay = new Set<object>();
+  return changing({
+    consume: async (store, call, request) => {
+      const others = underWay.size;
+      underWay.add(request);
+      const outcome = await store.consume(call, request);
+      await Promise.resolve();
+      underWay.delete(request);
+      if (others === 0 || outcome.kind !== 'denied' || outcome.reason === 'impossible') return outcome;
+      return { kind: 'granted', levels: outcome.levels };
+    },
   });
 }
 

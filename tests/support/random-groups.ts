@@ -173,6 +173,7 @@ function entryOf(seen: ShardImage, { kind, amounts, id, pick }: Draw, sequence: 
         .filter(([limit]) => limit.kind === 'concurrent')
         .map(([{ name }, milli]) => amount(name, milli));
       const holder = holderOf({
+        expiresAtMs: NOW_MS + 7_000 * (1 + pick),
         slots,
         rates: pick % 2 === 0 ? null : Object.entries(rates).map(([name, milli]) => amount(name, milli)),
       });

@@ -4,7 +4,7 @@ import { groups, stalePairs } from '../../../tests/support/random-groups.js';
 import { type Answer, SequentialModel } from '../../../tests/support/sequential-model.js';
 import { NOW_MS } from '../../../tests/support/shard-images.js';
 import { accountIn, moveHolds } from '../../../tests/support/shard-truth.js';
-import { amountOf } from '../../core/decide.js';
+import { amountOf, exceedsCapacity } from '../../core/decide.js';
 import { worthOf } from '../../testing/oracle/model.js';
 import { asShown } from './as-shown.js';
 import type { Entry, EntryResult } from './entries.js';
@@ -98,8 +98,11 @@ function expectSameVerdicts(results: readonly (EntryResult | null)[], expected: 
     const answer = expected[at];
     if (result?.kind !== 'granted' && result?.kind !== 'denied') continue;
     if (answer?.kind !== 'granted' && answer?.kind !== 'denied') throw new Error('The kinds differ');
-    if (result.answer.verdicts.some(({ waitMs }) => waitMs === null)) continue;
-    for (const { limit, effectiveMilli } of result.answer.verdicts) {
+    const { verdicts } = result.answer;
+    expect(verdicts.some(({ waitMs }) => waitMs === null)).toBe(verdicts.some(exceedsCapacity));
+    expect(verdicts.every(({ waitMs }) => waitMs === 0)).toBe(result.kind === 'granted');
+    if (verdicts.some(exceedsCapacity)) continue;
+    for (const { limit, effectiveMilli } of verdicts) {
       expect([limit.name, BigInt(effectiveMilli)]).toEqual([limit.name, answer.left.get(limit.name)]);
     }
   }

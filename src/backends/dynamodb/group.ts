@@ -1,7 +1,15 @@
 import type { LevelAnswer, LevelAsk, LevelRef } from '../../backend.js';
 import { credit, effectiveTokens, planMove, tokensAfterTake } from '../../core/bucket.js';
 import { compareVersions, reconcile } from '../../core/config.js';
-import { type Amount, amountOf, decide, type Holder, type LimitBalance, type Verdict } from '../../core/decide.js';
+import {
+  type Amount,
+  amountOf,
+  decide,
+  exceedsCapacity,
+  type Holder,
+  type LimitBalance,
+  type Verdict,
+} from '../../core/decide.js';
 import { add, type Int, sub } from '../../core/int.js';
 import type { EpochMs, Millitokens } from '../../core/units.js';
 import type { AskEntry, ChangeEntry, Entry, EntryResult, ExtendEntry } from './entries.js';
@@ -54,6 +62,8 @@ const LARGE_MILLI = 2 ** 50;
 /**
  * Decides a group on an image: acquires first in the order of their arrival, skipping who does not fit, then debits,
  * then refunds. Asks that an image cannot refuse for certain are written as if they fitted: the store will say.
+ * The asks are answered as if each had come alone, one after another: an ask that is short while holders have expired
+ * waits, with those behind it, until the asks before it are written and the expired holders are taken back.
  */
 export function planGroup(image: ShardImage, entries: readonly Entry[], at: Circumstances): GroupPlan {
   const newest = newestLevel(entries);
@@ -62,8 +72,14 @@ export function planGroup(image: ShardImage, entries: readonly Entry[], at: Circ
   if (image.limits.some((account) => needsRebase(account, image.baseMs, at.nowMs))) return { kind: 'rebase' };
   const work = new Work(image, at);
   const results: (EntryResult | null)[] = new Array<null>(entries.length).fill(null);
-  for (const [place, entry] of entries.entries()) if (entry.kind === 'ask') results[place] = work.ask(entry);
-  if (work.refused && hasExpired(image, at.nowMs)) return { kind: 'reclaim', move: planReclaim(image, at.nowMs) };
+  for (const [place, entry] of entries.entries()) {
+    if (entry.kind !== 'ask') continue;
+    results[place] = work.ask(entry);
+    if (work.needsReclaim) break;
+  }
+  if (work.needsReclaim && results.every((result) => result === null)) {
+    return { kind: 'reclaim', move: planReclaim(image, at.nowMs) };
+  }
   for (const [place, entry] of entries.entries()) {
     if (entry.kind === 'change') results[place] = work.change(entry);
     else if (entry.kind === 'extend') results[place] = work.extend(entry);
@@ -165,14 +181,16 @@ class Sums {
 
 /** One group being put together. */
 class Work {
-  /** Somebody did not fit. */
-  refused = false;
+  /** An ask is short, and holders have expired: it is not judged before they are taken back. */
+  needsReclaim = false;
   /** Somebody's answer rests on what the image lacks, and the image is not exact. */
   unsure = false;
   readonly #image: ShardImage;
   readonly #at: Circumstances;
   readonly #sums = new Sums();
   readonly #holders = new Map<string, HolderMove>();
+  /** Who holds slots when the next ask is judged: those of the image, then the asks of this group that were granted. */
+  #held: ReadonlyMap<string, Holder>;
   /** What is left for the next ask. */
   readonly #left: { limit: LimitBalance['limit']; rate: Account['rate']; tokensMilli: Millitokens }[];
   #acquires = 0;
@@ -180,20 +198,26 @@ class Work {
   constructor(image: ShardImage, at: Circumstances) {
     this.#image = image;
     this.#at = at;
+    this.#held = image.holders;
     this.#left = image.limits.map(({ limit, rate, tokensMilli }) => ({ limit, rate, tokensMilli }));
   }
 
   ask({ level, leaseId, counts, looksOnly }: AskEntry): EntryResult | null {
     const { baseMs, holders } = this.#image;
-    const verdicts = decide({ baseMs, limits: this.#left, holders }, level.asks, this.#at.nowMs);
+    const verdicts = decide({ baseMs, limits: this.#left, holders: this.#held }, level.asks, this.#at.nowMs);
     const configIsOlder = reconcile(this.#image, level) === 'reread';
-    const answer: LevelAnswer = { verdicts, configIsOlder };
+    let answer: LevelAnswer = { verdicts, configIsOlder };
     if (verdicts.some(({ waitMs }) => waitMs !== 0)) {
-      this.refused = true;
+      if (hasExpired(this.#image, this.#at.nowMs) && !verdicts.some(exceedsCapacity)) {
+        this.needsReclaim = true;
+        return null;
+      }
       if (this.#refusesForCertain(verdicts, level)) {
         return { kind: 'denied', answer, remembered: this.#at.trust !== 'exact' };
       }
       this.unsure = true;
+      // It is granted only if the write lands, and the write lands only if it fits.
+      answer = { verdicts: verdicts.map((verdict) => ({ ...verdict, waitMs: 0 })), configIsOlder };
     }
     if (configIsOlder && takesUnheldSlots(level, verdicts)) return { kind: 'unheld', answer };
     if (looksOnly === true) {
@@ -203,7 +227,7 @@ class Work {
     if (level.holder !== null && leaseId !== null) {
       if (this.#holders.size >= MOST_HOLDERS || this.#holders.has(leaseId)) return null;
       if (holders.has(leaseId) && this.#at.trust === 'exact') return { kind: 'id-taken' };
-      this.#holders.set(leaseId, addHolder(leaseId, heldOf(level.holder, verdicts, configIsOlder)));
+      this.#hold(leaseId, heldOf(level.holder, verdicts, configIsOlder));
     }
     for (const { limit, creditedMilli, effectiveMilli, requestedMilli } of verdicts) {
       this.#sums.take(limit.name, requestedMilli);
@@ -212,6 +236,12 @@ class Work {
     }
     if (counts) this.#acquires += 1;
     return { kind: 'granted', answer };
+  }
+
+  #hold(leaseId: string, holder: Holder): void {
+    this.#holders.set(leaseId, addHolder(leaseId, holder));
+    if (this.#held === this.#image.holders) this.#held = new Map(this.#held);
+    (this.#held as Map<string, Holder>).set(leaseId, holder);
   }
 
   /** Slots that are held by now may be free in the next moment: only the store can refuse them. */

@@ -10,7 +10,7 @@ import type {
   LevelResult,
 } from '../../backend.js';
 import { reconcile } from '../../core/config.js';
-import { type Amount, amountOf, conclude, decide, type Holder } from '../../core/decide.js';
+import { type Amount, amountOf, conclude, decide, exceedsCapacity, type Holder } from '../../core/decide.js';
 import type { EpochMs } from '../../core/units.js';
 import {
   type Bucket,
@@ -90,10 +90,11 @@ function holderOf(holder: Holder, { verdicts, configIsOlder }: LevelAnswer): Hol
   return { ...holder, rates: holder.rates.filter(({ name }) => verdicts.some(({ limit }) => limit.name === name)) };
 }
 
-/** Whoever is refused while holders have expired takes them back at once. */
+/** Whoever is refused while holders have expired takes them back at once, unless that cannot help. */
 function askLevel(space: Space, level: LevelAsk, bucket: Bucket, nowMs: EpochMs): LevelAnswer {
   let verdicts = decide(bucket, level.asks, nowMs);
-  if (bucket.holders.size > 0 && verdicts.some(({ waitMs }) => waitMs !== 0) && hasExpired(bucket, nowMs)) {
+  const isShort = bucket.holders.size > 0 && verdicts.some(({ waitMs }) => waitMs !== 0);
+  if (isShort && hasExpired(bucket, nowMs) && !verdicts.some(exceedsCapacity)) {
     foldBeforeHourEnds(space, level, bucket, nowMs);
     reclaimExpired(bucket, nowMs);
     space.writeBucket(level.entityId, level.resource, bucket, nowMs);

@@ -10,6 +10,9 @@ import type { Bench } from './bench.js';
 /** Who spends on what, unless a case says otherwise. */
 export const USER = { entityId: 'user-1', resource: 'gpt-4' } as const;
 
+/** Why a case is not run in groups. */
+export const COUNTS_ACQUIRES = 'it tells how many acquires were counted, and the others of a group are counted too';
+
 export function ask(consume: Amounts, more: Partial<AcquireRequest> = {}): AcquireRequest {
   return { ...USER, ...more, consume };
 }

@@ -11,6 +11,8 @@ import type { FakeClock } from '../fake-clock.js';
 export interface Case {
   readonly title: string;
   readonly run: (bench: Bench) => Promise<void>;
+  /** Why its asks are not made in groups too. */
+  readonly alone?: string;
 }
 
 /** What a case works with: a store, a namespace of its own, and time that stands still. */

@@ -1,6 +1,17 @@
 import assert from 'node:assert/strict';
 import type { RateLimiter } from '../../limiter/rate-limiter.js';
-import { ask, assertExactWait, assertRejects, denial, refusers, times, tokensOf, usageOf, USER } from './asking.js';
+import {
+  ask,
+  assertExactWait,
+  assertRejects,
+  COUNTS_ACQUIRES,
+  denial,
+  refusers,
+  times,
+  tokensOf,
+  usageOf,
+  USER,
+} from './asking.js';
 import { type Bench, type Case, limits } from './bench.js';
 
 const PARENT = { entityId: 'team', resource: USER.resource } as const;
@@ -148,6 +159,7 @@ const spending: readonly Case[] = [
   },
   {
     title: 'usage counts at every level, and a refusal of the parent at none',
+    alone: COUNTS_ACQUIRES,
     run: async (bench) => {
       const limiter = await family(bench, ['rpm:10/min'], ['rpm:12/min']);
       await limiter.acquire(ask({ rpm: 4 }));

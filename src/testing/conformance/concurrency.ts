@@ -90,6 +90,25 @@ export const concurrency: readonly Case[] = [
     },
   },
   {
+    title: 'tells those who miss a slot that is given back to wait for the lease of the one who gets it',
+    run: async (bench) => {
+      const limiter = await bench.limiter({ limits: limits('slots:1/concurrent'), leaseTtlMs: 30_000 });
+      let held = await limiter.acquire(ask({ slots: 1 }));
+      for (let round = 0; round < 5; round++) {
+        const asks = [held.release(), ...times(4, async () => limiter.tryAcquire(ask({ slots: 1 })))];
+        const decisions = (await Promise.all(asks)).filter((decision) => decision !== undefined);
+        const [granted, ...more] = decisions.filter((decision) => decision.granted);
+        assert.deepEqual(more, []);
+        const refusals = decisions.filter((decision) => !decision.granted);
+        assert.deepEqual(
+          new Set(refusals.map(({ reason, retryAfterMs }) => `${reason}, ${retryAfterMs} ms`)),
+          new Set(['exhausted, 30000 ms']),
+        );
+        held = granted?.lease ?? (await limiter.acquire(ask({ slots: 1 })));
+      }
+    },
+  },
+  {
     title: 'gives expired slots once to those who ask for them at once',
     run: async (bench) => {
       const limiter = await bench.limited('slots:5/concurrent');

@@ -1,5 +1,15 @@
 import assert from 'node:assert/strict';
-import { ask, assertExactWait, assertRejects, denial, refusers, tokensOf, usageOf, USER } from './asking.js';
+import {
+  ask,
+  assertExactWait,
+  assertRejects,
+  COUNTS_ACQUIRES,
+  denial,
+  refusers,
+  tokensOf,
+  usageOf,
+  USER,
+} from './asking.js';
 import { type Case, limits } from './bench.js';
 
 export const ownLimits: readonly Case[] = [
@@ -83,6 +93,7 @@ export const ownLimits: readonly Case[] = [
   },
   {
     title: 'usage under per-call limits is kept under the plain name of the resource',
+    alone: COUNTS_ACQUIRES,
     run: async (bench) => {
       const limiter = await bench.limited('rpm:10/min');
       await limiter.acquire(ask({ rpm: 2 }));

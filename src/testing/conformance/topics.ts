@@ -71,3 +71,17 @@ export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   'managed marks': managed,
   'many at once': many,
 };
+
+/** Topics whose cases are also run with every ask in a group of asks: those that are about what an ask is answered. */
+export const DECIDING: ReadonlySet<string> = new Set([
+  'takes',
+  'waits',
+  'leases',
+  'slots',
+  'expiry',
+  'cascade',
+  'config changes',
+  'per-call limits',
+  'run',
+  'random sequences',
+]);
