@@ -36,7 +36,7 @@ describe.skipIf(ENGINE.missing)(`a cascade of 3 levels under a saturated parent$
     return Number(shard?.limits.find(({ limit }) => limit.name === 'rpm')?.consumedMilli ?? 0) / 1_000;
   };
 
-  test('spends at most 6 writes per grant when 4 processes ask for a rate of the parent', async () => {
+  test('spends at most 6 writes and 3 reads per grant when 4 processes ask for a rate of the parent', async () => {
     const space = await world.space();
     const processes = await family(space, [ONE_PER_SECOND]);
     const ask = (at: number) => ({ entityId: `user-${at}`, resource: RESOURCE, consume: { rpm: 1 } });
@@ -54,6 +54,8 @@ describe.skipIf(ENGINE.missing)(`a cascade of 3 levels under a saturated parent$
     const grants = granted.reduce((sum, count) => sum + count, 0);
     expect(grants).toBe(20);
     expect(writes() / grants).toBeLessThanOrEqual(6);
+    // A denial names the levels that were not asked, too: what is read of them serves for a second.
+    expect(world.proxy.requests.count('BatchGetItem') / grants).toBeLessThanOrEqual(3);
     for (const at of processes.keys()) {
       // One of the first asks, before the count, was granted.
       const first = at === 0 ? 1 : 0;

@@ -86,6 +86,18 @@ export class BucketShards {
     return images.every((image) => image !== null) ? images : null;
   }
 
+  /** Remembers shards that are read from now on, unless this process learns of them in another way meanwhile. */
+  keeper(nowMs: EpochMs): (images: readonly ShardImage[]) => void {
+    const before = new Map([...this.#lines].map(([shard, { image }]) => [shard, image]));
+    return (images) => {
+      for (const image of images) {
+        const { shard } = image.key;
+        const line = this.#lines.get(shard);
+        if (line !== undefined && before.get(shard) === line.image) line.keep(image, nowMs);
+      }
+    };
+  }
+
   /** Whether every shard that is remembered has too little for the asks. What is not remembered may have enough. */
   isShortOf(asks: readonly Amount[], nowMs: EpochMs): boolean {
     return this.realShards().every((shard) => {

@@ -249,7 +249,10 @@ async function verdictsOfAll(
     isDenied(outcomes[at]) ? [] : askingOf(consuming, level).bucket.youngImages(call.nowMs, tuningOf(call).denyCacheMs),
   );
   const unseen = request.levels.filter((_, at) => seen[at] === null);
+  const keepers = unseen.map((level) => askingOf(consuming, level).bucket.keeper(call.nowMs));
   const images = unseen.length === 0 ? [] : await readBuckets(table, call.namespaceId, unseen, deadline);
+  // The next denial needs no read, then.
+  for (const [at, keep] of keepers.entries()) keep(images[at] ?? []);
   const levels = request.levels.map((level, at) => {
     const outcome = outcomes[at];
     if (isDenied(outcome)) return outcome.answer;

@@ -63,6 +63,11 @@ export class ShardLine {
     return image;
   }
 
+  /** Not while a write is under way, whose answer is newer. */
+  keep(image: ShardImage, nowMs: EpochMs): void {
+    if (!this.#busy) this.#shard.memory.keep(image, nowMs);
+  }
+
   /** What was seen within the last `denyCacheMs`; null: nothing, or something has been given back since. */
   youngImage(nowMs: EpochMs, denyCacheMs: number): ShardImage | null {
     return this.#refunds === 0 && this.#shard.memory.isYoung(nowMs, denyCacheMs) ? this.image : null;
