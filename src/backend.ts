@@ -380,10 +380,7 @@ export interface Backend {
   /** The time that all clients of the store agree on, if they share it. It never goes back. null: not known yet. */
   storeTimeMs?(): EpochMs | null;
 
-  /**
-   * Takes from all levels or from none, in the order of the calls. A missing bucket is created full. What a rejected
-   * call may have taken is given back.
-   */
+  /** Takes from all levels or none, in the order of the calls. Creates missing buckets full. Undoes what it took if it rejects. */
   consume(call: Call, request: ConsumeRequest): Awaitable<ConsumeOutcome>;
   /** Moves what a lease took, and gives back or keeps what it holds: one result per level. */
   adjust(call: Call, request: AdjustRequest): Awaitable<readonly LevelResult[]>;
