@@ -39,6 +39,7 @@ export async function useStore<T>(
     return await action({ limiter, address, namespace, confirm, progress: progress.show, say, note });
   } finally {
     progress.clear();
-    await limiter.close();
+    // `acquire` may leave a lease that is to outlive the command.
+    await limiter.close({ leases: 'keep' });
   }
 }
