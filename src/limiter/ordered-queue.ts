@@ -50,7 +50,7 @@ export class OrderedQueue<T extends Ordered> {
     return this.#nodes.delete(item);
   }
 
-  /** Newcomers belong near the end, those who asked in vain near the front: searches from both. */
+  /** Newcomers belong near the end, refused waiters near the front: searches from both ends. */
   #placeBefore(order: number): Node<T> | null {
     let back = this.#last;
     let front = this.#first;

@@ -35,7 +35,6 @@ export class Waiter implements InLine {
   #hasEnded = false;
   #lastDenial: LastDenial | null = null;
   #stopTimer: (() => void) | null = null;
-  #stopPause: (() => void) | null = null;
 
   constructor(context: Context, request: AcquireRequest, timeoutMs: number, owner: object) {
     this.#context = context;
@@ -61,6 +60,8 @@ export class Waiter implements InLine {
     const { clock } = this.#context;
     const askedMs = clock.now();
     this.#isAsking = true;
+    // The answer is awaited, also if the time of the wait ends meanwhile.
+    this.#stopTimer?.();
     attempt(this.#context, { ...this.#request, signal: this.#stop.signal }, 'decision', asMade)
       .then((decision) => this.#answered(decision, askedMs))
       .catch((error: unknown) => this.#end(() => this.#reject(error)));
@@ -102,9 +103,10 @@ export class Waiter implements InLine {
       this.leaveLine();
       this.#askIn(Math.min(leftMs, Math.max(1, denied.retryAfterMs ?? 1)));
     } else if (next === this.#line) {
-      this.tokens = refusal.requested;
+      this.#moveTo(next, refusal.requested);
       next.rejoin(this, refusal.available);
     } else {
+      this.leaveLine();
       this.#moveTo(next, refusal.requested);
       next.join(this);
     }
@@ -112,10 +114,9 @@ export class Waiter implements InLine {
 
   #moveTo(line: WaitingLine, tokens: number): void {
     const { clock } = this.#context;
-    this.leaveLine();
     this.#line = line;
     this.tokens = tokens;
-    this.#stopTimer ??= startTimer(clock, this.#endMs - clock.now(), () => this.#timeIsOver());
+    this.#stopTimer = startTimer(clock, this.#endMs - clock.now(), () => this.#timeIsOver(line));
   }
 
   leaveLine(): WaitingLine | null {
@@ -127,16 +128,10 @@ export class Waiter implements InLine {
 
   /** Other writers were faster: no limit refused, so that there is no line to wait in. */
   #askIn(ms: number): void {
-    this.#stopPause = startTimer(this.#context.clock, ms, () => {
-      this.#stopPause = null;
-      this.ask();
-    });
+    this.#stopTimer = startTimer(this.#context.clock, ms, () => this.ask());
   }
 
-  #timeIsOver(): void {
-    const line = this.#line;
-    // The answer to an ask that is under way is the last one; a pause ends with the last ask.
-    if (this.#isAsking || line === null) return;
+  #timeIsOver(line: WaitingLine): void {
     // Its turn may come at this very instant.
     line.serve();
     if (this.#isAsking || line.sendLast(this)) return;
@@ -174,7 +169,6 @@ export class Waiter implements InLine {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
     this.#stopTimer?.();
-    this.#stopPause?.();
     this.#request.signal?.removeEventListener('abort', this.#onAbort);
     this.#context.lines.exit(this);
     const line = this.leaveLine();

@@ -18,20 +18,20 @@ const HOLD_MS = 1_000;
 
 /**
  * The callers of this process that wait for one limit of one bucket, in the order of their arrival. The head asks when
- * the limit should have room for it, together with everybody behind it who should fit too: a store that writes groups
- * gets one group. The next wave goes out when all of the last one are answered, so that the order is kept.
+ * the limit should have room for it, together with the waiters behind it that should fit too: a store that writes groups
+ * gets one group. The next wave goes out when the last one is answered, so that the order is kept.
  */
 export class WaitingLine {
   readonly #clock: Required<Clock>;
   readonly #random: () => number;
   readonly #onEmpty: (line: WaitingLine) => void;
   readonly #queue = new OrderedQueue<InLine>();
-  /** What those in the queue need together. */
+  /** The sum of what the waiters in the queue need. */
   #queuedTokens = 0;
-  /** Those whose ask is under way, with what they need. */
+  /** The waiters whose ask is under way, with what they need. */
   readonly #asking = new Map<InLine, number>();
   #askingTokens = 0;
-  /** When each of them should have been served, as it looked when it joined. */
+  /** When each waiter should be served, by the forecast at the time when it joined. */
   readonly #dueMs = new Map<InLine, EpochMs>();
   #lastRefusal: LimitStatus;
   #forecast: Forecast;
@@ -51,7 +51,7 @@ export class WaitingLine {
     this.#onEmpty = onEmpty;
   }
 
-  /** How many wait, those whose ask is under way included. */
+  /** The number of waiters, including those whose ask is under way. */
   get depth(): number {
     return this.#queue.size + this.#asking.size;
   }
@@ -127,7 +127,7 @@ export class WaitingLine {
     this.#dueMs.delete(waiter);
   }
 
-  /** Sends whose turn it is, and sets the timer for the next. Whatever changes the line calls it at the end. */
+  /** Sends the next wave if it is due, otherwise sets a timer for it. Every change of the line ends with a call of it. */
   serve(): void {
     const nowMs = this.#clock.now();
     if (this.#nextWaveMs() <= nowMs) {
@@ -138,7 +138,7 @@ export class WaitingLine {
     this.#setTimer();
   }
 
-  /** The same, once every answer that came in this turn has been heard: those refused together wait in one line. */
+  /** The same after all answers of this turn of the event loop: waiters that are refused together ask together. */
   serveSoon(): void {
     if (this.#servesSoon) return;
     this.#servesSoon = true;
@@ -167,7 +167,7 @@ export class WaitingLine {
     return this.#forecast.askMs(tokens);
   }
 
-  /** How long until everybody who waits now is served: when a caller that leaves may come again. Of a rate. */
+  /** How long until all waiters of now are served: when a caller that leaves may come again. For a rate only. */
   allServedInMs(): number {
     return Math.max(1, this.#forecast.askMs(this.#askingTokens + this.#queuedTokens) - this.#clock.now());
   }
@@ -180,7 +180,7 @@ export class WaitingLine {
     this.#forecast.refuse(this.#lastRefusal, nowMs, nowMs);
   }
 
-  /** The first of all who wait, also if its ask is under way. */
+  /** The first waiter, also if its ask is under way. */
   get #head(): InLine | null {
     const queued = this.#queue.first;
     for (const asking of this.#asking.keys()) return queued === null || asking.order < queued.order ? asking : queued;
@@ -212,7 +212,7 @@ export class WaitingLine {
     this.#asking.delete(waiter);
   }
 
-  /** A head for which there is never enough must not keep what there is from those behind it for ever. */
+  /** A head for which there is never enough must not keep what there is from the waiters behind it for ever. */
   #letPass(head: InLine, available: number): void {
     let left = available;
     for (let next = this.#queue.after(head); next !== null && next.tokens <= left; next = this.#queue.after(head)) {

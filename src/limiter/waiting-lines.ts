@@ -19,7 +19,7 @@ interface Waiting {
   leave(reason: unknown): void;
 }
 
-/** Who waits in this process, in one namespace: one line for each limit of a bucket that refused. */
+/** The calls of this process that wait, in one namespace: one line for each limit of a bucket that refused. */
 export class WaitingLines {
   readonly #clock: Required<Clock>;
   readonly #random: () => number;

@@ -6,8 +6,8 @@ import { type AcquireRequest, checkRequest, readAmounts } from './request.js';
 import { Waiter } from './waiter.js';
 
 /**
- * Asks, and if that is denied waits for up to `wait.timeoutMs` to be granted. Within a process those who wait for one
- * limit are served in the order of their arrival; a rate whose announced wait is longer than the time left is denied at
+ * Asks, and if that is denied waits for up to `wait.timeoutMs` to be granted. Within a process the waiters of one limit
+ * are served in the order of their arrival; a rate whose announced wait is longer than the time left is denied at
  * once. `owner`: the limiter that ends the wait when it is closed.
  */
 export async function attemptUntil(context: Context, request: AcquireRequest, owner: object): Promise<Decision> {
