@@ -48,6 +48,8 @@ function lambda(properties: Readonly<Record<string, Value>>): Resource {
       Architectures: ['arm64'],
       Handler: HANDLER,
       Code: { ZipFile: PLACEHOLDER },
+      // Of the environment; the code is Lambda's to encrypt.
+      KmsKeyArn: onlyIf(CONDITIONS.hasKmsKey, ref(PARAMETERS.kmsKeyArn)),
       ...properties,
     },
   };
