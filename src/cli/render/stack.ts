@@ -1,4 +1,4 @@
-import type { Change, StackEvent } from '../../infra/stack/cloudformation.js';
+import type { StackEvent } from '../../infra/stack/cloudformation.js';
 import { dataLosses } from '../../infra/stack/change-set.js';
 import { drawFields, drawTable } from '../../visualize/table.js';
 import type {
@@ -16,7 +16,7 @@ const REPLACEMENT = { yes: 'replaced', perhaps: 'perhaps replaced', no: 'in plac
 
 export function renderChanges(changes: readonly StackChangeShape[]): string {
   if (changes.length === 0) return 'No resource changes.';
-  const losses = new Set<Change>(dataLosses(changes));
+  const losses = new Set<StackChangeShape>(dataLosses(changes));
   const rows = changes.map((change) => {
     const how = change.replacement === null ? '' : REPLACEMENT[change.replacement];
     const note = losses.has(change) ? `${how === '' ? 'removed' : how}: its data would be out of reach` : how;
@@ -31,17 +31,21 @@ export function renderEvent({ at, status, logicalId, type, reason }: StackEvent,
   return `${time}  ${paint(status)}  ${logicalId} (${type})${reason === null ? '' : `: ${reason}`}`;
 }
 
-const DONE = { create: 'created', update: 'updated', none: 'unchanged' } as const;
-const WOULD = { create: 'to create', update: 'to update', none: 'unchanged' } as const;
+const DONE = { create: 'created', update: 'updated', none: 'unchanged', adopt: 'adopted' } as const;
+const WOULD = { create: 'to create', update: 'to update', none: 'unchanged', adopt: 'to adopt' } as const;
+const REST = 'Then the rest of the template is added: functions, alarms, policies, archive.';
 
-export function renderDeployed(data: DeployShape, style: Style): string {
+/** `settings` is what an adoption changes of the table. */
+export function renderDeployed(data: DeployShape, settings: readonly string[], style: Style): string {
   if (data.dryRun) {
     const head = `${WOULD[data.action]}: stack ${data.stack}`;
-    return [head, renderChanges(data.changes), ...uploads(data.functions, true), DRY_RUN].join('\n');
+    const rest = data.action === 'adopt' ? [...settings, REST] : [];
+    return [head, renderChanges(data.changes), ...rest, ...uploads(data.functions, true), DRY_RUN].join('\n');
   }
   const table = data.table === null ? [] : [tableLine(data.table)];
   return [
     `${style.green(DONE[data.action])}: stack ${data.stack} (${data.status ?? ''})`,
+    ...settings,
     ...table,
     ...uploads(data.functions, false),
     ...outputsOf(data.outputs),
