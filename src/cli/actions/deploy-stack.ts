@@ -39,9 +39,9 @@ export const deploy: StackAction<DeployOptions> = async (session, options): Prom
   return { data, text: (style) => renderDeployed(data, settings, style) };
 };
 
-function confirmAdoption({ names, show, confirm }: StackSession): StackDeployRequest['confirmAdoption'] {
+function confirmAdoption({ names, show, confirm, style }: StackSession): StackDeployRequest['confirmAdoption'] {
   return async (changes, settings) => {
-    show([renderChanges(changes), ...settings].join('\n'));
+    show([renderChanges(changes, style), ...settings].join('\n'));
     await confirm(`puts table ${names.table} under stack ${names.stack}, and adds functions, alarms and policies`);
   };
 }
@@ -53,7 +53,7 @@ export function changeShape({ action, logicalId, physicalId, type, replacement }
 
 /** What `deploy` and `upgrade` want of a stack. Bad input is refused here, before anything is asked. */
 export function buildRequest(
-  { names, version, confirm, show }: StackSession,
+  { names, version, confirm, show, style }: StackSession,
   { param = [], allowReplacement = false, dryRun = false }: ChangeOptions,
 ): DeployRequest {
   const template = buildTemplate();
@@ -66,7 +66,7 @@ export function buildRequest(
     allowReplacement,
     bundles: readBundles(),
     confirm: async (action, changes) => {
-      show(renderChanges(changes));
+      show(renderChanges(changes, style));
       // A stack that is new takes nothing from anybody, and neither does a tag.
       if (action === 'update' && !changes.every(isTagOnly))
         await confirm(`changes ${countOf(changes)} of stack ${names.stack}`);

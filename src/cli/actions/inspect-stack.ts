@@ -29,7 +29,7 @@ export const showStack: StackAction = async ({ tools, names, version }): Promise
     functions,
     lastFailure,
   };
-  return { data, text: () => renderStatus(data, names.flag), exitCode: isBroken(data) ? BROKEN_EXIT : 0 };
+  return { data, text: (style) => renderStatus(data, names.flag, style), exitCode: isBroken(data) ? BROKEN_EXIT : 0 };
 };
 
 /** As for every failure of CloudFormation and Lambda. */
@@ -44,7 +44,7 @@ function isBroken({ status, tableVersion, functions }: StackStatusShape): boolea
 export const listStacksAction: StackAction = async ({ tools }): Promise<Result<ListShape<StackItemShape>>> => {
   const [region, stacks] = await Promise.all([tools.cloudformation.region(), listStacks(tools)]);
   const data = { items: stacks.map(itemOf), next: null };
-  return { data, text: () => renderStackList(data.items, region) };
+  return { data, text: (style) => renderStackList(data.items, region, style) };
 };
 
 function itemOf({ name, status, tags, parameters, createdAt, updatedAt }: Stack): StackItemShape {

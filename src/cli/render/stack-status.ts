@@ -1,6 +1,7 @@
 import { formatInstant } from '../../visualize/format.js';
 import { drawFields, drawTable } from '../../visualize/table.js';
 import type { StackStatusShape } from '../stack-shapes.js';
+import type { Style } from '../terminal.js';
 
 const TABLE_STATE = {
   current: () => 'ready',
@@ -17,7 +18,7 @@ const CODE = {
 } as const;
 
 /** `flag` makes a command mean this stack: ` --env pre`. */
-export function renderStatus(data: StackStatusShape, flag: string): string {
+export function renderStatus(data: StackStatusShape, flag: string, { width }: Style): string {
   const { functions, outputs, lastFailure } = data;
   const fields: (readonly [string, string])[] = [
     ['stack', `${data.stack} in ${data.region}`],
@@ -37,8 +38,8 @@ export function renderStatus(data: StackStatusShape, flag: string): string {
   const listed = Object.entries(outputs).toSorted(([a], [b]) => (a < b ? -1 : 1));
   return [
     drawFields(fields),
-    ...(rows.length === 0 ? [] : ['', drawTable(['FUNCTION', 'STATE', 'UPDATE', 'CODE'], rows)]),
-    ...(listed.length === 0 ? [] : ['', drawTable(['OUTPUT', 'VALUE'], listed)]),
+    ...(rows.length === 0 ? [] : ['', drawTable(['FUNCTION', 'STATE', 'UPDATE', 'CODE'], rows, width)]),
+    ...(listed.length === 0 ? [] : ['', drawTable(['OUTPUT', 'VALUE'], listed, width)]),
   ].join('\n');
 }
 

@@ -14,7 +14,7 @@ import type { Style } from '../terminal.js';
 
 const REPLACEMENT = { yes: 'replaced', perhaps: 'perhaps replaced', no: 'in place' } as const;
 
-export function renderChanges(changes: readonly StackChangeShape[]): string {
+export function renderChanges(changes: readonly StackChangeShape[], { width }: Style): string {
   if (changes.length === 0) return 'No resource changes.';
   const losses = new Set<StackChangeShape>(dataLosses(changes));
   const rows = changes.map((change) => {
@@ -22,7 +22,7 @@ export function renderChanges(changes: readonly StackChangeShape[]): string {
     const note = losses.has(change) ? `${how === '' ? 'removed' : how}: its data would be out of reach` : how;
     return [change.action, change.logicalId, change.type, note];
   });
-  return drawTable(['ACTION', 'RESOURCE', 'TYPE', 'HOW'], rows);
+  return drawTable(['ACTION', 'RESOURCE', 'TYPE', 'HOW'], rows, width);
 }
 
 export function renderEvent({ at, status, logicalId, type, reason }: StackEvent, style: Style): string {
@@ -40,7 +40,7 @@ export function renderDeployed(data: DeployShape, settings: readonly string[], s
   if (data.dryRun) {
     const head = `${WOULD[data.action]}: stack ${data.stack}`;
     const rest = data.action === 'adopt' ? [...settings, REST] : [];
-    return [head, renderChanges(data.changes), ...rest, ...uploads(data.functions, true), DRY_RUN].join('\n');
+    return [head, renderChanges(data.changes, style), ...rest, ...uploads(data.functions, true), DRY_RUN].join('\n');
   }
   const table = data.table === null ? [] : [tableLine(data.table)];
   return [
@@ -78,7 +78,7 @@ function uploads(functions: readonly UploadShape[], dryRun: boolean): readonly s
 
 export function renderUpgraded(data: UpgradeShape, style: Style): string {
   const { template, data: migrated, dryRun } = data;
-  const changes = dryRun && template.action !== 'none' ? [renderChanges(template.changes)] : [];
+  const changes = dryRun && template.action !== 'none' ? [renderChanges(template.changes, style)] : [];
   return [
     `${style.green(dryRun ? 'to upgrade' : 'upgraded')}: stack ${data.stack}`,
     `template ${dryRun ? WOULD[template.action] : DONE[template.action]}`,
@@ -89,7 +89,7 @@ export function renderUpgraded(data: UpgradeShape, style: Style): string {
   ].join('\n');
 }
 
-export function renderStackList(items: readonly StackItemShape[], region: string): string {
+export function renderStackList(items: readonly StackItemShape[], region: string, { width }: Style): string {
   if (items.length === 0) return `No stacks of Headgate in ${region}.`;
   const rows = items.map(({ stack, env, status, version, table }) => [
     stack,
@@ -98,7 +98,7 @@ export function renderStackList(items: readonly StackItemShape[], region: string
     version ?? '-',
     table ?? '-',
   ]);
-  return drawTable(['STACK', 'ENV', 'STATUS', 'VERSION', 'TABLE'], rows);
+  return drawTable(['STACK', 'ENV', 'STATUS', 'VERSION', 'TABLE'], rows, width);
 }
 
 export function renderStackDeleted({ stack, dryRun, deleted, kept }: StackDeletedShape, style: Style): string {
