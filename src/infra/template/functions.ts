@@ -4,7 +4,8 @@ import { CONDITIONS } from './parameters.js';
 
 /**
  * Throws, so that a batch waits in the stream for the real code rather than is lost. To CloudFormation it stays the code
- * of the function: if this text changes, an update puts it in the place of what was uploaded, until that is uploaded again.
+ * of the function: if this text changes, an update puts it in the place of what was uploaded, until that is uploaded again;
+ * `rememberCode` puts back what a roll-back replaces.
  */
 const PLACEHOLDER = [
   'exports.handler = async () => {',
