@@ -39,6 +39,13 @@ beforeAll(() => {
 afterAll(() => rmSync(consumer, { recursive: true, force: true }));
 
 describe('the tarball', () => {
+  test('is built before it is packed, so that a fresh clone packs what it should', () => {
+    const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+      scripts: Record<string, string>;
+    };
+    expect(scripts['prepack']).toBe('npm run build');
+  });
+
   test('holds the build, the licence, the manifest, and nothing else', () => {
     const strangers = packedFiles().filter(
       (path) =>

@@ -61,8 +61,8 @@ describe('help', () => {
   });
 });
 
-test('every command but the tour has a documented shape', () => {
-  expect(VERBS.map(({ path }) => path).toSorted()).toEqual([...Object.keys(CLI_SHAPES), 'tour'].toSorted());
+test('every command has a documented shape', () => {
+  expect(VERBS.map(({ path }) => path).toSorted()).toEqual(Object.keys(CLI_SHAPES).toSorted());
 });
 
 test('a noun alone shows its help', async () => {

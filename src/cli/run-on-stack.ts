@@ -47,6 +47,7 @@ export async function runOnStack(
       confirm: asking(createConfirm(terminal, options)),
       confirmByName: asking(createConfirmByName(terminal, options)),
       show,
+      style: terminal.style,
       progress: (text) => progress.show(text, 0),
     });
   } finally {

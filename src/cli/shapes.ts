@@ -382,3 +382,11 @@ export interface CompletionShape {
   readonly shell: 'bash' | 'zsh' | 'fish';
   readonly script: string;
 }
+
+/** `tour` */
+export interface TourShape {
+  readonly steps: readonly {
+    readonly title: string;
+    readonly lines: readonly string[];
+  }[];
+}

@@ -1,6 +1,7 @@
 import type { StackNames } from '../infra/stack/stack-name.js';
 import type { StackTools, Watcher } from '../infra/stack/stack-tools.js';
 import type { Result } from './result.js';
+import type { Style } from './terminal.js';
 
 /** What an action on a stack works with. */
 export interface StackSession {
@@ -15,6 +16,7 @@ export interface StackSession {
   confirmByName(change: string, name: string): Promise<void>;
   /** Text for people that comes before the result: on standard error, never with `--json`. */
   show(text: string): void;
+  readonly style: Style;
   /** A line that replaces itself, where somebody watches. */
   progress(text: string): void;
 }

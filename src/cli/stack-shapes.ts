@@ -7,8 +7,8 @@ export interface DeployShape {
   readonly stack: string;
   /** true: nothing was changed, this is what would be. */
   readonly dryRun: boolean;
-  /** `none`: the stack is as the template wants it. */
-  readonly action: 'create' | 'update' | 'none';
+  /** `none`: the stack is as the template wants it. `adopt`: a table that existed came under the stack. */
+  readonly action: 'create' | 'update' | 'none' | 'adopt';
   /** As CloudFormation calls it; null: there is no stack. */
   readonly status: string | null;
   readonly changes: readonly StackChangeShape[];
@@ -43,7 +43,9 @@ export interface UploadShape {
 export interface UpgradeShape {
   readonly stack: string;
   readonly dryRun: boolean;
-  readonly template: Pick<DeployShape, 'action' | 'status' | 'changes'>;
+  readonly template: Pick<DeployShape, 'status' | 'changes'> & {
+    readonly action: Exclude<DeployShape['action'], 'adopt'>;
+  };
   readonly data: Omit<MigrateShape, 'dryRun'>;
   readonly functions: readonly UploadShape[];
 }

@@ -1,7 +1,10 @@
 import pc from 'picocolors';
 
-/** Colours and weights; each leaves text as it is where colours are off. */
-export type Style = ReturnType<typeof pc.createColors>;
+/** Colours and weights, each of which leaves text as it is where colours are off; and the width of the screen. */
+export type Style = ReturnType<typeof pc.createColors> & {
+  /** In columns; undefined: a file or a program reads it, and a line may be as long as it is. */
+  readonly width?: number;
+};
 
 /** What a command reads and writes of the process that it runs in. */
 export interface Terminal {
@@ -26,7 +29,10 @@ export function createTerminal({ env, stdin, stdout, stderr }: NodeJS.Process): 
     env,
     canAsk: isTerminal(stdin) && isTerminal(stderr),
     isWatched: isTerminal(stderr),
-    style: pc.createColors(coloured),
+    style: {
+      ...pc.createColors(coloured),
+      ...(isTerminal(stdout) && stdout.columns > 0 ? { width: stdout.columns } : {}),
+    },
     out: (text) => void stdout.write(text),
     err: (text) => void stderr.write(text),
     note: (text) => void notes.push(text),

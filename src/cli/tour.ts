@@ -1,7 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { loadDriver } from '../backends/embedded/file/driver.js';
 import { systemClock } from '../clock.js';
+import { isHeadgateError } from '../core/errors.js';
 import { Limit } from '../core/limit.js';
 import type { Decision } from '../limiter/decision.js';
 import { RateLimiter } from '../limiter/rate-limiter.js';
@@ -88,6 +90,8 @@ async function showCascade(print: Print, clock: FakeClock): Promise<void> {
 
 async function showSharing(print: Print, startTaker: StartTaker): Promise<void> {
   print(`5. Two processes on one file: ${JOBS} tokens, ${ATTEMPTS} attempts each`);
+  const missing = await missingDriver();
+  if (missing !== null) return print(`   Left out: ${missing}\n`);
   const folder = await mkdtemp(join(tmpdir(), 'headgate-tour-'));
   try {
     const path = join(folder, 'limits.db');
@@ -96,6 +100,17 @@ async function showSharing(print: Print, startTaker: StartTaker): Promise<void> 
     print(`${indent(drawTable(['', 'granted'], [...rows, ['together', grants[0] + grants[1]]]))}\n`);
   } finally {
     await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Why no file can be opened here; null: one can. Node has SQLite of its own from 22.5 on. */
+async function missingDriver(): Promise<string | null> {
+  try {
+    await loadDriver();
+    return null;
+  } catch (error) {
+    if (!isHeadgateError(error)) throw error;
+    return error.message;
   }
 }
 

@@ -8,6 +8,7 @@ import { logMetrics } from './template/log-metrics.js';
 import { logs } from './template/logs.js';
 import { outputs } from './template/outputs.js';
 import { conditions, parameters } from './template/parameters.js';
+import { keyPolicies } from './template/key-policies.js';
 import { policies } from './template/policies.js';
 import { appRoles } from './template/roles.js';
 import { schedule } from './template/schedule.js';
@@ -45,6 +46,7 @@ export function buildTemplate(): Template {
       ...alarms(),
       ...dashboard(),
       ...policies(),
+      ...keyPolicies(),
       ...appRoles(),
     },
     Outputs: outputs(),

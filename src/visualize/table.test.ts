@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { drawFields, drawTable } from './table.js';
 
@@ -43,4 +44,44 @@ test('fields stand under each other', () => {
       ['name', ''],
     ]),
   ).toBe('id       user-1\nversion  1,200\nname');
+});
+
+test('a table that is too wide for the screen goes on in further lines of its widest column', () => {
+  const rows = [['user-1', 'rpm:100/min tpm:10000/min slots:4/concurrent', 7]];
+  expect(drawTable(['ENTITY', 'LIMITS', 'LEFT'], rows, 40).split('\n')).toEqual([
+    'ENTITY  LIMITS                      LEFT',
+    'user-1  rpm:100/min tpm:10000/min      7',
+    '        slots:4/concurrent',
+  ]);
+});
+
+test('paint stays on every line of a cell that goes on', () => {
+  const mark = (text: string) => `<${text}>`;
+  expect(drawTable([''], [[{ value: 'aaaaaaaaaa bbbbbbbbbb', paint: mark }]], 12)).toBe('<aaaaaaaaaa>\n<bbbbbbbbbb>');
+});
+
+test('columns of numbers and columns that are narrow already are not narrowed, even where they do not fit', () => {
+  const rows = [['a'.repeat(30), 123_456_789_012]];
+  expect(drawTable(['N', 'COUNT'], rows, 5).split('\n')).toEqual([
+    'N                     COUNT',
+    ...Array.from({ length: 3 }, (_, at) => (at === 0 ? `${'a'.repeat(10)}  123,456,789,012` : 'a'.repeat(10))),
+  ]);
+});
+
+test('a table fits every screen that its numbers and ten characters of each text leave room for, and loses nothing', () => {
+  const word = fc.string({ unit: fc.constantFrom('a', 'b', ' ', '-'), maxLength: 60 });
+  const table = fc
+    .integer({ min: 1, max: 4 })
+    .chain((columns) =>
+      fc.array(fc.array(word, { minLength: columns, maxLength: columns }), { minLength: 1, maxLength: 5 }),
+    );
+  fc.assert(
+    fc.property(table, fc.integer({ min: 46, max: 200 }), (rows, screen) => {
+      const header = (rows[0] ?? []).map((_, at) => `C${at}`);
+      const lines = drawTable(header, rows, screen).split('\n');
+      for (const line of lines) expect(line.length).toBeLessThanOrEqual(screen);
+      const letters = (text: string) => Array.from(text.replaceAll(/\s/g, '')).toSorted().join('');
+      expect(letters(lines.join(''))).toBe(letters([...header, ...rows.flat()].join('')));
+    }),
+  );
 });

@@ -8,19 +8,72 @@ export interface PaintedCell {
   readonly paint: (text: string) => string;
 }
 
-/** Columns as wide as their widest cell; those that hold numbers are aligned to the right, with their title. */
-export function drawTable(header: readonly string[], rows: readonly (readonly Cell[])[]): string {
+const GAP = '  ';
+/** No column of text is made narrower than this: below, words fall apart. */
+const LEAST_WIDTH = 10;
+
+/**
+ * Columns as wide as their widest cell; those that hold numbers are aligned to the right, with their title. Where that is wider
+ * than `screenWidth`, the widest columns of text are narrowed and their cells go on in further lines: nothing is cut off.
+ */
+export function drawTable(
+  header: readonly string[],
+  rows: readonly (readonly Cell[])[],
+  screenWidth = Number.POSITIVE_INFINITY,
+): string {
   const isNumeric = header.map((_, column) => rows.some((row) => typeof valueOf(row[column]) === 'number'));
   // Not by spreading: a list may have more rows than a call may have arguments.
-  const widths = header.map((title, column) =>
+  const wanted = header.map((title, column) =>
     rows.reduce((most, row) => Math.max(most, width(textOf(row[column]))), width(title)),
   );
-  const draw = (row: readonly (Cell | undefined)[]): string =>
-    header
-      .map((_, column) => drawCell(row[column], widths[column] ?? 0, isNumeric[column] === true))
-      .join('  ')
-      .trimEnd();
-  return [...(header.some((title) => title !== '') ? [header] : []), ...rows].map(draw).join('\n');
+  const widths = fitWidths(wanted, isNumeric, screenWidth - GAP.length * (header.length - 1));
+  const draw = (row: readonly (Cell | undefined)[]): string[] => {
+    const cells = header.map((_, column) => linesOf(row[column], widths[column] ?? 0));
+    const height = cells.reduce((most, lines) => Math.max(most, lines.length), 1);
+    return Array.from({ length: height }, (_line, at) =>
+      cells
+        .map((lines, column) => drawCell(lines[at] ?? '', widths[column] ?? 0, isNumeric[column] === true))
+        .join(GAP)
+        .trimEnd(),
+    );
+  };
+  return [...(header.some((title) => title !== '') ? [header] : []), ...rows].flatMap(draw).join('\n');
+}
+
+/** Takes from the widest column of text first, so that the narrow ones stay as they are. */
+function fitWidths(wanted: readonly number[], isNumeric: readonly boolean[], most: number): readonly number[] {
+  const widths = [...wanted];
+  let excess = widths.reduce((sum, one) => sum + one, 0) - most;
+  while (excess > 0) {
+    let widest = -1;
+    for (const [column, one] of widths.entries()) {
+      if (isNumeric[column] !== true && one > LEAST_WIDTH && one > (widths[widest] ?? 0)) widest = column;
+    }
+    if (widest < 0) return widths;
+    widths[widest] = (widths[widest] ?? 0) - 1;
+    excess -= 1;
+  }
+  return widths;
+}
+
+/** The lines of a cell, each of which fits: broken between words where it can be. Paint stays on every line. */
+function linesOf(cell: Cell | undefined, columnWidth: number): readonly Cell[] {
+  const text = textOf(cell);
+  if (cell === undefined || width(text) <= columnWidth) return [cell ?? ''];
+  const lines = wrap(text, columnWidth);
+  return typeof cell === 'object' ? lines.map((value) => ({ value, paint: cell.paint })) : lines;
+}
+
+function wrap(text: string, lineWidth: number): string[] {
+  const lines: string[] = [];
+  let rest = Array.from(text);
+  while (rest.length > lineWidth) {
+    const space = rest.slice(0, lineWidth + 1).lastIndexOf(' ');
+    const end = space > 0 ? space : lineWidth;
+    lines.push(rest.slice(0, end).join(''));
+    rest = rest.slice(space > 0 ? end + 1 : end);
+  }
+  return [...lines, rest.join('')];
 }
 
 /** Names of things and their values, one to a line. */

@@ -2,12 +2,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createTable } from '../../src/backends/dynamodb/index.js';
+import { buildTemplate } from '../../src/infra/template.js';
 import { type Engine, startEngine } from '../../src/testing/dynamodb/index.js';
 import { CLI_SHAPES } from '../support/cli-shapes.js';
 import { ENGINE } from '../support/dynamodb-world.js';
 import { answerAtTerminal, HAS_TERMINAL } from '../support/at-terminal.js';
 import { type CliRun, runCli } from '../support/run-cli.js';
 import { awsEnvironment, type StackCli, startStackCli } from '../support/stack-cli.js';
+import { makeEmptyTable } from '../support/stack-world.js';
 
 describe.skipIf(ENGINE.missing)(`commands on a stack, one after the other${ENGINE.note}`, () => {
   let engine: Engine;
@@ -63,7 +66,7 @@ describe.skipIf(ENGINE.missing)(`commands on a stack, one after the other${ENGIN
     expect(stdout).toMatch(
       /^stack +headgate-pre in eu-west-1\nstatus +CREATE_COMPLETE\nversion +\d+\.\d+\.\d+ \(this package: /,
     );
-    expect(stdout).toMatch(/\ntable +headgate-pre \(schema version \d+\) ready\n/);
+    expect(stdout).toMatch(/\ntable +headgate-pre \(schema version \d+\): ready\n/);
     expect(stdout).toMatch(/\nheadgate-pre-StreamFunction +Active +Successful +of this package\n/);
     expect(await json('status --env pre')).toMatchObject({
       env: 'pre',
@@ -124,6 +127,90 @@ describe.skipIf(ENGINE.missing)(`commands on a stack, one after the other${ENGIN
     expect(exitCode).toBe(0);
     expect(stdout).toMatch(/^deleted: stack headgate-pre\nWhat stays:\n {2}Table \(headgate-pre\)\n/);
     expect(await json('delete --env pre --yes')).toMatchObject({ deleted: false, kept: [] });
+  });
+});
+
+describe.skipIf(ENGINE.missing)(`a stack that was not made by deploy${ENGINE.note}`, () => {
+  let engine: Engine;
+  let cli: StackCli;
+  beforeAll(async () => {
+    engine = await startEngine();
+    cli = await startStackCli(engine);
+    await makeEmptyTable(engine, 'headgate-hand');
+  });
+  afterAll(async () => {
+    await cli?.[Symbol.asyncDispose]();
+    await engine?.stop();
+  });
+
+  const run = async (line: string): Promise<CliRun> => runCli(line.split(' '), { env: cli.env });
+  const byHand = (tags: Record<string, string>): void => {
+    const template = JSON.stringify(buildTemplate());
+    const defaults = Object.entries(buildTemplate().Parameters).map(([name, { Default }]) => [name, String(Default)]);
+    const parameters = { ...Object.fromEntries(defaults), TableName: 'headgate-hand' } as Record<string, string>;
+    cli.aws.addStack('headgate-hand', { template, parameters, tags });
+  };
+
+  test('deploy finishes what the printed template began without a question, with the tags of the page or without any', async () => {
+    const { version } = JSON.parse((await run('version --json')).stdout) as { readonly version: string };
+    byHand({ 'headgate:version': version, 'headgate:env': 'hand' });
+    const tagged = await run('deploy --env hand');
+    expect(tagged).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringMatching(/^unchanged: [^]*code of \S+ uploaded/),
+    });
+    byHand({ owner: 'ops' });
+    const untagged = await run('deploy --env hand');
+    expect(untagged).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringMatching(/^updated: [^]*code of \S+ uploaded/),
+    });
+    expect(cli.aws.stacks.get('headgate-hand')).toMatchObject({ tags: { owner: 'ops', 'headgate:env': 'hand' } });
+  });
+
+  test('a change of anything but tags still asks', async () => {
+    const { exitCode, stderr } = await run('deploy --env hand --param ArchiveDays=9');
+    expect(exitCode).toBe(3);
+    expect(stderr).toContain('it needs --yes');
+  });
+
+  test('status of a stack that rolled back ends with 9, and of one that works with 0', async () => {
+    expect(await run('status --env hand')).toMatchObject({ exitCode: 0 });
+    cli.aws.failing.add('Dashboard');
+    expect(await run('deploy --env hand --param ArchiveDays=9 --yes')).toMatchObject({ exitCode: 9 });
+    const { exitCode, stdout } = await run('status --env hand');
+    expect(exitCode).toBe(9);
+    expect(stdout).toMatch(/status +UPDATE_ROLLBACK_COMPLETE\n[^]*failed last +Dashboard/);
+  });
+
+  test('status of a stack of another program refuses, and names what it has not', async () => {
+    cli.aws.addStack('shop', { template: '{"Resources":{}}', parameters: {}, tags: {} });
+    expect(await run('status --table shop')).toEqual({
+      exitCode: 9,
+      stdout: '',
+      stderr:
+        "headgate: Stack shop is not one of Headgate's: it has neither the tag headgate:version nor Headgate's outputs\n",
+    });
+  });
+
+  test('deploy --adopt shows the import, asks, and puts an existing table under a new stack', async () => {
+    await createTable({ tableName: 'limits', endpoint: engine.endpoint, region: engine.region });
+    const refused = await run('deploy --table limits --adopt');
+    expect(refused).toMatchObject({ exitCode: 3, stdout: '' });
+    expect(refused.stderr).toMatch(
+      /^ACTION +RESOURCE[^]*\nImport +Table [^]*\nPointInTimeRecovery: false -> true\n[^]*This puts table limits under stack limits/,
+    );
+    const dry = await run('deploy --table limits --adopt --dry-run');
+    expect(dry.stdout).toMatch(/^to adopt: stack limits\n[^]*Then the rest of the template is added/);
+    const { exitCode, stdout } = await run('deploy --table limits --adopt --yes');
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(
+      /^adopted: stack limits \(UPDATE_COMPLETE\)\n[^]*table limits was ready\ncode of limits-Stream/,
+    );
+    expect(await run('deploy --table limits --adopt')).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringMatching(/^unchanged/),
+    });
   });
 });
 

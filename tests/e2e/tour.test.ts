@@ -1,12 +1,17 @@
 import { execFileSync } from 'node:child_process';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
+import { CLI_SHAPES } from '../support/cli-shapes.js';
+
+const BUILT = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
 let printed = '';
 
 beforeAll(() => {
-  const built = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
-  printed = execFileSync(process.execPath, [built, 'tour'], { encoding: 'utf8', timeout: 30_000 });
+  printed = execFileSync(process.execPath, [BUILT, 'tour'], { encoding: 'utf8', timeout: 30_000 });
 });
 
 test.each([
@@ -27,4 +32,29 @@ test('two real processes on one file are granted exactly what there is', () => {
   expect(together).toBe(100);
   expect((first ?? 0) + (second ?? 0)).toBe(100);
   expect(Math.min(first ?? 0, second ?? 0)).toBeGreaterThanOrEqual(20);
+});
+
+test('the tour as data has the titles of its steps and their lines', () => {
+  const text = execFileSync(process.execPath, [BUILT, 'tour', '--json'], { encoding: 'utf8', timeout: 30_000 });
+  const data = JSON.parse(text) as { readonly steps: readonly { readonly title: string; readonly lines: string[] }[] };
+  expect(CLI_SHAPES['tour']?.(data, 'tour')).toEqual([]);
+  expect(data.steps.map(({ title }) => title)).toHaveLength(6);
+  expect(data.steps[0]?.lines).toContain('call 4: denied by rpm of user-1, retry in 1000 ms');
+});
+
+test('without a SQLite the tour leaves out the step that needs one, with a sentence, and goes on', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-tour-'));
+  try {
+    // Where no libsql can be found: as after npx in an empty folder.
+    for (const part of ['dist', 'package.json'])
+      cpSync(join(BUILT, '../../..', part), join(folder, part), { recursive: true });
+    const program = join(folder, 'dist/cli/main.js');
+    const text = execFileSync(process.execPath, [program, 'tour'], { encoding: 'utf8', timeout: 30_000, cwd: folder });
+    expect(text).toMatch(
+      /\n5\. Two processes on one file[^\n]*\n(?: {3}Left out: [^\n]*npm install libsql|[^]*together +100\n)/,
+    );
+    expect(text).toMatch(/\n6\. What was used/);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 });

@@ -1,9 +1,13 @@
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { basename, join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { tableDefinition } from '../../src/backends/dynamodb/table-definition.js';
+import { buildImportTemplate } from '../../src/infra/stack/import-template.js';
+import { tableFactsOf } from '../../src/infra/stack/table-facts.js';
 import { buildTemplate } from '../../src/infra/template.js';
+import { settleTemplate } from '../support/settle-template.js';
 
 const PROGRAM = process.env['HEADGATE_CFN_LINT'] ?? 'cfn-lint';
 const missing = spawnSync(PROGRAM, ['--version']).status !== 0;
@@ -12,25 +16,64 @@ const note = missing ? ' (skipped: no cfn-lint; pip install cfn-lint, or name it
 interface Finding {
   readonly Filename: string;
   readonly Message: string;
+  readonly Rule: { readonly Id: string };
 }
 
+const TEMPLATE = buildTemplate();
+const { Table, ...OTHERS } = TEMPLATE.Resources;
+const MISSPELT = { ...Table, Properties: { ...Table?.Properties, BilingMode: 'PAY_PER_REQUEST' } };
+const KEY = 'arn:aws:kms:eu-west-1:123456789012:key/1f0e';
+
+/** By which an import adopts a table: as it is without a key, and with one. */
+function importTemplate(encryption: object): object {
+  const { BillingMode: _, ...definition } = tableDefinition('limits');
+  const settings = { ttlAttribute: 'ttl', pointInTimeRecovery: false };
+  return buildImportTemplate(tableFactsOf({ ...definition, ...encryption }, settings)).template;
+}
+
+const TEMPLATES = {
+  printed: TEMPLATE,
+  keyed: settleTemplate(TEMPLATE, { KmsKeyArn: KEY }),
+  import: importTemplate({}),
+  importKeyed: importTemplate({ SSEDescription: { Status: 'ENABLED', KMSMasterKeyArn: KEY } }),
+  misspelt: { ...TEMPLATE, Resources: { ...OTHERS, Table: MISSPELT } },
+} as const;
+
 describe.skipIf(missing)(`cfn-lint${note}`, () => {
-  test('has nothing to say about the template, neither errors nor warnings nor advice, and would say it', () => {
-    const template = buildTemplate();
-    const { Table, ...others } = template.Resources;
-    const wrong = { ...Table, Properties: { ...Table?.Properties, BilingMode: 'PAY_PER_REQUEST' } };
+  let findings: readonly Finding[];
+
+  beforeAll(() => {
     const folder = mkdtempSync(join(tmpdir(), 'headgate-cfn-lint-'));
     try {
-      const [good, bad] = ['good.json', 'bad.json'].map((name) => join(folder, name)) as [string, string];
-      writeFileSync(good, JSON.stringify(template));
-      writeFileSync(bad, JSON.stringify({ ...template, Resources: { ...others, Table: wrong } }));
-      const args = ['--format', 'json', '--include-checks', 'I', '--', good, bad];
-      const { stdout } = spawnSync(PROGRAM, args, { encoding: 'utf8' });
-      const findings = JSON.parse(stdout) as readonly Finding[];
-      expect(findings.filter(({ Filename }) => Filename === good)).toEqual([]);
-      expect(findings.map(({ Message }) => Message).join()).toContain('BilingMode');
+      const paths = Object.entries(TEMPLATES).map(([name, template]) => {
+        writeFileSync(join(folder, `${name}.json`), JSON.stringify(template));
+        return join(folder, `${name}.json`);
+      });
+      const args = ['--format', 'json', '--include-checks', 'I', '--', ...paths];
+      findings = JSON.parse(spawnSync(PROGRAM, args, { encoding: 'utf8' }).stdout) as readonly Finding[];
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
+  }, 180_000);
+
+  const findingsIn = (name: keyof typeof TEMPLATES): readonly string[] =>
+    findings
+      .filter(({ Filename }) => basename(Filename) === `${name}.json`)
+      .map(({ Rule, Message }) => `${Rule.Id} ${Message}`);
+
+  test('has nothing to say about the template, neither errors nor warnings nor advice', () => {
+    expect(findingsIn('printed')).toEqual([]);
+  });
+
+  test('has nothing to say about what the template makes with a KMS key, but that conditions used parameters', () => {
+    expect(findingsIn('keyed').filter((finding) => !finding.startsWith('W2001 '))).toEqual([]);
+  });
+
+  test.each(['import', 'importKeyed'] as const)('has nothing to say about the template of an adoption: %s', (name) => {
+    expect(findingsIn(name)).toEqual([]);
+  });
+
+  test('would say that a property is misspelt', () => {
+    expect(findingsIn('misspelt').join()).toContain('BilingMode');
   });
 });

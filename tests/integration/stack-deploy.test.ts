@@ -154,9 +154,19 @@ describe.skipIf(ENGINE.missing)(`deploy, from the first request to a table that 
     const names = { stack: 'headgate-pre-2', table: 'headgate-pre-2', flag: ' --env pre-2', env: 'pre-2' };
     await expect(deployStack(tools, watcher, wanted({ names }))).rejects.toMatchObject({
       code: 'infrastructure.table-exists',
-      message: expect.stringMatching(/^Table headgate-pre-2 exists, and CloudFormation makes new tables only/),
+      message: expect.stringMatching(
+        /^Table headgate-pre-2 exists, and no stack has it: --adopt puts it under this stack/,
+      ),
     });
     expect(server.actions()).toEqual(['DescribeStacks']);
+  });
+
+  test('refuses a table that an import failed to give to its stack', async () => {
+    const script = { DescribeStacks: [stack('IMPORT_ROLLBACK_COMPLETE')], ListStackResources: [resources()] };
+    const { tools, watcher, server } = await play(script, engine);
+    await using _ = server;
+    await expect(deployStack(tools, watcher, wanted())).rejects.toMatchObject({ code: 'infrastructure.table-exists' });
+    expect(server.actions()).toEqual(['DescribeStacks', 'ListStackResources']);
   });
 
   test.each([

@@ -8,11 +8,15 @@ export interface AwsRequest {
   readonly action: string;
   /** Fields of a form, or of a JSON body; of Lambda also `FunctionName`. */
   readonly params: Readonly<Record<string, string>>;
+  /** Where it was sent. */
+  readonly endpoint: string;
 }
 
 export type AwsAnswer =
   /** What the action gives: XML of CloudFormation, JSON of Lambda. */
   | { readonly result: object }
+  /** A file, as it is. */
+  | { readonly bytes: Uint8Array }
   | { readonly error: string; readonly message: string; readonly status?: number }
   /** The connection stays open, and nothing comes. */
   | { readonly hangs: true };
@@ -55,7 +59,13 @@ export async function startAwsServer(
 /** There is no table: for tables there are real engines. */
 const NO_TABLE: AwsAnswer = { error: 'ResourceNotFoundException', message: 'Requested resource not found' };
 
-const LAMBDA_PATH = /^\/2015-03-31\/functions\/([^/]+)\/(configuration|code)/;
+const LAMBDA_PATH = /^\/2015-03-31\/functions\/([^/?]+)(?:\/(configuration|code))?/;
+const LAMBDA_ACTIONS: Readonly<Record<string, string>> = {
+  code: 'UpdateFunctionCode',
+  configuration: 'GetFunctionConfiguration',
+};
+/** Where the simulated Lambda keeps code. */
+const CODE_PATH = /^\/code\/([^/]+)$/;
 
 function isDynamoDB({ headers }: IncomingMessage): boolean {
   return headers['x-amz-target'] !== undefined;
@@ -68,16 +78,20 @@ function isLambda({ url = '' }: IncomingMessage): boolean {
 async function readRequest(incoming: IncomingMessage): Promise<AwsRequest> {
   let body = '';
   for await (const chunk of incoming.setEncoding('utf8')) body += chunk as string;
+  const endpoint = `http://${incoming.headers.host ?? ''}`;
+  const [, file] = CODE_PATH.exec(incoming.url ?? '') ?? [];
+  if (file !== undefined)
+    return { action: 'DownloadCode', params: { FunctionName: decodeURIComponent(file) }, endpoint };
   const [, name, part] = LAMBDA_PATH.exec(incoming.url ?? '') ?? [];
   if (name === undefined) {
     const target = incoming.headers['x-amz-target'];
-    if (typeof target === 'string') return { action: target.slice(target.indexOf('.') + 1), params: {} };
+    if (typeof target === 'string') return { action: target.slice(target.indexOf('.') + 1), params: {}, endpoint };
     const { Action = 'none', ...params } = Object.fromEntries(new URLSearchParams(body));
-    return { action: Action, params };
+    return { action: Action, params, endpoint };
   }
-  const action = part === 'code' ? 'UpdateFunctionCode' : 'GetFunctionConfiguration';
+  const action = LAMBDA_ACTIONS[part ?? ''] ?? 'GetFunction';
   const json = body === '' ? {} : (JSON.parse(body) as Record<string, string>);
-  return { action, params: { FunctionName: decodeURIComponent(name), ...json } };
+  return { action, params: { FunctionName: decodeURIComponent(name), ...json }, endpoint };
 }
 
 function send(
@@ -86,6 +100,10 @@ function send(
   answer: Exclude<AwsAnswer, { hangs: true }>,
   lambda: boolean,
 ): void {
+  if ('bytes' in answer) {
+    outgoing.writeHead(200, { 'content-type': 'application/zip' }).end(answer.bytes);
+    return;
+  }
   const status = 'error' in answer ? (answer.status ?? 400) : 200;
   if (lambda) {
     const body = 'error' in answer ? { __type: answer.error, message: answer.message } : answer.result;

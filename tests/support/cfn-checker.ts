@@ -97,7 +97,7 @@ function checkProperties(place: string, value: Fields, spec: SpecProperties, nam
       const property = spec[name];
       if (property === undefined) return [];
       const where = `${place}.${name}`;
-      if (name.endsWith('PolicyDocument')) return checkPolicyDocument(where, part, names);
+      if (name.endsWith('PolicyDocument') || name === 'KeyPolicy') return checkPolicyDocument(where, part, names);
       return checkValue(where, part, property.type, names);
     }),
   ];

@@ -4,6 +4,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const OF_STATEMENTS = ['Sid', 'Effect', 'Principal', 'Action', 'Resource', 'Condition'];
 const OF_CONDITIONS: Readonly<Record<string, readonly string[]>> = {
+  ArnLike: ['aws:SourceArn'],
   Bool: ['aws:SecureTransport'],
   Null: ['dynamodb:LeadingKeys'],
   'ForAllValues:StringLike': ['dynamodb:LeadingKeys'],
@@ -27,7 +28,9 @@ function checkStatement(place: string, statement: Fields, names: Names): string[
   const problems = strange(place, Object.keys(statement), OF_STATEMENTS);
   if (Effect !== 'Allow' && Effect !== 'Deny') problems.push(`${place}: its effect is ${String(Effect)}`);
   const actions = [Action].flat().map(String);
-  const odd = actions.filter((action) => !/^[a-z0-9]+:[A-Za-z]+$|^s3:\*$/.test(action));
+  const odd = actions.filter(
+    (action) => !/^[a-z0-9]+:[A-Za-z]+$|^(?:s3|sqs|kms):\*$|^kms:GenerateDataKey\*$/.test(action),
+  );
   problems.push(...odd.map((action) => `${place}: there is no action ${action}`));
   if (Resource === undefined && Principal === undefined)
     problems.push(`${place}: it names neither resource nor principal`);

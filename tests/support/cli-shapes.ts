@@ -219,6 +219,7 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   'system delete': deleted,
   'system set': system,
   'system show': system,
+  tour: record({ steps: listOf(record({ title: text, lines: listOf(text) })) }),
   template: record({
     AWSTemplateFormatVersion: exactly('2010-09-09'),
     Description: text,

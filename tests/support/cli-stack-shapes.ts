@@ -29,6 +29,7 @@ const stackChanges = listOf(
   }),
 );
 const stackAction = exactly('create', 'update', 'none');
+const deployAction = exactly('create', 'update', 'none', 'adopt');
 const uploads = listOf(record({ name: text, uploaded: flag, sha256: text }));
 const stackItem = {
   stack: text,
@@ -51,7 +52,7 @@ export const STACK_SHAPES: Readonly<Record<string, Shape>> = {
   deploy: record({
     stack: text,
     dryRun: flag,
-    action: stackAction,
+    action: deployAction,
     status: nullable(text),
     changes: stackChanges,
     outputs: mapOf(text),

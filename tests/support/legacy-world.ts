@@ -3,6 +3,7 @@ import {
   CreateTableCommand,
   DynamoDBClient,
   ScanCommand,
+  UpdateTimeToLiveCommand,
   waitUntilTableExists,
   type WriteRequest,
 } from '@aws-sdk/client-dynamodb';
@@ -52,6 +53,11 @@ export class LegacyWorld {
     await waitUntilTableExists(patience, { TableName: name });
     await this.put(name, items);
     return { name, transport: sdkTransport({ client: this.client }), random: Math.random };
+  }
+
+  async enableTtl(name: string): Promise<void> {
+    const TimeToLiveSpecification = { AttributeName: 'ttl', Enabled: true };
+    await this.client.send(new UpdateTimeToLiveCommand({ TableName: name, TimeToLiveSpecification }));
   }
 
   async put(name: string, items: readonly Item[]): Promise<void> {

@@ -15,9 +15,18 @@ interface SimulatedStack {
 
 type Wish = Pick<SimulatedStack, 'parameters' | 'tags' | 'template'>;
 
+/** Bytes that a function runs, and their hash; of the placeholder only that. */
+interface SimulatedFunction {
+  readonly sha256: string;
+  readonly bytes: Uint8Array;
+}
+
+const PLACEHOLDER: SimulatedFunction = { sha256: 'placeholder', bytes: new Uint8Array() };
+
 interface SimulatedChangeSet extends Wish {
   readonly stack: SimulatedStack;
   readonly type: string;
+  readonly imported: readonly string[];
 }
 
 export interface SimulatedAws {
@@ -26,10 +35,23 @@ export interface SimulatedAws {
   readonly functions: ReadonlyMap<string, string>;
   readonly stacks: ReadonlyMap<string, { readonly status: string }>;
   readonly changeSets: ReadonlyMap<string, unknown>;
+  /** Logical ids whose next update fails, so that the stack is rolled back. */
+  readonly failing: Set<string>;
+  /** A stack that was made by somebody else, out of a template of theirs. */
+  addStack(name: string, wish: Wish): void;
 }
 
 interface TemplateText {
-  readonly Resources: Record<string, { readonly Type: string; readonly Condition?: string }>;
+  readonly Resources: Record<
+    string,
+    {
+      readonly Type: string;
+      readonly Condition?: string;
+      readonly DeletionPolicy?: string;
+      readonly Properties?: { readonly Code?: unknown };
+    }
+  >;
+  readonly Outputs?: object;
   readonly Parameters: Record<string, { readonly Default: unknown }>;
 }
 
@@ -42,7 +64,10 @@ const NO_CHANGES =
 export function simulatedAws(makeTable: (name: string) => Promise<void>): SimulatedAws {
   const stacks = new Map<string, SimulatedStack>();
   const changeSets = new Map<string, SimulatedChangeSet>();
-  const functions = new Map<string, string>();
+  const functions = new Map<string, SimulatedFunction>();
+  const failing = new Set<string>();
+  /** What to go back to, while an update is under way. */
+  const previous = new Map<SimulatedStack, Wish>();
 
   const find = (nameOrId = ''): SimulatedStack | undefined =>
     stacks.get(nameOrId) ?? [...stacks.values()].find(({ id }) => id === nameOrId);
@@ -59,14 +84,24 @@ export function simulatedAws(makeTable: (name: string) => Promise<void>): Simula
     if (stack.looks > 0) return;
     const done = stack.status.replace('_IN_PROGRESS', '_COMPLETE');
     if (done === 'CREATE_COMPLETE') await makeTable(stack.parameters['TableName'] ?? '');
+    const before = previous.get(stack);
     for (const [logicalId, physicalId] of resourcesOf(stack)) {
       say(stack, done, logicalId);
-      if (logicalId.endsWith('Function') && !functions.has(physicalId)) functions.set(physicalId, 'placeholder');
+      if (!logicalId.endsWith('Function')) continue;
+      const isNew = !functions.has(physicalId);
+      // To CloudFormation, the code of a function is what its template says.
+      if (isNew || codeOf(before?.template, logicalId) !== codeOf(stack.template, logicalId)) {
+        functions.set(physicalId, PLACEHOLDER);
+      }
     }
-    say(stack, done);
+    if (before === undefined || failing.size === 0) return say(stack, done);
+    for (const logicalId of failing) say(stack, 'UPDATE_FAILED', logicalId);
+    failing.clear();
+    Object.assign(stack, before);
+    say(stack, 'UPDATE_ROLLBACK_COMPLETE');
   };
 
-  const actions: Record<string, (params: AwsRequest['params']) => Promise<AwsAnswer> | AwsAnswer> = {
+  const actions: Record<string, (params: AwsRequest['params'], endpoint: string) => Promise<AwsAnswer> | AwsAnswer> = {
     async DescribeStacks({ StackName }) {
       if (StackName === undefined) return { result: { Stacks: [...stacks.values()].map(stackMember) } };
       const stack = find(StackName);
@@ -82,6 +117,9 @@ export function simulatedAws(makeTable: (name: string) => Promise<void>): Simula
         ChangeSetType: type = '',
         TemplateBody: template = '',
       } = params;
+      const imported = importedIn(params);
+      const refusal = type === 'IMPORT' ? refusalOf(template, imported) : null;
+      if (refusal !== null) return { error: 'ValidationError', message: refusal };
       let stack = find(name);
       if (stack === undefined || stack.status === 'DELETE_COMPLETE') {
         const fresh = { status: '', looks: 0, parameters: {}, tags: {}, template: '{"Resources":{}}', events: [] };
@@ -95,24 +133,28 @@ export function simulatedAws(makeTable: (name: string) => Promise<void>): Simula
         parameters[key] = kept[key] ?? '';
       }
       const id = `arn:aws:cloudformation:eu-west-1:1:changeSet/${ChangeSetName}`;
-      changeSets.set(id, { stack, type, template, parameters, tags: listOf(params, 'Tags', 'Key', 'Value') });
+      changeSets.set(id, { stack, type, template, parameters, imported, tags: listOf(params, 'Tags', 'Key', 'Value') });
       return { result: { Id: id, StackId: stack.id } };
     },
     DescribeChangeSet({ ChangeSetName = '' }) {
       const { stack, ...wish } = changeSets.get(ChangeSetName) as SimulatedChangeSet;
       if (wish.type === 'UPDATE' && isSame(wish, stack))
         return { result: { Status: 'FAILED', StatusReason: NO_CHANGES } };
+      const there = new Set(wish.type === 'UPDATE' ? resourcesOf(stack).map(([id]) => id) : []);
+      const Scope = hasOtherTagsOnly(wish, stack) ? ['Tags'] : ['Properties'];
       const Changes = resourcesOf({ ...wish, name: stack.name }).map(([LogicalResourceId, , ResourceType]) => ({
         Type: 'Resource',
-        ResourceChange:
-          wish.type === 'CREATE'
-            ? { Action: 'Add', LogicalResourceId, ResourceType }
-            : { Action: 'Modify', LogicalResourceId, ResourceType, Replacement: 'False' },
+        ResourceChange: there.has(LogicalResourceId)
+          ? { Action: 'Modify', LogicalResourceId, ResourceType, Replacement: 'False', Scope }
+          : { Action: wish.type === 'IMPORT' ? 'Import' : 'Add', LogicalResourceId, ResourceType },
       }));
       return { result: { Status: 'CREATE_COMPLETE', ExecutionStatus: 'AVAILABLE', Changes } };
     },
     ExecuteChangeSet({ ChangeSetName = '' }) {
-      const { stack, type, ...wish } = changeSets.get(ChangeSetName) as SimulatedChangeSet;
+      const { stack, type, imported: _, ...wish } = changeSets.get(ChangeSetName) as SimulatedChangeSet;
+      const { template, parameters, tags } = stack;
+      if (type === 'UPDATE') previous.set(stack, { template, parameters, tags });
+      else previous.delete(stack);
       Object.assign(stack, wish, { looks: LOOKS });
       // It deletes every change set of the stack.
       for (const [id, one] of changeSets) if (one.stack === stack) changeSets.delete(id);
@@ -163,12 +205,20 @@ export function simulatedAws(makeTable: (name: string) => Promise<void>): Simula
     },
     GetTemplate: ({ StackName }) => ({ result: { TemplateBody: find(StackName)?.template } }),
     GetFunctionConfiguration({ FunctionName = '' }) {
-      const sha256 = functions.get(FunctionName);
-      if (sha256 === undefined) return { error: 'ResourceNotFoundException', message: 'no such function', status: 404 };
-      return { result: { FunctionName, CodeSha256: sha256, State: 'Active', LastUpdateStatus: 'Successful' } };
+      const found = functions.get(FunctionName);
+      if (found === undefined) return NO_FUNCTION;
+      return { result: { FunctionName, CodeSha256: found.sha256, State: 'Active', LastUpdateStatus: 'Successful' } };
     },
+    GetFunction({ FunctionName = '' }, endpoint) {
+      const found = functions.get(FunctionName);
+      if (found === undefined) return NO_FUNCTION;
+      const Code = { Location: `${endpoint}/code/${FunctionName}` };
+      return { result: { Configuration: { FunctionName, CodeSha256: found.sha256 }, Code } };
+    },
+    DownloadCode: ({ FunctionName = '' }) => ({ bytes: functions.get(FunctionName)?.bytes ?? new Uint8Array() }),
     UpdateFunctionCode({ FunctionName = '', ZipFile = '' }) {
-      functions.set(FunctionName, createHash('sha256').update(Buffer.from(ZipFile, 'base64')).digest('base64'));
+      const bytes = Buffer.from(ZipFile, 'base64');
+      functions.set(FunctionName, { sha256: createHash('sha256').update(bytes).digest('base64'), bytes });
       return { result: { FunctionName } };
     },
   };
@@ -176,10 +226,52 @@ export function simulatedAws(makeTable: (name: string) => Promise<void>): Simula
   return {
     stacks,
     changeSets,
-    functions,
-    answer: async ({ action, params }) =>
-      (await actions[action]?.(params)) ?? { error: 'InvalidAction', message: `${action} is not simulated` },
+    failing,
+    get functions() {
+      return new Map([...functions].map(([name, { sha256 }]) => [name, sha256]));
+    },
+    addStack(name, wish) {
+      const id = `arn:aws:cloudformation:eu-west-1:1:stack/${name}/by-hand`;
+      const stack = { id, name, status: '', looks: 0, events: [], ...wish };
+      stacks.set(name, stack);
+      for (const [logicalId, physicalId] of resourcesOf(stack)) {
+        if (logicalId.endsWith('Function')) functions.set(physicalId, PLACEHOLDER);
+      }
+      say(stack, 'CREATE_COMPLETE');
+    },
+    answer: async ({ action, params, endpoint }) =>
+      (await actions[action]?.(params, endpoint)) ?? { error: 'InvalidAction', message: `${action} is not simulated` },
   };
+}
+
+const NO_FUNCTION: AwsAnswer = { error: 'ResourceNotFoundException', message: 'no such function', status: 404 };
+
+function codeOf(template: string | undefined, logicalId: string): string {
+  const { Resources = {} } = JSON.parse(template ?? '{}') as Partial<TemplateText>;
+  return JSON.stringify(Resources[logicalId]?.Properties?.Code ?? null);
+}
+
+/** The logical ids in `ResourcesToImport`. */
+function importedIn(params: AwsRequest['params']): readonly string[] {
+  const ids: string[] = [];
+  for (let at = 1; `ResourcesToImport.member.${at}.LogicalResourceId` in params; at += 1) {
+    ids.push(params[`ResourcesToImport.member.${at}.LogicalResourceId`] ?? '');
+  }
+  return ids;
+}
+
+/** As CloudFormation refuses imports, by what its guide says of them. */
+function refusalOf(template: string, imported: readonly string[]): string | null {
+  const { Resources, Outputs } = JSON.parse(template) as TemplateText;
+  if (Outputs !== undefined) return 'As part of the import operation, you cannot modify or add [Outputs]';
+  const others = Object.keys(Resources).filter((id) => !imported.includes(id));
+  if (others.length > 0) return `Resources [${others.join(', ')}] are not imported, and cannot be made by an import`;
+  const loose = imported.filter((id) => Resources[id]?.DeletionPolicy === undefined);
+  return loose.length === 0 ? null : `Resources to import [${loose.join(', ')}] must have DeletionPolicy`;
+}
+
+function hasOtherTagsOnly(a: Wish, b: Wish): boolean {
+  return isSame({ ...a, tags: {} }, { ...b, tags: {} });
 }
 
 /** Logical id, physical id and type of what a stack makes without a condition. */

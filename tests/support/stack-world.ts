@@ -2,7 +2,7 @@ import { DynamoDBClient, CreateTableCommand } from '@aws-sdk/client-dynamodb';
 import { tableDefinition } from '../../src/backends/dynamodb/table-definition.js';
 import type { AwsOptions } from '../../src/infra/stack/aws-client.js';
 import type { Change } from '../../src/infra/stack/cloudformation.js';
-import type { DeployRequest } from '../../src/infra/stack/deploy-stack.js';
+import type { StackDeployRequest } from '../../src/infra/stack/deploy-stack.js';
 import type { Bundle } from '../../src/infra/stack/read-bundles.js';
 import { sdkStackTools } from '../../src/infra/stack/sdk-stack-tools.js';
 import { chooseNames } from '../../src/infra/stack/stack-name.js';
@@ -57,12 +57,12 @@ export function stackWorld(endpoint: string, engine: Engine | null = null, limit
   };
 }
 
-export interface Wanted extends DeployRequest {
+export interface Wanted extends StackDeployRequest {
   readonly confirmed: (readonly Change[])[];
 }
 
 /** A deployment of `headgate-pre` to which everything is agreed. */
-export function wanted(parts: Partial<DeployRequest> = {}): Wanted {
+export function wanted(parts: Partial<StackDeployRequest> = {}): Wanted {
   const confirmed: (readonly Change[])[] = [];
   return {
     names: chooseNames({ env: 'pre' }),
@@ -72,6 +72,7 @@ export function wanted(parts: Partial<DeployRequest> = {}): Wanted {
     dryRun: false,
     allowReplacement: false,
     bundles: BUNDLES,
+    confirmAdoption: null,
     confirmed,
     confirm: (_action, changes) => {
       confirmed.push(changes);

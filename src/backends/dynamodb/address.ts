@@ -1,5 +1,6 @@
 import { ValidationError } from '../../core/errors.js';
 import type { DynamoDBOptions } from './dynamodb.js';
+import { isTableName, TABLE_NAME } from './table-name.js';
 
 const PREFIX = 'dynamodb://';
 const PARAMETERS = ['region', 'endpoint', 'namespace'];
@@ -12,9 +13,11 @@ export interface DynamoDBAddress extends Pick<DynamoDBOptions, 'table' | 'region
 export function parseDynamoDBAddress(address: string): DynamoDBAddress | null {
   if (!address.startsWith(PREFIX)) return null;
   const [table = '', query = '', ...more] = address.slice(PREFIX.length).split('?');
-  // Names of tables, and ARNs, which DynamoDB takes in their place.
-  if (!/^[A-Za-z0-9_.:/-]{3,1024}$/.test(table) || more.length > 0) {
+  if (table === '' || more.length > 0) {
     throw new ValidationError('store', 'an address such as dynamodb://my-table?region=eu-west-1', address);
+  }
+  if (!isTableName(table)) {
+    throw new ValidationError('store', `an address whose table has ${TABLE_NAME}`, address);
   }
   const parameters = new URLSearchParams(query);
   for (const key of parameters.keys()) {

@@ -8,6 +8,7 @@ import { type LoadSdk, type SdkOptions, sdkTransport } from './sdk-transport.js'
 import { createNamespaceGate } from './stores/namespace-gate.js';
 import { createNamespaceStore } from './stores/namespaces.js';
 import type { Operation } from './transport.js';
+import { checkTableName } from './table-name.js';
 import { isOfThisShape, tableDefinition, TTL_ATTRIBUTE } from './table-definition.js';
 
 export interface CreateTableOptions extends SdkOptions {
@@ -23,6 +24,7 @@ const FIRST_NAMESPACE = 'default';
  * is ready stays as it is; one that was left half made, or that somebody else makes at this moment, is finished.
  */
 export async function createTableThrough(options: CreateTableOptions, load?: LoadSdk): Promise<void> {
+  checkTableName('tableName', options?.tableName);
   const transport = sdkTransport(options, load);
   try {
     await setUpTable({ name: options.tableName, transport, random: Math.random });

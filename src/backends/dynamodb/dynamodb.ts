@@ -1,5 +1,4 @@
 import type { Awaitable, Backend, Call } from '../../backend.js';
-import { ValidationError } from '../../core/errors.js';
 import { Buckets } from './buckets.js';
 import { adjust, consume } from './consume.js';
 import { deadlineIn } from './deadline.js';
@@ -22,6 +21,7 @@ import { createNamespaceStore } from './stores/namespaces.js';
 import { OwnWrites } from './stores/own-writes.js';
 import { createUsageStore } from './stores/usage.js';
 import type { Transport } from './transport.js';
+import { checkTableName } from './table-name.js';
 
 export interface DynamoDBOptions extends SdkOptions {
   /** The table's name. */
@@ -38,9 +38,7 @@ export interface DynamoDBInternals {
 
 /** A store that processes of many machines share: one table of Amazon DynamoDB. */
 export function createDynamoDBBackend(options: DynamoDBOptions, internals: DynamoDBInternals = {}): Backend {
-  if (typeof options?.table !== 'string' || options.table === '') {
-    throw new ValidationError('table', 'the name of a DynamoDB table', options?.table);
-  }
+  checkTableName('table', options?.table);
   const transport = internals.transport ?? sdkTransport(options, internals.loadSdk);
   const random = internals.random ?? Math.random;
   const table: Table = { name: options.table, transport, random, inFlight: new InFlight() };

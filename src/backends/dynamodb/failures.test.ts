@@ -221,3 +221,24 @@ test('a connection that the SDK could not make in time has sent nothing', async 
   expect(answer).toMatchObject({ ok: false, failure: { kind: 'lost', unsent: true } });
   client.destroy();
 });
+
+test('a region that is missing is bad input, and the message names every place where one can be given', async () => {
+  const client = new DynamoDBClient({
+    region: (): Promise<string> => Promise.reject(new Error('Region is missing')),
+    credentials: KEYS,
+  });
+  const table = { name: 'limits', transport: sdkTransport({ client }), random: Math.random };
+  const answer = await send(table, 'GetItem', { TableName: 'limits', Key: ITEM }, deadlineIn(1_000)).catch(
+    (error: unknown) => error,
+  );
+  const error = answer instanceof Error ? answer : errorOf((answer as { failure: Failure }).failure, 'GetItem');
+  expect(error).toMatchObject({
+    code: 'input.invalid',
+    exitCode: 3,
+    message:
+      'No AWS region is known for table limits: name one by region= in the address (HEADGATE_URL), by the option region, by AWS_REGION or in the AWS profile',
+  });
+  client.destroy();
+});
+
+const KEYS = { accessKeyId: 'a', secretAccessKey: 'b' };

@@ -71,6 +71,9 @@ const CONNECTION_CODE = /^(?:E[A-Z]+|HPE_[A-Z_]+|UND_ERR_[A-Z_]+)$/;
 /** How the SDK says that it gave up connecting, before it sent anything: by its message alone. */
 const NO_CONNECTION = /did not establish a connection/;
 
+/** The SDK has no error of its own for it. */
+const NO_REGION = /^Region (?:is missing|not accepted)/;
+
 /** Reads an error that a transport threw. `what` and `table` go into messages. */
 export function failureOf(thrown: unknown, what: string, table: string): Failure {
   const error = (typeof thrown === 'object' && thrown !== null ? thrown : {}) as ServiceError;
@@ -92,6 +95,7 @@ export function failureOf(thrown: unknown, what: string, table: string): Failure
     );
     return { kind: 'throttled', hotKey: namesHotKey(error), error: unavailable };
   }
+  if (NO_REGION.test(message)) return { kind: 'fatal', error: missingRegion(table, wrap) };
   if (ACCESS.has(name)) return { kind: 'fatal', error: new AccessDenied(`${what}: ${message}`, wrap) };
   if (name === 'ResourceNotFoundException') {
     return { kind: 'fatal', error: missingTable(table, wrap) };
@@ -137,6 +141,11 @@ function codeOf({ code, cause }: Pick<ServiceError, 'code' | 'cause'>): string {
 
 function missingTable(table: string, options?: { readonly cause?: unknown }): SchemaMismatch {
   return new SchemaMismatch(`DynamoDB has no table ${table}`, `headgate deploy --table ${table}`, options);
+}
+
+function missingRegion(table: string, options: { readonly cause: unknown }): HeadgateError {
+  const message = `No AWS region is known for table ${table}: name one by region= in the address (HEADGATE_URL), by the option region, by AWS_REGION or in the AWS profile`;
+  return new HeadgateError('input.invalid', message, options);
 }
 
 function cancelReasons({ CancellationReasons = [] }: ServiceError): readonly CancelReason[] {

@@ -77,7 +77,7 @@ function render(list: ListShape<AuditShape>, style: Style): string {
     subject,
     describeChange(before, after),
   ]);
-  return drawTable(['AT', 'WHO', 'ACTION', 'OF', 'CHANGE'], rows) + moreLine(list, style);
+  return drawTable(['AT', 'WHO', 'ACTION', 'OF', 'CHANGE'], rows, style.width) + moreLine(list, style);
 }
 
 /** The fields that differ, each with what it was and what it is. */

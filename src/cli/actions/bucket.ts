@@ -73,7 +73,7 @@ function render({ entityId, resource, limits, holders, acquires, expired }: Buck
     ['leases', `${formatCount(holders)} held, ${formatCount(expired)} expired so far`],
   ]);
   const rows = limits.map((limit) => [limit.limit, leftCell(limit.available, style), limit.consumed]);
-  return `${fields}\n\n${drawTable(['LIMIT', 'LEFT', 'CONSUMED'], rows)}`;
+  return `${fields}\n\n${drawTable(['LIMIT', 'LEFT', 'CONSUMED'], rows, style.width)}`;
 }
 
 function renderList(list: ListShape<BucketShape>, style: Style): string {
@@ -87,7 +87,9 @@ function renderList(list: ListShape<BucketShape>, style: Style): string {
       at === 0 ? holders : '',
     ]),
   );
-  return drawTable(['ENTITY', 'RESOURCE', 'LIMIT', 'LEFT', 'CONSUMED', 'LEASES'], rows) + moreLine(list, style);
+  return (
+    drawTable(['ENTITY', 'RESOURCE', 'LIMIT', 'LEFT', 'CONSUMED', 'LEASES'], rows, style.width) + moreLine(list, style)
+  );
 }
 
 function leftCell(available: number, style: Style) {

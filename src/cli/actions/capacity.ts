@@ -14,9 +14,9 @@ export const showCapacity: StoreAction = async ({ limiter }, [resource = '']) =>
   ]);
   return {
     data,
-    text: () =>
+    text: ({ width }) =>
       rows.length === 0
         ? `No bucket on ${resource}: nothing was taken of it.`
-        : drawTable(['LIMIT', 'ENTITIES', 'CAPACITY', 'LEFT', ''], rows),
+        : drawTable(['LIMIT', 'ENTITIES', 'CAPACITY', 'LEFT', ''], rows, width),
   };
 };

@@ -40,7 +40,9 @@ export const listConfigs: StoreAction<PagingOptions> = async (session, _, option
   return {
     data,
     text: (style) =>
-      rows.length === 0 ? 'No limits are set.' : drawTable(['LEVEL', 'LIMITS'], rows) + moreLine(data, style),
+      rows.length === 0
+        ? 'No limits are set.'
+        : drawTable(['LEVEL', 'LIMITS'], rows, style.width) + moreLine(data, style),
   };
 };
 
@@ -74,7 +76,7 @@ function render({ entityId, resource, levels, effective, onUnavailable }: Config
     describeSource(source, entityId, resource),
     showLimits(limits, style, 'none'),
   ]);
-  const stored = drawTable(['', 'LEVEL', 'LIMITS'], rows);
+  const stored = drawTable(['', 'LEVEL', 'LIMITS'], rows, style.width);
   if (effective === null) return stored;
   return `${stored}\n\n${renderEffective(effective, resource, style)}\n\nwhile the store is out: ${onUnavailable}`;
 }
@@ -85,5 +87,5 @@ function renderEffective(effective: readonly EffectiveShape[], resource: string,
     showLimits(limits, style, 'none: it is not asked'),
     configSource === null ? '-' : describeSource(configSource, entityId, resource),
   ]);
-  return drawTable(['SPENDS FROM', 'LIMITS', 'WHICH COME FROM'], rows);
+  return drawTable(['SPENDS FROM', 'LIMITS', 'WHICH COME FROM'], rows, style.width);
 }

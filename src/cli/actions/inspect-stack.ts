@@ -1,7 +1,7 @@
 import type { Stack } from '../../infra/stack/cloudformation.js';
 import { inspectStack, listStacks } from '../../infra/stack/inspect-stack.js';
 import { readBundles } from '../../infra/stack/read-bundles.js';
-import { ENV_TAG, VERSION_TAG } from '../../infra/stack/stack-status.js';
+import { ENV_TAG, hasFailed, VERSION_TAG } from '../../infra/stack/stack-status.js';
 import { PARAMETERS } from '../../infra/template/names.js';
 import { renderStackList } from '../render/stack.js';
 import { renderStatus } from '../render/stack-status.js';
@@ -29,13 +29,22 @@ export const showStack: StackAction = async ({ tools, names, version }): Promise
     functions,
     lastFailure,
   };
-  return { data, text: () => renderStatus(data) };
+  return { data, text: (style) => renderStatus(data, names.flag, style), exitCode: isBroken(data) ? BROKEN_EXIT : 0 };
 };
+
+/** As for every failure of CloudFormation and Lambda. */
+const BROKEN_EXIT = 9;
+
+/** Whether anything of the stack failed or is gone. What is only of another version is not broken. */
+function isBroken({ status, tableVersion, functions }: StackStatusShape): boolean {
+  if (hasFailed(status) || tableVersion?.state === 'no-table') return true;
+  return functions.some(({ state, update, code }) => code === 'missing' || state === 'Failed' || update === 'Failed');
+}
 
 export const listStacksAction: StackAction = async ({ tools }): Promise<Result<ListShape<StackItemShape>>> => {
   const [region, stacks] = await Promise.all([tools.cloudformation.region(), listStacks(tools)]);
   const data = { items: stacks.map(itemOf), next: null };
-  return { data, text: () => renderStackList(data.items, region) };
+  return { data, text: (style) => renderStackList(data.items, region, style) };
 };
 
 function itemOf({ name, status, tags, parameters, createdAt, updatedAt }: Stack): StackItemShape {

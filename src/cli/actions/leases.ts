@@ -40,5 +40,5 @@ function render(list: ListShape<LeaseShape>, now: Date, style: Style): string {
       ? { value: 'expired, not taken back yet', paint: style.yellow }
       : `in ${formatDuration(new Date(expiresAt).getTime() - now.getTime())}`,
   ]);
-  return drawTable(['LEASE', 'HOLDS', 'CALLER', 'SINCE', 'EXPIRES'], rows) + moreLine(list, style);
+  return drawTable(['LEASE', 'HOLDS', 'CALLER', 'SINCE', 'EXPIRES'], rows, style.width) + moreLine(list, style);
 }

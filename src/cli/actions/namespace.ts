@@ -114,6 +114,8 @@ function listResult(data: ListShape<NamespaceShape>, none: string): Result<ListS
   return {
     data,
     text: (style) =>
-      rows.length === 0 ? none : drawTable(['NAMESPACE', 'ID', 'STATUS', 'CREATED'], rows) + moreLine(data, style),
+      rows.length === 0
+        ? none
+        : drawTable(['NAMESPACE', 'ID', 'STATUS', 'CREATED'], rows, style.width) + moreLine(data, style),
   };
 }

@@ -13,9 +13,9 @@ export const rebuild: StoreAction = async ({ address, namespace }, [entityId = '
   const rows = [...Object.entries(added), ['acquires', acquires], ['expired', expired]].map((row) => row.map(String));
   return {
     data,
-    text: () =>
+    text: ({ width }) =>
       addedMilli.size === 0 && acquires === 0 && expired === 0
         ? `Nothing was missing of ${entityId} on ${resource}.`
-        : drawTable(['LIMIT', 'ADDED'], rows),
+        : drawTable(['LIMIT', 'ADDED'], rows, width),
   };
 };

@@ -47,7 +47,8 @@ export const listResources: StoreAction = async ({ limiter, progress }): Promise
   const rows = items.map(({ resource, limits }) => [resource, limits.join('  ')]);
   return {
     data: { items, next: null },
-    text: () => (rows.length === 0 ? 'No resource has limits.' : drawTable(['RESOURCE', 'LIMITS'], rows)),
+    text: ({ width }) =>
+      rows.length === 0 ? 'No resource has limits.' : drawTable(['RESOURCE', 'LIMITS'], rows, width),
   };
 };
 

@@ -5,7 +5,7 @@ import { renderUpgraded } from '../render/stack.js';
 import type { Result } from '../result.js';
 import type { UpgradeShape } from '../stack-shapes.js';
 import type { StackAction } from '../stack-session.js';
-import { buildRequest, type ChangeOptions } from './deploy-stack.js';
+import { buildRequest, changeShape, type ChangeOptions } from './deploy-stack.js';
 
 const SOME_LEFT_EXIT = 1;
 
@@ -33,7 +33,11 @@ export const upgrade: StackAction<ChangeOptions & GlobalOptions> = async (
   const data: UpgradeShape = {
     stack: names.stack,
     dryRun: options.dryRun ?? false,
-    template: { action: template.action, status: template.stack?.status ?? null, changes: template.changes },
+    template: {
+      action: template.action,
+      status: template.stack?.status ?? null,
+      changes: template.changes.map(changeShape),
+    },
     data: { from: migrated.from, to: migrated.to, migrations: migrated.migrations, indexes: migrated.indexes },
     functions,
   };

@@ -1,3 +1,4 @@
+import { parseDynamoDBAddress } from '../../backends/dynamodb/address.js';
 import { ValidationError } from '../../core/errors.js';
 import { type UsageWindow, windowEnd, windowStart } from '../../core/usage.js';
 import type { Usage, UsageRange } from '../../limiter/usage-api.js';
@@ -28,6 +29,7 @@ function rangeOf(resource: string, { entity, window, from, to }: RangeOptions, n
 export const listUsage: StoreAction<RangeOptions & PagingOptions> = async (session, [resource = ''], options) => {
   const range = rangeOf(resource, options, new Date());
   const data = await readList(session, options, (page) => session.limiter.usage.query({ ...range, ...page }), shapeOf);
+  if (data.items.length === 0) await noteUncounted(session, resource);
   return { data, text: (style) => renderUsage(data, style) };
 };
 
@@ -35,8 +37,9 @@ function shapeOf({ windowStart: start, windowEnd: end, ...usage }: Usage): Usage
   return { ...usage, windowStart: start.toISOString(), windowEnd: end.toISOString() };
 }
 
-export const summarizeUsage: StoreAction<RangeOptions> = async ({ limiter }, [resource = ''], options) => {
-  const { from, to, ...sums } = await limiter.usage.summary(rangeOf(resource, options, new Date()));
+export const summarizeUsage: StoreAction<RangeOptions> = async (session, [resource = ''], options) => {
+  const { from, to, ...sums } = await session.limiter.usage.summary(rangeOf(resource, options, new Date()));
+  if (sums.count === 0) await noteUncounted(session, resource);
   const data: UsageSummaryShape = {
     entityId: options.entity ?? null,
     resource,
@@ -63,6 +66,7 @@ export const plotUsage: StoreAction<PlotOptions> = async (session, [resource = '
   const starts = windowStarts(range, now);
   const series = await readSeries(session, { ...range, from: new Date(starts[0] ?? 0) }, starts);
   const { only } = options;
+  if (isEmpty(series)) await noteUncounted(session, resource);
   if (only !== undefined && !series.has(only)) {
     throw new ValidationError('--only', `one of ${[...series.keys()].join(', ')}`, only);
   }
@@ -79,6 +83,22 @@ export const plotUsage: StoreAction<PlotOptions> = async (session, [resource = '
   };
   return { data, text: (style) => renderPlot(data, options.table === true, style) };
 };
+
+function isEmpty(series: ReadonlyMap<string, ReadonlyMap<number, number>>): boolean {
+  return [...series.values()].every((values) => [...values.values()].every((value) => value === 0));
+}
+
+/** On DynamoDB, usage is counted by what reads the stream of the table: says so where nothing ever has. */
+async function noteUncounted({ limiter, address, note }: Session, resource: string): Promise<void> {
+  if (parseDynamoDBAddress(address) === null) return;
+  const counted = await limiter.usage.query({ resource, window: 'monthly', limit: 1 });
+  if (counted.items.length > 0) return;
+  const used = await limiter.buckets.list({ resource, limit: BUCKETS_LOOKED_AT });
+  if (!used.items.some(({ acquires }) => acquires > 0)) return;
+  note(`${resource} is in use, but nothing has ever counted it: start headgate worker, or deploy a stack`);
+}
+
+const BUCKETS_LOOKED_AT = 20;
 
 /** Every window of the range, in the order of time. */
 function windowStarts({ window, from, to }: UsageRange, now: Date): readonly number[] {

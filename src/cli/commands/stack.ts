@@ -36,11 +36,14 @@ function addDeploy(context: CommandContext): void {
       summary: 'Create or update the stack of an environment: table, functions, alarms, policies',
       examples: [
         'deploy --env pre',
-        'deploy --env prod --param PointInTimeRecovery=true --param AlarmEmail=ops@example.com',
+        'deploy --env prod --param AlarmEmail=ops@example.com',
         'deploy --env prod --dry-run',
+        'deploy --table limits --adopt',
       ],
     }),
-  ).action(onStack(context, async () => (await import('../actions/deploy-stack.js')).deploy));
+  )
+    .option('--adopt', 'put a table that exists under the stack: one of createTable, of migrate, of a deleted stack')
+    .action(onStack(context, async () => (await import('../actions/deploy-stack.js')).deploy));
 }
 
 function addUpgrade(context: CommandContext): void {

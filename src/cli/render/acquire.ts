@@ -36,7 +36,7 @@ function renderLevel(level: AcquireLevelShape, isParent: boolean, data: AcquireS
   if (configSource === null) return `${name}: no limits, so it is not asked`;
   const title = `${name}: limits from ${describeSource(configSource, entityId, data.resource)}`;
   const rows = limits.map((limit) => renderLimit(limit, data, style));
-  return `${title}\n${drawTable(['', 'LIMIT', 'BEFORE', 'ASKED', 'AFTER', ''], rows)}`;
+  return `${title}\n${drawTable(['', 'LIMIT', 'BEFORE', 'ASKED', 'AFTER', ''], rows, style.width)}`;
 }
 
 function renderLimit(limit: AcquireLimitShape, data: AcquireShape, style: Style): readonly Cell[] {

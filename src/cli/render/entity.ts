@@ -40,5 +40,5 @@ export function renderEntities(list: ListShape<EntityShape>, none: string, style
     parentId === null ? '-' : cascade ? 'yes' : 'no',
     formatInstant(new Date(createdAt)),
   ]);
-  return drawTable(['ENTITY', 'NAME', 'PARENT', 'CASCADE', 'CREATED'], rows) + moreLine(list, style);
+  return drawTable(['ENTITY', 'NAME', 'PARENT', 'CASCADE', 'CREATED'], rows, style.width) + moreLine(list, style);
 }

@@ -26,7 +26,7 @@ export function renderMigration(report: MigrateShape, style: Style): string {
     left,
     title,
   ]);
-  const table = drawTable(['MIGRATION', 'FOUND', 'WRITTEN', 'REMOVED', 'STRICT', 'LEFT', ''], rows);
+  const table = drawTable(['MIGRATION', 'FOUND', 'WRITTEN', 'REMOVED', 'STRICT', 'LEFT', ''], rows, style.width);
   return [headOf(report, style), table, ...problemLines(migrations), ...notes].join('\n');
 }
 

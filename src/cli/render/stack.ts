@@ -1,4 +1,4 @@
-import type { Change, StackEvent } from '../../infra/stack/cloudformation.js';
+import type { StackEvent } from '../../infra/stack/cloudformation.js';
 import { dataLosses } from '../../infra/stack/change-set.js';
 import { drawFields, drawTable } from '../../visualize/table.js';
 import type {
@@ -14,15 +14,15 @@ import type { Style } from '../terminal.js';
 
 const REPLACEMENT = { yes: 'replaced', perhaps: 'perhaps replaced', no: 'in place' } as const;
 
-export function renderChanges(changes: readonly StackChangeShape[]): string {
+export function renderChanges(changes: readonly StackChangeShape[], { width }: Style): string {
   if (changes.length === 0) return 'No resource changes.';
-  const losses = new Set<Change>(dataLosses(changes));
+  const losses = new Set<StackChangeShape>(dataLosses(changes));
   const rows = changes.map((change) => {
     const how = change.replacement === null ? '' : REPLACEMENT[change.replacement];
     const note = losses.has(change) ? `${how === '' ? 'removed' : how}: its data would be out of reach` : how;
     return [change.action, change.logicalId, change.type, note];
   });
-  return drawTable(['ACTION', 'RESOURCE', 'TYPE', 'HOW'], rows);
+  return drawTable(['ACTION', 'RESOURCE', 'TYPE', 'HOW'], rows, width);
 }
 
 export function renderEvent({ at, status, logicalId, type, reason }: StackEvent, style: Style): string {
@@ -31,17 +31,21 @@ export function renderEvent({ at, status, logicalId, type, reason }: StackEvent,
   return `${time}  ${paint(status)}  ${logicalId} (${type})${reason === null ? '' : `: ${reason}`}`;
 }
 
-const DONE = { create: 'created', update: 'updated', none: 'unchanged' } as const;
-const WOULD = { create: 'to create', update: 'to update', none: 'unchanged' } as const;
+const DONE = { create: 'created', update: 'updated', none: 'unchanged', adopt: 'adopted' } as const;
+const WOULD = { create: 'to create', update: 'to update', none: 'unchanged', adopt: 'to adopt' } as const;
+const REST = 'Then the rest of the template is added: functions, alarms, policies, archive.';
 
-export function renderDeployed(data: DeployShape, style: Style): string {
+/** `settings` is what an adoption changes of the table. */
+export function renderDeployed(data: DeployShape, settings: readonly string[], style: Style): string {
   if (data.dryRun) {
     const head = `${WOULD[data.action]}: stack ${data.stack}`;
-    return [head, renderChanges(data.changes), ...uploads(data.functions, true), DRY_RUN].join('\n');
+    const rest = data.action === 'adopt' ? [...settings, REST] : [];
+    return [head, renderChanges(data.changes, style), ...rest, ...uploads(data.functions, true), DRY_RUN].join('\n');
   }
   const table = data.table === null ? [] : [tableLine(data.table)];
   return [
     `${style.green(DONE[data.action])}: stack ${data.stack} (${data.status ?? ''})`,
+    ...settings,
     ...table,
     ...uploads(data.functions, false),
     ...outputsOf(data.outputs),
@@ -74,7 +78,7 @@ function uploads(functions: readonly UploadShape[], dryRun: boolean): readonly s
 
 export function renderUpgraded(data: UpgradeShape, style: Style): string {
   const { template, data: migrated, dryRun } = data;
-  const changes = dryRun && template.action !== 'none' ? [renderChanges(template.changes)] : [];
+  const changes = dryRun && template.action !== 'none' ? [renderChanges(template.changes, style)] : [];
   return [
     `${style.green(dryRun ? 'to upgrade' : 'upgraded')}: stack ${data.stack}`,
     `template ${dryRun ? WOULD[template.action] : DONE[template.action]}`,
@@ -85,7 +89,7 @@ export function renderUpgraded(data: UpgradeShape, style: Style): string {
   ].join('\n');
 }
 
-export function renderStackList(items: readonly StackItemShape[], region: string): string {
+export function renderStackList(items: readonly StackItemShape[], region: string, { width }: Style): string {
   if (items.length === 0) return `No stacks of Headgate in ${region}.`;
   const rows = items.map(({ stack, env, status, version, table }) => [
     stack,
@@ -94,7 +98,7 @@ export function renderStackList(items: readonly StackItemShape[], region: string
     version ?? '-',
     table ?? '-',
   ]);
-  return drawTable(['STACK', 'ENV', 'STATUS', 'VERSION', 'TABLE'], rows);
+  return drawTable(['STACK', 'ENV', 'STATUS', 'VERSION', 'TABLE'], rows, width);
 }
 
 export function renderStackDeleted({ stack, dryRun, deleted, kept }: StackDeletedShape, style: Style): string {

@@ -23,7 +23,7 @@ export function renderUsage(list: ListShape<UsageShape>, style: Style): string {
     acquires,
     expired,
   ]);
-  const table = drawTable(['WINDOW (UTC)', 'ENTITY', ...names, 'ACQUIRES', 'EXPIRED'], rows);
+  const table = drawTable(['WINDOW (UTC)', 'ENTITY', ...names, 'ACQUIRES', 'EXPIRED'], rows, style.width);
   return table + moreLine(list, style);
 }
 
@@ -60,9 +60,11 @@ export function renderPlot(plot: UsagePlotShape, asTable: boolean, style: Style)
       windowLabel(windowStart, window),
       ...series.map((one) => one.points[at]?.value ?? 0),
     ]);
-    return drawTable(['WINDOW (UTC)', ...series.map(({ name }) => name)], rows);
+    return drawTable(['WINDOW (UTC)', ...series.map(({ name }) => name)], rows, style.width);
   }
-  return series
+  const drawn = series.filter(({ points }) => points.some(({ value }) => value !== 0));
+  const empty = series.filter((one) => !drawn.includes(one)).map(({ name }) => name);
+  const charts = drawn
     .map(({ name, points }) => {
       const bars = points.map(({ windowStart, value }) => ({
         label: windowLabel(windowStart, window),
@@ -73,4 +75,5 @@ export function renderPlot(plot: UsagePlotShape, asTable: boolean, style: Style)
       return `${style.bold(title)}\n${drawBars(bars)}`;
     })
     .join('\n\n');
+  return empty.length === 0 ? charts : `${charts}\n\nNothing of ${empty.join(', ')} in this time.`;
 }

@@ -1,7 +1,8 @@
 import { InfrastructureError } from '../../core/errors.js';
 import type { Template } from '../template.js';
-import { PARAMETERS } from '../template/names.js';
+import { PARAMETERS, RESOURCES } from '../template/names.js';
 import type { ChangeSetRequest, Stack } from './cloudformation.js';
+import type { ImportTemplate } from './import-template.js';
 import { chooseParameters } from './parameters.js';
 import type { StackNames } from './stack-name.js';
 import { ENV_TAG, isEmptyShell, VERSION_TAG } from './stack-status.js';
@@ -23,7 +24,9 @@ export function buildChangeSetRequest(
   name: string,
 ): ChangeSetRequest {
   const existing = stack === null || isEmptyShell(stack) ? null : stack;
-  const born = existing === null ? { [PARAMETERS.tableName]: names.table } : {};
+  // Also for a stack that has no parameters yet: the default would be another table.
+  const isNamed = existing !== null && PARAMETERS.tableName in existing.parameters;
+  const born = isNamed ? {} : { [PARAMETERS.tableName]: names.table };
   return {
     stack: names.stack,
     name,
@@ -31,11 +34,36 @@ export function buildChangeSetRequest(
     template: templateBody(template),
     parameters: chooseParameters(template, existing, { ...given, ...born }),
     // Tags that are not sent are taken away: those that somebody else gave it stay.
-    tags: { ...existing?.tags, [VERSION_TAG]: version, ...(names.env === null ? {} : { [ENV_TAG]: names.env }) },
+    tags: tagsFor(existing, names, version),
   };
 }
 
-function templateBody(template: Template): string {
+/** The request for a change set that gives `stack` a table which exists; null: there is no stack yet. */
+export function buildImportRequest(
+  { names, version }: Pick<Wanted, 'names' | 'version'>,
+  { template, parameters }: ImportTemplate,
+  stack: Stack | null,
+  name: string,
+): ChangeSetRequest {
+  const existing = stack === null || isEmptyShell(stack) ? null : stack;
+  return {
+    stack: names.stack,
+    name,
+    type: 'IMPORT',
+    template: templateBody(template),
+    parameters: Object.entries(parameters).map(([parameter, value]) => ({ name: parameter, value })),
+    tags: tagsFor(existing, names, version),
+    imports: {
+      [RESOURCES.table]: { type: 'AWS::DynamoDB::Table', identifier: { TableName: names.table } },
+    },
+  };
+}
+
+function tagsFor(existing: Stack | null, { env }: StackNames, version: string): Readonly<Record<string, string>> {
+  return { ...existing?.tags, [VERSION_TAG]: version, ...(env === null ? {} : { [ENV_TAG]: env }) };
+}
+
+function templateBody(template: object): string {
   const body = JSON.stringify(template);
   const bytes = Buffer.byteLength(body);
   if (bytes <= MOST_TEMPLATE_BYTES) return body;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { dataLosses, readState } from './change-set.js';
+import { dataLosses, isTagOnly, readState } from './change-set.js';
 import type { Change, ChangeSet } from './cloudformation.js';
 
 const changeSet = (parts: Partial<ChangeSet>): ChangeSet => ({
@@ -16,6 +16,7 @@ const change = (parts: Partial<Change>): Change => ({
   physicalId: 'headgate',
   type: 'AWS::DynamoDB::Table',
   replacement: 'no',
+  scope: ['Properties'],
   ...parts,
 });
 
@@ -47,7 +48,7 @@ describe('data is out of reach', () => {
   test.each([
     ['a replaced table', change({ replacement: 'yes' })],
     ['a table that may be replaced', change({ replacement: 'perhaps' })],
-    ['a removed table', change({ action: 'Remove', replacement: null })],
+    ['a removed table', change({ action: 'Remove', replacement: null, scope: [] })],
     ['a removed archive', change({ action: 'Remove', type: 'AWS::S3::Bucket', replacement: null })],
   ])('by %s', (_, one) => {
     expect(dataLosses([change({}), one])).toEqual([one]);
@@ -60,4 +61,14 @@ describe('data is out of reach', () => {
   ])('not by %s', (_, one) => {
     expect(dataLosses([one])).toEqual([]);
   });
+});
+
+test.each<[what: string, parts: Partial<Change>, tagsOnly: boolean]>([
+  ['changes tags only', { scope: ['Tags'] }, true],
+  ['changes properties, too', { scope: ['Properties', 'Tags'] }, false],
+  ['may be replaced', { scope: ['Tags'], replacement: 'perhaps' }, false],
+  ['is new', { action: 'Add', replacement: null, scope: [] }, false],
+  ['says nothing of what changes', { scope: [] }, false],
+])('a resource that %s is tags only: %j', (...[, parts, tagsOnly]) => {
+  expect(isTagOnly(change(parts))).toBe(tagsOnly);
 });

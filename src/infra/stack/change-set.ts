@@ -21,11 +21,16 @@ export function saysNothingToDo(reason: string): boolean {
   return NOTHING_TO_DO.test(reason);
 }
 
+/** Nothing but tags: of what a user deployed from the printed template, those that `deploy` adds. */
+export function isTagOnly({ action, replacement, scope }: Change): boolean {
+  return action === 'Modify' && replacement === 'no' && scope.length > 0 && scope.every((part) => part === 'Tags');
+}
+
 /** What holds data that nothing brings back. */
 const HOLDS_DATA = new Set(['AWS::DynamoDB::Table', 'AWS::DynamoDB::GlobalTable', 'AWS::S3::Bucket']);
 
 /** Changes by which the stack would begin anew with an empty table or archive. */
-export function dataLosses(changes: readonly Change[]): readonly Change[] {
+export function dataLosses<C extends Omit<Change, 'scope'>>(changes: readonly C[]): readonly C[] {
   return changes.filter(
     ({ action, type, replacement }) =>
       HOLDS_DATA.has(type) && (action === 'Remove' || replacement === 'yes' || replacement === 'perhaps'),

@@ -50,10 +50,18 @@ export interface StackEvent {
 export interface ChangeSetRequest {
   readonly stack: string;
   readonly name: string;
-  readonly type: 'CREATE' | 'UPDATE';
+  readonly type: 'CREATE' | 'UPDATE' | 'IMPORT';
   readonly template: string;
   readonly parameters: readonly StackParameter[];
   readonly tags: Readonly<Record<string, string>>;
+  /** Of an import: what exists already, by logical id. */
+  readonly imports?: Readonly<Record<string, ImportedResource>>;
+}
+
+export interface ImportedResource {
+  readonly type: string;
+  /** The properties by which CloudFormation knows it: `{ TableName: 'headgate-pre' }`. */
+  readonly identifier: Readonly<Record<string, string>>;
 }
 
 export interface CreatedChangeSet {
@@ -80,4 +88,6 @@ export interface Change {
   readonly type: string;
   /** null: nothing is replaced, because it is new or removed. */
   readonly replacement: 'yes' | 'no' | 'perhaps' | null;
+  /** What of it changes: `Properties`, `Tags`, `Metadata`, ...; empty where nothing is said. */
+  readonly scope: readonly string[];
 }

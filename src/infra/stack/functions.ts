@@ -3,7 +3,14 @@ export interface Functions {
   /** null: there is no such function. */
   describe(name: string): Promise<FunctionState | null>;
   uploadCode(name: string, zip: Uint8Array): Promise<void>;
+  /** The zip that it runs; null: there is no such function. */
+  readCode(name: string): Promise<FunctionCode | null>;
   close(): void;
+}
+
+export interface FunctionCode {
+  readonly sha256: string;
+  readonly bytes: Uint8Array;
 }
 
 export interface FunctionState {

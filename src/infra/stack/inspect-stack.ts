@@ -1,11 +1,12 @@
 import type { TableVersion } from '../../backends/dynamodb/prepare-table.js';
+import { InfrastructureError } from '../../core/errors.js';
 import { RESOURCES } from '../template/names.js';
 import type { Stack, StackResources } from './cloudformation.js';
 import { readinessOf } from './functions.js';
 import type { Bundle } from './read-bundles.js';
 import { lastOperation, type ResourceFailure, rootCause } from './stack-events.js';
 import type { StackNames } from './stack-name.js';
-import { isEmptyShell, isHeadgates } from './stack-status.js';
+import { foreignText, isEmptyShell, isHeadgates } from './stack-status.js';
 import { missingStack } from './stack-table.js';
 import type { StackTools } from './stack-tools.js';
 
@@ -38,6 +39,9 @@ export async function inspectStack(
   const { cloudformation } = tools;
   const [region, stack] = await Promise.all([cloudformation.region(), cloudformation.describeStack(name)]);
   if (stack === null) throw missingStack(name, region, flag);
+  if (!isEmptyShell(stack) && !isHeadgates(stack)) {
+    throw new InfrastructureError('infrastructure.stack-foreign', foreignText(name));
+  }
   const resources = isEmptyShell(stack) ? {} : await cloudformation.readResources(name);
   const table = resources[RESOURCES.table];
   const [events, functions, version] = await Promise.all([

@@ -2,7 +2,7 @@ import type * as Sdk from '@aws-sdk/client-cloudformation';
 import { type AwsOptions, clientConfig, lazyClient } from './aws-client.js';
 import { serviceErrorName } from './aws-failure.js';
 import { saysNothingToDo } from './change-set.js';
-import type { Change, ChangeSet, CloudFormation, Stack, StackEvent } from './cloudformation.js';
+import type { Change, ChangeSet, CloudFormation, ImportedResource, Stack, StackEvent } from './cloudformation.js';
 import { retainedIn } from './retained.js';
 import { isBeginning } from './stack-events.js';
 
@@ -77,7 +77,7 @@ export function sdkCloudFormation(options: AwsOptions): CloudFormation {
       );
       return retainedIn(TemplateBody ?? '');
     },
-    async createChangeSet({ stack, name, type, template, parameters, tags }) {
+    async createChangeSet({ stack, name, type, template, parameters, tags, imports }) {
       const input: Sdk.CreateChangeSetInput = {
         StackName: stack,
         ChangeSetName: name,
@@ -91,6 +91,7 @@ export function sdkCloudFormation(options: AwsOptions): CloudFormation {
           ...('value' in parameter ? { ParameterValue: parameter.value } : { UsePreviousValue: true }),
         })),
         Tags: Object.entries(tags).map(([Key, Value]) => ({ Key, Value })),
+        ...(imports === undefined ? {} : { ResourcesToImport: importsOf(imports) }),
       };
       try {
         const { Id = name, StackId = stack } = await send(
@@ -153,6 +154,14 @@ function stackOf(stack: Sdk.Stack): Stack {
   };
 }
 
+function importsOf(imports: Readonly<Record<string, ImportedResource>>): Sdk.ResourceToImport[] {
+  return Object.entries(imports).map(([LogicalResourceId, { type, identifier }]) => ({
+    LogicalResourceId,
+    ResourceType: type,
+    ResourceIdentifier: { ...identifier },
+  }));
+}
+
 function mapOf(entries: readonly (readonly [string | undefined, string | undefined])[]): Record<string, string> {
   return Object.fromEntries(entries.map(([key = '', value = '']) => [key, value]));
 }
@@ -183,6 +192,7 @@ function changeOf({ ResourceChange: change = {} }: Sdk.Change): Change {
     physicalId: change.PhysicalResourceId ?? null,
     type: change.ResourceType ?? '',
     replacement: REPLACEMENTS[change.Replacement ?? ''] ?? null,
+    scope: change.Scope ?? [],
   };
 }
 

@@ -24,6 +24,20 @@ export function sdkFunctions(options: AwsOptions): Functions {
         throw error;
       }
     },
+    async readCode(name) {
+      try {
+        return await send('Lambda GetFunction', async ({ sdk, client }, abortSignal) => {
+          const found = await client.send(new sdk.GetFunctionCommand({ FunctionName: name }), { abortSignal });
+          // Signed for ten minutes, and not a request of the SDK.
+          const answer = await fetch(found.Code?.Location ?? '', { signal: abortSignal });
+          if (!answer.ok) throw new TypeError(`the code could not be read: ${answer.status}`);
+          return { sha256: found.Configuration?.CodeSha256 ?? '', bytes: new Uint8Array(await answer.arrayBuffer()) };
+        });
+      } catch (error) {
+        if (serviceErrorName(error) === 'ResourceNotFoundException') return null;
+        throw error;
+      }
+    },
     async uploadCode(name, zip) {
       await send('Lambda UpdateFunctionCode', async ({ sdk, client }, abortSignal) =>
         client.send(new sdk.UpdateFunctionCodeCommand({ FunctionName: name, ZipFile: zip }), { abortSignal }),

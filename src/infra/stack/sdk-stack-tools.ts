@@ -5,6 +5,7 @@ import { prepareTable, readTableVersion } from '../../backends/dynamodb/prepare-
 import type { AwsOptions } from './aws-client.js';
 import { sdkCloudFormation } from './sdk-cloudformation.js';
 import { sdkFunctions } from './sdk-functions.js';
+import { readTableFacts } from './sdk-table-facts.js';
 import type { StackTools } from './stack-tools.js';
 
 /** Tools that talk to AWS; nothing is loaded nor sent before the first call. */
@@ -19,6 +20,7 @@ export function sdkStackTools(options: AwsOptions): StackTools & { close(): void
     tables: {
       prepare: async (tableName) => prepareTable({ ...place, tableName }),
       readVersion: async (tableName) => readTableVersion({ ...place, tableName }),
+      readFacts: async (tableName) => readTableFacts(options, tableName),
       migrate: async (migration) => runMigrations({ ...place, ...migration }),
     },
     newId: () => `headgate-${randomUUID()}`,

@@ -36,7 +36,7 @@ function namesOfTable(table: string): StackNames {
   const plain = table.replaceAll(/[^A-Za-z0-9-]/g, '-');
   const stack = plain === table ? table : `${plain}-${createHash('sha256').update(table).digest('hex').slice(0, 8)}`;
   if (!TABLE.test(table) || stack.length > LONGEST_STACK) {
-    const expected = `a letter, then 2 to ${LONGEST_STACK - 1} letters, digits, "_", "." or "-"`;
+    const expected = `a letter, then 2 to ${LONGEST_STACK - 1} letters, digits, "_", "." or "-": the stack has the name of the table, and DynamoDB takes none under 3 characters`;
     throw new ValidationError('--table', expected, table);
   }
   return { stack, table, flag: ` --table ${table}`, env: null };

@@ -1,7 +1,7 @@
 import { StackStatus } from '@aws-sdk/client-cloudformation';
 import { describe, expect, test } from 'vitest';
 import type { Stack } from './cloudformation.js';
-import { decideDeploy, endingOf, isHeadgates, isUnderWay } from './stack-status.js';
+import { decideDeploy, endingOf, hasFailed, isHeadgates, isUnderWay } from './stack-status.js';
 
 function stackOf(status: string, parts: Partial<Stack> = {}): Stack {
   const tags = { 'headgate:version': '1.2.3' };
@@ -80,4 +80,21 @@ describe('whether an operation has ended', () => {
   ] as const)('%s that ends as %s is %s', (operation, status, ending) => {
     expect(endingOf(operation, status)).toBe(ending);
   });
+});
+
+test.each([
+  ['CREATE_COMPLETE', false],
+  ['UPDATE_COMPLETE', false],
+  ['IMPORT_COMPLETE', false],
+  ['UPDATE_IN_PROGRESS', false],
+  ['UPDATE_ROLLBACK_IN_PROGRESS', false],
+  ['REVIEW_IN_PROGRESS', false],
+  ['UPDATE_ROLLBACK_COMPLETE', true],
+  ['ROLLBACK_COMPLETE', true],
+  ['CREATE_FAILED', true],
+  ['DELETE_FAILED', true],
+  ['UPDATE_ROLLBACK_FAILED', true],
+  ['IMPORT_ROLLBACK_COMPLETE', true],
+])('whether the last operation on a stack that is %s failed: %j', (status, failed) => {
+  expect(hasFailed(status)).toBe(failed);
 });

@@ -34,8 +34,7 @@ export function decideDeploy(stack: Stack | null, flag: string): DeployDecision 
   if (stack === null || stack.status === EMPTY || stack.status === 'DELETE_COMPLETE') return { kind: 'create' };
   const { name, status } = stack;
   if (!isHeadgates(stack)) {
-    const why = `Stack ${name} is not one of Headgate's: it has neither the tag ${VERSION_TAG} nor Headgate's outputs`;
-    return { kind: 'refuse', why, hint: 'choose another name by --env or --table', failed: false };
+    return { kind: 'refuse', why: foreignText(name), hint: 'choose another name by --env or --table', failed: false };
   }
   if (isUnderWay(status)) return { kind: 'wait' };
   if (UPDATABLE.has(status)) return { kind: 'update' };
@@ -64,11 +63,20 @@ export function isHeadgates({ tags, outputs }: Stack): boolean {
   return OUTPUTS.tableArn in outputs && OUTPUTS.streamFunctionName in outputs;
 }
 
+export function foreignText(name: string): string {
+  return `Stack ${name} is not one of Headgate's: it has neither the tag ${VERSION_TAG} nor Headgate's outputs`;
+}
+
+/** Whether the last operation on the stack failed, also where it was rolled back: then it is not what was asked for. */
+export function hasFailed(status: string): boolean {
+  return !isUnderWay(status) && (status.endsWith('_FAILED') || status.includes('ROLLBACK'));
+}
+
 /** How an operation that has ended went. */
 export type Ending = 'done' | 'failed';
 
 const GOOD: Readonly<Record<'deploy' | 'delete', ReadonlySet<string>>> = {
-  deploy: new Set(['CREATE_COMPLETE', 'UPDATE_COMPLETE']),
+  deploy: new Set(['CREATE_COMPLETE', 'UPDATE_COMPLETE', 'IMPORT_COMPLETE']),
   delete: new Set(['DELETE_COMPLETE']),
 };
 

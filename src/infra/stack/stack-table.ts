@@ -1,5 +1,6 @@
+import type { TableVersion } from '../../backends/dynamodb/prepare-table.js';
 import { InfrastructureError, SchemaMismatch } from '../../core/errors.js';
-import { RESOURCES } from '../template/names.js';
+import { PARAMETERS, RESOURCES } from '../template/names.js';
 import type { Stack, StackResources } from './cloudformation.js';
 import type { StackTools } from './stack-tools.js';
 
@@ -13,7 +14,7 @@ export function tableNameOf({ name }: Stack, resources: StackResources): string 
 /** Throws if there is a table of that name which no stack has: CloudFormation would fail at it, after everything else. */
 export async function requireNoTable(tools: StackTools, tableName: string): Promise<void> {
   if ((await tools.tables.readVersion(tableName)).kind === 'no-table') return;
-  const message = `Table ${tableName} exists, and CloudFormation makes new tables only: deploy under another name by --env or --table, or delete the table if nobody needs it`;
+  const message = `Table ${tableName} exists, and no stack has it: --adopt puts it under this stack; or choose another name by --env or --table`;
   throw new InfrastructureError('infrastructure.table-exists', message);
 }
 
@@ -23,12 +24,22 @@ export async function requireNoTable(tools: StackTools, tableName: string): Prom
  */
 export async function requireVersion(tools: StackTools, stack: Stack, forOlder: string | null): Promise<void> {
   const table = (await tools.cloudformation.readResources(stack.name))[RESOURCES.table];
-  if (table === undefined) return;
+  if (table === undefined) {
+    // An import that failed leaves a stack without anything, and the update of that would make a table.
+    const name = stack.parameters[PARAMETERS.tableName];
+    if (stack.status === 'IMPORT_ROLLBACK_COMPLETE' && name !== undefined) await requireNoTable(tools, name);
+    return;
+  }
   const version = await tools.tables.readVersion(table);
+  refuseVersion(table, version, forOlder);
   if (version.kind === 'no-table') {
     const message = `Table ${table} is gone, although stack ${stack.name} has it: restore it under this name, or run headgate delete, then headgate deploy`;
     throw new InfrastructureError('infrastructure.table-missing', message);
   }
+}
+
+/** Throws if the data of the table do not fit this package; `forOlder` as above. */
+export function refuseVersion(table: string, version: TableVersion, forOlder: string | null): void {
   if (version.kind === 'newer') {
     const message = `Table ${table} has schema version ${version.schemaVersion}, this package has ${version.ours}`;
     throw new SchemaMismatch(message, 'npm install headgate@latest');

@@ -2,6 +2,7 @@ import type { MigrateOptions, MigrationReport } from '../../backends/dynamodb/mi
 import type { TableReadiness, TableVersion } from '../../backends/dynamodb/prepare-table.js';
 import type { CloudFormation, StackEvent } from './cloudformation.js';
 import type { Functions } from './functions.js';
+import type { TableFacts } from './table-facts.js';
 
 /** What the operations on a stack work with. */
 export interface StackTools {
@@ -20,6 +21,8 @@ export interface Tables {
   /** Writes the version record and registers `default` where they are missing; nothing else is touched. */
   prepare(tableName: string): Promise<TableReadiness>;
   readVersion(tableName: string): Promise<TableVersion>;
+  /** null: there is no such table. */
+  readFacts(tableName: string): Promise<TableFacts | null>;
   migrate(options: Pick<MigrateOptions, 'tableName' | 'dryRun' | 'onProgress'>): Promise<MigrationReport>;
 }
 

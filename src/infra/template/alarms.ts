@@ -2,6 +2,7 @@ import { attribute, ref, type Resource, type Resources, type Value } from './int
 import { LOG_METRIC_NAMESPACE, LOG_METRICS } from './log-metrics.js';
 import { FUNCTIONS, PARAMETERS, RESOURCES } from './names.js';
 import { CONDITIONS } from './parameters.js';
+import { alarmTopic } from './alarm-topic.js';
 
 const FIVE_MINUTES = 300;
 const HOUR = 3_600;
@@ -96,13 +97,9 @@ const ALARMS: Readonly<Record<string, Alarm>> = {
   },
 };
 
-/** No key of its own: CloudWatch may not publish to a topic that is encrypted with the key of SNS. */
 export function alarms(): Resources {
   return {
-    [RESOURCES.alarms]: {
-      Type: 'AWS::SNS::Topic',
-      Properties: { DisplayName: 'Headgate' },
-    },
+    ...alarmTopic(),
     AlarmSubscription: {
       Type: 'AWS::SNS::Subscription',
       Condition: CONDITIONS.hasAlarmEmail,

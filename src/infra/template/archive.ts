@@ -1,9 +1,14 @@
-import { attribute, onlyIf, ref, type Resources, sub } from './intrinsics.js';
+import { attribute, either, onlyIf, ref, type Resources, sub } from './intrinsics.js';
 import { PARAMETERS, RESOURCES } from './names.js';
 import { CONDITIONS } from './parameters.js';
+import { overTlsOnly, policyDocument } from './statements.js';
 
 /** Under which the function on the stream keeps audit records. */
 export const ARCHIVE_PREFIX = 'audit/';
+
+/** How long an object that was overwritten or deleted can be brought back. */
+const NONCURRENT_DAYS = 30;
+const UNFINISHED_DAYS = 7;
 
 /** Where audit records go when their time in the table is over. Deleting the stack leaves it where it is. */
 export function archive(): Resources {
@@ -14,7 +19,16 @@ export function archive(): Resources {
       UpdateReplacePolicy: 'Retain',
       Properties: {
         BucketEncryption: {
-          ServerSideEncryptionConfiguration: [{ ServerSideEncryptionByDefault: { SSEAlgorithm: 'AES256' } }],
+          ServerSideEncryptionConfiguration: either(
+            CONDITIONS.hasKmsKey,
+            [
+              {
+                BucketKeyEnabled: true,
+                ServerSideEncryptionByDefault: { SSEAlgorithm: 'aws:kms', KMSMasterKeyID: ref(PARAMETERS.kmsKeyArn) },
+              },
+            ],
+            [{ ServerSideEncryptionByDefault: { SSEAlgorithm: 'AES256' } }],
+          ),
         },
         OwnershipControls: { Rules: [{ ObjectOwnership: 'BucketOwnerEnforced' }] },
         PublicAccessBlockConfiguration: {
@@ -23,35 +37,33 @@ export function archive(): Resources {
           IgnorePublicAcls: true,
           RestrictPublicBuckets: true,
         },
-        LifecycleConfiguration: onlyIf(CONDITIONS.archiveExpires, {
+        VersioningConfiguration: { Status: 'Enabled' },
+        LifecycleConfiguration: {
           Rules: [
             {
+              Id: 'noncurrent',
+              Status: 'Enabled',
+              NoncurrentVersionExpiration: { NoncurrentDays: NONCURRENT_DAYS },
+              ExpiredObjectDeleteMarker: true,
+              AbortIncompleteMultipartUpload: { DaysAfterInitiation: UNFINISHED_DAYS },
+            },
+            onlyIf(CONDITIONS.archiveExpires, {
               Id: 'expire',
               Status: 'Enabled',
               Prefix: ARCHIVE_PREFIX,
               ExpirationInDays: ref(PARAMETERS.archiveDays),
-            },
+            }),
           ],
-        }),
+        },
       },
     },
     ArchivePolicy: {
       Type: 'AWS::S3::BucketPolicy',
       Properties: {
         Bucket: ref(RESOURCES.archive),
-        PolicyDocument: {
-          Version: '2012-10-17',
-          Statement: [
-            {
-              Sid: 'OnlyOverTls',
-              Effect: 'Deny',
-              Principal: '*',
-              Action: 's3:*',
-              Resource: [attribute(RESOURCES.archive, 'Arn'), sub(`\${${RESOURCES.archive}.Arn}/*`)],
-              Condition: { Bool: { 'aws:SecureTransport': 'false' } },
-            },
-          ],
-        },
+        PolicyDocument: policyDocument([
+          overTlsOnly('s3:*', [attribute(RESOURCES.archive, 'Arn'), sub(`\${${RESOURCES.archive}.Arn}/*`)]),
+        ]),
       },
     },
   };

@@ -1,6 +1,7 @@
 import { ARCHIVE_PREFIX } from './archive.js';
-import { attribute, type Resource, type Resources, sub, type Value } from './intrinsics.js';
-import { RESOURCES } from './names.js';
+import { attribute, onlyIf, ref, type Resource, type Resources, sub, type Value } from './intrinsics.js';
+import { KEY_POLICIES, RESOURCES } from './names.js';
+import { CONDITIONS } from './parameters.js';
 import { assumedBy } from './roles.js';
 import { allow, type Grant, policyDocument } from './statements.js';
 
@@ -26,7 +27,7 @@ const POLLING: readonly Grant[] = [
 
 export function functionRoles(): Resources {
   return {
-    [RESOURCES.streamRole]: lambdaRole([
+    [RESOURCES.streamRole]: lambdaRole(KEY_POLICIES.stream, [
       ...[...FUNCTION_GRANTS.stream, ...POLLING].map(allow),
       {
         Sid: 'Archive',
@@ -42,7 +43,7 @@ export function functionRoles(): Resources {
       },
       writeLog(RESOURCES.streamLog),
     ]),
-    [RESOURCES.reconcilerRole]: lambdaRole([
+    [RESOURCES.reconcilerRole]: lambdaRole(KEY_POLICIES.use, [
       ...FUNCTION_GRANTS.reconciler.map(allow),
       writeLog(RESOURCES.reconcilerLog),
     ]),
@@ -59,11 +60,12 @@ function writeLog(logGroup: string): Value {
   };
 }
 
-function lambdaRole(statements: readonly Value[]): Resource {
+function lambdaRole(keyPolicy: string, statements: readonly Value[]): Resource {
   return {
     Type: 'AWS::IAM::Role',
     Properties: {
       ...assumedBy({ Service: 'lambda.amazonaws.com' }),
+      ManagedPolicyArns: onlyIf(CONDITIONS.hasKmsKey, [ref(keyPolicy)]),
       Policies: [{ PolicyName: 'function', PolicyDocument: policyDocument(statements) }],
     },
   };

@@ -4,7 +4,8 @@ import { CONDITIONS } from './parameters.js';
 
 /**
  * Throws, so that a batch waits in the stream for the real code rather than is lost. To CloudFormation it stays the code
- * of the function: if this text changes, an update puts it in the place of what was uploaded, until that is uploaded again.
+ * of the function: if this text changes, an update puts it in the place of what was uploaded, until that is uploaded again;
+ * `rememberCode` puts back what a roll-back replaces.
  */
 const PLACEHOLDER = [
   'exports.handler = async () => {',
@@ -48,6 +49,8 @@ function lambda(properties: Readonly<Record<string, Value>>): Resource {
       Architectures: ['arm64'],
       Handler: HANDLER,
       Code: { ZipFile: PLACEHOLDER },
+      // Of the environment; the code is Lambda's to encrypt.
+      KmsKeyArn: onlyIf(CONDITIONS.hasKmsKey, ref(PARAMETERS.kmsKeyArn)),
       ...properties,
     },
   };

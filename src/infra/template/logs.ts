@@ -1,5 +1,6 @@
-import { ref, type Resource, type Resources, sub } from './intrinsics.js';
+import { onlyIf, ref, type Resource, type Resources, sub } from './intrinsics.js';
 import { PARAMETERS, RESOURCES } from './names.js';
+import { CONDITIONS } from './parameters.js';
 
 export function logs(): Resources {
   return { [RESOURCES.streamLog]: logGroup('stream'), [RESOURCES.reconcilerLog]: logGroup('reconciler') };
@@ -13,6 +14,7 @@ function logGroup(name: string): Resource {
     Properties: {
       LogGroupName: sub(`/headgate/\${AWS::StackName}/${name}`),
       RetentionInDays: ref(PARAMETERS.logRetentionDays),
+      KmsKeyId: onlyIf(CONDITIONS.hasKmsKey, ref(PARAMETERS.kmsKeyArn)),
     },
   };
 }

@@ -7,6 +7,7 @@ export const RESOURCES = {
   archive: 'ArchiveBucket',
   deadLetters: 'StreamDeadLetters',
   alarms: 'AlarmTopic',
+  alarmKey: 'AlarmKey',
   streamLog: 'StreamLog',
   reconcilerLog: 'ReconcilerLog',
   streamRole: 'StreamRole',
@@ -18,6 +19,9 @@ export const PARAMETERS = {
   tableName: 'TableName',
   pointInTimeRecovery: 'PointInTimeRecovery',
   deletionProtection: 'DeletionProtection',
+  kmsKeyArn: 'KmsKeyArn',
+  gsi1Projection: 'Gsi1Projection',
+  gsi2Projection: 'Gsi2Projection',
   streamBatchWindowSec: 'StreamBatchWindowSeconds',
   streamMemoryMb: 'StreamMemoryMB',
   streamConcurrency: 'StreamReservedConcurrency',
@@ -41,6 +45,9 @@ export const POLICIES = {
   namespaceReadOnly: 'NamespaceReadOnlyPolicy',
   namespaceFull: 'NamespaceFullPolicy',
 } as const;
+
+/** Logical ids of what a stack with a KMS key has besides: for everyone who uses the table, and for the function on the stream. */
+export const KEY_POLICIES = { use: 'KeyPolicy', stream: 'StreamKeyPolicy' } as const;
 
 /** Logical ids of the roles that are made if somebody asks for them. */
 export const ROLES = { acquire: 'AcquireRole', readOnly: 'ReadOnlyRole', full: 'FullRole' } as const;

@@ -1,5 +1,5 @@
 import { attribute, type Output, ref, type Value } from './intrinsics.js';
-import { FUNCTIONS, OUTPUTS, POLICIES, RESOURCES, ROLES } from './names.js';
+import { FUNCTIONS, KEY_POLICIES, OUTPUTS, POLICIES, RESOURCES, ROLES } from './names.js';
 import { CONDITIONS } from './parameters.js';
 
 export function outputs(): Readonly<Record<string, Output>> {
@@ -16,6 +16,10 @@ export function outputs(): Readonly<Record<string, Output>> {
     ...Object.fromEntries(
       Object.values(POLICIES).map((name) => [`${name}Arn`, output(`ARN of the policy ${name}`, ref(name))]),
     ),
+    [`${KEY_POLICIES.use}Arn`]: {
+      ...output(`ARN of the policy ${KEY_POLICIES.use}`, ref(KEY_POLICIES.use)),
+      Condition: CONDITIONS.hasKmsKey,
+    },
     ...Object.fromEntries(Object.values(ROLES).map((name) => [`${name}Arn`, roleOutput(name)])),
   };
 }

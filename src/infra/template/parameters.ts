@@ -12,6 +12,10 @@ const LOG_DAYS = [
 ];
 
 const ARN_OR_NOTHING = '^$|^arn:[^\\s]+$';
+const KEY_ARN_OR_NOTHING = '^$|^arn:[^\\s:]+:kms:[^\\s]+:key/[^\\s]+$';
+
+/** What an index of a table of an older layout may hold; new tables have keys only. */
+const PROJECTIONS = ['KEYS_ONLY', 'ALL'] as const;
 
 export function parameters(): Readonly<Record<string, Parameter>> {
   return {
@@ -22,8 +26,18 @@ export function parameters(): Readonly<Record<string, Parameter>> {
       AllowedPattern: '^[a-zA-Z0-9_.-]{3,255}$',
       ConstraintDescription: 'must be 3 to 255 letters, digits, "_", "." or "-"',
     },
-    [PARAMETERS.pointInTimeRecovery]: yesNo('false', 'Whether the table can be restored to any second of 35 days.'),
+    [PARAMETERS.pointInTimeRecovery]: yesNo('true', 'Whether the table can be restored to any second of 35 days.'),
     [PARAMETERS.deletionProtection]: yesNo('true', 'Whether DynamoDB refuses to delete the table.'),
+    [PARAMETERS.kmsKeyArn]: {
+      Type: 'String',
+      Default: '',
+      Description:
+        'KMS key for table, archive, queue, topic, logs and functions; empty: keys of AWS, and for the topic a key of the stack.',
+      AllowedPattern: KEY_ARN_OR_NOTHING,
+      ConstraintDescription: 'must be the ARN of a KMS key (not of an alias), or empty',
+    },
+    [PARAMETERS.gsi1Projection]: projection('GSI1'),
+    [PARAMETERS.gsi2Projection]: projection('GSI2'),
     [PARAMETERS.streamBatchWindowSec]: {
       Type: 'Number',
       Default: 5,
@@ -94,6 +108,8 @@ export function parameters(): Readonly<Record<string, Parameter>> {
 export const CONDITIONS = {
   reservesConcurrency: 'ReservesConcurrency',
   archiveExpires: 'ArchiveExpires',
+  hasKmsKey: 'HasKmsKey',
+  makesAlarmKey: 'MakesAlarmKey',
   hasAlarmEmail: 'HasAlarmEmail',
   hasNamespaceId: 'HasNamespaceId',
   createsRoles: 'CreatesRoles',
@@ -105,6 +121,8 @@ export function conditions(): Readonly<Record<string, Value>> {
   return {
     [CONDITIONS.reservesConcurrency]: differs(PARAMETERS.streamConcurrency, String(NO_CONCURRENCY)),
     [CONDITIONS.archiveExpires]: differs(PARAMETERS.archiveDays, '0'),
+    [CONDITIONS.hasKmsKey]: differs(PARAMETERS.kmsKeyArn, ''),
+    [CONDITIONS.makesAlarmKey]: equals(ref(PARAMETERS.kmsKeyArn), ''),
     [CONDITIONS.hasAlarmEmail]: differs(PARAMETERS.alarmEmail, ''),
     [CONDITIONS.hasNamespaceId]: differs(PARAMETERS.namespaceId, ''),
     [CONDITIONS.createsRoles]: equals(ref(PARAMETERS.createRoles), 'true'),
@@ -119,6 +137,15 @@ function differs(parameter: string, from: string): Value {
 
 function yesNo(value: (typeof YES_NO)[number], description: string): Parameter {
   return { Type: 'String', Default: value, AllowedValues: YES_NO, Description: description };
+}
+
+function projection(index: string): Parameter {
+  return {
+    Type: 'String',
+    Default: 'KEYS_ONLY',
+    AllowedValues: PROJECTIONS,
+    Description: `What ${index} of the table holds. ALL only for an adopted table: DynamoDB changes no index in place.`,
+  };
 }
 
 function memory(description: string): Parameter {

@@ -1,5 +1,5 @@
 import { either, onlyIf, ref, type Resource, type Resources, sub, type Value } from './intrinsics.js';
-import { PARAMETERS, POLICIES, ROLES } from './names.js';
+import { KEY_POLICIES, PARAMETERS, POLICIES, ROLES } from './names.js';
 import { CONDITIONS } from './parameters.js';
 import { policyDocument } from './statements.js';
 
@@ -15,7 +15,10 @@ function appRole(policy: string): Resource {
   return {
     Type: 'AWS::IAM::Role',
     Condition: CONDITIONS.createsRoles,
-    Properties: { ...assumedBy({ AWS: principal }), ManagedPolicyArns: [ref(policy)] },
+    Properties: {
+      ...assumedBy({ AWS: principal }),
+      ManagedPolicyArns: [ref(policy), onlyIf(CONDITIONS.hasKmsKey, ref(KEY_POLICIES.use))],
+    },
   };
 }
 

@@ -41,6 +41,18 @@ export function allow({ sid, actions, on, keys, notKeys }: Grant): Value {
   };
 }
 
+/** Refuses every request that is not sent over TLS. For policies of resources. */
+export function overTlsOnly(action: string, resources: readonly Value[]): Value {
+  return {
+    Sid: 'OnlyOverTls',
+    Effect: 'Deny',
+    Principal: '*',
+    Action: action,
+    Resource: resources,
+    Condition: { Bool: { 'aws:SecureTransport': 'false' } },
+  };
+}
+
 export function policyDocument(statements: readonly Value[]): Value {
   return { Version: '2012-10-17', Statement: statements };
 }

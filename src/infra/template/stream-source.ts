@@ -1,5 +1,7 @@
-import { attribute, ref, type Resources } from './intrinsics.js';
+import { attribute, either, onlyIf, ref, type Resources } from './intrinsics.js';
 import { FUNCTIONS, PARAMETERS, RESOURCES } from './names.js';
+import { CONDITIONS } from './parameters.js';
+import { overTlsOnly, policyDocument } from './statements.js';
 import { streamFilters } from './stream-filters.js';
 
 const DAY_SEC = 24 * 3_600;
@@ -17,7 +19,19 @@ export function streamSource(): Resources {
       Type: 'AWS::SQS::Queue',
       DeletionPolicy: 'Delete',
       UpdateReplacePolicy: 'Delete',
-      Properties: { MessageRetentionPeriod: 14 * DAY_SEC, SqsManagedSseEnabled: true },
+      Properties: {
+        MessageRetentionPeriod: 14 * DAY_SEC,
+        KmsMasterKeyId: onlyIf(CONDITIONS.hasKmsKey, ref(PARAMETERS.kmsKeyArn)),
+        // SQS takes either its own keys or one of KMS.
+        SqsManagedSseEnabled: either(CONDITIONS.hasKmsKey, false, true),
+      },
+    },
+    DeadLettersPolicy: {
+      Type: 'AWS::SQS::QueuePolicy',
+      Properties: {
+        Queues: [ref(RESOURCES.deadLetters)],
+        PolicyDocument: policyDocument([overTlsOnly('sqs:*', [attribute(RESOURCES.deadLetters, 'Arn')])]),
+      },
     },
     StreamSource: {
       Type: 'AWS::Lambda::EventSourceMapping',

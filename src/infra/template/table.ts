@@ -1,11 +1,17 @@
 import { tableDefinition, TTL_ATTRIBUTE } from '../../backends/dynamodb/table-definition.js';
-import { ref, type Resources, type Value } from './intrinsics.js';
+import { onlyIf, ref, type Resources, type Value } from './intrinsics.js';
 import { PARAMETERS, RESOURCES } from './names.js';
+import { CONDITIONS } from './parameters.js';
+
+/** Indexes whose projection a table of an older layout may have otherwise. */
+export const PROJECTION_PARAMETERS: Readonly<Record<string, string>> = {
+  GSI1: PARAMETERS.gsi1Projection,
+  GSI2: PARAMETERS.gsi2Projection,
+};
 
 /** The table, as `createTable` makes it. Deleting the stack leaves it where it is. */
 export function table(): Resources {
-  const { AttributeDefinitions, KeySchema, GlobalSecondaryIndexes, BillingMode, StreamSpecification } =
-    tableDefinition('');
+  const { AttributeDefinitions, KeySchema, BillingMode, StreamSpecification } = tableDefinition('');
   return {
     [RESOURCES.table]: {
       Type: 'AWS::DynamoDB::Table',
@@ -14,15 +20,29 @@ export function table(): Resources {
       Properties: {
         TableName: ref(PARAMETERS.tableName),
         BillingMode: String(BillingMode),
-        ...plain({ AttributeDefinitions, KeySchema, GlobalSecondaryIndexes }),
+        ...plain({ AttributeDefinitions, KeySchema }),
+        GlobalSecondaryIndexes: indexes(),
         // CloudFormation knows no StreamEnabled: a stream that is specified is enabled.
         StreamSpecification: { StreamViewType: String(StreamSpecification?.StreamViewType) },
         TimeToLiveSpecification: { AttributeName: TTL_ATTRIBUTE, Enabled: true },
         PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: ref(PARAMETERS.pointInTimeRecovery) },
         DeletionProtectionEnabled: ref(PARAMETERS.deletionProtection),
+        SSESpecification: onlyIf(CONDITIONS.hasKmsKey, {
+          SSEEnabled: true,
+          SSEType: 'KMS',
+          KMSMasterKeyId: ref(PARAMETERS.kmsKeyArn),
+        }),
       },
     },
   };
+}
+
+function indexes(): Value {
+  return (tableDefinition('').GlobalSecondaryIndexes ?? []).map(({ IndexName = '', KeySchema, Projection }) => {
+    const parameter = PROJECTION_PARAMETERS[IndexName];
+    const type = parameter === undefined ? String(Projection?.ProjectionType) : ref(parameter);
+    return { IndexName, ...plain({ KeySchema }), Projection: { ProjectionType: type } };
+  });
 }
 
 /** The SDK's types allow `undefined` everywhere; its data holds none. */

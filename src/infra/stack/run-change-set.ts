@@ -1,0 +1,137 @@
+import { InfrastructureError } from '../../core/errors.js';
+import { readState } from './change-set.js';
+import type { Change, ChangeSetRequest, Stack } from './cloudformation.js';
+import { stackFailed } from './errors.js';
+import { rememberCode } from './remember-code.js';
+import { causesFirst, keptOf, lastOperation } from './stack-events.js';
+import type { StackNames } from './stack-name.js';
+import { decideDeploy, isEmptyShell } from './stack-status.js';
+import type { StackTools, Watcher } from './stack-tools.js';
+import { lastEventId, untilEnded } from './until-ended.js';
+
+export interface ChangeSetRun {
+  readonly names: StackNames;
+  /** As it was before; null: there was none. */
+  readonly before: Stack | null;
+  readonly request: ChangeSetRequest;
+  readonly dryRun: boolean;
+  /** Throws to stop it before anything is changed. Not asked in a dry run. */
+  readonly allow: (changes: readonly Change[]) => Promise<void>;
+}
+
+export interface ChangeSetOutcome {
+  /** null: there is nothing to change. */
+  readonly changes: readonly Change[] | null;
+  /** As it is now; null: there is none. */
+  readonly stack: Stack | null;
+}
+
+const COMPARE_PAUSE_MS = 1_000;
+const COMPARE_MS = 600_000;
+
+/** Makes a change set, asks, executes it and waits. One that is not executed is deleted, with the empty stack that it made. */
+export async function runChangeSet(
+  tools: StackTools,
+  watcher: Watcher,
+  { names, before, request, dryRun, allow }: ChangeSetRun,
+): Promise<ChangeSetOutcome> {
+  const { cloudformation } = tools;
+  const made = await cloudformation.createChangeSet(request);
+  if (made === null) return { changes: null, stack: before };
+  const forget = async (): Promise<void> => {
+    await cloudformation.deleteChangeSet(made.id);
+    if (before !== null) return;
+    // A change set of a stack that is not there makes one that is empty. Another deployment may be filling it by now.
+    const shell = await cloudformation.describeStack(made.stackId);
+    if (shell !== null && isEmptyShell(shell)) await cloudformation.deleteStack(made.stackId, tools.newId());
+  };
+  let changes: readonly Change[];
+  try {
+    const found = await untilCompared(tools, names, made.id);
+    if (found === null) {
+      await cloudformation.deleteChangeSet(made.id);
+      return { changes: null, stack: before };
+    }
+    changes = found;
+    if (!dryRun) await allow(changes);
+  } catch (error) {
+    // What stopped it is what there is to say; a change set that stays does no harm.
+    await forget().catch(() => {});
+    throw error;
+  }
+  if (!dryRun) return { changes, stack: await execute(tools, watcher, { names, before, changes, ...made }) };
+  await forget();
+  return { changes, stack: before };
+}
+
+/** The stack once nothing is under way; null: there is none. Throws if it cannot be deployed to. */
+export async function untilIdle(tools: StackTools, watcher: Watcher, names: StackNames): Promise<Stack | null> {
+  for (;;) {
+    const stack = await tools.cloudformation.describeStack(names.stack);
+    const decision = decideDeploy(stack, names.flag);
+    if (stack === null || stack.status === 'DELETE_COMPLETE') return null;
+    if (decision.kind === 'create' || decision.kind === 'update') return stack;
+    if (decision.kind === 'refuse') throw await refusal(tools, stack, decision);
+    watcher.onStep(`stack ${stack.name} is ${stack.status}: waiting for the end of that`);
+    await untilEnded(tools, watcher, { kind: 'deploy', stackId: stack.id, afterEvent: null });
+  }
+}
+
+async function refusal(
+  { cloudformation }: StackTools,
+  stack: Stack,
+  { why, hint, failed }: { readonly why: string; readonly hint: string; readonly failed: boolean },
+): Promise<InfrastructureError> {
+  if (!failed) return new InfrastructureError('infrastructure.stack-foreign', `${why}: ${hint}`);
+  const failures = causesFirst(lastOperation(await cloudformation.readEvents(stack.id)), stack.reason);
+  return stackFailed(why, { stackName: stack.name, status: stack.status, failures }, { hint });
+}
+
+/** The changes, once CloudFormation has found them; null: there are none. */
+async function untilCompared(tools: StackTools, names: StackNames, id: string): Promise<readonly Change[] | null> {
+  const startMs = tools.now();
+  for (;;) {
+    const state = readState(await tools.cloudformation.readChangeSet(id));
+    if (state.kind === 'ready') return state.changes;
+    if (state.kind === 'empty') return null;
+    if (state.kind === 'failed') {
+      const message = `CloudFormation refuses the change of stack ${names.stack}: ${state.reason}`;
+      throw new InfrastructureError('infrastructure.change-set-failed', message);
+    }
+    if (tools.now() - startMs > COMPARE_MS) {
+      const message = `CloudFormation did not say in 10 minutes what would change in stack ${names.stack}`;
+      throw new InfrastructureError('infrastructure.still-running', message, { retryable: true });
+    }
+    await tools.pause(COMPARE_PAUSE_MS);
+  }
+}
+
+interface Execution {
+  readonly names: StackNames;
+  readonly before: Stack | null;
+  readonly changes: readonly Change[];
+  readonly id: string;
+  readonly stackId: string;
+}
+
+async function execute(
+  tools: StackTools,
+  watcher: Watcher,
+  { names, before, changes, id, stackId }: Execution,
+): Promise<Stack> {
+  const code = await rememberCode(tools, before, changes);
+  const afterEvent = await lastEventId(tools, stackId);
+  watcher.onStep(`changing stack ${names.stack}`);
+  await tools.cloudformation.executeChangeSet(id, tools.newId());
+  const { ending, stack, events } = await untilEnded(tools, watcher, { kind: 'deploy', stackId, afterEvent });
+  if (ending === 'done' && stack !== null) return stack;
+  const status = stack?.status ?? 'DELETE_COMPLETE';
+  const failures = causesFirst(events, stack?.reason ?? null);
+  const next = decideDeploy(stack, names.flag);
+  const kept = keptOf(events).map(({ logicalId, physicalId }) => `${logicalId} (${physicalId ?? ''})`);
+  const leftover = kept.length === 0 ? '' : `. ${kept.join(', ')} stayed: that is yours to delete`;
+  const notes = [next.kind === 'refuse' ? `${next.hint}${leftover}` : null, await code.restore(watcher)];
+  const hint = notes.filter((note) => note !== null).join('. ');
+  const details = { stackName: names.stack, status, failures };
+  throw stackFailed(`Stack ${names.stack} is ${status}`, details, { hint: hint === '' ? null : hint });
+}
