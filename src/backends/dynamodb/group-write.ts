@@ -21,6 +21,8 @@ import { applyMove, type Move } from './move.js';
 import { refunds, refundsWithoutHolder, showsAdditionOf, showsReleaseOf } from './proof.js';
 import { RefundLost } from './refund-lost.js';
 import { type Answer, readItem, send, type Table } from './requests.js';
+import { changesSlots } from './settle-all.js';
+import { settleShards } from './settle-shards.js';
 import { applySettlement, planSettle } from './settle.js';
 import type { Item } from './transport.js';
 
@@ -315,11 +317,22 @@ class GroupWrite {
   async #settle(image: ShardImage, limits: readonly Limit[], level: LevelRef | null): Promise<void> {
     const { table, target } = this.#shard;
     const { bucketLifeFactor } = this.#tuning;
+    if (level !== null && image.shardCount > 1 && changesSlots(image, level) && (await this.#settleAll(level))) return;
     const lasts = image.shardCount > 1 || (level === null ? image.ttlSec === null : level.lasting === true);
     const settlement = planSettle(image, { limits }, this.#nowMs);
     const ttlSec = lasts ? null : expirySec(applySettlement(image, settlement), this.#nowMs, bucketLifeFactor);
     const input = buildSettlement(target, image, settlement, level?.version ?? image.version, ttlSec, this.#freshIds());
     await this.#maintain(await send(table, 'UpdateItem', input, this.#deadline));
+  }
+
+  /** False: this shard must be settled alone. */
+  async #settleAll(level: LevelRef): Promise<boolean> {
+    const { table, target } = this.#shard;
+    const createIds = (): WriteIds => this.#freshIds();
+    const all = { table, target, level, nowMs: this.#nowMs, deadline: this.#deadline, createIds };
+    if (!(await settleShards(all))) return false;
+    await this.#read();
+    return true;
   }
 
   async #reclaim(image: ShardImage, move: Move): Promise<void> {

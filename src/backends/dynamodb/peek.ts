@@ -10,6 +10,7 @@ import { decodeShard, type ShardImage } from './items.js';
 import { buildShardKey } from './keys.js';
 import { applyMove } from './move.js';
 import { readItems, type Table } from './requests.js';
+import { changesSlots, newestRules, planSettleAll } from './settle-all.js';
 import { applySettlement, planSettle } from './settle.js';
 
 /** All shards of each bucket as the store has them now, in the order of the references; none: there is no bucket. */
@@ -44,17 +45,25 @@ export async function readBuckets(
   );
 }
 
-/** As if the config were settled and expired holders taken back: looking changes nothing. */
-export function asSettled(image: ShardImage, level: LevelRef | null, nowMs: EpochMs): ShardImage {
-  const settles = level !== null && reconcile(image, level) === 'settle';
-  const settled = settles ? applySettlement(image, planSettle(image, level, nowMs)) : image;
-  return applyMove(settled, planReclaim(settled, nowMs), settled.writeId);
+/** As if expired holders were taken back: looking changes nothing. */
+export function asReclaimed(image: ShardImage, nowMs: EpochMs): ShardImage {
+  return applyMove(image, planReclaim(image, nowMs), image.writeId);
+}
+
+/** As if the config were settled, on all shards at once where it changes slots. */
+function asSettled(shards: readonly ShardImage[], level: LevelRef, nowMs: EpochMs): readonly ShardImage[] {
+  const isDue = (image: ShardImage): boolean => reconcile(image, level) === 'settle';
+  if (shards.length > 1 && shards.some((image) => isDue(image) && changesSlots(image, level))) {
+    const { settlements } = planSettleAll(shards, newestRules(shards, level) ?? level, nowMs);
+    return shards.map((image, at) => applySettlement(image, settlements[at] ?? planSettle(image, level, nowMs)));
+  }
+  return shards.map((image) => (isDue(image) ? applySettlement(image, planSettle(image, level, nowMs)) : image));
 }
 
 /** How a level stands to what is asked of it, over all shards of its bucket. */
 export function judgeLevel(shards: readonly ShardImage[], level: LevelAsk, asks: Asks, nowMs: EpochMs): LevelAnswer {
   const images = shards.length === 0 ? [bornImage({ ...level, shard: 0 }, level, nowMs)] : shards;
-  const settled = images.map((image) => asSettled(image, level, nowMs));
+  const settled = asSettled(images, level, nowMs).map((image) => asReclaimed(image, nowMs));
   const perShard = settled.map((image) => decide(image, asks(image), nowMs));
   const configIsOlder = images.some((image) => reconcile(image, level) === 'reread');
   return { verdicts: perShard.length === 1 ? (perShard[0] ?? []) : sumVerdicts(perShard), configIsOlder };

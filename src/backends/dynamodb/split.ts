@@ -4,7 +4,7 @@ import { add, floorDiv, min, sub } from '../../core/int.js';
 import { shareOf } from '../../core/shard.js';
 import { type EpochMs, MILLI, type Millitokens } from '../../core/units.js';
 import type { Account, ShardImage } from './items.js';
-import { applySettlement, planSettle } from './settle.js';
+import { applySettlement, heldOf, planSettle } from './settle.js';
 
 export const MOST_SHARDS = 64;
 /** A share must hold this many of the largest ask that came lately. */
@@ -112,7 +112,9 @@ export function planMerge(stays: ShardImage, leaves: ShardImage, nowMs: EpochMs)
       other === undefined ? 0 : worthAt(other, settled, nextBaseMs),
     );
     const share: Rate = shareOf(account.limit, stays.key.shard, count);
-    const tokensMilli = account.limit.kind === 'rate' ? min(merged, share.capacityMilli) : merged;
+    if (account.limit.kind === 'rate') return { account, tokensMilli: min(merged, share.capacityMilli) };
+    // What is left is the whole bucket: its holders say what is free, also where shards had lost some.
+    const tokensMilli = count > 1 ? merged : sub(share.capacityMilli, heldOf(stays, account.limit.name));
     return { account, tokensMilli };
   });
   return { nextBaseMs, count, limits };

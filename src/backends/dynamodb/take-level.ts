@@ -7,7 +7,7 @@ import type { BucketShards } from './bucket-shards.js';
 import { changeLevel } from './change-level.js';
 import { type Deadline, deadlineIn } from './deadline.js';
 import type { AskEntry, EntryResult } from './entries.js';
-import { asSettled } from './peek.js';
+import { asReclaimed } from './peek.js';
 import { placeOf, type ShardPlace } from './place.js';
 import type { ShardLine } from './shard-line.js';
 import { tuningOf } from './tuning.js';
@@ -189,7 +189,7 @@ function holderOf({ holder }: LevelAsk, asks: readonly Amount[]): LevelAsk['hold
 
 /** With what expired holders have. A debt of one shard takes nothing from the others. */
 function availableOf(line: ShardLine, name: string, nowMs: number): Int {
-  const image = line.image === null ? null : asSettled(line.image, null, nowMs);
+  const image = line.image === null ? null : asReclaimed(line.image, nowMs);
   const account = image?.limits.find(({ limit }) => limit.name === name);
   if (image === null || account === undefined) return 0;
   const effective = effectiveTokens(account.rate, account.tokensMilli, credit(account.rate, image.baseMs, nowMs));
