@@ -64,7 +64,10 @@ export class SlotModel {
     const image = this.#pick(pick);
     const at = Math.min(rules, this.#rules.length - 1);
     if (at + 1 <= image.version.sequence) return;
-    this.#write(image, this.#settled(image, planSettle(image, { limits: this.#limits(at) }, NOW_MS), this.#version(at)));
+    this.#write(
+      image,
+      this.#settled(image, planSettle(image, { limits: this.#limits(at) }, NOW_MS), this.#version(at)),
+    );
   }
 
   take(pick: number, slots: number): void {
@@ -126,7 +129,7 @@ export class SlotModel {
       rate: shareOf(account.limit, stays.key.shard, merge.count),
       tokensMilli,
     }));
-    this.#write(stays, { ...stays, baseMs: merge.nextBaseMs, shardCount: merge.count, limits });
+    this.#write(stays, { ...stays, baseMs: merge.nextBaseMs, shardCount: merge.count, limits, ttlSec: merge.ttlSec });
   }
 
   reset(): void {
@@ -193,7 +196,8 @@ export class SlotModel {
         return this.#write(step.image, this.#settled(step.image, step.settlement, step.version));
       case 'merge':
         return this.merge(this.#shards.indexOf(step.leaves));
-      default:
+      case 'reclaim':
+      case 'unmark':
         throw new Error(`The reconciler would ${step.kind}`);
     }
   }

@@ -97,7 +97,8 @@ function actionOf(
 ): TransactWriteItem {
   const stored = image.holders.get(leaseId);
   const holders = stored === undefined ? [] : [replaceHolder(leaseId, stored, { ...stored, expiresAtMs })];
-  const ttlSec = image.ttlSec === null ? undefined : Math.max(image.ttlSec, Math.ceil(expiresAtMs / 1000));
+  const neededSec = Math.ceil(expiresAtMs / 1000);
+  const ttlSec = image.ttlSec === null || image.ttlSec >= neededSec ? undefined : neededSec;
   const move: Move = { limits: [], acquires: 0, expired: 0, holders, adopts: null, ttlSec };
   const ids = { own: createWriteId(nowMs, table.random), unanswered: [] };
   const expression = moveExpression(ns, image, move, ids);

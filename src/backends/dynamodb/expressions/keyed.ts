@@ -37,6 +37,11 @@ export function changeOf(image: ShardImage, { own, unanswered }: WriteIds): Expr
   return expression;
 }
 
+/** Never lowers it: a debt or a holder that was not seen may need the later one. */
+export function raiseTtl(expression: Expression, ttlSec: number): void {
+  expression.requireAbsentOrAtMost(ATTRIBUTE.ttl, number(ttlSec)).set(ATTRIBUTE.ttl, number(ttlSec));
+}
+
 export function keyOf(ns: string, key: ShardKey): Item {
   return keyItem(buildShardKey(ns, key));
 }

@@ -5,13 +5,13 @@ import { ATTRIBUTE, printVersion, type ShardImage } from '../items.js';
 import type { SettledLimit, Settlement } from '../settle.js';
 import type { WholeSettlement } from '../settle-all.js';
 import type { Expression } from './expression.js';
-import { changeOf, keyOf, type Target, updateOf, type WriteIds } from './keyed.js';
+import { changeOf, keyOf, raiseTtl, type Target, updateOf, type WriteIds } from './keyed.js';
 
 /**
  * Brings a shard to new rules, or only to a new base: every limit is credited at the old rate up to it.
  * Writes: SET rf, cv, and per limit cp, ra, rp and ADD or SET tk; REMOVE of limits that are gone, their tc stays; ttl; wc, w.
  * Condition: rf = :rf; per limit that stays, the bounds of its form; per limit that is added, tk does not exist; w <> :id,
- * and w = :seen where free slots were computed from the holders.
+ * and w = :seen where free slots were computed from the holders, or where it had no ttl and gets one; no later ttl.
  * On success: ALL_NEW.   On failure: ALL_OLD, absent when the item does not exist.   Cost: 1 WCU per started KB either way.
  */
 export function buildSettlement(
@@ -60,9 +60,15 @@ function settlementExpression(
   if (settlement.countsHolders) expression.requireEqual(ATTRIBUTE.writeId, { S: image.writeId });
   for (const limit of settlement.limits) settleLimit(expression, limit);
   for (const name of settlement.removed) removeLimit(expression, name);
-  if (ttlSec !== null) expression.set(ATTRIBUTE.ttl, number(ttlSec));
+  if (ttlSec !== null) setTtl(expression, image, ttlSec);
   else if (image.ttlSec !== null) expression.remove(ATTRIBUTE.ttl);
   return expression;
+}
+
+/** Where there was none, no write looked after it, so that only what was seen says how long it must be. */
+function setTtl(expression: Expression, image: ShardImage, ttlSec: number): void {
+  if (image.ttlSec === null) expression.requireEqual(ATTRIBUTE.writeId, { S: image.writeId });
+  raiseTtl(expression, ttlSec);
 }
 
 export function settleLimit(expression: Expression, settled: SettledLimit): void {
