@@ -3,15 +3,12 @@ import { reconcile } from '../../core/config.js';
 import { type Amount, amountOf, decide, type Verdict } from '../../core/decide.js';
 import { add } from '../../core/int.js';
 import type { EpochMs } from '../../core/units.js';
+import { viewShards, waitAcross } from './across.js';
 import { bornImage } from './born.js';
 import type { Deadline } from './deadline.js';
-import { planReclaim } from './group.js';
 import { decodeShard, type ShardImage } from './items.js';
 import { buildShardKey } from './keys.js';
-import { applyMove } from './move.js';
 import { readItems, type Table } from './requests.js';
-import { changesSlots, newestRules, planSettleAll } from './settle-all.js';
-import { applySettlement, planSettle } from './settle.js';
 
 /** All shards of each bucket as the store has them now, in the order of the references; none: there is no bucket. */
 export async function readBuckets(
@@ -45,28 +42,13 @@ export async function readBuckets(
   );
 }
 
-/** As if expired holders were taken back: looking changes nothing. */
-export function asReclaimed(image: ShardImage, nowMs: EpochMs): ShardImage {
-  return applyMove(image, planReclaim(image, nowMs), image.writeId);
-}
-
-/** As if the config were settled, on all shards at once where it changes slots. */
-function asSettled(shards: readonly ShardImage[], level: LevelRef, nowMs: EpochMs): readonly ShardImage[] {
-  const isDue = (image: ShardImage): boolean => reconcile(image, level) === 'settle';
-  if (shards.length > 1 && shards.some((image) => isDue(image) && changesSlots(image, level))) {
-    const { settlements } = planSettleAll(shards, newestRules(shards, level) ?? level, nowMs);
-    return shards.map((image, at) => applySettlement(image, settlements[at] ?? planSettle(image, level, nowMs)));
-  }
-  return shards.map((image) => (isDue(image) ? applySettlement(image, planSettle(image, level, nowMs)) : image));
-}
-
 /** How a level stands to what is asked of it, over all shards of its bucket. */
 export function judgeLevel(shards: readonly ShardImage[], level: LevelAsk, asks: Asks, nowMs: EpochMs): LevelAnswer {
   const images = shards.length === 0 ? [bornImage({ ...level, shard: 0 }, level, nowMs)] : shards;
-  const settled = asSettled(images, level, nowMs).map((image) => asReclaimed(image, nowMs));
-  const perShard = settled.map((image) => decide(image, asks(image), nowMs));
+  const views = viewShards(images, level, nowMs);
+  const perShard = views.map((view) => decide(view, asks(view), nowMs));
   const configIsOlder = images.some((image) => reconcile(image, level) === 'reread');
-  return { verdicts: perShard.length === 1 ? (perShard[0] ?? []) : sumVerdicts(perShard), configIsOlder };
+  return { verdicts: perShard.length === 1 ? (perShard[0] ?? []) : sumVerdicts(views, perShard, nowMs), configIsOlder };
 }
 
 type Asks = (image: ShardImage) => readonly Amount[];
@@ -76,13 +58,18 @@ export function everyLimit({ asks }: LevelAsk): Asks {
   return ({ limits }) => limits.map(({ limit }) => ({ name: limit.name, milli: amountOf(asks, limit.name) ?? 0 }));
 }
 
-/** What the shards have together; where that is not enough, the shortest of their waits. */
-function sumVerdicts(perShard: readonly (readonly Verdict[])[]): readonly Verdict[] {
+/** What the shards have together, and how long they need for what is missing; of a debt, the shortest of their waits. */
+function sumVerdicts(
+  views: readonly ShardImage[],
+  perShard: readonly (readonly Verdict[])[],
+  nowMs: EpochMs,
+): readonly Verdict[] {
   return (perShard[0] ?? []).map((first) => {
     const parts = perShard.flatMap((verdicts) => verdicts.filter(({ limit }) => limit.name === first.limit.name));
     const effectiveMilli = parts.map((part) => part.effectiveMilli).reduce(add);
+    if (effectiveMilli >= first.requestedMilli) return { ...first, effectiveMilli, waitMs: 0 };
     const waits = parts.flatMap(({ waitMs }) => (waitMs === null ? [] : [waitMs]));
-    const fits = effectiveMilli >= first.requestedMilli;
-    return { ...first, effectiveMilli, waitMs: fits ? 0 : waits.length === 0 ? null : Math.min(...waits) };
+    const together = waitAcross(views, first.limit.name, first.requestedMilli, nowMs);
+    return { ...first, effectiveMilli, waitMs: waits.length === 0 ? together : Math.min(...waits) };
   });
 }

@@ -73,11 +73,6 @@ export class Expression {
     return this.#require(`(attribute_not_exists(${name}) OR ${name} < ${this.#value(value)})`);
   }
 
-  requireAbsentOrAtMost(attribute: string, value: AttributeValue): this {
-    const name = this.#name(attribute);
-    return this.#require(`(attribute_not_exists(${name}) OR ${name} <= ${this.#value(value)})`);
-  }
-
   requireExisting(attribute: string): this {
     return this.#require(`attribute_exists(${this.#name(attribute)})`);
   }

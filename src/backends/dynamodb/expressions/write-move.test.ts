@@ -121,7 +121,7 @@ describe('a take', () => {
          b_rpm_tk >= 2000
          b_rpm_tk <= 59000
          b_tpm_tk >= 5900000
-         (attribute_not_exists(ttl) OR ttl <= 1800518452)
+         ttl <= 1800518452
       RETURN ALL_NEW, else ALL_OLD"
     `);
   });
@@ -318,7 +318,7 @@ describe('besides, a write', () => {
          w <> "own-write-id--"
          b_rpm_tk >= 0
          b_rpm_tk <= 59000
-         (attribute_not_exists(ttl) OR ttl <= 1800003600)
+         ttl <= 1800003600
       RETURN ALL_NEW, else ALL_OLD"
     `);
   });

@@ -8,8 +8,8 @@ import { changeOf, raiseTtl, sweepKeys, type Target, updateOf, type WriteIds } f
 /**
  * Takes, debits, refunds, holds, extends, releases and reclaims, in any mixture: one write for a whole group.
  * Writes: per limit ADD tk (room) or SET tk (full), ADD tc; ADD ac, un, wc; SET or REMOVE h; SET w; cv, ttl, GSI1 as needed.
- * Condition: rf = :rf; per limit the bounds of its form; per holder h = :seen, or not existing; cv = :seen if adopted; no later
- * ttl if it is set; w <> :id.
+ * Condition: rf = :rf; per limit the bounds of its form; per holder h = :seen, or not existing; cv = :seen if adopted; ttl <= :ttl
+ * if it is set; w <> :id.
  * On success: ALL_NEW.   On failure: ALL_OLD, absent when the item does not exist.   Cost: 1 WCU per started KB either way.
  */
 export function buildMove(target: Target, image: ShardImage, move: Move, ids: WriteIds): UpdateItemInput {

@@ -27,7 +27,7 @@ describe('a settlement', () => {
   test('is one request with generated aliases', () => {
     expect(inputFor(withTokens(seen([RPM]), 5_000), [RPM])).toMatchInlineSnapshot(`
       {
-        "ConditionExpression": "rf = :v0 AND w <> :v1 AND b_rpm_tk <= :v5 AND (attribute_not_exists(#a0) OR #a0 <= :v8)",
+        "ConditionExpression": "rf = :v0 AND w <> :v1 AND b_rpm_tk <= :v5 AND #a0 <= :v8",
         "ExpressionAttributeNames": {
           "#a0": "ttl",
         },
@@ -85,7 +85,7 @@ describe('a settlement', () => {
       IF rf = 1799999999000
          w <> "own-write-id--"
          b_rpm_tk <= 59000
-         (attribute_not_exists(ttl) OR ttl <= 1800090000)
+         ttl <= 1800090000
       RETURN ALL_NEW, else ALL_OLD"
     `);
   });
@@ -98,7 +98,7 @@ describe('a settlement', () => {
       IF rf = 1799999999000
          w <> "own-write-id--"
          b_rpm_tk >= 5000
-         (attribute_not_exists(ttl) OR ttl <= 1800090000)
+         ttl <= 1800090000
       RETURN ALL_NEW, else ALL_OLD"
     `);
   });
@@ -114,7 +114,7 @@ describe('a settlement', () => {
          w <> "own-write-id--"
          b_rpm_tk <= 59000
          b_daily_tk <= 86399000
-         (attribute_not_exists(ttl) OR ttl <= 1800090000)
+         ttl <= 1800090000
       RETURN ALL_NEW, else ALL_OLD"
     `);
   });
@@ -127,7 +127,7 @@ describe('a settlement', () => {
       ADD wc 1, b_slots_tk -2000
       IF rf = 1799999999000
          w <> "own-write-id--"
-         (attribute_not_exists(ttl) OR ttl <= 1800090000)
+         ttl <= 1800090000
       RETURN ALL_NEW, else ALL_OLD"
     `);
   });
@@ -142,7 +142,7 @@ describe('a settlement', () => {
          w <> "own-write-id--"
          b_rpm_tk <= 59000
          attribute_not_exists(b_tpm_tk)
-         (attribute_not_exists(ttl) OR ttl <= 1800090000)
+         ttl <= 1800090000
       RETURN ALL_NEW, else ALL_OLD"
     `);
   });
@@ -158,7 +158,7 @@ describe('a settlement', () => {
          w = "seen-write-id-"
          b_rpm_tk <= 59000
          attribute_not_exists(b_slots_tk)
-         (attribute_not_exists(ttl) OR ttl <= 1800090000)
+         ttl <= 1800090000
       RETURN ALL_NEW, else ALL_OLD"
     `);
   });
@@ -173,7 +173,7 @@ describe('a settlement', () => {
       IF rf = 1799999999000
          w <> "own-write-id--"
          b_rpm_tk <= 59000
-         (attribute_not_exists(ttl) OR ttl <= 1800090000)
+         ttl <= 1800090000
       RETURN ALL_NEW, else ALL_OLD"
     `);
   });
@@ -186,7 +186,7 @@ describe('a settlement', () => {
       IF rf = 1799999999000
          w <> "own-write-id--"
          w = "seen-write-id-"
-         (attribute_not_exists(ttl) OR ttl <= 1800090000)
+         ttl <= 1800090000
       RETURN ALL_NEW, else ALL_OLD"
     `);
     expect(requestFor(withTokens(seen([SLOTS]), 1_000), [Limit.perMinute('slots', 4)])).toMatchInlineSnapshot(`
@@ -195,7 +195,7 @@ describe('a settlement', () => {
       ADD wc 1
       IF rf = 1799999999000
          w <> "own-write-id--"
-         (attribute_not_exists(ttl) OR ttl <= 1800090000)
+         ttl <= 1800090000
       RETURN ALL_NEW, else ALL_OLD"
     `);
   });
@@ -214,7 +214,7 @@ describe('a settlement', () => {
       ADD wc 1
       IF rf = 1799999999000
          w <> "own-write-id--"
-         (attribute_not_exists(ttl) OR ttl <= 1800090000)
+         ttl <= 1800090000
       RETURN ALL_NEW, else ALL_OLD"
     `);
   });

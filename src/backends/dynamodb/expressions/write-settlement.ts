@@ -67,8 +67,8 @@ function settlementExpression(
 
 /** Where there was none, no write looked after it, so that only what was seen says how long it must be. */
 function setTtl(expression: Expression, image: ShardImage, ttlSec: number): void {
-  if (image.ttlSec === null) expression.requireEqual(ATTRIBUTE.writeId, { S: image.writeId });
-  raiseTtl(expression, ttlSec);
+  if (image.ttlSec !== null) raiseTtl(expression, ttlSec);
+  else expression.requireEqual(ATTRIBUTE.writeId, { S: image.writeId }).set(ATTRIBUTE.ttl, number(ttlSec));
 }
 
 export function settleLimit(expression: Expression, settled: SettledLimit): void {
