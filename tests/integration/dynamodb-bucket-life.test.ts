@@ -52,7 +52,7 @@ describe.skipIf(ENGINE.missing)(`the life of buckets on a store${ENGINE.note}`, 
   test('a lease that is extended on two levels leaves a debt of ten hours its ten hours', async () => {
     const { space, first } = await cascade();
     const second = await space.open({ limits: LIMITS });
-    const lease = await first.acquire({ ...BUCKET, consume: { tpm: 1 }, leaseTtlMs: 60_000 });
+    const lease = await first.acquire({ ...BUCKET, consume: { tpm: 1, slots: 1 } });
     const other = await second.acquire({ ...BUCKET, consume: { tpm: 1 } });
     await other.adjust({ tpm: 60_000 });
     await lease.extend(120_000);

@@ -132,8 +132,8 @@ describe.skipIf(found.status === 'unavailable')(`taking from all levels in one t
 
     test('it decides as asks that are not atomic do, for the same reason, and takes the same', async () => {
       await fc.assert(
-        fc.asyncProperty(fc.array(layouts, { minLength: 1, maxLength: 3 }), amounts, async (drawn, asked) => {
-          const asks = Object.entries(asked).flatMap(([name, count]) =>
+        fc.asyncProperty(fc.array(layouts, { minLength: 1, maxLength: 3 }), amounts, async (drawn, counts) => {
+          const asks = Object.entries(counts).flatMap(([name, count]) =>
             count === null ? [] : [amount(name, count * 1_000)],
           );
           if (asks.length === 0) return;
@@ -144,11 +144,11 @@ describe.skipIf(found.status === 'unavailable')(`taking from all levels in one t
             const { ask, ns } = world(undefined, () => 0.36 + (draws++ % 100) * 5e-6);
             const images = drawn.flatMap((layout, at) => shardsOf(`level-${at}`, layout));
             await Promise.all(images.map(async (image) => engine.put(ns, image)));
-            const levels = drawn.map((_, at) => ({ ...levelOf(LIMITS, { entityId: `level-${at}` }), asks, holder }));
-            const outcome = await ask(levels, 'lease', atomic);
+            const asked = drawn.map((_, at) => ({ ...levelOf(LIMITS, { entityId: `level-${at}` }), asks, holder }));
+            const outcome = await ask(asked, 'lease', atomic);
             const left = await Promise.all(images.map(async ({ key }) => engine.read(ns, key)));
-            const reason = outcome.kind === 'denied' ? outcome.reason : null;
-            return { kind: outcome.kind, reason, left: outcome.kind === 'granted' ? total(left) : null };
+            const why = outcome.kind === 'denied' ? outcome.reason : null;
+            return { kind: outcome.kind, why, left: outcome.kind === 'granted' ? total(left) : null };
           };
           const [atomic, plain] = [await decide(true), await decide(false)];
           expect(atomic).toEqual(plain);

@@ -1,4 +1,5 @@
 import type { LevelRef } from '../../backend.js';
+import { compareVersions } from '../../core/config.js';
 import type { EpochMs } from '../../core/units.js';
 import { backOffMs, type Deadline, pause, timeLeftMs } from './deadline.js';
 import type { Target, WriteIds } from './expressions/keyed.js';
@@ -6,7 +7,7 @@ import { buildSettlement, buildSettlementOfAll } from './expressions/write-settl
 import type { ShardImage } from './items.js';
 import { readBuckets } from './peek.js';
 import { send, type Table } from './requests.js';
-import { changesSlots, isWhole, newestRules, planSettleAll } from './settle-all.js';
+import { changesSlots, hasRightSlots, isWhole, newestRules, planSettleAll } from './settle-all.js';
 import { planSettle } from './settle.js';
 
 /** After these, every shard is settled alone, and the reconciler adds the slots that are missing. */
@@ -35,7 +36,12 @@ export async function settleShards(settling: Settling): Promise<boolean> {
     // On a busy bucket slots come and go with every write. Once they have started, or were cut, that does not matter.
     if (attempt > 0 && (await settleEach(settling, shards))) shards = await readShards(settling);
     if (!isWhole(shards)) continue;
-    const whole = planSettleAll(shards, newestRules(shards, level) ?? level, nowMs);
+    const rules = newestRules(shards, level) ?? level;
+    // Another process was faster.
+    if (shards.every(({ version }) => compareVersions(version, rules.version) === 0) && hasRightSlots(shards, rules)) {
+      return true;
+    }
+    const whole = planSettleAll(shards, rules, nowMs);
     const input = buildSettlementOfAll(target, shards, whole, createIds);
     const answer = await send(table, 'TransactWriteItems', input, deadline);
     if (answer.ok) return true;
