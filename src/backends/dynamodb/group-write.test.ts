@@ -315,6 +315,21 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(diesEarly((await engine.read(ns, KEY))!)).toBe(false);
     });
 
+    test('whose rules it changes without knowing of the debt that others have made', async () => {
+      const seen = withTokens(imageOf([DAILY], { baseMs: NOW_MS, ttlSec: NOW_MS / 1_000 + 8 * DAY_SEC }), 50_000);
+      const debt = { ...withTokens(seen, -2_000_000), ttlSec: NOW_MS / 1_000 + 30 * DAY_SEC };
+      const { together, ns } = await shard(debt, seen);
+      const slower = askEntry(
+        [Limit.perDay('daily', 10)],
+        { daily: 1_000 },
+        { version: { sequence: 2, openedAtMs: 0 } },
+      );
+      expect(await together([slower])).toMatchObject([{ kind: 'denied' }]);
+      const after = (await engine.read(ns, KEY))!;
+      expect(after.version.sequence).toBe(2);
+      expect(diesEarly(after)).toBe(false);
+    });
+
     test('without a word to anybody, and without asking for more than one write where one is enough', async () => {
       const { together } = await shard(withTokens(imageOf([DAILY], { baseMs: NOW_MS }), 50_000));
       proxy.requests.clear();

@@ -36,6 +36,15 @@ function isForgettable(image: ShardImage, atMs: number): boolean {
   );
 }
 
+/** The image with a debt that others have made meanwhile, of so many capacities of each rate. */
+function deeper(image: ShardImage, capacities: number): ShardImage {
+  const limits = image.limits.map((account) => {
+    if (account.limit.kind === 'concurrent') return account;
+    return { ...account, tokensMilli: Number(account.tokensMilli) - capacities * account.rate.capacityMilli };
+  });
+  return { ...image, limits };
+}
+
 const at = { nowMs: NOW_MS, trust: 'exact', lifeFactor: 7, withoutRefunds: false } as const;
 const written = (image: ShardImage, entries: Parameters<typeof planGroup>[1]): ShardImage => {
   const plan = planGroup(image, entries, at);
@@ -62,10 +71,11 @@ describe('the life of a bucket', () => {
     let landed = 0;
     const ttls = fc.constantFrom(0, NOW_SEC + 1_800, NOW_SEC + 3_600, NOW_SEC + 10_000, NOW_SEC + 100_000);
     fc.assert(
-      fc.property(stalePairs, groups, ttls, fc.nat(3), ({ truth, seen }, group, ttlSec, draw) => {
+      fc.property(stalePairs, groups, ttls, fc.nat(3), fc.nat(3_000), ({ truth, seen }, group, ttlSec, draw, depth) => {
         const remembered = { ...seen, ttlSec };
+        const debt = deeper(truth, draw === 2 ? 0 : depth);
         // Under one base it only becomes later, or goes.
-        const actual = { ...truth, ttlSec: draw === 0 ? null : Math.max(ttlSec, expirySec(truth, NOW_MS, 1)) };
+        const actual = { ...debt, ttlSec: draw === 0 ? null : Math.max(ttlSec, expirySec(debt, NOW_MS, 1)) };
         const plan = planGroup(remembered, group(seen), { ...at, trust: 'guess', lifeFactor: draw === 1 ? 7 : 1 });
         if (plan.kind !== 'write' || !moveHolds(remembered, plan.move, actual)) return;
         const after = applyMove(actual, plan.move, 'own');
