@@ -6,7 +6,9 @@ import { Limit } from '../core/limit.js';
 import { shareOf } from '../core/shard.js';
 import { bornImage } from '../backends/dynamodb/born.js';
 import { decodeHolder, encodeHolder, type ShardImage } from '../backends/dynamodb/items.js';
-import { isWhole, planStep, type Step } from './plan.js';
+import { isWhole } from '../backends/dynamodb/settle-all.js';
+import { applySettlement } from '../backends/dynamodb/settle.js';
+import { planStep, type Step } from './plan.js';
 
 const NOW_MS = 1_800_000_000_000;
 const HOUR_MS = 3_600_000;
@@ -91,7 +93,7 @@ describe('slots', () => {
   test('are right if what is free and what is held make the capacity', () => {
     expect(next(shardOf({ free: 7, held: [[3, 1]] }))).toBeNull();
     expect(next(shardOf({ free: -2, held: [[12, 1]] }))).toBeNull();
-    expect(next(shardOf({ count: 2, free: 9 }), shardOf({ shard: 1, count: 2, free: -1, held: [[2, 1]] }))).toBeNull();
+    expect(next(shardOf({ count: 2, free: 8 }), shardOf({ shard: 1, count: 2, free: 0, held: [[2, 1]] }))).toBeNull();
   });
 
   test.each([
@@ -103,30 +105,46 @@ describe('slots', () => {
     const image = shardOf({ free, held: [[3, 1]] });
     expect(next(image)).toEqual({
       kind: 'heal',
-      corrections: [{ image, limits: [{ name: 'slots', deltaMilli: delta }] }],
+      correction: { image, limits: [{ name: 'slots', deltaMilli: delta }] },
     });
   });
 
-  test('that are missing come to the first shard, and those that are too many go from where they are free', () => {
+  /** Free slots of each shard after the next step, which must be one over all of them. */
+  const levelled = (...shards: readonly ShardImage[]): readonly number[] => {
+    const step = next(...shards);
+    if (step?.kind !== 'level') throw new Error(`The next step is ${step?.kind ?? 'none'}`);
+    return shards.map((image, at) => freeOf(applySettlement(image, step.whole.settlements[at]!)) / 1_000);
+  };
+
+  test('that are missing are divided like the capacity, and those that are too many go from where they are free', () => {
     const poor = [shardOf({ count: 2, free: 2 }), shardOf({ shard: 1, count: 2, free: 3 })];
-    expect(next(...poor)).toMatchObject({ corrections: [{ image: poor[0], limits: [{ deltaMilli: 5_000 }] }] });
+    expect(levelled(...poor)).toEqual([5, 5]);
     const rich = [shardOf({ count: 2, free: 1, held: [[4, 1]] }), shardOf({ shard: 1, count: 2, free: 9 })];
-    expect(next(...rich)).toMatchObject({
-      corrections: [
-        { image: rich[0], limits: [{ deltaMilli: -1_000 }] },
-        { image: rich[1], limits: [{ deltaMilli: -3_000 }] },
-      ],
-    });
+    expect(levelled(...rich)).toEqual([0, 6]);
   });
 
-  test('are left alone while shards come to new rules, or while one of them was not seen', () => {
-    const more = [Limit.concurrent('slots', 20), RPM];
-    expect(next(shardOf({ count: 2, free: 10 }), shardOf({ shard: 1, count: 2, free: 5, limits: more }))).toBeNull();
-    expect(next(shardOf({ count: 2, free: 1 }), shardOf({ shard: 1, count: 2, limits: [RPM] }))).toBeNull();
+  test('that one shard owes are taken from another that has some, although their sum is right', () => {
+    expect(levelled(shardOf({ count: 2, free: 35 }), shardOf({ shard: 1, count: 2, free: -25 }))).toEqual([10, 0]);
+    const held = shardOf({ count: 2, free: -10, held: [[15, 1]] });
+    expect(levelled(held, shardOf({ shard: 1, count: 2, free: 5 }))).toEqual([-5, 0]);
+  });
+
+  test('of shards that live by different rules are made right by the newest of these rules', () => {
+    const more = { limits: [Limit.concurrent('slots', 20), RPM], sequence: 2 };
+    expect(levelled(shardOf({ count: 2, free: 10 }), shardOf({ shard: 1, count: 2, free: 0, ...more }))).toEqual([
+      15, 5,
+    ]);
+    const without = { limits: [RPM], held: [[3, 1]] as const };
+    expect(levelled(shardOf({ count: 2, free: 1, sequence: 2 }), shardOf({ shard: 1, count: 2, ...without }))).toEqual([
+      4, 3,
+    ]);
+  });
+
+  test('are left alone while one of the shards was not seen', () => {
     expect(next(shardOf({ count: 4, free: 1 }), shardOf({ shard: 1, count: 2, free: 1 }))).toBeNull();
   });
 
-  test('of any tree of shards make the capacity once they are healed, and healing makes no shard poorer than it must', () => {
+  test('of any tree of shards make the capacity once they are healed, and then no shard owes what another has', () => {
     const shard = fc.record({ free: fc.integer({ min: -20, max: 40 }), held: fc.integer({ min: 0, max: 6 }) });
     const tree = fc.constantFrom<readonly (readonly [number, number])[]>(
       [[0, 1]],
@@ -154,19 +172,20 @@ describe('slots', () => {
         );
         expect(isWhole(shards)).toBe(true);
         const step = next(...shards);
-        const corrections = step?.kind === 'heal' ? step.corrections : [];
-        const deltaOf = (image: ShardImage): number =>
-          Number(corrections.find((one) => one.image === image)?.limits[0]?.deltaMilli ?? 0);
-        const known = shards.map((image) => ({ free: freeOf(image), held: heldOf(image), delta: deltaOf(image) }));
-        const sum = known.reduce((total, { free, held, delta }) => total + free + held + delta, 0);
-        expect(sum).toBe(SLOTS.capacityMilli);
-        if (known.some(({ delta }) => delta < 0) && known.some(({ free, delta }) => free + delta > 0)) {
-          expect(known.filter(({ free, delta }) => delta < 0 && free + delta < 0)).toEqual([]);
-        }
+        const free = step === null ? shards.map(freeOf) : freeAfter(shards, step);
+        const held = shards.reduce((total, image) => total + heldOf(image), 0);
+        expect(free.reduce((total, milli) => total + milli, held)).toBe(SLOTS.capacityMilli);
+        expect(free.some((milli) => milli < 0) && free.some((milli) => milli > 0)).toBe(false);
       }),
     );
   });
 });
+
+function freeAfter(shards: readonly ShardImage[], step: Step): readonly number[] {
+  if (step.kind === 'heal') return [freeOf(step.correction.image) + Number(step.correction.limits[0]?.deltaMilli)];
+  if (step.kind !== 'level') throw new Error(`The next step is ${step.kind}`);
+  return shards.map((image, at) => freeOf(applySettlement(image, step.whole.settlements[at]!)));
+}
 
 function freeOf({ limits }: ShardImage): number {
   return Number(limits.find(({ limit }) => limit.name === 'slots')?.tokensMilli);
@@ -211,7 +230,7 @@ describe('shards', () => {
 
   test('that live by different rules merge by the newer ones: the one that stays comes to them first', () => {
     const older = shardOf({ ...COLD, shard: 1, count: 2 });
-    const newer = shardOf({ ...COLD, count: 2, sequence: 2, limits: [RPM, Limit.concurrent('slots', 20)] });
+    const newer = shardOf({ ...COLD, count: 2, sequence: 2, limits: [Limit.perMinute('rpm', 90), SLOTS] });
     expect(next(newer, older)).toMatchObject({ kind: 'merge', stays: newer, leaves: older });
     const [first, second] = [shardOf({ ...COLD, count: 2 }), shardOf({ ...COLD, shard: 1, count: 2, sequence: 2 })];
     expect(next(first, second)).toMatchObject({ kind: 'settle', image: first, version: { sequence: 2 } });

@@ -1,19 +1,28 @@
 import { compareVersions } from '../core/config.js';
-import { amountOf } from '../core/decide.js';
-import { add, type Int, min, sub } from '../core/int.js';
-import { type Limit, sameRule } from '../core/limit.js';
+import { sub } from '../core/int.js';
+import type { Limit } from '../core/limit.js';
 import type { EpochMs } from '../core/units.js';
 import type { SlotCorrection } from '../backends/dynamodb/expressions/write-sweep.js';
 import { accountOf, hasExpired, planReclaim } from '../backends/dynamodb/group.js';
 import { type ShardImage, writtenAtMs } from '../backends/dynamodb/items.js';
 import type { Move } from '../backends/dynamodb/move.js';
+import {
+  hasRightSlots,
+  isWhole,
+  levelSlots,
+  newestRules,
+  planSettleAll,
+  type WholeSettlement,
+} from '../backends/dynamodb/settle-all.js';
 import { planSettle, type Settlement } from '../backends/dynamodb/settle.js';
 import { isCold, type Merge, planMerge } from '../backends/dynamodb/split.js';
 
 /** The next thing to put right in a bucket. */
 export type Step =
   | { readonly kind: 'reclaim'; readonly image: ShardImage; readonly move: Move }
-  | { readonly kind: 'heal'; readonly corrections: readonly SlotCorrection[] }
+  | { readonly kind: 'heal'; readonly correction: SlotCorrection }
+  /** The same over several shards, which come to the newest rules of any of them. `limits`: how many have slots. */
+  | { readonly kind: 'level'; readonly whole: WholeSettlement; readonly limits: number }
   /** A shard that stays must not live by older rules than the one that leaves. */
   | {
       readonly kind: 'settle';
@@ -43,7 +52,7 @@ const LISTED_FOR_MS = 240_000;
 
 /** What to do next with a bucket, of all whose shards these are; null: it is as it should be. */
 export function planStep(shards: readonly ShardImage[], at: Circumstances): Step | null {
-  return planReclaims(shards, at) ?? planHeal(shards) ?? planPair(shards, at) ?? planUnmark(shards, at);
+  return planReclaims(shards, at) ?? planHeal(shards, at) ?? planPair(shards, at) ?? planUnmark(shards, at);
 }
 
 function planReclaims(shards: readonly ShardImage[], { nowMs }: Circumstances): Step | null {
@@ -55,52 +64,24 @@ function planReclaims(shards: readonly ShardImage[], { nowMs }: Circumstances): 
  * Free slots may be on any shard, so that only their sum can be wrong. Shards are not read in one instant: between two of
  * them, one may have been split, and slots be on a shard that was not seen. Then they do not add up to a whole.
  */
-function planHeal(shards: readonly ShardImage[]): Step | null {
-  if (!isWhole(shards)) return null;
-  const deltas = new Map<ShardImage, { readonly name: string; readonly deltaMilli: Int }[]>();
-  for (const { limit } of shards[0]?.limits ?? []) {
-    if (limit.kind !== 'concurrent' || !shards.every((image) => lives(image, limit))) continue;
-    const known = shards.reduce<Int>((sum, image) => add(sum, slotsOf(image, limit.name)), 0);
-    for (const [image, deltaMilli] of divide(shards, limit.name, sub(limit.capacityMilli, known))) {
-      deltas.set(image, [...(deltas.get(image) ?? []), { name: limit.name, deltaMilli }]);
-    }
-  }
-  if (deltas.size === 0) return null;
-  return { kind: 'heal', corrections: [...deltas].map(([image, limits]) => ({ image, limits })) };
+function planHeal(shards: readonly ShardImage[], { nowMs }: Circumstances): Step | null {
+  const rules = newestRules(shards, null);
+  if (rules === null || !isWhole(shards) || hasRightSlots(shards, rules)) return null;
+  const [only, ...others] = shards;
+  if (only !== undefined && others.length === 0) return { kind: 'heal', correction: correctionOf(only) };
+  return { kind: 'level', whole: planSettleAll(shards, rules, nowMs), limits: slotsOf(rules.limits).length };
 }
 
-/** Whether these are all shards that there are, if they stood so in one instant. */
-export function isWhole(shards: readonly ShardImage[]): boolean {
-  return shards.reduce((sum, { shardCount }) => sum + 1 / shardCount, 0) === 1;
+function correctionOf(image: ShardImage): SlotCorrection {
+  const limits = slotsOf(image.limits.map(({ limit }) => limit)).map((limit) => {
+    const [tokensMilli = 0] = levelSlots([image], limit);
+    return { name: limit.name, deltaMilli: sub(tokensMilli, accountOf(image, limit.name)?.tokensMilli ?? 0) };
+  });
+  return { image, limits: limits.filter(({ deltaMilli }) => deltaMilli !== 0) };
 }
 
-/** While shards come to new rules one by one, their sum means nothing. */
-function lives(image: ShardImage, limit: Limit): boolean {
-  const account = accountOf(image, limit.name);
-  return account !== undefined && sameRule(account.limit, limit);
-}
-
-/** Free and held. */
-function slotsOf(image: ShardImage, name: string): Int {
-  let sum: Int = accountOf(image, name)?.tokensMilli ?? 0;
-  for (const { slots } of image.holders.values()) sum = add(sum, amountOf(slots, name) ?? 0);
-  return sum;
-}
-
-/** What lacks is added to the first shard; what is too much is taken where it is free, so that nobody is granted it. */
-function divide(shards: readonly ShardImage[], name: string, missingMilli: Int): ReadonlyMap<ShardImage, Int> {
-  const deltas = new Map<ShardImage, Int>();
-  let owed = missingMilli;
-  for (const image of owed < 0 ? shards : []) {
-    const free = accountOf(image, name)?.tokensMilli ?? 0;
-    const taken = free > 0 ? min(free, sub(0, owed)) : 0;
-    if (taken === 0) continue;
-    deltas.set(image, sub(0, taken));
-    owed = add(owed, taken);
-  }
-  const [first] = shards;
-  if (first !== undefined && owed !== 0) deltas.set(first, add(deltas.get(first) ?? 0, owed));
-  return deltas;
+function slotsOf(limits: readonly Limit[]): readonly Limit[] {
+  return limits.filter(({ kind }) => kind === 'concurrent');
 }
 
 /** Pairs merge in any order, each where it stands: shards of one bucket need not be split equally deep. */

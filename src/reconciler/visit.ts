@@ -2,15 +2,16 @@ import type { EpochMs } from '../core/units.js';
 import { backOffMs, deadlineIn, pause } from '../backends/dynamodb/deadline.js';
 import type { Target } from '../backends/dynamodb/expressions/keyed.js';
 import type { Failure } from '../backends/dynamodb/failures.js';
-import { createWriteId } from '../backends/dynamodb/group-write.js';
+import { createWriteId } from '../backends/dynamodb/write-id.js';
 import type { ShardImage } from '../backends/dynamodb/items.js';
 import { readBuckets } from '../backends/dynamodb/peek.js';
 import type { Table } from '../backends/dynamodb/requests.js';
+import { isWhole } from '../backends/dynamodb/settle-all.js';
 import type { Item } from '../backends/dynamodb/transport.js';
-import { isWhole, lastUsedMs, planStep, type Step } from './plan.js';
+import { lastUsedMs, planStep, type Step } from './plan.js';
 import { addRepairs, NO_REPAIRS, type RepairCounts } from './report.js';
 import { decodeStrictly } from './strict-shard.js';
-import { changedBy, writeStep } from './write-step.js';
+import { changedBy, writeIdOn, writeStep } from './write-step.js';
 
 export interface BucketRef {
   readonly entityId: string;
@@ -82,8 +83,12 @@ class BucketVisit {
   async #take(shards: readonly ShardImage[], step: Step): Promise<readonly ShardImage[]> {
     const { table, target, nowMs, timeoutMs } = this.#visitor;
     const id = createWriteId(nowMs, table.random);
-    const changed = changedBy(step);
-    this.#ownWrites.set(id, Math.max(...changed.map((image) => lastUsedMs(image, { ownWrites: this.#ownWrites }))));
+    const changed = changedBy(step, shards);
+    for (const image of changed) {
+      const own = writeIdOn(step, id, image);
+      const usedMs = lastUsedMs(image, { ownWrites: this.#ownWrites });
+      this.#ownWrites.set(own, Math.max(usedMs, this.#ownWrites.get(own) ?? 0));
+    }
     const answer = await writeStep(table, target, shards, step, id, deadlineIn(timeoutMs));
     if (!answer.ok) return this.#afterRefusal(answer.failure, step, id);
     this.repairs = addRepairs(this.repairs, repairsOf(step));
@@ -99,7 +104,8 @@ class BucketVisit {
     if (this.#refusals >= MOST_REFUSALS && !isOthersDoing) throw failure.error;
     const shards = await this.#lookAgain();
     // No answer came, but it landed.
-    if (shards.some(({ writeId }) => writeId === id)) this.repairs = addRepairs(this.repairs, repairsOf(step));
+    if (shards.some((image) => image.writeId === writeIdOn(step, id, image)))
+      this.repairs = addRepairs(this.repairs, repairsOf(step));
     return shards;
   }
 
@@ -122,10 +128,9 @@ function repairsOf(step: Step): RepairCounts {
     case 'reclaim':
       return { ...NO_REPAIRS, reclaimed: step.move.holders.length };
     case 'heal':
-      return {
-        ...NO_REPAIRS,
-        healed: new Set(step.corrections.flatMap(({ limits }) => limits.map(({ name }) => name))).size,
-      };
+      return { ...NO_REPAIRS, healed: step.correction.limits.length };
+    case 'level':
+      return { ...NO_REPAIRS, healed: step.limits };
     case 'settle':
       return NO_REPAIRS;
     case 'merge':

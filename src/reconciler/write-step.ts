@@ -2,9 +2,9 @@ import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
 import type { Deadline } from '../backends/dynamodb/deadline.js';
 import type { Target } from '../backends/dynamodb/expressions/keyed.js';
 import { buildMove } from '../backends/dynamodb/expressions/write-move.js';
-import { buildSettlement } from '../backends/dynamodb/expressions/write-settlement.js';
+import { buildSettlement, buildSettlementOfAll } from '../backends/dynamodb/expressions/write-settlement.js';
 import { buildMerge } from '../backends/dynamodb/expressions/write-split.js';
-import { buildHeal, buildHealAll, buildUnmark } from '../backends/dynamodb/expressions/write-sweep.js';
+import { buildHeal, buildUnmark } from '../backends/dynamodb/expressions/write-sweep.js';
 import type { ShardImage } from '../backends/dynamodb/items.js';
 import { type Answer, send, type Table } from '../backends/dynamodb/requests.js';
 import type { Step } from './plan.js';
@@ -13,7 +13,7 @@ import type { Step } from './plan.js';
  * Sends one step, once. If its answer is lost, the bucket is looked at again and planned anew, which is harmless:
  * - reclaim requires `h = :seen` of every holder that it removes: if it landed, they are gone and it cannot land again;
  * - heal, merge and unmark require `w = :seen` and change `w`;
- * - settle requires `rf = :rf` and moves `rf`.
+ * - settle and level require `rf = :rf` and move `rf`.
  * None of them makes an item that is not there: what was purged meanwhile stays away.
  */
 export async function writeStep(
@@ -34,11 +34,18 @@ export async function writeStep(
       return update(buildSettlement(target, step.image, step.settlement, step.version, null, ids));
     case 'unmark':
       return update(buildUnmark(target, step.image, step.settlement, ids));
-    case 'heal': {
-      const [only] = step.corrections;
-      if (shards.length === 1 && only !== undefined) return update(buildHeal(target, only, ids));
-      return send(table, 'TransactWriteItems', buildHealAll(target, shards, step.corrections, ids), deadline);
-    }
+    case 'heal':
+      return update(buildHeal(target, step.correction, ids));
+    case 'level':
+      return send(
+        table,
+        'TransactWriteItems',
+        buildSettlementOfAll(target, shards, step.whole, (image) => ({
+          own: writeIdOn(step, writeId, image),
+          unanswered: [],
+        })),
+        deadline,
+      );
     case 'merge':
       return send(
         table,
@@ -49,11 +56,18 @@ export async function writeStep(
   }
 }
 
+/** The id that a step leaves on a shard: one for each, so that a visit knows when each was used before it. */
+export function writeIdOn({ kind }: Step, writeId: string, { key }: ShardImage): string {
+  return kind === 'level' ? `${writeId}_${key.shard}` : writeId;
+}
+
 /** What a step changes: after it, these have its id, or are gone. */
-export function changedBy(step: Step): readonly ShardImage[] {
+export function changedBy(step: Step, shards: readonly ShardImage[]): readonly ShardImage[] {
   switch (step.kind) {
     case 'heal':
-      return step.corrections.map(({ image }) => image);
+      return [step.correction.image];
+    case 'level':
+      return shards;
     case 'merge':
       return [step.stays, step.leaves];
     case 'reclaim':

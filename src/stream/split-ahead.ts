@@ -2,7 +2,7 @@ import type { EpochMs } from '../core/units.js';
 import type { Deadline } from '../backends/dynamodb/deadline.js';
 import { buildSplit } from '../backends/dynamodb/expressions/write-split.js';
 import { errorOf } from '../backends/dynamodb/failures.js';
-import { createWriteId } from '../backends/dynamodb/group-write.js';
+import { createWriteId } from '../backends/dynamodb/write-id.js';
 import { ATTRIBUTE, decodeShard } from '../backends/dynamodb/items.js';
 import { buildShardKey } from '../backends/dynamodb/keys.js';
 import { Pressure, PRESSURE, type PressureOptions } from '../backends/dynamodb/pressure.js';

@@ -5,7 +5,7 @@ import { deadlineIn } from '../../src/backends/dynamodb/deadline.js';
 import type { ShardImage } from '../../src/backends/dynamodb/items.js';
 import { readBuckets } from '../../src/backends/dynamodb/peek.js';
 import { buildMerge, buildSplit } from '../../src/backends/dynamodb/expressions/write-split.js';
-import { createWriteId } from '../../src/backends/dynamodb/group-write.js';
+import { createWriteId } from '../../src/backends/dynamodb/write-id.js';
 import { send, type Table } from '../../src/backends/dynamodb/requests.js';
 import { sdkTransport } from '../../src/backends/dynamodb/sdk-transport.js';
 import { planMerge, planSplit } from '../../src/backends/dynamodb/split.js';

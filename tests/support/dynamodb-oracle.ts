@@ -105,5 +105,6 @@ function settlementOf({ setBaseMs, limits: writes }: BucketWrite, limits: readon
     nextBaseMs: setBaseMs!,
     limits: writes.map(({ limit, write }) => ({ kind: 'stays' as const, limit: at(limits, limit), write })),
     removed: [],
+    countsHolders: false,
   };
 }

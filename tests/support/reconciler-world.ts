@@ -11,7 +11,7 @@ import { deadlineIn } from '../../src/backends/dynamodb/deadline.js';
 import { createDynamoDBBackend } from '../../src/backends/dynamodb/dynamodb.js';
 import { buildSettlement } from '../../src/backends/dynamodb/expressions/write-settlement.js';
 import { buildSplit } from '../../src/backends/dynamodb/expressions/write-split.js';
-import { createWriteId } from '../../src/backends/dynamodb/group-write.js';
+import { createWriteId } from '../../src/backends/dynamodb/write-id.js';
 import type { ShardImage } from '../../src/backends/dynamodb/items.js';
 import { buildShardKey, index } from '../../src/backends/dynamodb/keys.js';
 import { readBuckets } from '../../src/backends/dynamodb/peek.js';

@@ -6,6 +6,7 @@ import type { Account, ShardImage } from '../../src/backends/dynamodb/items.js';
 /** Whether a move that was planned on one image is written where another is the truth. */
 export function moveHolds(seen: ShardImage, move: Move, truth: ShardImage): boolean {
   if (seen.baseMs !== truth.baseMs) return false;
+  if (typeof move.ttlSec === 'number' && (truth.ttlSec === null || truth.ttlSec > move.ttlSec)) return false;
   if (move.adopts !== null && compareVersions(seen.version, truth.version) !== 0) return false;
   const limitsHold = move.limits.every(({ name, write }) => {
     const account = accountIn(truth, name);

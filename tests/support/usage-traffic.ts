@@ -1,7 +1,7 @@
 import { readBuckets } from '../../src/backends/dynamodb/peek.js';
 import { deadlineIn } from '../../src/backends/dynamodb/deadline.js';
 import { buildMerge, buildSplit } from '../../src/backends/dynamodb/expressions/write-split.js';
-import { createWriteId } from '../../src/backends/dynamodb/group-write.js';
+import { createWriteId } from '../../src/backends/dynamodb/write-id.js';
 import { sendRepeatable, type Table } from '../../src/backends/dynamodb/requests.js';
 import { planMerge, planSplit } from '../../src/backends/dynamodb/split.js';
 import { Limit } from '../../src/core/limit.js';

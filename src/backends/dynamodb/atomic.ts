@@ -1,5 +1,6 @@
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import type { Call, LevelAnswer, LevelAsk } from '../../backend.js';
+import type { Call, LevelAsk } from '../../backend.js';
+import { sub, toInt } from '../../core/int.js';
 import { bornImage } from './born.js';
 import type { BucketShards } from './bucket-shards.js';
 import { backOffMs, type Deadline, pause, timeLeftMs } from './deadline.js';
@@ -8,14 +9,14 @@ import { buildCreate } from './expressions/create.js';
 import { keyOf } from './expressions/keyed.js';
 import { moveExpression } from './expressions/write-move.js';
 import { errorOf } from './failures.js';
-import { createWriteId } from './group-write.js';
+import { createWriteId } from './write-id.js';
 import { planGroup } from './group.js';
 import { applyMove } from './move.js';
-import { placeOf } from './place.js';
+import { readPlace } from './place.js';
 import { send, type Table } from './requests.js';
-import { revocationOf } from './revocation.js';
+import { revocationOfGrant } from './revocation.js';
 import type { ShardLine } from './shard-line.js';
-import type { LevelOutcome } from './take-level.js';
+import { type LevelOutcome, partialAsk, takeLevel } from './take-level.js';
 import { tuningOf } from './tuning.js';
 
 interface AtomicAsking {
@@ -26,17 +27,22 @@ interface AtomicAsking {
   readonly levels: readonly { readonly level: LevelAsk; readonly bucket: BucketShards }[];
 }
 
-interface Prepared {
-  readonly level: LevelAsk;
+/** One shard that a level is taken from, and how much of the ask. */
+interface Part {
   readonly bucket: BucketShards;
   readonly line: ShardLine;
-  readonly outcome: LevelOutcome;
+  readonly level: LevelAsk;
+  /** Whether it is a grant of its own, and not a further part of one. */
+  readonly counts: boolean;
 }
+
+/** DynamoDB's limit for one transaction. */
+const MOST_ITEMS = 100;
 
 /**
  * Takes from all levels in one transaction: not even a crash leaves one without the others. Each level is first brought
- * to where it could be taken from; then all are written, each under its own conditions, or none. Gives one outcome per
- * level, up to the first that is not granted.
+ * to where it could be taken from, by the rules of any other ask: from one shard, or from several. Then all are written,
+ * each under its own conditions, or none. Gives one outcome per level, up to the first that is not granted.
  */
 export async function takeAtomically(asking: AtomicAsking): Promise<readonly LevelOutcome[]> {
   const doubts: (() => void)[] = [];
@@ -55,23 +61,26 @@ async function takeInTransaction(asking: AtomicAsking, doubts: (() => void)[]): 
   const { table, call, deadline } = asking;
   const { maxRetries } = tuningOf(call);
   for (let attempt = 0; ; attempt++) {
-    const prepared = await prepareAll(asking);
-    const outcomes = prepared.map(({ outcome }) => outcome);
-    if (prepared.length < asking.levels.length || outcomes.some(({ kind }) => kind !== 'granted')) return outcomes;
+    const outcomes = await lookAtLevels(asking);
+    if (outcomes.length < asking.levels.length || outcomes.some(({ kind }) => kind !== 'granted')) return outcomes;
+    const parts = outcomes.flatMap((outcome, at) => partsOf(asking.levels[at], outcome));
+    // Its shards are too many for one transaction, until some of them merge.
+    if (parts.length > MOST_ITEMS) return [{ kind: 'contended' }];
     const writeId = createWriteId(call.nowMs, table.random);
-    const actions = prepared.map((one) => actionOf(asking, one, writeId));
+    const actions = parts.map((part) => actionOf(asking, part, writeId));
     if (actions.includes('id-taken')) return [{ kind: 'id-taken' }];
-    // Somebody else of this process was faster on one of the lines.
-    if (actions.includes('changed')) continue;
+    // Another caller of this process was faster on one of the lines.
+    if (actions.includes('changed')) {
+      if (attempt >= maxRetries) return [{ kind: 'contended' }];
+      continue;
+    }
     const TransactItems = actions as TransactWriteItem[];
-    const revocations = prepared.flatMap((one) => revocationIn(asking, one));
+    const revocations = parts.flatMap((part) => revocationIn(asking, part));
     const answer = await send(table, 'TransactWriteItems', { TransactItems }, deadline);
     if (!answer.ok && answer.failure.kind === 'lost') doubts.push(...revocations);
     // A transaction shows no images: what was remembered is no longer so.
-    for (const { line } of prepared) line.forget();
-    if (answer.ok || (answer.failure.kind === 'lost' && (await hasLanded(prepared, writeId, asking)))) {
-      return prepared.map(placed);
-    }
+    for (const { line } of parts) line.forget();
+    if (answer.ok || (answer.failure.kind === 'lost' && (await hasLanded(parts, writeId, asking)))) return outcomes;
     const { kind } = answer.failure;
     if (kind !== 'cancelled' && kind !== 'conflict' && kind !== 'throttled' && kind !== 'lost') {
       throw errorOf(answer.failure, 'TransactWriteItems');
@@ -86,49 +95,48 @@ async function takeInTransaction(asking: AtomicAsking, doubts: (() => void)[]): 
   }
 }
 
-async function prepareAll(asking: AtomicAsking): Promise<readonly Prepared[]> {
-  const prepared: Prepared[] = [];
-  for (const { level, bucket } of asking.levels) {
-    const one = await prepare(asking, level, bucket);
-    prepared.push(one);
-    if (one.outcome.kind !== 'granted') break;
+/** Settled, without expired holders in the way, and with images that the store has just shown. */
+async function lookAtLevels({ call, leaseId, deadline, levels }: AtomicAsking): Promise<readonly LevelOutcome[]> {
+  const outcomes: LevelOutcome[] = [];
+  for (const { level, bucket } of levels) {
+    const outcome = await takeLevel({ call, bucket, level, leaseId, deadline, looksOnly: true });
+    outcomes.push(outcome);
+    if (outcome.kind !== 'granted') break;
   }
-  return prepared;
+  return outcomes;
 }
 
-/** Settled, without expired holders in the way, and with an image that the store has just shown. */
-async function prepare(asking: AtomicAsking, level: LevelAsk, bucket: BucketShards): Promise<Prepared> {
-  const { call, deadline } = asking;
-  const entry: AskEntry = { ...entryOf(asking, level), looksOnly: true };
-  for (;;) {
-    const line = bucket.line(bucket.pick());
-    const outcome = await line.submit(entry, deadline, tuningOf(call), call.signal);
-    if (outcome.kind === 'no-shard') {
-      bucket.noteMissing(line.shard);
-      continue;
-    }
-    return { level, bucket, line, outcome: outcome as LevelOutcome };
-  }
-}
-
-function entryOf({ call, leaseId }: AtomicAsking, level: LevelAsk): AskEntry {
-  return { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts: true };
+function partsOf(asked: AtomicAsking['levels'][number] | undefined, outcome: LevelOutcome): readonly Part[] {
+  if (asked === undefined || outcome.kind !== 'granted') return [];
+  const { level, bucket } = asked;
+  const places = readPlace(outcome.answer.place);
+  return places.map(({ shard, taken }, at) => {
+    const asks = taken.map(({ name, milli }) => ({ name, milli: toInt(BigInt(milli)) }));
+    return {
+      bucket,
+      line: bucket.line(shard),
+      level: places.length === 1 ? level : partialAsk(level, asks),
+      counts: at === 0,
+    };
+  });
 }
 
 function actionOf(
-  asking: AtomicAsking,
-  { level, line }: Prepared,
+  { table, call, leaseId }: AtomicAsking,
+  { level, line, counts }: Part,
   writeId: string,
 ): TransactWriteItem | 'id-taken' | 'changed' {
-  const { table, call } = asking;
   const { namespaceId: ns, nowMs } = call;
   const key = { entityId: level.entityId, resource: level.resource, shard: line.shard };
   const image = line.image ?? bornImage(key, level, nowMs);
   const lifeFactor = tuningOf(call).bucketLifeFactor;
-  const plan = planGroup(image, [entryOf(asking, level)], { nowMs, trust: 'exact', lifeFactor, withoutRefunds: false });
+  const entry: AskEntry = { kind: 'ask', level, leaseId, nowMs, counts };
+  const plan = planGroup(image, [entry], { nowMs, trust: 'exact', lifeFactor, withoutRefunds: false });
   const result = plan.kind === 'write' || plan.kind === 'answer' ? plan.results[0] : null;
   if (plan.kind !== 'write' || result?.kind !== 'granted') return result?.kind === 'id-taken' ? 'id-taken' : 'changed';
   if (line.image === null) {
+    // Another shard than the first is never created: it was merged since it was looked at.
+    if (line.shard > 0) return 'changed';
     const born = { ...applyMove(image, plan.move, writeId), writeUnits: 2 };
     return { Put: buildCreate({ tableName: table.name, ns }, born) };
   }
@@ -136,30 +144,25 @@ function actionOf(
   return { Update: { TableName: table.name, Key: keyOf(ns, key), ...expression.buildUpdate() } };
 }
 
-/** What undoes a level if the transaction that is about to be sent gets no answer; nothing where no holder would tell. */
-function revocationIn(asking: AtomicAsking, { level, bucket, line, outcome }: Prepared): (() => void)[] {
-  if (level.holder === null || outcome.kind !== 'granted') return [];
-  const doubt = { baseMs: line.image?.baseMs ?? null, answer: outcome.answer };
+/** What undoes a part if the transaction that is about to be sent gets no answer; nothing where no holder would tell. */
+function revocationIn({ call, leaseId }: AtomicAsking, { level, bucket, line, counts }: Part): (() => void)[] {
+  if (level.holder === null) return [];
+  const isRate = (name: string): boolean => level.limits.some((limit) => limit.name === name && limit.kind === 'rate');
+  const rates = level.asks
+    .filter(({ name }) => isRate(name))
+    .map(({ name, milli }) => ({ name, milli: sub(0, milli) }));
+  const ask: AskEntry = { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts };
+  const revocation = { ...revocationOfGrant(ask, rates), fences: line.image?.baseMs ?? null };
   const { shard } = line;
-  return [() => bucket.revoke(shard, revocationOf(entryOf(asking, level), doubt), tuningOf(asking.call))];
+  return [() => bucket.revoke(shard, revocation, tuningOf(call))];
 }
 
 /** After an answer that did not come: the write's id, or the lease's holder, says that it landed. */
-async function hasLanded(prepared: readonly Prepared[], writeId: string, asking: AtomicAsking): Promise<boolean> {
+async function hasLanded(parts: readonly Part[], writeId: string, asking: AtomicAsking): Promise<boolean> {
   const { call, deadline, leaseId } = asking;
-  for (const { line } of prepared) {
+  for (const { line } of parts) {
     const image = await line.look(call.nowMs, deadline);
     if (image?.writeId === writeId || (leaseId !== null && image?.holders.has(leaseId) === true)) return true;
   }
   return false;
-}
-
-function placed({ outcome, line, bucket }: Prepared): LevelOutcome {
-  if (outcome.kind !== 'granted' || (line.shard === 0 && bucket.count === 1)) return outcome;
-  const taken = outcome.answer.verdicts.map(({ limit, requestedMilli }) => ({
-    name: limit.name,
-    milli: requestedMilli,
-  }));
-  const answer: LevelAnswer = { ...outcome.answer, place: [placeOf(line.shard, taken)] };
-  return { ...outcome, answer };
 }

@@ -7,7 +7,7 @@ import type { ChangeEntry } from './entries.js';
 import { buildMerge, buildSplit } from './expressions/write-split.js';
 import type { Target } from './expressions/keyed.js';
 import { errorOf, type Failure } from './failures.js';
-import { createWriteId } from './group-write.js';
+import { createWriteId } from './write-id.js';
 import { ImageMemory } from './image-memory.js';
 import { decodeShard, type ShardImage, writtenAtMs } from './items.js';
 import { buildShardKey } from './keys.js';

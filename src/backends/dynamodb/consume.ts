@@ -42,8 +42,21 @@ export function consume(
 ): Awaitable<ConsumeOutcome> {
   const consuming = { table, buckets, call, request, deadline: deadlineIn(call.timeoutMs) };
   if (request.levels.length > 1) return consumeCascade(consuming);
-  const outcome = takeLevel(askingOf(consuming, request.levels[0] as LevelAsk));
+  const asking = askingOf(consuming, request.levels[0] as LevelAsk);
+  // One shard is one write, which is atomic by itself.
+  const outcome = takeLevel(request.atomic === true ? { ...asking, takeAcross: takeWhole(consuming) } : asking);
   return outcome instanceof Promise ? outcome.then(outcomeOfOne) : outcomeOfOne(outcome);
+}
+
+/** From several shards of the only level, in one transaction. */
+function takeWhole({ table, buckets, call, request, deadline }: Consuming): () => Promise<LevelOutcome> {
+  return async () => {
+    const [level] = request.levels as readonly [LevelAsk];
+    const bucket = buckets.of(call.namespaceId, level.entityId, level.resource);
+    const asked = { table, call, leaseId: request.leaseId, deadline, levels: [{ level, bucket }] };
+    const [outcome] = await takeAtomically(asked);
+    return outcome ?? { kind: 'contended' };
+  };
 }
 
 function askingOf({ buckets, call, request, deadline }: Consuming, level: LevelAsk) {

@@ -8,7 +8,7 @@ import { backOffMs, type Deadline, deadlineIn, pause, timeLeftMs } from './deadl
 import { keyOf } from './expressions/keyed.js';
 import { moveExpression } from './expressions/write-move.js';
 import { errorOf } from './failures.js';
-import { createWriteId } from './group-write.js';
+import { createWriteId } from './write-id.js';
 import type { ShardImage } from './items.js';
 import { type Move, replaceHolder } from './move.js';
 import { readPlace } from './place.js';
@@ -97,7 +97,8 @@ function actionOf(
 ): TransactWriteItem {
   const stored = image.holders.get(leaseId);
   const holders = stored === undefined ? [] : [replaceHolder(leaseId, stored, { ...stored, expiresAtMs })];
-  const ttlSec = image.ttlSec === null ? undefined : Math.max(image.ttlSec, Math.ceil(expiresAtMs / 1000));
+  const neededSec = Math.ceil(expiresAtMs / 1000);
+  const ttlSec = image.ttlSec === null || image.ttlSec >= neededSec ? undefined : neededSec;
   const move: Move = { limits: [], acquires: 0, expired: 0, holders, adopts: null, ttlSec };
   const ids = { own: createWriteId(nowMs, table.random), unanswered: [] };
   const expression = moveExpression(ns, image, move, ids);

@@ -14,6 +14,7 @@ import {
   withTokens,
 } from '../../../tests/support/shard-images.js';
 import { openProcess, type Process, tapped } from '../../../tests/support/shard-lines.js';
+import { buildLeaseId } from '../../core/identifiers.js';
 import { Limit } from '../../core/limit.js';
 import { fault, type FaultProxy, findEngine, startFaultProxy } from '../../testing/dynamodb/index.js';
 import type { ShardImage } from './items.js';
@@ -293,7 +294,7 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(await together([slower])).toMatchObject([{ kind: 'denied' }]);
       const after = (await engine.read(ns, KEY))!;
       expect(after.version.sequence).toBe(2);
-      expect(diesEarly(after, NOW_MS)).toBe(false);
+      expect(diesEarly(after)).toBe(false);
     });
 
     test('that others have brought deeper into debt than it knew', async () => {
@@ -303,7 +304,7 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(await together([changeEntry([DAILY], { daily: 100_000 })])).toMatchObject([{ kind: 'done' }]);
       const after = (await engine.read(ns, KEY))!;
       expect(after.limits[0]!.tokensMilli).toBe(-1_000_000);
-      expect(diesEarly(after, NOW_MS)).toBe(false);
+      expect(diesEarly(after)).toBe(false);
     });
 
     test('to which others have given a longer life than it knew', async () => {
@@ -311,7 +312,22 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       const debt = { ...withTokens(short, -2_000_000), ttlSec: NOW_MS / 1_000 + 30 * DAY_SEC };
       const { together, ns } = await shard(debt, short);
       await together([changeEntry([DAILY], { daily: 1_000 })]);
-      expect(diesEarly((await engine.read(ns, KEY))!, NOW_MS)).toBe(false);
+      expect(diesEarly((await engine.read(ns, KEY))!)).toBe(false);
+    });
+
+    test('whose rules it changes without knowing of the debt that others have made', async () => {
+      const seen = withTokens(imageOf([DAILY], { baseMs: NOW_MS, ttlSec: NOW_MS / 1_000 + 8 * DAY_SEC }), 50_000);
+      const debt = { ...withTokens(seen, -2_000_000), ttlSec: NOW_MS / 1_000 + 30 * DAY_SEC };
+      const { together, ns } = await shard(debt, seen);
+      const slower = askEntry(
+        [Limit.perDay('daily', 10)],
+        { daily: 1_000 },
+        { version: { sequence: 2, openedAtMs: 0 } },
+      );
+      expect(await together([slower])).toMatchObject([{ kind: 'denied' }]);
+      const after = (await engine.read(ns, KEY))!;
+      expect(after.version.sequence).toBe(2);
+      expect(diesEarly(after)).toBe(false);
     });
 
     test('without a word to anybody, and without asking for more than one write where one is enough', async () => {
@@ -321,16 +337,27 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(proxy.requests.byOperation()).toEqual({ UpdateItem: 1 });
     });
 
-    test("only if it can: a failure of that write is nobody's, and the next one looks again", async () => {
+    test('in the very write that needs it: a process that dies after it leaves no debt that is forgotten', async () => {
       const seen = withTokens(imageOf([DAILY], { baseMs: NOW_MS, ttlSec: NOW_MS / 1_000 + 8 * DAY_SEC }), 0);
-      const { together, ns } = await shard(withTokens(seen, -900_000), seen);
-      const isRenewal = ({ body }: { readonly body: Readonly<Record<string, unknown>> }): boolean =>
-        !JSON.stringify(body).includes('b_daily_tk');
-      proxy.inject(fault.serverError(), { operations: ['UpdateItem'], when: isRenewal, times: 1 });
+      const { together, ns } = await shard(withTokens(seen, -700_000), seen);
+      let landed = 0;
+      proxy.inject(fault.serverError(), { operations: ['UpdateItem'], when: () => (landed += 1) > 2 });
       expect(await together([changeEntry([DAILY], { daily: 100_000 })])).toMatchObject([{ kind: 'done' }]);
-      expect(diesEarly((await engine.read(ns, KEY))!, NOW_MS)).toBe(true);
-      await together([changeEntry([DAILY], { daily: -1_000 })]);
-      expect(diesEarly((await engine.read(ns, KEY))!, NOW_MS)).toBe(false);
+      expect(diesEarly((await engine.read(ns, KEY))!)).toBe(false);
+    });
+
+    test('that has no end gets one after a minute in which it was not used, and lasts until then', async () => {
+      const unused = buildLeaseId(NOW_MS - 60_000, 0);
+      const merged = { ...withTokens(imageOf([DAILY], { baseMs: NOW_MS, ttlSec: null }), -900_000) };
+      const ask = changeEntry([DAILY], { daily: 1_000 });
+      const idle = await shard({ ...merged, writeId: unused });
+      await idle.together([ask]);
+      const after = (await engine.read(idle.ns, KEY))!;
+      expect(after.ttlSec).toBeGreaterThan(NOW_MS / 1_000 + 10 * DAY_SEC);
+      expect(diesEarly(after)).toBe(false);
+      const busy = await shard({ ...merged, writeId: buildLeaseId(NOW_MS - 59_999, 0) });
+      await busy.together([ask]);
+      expect((await engine.read(busy.ns, KEY))!.ttlSec).toBeNull();
     });
   });
 });

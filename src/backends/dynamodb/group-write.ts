@@ -1,6 +1,5 @@
 import type { LevelRef, Tuning } from '../../backend.js';
 import { BackendUnavailable, type HeadgateError } from '../../core/errors.js';
-import { buildLeaseId } from '../../core/identifiers.js';
 import type { Limit } from '../../core/limit.js';
 import type { EpochMs } from '../../core/units.js';
 import { asShown } from './as-shown.js';
@@ -10,20 +9,21 @@ import { type Doubt, type Entry, type EntryResult, givesBack } from './entries.j
 import { buildCreate } from './expressions/create.js';
 import type { Target, WriteIds } from './expressions/keyed.js';
 import { buildMove } from './expressions/write-move.js';
-import { buildSettlement } from './expressions/write-settlement.js';
 import { errorOf, type Failure } from './failures.js';
 import { type GroupPlan, newestLevel, planGroup, type Trust } from './group.js';
 import type { ImageMemory } from './image-memory.js';
-import { decodeShard, isImage, type ShardImage } from './items.js';
+import { decodeShard, isImage, type ShardImage, writtenAtMs } from './items.js';
 import { buildShardKey, type ShardKey } from './keys.js';
-import { diesEarly, expirySec } from './life.js';
 import { applyMove, type Move } from './move.js';
 import { refunds, refundsWithoutHolder, showsAdditionOf, showsReleaseOf } from './proof.js';
 import { RefundLost } from './refund-lost.js';
 import { doubtOf, fences } from './revocation.js';
 import { type Answer, readItem, send, type Table } from './requests.js';
-import { applySettlement, planSettle } from './settle.js';
+import { changesSlots } from './settle-all.js';
+import { giveEnd, needsEnd, settleOne } from './settle-one.js';
+import { settleShards } from './settle-shards.js';
 import type { Item } from './transport.js';
+import { createWriteId } from './write-id.js';
 
 /** Somebody who waits for one write. */
 export interface Waiting {
@@ -57,7 +57,7 @@ export async function writeGroup(shard: Shard, group: readonly Waiting[]): Promi
   const write = new GroupWrite(shard, group);
   try {
     const deferred = await write.run();
-    await write.outlive();
+    await write.giveEnd();
     return deferred;
   } catch (error) {
     write.failAll(error);
@@ -78,11 +78,14 @@ class GroupWrite {
   readonly #nowMs: EpochMs;
   readonly #deadline: Deadline;
   readonly #tuning: Tuning;
+  /** Whether the limits are of this very entity and resource. */
+  readonly #lasting: boolean | undefined;
   #waiting: readonly Waiting[];
   #trust: Trust;
   #refusals = 0;
   #resends = 0;
-  #wrote = false;
+  /** How long the bucket had not been written when this group was, as far as is known. */
+  #idleMs = 0;
   /** Writes that got no answer: one of them may have landed. */
   #unanswered: readonly Sent[] = [];
   /** Those whose refund was in the first of them: it is not sent again. With what became of it. */
@@ -94,6 +97,7 @@ class GroupWrite {
     this.#nowMs = group.reduce((latest, { entry }) => Math.max(latest, entry.nowMs), 0);
     this.#deadline = group.reduce((latest, { deadline }) => Math.max(latest, deadline), 0);
     this.#tuning = (group[0] as Waiting).tuning;
+    this.#lasting = newestLevel(group.map(({ entry }) => entry))?.lasting;
     const somethingComesBack = group.some(({ entry }) => givesBack(entry));
     this.#trust = somethingComesBack ? 'guess' : shard.memory.trustAt(this.#nowMs, this.#tuning.denyCacheMs);
   }
@@ -129,10 +133,10 @@ class GroupWrite {
         case 'answer':
           return this.#deliver(plan.results);
         case 'settle':
-          await this.#settle(image as ShardImage, plan.level.limits, plan.level);
+          await this.#settle(image as ShardImage, plan.level);
           continue;
         case 'rebase':
-          await this.#settle(image as ShardImage, limitsOf(image as ShardImage), null);
+          await this.#settle(image as ShardImage, null);
           continue;
         case 'reclaim':
           await this.#reclaim(image as ShardImage, plan.move);
@@ -146,23 +150,14 @@ class GroupWrite {
     }
   }
 
-  /**
-   * What others did since the image may need a longer life than was written, or had been given one: a bucket that is
-   * forgotten too early forgives its debts. Everybody has an answer by now; what fails is left to the next write.
-   */
-  async outlive(): Promise<void> {
-    const { table, target, memory } = this.#shard;
-    for (let attempt = 0; this.#wrote && attempt <= MOST_RESENDS; attempt++) {
-      const { image } = memory;
-      if (image === null || !diesEarly(image, this.#nowMs)) return;
-      const ttlSec = expirySec(image, this.#nowMs, this.#tuning.bucketLifeFactor);
-      const move: Move = { limits: [], acquires: 0, expired: 0, holders: [], adopts: null, ttlSec };
-      const input = buildMove(target, image, move, this.#freshIds());
-      const answer = await send(table, 'UpdateItem', input, this.#deadline);
-      if (answer.ok) this.#see(answer.output.Attributes);
-      else if (answer.failure.kind === 'condition') this.#see(answer.failure.item);
-      else return;
-    }
+  /** A bucket that is to be forgotten some day gets an end. Every caller has an answer by now; what fails is left. */
+  async giveEnd(): Promise<void> {
+    const { image } = this.#shard.memory;
+    if (image === null || !needsEnd(image, this.#lasting, this.#idleMs)) return;
+    const answer = await send(this.#shard.table, 'UpdateItem', giveEnd(this.#settling(image)), this.#deadline);
+    if (answer.ok) this.#see(answer.output.Attributes);
+    else if (answer.failure.kind === 'condition') this.#see(answer.failure.item);
+    else this.#shard.memory.forget();
   }
 
   /** Only shard 0 is ever created, and only for whoever says by which rules. */
@@ -211,7 +206,7 @@ class GroupWrite {
       answer = await send(table, 'UpdateItem', buildMove(target, image, move, ids), this.#deadline);
     }
     if (answer.ok) {
-      this.#wrote = true;
+      if (image !== null) this.#idleMs = this.#nowMs - writtenAtMs(image);
       this.#see(created ?? answer.output.Attributes);
       const shown = this.#shard.memory.image;
       return image === null || shown === null ? results : asShown(results, move, image, shown, this.#nowMs);
@@ -322,14 +317,26 @@ class GroupWrite {
     );
   }
 
-  async #settle(image: ShardImage, limits: readonly Limit[], level: LevelRef | null): Promise<void> {
+  /** To the rules of a level, or to its own at a new base. */
+  async #settle(image: ShardImage, level: LevelRef | null): Promise<void> {
+    if (level !== null && image.shardCount > 1 && changesSlots(image, level) && (await this.#settleAll(level))) return;
+    const input = settleOne(this.#settling(image), level);
+    await this.#maintain(await send(this.#shard.table, 'UpdateItem', input, this.#deadline));
+  }
+
+  #settling(image: ShardImage) {
+    const { bucketLifeFactor: lifeFactor } = this.#tuning;
+    return { target: this.#shard.target, image, nowMs: this.#nowMs, lifeFactor, ids: this.#freshIds() };
+  }
+
+  /** False: this shard must be settled alone. */
+  async #settleAll(level: LevelRef): Promise<boolean> {
     const { table, target } = this.#shard;
-    const { bucketLifeFactor } = this.#tuning;
-    const lasts = image.shardCount > 1 || (level === null ? image.ttlSec === null : level.lasting === true);
-    const settlement = planSettle(image, { limits }, this.#nowMs);
-    const ttlSec = lasts ? null : expirySec(applySettlement(image, settlement), this.#nowMs, bucketLifeFactor);
-    const input = buildSettlement(target, image, settlement, level?.version ?? image.version, ttlSec, this.#freshIds());
-    await this.#maintain(await send(table, 'UpdateItem', input, this.#deadline));
+    const createIds = (): WriteIds => this.#freshIds();
+    const all = { table, target, level, nowMs: this.#nowMs, deadline: this.#deadline, createIds };
+    if (!(await settleShards(all))) return false;
+    await this.#read();
+    return true;
   }
 
   async #reclaim(image: ShardImage, move: Move): Promise<void> {
@@ -345,7 +352,6 @@ class GroupWrite {
   /** These may be sent again: what they require is no longer so once they have landed. */
   async #maintain(answer: Answer<'UpdateItem'>): Promise<void> {
     if (answer.ok) {
-      this.#wrote = true;
       this.#see(answer.output.Attributes);
       return;
     }
@@ -388,9 +394,4 @@ class GroupWrite {
 
 function limitsOf({ limits }: ShardImage): readonly Limit[] {
   return limits.map(({ limit }) => limit);
-}
-
-/** The time of the write and 36 random bits. Usage is counted by this time. */
-export function createWriteId(nowMs: EpochMs, random: () => number): string {
-  return buildLeaseId(nowMs, random()) + buildLeaseId(0, random()).slice(8);
 }

@@ -14,7 +14,7 @@ import { add, type Int, sub } from '../../core/int.js';
 import type { EpochMs, Millitokens } from '../../core/units.js';
 import type { AskEntry, ChangeEntry, Entry, EntryResult, ExtendEntry } from './entries.js';
 import type { Account, ShardImage } from './items.js';
-import { diesEarly, expirySec, livesShort } from './life.js';
+import { diesEarly, expirySec, livesShort, untilForgotten } from './life.js';
 import {
   addHolder,
   applyMove,
@@ -315,19 +315,31 @@ class Work {
       adopts,
       ttlSec: undefined,
     };
-    return changesNothing(move) ? move : { ...move, ttlSec: this.#ttlAfter(move, newest?.lasting) };
+    return changesNothing(move) ? move : this.#outliving(move, newest);
   }
 
-  /** undefined: what it has is long enough, or it is to have none. */
-  #ttlAfter(move: Move, lasting: boolean | undefined): number | undefined {
+  /** With a `ttl` that is long enough for what the move leaves, and refused where others have left a larger debt. */
+  #outliving(move: Move, newest: LevelRef | null): Move {
+    const { baseMs, limits, ttlSec, version } = this.#image;
+    // A bucket that has none gets one by a write of its own, which moves the base: this move would not know of it.
+    if (ttlSec === null) return move;
+    if (newest?.lasting === true && compareVersions(newest.version, version) >= 0) return { ...move, ttlSec: null };
+    const renewedSec = this.#renewedTtl(move, ttlSec);
+    const bounded = move.limits.map((limit) => {
+      const rate = limits.find((account) => account.limit.name === limit.name)?.rate;
+      const isSpent = limit.write.write === 'add' && limit.write.deltaMilli < 0;
+      if (rate === undefined || !isSpent) return limit;
+      return { ...limit, write: untilForgotten(limit.write, rate, baseMs, renewedSec ?? ttlSec) };
+    });
+    return { ...move, limits: bounded, ttlSec: renewedSec };
+  }
+
+  /** undefined: what it has is long enough. */
+  #renewedTtl(move: Move, ttlSec: number): number | undefined {
     const { nowMs, lifeFactor } = this.#at;
-    const { ttlSec, shardCount } = this.#image;
-    // One that was merged, or whose limits are no longer its own, is to be forgotten again some day.
-    const mustDie = shardCount === 1 && lasting === false;
-    if (ttlSec === null && !mustDie) return undefined;
     const after = applyMove(this.#image, move, '');
-    const suffices = ttlSec !== null && !livesShort(this.#image, nowMs, lifeFactor) && !diesEarly(after, nowMs);
-    return suffices ? undefined : expirySec(after, nowMs, lifeFactor);
+    if (!livesShort(this.#image, nowMs, lifeFactor) && !diesEarly(after)) return undefined;
+    return Math.max(ttlSec, expirySec(after, nowMs, lifeFactor));
   }
 }
 

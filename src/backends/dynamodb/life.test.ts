@@ -11,12 +11,14 @@ import {
   withHolders,
   withTokens,
 } from '../../../tests/support/shard-images.js';
+import { moveHolds } from '../../../tests/support/shard-truth.js';
 import { Limit } from '../../core/limit.js';
 import { worthOf } from '../../testing/oracle/model.js';
 import { planGroup } from './group.js';
 import type { ShardImage } from './items.js';
 import { diesEarly, expirySec, livesShort } from './life.js';
 import { applyMove } from './move.js';
+import { needsEnd } from './settle-one.js';
 
 const NOW_SEC = NOW_MS / 1_000;
 const HOUR_SEC = 3_600;
@@ -32,6 +34,15 @@ function isForgettable(image: ShardImage, atMs: number): boolean {
         limit.kind === 'concurrent' || worthOf(rate, tokensMilli, image.baseMs, atMs) >= BigInt(rate.capacityMilli),
     ) && [...image.holders.values()].every(({ expiresAtMs }) => expiresAtMs <= atMs)
   );
+}
+
+/** The image with a debt that others have made meanwhile, of so many capacities of each rate. */
+function deeper(image: ShardImage, capacities: number): ShardImage {
+  const limits = image.limits.map((account) => {
+    if (account.limit.kind === 'concurrent') return account;
+    return { ...account, tokensMilli: Number(account.tokensMilli) - capacities * account.rate.capacityMilli };
+  });
+  return { ...image, limits };
 }
 
 const at = { nowMs: NOW_MS, trust: 'exact', lifeFactor: 7, withoutRefunds: false } as const;
@@ -54,6 +65,27 @@ describe('the life of a bucket', () => {
       }),
       { numRuns: 1_500 },
     );
+  });
+
+  test('ends only then also where others have written since the image was seen, in the very write that lands', () => {
+    let landed = 0;
+    const ttls = fc.constantFrom(0, NOW_SEC + 1_800, NOW_SEC + 3_600, NOW_SEC + 10_000, NOW_SEC + 100_000);
+    fc.assert(
+      fc.property(stalePairs, groups, ttls, fc.nat(3), fc.nat(3_000), ({ truth, seen }, group, ttlSec, draw, depth) => {
+        const remembered = { ...seen, ttlSec };
+        const debt = deeper(truth, draw === 2 ? 0 : depth);
+        // Under one base it only becomes later, or goes.
+        const actual = { ...debt, ttlSec: draw === 0 ? null : Math.max(ttlSec, expirySec(debt, NOW_MS, 1)) };
+        const plan = planGroup(remembered, group(seen), { ...at, trust: 'guess', lifeFactor: draw === 1 ? 7 : 1 });
+        if (plan.kind !== 'write' || !moveHolds(remembered, plan.move, actual)) return;
+        const after = applyMove(actual, plan.move, 'own');
+        if (after.ttlSec === null) return;
+        landed += 1;
+        expect(isForgettable(after, after.ttlSec * 1_000)).toBe(true);
+      }),
+      { numRuns: 4_000 },
+    );
+    expect(landed).toBeGreaterThan(400);
   });
 
   test('is at least an hour, and seven times the longest fill if that is longer', () => {
@@ -102,10 +134,10 @@ describe('the life of a bucket', () => {
     const image = withHolders(imageOf([DAILY], { ttlSec: NOW_SEC + 7 * DAY_SEC, baseMs: NOW_MS }), {
       lease: { slots: [amount('x', 1)] },
     });
-    expect(diesEarly(image, NOW_MS)).toBe(false);
+    expect(diesEarly(image)).toBe(false);
     const after = written(image, [entry]);
     expect(after.ttlSec).toBeGreaterThan(image.ttlSec!);
-    expect(diesEarly(after, NOW_MS)).toBe(false);
+    expect(diesEarly(after)).toBe(false);
   });
 
   test('has no end where the limits are of this very entity and resource, or where it is sharded', () => {
@@ -115,10 +147,23 @@ describe('the life of a bucket', () => {
     expect(written(sharded, [askEntry([DAILY], { daily: 1_000 })]).ttlSec).toBeNull();
   });
 
-  test('has an end again once they are not, or once it has been merged', () => {
+  test('has no end any more once the limits are of this very entity and resource, unless an older config says so', () => {
+    const image = imageOf([DAILY], { baseMs: NOW_MS, ttlSec: NOW_SEC + 7 * DAY_SEC });
+    const ask = (sequence: number) =>
+      askEntry([DAILY], { daily: 1_000 }, { lasting: true, version: { sequence, openedAtMs: 0 } });
+    expect(written(image, [ask(2)]).ttlSec).toBeNull();
+    expect(written(image, [ask(1)]).ttlSec).toBeNull();
+    expect(written(image, [ask(0)]).ttlSec).toBe(image.ttlSec);
+  });
+
+  test('gets an end only from a write of its own, once it is one shard, seldom used, and not to last', () => {
     const image = imageOf([DAILY], { ttlSec: null, baseMs: NOW_MS });
-    expect(written(image, [askEntry([DAILY], { daily: 1_000 })]).ttlSec).toBeGreaterThan(NOW_SEC);
-    expect(written(withHolders(image, { lease: {} }), [extendEntry('lease', NOW_MS + 1)]).ttlSec).toBeNull();
+    expect(written(image, [askEntry([DAILY], { daily: 1_000 })]).ttlSec).toBeNull();
+    expect(needsEnd(image, false, 60_000)).toBe(true);
+    expect(needsEnd(image, false, 59_999)).toBe(false);
+    expect(needsEnd(image, true, 60_000)).toBe(false);
+    expect(needsEnd({ ...image, ttlSec: NOW_SEC }, false, 60_000)).toBe(false);
+    expect(needsEnd({ ...image, shardCount: 2 }, false, 60_000)).toBe(false);
   });
 
   test('does not depend on limits that never refill', () => {

@@ -1,8 +1,11 @@
-import { credit, effectiveTokens, type Rate } from '../../core/bucket.js';
+import { credit, type LimitWrite, type Rate, waitForTokens } from '../../core/bucket.js';
+import { type Int, sub } from '../../core/int.js';
 import type { EpochMs } from '../../core/units.js';
 import type { ShardImage } from './items.js';
 
 const LEAST_LIFE_MS = 3_600_000;
+/** For writes that belong to no call, and so to no limiter's options. */
+export const DEFAULT_LIFE_FACTOR = 7;
 
 /** How long an empty limit takes to be full again. */
 function fillMs({ capacityMilli, refillMilli, refillPeriodMs }: Rate): number {
@@ -18,11 +21,9 @@ function wholeLifeMs(image: ShardImage, factor: number): number {
 function quietAtMs(image: ShardImage, nowMs: EpochMs): EpochMs {
   let quietMs = nowMs;
   for (const { rate, tokensMilli } of image.limits) {
-    const effective = effectiveTokens(rate, tokensMilli, credit(rate, image.baseMs, nowMs));
-    const missing = rate.capacityMilli - Number(effective);
-    if (rate.refillMilli > 0 && missing > 0) {
-      quietMs = Math.max(quietMs, nowMs + Math.ceil((missing / rate.refillMilli) * rate.refillPeriodMs));
-    }
+    if (rate.refillMilli === 0) continue;
+    const waitMs = waitForTokens(rate, tokensMilli, image.baseMs, rate.capacityMilli, nowMs) ?? 0;
+    quietMs = Math.max(quietMs, nowMs + waitMs);
   }
   for (const { expiresAtMs } of image.holders.values()) quietMs = Math.max(quietMs, expiresAtMs);
   return quietMs;
@@ -41,8 +42,28 @@ export function livesShort(image: ShardImage, nowMs: EpochMs, factor: number): b
   return image.ttlSec * 1000 - nowMs < wholeLifeMs(image, factor) / 2;
 }
 
-/** Whether it could be forgotten while somebody is still in debt or holds something. */
-export function diesEarly(image: ShardImage, nowMs: EpochMs): boolean {
-  if (image.ttlSec === null) return false;
-  return image.ttlSec * 1000 < quietAtMs(image, nowMs);
+/** Whether it could be forgotten while a limit is in debt or a holder has not expired. */
+export function diesEarly({ ttlSec, limits, baseMs, holders }: ShardImage): boolean {
+  if (ttlSec === null) return false;
+  for (const { rate, tokensMilli } of limits) {
+    if (rate.refillMilli > 0 && tokensMilli < leastTokens(rate, baseMs, ttlSec)) return true;
+  }
+  for (const { expiresAtMs } of holders.values()) if (expiresAtMs > ttlSec * 1000) return true;
+  return false;
+}
+
+/** The least balance at `baseMs` that is full again when the bucket may be forgotten. */
+function leastTokens(rate: Rate, baseMs: EpochMs, ttlSec: number): Int {
+  return sub(rate.capacityMilli, credit(rate, baseMs, ttlSec * 1000));
+}
+
+/**
+ * A write to a limit that is refused where the debt would outlast the bucket: others may have taken more than was seen,
+ * and the `ttl` was chosen from what was seen.
+ */
+export function untilForgotten(write: LimitWrite, rate: Rate, baseMs: EpochMs, ttlSec: number | null): LimitWrite {
+  if (ttlSec === null || rate.refillMilli === 0 || write.write === 'set') return write;
+  const leastMilli = sub(leastTokens(rate, baseMs, ttlSec), write.deltaMilli);
+  const { atLeastMilli } = write;
+  return atLeastMilli !== null && atLeastMilli >= leastMilli ? write : { ...write, atLeastMilli: leastMilli };
 }

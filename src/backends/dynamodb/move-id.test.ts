@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { parseLeaseTime } from '../../core/identifiers.js';
-import { createWriteId } from './group-write.js';
+import { createWriteId } from './write-id.js';
 import { decodeCounters } from './items.js';
 import { buildMoveId, isMoveId, isMoveOf } from './move-id.js';
 

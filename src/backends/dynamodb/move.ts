@@ -12,8 +12,8 @@ export interface Move {
   readonly holders: readonly HolderMove[];
   /** The bucket has these rules already, but not their version. */
   readonly adopts: ConfigVersion | null;
-  /** undefined: it stays. */
-  readonly ttlSec: number | undefined;
+  /** undefined: it stays. null: it goes, and the bucket is to last. */
+  readonly ttlSec: number | null | undefined;
 }
 
 export interface LimitMove {
@@ -70,7 +70,7 @@ export function applyMove(image: ShardImage, move: Move, writeId: string): Shard
     ...image,
     writeId,
     version: move.adopts ?? image.version,
-    ttlSec: move.ttlSec ?? image.ttlSec,
+    ttlSec: move.ttlSec === undefined ? image.ttlSec : move.ttlSec,
     acquires: image.acquires + move.acquires,
     expired: image.expired + move.expired,
     holders,

@@ -9,6 +9,7 @@ import {
   limitLists,
   NOW_MS,
   NS,
+  VERSION,
   withHolders,
   withTokens,
 } from '../../../tests/support/shard-images.js';
@@ -20,6 +21,7 @@ import { shareOf } from '../../core/shard.js';
 import { worthOf } from '../../testing/oracle/model.js';
 import { buildSettlement } from './expressions/write-settlement.js';
 import type { ShardImage } from './items.js';
+import { planSettleAll } from './settle-all.js';
 import { applySettlement, planSettle, type Settlement } from './settle.js';
 
 const RUNS = { numRuns: 1_500 };
@@ -173,13 +175,17 @@ describe('settling all shards of a bucket', () => {
   const sumOf = (images: readonly ShardImage[]): number =>
     images.reduce((sum, { limits }) => sum + Number(limits[0]?.tokensMilli ?? 0), 0);
 
+  const settleAll = (images: readonly ShardImage[], limit: Limit): readonly ShardImage[] => {
+    const { settlements } = planSettleAll(images, { limits: [limit], version: VERSION }, NOW_MS);
+    return images.map((image, at) => applySettlement(image, settlements[at]!));
+  };
+
   test('changes slots by what the capacity changes, in whole slots', () => {
     const capacities = fc.integer({ min: 0, max: 100 });
     fc.assert(
       fc.property(capacities, capacities, fc.constantFrom(2, 4, 8), (from, to, count) => {
         const images = shardsOf(Limit.concurrent('slots', from), count);
-        const limits = [Limit.concurrent('slots', to)];
-        const after = images.map((image) => applySettlement(image, planSettle(image, { limits }, NOW_MS)));
+        const after = settleAll(images, Limit.concurrent('slots', to));
         expect(sumOf(after) - sumOf(images)).toBe((to - from) * 1_000);
         for (const image of after) expect(Number(image.limits[0]!.tokensMilli) % 1_000).toBe(0);
       }),
@@ -190,8 +196,22 @@ describe('settling all shards of a bucket', () => {
     const images = shardsOf(RPM, 2).map((image, at) =>
       at === 1 ? withHolders(image, { lease: { slots: [amount('slots', 1_000)] } }) : image,
     );
-    const after = images.map((image) => applySettlement(image, planSettle(image, { limits: [SLOTS] }, NOW_MS)));
-    expect(sumOf(after)).toBe(2_000);
+    expect(sumOf(settleAll(images, SLOTS))).toBe(2_000);
+  });
+
+  test('one by one gives no shard a free slot that it did not have, whatever the capacity was and becomes', () => {
+    const capacities = fc.integer({ min: 0, max: 100 });
+    const frees = fc.integer({ min: -50, max: 150 });
+    fc.assert(
+      fc.property(capacities, capacities, frees, fc.constantFrom(2, 4, 8), (from, to, free, count) => {
+        for (const shard of shardsOf(Limit.concurrent('slots', from), count)) {
+          const image = withTokens(shard, free * 1_000);
+          const limits = [Limit.concurrent('slots', to)];
+          const after = applySettlement(image, planSettle(image, { limits }, NOW_MS)).limits[0]!.tokensMilli;
+          expect(Number(after)).toBeLessThanOrEqual(to < from ? 0 : Math.max(0, free * 1_000));
+        }
+      }),
+    );
   });
 
   test('gives rates the whole capacity together, and no more', () => {

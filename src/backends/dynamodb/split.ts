@@ -4,7 +4,8 @@ import { add, floorDiv, min, sub } from '../../core/int.js';
 import { shareOf } from '../../core/shard.js';
 import { type EpochMs, MILLI, type Millitokens } from '../../core/units.js';
 import type { Account, ShardImage } from './items.js';
-import { applySettlement, planSettle } from './settle.js';
+import { DEFAULT_LIFE_FACTOR, expirySec } from './life.js';
+import { applySettlement, heldOf, planSettle } from './settle.js';
 
 export const MOST_SHARDS = 64;
 /** A share must hold this many of the largest ask that came lately. */
@@ -95,10 +96,17 @@ export interface Merge {
     readonly account: Account;
     readonly tokensMilli: Millitokens;
   }[];
+  /** null: one of several shards has no end. The last one has: it may never be used again. */
+  readonly ttlSec: number | null;
 }
 
 /** null: they are no pair, the one that would go still holds something, or it lives by newer rules. */
-export function planMerge(stays: ShardImage, leaves: ShardImage, nowMs: EpochMs): Merge | null {
+export function planMerge(
+  stays: ShardImage,
+  leaves: ShardImage,
+  nowMs: EpochMs,
+  lifeFactor = DEFAULT_LIFE_FACTOR,
+): Merge | null {
   const count = stays.shardCount / 2;
   if (leaves.shardCount !== stays.shardCount || leaves.key.shard !== stays.key.shard + count) return null;
   if (leaves.holders.size > 0 || compareVersions(stays.version, leaves.version) < 0) return null;
@@ -112,10 +120,18 @@ export function planMerge(stays: ShardImage, leaves: ShardImage, nowMs: EpochMs)
       other === undefined ? 0 : worthAt(other, settled, nextBaseMs),
     );
     const share: Rate = shareOf(account.limit, stays.key.shard, count);
-    const tokensMilli = account.limit.kind === 'rate' ? min(merged, share.capacityMilli) : merged;
+    if (account.limit.kind === 'rate') return { account, tokensMilli: min(merged, share.capacityMilli) };
+    // What is left is the whole bucket: its holders say what is free, also where shards had lost some.
+    const tokensMilli = count > 1 ? merged : sub(share.capacityMilli, heldOf(stays, account.limit.name));
     return { account, tokensMilli };
   });
-  return { nextBaseMs, count, limits };
+  if (count > 1) return { nextBaseMs, count, limits, ttlSec: null };
+  const merged = { ...stays, baseMs: nextBaseMs, limits: limits.map(wholeAccount) };
+  return { nextBaseMs, count, limits, ttlSec: expirySec(merged, nowMs, lifeFactor) };
+}
+
+function wholeAccount({ account, tokensMilli }: Merge['limits'][number]): Account {
+  return { ...account, rate: account.limit, tokensMilli };
 }
 
 function worthAt({ rate, tokensMilli }: Account, { baseMs }: ShardImage, atMs: EpochMs): Millitokens {

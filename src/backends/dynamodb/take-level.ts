@@ -1,13 +1,12 @@
 import type { Call, LevelAnswer, LevelAsk, LevelChange } from '../../backend.js';
-import { credit, effectiveTokens, waitForTokens } from '../../core/bucket.js';
 import { type Amount, amountOf, type Verdict } from '../../core/decide.js';
-import { add, type Int, min, sub } from '../../core/int.js';
-import { MILLI } from '../../core/units.js';
+import { add, type Int, sub } from '../../core/int.js';
+import { knownAsks, partOf, refuseAcross, viewShards } from './across.js';
 import type { BucketShards } from './bucket-shards.js';
 import { changeLevel } from './change-level.js';
 import { type Deadline, deadlineIn } from './deadline.js';
 import type { AskEntry, EntryResult } from './entries.js';
-import { asSettled } from './peek.js';
+import type { ShardImage } from './items.js';
 import { placeOf, type ShardPlace } from './place.js';
 import { revokeGrant } from './revoke-grant.js';
 import type { ShardLine } from './shard-line.js';
@@ -24,6 +23,10 @@ interface Asking {
   readonly level: LevelAsk;
   readonly leaseId: string | null;
   readonly deadline: Deadline;
+  /** Only finds out from which shards it could be taken: `place` of a grant says so. */
+  readonly looksOnly?: boolean;
+  /** How an ask that is larger than a share is taken; shard after shard unless given. */
+  readonly takeAcross?: () => Promise<LevelOutcome>;
 }
 
 /** Shards that are asked before a denial stands. */
@@ -50,12 +53,15 @@ async function takeSomewhere(asking: Asking, entry: AskEntry): Promise<LevelOutc
   const { bucket } = asking;
   const first = await askShard(asking, bucket.pick(), entry);
   if (first.outcome.kind !== 'denied' || bucket.count === 1) return first.outcome;
-  if (exceedsShare(first.outcome.answer, asking.level)) return takeAcross(asking);
+  const takeFromSeveral = asking.takeAcross ?? (async () => takeAcross(asking));
+  if (exceedsShare(first.outcome.answer, asking.level)) return takeFromSeveral();
   let best = first.outcome;
   const asked = new Set([first.line.shard]);
   for (const shard of otherShards(asking, entry, asked)) {
     const { outcome, line } = await askShard(asking, shard, entry);
     if (outcome.kind !== 'denied') return outcome;
+    // Shares differ by a remainder, and free slots lie anywhere: another shard may tell what the first did not.
+    if (exceedsShare(outcome.answer, asking.level)) return takeFromSeveral();
     asked.add(line.shard);
     if (longestWait(outcome.answer) < longestWait(best.answer)) best = outcome;
   }
@@ -111,8 +117,8 @@ function placed(outcome: LevelOutcome, shard: number, count: number): LevelOutco
   return { ...outcome, answer: { ...outcome.answer, place: [placeOf(shard, taken)] } };
 }
 
-function entryOf({ call, leaseId }: Pick<Asking, 'call' | 'leaseId'>, level: LevelAsk, counts: boolean): AskEntry {
-  return { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts };
+function entryOf({ call, leaseId, looksOnly = false }: Asking, level: LevelAsk, counts: boolean): AskEntry {
+  return { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts, ...(looksOnly ? { looksOnly } : {}) };
 }
 
 /** Never on this shard, though the whole bucket could hold it. */
@@ -136,18 +142,18 @@ async function takeAcross(asking: Asking): Promise<LevelOutcome> {
   const { bucket, level, call } = asking;
   const places: ShardPlace[] = [];
   const granted: LevelAnswer[] = [];
-  let owed: readonly Amount[] = level.asks;
   // Slots may have been given back at any time since they were seen.
   const takesSlots = level.limits.some(({ name, kind }) => kind === 'concurrent' && amountOf(level.asks, name));
   await bucket.lookAtAll(call.nowMs, asking.deadline, takesSlots ? 0 : tuningOf(call).denyCacheMs);
+  let owed = knownAsks(viewsOf(asking), level);
   try {
     for (const shard of bucket.realShards()) {
-      const line = bucket.line(shard);
-      const part = owed.map(({ name, milli }) => ({ name, milli: min(milli, availableOf(line, name, call.nowMs)) }));
-      if (part.every(({ milli }) => milli <= 0)) continue;
-      const asks = part.filter(({ milli }) => milli > 0);
-      const entry = entryOf(asking, { ...level, asks, holder: holderOf(level, asks) }, places.length === 0);
-      const { outcome } = await askShard(asking, shard, entry);
+      const { image } = bucket.line(shard);
+      const [view] = image === null ? [] : viewShards([image], level, call.nowMs);
+      const asks = view === undefined ? [] : partOf(view, level.asks, owed, call.nowMs);
+      if (asks.length === 0) continue;
+      const entry = entryOf(asking, partialAsk(level, asks), places.length === 0);
+      const { outcome, line } = await askShard(asking, shard, entry);
       if (outcome.kind !== 'granted') continue;
       places.push(placeOf(line.shard, asks));
       granted.push(outcome.answer);
@@ -161,7 +167,8 @@ async function takeAcross(asking: Asking): Promise<LevelOutcome> {
     throw error;
   }
   await undoParts(asking, granted, places);
-  return { kind: 'denied', answer: refusal(asking), remembered: false };
+  const verdicts = refuseAcross(viewsOf(asking), level, call.nowMs);
+  return { kind: 'denied', answer: { verdicts, configIsOlder: false }, remembered: false };
 }
 
 /** A part that cannot be given back stays taken: the strict side. It is told, because nobody else would know. */
@@ -171,7 +178,7 @@ async function undoParts(
   places: readonly ShardPlace[],
 ): Promise<void> {
   const { call, level } = asking;
-  if (places.length === 0) return;
+  if (places.length === 0 || asking.looksOnly === true) return;
   // The time of the call may be over: what it took must go back all the same.
   const deadline = Math.max(asking.deadline, deadlineIn(call.timeoutMs));
   try {
@@ -182,22 +189,22 @@ async function undoParts(
   }
 }
 
+/** The part of an ask that is taken from one shard. */
+export function partialAsk(level: LevelAsk, asks: readonly Amount[]): LevelAsk {
+  return { ...level, asks, holder: holderOf(level, asks) };
+}
+
+/** All shards as they are known, as far as they are. */
+function viewsOf({ bucket, level, call }: Asking): readonly ShardImage[] {
+  const images = bucket.realShards().flatMap((shard) => bucket.line(shard).image ?? []);
+  return viewShards(images, level, call.nowMs);
+}
+
 function holderOf({ holder }: LevelAsk, asks: readonly Amount[]): LevelAsk['holder'] {
   if (holder === null) return null;
   const within = (amounts: readonly Amount[]) =>
     amounts.flatMap(({ name }) => asks.filter((amount) => amount.name === name));
   return { ...holder, slots: within(holder.slots), rates: holder.rates === null ? null : within(holder.rates) };
-}
-
-/** With what expired holders have. A debt of one shard takes nothing from the others. */
-function availableOf(line: ShardLine, name: string, nowMs: number): Int {
-  const image = line.image === null ? null : asSettled(line.image, null, nowMs);
-  const account = image?.limits.find(({ limit }) => limit.name === name);
-  if (image === null || account === undefined) return 0;
-  const effective = effectiveTokens(account.rate, account.tokensMilli, credit(account.rate, image.baseMs, nowMs));
-  if (effective < 0) return 0;
-  // Slots are whole.
-  return account.limit.kind === 'concurrent' ? sub(effective, Number(effective) % MILLI) : effective;
 }
 
 /** One answer for what was taken in parts: as much as they are together, which may be less than was asked. */
@@ -211,48 +218,6 @@ function together(level: LevelAsk, answers: readonly LevelAnswer[]): LevelAnswer
     return [{ ...first, effectiveMilli, requestedMilli }];
   });
   return { verdicts, configIsOlder: answers.some(({ configIsOlder }) => configIsOlder) };
-}
-
-/** What all shards have together, and how long the whole bucket needs for the rest. */
-function refusal({ bucket, level, call }: Asking): LevelAnswer {
-  const verdicts = level.asks.flatMap(({ name, milli }): Verdict[] => {
-    const limit = level.limits.find((candidate) => candidate.name === name);
-    if (limit === undefined) return [];
-    const lines = bucket.realShards().map((shard) => bucket.line(shard));
-    const effectiveMilli = availableAt(lines, name, call.nowMs);
-    const missing = effectiveMilli < milli;
-    const waitMs = !missing ? 0 : limit.kind === 'rate' ? waitAcross(lines, name, milli, call.nowMs) : 1_000;
-    return [{ limit, creditedMilli: 0, effectiveMilli, requestedMilli: Number(milli), waitMs }];
-  });
-  const refuses = verdicts.some(({ waitMs }) => waitMs !== 0);
-  // Somebody else took it between two shards: soon again.
-  return {
-    verdicts: refuses ? verdicts : verdicts.map((verdict) => ({ ...verdict, waitMs: 1 })),
-    configIsOlder: false,
-  };
-}
-
-function availableAt(lines: readonly ShardLine[], name: string, atMs: number): Int {
-  return lines.reduce<Int>((sum, line) => add(sum, availableOf(line, name, atMs)), 0);
-}
-
-/** The least wait after which all shards have it together: those that are full meanwhile wait for the others. */
-function waitAcross(lines: readonly ShardLine[], name: string, milli: Int, nowMs: number): number {
-  let tooEarlyMs = 0;
-  let enoughMs = Math.max(1, ...lines.map((line) => fullAfterMs(line, name, nowMs)));
-  while (enoughMs - tooEarlyMs > 1) {
-    const middleMs = Math.floor((tooEarlyMs + enoughMs) / 2);
-    if (availableAt(lines, name, nowMs + middleMs) >= milli) enoughMs = middleMs;
-    else tooEarlyMs = middleMs;
-  }
-  return enoughMs;
-}
-
-function fullAfterMs({ image }: ShardLine, name: string, nowMs: number): number {
-  const account = image?.limits.find(({ limit }) => limit.name === name);
-  if (image === null || account === undefined) return 0;
-  const { rate, tokensMilli } = account;
-  return waitForTokens(rate, tokensMilli, image.baseMs, rate.capacityMilli, nowMs) ?? 0;
 }
 
 /** Gives back a grant as if it had never been, on the very shards. */

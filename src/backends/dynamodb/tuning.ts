@@ -1,7 +1,13 @@
 import type { Call, Tuning } from '../../backend.js';
+import { DEFAULT_LIFE_FACTOR } from './life.js';
 
 /** For calls that bring none: what the limiter's options are unless given. */
-const defaults: Tuning = { maxRetries: 5, denyCacheMs: 1_000, bucketLifeFactor: 7, configCacheMs: 60_000 };
+const defaults: Tuning = {
+  maxRetries: 5,
+  denyCacheMs: 1_000,
+  bucketLifeFactor: DEFAULT_LIFE_FACTOR,
+  configCacheMs: 60_000,
+};
 
 export function tuningOf({ tuning }: Pick<Call, 'tuning'>): Tuning {
   return tuning ?? defaults;

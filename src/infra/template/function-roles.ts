@@ -11,7 +11,7 @@ const FUNCTION_GRANTS: Readonly<Record<'stream' | 'reconciler', readonly Grant[]
   reconciler: [
     {
       sid: 'UseTable',
-      actions: ['BatchGetItem', 'ConditionCheckItem', 'DeleteItem', 'GetItem', 'Query', 'UpdateItem'],
+      actions: ['BatchGetItem', 'DeleteItem', 'GetItem', 'Query', 'UpdateItem'],
       on: 'table',
     },
     { sid: 'FindBuckets', actions: ['Query'], on: 'GSI1' },

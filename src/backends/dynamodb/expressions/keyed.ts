@@ -37,6 +37,11 @@ export function changeOf(image: ShardImage, { own, unanswered }: WriteIds): Expr
   return expression;
 }
 
+/** Never lowers it, and gives none to a bucket that lost its own: a debt or a holder that was not seen may need more. */
+export function raiseTtl(expression: Expression, ttlSec: number): void {
+  expression.requireWithin(ATTRIBUTE.ttl, null, ttlSec).set(ATTRIBUTE.ttl, number(ttlSec));
+}
+
 export function keyOf(ns: string, key: ShardKey): Item {
   return keyItem(buildShardKey(ns, key));
 }

@@ -121,6 +121,7 @@ describe('a take', () => {
          b_rpm_tk >= 2000
          b_rpm_tk <= 59000
          b_tpm_tk >= 5900000
+         ttl <= 1800518452
       RETURN ALL_NEW, else ALL_OLD"
     `);
   });
@@ -154,7 +155,7 @@ describe('a take', () => {
 });
 
 describe('a correction', () => {
-  test('that takes more goes into debt under the ceiling alone', () => {
+  test('that takes more goes into debt, as far as the bucket is kept until the debt is over', () => {
     const image = withTokens(seen([RPM]), 1_000);
     expect(requestFor(image, [changeEntry([RPM], { rpm: 50_000 })])).toMatchInlineSnapshot(`
       "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
@@ -162,6 +163,7 @@ describe('a correction', () => {
       ADD wc 1, b_rpm_tk -50000, b_rpm_tc 50000
       IF rf = 1799999999000
          w <> "own-write-id--"
+         b_rpm_tk >= -86291000
          b_rpm_tk <= 59000
       RETURN ALL_NEW, else ALL_OLD"
     `);
@@ -250,6 +252,7 @@ describe('a holder', () => {
       ADD wc 1, b_rpm_tk -2000, b_rpm_tc 2000
       IF rf = 1799999999000
          w <> "own-write-id--"
+         b_rpm_tk >= -86339000
          b_rpm_tk <= 59000
          h_lease = "1800000060000|slots=1000|+rpm=4000"
       RETURN ALL_NEW, else ALL_OLD"
@@ -265,6 +268,7 @@ describe('a holder', () => {
       ADD wc 1, b_rpm_tk -6000, b_rpm_tc 6000
       IF rf = 1799999999000
          w <> "own-write-id--"
+         b_rpm_tk >= -86335000
          b_rpm_tk <= 59000
          attribute_not_exists(h_gone)
       RETURN ALL_NEW, else ALL_OLD"
@@ -314,6 +318,7 @@ describe('besides, a write', () => {
          w <> "own-write-id--"
          b_rpm_tk >= 0
          b_rpm_tk <= 59000
+         ttl <= 1800003600
       RETURN ALL_NEW, else ALL_OLD"
     `);
   });

@@ -3,12 +3,13 @@ import { number } from '../attributes.js';
 import { ATTRIBUTE, printVersion, type ShardImage } from '../items.js';
 import type { HolderMove, LimitMove, Move } from '../move.js';
 import type { Expression } from './expression.js';
-import { changeOf, sweepKeys, type Target, updateOf, type WriteIds } from './keyed.js';
+import { changeOf, raiseTtl, sweepKeys, type Target, updateOf, type WriteIds } from './keyed.js';
 
 /**
  * Takes, debits, refunds, holds, extends, releases and reclaims, in any mixture: one write for a whole group.
  * Writes: per limit ADD tk (room) or SET tk (full), ADD tc; ADD ac, un, wc; SET or REMOVE h; SET w; cv, ttl, GSI1 as needed.
- * Condition: rf = :rf; per limit the bounds of its form; per holder h = :seen, or not existing; cv = :seen if adopted; w <> :id.
+ * Condition: rf = :rf; per limit the bounds of its form; per holder h = :seen, or not existing; cv = :seen if adopted; ttl <= :ttl
+ * if it is set; w <> :id.
  * On success: ALL_NEW.   On failure: ALL_OLD, absent when the item does not exist.   Cost: 1 WCU per started KB either way.
  */
 export function buildMove(target: Target, image: ShardImage, move: Move, ids: WriteIds): UpdateItemInput {
@@ -28,7 +29,8 @@ export function moveExpression(ns: string, image: ShardImage, move: Move, ids: W
       .requireEqual(ATTRIBUTE.version, { S: printVersion(image.version) })
       .set(ATTRIBUTE.version, { S: printVersion(move.adopts) });
   }
-  if (move.ttlSec !== undefined) expression.set(ATTRIBUTE.ttl, number(move.ttlSec));
+  if (move.ttlSec === null) expression.remove(ATTRIBUTE.ttl);
+  else if (move.ttlSec !== undefined) raiseTtl(expression, move.ttlSec);
   return expression;
 }
 

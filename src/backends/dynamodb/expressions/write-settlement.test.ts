@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { printRequest } from '../../../../tests/support/printed-requests.js';
+import { printRequest, printTransaction } from '../../../../tests/support/printed-requests.js';
 import { amount, imageOf, KEY, NOW_MS, NS, withHolders, withTokens } from '../../../../tests/support/shard-images.js';
 import { Limit } from '../../../core/limit.js';
 import type { ShardImage } from '../items.js';
+import { planSettleAll } from '../settle-all.js';
 import { planSettle } from '../settle.js';
-import { buildSettlement } from './write-settlement.js';
+import { buildSettlement, buildSettlementOfAll } from './write-settlement.js';
 
 const RPM = Limit.perMinute('rpm', 60);
 const SLOTS = Limit.concurrent('slots', 3);
@@ -26,7 +27,7 @@ describe('a settlement', () => {
   test('is one request with generated aliases', () => {
     expect(inputFor(withTokens(seen([RPM]), 5_000), [RPM])).toMatchInlineSnapshot(`
       {
-        "ConditionExpression": "rf = :v0 AND w <> :v1 AND b_rpm_tk <= :v5",
+        "ConditionExpression": "rf = :v0 AND w <> :v1 AND b_rpm_tk <= :v5 AND #a0 <= :v8",
         "ExpressionAttributeNames": {
           "#a0": "ttl",
         },
@@ -84,6 +85,7 @@ describe('a settlement', () => {
       IF rf = 1799999999000
          w <> "own-write-id--"
          b_rpm_tk <= 59000
+         ttl <= 1800090000
       RETURN ALL_NEW, else ALL_OLD"
     `);
   });
@@ -96,6 +98,7 @@ describe('a settlement', () => {
       IF rf = 1799999999000
          w <> "own-write-id--"
          b_rpm_tk >= 5000
+         ttl <= 1800090000
       RETURN ALL_NEW, else ALL_OLD"
     `);
   });
@@ -111,6 +114,7 @@ describe('a settlement', () => {
          w <> "own-write-id--"
          b_rpm_tk <= 59000
          b_daily_tk <= 86399000
+         ttl <= 1800090000
       RETURN ALL_NEW, else ALL_OLD"
     `);
   });
@@ -123,6 +127,7 @@ describe('a settlement', () => {
       ADD wc 1, b_slots_tk -2000
       IF rf = 1799999999000
          w <> "own-write-id--"
+         ttl <= 1800090000
       RETURN ALL_NEW, else ALL_OLD"
     `);
   });
@@ -137,6 +142,7 @@ describe('a settlement', () => {
          w <> "own-write-id--"
          b_rpm_tk <= 59000
          attribute_not_exists(b_tpm_tk)
+         ttl <= 1800090000
       RETURN ALL_NEW, else ALL_OLD"
     `);
   });
@@ -152,6 +158,7 @@ describe('a settlement', () => {
          w = "seen-write-id-"
          b_rpm_tk <= 59000
          attribute_not_exists(b_slots_tk)
+         ttl <= 1800090000
       RETURN ALL_NEW, else ALL_OLD"
     `);
   });
@@ -166,6 +173,7 @@ describe('a settlement', () => {
       IF rf = 1799999999000
          w <> "own-write-id--"
          b_rpm_tk <= 59000
+         ttl <= 1800090000
       RETURN ALL_NEW, else ALL_OLD"
     `);
   });
@@ -178,6 +186,7 @@ describe('a settlement', () => {
       IF rf = 1799999999000
          w <> "own-write-id--"
          w = "seen-write-id-"
+         ttl <= 1800090000
       RETURN ALL_NEW, else ALL_OLD"
     `);
     expect(requestFor(withTokens(seen([SLOTS]), 1_000), [Limit.perMinute('slots', 4)])).toMatchInlineSnapshot(`
@@ -186,6 +195,7 @@ describe('a settlement', () => {
       ADD wc 1
       IF rf = 1799999999000
          w <> "own-write-id--"
+         ttl <= 1800090000
       RETURN ALL_NEW, else ALL_OLD"
     `);
   });
@@ -196,15 +206,45 @@ describe('a settlement', () => {
     expect(requestFor(seen([RPM], { ttlSec: null }), [RPM])).toContain('ttl = 1800090000');
   });
 
-  test('of a shard gives it the whole numbers, and changes its balance by its share', () => {
+  test('of one shard of two gives it the whole numbers, and no free slots', () => {
     const image = seen([SLOTS], { shardCount: 2, key: { ...KEY, shard: 1 } });
     expect(requestFor(withTokens(image, 1_000), [Limit.concurrent('slots', 9)])).toMatchInlineSnapshot(`
       "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#1 #STATE
       SET w = "own-write-id--", rf = 1800000000000, cv = "2", b_slots_cp = 9000, b_slots_ra = 0, b_slots_rp = 0, ttl = 1800090000
-      ADD wc 1, b_slots_tk 3000
+      ADD wc 1
       IF rf = 1799999999000
          w <> "own-write-id--"
+         ttl <= 1800090000
       RETURN ALL_NEW, else ALL_OLD"
+    `);
+  });
+
+  test('of all shards is one transaction: slots are added where they are, and start only if no holder came or went', () => {
+    const shards = [0, 1].map((shard) => seen([SLOTS], { shardCount: 2, key: { ...KEY, shard }, ttlSec: null }));
+    const [first, second] = [withTokens(shards[0]!, 5_000), { ...shards[1]!, limits: [] }];
+    const rules = { limits: [SLOTS], version: { sequence: 2, openedAtMs: 0 } };
+    const { TransactItems = [] } = buildSettlementOfAll(
+      { tableName: 'headgate', ns: NS },
+      [first, second],
+      planSettleAll([first, second], rules, NOW_MS),
+      ({ key }) => ({ own: `own-${key.shard}`, unanswered: [] }),
+    );
+    expect(printTransaction(TransactItems)).toMatchInlineSnapshot(`
+      "UPDATE headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
+      SET w = "own-0", rf = 1800000000000, cv = "2", b_slots_cp = 3000, b_slots_ra = 0, b_slots_rp = 0
+      ADD wc 1, b_slots_tk -2000
+      IF rf = 1799999999000
+         w <> "own-0"
+         b_slots_tk >= 2000
+      RETURN nothing, else nothing
+      UPDATE headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#1 #STATE
+      SET w = "own-1", rf = 1800000000000, cv = "2", b_slots_tk = 0, b_slots_cp = 3000, b_slots_ra = 0, b_slots_rp = 0
+      ADD wc 1
+      IF rf = 1799999999000
+         w <> "own-1"
+         w = "seen-write-id-"
+         attribute_not_exists(b_slots_tk)
+      RETURN nothing, else nothing"
     `);
   });
 });

@@ -1,16 +1,17 @@
-import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
+import type { TransactWriteItemsInput, UpdateItemInput } from '@aws-sdk/client-dynamodb';
 import type { ConfigVersion } from '../../../core/config.js';
 import { number } from '../attributes.js';
 import { ATTRIBUTE, printVersion, type ShardImage } from '../items.js';
 import type { SettledLimit, Settlement } from '../settle.js';
+import type { WholeSettlement } from '../settle-all.js';
 import type { Expression } from './expression.js';
-import { changeOf, type Target, updateOf, type WriteIds } from './keyed.js';
+import { changeOf, keyOf, raiseTtl, type Target, updateOf, type WriteIds } from './keyed.js';
 
 /**
  * Brings a shard to new rules, or only to a new base: every limit is credited at the old rate up to it.
  * Writes: SET rf, cv, and per limit cp, ra, rp and ADD or SET tk; REMOVE of limits that are gone, their tc stays; ttl; wc, w.
  * Condition: rf = :rf; per limit that stays, the bounds of its form; per limit that is added, tk does not exist; w <> :id,
- * and w = :seen where slots start.
+ * and w = :seen where free slots were computed from the holders, or where it had no ttl and gets one; no later ttl.
  * On success: ALL_NEW.   On failure: ALL_OLD, absent when the item does not exist.   Cost: 1 WCU per started KB either way.
  */
 export function buildSettlement(
@@ -21,18 +22,53 @@ export function buildSettlement(
   ttlSec: number | null,
   ids: WriteIds,
 ): UpdateItemInput {
+  return updateOf(target, image.key, settlementExpression(image, settlement, version, ttlSec, ids).build());
+}
+
+/**
+ * Brings all shards of a bucket to the same rules at once, and its free slots to their sum.
+ * Writes, of every shard: as above.   Condition, of every shard: as above. Takes and releases keep the sum of what a shard
+ * has free and held and do not move rf; splits, merges, settlements, resets and this write move it. So the sum is as seen.
+ * On success: nothing.   On failure: reasons.   Cost: 2 WCU per started KB of every shard.
+ */
+export function buildSettlementOfAll(
+  { tableName, ns }: Target,
+  shards: readonly ShardImage[],
+  { settlements, version }: WholeSettlement,
+  idsOf: (image: ShardImage) => WriteIds,
+): TransactWriteItemsInput {
+  return {
+    TransactItems: shards.flatMap((image, at) => {
+      const settlement = settlements[at];
+      if (settlement === undefined) return [];
+      const expression = settlementExpression(image, settlement, version, null, idsOf(image));
+      return [{ Update: { TableName: tableName, Key: keyOf(ns, image.key), ...expression.buildUpdate() } }];
+    }),
+  };
+}
+
+function settlementExpression(
+  image: ShardImage,
+  settlement: Settlement,
+  version: ConfigVersion,
+  ttlSec: number | null,
+  ids: WriteIds,
+): Expression {
   const expression = changeOf(image, ids)
     .set(ATTRIBUTE.base, number(settlement.nextBaseMs))
     .set(ATTRIBUTE.version, { S: printVersion(version) });
-  // Slots that start lack what is held of them, so that no holder may have come or gone since.
-  if (settlement.limits.some(({ kind, limit }) => kind === 'starts' && limit.kind === 'concurrent')) {
-    expression.requireEqual(ATTRIBUTE.writeId, { S: image.writeId });
-  }
+  if (settlement.countsHolders) expression.requireEqual(ATTRIBUTE.writeId, { S: image.writeId });
   for (const limit of settlement.limits) settleLimit(expression, limit);
   for (const name of settlement.removed) removeLimit(expression, name);
-  if (ttlSec !== null) expression.set(ATTRIBUTE.ttl, number(ttlSec));
+  if (ttlSec !== null) setTtl(expression, image, ttlSec);
   else if (image.ttlSec !== null) expression.remove(ATTRIBUTE.ttl);
-  return updateOf(target, image.key, expression.build());
+  return expression;
+}
+
+/** Where there was none, no write looked after it, so that only what was seen says how long it must be. */
+function setTtl(expression: Expression, image: ShardImage, ttlSec: number): void {
+  if (image.ttlSec !== null) raiseTtl(expression, ttlSec);
+  else expression.requireEqual(ATTRIBUTE.writeId, { S: image.writeId }).set(ATTRIBUTE.ttl, number(ttlSec));
 }
 
 export function settleLimit(expression: Expression, settled: SettledLimit): void {

@@ -239,7 +239,7 @@ describe('a merge', () => {
     const request = buildMerge(TARGET, stays, counted, merge, 'own-write-id--');
     expect(printTransaction(request.TransactItems ?? [])).toMatchInlineSnapshot(`
       "UPDATE headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
-      SET w = "own-write-id--", rf = 1800000000000, shard_count = 1, b_rpm_tk = 13000, b_slots_tk = 3000
+      SET w = "own-write-id--", rf = 1800000000000, shard_count = 1, b_rpm_tk = 13000, b_slots_tk = 3000, ttl = 1800003600
       ADD ac 4, un 1, wc 8, b_rpm_tc 9000, b_a-limit-that-was-removed_tc 7000
       IF w = "w-stays"
       RETURN nothing, else nothing

@@ -71,7 +71,8 @@ export function buildSplit(
 
 /**
  * Makes one shard of a pair again, in one transaction.
- * Writes: of the one that stays, SET rf, shard_count, w, tk of every limit, ADD the other's tc, ac, un, wc; deletes the other.
+ * Writes: of the one that stays, SET rf, shard_count, w, tk of every limit, ttl if it is the last; ADD the other's tc, ac, un,
+ * wc; deletes the other.
  * Condition: w = :seen of both, so that nothing has happened since.
  * On success: nothing.   On failure: reasons.   Cost: 2 WCU per started KB, for each; the other's indexes.
  */
@@ -92,6 +93,7 @@ export function buildMerge(
     .add(ATTRIBUTE.writeUnits, leaves.writeUnits + 1);
   for (const { account, tokensMilli } of merge.limits)
     update.set(ATTRIBUTE.tokens(account.limit.name), number(tokensMilli));
+  if (merge.ttlSec !== null) update.set(ATTRIBUTE.ttl, number(merge.ttlSec));
   // Also of limits that it has no more: usage takes everything off there, and must find it here.
   for (const { limit, consumedMilli } of leaves.limits) update.add(ATTRIBUTE.consumed(limit.name), consumedMilli);
   for (const [name, milli] of leaves.retired) update.add(ATTRIBUTE.consumed(name), milli);

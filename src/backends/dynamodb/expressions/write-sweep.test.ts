@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { printRequest, printTransaction } from '../../../../tests/support/printed-requests.js';
-import { imageOf, KEY, NOW_MS, NS, withTokens } from '../../../../tests/support/shard-images.js';
+import { printRequest } from '../../../../tests/support/printed-requests.js';
+import { imageOf, NOW_MS, NS, withTokens } from '../../../../tests/support/shard-images.js';
 import { Limit } from '../../../core/limit.js';
 import { planSettle } from '../settle.js';
-import { buildHeal, buildHealAll, buildUnmark } from './write-sweep.js';
+import { buildHeal, buildUnmark } from './write-sweep.js';
 
 const TARGET = { tableName: 'table', ns: NS };
 const IDS = { own: 'own-write-id--', unanswered: [] };
@@ -19,31 +19,6 @@ test('heals one shard by what is wrong, if nothing has happened since', () => {
        w <> "own-write-id--"
        w = "seen-write-id-"
     RETURN ALL_NEW, else ALL_OLD"
-  `);
-});
-
-test('heals the sum of several shards only if none of them was written to since', () => {
-  const shards = [
-    imageOf(LIMITS, { key: { ...KEY, shard: 0 }, shardCount: 4, writeId: 'seen-0' }),
-    imageOf(LIMITS, { key: { ...KEY, shard: 1 }, shardCount: 2, writeId: 'seen-1' }),
-    imageOf(LIMITS, { key: { ...KEY, shard: 2 }, shardCount: 4, writeId: 'seen-2' }),
-  ];
-  const corrections = [{ image: shards[2]!, limits: [{ name: 'slots', deltaMilli: 2_000 }] }];
-  const { TransactItems = [] } = buildHealAll(TARGET, shards, corrections, IDS);
-  expect(printTransaction(TransactItems)).toMatchInlineSnapshot(`
-    "CHECK table AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
-    IF w = "seen-0"
-    RETURN nothing, else nothing
-    CHECK table AAAAAAAAAA0/BUCKET#user-1#gpt-4#1 #STATE
-    IF w = "seen-1"
-    RETURN nothing, else nothing
-    UPDATE table AAAAAAAAAA0/BUCKET#user-1#gpt-4#2 #STATE
-    SET w = "own-write-id--"
-    ADD wc 1, b_slots_tk 2000
-    IF rf = 1799999940000
-       w <> "own-write-id--"
-       w = "seen-2"
-    RETURN nothing, else nothing"
   `);
 });
 

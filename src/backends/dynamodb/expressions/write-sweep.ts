@@ -1,10 +1,10 @@
-import type { TransactWriteItemsInput, UpdateItemInput } from '@aws-sdk/client-dynamodb';
+import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
 import type { Int } from '../../../core/int.js';
 import { number } from '../attributes.js';
 import { ATTRIBUTE, type ShardImage } from '../items.js';
 import type { Settlement } from '../settle.js';
-import { Expression } from './expression.js';
-import { changeOf, keyOf, SWEEP_ATTRIBUTES, type Target, updateOf, type WriteIds } from './keyed.js';
+import type { Expression } from './expression.js';
+import { changeOf, SWEEP_ATTRIBUTES, type Target, updateOf, type WriteIds } from './keyed.js';
 import { settleLimit } from './write-settlement.js';
 
 /** What is wrong with the free slots of one shard. */
@@ -20,28 +20,6 @@ export interface SlotCorrection {
  */
 export function buildHeal(target: Target, correction: SlotCorrection, ids: WriteIds): UpdateItemInput {
   return updateOf(target, correction.image.key, healing(correction, ids).build());
-}
-
-/**
- * Puts the free slots of a bucket of several shards right, in one transaction: only their sum is known.
- * Writes: as above, on the shards that are corrected.   Condition: w = :seen of every shard, also of those that stay.
- * On success: nothing.   On failure: reasons.   Cost: 2 WCU per started KB of every shard.
- */
-export function buildHealAll(
-  { tableName, ns }: Target,
-  shards: readonly ShardImage[],
-  corrections: readonly SlotCorrection[],
-  ids: WriteIds,
-): TransactWriteItemsInput {
-  return {
-    TransactItems: shards.map((image) => {
-      const place = { TableName: tableName, Key: keyOf(ns, image.key) };
-      const correction = corrections.find((candidate) => candidate.image === image);
-      if (correction !== undefined) return { Update: { ...place, ...healing(correction, ids).buildUpdate() } };
-      const stays = new Expression().requireEqual(ATTRIBUTE.writeId, { S: image.writeId });
-      return { ConditionCheck: { ...place, ...stays.build() } };
-    }),
-  };
 }
 
 function healing({ image, limits }: SlotCorrection, ids: WriteIds): Expression {

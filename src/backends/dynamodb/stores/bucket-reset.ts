@@ -5,7 +5,7 @@ import type { EpochMs } from '../../../core/units.js';
 import type { Buckets } from '../buckets.js';
 import { deadlineIn } from '../deadline.js';
 import { buildReset } from '../expressions/write-reset.js';
-import { createWriteId } from '../group-write.js';
+import { createWriteId } from '../write-id.js';
 import type { ShardImage } from '../items.js';
 import { readBuckets } from '../peek.js';
 import type { Table } from '../requests.js';

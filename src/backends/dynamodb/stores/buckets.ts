@@ -7,7 +7,8 @@ import { readKey } from '../attributes.js';
 import { type Deadline, deadlineIn } from '../deadline.js';
 import type { Account, ShardImage } from '../items.js';
 import { index, parseShardKey, type ShardKey, SUFFIXES } from '../keys.js';
-import { asSettled, readBuckets } from '../peek.js';
+import { asReclaimed } from '../across.js';
+import { readBuckets } from '../peek.js';
 import type { Table } from '../requests.js';
 import type { Item } from '../transport.js';
 import type { NamespaceGate } from './namespace-gate.js';
@@ -77,7 +78,7 @@ function describeBucket(
   shards: readonly ShardImage[],
   nowMs: EpochMs,
 ): BucketRecord | undefined {
-  const current = shards.map((image) => asSettled(image, null, nowMs));
+  const current = shards.map((image) => asReclaimed(image, nowMs));
   const [first] = current;
   if (first === undefined) return undefined;
   const sum = (count: (image: ShardImage) => number): number =>
