@@ -1,6 +1,6 @@
-import { uptime } from 'node:os';
 import { SteadyTime } from './core/steady-time.js';
 import type { EpochMs } from './core/units.js';
+import { machineTime } from './machine-time.js';
 
 declare global {
   /** Empty, and merged with the real one of Node's or a browser's types: a project that has neither compiles too. */
@@ -25,18 +25,10 @@ const MAX_TIMER_MS = 2_147_483_647;
 
 let steady: SteadyTime | null = null;
 
-/** From the first reading on: what is only loaded reads no clock. */
-function steadyTime(): SteadyTime {
-  return (steady ??= new SteadyTime({
-    wallMs: () => Date.now(),
-    monotonicMs: () => performance.now(),
-    uptimeMs: () => uptime() * 1_000,
-  }));
-}
-
 /** This machine's clock. A wall clock that is set while the process runs does not move it. */
 export const systemClock: Required<Clock> = {
-  now: () => steadyTime().now(),
+  // From the first reading on: what is only loaded reads no clock.
+  now: () => (steady ??= new SteadyTime(machineTime)).now(),
   sleep: async (ms, signal, options) => {
     for (let restMs = ms; restMs > 0; restMs -= MAX_TIMER_MS) {
       await timer(Math.min(restMs, MAX_TIMER_MS), signal, options?.background ?? false);

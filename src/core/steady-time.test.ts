@@ -76,3 +76,12 @@ test('steady time tells how far the wall clock was stepped', () => {
   clocks.wallMs -= 600_000;
   expect(time.wallLeadMs()).toBe(-600_000);
 });
+
+test('steady time goes on where a test replaces the monotonic clock by one that starts from 0', () => {
+  const { clocks, pass, time } = machine();
+  time.now();
+  clocks.monotonicMs = 0;
+  expect(time.now()).toBe(START_MS);
+  pass(1_000);
+  expect(time.now()).toBe(START_MS + 1_000);
+});

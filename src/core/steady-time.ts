@@ -27,6 +27,7 @@ export class SteadyTime {
   #originMs: number;
   #wallLeadMs: number;
   #uptimeLeadMs: number;
+  #lastMonotonicMs: number;
 
   constructor(sources: TimeSources) {
     this.#sources = sources;
@@ -34,10 +35,13 @@ export class SteadyTime {
     this.#wallLeadMs = sources.wallMs() - monotonicMs;
     this.#uptimeLeadMs = sources.uptimeMs() - monotonicMs;
     this.#originMs = this.#wallLeadMs;
+    this.#lastMonotonicMs = monotonicMs;
   }
 
   now(): EpochMs {
     const monotonicMs = this.#sources.monotonicMs();
+    if (monotonicMs < this.#lastMonotonicMs) this.#startAgain(this.#lastMonotonicMs - monotonicMs);
+    this.#lastMonotonicMs = monotonicMs;
     const wallLeadMs = this.#sources.wallMs() - monotonicMs;
     if (Math.abs(wallLeadMs - this.#wallLeadMs) > STEP_MS) this.#judgeStep(wallLeadMs, monotonicMs);
     return Math.floor(this.#originMs + monotonicMs);
@@ -46,6 +50,13 @@ export class SteadyTime {
   /** By how much the wall clock is ahead of the steady time; negative: behind. */
   wallLeadMs(): number {
     return this.#sources.wallMs() - this.now();
+  }
+
+  /** Only a monotonic clock that a test has replaced goes back. */
+  #startAgain(backMs: number): void {
+    this.#originMs += backMs;
+    this.#wallLeadMs += backMs;
+    this.#uptimeLeadMs += backMs;
   }
 
   #judgeStep(wallLeadMs: number, monotonicMs: number): void {

@@ -34,13 +34,16 @@ describe('processes that take slots of a file which is taken away at a random mo
     const home = join(folder, how.replaceAll(' ', '-'));
     mkdirSync(home);
     const path = join(home, 'limits.db');
-    const children = Array.from({ length: PROCESSES }, () =>
-      start(JSON.stringify({ path, slots: SLOTS } satisfies HolderOrder)),
-    );
-    const exits = children.map(ended);
+    const holder = (): ChildProcess => start(JSON.stringify({ path, slots: SLOTS } satisfies HolderOrder));
+    const children = Array.from({ length: PROCESSES }, holder);
     await Promise.all(children.map(heard));
     await delay(200 + Math.random() * 800);
     await replaceFile(path, how);
+    // After the replacement, and before or after the others have noticed it.
+    await delay(Math.random() * NOTICED_MS);
+    children.push(holder());
+    const exits = children.map(ended);
+    await heard(children.at(-1)!);
     await delay(NOTICED_MS);
     await tellAll(children, 'count');
     await delay(100);

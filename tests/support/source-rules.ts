@@ -44,10 +44,11 @@ export const isTest = ({ path }: SourceFile): boolean => path.endsWith('.test.ts
 /** What each layer may import, besides itself. */
 const LAYERS: Readonly<Record<string, readonly string[]>> = {
   core: [],
-  clock: ['core'],
+  'machine-time': ['core'],
+  clock: ['machine-time', 'core'],
   backend: ['core'],
-  'backends/embedded': ['backend', 'core'],
-  'backends/dynamodb': ['backend', 'core'],
+  'backends/embedded': ['backend', 'machine-time', 'core'],
+  'backends/dynamodb': ['backend', 'machine-time', 'core'],
   limiter: ['backend', 'clock', 'core'],
   stream: ['backends/dynamodb', 'clock', 'core'],
   reconciler: ['backends/dynamodb', 'clock', 'core'],
@@ -90,7 +91,8 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
 const COMPOSITION_ROOTS = ['limiter/store-url.ts', 'limiter/open-store.ts'];
 
 /**
- * Backends are handed the time with each call; the clock's type may be part of their options. What runs on the stream
+ * Backends are handed the time with each call, and read the machine's clocks only to tell the time of their store; the
+ * clock's type may be part of their options. What runs on the stream
  * writes and archives records that the port names.
  */
 const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = {

@@ -1,13 +1,7 @@
-import { uptime } from 'node:os';
 import { SteadyTime, type TimeSources } from '../../core/steady-time.js';
 import type { EpochMs } from '../../core/units.js';
+import { machineTime } from '../../machine-time.js';
 import { ClockOffset, type ClockNews } from './clock-offset.js';
-
-const MACHINE: TimeSources = {
-  wallMs: () => Date.now(),
-  monotonicMs: () => performance.now(),
-  uptimeMs: () => uptime() * 1_000,
-};
 
 /**
  * The store's time: a steady clock of this machine, corrected by the `Date` of answers. All limiters of one client share
@@ -18,7 +12,7 @@ export class StoreClock {
   readonly #offset = new ClockOffset();
   #lastMs = 0;
 
-  constructor(sources: TimeSources = MACHINE) {
+  constructor(sources: TimeSources = machineTime) {
     this.#steady = new SteadyTime(sources);
   }
 

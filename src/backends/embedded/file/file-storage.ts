@@ -242,9 +242,9 @@ export class FileStorage implements Storage {
       const connection = this.#connectOnce(nowMs);
       if (connection === null) return null;
       const identity = identify(path);
-      // Replaced meanwhile: it cannot be told which of the two is open. Or another connection of this process to the same
-      // file has an index whose path is gone, and SQLite shares that one until it notices.
-      if ((before !== '' && identity.file !== before) || isWithoutIndex(identity)) {
+      // Replaced meanwhile: it cannot be told which of the two is open. Or, after a replacement, another connection of this
+      // process has the new file with an index whose path is gone: SQLite shares that one until it is closed.
+      if ((before !== '' && identity.file !== before) || (this.#hadFile && isWithoutIndex(identity))) {
         connection.database.close();
         continue;
       }

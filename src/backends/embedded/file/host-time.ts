@@ -1,13 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { uptime } from 'node:os';
+import { machineTime } from '../../../machine-time.js';
 import type { HostTime } from './file-clock.js';
 
 /** The clocks of the machine that this process runs on. */
 export function readHostTime(): HostTime {
   return {
-    wallMs: () => Date.now(),
-    monotonicMs: () => performance.now(),
-    uptimeMs: () => uptime() * 1_000,
+    ...machineTime,
     hostMs: () => Number(process.hrtime.bigint() / 1_000_000n),
     bootId: readBootId(),
   };

@@ -2,7 +2,7 @@ import { BackendUnavailable } from '../../../core/errors.js';
 import { isBusy } from './driver.js';
 
 /**
- * A lock lasts some 100 us, which is less than the shortest timer. So whoever finds the file locked first naps a few
+ * A lock lasts some 100 us, which is less than the shortest timer. So a process that finds the file locked first naps a few
  * times, giving up the processor, which the holder may need to finish; half a millisecond in all. Only then does it
  * leave the thread to others. (Measured with 4 processes: spinning through turns of the event loop makes it 5 times worse.)
  */
@@ -13,7 +13,7 @@ const SHORT_SLEEPS = 4;
 const MAX_SLEEP_MS = 20;
 
 /**
- * How long before the end of a call's time a writer stops waiting for the lock: whoever called stops listening then, and
+ * How long before the end of a call's time a writer stops waiting for the lock: the caller stops listening then, and
  * would take the silence for an outage, which the policy may answer with an admission. More than a timer is late by.
  */
 const SPARE_PART = 0.1;
