@@ -9,10 +9,10 @@ import { createNamespaceGate } from './stores/namespace-gate.js';
 import { createNamespaceStore } from './stores/namespaces.js';
 import type { Operation } from './transport.js';
 import { isOfThisShape, tableDefinition, TTL_ATTRIBUTE } from './table-definition.js';
+import { type NamedTable, tableNameOf } from './table-name.js';
 
-export interface CreateTableOptions extends SdkOptions {
-  readonly tableName: string;
-}
+/** The table's name is `tableName`; `table`, as `dynamodb` has it, says the same. */
+export type CreateTableOptions = SdkOptions & NamedTable;
 
 const PATIENCE_MS = 120_000;
 const REQUEST_MS = 10_000;
@@ -23,9 +23,11 @@ const FIRST_NAMESPACE = 'default';
  * is ready stays as it is; one that was left half made, or that somebody else makes at this moment, is finished.
  */
 export async function createTableThrough(options: CreateTableOptions, load?: LoadSdk): Promise<void> {
+  const name = tableNameOf(options, 'tableName');
+  const { region, endpoint } = options;
   const transport = sdkTransport(options, load);
   try {
-    await setUpTable({ name: options.tableName, transport, random: Math.random });
+    await setUpTable({ name, transport, random: Math.random, place: { region, endpoint } });
   } finally {
     transport.close();
   }
@@ -43,7 +45,7 @@ async function setUpTable(table: Table): Promise<void> {
 
 /** What a table holds from its beginning. */
 export async function finishTable(table: Table, deadline: Deadline): Promise<void> {
-  await registerFirstNamespace(table);
+  await registerNamespace(table);
   // Written last: who finds it need not look for the rest.
   await writeVersion(table, deadline);
 }
@@ -105,15 +107,15 @@ async function unless(errorName: string, request: () => Promise<Answer<Operation
   }
 }
 
-/** Gives the id of `default`. */
-export async function registerFirstNamespace(table: Table): Promise<string> {
+/** Registers the namespace if there is none of that name, and gives its id. */
+export async function registerNamespace(table: Table, name = FIRST_NAMESPACE): Promise<string> {
   const { ulid } = await import('ulidx');
   const nowMs = Date.now();
   const call = { nowMs, timeoutMs: REQUEST_MS, principal: null, auditId: ulid(nowMs) };
   // 8 bytes are 11 characters, as published.
   const id = Buffer.from(crypto.getRandomValues(new Uint8Array(8))).toString('base64url');
   const store = createNamespaceStore(table, createNamespaceGate(table));
-  return (await store.register(call, FIRST_NAMESPACE, id)).id;
+  return (await store.register(call, name, id)).id;
 }
 
 function requestEnd(deadline: Deadline): Deadline {

@@ -1,5 +1,4 @@
 import type { Awaitable, Backend, Call } from '../../backend.js';
-import { ValidationError } from '../../core/errors.js';
 import { Buckets } from './buckets.js';
 import { adjust, consume } from './consume.js';
 import { deadlineIn } from './deadline.js';
@@ -20,12 +19,11 @@ import { createNamespaceGate } from './stores/namespace-gate.js';
 import { createNamespaceStore } from './stores/namespaces.js';
 import { OwnWrites } from './stores/own-writes.js';
 import { createUsageStore } from './stores/usage.js';
+import { type NamedTable, tableNameOf } from './table-name.js';
 import type { Transport } from './transport.js';
 
-export interface DynamoDBOptions extends SdkOptions {
-  /** The table's name. */
-  readonly table: string;
-}
+/** The table's name is `table`; `tableName`, as `createTable` has it, says the same. */
+export type DynamoDBOptions = SdkOptions & NamedTable;
 
 /** What tests set, and the entry for bundlers. */
 export interface DynamoDBInternals {
@@ -37,11 +35,10 @@ export interface DynamoDBInternals {
 
 /** A store that processes of many machines share: one table of Amazon DynamoDB. */
 export function createDynamoDBBackend(options: DynamoDBOptions, internals: DynamoDBInternals = {}): Backend {
-  if (typeof options?.table !== 'string' || options.table === '') {
-    throw new ValidationError('table', 'the name of a DynamoDB table', options?.table);
-  }
+  const name = tableNameOf(options, 'table');
   const transport = internals.transport ?? sdkTransport(options, internals.loadSdk);
-  const table: Table = { name: options.table, transport, random: internals.random ?? Math.random };
+  const { region, endpoint } = options;
+  const table: Table = { name, transport, random: internals.random ?? Math.random, place: { region, endpoint } };
   const buckets = new Buckets(table, internals.pressure ?? PRESSURE);
   const gate = createNamespaceGate(table);
   const ownWrites = new OwnWrites();

@@ -14,6 +14,8 @@ export interface Table {
   readonly name: string;
   readonly transport: Transport;
   readonly random: () => number;
+  /** What the client was told of where the table is: commands that messages name must reach the same table. */
+  readonly place?: { readonly region?: string | undefined; readonly endpoint?: string | undefined };
 }
 
 /** Sends once. What went wrong is a value, because only the sender knows what may be sent again. */
