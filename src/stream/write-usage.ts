@@ -78,7 +78,10 @@ export async function readStatuses(
 ): Promise<ReadonlyMap<string, NamespaceStatus>> {
   if (ids.size === 0) return new Map();
   const items = await readItems(table, [...ids].map(buildNamespaceIdKey), deadline);
-  const namespaces = items.map(ownOrNothing).filter((item) => item !== undefined).map(decodeNamespace);
+  const namespaces = items
+    .map(ownOrNothing)
+    .filter((item) => item !== undefined)
+    .map(decodeNamespace);
   return new Map(namespaces.map(({ id, status }) => [id, status]));
 }
 

@@ -56,7 +56,8 @@ export class ZaeClient implements AsyncDisposable {
   /** For what must succeed. */
   async do(name: string, request: Readonly<Record<string, unknown>> = {}): Promise<void> {
     const answer = await this.ask({ do: name, ...request });
-    if (!answer.ok) throw new Error(`zae-limiter ${name} ${JSON.stringify(request)}: ${answer.error} ${answer.message}`);
+    if (!answer.ok)
+      throw new Error(`zae-limiter ${name} ${JSON.stringify(request)}: ${answer.error} ${answer.message}`);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

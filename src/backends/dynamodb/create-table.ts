@@ -37,8 +37,10 @@ async function setUpTable(table: Table): Promise<void> {
   const deadline = deadlineIn(PATIENCE_MS);
   await requestTable(table, deadline);
   await untilActive(table, deadline);
-  if (await hasVersion(table, deadline)) return;
+  // A table of an older layout may have a version record, too: that of its clients.
+  const isReady = await hasVersion(table, deadline);
   await refuseOlder(table, deadline);
+  if (isReady) return;
   await enableTtl(table, deadline);
   await finishTable(table, deadline);
 }

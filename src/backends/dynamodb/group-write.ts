@@ -358,7 +358,12 @@ class GroupWrite {
   #see(shown: Item | ShardImage | undefined): void {
     const { memory, table } = this.#shard;
     const known = newestLevel(this.#entries())?.limits ?? (memory.image === null ? [] : limitsOf(memory.image));
-    const image = shown === undefined ? null : isImage(shown) ? shown : decodeShard(requireOwn(table, shown), known, this.#shard.key);
+    const image =
+      shown === undefined
+        ? null
+        : isImage(shown)
+          ? shown
+          : decodeShard(requireOwn(table, shown), known, this.#shard.key);
     memory.keep(image, this.#nowMs);
     this.#trust = 'exact';
   }

@@ -99,9 +99,12 @@ async function putVersion(
 /** Where clients of the published layouts keep their version, when they know no namespaces. */
 export const OLD_VERSION_KEY = { PK: 'SYSTEM#', SK: '#VERSION' } as const;
 
-/** Throws if the table is one of a published layout: it must be migrated before anybody may call it ready. */
+/** Throws if the table is one of a published layout: it must be migrated before it may be called ready. */
 export async function refuseOlder(table: Table, deadline: Deadline): Promise<void> {
-  if ((await isOlder(table, deadline)) || (await hasOldRecord(table))) throw olderTable(table, 'has records of an older layout');
+  const version = await readVersion(table, deadline);
+  if (version !== null && version >= SCHEMA_VERSION) return;
+  const older = version !== null || (await isOlder(table, deadline)) || (await hasOldRecord(table));
+  if (older) throw olderTable(table, 'has records of an older layout');
 }
 
 /** Two reads of a table that has no version record: of what clients of every published layout leave there. */
@@ -112,15 +115,20 @@ async function isOlder(table: Table, deadline: Deadline): Promise<boolean> {
 }
 
 /** The old constructors of zae-limiter leave no version record: only what they store tells. A new table is empty. */
-async function hasOldRecord(table: Table): Promise<boolean> {
+async function hasOldRecord(table: Table, mostPages = Infinity): Promise<boolean> {
+  let pages = 0;
   for await (const { items } of scanTable(table, { attributes: TELLING_ATTRIBUTES }, undefined, undefined)) {
     if (items.some((item) => readOldRecord(item) !== null)) return true;
+    pages += 1;
+    if (pages >= mostPages) break;
   }
   return false;
 }
 
 async function missingVersion(table: Table, deadline: Deadline): Promise<SchemaMismatch> {
-  if (await isOlder(table, deadline)) return olderTable(table, 'has records of an older layout');
+  // A client that may only acquire cannot scan: then it names the command that will find out.
+  const isOld = (await isOlder(table, deadline)) || (await hasOldRecord(table, 1).catch(() => false));
+  if (isOld) return olderTable(table, 'has records of an older layout');
   return new SchemaMismatch(`Table ${table.name} has no version record`, `headgate deploy --table ${table.name}`);
 }
 

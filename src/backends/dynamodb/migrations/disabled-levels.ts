@@ -60,9 +60,7 @@ export class DisabledLevels {
   #above(homes: readonly string[], level: ConfigLevel): boolean | undefined {
     if (level.kind !== 'entity') return undefined;
     const { entityId, resource } = level;
-    return (
-      this.#flag(homes, { kind: 'entity_default', entityId }) ?? this.#flag(homes, { kind: 'resource', resource })
-    );
+    return this.#flag(homes, { kind: 'entity_default', entityId }) ?? this.#flag(homes, { kind: 'resource', resource });
   }
 
   /** What would be enabled here although it was disabled, or the reverse, and cannot be said by limits of this level. */

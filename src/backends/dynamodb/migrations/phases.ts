@@ -103,9 +103,7 @@ function foresee(around: Surroundings, item: Item | undefined): Item | undefined
   try {
     const { key } = record;
     const unit =
-      key.kind === 'shard'
-        ? buildShardUnit(around, record, new Map([[key.shard, item]]))
-        : buildUnit(around, [record]);
+      key.kind === 'shard' ? buildShardUnit(around, record, new Map([[key.shard, item]])) : buildUnit(around, [record]);
     const plan = unit?.plan(undefined);
     return plan?.kind === 'copy' || plan?.kind === 'merge' ? plan.item : undefined;
   } catch (error) {

@@ -63,12 +63,7 @@ function rivalsOf(
   });
 }
 
-export function limitsUnit(
-  around: Surroundings,
-  ns: string,
-  level: ConfigLevel,
-  records: readonly OldRecord[],
-): Unit {
+export function limitsUnit(around: Surroundings, ns: string, level: ConfigLevel, records: readonly OldRecord[]): Unit {
   const limits = records.flatMap(({ key, item }) => (key.kind === 'limit' ? [{ item, limit: key.limit }] : []));
   const plan = (there: Item | undefined): Plan => {
     checkLevel(level);

@@ -18,10 +18,13 @@ export function reportSettings(
   counts: ReadonlyMap<OldSetting, number>,
   drop: ReadonlySet<DroppableSetting>,
 ): readonly SettingReport[] {
-  return [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([setting, records]): SettingReport => {
-    if (setting === 'disabled') return { setting, records, treatment: 'converted', effect: 'they become limits of 0' };
-    return { setting, records, treatment: drop.has(setting) ? 'dropped' : 'refused', effect: DROPPABLE[setting] };
-  });
+  return [...counts]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([setting, records]): SettingReport => {
+      if (setting === 'disabled')
+        return { setting, records, treatment: 'converted', effect: 'they become limits of 0' };
+      return { setting, records, treatment: drop.has(setting) ? 'dropped' : 'refused', effect: DROPPABLE[setting] };
+    });
 }
 
 export function checkDrop(drop: readonly string[] = []): void {
@@ -48,7 +51,9 @@ export function refuseUnmovable(
   const refused = settings.filter(({ treatment }) => treatment === 'refused');
   const lines = [
     `Table ${table.name} has ${left} old records that have no counterpart here. Nothing was written`,
-    ...refused.map(({ setting, records, effect }) => `  ${setting}: ${records} records; with --drop ${setting} ${effect}`),
+    ...refused.map(
+      ({ setting, records, effect }) => `  ${setting}: ${records} records; with --drop ${setting} ${effect}`,
+    ),
     ...problems.map(({ record, reason }) => `  ${record}: ${reason}`),
     ...(left > problems.length ? [`  and ${left - problems.length} more`] : []),
     `Correct them, drop the settings, or keep them as they are: headgate migrate --leave --store ${storeArgument(table)}`,

@@ -41,7 +41,9 @@ export function settingsOf({ key, item }: OldRecord): ReadonlySet<OldSetting> {
 export function refuseSettings(record: OldRecord, drop: ReadonlySet<DroppableSetting>): void {
   const refused = [...settingsOf(record)].filter((kind) => kind !== 'disabled' && !drop.has(kind));
   if (refused.length === 0) return;
-  throw new Unmappable(`it has ${refused.join(' and ')}, which have no counterpart (--drop ${refused.join(' --drop ')})`);
+  throw new Unmappable(
+    `it has ${refused.join(' and ')}, which have no counterpart (--drop ${refused.join(' --drop ')})`,
+  );
 }
 
 /** Limits of a bucket that a calendar or a session fills: without it they would never be filled again. */

@@ -78,11 +78,7 @@ export function foundBy({ counts }: Survey, homes: Homes): ReadonlyMap<string, n
 }
 
 /** The same, as they are now. */
-export async function countOld(
-  table: Table,
-  homes: Homes,
-  signal?: AbortSignal,
-): Promise<ReadonlyMap<string, number>> {
+export async function countOld(table: Table, homes: Homes, signal?: AbortSignal): Promise<ReadonlyMap<string, number>> {
   const found = new Map<string, number>();
   for await (const { items } of scanTable(table, { attributes: TELLING_ATTRIBUTES }, undefined, signal)) {
     for (const item of items) {
