@@ -30,11 +30,12 @@ export const upgrade: StackAction<ChangeOptions & GlobalOptions> = async (
     onMigration: ({ migration, done, total }) =>
       progress(`${migration}: ${done}${total === null ? '' : ` of ${total}`} records`),
   });
+  const { dryRun: _, ...shown } = migrated;
   const data: UpgradeShape = {
     stack: names.stack,
     dryRun: options.dryRun ?? false,
     template: { action: template.action, status: template.stack?.status ?? null, changes: template.changes },
-    data: { from: migrated.from, to: migrated.to, migrations: migrated.migrations, indexes: migrated.indexes },
+    data: shown,
     functions,
   };
   const left = migrated.migrations.some((migration) => migration.left > 0);

@@ -49,14 +49,15 @@ export function refuseUnmovable(
   if (left === 0) return;
   const problems = rehearsed.flatMap((result) => result.problems);
   const refused = settings.filter(({ treatment }) => treatment === 'refused');
-  const lines = [
-    `Table ${table.name} has ${left} old records that have no counterpart here. Nothing was written`,
+  const list = [
     ...refused.map(
-      ({ setting, records, effect }) => `  ${setting}: ${records} records; with --drop ${setting} ${effect}`,
+      ({ setting, records, effect }) => `${setting}: ${records} records (with --drop ${setting}: ${effect})`,
     ),
-    ...problems.map(({ record, reason }) => `  ${record}: ${reason}`),
-    ...(left > problems.length ? [`  and ${left - problems.length} more`] : []),
-    `Correct them, drop the settings, or keep them as they are: headgate migrate --leave --store ${storeArgument(table)}`,
+    ...problems.map(({ record, reason }) => `${record}: ${reason}`),
+    ...(left > problems.length ? [`and ${left - problems.length} more`] : []),
   ];
-  throw new InfrastructureError('infrastructure.migration', lines.join('\n'));
+  const store = storeArgument(table);
+  const message = `Nothing was written: ${left} old records of table ${table.name} have no counterpart here. ${list.join('; ')}`;
+  const advice = `headgate migrate --dry-run --store ${store} lists them; correct them, or keep them as they are with --leave`;
+  throw new InfrastructureError('infrastructure.migration', `${message}. ${advice}`);
 }
