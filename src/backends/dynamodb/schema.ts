@@ -1,6 +1,6 @@
 import { SchemaMismatch } from '../../core/errors.js';
 import { storeArgument } from './address.js';
-import { keyItem, number, readNumber, text } from './attributes.js';
+import { keyItem, number, readKey, readNumber, text } from './attributes.js';
 import type { Deadline } from './deadline.js';
 import { errorOf } from './failures.js';
 import { buildNamespaceKey, VERSION_KEY } from './keys.js';
@@ -118,11 +118,17 @@ async function isOlder(table: Table, deadline: Deadline): Promise<boolean> {
 async function hasOldRecord(table: Table, mostPages = Infinity): Promise<boolean> {
   let pages = 0;
   for await (const { items } of scanTable(table, { attributes: TELLING_ATTRIBUTES }, undefined, undefined)) {
-    if (items.some((item) => readOldRecord(item) !== null)) return true;
+    // Another process may have written our own version record since it was looked for.
+    if (items.some((item) => !isVersion(item) && readOldRecord(item) !== null)) return true;
     pages += 1;
     if (pages >= mostPages) break;
   }
   return false;
+}
+
+function isVersion(item: Item): boolean {
+  const { PK, SK } = readKey(item);
+  return PK === VERSION_KEY.PK && SK === VERSION_KEY.SK;
 }
 
 async function missingVersion(table: Table, deadline: Deadline): Promise<SchemaMismatch> {
