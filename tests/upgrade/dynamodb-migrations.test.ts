@@ -202,6 +202,14 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
       },
     );
 
+    test('a run that ends between a page and its checkpoint counts every new record once', async () => {
+      const { name } = await world.table([composite(9_000, 0), config]);
+      const isCheckpoint = ({ body }: DynamoRequest): boolean => JSON.stringify(body['Item'] ?? {}).includes('"#PASS"');
+      proxy.inject(fault.accessDenied(), { operations: ['PutItem'], when: isCheckpoint, times: 1 });
+      await expect(migrate(name)).rejects.toMatchObject({ code: 'backend.denied' });
+      expect(await migrate(name)).toMatchObject({ migrations: [{ found: 2, written: 2, removed: 2 }] });
+    });
+
     test('a copy that is no longer what the old record says is made again before anything is removed', async () => {
       const { name } = await world.table([composite(9_000, 0), config]);
       const first = dieBefore('verify');

@@ -109,7 +109,7 @@ describe.skipIf(ENGINE.missing)(`old records without a counterpart${ENGINE.note}
     ['bypass', ofResource(NS, 'r', { ...RULE, disabled: { S: 'bypass' } }), 'rpd:9/day'],
     ['soft', ofResource(NS, 'r', { ...RULE, l_rpd_soft: { BOOL: true } }), 'rpd:9/day'],
     ['cascade', ofResource(NS, 'r', { ...RULE, cascade: { BOOL: false } }), 'rpd:9/day'],
-  ])('%s are counted, refused, and given up by name', async (setting, item, left) => {
+  ])('the setting %s is counted, refused, and given up by name', async (setting, item, left) => {
     const { name } = await world.table([...REGISTRY, item]);
     const told = { setting, records: 1, treatment: 'refused' };
     expect(await migrate(name, { dryRun: true })).toMatchObject({ settings: [told], migrations: [{ left: 1 }] });
