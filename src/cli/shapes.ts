@@ -364,6 +364,13 @@ export interface MigrateShape {
     readonly state: 'dear' | 'missing';
     readonly advice: string;
   }[];
+  /** Settings of old records that this version does not have, and what becomes of the limits that have them. */
+  readonly settings: readonly {
+    readonly setting: string;
+    readonly records: number;
+    readonly treatment: 'converted' | 'dropped' | 'refused';
+    readonly effect: string;
+  }[];
 }
 
 /** `template`: that of CloudFormation */

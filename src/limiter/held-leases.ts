@@ -44,7 +44,7 @@ export class HeldLeases {
     if (this.#releasing.size === 0) return;
     await new Promise<void>((resolve) => {
       const stopTimer = startTimer(this.#clock, timeoutMs, resolve);
-      void Promise.all(this.#releasing).then(() => {
+      void Promise.all(this.#releasing).finally(() => {
         stopTimer();
         resolve();
       });

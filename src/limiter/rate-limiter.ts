@@ -206,7 +206,7 @@ export class RateLimiter<L extends string = string> {
     });
     if (pending === null) return;
     this.#outage = pending.outage;
-    void pending.ended.then(() => {
+    void pending.ended.finally(() => {
       this.#outage = null;
     });
   }

@@ -8,6 +8,7 @@ import { keyItem, number, text } from '../backends/dynamodb/attributes.js';
 import { deadlineIn, pause } from '../backends/dynamodb/deadline.js';
 import { Expression } from '../backends/dynamodb/expressions/expression.js';
 import { errorOf } from '../backends/dynamodb/failures.js';
+import { requireOwn } from '../backends/dynamodb/foreign.js';
 import { decodeCounters, type ShardCounters } from '../backends/dynamodb/items.js';
 import {
   buildEntityKey,
@@ -73,7 +74,7 @@ export async function rebuildUsage(options: RebuildOptions): Promise<RebuildRepo
   try {
     const found = await readItem(table, buildNamespaceKey(options.namespace), deadlineIn(REQUEST_MS));
     if (found === undefined) throw new ValidationError('namespace', 'one that is registered', options.namespace);
-    const { id: ns, status } = decodeNamespace(found);
+    const { id: ns, status } = decodeNamespace(requireOwn(table, found));
     if (status !== 'active') throw new ValidationError('namespace', 'an active one', options.namespace);
     stream = await openSdkStream(table, options);
     const missing = await repairUsage({ table, stream, ns, entityId, resource, clock });

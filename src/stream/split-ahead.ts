@@ -2,6 +2,7 @@ import type { EpochMs } from '../core/units.js';
 import type { Deadline } from '../backends/dynamodb/deadline.js';
 import { buildSplit } from '../backends/dynamodb/expressions/write-split.js';
 import { errorOf } from '../backends/dynamodb/failures.js';
+import { isForeign } from '../backends/dynamodb/foreign.js';
 import { createWriteId } from '../backends/dynamodb/write-id.js';
 import { ATTRIBUTE, decodeShard } from '../backends/dynamodb/items.js';
 import { buildShardKey } from '../backends/dynamodb/keys.js';
@@ -96,7 +97,7 @@ export class SplitAhead {
     const { pressures, largestAsks } = this.#watch(ns, key);
     pressures.get(key.shard)?.reset();
     const item = await readItem(this.#table, buildShardKey(ns, key), deadline);
-    if (item === undefined) return false;
+    if (item === undefined || isForeign(item)) return false;
     const image = decodeShard(item, []);
     // Somebody was quicker.
     if (image.shardCount !== after?.shardCount) return false;

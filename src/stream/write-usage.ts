@@ -3,6 +3,7 @@ import { USAGE_WINDOWS } from '../core/usage.js';
 import { type Deadline, deadlineIn } from '../backends/dynamodb/deadline.js';
 import { buildAddUsage } from '../backends/dynamodb/expressions/add-usage.js';
 import { errorOf, isRefusedForEver } from '../backends/dynamodb/failures.js';
+import { ownOrNothing } from '../backends/dynamodb/foreign.js';
 import { buildNamespaceIdKey } from '../backends/dynamodb/keys.js';
 import { decodeNamespace } from '../backends/dynamodb/records.js';
 import { readItems, sendRepeatable, type Table } from '../backends/dynamodb/requests.js';
@@ -103,7 +104,10 @@ export async function readStatuses(
 ): Promise<ReadonlyMap<string, NamespaceStatus>> {
   if (ids.size === 0) return new Map();
   const items = await readItems(table, [...ids].map(buildNamespaceIdKey), deadline);
-  const namespaces = items.filter((item) => item !== undefined).map(decodeNamespace);
+  const namespaces = items
+    .map(ownOrNothing)
+    .filter((item) => item !== undefined)
+    .map(decodeNamespace);
   return new Map(namespaces.map(({ id, status }) => [id, status]));
 }
 

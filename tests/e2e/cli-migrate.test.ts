@@ -21,7 +21,7 @@ describe.skipIf(ENGINE.missing)(`headgate migrate${ENGINE.note}`, () => {
   test('is what other commands on the table advise', async () => {
     const run = await runCli(['system', 'show', ...store]);
     expect(run).toMatchObject({ exitCode: 6, stdout: '' });
-    expect(run.stderr).toContain(`Run: headgate migrate --store dynamodb://${name}\n`);
+    expect(run.stderr).toContain(`Run: headgate migrate --store '${store[1]}'\n`);
   });
 
   test('asks first, where nobody can answer it is refused, and a dry run needs no answer', async () => {
@@ -46,13 +46,58 @@ describe.skipIf(ENGINE.missing)(`headgate migrate${ENGINE.note}`, () => {
     expect(await runCli(['system', 'show', ...store])).toMatchObject({ exitCode: 0 });
   });
 
-  test('names what it had to leave, and ends with 1', async () => {
+  test('refuses before it writes where a record has no counterpart; `--leave` names it, and ends with 1', async () => {
     const strange = { PK: { S: 'ENTITY#two words' }, SK: { S: '#META' }, entity_id: { S: 'two words' } };
     const { name: other } = await world.table([strange]);
     const address = store[1]?.replace(name, other) ?? '';
-    const run = await runCli(['migrate', '--yes', '--store', address]);
+    for (const answer of [[], ['--yes']]) {
+      const refused = await runCli(['migrate', ...answer, '--store', address]);
+      expect(refused).toMatchObject({ exitCode: 9, stdout: '' });
+      expect(refused.stderr).toMatch(
+        /^headgate: Nothing was written: 1 old records .* ENTITY#two words #META: Expected `entityId` /,
+      );
+      expect(refused.stderr).toContain(`headgate migrate --dry-run --store '${address}' lists them`);
+    }
+    expect(await world.dump(other)).toEqual([strange]);
+    const run = await runCli(['migrate', '--leave', '--yes', '--store', address]);
     expect(run).toMatchObject({ exitCode: 1, stderr: '' });
     expect(run.stdout).toMatch(/\n {2}left: ENTITY#two words #META: Expected `entityId` /);
+  });
+
+  test('takes settings to drop by name, and shows the limits of moved audit records as limits', async () => {
+    const text = (value: string) => ({ S: value });
+    const limit = {
+      name: text('rpm'),
+      capacity: { N: '150' },
+      refill_amount: { N: '100' },
+      refill_period_seconds: { N: '60' },
+    };
+    const { name: other } = await world.table([
+      {
+        PK: text('default/RESOURCE#gpt-4'),
+        SK: text('#CONFIG'),
+        l_rpm_cp: { N: '100' },
+        l_rpm_ra: { N: '100' },
+        l_rpm_rp: { N: '60' },
+        l_rpm_soft: { BOOL: true },
+      },
+      {
+        PK: text('default/AUDIT#user-1'),
+        SK: text('#AUDIT#01J00000000000000000000000'),
+        action: text('limits_set'),
+        timestamp: text(new Date().toISOString()),
+        resource: text('gpt-4'),
+        details: { M: { limits: { L: [{ M: limit }] } } },
+      },
+    ]);
+    const address = store[1]?.replace(name, other) ?? '';
+    expect(await runCli(['migrate', '--drop', 'hard', '--store', address])).toMatchObject({ exitCode: 3, stdout: '' });
+    const run = await runCli(['migrate', '--yes', '--drop', 'soft', '--store', address]);
+    expect(run).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(run.stdout).toContain('soft: 1 records, dropped: the limits are enforced');
+    const audit = await runCli(['audit', 'list', 'user-1', '--store', address]);
+    expect(audit.stdout).toContain('limits rpm:100/60s:150');
+    expect(audit.stdout).not.toContain('[object Object]');
   });
 
   test('is for tables of DynamoDB only', async () => {

@@ -74,7 +74,7 @@ describe.skipIf(ENGINE.missing)(`opening a table${ENGINE.note}`, () => {
     test('is refused with the command that helps: it is older, or too new', async () => {
       await versioned('older', { schema_version: { N: '0' } });
       await expect(open(address('older'))).rejects.toMatchObject({
-        command: 'headgate migrate --store dynamodb://older',
+        command: `headgate migrate --store '${address('older')}'`,
       });
       await versioned('newer', { schema_version: { N: '9' }, min_client_version: { N: '9' } });
       await expect(open(address('newer'))).rejects.toMatchObject({ command: 'npm install headgate@latest' });

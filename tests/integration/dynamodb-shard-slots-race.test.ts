@@ -66,10 +66,12 @@ describe.skipIf(ENGINE.missing)(`slots of several shards among many writers${ENG
       const reconcile = async () => sweep(world.table, { now: () => space.clock.now(), timeoutMs: 10_000 });
 
       for (let round = 0; round < ROUNDS; round++) {
-        const work = processes.map(async (limiter) => (random.whole(0, 2) === 0 ? giveBack() : use(limiter)));
-        if (round % 5 === 2) work.push(operator.config.setResource('gpt-4', round % 2 === 0 ? WITHOUT : WITH).then());
-        if (round % 9 === 8) work.push(splitShard(world, space, BUCKET, random.whole(0, 1)).then());
-        if (round % 7 === 6) work.push(reconcile().then());
+        const work: Promise<unknown>[] = processes.map(async (limiter) =>
+          random.whole(0, 2) === 0 ? giveBack() : use(limiter),
+        );
+        if (round % 5 === 2) work.push(operator.config.setResource('gpt-4', round % 2 === 0 ? WITHOUT : WITH));
+        if (round % 9 === 8) work.push(splitShard(world, space, BUCKET, random.whole(0, 1)));
+        if (round % 7 === 6) work.push(reconcile());
         await Promise.all(work);
         const { free, held } = await slotsOf(space);
         most = Math.max(most, free + held);

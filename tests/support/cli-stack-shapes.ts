@@ -17,6 +17,9 @@ export const migrated = {
     }),
   ),
   indexes: listOf(record({ index: text, state: exactly('dear', 'missing'), advice: text })),
+  settings: listOf(
+    record({ setting: text, records: count, treatment: exactly('converted', 'dropped', 'refused'), effect: text }),
+  ),
 };
 
 const stackChanges = listOf(

@@ -1,7 +1,8 @@
 import type { AttributeValue, Item } from '../../src/backends/dynamodb/transport.js';
 import { Random } from '../../src/testing/conformance/random.js';
 
-export const LAYOUTS = ['per-limit', 'composite', 'v0.9'] as const;
+/** `literal`: that of v0.9, written by the old constructor, under a namespace id that is registered nowhere. */
+export const LAYOUTS = ['per-limit', 'composite', 'v0.9', 'literal'] as const;
 export type LegacyLayout = (typeof LAYOUTS)[number];
 
 /** A rule as an operator of the published limiters would say it, in tokens and seconds. */
@@ -30,6 +31,12 @@ export interface LegacyTable {
 }
 
 export const OLD_NAMESPACE = 'a7x3kqB9_-Z';
+const NAMESPACES: Readonly<Record<LegacyLayout, string | null>> = {
+  'per-limit': null,
+  composite: null,
+  'v0.9': OLD_NAMESPACE,
+  literal: 'default',
+};
 const NOW_MS = Date.UTC(2026, 5, 15, 12, 30);
 const HOUR_MS = 3_600_000;
 
@@ -75,7 +82,8 @@ class LegacyWriter {
   constructor(layout: LegacyLayout, random: Random) {
     this.#layout = layout;
     this.#random = random;
-    this.#prefix = layout === 'v0.9' ? `${OLD_NAMESPACE}/` : '';
+    const ns = NAMESPACES[layout];
+    this.#prefix = ns === null ? '' : `${ns}/`;
   }
 
   system(): void {
@@ -85,6 +93,7 @@ class LegacyWriter {
     }
     this.#config('SYSTEM#', '', '', [RULES['gpt-4']![0]!]);
     this.configs.set('* *', [printed(RULES['gpt-4']![0]!)]);
+    if (this.#layout === 'literal') return;
     this.#put('SYSTEM#', '#VERSION', { schema_version: text('0.9.0'), client_min_version: text('0.0.0') });
     if (this.#layout !== 'v0.9') return;
     for (const [sk, more] of [
@@ -245,7 +254,7 @@ class LegacyWriter {
         GSI2SK: text(`BUCKET#${entityId}#${shard}`),
         GSI3PK: text(`${this.#prefix}ENTITY#${entityId}`),
         GSI3SK: text(`BUCKET#${resource}#${shard}`),
-        GSI4PK: text(OLD_NAMESPACE),
+        GSI4PK: text(NAMESPACES[this.#layout] ?? ''),
         GSI4SK: text(`BUCKET#${entityId}#${resource}#${shard}`),
       });
     });

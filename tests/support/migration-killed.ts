@@ -9,7 +9,7 @@ import { LAYOUTS, legacyTable } from './legacy-tables.js';
 import { LegacyWorld } from './legacy-world.js';
 
 /** The migration that has most to do. */
-const MIGRATION = { 'per-limit': '0003', composite: '0002', 'v0.9': '0001' } as const;
+const MIGRATION = { 'per-limit': '0003', composite: '0002', 'v0.9': '0001', literal: '0004' } as const;
 /** A run dies in each phase, at one of so many requests: of the first two some have hardly more. */
 const deathsOf = (items: number) =>
   [

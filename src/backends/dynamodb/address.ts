@@ -1,11 +1,13 @@
 import { ValidationError } from '../../core/errors.js';
-import type { DynamoDBOptions } from './dynamodb.js';
+import type { Table } from './requests.js';
+import type { SdkOptions } from './sdk-transport.js';
 import { isTableName, TABLE_NAME } from './table-name.js';
 
 const PREFIX = 'dynamodb://';
 const PARAMETERS = ['region', 'endpoint', 'namespace'];
 
-export interface DynamoDBAddress extends Pick<DynamoDBOptions, 'table' | 'region' | 'endpoint'> {
+export interface DynamoDBAddress extends Pick<SdkOptions, 'region' | 'endpoint'> {
+  readonly table: string;
   readonly namespace?: string;
 }
 
@@ -30,4 +32,13 @@ export function parseDynamoDBAddress(address: string): DynamoDBAddress | null {
     throw new ValidationError('store', 'an address whose endpoint is a URL like http://127.0.0.1:8000', address);
   }
   return { table, ...Object.fromEntries([...parameters].filter(([, value]) => value !== '')) };
+}
+
+/** The address of a table as an argument of a command: with what its client was told of region and endpoint. */
+export function storeArgument({ name, place = {} }: Pick<Table, 'name' | 'place'>): string {
+  const told = [
+    ['region', place.region],
+    ['endpoint', place.endpoint],
+  ].flatMap(([key, value]) => (value === undefined ? [] : [`${key}=${value}`]));
+  return told.length === 0 ? `${PREFIX}${name}` : `'${PREFIX}${name}?${told.join('&')}'`;
 }

@@ -7,6 +7,7 @@ import type { ChangeEntry } from './entries.js';
 import { buildMerge, buildSplit } from './expressions/write-split.js';
 import type { Target } from './expressions/keyed.js';
 import { errorOf, type Failure } from './failures.js';
+import { requireOwn } from './foreign.js';
 import { createWriteId } from './write-id.js';
 import { ImageMemory } from './image-memory.js';
 import { decodeShard, type ShardImage, writtenAtMs } from './items.js';
@@ -255,7 +256,7 @@ export class BucketShards {
     const shard = stays.key.shard + stays.shardCount / 2;
     if (stays.key.shard >= stays.shardCount / 2) return null;
     const key = buildShardKey(this.#target.ns, { ...stays.key, shard });
-    const item = await readItem(this.#table, key, deadline);
+    const item = requireOwn(this.#table, await readItem(this.#table, key, deadline));
     if (item === undefined) return null;
     const known = stays.limits.map(({ limit }) => limit);
     const leaves = decodeShard(item, known);

@@ -8,12 +8,11 @@ import { type LoadSdk, type SdkOptions, sdkTransport } from './sdk-transport.js'
 import { createNamespaceGate } from './stores/namespace-gate.js';
 import { createNamespaceStore } from './stores/namespaces.js';
 import type { Operation } from './transport.js';
-import { checkTableName } from './table-name.js';
 import { isOfThisShape, tableDefinition, TTL_ATTRIBUTE } from './table-definition.js';
+import { type NamedTable, tableNameOf } from './table-name.js';
 
-export interface CreateTableOptions extends SdkOptions {
-  readonly tableName: string;
-}
+/** The table's name is `tableName`; `table`, as `dynamodb` has it, says the same. */
+export type CreateTableOptions = SdkOptions & NamedTable;
 
 const PATIENCE_MS = 120_000;
 const REQUEST_MS = 10_000;
@@ -24,10 +23,11 @@ const FIRST_NAMESPACE = 'default';
  * is ready stays as it is; one that was left half made, or that somebody else makes at this moment, is finished.
  */
 export async function createTableThrough(options: CreateTableOptions, load?: LoadSdk): Promise<void> {
-  checkTableName('tableName', options?.tableName);
+  const name = tableNameOf(options, 'tableName');
+  const { region, endpoint } = options;
   const transport = sdkTransport(options, load);
   try {
-    await setUpTable({ name: options.tableName, transport, random: Math.random });
+    await setUpTable({ name, transport, random: Math.random, place: { region, endpoint } });
   } finally {
     transport.close();
   }
@@ -37,15 +37,17 @@ async function setUpTable(table: Table): Promise<void> {
   const deadline = deadlineIn(PATIENCE_MS);
   await requestTable(table, deadline);
   await untilActive(table, deadline);
-  if (await hasVersion(table, deadline)) return;
+  // A table of an older layout may have a version record, too: that of its clients.
+  const isReady = await hasVersion(table, deadline);
   await refuseOlder(table, deadline);
+  if (isReady) return;
   await enableTtl(table, deadline);
   await finishTable(table, deadline);
 }
 
 /** What a table holds from its beginning. */
 export async function finishTable(table: Table, deadline: Deadline): Promise<void> {
-  await registerFirstNamespace(table);
+  await registerNamespace(table);
   // Written last: who finds it need not look for the rest.
   await writeVersion(table, deadline);
 }
@@ -107,15 +109,15 @@ async function unless(errorName: string, request: () => Promise<Answer<Operation
   }
 }
 
-/** Gives the id of `default`. */
-export async function registerFirstNamespace(table: Table): Promise<string> {
+/** Registers the namespace if there is none of that name, and gives its id. */
+export async function registerNamespace(table: Table, name = FIRST_NAMESPACE): Promise<string> {
   const { ulid } = await import('ulidx');
   const nowMs = Date.now();
   const call = { nowMs, timeoutMs: REQUEST_MS, principal: null, auditId: ulid(nowMs) };
   // 8 bytes are 11 characters, as published.
   const id = Buffer.from(crypto.getRandomValues(new Uint8Array(8))).toString('base64url');
   const store = createNamespaceStore(table, createNamespaceGate(table));
-  return (await store.register(call, FIRST_NAMESPACE, id)).id;
+  return (await store.register(call, name, id)).id;
 }
 
 function requestEnd(deadline: Deadline): Deadline {

@@ -20,13 +20,11 @@ import { createNamespaceGate } from './stores/namespace-gate.js';
 import { createNamespaceStore } from './stores/namespaces.js';
 import { OwnWrites } from './stores/own-writes.js';
 import { createUsageStore } from './stores/usage.js';
+import { type NamedTable, tableNameOf } from './table-name.js';
 import type { Transport } from './transport.js';
-import { checkTableName } from './table-name.js';
 
-export interface DynamoDBOptions extends SdkOptions {
-  /** The table's name. */
-  readonly table: string;
-}
+/** The table's name is `table`; `tableName`, as `createTable` has it, says the same. */
+export type DynamoDBOptions = SdkOptions & NamedTable;
 
 /** What tests set, and the entry for bundlers. */
 export interface DynamoDBInternals {
@@ -38,10 +36,11 @@ export interface DynamoDBInternals {
 
 /** A store that processes of many machines share: one table of Amazon DynamoDB. */
 export function createDynamoDBBackend(options: DynamoDBOptions, internals: DynamoDBInternals = {}): Backend {
-  checkTableName('table', options?.table);
+  const name = tableNameOf(options, 'table');
   const transport = internals.transport ?? sdkTransport(options, internals.loadSdk);
   const random = internals.random ?? Math.random;
-  const table: Table = { name: options.table, transport, random, inFlight: new InFlight() };
+  const { region, endpoint } = options;
+  const table: Table = { name, transport, random, inFlight: new InFlight(), place: { region, endpoint } };
   const buckets = new Buckets(table, internals.pressure ?? PRESSURE);
   const gate = createNamespaceGate(table);
   const ownWrites = new OwnWrites();

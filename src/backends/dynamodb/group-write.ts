@@ -10,6 +10,7 @@ import { buildCreate } from './expressions/create.js';
 import type { Target, WriteIds } from './expressions/keyed.js';
 import { buildMove } from './expressions/write-move.js';
 import { errorOf, type Failure } from './failures.js';
+import { requireOwn } from './foreign.js';
 import { type GroupPlan, newestLevel, planGroup, type Trust } from './group.js';
 import type { ImageMemory } from './image-memory.js';
 import { decodeShard, isImage, type ShardImage, writtenAtMs } from './items.js';
@@ -371,9 +372,14 @@ class GroupWrite {
 
   /** From here on the image is what the store has just shown. */
   #see(shown: Item | ShardImage | undefined): void {
-    const { memory } = this.#shard;
+    const { memory, table } = this.#shard;
     const known = newestLevel(this.#entries())?.limits ?? (memory.image === null ? [] : limitsOf(memory.image));
-    const image = shown === undefined ? null : isImage(shown) ? shown : decodeShard(shown, known, this.#shard.key);
+    const image =
+      shown === undefined
+        ? null
+        : isImage(shown)
+          ? shown
+          : decodeShard(requireOwn(table, shown), known, this.#shard.key);
     memory.keep(image, this.#nowMs);
     this.#trust = 'exact';
   }

@@ -2,21 +2,29 @@ import type { LevelAnswer, LevelAsk, LevelRef } from '../../backend.js';
 import { reconcile } from '../../core/config.js';
 import { type Amount, amountOf, decide, type Verdict } from '../../core/decide.js';
 import { add } from '../../core/int.js';
+import type { Limit } from '../../core/limit.js';
 import type { EpochMs } from '../../core/units.js';
 import { viewShards, waitAcross } from './across.js';
 import { bornImage } from './born.js';
 import type { Deadline } from './deadline.js';
+import { isForeign, requireOwn } from './foreign.js';
 import { decodeShard, type ShardImage } from './items.js';
 import { buildShardKey } from './keys.js';
 import { readItems, type Table } from './requests.js';
+import type { Item } from './transport.js';
 
-/** All shards of each bucket as the store has them now, in the order of the references; none: there is no bucket. */
+type Decode = (item: Item, known: readonly Limit[]) => ShardImage;
+
+/**
+ * All shards of each bucket as the store has them now, in the order of the references; none: there is no bucket.
+ * `own-only`: a bucket that a client of an older layout wrote is passed over.
+ */
 export async function readBuckets(
   table: Table,
   ns: string,
   refs: readonly { readonly entityId: string; readonly resource: string; readonly limits?: LevelRef['limits'] }[],
   deadline: Deadline,
-  decode: typeof decodeShard = decodeShard,
+  decode: Decode | 'own-only' = (item, known) => decodeShard(requireOwn(table, item), known),
 ): Promise<readonly (readonly ShardImage[])[]> {
   const first = await readItems(
     table,
@@ -26,14 +34,15 @@ export async function readBuckets(
   return Promise.all(
     refs.map(async ({ entityId, resource, limits = [] }, at) => {
       const item = first[at];
-      if (item === undefined) return [];
-      const shards = [decode(item, limits)];
+      if (item === undefined || (decode === 'own-only' && isForeign(item))) return [];
+      const read = decode === 'own-only' ? decodeShard : decode;
+      const shards = [read(item, limits)];
       // A shard may have been split further than the one that it came from.
       for (let next = 1, count = shards[0]?.shardCount ?? 1; next < count;) {
         const wanted = Array.from({ length: count - next }, (_, more) => next + more);
         const keys = wanted.map((shard) => buildShardKey(ns, { entityId, resource, shard }));
         const found = (await readItems(table, keys, deadline)).filter((other) => other !== undefined);
-        shards.push(...found.map((other) => decode(other, limits)));
+        shards.push(...found.map((other) => read(other, limits)));
         next = count;
         count = Math.max(count, ...shards.map(({ shardCount }) => shardCount));
       }

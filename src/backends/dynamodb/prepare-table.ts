@@ -4,6 +4,7 @@ import { type Deadline, deadlineIn } from './deadline.js';
 import type { Table } from './requests.js';
 import { checkSchema, hasVersion, inspectVersion, refuseOlder, type VersionRecord } from './schema.js';
 import { sdkTransport } from './sdk-transport.js';
+import { tableNameOf } from './table-name.js';
 
 const PATIENCE_MS = 120_000;
 const READ_MS = 20_000;
@@ -51,9 +52,11 @@ async function withTable<T>(
   patienceMs: number,
   use: (table: Table, deadline: Deadline) => Promise<T>,
 ): Promise<T> {
+  const name = tableNameOf(options, 'tableName');
+  const { region, endpoint } = options;
   const transport = sdkTransport(options);
   try {
-    return await use({ name: options.tableName, transport, random: Math.random }, deadlineIn(patienceMs));
+    return await use({ name, transport, random: Math.random, place: { region, endpoint } }, deadlineIn(patienceMs));
   } finally {
     transport.close();
   }

@@ -17,6 +17,8 @@ export interface Table {
   readonly random: () => number;
   /** Bounds what is sent at once; no bound unless given. */
   readonly inFlight?: InFlight;
+  /** What the client was told of where the table is: commands that messages name must reach the same table. */
+  readonly place?: { readonly region?: string | undefined; readonly endpoint?: string | undefined };
 }
 
 /** Sends once. What went wrong is a value, because only the sender knows what may be sent again. */

@@ -1,8 +1,11 @@
 import { SchemaMismatch } from '../../core/errors.js';
-import { keyItem, number, readNumber, text } from './attributes.js';
+import { storeArgument } from './address.js';
+import { keyItem, number, readKey, readNumber, text } from './attributes.js';
 import type { Deadline } from './deadline.js';
 import { errorOf } from './failures.js';
 import { buildNamespaceKey, VERSION_KEY } from './keys.js';
+import { readOldRecord, TELLING_ATTRIBUTES } from './migrations/old-record.js';
+import { scanTable } from './migrations/scan.js';
 import { readItem, sendRepeatable, type Table } from './requests.js';
 import type { Item } from './transport.js';
 
@@ -18,7 +21,7 @@ const UNNUMBERED = 0;
 /** Throws unless the table is there, and of a layout that this code understands. */
 export async function checkSchema(table: Table, deadline: Deadline): Promise<void> {
   const item = await readItem(table, VERSION_KEY, deadline);
-  const mismatch = item === undefined ? await missingVersion(table, deadline) : mismatchOf(table.name, item);
+  const mismatch = item === undefined ? await missingVersion(table, deadline) : mismatchOf(table, item);
   if (mismatch !== null) throw mismatch;
 }
 
@@ -96,9 +99,12 @@ async function putVersion(
 /** Where clients of the published layouts keep their version, when they know no namespaces. */
 export const OLD_VERSION_KEY = { PK: 'SYSTEM#', SK: '#VERSION' } as const;
 
-/** Throws if the table is one of a published layout: it must be migrated before anybody may call it ready. */
+/** Throws if the table is one of a published layout: it must be migrated before it may be called ready. */
 export async function refuseOlder(table: Table, deadline: Deadline): Promise<void> {
-  if (await isOlder(table, deadline)) throw olderTable(table.name, 'has records of an older layout');
+  const version = await readVersion(table, deadline);
+  if (version !== null && version >= SCHEMA_VERSION) return;
+  const older = version !== null || (await isOlder(table, deadline)) || (await hasOldRecord(table));
+  if (older) throw olderTable(table, 'has records of an older layout');
 }
 
 /** Two reads of a table that has no version record: of what clients of every published layout leave there. */
@@ -108,21 +114,40 @@ async function isOlder(table: Table, deadline: Deadline): Promise<boolean> {
   return first !== undefined && first['created_at']?.N === undefined;
 }
 
+/** The old constructors of zae-limiter leave no version record: only what they store tells. A new table is empty. */
+async function hasOldRecord(table: Table, mostPages = Infinity): Promise<boolean> {
+  let pages = 0;
+  for await (const { items } of scanTable(table, { attributes: TELLING_ATTRIBUTES }, undefined, undefined)) {
+    // Another process may have written our own version record since it was looked for.
+    if (items.some((item) => !isVersion(item) && readOldRecord(item) !== null)) return true;
+    pages += 1;
+    if (pages >= mostPages) break;
+  }
+  return false;
+}
+
+function isVersion(item: Item): boolean {
+  const { PK, SK } = readKey(item);
+  return PK === VERSION_KEY.PK && SK === VERSION_KEY.SK;
+}
+
 async function missingVersion(table: Table, deadline: Deadline): Promise<SchemaMismatch> {
-  if (await isOlder(table, deadline)) return olderTable(table.name, 'has records of an older layout');
+  // A client that may only acquire cannot scan: then it names the command that will find out.
+  const isOld = (await isOlder(table, deadline)) || (await hasOldRecord(table, 1).catch(() => false));
+  if (isOld) return olderTable(table, 'has records of an older layout');
   return new SchemaMismatch(`Table ${table.name} has no version record`, `headgate deploy --table ${table.name}`);
 }
 
-function olderTable(table: string, what: string): SchemaMismatch {
-  return new SchemaMismatch(`Table ${table} ${what}`, `headgate migrate --store dynamodb://${table}`);
+function olderTable(table: Table, what: string): SchemaMismatch {
+  return new SchemaMismatch(`Table ${table.name} ${what}`, `headgate migrate --store ${storeArgument(table)}`);
 }
 
 /** A client must know at least `min_client_version`, and not more than what the table has been migrated to. */
-function mismatchOf(table: string, item: Item): SchemaMismatch | null {
+function mismatchOf(table: Table, item: Item): SchemaMismatch | null {
   const stored = readNumber(item, 'schema_version') ?? Number.NaN;
   const least = readNumber(item, 'min_client_version') ?? stored;
   if (least > SCHEMA_VERSION) {
-    const message = `Table ${table} needs a client of schema version ${least}, this one has ${SCHEMA_VERSION}`;
+    const message = `Table ${table.name} needs a client of schema version ${least}, this one has ${SCHEMA_VERSION}`;
     return new SchemaMismatch(message, 'npm install headgate@latest');
   }
   if (stored >= SCHEMA_VERSION) return null;

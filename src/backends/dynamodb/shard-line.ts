@@ -7,6 +7,7 @@ import { type AskEntry, type Doubt, type Entry, type EntryResult, givesBack } fr
 import { type Shard, type Waiting, writeGroup } from './group-write.js';
 import { planGroup } from './group.js';
 import { decodeShard, type ShardImage } from './items.js';
+import { requireOwn } from './foreign.js';
 import { buildShardKey } from './keys.js';
 import { readItem } from './requests.js';
 
@@ -56,7 +57,7 @@ export class ShardLine {
   /** Reads the shard; null: there is none. It is not remembered while somebody is writing, who will know better. */
   async look(nowMs: EpochMs, deadline: Deadline): Promise<ShardImage | null> {
     const { table, target, key, memory } = this.#shard;
-    const item = await readItem(table, buildShardKey(target.ns, key), deadline);
+    const item = requireOwn(table, await readItem(table, buildShardKey(target.ns, key), deadline));
     const known = memory.image?.limits.map(({ limit }) => limit) ?? [];
     const image = item === undefined ? null : decodeShard(item, known);
     if (!this.#busy) memory.keep(image, nowMs);

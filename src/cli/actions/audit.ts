@@ -110,6 +110,25 @@ function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
 }
 
 function valueText(value: unknown): string {
-  if (Array.isArray(value)) return value.length === 0 ? 'none' : value.map(String).join(' ');
+  if (Array.isArray(value)) return value.length === 0 ? 'none' : value.map(valueText).join(' ');
+  if (isOldLimit(value)) return oldLimitText(value);
   return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+interface OldLimit {
+  readonly name: string;
+  readonly capacity: number;
+  readonly burst?: number;
+  readonly refill_amount: number;
+  readonly refill_period_seconds: number;
+}
+
+/** A limit in a record that was migrated: as the old client described it. */
+function isOldLimit(value: unknown): value is OldLimit {
+  const { name, capacity, refill_amount: amount, refill_period_seconds: seconds } = fieldsOf(value);
+  return typeof name === 'string' && [capacity, amount, seconds].every((number) => typeof number === 'number');
+}
+
+function oldLimitText({ name, capacity, burst = capacity, refill_amount: amount, refill_period_seconds }: OldLimit) {
+  return `${name}:${amount}/${refill_period_seconds}s${burst === amount ? '' : `:${burst}`}`;
 }

@@ -1,5 +1,6 @@
 import { type MigrateOptions, type MigrationReport, runMigrations } from '../../backends/dynamodb/migrations/run.js';
-import { InfrastructureError } from '../../core/errors.js';
+import { DROPPABLE, type DroppableSetting } from '../../backends/dynamodb/migrations/settings.js';
+import { InfrastructureError, ValidationError } from '../../core/errors.js';
 import { formatCount } from '../../visualize/format.js';
 import type { StoreAction } from '../define-command.js';
 import type { GlobalOptions } from '../global-options.js';
@@ -10,12 +11,15 @@ import { requireDynamoDB } from './dynamodb-address.js';
 
 interface MigrateFlags extends GlobalOptions {
   readonly dryRun?: boolean;
+  readonly leave?: boolean;
+  readonly drop?: readonly string[];
 }
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 const SOME_LEFT_EXIT = 1;
 
-export const migrate: StoreAction<MigrateFlags> = async ({ address, confirm, progress }, _args, { dryRun, yes }) => {
+export const migrate: StoreAction<MigrateFlags> = async ({ address, confirm, progress }, _args, flags) => {
+  const { dryRun, yes, leave = false, drop = [] } = flags;
   const { table, ...reach } = requireDynamoDB(address);
   const stop = new AbortController();
   const onSignal = (): void => stop.abort(interrupted());
@@ -23,15 +27,18 @@ export const migrate: StoreAction<MigrateFlags> = async ({ address, confirm, pro
   const options: MigrateOptions = {
     ...reach,
     tableName: table,
+    leave,
+    drop: requireSettings(drop),
     signal: stop.signal,
     onProgress: (told) => progress(drawProgress(told)),
   };
   try {
     if (dryRun === true) return resultOf(await runMigrations({ ...options, dryRun }));
-    // Whoever is asked should know what it is about; a program that does not want to be asked does not wait for it.
+    // The question names what is ahead. Where records stand in the way, the run is refused without a question.
     if (yes !== true) {
       const ahead = await runMigrations({ ...options, dryRun: true });
-      if (ahead.migrations.length > 0) await confirm(describe(table, ahead));
+      const isRefused = !leave && ahead.migrations.some((migration) => migration.left > 0);
+      if (ahead.migrations.length > 0 && !isRefused) await confirm(describe(table, ahead));
     }
     return resultOf(await runMigrations(options));
   } finally {
@@ -39,8 +46,15 @@ export const migrate: StoreAction<MigrateFlags> = async ({ address, confirm, pro
   }
 };
 
+function requireSettings(drop: readonly string[]): readonly DroppableSetting[] {
+  return drop.map((setting) => {
+    if (Object.hasOwn(DROPPABLE, setting)) return setting as DroppableSetting;
+    throw new ValidationError('--drop', `one of ${Object.keys(DROPPABLE).join(', ')}`, setting);
+  });
+}
+
 function interrupted(): InfrastructureError {
-  const message = 'Interrupted: headgate migrate goes on from here when it is run again';
+  const message = 'Interrupted: headgate migrate continues from here when it is run again';
   return new InfrastructureError('infrastructure.migration', message, { retryable: true });
 }
 

@@ -30,6 +30,7 @@ export const upgrade: StackAction<ChangeOptions & GlobalOptions> = async (
     onMigration: ({ migration, done, total }) =>
       progress(`${migration}: ${done}${total === null ? '' : ` of ${total}`} records`),
   });
+  const { dryRun: _, ...shown } = migrated;
   const data: UpgradeShape = {
     stack: names.stack,
     dryRun: options.dryRun ?? false,
@@ -38,7 +39,7 @@ export const upgrade: StackAction<ChangeOptions & GlobalOptions> = async (
       status: template.stack?.status ?? null,
       changes: template.changes.map(changeShape),
     },
-    data: { from: migrated.from, to: migrated.to, migrations: migrated.migrations, indexes: migrated.indexes },
+    data: shown,
     functions,
   };
   const left = migrated.migrations.some((migration) => migration.left > 0);

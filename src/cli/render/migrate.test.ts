@@ -21,6 +21,7 @@ const DONE: MigrateShape = {
     },
   ],
   indexes: [{ index: 'GSI2', state: 'dear', advice: 'replace it' }],
+  settings: [{ setting: 'soft', records: 1_200, treatment: 'refused', effect: 'the limits are enforced' }],
 };
 
 test('says what was done, what is left and why, and what is to be done', () => {
@@ -31,6 +32,7 @@ test('says what was done, what is left and why, and what is to be done', () => {
       '0003       9,162    4,668    9,139       2    23  buckets',
       '  left: ENTITY#a\\u001b[2J #META: it is strange',
       '  23 records are left in all',
+      'soft: 1,200 records, refused unless --drop soft: the limits are enforced',
       'index GSI2 makes takes dearer: replace it',
     ].join('\n'),
   );
@@ -38,7 +40,7 @@ test('says what was done, what is left and why, and what is to be done', () => {
 
 test('tells a dry run from a real one, and nothing to do from both', () => {
   expect(renderMigration({ ...DONE, dryRun: true }, PLAIN)).toMatch(/^dry run: nothing was written\n/);
-  const nothing = { ...DONE, migrations: [], indexes: [] };
+  const nothing = { ...DONE, migrations: [], indexes: [], settings: [] };
   expect(renderMigration({ ...nothing, from: 1 }, PLAIN)).toBe('Nothing to do: the table is of layout 1.');
   expect(renderMigration(nothing, PLAIN)).toBe('No records of an older layout.');
 });

@@ -14,8 +14,14 @@ export function drawProgress({ migration, done, total }: MigrationProgress): str
 }
 
 export function renderMigration(report: MigrateShape, style: Style): string {
-  const { migrations, indexes } = report;
-  const notes = indexes.map(({ index, state, advice }) => `index ${index} ${STATES[state]}: ${advice}`);
+  const { migrations, indexes, settings } = report;
+  const notes = [
+    ...settings.map(
+      ({ setting, records, treatment, effect }) =>
+        `${setting}: ${formatCount(records)} records, ${TREATMENTS[treatment](setting)}: ${effect}`,
+    ),
+    ...indexes.map(({ index, state, advice }) => `index ${index} ${STATES[state]}: ${advice}`),
+  ];
   if (migrations.length === 0) return [headOf(report, style), ...notes].join('\n');
   const rows = migrations.map(({ id, title, found, written, removed, strict, left }) => [
     id,
@@ -29,6 +35,12 @@ export function renderMigration(report: MigrateShape, style: Style): string {
   const table = drawTable(['MIGRATION', 'FOUND', 'WRITTEN', 'REMOVED', 'STRICT', 'LEFT', ''], rows, style.width);
   return [headOf(report, style), table, ...problemLines(migrations), ...notes].join('\n');
 }
+
+const TREATMENTS = {
+  converted: () => 'converted',
+  dropped: () => 'dropped',
+  refused: (setting: string) => `refused unless --drop ${setting}`,
+} as const;
 
 const STATES = { dear: 'makes takes dearer', missing: 'is missing' } as const;
 

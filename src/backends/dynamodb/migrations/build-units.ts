@@ -1,21 +1,28 @@
 import { checkBucketResource, checkEntityId } from '../../../core/identifiers.js';
 import type { EpochMs } from '../../../core/units.js';
+import { readKey } from '../attributes.js';
 import { buildMoveId } from '../move-id.js';
 import { buildShardItem } from '../expressions/create.js';
 import { decodeShard } from '../items.js';
-import { buildShardKey, STATE } from '../keys.js';
+import { buildShardKey } from '../keys.js';
 import type { Item } from '../transport.js';
 import { type BucketPart, decodeComposite, decodeLimitBucket, foldParts } from './legacy-buckets.js';
+import type { DisabledLevels } from './disabled-levels.js';
+import type { Homes } from './homes.js';
 import { mappable } from './legacy-fields.js';
 import { type BucketPlan, planBucket, planStrays } from './plan-bucket.js';
 import { auditUnit, configUnit, entityUnit, limitsUnit, namespaceUnit, switched, usageUnit } from './record-units.js';
+import { type DroppableSetting, refuseSettings } from './settings.js';
 import type { OldRecord, Plan, Unit } from './unit.js';
+import { Unmappable } from './unmappable.js';
 
 /** What old records are read with. */
 export interface Surroundings {
   readonly migration: string;
-  /** Where records without a namespace go. */
-  readonly defaultNs: string;
+  readonly homes: Homes;
+  readonly disabled: DisabledLevels;
+  /** Settings that the operator gives up. */
+  readonly drop: ReadonlySet<DroppableSetting>;
 }
 
 /** The unit of records that belong together: one, or those of one bucket or level that had an item for each limit. */
@@ -23,28 +30,43 @@ export function buildUnit(around: Surroundings, records: readonly OldRecord[]): 
   const [first] = records;
   if (first === undefined) return null;
   const { key, item } = first;
-  const ns = key.ns ?? around.defaultNs;
+  const ns = around.homes.of(key.ns);
+  if (ns === null) return stuckUnit(records, `its namespace ${key.ns} is registered nowhere, and cannot be`);
   switch (key.kind) {
     case 'limit-bucket':
-      return bucketUnit(around, ns, key, itemsOf(records), () => records.flatMap(decodeLimit));
+      return bucketUnit(around, ns, key, itemsOf(records), false, () => records.flatMap(decodeLimit));
     case 'bucket':
-      return bucketUnit(around, ns, key, [item], () => [decodeComposite(item)]);
+      return bucketUnit(around, ns, key, [item], false, () => {
+        refuseSettings(first, around.drop);
+        return [decodeComposite(item)];
+      });
     case 'limit':
-      return limitsUnit(ns, key.level, records);
+      return limitsUnit(around, ns, key.level, records);
     case 'config':
-      return configUnit(ns, key.level, first);
+      return configUnit(around, ns, key.level, first);
     case 'entity':
-      return entityUnit(ns, key.entityId, first);
+      return entityUnit(around, ns, key.entityId, first);
     case 'audit':
       return auditUnit(ns, key, first);
     case 'usage':
       return usageUnit(ns, key, item);
     case 'namespace':
       return namespaceUnit(key, item);
+    case 'unreadable':
+      return stuckUnit(records, 'one of its names contains "#", which is refused here');
     case 'shard':
     case 'version':
       return null;
   }
+}
+
+/** Records that go nowhere: their plan says why. */
+function stuckUnit(records: readonly OldRecord[], reason: string): Unit {
+  const [first = {}] = itemsOf(records);
+  const plan = (): Plan => {
+    throw new Unmappable(reason);
+  };
+  return { olds: itemsOf(records), target: readKey(first), mode: first, plan };
 }
 
 function itemsOf(records: readonly OldRecord[]): readonly Item[] {
@@ -62,15 +84,19 @@ function decodeLimit({ key, item }: OldRecord): readonly BucketPart[] {
 export function buildShardUnit(around: Surroundings, met: OldRecord, shards: ReadonlyMap<number, Item>): Unit | null {
   const { key } = met;
   if (key.kind !== 'shard' || key.ns === null) return null;
+  const ns = around.homes.of(key.ns);
+  if (ns === null) return stuckUnit([met], `its namespace ${key.ns} is registered nowhere, and cannot be`);
   const first = shards.get(0);
   const decode = (): BucketPart[] => {
+    for (const item of shards.values()) refuseSettings({ key, item }, around.drop);
     const count = Math.max(...[...shards].map(([number, item]) => Math.max(number + 1, countOf(item))));
     return [...shards].map(([number, item]) => decodeComposite(item, number, count));
   };
-  const unit = bucketUnit(around, key.ns, key, [...shards.values()], decode);
-  if (first !== undefined) return { ...unit, mode: first, plan: () => inPlaceOf(unit.plan(undefined)) };
+  const unit = bucketUnit(around, ns, key, [...shards.values()], first === undefined, decode);
   // Its parts were read before: what is left of them now is added, not compared.
-  return { ...unit, mode: 'switch' };
+  if (first === undefined) return { ...unit, mode: 'switch' };
+  if (ns !== key.ns) return unit;
+  return { ...unit, mode: first, plan: () => inPlaceOf(unit.plan(undefined)) };
 }
 
 export function countOf(item: Item): number {
@@ -83,6 +109,7 @@ function bucketUnit(
   ns: string,
   { entityId, resource }: { readonly entityId: string; readonly resource: string },
   olds: readonly Item[],
+  areStrays: boolean,
   decode: () => readonly BucketPart[],
 ): Unit {
   const key = { entityId, resource, shard: 0 };
@@ -93,8 +120,7 @@ function bucketUnit(
     const parts = decode();
     const expected = foldParts(key, parts, (atMs: EpochMs) => buildMoveId(migration, atMs));
     const target = there === undefined ? null : decodeShard(there, []);
-    const areShards = olds.every((item) => item['SK']?.S === STATE);
-    if (areShards) return asPlan(ns, planStrays(migration, parts, expected, target));
+    if (areStrays) return asPlan(ns, planStrays(migration, parts, expected, target));
     return asPlan(ns, planBucket(migration, expected, target));
   };
   return { olds, target: buildShardKey(ns, key), mode: 'copy', plan };

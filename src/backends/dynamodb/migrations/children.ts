@@ -3,7 +3,7 @@ import { deadlineIn } from '../deadline.js';
 import { errorOf } from '../failures.js';
 import { buildEntityKey, index, parseNamespaceId } from '../keys.js';
 import { CHILDREN } from '../records.js';
-import { sendRead, sendRepeatable, type Table } from '../requests.js';
+import { readItem, sendRead, sendRepeatable, type Table } from '../requests.js';
 import type { Item } from '../transport.js';
 import { patiently, REQUEST_MS } from './patience.js';
 import { scanTable } from './scan.js';
@@ -31,6 +31,10 @@ export async function countChildren(table: Table, signal?: AbortSignal): Promise
 }
 
 async function countOf(table: Table, ns: string, parentId: string): Promise<void> {
+  const key = buildEntityKey(ns, parentId);
+  const parent = await readItem(table, key, deadlineIn(REQUEST_MS));
+  // A parent without a record has nothing to be deleted.
+  if (parent === undefined) return;
   let children = 0;
   for (let start: Item | undefined; ;) {
     const input = {
@@ -46,14 +50,16 @@ async function countOf(table: Table, ns: string, parentId: string): Promise<void
     start = output.LastEvaluatedKey;
     if (start === undefined) break;
   }
+  const before = parent[CHILDREN];
+  if (before?.N === String(children)) return;
   const input = {
     TableName: table.name,
-    Key: keyItem(buildEntityKey(ns, parentId)),
+    Key: keyItem(key),
     UpdateExpression: 'SET #children = :children',
-    // A parent without a record has nothing to be deleted; one that knows its number stays as it is.
-    ConditionExpression: 'attribute_exists(PK) AND (attribute_not_exists(#children) OR #children <> :children)',
+    // A child that came or left while they were counted was counted by the change itself.
+    ConditionExpression: `attribute_exists(PK) AND ${before === undefined ? 'attribute_not_exists(#children)' : '#children = :before'}`,
     ExpressionAttributeNames: { '#children': CHILDREN },
-    ExpressionAttributeValues: { ':children': number(children) },
+    ExpressionAttributeValues: { ':children': number(children), ...(before && { ':before': before }) },
   };
   const answer = await sendRepeatable(table, 'UpdateItem', input, deadlineIn(REQUEST_MS));
   if (!answer.ok && answer.failure.kind !== 'condition') throw errorOf(answer.failure, 'UpdateItem');

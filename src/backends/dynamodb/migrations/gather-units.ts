@@ -89,7 +89,7 @@ function familyOf(met: OldRecord, others: Shards): ReadonlyMap<number, Item> | '
   }
   const more = shardsToRead(met).flatMap((number) => {
     const item = others.get(keyOf(met, number).PK);
-    // One that this version made is nobody's to move.
+    // One that this version made is not to be moved.
     return item === undefined || readOldRecord(item) === null ? [] : [[number, item] as const];
   });
   return new Map([...own, ...more]);

@@ -7,6 +7,7 @@ import type { ShardKey } from '../keys.js';
 import { expirySec } from '../life.js';
 import type { Item } from '../transport.js';
 import { fieldsOf, limitOfMilli, readWhole, requireWhole } from './legacy-fields.js';
+import { isFilledBySetting } from './settings.js';
 import { Unmappable } from './unmappable.js';
 
 /** What one old item says of a bucket: some of its limits, or all of them in one shard. */
@@ -54,7 +55,8 @@ export function decodeComposite(item: Item, shard = 0, count = 1): BucketPart {
   for (const name of names) {
     const consumedMilli = readWhole(fields, `b_${name}_tc`) ?? 0;
     const tokensMilli = readWhole(fields, `b_${name}_tk`);
-    if (tokensMilli === undefined) {
+    // A limit that is given up counts on, as one that was removed does.
+    if (tokensMilli === undefined || isFilledBySetting(fields, name)) {
       retired.set(name, consumedMilli);
       continue;
     }

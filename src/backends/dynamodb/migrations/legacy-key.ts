@@ -1,4 +1,5 @@
 import type { ConfigLevel } from '../../../core/config.js';
+import { USAGE_WINDOWS } from '../../../core/usage.js';
 import type { RecordKey } from '../keys.js';
 
 /** Where a record of a published layout stands, and what it is. `ns` is null in tables that knew no namespaces. */
@@ -13,12 +14,18 @@ export type LegacyKey = { readonly ns: string | null } & (
   | { readonly kind: 'audit'; readonly subject: string; readonly id: string }
   | { readonly kind: 'namespace'; readonly under: 'id' | 'name'; readonly value: string }
   | { readonly kind: 'version' }
+  /** A record of a known kind, of which nothing tells where one name ends and the next begins. */
+  | { readonly kind: 'unreadable' }
 );
 
+const UNREADABLE = { kind: 'unreadable' } as const;
+/** Kinds of records in the partition of an entity, and of a level that all entities share. */
+const ENTITY_KINDS = new Set(['META', 'BUCKET', 'USAGE', 'LIMIT', 'CONFIG']);
+const LEVEL_KINDS = new Set(['LIMIT', 'CONFIG']);
 const DEFAULT_RESOURCE = '_default_';
 const REGISTRY = '_';
 
-/** null: no key of any published layout. Names contain no `#`, and ids of namespaces no `/`. */
+/** null: no key of any published layout. Ids of namespaces contain no `/`; early releases took names with `#`. */
 export function parseLegacyKey({ PK, SK }: RecordKey): LegacyKey | null {
   const cut = PK.indexOf('/');
   const named = cut >= 0 && cut < PK.indexOf('#');
@@ -43,18 +50,21 @@ function parseRecord(
   const [name = '', second, third] = names;
   switch (owner) {
     case 'ENTITY':
+      if (names.length > 1) return ENTITY_KINDS.has(kind) ? UNREADABLE : null;
       return names.length === 1 ? parseOfEntity(name, kind, rest) : null;
     case 'BUCKET':
-      if (kind !== 'STATE' || rest.length > 0 || names.length !== 3 || !/^\d{1,6}$/.test(third ?? '')) return null;
+      if (kind !== 'STATE' || rest.length > 0) return null;
+      if (names.length > 3) return UNREADABLE;
+      if (names.length !== 3 || !/^\d{1,6}$/.test(third ?? '')) return null;
       return { kind: 'shard', entityId: name, resource: second ?? '', shard: Number(third) };
     case 'RESOURCE':
+      if (names.length > 1) return LEVEL_KINDS.has(kind) ? UNREADABLE : null;
       return names.length === 1 ? parseOfLevel({ kind: 'resource', resource: name }, kind, rest) : null;
     case 'SYSTEM':
       return parseOfSystem(ns, kind, rest);
     case 'AUDIT':
-      return kind === 'AUDIT' && rest.length === 1 && names.length === 1
-        ? { kind: 'audit', subject: name, id: rest[0] ?? '' }
-        : null;
+      if (kind !== 'AUDIT' || rest.length !== 1) return null;
+      return names.length === 1 ? { kind: 'audit', subject: name, id: rest[0] ?? '' } : UNREADABLE;
     default:
       return null;
   }
@@ -70,13 +80,18 @@ function parseOfEntity(entityId: string, kind: string, rest: readonly string[]):
     resource === DEFAULT_RESOURCE ? { kind: 'entity_default', entityId } : { kind: 'entity', entityId, resource };
   if (kind === 'LIMIT' && rest.length === 2) return { kind: 'limit', level, limit: second ?? '' };
   if (kind === 'CONFIG' && rest.length === 1) return { kind: 'config', level };
-  return null;
+  return ENTITY_KINDS.has(kind) && !isUsageOfThisLayout(kind, rest) ? UNREADABLE : null;
+}
+
+function isUsageOfThisLayout(kind: string, [, window = '', ...more]: readonly string[]): boolean {
+  return kind === 'USAGE' && more.length === 1 && (USAGE_WINDOWS as readonly string[]).includes(window);
 }
 
 /** Limits of a resource stood under their name alone, or under the resource once more. */
 function parseOfLevel(level: ConfigLevel, kind: string, rest: readonly string[]): Parsed | null {
   if (kind === 'CONFIG' && rest.length === 0) return { kind: 'config', level };
-  if (kind !== 'LIMIT' || rest.length === 0 || rest.length > 2) return null;
+  if (kind !== 'LIMIT' || rest.length === 0) return null;
+  if (rest.length > 2) return UNREADABLE;
   const [first = '', second] = rest;
   const own = level.kind === 'resource' ? level.resource : DEFAULT_RESOURCE;
   if (second === undefined) return { kind: 'limit', level, limit: first };

@@ -129,7 +129,7 @@ test('usage counts whole tokens, without the hidden limit, and adds to what is t
   const record = mapUsage(item, 'user-1', 'gpt-4', '2026-01-01T14:00:00Z');
   const first = itemOf(planUsage('ns', record, undefined));
   const counts = decodeUsage(itemOf(planUsage('ns', record, { ...first, q_0: text('seen') })));
-  expect(counts).toMatchObject({ window: 'hourly', startMs: Date.UTC(2026, 0, 1, 14), acquires: 20 });
+  expect(counts).toMatchObject({ window: 'hourly', startMs: Date.UTC(2026, 0, 1, 14), acquires: 10 });
   expect(counts.consumedMilli).toEqual(new Map([['tpm', 10_000_000]]));
   expect(itemOf(planUsage('ns', record, { ...first, q_0: text('seen') }))['q_0']).toEqual(text('seen'));
   expect(() => mapUsage({ ...item, window: text('weekly') }, 'user-1', 'gpt-4', '')).toThrow(Unmappable);

@@ -6,6 +6,7 @@ import type { Limit } from '../../../core/limit.js';
 import { MILLI } from '../../../core/units.js';
 import { USAGE_WINDOWS } from '../../../core/usage.js';
 import { readText } from '../attributes.js';
+import { decodeConfig, decodeConfigWrites, decodeEntity } from '../records.js';
 import type { Item } from '../transport.js';
 import {
   fieldsOf,
@@ -25,6 +26,8 @@ export const FIRST_SEQUENCE = 1;
 
 export function mapEntity(item: Item, id: string): EntityRecord {
   mappable(() => checkEntityId(id));
+  // One of this version, which an old client has moved to another parent.
+  if (item['created_at']?.N !== undefined) return decodeEntity(item);
   const fields = fieldsOf(item);
   const metadata = plainOf(fields['metadata']);
   const parentId = readOptionalText(fields, 'parent_id');
@@ -64,7 +67,14 @@ export function mapLimits(items: readonly { readonly item: Item; readonly limit:
 /** All limits of a level in one item; its periods are seconds. */
 export function mapConfig(item: Item): MappedConfig {
   const fields = fieldsOf(item);
-  const names = Object.keys(fields).flatMap((name) => /^l_(.+)_cp$/.exec(name)?.[1] ?? []);
+  // One of this version, of which an old client has changed a setting: the limits are ours.
+  if (item['v'] !== undefined) {
+    return { config: { ...decodeConfig(item), v: FIRST_SEQUENCE }, writes: decodeConfigWrites(item) };
+  }
+  // Those that a calendar fills are given up, or refused before.
+  const names = Object.keys(fields)
+    .flatMap((name) => /^l_(.+)_cp$/.exec(name)?.[1] ?? [])
+    .filter((name) => fields[`l_${name}_rsched`] === undefined);
   const limits = names.map((name) => {
     const capacity = Number(readWhole(fields, `l_${name}_bx`) ?? requireWhole(fields, `l_${name}_cp`));
     const refillAmount = Number(requireWhole(fields, `l_${name}_ra`));
@@ -87,7 +97,10 @@ function policyOf(fields: Item): OnUnavailable | null {
 /** What stands in a usage record beside the counters, which are named by their limits. */
 const NO_COUNTER = /^(?:PK|SK|GSI\d[PS]K|ttl|data|entity_id|resource|window|window_start|window_end|total_events|wcu)$/;
 
-/** Counters are whole tokens; an event was one change of a bucket, which is the nearest there is to a grant. */
+/**
+ * Counters are whole tokens. An event was the change of one limit, so that an acquire of two limits was two events: the
+ * grants are the events for each counter. Exact where every acquire took all limits that the record counts.
+ */
 export function mapUsage(item: Item, entityId: string, resource: string, start: string): UsageRecord {
   mappable(() => checkEntityId(entityId));
   mappable(() => checkResource(resource));
@@ -98,11 +111,13 @@ export function mapUsage(item: Item, entityId: string, resource: string, start: 
   if (!Number.isFinite(startMs)) throw new Unmappable(`${start} is no instant`);
   const consumedMilli = new Map<string, Int>();
   for (const name of Object.keys(fields).toSorted()) {
-    if (NO_COUNTER.test(name) || fields[name]?.N === undefined) continue;
+    // `{limit}#od` of later releases counts how often a limit was in debt: nothing here does.
+    if (NO_COUNTER.test(name) || name.endsWith('#od') || fields[name]?.N === undefined) continue;
     mappable(() => checkLimitName(name));
     consumedMilli.set(name, mul(Number(requireWhole(fields, name)), MILLI));
   }
-  const acquires = Number(readWhole(fields, 'total_events') ?? 0);
+  const counters = consumedMilli.size + (fields['wcu'] === undefined ? 0 : 1);
+  const acquires = Math.ceil(Number(readWhole(fields, 'total_events') ?? 0) / Math.max(1, counters));
   return { entityId, resource, window, startMs, consumedMilli, acquires, expired: 0 };
 }
 

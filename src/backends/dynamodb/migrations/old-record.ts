@@ -1,4 +1,5 @@
 import { readKey } from '../attributes.js';
+import { FOREIGN_MARKS, isForeign } from '../foreign.js';
 import type { Item } from '../transport.js';
 import { type LegacyKey, parseLegacyKey } from './legacy-key.js';
 import type { OldRecord } from './unit.js';
@@ -10,21 +11,19 @@ export function readOldRecord(item: Item): OldRecord | null {
 }
 
 /** All that `readOldRecord` looks at. */
-export const TELLING_ATTRIBUTES = ['PK', 'SK', 'w', 'v', 'created_at', 'timestamp'] as const;
+export const TELLING_ATTRIBUTES = FOREIGN_MARKS;
 
 /** Some records stand where they stood, and are told apart by what only the new ones have. */
 function isOld(key: LegacyKey, item: Item): boolean {
   if (key.kind === 'version' || key.ns === null) return true;
   switch (key.kind) {
     case 'shard':
-      return item['w'] === undefined;
     case 'entity':
     case 'namespace':
-      return item['created_at']?.N === undefined;
     case 'config':
-      return item['v'] === undefined;
     case 'audit':
-      return item['timestamp']?.N === undefined;
+      return isForeign(item);
+    case 'unreadable':
     case 'limit-bucket':
     case 'bucket':
     case 'limit':

@@ -9,6 +9,7 @@ import type { Item } from '../transport.js';
 import type { Phase } from './checkpoint.js';
 import { FIRST_SEQUENCE } from './legacy-records.js';
 import { readOldRecord } from './old-record.js';
+import { buildShardUnit, buildUnit, type Surroundings } from './build-units.js';
 import { patiently, REQUEST_MS } from './patience.js';
 import { NOTHING, type Problem, type Tally } from './tally.js';
 import type { Plan, Unit } from './unit.js';
@@ -19,8 +20,9 @@ export interface PhaseJob {
   readonly table: Table;
   /** `look`: nothing is written. */
   readonly phase: Phase | 'look';
-  /** Namespaces whose config sequence has begun. */
-  readonly sequences: Set<string>;
+  readonly around: Surroundings;
+  /** Numbers that the configs of this run have, by namespace. */
+  readonly sequences: Map<string, number>;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -49,17 +51,19 @@ export async function treatUnits(job: PhaseJob, units: readonly Unit[]): Promise
     case 'copy':
       return { ...known, ...(await copy(job, planned)) };
     case 'verify':
-      return { ...known, ...(await verify(job, planned, 1)) };
+      await verify(job, planned, 1);
+      return known;
     case 'remove':
       return { ...known, ...(await remove(job, planned)) };
   }
 }
 
 async function planUnits(
-  { table, signal }: PhaseJob,
+  { table, phase, around, signal }: PhaseJob,
   units: readonly Unit[],
 ): Promise<{ planned: Planned[]; problems: Problem[]; left: number }> {
   const keys = units.filter(({ mode }) => typeof mode === 'string').map(({ target }) => target);
+  if (phase === 'look') keys.push(...units.flatMap(({ rivals = [] }) => rivals));
   const found = await patiently(async () => readItems(table, keys, deadlineIn(REQUEST_MS)), signal);
   const there = new Map(found.flatMap((item) => (item === undefined ? [] : [[textOf(readKey(item)), item] as const])));
   const planned: Planned[] = [];
@@ -68,8 +72,15 @@ async function planUnits(
   for (const unit of units) {
     const target = typeof unit.mode === 'string' ? there.get(textOf(unit.target)) : unit.mode;
     try {
-      if (typeof unit.mode === 'string') refuseOldTarget(target);
-      planned.push({ unit, target, plan: unit.plan(target) });
+      if (typeof unit.mode !== 'string') planned.push({ unit, target, plan: unit.plan(target) });
+      else if (phase === 'look') {
+        const rival = unit.rivals?.map((key) => there.get(textOf(key))).find((item) => item !== undefined);
+        const ahead = foresee(around, target) ?? foreseeRival(around, rival);
+        planned.push({ unit, target, plan: unit.plan(ahead) });
+      } else {
+        refuseOldTarget(target);
+        planned.push({ unit, target, plan: unit.plan(target) });
+      }
     } catch (error) {
       if (!(error instanceof Unmappable)) throw error;
       left += unit.olds.length;
@@ -80,50 +91,73 @@ async function planUnits(
 }
 
 /** One that could not be moved itself: what it holds must not be taken for this version's. */
-function refuseOldTarget(target: Item | undefined): void {
-  if (target === undefined || readOldRecord(target) === null) return;
+function refuseOldTarget(target: Item | undefined): undefined {
+  if (target === undefined || readOldRecord(target) === null) return undefined;
   throw new Unmappable('a record of another old layout stands where it would go');
+}
+
+/** What an old record will be when it has been moved. Throws `Unmappable` if that cannot be. */
+function foresee(around: Surroundings, item: Item | undefined): Item | undefined {
+  const record = item === undefined ? null : readOldRecord(item);
+  if (item === undefined || record === null) return item;
+  try {
+    const { key } = record;
+    const unit =
+      key.kind === 'shard' ? buildShardUnit(around, record, new Map([[key.shard, item]])) : buildUnit(around, [record]);
+    const plan = unit?.plan(undefined);
+    return plan?.kind === 'copy' || plan?.kind === 'merge' ? plan.item : undefined;
+  } catch (error) {
+    if (!(error instanceof Unmappable)) throw error;
+    return refuseOldTarget(item);
+  }
+}
+
+/** One that cannot be moved itself stays where it is, and out of the way. */
+function foreseeRival(around: Surroundings, rival: Item | undefined): Item | undefined {
+  try {
+    return foresee(around, rival);
+  } catch (error) {
+    if (error instanceof Unmappable) return undefined;
+    throw error;
+  }
 }
 
 /** Copies stand beside the old records. What somebody else has written is left for the end. */
 async function copy(job: PhaseJob, planned: readonly Planned[]): Promise<Pick<Tally, 'written' | 'changed'>> {
-  const writes = planned.filter(isCopy).map((one) => ({ ...one, actions: putOf(job.table, one) }));
-  await beginSequences(job, writes);
+  const copies = planned.filter(isCopy);
+  await takeNumbers(job, copies);
+  const writes = copies.map((one) => ({ ...one, actions: putOf(job, one) }));
   const refused = await writeUnits(job.table, writes, job.signal);
-  return { written: writes.length - refused.length, changed: refused.length };
+  return { written: planned.filter(({ plan }) => plan.kind !== 'drop').length, changed: refused.length };
 }
 
 /** Every copy must be what the old records say now; one that is not is made again. */
-async function verify(job: PhaseJob, planned: readonly Planned[], attempt: number): Promise<Pick<Tally, 'written'>> {
+async function verify(job: PhaseJob, planned: readonly Planned[], attempt: number): Promise<void> {
   const wrong = planned.filter(isCopy);
-  if (wrong.length === 0) return { written: 0 };
+  if (wrong.length === 0) return;
   if (attempt > MOST_COPIES) {
     const where = textOf(wrong[0]?.unit.target ?? { PK: '', SK: '' });
     throw stillWritten(`the copy ${where} does not stay what it should be`);
   }
-  const { written } = await copy(job, wrong);
+  await copy(job, wrong);
   const again = await planUnits(
     job,
     wrong.map(({ unit }) => unit),
   );
-  const rest = await verify(job, again.planned, attempt + 1);
-  return { written: written + rest.written };
+  await verify(job, again.planned, attempt + 1);
 }
 
 /** The new record and the removal of the old ones are one transaction, whose conditions name all that was read. */
-async function remove(
-  job: PhaseJob,
-  planned: readonly Planned[],
-): Promise<Pick<Tally, 'written' | 'changed' | 'strict'>> {
-  const writes = planned.map((one): PlannedWrite => ({ ...one, actions: removalOf(job.table, one) }));
-  await beginSequences(job, writes);
+async function remove(job: PhaseJob, planned: readonly Planned[]): Promise<Pick<Tally, 'changed' | 'strict'>> {
+  await takeNumbers(job, planned.filter(isWritten));
+  const writes = planned.map((one): PlannedWrite => ({ ...one, actions: removalOf(job, one) }));
   const refused = new Set(await writeUnits(job.table, writes, job.signal));
   const made = writes.filter((write) => !refused.has(write));
-  return {
-    written: made.filter(({ plan }) => plan.kind === 'copy' || plan.kind === 'merge').length,
-    changed: refused.size,
-    strict: made.filter(isStrict).length,
-  };
+  return { changed: refused.size, strict: made.filter(isStrict).length };
+}
+
+function isWritten({ plan }: Planned): boolean {
+  return plan.kind === 'copy' || plan.kind === 'merge';
 }
 
 function isCopy({ unit, plan }: Planned): boolean {
@@ -134,16 +168,19 @@ function isStrict({ plan }: Planned): boolean {
   return plan.kind === 'merge' && plan.strict;
 }
 
-function putOf(table: Table, { plan, target }: Planned): readonly Action[] {
+function putOf({ table, sequences }: PhaseJob, { unit, plan, target }: Planned): readonly Action[] {
   if (plan.kind !== 'copy' && plan.kind !== 'merge') return [];
-  return [putAction(table, plan.item, target === undefined ? ABSENT : seenOf(target))];
+  const v = sequences.get(unit.sequenceOf ?? '');
+  const item = v === undefined || unit.sequenceOf === undefined ? plan.item : { ...plan.item, v: number(v) };
+  return [putAction(table, item, target === undefined ? ABSENT : seenOf(target))];
 }
 
-function removalOf(table: Table, planned: Planned): readonly Action[] {
+function removalOf(job: PhaseJob, planned: Planned): readonly Action[] {
+  const { table } = job;
   const { olds, mode } = planned.unit;
   const replaced = planned.plan.kind === 'drop' ? null : mode;
   const gone = olds.filter((old) => old !== replaced);
-  return [...putOf(table, planned), ...gone.map((old) => deleteAction(table, readKey(old), seenOf(old)))];
+  return [...putOf(job, planned), ...gone.map((old) => deleteAction(table, readKey(old), seenOf(old)))];
 }
 
 const VOLATILE = /^(?:rf|w|v|version|config_version|tokens_milli|last_refill_ms|total_consumed_milli|b_.+_(?:tk|tc))$/;
@@ -161,20 +198,31 @@ function seenOf(item: Item): Seen {
   return Object.fromEntries(compared.map((name) => [name, item[name]]));
 }
 
-/** Before the first config of a namespace: the next one that an operator sets is newer than those that were moved. */
-async function beginSequences({ table, sequences, signal }: PhaseJob, writes: readonly Planned[]): Promise<void> {
+/**
+ * The next number of each namespace's config sequence, once for all configs of a run: limits that an operator sets later
+ * are newer than those that were moved, and those that an old client set on a table in use are newer than what they replace.
+ */
+async function takeNumbers({ table, sequences, signal }: PhaseJob, writes: readonly Planned[]): Promise<void> {
   for (const { unit } of writes) {
     const ns = unit.sequenceOf;
     if (ns === undefined || sequences.has(ns)) continue;
-    const input = {
-      TableName: table.name,
-      Item: { ...keyItem(buildSequenceKey(ns)), v: number(FIRST_SEQUENCE) },
-      ConditionExpression: 'attribute_not_exists(PK)',
-    };
-    const answer = await patiently(async () => sendRepeatable(table, 'PutItem', input, deadlineIn(REQUEST_MS)), signal);
-    if (!answer.ok && answer.failure.kind !== 'condition') throw errorOf(answer.failure, 'PutItem');
-    sequences.add(ns);
+    sequences.set(ns, await patiently(async () => takeNumber(table, ns), signal));
   }
+}
+
+/** Sent twice it takes two numbers, of which the first is never used. */
+async function takeNumber(table: Table, ns: string): Promise<number> {
+  const input = {
+    TableName: table.name,
+    Key: keyItem(buildSequenceKey(ns)),
+    UpdateExpression: 'ADD #v :one',
+    ExpressionAttributeNames: { '#v': 'v' },
+    ExpressionAttributeValues: { ':one': number(1) },
+    ReturnValues: 'ALL_NEW' as const,
+  };
+  const answer = await sendRepeatable(table, 'UpdateItem', input, deadlineIn(REQUEST_MS));
+  if (!answer.ok) throw errorOf(answer.failure, 'UpdateItem');
+  return Number(answer.output.Attributes?.['v']?.N ?? FIRST_SEQUENCE);
 }
 
 /** Nothing was lost: what is left is moved by the next run. */

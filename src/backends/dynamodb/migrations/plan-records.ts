@@ -40,10 +40,15 @@ export function childrenOf(item: Item): Item {
   return children === undefined ? {} : { [CHILDREN]: children };
 }
 
+/** With what the new record keeps of settings that this version does not have. */
+export interface MarkedConfig extends MappedConfig {
+  readonly mark?: Item;
+}
+
 /** What a level has in one record, and lacks in the other, is put together: the limits stood apart from the rest. */
-export function planConfig(ns: string, level: ConfigLevel, mapped: MappedConfig, target: Item | undefined): Plan {
-  const { config, writes } = mapped;
-  if (target === undefined) return { kind: 'copy', item: encodeConfig(ns, level, config, writes) };
+export function planConfig(ns: string, level: ConfigLevel, mapped: MarkedConfig, target: Item | undefined): Plan {
+  const { config, writes, mark } = mapped;
+  if (target === undefined) return { kind: 'copy', item: { ...encodeConfig(ns, level, config, writes), ...mark } };
   const there = decodeConfig(target);
   const merged: StoredConfig = {
     limits: config.limits ?? there.limits,
@@ -56,7 +61,7 @@ export function planConfig(ns: string, level: ConfigLevel, mapped: MappedConfig,
     (config.onUnavailable === null || there.onUnavailable === null || config.onUnavailable === there.onUnavailable);
   const known = decodeConfigWrites(target);
   if (!adds && writes <= known) throw new Unmappable(DIFFERS);
-  return { kind: 'copy', item: encodeConfig(ns, level, merged, Math.max(writes, known)) };
+  return { kind: 'copy', item: { ...encodeConfig(ns, level, merged, Math.max(writes, known)), ...mark } };
 }
 
 function sameConfig(a: StoredConfig, b: StoredConfig): boolean {

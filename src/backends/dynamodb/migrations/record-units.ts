@@ -12,10 +12,20 @@ import {
 } from '../keys.js';
 import { encodeConfig, encodeEntity, encodeNamespace } from '../records.js';
 import type { Item } from '../transport.js';
+import type { Surroundings } from './build-units.js';
 import { mappable } from './legacy-fields.js';
 import type { LegacyKey } from './legacy-key.js';
 import { mapAudit, mapConfig, mapEntity, mapLimits, mapNamespace, mapUsage } from './legacy-records.js';
-import { childrenOf, encodeOldAudit, planAudit, planConfig, planEntity, planUsage } from './plan-records.js';
+import {
+  childrenOf,
+  encodeOldAudit,
+  type MarkedConfig,
+  planAudit,
+  planConfig,
+  planEntity,
+  planUsage,
+} from './plan-records.js';
+import { refuseSettings } from './settings.js';
 import type { OldRecord, Plan, Unit } from './unit.js';
 import { Unmappable } from './unmappable.js';
 
@@ -28,36 +38,57 @@ export function switched(item: Item): Plan {
 
 /** A record that has its namespace stands where it will stand. */
 function recordUnit(
-  { key, item }: OldRecord,
+  { item }: OldRecord,
   target: RecordKey,
   encode: () => Item,
   plan: (there: Item | undefined) => Plan,
 ): Unit {
-  if (key.ns === null) return { olds: [item], target, mode: 'copy', plan };
+  const { PK, SK } = readKey(item);
+  if (PK !== target.PK || SK !== target.SK) return { olds: [item], target, mode: 'copy', plan };
   return { olds: [item], target, mode: item, plan: () => switched(encode()) };
 }
 
-export function limitsUnit(ns: string, level: ConfigLevel, records: readonly OldRecord[]): Unit {
+/** Keys of the same record of other sources that move to the same namespace before this one. */
+function rivalsOf(
+  { homes }: Surroundings,
+  home: string,
+  own: string | null | undefined,
+  build: (ns: string) => RecordKey,
+): readonly RecordKey[] {
+  const sources = homes.sourcesOf(home);
+  const earlier = own === undefined ? sources : sources.slice(0, sources.indexOf(own));
+  return earlier.map((ns) => {
+    const { PK, SK } = build(ns ?? '');
+    return { PK: ns === null ? PK.slice(1) : PK, SK };
+  });
+}
+
+export function limitsUnit(around: Surroundings, ns: string, level: ConfigLevel, records: readonly OldRecord[]): Unit {
   const limits = records.flatMap(({ key, item }) => (key.kind === 'limit' ? [{ item, limit: key.limit }] : []));
   const plan = (there: Item | undefined): Plan => {
     checkLevel(level);
     return planConfig(ns, level, mapLimits(limits), there);
   };
+  const rivals = rivalsOf(around, ns, undefined, (source) => buildConfigKey(source, level));
   const olds = records.map(({ item }) => item);
-  return { olds, target: buildConfigKey(ns, level), mode: 'copy', sequenceOf: ns, plan };
+  return { olds, target: buildConfigKey(ns, level), mode: 'copy', sequenceOf: ns, rivals, plan };
 }
 
-export function configUnit(ns: string, level: ConfigLevel, record: OldRecord): Unit {
-  const map = () => {
+export function configUnit(around: Surroundings, ns: string, level: ConfigLevel, record: OldRecord): Unit {
+  const { key, item } = record;
+  const map = (): MarkedConfig => {
     checkLevel(level);
-    return mapConfig(record.item);
+    refuseSettings(record, around.drop);
+    const { config, writes } = mapConfig(item);
+    return { ...around.disabled.apply(level, item, config, [key.ns, ns]), writes };
   };
   const encode = (): Item => {
-    const { config, writes } = map();
-    return encodeConfig(ns, level, config, writes);
+    const { config, writes, mark } = map();
+    return { ...encodeConfig(ns, level, config, writes), ...mark };
   };
+  const rivals = rivalsOf(around, ns, key.ns, (source) => buildConfigKey(source, level));
   const plan = (there: Item | undefined): Plan => planConfig(ns, level, map(), there);
-  return { ...recordUnit(record, buildConfigKey(ns, level), encode, plan), sequenceOf: ns };
+  return { ...recordUnit(record, buildConfigKey(ns, level), encode, plan), sequenceOf: ns, rivals };
 }
 
 /** Nobody could ask for what has a name that is refused. */
@@ -66,11 +97,12 @@ function checkLevel(level: ConfigLevel): void {
   if ('resource' in level) mappable(() => checkResource(level.resource));
 }
 
-export function entityUnit(ns: string, id: string, record: OldRecord): Unit {
-  const { item } = record;
+export function entityUnit(around: Surroundings, ns: string, id: string, record: OldRecord): Unit {
+  const { key, item } = record;
   const encode = (): Item => ({ ...mappable(() => encodeEntity(ns, mapEntity(item, id))), ...childrenOf(item) });
   const plan = (there: Item | undefined): Plan => planEntity(ns, mapEntity(item, id), there);
-  return recordUnit(record, buildEntityKey(ns, id), encode, plan);
+  const rivals = rivalsOf(around, ns, key.ns, (source) => buildEntityKey(source, id));
+  return { ...recordUnit(record, buildEntityKey(ns, id), encode, plan), rivals };
 }
 
 export function auditUnit(ns: string, { subject, id }: KeyOf<'audit'>, record: OldRecord): Unit {

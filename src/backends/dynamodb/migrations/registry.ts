@@ -1,4 +1,9 @@
-import type { Migration, OldRecord } from './unit.js';
+import type { Homes } from './homes.js';
+import type { LegacyKey } from './legacy-key.js';
+import type { Migration } from './unit.js';
+
+const IN_NAMESPACE: readonly string[] = ['shard', 'entity', 'config', 'usage', 'audit', 'namespace', 'unreadable'];
+const WITHOUT_NAMESPACE: readonly string[] = ['entity', 'config', 'usage', 'audit', 'unreadable'];
 
 /**
  * Every migration there is, in the order in which they run: the newest layout first, so that what an upgrade of the old
@@ -9,24 +14,28 @@ export const MIGRATIONS: readonly Migration[] = [
     id: '0001',
     title: 'records of v0.9 and later',
     filter: {},
-    claims: ({ key }) =>
-      key.ns !== null && ['shard', 'entity', 'config', 'usage', 'audit', 'namespace'].includes(key.kind),
+    claims: (key, homes) => key.ns !== null && !homes.isMoved(key.ns) && IN_NAMESPACE.includes(key.kind),
+  },
+  {
+    id: '0004',
+    title: 'records under a namespace id that is registered nowhere',
+    filter: {},
+    claims: (key, homes) => key.ns !== null && homes.isMoved(key.ns) && IN_NAMESPACE.includes(key.kind),
   },
   {
     id: '0002',
     title: 'composite buckets under the entity, and records without a namespace',
-    filter: { sortKeys: ['#BUCKET#', '#META', '#CONFIG', '#USAGE#', '#AUDIT#'] },
-    claims: ({ key }) =>
-      key.kind === 'bucket' || (key.ns === null && ['entity', 'config', 'usage', 'audit'].includes(key.kind)),
+    filter: { sortKeys: ['#BUCKET#', '#META', '#CONFIG', '#USAGE#', '#AUDIT#', '#LIMIT#'] },
+    claims: (key) => key.kind === 'bucket' || (key.ns === null && WITHOUT_NAMESPACE.includes(key.kind)),
   },
   {
     id: '0003',
     title: 'buckets and limits with an item for each limit',
     filter: { sortKeys: ['#BUCKET#', '#LIMIT#'] },
-    claims: ({ key }) => key.kind === 'limit-bucket' || key.kind === 'limit',
+    claims: (key) => key.kind === 'limit-bucket' || key.kind === 'limit',
   },
 ];
 
-export function migrationOf(record: OldRecord): Migration | undefined {
-  return MIGRATIONS.find((migration) => migration.claims(record));
+export function migrationOf(key: Pick<LegacyKey, 'ns' | 'kind'>, homes: Homes): Migration | undefined {
+  return MIGRATIONS.find((migration) => migration.claims(key, homes));
 }

@@ -9,16 +9,19 @@ import {
   writePass,
   writeState,
 } from './checkpoint.js';
+import type { Surroundings } from './build-units.js';
 import { gatherUnits, inWaves } from './gather-units.js';
 import { stillWritten, treatUnits } from './phases.js';
 import { scanGroups } from './scan.js';
 import { addTally, NOTHING, type Tally } from './tally.js';
-import type { Migration } from './unit.js';
+import type { Migration, OldRecord } from './unit.js';
 
 export interface MigrationJob {
   readonly table: Table;
   readonly migration: Migration;
-  readonly defaultNs: string;
+  readonly around: Omit<Surroundings, 'migration'>;
+  /** Numbers that the configs of this run have, by namespace. */
+  readonly sequences: Map<string, number>;
   readonly signal?: AbortSignal | undefined;
   /** Hears how many old records were looked at in all phases so far. */
   readonly onSeen: (seen: number) => void;
@@ -57,7 +60,8 @@ export async function runMigration(job: MigrationJob): Promise<MigrationOutcome>
 function next(state: MigrationState, tally: Tally): MigrationState {
   const sums = {
     found: state.phase === 'copy' ? tally.seen : state.found,
-    written: state.written + tally.written,
+    // Like what was found, by the first phase alone: a page that is done again after a kill counts once.
+    written: state.phase === 'copy' ? tally.written : state.written,
     strict: state.strict + tally.strict,
   };
   if (state.phase === 'remove' && tally.changed > 0) return { phase: 'remove', pass: state.pass + 1, ...sums };
@@ -66,20 +70,20 @@ function next(state: MigrationState, tally: Tally): MigrationState {
 }
 
 async function runPass(job: MigrationJob, phase: Phase, number: number): Promise<Tally> {
-  const { table, migration, signal, defaultNs } = job;
-  const around = { migration: migration.id, defaultNs };
+  const { table, migration, signal, sequences } = job;
+  const around = { ...job.around, migration: migration.id };
   const pass = `${phase} ${number}`;
   const stored = await readPass(table, migration.id, pass);
   if (stored.done) return stored.tally;
   let { tally } = stored;
-  const claims = migration.claims.bind(migration);
-  const treating = { table, phase, sequences: new Set<string>(), signal };
+  const claims = ({ key }: OldRecord): boolean => migration.claims(key, around.homes);
+  const treating = { table, phase, around, sequences, signal };
   for await (const { groups, after, done } of scanGroups(table, migration.filter, stored.after, claims, signal)) {
     const { units, postponed } = await gatherUnits(table, around, groups, signal);
     for (const wave of inWaves(units)) tally = addTally(tally, await treatUnits(treating, wave));
     tally = addTally(tally, { ...NOTHING, seen: postponed, changed: postponed });
     job.onSeen(groups.reduce((sum, group) => sum + group.length, 0));
-    // Written after the work, so that whoever is killed between the two does that page once more, which changes nothing.
+    // Written after the work: a run that is killed between the two does that page once more, which changes nothing.
     await writePass(table, migration.id, pass, { after, done, tally });
   }
   return tally;

@@ -1,19 +1,23 @@
-import { InfrastructureError, ValidationError } from '../../../core/errors.js';
+import { registerNamespace } from '../create-table.js';
 import { deadlineIn } from '../deadline.js';
-import { registerFirstNamespace } from '../create-table.js';
 import { buildNamespaceKey } from '../keys.js';
 import { readItem, type Table } from '../requests.js';
 import { beginMigration, finishMigration, readVersion, SCHEMA_VERSION } from '../schema.js';
 import { type LoadSdk, type SdkOptions, sdkTransport } from '../sdk-transport.js';
 import { readState } from './checkpoint.js';
+import type { Surroundings } from './build-units.js';
 import { countChildren } from './children.js';
+import { findHomes } from './homes.js';
 import { type IndexFinding, inspectIndexes, refuseMissing } from './indexes.js';
 import { patiently, REQUEST_MS } from './patience.js';
 import { stillWritten } from './phases.js';
-import { MIGRATIONS } from './registry.js';
 import { refuseOldClients } from './refuse-old-clients.js';
+import { checkDrop, reportSettings, refuseUnmovable, type SettingReport } from './refuse-unmovable.js';
+import { MIGRATIONS } from './registry.js';
 import { type MigrationOutcome, runMigration } from './run-migration.js';
-import { rehearse, type Survey, surveyTable } from './survey.js';
+import type { DroppableSetting } from './settings.js';
+import { countOld, foundBy, rehearse, surveyTable } from './survey.js';
+import { tableNameOf } from '../table-name.js';
 import type { Problem } from './tally.js';
 import type { Migration } from './unit.js';
 
@@ -21,6 +25,10 @@ export interface MigrateOptions extends SdkOptions {
   readonly tableName: string;
   /** Reads only, and says what there is to do. */
   readonly dryRun?: boolean;
+  /** Converts the rest where some records cannot be: those stay as they are, and no client interprets them. */
+  readonly leave?: boolean;
+  /** Settings without a counterpart that are given up. */
+  readonly drop?: readonly DroppableSetting[];
   /** Stops between two pages; what was done stands, and the next run goes on from there. */
   readonly signal?: AbortSignal;
   readonly onProgress?: (progress: MigrationProgress) => void;
@@ -29,7 +37,7 @@ export interface MigrateOptions extends SdkOptions {
 export interface MigrationProgress {
   readonly migration: string;
   readonly done: number;
-  /** null: nobody knows yet. */
+  /** null: not known yet. */
   readonly total: number | null;
 }
 
@@ -42,6 +50,8 @@ export interface MigrationReport {
   readonly migrations: readonly MigrationResult[];
   /** Indexes that are not as this version makes them. */
   readonly indexes: readonly IndexFinding[];
+  /** Settings of old records that this version does not have. */
+  readonly settings: readonly SettingReport[];
 }
 
 export interface MigrationResult {
@@ -49,11 +59,11 @@ export interface MigrationResult {
   readonly title: string;
   /** Old records. */
   readonly found: number;
-  /** New records that were written, by all runs together; in a dry run 0. */
+  /** New records that stand for the old ones, by all runs together; in a dry run 0. */
   readonly written: number;
   /** Old records that are gone. */
   readonly removed: number;
-  /** Buckets that somebody used already: they lose what the old ones lacked. */
+  /** Buckets that were in use here already: they lose what the old ones lacked. */
   readonly strict: number;
   /** Old records that have no counterpart, and stay. */
   readonly left: number;
@@ -61,22 +71,17 @@ export interface MigrationResult {
   readonly problems: readonly Problem[];
 }
 
-/** The migration of v0.9, whose records keep their keys. */
-const IN_PLACE = '0001';
 /** Every phase looks at every record. */
 const LOOKS = 3;
-/** Where records without a namespace would go, while nobody has registered it. */
-const NOT_YET = 'default';
 
 /** Brings a table of an older layout to the one that this code reads and writes. May be killed, and run again. */
 export async function runMigrations(options: MigrateOptions, load?: LoadSdk): Promise<MigrationReport> {
-  const { tableName } = options;
-  if (typeof tableName !== 'string' || tableName === '') {
-    throw new ValidationError('tableName', 'the name of a DynamoDB table', tableName);
-  }
+  const name = tableNameOf(options, 'tableName');
+  checkDrop(options.drop);
+  const { region, endpoint } = options;
   const transport = sdkTransport(options, load);
   try {
-    return await migrate({ name: tableName, transport, random: Math.random }, options);
+    return await migrate({ name, transport, random: Math.random, place: { region, endpoint } }, options);
   } finally {
     transport.close();
   }
@@ -85,30 +90,40 @@ export async function runMigrations(options: MigrateOptions, load?: LoadSdk): Pr
 async function migrate(table: Table, options: MigrateOptions): Promise<MigrationReport> {
   const { dryRun = false, signal } = options;
   const from = (await readVersion(table, deadlineIn(REQUEST_MS))) ?? 0;
-  // A table that says it is ready was looked at: whoever could have written old records since is refused by it.
-  if (from >= SCHEMA_VERSION) return { from, to: from, dryRun, migrations: [], indexes: [] };
-  const indexes = await inspectIndexes(table);
+  // A table that is ready is looked at, too: a client that was opened before may have written to it since.
+  const isReady = from >= SCHEMA_VERSION;
   const survey = await surveyTable(table, signal);
-  const migrations = await toRun(table, survey);
-  if (dryRun) {
-    const rehearsed = await rehearseAll(table, migrations, signal);
-    return { from, to: from, dryRun, migrations: rehearsed, indexes };
-  }
+  const around = {
+    homes: await findHomes(table, survey, false),
+    disabled: survey.disabled,
+    drop: new Set(options.drop),
+  };
+  const migrations = await toRun(table, foundBy(survey, around.homes));
+  const indexes = isReady && migrations.length === 0 ? [] : await inspectIndexes(table);
+  const settings = reportSettings(survey.settings, around.drop);
+  const rehearsed = await rehearseAll(table, migrations, around, signal);
+  if (dryRun) return { from, to: from, dryRun, migrations: rehearsed, indexes, settings };
   refuseMissing(table.name, indexes);
+  if (options.leave !== true) refuseUnmovable(table, rehearsed, settings);
+  const toDo = await withWork(table, migrations, rehearsed);
+  if (isReady && toDo.length === 0) return { from, to: from, dryRun, migrations: rehearsed, indexes, settings };
+
   await beginMigration(table, deadlineIn(REQUEST_MS));
   await refuseOldClients(table, survey);
-  const outcomes = await runAll(table, migrations, survey, options);
-  await refuseLeftovers(table, outcomes, signal);
+  const moving = { ...around, homes: await findHomes(table, survey, true) };
+  const outcomes = await runAll(table, toDo, rehearsed, moving, options);
+  const left = new Map(rehearsed.map(({ id, left: count }) => [id, outcomes.get(id)?.left ?? count]));
+  await refuseLeftovers(table, moving, left, signal);
   await countChildren(table, signal);
-  // A table that nobody has used yet is made ready as a new one is.
-  if (migrations.length === 0 && (await readDefault(table)) === undefined) await registerFirstNamespace(table);
+  // A table that was never used is made ready as a new one is.
+  if (migrations.length === 0 && (await readDefault(table)) === undefined) await registerNamespace(table);
   await finishMigration(table, deadlineIn(REQUEST_MS));
-  const results = migrations.map((migration) => resultOf(migration, outcomes.get(migration.id)));
-  return { from, to: SCHEMA_VERSION, dryRun, migrations: results, indexes };
+  const results = rehearsed.map((result) => resultOf(result, outcomes.get(result.id)));
+  return { from, to: SCHEMA_VERSION, dryRun, migrations: results, indexes, settings };
 }
 
 /** Also those that were killed after their last record was gone. */
-async function toRun(table: Table, { found }: Survey): Promise<readonly Migration[]> {
+async function toRun(table: Table, found: ReadonlyMap<string, number>): Promise<readonly Migration[]> {
   const states = await Promise.all(MIGRATIONS.map(async ({ id }) => readState(table, id)));
   return MIGRATIONS.filter(({ id }, at) => {
     const phase = states[at]?.phase ?? 'done';
@@ -116,16 +131,29 @@ async function toRun(table: Table, { found }: Survey): Promise<readonly Migratio
   });
 }
 
+/** Where everything that is found has to stay, a run would change nothing but its own notes. */
+async function withWork(
+  table: Table,
+  migrations: readonly Migration[],
+  rehearsed: readonly MigrationResult[],
+): Promise<readonly Migration[]> {
+  const states = await Promise.all(migrations.map(async ({ id }) => readState(table, id)));
+  return migrations.filter((_, at) => {
+    const { found = 0, left = 0 } = rehearsed[at] ?? {};
+    return found > left || (states[at]?.phase ?? 'done') !== 'done';
+  });
+}
+
 async function rehearseAll(
   table: Table,
   migrations: readonly Migration[],
+  around: Omit<Surroundings, 'migration'>,
   signal: AbortSignal | undefined,
 ): Promise<readonly MigrationResult[]> {
-  const ns = (await readDefault(table)) ?? NOT_YET;
   const results: MigrationResult[] = [];
   for (const migration of migrations) {
-    const { seen, strict, left, problems } = await rehearse(table, migration, ns, signal);
     const { id, title } = migration;
+    const { seen, strict, left, problems } = await rehearse(table, migration, { ...around, migration: id }, signal);
     results.push({ id, title, found: seen, written: 0, removed: 0, strict, left, problems });
   }
   return results;
@@ -134,20 +162,21 @@ async function rehearseAll(
 async function runAll(
   table: Table,
   migrations: readonly Migration[],
-  { found, homeless }: Survey,
+  rehearsed: readonly MigrationResult[],
+  around: Omit<Surroundings, 'migration'>,
   { signal, onProgress }: MigrateOptions,
 ): Promise<ReadonlyMap<string, MigrationOutcome>> {
   const outcomes = new Map<string, MigrationOutcome>();
-  const registered = await readDefault(table);
-  const defaultNs = registered ?? (homeless ? await registerFirstNamespace(table) : NOT_YET);
+  const sequences = new Map<string, number>();
   for (const migration of migrations) {
-    const total = LOOKS * (found.get(migration.id) ?? 0);
+    const { id } = migration;
+    const total = LOOKS * (rehearsed.find((result) => result.id === id)?.found ?? 0);
     let done = 0;
     const onSeen = (seen: number): void => {
       done = Math.min(total, done + seen);
-      onProgress?.({ migration: migration.id, done, total });
+      onProgress?.({ migration: id, done, total });
     };
-    outcomes.set(migration.id, await runMigration({ table, migration, defaultNs, signal, onSeen }));
+    outcomes.set(id, await runMigration({ table, migration, around, sequences, signal, onSeen }));
   }
   return outcomes;
 }
@@ -155,25 +184,15 @@ async function runAll(
 /** The version moves only if nothing is left but what the report names. */
 async function refuseLeftovers(
   table: Table,
-  outcomes: ReadonlyMap<string, MigrationOutcome>,
+  { homes }: Pick<Surroundings, 'homes'>,
+  left: ReadonlyMap<string, number>,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const { found } = await surveyTable(table, signal);
+  const found = await countOld(table, homes, signal);
   for (const { id, title } of MIGRATIONS) {
-    const more = (found.get(id) ?? 0) - (outcomes.get(id)?.left ?? 0);
+    const more = (found.get(id) ?? 0) - (left.get(id) ?? 0);
     if (more > 0) throw stillWritten(`${more} more of migration ${id} (${title}) have come`);
   }
-  refuseMisread(table.name, outcomes.get(IN_PLACE));
-}
-
-/** These keep their keys: clients would find the ones that were left, and take their seconds for milliseconds. */
-function refuseMisread(table: string, outcome: MigrationOutcome | undefined): void {
-  if (outcome === undefined || outcome.left === 0) return;
-  const [first] = outcome.problems;
-  const example = first === undefined ? '' : `, such as ${first.record}: ${first.reason}`;
-  const message = `Table ${table} has ${outcome.left} records of v0.9 that have no counterpart${example}`;
-  const hint = 'Correct or delete them (headgate migrate --dry-run names them), and migrate again';
-  throw new InfrastructureError('infrastructure.migration', `${message}. ${hint}`);
 }
 
 async function readDefault(table: Table): Promise<string | undefined> {
@@ -181,7 +200,8 @@ async function readDefault(table: Table): Promise<string | undefined> {
   return item?.['namespace_id']?.S;
 }
 
-function resultOf({ id, title }: Migration, outcome: MigrationOutcome | undefined): MigrationResult {
-  const { found = 0, written = 0, strict = 0, left = 0, problems = [] } = outcome ?? {};
-  return { id, title, found, written, removed: found - left, strict, left, problems };
+function resultOf(rehearsed: MigrationResult, outcome: MigrationOutcome | undefined): MigrationResult {
+  if (outcome === undefined) return rehearsed;
+  const { found, written, strict, left, problems } = outcome;
+  return { ...rehearsed, found, written, removed: found - left, strict, left, problems };
 }

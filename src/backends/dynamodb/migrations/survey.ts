@@ -1,54 +1,108 @@
-import { REGISTRY } from '../keys.js';
+import { readKey } from '../attributes.js';
+import { NAMESPACE_ID_PREFIX, NAMESPACE_PREFIX, REGISTRY } from '../keys.js';
+import { NAMESPACE_ID } from '../records.js';
 import type { Table } from '../requests.js';
+import type { Item } from '../transport.js';
+import type { Surroundings } from './build-units.js';
+import { DisabledLevels } from './disabled-levels.js';
 import { gatherUnits, inWaves } from './gather-units.js';
+import type { Homes } from './homes.js';
+import type { LegacyKey } from './legacy-key.js';
 import { readOldRecord, TELLING_ATTRIBUTES } from './old-record.js';
 import { treatUnits } from './phases.js';
 import { migrationOf } from './registry.js';
 import { scanGroups, scanTable } from './scan.js';
+import { type OldSetting, settingsOf } from './settings.js';
 import { addTally, NOTHING, type Tally } from './tally.js';
 import type { Migration } from './unit.js';
 
+/** What the whole table shows before anything is written. */
 export interface Survey {
-  /** Old records of each migration, by its id. */
-  readonly found: ReadonlyMap<string, number>;
+  /** How many old records there are of each kind in each namespace. */
+  readonly counts: readonly { readonly key: Pick<LegacyKey, 'ns' | 'kind'>; readonly records: number }[];
+  /** Ids of namespaces in keys of old records that no row of the registry has. */
+  readonly literals: ReadonlySet<string>;
   /** Whether there are records without a namespace. */
   readonly homeless: boolean;
   /** Partition keys of version records of old clients. */
   readonly versions: readonly string[];
+  /** Records with settings that this version does not have, by setting. */
+  readonly settings: ReadonlyMap<OldSetting, number>;
+  readonly disabled: DisabledLevels;
 }
 
-/** Counts the old records of a table. Reads only. */
+/** Reads the whole table once. */
 export async function surveyTable(table: Table, signal?: AbortSignal): Promise<Survey> {
-  const found = new Map<string, number>();
+  const counts = new Map<string, { key: LegacyKey; records: number }>();
+  const registered = new Set<string>([REGISTRY]);
   const versions: string[] = [];
+  const settings = new Map<OldSetting, number>();
+  const disabled = new DisabledLevels();
   let homeless = false;
+  for await (const { items } of scanTable(table, {}, undefined, signal)) {
+    for (const item of items) {
+      disabled.note(item);
+      for (const id of registeredIds(item)) registered.add(id);
+      const record = readOldRecord(item);
+      if (record === null) continue;
+      for (const setting of settingsOf(record)) settings.set(setting, (settings.get(setting) ?? 0) + 1);
+      const { ns, kind } = record.key;
+      if (kind === 'version' && ns !== REGISTRY) versions.push(readKey(item).PK);
+      if (kind === 'version') continue;
+      homeless ||= ns === null;
+      const count = counts.get(`${ns}\n${kind}`) ?? { key: record.key, records: 0 };
+      counts.set(`${ns}\n${kind}`, { ...count, records: count.records + 1 });
+    }
+  }
+  const used = [...counts.values()].flatMap(({ key }) => key.ns ?? []);
+  const literals = new Set(used.filter((ns) => !registered.has(ns)));
+  return { counts: [...counts.values()], literals, homeless, versions, settings, disabled };
+}
+
+/** A namespace is registered if a row of the registry names its id, whatever has become of it since. */
+function registeredIds(item: Item): readonly string[] {
+  const { PK, SK } = readKey(item);
+  if (PK !== `${REGISTRY}/SYSTEM#`) return [];
+  if (SK.startsWith(NAMESPACE_ID_PREFIX)) return [SK.slice(NAMESPACE_ID_PREFIX.length)];
+  return SK.startsWith(NAMESPACE_PREFIX) ? [item[NAMESPACE_ID]?.S ?? ''] : [];
+}
+
+/** Old records of each migration, by its id, as the survey saw them. */
+export function foundBy({ counts }: Survey, homes: Homes): ReadonlyMap<string, number> {
+  const found = new Map<string, number>();
+  for (const { key, records } of counts) {
+    const id = migrationOf(key, homes)?.id;
+    if (id !== undefined) found.set(id, (found.get(id) ?? 0) + records);
+  }
+  return found;
+}
+
+/** The same, as they are now. */
+export async function countOld(table: Table, homes: Homes, signal?: AbortSignal): Promise<ReadonlyMap<string, number>> {
+  const found = new Map<string, number>();
   for await (const { items } of scanTable(table, { attributes: TELLING_ATTRIBUTES }, undefined, signal)) {
     for (const item of items) {
       const record = readOldRecord(item);
-      if (record === null) continue;
-      const id = migrationOf(record)?.id;
+      const id = record === null ? undefined : migrationOf(record.key, homes)?.id;
       if (id !== undefined) found.set(id, (found.get(id) ?? 0) + 1);
-      if (record.key.kind !== 'version') homeless ||= record.key.ns === null;
-      else if (record.key.ns !== REGISTRY) versions.push(item['PK']?.S ?? '');
     }
   }
-  return { found, homeless, versions };
+  return found;
 }
 
 /** What a migration would meet: reads only, and plans all that it would write. */
 export async function rehearse(
   table: Table,
   migration: Migration,
-  defaultNs: string,
+  around: Surroundings,
   signal?: AbortSignal,
 ): Promise<Tally> {
-  const around = { migration: migration.id, defaultNs };
-  const claims = migration.claims.bind(migration);
+  const claims: Parameters<typeof scanGroups>[3] = ({ key }) => migration.claims(key, around.homes);
   let tally = NOTHING;
   for await (const { groups } of scanGroups(table, migration.filter, undefined, claims, signal)) {
     const { units, postponed } = await gatherUnits(table, around, groups, signal);
     tally = addTally(tally, { ...NOTHING, seen: postponed });
-    const looking = { table, phase: 'look', sequences: new Set<string>(), signal } as const;
+    const looking = { table, phase: 'look', around, sequences: new Map<string, number>(), signal } as const;
     for (const wave of inWaves(units)) tally = addTally(tally, await treatUnits(looking, wave));
   }
   return tally;

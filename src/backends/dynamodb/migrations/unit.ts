@@ -1,5 +1,6 @@
 import type { RecordKey } from '../keys.js';
 import type { Item } from '../transport.js';
+import type { Homes } from './homes.js';
 import type { LegacyKey } from './legacy-key.js';
 import type { ScanFilter } from './scan.js';
 
@@ -18,8 +19,10 @@ export interface Unit {
    * new record adds to what is there. An item: the new record takes the place of this old one.
    */
   readonly mode: 'copy' | 'switch' | Item;
-  /** The namespace whose config sequence must have begun before this is written. */
+  /** The namespace of whose config sequence this takes the next number. */
   readonly sequenceOf?: string;
+  /** Old records that become the same new record, and are moved before these. */
+  readonly rivals?: readonly RecordKey[];
   /** What is to be written where `target` stands. Throws `Unmappable`. */
   plan(target: Item | undefined): Plan;
 }
@@ -36,11 +39,11 @@ export type Plan =
 
 /** One of the numbered migrations. */
 export interface Migration {
-  /** Four digits: the order in which they run. */
+  /** Four digits, in the order in which they were made. */
   readonly id: string;
   readonly title: string;
   /** What a scan for its records shows. */
   readonly filter: ScanFilter;
-  /** Whether an old record is this migration's. */
-  claims(record: OldRecord): boolean;
+  /** Whether old records with such a key are this migration's. */
+  claims(key: Pick<LegacyKey, 'ns' | 'kind'>, homes: Homes): boolean;
 }

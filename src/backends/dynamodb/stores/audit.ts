@@ -2,6 +2,7 @@ import type { AuditRecord, AuditStore, Page, PageRequest, RegistryCall } from '.
 import { AUDIT_LIFE_MS } from '../../../core/usage.js';
 import { readKey } from '../attributes.js';
 import { deadlineIn } from '../deadline.js';
+import { ownOrNothing } from '../foreign.js';
 import { AUDIT_PREFIX, buildAuditKey, index, SUFFIXES } from '../keys.js';
 import { decodeAudit } from '../records.js';
 import { readItems, type Table } from '../requests.js';
@@ -63,6 +64,7 @@ function listAll(
 
 /** A record whose time is over is not shown, whether it has been removed yet or not. */
 function shown(item: Item | undefined, nowMs: number): AuditRecord | undefined {
-  const record = item === undefined ? undefined : decodeAudit(item);
+  const own = ownOrNothing(item);
+  const record = own === undefined ? undefined : decodeAudit(own);
   return record !== undefined && record.atMs >= nowMs - AUDIT_LIFE_MS ? record : undefined;
 }

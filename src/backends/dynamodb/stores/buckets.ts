@@ -66,7 +66,7 @@ async function listBuckets(
   const load = async (found: readonly Item[]): Promise<readonly (BucketRecord | undefined)[]> => {
     // Shard 0 stands for its bucket: the others are read with it.
     const keys = found.map((row) => parseShardKey(readKey(row).PK)).filter((key) => key?.shard === 0) as ShardKey[];
-    const buckets = await readBuckets(table, call.namespaceId, keys, deadline);
+    const buckets = await readBuckets(table, call.namespaceId, keys, deadline, 'own-only');
     return keys.map((key, at) => describeBucket(key, buckets[at] ?? [], call.nowMs));
   };
   return pageOfRows(rows, page.limit, load, cursorOf);

@@ -3,6 +3,7 @@ import { planConfigChange } from '../../../core/config-change.js';
 import type { ConfigLevel, ConfigLevels, StoredConfig } from '../../../core/config.js';
 import { readKey } from '../attributes.js';
 import { type Deadline, deadlineIn } from '../deadline.js';
+import { ownOrNothing, requireOwn } from '../foreign.js';
 import { buildConfigKey, buildEntityKey, buildSequenceKey, index, parseConfigKey, SUFFIXES } from '../keys.js';
 import {
   decodeConfig,
@@ -30,18 +31,20 @@ export function createConfigStore(table: Table, gate: NamespaceGate, ownWrites: 
   return {
     async readFor(call, entityId, resource, known) {
       await gate.check(call);
-      return readFor(reads, call, entityId, resource, known, ownWrites.isRecent(call.namespaceId, call.nowMs));
+      return readFor(table, reads, call, entityId, resource, known, ownWrites.isRecent(call.namespaceId, call.nowMs));
     },
 
     async read(call, level) {
       await gate.check(call);
-      return decoded(await readItem(table, buildConfigKey(call.namespaceId, level), deadlineIn(call.timeoutMs)));
+      const key = buildConfigKey(call.namespaceId, level);
+      return decoded(requireOwn(table, await readItem(table, key, deadlineIn(call.timeoutMs))));
     },
 
     async readMany(call, levels) {
       await gate.check(call);
       const keys = levels.map((level) => buildConfigKey(call.namespaceId, level));
-      return (await readItems(table, keys, deadlineIn(call.timeoutMs))).map(decoded);
+      const items = await readItems(table, keys, deadlineIn(call.timeoutMs));
+      return items.map((item) => decoded(requireOwn(table, item)));
     },
 
     async write(call, level, change) {
@@ -78,7 +81,7 @@ export function createConfigStore(table: Table, gate: NamespaceGate, ownWrites: 
       const partitions = SUFFIXES.map((suffix) => index.all(ns, suffix));
       const range = { index: 'GSI4', partitions, ...behind(index.configs(ns), page.after) } as const;
       const load = async (found: readonly Item[]) =>
-        (await readItems(table, found.map(readKey), deadline)).map(recordOf);
+        (await readItems(table, found.map(readKey), deadline)).map((item) => recordOf(ownOrNothing(item)));
       const rows = readRows(table, range, page.limit + 1, () => deadline);
       const cursorOf = ({ level }: LevelRecord) =>
         index.config(ns, buildConfigKey(ns, level)).slice(index.configs(ns).length);
@@ -89,6 +92,7 @@ export function createConfigStore(table: Table, gate: NamespaceGate, ownWrites: 
 
 /** The levels of the entity and its record; those that all entities share only if they are not known. */
 async function readFor(
+  table: Table,
   reads: SharedReads,
   call: Call,
   entityId: string,
@@ -105,7 +109,7 @@ async function readFor(
   const shared = [buildConfigKey(ns, { kind: 'resource', resource }), buildConfigKey(ns, { kind: 'system' })];
   const wanted = known === undefined ? [...keys, ...shared] : keys;
   const items = await reads.read(wanted, deadlineIn(timeoutMs), consistent);
-  const [own, ownDefault, meta, ofResource, ofSystem] = items;
+  const [own, ownDefault, meta, ofResource, ofSystem] = items.map((item) => requireOwn(table, item));
   return {
     levels: {
       entity: decoded(own),
@@ -139,7 +143,7 @@ async function planWrite(
 ): Promise<Plan<StoredConfig>> {
   const { namespaceId: ns } = call;
   const [item, sequence] = await readItems(table, [buildConfigKey(ns, level), buildSequenceKey(ns)], deadline);
-  const stored = decoded(item);
+  const stored = decoded(requireOwn(table, item));
   const { config, changesNothing, ...record } = planConfigChange(level, stored, change);
   if (changesNothing) return { result: stored ?? { ...config, v: 0 }, write: null };
   const next = (sequence === undefined ? 0 : decodeSequence(sequence)) + 1;

@@ -2,6 +2,7 @@ import type { AdminCall, Call, EntityChange, EntityRecord, EntityStore, Page, Pa
 import { EntityExists, EntityNotFound, VersionConflict } from '../../../core/errors.js';
 import { refuseOtherVersion } from '../../../core/parents.js';
 import { type Deadline, deadlineIn } from '../deadline.js';
+import { ownOrNothing, requireOwn } from '../foreign.js';
 import { buildEntityKey, index, parseEntityKey, SUFFIXES } from '../keys.js';
 import { CHILDREN, decodeChildren, decodeEntity, encodeEntity, OPTIONAL_ENTITY_ATTRIBUTES } from '../records.js';
 import { readItem, readItems, type Table } from '../requests.js';
@@ -38,12 +39,13 @@ export function createEntityStore(table: Table, gate: NamespaceGate, ownWrites: 
     async read(call, id) {
       await gate.check(call);
       const item = await readItem(table, buildEntityKey(call.namespaceId, id), deadlineIn(call.timeoutMs));
-      return item === undefined ? undefined : decodeEntity(item);
+      return decoded(requireOwn(table, item));
     },
 
     async readMany(call, ids) {
       await gate.check(call);
-      return readEntities(table, call.namespaceId, ids, deadlineIn(call.timeoutMs));
+      const items = await readEntityItems(table, call.namespaceId, ids, deadlineIn(call.timeoutMs));
+      return items.map((item) => decoded(requireOwn(table, item)));
     },
 
     async list(call, page) {
@@ -85,7 +87,7 @@ async function planUpdate(
   deadline: Deadline,
 ): Promise<Plan<EntityRecord>> {
   const { namespaceId: ns } = call;
-  const item = await readItem(table, buildEntityKey(ns, id), deadline);
+  const item = requireOwn(table, await readItem(table, buildEntityKey(ns, id), deadline));
   if (item === undefined) throw new EntityNotFound(id);
   const before = decodeEntity(item);
   refuseOtherVersion(before, seenVersion);
@@ -131,7 +133,7 @@ async function planDeletion(
   deadline: Deadline,
 ): Promise<Plan<void>> {
   const key = buildEntityKey(ns, id);
-  const item = await readItem(table, key, deadline);
+  const item = requireOwn(table, await readItem(table, key, deadline));
   if (item === undefined) throw new EntityNotFound(id);
   refuseOtherVersion(decodeEntity(item), seenVersion);
   if (decodeChildren(item) > 0) throw new VersionConflict(id, await describeChildren(table, ns, id, deadline));
@@ -204,13 +206,27 @@ async function listChildren(
   return pageOfRows(rows, page.limit, load, ({ id }) => id);
 }
 
+/** For lists: those that a client of an older layout wrote are left out. */
 async function readEntities(
   table: Table,
   ns: string,
   ids: readonly string[],
   deadline: Deadline,
 ): Promise<readonly (EntityRecord | undefined)[]> {
+  const items = await readEntityItems(table, ns, ids, deadline);
+  return items.map((item) => decoded(ownOrNothing(item)));
+}
+
+async function readEntityItems(
+  table: Table,
+  ns: string,
+  ids: readonly string[],
+  deadline: Deadline,
+): Promise<readonly (Item | undefined)[]> {
   const keys = ids.map((id) => buildEntityKey(ns, id));
-  const items = await readItems(table, keys, deadline);
-  return items.map((item) => (item === undefined ? undefined : decodeEntity(item)));
+  return readItems(table, keys, deadline);
+}
+
+function decoded(item: Item | undefined): EntityRecord | undefined {
+  return item === undefined ? undefined : decodeEntity(item);
 }

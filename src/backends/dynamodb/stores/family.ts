@@ -2,6 +2,7 @@
 import { missingParent, refuseBadParent } from '../../../core/parents.js';
 import { MAX_CHAIN } from '../../../core/units.js';
 import type { Deadline } from '../deadline.js';
+import { ownOrNothing, requireOwn } from '../foreign.js';
 import { buildEntityKey, index } from '../keys.js';
 import { decodeChildren, decodeEntity } from '../records.js';
 import { readItem, readItems, type Table } from '../requests.js';
@@ -20,7 +21,7 @@ export async function readParents(
   const parents = new Map<string, Item>();
   for (let next: string | null = parentId; next !== null;) {
     refuseBadParent([id, ...parents.keys()], next, levelsBelow);
-    const item: Item | undefined = await readItem(table, buildEntityKey(ns, next), deadline);
+    const item: Item | undefined = requireOwn(table, await readItem(table, buildEntityKey(ns, next), deadline));
     if (item === undefined) throw missingParent(next);
     parents.set(next, item);
     next = decodeEntity(item).parentId;
@@ -52,7 +53,7 @@ async function readChildItems(table: Table, ns: string, parentId: string, deadli
   for await (const row of readChildRows(table, ns, parentId, null, SOME_CHILDREN, deadline)) {
     keys.push(buildEntityKey(ns, childOf(row)));
   }
-  return (await readItems(table, keys, deadline)).filter((item) => item !== undefined);
+  return (await readItems(table, keys, deadline)).map(ownOrNothing).filter((item) => item !== undefined);
 }
 
 /** Rows of the index, in the order of the children's ids. */

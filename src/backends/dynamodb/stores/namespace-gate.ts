@@ -2,6 +2,7 @@ import type { Awaitable, Call, NamespaceRecord } from '../../../backend.js';
 import { requireActive } from '../../../core/namespaces.js';
 import type { EpochMs } from '../../../core/units.js';
 import { deadlineIn } from '../deadline.js';
+import { requireOwn } from '../foreign.js';
 import { buildNamespaceIdKey } from '../keys.js';
 import { decodeNamespace } from '../records.js';
 import { readItem, type Table } from '../requests.js';
@@ -56,7 +57,7 @@ export function createNamespaceGate(table: Table, { lifeMs = LIFE_MS }: GateOpti
     const before = changes;
     try {
       // Consistent: who has just deleted a namespace must not find it active.
-      const item = await readItem(table, buildNamespaceIdKey(id), deadlineIn(timeoutMs));
+      const item = requireOwn(table, await readItem(table, buildNamespaceIdKey(id), deadlineIn(timeoutMs)));
       const namespace = item === undefined ? undefined : decodeNamespace(item);
       if (before === changes) keep(id, { namespace, atMs: nowMs });
       return namespace;

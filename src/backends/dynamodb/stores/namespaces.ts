@@ -11,6 +11,7 @@ import { NamespaceNotFound } from '../../../core/errors.js';
 import { requireOrphan, requireRecoverable } from '../../../core/namespaces.js';
 import { text } from '../attributes.js';
 import { type Deadline, deadlineIn } from '../deadline.js';
+import { isForeign, requireOwn } from '../foreign.js';
 import { buildNamespaceIdKey, buildNamespaceKey, NAMESPACE_ID_PREFIX, NAMESPACE_PREFIX, REGISTRY } from '../keys.js';
 import { decodeNamespace, encodeNamespace, NAMESPACE_ID } from '../records.js';
 import { readItem, type Table } from '../requests.js';
@@ -104,11 +105,11 @@ export function createNamespaceStore(table: Table, gate: NamespaceGate): Namespa
 }
 
 async function readByName(table: Table, name: string, deadline: Deadline): Promise<NamespaceRecord | undefined> {
-  return decoded(await readItem(table, buildNamespaceKey(name), deadline));
+  return decoded(requireOwn(table, await readItem(table, buildNamespaceKey(name), deadline)));
 }
 
 async function readById(table: Table, id: string, deadline: Deadline): Promise<NamespaceRecord | undefined> {
-  return decoded(await readItem(table, buildNamespaceIdKey(id), deadline));
+  return decoded(requireOwn(table, await readItem(table, buildNamespaceIdKey(id), deadline)));
 }
 
 function decoded(item: Item | undefined): NamespaceRecord | undefined {
@@ -152,6 +153,7 @@ function listRegistry(
   );
   const load = (items: readonly Item[]) =>
     items
+      .filter((item) => !isForeign(item))
       .map(decodeNamespace)
       .map((namespace) => (prefix === NAMESPACE_PREFIX || namespace.status !== 'active' ? namespace : undefined));
   return pageOfRows(rows, page.limit, load, cursorOf);
