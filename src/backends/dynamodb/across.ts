@@ -4,7 +4,7 @@ import { reconcile } from '../../core/config.js';
 import { type Amount, amountOf, type Verdict } from '../../core/decide.js';
 import { add, type Int, min, sub } from '../../core/int.js';
 import { type EpochMs, MILLI } from '../../core/units.js';
-import { accountOf, planReclaim } from './group.js';
+import { accountOf, hasExpired, planReclaim } from './group.js';
 import type { ShardImage } from './items.js';
 import { applyMove } from './move.js';
 import { changesSlots, newestRules, planSettleAll } from './settle-all.js';
@@ -15,7 +15,10 @@ const SLOTS_RETRY_MS = 1_000;
 
 /** As if expired holders were taken back: looking changes nothing. */
 export function asReclaimed(image: ShardImage, nowMs: EpochMs): ShardImage {
-  return applyMove(image, planReclaim(image, nowMs), image.writeId);
+  let view = image;
+  // One write takes back only so many.
+  while (hasExpired(view, nowMs)) view = applyMove(view, planReclaim(view, nowMs), view.writeId);
+  return view;
 }
 
 /** As if the config were settled, on all shards at once where it changes slots, and expired holders taken back. */
