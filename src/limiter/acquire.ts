@@ -65,7 +65,7 @@ function decideByStore(context: Context, ask: Ask): Awaitable<Decision> {
 }
 
 /** A store that is only contended lives: whoever asks is denied and comes again. No policy may admit it. */
-export function byPolicy(context: Context, ask: Ask, error: unknown): Awaitable<Decision> {
+function byPolicy(context: Context, ask: Ask, error: unknown): Awaitable<Decision> {
   if (!isHeadgateError(error, 'backend.unavailable')) throw error;
   if (error instanceof BackendUnavailable && error.kind === 'closed') throw error;
   if (error instanceof BackendUnavailable && error.kind === 'contended') {

@@ -55,7 +55,7 @@ export async function peekStatuses(context: Context, request: AcquireRequest): P
 }
 
 /** What each level would say to a request. */
-export async function peekRequest(context: Context, request: AcquireRequest): Promise<Peeked> {
+async function peekRequest(context: Context, request: AcquireRequest): Promise<Peeked> {
   const nowMs = context.clock.now();
   const endMs = endOfCall(context, nowMs);
   const chain = await context.resolver.chain(request.entityId, request.resource, nowMs, endMs);

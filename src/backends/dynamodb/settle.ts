@@ -45,7 +45,7 @@ export function planSettle(image: ShardImage, level: Pick<LevelRef, 'limits'>, n
   };
 }
 
-export function startsSlots({ kind, limit }: SettledLimit): boolean {
+function startsSlots({ kind, limit }: SettledLimit): boolean {
   return kind === 'starts' && limit.kind === 'concurrent';
 }
 
