@@ -1,10 +1,10 @@
 /** What buckets of different shapes weigh, and what a write of each is billed: by the codec that writes them. */
 import { pathToFileURL } from 'node:url';
-import { buildShardItem } from '../src/backends/dynamodb/expressions/create.js';
-import { writeUnits } from '../src/backends/dynamodb/expressions/keyed.js';
-import { bornImage } from '../src/backends/dynamodb/born.js';
-import { decodeShard, encodeHolder, decodeHolder, type ShardImage } from '../src/backends/dynamodb/items.js';
-import type { Item } from '../src/backends/dynamodb/transport.js';
+import { buildShardItem } from '../src/backends/dynamodb/bucket/expressions/create.js';
+import { writeUnits } from '../src/backends/dynamodb/bucket/expressions/shard-update.js';
+import { bornImage } from '../src/backends/dynamodb/bucket/new-bucket.js';
+import { decodeShard, encodeHolder, decodeHolder, type ShardImage } from '../src/backends/dynamodb/table/items.js';
+import type { Item } from '../src/backends/dynamodb/client/transport.js';
 import { buildLeaseId } from '../src/core/identifiers.js';
 import { Limit } from '../src/core/limit.js';
 

@@ -5,11 +5,11 @@
  *
  * A store that has the answer at hand returns it, not a promise of it: then no timer is set and no turn is lost.
  */
-import type { ConfigLevel, ConfigLevels, ConfigVersion, OnUnavailable, StoredConfig } from './core/config.js';
-import type { Amount, Holder, Verdict } from './core/decide.js';
+import type { ConfigLevel, ConfigLevels, ConfigVersion, OnUnavailable, StoredConfig } from './core/config/config.js';
+import type { Amount, Holder, Verdict } from './core/bucket/decide.js';
 import type { Int } from './core/int.js';
 import type { Limit } from './core/limit.js';
-import type { UsageCounts, UsageWindow } from './core/usage.js';
+import type { UsageCounts, UsageWindow } from './core/usage/usage.js';
 import type { EpochMs } from './core/units.js';
 
 export type Awaitable<T> = T | Promise<T>;
@@ -51,7 +51,7 @@ export interface AdminCall extends Call {
 
 /** What a declarative file owns of one object. */
 export interface ManagedMark {
-  /** Which object, as `core/managed.ts` builds it. */
+  /** Which object, as `core/manifest/managed.ts` builds it. */
   readonly key: string;
   /** Plain data: what was applied last. null: the file owns nothing of the object any more. */
   readonly value: unknown;

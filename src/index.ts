@@ -46,9 +46,9 @@ export type {
 export { file, type FileOptions } from './backends/embedded/file/file.js';
 export { memory, type MemoryOptions } from './backends/embedded/memory.js';
 export { type Clock, type SleepOptions, systemClock } from './clock.js';
-export type { Change as ManifestChange, Drift as ManifestDrift } from './core/compare-object.js';
-export type { ConfigSource, OnUnavailable } from './core/config.js';
-export type { LimitStatus } from './core/decide.js';
+export type { Change as ManifestChange, Drift as ManifestDrift } from './core/manifest/compare-object.js';
+export type { ConfigSource, OnUnavailable } from './core/config/config.js';
+export type { LimitStatus } from './core/bucket/decide.js';
 export { type ErrorCode, type ErrorTraits, errorTraits } from './core/error-codes.js';
 export {
   AccessDenied,
@@ -70,11 +70,11 @@ export {
   VersionConflict,
 } from './core/errors.js';
 export { Limit, type RateOptions } from './core/limit.js';
-export type { ManagedTarget as ManifestTarget } from './core/managed.js';
-export type { ManifestData, ManifestEntity, ManifestLimits } from './core/manifest.js';
-export type { UsageWindow } from './core/usage.js';
-export type { AuditEvent, AuditQuery } from './limiter/audit-api.js';
-export type { BucketLimit, BucketView } from './limiter/buckets-api.js';
+export type { ManagedTarget as ManifestTarget } from './core/manifest/managed.js';
+export type { ManifestData, ManifestEntity, ManifestLimits } from './core/manifest/manifest.js';
+export type { UsageWindow } from './core/usage/usage.js';
+export type { AuditEvent, AuditQuery } from './limiter/api/audit-api.js';
+export type { BucketLimit, BucketView } from './limiter/api/buckets-api.js';
 export type {
   ConfigEntry,
   ConfigLevelRef,
@@ -82,20 +82,20 @@ export type {
   EffectiveConfig,
   LimitsConfig,
   SystemConfig,
-} from './limiter/config-api.js';
-export type { ConfigCacheStats } from './limiter/config-cache.js';
-export type { DecidedBy, Decision, DecisionEvent, Denied, Granted } from './limiter/decision.js';
-export type { Entity, EntityUpdate, NewEntity } from './limiter/entities-api.js';
-export type { Lease, LeaseState } from './limiter/lease.js';
-export type { LeaseView } from './limiter/leases-api.js';
-export type { Listing, ListOptions } from './limiter/listing.js';
-export type { ApplyOptions, ApplyProgress, ManifestPlan } from './limiter/manifest-api.js';
-export type { Namespace } from './limiter/namespaces-api.js';
-export type { PingResult } from './limiter/open-store.js';
+} from './limiter/api/config-api.js';
+export type { ConfigCacheStats } from './limiter/config/config-cache.js';
+export type { DecidedBy, Decision, DecisionEvent, Denied, Granted } from './limiter/acquire/decision.js';
+export type { Entity, EntityUpdate, NewEntity } from './limiter/api/entities-api.js';
+export type { Lease, LeaseState } from './limiter/lease/lease.js';
+export type { LeaseView } from './limiter/api/leases-api.js';
+export type { Listing, ListOptions } from './limiter/api/listing.js';
+export type { ApplyOptions, ApplyProgress, ManifestPlan } from './limiter/manifest/manifest-api.js';
+export type { Namespace } from './limiter/api/namespaces-api.js';
+export type { PingResult } from './limiter/store-connection.js';
 export type { LimiterOptions } from './limiter/options.js';
 export { RateLimiter } from './limiter/rate-limiter.js';
-export type { AcquireRequest, Amounts } from './limiter/request.js';
-export type { LimitCapacity } from './limiter/resources-api.js';
-export type { OnThrow, RunOptions } from './limiter/run.js';
-export type { StatusRequest } from './limiter/status.js';
-export type { Usage, UsageRange, UsageSummary } from './limiter/usage-api.js';
+export type { AcquireRequest, Amounts } from './limiter/acquire/request.js';
+export type { LimitCapacity } from './limiter/api/resources-api.js';
+export type { OnThrow, RunOptions } from './limiter/lease/run.js';
+export type { StatusRequest } from './limiter/acquire/status.js';
+export type { Usage, UsageRange, UsageSummary } from './limiter/api/usage-api.js';

@@ -95,8 +95,8 @@ describe('imports point down only', () => {
     ['limiter/a.ts', `import { memory } from '../backends/embedded/memory.js';`],
     ['limiter/a.ts', `import type { MemoryOptions } from '../backends/embedded/memory.js';`],
     ['limiter/a.ts', `import { tour } from '../cli/tour.js';`],
-    ['stream/a.ts', `import { x } from '../limiter/x.js';`],
-    ['reconciler/a.ts', `import type { X } from '../limiter/x.js';`],
+    ['backends/dynamodb/stream/a.ts', `import { x } from '../../../limiter/x.js';`],
+    ['backends/dynamodb/reconciler/a.ts', `import type { X } from '../../../limiter/x.js';`],
     ['integrations/a.ts', `import { memory } from '../backends/embedded/memory.js';`],
     ['testing/a.ts', `export * from '../cli/main.js';`],
     ['limiter/a.ts', `const x = await import('../server/app.js');`],
@@ -108,10 +108,10 @@ describe('imports point down only', () => {
   test('lets the composition roots construct a backend, and a backend name the type of a clock', () => {
     const files = planted({
       'limiter/store-url.ts': `import { memory } from '../backends/embedded/memory.js';`,
-      'limiter/open-store.ts': `import { memory } from '../backends/embedded/memory.js';`,
+      'limiter/store-connection.ts': `import { memory } from '../backends/embedded/memory.js';`,
       'index.ts': `export { memory } from './backends/embedded/memory.js';`,
       'backends/embedded/a.ts': `import type { Clock } from '../../clock.js';`,
-      'stream/lambda.ts': `import { x } from '../backends/dynamodb/x.js';`,
+      'backends/dynamodb/stream/lambda.ts': `import { x } from '../x.js';`,
       'core/a.test.ts': `import { fakeClock } from '../testing/fake-clock.js';`,
     });
     expect(importsPointDown(files)).toEqual([]);
@@ -147,7 +147,7 @@ describe('the AWS SDK stays in the layers that talk to AWS', () => {
     const files = planted({
       'limiter/a.ts': text,
       'index.ts': text,
-      'stream/a.ts': text,
+      'backends/dynamodb/stream/a.ts': text,
       'backends/dynamodb/a.ts': text,
     });
     expect(awsStaysInItsLayers(files)).toEqual(['limiter/a.ts imports the AWS SDK', 'index.ts imports the AWS SDK']);

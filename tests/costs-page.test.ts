@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { itemSizes } from '../bench/item-sizes.js';
-import { encodeUsage } from '../src/backends/dynamodb/records.js';
-import type { Item } from '../src/backends/dynamodb/transport.js';
-import { USAGE_WINDOWS } from '../src/core/usage.js';
+import { encodeUsage } from '../src/backends/dynamodb/table/records.js';
+import type { Item } from '../src/backends/dynamodb/client/transport.js';
+import { USAGE_WINDOWS } from '../src/core/usage/usage.js';
 import { evaluate, type Values } from './support/arithmetic.js';
 
 const PAGE = new URL('../docs/operate/costs.md', import.meta.url);

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { bornImage } from '../src/backends/dynamodb/born.js';
-import { buildShardItem } from '../src/backends/dynamodb/expressions/create.js';
-import { addHolder, applyMove } from '../src/backends/dynamodb/move.js';
+import { bornImage } from '../src/backends/dynamodb/bucket/new-bucket.js';
+import { buildShardItem } from '../src/backends/dynamodb/bucket/expressions/create.js';
+import { addHolder, applyMove } from '../src/backends/dynamodb/bucket/shard-write.js';
 import {
   encodeAudit,
   encodeConfig,
@@ -11,8 +11,8 @@ import {
   encodeNamespace,
   encodeSequence,
   encodeUsage,
-} from '../src/backends/dynamodb/records.js';
-import type { Item } from '../src/backends/dynamodb/transport.js';
+} from '../src/backends/dynamodb/table/records.js';
+import type { Item } from '../src/backends/dynamodb/client/transport.js';
 import { Limit } from '../src/core/limit.js';
 
 const PAGE = readFileSync(new URL('../docs/backends/dynamodb.md', import.meta.url), 'utf8');

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { manifestData } from '../../tests/support/random-manifest.js';
 import { ValidationError } from '../core/errors.js';
-import { readManifest } from '../core/manifest.js';
+import { readManifest } from '../core/manifest/manifest.js';
 import { parseManifestFile } from './manifest-file.js';
 import { printManifest } from './print-manifest.js';
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { HeadgateError, ValidationError } from '../core/errors.js';
-import { findProblems, type ManifestData } from '../core/manifest.js';
-import { type Problem, ROOT } from '../core/problems.js';
+import { findProblems, type ManifestData } from '../core/manifest/manifest.js';
+import { type Problem, ROOT } from '../core/manifest/problems.js';
 import { parseYaml, type Place, type YamlData, YamlError } from './yaml-data.js';
 
 /** A limits file that says nothing wrong by itself. */

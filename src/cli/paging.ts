@@ -1,4 +1,4 @@
-import type { Listing, ListOptions } from '../limiter/listing.js';
+import type { Listing, ListOptions } from '../limiter/api/listing.js';
 import { checkWhole } from '../core/limit.js';
 import { parseWhole } from './parse.js';
 import type { Session } from './session.js';

@@ -1,6 +1,6 @@
 import { ValidationError } from '../core/errors.js';
 import { checkLimits, Limit } from '../core/limit.js';
-import type { Amounts } from '../limiter/request.js';
+import type { Amounts } from '../limiter/acquire/request.js';
 
 /** `-l rpm:100/min -l slots:4/concurrent`; undefined if none was given. */
 export function parseLimits(texts: readonly string[] | undefined): readonly Limit[] | undefined {

@@ -1,5 +1,5 @@
 import { Document, isScalar, isSeq, type Scalar, visit } from 'yaml';
-import type { ManifestData } from '../core/manifest.js';
+import type { ManifestData } from '../core/manifest/manifest.js';
 
 const QUOTED = 'QUOTE_DOUBLE' satisfies Scalar.Type;
 

@@ -1,6 +1,6 @@
-import type { OnUnavailable } from '../core/config.js';
+import type { OnUnavailable } from '../core/config/config.js';
 import type { Limit } from '../core/limit.js';
-import type { ConfigLevelRef } from '../limiter/config-api.js';
+import type { ConfigLevelRef } from '../limiter/api/config-api.js';
 import { describeLevel } from './render/limits.js';
 import type { Session } from './session.js';
 import type { Style } from './terminal.js';

@@ -5,7 +5,7 @@ import { loadDriver } from '../backends/embedded/file/driver.js';
 import { systemClock } from '../clock.js';
 import { isHeadgateError } from '../core/errors.js';
 import { Limit } from '../core/limit.js';
-import type { Decision } from '../limiter/decision.js';
+import type { Decision } from '../limiter/acquire/decision.js';
 import { RateLimiter } from '../limiter/rate-limiter.js';
 import { type FakeClock, fakeClock } from '../testing/fake-clock.js';
 import { drawBars } from '../visualize/chart.js';

@@ -1,5 +1,5 @@
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument } from 'yaml';
-import { joinPath, ROOT } from '../core/problems.js';
+import { joinPath, ROOT } from '../core/manifest/problems.js';
 
 /** A place in a text: both count from 1. */
 export interface Place {

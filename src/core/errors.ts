@@ -1,4 +1,4 @@
-import type { LimitStatus } from './decide.js';
+import type { LimitStatus } from './bucket/decide.js';
 import { type ErrorCode, errorTraits } from './error-codes.js';
 
 const BRAND = Symbol.for('headgate.error');

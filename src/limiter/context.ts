@@ -2,12 +2,12 @@ import type { AdminCall, Awaitable, Backend, Call, Tuning } from '../backend.js'
 import type { Clock } from '../clock.js';
 import { BackendUnavailable } from '../core/errors.js';
 import type { EpochMs } from '../core/units.js';
-import { createAuditId } from './audit-id.js';
-import type { ConfigResolver } from './config-resolver.js';
-import type { Guard } from './guard.js';
-import type { HeldLeases } from './held-leases.js';
+import { createAuditId } from './api/audit-id.js';
+import type { ConfigResolver } from './config/config-resolver.js';
+import type { Guard } from './outage/guard.js';
+import type { HeldLeases } from './lease/held-leases.js';
 import type { ResolvedOptions } from './options.js';
-import type { WaitingLines } from './waiting-lines.js';
+import type { WaitingLines } from './waiting/waiting-lines.js';
 
 /** What outlives a namespace: one per opened store. */
 export interface StoreContext {

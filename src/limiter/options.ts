@@ -1,10 +1,10 @@
 import { type Clock, completeClock, systemClock } from '../clock.js';
-import { ON_UNAVAILABLE, type OnUnavailable } from '../core/config.js';
+import { ON_UNAVAILABLE, type OnUnavailable } from '../core/config/config.js';
 import { ValidationError } from '../core/errors.js';
 import { checkNamespace } from '../core/identifiers.js';
 import { checkKnownFields } from '../core/known-fields.js';
 import { checkLimits, checkWhole, type Limit } from '../core/limit.js';
-import type { DecisionEvent } from './decision.js';
+import type { DecisionEvent } from './acquire/decision.js';
 
 const MIN_LEASE_TTL_MS = 5_000;
 const MAX_LEASE_TTL_MS = 7 * 86_400_000;

@@ -3,7 +3,7 @@ import { ASK, ASK_SLOT, LIMITS, openLimiter } from '../../tests/support/open-lim
 import { memory } from '../backends/embedded/memory.js';
 import { RateLimitExceeded } from '../core/errors.js';
 import { Limit } from '../core/limit.js';
-import type { DecisionEvent } from './decision.js';
+import type { DecisionEvent } from './acquire/decision.js';
 import { RateLimiter } from './rate-limiter.js';
 
 afterEach(() => {

@@ -3,7 +3,7 @@ import { parseDynamoDBAddress } from '../backends/dynamodb/address.js';
 import { file, parseFileAddress } from '../backends/embedded/file/file.js';
 import { memory } from '../backends/embedded/memory.js';
 import { ValidationError } from '../core/errors.js';
-import { lazyBackend } from './lazy-backend.js';
+import { lazyBackend } from './outage/lazy-backend.js';
 import type { ResolvedOptions } from './options.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;

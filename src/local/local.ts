@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createTableThrough } from '../backends/dynamodb/create-table.js';
+import { createTableThrough } from '../backends/dynamodb/table/create-table.js';
 import { InfrastructureError, ValidationError } from '../core/errors.js';
 import { answers } from '../testing/dynamodb/engine-answers.js';
 import { freePort } from '../testing/dynamodb/free-port.js';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { createTable, dynamodb } from '../../src/backends/dynamodb/index.js';
-import { reconcile } from '../../src/reconciler/loop.js';
+import { reconcile } from '../../src/backends/dynamodb/reconciler/loop.js';
 import { type Engine, startEngine } from '../../src/testing/dynamodb/index.js';
 import { ENGINE } from '../support/dynamodb-world.js';
 import { killHolders } from '../support/killed-holders.js';

@@ -7,7 +7,7 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import { LambdaClient, UpdateFunctionCodeCommand } from '@aws-sdk/client-lambda';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { tableDefinition } from '../../src/backends/dynamodb/table-definition.js';
+import { tableDefinition } from '../../src/backends/dynamodb/table/table-definition.js';
 import { adoptTable } from '../../src/infra/stack/adopt-table.js';
 import { sdkStackTools } from '../../src/infra/stack/sdk-stack-tools.js';
 import { chooseNames } from '../../src/infra/stack/stack-name.js';

@@ -1,10 +1,10 @@
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { deadlineIn } from '../../src/backends/dynamodb/deadline.js';
-import { buildAuditKey } from '../../src/backends/dynamodb/keys.js';
-import { deleteItems } from '../../src/backends/dynamodb/requests.js';
+import { deadlineIn } from '../../src/backends/dynamodb/client/deadline.js';
+import { buildAuditKey } from '../../src/backends/dynamodb/table/keys.js';
+import { deleteItems } from '../../src/backends/dynamodb/client/requests.js';
 import { Limit } from '../../src/core/limit.js';
-import { runWorker } from '../../src/stream/worker.js';
+import { runWorker } from '../../src/backends/dynamodb/stream/worker/worker.js';
 import { Random } from '../../src/testing/conformance/random.js';
 import { findEngine } from '../../src/testing/dynamodb/index.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createTable, dynamodb } from '../../src/backends/dynamodb/index.js';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import { reconcile } from '../../src/reconciler/loop.js';
+import { reconcile } from '../../src/backends/dynamodb/reconciler/loop.js';
 import { findEngine, startEngine } from '../../src/testing/dynamodb/index.js';
 import { killHolders } from '../support/killed-holders.js';
 

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { buildTemplate } from '../../src/infra/template.js';
-import { archivedRecordOf } from '../../src/stream/archive.js';
-import { handler as reconcilerHandler } from '../../src/reconciler/lambda.js';
-import { createStreamHandler } from '../../src/stream/lambda.js';
+import { archivedRecordOf } from '../../src/backends/dynamodb/stream/archive/archive.js';
+import { handler as reconcilerHandler } from '../../src/backends/dynamodb/reconciler/lambda.js';
+import { createStreamHandler } from '../../src/backends/dynamodb/stream/lambda.js';
 import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb-world.js';
 import { resolveValue } from '../support/resolve-template.js';
 

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildTemplate } from '../../src/infra/template.js';
-import { archivedRecordOf } from '../../src/stream/archive.js';
-import { decodeChange } from '../../src/stream/decode.js';
+import { archivedRecordOf } from '../../src/backends/dynamodb/stream/archive/archive.js';
+import { decodeChange } from '../../src/backends/dynamodb/stream/decode.js';
 import { LIMITS } from '../support/dynamodb-permissions.js';
 import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb-world.js';
 import { matchesFilter } from '../support/filter-pattern.js';
@@ -27,7 +27,7 @@ function idleFilters(filters: readonly unknown[], records: readonly Record[]): u
   return filters.filter((filter) => !records.some((record) => matchesFilter(filter, record)));
 }
 
-/** Whether `src/stream` does anything with it. */
+/** Whether `src/backends/dynamodb/stream` does anything with it. */
 function isUsed(record: Record): boolean {
   const change = decodeChange(record, 'label');
   return change.kind === 'bucket' || (change.kind === 'audit' && archivedRecordOf(change) !== null);
@@ -79,7 +79,7 @@ describe.skipIf(ENGINE.missing)(`records of every kind that the code writes${ENG
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  test('pass if src/stream uses them, and not otherwise', async () => {
+  test('pass if src/backends/dynamodb/stream uses them, and not otherwise', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: LIMITS });
     const { namespace } = space;

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { deadlineIn } from '../../src/backends/dynamodb/deadline.js';
-import { send, type Table } from '../../src/backends/dynamodb/requests.js';
-import { sdkTransport } from '../../src/backends/dynamodb/sdk-transport.js';
-import type { Operation, Operations } from '../../src/backends/dynamodb/transport.js';
+import { deadlineIn } from '../../src/backends/dynamodb/client/deadline.js';
+import { send, type Table } from '../../src/backends/dynamodb/client/requests.js';
+import { sdkTransport } from '../../src/backends/dynamodb/client/sdk-transport.js';
+import type { Operation, Operations } from '../../src/backends/dynamodb/client/transport.js';
 import { isHeadgateError } from '../../src/core/errors.js';
 import { Limit } from '../../src/core/limit.js';
-import type { Lease } from '../../src/limiter/lease.js';
+import type { Lease } from '../../src/limiter/lease/lease.js';
 import { type Fault, fault } from '../../src/testing/dynamodb/index.js';
 import { type DynamoWorld, ENGINE, type Space, startWorld } from '../support/dynamodb-world.js';
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { ShardImage } from '../../src/backends/dynamodb/items.js';
+import type { ShardImage } from '../../src/backends/dynamodb/table/items.js';
 import { Limit } from '../../src/core/limit.js';
-import type { Lease } from '../../src/limiter/lease.js';
+import type { Lease } from '../../src/limiter/lease/lease.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import { sweep } from '../../src/reconciler/sweep.js';
+import { sweep } from '../../src/backends/dynamodb/reconciler/sweep.js';
 import { Random } from '../../src/testing/conformance/random.js';
 import { worthOf } from '../../src/testing/oracle/model.js';
 import { shapeOf, splitInto, splitShard, spreading } from '../support/dynamodb-shards.js';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Item } from '../../src/backends/dynamodb/transport.js';
+import type { Item } from '../../src/backends/dynamodb/client/transport.js';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { Random } from '../../src/testing/conformance/random.js';

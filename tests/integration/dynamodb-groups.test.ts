@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../src/core/limit.js';
 import { memory } from '../../src/index.js';
-import type { Decision, Denied } from '../../src/limiter/decision.js';
-import type { Lease } from '../../src/limiter/lease.js';
+import type { Decision, Denied } from '../../src/limiter/acquire/decision.js';
+import type { Lease } from '../../src/limiter/lease/lease.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb-world.js';
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AuditRecord, Call, EntityRecord, UsageQuery, UsageRecord } from '../../src/backend.js';
-import { deadlineIn } from '../../src/backends/dynamodb/deadline.js';
-import { encodeUsage } from '../../src/backends/dynamodb/records.js';
+import { deadlineIn } from '../../src/backends/dynamodb/client/deadline.js';
+import { encodeUsage } from '../../src/backends/dynamodb/table/records.js';
 import { Limit } from '../../src/core/limit.js';
-import { AUDIT_LIFE_MS, usageLifeMs } from '../../src/core/usage.js';
+import { AUDIT_LIFE_MS, usageLifeMs } from '../../src/core/usage/usage.js';
 import { findEngine } from '../../src/testing/dynamodb/index.js';
 import {
   allPages,

@@ -10,7 +10,7 @@ import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createDynamoDBBackend } from '../../src/backends/dynamodb/dynamodb.js';
 import { createTable, dynamodb } from '../../src/backends/dynamodb/index.js';
-import { tableDefinition } from '../../src/backends/dynamodb/table-definition.js';
+import { tableDefinition } from '../../src/backends/dynamodb/table/table-definition.js';
 import { Limit } from '../../src/core/limit.js';
 import type { LimiterOptions } from '../../src/limiter/options.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';

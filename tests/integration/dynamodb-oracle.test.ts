@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Call, LevelRef } from '../../src/backend.js';
-import type { Rate } from '../../src/core/bucket.js';
+import type { Rate } from '../../src/core/bucket/bucket.js';
 import type { Limit } from '../../src/core/limit.js';
-import { Buckets } from '../../src/backends/dynamodb/buckets.js';
-import { adjust, consume } from '../../src/backends/dynamodb/consume.js';
-import { PRESSURE } from '../../src/backends/dynamodb/pressure.js';
+import { Buckets } from '../../src/backends/dynamodb/acquire/bucket-cache.js';
+import { adjust, consume } from '../../src/backends/dynamodb/acquire/consume.js';
+import { PRESSURE } from '../../src/backends/dynamodb/bucket/pressure.js';
 import { findEngine } from '../../src/testing/dynamodb/index.js';
 import type { Part } from '../../src/testing/oracle/model.js';
 import { baseThatStays, type Rules } from '../../src/testing/oracle/rules.js';

@@ -1,6 +1,6 @@
 import { DynamoDBClient, type DynamoDBClientConfig, ListTablesCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { sdkTransport } from '../../src/backends/dynamodb/sdk-transport.js';
+import { sdkTransport } from '../../src/backends/dynamodb/client/sdk-transport.js';
 import { Limit } from '../../src/core/limit.js';
 import { fault } from '../../src/testing/dynamodb/index.js';
 import { type DynamoWorld, ENGINE, type Space, startWorld } from '../support/dynamodb-world.js';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { deadlineIn } from '../../src/backends/dynamodb/deadline.js';
-import { keyOf } from '../../src/backends/dynamodb/expressions/keyed.js';
-import { send } from '../../src/backends/dynamodb/requests.js';
+import { deadlineIn } from '../../src/backends/dynamodb/client/deadline.js';
+import { keyOf } from '../../src/backends/dynamodb/bucket/expressions/shard-update.js';
+import { send } from '../../src/backends/dynamodb/client/requests.js';
 import { Limit } from '../../src/core/limit.js';
 import { splitInto, spreading } from '../support/dynamodb-shards.js';
 import { type DynamoWorld, ENGINE, type Space, startWorld } from '../support/dynamodb-world.js';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../src/core/limit.js';
-import type { Lease } from '../../src/limiter/lease.js';
+import type { Lease } from '../../src/limiter/lease/lease.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import { sweep } from '../../src/reconciler/sweep.js';
+import { sweep } from '../../src/backends/dynamodb/reconciler/sweep.js';
 import { Random } from '../../src/testing/conformance/random.js';
 import { splitInto, splitShard, spreading } from '../support/dynamodb-shards.js';
 import { type DynamoWorld, ENGINE, type Space, startWorld } from '../support/dynamodb-world.js';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { DynamoDBInternals } from '../../src/backends/dynamodb/dynamodb.js';
 import { Limit } from '../../src/core/limit.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import { sweep } from '../../src/reconciler/sweep.js';
+import { sweep } from '../../src/backends/dynamodb/reconciler/sweep.js';
 import { fault } from '../../src/testing/dynamodb/index.js';
 import { splitInto, spreading, sumOf } from '../support/dynamodb-shards.js';
 import { type DynamoWorld, ENGINE, type Space, startWorld } from '../support/dynamodb-world.js';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { ShardImage } from '../../src/backends/dynamodb/items.js';
+import type { ShardImage } from '../../src/backends/dynamodb/table/items.js';
 import { Limit } from '../../src/core/limit.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fault } from '../../src/testing/dynamodb/index.js';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AuditRecord, EntityRecord } from '../../src/backend.js';
-import type { StoredConfig } from '../../src/core/config.js';
+import type { StoredConfig } from '../../src/core/config/config.js';
 import { isHeadgateError } from '../../src/core/errors.js';
 import { Limit } from '../../src/core/limit.js';
 import { findEngine } from '../../src/testing/dynamodb/index.js';

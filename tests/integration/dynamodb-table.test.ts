@@ -1,10 +1,10 @@
 import { CreateTableCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createTable } from '../../src/backends/dynamodb/index.js';
-import { deadlineIn } from '../../src/backends/dynamodb/deadline.js';
-import type { Table } from '../../src/backends/dynamodb/requests.js';
-import { checkSchema } from '../../src/backends/dynamodb/schema.js';
-import { tableDefinition } from '../../src/backends/dynamodb/table-definition.js';
+import { deadlineIn } from '../../src/backends/dynamodb/client/deadline.js';
+import type { Table } from '../../src/backends/dynamodb/client/requests.js';
+import { checkSchema } from '../../src/backends/dynamodb/table/schema.js';
+import { tableDefinition } from '../../src/backends/dynamodb/table/table-definition.js';
 import { findEngine } from '../../src/testing/dynamodb/index.js';
 import {
   allPages,

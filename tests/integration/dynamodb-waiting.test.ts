@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../src/core/limit.js';
-import type { AcquireRequest } from '../../src/limiter/request.js';
+import type { AcquireRequest } from '../../src/limiter/acquire/request.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb-world.js';
 

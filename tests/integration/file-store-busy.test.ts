@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest';
 import { loadDriver, type SqliteDatabase } from '../../src/backends/embedded/file/driver.js';
 import { file } from '../../src/backends/embedded/file/file.js';
-import type { OnUnavailable } from '../../src/core/config.js';
+import type { OnUnavailable } from '../../src/core/config/config.js';
 import type { LimiterOptions } from '../../src/limiter/options.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { ASK, ASK_SLOT, LIMITS } from '../support/open-limiter.js';

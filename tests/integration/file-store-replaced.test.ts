@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { file } from '../../src/backends/embedded/file/file.js';
 import { Limit } from '../../src/core/limit.js';
-import type { Lease } from '../../src/limiter/lease.js';
+import type { Lease } from '../../src/limiter/lease/lease.js';
 import type { LimiterOptions } from '../../src/limiter/options.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';

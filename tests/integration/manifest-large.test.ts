@@ -5,7 +5,7 @@ import { afterAll, expect, test } from 'vitest';
 import { file } from '../../src/backends/embedded/file/file.js';
 import { printManifest } from '../../src/cli/print-manifest.js';
 import type { LimitsPlanShape } from '../../src/cli/shapes.js';
-import type { ManifestData } from '../../src/core/manifest.js';
+import type { ManifestData } from '../../src/core/manifest/manifest.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { runCli } from '../support/run-cli.js';
 

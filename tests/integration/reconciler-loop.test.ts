@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../src/core/limit.js';
-import { reconcile, type ReconcilerOptions, runReconciler } from '../../src/reconciler/loop.js';
-import type { ReconcilerReport } from '../../src/reconciler/report.js';
+import { reconcile, type ReconcilerOptions, runReconciler } from '../../src/backends/dynamodb/reconciler/loop.js';
+import type { ReconcilerReport } from '../../src/backends/dynamodb/reconciler/report.js';
 import { type Engine, fault, startEngine, startFaultProxy } from '../../src/testing/dynamodb/index.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
 import { ENGINE } from '../support/dynamodb-world.js';

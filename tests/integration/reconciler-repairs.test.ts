@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../src/core/limit.js';
-import type { Item } from '../../src/backends/dynamodb/transport.js';
-import { sweep } from '../../src/reconciler/sweep.js';
+import type { Item } from '../../src/backends/dynamodb/client/transport.js';
+import { sweep } from '../../src/backends/dynamodb/reconciler/sweep.js';
 import { type Engine, fault, startEngine, startFaultProxy } from '../../src/testing/dynamodb/index.js';
 import { ENGINE } from '../support/dynamodb-world.js';
 import { MINUTE_MS, ReconcilerWorld, slots, START_MS, tokensOf } from '../support/reconciler-world.js';

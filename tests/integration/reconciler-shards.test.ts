@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { credit, effectiveTokens } from '../../src/core/bucket.js';
+import { credit, effectiveTokens } from '../../src/core/bucket/bucket.js';
 import { Limit } from '../../src/core/limit.js';
-import type { ShardImage } from '../../src/backends/dynamodb/items.js';
+import type { ShardImage } from '../../src/backends/dynamodb/table/items.js';
 import { type Engine, fault, startEngine, startFaultProxy } from '../../src/testing/dynamodb/index.js';
 import { ENGINE } from '../support/dynamodb-world.js';
 import { HOUR_MS, MINUTE_MS, ReconcilerWorld, slots, START_MS, tokensOf } from '../support/reconciler-world.js';

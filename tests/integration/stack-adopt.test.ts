@@ -2,7 +2,7 @@ import { CreateTableCommand, DeleteTableCommand } from '@aws-sdk/client-dynamodb
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createTable } from '../../src/backends/dynamodb/index.js';
 import { runMigrations } from '../../src/backends/dynamodb/migrations/run.js';
-import { tableDefinition } from '../../src/backends/dynamodb/table-definition.js';
+import { tableDefinition } from '../../src/backends/dynamodb/table/table-definition.js';
 import type { Change } from '../../src/infra/stack/cloudformation.js';
 import { deleteStack } from '../../src/infra/stack/delete-stack.js';
 import { deployStack, type StackDeployRequest } from '../../src/infra/stack/deploy-stack.js';

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { isHeadgateError } from '../../src/core/errors.js';
 import { Limit } from '../../src/core/limit.js';
-import { openSdkStream } from '../../src/stream/sdk-stream.js';
-import type { StreamApi } from '../../src/stream/stream-api.js';
+import { openSdkStream } from '../../src/backends/dynamodb/stream/worker/sdk-stream.js';
+import type { StreamApi } from '../../src/backends/dynamodb/stream/worker/stream-api.js';
 import { fault } from '../../src/testing/dynamodb/index.js';
 import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb-world.js';
 import { workOff } from '../support/stream-world.js';

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { deadlineIn } from '../../src/backends/dynamodb/deadline.js';
-import { buildUsageKey } from '../../src/backends/dynamodb/keys.js';
-import { decodeUsage, encodeNamespace } from '../../src/backends/dynamodb/records.js';
-import { readItem, sendRepeatable } from '../../src/backends/dynamodb/requests.js';
-import { USAGE_WINDOWS, type UsageWindow, windowStart } from '../../src/core/usage.js';
-import { createStreamHandler, type StreamEvent } from '../../src/stream/lambda.js';
+import { deadlineIn } from '../../src/backends/dynamodb/client/deadline.js';
+import { buildUsageKey } from '../../src/backends/dynamodb/table/keys.js';
+import { decodeUsage, encodeNamespace } from '../../src/backends/dynamodb/table/records.js';
+import { readItem, sendRepeatable } from '../../src/backends/dynamodb/client/requests.js';
+import { USAGE_WINDOWS, type UsageWindow, windowStart } from '../../src/core/usage/usage.js';
+import { createStreamHandler, type StreamEvent } from '../../src/backends/dynamodb/stream/lambda.js';
 import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb-world.js';
 import { archiveInMemory } from '../support/stream-world.js';
 

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { Limit } from '../../src/core/limit.js';
-import { readCheckpoints } from '../../src/stream/checkpoints.js';
-import { repairUsage } from '../../src/stream/rebuild.js';
-import { type StreamApi, streamTrimmed } from '../../src/stream/stream-api.js';
-import { runOn, type TrimmedStream, type WorkerOptions } from '../../src/stream/worker.js';
+import { readCheckpoints } from '../../src/backends/dynamodb/stream/worker/checkpoints.js';
+import { repairUsage } from '../../src/backends/dynamodb/stream/usage/rebuild.js';
+import { type StreamApi, streamTrimmed } from '../../src/backends/dynamodb/stream/worker/stream-api.js';
+import { runOn, type TrimmedStream, type WorkerOptions } from '../../src/backends/dynamodb/stream/worker/worker.js';
 import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb-world.js';
 
 interface ScriptedShard {

@@ -1,14 +1,14 @@
 import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createDynamoDBBackend } from '../../src/backends/dynamodb/dynamodb.js';
-import type { Table } from '../../src/backends/dynamodb/requests.js';
+import type { Table } from '../../src/backends/dynamodb/client/requests.js';
 import { Limit } from '../../src/core/limit.js';
-import { USAGE_WINDOWS } from '../../src/core/usage.js';
+import { USAGE_WINDOWS } from '../../src/core/usage/usage.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import { type BucketChange, decodeChange } from '../../src/stream/decode.js';
-import { openSdkStream } from '../../src/stream/sdk-stream.js';
-import { openTail } from '../../src/stream/tail.js';
-import { writeUsage } from '../../src/stream/write-usage.js';
+import { type BucketChange, decodeChange } from '../../src/backends/dynamodb/stream/decode.js';
+import { openSdkStream } from '../../src/backends/dynamodb/stream/worker/sdk-stream.js';
+import { openTail } from '../../src/backends/dynamodb/stream/worker/tail.js';
+import { writeUsage } from '../../src/backends/dynamodb/stream/usage/write-usage.js';
 import { Random } from '../../src/testing/conformance/random.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
 import {

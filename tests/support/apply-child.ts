@@ -3,7 +3,7 @@ import { createEmbeddedBackend } from '../../src/backends/embedded/embedded-back
 import { FileStorage } from '../../src/backends/embedded/file/file-storage.js';
 import { ApplyStopped } from '../../src/core/errors.js';
 import { buildFirstNamespaceId } from '../../src/core/identifiers.js';
-import type { ManifestData } from '../../src/core/manifest.js';
+import type { ManifestData } from '../../src/core/manifest/manifest.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { loadDeadlyDriver } from './deadly-driver.js';
 

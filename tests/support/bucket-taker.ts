@@ -4,8 +4,8 @@
  */
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { createDynamoDBBackend } from '../../src/backends/dynamodb/dynamodb.js';
-import { sdkTransport } from '../../src/backends/dynamodb/sdk-transport.js';
-import type { Transport } from '../../src/backends/dynamodb/transport.js';
+import { sdkTransport } from '../../src/backends/dynamodb/client/sdk-transport.js';
+import type { Transport } from '../../src/backends/dynamodb/client/transport.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { BucketWorker, type TakerNews, type TakerOrder } from './bucket-work.js';
 

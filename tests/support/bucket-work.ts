@@ -1,6 +1,6 @@
 import type { EpochMs } from '../../src/core/units.js';
 import { isHeadgateError } from '../../src/core/errors.js';
-import type { Lease } from '../../src/limiter/lease.js';
+import type { Lease } from '../../src/limiter/lease/lease.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
 
 /** What a client is told to do. Leases are named by whoever tells. */

@@ -2,7 +2,7 @@ import { DynamoDBClient, PutItemCommand, QueryCommand } from '@aws-sdk/client-dy
 import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { createTable, dynamodb } from '../../src/backends/dynamodb/index.js';
-import { openTail, type Tail } from '../../src/stream/tail.js';
+import { openTail, type Tail } from '../../src/backends/dynamodb/stream/worker/tail.js';
 import { describeBackend } from '../../src/testing/backend.js';
 import { type Engine, type EngineName, findEngine, startEngine } from '../../src/testing/dynamodb/index.js';
 

@@ -1,8 +1,8 @@
 import { vi } from 'vitest';
-import { deadlineIn } from '../../src/backends/dynamodb/deadline.js';
-import { encodeUsage } from '../../src/backends/dynamodb/records.js';
+import { deadlineIn } from '../../src/backends/dynamodb/client/deadline.js';
+import { encodeUsage } from '../../src/backends/dynamodb/table/records.js';
 import { Limit } from '../../src/core/limit.js';
-import { NO_USAGE, windowStart } from '../../src/core/usage.js';
+import { NO_USAGE, windowStart } from '../../src/core/usage/usage.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import type { RecordedRequest } from '../../src/testing/dynamodb/index.js';
 import { shapeOf } from './dynamodb-shards.js';

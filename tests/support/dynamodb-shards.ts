@@ -1,9 +1,9 @@
-import { BucketShards } from '../../src/backends/dynamodb/bucket-shards.js';
-import { deadlineIn } from '../../src/backends/dynamodb/deadline.js';
+import { BucketShards } from '../../src/backends/dynamodb/acquire/bucket-shards.js';
+import { deadlineIn } from '../../src/backends/dynamodb/client/deadline.js';
 import type { DynamoDBInternals } from '../../src/backends/dynamodb/dynamodb.js';
-import type { ShardImage } from '../../src/backends/dynamodb/items.js';
-import { credit, effectiveTokens } from '../../src/core/bucket.js';
-import { amountOf } from '../../src/core/decide.js';
+import type { ShardImage } from '../../src/backends/dynamodb/table/items.js';
+import { credit, effectiveTokens } from '../../src/core/bucket/bucket.js';
+import { amountOf } from '../../src/core/bucket/decide.js';
 import { Random } from '../../src/testing/conformance/random.js';
 import type { DynamoWorld, Space } from './dynamodb-world.js';
 

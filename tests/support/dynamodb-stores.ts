@@ -1,18 +1,18 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { AdminCall, Call, RegistryChange } from '../../src/backend.js';
 import { createTable } from '../../src/backends/dynamodb/index.js';
-import type { Deadline } from '../../src/backends/dynamodb/deadline.js';
-import type { Table } from '../../src/backends/dynamodb/requests.js';
-import { sdkTransport } from '../../src/backends/dynamodb/sdk-transport.js';
+import type { Deadline } from '../../src/backends/dynamodb/client/deadline.js';
+import type { Table } from '../../src/backends/dynamodb/client/requests.js';
+import { sdkTransport } from '../../src/backends/dynamodb/client/sdk-transport.js';
 import { createAuditStore } from '../../src/backends/dynamodb/stores/audit.js';
 import { createConfigStore } from '../../src/backends/dynamodb/stores/config.js';
 import { createEntityStore } from '../../src/backends/dynamodb/stores/entities.js';
 import { createManagedStore } from '../../src/backends/dynamodb/stores/managed.js';
 import { createNamespaceGate } from '../../src/backends/dynamodb/stores/namespace-gate.js';
 import { createNamespaceStore } from '../../src/backends/dynamodb/stores/namespaces.js';
-import { OwnWrites } from '../../src/backends/dynamodb/stores/own-writes.js';
+import { OwnWrites } from '../../src/backends/dynamodb/stores/recent-writes.js';
 import { createUsageStore } from '../../src/backends/dynamodb/stores/usage.js';
-import type { Operation, Operations, Transport } from '../../src/backends/dynamodb/transport.js';
+import type { Operation, Operations, Transport } from '../../src/backends/dynamodb/client/transport.js';
 import { type Engine, startEngine } from '../../src/testing/dynamodb/index.js';
 
 export const TABLE_NAME = 'headgate-stores';

@@ -1,11 +1,11 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { createTable } from '../../src/backends/dynamodb/index.js';
-import { deadlineIn } from '../../src/backends/dynamodb/deadline.js';
+import { deadlineIn } from '../../src/backends/dynamodb/client/deadline.js';
 import { createDynamoDBBackend, type DynamoDBInternals } from '../../src/backends/dynamodb/dynamodb.js';
-import { decodeShard, type ShardImage } from '../../src/backends/dynamodb/items.js';
-import { buildShardKey } from '../../src/backends/dynamodb/keys.js';
-import { readItems, type Table } from '../../src/backends/dynamodb/requests.js';
-import { sdkTransport } from '../../src/backends/dynamodb/sdk-transport.js';
+import { decodeShard, type ShardImage } from '../../src/backends/dynamodb/table/items.js';
+import { buildShardKey } from '../../src/backends/dynamodb/table/keys.js';
+import { readItems, type Table } from '../../src/backends/dynamodb/client/requests.js';
+import { sdkTransport } from '../../src/backends/dynamodb/client/sdk-transport.js';
 import type { LimiterOptions } from '../../src/limiter/options.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import {

@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { Limit } from '../../src/core/limit.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import { type BatchTools, processBatch } from '../../src/stream/process-batch.js';
+import { type BatchTools, processBatch } from '../../src/backends/dynamodb/stream/process-batch.js';
 import { Random } from '../../src/testing/conformance/random.js';
 import type { DynamoWorld, Space } from './dynamodb-world.js';
 import { ended, forkable } from './fork-bundled.js';

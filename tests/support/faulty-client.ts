@@ -1,7 +1,7 @@
 import { createDynamoDBBackend } from '../../src/backends/dynamodb/dynamodb.js';
-import { timeLeftMs } from '../../src/backends/dynamodb/deadline.js';
-import { sdkTransport } from '../../src/backends/dynamodb/sdk-transport.js';
-import type { Transport } from '../../src/backends/dynamodb/transport.js';
+import { timeLeftMs } from '../../src/backends/dynamodb/client/deadline.js';
+import { sdkTransport } from '../../src/backends/dynamodb/client/sdk-transport.js';
+import type { Transport } from '../../src/backends/dynamodb/client/transport.js';
 import type { LimiterOptions } from '../../src/limiter/options.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fault, type FaultProxy, startFaultProxy } from '../../src/testing/dynamodb/index.js';

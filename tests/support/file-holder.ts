@@ -4,7 +4,7 @@
  */
 import { file } from '../../src/backends/embedded/file/file.js';
 import { Limit } from '../../src/core/limit.js';
-import type { Lease } from '../../src/limiter/lease.js';
+import type { Lease } from '../../src/limiter/lease/lease.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 
 export interface HolderOrder {

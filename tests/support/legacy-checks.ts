@@ -1,19 +1,19 @@
 import { expect } from 'vitest';
 import { createDynamoDBBackend } from '../../src/backends/dynamodb/dynamodb.js';
-import { parseConfigKey } from '../../src/backends/dynamodb/keys.js';
-import { readOldRecord } from '../../src/backends/dynamodb/migrations/old-record.js';
+import { parseConfigKey } from '../../src/backends/dynamodb/table/keys.js';
+import { readOldRecord } from '../../src/backends/dynamodb/migrations/legacy/old-record.js';
 import {
   decodeAudit,
   decodeChildren,
   decodeConfig,
   decodeEntity,
   decodeUsage,
-} from '../../src/backends/dynamodb/records.js';
-import type { Item } from '../../src/backends/dynamodb/transport.js';
-import { credit, effectiveTokens } from '../../src/core/bucket.js';
-import { wholeTokens } from '../../src/core/decide.js';
+} from '../../src/backends/dynamodb/table/records.js';
+import type { Item } from '../../src/backends/dynamodb/client/transport.js';
+import { credit, effectiveTokens } from '../../src/core/bucket/bucket.js';
+import { wholeTokens } from '../../src/core/bucket/decide.js';
 import { Limit } from '../../src/core/limit.js';
-import { decodeStrictly } from '../../src/reconciler/strict-shard.js';
+import { decodeStrictly } from '../../src/backends/dynamodb/reconciler/strict-shard.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
 import type { LegacyTable } from './legacy-tables.js';

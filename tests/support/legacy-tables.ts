@@ -1,4 +1,4 @@
-import type { AttributeValue, Item } from '../../src/backends/dynamodb/transport.js';
+import type { AttributeValue, Item } from '../../src/backends/dynamodb/client/transport.js';
 import { Random } from '../../src/testing/conformance/random.js';
 
 /** `literal`: that of v0.9, written by the old constructor, under a namespace id that is registered nowhere. */

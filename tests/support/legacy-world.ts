@@ -7,10 +7,10 @@ import {
   waitUntilTableExists,
   type WriteRequest,
 } from '@aws-sdk/client-dynamodb';
-import { tableDefinition } from '../../src/backends/dynamodb/table-definition.js';
-import { sdkTransport } from '../../src/backends/dynamodb/sdk-transport.js';
-import type { Item } from '../../src/backends/dynamodb/transport.js';
-import type { Table } from '../../src/backends/dynamodb/requests.js';
+import { tableDefinition } from '../../src/backends/dynamodb/table/table-definition.js';
+import { sdkTransport } from '../../src/backends/dynamodb/client/sdk-transport.js';
+import type { Item } from '../../src/backends/dynamodb/client/transport.js';
+import type { Table } from '../../src/backends/dynamodb/client/requests.js';
 import { type Engine, startEngine } from '../../src/testing/dynamodb/index.js';
 
 const AT_ONCE = 8;

@@ -1,7 +1,7 @@
 import type { Backend, Call } from '../../src/backend.js';
-import type { Fields } from '../../src/core/managed-fields.js';
-import { fieldsOfConfig, fieldsOfRecord } from '../../src/core/managed-fields.js';
-import { buildManagedKey } from '../../src/core/managed.js';
+import type { Fields } from '../../src/core/manifest/managed-fields.js';
+import { fieldsOfConfig, fieldsOfRecord } from '../../src/core/manifest/managed-fields.js';
+import { buildManagedKey } from '../../src/core/manifest/managed.js';
 import { buildFirstNamespaceId } from '../../src/core/identifiers.js';
 
 const CALL: Call = { namespaceId: buildFirstNamespaceId('default'), nowMs: 0, timeoutMs: 10_000 };

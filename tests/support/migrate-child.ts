@@ -1,7 +1,7 @@
 /** Migrates a table, and dies with the n-th request of a phase: `table endpoint region migration phase n`. */
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { runMigrations } from '../../src/backends/dynamodb/migrations/run.js';
-import type { Item } from '../../src/backends/dynamodb/transport.js';
+import type { Item } from '../../src/backends/dynamodb/client/transport.js';
 
 const [tableName = '', endpoint = '', region = '', migration = '', phase = '', dieAt = '0'] = process.argv.slice(2);
 const client = new DynamoDBClient({ endpoint, region, maxAttempts: 1 });

@@ -1,5 +1,5 @@
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import type { AttributeValue, Item } from '../../src/backends/dynamodb/transport.js';
+import type { AttributeValue, Item } from '../../src/backends/dynamodb/client/transport.js';
 
 interface Conditional {
   readonly TableName: string | undefined;

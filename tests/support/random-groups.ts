@@ -1,8 +1,8 @@
 import fc from 'fast-check';
-import { amountOf, type Holder } from '../../src/core/decide.js';
+import { amountOf, type Holder } from '../../src/core/bucket/decide.js';
 import type { Limit } from '../../src/core/limit.js';
-import type { Entry } from '../../src/backends/dynamodb/entries.js';
-import { encodeHolder, decodeHolder, type ShardImage } from '../../src/backends/dynamodb/items.js';
+import type { Entry } from '../../src/backends/dynamodb/bucket/entries.js';
+import { encodeHolder, decodeHolder, type ShardImage } from '../../src/backends/dynamodb/table/items.js';
 import {
   amount,
   askEntry,

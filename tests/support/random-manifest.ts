@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { ManifestData, ManifestEntity, ManifestLimits } from '../../src/core/manifest.js';
+import type { ManifestData, ManifestEntity, ManifestLimits } from '../../src/core/manifest/manifest.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { Limit } from '../../src/core/limit.js';
 

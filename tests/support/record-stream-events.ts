@@ -5,11 +5,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { DescribeTableCommand, DynamoDBClient, DeleteItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { createTable, dynamodb } from '../../src/backends/dynamodb/index.js';
-import { encodeAudit } from '../../src/backends/dynamodb/records.js';
-import { sdkTransport } from '../../src/backends/dynamodb/sdk-transport.js';
+import { encodeAudit } from '../../src/backends/dynamodb/table/records.js';
+import { sdkTransport } from '../../src/backends/dynamodb/client/sdk-transport.js';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import { openSdkStream } from '../../src/stream/sdk-stream.js';
+import { openSdkStream } from '../../src/backends/dynamodb/stream/worker/sdk-stream.js';
 import { type EngineName, startEngine } from '../../src/testing/dynamodb/index.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
 

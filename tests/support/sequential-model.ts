@@ -1,6 +1,6 @@
-import type { Amount } from '../../src/core/decide.js';
-import type { ChangeEntry, Entry, EntryResult } from '../../src/backends/dynamodb/entries.js';
-import type { ShardImage } from '../../src/backends/dynamodb/items.js';
+import type { Amount } from '../../src/core/bucket/decide.js';
+import type { ChangeEntry, Entry, EntryResult } from '../../src/backends/dynamodb/bucket/entries.js';
+import type { ShardImage } from '../../src/backends/dynamodb/table/items.js';
 import { worthOf } from '../../src/testing/oracle/model.js';
 
 interface ModelHolder {

@@ -1,12 +1,12 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { createTable } from '../../src/backends/dynamodb/index.js';
-import { deadlineIn } from '../../src/backends/dynamodb/deadline.js';
-import { buildShardItem } from '../../src/backends/dynamodb/expressions/create.js';
-import { decodeShard, type ShardImage } from '../../src/backends/dynamodb/items.js';
-import { buildShardKey, type ShardKey } from '../../src/backends/dynamodb/keys.js';
-import { type Answer, readItem, send, type Table } from '../../src/backends/dynamodb/requests.js';
-import { sdkTransport } from '../../src/backends/dynamodb/sdk-transport.js';
-import type { Operation, Operations } from '../../src/backends/dynamodb/transport.js';
+import { deadlineIn } from '../../src/backends/dynamodb/client/deadline.js';
+import { buildShardItem } from '../../src/backends/dynamodb/bucket/expressions/create.js';
+import { decodeShard, type ShardImage } from '../../src/backends/dynamodb/table/items.js';
+import { buildShardKey, type ShardKey } from '../../src/backends/dynamodb/table/keys.js';
+import { type Answer, readItem, send, type Table } from '../../src/backends/dynamodb/client/requests.js';
+import { sdkTransport } from '../../src/backends/dynamodb/client/sdk-transport.js';
+import type { Operation, Operations } from '../../src/backends/dynamodb/client/transport.js';
 import { type Engine, type EngineName, startEngine } from '../../src/testing/dynamodb/index.js';
 
 export const TABLE_NAME = 'headgate-shards';

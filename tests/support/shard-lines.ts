@@ -1,11 +1,11 @@
 import type { Tuning } from '../../src/backend.js';
-import { deadlineIn } from '../../src/backends/dynamodb/deadline.js';
-import type { Entry, EntryResult } from '../../src/backends/dynamodb/entries.js';
-import { writeGroup } from '../../src/backends/dynamodb/group-write.js';
-import { ImageMemory } from '../../src/backends/dynamodb/image-memory.js';
-import type { Table } from '../../src/backends/dynamodb/requests.js';
-import { ShardLine } from '../../src/backends/dynamodb/shard-line.js';
-import type { Operation, Operations } from '../../src/backends/dynamodb/transport.js';
+import { deadlineIn } from '../../src/backends/dynamodb/client/deadline.js';
+import type { Entry, EntryResult } from '../../src/backends/dynamodb/bucket/entries.js';
+import { writeGroup } from '../../src/backends/dynamodb/acquire/group-write.js';
+import { ImageMemory } from '../../src/backends/dynamodb/acquire/image-memory.js';
+import type { Table } from '../../src/backends/dynamodb/client/requests.js';
+import { ShardLine } from '../../src/backends/dynamodb/acquire/shard-line.js';
+import type { Operation, Operations } from '../../src/backends/dynamodb/client/transport.js';
 import { KEY } from './shard-images.js';
 
 /** Denials are never remembered unless a test wants it, so that every answer is the store's. */

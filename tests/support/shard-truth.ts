@@ -1,7 +1,7 @@
-import { writeHolds } from '../../src/core/bucket.js';
-import { compareVersions } from '../../src/core/config.js';
-import type { Move } from '../../src/backends/dynamodb/move.js';
-import type { Account, ShardImage } from '../../src/backends/dynamodb/items.js';
+import { writeHolds } from '../../src/core/bucket/bucket.js';
+import { compareVersions } from '../../src/core/config/config.js';
+import type { Move } from '../../src/backends/dynamodb/bucket/shard-write.js';
+import type { Account, ShardImage } from '../../src/backends/dynamodb/table/items.js';
 
 /** Whether a move that was planned on one image is written where another is the truth. */
 export function moveHolds(seen: ShardImage, move: Move, truth: ShardImage): boolean {

@@ -1,13 +1,13 @@
-import { applyWrite, writeHolds } from '../../src/core/bucket.js';
-import type { ConfigVersion } from '../../src/core/config.js';
+import { applyWrite, writeHolds } from '../../src/core/bucket/bucket.js';
+import type { ConfigVersion } from '../../src/core/config/config.js';
 import { Limit } from '../../src/core/limit.js';
-import { shareOf } from '../../src/core/shard.js';
-import { decodeHolder, encodeHolder, type ShardImage } from '../../src/backends/dynamodb/items.js';
-import { applyMove } from '../../src/backends/dynamodb/move.js';
-import { isWhole, newestRules, planSettleAll } from '../../src/backends/dynamodb/settle-all.js';
-import { applySettlement, heldOf, planSettle, type Settlement } from '../../src/backends/dynamodb/settle.js';
-import { planMerge, planSplit } from '../../src/backends/dynamodb/split.js';
-import { planStep, type Step } from '../../src/reconciler/plan.js';
+import { shareOf } from '../../src/core/bucket/shard.js';
+import { decodeHolder, encodeHolder, type ShardImage } from '../../src/backends/dynamodb/table/items.js';
+import { applyMove } from '../../src/backends/dynamodb/bucket/shard-write.js';
+import { isWhole, newestRules, planSettleAll } from '../../src/backends/dynamodb/bucket/settle-all.js';
+import { applySettlement, heldOf, planSettle, type Settlement } from '../../src/backends/dynamodb/bucket/settle.js';
+import { planMerge, planSplit } from '../../src/backends/dynamodb/bucket/split.js';
+import { planStep, type Step } from '../../src/backends/dynamodb/reconciler/plan.js';
 import { holderOf, imageOf, KEY, NOW_MS } from './shard-images.js';
 
 const RPM = Limit.perMinute('rpm', 60_000);

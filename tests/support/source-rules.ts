@@ -50,8 +50,8 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   'backends/embedded': ['backend', 'machine-time', 'core'],
   'backends/dynamodb': ['backend', 'machine-time', 'core'],
   limiter: ['backend', 'clock', 'core'],
-  stream: ['backends/dynamodb', 'clock', 'core'],
-  reconciler: ['backends/dynamodb', 'clock', 'core'],
+  'backends/dynamodb/stream': ['backends/dynamodb', 'clock', 'core'],
+  'backends/dynamodb/reconciler': ['backends/dynamodb', 'clock', 'core'],
   infra: ['backends/dynamodb', 'core'],
   visualize: ['core'],
   integrations: ['limiter', 'backend', 'clock', 'core'],
@@ -74,8 +74,8 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     'visualize',
     'infra',
     'local',
-    'stream',
-    'reconciler',
+    'backends/dynamodb/stream',
+    'backends/dynamodb/reconciler',
     'testing',
     'index',
     'limiter',
@@ -88,20 +88,21 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** The files of the limiter that may construct a backend. */
-const COMPOSITION_ROOTS = ['limiter/store-url.ts', 'limiter/open-store.ts'];
+const COMPOSITION_ROOTS = ['limiter/store-url.ts', 'limiter/store-connection.ts'];
 
 /**
- * Backends are handed the time with each call, and read the machine's clocks only to tell the time of their store; the
- * clock's type may be part of their options. What runs on the stream
- * writes and archives records that the port names.
+ * Backends get the time with each call, and read the machine's clocks only to tell the time of their store; the clock's
+ * type may be part of their options. The stream programs write and archive records that the port names.
  */
 const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = {
-  stream: ['backend'],
+  'backends/dynamodb/stream': ['backend'],
   'backends/embedded': ['clock'],
   'backends/dynamodb': ['clock'],
 };
 
 function layerOf(path: string): string {
+  const program = /^backends\/dynamodb\/(?:stream|reconciler)\b/.exec(path)?.[0];
+  if (program !== undefined) return program;
   const parts = path.replace(/\.ts$/, '').split('/');
   return parts.slice(0, parts[0] === 'backends' ? 2 : 1).join('/');
 }
@@ -139,7 +140,7 @@ export const coreIsPure: Rule = (files) =>
       return used.map((name) => `${path} uses ${name}: core has no clock, no randomness, no environment`);
     });
 
-const AWS_LAYERS = ['backends/dynamodb', 'stream', 'reconciler', 'infra'];
+const AWS_LAYERS = ['backends/dynamodb', 'backends/dynamodb/stream', 'backends/dynamodb/reconciler', 'infra'];
 
 export const awsStaysInItsLayers: Rule = (files) =>
   files

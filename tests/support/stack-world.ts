@@ -1,5 +1,5 @@
 import { DynamoDBClient, CreateTableCommand } from '@aws-sdk/client-dynamodb';
-import { tableDefinition } from '../../src/backends/dynamodb/table-definition.js';
+import { tableDefinition } from '../../src/backends/dynamodb/table/table-definition.js';
 import type { AwsOptions } from '../../src/infra/stack/aws-client.js';
 import type { Change } from '../../src/infra/stack/cloudformation.js';
 import type { StackDeployRequest } from '../../src/infra/stack/deploy-stack.js';

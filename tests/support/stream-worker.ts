@@ -1,5 +1,5 @@
 /** A worker as a process of its own, which is there to be killed. */
-import { runWorker } from '../../src/stream/worker.js';
+import { runWorker } from '../../src/backends/dynamodb/stream/worker/worker.js';
 
 export interface WorkerOrder {
   readonly table: string;

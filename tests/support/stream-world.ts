@@ -1,12 +1,12 @@
-import type { Table } from '../../src/backends/dynamodb/requests.js';
-import type { Transport } from '../../src/backends/dynamodb/transport.js';
-import type { Archive } from '../../src/stream/archive.js';
-import type { Poison } from '../../src/stream/decode.js';
-import type { BatchTools } from '../../src/stream/process-batch.js';
-import { openSdkStream } from '../../src/stream/sdk-stream.js';
-import type { StreamApi } from '../../src/stream/stream-api.js';
-import { runWorker, type WorkerOptions } from '../../src/stream/worker.js';
-import type { WorkerProgress } from '../../src/stream/worker-progress.js';
+import type { Table } from '../../src/backends/dynamodb/client/requests.js';
+import type { Transport } from '../../src/backends/dynamodb/client/transport.js';
+import type { Archive } from '../../src/backends/dynamodb/stream/archive/archive.js';
+import type { Poison } from '../../src/backends/dynamodb/stream/decode.js';
+import type { BatchTools } from '../../src/backends/dynamodb/stream/process-batch.js';
+import { openSdkStream } from '../../src/backends/dynamodb/stream/worker/sdk-stream.js';
+import type { StreamApi } from '../../src/backends/dynamodb/stream/worker/stream-api.js';
+import { runWorker, type WorkerOptions } from '../../src/backends/dynamodb/stream/worker/worker.js';
+import type { WorkerProgress } from '../../src/backends/dynamodb/stream/worker/worker-progress.js';
 import type { Random } from '../../src/testing/conformance/random.js';
 import type { DynamoWorld } from './dynamodb-world.js';
 

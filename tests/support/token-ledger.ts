@@ -1,4 +1,4 @@
-import { credit, type Rate } from '../../src/core/bucket.js';
+import { credit, type Rate } from '../../src/core/bucket/bucket.js';
 import type { EpochMs } from '../../src/core/units.js';
 
 /** What one bucket gave and got back at one instant, in millitokens. Who came first within it is not known. */

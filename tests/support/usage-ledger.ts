@@ -1,5 +1,5 @@
-import { USAGE_WINDOWS, windowStart } from '../../src/core/usage.js';
-import type { Lease } from '../../src/limiter/lease.js';
+import { USAGE_WINDOWS, windowStart } from '../../src/core/usage/usage.js';
+import type { Lease } from '../../src/limiter/lease/lease.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import type { Random } from '../../src/testing/conformance/random.js';
 import type { FakeClock } from '../../src/testing/fake-clock.js';

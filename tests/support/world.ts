@@ -6,7 +6,7 @@ import { file } from '../../src/backends/embedded/file/file.js';
 import { memory } from '../../src/backends/embedded/memory.js';
 import { isHeadgateError } from '../../src/core/errors.js';
 import { Limit } from '../../src/core/limit.js';
-import { Lease } from '../../src/limiter/lease.js';
+import { Lease } from '../../src/limiter/lease/lease.js';
 import type { LimiterOptions } from '../../src/limiter/options.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { Random } from '../../src/testing/conformance/random.js';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createDynamoDBBackend } from '../../src/backends/dynamodb/dynamodb.js';
 import { createTable } from '../../src/backends/dynamodb/index.js';
 import { runMigrations } from '../../src/backends/dynamodb/migrations/run.js';
-import type { Item } from '../../src/backends/dynamodb/transport.js';
+import type { Item } from '../../src/backends/dynamodb/client/transport.js';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';

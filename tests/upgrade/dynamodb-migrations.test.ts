@@ -8,7 +8,7 @@ import {
   type MigrationReport,
   runMigrations,
 } from '../../src/backends/dynamodb/migrations/run.js';
-import type { Item } from '../../src/backends/dynamodb/transport.js';
+import type { Item } from '../../src/backends/dynamodb/client/transport.js';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';

@@ -6,8 +6,8 @@ import {
   type MigrationReport,
   runMigrations,
 } from '../../src/backends/dynamodb/migrations/run.js';
-import type { DroppableSetting } from '../../src/backends/dynamodb/migrations/settings.js';
-import type { AttributeValue, Item } from '../../src/backends/dynamodb/transport.js';
+import type { DroppableSetting } from '../../src/backends/dynamodb/migrations/legacy/settings.js';
+import type { AttributeValue, Item } from '../../src/backends/dynamodb/client/transport.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
 import { ENGINE } from '../support/dynamodb-world.js';

@@ -1,7 +1,7 @@
 import { ValidationError } from '../../core/errors.js';
-import type { Table } from './requests.js';
-import type { SdkOptions } from './sdk-transport.js';
-import { isTableName, TABLE_NAME } from './table-name.js';
+import type { Table } from './client/requests.js';
+import type { SdkOptions } from './client/sdk-transport.js';
+import { isTableName, TABLE_NAME } from './table/table-name.js';
 
 const PREFIX = 'dynamodb://';
 const PARAMETERS = ['region', 'endpoint', 'namespace'];

@@ -1,14 +1,14 @@
 import type { Awaitable, Backend, Call } from '../../backend.js';
-import { Buckets } from './buckets.js';
-import { adjust, consume } from './consume.js';
-import { deadlineIn } from './deadline.js';
-import { extend } from './extend.js';
-import { InFlight } from './in-flight.js';
-import { everyLimit, judgeLevel, readBuckets } from './peek.js';
-import { PRESSURE, type PressureOptions } from './pressure.js';
-import type { Table } from './requests.js';
-import { openTable, reportClockNews } from './open-table.js';
-import { type LoadSdk, type SdkOptions, sdkTransport } from './sdk-transport.js';
+import { Buckets } from './acquire/bucket-cache.js';
+import { adjust, consume } from './acquire/consume.js';
+import { deadlineIn } from './client/deadline.js';
+import { extend } from './acquire/extend.js';
+import { InFlight } from './client/in-flight.js';
+import { everyLimit, judgeLevel, readBuckets } from './acquire/peek.js';
+import { PRESSURE, type PressureOptions } from './bucket/pressure.js';
+import type { Table } from './client/requests.js';
+import { openTable, reportClockNews } from './table/open-table.js';
+import { type LoadSdk, type SdkOptions, sdkTransport } from './client/sdk-transport.js';
 import { createAuditStore } from './stores/audit.js';
 import { createBucketReset } from './stores/bucket-reset.js';
 import { createBucketStore } from './stores/buckets.js';
@@ -18,10 +18,10 @@ import { createLeaseStore } from './stores/leases.js';
 import { createManagedStore } from './stores/managed.js';
 import { createNamespaceGate } from './stores/namespace-gate.js';
 import { createNamespaceStore } from './stores/namespaces.js';
-import { OwnWrites } from './stores/own-writes.js';
+import { OwnWrites } from './stores/recent-writes.js';
 import { createUsageStore } from './stores/usage.js';
-import { type NamedTable, tableNameOf } from './table-name.js';
-import type { Transport } from './transport.js';
+import { type NamedTable, tableNameOf } from './table/table-name.js';
+import type { Transport } from './client/transport.js';
 
 /** The table's name is `table`; `tableName`, as `createTable` has it, says the same. */
 export type DynamoDBOptions = SdkOptions & NamedTable;

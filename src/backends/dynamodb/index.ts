@@ -1,8 +1,8 @@
 /** Made for bundlers, too: here the AWS SDK is imported by its name. */
 import type { Backend } from '../../backend.js';
-import { type CreateTableOptions, createTableThrough } from './create-table.js';
+import { type CreateTableOptions, createTableThrough } from './table/create-table.js';
 import { createDynamoDBBackend, type DynamoDBOptions } from './dynamodb.js';
-import type { LoadSdk } from './sdk-transport.js';
+import type { LoadSdk } from './client/sdk-transport.js';
 
 export type { CreateTableOptions, DynamoDBOptions };
 

@@ -8,12 +8,12 @@ import type {
   EntityRecord,
   ManagedMark,
 } from '../../backend.js';
-import { credit, effectiveTokens, nextBase } from '../../core/bucket.js';
-import { planConfigChange } from '../../core/config-change.js';
-import type { ConfigLevel, StoredConfig } from '../../core/config.js';
+import { credit, effectiveTokens, nextBase } from '../../core/bucket/bucket.js';
+import { planConfigChange } from '../../core/config/config-change.js';
+import type { ConfigLevel, StoredConfig } from '../../core/config/config.js';
 import { BackendUnavailable, EntityExists, EntityNotFound, VersionConflict } from '../../core/errors.js';
-import { missingParent, refuseBadParent, refuseOtherVersion } from '../../core/parents.js';
-import { sameJson } from '../../core/same-json.js';
+import { missingParent, refuseBadParent, refuseOtherVersion } from '../../core/config/parents.js';
+import { sameJson } from '../../core/manifest/same-json.js';
 import { type EpochMs, MAX_CHAIN } from '../../core/units.js';
 import { type Bucket, copyOf, forgetAllHolders, move, negated, reclaimExpired } from './bucket.js';
 import { EVERYTHING } from './paging.js';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { credit, effectiveTokens } from '../../core/bucket.js';
-import { type Amount, decide, type Holder } from '../../core/decide.js';
+import { credit, effectiveTokens } from '../../core/bucket/bucket.js';
+import { type Amount, decide, type Holder } from '../../core/bucket/decide.js';
 import type { Int } from '../../core/int.js';
 import { Limit } from '../../core/limit.js';
 import { type Bucket, createBucket, isIdle, move, reclaimExpired, release, settle, take, hold } from './bucket.js';

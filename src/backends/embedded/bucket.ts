@@ -6,12 +6,12 @@ import {
   planMove,
   planRebase,
   tokensAfterTake,
-} from '../../core/bucket.js';
-import { type ConfigVersion, reconcile } from '../../core/config.js';
-import { type Amount, amountOf, type Holder, type Verdict } from '../../core/decide.js';
+} from '../../core/bucket/bucket.js';
+import { type ConfigVersion, reconcile } from '../../core/config/config.js';
+import { type Amount, amountOf, type Holder, type Verdict } from '../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../core/int.js';
 import type { Limit } from '../../core/limit.js';
-import { windowStart } from '../../core/usage.js';
+import { windowStart } from '../../core/usage/usage.js';
 import type { EpochMs, Millitokens } from '../../core/units.js';
 
 /** One limit's balance and counters. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { LevelAsk } from '../../backend.js';
-import type { Amount } from '../../core/decide.js';
+import type { Amount } from '../../core/bucket/decide.js';
 import { Limit } from '../../core/limit.js';
 import type { Bucket } from './bucket.js';
 import { adjust, consume } from './consume.js';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { LevelAsk } from '../../backend.js';
-import { credit, effectiveTokens } from '../../core/bucket.js';
-import { type Amount, amountOf, type Holder } from '../../core/decide.js';
+import { credit, effectiveTokens } from '../../core/bucket/bucket.js';
+import { type Amount, amountOf, type Holder } from '../../core/bucket/decide.js';
 import { Limit } from '../../core/limit.js';
 import { type Bucket, reclaimExpired, copyOf } from './bucket.js';
 import { adjust, consume, extend, peek } from './consume.js';

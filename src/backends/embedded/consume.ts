@@ -9,8 +9,8 @@ import type {
   LevelRef,
   LevelResult,
 } from '../../backend.js';
-import { reconcile } from '../../core/config.js';
-import { type Amount, amountOf, conclude, decide, exceedsCapacity, type Holder } from '../../core/decide.js';
+import { reconcile } from '../../core/config/config.js';
+import { type Amount, amountOf, conclude, decide, exceedsCapacity, type Holder } from '../../core/bucket/decide.js';
 import type { EpochMs } from '../../core/units.js';
 import {
   type Bucket,

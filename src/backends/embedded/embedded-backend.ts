@@ -1,6 +1,6 @@
 import type { AdminCall, Awaitable, Backend, Call, LeaseRecord, PageRequest } from '../../backend.js';
 import { parsePlainResource } from '../../core/identifiers.js';
-import { AUDIT_LIFE_MS } from '../../core/usage.js';
+import { AUDIT_LIFE_MS } from '../../core/usage/usage.js';
 import {
   createEntity,
   deleteEntity,

@@ -9,11 +9,11 @@ import type {
   UsageQuery,
   UsageRecord,
 } from '../../backend.js';
-import type { ConfigLevel, StoredConfig } from '../../core/config.js';
+import type { ConfigLevel, StoredConfig } from '../../core/config/config.js';
 import { parsePlainResource } from '../../core/identifiers.js';
-import { buildLevelKey } from '../../core/managed.js';
+import { buildLevelKey } from '../../core/manifest/managed.js';
 import { TwoKeyMap } from '../../core/two-key-map.js';
-import type { UsageCounts } from '../../core/usage.js';
+import type { UsageCounts } from '../../core/usage/usage.js';
 import type { EpochMs } from '../../core/units.js';
 import type { Bucket } from './bucket.js';
 import { pageOf } from '../../core/paging.js';

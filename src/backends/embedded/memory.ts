@@ -1,6 +1,6 @@
 import type { AuditRecord, Backend, Call, NamespaceRecord, Page, PageRequest, RegistryCall } from '../../backend.js';
 import { buildFirstNamespaceId, checkNamespace } from '../../core/identifiers.js';
-import { requireActive } from '../../core/namespaces.js';
+import { requireActive } from '../../core/config/namespaces.js';
 import type { EpochMs } from '../../core/units.js';
 import { createEmbeddedBackend } from './embedded-backend.js';
 import { auditWhere, MemorySpace } from './memory-space.js';

@@ -1,7 +1,7 @@
 import type { AuditAction, NamespaceRecord, NamespaceStore, RegistryChange } from '../../backend.js';
 import { NamespaceNotFound } from '../../core/errors.js';
-import { requireOrphan, requireRecoverable } from '../../core/namespaces.js';
-import { AUDIT_LIFE_MS } from '../../core/usage.js';
+import { requireOrphan, requireRecoverable } from '../../core/config/namespaces.js';
+import { AUDIT_LIFE_MS } from '../../core/usage/usage.js';
 import type { Registry, Storage } from './storage.js';
 
 /** The registry of namespaces over a storage. */

@@ -13,8 +13,8 @@ import type {
   UsageQuery,
   UsageRecord,
 } from '../../backend.js';
-import type { ConfigLevel, StoredConfig } from '../../core/config.js';
-import type { UsageCounts } from '../../core/usage.js';
+import type { ConfigLevel, StoredConfig } from '../../core/config/config.js';
+import type { UsageCounts } from '../../core/usage/usage.js';
 import type { EpochMs } from '../../core/units.js';
 import type { Bucket } from './bucket.js';
 

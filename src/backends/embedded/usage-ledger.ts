@@ -1,6 +1,6 @@
 import type { Page, PageRequest, UsageQuery, UsageRecord } from '../../backend.js';
 import { TwoKeyMap } from '../../core/two-key-map.js';
-import { addUsage, USAGE_WINDOWS, type UsageCounts, type UsageWindow, windowStart } from '../../core/usage.js';
+import { addUsage, USAGE_WINDOWS, type UsageCounts, type UsageWindow, windowStart } from '../../core/usage/usage.js';
 import type { EpochMs } from '../../core/units.js';
 import { pageOf } from '../../core/paging.js';
 import { usageKey } from './usage.js';

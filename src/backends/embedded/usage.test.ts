@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { LevelAsk, UsageRecord } from '../../backend.js';
-import { type Amount, amountOf, type Holder } from '../../core/decide.js';
+import { type Amount, amountOf, type Holder } from '../../core/bucket/decide.js';
 import { Limit } from '../../core/limit.js';
-import { USAGE_WINDOWS, type UsageWindow, windowStart } from '../../core/usage.js';
+import { USAGE_WINDOWS, type UsageWindow, windowStart } from '../../core/usage/usage.js';
 import { adjust, consume } from './consume.js';
 import { MemorySpace } from './memory-space.js';
 import { queryUsage } from './usage.js';

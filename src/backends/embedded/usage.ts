@@ -1,7 +1,7 @@
 import type { Page, PageRequest, UsageQuery, UsageRecord } from '../../backend.js';
 import { parsePlainResource } from '../../core/identifiers.js';
 import { type Int, sub } from '../../core/int.js';
-import { addUsage, NO_USAGE, type UsageCounts, usageLifeMs, windowStart } from '../../core/usage.js';
+import { addUsage, NO_USAGE, type UsageCounts, usageLifeMs, windowStart } from '../../core/usage/usage.js';
 import type { EpochMs } from '../../core/units.js';
 import { type Bucket, hasExpired, isIdle, reclaimExpired } from './bucket.js';
 import { EVERYTHING, mergePage } from './paging.js';

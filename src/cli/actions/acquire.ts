@@ -1,9 +1,9 @@
-import type { LimitStatus } from '../../core/decide.js';
+import type { LimitStatus } from '../../core/bucket/decide.js';
 import { errorTraits } from '../../core/error-codes.js';
 import { HeadgateError } from '../../core/errors.js';
 import type { Limit } from '../../core/limit.js';
-import type { Decision } from '../../limiter/decision.js';
-import type { AcquireRequest } from '../../limiter/request.js';
+import type { Decision } from '../../limiter/acquire/decision.js';
+import type { AcquireRequest } from '../../limiter/acquire/request.js';
 import { readChain } from '../chain.js';
 import type { StoreAction } from '../define-command.js';
 import { parseAmounts, parseDuration, parseLimits } from '../parse.js';

@@ -1,6 +1,6 @@
 import { HeadgateError } from '../../core/errors.js';
 import { checkWhole } from '../../core/limit.js';
-import type { AuditEvent, AuditQuery } from '../../limiter/audit-api.js';
+import type { AuditEvent, AuditQuery } from '../../limiter/api/audit-api.js';
 import { formatInstant } from '../../visualize/format.js';
 import { drawTable } from '../../visualize/table.js';
 import type { StoreAction } from '../define-command.js';

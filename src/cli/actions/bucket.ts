@@ -1,5 +1,5 @@
 import { HeadgateError } from '../../core/errors.js';
-import type { BucketView } from '../../limiter/buckets-api.js';
+import type { BucketView } from '../../limiter/api/buckets-api.js';
 import { formatCount } from '../../visualize/format.js';
 import { drawFields, drawTable } from '../../visualize/table.js';
 import type { StoreAction } from '../define-command.js';

@@ -1,4 +1,4 @@
-import type { ConfigEntry, ConfigLevelRef } from '../../limiter/config-api.js';
+import type { ConfigEntry, ConfigLevelRef } from '../../limiter/api/config-api.js';
 import { drawTable } from '../../visualize/table.js';
 import { readChain } from '../chain.js';
 import type { StoreAction } from '../define-command.js';

@@ -1,7 +1,7 @@
 import { EntityNotFound, HeadgateError } from '../../core/errors.js';
 import { checkResource } from '../../core/identifiers.js';
 import type { Limit } from '../../core/limit.js';
-import type { Entity, EntityUpdate } from '../../limiter/entities-api.js';
+import type { Entity, EntityUpdate } from '../../limiter/api/entities-api.js';
 import type { RateLimiter } from '../../limiter/rate-limiter.js';
 import type { StoreAction } from '../define-command.js';
 import { type PagingOptions, readList } from '../paging.js';

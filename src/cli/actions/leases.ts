@@ -1,4 +1,4 @@
-import type { LeaseView } from '../../limiter/leases-api.js';
+import type { LeaseView } from '../../limiter/api/leases-api.js';
 import { formatDuration, formatInstant } from '../../visualize/format.js';
 import { drawTable } from '../../visualize/table.js';
 import type { StoreAction } from '../define-command.js';

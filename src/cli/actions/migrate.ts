@@ -1,5 +1,5 @@
 import { type MigrateOptions, type MigrationReport, runMigrations } from '../../backends/dynamodb/migrations/run.js';
-import { DROPPABLE, type DroppableSetting } from '../../backends/dynamodb/migrations/settings.js';
+import { DROPPABLE, type DroppableSetting } from '../../backends/dynamodb/migrations/legacy/settings.js';
 import { InfrastructureError, ValidationError } from '../../core/errors.js';
 import { formatCount } from '../../visualize/format.js';
 import type { StoreAction } from '../define-command.js';

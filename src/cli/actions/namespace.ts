@@ -1,7 +1,7 @@
 import { parseDynamoDBAddress } from '../../backends/dynamodb/address.js';
 import { systemClock } from '../../clock.js';
 import { NamespaceNotFound } from '../../core/errors.js';
-import type { Namespace } from '../../limiter/namespaces-api.js';
+import type { Namespace } from '../../limiter/api/namespaces-api.js';
 import { formatCount, formatInstant } from '../../visualize/format.js';
 import { drawFields, drawTable } from '../../visualize/table.js';
 import type { StoreAction } from '../define-command.js';

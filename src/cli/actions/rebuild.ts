@@ -1,5 +1,5 @@
-import { wholeTokens } from '../../core/decide.js';
-import { rebuildUsage } from '../../stream/rebuild.js';
+import { wholeTokens } from '../../core/bucket/decide.js';
+import { rebuildUsage } from '../../backends/dynamodb/stream/usage/rebuild.js';
 import { drawTable } from '../../visualize/table.js';
 import type { StoreAction } from '../define-command.js';
 import type { UsageRebuildShape } from '../shapes.js';

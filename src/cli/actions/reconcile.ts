@@ -1,6 +1,6 @@
 import { parseDynamoDBAddress } from '../../backends/dynamodb/address.js';
 import { isHeadgateError, ValidationError } from '../../core/errors.js';
-import { reconcile, type ReconcileOptions, runReconciler } from '../../reconciler/loop.js';
+import { reconcile, type ReconcileOptions, runReconciler } from '../../backends/dynamodb/reconciler/loop.js';
 import type { StoreAction } from '../define-command.js';
 import { describeFailure, printFailure } from '../failure.js';
 import type { GlobalOptions } from '../global-options.js';

@@ -1,4 +1,4 @@
-import type { OnUnavailable } from '../../core/config.js';
+import type { OnUnavailable } from '../../core/config/config.js';
 import { HeadgateError } from '../../core/errors.js';
 import { drawFields } from '../../visualize/table.js';
 import type { StoreAction } from '../define-command.js';

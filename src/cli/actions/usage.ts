@@ -1,7 +1,7 @@
 import { parseDynamoDBAddress } from '../../backends/dynamodb/address.js';
 import { ValidationError } from '../../core/errors.js';
-import { type UsageWindow, windowEnd, windowStart } from '../../core/usage.js';
-import type { Usage, UsageRange } from '../../limiter/usage-api.js';
+import { type UsageWindow, windowEnd, windowStart } from '../../core/usage/usage.js';
+import type { Usage, UsageRange } from '../../limiter/api/usage-api.js';
 import type { StoreAction } from '../define-command.js';
 import { type PagingOptions, readList } from '../paging.js';
 import { parseInstant } from '../parse.js';

@@ -1,9 +1,9 @@
-import { runReconciler } from '../../reconciler/loop.js';
-import type { Archive } from '../../stream/archive.js';
-import { folderArchive } from '../../stream/folder-archive.js';
-import { s3Archive } from '../../stream/s3-archive.js';
-import { runWorker } from '../../stream/worker.js';
-import type { WorkerProgress } from '../../stream/worker-progress.js';
+import { runReconciler } from '../../backends/dynamodb/reconciler/loop.js';
+import type { Archive } from '../../backends/dynamodb/stream/archive/archive.js';
+import { folderArchive } from '../../backends/dynamodb/stream/archive/folder-archive.js';
+import { s3Archive } from '../../backends/dynamodb/stream/archive/s3-archive.js';
+import { runWorker } from '../../backends/dynamodb/stream/worker/worker.js';
+import type { WorkerProgress } from '../../backends/dynamodb/stream/worker/worker-progress.js';
 import type { StoreAction } from '../define-command.js';
 import type { WorkerShape } from '../shapes.js';
 import { requireDynamoDB } from './dynamodb-address.js';

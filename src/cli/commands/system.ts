@@ -1,5 +1,5 @@
 import { Option } from 'commander';
-import { ON_UNAVAILABLE } from '../../core/config.js';
+import { ON_UNAVAILABLE } from '../../core/config/config.js';
 import { addNoun, addVerb, collect, type CommandContext, onStore } from '../define-command.js';
 
 const load = () => import('../actions/system.js');

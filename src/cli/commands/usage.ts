@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { USAGE_WINDOWS } from '../../core/usage.js';
+import { USAGE_WINDOWS } from '../../core/usage/usage.js';
 import { addNoun, addPaging, addVerb, type CommandContext, onStore } from '../define-command.js';
 
 const load = () => import('../actions/usage.js');

@@ -1,5 +1,5 @@
 import type { PaintedCell } from '../../visualize/table.js';
-import type { ConfigLevelRef } from '../../limiter/config-api.js';
+import type { ConfigLevelRef } from '../../limiter/api/config-api.js';
 import type { Style } from '../terminal.js';
 
 /** Limits on one line; where there are none, words that are easy to overlook. */

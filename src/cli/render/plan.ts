@@ -1,6 +1,6 @@
-import { describeTarget } from '../../core/managed.js';
-import { sameField } from '../../core/managed-fields.js';
-import type { ManifestPlan } from '../../limiter/manifest-api.js';
+import { describeTarget } from '../../core/manifest/managed.js';
+import { sameField } from '../../core/manifest/managed-fields.js';
+import type { ManifestPlan } from '../../limiter/manifest/manifest-api.js';
 import { formatCount, printable } from '../../visualize/format.js';
 import type { Style } from '../terminal.js';
 

@@ -1,4 +1,4 @@
-import type { TableReadiness } from '../../backends/dynamodb/prepare-table.js';
+import type { TableReadiness } from '../../backends/dynamodb/table/prepare-table.js';
 import { adoptTable, type AdoptRequest } from './adopt-table.js';
 import { applyTemplate, type TemplateOutcome, type TemplateRequest } from './apply-template.js';
 import type { Bundle } from './read-bundles.js';

@@ -1,4 +1,4 @@
-import type { TableVersion } from '../../backends/dynamodb/prepare-table.js';
+import type { TableVersion } from '../../backends/dynamodb/table/prepare-table.js';
 import { InfrastructureError, SchemaMismatch } from '../../core/errors.js';
 import { PARAMETERS, RESOURCES } from '../template/names.js';
 import type { Stack, StackResources } from './cloudformation.js';

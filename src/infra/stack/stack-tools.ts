@@ -1,5 +1,5 @@
 import type { MigrateOptions, MigrationReport } from '../../backends/dynamodb/migrations/run.js';
-import type { TableReadiness, TableVersion } from '../../backends/dynamodb/prepare-table.js';
+import type { TableReadiness, TableVersion } from '../../backends/dynamodb/table/prepare-table.js';
 import type { CloudFormation, StackEvent } from './cloudformation.js';
 import type { Functions } from './functions.js';
 import type { TableFacts } from './table-facts.js';

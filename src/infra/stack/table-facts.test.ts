@@ -1,6 +1,6 @@
 import type { TableDescription } from '@aws-sdk/client-dynamodb';
 import { expect, test } from 'vitest';
-import { tableDefinition } from '../../backends/dynamodb/table-definition.js';
+import { tableDefinition } from '../../backends/dynamodb/table/table-definition.js';
 import { buildImportTemplate } from './import-template.js';
 import { differencesOf, tableFactsOf } from './table-facts.js';
 

@@ -1,5 +1,5 @@
 import type { TableDescription } from '@aws-sdk/client-dynamodb';
-import { INDEXES, tableDefinition, TTL_ATTRIBUTE } from '../../backends/dynamodb/table-definition.js';
+import { INDEXES, tableDefinition, TTL_ATTRIBUTE } from '../../backends/dynamodb/table/table-definition.js';
 import { PARAMETERS } from '../template/names.js';
 import { PROJECTION_PARAMETERS } from '../template/table.js';
 

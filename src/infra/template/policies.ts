@@ -1,4 +1,4 @@
-import { REGISTRY, VERSION_KEY } from '../../backends/dynamodb/keys.js';
+import { REGISTRY, VERSION_KEY } from '../../backends/dynamodb/table/keys.js';
 import { either, type Resource, type Resources, sub, type Value } from './intrinsics.js';
 import { NAMESPACE_TAG, PARAMETERS, POLICIES } from './names.js';
 import { CONDITIONS } from './parameters.js';

@@ -1,4 +1,4 @@
-import { INDEXES } from '../../backends/dynamodb/table-definition.js';
+import { INDEXES } from '../../backends/dynamodb/table/table-definition.js';
 import { attribute, sub, type Value } from './intrinsics.js';
 import { RESOURCES } from './names.js';
 

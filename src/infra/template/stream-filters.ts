@@ -1,4 +1,4 @@
-import { AUDIT_PREFIX, STATE } from '../../backends/dynamodb/keys.js';
+import { AUDIT_PREFIX, STATE } from '../../backends/dynamodb/table/keys.js';
 import type { Value } from './intrinsics.js';
 
 /**

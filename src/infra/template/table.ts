@@ -1,4 +1,4 @@
-import { tableDefinition, TTL_ATTRIBUTE } from '../../backends/dynamodb/table-definition.js';
+import { tableDefinition, TTL_ATTRIBUTE } from '../../backends/dynamodb/table/table-definition.js';
 import { onlyIf, ref, type Resources, type Value } from './intrinsics.js';
 import { PARAMETERS, RESOURCES } from './names.js';
 import { CONDITIONS } from './parameters.js';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import type { ErrorCode } from '../../core/error-codes.js';
 import { isHeadgateError } from '../../core/errors.js';
-import type { Denied } from '../../limiter/decision.js';
+import type { Denied } from '../../limiter/acquire/decision.js';
 import type { RateLimiter } from '../../limiter/rate-limiter.js';
-import type { AcquireRequest, Amounts } from '../../limiter/request.js';
-import type { UsageRange, Usage } from '../../limiter/usage-api.js';
+import type { AcquireRequest, Amounts } from '../../limiter/acquire/request.js';
+import type { UsageRange, Usage } from '../../limiter/api/usage-api.js';
 import type { Bench } from './bench.js';
 
 /** Who spends on what, unless a case says otherwise. */

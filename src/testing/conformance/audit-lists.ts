@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { AuditEvent } from '../../limiter/audit-api.js';
+import type { AuditEvent } from '../../limiter/api/audit-api.js';
 import type { RateLimiter } from '../../limiter/rate-limiter.js';
 import { ask, assertRejects, denial, times, USER } from './asking.js';
 import { type Case, limits } from './bench.js';

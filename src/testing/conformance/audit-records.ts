@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { AuditAction } from '../../backend.js';
-import type { AuditEvent, AuditQuery } from '../../limiter/audit-api.js';
+import type { AuditEvent, AuditQuery } from '../../limiter/api/audit-api.js';
 import type { RateLimiter } from '../../limiter/rate-limiter.js';
 import { ask, USER } from './asking.js';
 import { type Bench, type Case, limits } from './bench.js';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { BucketView } from '../../limiter/buckets-api.js';
+import type { BucketView } from '../../limiter/api/buckets-api.js';
 import { ask, assertRejects, denial, times, USER } from './asking.js';
 import { type Case, limits } from './bench.js';
 import { collect } from './tenant.js';

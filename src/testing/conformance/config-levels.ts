@@ -1,5 +1,5 @@
-import type { ConfigSource } from '../../core/config.js';
-import type { ConfigLevelRef } from '../../limiter/config-api.js';
+import type { ConfigSource } from '../../core/config/config.js';
+import type { ConfigLevelRef } from '../../limiter/api/config-api.js';
 import type { RateLimiter } from '../../limiter/rate-limiter.js';
 import { USER } from './asking.js';
 import { limits } from './bench.js';

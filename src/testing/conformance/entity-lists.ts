@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Page } from '../../backend.js';
-import type { ListOptions } from '../../limiter/listing.js';
+import type { ListOptions } from '../../limiter/api/listing.js';
 import type { RateLimiter } from '../../limiter/rate-limiter.js';
 import { ask, assertRejects, USER } from './asking.js';
 import type { Case } from './bench.js';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { NewEntity } from '../../limiter/entities-api.js';
+import type { NewEntity } from '../../limiter/api/entities-api.js';
 import { ask, assertRejects, denial, times, tokensOf, usageOf } from './asking.js';
 import type { Case } from './bench.js';
 

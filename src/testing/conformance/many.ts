@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { LevelRecord } from '../../backend.js';
-import type { ConfigLevel } from '../../core/config.js';
+import type { ConfigLevel } from '../../core/config/config.js';
 import { times, USER } from './asking.js';
 import { type Bench, type Case, limits } from './bench.js';
 import { STORED_LEVELS } from './config-levels.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Limit } from '../../core/limit.js';
 import { MAX_AMOUNT } from '../../core/units.js';
-import type { Lease } from '../../limiter/lease.js';
+import type { Lease } from '../../limiter/lease/lease.js';
 import type { RateLimiter } from '../../limiter/rate-limiter.js';
 import { ask, times, tokensOf, usageOf, USER } from './asking.js';
 import { type Bench, type Case, limits } from './bench.js';

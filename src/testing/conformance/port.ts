@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { LevelAnswer, LevelAsk, LevelChange } from '../../backend.js';
-import type { Amount } from '../../core/decide.js';
+import type { Amount } from '../../core/bucket/decide.js';
 import { USER } from './asking.js';
 import { type Bench, type Case, limits } from './bench.js';
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Lease } from '../../limiter/lease.js';
+import type { Lease } from '../../limiter/lease/lease.js';
 import { ask, assertRejects, times, USER } from './asking.js';
 import type { Bench } from './bench.js';
 import { Random } from './random.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { USAGE_WINDOWS } from '../../core/usage.js';
+import { USAGE_WINDOWS } from '../../core/usage/usage.js';
 import type { RateLimiter } from '../../limiter/rate-limiter.js';
-import type { Lease } from '../../limiter/lease.js';
+import type { Lease } from '../../limiter/lease/lease.js';
 import { ask, times, tokensOf, usageOf, USER } from './asking.js';
 import { type Bench, type Case, limits } from './bench.js';
 import { collect } from './tenant.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { USAGE_WINDOWS } from '../../core/usage.js';
+import { USAGE_WINDOWS } from '../../core/usage/usage.js';
 import type { RateLimiter } from '../../limiter/rate-limiter.js';
-import type { Usage } from '../../limiter/usage-api.js';
+import type { Usage } from '../../limiter/api/usage-api.js';
 import { ask, assertRejects, times, tokensOf, usageOf, USER } from './asking.js';
 import type { Bench, Case } from './bench.js';
 import { collect } from './tenant.js';

@@ -1,4 +1,4 @@
-import type { Rate } from '../../core/bucket.js';
+import type { Rate } from '../../core/bucket/bucket.js';
 import type { EpochMs } from '../../core/units.js';
 import { at } from './store.js';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { credit, type Rate } from '../../core/bucket.js';
+import { credit, type Rate } from '../../core/bucket/bucket.js';
 import { publishedRules } from './published-rules.js';
 import { baseThatStays, type Rules } from './rules.js';
 import { type Findings, runOracle } from './run-oracle.js';

@@ -1,4 +1,4 @@
-import { credit, effectiveTokens, type LimitWrite } from '../../core/bucket.js';
+import { credit, effectiveTokens, type LimitWrite } from '../../core/bucket/bucket.js';
 import { type Int, sub } from '../../core/int.js';
 import type { EpochMs } from '../../core/units.js';
 import type { Part } from './model.js';

@@ -1,5 +1,13 @@
 import type { Awaitable } from '../../backend.js';
-import { credit, effectiveTokens, type Move, nextBase, planMove, planRebase, type Rate } from '../../core/bucket.js';
+import {
+  credit,
+  effectiveTokens,
+  type Move,
+  nextBase,
+  planMove,
+  planRebase,
+  type Rate,
+} from '../../core/bucket/bucket.js';
 import { add, type Int, sub } from '../../core/int.js';
 import type { EpochMs } from '../../core/units.js';
 import type { Group, Part } from './model.js';

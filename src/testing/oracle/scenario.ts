@@ -1,4 +1,4 @@
-import type { Rate } from '../../core/bucket.js';
+import type { Rate } from '../../core/bucket/bucket.js';
 import type { EpochMs } from '../../core/units.js';
 
 /** Thousandths of what the limit's capacity is at that time: more than 1000 can never fit. */

@@ -1,5 +1,5 @@
 import type { Awaitable } from '../../backend.js';
-import { applyWrite, type LimitWrite, type Rate, writeHolds } from '../../core/bucket.js';
+import { applyWrite, type LimitWrite, type Rate, writeHolds } from '../../core/bucket/bucket.js';
 import type { EpochMs, Millitokens } from '../../core/units.js';
 
 /** A bucket as a client saw it. Limits are known by their place. */

@@ -1,10 +1,10 @@
-import { json, keyItem, readJson, readText, text } from '../attributes.js';
-import { deadlineIn } from '../deadline.js';
-import { errorOf } from '../failures.js';
-import { buildMigrationKey } from '../keys.js';
-import { readItem, sendRepeatable, type Table } from '../requests.js';
-import type { Item } from '../transport.js';
-import { patiently, REQUEST_MS } from './patience.js';
+import { json, keyItem, readJson, readText, text } from '../table/attributes.js';
+import { deadlineIn } from '../client/deadline.js';
+import { errorOf } from '../client/failures.js';
+import { buildMigrationKey } from '../table/keys.js';
+import { readItem, sendRepeatable, type Table } from '../client/requests.js';
+import type { Item } from '../client/transport.js';
+import { patiently, REQUEST_MS } from './retry.js';
 import { NOTHING, type Tally } from './tally.js';
 
 export const PHASES = ['copy', 'verify', 'remove'] as const;

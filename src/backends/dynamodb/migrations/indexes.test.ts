@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { tableDefinition } from '../table-definition.js';
+import { tableDefinition } from '../table/table-definition.js';
 import { findingsOf, refuseMissing } from './indexes.js';
 
 const indexesOf = (projections: Readonly<Record<string, 'ALL' | 'KEYS_ONLY'>>) =>

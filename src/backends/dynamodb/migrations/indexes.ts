@@ -1,9 +1,9 @@
 import type { TableDescription } from '@aws-sdk/client-dynamodb';
 import { SchemaMismatch } from '../../../core/errors.js';
-import { deadlineIn } from '../deadline.js';
-import { sendRead, type Table } from '../requests.js';
-import { INDEXES } from '../table-definition.js';
-import { REQUEST_MS } from './patience.js';
+import { deadlineIn } from '../client/deadline.js';
+import { sendRead, type Table } from '../client/requests.js';
+import { INDEXES } from '../table/table-definition.js';
+import { REQUEST_MS } from './retry.js';
 
 /** What an index of an old table is to this version. */
 export interface IndexFinding {

@@ -1,20 +1,20 @@
 import { InfrastructureError } from '../../../core/errors.js';
-import { keyItem, number, readKey } from '../attributes.js';
-import { deadlineIn } from '../deadline.js';
-import { errorOf } from '../failures.js';
-import { buildSequenceKey, type RecordKey } from '../keys.js';
-import { readItems, sendRepeatable, type Table } from '../requests.js';
+import { keyItem, number, readKey } from '../table/attributes.js';
+import { deadlineIn } from '../client/deadline.js';
+import { errorOf } from '../client/failures.js';
+import { buildSequenceKey, type RecordKey } from '../table/keys.js';
+import { readItems, sendRepeatable, type Table } from '../client/requests.js';
 import { ABSENT, type Action, deleteAction, putAction, type Seen } from '../stores/actions.js';
-import type { Item } from '../transport.js';
+import type { Item } from '../client/transport.js';
 import type { Phase } from './checkpoint.js';
-import { FIRST_SEQUENCE } from './legacy-records.js';
-import { readOldRecord } from './old-record.js';
-import { buildShardUnit, buildUnit, type Surroundings } from './build-units.js';
-import { patiently, REQUEST_MS } from './patience.js';
+import { FIRST_SEQUENCE } from './legacy/legacy-records.js';
+import { readOldRecord } from './legacy/old-record.js';
+import { buildShardUnit, buildUnit, type Surroundings } from './convert/build-conversions.js';
+import { patiently, REQUEST_MS } from './retry.js';
 import { NOTHING, type Problem, type Tally } from './tally.js';
-import type { Plan, Unit } from './unit.js';
+import type { Plan, Unit } from './convert/conversion.js';
 import { Unmappable } from './unmappable.js';
-import { writeUnits } from './write-units.js';
+import { writeUnits } from './convert/write-conversions.js';
 
 export interface PhaseJob {
   readonly table: Table;

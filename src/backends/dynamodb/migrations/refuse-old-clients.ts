@@ -1,9 +1,9 @@
-import { json, keyItem, readText, text } from '../attributes.js';
-import { deadlineIn } from '../deadline.js';
-import { errorOf } from '../failures.js';
-import { readItem, sendRepeatable, type Table } from '../requests.js';
-import { OLD_VERSION_KEY } from '../schema.js';
-import { patiently, REQUEST_MS } from './patience.js';
+import { json, keyItem, readText, text } from '../table/attributes.js';
+import { deadlineIn } from '../client/deadline.js';
+import { errorOf } from '../client/failures.js';
+import { readItem, sendRepeatable, type Table } from '../client/requests.js';
+import { OLD_VERSION_KEY } from '../table/schema.js';
+import { patiently, REQUEST_MS } from './retry.js';
 import type { Survey } from './survey.js';
 
 /**

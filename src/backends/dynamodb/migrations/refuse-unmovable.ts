@@ -1,7 +1,7 @@
 import { InfrastructureError, ValidationError } from '../../../core/errors.js';
 import { storeArgument } from '../address.js';
-import type { Table } from '../requests.js';
-import { DROPPABLE, type DroppableSetting, type OldSetting } from './settings.js';
+import type { Table } from '../client/requests.js';
+import { DROPPABLE, type DroppableSetting, type OldSetting } from './legacy/settings.js';
 import type { Problem } from './tally.js';
 
 /** A setting of old records that this version does not have. */

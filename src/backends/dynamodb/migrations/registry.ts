@@ -1,6 +1,6 @@
-import type { Homes } from './homes.js';
-import type { LegacyKey } from './legacy-key.js';
-import type { Migration } from './unit.js';
+import type { Homes } from './legacy/target-namespaces.js';
+import type { LegacyKey } from './legacy/legacy-key.js';
+import type { Migration } from './convert/conversion.js';
 
 const IN_NAMESPACE: readonly string[] = ['shard', 'entity', 'config', 'usage', 'audit', 'namespace', 'unreadable'];
 const WITHOUT_NAMESPACE: readonly string[] = ['entity', 'config', 'usage', 'audit', 'unreadable'];

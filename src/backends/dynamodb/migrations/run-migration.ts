@@ -1,4 +1,4 @@
-import type { Table } from '../requests.js';
+import type { Table } from '../client/requests.js';
 import {
   FRESH,
   type MigrationState,
@@ -9,12 +9,12 @@ import {
   writePass,
   writeState,
 } from './checkpoint.js';
-import type { Surroundings } from './build-units.js';
-import { gatherUnits, inWaves } from './gather-units.js';
+import type { Surroundings } from './convert/build-conversions.js';
+import { gatherUnits, inWaves } from './convert/gather-conversions.js';
 import { stillWritten, treatUnits } from './phases.js';
 import { scanGroups } from './scan.js';
 import { addTally, NOTHING, type Tally } from './tally.js';
-import type { Migration, OldRecord } from './unit.js';
+import type { Migration, OldRecord } from './convert/conversion.js';
 
 export interface MigrationJob {
   readonly table: Table;

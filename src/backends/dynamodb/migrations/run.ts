@@ -1,25 +1,25 @@
-import { registerNamespace } from '../create-table.js';
-import { deadlineIn } from '../deadline.js';
-import { buildNamespaceKey } from '../keys.js';
-import { readItem, type Table } from '../requests.js';
-import { beginMigration, finishMigration, readVersion, SCHEMA_VERSION } from '../schema.js';
-import { type LoadSdk, type SdkOptions, sdkTransport } from '../sdk-transport.js';
+import { registerNamespace } from '../table/create-table.js';
+import { deadlineIn } from '../client/deadline.js';
+import { buildNamespaceKey } from '../table/keys.js';
+import { readItem, type Table } from '../client/requests.js';
+import { beginMigration, finishMigration, readVersion, SCHEMA_VERSION } from '../table/schema.js';
+import { type LoadSdk, type SdkOptions, sdkTransport } from '../client/sdk-transport.js';
 import { readState } from './checkpoint.js';
-import type { Surroundings } from './build-units.js';
-import { countChildren } from './children.js';
-import { findHomes } from './homes.js';
+import type { Surroundings } from './convert/build-conversions.js';
+import { countChildren } from './convert/children.js';
+import { findHomes } from './legacy/target-namespaces.js';
 import { type IndexFinding, inspectIndexes, refuseMissing } from './indexes.js';
-import { patiently, REQUEST_MS } from './patience.js';
+import { patiently, REQUEST_MS } from './retry.js';
 import { stillWritten } from './phases.js';
 import { refuseOldClients } from './refuse-old-clients.js';
 import { checkDrop, reportSettings, refuseUnmovable, type SettingReport } from './refuse-unmovable.js';
 import { MIGRATIONS } from './registry.js';
 import { type MigrationOutcome, runMigration } from './run-migration.js';
-import type { DroppableSetting } from './settings.js';
+import type { DroppableSetting } from './legacy/settings.js';
 import { countOld, foundBy, rehearse, surveyTable } from './survey.js';
-import { tableNameOf } from '../table-name.js';
+import { tableNameOf } from '../table/table-name.js';
 import type { Problem } from './tally.js';
-import type { Migration } from './unit.js';
+import type { Migration } from './convert/conversion.js';
 
 export interface MigrateOptions extends SdkOptions {
   readonly tableName: string;

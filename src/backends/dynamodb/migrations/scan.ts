@@ -1,10 +1,10 @@
-import { keyItem, readKey, text } from '../attributes.js';
-import { deadlineIn } from '../deadline.js';
-import { sendRead, type Table } from '../requests.js';
-import type { Item } from '../transport.js';
-import { mayGoOn, readOldRecord, unitIdOf } from './old-record.js';
-import { patiently, REQUEST_MS } from './patience.js';
-import type { OldRecord } from './unit.js';
+import { keyItem, readKey, text } from '../table/attributes.js';
+import { deadlineIn } from '../client/deadline.js';
+import { sendRead, type Table } from '../client/requests.js';
+import type { Item } from '../client/transport.js';
+import { mayGoOn, readOldRecord, unitIdOf } from './legacy/old-record.js';
+import { patiently, REQUEST_MS } from './retry.js';
+import type { OldRecord } from './convert/conversion.js';
 
 /** Items that are looked at for one page: what a migration has in memory at once, and does again after it was killed. */
 const PAGE = 250;

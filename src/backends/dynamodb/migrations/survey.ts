@@ -1,20 +1,20 @@
-import { readKey } from '../attributes.js';
-import { NAMESPACE_ID_PREFIX, NAMESPACE_PREFIX, REGISTRY } from '../keys.js';
-import { NAMESPACE_ID } from '../records.js';
-import type { Table } from '../requests.js';
-import type { Item } from '../transport.js';
-import type { Surroundings } from './build-units.js';
-import { DisabledLevels } from './disabled-levels.js';
-import { gatherUnits, inWaves } from './gather-units.js';
-import type { Homes } from './homes.js';
-import type { LegacyKey } from './legacy-key.js';
-import { readOldRecord, TELLING_ATTRIBUTES } from './old-record.js';
+import { readKey } from '../table/attributes.js';
+import { NAMESPACE_ID_PREFIX, NAMESPACE_PREFIX, REGISTRY } from '../table/keys.js';
+import { NAMESPACE_ID } from '../table/records.js';
+import type { Table } from '../client/requests.js';
+import type { Item } from '../client/transport.js';
+import type { Surroundings } from './convert/build-conversions.js';
+import { DisabledLevels } from './legacy/disabled-levels.js';
+import { gatherUnits, inWaves } from './convert/gather-conversions.js';
+import type { Homes } from './legacy/target-namespaces.js';
+import type { LegacyKey } from './legacy/legacy-key.js';
+import { readOldRecord, TELLING_ATTRIBUTES } from './legacy/old-record.js';
 import { treatUnits } from './phases.js';
 import { migrationOf } from './registry.js';
 import { scanGroups, scanTable } from './scan.js';
-import { type OldSetting, settingsOf } from './settings.js';
+import { type OldSetting, settingsOf } from './legacy/settings.js';
 import { addTally, NOTHING, type Tally } from './tally.js';
-import type { Migration } from './unit.js';
+import type { Migration } from './convert/conversion.js';
 
 /** What the whole table shows before anything is written. */
 export interface Survey {

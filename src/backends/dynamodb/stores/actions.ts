@@ -1,9 +1,9 @@
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import { keyItem } from '../attributes.js';
-import type { RecordKey } from '../keys.js';
-import type { Table } from '../requests.js';
-import { Expression } from '../expressions/expression.js';
-import type { AttributeValue, Item } from '../transport.js';
+import { keyItem } from '../table/attributes.js';
+import type { RecordKey } from '../table/keys.js';
+import type { Table } from '../client/requests.js';
+import { Expression } from '../bucket/expressions/expression.js';
+import type { AttributeValue, Item } from '../client/transport.js';
 
 /** One record to write, change, delete or only check, as a part of a transaction. */
 export type Action = TransactWriteItem;

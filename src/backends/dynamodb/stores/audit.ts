@@ -1,12 +1,12 @@
 import type { AuditRecord, AuditStore, Page, PageRequest, RegistryCall } from '../../../backend.js';
-import { AUDIT_LIFE_MS } from '../../../core/usage.js';
-import { readKey } from '../attributes.js';
-import { deadlineIn } from '../deadline.js';
-import { ownOrNothing } from '../foreign.js';
-import { AUDIT_PREFIX, buildAuditKey, index, SUFFIXES } from '../keys.js';
-import { decodeAudit } from '../records.js';
-import { readItems, type Table } from '../requests.js';
-import type { Item } from '../transport.js';
+import { AUDIT_LIFE_MS } from '../../../core/usage/usage.js';
+import { readKey } from '../table/attributes.js';
+import { deadlineIn } from '../client/deadline.js';
+import { ownOrNothing } from '../table/foreign-record.js';
+import { AUDIT_PREFIX, buildAuditKey, index, SUFFIXES } from '../table/keys.js';
+import { decodeAudit } from '../table/records.js';
+import { readItems, type Table } from '../client/requests.js';
+import type { Item } from '../client/transport.js';
 import type { NamespaceGate } from './namespace-gate.js';
 import { behind, pageOfRows, readRows } from './rows.js';
 

@@ -1,14 +1,14 @@
 import type { BucketStore } from '../../../backend.js';
-import { credit, effectiveTokens } from '../../../core/bucket.js';
+import { credit, effectiveTokens } from '../../../core/bucket/bucket.js';
 import { add, type Int } from '../../../core/int.js';
 import type { EpochMs } from '../../../core/units.js';
-import type { Buckets } from '../buckets.js';
-import { deadlineIn } from '../deadline.js';
-import { buildReset } from '../expressions/write-reset.js';
-import { createWriteId } from '../write-id.js';
-import type { ShardImage } from '../items.js';
-import { readBuckets } from '../peek.js';
-import type { Table } from '../requests.js';
+import type { Buckets } from '../acquire/bucket-cache.js';
+import { deadlineIn } from '../client/deadline.js';
+import { buildReset } from '../bucket/expressions/write-reset.js';
+import { createWriteId } from '../bucket/write-id.js';
+import type { ShardImage } from '../table/items.js';
+import { readBuckets } from '../acquire/peek.js';
+import type { Table } from '../client/requests.js';
 import { writeChange } from './change.js';
 import type { NamespaceGate } from './namespace-gate.js';
 

@@ -1,16 +1,16 @@
 import type { BucketRecord, BucketStore, Call, Page, PageRequest } from '../../../backend.js';
-import { credit, effectiveTokens } from '../../../core/bucket.js';
-import { amountOf } from '../../../core/decide.js';
+import { credit, effectiveTokens } from '../../../core/bucket/bucket.js';
+import { amountOf } from '../../../core/bucket/decide.js';
 import { add, type Int } from '../../../core/int.js';
 import type { EpochMs } from '../../../core/units.js';
-import { readKey } from '../attributes.js';
-import { type Deadline, deadlineIn } from '../deadline.js';
-import type { Account, ShardImage } from '../items.js';
-import { index, parseShardKey, type ShardKey, SUFFIXES } from '../keys.js';
-import { asReclaimed } from '../across.js';
-import { readBuckets } from '../peek.js';
-import type { Table } from '../requests.js';
-import type { Item } from '../transport.js';
+import { readKey } from '../table/attributes.js';
+import { type Deadline, deadlineIn } from '../client/deadline.js';
+import type { Account, ShardImage } from '../table/items.js';
+import { index, parseShardKey, type ShardKey, SUFFIXES } from '../table/keys.js';
+import { asReclaimed } from '../bucket/across-shards.js';
+import { readBuckets } from '../acquire/peek.js';
+import type { Table } from '../client/requests.js';
+import type { Item } from '../client/transport.js';
 import type { NamespaceGate } from './namespace-gate.js';
 import { pageOfRows, readRows, type RowRange } from './rows.js';
 

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { AuditAction, RegistryChange } from '../../../backend.js';
 import { BackendUnavailable, InfrastructureError } from '../../../core/errors.js';
-import { backOffMs, type Deadline, pause, timeLeftMs } from '../deadline.js';
-import { errorOf } from '../failures.js';
-import { encodeAudit } from '../records.js';
-import { sendRepeatable, type Table } from '../requests.js';
+import { backOffMs, type Deadline, pause, timeLeftMs } from '../client/deadline.js';
+import { errorOf } from '../client/failures.js';
+import { encodeAudit } from '../table/records.js';
+import { sendRepeatable, type Table } from '../client/requests.js';
 import type { Action } from './actions.js';
 import { markAction, writeMark } from './managed.js';
 

@@ -1,10 +1,10 @@
 import type { AdminCall, Call, ConfigChange, ConfigRead, ConfigStore, LevelRecord } from '../../../backend.js';
-import { planConfigChange } from '../../../core/config-change.js';
-import type { ConfigLevel, ConfigLevels, StoredConfig } from '../../../core/config.js';
-import { readKey } from '../attributes.js';
-import { type Deadline, deadlineIn } from '../deadline.js';
-import { ownOrNothing, requireOwn } from '../foreign.js';
-import { buildConfigKey, buildEntityKey, buildSequenceKey, index, parseConfigKey, SUFFIXES } from '../keys.js';
+import { planConfigChange } from '../../../core/config/config-change.js';
+import type { ConfigLevel, ConfigLevels, StoredConfig } from '../../../core/config/config.js';
+import { readKey } from '../table/attributes.js';
+import { type Deadline, deadlineIn } from '../client/deadline.js';
+import { ownOrNothing, requireOwn } from '../table/foreign-record.js';
+import { buildConfigKey, buildEntityKey, buildSequenceKey, index, parseConfigKey, SUFFIXES } from '../table/keys.js';
 import {
   decodeConfig,
   decodeConfigWrites,
@@ -12,15 +12,15 @@ import {
   decodeSequence,
   encodeConfig,
   encodeSequence,
-} from '../records.js';
-import { readItem, readItems, type Table } from '../requests.js';
-import { SharedReads } from '../shared-reads.js';
-import type { Item } from '../transport.js';
+} from '../table/records.js';
+import { readItem, readItems, type Table } from '../client/requests.js';
+import { SharedReads } from '../client/shared-reads.js';
+import type { Item } from '../client/transport.js';
 import { ABSENT, putAction, type Seen } from './actions.js';
 import { type Plan, writeChange } from './change.js';
-import { InTurn } from './in-turn.js';
+import { InTurn } from './keyed-mutex.js';
 import type { NamespaceGate } from './namespace-gate.js';
-import type { OwnWrites } from './own-writes.js';
+import type { OwnWrites } from './recent-writes.js';
 import { behind, pageOfRows, readRows } from './rows.js';
 
 /** The levels of stored limits. */

@@ -1,17 +1,17 @@
 import type { AdminCall, Call, EntityChange, EntityRecord, EntityStore, Page, PageRequest } from '../../../backend.js';
 import { EntityExists, EntityNotFound, VersionConflict } from '../../../core/errors.js';
-import { refuseOtherVersion } from '../../../core/parents.js';
-import { type Deadline, deadlineIn } from '../deadline.js';
-import { ownOrNothing, requireOwn } from '../foreign.js';
-import { buildEntityKey, index, parseEntityKey, SUFFIXES } from '../keys.js';
-import { CHILDREN, decodeChildren, decodeEntity, encodeEntity, OPTIONAL_ENTITY_ATTRIBUTES } from '../records.js';
-import { readItem, readItems, type Table } from '../requests.js';
-import type { Item } from '../transport.js';
+import { refuseOtherVersion } from '../../../core/config/parents.js';
+import { type Deadline, deadlineIn } from '../client/deadline.js';
+import { ownOrNothing, requireOwn } from '../table/foreign-record.js';
+import { buildEntityKey, index, parseEntityKey, SUFFIXES } from '../table/keys.js';
+import { CHILDREN, decodeChildren, decodeEntity, encodeEntity, OPTIONAL_ENTITY_ATTRIBUTES } from '../table/records.js';
+import { readItem, readItems, type Table } from '../client/requests.js';
+import type { Item } from '../client/transport.js';
 import { ABSENT, type Action, checkAction, deleteAction, putAction, type Seen, updateAction } from './actions.js';
 import { type Plan, writeChange } from './change.js';
-import { childOf, readChildRows, readHeightBelow, readParents } from './family.js';
+import { childOf, readChildRows, readHeightBelow, readParents } from './entity-ancestry.js';
 import type { NamespaceGate } from './namespace-gate.js';
-import type { OwnWrites } from './own-writes.js';
+import type { OwnWrites } from './recent-writes.js';
 import { behind, pageOfRows, readRows } from './rows.js';
 
 /**

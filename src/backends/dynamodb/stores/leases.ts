@@ -1,11 +1,11 @@
 import type { LeaseRecord, LeaseStore } from '../../../backend.js';
 import { parsePlainResource } from '../../../core/identifiers.js';
 import { pageOf } from '../../../core/paging.js';
-import { readKey } from '../attributes.js';
-import { deadlineIn } from '../deadline.js';
-import { index, parseShardKey } from '../keys.js';
-import { readBuckets } from '../peek.js';
-import type { Table } from '../requests.js';
+import { readKey } from '../table/attributes.js';
+import { deadlineIn } from '../client/deadline.js';
+import { index, parseShardKey } from '../table/keys.js';
+import { readBuckets } from '../acquire/peek.js';
+import type { Table } from '../client/requests.js';
 import type { NamespaceGate } from './namespace-gate.js';
 import { behind, readRows } from './rows.js';
 

@@ -1,11 +1,11 @@
 import type { Awaitable, Call, NamespaceRecord } from '../../../backend.js';
-import { requireActive } from '../../../core/namespaces.js';
+import { requireActive } from '../../../core/config/namespaces.js';
 import type { EpochMs } from '../../../core/units.js';
-import { deadlineIn } from '../deadline.js';
-import { requireOwn } from '../foreign.js';
-import { buildNamespaceIdKey } from '../keys.js';
-import { decodeNamespace } from '../records.js';
-import { readItem, type Table } from '../requests.js';
+import { deadlineIn } from '../client/deadline.js';
+import { requireOwn } from '../table/foreign-record.js';
+import { buildNamespaceIdKey } from '../table/keys.js';
+import { decodeNamespace } from '../table/records.js';
+import { readItem, type Table } from '../client/requests.js';
 
 /** Lets calls into active namespaces only. It remembers what it has read for as long as a config is remembered. */
 export interface NamespaceGate {

@@ -8,14 +8,20 @@ import type {
   RegistryChange,
 } from '../../../backend.js';
 import { NamespaceNotFound } from '../../../core/errors.js';
-import { requireOrphan, requireRecoverable } from '../../../core/namespaces.js';
-import { text } from '../attributes.js';
-import { type Deadline, deadlineIn } from '../deadline.js';
-import { isForeign, requireOwn } from '../foreign.js';
-import { buildNamespaceIdKey, buildNamespaceKey, NAMESPACE_ID_PREFIX, NAMESPACE_PREFIX, REGISTRY } from '../keys.js';
-import { decodeNamespace, encodeNamespace, NAMESPACE_ID } from '../records.js';
-import { readItem, type Table } from '../requests.js';
-import type { Item } from '../transport.js';
+import { requireOrphan, requireRecoverable } from '../../../core/config/namespaces.js';
+import { text } from '../table/attributes.js';
+import { type Deadline, deadlineIn } from '../client/deadline.js';
+import { isForeign, requireOwn } from '../table/foreign-record.js';
+import {
+  buildNamespaceIdKey,
+  buildNamespaceKey,
+  NAMESPACE_ID_PREFIX,
+  NAMESPACE_PREFIX,
+  REGISTRY,
+} from '../table/keys.js';
+import { decodeNamespace, encodeNamespace, NAMESPACE_ID } from '../table/records.js';
+import { readItem, type Table } from '../client/requests.js';
+import type { Item } from '../client/transport.js';
 import { ABSENT, deleteAction, putAction, type Seen } from './actions.js';
 import { listAuditOf } from './audit.js';
 import { type Plan, writeChange } from './change.js';

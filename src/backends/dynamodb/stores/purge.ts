@@ -1,5 +1,5 @@
-import { readKey } from '../attributes.js';
-import { type Deadline, deadlineIn } from '../deadline.js';
+import { readKey } from '../table/attributes.js';
+import { type Deadline, deadlineIn } from '../client/deadline.js';
 import {
   buildEntityKey,
   buildSequenceKey,
@@ -8,8 +8,8 @@ import {
   parseShardKey,
   type RecordKey,
   SUFFIXES,
-} from '../keys.js';
-import { deleteItems, type Table } from '../requests.js';
+} from '../table/keys.js';
+import { deleteItems, type Table } from '../client/requests.js';
 import { readRows, type RowRange } from './rows.js';
 
 /** As many as one request deletes: each has a deadline of its own. */

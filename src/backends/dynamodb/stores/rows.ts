@@ -1,9 +1,9 @@
 import type { QueryInput } from '@aws-sdk/client-dynamodb';
 import type { Awaitable, Page } from '../../../backend.js';
-import { text } from '../attributes.js';
-import type { Deadline } from '../deadline.js';
-import { sendRead, type Table } from '../requests.js';
-import type { Item } from '../transport.js';
+import { text } from '../table/attributes.js';
+import type { Deadline } from '../client/deadline.js';
+import { sendRead, type Table } from '../client/requests.js';
+import type { Item } from '../client/transport.js';
 
 /** A part of the table (read consistently) or of an index (which lags, and has keys only), in the order of its sort key. */
 export interface RowRange {

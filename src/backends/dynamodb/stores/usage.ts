@@ -1,12 +1,12 @@
 import type { Call, UsageQuery, UsageRecord, UsageStore } from '../../../backend.js';
-import { usageLifeMs } from '../../../core/usage.js';
+import { usageLifeMs } from '../../../core/usage/usage.js';
 import type { EpochMs } from '../../../core/units.js';
-import { readKey } from '../attributes.js';
-import { deadlineIn } from '../deadline.js';
-import { buildEntityKey, buildUsagePrefix, index, printInstant, SUFFIXES } from '../keys.js';
-import { decodeUsage } from '../records.js';
-import { readItems, type Table } from '../requests.js';
-import type { Item } from '../transport.js';
+import { readKey } from '../table/attributes.js';
+import { deadlineIn } from '../client/deadline.js';
+import { buildEntityKey, buildUsagePrefix, index, printInstant, SUFFIXES } from '../table/keys.js';
+import { decodeUsage } from '../table/records.js';
+import { readItems, type Table } from '../client/requests.js';
+import type { Item } from '../client/transport.js';
 import type { NamespaceGate } from './namespace-gate.js';
 import { pageOfRows, readRows, type RowRange } from './rows.js';
 

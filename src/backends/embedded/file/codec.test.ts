@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Amount, Holder } from '../../../core/decide.js';
+import type { Amount, Holder } from '../../../core/bucket/decide.js';
 import { type Int, toInt } from '../../../core/int.js';
 import { Limit } from '../../../core/limit.js';
-import type { UsageCounts } from '../../../core/usage.js';
+import type { UsageCounts } from '../../../core/usage/usage.js';
 import type { Account, Bucket } from '../bucket.js';
 import { decodeBucket, decodeCounts, decodeLimits, encodeBucket, encodeCounts, encodeLimits } from './codec.js';
 

@@ -1,7 +1,7 @@
-import type { Amount, Holder } from '../../../core/decide.js';
+import type { Amount, Holder } from '../../../core/bucket/decide.js';
 import { type Int, toInt } from '../../../core/int.js';
 import { Limit } from '../../../core/limit.js';
-import type { UsageCounts } from '../../../core/usage.js';
+import type { UsageCounts } from '../../../core/usage/usage.js';
 import type { Account, Bucket } from '../bucket.js';
 
 /** JSON has no whole numbers beyond 2^53: those travel as text. */

@@ -1,6 +1,6 @@
 import type { LevelRecord, Page, PageRequest } from '../../../backend.js';
-import type { ConfigLevel, OnUnavailable, StoredConfig } from '../../../core/config.js';
-import { buildLevelKey, parseLevelKey } from '../../../core/managed.js';
+import type { ConfigLevel, OnUnavailable, StoredConfig } from '../../../core/config/config.js';
+import { buildLevelKey, parseLevelKey } from '../../../core/manifest/managed.js';
 import { decodeLimits, encodeLimits } from './codec.js';
 import type { SqlValue } from './driver.js';
 import { pageOfRows, type Statements } from './statements.js';

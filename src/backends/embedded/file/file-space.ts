@@ -9,9 +9,9 @@ import type {
   UsageQuery,
   UsageRecord,
 } from '../../../backend.js';
-import type { ConfigLevel, StoredConfig } from '../../../core/config.js';
+import type { ConfigLevel, StoredConfig } from '../../../core/config/config.js';
 import { buildBucketKey, parseBucketKey, parsePlainResource } from '../../../core/identifiers.js';
-import { addUsage, USAGE_WINDOWS, type UsageCounts, type UsageWindow, windowStart } from '../../../core/usage.js';
+import { addUsage, USAGE_WINDOWS, type UsageCounts, type UsageWindow, windowStart } from '../../../core/usage/usage.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { Bucket } from '../bucket.js';
 import type { OwnedBucket, Space } from '../storage.js';

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import type { Awaitable, Call, RegistryCall } from '../../../backend.js';
 import { BackendUnavailable, InfrastructureError } from '../../../core/errors.js';
-import { requireActive } from '../../../core/namespaces.js';
+import { requireActive } from '../../../core/config/namespaces.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { Registry, Space, Storage } from '../storage.js';
 import { explain, isBusy, loadDriver, type SqliteDatabase, type SqliteDriver } from './driver.js';

@@ -1,4 +1,4 @@
-import { AUDIT_LIFE_MS, usageLifeMs, type UsageWindow } from '../../../core/usage.js';
+import { AUDIT_LIFE_MS, usageLifeMs, type UsageWindow } from '../../../core/usage/usage.js';
 import type { EpochMs } from '../../../core/units.js';
 import { isForgettable } from '../usage.js';
 import { decodeBucket } from './codec.js';

@@ -1,0 +1,51 @@
+import type { Call, LevelChange } from '../../../backend.js';
+import type { BucketShards } from './bucket-shards.js';
+import type { Deadline } from '../client/deadline.js';
+import type { ChangeEntry } from '../bucket/entries.js';
+import { divideChange, readPlace } from '../bucket/grant-location.js';
+import { RefundLost } from './refund-lost.js';
+import { tuningOf } from '../bucket/tuning.js';
+
+interface Changing {
+  readonly call: Call;
+  readonly bucket: BucketShards;
+  readonly level: LevelChange;
+  readonly leaseId: string;
+  readonly deadline: Deadline;
+}
+
+/** Corrects what a lease took from one bucket, on the shards that it took it from. True: its holder was gone. */
+export async function changeLevel(changing: Changing, uncounts: boolean): Promise<boolean> {
+  const { level } = changing;
+  const places = readPlace(level.place);
+  const parts = divideChange(level, places);
+  let holderLost = false;
+  for (const [at, { shard }] of places.entries()) {
+    const part = parts[at] ?? level;
+    try {
+      if (await changeShard(changing, shard, part, uncounts && at === 0)) holderLost = true;
+    } catch (error) {
+      // Whoever made the whole change again would make those parts twice that are done.
+      const isPartDone = parts.slice(0, at).some(({ deltas }) => deltas.some(({ milli }) => milli < 0));
+      throw isPartDone ? new RefundLost(error) : error;
+    }
+  }
+  return holderLost;
+}
+
+async function changeShard(
+  { call, bucket, leaseId, deadline }: Changing,
+  shard: number,
+  level: LevelChange,
+  uncounts: boolean,
+): Promise<boolean> {
+  const entry: ChangeEntry = { kind: 'change', level, leaseId, nowMs: call.nowMs, uncounts };
+  for (;;) {
+    const line = bucket.line(shard);
+    // Not the caller's signal: what was taken must be corrected, whether anybody waits for it or not.
+    const result = await line.submit(entry, deadline, tuningOf(call));
+    if (result.kind === 'done') return result.holderLost;
+    if (result.kind !== 'no-shard') throw new TypeError(`A change cannot end as ${result.kind}`);
+    bucket.noteMissing(line.shard);
+  }
+}

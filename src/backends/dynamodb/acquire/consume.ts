@@ -1,0 +1,294 @@
+import type {
+  AdjustRequest,
+  Awaitable,
+  Call,
+  ConsumeOutcome,
+  ConsumeRequest,
+  LevelAnswer,
+  LevelAsk,
+  LevelResult,
+} from '../../../backend.js';
+import { conclude } from '../../../core/bucket/decide.js';
+import { takeAtomically } from './atomic.js';
+import type { Buckets } from './bucket-cache.js';
+import { changeLevel } from './change-level.js';
+import { type Deadline, deadlineIn } from '../client/deadline.js';
+import { judgeLevel, readBuckets } from './peek.js';
+import { RefundLost } from './refund-lost.js';
+import type { Table } from '../client/requests.js';
+import { revokeGrant } from './revoke-grant.js';
+import { type LevelOutcome, recallLevel, takeLevel, undoLevel } from './take-level.js';
+import { tuningOf } from '../bucket/tuning.js';
+
+/** Soon again, where others were faster. */
+const CONTENDED_RETRY_MS = 100;
+/** A client reads its config again at most this often. */
+const CONFIG_REREAD_MS = 1_000;
+
+interface Consuming {
+  readonly table: Table;
+  readonly buckets: Buckets;
+  readonly call: Call;
+  readonly request: ConsumeRequest;
+  readonly deadline: Deadline;
+}
+
+/** Takes from all levels or from none. */
+export function consume(
+  table: Table,
+  buckets: Buckets,
+  call: Call,
+  request: ConsumeRequest,
+): Awaitable<ConsumeOutcome> {
+  const consuming = { table, buckets, call, request, deadline: deadlineIn(call.timeoutMs) };
+  if (request.levels.length > 1) return consumeCascade(consuming);
+  const asking = askingOf(consuming, request.levels[0] as LevelAsk);
+  // One shard is one write, which is atomic by itself.
+  const outcome = takeLevel(request.atomic === true ? { ...asking, takeAcross: takeWhole(consuming) } : asking);
+  return outcome instanceof Promise ? outcome.then(outcomeOfOne) : outcomeOfOne(outcome);
+}
+
+/** From several shards of the only level, in one transaction. */
+function takeWhole({ table, buckets, call, request, deadline }: Consuming): () => Promise<LevelOutcome> {
+  return async () => {
+    const [level] = request.levels as readonly [LevelAsk];
+    const bucket = buckets.of(call.namespaceId, level.entityId, level.resource);
+    const asked = { table, call, leaseId: request.leaseId, deadline, levels: [{ level, bucket }] };
+    const [outcome] = await takeAtomically(asked);
+    return outcome ?? { kind: 'contended' };
+  };
+}
+
+function askingOf({ buckets, call, request, deadline }: Consuming, level: LevelAsk) {
+  const bucket = buckets.of(call.namespaceId, level.entityId, level.resource);
+  return { call, bucket, level, leaseId: request.leaseId, deadline };
+}
+
+function outcomeOfOne(outcome: LevelOutcome): ConsumeOutcome {
+  switch (outcome.kind) {
+    case 'granted':
+      return { kind: 'granted', levels: [outcome.answer] };
+    case 'denied':
+      return denial([outcome.answer], outcome.remembered);
+    case 'unheld':
+      return { kind: 'denied', reason: 'contended', retryAfterMs: CONFIG_REREAD_MS, levels: [outcome.answer] };
+    case 'contended':
+      return { kind: 'denied', reason: 'contended', retryAfterMs: CONTENDED_RETRY_MS, levels: [] };
+    case 'id-taken':
+      return outcome;
+  }
+}
+
+function denial(levels: readonly LevelAnswer[], remembered: boolean): ConsumeOutcome {
+  const conclusion = conclude(levels);
+  // What refused may be over by now, where several levels were looked at one after the other.
+  if (conclusion.granted) return { kind: 'denied', reason: 'exhausted', retryAfterMs: 1, levels };
+  const { reason, retryAfterMs } = conclusion;
+  return { kind: 'denied', reason, retryAfterMs, levels, ...(remembered ? { remembered } : {}) };
+}
+
+/**
+ * All levels at once where all are known to have room; else one by one: first those that are likely to refuse, then from
+ * the entity up, so that a refused child never takes from its siblings' parent. Whatever was taken when one refuses goes
+ * back first.
+ */
+async function consumeCascade(consuming: Consuming): Promise<ConsumeOutcome> {
+  const { request } = consuming;
+  const outcomes = recallDenials(consuming) ?? (await takeLevels(consuming));
+  if (outcomes.length === request.levels.length && outcomes.every(isGranted)) {
+    return { kind: 'granted', levels: outcomes.map(({ answer }) => answer) };
+  }
+  // A transaction that was not written took nothing.
+  if (request.atomic !== true) await undo(consuming, outcomes);
+  for (const outcome of outcomes) if (outcome instanceof Failed) throw outcome.error;
+  for (const outcome of outcomes)
+    if (!(outcome instanceof Failed) && endsWithoutVerdict(outcome)) return outcomeOfOne(outcome);
+  const { levels, read } = await verdictsOfAll(consuming, outcomes);
+  const remembered = outcomes.every((outcome) => outcome === UNASKED || (isDenied(outcome) && outcome.remembered));
+  return denial(levels, !read && remembered);
+}
+
+/** If a level is remembered to refuse, nothing need be taken from the others first, only to be given back. */
+function recallDenials(consuming: Consuming): readonly Taken[] | null {
+  const recalled = consuming.request.levels.map((level) => {
+    const asking = askingOf(consuming, level);
+    const outcome = recallLevel(asking);
+    if (outcome !== null) noteRefusal(asking, outcome);
+    return outcome ?? UNASKED;
+  });
+  return recalled.some(isDenied) ? recalled.map((outcome) => (isDenied(outcome) ? outcome : UNASKED)) : null;
+}
+
+async function takeLevels(consuming: Consuming): Promise<readonly Taken[]> {
+  const { table, call, request, deadline } = consuming;
+  if (request.atomic === true) {
+    const levels = request.levels.map((level) => ({ level, bucket: askingOf(consuming, level).bucket }));
+    return takeAtomically({ table, call, leaseId: request.leaseId, deadline, levels });
+  }
+  const doubtful = doubtfulLevels(consuming);
+  const every = request.levels.map((_, at) => at);
+  return doubtful.length === 0 && haveRoom(consuming, every)
+    ? takeAll(consuming, [], every)
+    : takeOneByOne(consuming, doubtful);
+}
+
+class Failed {
+  readonly error: unknown;
+
+  constructor(error: unknown) {
+    this.error = error;
+  }
+}
+
+const UNASKED = { kind: 'unasked' } as const;
+
+type Taken = LevelOutcome | Failed | typeof UNASKED;
+
+function isGranted(outcome: Taken | undefined): outcome is Extract<LevelOutcome, { readonly kind: 'granted' }> {
+  return outcome !== undefined && !(outcome instanceof Failed) && outcome.kind === 'granted';
+}
+
+function endsWithoutVerdict(outcome: Exclude<Taken, Failed>): outcome is LevelOutcome {
+  const { kind } = outcome;
+  return kind === 'id-taken' || kind === 'contended' || kind === 'unheld';
+}
+
+/**
+ * The levels that are likely to refuse, the likeliest first: those whose remembered balance is too small, then those that
+ * refused last. Whatever is taken before them would only be given back.
+ */
+function doubtfulLevels(consuming: Consuming): readonly number[] {
+  const { call, request } = consuming;
+  return request.levels
+    .map((level, at) => {
+      const { bucket } = askingOf(consuming, level);
+      return { at, isShort: bucket.isShortOf(level.asks, call.nowMs), refusedAtMs: bucket.refusedAtMs };
+    })
+    .filter(({ isShort, refusedAtMs }) => isShort || refusedAtMs !== null)
+    .toSorted(
+      (a, b) =>
+        Number(b.isShort) - Number(a.isShort) ||
+        (b.refusedAtMs ?? Number.NEGATIVE_INFINITY) - (a.refusedAtMs ?? Number.NEGATIVE_INFINITY) ||
+        a.at - b.at,
+    )
+    .map(({ at }) => at);
+}
+
+function haveRoom(consuming: Consuming, levels: readonly number[]): boolean {
+  return levels.every((at) => hasRoom(askingOf(consuming, consuming.request.levels[at] as LevelAsk)));
+}
+
+function hasRoom({ bucket, call, level, leaseId }: ReturnType<typeof askingOf>): boolean {
+  const entry = { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts: true } as const;
+  return bucket.realShards().some((shard) => bucket.line(shard).hasRoom(entry, tuningOf(call)));
+}
+
+/** Adds the outcomes of further levels, which are asked at once. */
+async function takeAll(
+  consuming: Consuming,
+  outcomes: readonly Taken[],
+  levels: readonly number[],
+): Promise<readonly Taken[]> {
+  const taken = [...outcomes];
+  await Promise.all(levels.map(async (at) => (taken[at] = await takeOne(consuming, at))));
+  return taken;
+}
+
+/** Stops at the first level that does not grant. */
+async function takeOneByOne(consuming: Consuming, first: readonly number[]): Promise<readonly Taken[]> {
+  const { levels } = consuming.request;
+  const outcomes: Taken[] = levels.map(() => UNASKED);
+  const rest = levels.map((_, at) => at).filter((at) => !first.includes(at));
+  for (const at of first) {
+    outcomes[at] = await takeOne(consuming, at);
+    if (!isGranted(outcomes[at])) return outcomes;
+  }
+  if (haveRoom(consuming, rest)) return takeAll(consuming, outcomes, rest);
+  for (const at of rest) {
+    outcomes[at] = await takeOne(consuming, at);
+    if (!isGranted(outcomes[at])) break;
+  }
+  return outcomes;
+}
+
+async function takeOne(consuming: Consuming, at: number): Promise<Taken> {
+  const asking = askingOf(consuming, consuming.request.levels[at] as LevelAsk);
+  try {
+    const outcome = await takeLevel(asking);
+    noteRefusal(asking, outcome);
+    return outcome;
+  } catch (error) {
+    return new Failed(error);
+  }
+}
+
+/** A grant alone does not end it: under many processes the next ask would be refused again. Room for as much again does. */
+function noteRefusal(asking: ReturnType<typeof askingOf>, outcome: LevelOutcome): void {
+  const { bucket, call } = asking;
+  if (outcome.kind === 'denied') bucket.refusedAtMs = call.nowMs;
+  else if (outcome.kind === 'granted' && bucket.refusedAtMs !== null && hasRoom(asking)) bucket.refusedAtMs = null;
+}
+
+/**
+ * A part that cannot be given back is tried again in the background where its holder tells whether it was. Without one it
+ * stays taken: the strict side. It is told, because no one else would know.
+ */
+async function undo(consuming: Consuming, outcomes: readonly Taken[]): Promise<void> {
+  const { call, request } = consuming;
+  await Promise.all(
+    outcomes.map(async (outcome, at) => {
+      const level = request.levels[at];
+      if (level === undefined || !isGranted(outcome)) return;
+      // The time of the call may be over: what it took must go back all the same.
+      const deadline = Math.max(consuming.deadline, deadlineIn(call.timeoutMs));
+      const asking = askingOf(consuming, level);
+      try {
+        await undoLevel({ ...asking, deadline }, outcome.answer);
+      } catch (error) {
+        if (revokeGrant(asking, outcome.answer)) return;
+        call.tuning?.onError?.(error, 'giving back what a refused cascade had taken');
+      }
+    }),
+  );
+}
+
+/** Every level answers: those that were not asked, or had to give back, by what was seen of them a moment ago or is now. */
+async function verdictsOfAll(
+  consuming: Consuming,
+  outcomes: readonly Taken[],
+): Promise<{ readonly levels: readonly LevelAnswer[]; readonly read: boolean }> {
+  const { table, call, request, deadline } = consuming;
+  const seen = request.levels.map((level, at) =>
+    isDenied(outcomes[at]) ? [] : askingOf(consuming, level).bucket.youngImages(call.nowMs, tuningOf(call).denyCacheMs),
+  );
+  const unseen = request.levels.filter((_, at) => seen[at] === null);
+  const keepers = unseen.map((level) => askingOf(consuming, level).bucket.keeper(call.nowMs));
+  const images = unseen.length === 0 ? [] : await readBuckets(table, call.namespaceId, unseen, deadline);
+  // The next denial needs no read, then.
+  for (const [at, keep] of keepers.entries()) keep(images[at] ?? []);
+  const levels = request.levels.map((level, at) => {
+    const outcome = outcomes[at];
+    if (isDenied(outcome)) return outcome.answer;
+    return judgeLevel(seen[at] ?? images[unseen.indexOf(level)] ?? [], level, () => level.asks, call.nowMs);
+  });
+  return { levels, read: unseen.length > 0 };
+}
+
+function isDenied(outcome: Taken | undefined): outcome is Extract<LevelOutcome, { readonly kind: 'denied' }> {
+  return outcome !== undefined && !(outcome instanceof Failed) && outcome.kind === 'denied';
+}
+
+export async function adjust(buckets: Buckets, call: Call, request: AdjustRequest): Promise<readonly LevelResult[]> {
+  const deadline = deadlineIn(call.timeoutMs);
+  return Promise.all(
+    request.levels.map(async (level): Promise<LevelResult> => {
+      const bucket = buckets.of(call.namespaceId, level.entityId, level.resource);
+      try {
+        const changing = { call, bucket, level, leaseId: request.leaseId, deadline };
+        return { kind: 'done', holderLost: await changeLevel(changing, false) };
+      } catch (error) {
+        return { kind: 'failed', error, mayHaveRefunded: error instanceof RefundLost };
+      }
+    }),
+  );
+}

@@ -1,0 +1,349 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type ShardEngine, startShardEngine } from '../../../../tests/support/shard-engine.js';
+import {
+  amount,
+  askEntry,
+  changeEntry,
+  extendEntry,
+  holderOf,
+  imageOf,
+  KEY,
+  NOW_MS,
+  withHolders,
+  withTokens,
+} from '../../../../tests/support/shard-images.js';
+import {
+  connectionBroken,
+  losing,
+  openProcess,
+  type Process,
+  type Tap,
+  tapped,
+} from '../../../../tests/support/shard-lines.js';
+import { BackendUnavailable } from '../../../core/errors.js';
+import { Limit } from '../../../core/limit.js';
+import { findEngine } from '../../../testing/dynamodb/index.js';
+import type { ShardImage } from '../table/items.js';
+
+const found = findEngine();
+const reason = found.status === 'available' ? '' : ` (skipped: ${found.reason})`;
+const RPM = Limit.perMinute('rpm', 60);
+const SLOTS = Limit.concurrent('slots', 3);
+
+describe.skipIf(found.status === 'unavailable')(`a write without an answer${reason}`, () => {
+  let engine: ShardEngine;
+  let namespaces = 0;
+
+  beforeAll(async () => void (engine = await startShardEngine()));
+  afterAll(async () => engine?.[Symbol.asyncDispose]());
+
+  const half = withTokens(imageOf([RPM, SLOTS], { baseMs: NOW_MS }), 30_000, 2_000);
+  const carrying = withHolders(half, { lease: { slots: [amount('slots', 1_000)], rates: [amount('rpm', 10_000)] } });
+
+  /** A shard that is stored as told, a process that remembers it so, and another one that may write in between. */
+  async function shard(image: ShardImage | null, tap: (other: Process) => Tap) {
+    const ns = `loss${(namespaces += 1)}`;
+    if (image !== null) await engine.put(ns, image);
+    const other = openProcess(engine.table, ns);
+    const process = openProcess(tapped(engine.table, tap(other)), ns);
+    if (image !== null) process.memory.keep(image, NOW_MS);
+    const stored = async () => {
+      const read = (await engine.read(ns, KEY))!;
+      const balance = (name: string) => read.limits.find(({ limit }) => limit.name === name);
+      return {
+        rpm: balance('rpm')?.tokensMilli,
+        rpmConsumed: balance('rpm')?.consumedMilli,
+        slots: balance('slots')?.tokensMilli,
+        acquires: read.acquires,
+        holders: [...read.holders.keys()],
+        image: read,
+      };
+    };
+    return { process, other, stored };
+  }
+
+  const take = askEntry([RPM, SLOTS], { rpm: 1_000 });
+  const otherTake = (other: Process) => async () => other.submit(askEntry([RPM, SLOTS], { rpm: 5_000 }));
+  const hold = askEntry(
+    [RPM, SLOTS],
+    { rpm: 1_000, slots: 1_000 },
+    {
+      leaseId: 'mine',
+      holder: holderOf({ slots: [amount('slots', 1_000)] }),
+    },
+  );
+
+  test.each([true, false])(
+    'that takes counts once, whether it landed (%s) or not, if nobody else wrote',
+    async (lands) => {
+      const { process, stored } = await shard(half, () => losing({ lands }));
+      expect(await process.submit(take)).toMatchObject({ kind: 'granted' });
+      expect(await stored()).toMatchObject({ rpm: 29_000, rpmConsumed: 1_000, acquires: 4 });
+    },
+  );
+
+  test.each([true, false])('that creates counts once, whether it landed (%s) or not', async (lands) => {
+    const { process, stored } = await shard(null, () => losing({ lands }));
+    expect(await process.submit(take)).toMatchObject({ kind: 'granted' });
+    expect(await stored()).toMatchObject({ rpm: 59_000, acquires: 1 });
+  });
+
+  test('that took tokens and was written over counts twice at the most: the strict side', async () => {
+    const { process, stored } = await shard(half, (other) => losing({ lands: true, meanwhile: otherTake(other) }));
+    expect(await process.submit(take)).toMatchObject({ kind: 'granted' });
+    expect(await stored()).toMatchObject({ rpm: 30_000 - 5_000 - 2_000, acquires: 6 });
+  });
+
+  test.each([true, false])(
+    'that takes a slot counts once, also if it was written over: its holder tells (landed: %s)',
+    async (lands) => {
+      const { process, stored } = await shard(half, (other) => losing({ lands, meanwhile: otherTake(other) }));
+      expect(await process.submit(hold)).toMatchObject({ kind: 'granted' });
+      expect(await stored()).toMatchObject({ rpm: 24_000, slots: 1_000, acquires: 5, holders: ['mine'] });
+    },
+  );
+
+  describe('of a refund without a holder', () => {
+    const refund = changeEntry([RPM, SLOTS], { rpm: -5_000 });
+
+    test('is found to have landed, if nobody else wrote', async () => {
+      const { process, stored } = await shard(half, () => losing({ lands: true }));
+      expect(await process.submit(refund)).toEqual({ kind: 'done', holderLost: false });
+      expect(await stored()).toMatchObject({ rpm: 35_000, rpmConsumed: -5_000 });
+    });
+
+    test('is found to have landed, also if the image had just been shown by a refusal', async () => {
+      const { process, other, stored } = await shard(half, () => losing({ lands: true, after: 1 }));
+      // The base moves, so that the first sending is refused.
+      await other.submit(
+        askEntry([RPM, SLOTS, Limit.perDay('new', 5)], {}, { version: { sequence: 2, openedAtMs: 0 } }),
+      );
+      expect(await process.submit(refund)).toEqual({ kind: 'done', holderLost: false });
+      expect(await stored()).toMatchObject({ rpmConsumed: -5_000 });
+    });
+
+    test.each([
+      ['it did not land', false, 30_000],
+      ['nobody can tell, because others wrote', true, 35_000 - 5_000],
+    ])('is not sent again where %s: the call rejects, and it counts at most once', async (_, lands, left) => {
+      const meanwhile = lands ? otherTake : () => undefined;
+      const { process, stored } = await shard(half, (other) => {
+        const others = meanwhile(other);
+        return losing({ lands, ...(others === undefined ? {} : { meanwhile: others }) });
+      });
+      await expect(process.submit(refund)).rejects.toMatchObject({ code: 'backend.unavailable' });
+      expect((await stored()).rpm).toBe(left);
+    });
+
+    test.each([true, false])(
+      'is not sent again either once the asks of its group gave up (landed: %s)',
+      async (lands) => {
+        let writes = 0;
+        const { process, stored } = await shard(half, (other) => async (operation, forward) => {
+          writes += 1;
+          if (operation !== 'UpdateItem' || writes > 4) return forward();
+          if (writes > 1) throw Object.assign(new Error('conflict'), { name: 'TransactionConflictException' });
+          if (lands) await forward();
+          await otherTake(other)();
+          throw connectionBroken();
+        });
+        const told = await process.together([take, refund], { tuning: { maxRetries: 2 } });
+        expect(told).toMatchObject([
+          { kind: 'contended' },
+          { kind: 'rejected', error: { code: 'backend.unavailable' } },
+        ]);
+        expect((await stored()).rpmConsumed).toBe(lands ? 5_000 + 1_000 - 5_000 : 5_000);
+      },
+    );
+
+    test('of which the group took a slot is known to have landed by the holder', async () => {
+      const { process, stored } = await shard(half, (other) => losing({ lands: true, meanwhile: otherTake(other) }));
+      const told = await process.together([hold, refund]);
+      expect(told).toMatchObject([{ kind: 'granted' }, { kind: 'done' }]);
+      expect((await stored()).rpmConsumed).toBe(5_000 + 1_000 - 5_000);
+    });
+
+    test('is not known to have landed by a holder that stood in two writes', async () => {
+      let writes = 0;
+      const { process, stored } = await shard(half, (other) => async (operation, forward) => {
+        if (operation !== 'UpdateItem' || (writes += 1) > 2) return forward();
+        // The first is lost on its way, the second lands without its refund, and others write over it.
+        if (writes === 2) await forward();
+        if (writes === 2) await otherTake(other)();
+        throw connectionBroken();
+      });
+      const told = await process.together([hold, refund]);
+      expect(told).toMatchObject([{ kind: 'granted' }, { kind: 'rejected' }]);
+      expect(await stored()).toMatchObject({ rpmConsumed: 5_000 + 1_000, slots: 1_000 });
+    });
+  });
+
+  describe('of a correction with a holder', () => {
+    const settle = changeEntry(
+      [RPM, SLOTS],
+      { rpm: -4_000 },
+      { leaseId: 'lease', holder: 'keep', totals: { rpm: 6_000 } },
+    );
+    const release = changeEntry(
+      [RPM, SLOTS],
+      { rpm: -4_000 },
+      { leaseId: 'lease', holder: 'release', totals: { rpm: 6_000 } },
+    );
+
+    test.each([true, false])('that stays counts once, also if others wrote over it (landed: %s)', async (lands) => {
+      const { process, stored } = await shard(carrying, (other) => losing({ lands, meanwhile: otherTake(other) }));
+      expect(await process.submit(settle)).toEqual({ kind: 'done', holderLost: false });
+      expect(await stored()).toMatchObject({ rpm: 30_000 + 4_000 - 5_000, rpmConsumed: 5_000 - 4_000 });
+    });
+
+    test.each([true, false])('that goes counts once, and its slots return once (landed: %s)', async (lands) => {
+      const { process, stored } = await shard(carrying, (other) => losing({ lands, meanwhile: otherTake(other) }));
+      expect(await process.submit(release)).toEqual({ kind: 'done', holderLost: false });
+      expect(await stored()).toMatchObject({ rpm: 29_000, rpmConsumed: 1_000, slots: 3_000, holders: [] });
+    });
+
+    test.each([true, false])('that is extended is found to be there (landed: %s)', async (lands) => {
+      const { process, stored } = await shard(carrying, (other) => losing({ lands, meanwhile: otherTake(other) }));
+      expect(await process.submit(extendEntry('lease', NOW_MS + 99_000))).toEqual({ kind: 'extended', found: true });
+      expect((await stored()).image.holders.get('lease')?.expiresAtMs).toBe(NOW_MS + 99_000);
+    });
+
+    test('whose holder stays as it is proves nothing: a refund beside it is lost, or counts once', async () => {
+      const adjust = changeEntry([RPM, SLOTS], { rpm: -4_000 }, { leaseId: 'lease', holder: 'keep' });
+      const { process, stored } = await shard(carrying, (other) =>
+        losing({ lands: true, meanwhile: otherTake(other) }),
+      );
+      await expect(process.submit(adjust)).rejects.toMatchObject({ code: 'backend.unavailable' });
+      expect(await stored()).toMatchObject({ rpm: 30_000 + 4_000 - 5_000 });
+    });
+
+    test('whose holder stays as it is does not prove that a take landed that never did', async () => {
+      const same = changeEntry([RPM, SLOTS], {}, { leaseId: 'lease', holder: 'keep', totals: { rpm: 10_000 } });
+      const rebase = (other: Process) => async () =>
+        other.submit(askEntry([RPM, SLOTS, Limit.perDay('new', 5)], {}, { version: { sequence: 2, openedAtMs: 0 } }));
+      const { process, stored } = await shard(carrying, (other) => losing({ lands: false, meanwhile: rebase(other) }));
+      expect(await process.together([same, take])).toMatchObject([
+        { kind: 'done', holderLost: false },
+        { kind: 'granted' },
+      ]);
+      expect((await stored()).rpmConsumed).toBe(1_000);
+    });
+
+    test('that was rejected though it had landed counts once when it is made again, and takes of that group count', async () => {
+      const { process, stored } = await shard(carrying, () => losing({ lands: true, times: 3 }));
+      await expect(process.submit(settle)).rejects.toMatchObject({ code: 'backend.unavailable' });
+      expect(await process.together([settle, take])).toMatchObject([
+        { kind: 'done', holderLost: false },
+        { kind: 'granted' },
+      ]);
+      expect(await stored()).toMatchObject({ rpmConsumed: -4_000 + 1_000, acquires: 4 });
+    });
+
+    test.each([true, false])(
+      'that goes is not taken for gone where somebody else took it back (sent again: %s)',
+      async (isLost) => {
+        // Their clock is ahead: to them it has expired.
+        const theirs = askEntry(
+          [RPM, SLOTS],
+          { slots: 3_000 },
+          { leaseId: 'theirs', holder: holderOf({ slots: [amount('slots', 3_000)] }), nowMs: NOW_MS + 60_000 },
+        );
+        const reclaim = (other: Process) => async () => other.submit(theirs);
+        const { process, other, stored } = await shard(carrying, (others) =>
+          losing({ lands: false, times: isLost ? 1 : 0, meanwhile: reclaim(others) }),
+        );
+        if (!isLost) await reclaim(other)();
+        const late = changeEntry([RPM, SLOTS], {}, { leaseId: 'lease', holder: 'release' });
+        expect(await process.submit(late)).toEqual({ kind: 'done', holderLost: true });
+        expect(await stored()).toMatchObject({ slots: 0, holders: ['theirs'] });
+      },
+    );
+
+    test('that was rejected though its holder had gone finds it gone: its slots return once, and takes of that group count', async () => {
+      const { process, stored } = await shard(carrying, () => losing({ lands: true, times: 3 }));
+      await expect(process.submit(release)).rejects.toMatchObject({ code: 'backend.unavailable' });
+      expect(await process.together([release, take])).toMatchObject([
+        { kind: 'done', holderLost: true },
+        { kind: 'granted' },
+      ]);
+      expect(await stored()).toMatchObject({ slots: 3_000, acquires: 4 });
+    });
+  });
+
+  test('is sent three times at the most; then everybody of the group learns that the store is out', async () => {
+    let writes = 0;
+    const { process, stored } = await shard(half, () => async (operation, forward) => {
+      if (operation !== 'UpdateItem') return forward();
+      writes += 1;
+      throw connectionBroken();
+    });
+    await expect(process.submit(take)).rejects.toMatchObject({ code: 'backend.unavailable', kind: 'connection' });
+    expect(writes).toBe(3);
+    expect(await stored()).toMatchObject({ rpm: 30_000 });
+  });
+
+  test("that a client of the caller's sends again by itself counts once", async () => {
+    const { process, stored } = await shard(half, () => async (operation, forward) => {
+      if (operation === 'UpdateItem') await forward();
+      return forward();
+    });
+    expect(await process.submit(take)).toMatchObject({ kind: 'granted' });
+    expect(await process.submit(changeEntry([RPM, SLOTS], { rpm: -500 }))).toEqual({ kind: 'done', holderLost: false });
+    expect(await stored()).toMatchObject({ rpm: 29_500, acquires: 4 });
+  });
+
+  test.each([
+    ['stays', { holder: 'keep', totals: { rpm: 6_000 } }],
+    ['goes', { holder: 'release', totals: { rpm: 6_000 } }],
+    ['goes without a word of rates', { holder: 'release' }],
+  ] as const)(
+    'that a client sends again by itself, after others wrote, gives nothing back twice where a holder %s',
+    async (_, fate) => {
+      const change = changeEntry([RPM, SLOTS], { rpm: -4_000 }, { leaseId: 'lease', ...fate });
+      let isFirst = true;
+      const { process, stored } = await shard(carrying, (other) => async (operation, forward) => {
+        if (operation === 'UpdateItem' && isFirst) {
+          isFirst = false;
+          await forward();
+          await otherTake(other)();
+        }
+        return forward();
+      });
+      expect(await process.submit(change)).toEqual({ kind: 'done', holderLost: false });
+      expect(await stored()).toMatchObject({
+        rpm: 30_000 + 4_000 - 5_000,
+        slots: fate.holder === 'keep' ? 2_000 : 3_000,
+      });
+    },
+  );
+
+  test.each([true, false])(
+    'of settling the rules is sent again, and leaves them settled once (landed: %s)',
+    async (lands) => {
+      const { process, stored } = await shard(half, () => losing({ lands }));
+      const raised = askEntry(
+        [Limit.perMinute('rpm', 600), SLOTS],
+        { rpm: 1_000 },
+        { version: { sequence: 2, openedAtMs: 0 } },
+      );
+      expect(await process.submit(raised)).toMatchObject({ kind: 'granted' });
+      expect(await stored()).toMatchObject({
+        rpm: 29_001,
+        acquires: 4,
+        image: { baseMs: NOW_MS + 1, version: { sequence: 2 } },
+      });
+    },
+  );
+
+  test.each([true, false])('of taking back what has expired gives it back once (landed: %s)', async (lands) => {
+    const { process, stored } = await shard(withTokens(carrying, 30_000, 0), () => losing({ lands }));
+    const late = { ...hold, nowMs: NOW_MS + 60_000 };
+    expect(await process.submit(late)).toMatchObject({ kind: 'granted' });
+    expect(await stored()).toMatchObject({ slots: 0, holders: ['mine'], image: { expired: 1 } });
+  });
+
+  test('rejects with what became of the connection', async () => {
+    const { process } = await shard(half, () => losing({ lands: false, times: 9 }));
+    await expect(process.submit(take)).rejects.toBeInstanceOf(BackendUnavailable);
+  });
+});

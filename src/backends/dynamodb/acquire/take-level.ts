@@ -1,0 +1,235 @@
+import type { Call, LevelAnswer, LevelAsk, LevelChange } from '../../../backend.js';
+import { type Amount, amountOf, type Verdict } from '../../../core/bucket/decide.js';
+import { add, type Int, sub } from '../../../core/int.js';
+import { knownAsks, partOf, refuseAcross, viewShards } from '../bucket/across-shards.js';
+import type { BucketShards } from './bucket-shards.js';
+import { changeLevel } from './change-level.js';
+import { type Deadline, deadlineIn } from '../client/deadline.js';
+import type { AskEntry, EntryResult } from '../bucket/entries.js';
+import type { ShardImage } from '../table/items.js';
+import { placeOf, type ShardPlace } from '../bucket/grant-location.js';
+import { revokeGrant } from './revoke-grant.js';
+import type { ShardLine } from './shard-line.js';
+import { tuningOf } from '../bucket/tuning.js';
+
+export type LevelOutcome = Extract<
+  EntryResult,
+  { readonly kind: 'granted' | 'denied' | 'unheld' | 'id-taken' | 'contended' }
+>;
+
+interface Asking {
+  readonly call: Call;
+  readonly bucket: BucketShards;
+  readonly level: LevelAsk;
+  readonly leaseId: string | null;
+  readonly deadline: Deadline;
+  /** Only finds out from which shards it could be taken: `place` of a grant says so. */
+  readonly looksOnly?: boolean;
+  /** How an ask that is larger than a share is taken; shard after shard unless given. */
+  readonly takeAcross?: () => Promise<LevelOutcome>;
+}
+
+/** Shards that are asked before a denial stands. */
+const MOST_SHARDS_ASKED = 3;
+const TEND_WITHIN_MS = 2_000;
+
+/** Takes from one bucket: from one of its shards, or if the ask is larger than a share, from as many as it needs. */
+export function takeLevel(asking: Asking): LevelOutcome | Promise<LevelOutcome> {
+  const { bucket, level, call } = asking;
+  bucket.noteAsk(level, call.nowMs);
+  // The common case of a denial, without a turn of the event loop.
+  return recallLevel(asking) ?? takeSomewhere(asking, entryOf(asking, level, true));
+}
+
+/** The answer of one shard that is remembered to be empty; null: the store must be asked. */
+export function recallLevel(asking: Asking): LevelOutcome | null {
+  const { bucket, level, call } = asking;
+  if (bucket.count > 1) return null;
+  const recalled = bucket.line(0).recall(entryOf(asking, level, true), tuningOf(call));
+  return recalled !== null && isOutcome(recalled) ? recalled : null;
+}
+
+async function takeSomewhere(asking: Asking, entry: AskEntry): Promise<LevelOutcome> {
+  const { bucket } = asking;
+  const first = await askShard(asking, bucket.pick(), entry);
+  if (first.outcome.kind !== 'denied' || bucket.count === 1) return first.outcome;
+  const takeFromSeveral = asking.takeAcross ?? (async () => takeAcross(asking));
+  if (exceedsShare(first.outcome.answer, asking.level)) return takeFromSeveral();
+  let best = first.outcome;
+  const asked = new Set([first.line.shard]);
+  for (const shard of otherShards(asking, entry, asked)) {
+    const { outcome, line } = await askShard(asking, shard, entry);
+    if (outcome.kind !== 'denied') return outcome;
+    // Shares differ by a remainder, and free slots lie anywhere: another shard may tell what the first did not.
+    if (exceedsShare(outcome.answer, asking.level)) return takeFromSeveral();
+    asked.add(line.shard);
+    if (longestWait(outcome.answer) < longestWait(best.answer)) best = outcome;
+  }
+  return best;
+}
+
+/** The better of two others by what is remembered, then the other of the two. */
+function otherShards({ bucket, call }: Asking, entry: AskEntry, asked: ReadonlySet<number>): readonly number[] {
+  const others = new Set<number>();
+  for (let shard = 0; shard < bucket.count; shard++) {
+    const { shard: real } = bucket.line(shard);
+    if (!asked.has(real)) others.add(real);
+  }
+  const drawn: number[] = [];
+  for (const pool = [...others]; pool.length > 0 && drawn.length < MOST_SHARDS_ASKED - 1;) {
+    drawn.push(...pool.splice(Math.floor(bucket.random() * pool.length), 1));
+  }
+  const tuning = tuningOf(call);
+  const hasRoom = (shard: number): number => (bucket.line(shard).hasRoom(entry, tuning) ? 0 : 1);
+  return drawn.toSorted((a, b) => hasRoom(a) - hasRoom(b));
+}
+
+async function askShard(
+  asking: Asking,
+  shard: number,
+  entry: AskEntry,
+): Promise<{ readonly outcome: LevelOutcome; readonly line: ShardLine }> {
+  const { bucket, call, deadline } = asking;
+  const tuning = tuningOf(call);
+  for (;;) {
+    const line = bucket.line(shard);
+    const result = line.recall(entry, tuning) ?? (await line.submit(entry, deadline, tuning, call.signal));
+    if (result.kind === 'no-shard') {
+      bucket.noteMissing(line.shard);
+      continue;
+    }
+    if (!isOutcome(result)) throw new TypeError(`An ask cannot end as ${result.kind}`);
+    bucket.tendSoon(line, call, deadlineIn(TEND_WITHIN_MS));
+    return { outcome: placed(result, line.shard, bucket.count), line };
+  }
+}
+
+function isOutcome(result: EntryResult): result is LevelOutcome {
+  return result.kind !== 'done' && result.kind !== 'extended' && result.kind !== 'no-shard';
+}
+
+function placed(outcome: LevelOutcome, shard: number, count: number): LevelOutcome {
+  if (outcome.kind !== 'granted' || (shard === 0 && count === 1)) return outcome;
+  const taken = outcome.answer.verdicts.map(({ limit, requestedMilli }) => ({
+    name: limit.name,
+    milli: requestedMilli,
+  }));
+  return { ...outcome, answer: { ...outcome.answer, place: [placeOf(shard, taken)] } };
+}
+
+function entryOf({ call, leaseId, looksOnly = false }: Asking, level: LevelAsk, counts: boolean): AskEntry {
+  return { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts, ...(looksOnly ? { looksOnly } : {}) };
+}
+
+/** Never on this shard, though the whole bucket could hold it. */
+function exceedsShare({ verdicts }: LevelAnswer, level: LevelAsk): boolean {
+  const short = verdicts.filter(({ waitMs }) => waitMs !== 0);
+  return (
+    short.some(({ waitMs }) => waitMs === null) &&
+    short.every(({ limit, requestedMilli }) => {
+      const whole = level.limits.find(({ name }) => name === limit.name) ?? limit;
+      return requestedMilli <= whole.capacityMilli;
+    })
+  );
+}
+
+function longestWait({ verdicts }: LevelAnswer): number {
+  return Math.max(0, ...verdicts.map(({ waitMs }) => waitMs ?? Number.POSITIVE_INFINITY));
+}
+
+/** Shard after shard, each as much as it has; if that is not enough, or one of them fails, everything goes back. */
+async function takeAcross(asking: Asking): Promise<LevelOutcome> {
+  const { bucket, level, call } = asking;
+  const places: ShardPlace[] = [];
+  const granted: LevelAnswer[] = [];
+  // Slots may have been given back at any time since they were seen.
+  const takesSlots = level.limits.some(({ name, kind }) => kind === 'concurrent' && amountOf(level.asks, name));
+  await bucket.lookAtAll(call.nowMs, asking.deadline, takesSlots ? 0 : tuningOf(call).denyCacheMs);
+  let owed = knownAsks(viewsOf(asking), level);
+  try {
+    for (const shard of bucket.realShards()) {
+      const { image } = bucket.line(shard);
+      const [view] = image === null ? [] : viewShards([image], level, call.nowMs);
+      const asks = view === undefined ? [] : partOf(view, level.asks, owed, call.nowMs);
+      if (asks.length === 0) continue;
+      const entry = entryOf(asking, partialAsk(level, asks), places.length === 0);
+      const { outcome, line } = await askShard(asking, shard, entry);
+      if (outcome.kind !== 'granted') continue;
+      places.push(placeOf(line.shard, asks));
+      granted.push(outcome.answer);
+      owed = owed.map(({ name, milli }) => ({ name, milli: sub(milli, amountOf(asks, name) ?? 0) }));
+      if (owed.every(({ milli }) => milli === 0)) {
+        return { kind: 'granted', answer: { ...together(level, granted), place: places } };
+      }
+    }
+  } catch (error) {
+    await undoParts(asking, granted, places);
+    throw error;
+  }
+  await undoParts(asking, granted, places);
+  const verdicts = refuseAcross(viewsOf(asking), level, call.nowMs);
+  return { kind: 'denied', answer: { verdicts, configIsOlder: false }, remembered: false };
+}
+
+/** A part that cannot be given back stays taken: the strict side. It is told, because nobody else would know. */
+async function undoParts(
+  asking: Asking,
+  granted: readonly LevelAnswer[],
+  places: readonly ShardPlace[],
+): Promise<void> {
+  const { call, level } = asking;
+  if (places.length === 0 || asking.looksOnly === true) return;
+  // The time of the call may be over: what it took must go back all the same.
+  const deadline = Math.max(asking.deadline, deadlineIn(call.timeoutMs));
+  try {
+    await undoLevel({ ...asking, deadline }, { ...together(level, granted), place: places });
+  } catch (error) {
+    if (revokeGrant(asking, { ...together(level, granted), place: places })) return;
+    call.tuning?.onError?.(error, 'giving back what an ask over several shards had taken');
+  }
+}
+
+/** The part of an ask that is taken from one shard. */
+export function partialAsk(level: LevelAsk, asks: readonly Amount[]): LevelAsk {
+  return { ...level, asks, holder: holderOf(level, asks) };
+}
+
+/** All shards as they are known, as far as they are. */
+function viewsOf({ bucket, level, call }: Asking): readonly ShardImage[] {
+  const images = bucket.realShards().flatMap((shard) => bucket.line(shard).image ?? []);
+  return viewShards(images, level, call.nowMs);
+}
+
+function holderOf({ holder }: LevelAsk, asks: readonly Amount[]): LevelAsk['holder'] {
+  if (holder === null) return null;
+  const within = (amounts: readonly Amount[]) =>
+    amounts.flatMap(({ name }) => asks.filter((amount) => amount.name === name));
+  return { ...holder, slots: within(holder.slots), rates: holder.rates === null ? null : within(holder.rates) };
+}
+
+/** One answer for what was taken in parts: as much as they are together, which may be less than was asked. */
+function together(level: LevelAsk, answers: readonly LevelAnswer[]): LevelAnswer {
+  const verdicts = level.asks.flatMap(({ name }): Verdict[] => {
+    const parts = answers.flatMap((answer) => answer.verdicts.filter(({ limit }) => limit.name === name));
+    const [first] = parts;
+    if (first === undefined) return [];
+    const effectiveMilli = parts.reduce<Int>((sum, part) => add(sum, part.effectiveMilli), 0);
+    const requestedMilli = parts.reduce((sum, part) => sum + part.requestedMilli, 0);
+    return [{ ...first, effectiveMilli, requestedMilli }];
+  });
+  return { verdicts, configIsOlder: answers.some(({ configIsOlder }) => configIsOlder) };
+}
+
+/** Gives back a grant as if it had never been, on the very shards. */
+export async function undoLevel(
+  { bucket, call, level, leaseId, deadline }: Asking,
+  answer: LevelAnswer,
+): Promise<void> {
+  const deltas = answer.verdicts
+    .filter(({ limit }) => limit.kind === 'rate')
+    .map(({ limit, requestedMilli }) => ({ name: limit.name, milli: -requestedMilli }));
+  const holder = level.holder === null ? 'none' : 'release';
+  const change: LevelChange = { ...level, deltas, totals: null, holder, place: answer.place };
+  const changing = { bucket, call, level: change, leaseId: leaseId ?? '', deadline };
+  await changeLevel(changing, true);
+}

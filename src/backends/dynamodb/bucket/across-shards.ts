@@ -1,0 +1,154 @@
+import type { LevelAsk, LevelRef } from '../../../backend.js';
+import { credit, effectiveTokens, waitForTokens } from '../../../core/bucket/bucket.js';
+import { reconcile } from '../../../core/config/config.js';
+import { type Amount, amountOf, decide, type Verdict } from '../../../core/bucket/decide.js';
+import { add, type Int, min, sub } from '../../../core/int.js';
+import type { Limit } from '../../../core/limit.js';
+import { type EpochMs, MILLI } from '../../../core/units.js';
+import { accountOf, hasExpired, planReclaim } from './plan-group.js';
+import type { ShardImage } from '../table/items.js';
+import { applyMove } from './shard-write.js';
+import { changesSlots, newestRules, planSettleAll } from './settle-all.js';
+import { applySettlement, planSettle } from './settle.js';
+
+/** Slots may be given back at any time: ask again soon. */
+const SLOTS_RETRY_MS = 1_000;
+
+/** As if expired holders were taken back: looking changes nothing. */
+export function asReclaimed(image: ShardImage, nowMs: EpochMs): ShardImage {
+  let reclaimed = image;
+  // One write takes back only so many.
+  while (hasExpired(reclaimed, nowMs)) reclaimed = applyMove(reclaimed, planReclaim(reclaimed, nowMs), image.writeId);
+  return reclaimed;
+}
+
+/** As if the config were settled, on all shards at once where it changes slots, and expired holders taken back. */
+export function viewShards(shards: readonly ShardImage[], level: LevelRef, nowMs: EpochMs): readonly ShardImage[] {
+  return settleViews(shards, level, nowMs).map((image) => asReclaimed(image, nowMs));
+}
+
+function settleViews(shards: readonly ShardImage[], level: LevelRef, nowMs: EpochMs): readonly ShardImage[] {
+  const isDue = (image: ShardImage): boolean => reconcile(image, level) === 'settle';
+  if (shards.length > 1 && shards.some((image) => isDue(image) && changesSlots(image, level))) {
+    const { settlements } = planSettleAll(shards, newestRules(shards, level) ?? level, nowMs);
+    return shards.map((image, at) => applySettlement(image, settlements[at] ?? planSettle(image, level, nowMs)));
+  }
+  return shards.map((image) => (isDue(image) ? applySettlement(image, planSettle(image, level, nowMs)) : image));
+}
+
+/** What is asked for and exists: a limit that the bucket lacks is not asked. */
+export function knownAsks(views: readonly ShardImage[], { asks }: Pick<LevelAsk, 'asks'>): readonly Amount[] {
+  return asks.filter(({ name }) => views.some((view) => accountOf(view, name) !== undefined));
+}
+
+/**
+ * What one shard can give of what an ask still lacks. Asks for 0 go with every part: a shard that is in debt of such a
+ * limit gives nothing, just as it refuses an ask that it could serve alone.
+ */
+export function partOf(view: ShardImage, asks: readonly Amount[], owed: readonly Amount[], atMs: EpochMs) {
+  if (owesZeroAsk(view, asks, atMs)) return [];
+  const taken = owed
+    .map(({ name, milli }) => ({ name, milli: min(milli, availableIn(view, name, atMs)) }))
+    .filter(({ milli }) => milli > 0);
+  const zeros = asks.filter(({ name, milli }) => milli === 0 && accountOf(view, name) !== undefined);
+  return taken.length === 0 ? [] : [...taken, ...zeros];
+}
+
+function owesZeroAsk(view: ShardImage, asks: readonly Amount[], atMs: EpochMs): boolean {
+  return asks.some(({ name, milli }) => milli === 0 && effectiveIn(view, name, atMs) < 0);
+}
+
+/** A debt of one shard takes nothing from the others. */
+export function availableIn(view: ShardImage, name: string, atMs: EpochMs): Int {
+  const effective = effectiveIn(view, name, atMs);
+  if (effective <= 0) return 0;
+  // Slots are whole.
+  return accountOf(view, name)?.limit.kind === 'concurrent' ? sub(effective, Number(effective) % MILLI) : effective;
+}
+
+function effectiveIn(view: ShardImage, name: string, atMs: EpochMs): Int {
+  const account = accountOf(view, name);
+  if (account === undefined) return 0;
+  return effectiveTokens(account.rate, account.tokensMilli, credit(account.rate, view.baseMs, atMs));
+}
+
+function availableAt(views: readonly ShardImage[], name: string, atMs: EpochMs): Int {
+  return views.reduce<Int>((sum, view) => add(sum, availableIn(view, name, atMs)), 0);
+}
+
+/** Why shards together do not have what was asked: how much they have, and how long the whole bucket needs for the rest. */
+export function refuseAcross(views: readonly ShardImage[], level: LevelAsk, nowMs: EpochMs): readonly Verdict[] {
+  const asks = knownAsks(views, level);
+  const verdicts = asks.flatMap(({ name, milli }): Verdict[] => {
+    const limit = level.limits.find((candidate) => candidate.name === name);
+    if (limit === undefined) return [];
+    const effectiveMilli =
+      milli === 0
+        ? views.reduce<Int>((sum, view) => min(sum, effectiveIn(view, name, nowMs)), 0)
+        : availableAt(views, name, nowMs);
+    const waitMs = milli === 0 ? zeroWait(views, asks, name, nowMs) : waitAcross(views, name, milli, nowMs);
+    return [{ limit, creditedMilli: 0, effectiveMilli, requestedMilli: Number(milli), waitMs }];
+  });
+  // Another process took it between two shards: it may be there again soon.
+  const refuses = verdicts.some(({ waitMs }) => waitMs !== 0);
+  return refuses ? verdicts : verdicts.map((verdict) => ({ ...verdict, waitMs: 1 }));
+}
+
+/** The wait until so many shards are out of debt that the others of the ask can be taken from them. */
+function zeroWait(views: readonly ShardImage[], asks: readonly Amount[], name: string, nowMs: EpochMs): number | null {
+  if (!views.some((view) => effectiveIn(view, name, nowMs) < 0)) return 0;
+  const others = asks.filter(({ milli }) => milli !== 0);
+  return leastWait(views, asks, nowMs, (atMs) => {
+    const usable = views.filter((view) => !owesZeroAsk(view, asks, atMs));
+    return others.every(
+      (ask) => availableAt(usable, ask.name, atMs) >= min(ask.milli, availableAt(views, ask.name, atMs)),
+    );
+  });
+}
+
+/** The least wait after which all shards have it together: those that are full meanwhile wait for the others. */
+export function waitAcross(views: readonly ShardImage[], name: string, milli: Int, nowMs: EpochMs): number | null {
+  if (availableAt(views, name, nowMs) >= milli) return 0;
+  const limit = views.map((view) => accountOf(view, name)?.limit).find((one) => one !== undefined);
+  if (limit === undefined || milli > limit.capacityMilli) return null;
+  if (limit.kind === 'concurrent') return waitForSlots(views, limit, milli, nowMs);
+  return leastWait(views, [{ name, milli }], nowMs, (atMs) => availableAt(views, name, atMs) >= milli);
+}
+
+/** Until enough holders of all shards will have expired; soon, if that is not known: slots may be given back at any time. */
+function waitForSlots(views: readonly ShardImage[], limit: Limit, milli: Int, nowMs: EpochMs): number {
+  // A lease may hold slots on several shards, under one id.
+  const held = views.flatMap(({ holders }) => [...holders.values()]);
+  const whole = {
+    baseMs: nowMs,
+    limits: [{ limit, tokensMilli: availableAt(views, limit.name, nowMs) }],
+    holders: new Map(held.map((holder, at) => [String(at), holder])),
+  };
+  return decide(whole, [{ name: limit.name, milli: Number(milli) }], nowMs)[0]?.waitMs ?? SLOTS_RETRY_MS;
+}
+
+/** null: not even when every limit is full. What holds at one time holds at all later ones. */
+function leastWait(
+  views: readonly ShardImage[],
+  asks: readonly Amount[],
+  nowMs: EpochMs,
+  isEnough: (atMs: EpochMs) => boolean,
+): number | null {
+  let tooEarlyMs = -1;
+  let enoughMs = Math.max(1, ...views.map((view) => fullAfterMs(view, asks, nowMs)));
+  if (!isEnough(nowMs + enoughMs)) return null;
+  while (enoughMs - tooEarlyMs > 1) {
+    const middleMs = Math.floor((tooEarlyMs + enoughMs) / 2);
+    if (isEnough(nowMs + middleMs)) enoughMs = middleMs;
+    else tooEarlyMs = middleMs;
+  }
+  return enoughMs;
+}
+
+function fullAfterMs({ limits, baseMs }: ShardImage, asks: readonly Amount[], nowMs: EpochMs): number {
+  const waits = limits.map(({ limit, rate, tokensMilli }) => {
+    if (limit.kind === 'concurrent' || amountOf(asks, limit.name) === undefined) return 0;
+    return waitForTokens(rate, tokensMilli, baseMs, rate.capacityMilli, nowMs) ?? 0;
+  });
+  return Math.max(0, ...waits);
+}

@@ -1,0 +1,41 @@
+import type { PutItemInput } from '@aws-sdk/client-dynamodb';
+import { parsePlainResource } from '../../../../core/identifiers.js';
+import { encodeShard, type ShardImage } from '../../table/items.js';
+import { index, type ShardKey } from '../../table/keys.js';
+import type { Item } from '../../client/transport.js';
+import { keyOf, sweepKeys, type Target } from './shard-update.js';
+
+/**
+ * Creates a bucket: full, less what is taken. Never over one that exists: its refusal is the read.
+ * Writes: the whole item.   Condition: there is none.
+ * On success: nothing.   On failure: ALL_OLD.   Cost: 1 WCU per started KB, and 1 for each of three indexes; one more with a holder.
+ */
+export function buildCreate({ tableName, ns }: Target, image: ShardImage): PutItemInput {
+  return {
+    TableName: tableName,
+    Item: buildShardItem(ns, image),
+    ConditionExpression: 'attribute_not_exists(PK)',
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  };
+}
+
+/** The item with the keys under which it is found. */
+export function buildShardItem(ns: string, image: ShardImage): Item {
+  return {
+    ...keyOf(ns, image.key),
+    ...encodeShard(image),
+    ...(image.swept ? sweepKeys(ns, image.key) : {}),
+    ...indexKeys(ns, image.key),
+  };
+}
+
+function indexKeys(ns: string, { entityId, resource, shard }: ShardKey): Item {
+  return {
+    GSI2PK: { S: index.resourceOf(ns, parsePlainResource(resource), entityId) },
+    GSI2SK: { S: index.bucketOfResource(entityId, resource, shard) },
+    GSI3PK: { S: index.bucketsOfEntity(ns, entityId) },
+    GSI3SK: { S: index.bucketOfEntity(resource, shard) },
+    GSI4PK: { S: index.allOf(ns, entityId) },
+    GSI4SK: { S: keyOf(ns, { entityId, resource, shard })['PK']?.S ?? '' },
+  };
+}

@@ -1,0 +1,38 @@
+import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
+import { nextBase } from '../../../../core/bucket/bucket.js';
+import { amountOf } from '../../../../core/bucket/decide.js';
+import { add, type Int, sub } from '../../../../core/int.js';
+import type { EpochMs } from '../../../../core/units.js';
+import { number } from '../../table/attributes.js';
+import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
+import { changeOf, keyOf, type Target } from './shard-update.js';
+
+/**
+ * Fills one shard and removes its holders, as a part of a transaction.
+ * Writes: SET rf, w, tk = the share of every limit; REMOVE every h; ADD wc, and to tc what holders carried of rates.
+ * Condition: rf = :rf and w = :seen, so that no holder has come since; w <> :id.
+ * On success: nothing.   On failure: reasons.   Cost: 2 WCU per started KB.
+ */
+export function buildReset(
+  { tableName, ns }: Target,
+  image: ShardImage,
+  nowMs: EpochMs,
+  writeId: string,
+): TransactWriteItem {
+  const expression = changeOf(image, { own: writeId, unanswered: [] })
+    .requireEqual(ATTRIBUTE.writeId, { S: image.writeId })
+    .set(ATTRIBUTE.base, number(nextBase(image.baseMs, nowMs)));
+  for (const { limit, rate } of image.limits) {
+    expression.set(ATTRIBUTE.tokens(limit.name), number(rate.capacityMilli));
+    // What a lease would have got back at its expiry it gets back now: its settle will charge the whole amount again.
+    if (limit.kind === 'rate') expression.add(ATTRIBUTE.consumed(limit.name), sub(0, carried(image, limit.name)));
+  }
+  for (const leaseId of image.holders.keys()) expression.remove(ATTRIBUTE.holder(leaseId));
+  return { Update: { TableName: tableName, Key: keyOf(ns, image.key), ...expression.buildUpdate() } };
+}
+
+function carried({ holders }: ShardImage, name: string): Int {
+  let sum: Int = 0;
+  for (const { rates } of holders.values()) sum = add(sum, amountOf(rates ?? [], name) ?? 0);
+  return sum;
+}

@@ -1,0 +1,98 @@
+import type { TransactWriteItemsInput, UpdateItemInput } from '@aws-sdk/client-dynamodb';
+import type { ConfigVersion } from '../../../../core/config/config.js';
+import { number } from '../../table/attributes.js';
+import { ATTRIBUTE, printVersion, type ShardImage } from '../../table/items.js';
+import type { SettledLimit, Settlement } from '../settle.js';
+import type { WholeSettlement } from '../settle-all.js';
+import type { Expression } from './expression.js';
+import { changeOf, keyOf, raiseTtl, type Target, updateOf, type WriteIds } from './shard-update.js';
+
+/**
+ * Brings a shard to new rules, or only to a new base: every limit is credited at the old rate up to it.
+ * Writes: SET rf, cv, and per limit cp, ra, rp and ADD or SET tk; REMOVE of limits that are gone, their tc stays; ttl; wc, w.
+ * Condition: rf = :rf; per limit that stays, the bounds of its form; per limit that is added, tk does not exist; w <> :id,
+ * and w = :seen where free slots were computed from the holders, or where it had no ttl and gets one; no later ttl.
+ * On success: ALL_NEW.   On failure: ALL_OLD, absent when the item does not exist.   Cost: 1 WCU per started KB either way.
+ */
+export function buildSettlement(
+  target: Target,
+  image: ShardImage,
+  settlement: Settlement,
+  version: ConfigVersion,
+  ttlSec: number | null,
+  ids: WriteIds,
+): UpdateItemInput {
+  return updateOf(target, image.key, settlementExpression(image, settlement, version, ttlSec, ids).build());
+}
+
+/**
+ * Brings all shards of a bucket to the same rules at once, and its free slots to their sum.
+ * Writes, of every shard: as above.   Condition, of every shard: as above. Takes and releases keep the sum of what a shard
+ * has free and held and do not move rf; splits, merges, settlements, resets and this write move it. So the sum is as seen.
+ * On success: nothing.   On failure: reasons.   Cost: 2 WCU per started KB of every shard.
+ */
+export function buildSettlementOfAll(
+  { tableName, ns }: Target,
+  shards: readonly ShardImage[],
+  { settlements, version }: WholeSettlement,
+  idsOf: (image: ShardImage) => WriteIds,
+): TransactWriteItemsInput {
+  return {
+    TransactItems: shards.flatMap((image, at) => {
+      const settlement = settlements[at];
+      if (settlement === undefined) return [];
+      const expression = settlementExpression(image, settlement, version, null, idsOf(image));
+      return [{ Update: { TableName: tableName, Key: keyOf(ns, image.key), ...expression.buildUpdate() } }];
+    }),
+  };
+}
+
+function settlementExpression(
+  image: ShardImage,
+  settlement: Settlement,
+  version: ConfigVersion,
+  ttlSec: number | null,
+  ids: WriteIds,
+): Expression {
+  const expression = changeOf(image, ids)
+    .set(ATTRIBUTE.base, number(settlement.nextBaseMs))
+    .set(ATTRIBUTE.version, { S: printVersion(version) });
+  if (settlement.countsHolders) expression.requireEqual(ATTRIBUTE.writeId, { S: image.writeId });
+  for (const limit of settlement.limits) settleLimit(expression, limit);
+  for (const name of settlement.removed) removeLimit(expression, name);
+  if (ttlSec !== null) setTtl(expression, image, ttlSec);
+  else if (image.ttlSec !== null) expression.remove(ATTRIBUTE.ttl);
+  return expression;
+}
+
+/** Where there was none, no write looked after it, so that only what was seen says how long it must be. */
+function setTtl(expression: Expression, image: ShardImage, ttlSec: number): void {
+  if (image.ttlSec !== null) raiseTtl(expression, ttlSec);
+  else expression.requireEqual(ATTRIBUTE.writeId, { S: image.writeId }).set(ATTRIBUTE.ttl, number(ttlSec));
+}
+
+export function settleLimit(expression: Expression, settled: SettledLimit): void {
+  const { name } = settled.limit;
+  const tokens = ATTRIBUTE.tokens(name);
+  if (settled.kind === 'starts') {
+    if (settled.isNew) expression.requireAbsent(tokens);
+    expression.set(tokens, number(settled.tokensMilli));
+  } else if (settled.write.write === 'set') {
+    expression.requireWithin(tokens, settled.write.atLeastMilli, null).set(tokens, number(settled.write.tokensMilli));
+  } else {
+    const { atLeastMilli, atMostMilli, deltaMilli } = settled.write;
+    expression.requireWithin(tokens, atLeastMilli, atMostMilli).add(tokens, deltaMilli);
+  }
+  expression
+    .set(ATTRIBUTE.capacity(name), number(settled.limit.capacityMilli))
+    .set(ATTRIBUTE.refillAmount(name), number(settled.limit.refillMilli))
+    .set(ATTRIBUTE.refillPeriod(name), number(settled.limit.refillPeriodMs));
+}
+
+function removeLimit(expression: Expression, name: string): void {
+  expression
+    .remove(ATTRIBUTE.tokens(name))
+    .remove(ATTRIBUTE.capacity(name))
+    .remove(ATTRIBUTE.refillAmount(name))
+    .remove(ATTRIBUTE.refillPeriod(name));
+}

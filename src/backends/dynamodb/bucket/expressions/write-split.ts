@@ -1,0 +1,107 @@
+import type { TransactWriteItemsInput } from '@aws-sdk/client-dynamodb';
+import { number } from '../../table/attributes.js';
+import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
+import type { Merge, Split } from '../split.js';
+import { buildShardItem } from './create.js';
+import { Expression } from './expression.js';
+import { changeOf, keyOf, sweepKeys, type Target } from './shard-update.js';
+
+/**
+ * Makes two shards of one, in one transaction.
+ * Writes: of the old one, SET rf, shard_count, GSI1, w, and ADD or SET tk of every limit, ADD wc, REMOVE ttl; the new one whole.
+ * Condition: rf = :rf, shard_count = :n, the bounds of every limit; the new one does not exist.
+ * On success: nothing.   On failure: reasons with ALL_OLD.   Cost: 2 WCU per started KB, for each; the new one's indexes.
+ */
+export function buildSplit(
+  { tableName, ns }: Target,
+  image: ShardImage,
+  split: Split,
+  writeId: string,
+): TransactWriteItemsInput {
+  const update = changeOf(image, { own: writeId, unanswered: [] })
+    .requireEqual(ATTRIBUTE.shardCount, number(image.shardCount))
+    .set(ATTRIBUTE.shardCount, number(split.count))
+    .set(ATTRIBUTE.base, number(split.nextBaseMs));
+  for (const [attribute, value] of Object.entries(sweepKeys(ns, image.key))) update.set(attribute, value);
+  if (image.ttlSec !== null) update.remove(ATTRIBUTE.ttl);
+  for (const { account, keeps } of split.limits) {
+    const tokens = ATTRIBUTE.tokens(account.limit.name);
+    if (keeps.write === 'set') {
+      update.requireWithin(tokens, keeps.atLeastMilli, null).set(tokens, number(keeps.tokensMilli));
+    } else {
+      update.requireWithin(tokens, keeps.atLeastMilli, keeps.atMostMilli).add(tokens, keeps.deltaMilli);
+    }
+  }
+  const added: ShardImage = {
+    ...image,
+    key: { ...image.key, shard: split.newShard },
+    baseMs: split.nextBaseMs,
+    shardCount: split.count,
+    ttlSec: null,
+    writeId,
+    writeUnits: 1,
+    acquires: 0,
+    expired: 0,
+    limits: split.limits.map(({ account, movedMilli }) => ({ ...account, tokensMilli: movedMilli, consumedMilli: 0 })),
+    retired: new Map(),
+    holders: new Map(),
+    swept: true,
+  };
+  return {
+    TransactItems: [
+      {
+        Update: {
+          TableName: tableName,
+          Key: keyOf(ns, image.key),
+          ...update.buildUpdate(),
+          ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+        },
+      },
+      {
+        Put: {
+          TableName: tableName,
+          Item: buildShardItem(ns, added),
+          ConditionExpression: 'attribute_not_exists(PK)',
+          ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+        },
+      },
+    ],
+  };
+}
+
+/**
+ * Makes one shard of a pair again, in one transaction.
+ * Writes: of the one that stays, SET rf, shard_count, w, tk of every limit, ttl if it is the last; ADD the other's tc, ac, un,
+ * wc; deletes the other.
+ * Condition: w = :seen of both, so that nothing has happened since.
+ * On success: nothing.   On failure: reasons.   Cost: 2 WCU per started KB, for each; the other's indexes.
+ */
+export function buildMerge(
+  { tableName, ns }: Target,
+  stays: ShardImage,
+  leaves: ShardImage,
+  merge: Merge,
+  writeId: string,
+): TransactWriteItemsInput {
+  const update = new Expression()
+    .requireEqual(ATTRIBUTE.writeId, { S: stays.writeId })
+    .set(ATTRIBUTE.writeId, { S: writeId })
+    .set(ATTRIBUTE.base, number(merge.nextBaseMs))
+    .set(ATTRIBUTE.shardCount, number(merge.count))
+    .add(ATTRIBUTE.acquires, leaves.acquires)
+    .add(ATTRIBUTE.expired, leaves.expired)
+    .add(ATTRIBUTE.writeUnits, leaves.writeUnits + 1);
+  for (const { account, tokensMilli } of merge.limits)
+    update.set(ATTRIBUTE.tokens(account.limit.name), number(tokensMilli));
+  if (merge.ttlSec !== null) update.set(ATTRIBUTE.ttl, number(merge.ttlSec));
+  // Also of limits that it has no more: usage takes everything off there, and must find it here.
+  for (const { limit, consumedMilli } of leaves.limits) update.add(ATTRIBUTE.consumed(limit.name), consumedMilli);
+  for (const [name, milli] of leaves.retired) update.add(ATTRIBUTE.consumed(name), milli);
+  const gone = new Expression().requireEqual(ATTRIBUTE.writeId, { S: leaves.writeId });
+  return {
+    TransactItems: [
+      { Update: { TableName: tableName, Key: keyOf(ns, stays.key), ...update.buildUpdate() } },
+      { Delete: { TableName: tableName, Key: keyOf(ns, leaves.key), ...gone.build() } },
+    ],
+  };
+}

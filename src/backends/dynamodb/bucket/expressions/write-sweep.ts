@@ -1,0 +1,45 @@
+import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
+import type { Int } from '../../../../core/int.js';
+import { number } from '../../table/attributes.js';
+import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
+import type { Settlement } from '../settle.js';
+import type { Expression } from './expression.js';
+import { changeOf, SWEEP_ATTRIBUTES, type Target, updateOf, type WriteIds } from './shard-update.js';
+import { settleLimit } from './write-settlement.js';
+
+/** What is wrong with the free slots of one shard. */
+export interface SlotCorrection {
+  readonly image: ShardImage;
+  readonly limits: readonly { readonly name: string; readonly deltaMilli: Int }[];
+}
+
+/**
+ * Puts the free slots of a bucket of one shard right.
+ * Writes: ADD tk per limit, wc; SET w.   Condition: w = :seen, so that the holders are those that were counted; rf = :rf, w <> :id.
+ * On success: ALL_NEW.   On failure: ALL_OLD.   Cost: 1 WCU per started KB either way.
+ */
+export function buildHeal(target: Target, correction: SlotCorrection, ids: WriteIds): UpdateItemInput {
+  return updateOf(target, correction.image.key, healing(correction, ids).build());
+}
+
+function healing({ image, limits }: SlotCorrection, ids: WriteIds): Expression {
+  const expression = changeOf(image, ids).requireEqual(ATTRIBUTE.writeId, { S: image.writeId });
+  for (const { name, deltaMilli } of limits) expression.add(ATTRIBUTE.tokens(name), deltaMilli);
+  return expression;
+}
+
+/**
+ * Takes a bucket off the reconciler's list, and moves its base: a process that remembers it as listed, and would not list
+ * its own holder, is refused by its condition on the base and sees that it must.
+ * Writes: SET rf, w, and per limit ADD or SET tk as in a settlement to the same rules; ADD wc; REMOVE the keys of GSI1.
+ * Condition: w = :seen, so that no holder has come since; rf = :rf, w <> :id.
+ * On success: ALL_NEW.   On failure: ALL_OLD.   Cost: 1 WCU per started KB, and 1 for the index.
+ */
+export function buildUnmark(target: Target, image: ShardImage, settlement: Settlement, ids: WriteIds): UpdateItemInput {
+  const expression = changeOf(image, ids)
+    .requireEqual(ATTRIBUTE.writeId, { S: image.writeId })
+    .set(ATTRIBUTE.base, number(settlement.nextBaseMs));
+  for (const limit of settlement.limits) settleLimit(expression, limit);
+  for (const attribute of SWEEP_ATTRIBUTES) expression.remove(attribute);
+  return updateOf(target, image.key, expression.build());
+}

@@ -1,0 +1,32 @@
+import type { ChangeEntry, Entry } from './entries.js';
+import type { ShardImage } from '../table/items.js';
+import { countsOnce, type Move } from './shard-write.js';
+
+/** Whether a lease has the very holder that the move would have added: nobody else knows its id. */
+export function showsAdditionOf(image: ShardImage, { holders }: Move): boolean {
+  return holders.some((holder) => holder.kind === 'add' && image.holders.get(holder.leaseId)?.text === holder.text);
+}
+
+/**
+ * Whether the entry's holder is gone that the move would have removed. Others remove one only where it has expired,
+ * which is counted, or in a reset, which moves the base.
+ */
+export function showsReleaseOf(
+  image: ShardImage,
+  entry: Entry,
+  { holders }: Move,
+  seen: ShardImage | null,
+): entry is ChangeEntry {
+  if (entry.kind !== 'change' || image.baseMs !== seen?.baseMs || image.expired !== seen.expired) return false;
+  const removes = holders.some(({ kind, leaseId }) => kind === 'remove' && leaseId === entry.leaseId);
+  return removes && !image.holders.has(entry.leaseId);
+}
+
+export function refunds(entry: Entry): entry is ChangeEntry {
+  return entry.kind === 'change' && entry.level.deltas.some(({ milli }) => milli < 0);
+}
+
+/** A refund that goes with its holder counts once, however often it is sent. */
+export function refundsWithoutHolder(entry: Entry, { holders }: Move): boolean {
+  return refunds(entry) && !countsOnce(holders.find(({ leaseId }) => leaseId === entry.leaseId));
+}

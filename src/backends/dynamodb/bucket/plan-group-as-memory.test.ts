@@ -1,0 +1,141 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { groups, type StalePair, stalePairs } from '../../../../tests/support/random-groups.js';
+import { KEY, NOW_MS } from '../../../../tests/support/shard-images.js';
+import { moveHolds } from '../../../../tests/support/shard-truth.js';
+import { conclude, type Verdict } from '../../../core/bucket/decide.js';
+import { type Bucket, createBucket, move, negated, release } from '../../embedded/bucket.js';
+import { consume } from '../../embedded/consume.js';
+import { MemorySpace } from '../../embedded/memory-space.js';
+import { asShown } from './correct-verdicts.js';
+import type { AskEntry, Entry, EntryResult } from './entries.js';
+import { planGroup, type Trust } from './plan-group.js';
+import type { ShardImage } from '../table/items.js';
+import { applyMove, type Move } from './shard-write.js';
+import { applySettlement, planSettle } from './settle.js';
+
+const RUNS = { numRuns: 1_000 };
+/** Each group writes at least one grant, takes expired holders back, or answers. */
+const MOST_PLANS = 40;
+
+/** What a caller is told. */
+interface Told {
+  readonly kind: 'granted' | 'denied' | 'id-taken';
+  readonly reason?: string;
+  readonly retryAfterMs?: number | null;
+  /** How much each limit had, and how long it takes. */
+  readonly limits?: readonly (readonly [name: string, hadMilli: bigint, waitMs: number | null])[];
+}
+
+function toldOf(kind: 'granted' | 'denied', verdicts: readonly Verdict[]): Told {
+  const conclusion = conclude([{ verdicts }]);
+  const limits = verdicts.map(
+    ({ limit, effectiveMilli, waitMs }) => [limit.name, BigInt(effectiveMilli), waitMs] as const,
+  );
+  if (conclusion.granted) return { kind, limits };
+  const { reason, retryAfterMs } = conclusion;
+  // More than the capacity is refused without a look at the store: only the capacity is certain.
+  return reason === 'impossible' ? { kind, reason, retryAfterMs } : { kind, reason, retryAfterMs, limits };
+}
+
+/** The same bucket in memory. */
+function bucketOf({ baseMs, version, limits, holders }: ShardImage): Bucket {
+  const rules = limits.map(({ limit }) => limit);
+  const bucket = createBucket(rules, version, baseMs);
+  for (const [at, account] of bucket.limits.entries()) account.tokensMilli = limits[at]!.tokensMilli;
+  return { ...bucket, holders: new Map(holders) };
+}
+
+/** After how many answers which expired holders were taken back. */
+type Reclaims = ReadonlyMap<number, readonly string[]>;
+
+function answersOfMemory(truth: ShardImage, asks: readonly AskEntry[], reclaims: Reclaims): Told[] {
+  const space = new MemorySpace();
+  const bucket = bucketOf(truth);
+  space.writeBucket(KEY.entityId, KEY.resource, bucket, NOW_MS);
+  return asks.map(({ level, leaseId }, at) => {
+    for (const id of reclaims.get(at) ?? []) takeBack(bucket, id);
+    const outcome = consume(space, { leaseId, levels: [level] }, NOW_MS);
+    return outcome.kind === 'id-taken' ? { kind: 'id-taken' } : toldOf(outcome.kind, outcome.levels[0]!.verdicts);
+  });
+}
+
+function takeBack(bucket: Bucket, leaseId: string): void {
+  const rates = bucket.holders.get(leaseId)?.rates ?? [];
+  release(bucket, leaseId, NOW_MS);
+  move(bucket, 'rate', negated(rates), NOW_MS);
+}
+
+interface Grouped {
+  readonly answers: readonly Told[];
+  readonly reclaims: Reclaims;
+}
+
+/** Writes asks in groups, as a process does that remembers one image where another is the truth. */
+function writeInGroups({ truth, seen }: StalePair, asks: readonly AskEntry[], firstTrust: Trust): Grouped {
+  let [stored, image, trust] = [truth, seen, firstTrust];
+  let waiting: readonly Entry[] = asks;
+  const answers = new Map<Entry, Told>();
+  const reclaims = new Map<number, readonly string[]>();
+  const deliver = (results: readonly (EntryResult | null)[]): void => {
+    for (const [at, result] of results.entries()) if (result !== null) answers.set(waiting[at]!, toldByGroup(result));
+    waiting = waiting.filter((entry) => !answers.has(entry));
+  };
+  for (let plans = 0; waiting.length > 0; plans++) {
+    if (plans > MOST_PLANS) throw new Error('The group is never written');
+    const plan = planGroup(image, waiting, { nowMs: NOW_MS, trust, lifeFactor: 7, withoutRefunds: false });
+    const planned = image;
+    if (plan.kind === 'answer') deliver(plan.results);
+    if ((plan.kind === 'write' || plan.kind === 'reclaim') && moveHolds(image, plan.move, stored)) {
+      stored = applyMove(stored, plan.move, `write-${plans}`);
+      if (plan.kind === 'write') deliver(asShown(plan.results, plan.move, planned, stored, NOW_MS));
+      else reclaims.set(answers.size, [...(reclaims.get(answers.size) ?? []), ...idsOf(plan.move)]);
+    }
+    if (plan.kind === 'settle' && image === stored) {
+      stored = { ...applySettlement(stored, planSettle(stored, plan.level, NOW_MS)), version: plan.level.version };
+    }
+    [image, trust] = [stored, 'exact'];
+  }
+  return { answers: asks.map((ask) => answers.get(ask)!), reclaims };
+}
+
+function idsOf({ holders }: Move): string[] {
+  return holders.map(({ leaseId }) => leaseId);
+}
+
+function toldByGroup(result: EntryResult): Told {
+  if (result.kind === 'id-taken') return { kind: 'id-taken' };
+  if (result.kind !== 'granted' && result.kind !== 'denied') throw new Error(`An ask was answered as ${result.kind}`);
+  return toldOf(result.kind, result.answer.verdicts);
+}
+
+/** The asks of a random group, each with a lease of its own: of two with one id, the second comes in the next write. */
+function asksOf(entries: readonly Entry[]): AskEntry[] {
+  const asks = entries.filter((entry) => entry.kind === 'ask');
+  return asks.filter(
+    ({ leaseId }, at) => leaseId === null || asks.findIndex((other) => other.leaseId === leaseId) === at,
+  );
+}
+
+describe('a group of asks is answered as memory answers the same asks one after another', () => {
+  test.each([
+    ['a stale image', 'guess', (pair: StalePair) => pair],
+    ['the truth', 'exact', ({ truth }: StalePair) => ({ truth, seen: truth })],
+    ['the truth as it is remembered', 'young', ({ truth }: StalePair) => ({ truth, seen: truth })],
+  ] as const)('when it is planned on %s', (_from, trust, pairOf) => {
+    const seen = new Set<string>();
+    fc.assert(
+      fc.property(stalePairs, groups, (drawn, group) => {
+        const pair = pairOf(drawn);
+        const asks = asksOf(group(pair.seen));
+        const { answers, reclaims } = writeInGroups(pair, asks, trust);
+        // Only a stale image takes holders back for an ask that is not short.
+        const early = pair.seen === pair.truth ? new Map() : reclaims;
+        expect(answers).toEqual(answersOfMemory(pair.truth, asks, early));
+        for (const answer of answers) seen.add(answer.reason ?? answer.kind);
+      }),
+      RUNS,
+    );
+    expect(seen).toEqual(new Set(['granted', 'exhausted', 'impossible', 'id-taken']));
+  });
+});

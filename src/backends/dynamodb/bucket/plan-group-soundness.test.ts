@@ -1,0 +1,193 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { groups, stalePairs } from '../../../../tests/support/random-groups.js';
+import { type Answer, SequentialModel } from '../../../../tests/support/sequential-model.js';
+import { NOW_MS } from '../../../../tests/support/shard-images.js';
+import { accountIn, moveHolds } from '../../../../tests/support/shard-truth.js';
+import { amountOf, exceedsCapacity } from '../../../core/bucket/decide.js';
+import { worthOf } from '../../../testing/oracle/model.js';
+import { asShown } from './correct-verdicts.js';
+import type { Entry, EntryResult } from './entries.js';
+import { planGroup, type Trust } from './plan-group.js';
+import type { ShardImage } from '../table/items.js';
+import { applyMove } from './shard-write.js';
+import { applySettlement, planSettle } from './settle.js';
+
+const RUNS = { numRuns: 1_000 };
+/** A refusal shows the truth, so that what follows holds: guess, reclaim, take, and one more for luck. */
+const MOST_WRITES = 5;
+
+interface Written {
+  readonly after: ShardImage;
+  readonly results: readonly (EntryResult | null)[];
+  readonly writes: number;
+  /** Expired holders that were taken back on the way. */
+  readonly reclaimed: readonly string[];
+}
+
+/** Writes a group as a client does that remembers one image where another is the truth. */
+function written(truth: ShardImage, seen: ShardImage, entries: readonly Entry[], firstTrust: Trust): Written {
+  let [stored, image, trust] = [truth, seen, firstTrust];
+  const reclaimed: string[] = [];
+  for (let writes = 0; writes <= MOST_WRITES;) {
+    const plan = planGroup(image, entries, { nowMs: NOW_MS, trust, lifeFactor: 7, withoutRefunds: false });
+    if (plan.kind === 'answer') return { after: stored, results: plan.results, writes, reclaimed };
+    if (plan.kind === 'write' || plan.kind === 'reclaim') {
+      writes += 1;
+      const lands = moveHolds(image, plan.move, stored);
+      const seenBefore = image;
+      if (lands) stored = applyMove(stored, plan.move, `write-${writes}`);
+      if (lands && plan.kind === 'reclaim') reclaimed.push(...plan.move.holders.map(({ leaseId }) => leaseId));
+      if (lands && plan.kind === 'write') {
+        const results = asShown(plan.results, plan.move, seenBefore, stored, NOW_MS);
+        return { after: stored, results, writes, reclaimed };
+      }
+    }
+    if (plan.kind === 'settle' && image === stored) {
+      stored = { ...applySettlement(stored, planSettle(stored, plan.level, NOW_MS)), version: plan.level.version };
+    }
+    [image, trust] = [stored, 'exact'];
+  }
+  throw new Error('It was not written');
+}
+
+const hasExpired = ({ holders }: ShardImage): boolean =>
+  [...holders.values()].some(({ expiresAtMs }) => expiresAtMs <= NOW_MS);
+
+/** Whether waiting could help: then nothing that has expired may stand in the way. */
+const isCurableDenial = (result: EntryResult | null): boolean =>
+  result?.kind === 'denied' && result.answer.verdicts.every(({ waitMs }) => waitMs !== null);
+
+const kindsOf = (answers: readonly (Answer | EntryResult | null)[]): unknown[] =>
+  answers.map((answer) => {
+    if (answer === null) return null;
+    if (answer.kind === 'done') return answer.holderLost ? 'done, holder lost' : 'done';
+    if (answer.kind === 'extended') return answer.found ? 'extended' : 'not extended';
+    return answer.kind;
+  });
+
+/** The store is left as the model is: balances to the millitoken, counters, holders, and no slot too many or too few. */
+function expectSame(after: ShardImage, before: ShardImage, model: SequentialModel): void {
+  for (const { limit, rate, tokensMilli, consumedMilli } of after.limits) {
+    const worth = worthOf(rate, tokensMilli, after.baseMs, NOW_MS);
+    expect([limit.name, worth]).toEqual([limit.name, model.tokens.get(limit.name)]);
+    if (limit.kind === 'concurrent') {
+      const held = [...after.holders.values()].reduce(
+        (sum, { slots }) => sum + Number(amountOf(slots, limit.name) ?? 0),
+        0,
+      );
+      expect([limit.name, Number(tokensMilli) + held]).toEqual([limit.name, limit.capacityMilli]);
+    } else {
+      const moved = BigInt(consumedMilli) - BigInt(accountIn(before, limit.name)!.consumedMilli);
+      expect([limit.name, moved]).toEqual([limit.name, model.consumed.get(limit.name) ?? 0n]);
+    }
+  }
+  expect(after.acquires - before.acquires).toBe(model.acquires);
+  expect(after.expired - before.expired).toBe(model.expired);
+  const holders = [...after.holders].map(
+    ([id, { expiresAtMs, slots, rates }]) => [id, { expiresAtMs, slots, rates }] as const,
+  );
+  expect(new Map(holders)).toEqual(
+    new Map([...model.holders].map(([id, { expiresAtMs, slots, rates }]) => [id, { expiresAtMs, slots, rates }])),
+  );
+}
+
+/** Everybody is told what he really found; but for what can never fit, which is refused without a look. */
+function expectSameVerdicts(results: readonly (EntryResult | null)[], expected: readonly (Answer | null)[]): void {
+  for (const [at, result] of results.entries()) {
+    const answer = expected[at];
+    if (result?.kind !== 'granted' && result?.kind !== 'denied') continue;
+    if (answer?.kind !== 'granted' && answer?.kind !== 'denied') throw new Error('The kinds differ');
+    const { verdicts } = result.answer;
+    expect(verdicts.some(({ waitMs }) => waitMs === null)).toBe(verdicts.some(exceedsCapacity));
+    expect(verdicts.every(({ waitMs }) => waitMs === 0)).toBe(result.kind === 'granted');
+    if (verdicts.some(exceedsCapacity)) continue;
+    for (const { limit, effectiveMilli } of verdicts) {
+      expect([limit.name, BigInt(effectiveMilli)]).toEqual([limit.name, answer.left.get(limit.name)]);
+    }
+  }
+}
+
+describe('a group', () => {
+  test('that is planned on a stale image is answered, and leaves the store, as if everybody had come one after the other', () => {
+    const seenKinds = new Set<unknown>();
+    fc.assert(
+      fc.property(stalePairs, groups, ({ truth, seen }, group) => {
+        const entries = group(seen);
+        const { after, results, reclaimed } = written(truth, seen, entries, 'guess');
+        const model = new SequentialModel(truth, NOW_MS);
+        const expected = model.run(entries, results, reclaimed);
+        if (results.some(isCurableDenial)) expect(hasExpired(after)).toBe(false);
+        if (reclaimed.length > 0) expect(entries.some(({ kind }) => kind === 'ask')).toBe(true);
+        expect(kindsOf(results)).toEqual(kindsOf(expected));
+        expectSameVerdicts(results, expected);
+        expectSame(after, truth, model);
+        for (const kind of kindsOf(results)) seenKinds.add(kind);
+      }),
+      RUNS,
+    );
+    expect(seenKinds).toEqual(
+      new Set([null, 'granted', 'denied', 'id-taken', 'done', 'done, holder lost', 'extended', 'not extended']),
+    );
+  });
+
+  test('that is planned on the truth is written at the first attempt, and every verdict is exact', () => {
+    fc.assert(
+      fc.property(stalePairs, groups, ({ truth }, group) => {
+        const entries = group(truth);
+        const { after, results, writes, reclaimed } = written(truth, truth, entries, 'exact');
+        const model = new SequentialModel(truth, NOW_MS);
+        const expected = model.run(entries, results, reclaimed);
+        if (results.some(isCurableDenial)) expect(hasExpired(after)).toBe(false);
+        if (reclaimed.length > 0) expect(entries.some(({ kind }) => kind === 'ask')).toBe(true);
+        expect(kindsOf(results)).toEqual(kindsOf(expected));
+        expectSame(after, truth, model);
+        // One more where somebody was refused and expired holders had to be taken back first.
+        expect(writes).toBeLessThanOrEqual(model.expired > 0 ? 2 : 1);
+        expectSameVerdicts(results, expected);
+      }),
+      RUNS,
+    );
+  });
+
+  test('that is denied as a whole leaves everything as it was, but that expired holders are gone', () => {
+    fc.assert(
+      fc.property(stalePairs, groups, ({ truth }, group) => {
+        const asks = group(truth).filter(({ kind }) => kind === 'ask');
+        const { after, results } = written(truth, truth, asks, 'exact');
+        if (asks.length === 0 || results.some((result) => result?.kind !== 'denied')) return;
+        if (asks.some((ask) => ask.kind === 'ask' && ask.level.version.sequence > 1)) return;
+        const expired = [...truth.holders.values()].some(({ expiresAtMs }) => expiresAtMs <= NOW_MS);
+        if (!expired) expect(after).toBe(truth);
+        expect(after).toMatchObject({ baseMs: truth.baseMs, acquires: truth.acquires, ttlSec: truth.ttlSec });
+      }),
+      RUNS,
+    );
+  });
+
+  test('that denies rates by a young image denies only whom that image refuses, and admits nobody whom the truth refuses', () => {
+    let early = 0;
+    fc.assert(
+      fc.property(stalePairs, groups, ({ truth, seen }, group) => {
+        const entries = group(seen);
+        const { after, results, reclaimed } = written(truth, seen, entries, 'young');
+        const denied = new Set(entries.filter((_, at) => results[at]?.kind === 'denied'));
+        const model = new SequentialModel(truth, NOW_MS);
+        // Without those that were denied, everything is as one after the other.
+        const rest = results.map((result) => (result?.kind === 'denied' ? null : result));
+        const expected = model.run(entries, rest, reclaimed);
+        if (denied.size === 0) return;
+        early += denied.size;
+        expect(kindsOf(rest)).toEqual(kindsOf(expected));
+        expect(after.acquires - truth.acquires).toBe(model.acquires);
+        for (const [at, result] of results.entries()) {
+          if (result?.kind !== 'denied') continue;
+          expect(entries[at]!.kind).toBe('ask');
+          expect(result.answer.verdicts.some(({ waitMs }) => waitMs !== 0)).toBe(true);
+        }
+      }),
+      RUNS,
+    );
+    expect(early).toBeGreaterThan(30);
+  });
+});

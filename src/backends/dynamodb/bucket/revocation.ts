@@ -1,0 +1,50 @@
+import type { LevelAnswer, LevelAsk } from '../../../backend.js';
+import type { Amount } from '../../../core/bucket/decide.js';
+import type { EpochMs } from '../../../core/units.js';
+import type { AskEntry, ChangeEntry, Doubt, Entry, EntryResult } from './entries.js';
+import type { ShardImage } from '../table/items.js';
+
+/**
+ * What is in doubt after a write with this result got no answer. Of several writes only the last matters: bases only grow,
+ * so that what requires an earlier one cannot land any more.
+ */
+export function doubtOf(entry: Entry, result: EntryResult | null, seen: ShardImage | null): Doubt | null {
+  if (entry.kind !== 'ask' || entry.level.holder === null || result?.kind !== 'granted') return null;
+  return { baseMs: seen?.baseMs ?? null, answer: result.answer };
+}
+
+/** Whether a write that requires this base, or null that there is no item, must not be able to land any more. */
+export function fences(entries: readonly Entry[], baseMs: EpochMs | null): boolean {
+  return entries.some((entry) => entry.kind === 'change' && entry.fences === baseMs);
+}
+
+/**
+ * Gives back what an ask may have taken, if its holder shows that it did. A write of that ask which is still on its way
+ * must not land afterwards: the base that it requires is moved first.
+ */
+export function revocationOf(ask: AskEntry, { baseMs, answer }: Doubt): ChangeEntry {
+  return { ...revocationOfGrant(ask, ratesOf(answer)), fences: baseMs };
+}
+
+/** For a grant that was answered, so that nothing of it is on its way. */
+export function revocationOfGrant(ask: AskEntry, rates: readonly Amount[]): ChangeEntry {
+  return {
+    kind: 'change',
+    level: { ...refOf(ask.level), deltas: rates, totals: null, holder: 'release' },
+    leaseId: ask.leaseId ?? '',
+    nowMs: ask.nowMs,
+    uncounts: ask.counts,
+    onlyIfHeld: true,
+  };
+}
+
+/** What goes back of rates: negative. */
+export function ratesOf({ verdicts }: LevelAnswer): readonly Amount[] {
+  return verdicts
+    .filter(({ limit }) => limit.kind === 'rate')
+    .map(({ limit, requestedMilli }) => ({ name: limit.name, milli: -requestedMilli }));
+}
+
+function refOf({ entityId, resource, limits, version, lasting }: LevelAsk) {
+  return { entityId, resource, limits, version, ...(lasting === undefined ? {} : { lasting }) };
+}

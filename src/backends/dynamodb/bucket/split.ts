@@ -1,0 +1,139 @@
+import { credit, effectiveTokens, type LimitWrite, nextBase, type Rate } from '../../../core/bucket/bucket.js';
+import { compareVersions } from '../../../core/config/config.js';
+import { add, floorDiv, min, sub } from '../../../core/int.js';
+import { shareOf } from '../../../core/bucket/shard.js';
+import { type EpochMs, MILLI, type Millitokens } from '../../../core/units.js';
+import type { Account, ShardImage } from '../table/items.js';
+import { DEFAULT_LIFE_FACTOR, expirySec } from './bucket-ttl.js';
+import { applySettlement, heldOf, planSettle } from './settle.js';
+
+export const MOST_SHARDS = 64;
+/** A share must hold this many of the largest ask that came lately. */
+const ASKS_PER_SHARE = 4;
+/** A pair of which one half was not written to for this long becomes one again. */
+const COLD_AFTER_MS = 3_600_000;
+
+/** How one shard becomes two. */
+export interface Split {
+  readonly nextBaseMs: EpochMs;
+  readonly count: number;
+  readonly newShard: number;
+  readonly limits: readonly SplitLimit[];
+}
+
+export interface SplitLimit {
+  readonly account: Account;
+  /** Goes to the new shard. */
+  readonly movedMilli: Millitokens;
+  /** What is stored of the old shard afterwards, and under which bounds of what is stored now that is exact. */
+  readonly keeps: LimitWrite;
+}
+
+/** Whether two halves of every share would still be worth having. */
+export function maySplit(image: ShardImage, largestAskMilli: (limit: string) => number): boolean {
+  const count = image.shardCount * 2;
+  if (count > MOST_SHARDS) return false;
+  return image.limits.every(({ limit }) => {
+    const shareMilli = shareOf(limit, count - 1, count).capacityMilli;
+    return shareMilli >= MILLI && shareMilli >= ASKS_PER_SHARE * largestAskMilli(limit.name);
+  });
+}
+
+/**
+ * Half of what the shard has moves to a new one; nothing is made or lost. Like a take, the write is exact whatever has
+ * happened to the balance since: a busy key would never stand still for anything stricter.
+ */
+export function planSplit(image: ShardImage, nowMs: EpochMs): Split {
+  const nextBaseMs = nextBase(image.baseMs, nowMs);
+  const count = image.shardCount * 2;
+  const newShard = image.key.shard + image.shardCount;
+  const limits = image.limits.map((account) => splitLimit(account, image, nextBaseMs, newShard, count));
+  return { nextBaseMs, count, newShard, limits };
+}
+
+function splitLimit(
+  account: Account,
+  image: ShardImage,
+  nextBaseMs: EpochMs,
+  newShard: number,
+  count: number,
+): SplitLimit {
+  const { limit, rate, tokensMilli } = account;
+  if (limit.kind === 'concurrent') {
+    // Whole slots that are free; those which are held stay where their holders are.
+    const movedMilli = tokensMilli <= 0 ? 0 : Number(floorDiv(tokensMilli, 2 * MILLI)) * MILLI;
+    // Where more are held than there are, none moves, and how many more does not matter.
+    const atLeastMilli = movedMilli > 0 ? movedMilli : null;
+    const keeps = { write: 'add', deltaMilli: -movedMilli, atLeastMilli, atMostMilli: null } as const;
+    return { account, movedMilli, keeps };
+  }
+  const credited = credit(rate, image.baseMs, nextBaseMs);
+  const effective = effectiveTokens(rate, tokensMilli, credited);
+  const movedMilli = min(floorDiv(effective, 2), shareOf(limit, newShard, count).capacityMilli);
+  const brim = sub(rate.capacityMilli, credited);
+  if (tokensMilli > brim) {
+    const keeps = { write: 'set', tokensMilli: sub(rate.capacityMilli, movedMilli), atLeastMilli: brim } as const;
+    return { account, movedMilli, keeps };
+  }
+  const deltaMilli = sub(credited, movedMilli);
+  // In debt, a part of the debt moves: then any lower balance will do.
+  const atLeastMilli = movedMilli > 0 ? sub(movedMilli, credited) : null;
+  // What has come since must find room in the old shard's new share: at its brim it would be lost.
+  const keptBrim = sub(shareOf(limit, image.key.shard, count).capacityMilli, deltaMilli);
+  return { account, movedMilli, keeps: { write: 'add', deltaMilli, atLeastMilli, atMostMilli: min(brim, keptBrim) } };
+}
+
+/** Whether a shard was not needed for so long that it may go. */
+export function isCold(lastUsedMs: EpochMs, nowMs: EpochMs): boolean {
+  return nowMs - lastUsedMs >= COLD_AFTER_MS;
+}
+
+/** How two shards become one again: both are as seen, which a cold pair is. */
+export interface Merge {
+  readonly nextBaseMs: EpochMs;
+  readonly count: number;
+  readonly limits: readonly {
+    readonly account: Account;
+    readonly tokensMilli: Millitokens;
+  }[];
+  /** null: one of several shards has no end. The last one has: it may never be used again. */
+  readonly ttlSec: number | null;
+}
+
+/** null: they are no pair, the one that would go still holds something, or it lives by newer rules. */
+export function planMerge(
+  stays: ShardImage,
+  leaves: ShardImage,
+  nowMs: EpochMs,
+  lifeFactor = DEFAULT_LIFE_FACTOR,
+): Merge | null {
+  const count = stays.shardCount / 2;
+  if (leaves.shardCount !== stays.shardCount || leaves.key.shard !== stays.key.shard + count) return null;
+  if (leaves.holders.size > 0 || compareVersions(stays.version, leaves.version) < 0) return null;
+  const rules = { limits: stays.limits.map(({ limit }) => limit) };
+  const settled = applySettlement(leaves, planSettle(leaves, rules, nowMs));
+  const nextBaseMs = Math.max(nextBase(stays.baseMs, nowMs), settled.baseMs);
+  const limits = stays.limits.map((account) => {
+    const other = settled.limits.find(({ limit }) => limit.name === account.limit.name);
+    const merged = add(
+      worthAt(account, stays, nextBaseMs),
+      other === undefined ? 0 : worthAt(other, settled, nextBaseMs),
+    );
+    const share: Rate = shareOf(account.limit, stays.key.shard, count);
+    if (account.limit.kind === 'rate') return { account, tokensMilli: min(merged, share.capacityMilli) };
+    // What is left is the whole bucket: its holders say what is free, also where shards had lost some.
+    const tokensMilli = count > 1 ? merged : sub(share.capacityMilli, heldOf(stays, account.limit.name));
+    return { account, tokensMilli };
+  });
+  if (count > 1) return { nextBaseMs, count, limits, ttlSec: null };
+  const merged = { ...stays, baseMs: nextBaseMs, limits: limits.map(wholeAccount) };
+  return { nextBaseMs, count, limits, ttlSec: expirySec(merged, nowMs, lifeFactor) };
+}
+
+function wholeAccount({ account, tokensMilli }: Merge['limits'][number]): Account {
+  return { ...account, rate: account.limit, tokensMilli };
+}
+
+function worthAt({ rate, tokensMilli }: Account, { baseMs }: ShardImage, atMs: EpochMs): Millitokens {
+  return effectiveTokens(rate, tokensMilli, credit(rate, baseMs, atMs));
+}

@@ -1,0 +1,170 @@
+import {
+  AccessDenied,
+  BackendUnavailable,
+  HeadgateError,
+  InfrastructureError,
+  SchemaMismatch,
+} from '../../../core/errors.js';
+import type { Item } from './transport.js';
+
+/** What a request that did not succeed means for whoever sent it. */
+export type Failure =
+  /** The condition did not hold; nothing was written. `item` is what stands there, undefined if nothing does. */
+  | { readonly kind: 'condition'; readonly item: Item | undefined }
+  /** One of a transaction's conditions did not hold; nothing was written. One entry per action. */
+  | { readonly kind: 'cancelled'; readonly reasons: readonly CancelReason[] }
+  /** Another writer was in the way; nothing was written. */
+  | { readonly kind: 'conflict'; readonly error: HeadgateError }
+  /** Too much at once; nothing was written. `hotKey`: the store says that this very range of keys is. */
+  | { readonly kind: 'throttled'; readonly hotKey: boolean; readonly error: HeadgateError }
+  /** The request did not reach the store; nothing was written. */
+  | { readonly kind: 'unreached'; readonly error: HeadgateError }
+  /** No answer, or a broken one: it may have been written or not. `unsent`: not even a connection was made in time. */
+  | { readonly kind: 'lost'; readonly error: HeadgateError; readonly unsent?: boolean }
+  /** Sending it again would not help; nothing was written. */
+  | { readonly kind: 'fatal'; readonly error: unknown };
+
+export interface CancelReason {
+  readonly code: 'None' | 'ConditionalCheckFailed' | 'TransactionConflict' | 'ThrottlingError' | (string & {});
+  readonly item: Item | undefined;
+}
+
+interface ServiceError {
+  readonly name?: string;
+  readonly message?: string;
+  readonly code?: string;
+  readonly cause?: { readonly code?: string };
+  readonly Item?: Item;
+  readonly CancellationReasons?: readonly { readonly Code?: string; readonly Item?: Item }[];
+  readonly ThrottlingReasons?: readonly { readonly reason?: string }[];
+  readonly throttlingReasons?: readonly { readonly reason?: string }[];
+  readonly $metadata?: { readonly httpStatusCode?: number };
+}
+
+const THROTTLING = new Set([
+  'ProvisionedThroughputExceededException',
+  'ThrottlingException',
+  'RequestLimitExceeded',
+  'LimitExceededException',
+]);
+const CONFLICT = new Set([
+  'TransactionConflictException',
+  'TransactionInProgressException',
+  'ReplicatedWriteConflictException',
+]);
+const ACCESS = new Set([
+  'AccessDeniedException',
+  'UnrecognizedClientException',
+  'InvalidSignatureException',
+  'IncompleteSignatureException',
+  'MissingAuthenticationTokenException',
+  'ExpiredTokenException',
+  'ExpiredToken',
+  'CredentialsProviderError',
+]);
+/** The connection was never made, so that nothing can have been written. */
+const UNREACHED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
+
+/** Of a connection that broke. HPE: what came was no HTTP. UND: a request handler of the caller's that uses fetch. */
+const CONNECTION_CODE = /^(?:E[A-Z]+|HPE_[A-Z_]+|UND_ERR_[A-Z_]+)$/;
+
+/** How the SDK says that it gave up connecting, before it sent anything: by its message alone. */
+const NO_CONNECTION = /did not establish a connection/;
+
+/** The SDK has no error of its own for it. */
+const NO_REGION = /^Region (?:is missing|not accepted)/;
+
+/** Reads an error that a transport threw. `what` and `table` go into messages. */
+export function failureOf(thrown: unknown, what: string, table: string): Failure {
+  const error = (typeof thrown === 'object' && thrown !== null ? thrown : {}) as ServiceError;
+  const { name = '', message = String(thrown) } = error;
+  const wrap = { cause: thrown };
+  if (name === 'ConditionalCheckFailedException') return { kind: 'condition', item: error.Item };
+  if (name === 'TransactionCanceledException') return { kind: 'cancelled', reasons: cancelReasons(error) };
+  if (CONFLICT.has(name)) {
+    return {
+      kind: 'conflict',
+      error: new BackendUnavailable(`${what}: other writers were in the way`, 'contended', wrap),
+    };
+  }
+  if (THROTTLING.has(name)) {
+    const unavailable = new BackendUnavailable(
+      `${what}: DynamoDB throttles table ${table} (${name})`,
+      'throttled',
+      wrap,
+    );
+    return { kind: 'throttled', hotKey: namesHotKey(error), error: unavailable };
+  }
+  if (NO_REGION.test(message)) return { kind: 'fatal', error: missingRegion(table, wrap) };
+  if (ACCESS.has(name)) return { kind: 'fatal', error: new AccessDenied(`${what}: ${message}`, wrap) };
+  if (name === 'ResourceNotFoundException') {
+    return { kind: 'fatal', error: missingTable(table, wrap) };
+  }
+  if (UNREACHED.has(codeOf(error))) {
+    return { kind: 'unreached', error: new BackendUnavailable(`${what}: ${message}`, 'connection', wrap) };
+  }
+  if ((error.$metadata?.httpStatusCode ?? 0) >= 500) {
+    return { kind: 'lost', error: new BackendUnavailable(`${what}: ${name}: ${message}`, 'server', wrap) };
+  }
+  // The SDK calls a connection that was cut a time-out, too: its code tells.
+  if (isBrokenOff(error)) {
+    return { kind: 'lost', error: new BackendUnavailable(`${what}: ${message}`, 'connection', wrap) };
+  }
+  if (name === 'LostAnswer') {
+    return { kind: 'lost', error: new BackendUnavailable(`${what}: ${message}`, 'server', wrap) };
+  }
+  // A success that cannot be read is one all the same.
+  if (name === 'SyntaxError' && error.$metadata?.httpStatusCode === 200) {
+    return { kind: 'lost', error: new BackendUnavailable(`${what}: the answer is broken: ${message}`, 'server', wrap) };
+  }
+  if (name === 'TimeoutError' || name === 'AbortError' || error.code === 'ETIMEDOUT') {
+    const unsent = NO_CONNECTION.test(message);
+    return { kind: 'lost', unsent, error: new BackendUnavailable(`${what}: no answer in time`, 'timeout', wrap) };
+  }
+  if (thrown instanceof HeadgateError) return { kind: 'fatal', error: thrown };
+  return {
+    kind: 'fatal',
+    error: new InfrastructureError('infrastructure.dynamodb', `${what}: ${name}: ${message}`, wrap),
+  };
+}
+
+/** Whether the connection broke while the request or its answer was on the way. */
+export function isBrokenOff(thrown: unknown): boolean {
+  const code = typeof thrown === 'object' && thrown !== null ? codeOf(thrown) : '';
+  return CONNECTION_CODE.test(code) && code !== 'ETIMEDOUT';
+}
+
+/** `fetch` names the reason in its cause. */
+function codeOf({ code, cause }: Pick<ServiceError, 'code' | 'cause'>): string {
+  return typeof code === 'string' ? code : (cause?.code ?? '');
+}
+
+function missingTable(table: string, options?: { readonly cause?: unknown }): SchemaMismatch {
+  return new SchemaMismatch(`DynamoDB has no table ${table}`, `headgate deploy --table ${table}`, options);
+}
+
+function missingRegion(table: string, options: { readonly cause: unknown }): HeadgateError {
+  const message = `No AWS region is known for table ${table}: name one by region= in the address (HEADGATE_URL), by the option region, by AWS_REGION or in the AWS profile`;
+  return new HeadgateError('input.invalid', message, options);
+}
+
+function cancelReasons({ CancellationReasons = [] }: ServiceError): readonly CancelReason[] {
+  return CancellationReasons.map(({ Code = 'None', Item: item }) => ({ code: Code, item }));
+}
+
+/** DynamoDB names what throttled: `TableWriteKeyRangeThroughputExceeded` is one range of keys of the table. */
+function namesHotKey({ ThrottlingReasons, throttlingReasons }: ServiceError): boolean {
+  return (ThrottlingReasons ?? throttlingReasons ?? []).some(({ reason }) => reason?.includes('KeyRange') === true);
+}
+
+/** Whether DynamoDB will never accept the request that led to this error, such as one that makes an item too large. */
+export function isRefusedForEver(error: unknown): boolean {
+  if (!(error instanceof InfrastructureError)) return false;
+  return (error.cause as ServiceError | undefined)?.name === 'ValidationException';
+}
+
+/** The error that a caller gets for a failure which is not its to handle. */
+export function errorOf(failure: Failure, what: string): unknown {
+  if ('error' in failure) return failure.error;
+  return new InfrastructureError('infrastructure.dynamodb', `${what}: a condition failed that should have held`);
+}

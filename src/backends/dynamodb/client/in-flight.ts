@@ -1,0 +1,76 @@
+import { BackendUnavailable } from '../../../core/errors.js';
+import type { Deadline } from './deadline.js';
+
+/** More requests at once only wait for each other, and for their connections to be made. */
+const MOST_IN_FLIGHT = 128;
+
+interface Waiter {
+  readonly turn: Turn;
+  readonly admit: () => void;
+  readonly refuse: (error: BackendUnavailable) => void;
+}
+
+/**
+ * Bounds the requests that one process has under way; the others wait in the order of their arrival. A request whose turn
+ * does not come in time is refused, and was not sent.
+ */
+export class InFlight {
+  #free: number;
+  readonly #waiters: Waiter[] = [];
+  #answeredMs = Number.NEGATIVE_INFINITY;
+
+  constructor(most: number = MOST_IN_FLIGHT) {
+    this.#free = most;
+  }
+
+  /** Returns at once if there is room; else resolves when there is, or rejects if that takes too long. */
+  enter(deadline: Deadline): Promise<void> | undefined {
+    if (this.#free > 0) {
+      this.#free -= 1;
+      return undefined;
+    }
+    return new Promise((admit, refuse) => {
+      this.#waiters.push({ turn: turnUntil(deadline), admit, refuse });
+    });
+  }
+
+  /** The request has ended. `answered`: by an answer of the store, whatever it says. */
+  leave(answered: boolean): void {
+    if (answered) this.#answeredMs = performance.now();
+    this.#free += 1;
+    while (this.#free > 0) {
+      const waiter = this.#waiters.shift();
+      if (waiter === undefined) return;
+      if (isOver(waiter.turn)) {
+        waiter.refuse(refusalOf(waiter.turn, this.#answeredMs));
+        continue;
+      }
+      this.#free -= 1;
+      waiter.admit();
+    }
+  }
+}
+
+/** A request that waits to be sent. */
+export interface Turn {
+  readonly sinceMs: number;
+  /** The latest instant at which it may start. */
+  readonly untilMs: number;
+}
+
+/** Half of the time is for the request itself: one that starts later would most likely be given up before its answer. */
+export function turnUntil(deadline: Deadline): Turn {
+  const sinceMs = performance.now();
+  return { sinceMs, untilMs: sinceMs + (deadline - sinceMs) / 2 };
+}
+
+export function isOver({ untilMs }: Turn): boolean {
+  return performance.now() > untilMs;
+}
+
+/** A store that answered meanwhile is not out: then this process asks too much, and the caller may come again. */
+export function refusalOf({ sinceMs }: Turn, answeredMs: number): BackendUnavailable {
+  return answeredMs >= sinceMs
+    ? new BackendUnavailable('This process sends too many requests at once: one was not sent', 'contended')
+    : new BackendUnavailable('The store answers none of the requests under way: one was not sent', 'timeout');
+}

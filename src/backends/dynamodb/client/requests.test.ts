@@ -1,0 +1,169 @@
+import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { clientOf, type ShardEngine, startShardEngine, TABLE_NAME } from '../../../../tests/support/shard-engine.js';
+import { fault, type FaultProxy, findEngine, startFaultProxy } from '../../../testing/dynamodb/index.js';
+import { keyItem } from '../table/attributes.js';
+import { deadlineIn } from './deadline.js';
+import type { RecordKey } from '../table/keys.js';
+import { deleteItems, readItem, readItems, send, sendRepeatable, type Table } from './requests.js';
+import { sdkTransport } from './sdk-transport.js';
+
+const found = findEngine();
+const reason = found.status === 'available' ? '' : ` (skipped: ${found.reason})`;
+
+describe.skipIf(found.status === 'unavailable')(`requests${reason}`, () => {
+  let engine: ShardEngine;
+  let proxy: FaultProxy;
+  let client: DynamoDBClient;
+  /** Behind the proxy, without pauses. */
+  let table: Table;
+
+  beforeAll(async () => {
+    engine = await startShardEngine();
+    proxy = await startFaultProxy(engine.engine.endpoint);
+    client = clientOf(engine.engine, proxy.endpoint);
+    table = { name: TABLE_NAME, transport: sdkTransport({ client }), random: () => 0 };
+  });
+  afterEach(() => {
+    proxy.heal();
+    proxy.requests.clear();
+  });
+  afterAll(async () => {
+    client?.destroy();
+    await proxy?.stop();
+    await engine?.[Symbol.asyncDispose]();
+  });
+
+  /** A store that always answers so, at once: with the longest pauses, it is known when the time is over. */
+  const answering = (answer: (input: Readonly<Record<string, unknown>>) => unknown): Table => ({
+    name: TABLE_NAME,
+    random: () => 1,
+    transport: { ...table.transport, send: async (_, input) => answer(input as never) as never },
+  });
+  const keyOf = (name: string): RecordKey => ({ PK: `requests/${name}`, SK: '#STATE' });
+  const put = async (keys: readonly RecordKey[]): Promise<void> => {
+    for (const key of keys) await engine.send('PutItem', { TableName: TABLE_NAME, Item: keyItem(key) });
+  };
+  const namesOf = (
+    items: readonly (Record<string, { S?: string | undefined }> | undefined)[],
+  ): (string | undefined)[] => items.map((item) => item?.['PK']?.S);
+
+  describe('reading many', () => {
+    test('gives each in the place of its key, also where a key stands twice or leads to nothing', async () => {
+      const [a, b, none] = [keyOf('many-a'), keyOf('many-b'), keyOf('many-none')];
+      await put([a, b]);
+      expect(namesOf(await readItems(table, [b, none, a, b], deadlineIn(9_000)))).toEqual([
+        b.PK,
+        undefined,
+        a.PK,
+        b.PK,
+      ]);
+      expect(await readItems(table, [], deadlineIn(9_000))).toEqual([]);
+      expect(proxy.requests.count('BatchGetItem')).toBe(1);
+    });
+
+    test('asks for more than a hundred in several requests, and again for what was left unprocessed', async () => {
+      const keys = Array.from({ length: 120 }, (_, at) => keyOf(`left-${at}`));
+      const there = keys.filter((_, at) => at % 3 === 0);
+      await put(there);
+      proxy.inject(fault.processOnly(40));
+      const names = namesOf(await readItems(table, keys, deadlineIn(9_000)));
+      expect(names).toEqual(keys.map((key) => (there.includes(key) ? key.PK : undefined)));
+      // 100 keys at 40 a time, and 20.
+      expect(proxy.requests.count('BatchGetItem')).toBe(4);
+    });
+
+    test('fails as throttled when keys stay unprocessed until the time is over', async () => {
+      const never = answering((input) => ({ UnprocessedKeys: input['RequestItems'] }));
+      const late = readItems(never, [keyOf('never')], deadlineIn(120));
+      await expect(late).rejects.toMatchObject({ code: 'backend.unavailable', kind: 'throttled' });
+    });
+  });
+
+  describe('deleting many', () => {
+    test('goes on until nothing is left unprocessed', async () => {
+      const keys = Array.from({ length: 30 }, (_, at) => keyOf(`delete-${at}`));
+      await put(keys);
+      proxy.inject(fault.processOnly(10));
+      await deleteItems(table, keys, deadlineIn(9_000));
+      expect(namesOf(await readItems(engine.table, keys, deadlineIn(9_000)))).toEqual(keys.map(() => undefined));
+      expect(proxy.requests.count('BatchWriteItem')).toBe(4);
+    });
+
+    test('fails as throttled when the time is over', async () => {
+      const never = answering((input) => ({ UnprocessedItems: input['RequestItems'] }));
+      const late = deleteItems(never, [keyOf('never')], deadlineIn(120));
+      await expect(late).rejects.toMatchObject({ code: 'backend.unavailable', kind: 'throttled' });
+    });
+  });
+
+  describe('what may be sent twice', () => {
+    const key = keyOf('repeatable');
+    const read = { TableName: TABLE_NAME, Key: keyItem(key) };
+
+    test.each([
+      ['throttled', () => fault.throttle()],
+      ['lost on the way', () => fault.loseRequest()],
+      ['served without an answer', () => fault.loseAnswer()],
+      ['refused with an error of the server', () => fault.serverError()],
+    ])('is sent again after it was %s', async (_, make) => {
+      await put([key]);
+      proxy.inject(make(), { operations: ['GetItem'], times: 2 });
+      expect(await readItem(table, key, deadlineIn(9_000))).toEqual(keyItem(key));
+      expect(proxy.requests.count('GetItem')).toBe(3);
+    });
+
+    test('is given up after six attempts, with the error of the last', async () => {
+      proxy.inject(fault.throttle(), { operations: ['GetItem'] });
+      await expect(readItem(table, key, deadlineIn(9_000))).rejects.toMatchObject({ kind: 'throttled' });
+      expect(proxy.requests.count('GetItem')).toBe(6);
+    });
+
+    test('is given up when the next attempt would come too late', async () => {
+      let attempts = 0;
+      const failing = answering(() => {
+        attempts += 1;
+        throw Object.assign(new Error('out'), { name: 'InternalServerError', $metadata: { httpStatusCode: 500 } });
+      });
+      await expect(readItem(failing, key, deadlineIn(60))).rejects.toMatchObject({ kind: 'server' });
+      expect(attempts).toBe(2);
+    });
+
+    test('is not sent again where that would not help', async () => {
+      proxy.inject(fault.accessDenied(), { operations: ['GetItem'] });
+      await expect(readItem(table, key, deadlineIn(9_000))).rejects.toMatchObject({ code: 'backend.denied' });
+      expect(proxy.requests.count('GetItem')).toBe(1);
+    });
+
+    test('gives a failed condition back', async () => {
+      await put([key]);
+      const input = { TableName: TABLE_NAME, Item: keyItem(key), ConditionExpression: 'attribute_not_exists(PK)' };
+      expect(await sendRepeatable(table, 'PutItem', input, deadlineIn(9_000))).toMatchObject({
+        failure: { kind: 'condition' },
+      });
+      expect(proxy.requests.count('PutItem')).toBe(1);
+    });
+
+    test('that has no condition is never refused by one: reading shows nothing where nothing is', async () => {
+      expect(await readItem(table, keyOf('nothing'), deadlineIn(9_000))).toBeUndefined();
+      expect(await send(table, 'GetItem', read, deadlineIn(9_000))).toMatchObject({ ok: true });
+    });
+  });
+
+  describe('a deadline', () => {
+    const read = { TableName: TABLE_NAME, Key: keyItem(keyOf('deadline')) };
+
+    test('that is over sends nothing', async () => {
+      const answer = await send(table, 'GetItem', read, deadlineIn(-1));
+      expect(answer).toMatchObject({ ok: false, failure: { kind: 'unreached', error: { kind: 'timeout' } } });
+      expect(proxy.requests.count()).toBe(0);
+    });
+
+    test('ends a request that gets no answer', async () => {
+      const held = proxy.inject(fault.holdAnswer(), { operations: ['GetItem'] });
+      const answer = await send(table, 'GetItem', read, deadlineIn(80));
+      expect(answer).toMatchObject({ ok: false, failure: { kind: 'lost', error: { kind: 'timeout' } } });
+      held.release();
+    });
+  });
+});

@@ -1,0 +1,186 @@
+import type * as Sdk from '@aws-sdk/client-dynamodb';
+import { InfrastructureError } from '../../../core/errors.js';
+import { askForProof, findMissingPart } from './complete-answer.js';
+import { type Deadline, timeLeftMs } from './deadline.js';
+import { loopbackDefaults } from './loopback.js';
+import { LostAnswer, readAnswerError } from './lost-answer.js';
+import { type Sending, sendOnceStack, withSending } from './send-once.js';
+import { StoreClock } from './store-clock.js';
+import type { Operation, Operations, Transport } from './transport.js';
+
+export interface SdkOptions {
+  /** A client of the caller's, with its own settings but for retries, which are off. It is not closed here. */
+  readonly client?: Sdk.DynamoDBClient;
+  readonly region?: string;
+  readonly endpoint?: string;
+}
+
+interface Opened {
+  readonly sdk: typeof Sdk;
+  readonly client: Sdk.DynamoDBClient;
+  readonly stack: Sdk.DynamoDBClient['middlewareStack'];
+}
+
+export type LoadSdk = () => Promise<typeof Sdk>;
+
+/** Longest time to make a connection: a host that does not answer must not use up the whole deadline. */
+const CONNECT_MS = 500;
+const MOST_SOCKETS = 256;
+
+/** The AWS SDK, loaded when the first request goes out. Its own retries are off, also those of the caller's client. */
+export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen): Transport {
+  let clock: StoreClock | null = null;
+  /** One that did not go off serves the next request. */
+  const unused: AbortController[] = [];
+  const handlers = new Map<Operation, Handler>();
+  let opened: Promise<Opened> | null = null;
+
+  const open = async () => {
+    const sdk = await loadSdk(load);
+    const client = options.client ?? new sdk.DynamoDBClient(clientConfig(options));
+    clock = clockOf(client);
+    return { sdk, client, stack: sendOnceStack(client) };
+  };
+  const ready = async () => {
+    opened ??= open();
+    try {
+      return await opened;
+    } catch (error) {
+      opened = null;
+      throw error;
+    }
+  };
+
+  return {
+    async load() {
+      await ready();
+    },
+    async send<Op extends Operation>(operation: Op, input: Operations[Op][0], deadline: Deadline) {
+      const opening = await ready();
+      let handle = handlers.get(operation);
+      if (handle === undefined) handlers.set(operation, (handle = handlerOf(opening, operation, input)));
+      const late = unused.pop() ?? new AbortController();
+      const sending: Sending = { signal: late.signal, state: 'waiting' };
+      const asked = askForProof(operation, input);
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      const ended = new Promise<never>((_, reject) => {
+        // Not AbortSignal.timeout: it goes off for requests too that were answered long ago, at some 20 microseconds each.
+        timer = setTimeout(
+          () => {
+            late.abort();
+            // Whatever the SDK does besides the request, such as waiting for another attempt, is not waited for.
+            reject(requestEnded());
+          },
+          Math.max(1, Math.ceil(timeLeftMs(deadline))),
+        );
+      });
+      try {
+        const { output } = await Promise.race([handle({ input: withSending(asked, sending) }), ended]);
+        const missing = findMissingPart(operation, asked, output);
+        if (missing !== null) throw new LostAnswer(`the answer has no ${missing}`);
+        return output;
+      } catch (error) {
+        throw sending.state === 'answered' ? readAnswerError(error) : error;
+      } finally {
+        clearTimeout(timer);
+        if (!late.signal.aborted) unused.push(late);
+      }
+    },
+    storeTimeMs: () => clock?.now() ?? null,
+    isTimeInDoubt: () => clock?.isInDoubt ?? false,
+    takeClockNews: () => clock?.takeNews() ?? null,
+    close() {
+      const client = opened;
+      opened = null;
+      handlers.clear();
+      if (options.client === undefined) void client?.then((made) => made.client.destroy()).catch(() => {});
+    },
+  };
+}
+
+/** What the SDK has made of a command and the client's middleware: sends an input, gives what came. */
+type Handler = (request: { readonly input: object }) => Promise<{ readonly output: object }>;
+
+/**
+ * The SDK makes it anew for each request, which takes as long as signing it, unless the request has no options and the
+ * client was told to keep it (`cacheMiddleware`). Middleware that is added to a client later is not seen.
+ */
+function handlerOf<Op extends Operation>(
+  { sdk, client, stack }: Opened,
+  operation: Op,
+  input: Operations[Op][0],
+): Handler {
+  // Each command is made of its input alone: the pair of name and class is the SDK's own.
+  const Command = sdk[`${operation}Command`] as unknown as new (input: Operations[Op][0]) => Sdk.UpdateItemCommand;
+  return new Command(input).resolveMiddleware(stack, client.config, {}) as unknown as Handler;
+}
+
+/** As the SDK says it. */
+function requestEnded(): Error {
+  const error = new Error('Request aborted');
+  error.name = 'AbortError';
+  return error;
+}
+
+function clientConfig({ region, endpoint }: SdkOptions): Sdk.DynamoDBClientConfig {
+  return {
+    ...loopbackDefaults({ region, endpoint }),
+    ...(region === undefined ? {} : { region }),
+    ...(endpoint === undefined ? {} : { endpoint }),
+    maxAttempts: 1,
+    requestHandler: {
+      connectionTimeout: CONNECT_MS,
+      httpAgent: { keepAlive: true, maxSockets: MOST_SOCKETS },
+      httpsAgent: { keepAlive: true, maxSockets: MOST_SOCKETS },
+    },
+  };
+}
+
+/** By a name that bundlers cannot see: an app that never opens a table must bundle without the peer. */
+async function importUnseen(name = '@aws-sdk/client-dynamodb'): Promise<typeof Sdk> {
+  return (await import(name)) as typeof Sdk;
+}
+
+async function loadSdk(load: LoadSdk): Promise<typeof Sdk> {
+  try {
+    return await load();
+  } catch (cause) {
+    throw new InfrastructureError(
+      'infrastructure.missing-peer',
+      'The DynamoDB store needs the AWS SDK. Run: npm install @aws-sdk/client-dynamodb',
+      { cause },
+    );
+  }
+}
+
+/** One for each client, however many stores use it: a client keeps what is added to it. */
+const clocks = new WeakMap<Sdk.DynamoDBClient, StoreClock>();
+
+function clockOf(client: Sdk.DynamoDBClient): StoreClock {
+  const known = clocks.get(client);
+  if (known !== undefined) return known;
+  const clock = new StoreClock();
+  clocks.set(client, clock);
+  // Before the request is signed. The SDK corrects the signer's clock by any single answer, and only by minutes: a wall
+  // clock that was set would have a request refused first.
+  client.middlewareStack.add(
+    (next) => async (request) => {
+      const nowMs = clock.now();
+      if (nowMs !== null) client.config.systemClockOffset = nowMs - Date.now();
+      return next(request);
+    },
+    { step: 'build', priority: 'low' },
+  );
+  // Every answer carries the store's time.
+  client.middlewareStack.add(
+    (next) => async (request) => {
+      const observe = clock.startRequest();
+      const result = await next(request);
+      const { headers } = result.response as { readonly headers?: Readonly<Record<string, string>> };
+      observe(headers?.['date']);
+      return result;
+    },
+    { step: 'deserialize', priority: 'low' },
+  );
+  return clock;
+}

@@ -1,0 +1,110 @@
+import { isHeadgateError } from '../../../core/errors.js';
+import type { Deadline } from './deadline.js';
+import { isOver, refusalOf, type Turn, turnUntil } from './in-flight.js';
+import type { RecordKey } from '../table/keys.js';
+import { MOST_KEYS, printKey, readBatch, readItems, type Table } from './requests.js';
+import type { Item } from './transport.js';
+
+/** Requests under way at a time: what comes meanwhile waits, and shares the next ones. */
+const MOST_UNDER_WAY = 8;
+
+interface Asked {
+  readonly keys: readonly RecordKey[];
+  readonly printed: readonly string[];
+  readonly deadline: Deadline;
+  readonly turn: Turn;
+  readonly consistent: boolean;
+  readonly resolve: (items: readonly (Item | undefined)[]) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * Reads of a few keys each, as many of which as come at one moment share a BatchGetItem. One that comes alone is sent at
+ * once: there is no timer. Each is answered as soon as its own keys are read, whatever becomes of the others.
+ */
+export class SharedReads {
+  readonly #table: Table;
+  #queue: Asked[] = [];
+  #underWay = 0;
+  #isScheduled = false;
+  #answeredMs = Number.NEGATIVE_INFINITY;
+
+  constructor(table: Table) {
+    this.#table = table;
+  }
+
+  /** Items in the order of the keys, at most `MOST_KEYS`; undefined where there is none. */
+  read(keys: readonly RecordKey[], deadline: Deadline, consistent: boolean): Promise<readonly (Item | undefined)[]> {
+    const printed = keys.map(({ PK, SK }) => `${PK}\n${SK}`);
+    const answer = new Promise<readonly (Item | undefined)[]>((resolve, reject) => {
+      this.#queue.push({ keys, printed, deadline, turn: turnUntil(deadline), consistent, resolve, reject });
+    });
+    if (!this.#isScheduled) {
+      this.#isScheduled = true;
+      // After everything that is ready to ask now.
+      queueMicrotask(() => this.#sendQueued());
+    }
+    return answer;
+  }
+
+  #sendQueued(): void {
+    this.#isScheduled = false;
+    while (this.#underWay < MOST_UNDER_WAY && this.#queue.length > 0) {
+      const group = this.#nextGroup();
+      if (group.length > 0) void this.#send(group);
+    }
+  }
+
+  /** In the order of arrival, and all as consistent as the first. */
+  #nextGroup(): readonly Asked[] {
+    const group: Asked[] = [];
+    const keys = new Set<string>();
+    const rest: Asked[] = [];
+    for (const asked of this.#queue) {
+      if (isOver(asked.turn)) {
+        asked.reject(refusalOf(asked.turn, this.#answeredMs));
+        continue;
+      }
+      const isAlike = group[0] === undefined || group[0].consistent === asked.consistent;
+      const more = asked.printed.filter((key) => !keys.has(key));
+      if (isAlike && rest.length === 0 && keys.size + more.length <= MOST_KEYS) {
+        group.push(asked);
+        for (const key of more) keys.add(key);
+      } else {
+        rest.push(asked);
+      }
+    }
+    this.#queue = rest;
+    return group;
+  }
+
+  async #send(group: readonly Asked[]): Promise<void> {
+    this.#underWay += 1;
+    const deadline = group.reduce((latest, asked) => Math.max(latest, asked.deadline), 0);
+    const found = new Map<string, Item>();
+    let open = group;
+    try {
+      const keys = group.flatMap((asked) => asked.keys);
+      await readBatch(this.#table, keys, deadline, group[0]?.consistent ?? true, (items, left) => {
+        this.#answeredMs = performance.now();
+        for (const item of items) found.set(printKey(item), item);
+        const isRead = ({ printed }: Asked): boolean => !printed.some((key) => left.has(key));
+        for (const { printed, resolve } of open.filter(isRead)) resolve(printed.map((key) => found.get(key)));
+        open = open.filter((asked) => !isRead(asked));
+      });
+    } catch (error) {
+      this.#fail(open, error);
+    }
+    this.#underWay -= 1;
+    this.#sendQueued();
+  }
+
+  /** What is refused to all may be the fault of one, such as a namespace that this process may not read: each asks alone. */
+  #fail(open: readonly Asked[], error: unknown): void {
+    const isOutage = isHeadgateError(error, 'backend.unavailable');
+    for (const asked of open) {
+      if (isOutage || open.length === 1) asked.reject(error);
+      else readItems(this.#table, asked.keys, asked.deadline, asked.consistent).then(asked.resolve, asked.reject);
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import { keyItem, number, readText, text } from '../../table/attributes.js';
+import { deadlineIn } from '../../client/deadline.js';
+import { errorOf } from '../../client/failures.js';
+import { buildEntityKey, index, parseNamespaceId } from '../../table/keys.js';
+import { CHILDREN } from '../../table/records.js';
+import { readItem, sendRead, sendRepeatable, type Table } from '../../client/requests.js';
+import type { Item } from '../../client/transport.js';
+import { patiently, REQUEST_MS } from '../retry.js';
+import { scanTable } from '../scan.js';
+
+/** Parents that were counted lately: children of one stand anywhere in a table. */
+const MOST_REMEMBERED = 100_000;
+
+/**
+ * Tells every parent how many children it has, which old layouts did not keep: without it a parent could be deleted under
+ * them. Sets what is so, however often it is done.
+ */
+export async function countChildren(table: Table, signal?: AbortSignal): Promise<void> {
+  const counted = new Set<string>();
+  const filter = { sortKeys: ['#META'], attributes: ['PK', 'parent_id'] };
+  for await (const { items } of scanTable(table, filter, undefined, signal)) {
+    for (const item of items) {
+      const parentId = readText(item, 'parent_id');
+      const ns = parseNamespaceId(readText(item, 'PK') ?? '');
+      if (parentId === undefined || counted.has(`${ns}/${parentId}`)) continue;
+      if (counted.size >= MOST_REMEMBERED) counted.clear();
+      counted.add(`${ns}/${parentId}`);
+      await patiently(async () => countOf(table, ns, parentId), signal);
+    }
+  }
+}
+
+async function countOf(table: Table, ns: string, parentId: string): Promise<void> {
+  const key = buildEntityKey(ns, parentId);
+  const parent = await readItem(table, key, deadlineIn(REQUEST_MS));
+  // A parent without a record has nothing to be deleted.
+  if (parent === undefined) return;
+  let children = 0;
+  for (let start: Item | undefined; ;) {
+    const input = {
+      TableName: table.name,
+      IndexName: 'GSI1',
+      Select: 'COUNT' as const,
+      KeyConditionExpression: 'GSI1PK = :parent',
+      ExpressionAttributeValues: { ':parent': text(index.children(ns, parentId)) },
+      ...(start === undefined ? {} : { ExclusiveStartKey: start }),
+    };
+    const output = await sendRead(table, 'Query', input, deadlineIn(REQUEST_MS));
+    children += output.Count ?? 0;
+    start = output.LastEvaluatedKey;
+    if (start === undefined) break;
+  }
+  const before = parent[CHILDREN];
+  if (before?.N === String(children)) return;
+  const input = {
+    TableName: table.name,
+    Key: keyItem(key),
+    UpdateExpression: 'SET #children = :children',
+    // A child that came or left while they were counted was counted by the change itself.
+    ConditionExpression: `attribute_exists(PK) AND ${before === undefined ? 'attribute_not_exists(#children)' : '#children = :before'}`,
+    ExpressionAttributeNames: { '#children': CHILDREN },
+    ExpressionAttributeValues: { ':children': number(children), ...(before && { ':before': before }) },
+  };
+  const answer = await sendRepeatable(table, 'UpdateItem', input, deadlineIn(REQUEST_MS));
+  if (!answer.ok && answer.failure.kind !== 'condition') throw errorOf(answer.failure, 'UpdateItem');
+}

@@ -1,0 +1,95 @@
+import type { AuditRecord, EntityRecord } from '../../../../backend.js';
+import { sameJson } from '../../../../core/manifest/same-json.js';
+import { sameRule } from '../../../../core/limit.js';
+import type { ConfigLevel, StoredConfig } from '../../../../core/config/config.js';
+import { addUsage } from '../../../../core/usage/usage.js';
+import type { UsageRecord } from '../../../../backend.js';
+import { number, readNumber } from '../../table/attributes.js';
+import {
+  CHILDREN,
+  decodeAudit,
+  decodeConfig,
+  decodeConfigWrites,
+  decodeEntity,
+  decodeUsage,
+  encodeAudit,
+  encodeConfig,
+  encodeEntity,
+  encodeUsage,
+} from '../../table/records.js';
+import type { Item } from '../../client/transport.js';
+import { mappable } from '../legacy/legacy-fields.js';
+import type { MappedConfig } from '../legacy/legacy-records.js';
+import type { Plan } from './conversion.js';
+import { Unmappable } from '../unmappable.js';
+
+const DIFFERS = 'there is another one already, and nothing says which is newer';
+
+export function planEntity(ns: string, entity: EntityRecord, target: Item | undefined): Plan {
+  const item = mappable(() => encodeEntity(ns, entity));
+  if (target === undefined) return { kind: 'copy', item };
+  const there = decodeEntity(target);
+  if (sameJson(there, entity)) return { kind: 'same' };
+  if (entity.version <= there.version) throw new Unmappable(DIFFERS);
+  return { kind: 'copy', item: { ...item, ...childrenOf(target) } };
+}
+
+/** How many children an entity has is not part of its own record. */
+export function childrenOf(item: Item): Item {
+  const children = item[CHILDREN];
+  return children === undefined ? {} : { [CHILDREN]: children };
+}
+
+/** With what the new record keeps of settings that this version does not have. */
+export interface MarkedConfig extends MappedConfig {
+  readonly mark?: Item;
+}
+
+/** What a level has in one record, and lacks in the other, is put together: the limits stood apart from the rest. */
+export function planConfig(ns: string, level: ConfigLevel, mapped: MarkedConfig, target: Item | undefined): Plan {
+  const { config, writes, mark } = mapped;
+  if (target === undefined) return { kind: 'copy', item: { ...encodeConfig(ns, level, config, writes), ...mark } };
+  const there = decodeConfig(target);
+  const merged: StoredConfig = {
+    limits: config.limits ?? there.limits,
+    onUnavailable: config.onUnavailable ?? there.onUnavailable,
+    v: there.v,
+  };
+  if (sameConfig(merged, there)) return { kind: 'same' };
+  const adds =
+    (config.limits === null || there.limits === null || sameConfig({ ...there, limits: config.limits }, there)) &&
+    (config.onUnavailable === null || there.onUnavailable === null || config.onUnavailable === there.onUnavailable);
+  const known = decodeConfigWrites(target);
+  if (!adds && writes <= known) throw new Unmappable(DIFFERS);
+  return { kind: 'copy', item: { ...encodeConfig(ns, level, merged, Math.max(writes, known)), ...mark } };
+}
+
+function sameConfig(a: StoredConfig, b: StoredConfig): boolean {
+  const [ours, theirs] = [a.limits ?? [], b.limits ?? []];
+  return (
+    a.onUnavailable === b.onUnavailable &&
+    ours.length === theirs.length &&
+    ours.every((limit) => theirs.some((other) => sameRule(limit, other)))
+  );
+}
+
+export function planAudit(ns: string, record: AuditRecord, old: Item, target: Item | undefined): Plan {
+  const item = encodeOldAudit(ns, record, old);
+  if (target === undefined) return { kind: 'copy', item };
+  if (sameJson(decodeAudit(target), record)) return { kind: 'same' };
+  throw new Unmappable(DIFFERS);
+}
+
+/** Kept as long as it was to be: for good, if nothing said when to forget it. */
+export function encodeOldAudit(ns: string, record: AuditRecord, old: Item): Item {
+  const { ttl: own, ...item } = encodeAudit(ns, record);
+  const ttl = readNumber(old, 'ttl');
+  return ttl === undefined ? item : { ...item, ttl: number(Math.max(ttl, Number(own?.N ?? 0))) };
+}
+
+/** Usage that was counted here already is added to. */
+export function planUsage(ns: string, record: UsageRecord, target: Item | undefined): Plan {
+  if (target === undefined) return { kind: 'merge', item: encodeUsage(ns, record), strict: false };
+  const sum = { ...record, ...addUsage(decodeUsage(target), record) };
+  return { kind: 'merge', item: { ...target, ...encodeUsage(ns, sum) }, strict: false };
+}

@@ -1,0 +1,139 @@
+import type { ConfigLevel } from '../../../../core/config/config.js';
+import { checkEntityId, checkResource } from '../../../../core/identifiers.js';
+import { readKey } from '../../table/attributes.js';
+import {
+  buildAuditKey,
+  buildConfigKey,
+  buildEntityKey,
+  buildNamespaceIdKey,
+  buildNamespaceKey,
+  buildUsageKey,
+  type RecordKey,
+} from '../../table/keys.js';
+import { encodeConfig, encodeEntity, encodeNamespace } from '../../table/records.js';
+import type { Item } from '../../client/transport.js';
+import type { Surroundings } from './build-conversions.js';
+import { mappable } from '../legacy/legacy-fields.js';
+import type { LegacyKey } from '../legacy/legacy-key.js';
+import { mapAudit, mapConfig, mapEntity, mapLimits, mapNamespace, mapUsage } from '../legacy/legacy-records.js';
+import {
+  childrenOf,
+  encodeOldAudit,
+  type MarkedConfig,
+  planAudit,
+  planConfig,
+  planEntity,
+  planUsage,
+} from './plan-records.js';
+import { refuseSettings } from '../legacy/settings.js';
+import type { OldRecord, Plan, Unit } from './conversion.js';
+import { Unmappable } from '../unmappable.js';
+
+type KeyOf<Kind extends LegacyKey['kind']> = Extract<LegacyKey, { readonly kind: Kind }>;
+
+/** What takes an old record's place, in the transaction that would have removed it. */
+export function switched(item: Item): Plan {
+  return { kind: 'merge', item, strict: false };
+}
+
+/** A record that has its namespace stands where it will stand. */
+function recordUnit(
+  { item }: OldRecord,
+  target: RecordKey,
+  encode: () => Item,
+  plan: (there: Item | undefined) => Plan,
+): Unit {
+  const { PK, SK } = readKey(item);
+  if (PK !== target.PK || SK !== target.SK) return { olds: [item], target, mode: 'copy', plan };
+  return { olds: [item], target, mode: item, plan: () => switched(encode()) };
+}
+
+/** Keys of the same record of other sources that move to the same namespace before this one. */
+function rivalsOf(
+  { homes }: Surroundings,
+  home: string,
+  own: string | null | undefined,
+  build: (ns: string) => RecordKey,
+): readonly RecordKey[] {
+  const sources = homes.sourcesOf(home);
+  const earlier = own === undefined ? sources : sources.slice(0, sources.indexOf(own));
+  return earlier.map((ns) => {
+    const { PK, SK } = build(ns ?? '');
+    return { PK: ns === null ? PK.slice(1) : PK, SK };
+  });
+}
+
+export function limitsUnit(around: Surroundings, ns: string, level: ConfigLevel, records: readonly OldRecord[]): Unit {
+  const limits = records.flatMap(({ key, item }) => (key.kind === 'limit' ? [{ item, limit: key.limit }] : []));
+  const plan = (there: Item | undefined): Plan => {
+    checkLevel(level);
+    return planConfig(ns, level, mapLimits(limits), there);
+  };
+  const rivals = rivalsOf(around, ns, undefined, (source) => buildConfigKey(source, level));
+  const olds = records.map(({ item }) => item);
+  return { olds, target: buildConfigKey(ns, level), mode: 'copy', sequenceOf: ns, rivals, plan };
+}
+
+export function configUnit(around: Surroundings, ns: string, level: ConfigLevel, record: OldRecord): Unit {
+  const { key, item } = record;
+  const map = (): MarkedConfig => {
+    checkLevel(level);
+    refuseSettings(record, around.drop);
+    const { config, writes } = mapConfig(item);
+    return { ...around.disabled.apply(level, item, config, [key.ns, ns]), writes };
+  };
+  const encode = (): Item => {
+    const { config, writes, mark } = map();
+    return { ...encodeConfig(ns, level, config, writes), ...mark };
+  };
+  const rivals = rivalsOf(around, ns, key.ns, (source) => buildConfigKey(source, level));
+  const plan = (there: Item | undefined): Plan => planConfig(ns, level, map(), there);
+  return { ...recordUnit(record, buildConfigKey(ns, level), encode, plan), sequenceOf: ns, rivals };
+}
+
+/** Nobody could ask for what has a name that is refused. */
+function checkLevel(level: ConfigLevel): void {
+  if ('entityId' in level) mappable(() => checkEntityId(level.entityId));
+  if ('resource' in level) mappable(() => checkResource(level.resource));
+}
+
+export function entityUnit(around: Surroundings, ns: string, id: string, record: OldRecord): Unit {
+  const { key, item } = record;
+  const encode = (): Item => ({ ...mappable(() => encodeEntity(ns, mapEntity(item, id))), ...childrenOf(item) });
+  const plan = (there: Item | undefined): Plan => planEntity(ns, mapEntity(item, id), there);
+  const rivals = rivalsOf(around, ns, key.ns, (source) => buildEntityKey(source, id));
+  return { ...recordUnit(record, buildEntityKey(ns, id), encode, plan), rivals };
+}
+
+export function auditUnit(ns: string, { subject, id }: KeyOf<'audit'>, record: OldRecord): Unit {
+  const { item } = record;
+  const encode = (): Item => encodeOldAudit(ns, mapAudit(item, subject, id), item);
+  const plan = (there: Item | undefined): Plan => planAudit(ns, mapAudit(item, subject, id), item, there);
+  return recordUnit(record, buildAuditKey(ns, subject, id), encode, plan);
+}
+
+export function usageUnit(ns: string, { entityId, resource, window }: KeyOf<'usage'>, item: Item): Unit {
+  const map = () => mapUsage(item, entityId, resource, window);
+  const plan = (there: Item | undefined): Plan => planUsage(ns, map(), there);
+  const olds = [item];
+  try {
+    const usage = map();
+    const target = buildUsageKey(ns, entityId, resource, usage.window, usage.startMs);
+    return { olds, target, mode: 'switch', plan };
+  } catch (error) {
+    if (!(error instanceof Unmappable)) throw error;
+    // It goes nowhere, and its plan says why.
+    return { olds, target: readKey(item), mode: item, plan };
+  }
+}
+
+export function namespaceUnit({ under, value }: KeyOf<'namespace'>, item: Item): Unit {
+  const plan = (): Plan => {
+    const namespace = mapNamespace(item, under, value);
+    // A name leads to an active namespace, or to none.
+    if (under === 'name' && namespace.status !== 'active') return { kind: 'drop' };
+    return switched(encodeNamespace(under, namespace, namespace.createdAtMs));
+  };
+  const target = under === 'id' ? buildNamespaceIdKey(value) : buildNamespaceKey(value);
+  return { olds: [item], target, mode: item, plan };
+}

@@ -1,0 +1,54 @@
+import { ValidationError } from '../../../../core/errors.js';
+import { checkNamespace } from '../../../../core/identifiers.js';
+import { registerNamespace } from '../../table/create-table.js';
+import { deadlineIn } from '../../client/deadline.js';
+import { buildNamespaceKey } from '../../table/keys.js';
+import { readItem, type Table } from '../../client/requests.js';
+import { patiently, REQUEST_MS } from '../retry.js';
+import type { Survey } from '../survey.js';
+
+/** Where records without a namespace go. */
+const DEFAULT = 'default';
+
+/**
+ * The namespaces that records move to, by what stands in their keys. Tables that knew no namespaces have null there;
+ * the old constructors of zae-limiter 0.10 and later write under a name that no row of the registry has as an id.
+ */
+export interface Homes {
+  /** The id of the namespace; null: nothing can be registered under that name. */
+  of(ns: string | null): string | null;
+  /** Whether records with this in their keys go to another namespace. */
+  isMoved(ns: string | null): boolean;
+  /** What stands in the keys of all records that move to a namespace, in the order in which they move. */
+  sourcesOf(home: string): readonly (string | null)[];
+}
+
+/** `register`: whether the namespaces that are missing are made; otherwise they get ids that no record has. */
+export async function findHomes(table: Table, survey: Survey, register: boolean): Promise<Homes> {
+  const names = new Set([...survey.literals, ...(survey.homeless ? [DEFAULT] : [])]);
+  const ids = new Map<string, string | null>();
+  for (const name of names) ids.set(name, await idOf(table, name, register));
+  const of = (ns: string | null): string | null => {
+    if (ns === null) return ids.get(DEFAULT) ?? null;
+    return survey.literals.has(ns) ? (ids.get(ns) ?? null) : ns;
+  };
+  const moved = [...survey.literals, null];
+  return {
+    of,
+    isMoved: (ns) => ns === null || survey.literals.has(ns),
+    sourcesOf: (home) => moved.filter((ns) => of(ns) === home),
+  };
+}
+
+async function idOf(table: Table, name: string, register: boolean): Promise<string | null> {
+  try {
+    checkNamespace(name);
+  } catch (error) {
+    if (error instanceof ValidationError) return null;
+    throw error;
+  }
+  const item = await patiently(async () => readItem(table, buildNamespaceKey(name), deadlineIn(REQUEST_MS)));
+  const id = item?.['status']?.S === undefined || item['status'].S === 'active' ? item?.['namespace_id']?.S : undefined;
+  // No id contains this character: nothing is found there.
+  return id ?? (register ? registerNamespace(table, name) : `#${name}`);
+}

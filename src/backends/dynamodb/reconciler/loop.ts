@@ -1,0 +1,100 @@
+import { type Clock, completeClock, systemClock } from '../../../clock.js';
+import { ValidationError } from '../../../core/errors.js';
+import { deadlineIn } from '../client/deadline.js';
+import type { Table } from '../client/requests.js';
+import { openTable } from '../table/open-table.js';
+import { type SdkOptions, sdkTransport } from '../client/sdk-transport.js';
+import type { ReconcilerReport } from './report.js';
+import { sweep } from './sweep.js';
+
+export interface ReconcileOptions extends SdkOptions {
+  /** The table's name. */
+  readonly table: string;
+  /** Once aborted, what is under way is finished, and nothing more is begun. */
+  readonly signal?: AbortSignal;
+  /** The system's clock, corrected by the store's time, unless given. */
+  readonly clock?: Clock;
+}
+
+export interface ReconcilerOptions extends ReconcileOptions {
+  /** The pause between two sweeps: five minutes unless given. */
+  readonly intervalMs?: number;
+  /** Hears what each sweep did. */
+  readonly onReport?: (report: ReconcilerReport) => void;
+  /** Hears of a sweep that failed; the next one comes after the pause. Without it, `runReconciler` rejects. */
+  readonly onError?: (error: unknown) => void;
+}
+
+const INTERVAL_MS = 300_000;
+const OPEN_MS = 10_000;
+
+/** What one sweep over all active namespaces of a table did. */
+export async function reconcile(options: ReconcileOptions): Promise<ReconcilerReport> {
+  const reconciler = openReconciler(options);
+  try {
+    return await reconciler.sweep(options.signal);
+  } finally {
+    reconciler.close();
+  }
+}
+
+/**
+ * Sweeps a table at once and then again and again, until the signal aborts: then it resolves. Expired holders are taken
+ * back, slots healed, cold shards merged. Any number may run at once: none counts twice what another one did.
+ */
+export async function runReconciler(options: ReconcilerOptions): Promise<void> {
+  const { signal, intervalMs = INTERVAL_MS, onReport, onError } = options;
+  if (!Number.isFinite(intervalMs) || intervalMs < 1) {
+    throw new ValidationError('intervalMs', 'a number of milliseconds from 1 up', intervalMs);
+  }
+  const clock = completeClock(options.clock ?? systemClock);
+  const reconciler = openReconciler(options);
+  try {
+    for (;;) {
+      if (signal?.aborted === true) return;
+      try {
+        const report = await reconciler.sweep(signal);
+        onReport?.(report);
+      } catch (error) {
+        if (onError === undefined) throw error;
+        onError(error);
+      }
+      await untilNext(clock, intervalMs, signal);
+    }
+  } finally {
+    reconciler.close();
+  }
+}
+
+async function untilNext(clock: Required<Clock>, ms: number, signal: AbortSignal | undefined): Promise<void> {
+  try {
+    await clock.sleep(ms, signal);
+  } catch (error) {
+    if (signal?.aborted !== true) throw error;
+  }
+}
+
+/** Connections that several sweeps share. */
+export interface Reconciler {
+  sweep(signal?: AbortSignal): Promise<ReconcilerReport>;
+  close(): void;
+}
+
+export function openReconciler(options: Omit<ReconcileOptions, 'signal'>): Reconciler {
+  const { table: name, clock } = options;
+  if (typeof name !== 'string' || name === '') {
+    throw new ValidationError('table', 'the name of a DynamoDB table', name);
+  }
+  const transport = sdkTransport(options);
+  const table: Table = { name, transport, random: Math.random };
+  // A machine whose clock is ahead must not take back what is still held. Opening the table settles the
+  // time, before the first write.
+  const now = clock === undefined ? () => transport.storeTimeMs() ?? systemClock.now() : () => clock.now();
+  return {
+    async sweep(signal) {
+      await openTable(table, deadlineIn(OPEN_MS));
+      return sweep(table, { now, signal });
+    },
+    close: () => transport.close(),
+  };
+}

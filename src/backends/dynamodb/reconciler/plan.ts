@@ -1,0 +1,116 @@
+import { compareVersions } from '../../../core/config/config.js';
+import { sub } from '../../../core/int.js';
+import type { Limit } from '../../../core/limit.js';
+import type { EpochMs } from '../../../core/units.js';
+import type { SlotCorrection } from '../bucket/expressions/write-sweep.js';
+import { accountOf, hasExpired, planReclaim } from '../bucket/plan-group.js';
+import { type ShardImage, writtenAtMs } from '../table/items.js';
+import type { Move } from '../bucket/shard-write.js';
+import {
+  hasRightSlots,
+  isWhole,
+  levelSlots,
+  newestRules,
+  planSettleAll,
+  type WholeSettlement,
+} from '../bucket/settle-all.js';
+import { planSettle, type Settlement } from '../bucket/settle.js';
+import { isCold, type Merge, planMerge } from '../bucket/split.js';
+
+/** The next thing to put right in a bucket. */
+export type Step =
+  | { readonly kind: 'reclaim'; readonly image: ShardImage; readonly move: Move }
+  | { readonly kind: 'heal'; readonly correction: SlotCorrection }
+  /** The same over several shards, which come to the newest rules of any of them. `limits`: how many have slots. */
+  | { readonly kind: 'level'; readonly whole: WholeSettlement; readonly limits: number }
+  /** A shard that stays must not live by older rules than the one that leaves. */
+  | {
+      readonly kind: 'settle';
+      readonly image: ShardImage;
+      readonly settlement: Settlement;
+      readonly version: ShardImage['version'];
+    }
+  | { readonly kind: 'merge'; readonly stays: ShardImage; readonly leaves: ShardImage; readonly merge: Merge }
+  | { readonly kind: 'unmark'; readonly image: ShardImage; readonly settlement: Settlement };
+
+export interface Circumstances {
+  readonly nowMs: EpochMs;
+  /** Writes of this very visit, and when what they changed had been used before: they are no use of it. */
+  readonly ownWrites: ReadonlyMap<string, EpochMs>;
+}
+
+/** When somebody other than this visit last wrote it. */
+export function lastUsedMs(image: ShardImage, { ownWrites }: Pick<Circumstances, 'ownWrites'>): EpochMs {
+  return ownWrites.get(image.writeId) ?? writtenAtMs(image);
+}
+
+/**
+ * A bucket that was written to more lately stays on the list: whoever uses it will most likely hold something again, and
+ * a visit is cheaper than two changes of the index. Less than the pause between two sweeps.
+ */
+const LISTED_FOR_MS = 240_000;
+
+/** What to do next with a bucket, of all whose shards these are; null: it is as it should be. */
+export function planStep(shards: readonly ShardImage[], at: Circumstances): Step | null {
+  return planReclaims(shards, at) ?? planHeal(shards, at) ?? planPair(shards, at) ?? planUnmark(shards, at);
+}
+
+function planReclaims(shards: readonly ShardImage[], { nowMs }: Circumstances): Step | null {
+  const image = shards.find((candidate) => hasExpired(candidate, nowMs));
+  return image === undefined ? null : { kind: 'reclaim', image, move: planReclaim(image, nowMs) };
+}
+
+/**
+ * Free slots may be on any shard, so that only their sum can be wrong. Shards are not read in one instant: between two of
+ * them, one may have been split, and slots be on a shard that was not seen. Then they do not add up to a whole.
+ */
+function planHeal(shards: readonly ShardImage[], { nowMs }: Circumstances): Step | null {
+  const rules = newestRules(shards, null);
+  if (rules === null || !isWhole(shards) || hasRightSlots(shards, rules)) return null;
+  const [only, ...others] = shards;
+  if (only !== undefined && others.length === 0) return { kind: 'heal', correction: correctionOf(only) };
+  return { kind: 'level', whole: planSettleAll(shards, rules, nowMs), limits: slotsOf(rules.limits).length };
+}
+
+function correctionOf(image: ShardImage): SlotCorrection {
+  const limits = slotsOf(image.limits.map(({ limit }) => limit)).map((limit) => {
+    const [tokensMilli = 0] = levelSlots([image], limit);
+    return { name: limit.name, deltaMilli: sub(tokensMilli, accountOf(image, limit.name)?.tokensMilli ?? 0) };
+  });
+  return { image, limits: limits.filter(({ deltaMilli }) => deltaMilli !== 0) };
+}
+
+function slotsOf(limits: readonly Limit[]): readonly Limit[] {
+  return limits.filter(({ kind }) => kind === 'concurrent');
+}
+
+/** Pairs merge in any order, each where it stands: shards of one bucket need not be split equally deep. */
+function planPair(shards: readonly ShardImage[], at: Circumstances): Step | null {
+  for (const leaves of shards) {
+    const half = leaves.shardCount / 2;
+    if (leaves.key.shard < half || leaves.holders.size > 0 || !isCold(lastUsedMs(leaves, at), at.nowMs)) continue;
+    const stays = shards.find(
+      ({ key, shardCount }) => key.shard === leaves.key.shard - half && shardCount === half * 2,
+    );
+    if (stays === undefined) continue;
+    if (compareVersions(stays.version, leaves.version) < 0) return planRules(stays, leaves, at);
+    const merge = planMerge(stays, leaves, at.nowMs);
+    if (merge !== null) return { kind: 'merge', stays, leaves, merge };
+  }
+  return null;
+}
+
+function planRules(older: ShardImage, newer: ShardImage, { nowMs }: Circumstances): Step {
+  return { kind: 'settle', image: older, settlement: planSettle(older, rulesOf(newer), nowMs), version: newer.version };
+}
+
+function rulesOf({ limits }: ShardImage): { readonly limits: readonly Limit[] } {
+  return { limits: limits.map(({ limit }) => limit) };
+}
+
+function planUnmark(shards: readonly ShardImage[], at: Circumstances): Step | null {
+  const [image] = shards;
+  if (image === undefined || !image.swept || image.shardCount > 1 || image.holders.size > 0) return null;
+  if (at.nowMs - lastUsedMs(image, at) < LISTED_FOR_MS) return null;
+  return { kind: 'unmark', image, settlement: planSettle(image, rulesOf(image), at.nowMs) };
+}

@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest';
+import { buildLeaseId } from '../../../core/identifiers.js';
+import { Limit } from '../../../core/limit.js';
+import { bornImage } from '../bucket/new-bucket.js';
+import { buildShardItem } from '../bucket/expressions/create.js';
+import { decodeHolder, encodeHolder } from '../table/items.js';
+import type { Item } from '../client/transport.js';
+import { decodeStrictly } from './strict-shard.js';
+
+const NOW_MS = 1_800_000_000_000;
+const LIMITS = [Limit.perMinute('rpm', 60), Limit.concurrent('slots', 10), Limit.perDay('a-b.c_tk', 7)];
+
+function holderOf(caller: string | null, rates: readonly { name: string; milli: number }[] | null) {
+  const slots = [{ name: 'slots', milli: 1_000 }];
+  return decodeHolder(LEASE, encodeHolder({ expiresAtMs: NOW_MS, acquiredAtMs: 0, slots, rates, caller }));
+}
+
+const LEASE = buildLeaseId(NOW_MS, 0.5);
+
+function sound(overrides: Item = {}): Item {
+  const level = { entityId: 'user-1', resource: 'gpt-4', limits: LIMITS, version: { sequence: 3, openedAtMs: NOW_MS } };
+  const image = { ...bornImage({ ...level, shard: 0 }, level, NOW_MS), writeId: buildLeaseId(NOW_MS, 0), swept: true };
+  return { ...buildShardItem('ns', image), ...overrides };
+}
+
+describe('an item is read', () => {
+  test.each<readonly [string, Item]>([
+    ['as it is born', {}],
+    ['with a holder', { [`h_${LEASE}`]: { S: holderOf(null, null).text } }],
+    ['with a holder whose caller looks like anything', { [`h_${LEASE}`]: { S: holderOf('a|b||+x=1', null).text } }],
+    ['with a holder that carries rates', { [`h_${LEASE}`]: { S: holderOf('', [{ name: 'rpm', milli: 5 }]).text } }],
+    ['with what a limit that is gone has counted', { b_gone_tc: { N: '-12345678901234567890' } }],
+    ['with balances beyond 2^53', { b_rpm_tk: { N: '-123456789012345678901' } }],
+  ])('%s', (_, attributes) => {
+    expect(decodeStrictly(sound(attributes)).limits).toHaveLength(3);
+  });
+
+  test('without the counters of a limit that was added and not used', () => {
+    const { b_rpm_tc: _, ...item } = sound();
+    expect(decodeStrictly(item).limits).toHaveLength(3);
+  });
+});
+
+describe('an item is refused', () => {
+  test.each<readonly [string, Item, string]>([
+    ['an attribute that nobody knows', { new: { S: '1' } }, 'attribute new'],
+    ['a limit of which a part is missing', { b_tpm_cp: { N: '1000' } }, 'attribute b_tpm_cp'],
+    ['a counter of a limit that is gone, if it is no number', { b_tpm_tc: { S: '1' } }, 'attribute b_tpm_tc'],
+    ['a fraction', { b_rpm_tk: { N: '1.5' } }, 'attribute b_rpm_tk'],
+    ['a base that is text', { rf: { S: '1800000000000' } }, 'attribute rf'],
+    ['a ttl that is text', { ttl: { S: 'never' } }, 'attribute ttl'],
+    ['a version of another kind', { cv: { S: '3@x' } }, 'attribute cv'],
+    ['three shards', { shard_count: { N: '3' } }, 'shard 0 of 3'],
+    ['no id of the last write', { w: { S: '?' } }, 'last written'],
+    ['a holder without an expiry', { h_x: { S: '' } }, 'h_x'],
+    ['a holder whose amount is no number', { h_x: { S: '1|slots=many' } }, 'h_x'],
+  ])('for %s', (_, attributes, why) => {
+    expect(() => decodeStrictly(sound(attributes))).toThrow(why);
+  });
+
+  test.each(['rf', 'cv', 'shard_count'])('without %s', (name) => {
+    const { [name]: _, ...item } = sound();
+    expect(() => decodeStrictly(item)).toThrow(RangeError);
+  });
+
+  test('for a key that is no bucket', () => {
+    expect(() => decodeStrictly(sound({ PK: { S: 'ns/ENTITY#user-1' } }))).toThrow('Not the key of a bucket');
+  });
+});

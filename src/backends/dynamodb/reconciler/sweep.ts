@@ -1,0 +1,127 @@
+import { buildBucketKey } from '../../../core/identifiers.js';
+import type { EpochMs } from '../../../core/units.js';
+import { readKey } from '../table/attributes.js';
+import { type Deadline, deadlineIn } from '../client/deadline.js';
+import { buildShardKey, index, parseShardKey } from '../table/keys.js';
+import { readItems, type Table } from '../client/requests.js';
+import { createNamespaceGate } from '../stores/namespace-gate.js';
+import { createNamespaceStore } from '../stores/namespaces.js';
+import { readRows } from '../stores/rows.js';
+import { type ReconcilerReport, ReportSum } from './report.js';
+import { type BucketRef, visitBucket } from './visit.js';
+
+export interface SweepOptions {
+  /** The time, asked for each bucket: a sweep may take minutes. */
+  readonly now: () => EpochMs;
+  /** Once aborted, no further bucket is visited. */
+  readonly signal?: AbortSignal | undefined;
+  /** For each request; 5 s unless given. */
+  readonly timeoutMs?: number | undefined;
+}
+
+const TIMEOUT_MS = 5_000;
+/** Buckets that are put right at the same time. */
+const WIDTH = 8;
+/** Buckets that are read at once: as many as one BatchGetItem takes. */
+const PAGE = 100;
+const NAMESPACES = 1_000;
+/** Below and above everything that a key begins with. */
+const WHOLE = { from: ' ', to: '\u007f' } as const;
+
+interface Namespace {
+  readonly id: string;
+  readonly name: string;
+}
+
+/**
+ * Visits every bucket on the list of every active namespace. What fails with one bucket is in the report; a store that
+ * does not answer rejects. Several at once are as good as one: each step of a visit counts only where it lands.
+ */
+export async function sweep(table: Table, options: SweepOptions): Promise<ReconcilerReport> {
+  const startMs = performance.now();
+  const { timeoutMs = TIMEOUT_MS } = options;
+  const isStopped = (): boolean => options.signal?.aborted === true;
+  const sum = new ReportSum();
+  const deadline = (): Deadline => deadlineIn(timeoutMs);
+  for await (const namespace of activeNamespaces(table, options.now, timeoutMs)) {
+    if (isStopped()) break;
+    sum.noteNamespace();
+    for await (const page of listedBuckets(table, namespace, sum, deadline)) {
+      if (isStopped()) break;
+      await visitPage(table, namespace, page, sum, { ...options, timeoutMs });
+    }
+  }
+  return sum.finish(!isStopped(), Math.round(performance.now() - startMs));
+}
+
+/** Those that are deleted or being purged have no record under their name. */
+async function* activeNamespaces(table: Table, now: () => EpochMs, timeoutMs: number): AsyncGenerator<Namespace> {
+  const store = createNamespaceStore(table, createNamespaceGate(table));
+  for (let after: string | null = null; ;) {
+    const page: Awaited<ReturnType<typeof store.list>> = await store.list(
+      { nowMs: now(), timeoutMs },
+      { limit: NAMESPACES, after },
+    );
+    yield* page.items;
+    if (page.next === null) return;
+    after = page.next;
+  }
+}
+
+/** Pages of buckets. Every shard of one is on the list, and they stand side by side there. */
+async function* listedBuckets(
+  table: Table,
+  { id: ns, name }: Namespace,
+  sum: ReportSum,
+  deadline: () => Deadline,
+): AsyncGenerator<readonly BucketRef[]> {
+  const range = { index: 'GSI1', partitions: [index.sweep(ns)], ...WHOLE } as const;
+  let page: BucketRef[] = [];
+  let last = '';
+  for await (const row of readRows(table, range, PAGE, deadline)) {
+    const { PK } = readKey(row);
+    const key = parseShardKey(PK);
+    if (key === null || key.ns !== ns) {
+      sum.noteFailure({ namespace: name, bucket: PK, reason: 'it is on the list, and no bucket of the namespace' });
+      continue;
+    }
+    const bucket = buildBucketKey(key.entityId, key.resource);
+    if (bucket === last) continue;
+    last = bucket;
+    page.push({ entityId: key.entityId, resource: key.resource });
+    if (page.length < PAGE) continue;
+    yield page;
+    page = [];
+  }
+  if (page.length > 0) yield page;
+}
+
+async function visitPage(
+  table: Table,
+  namespace: Namespace,
+  page: readonly BucketRef[],
+  sum: ReportSum,
+  { now, signal, timeoutMs }: SweepOptions & { readonly timeoutMs: number },
+): Promise<void> {
+  const keys = page.map((ref) => buildShardKey(namespace.id, { ...ref, shard: 0 }));
+  const items = await readItems(table, keys, deadlineIn(timeoutMs));
+  const target = { tableName: table.name, ns: namespace.id };
+  await inParallel(page.entries(), async ([at, ref]) => {
+    const item = items[at];
+    // The index lags: what it names may be gone.
+    if (item === undefined || signal?.aborted === true) return;
+    const { repairs, end } = await visitBucket({ table, target, nowMs: now(), timeoutMs }, ref, item);
+    sum.noteVisit(repairs, end.kind === 'busy');
+    if (end.kind !== 'failed') return;
+    const reason = end.error instanceof Error ? end.error.message : String(end.error);
+    sum.noteFailure({ namespace: namespace.name, bucket: buildBucketKey(ref.entityId, ref.resource), reason });
+  });
+}
+
+/** All of them draw from one line. */
+async function inParallel<T>(work: IterableIterator<T>, each: (one: T) => Promise<void>): Promise<void> {
+  const workers = Array.from({ length: WIDTH }, async () => {
+    for (const one of work) await each(one);
+  });
+  await Promise.all(workers);
+}

@@ -1,0 +1,141 @@
+import type { EpochMs } from '../../../core/units.js';
+import { backOffMs, deadlineIn, pause } from '../client/deadline.js';
+import type { Target } from '../bucket/expressions/shard-update.js';
+import type { Failure } from '../client/failures.js';
+import { createWriteId } from '../bucket/write-id.js';
+import type { ShardImage } from '../table/items.js';
+import { readBuckets } from '../acquire/peek.js';
+import type { Table } from '../client/requests.js';
+import { isWhole } from '../bucket/settle-all.js';
+import type { Item } from '../client/transport.js';
+import { lastUsedMs, planStep, type Step } from './plan.js';
+import { addRepairs, NO_REPAIRS, type RepairCounts } from './report.js';
+import { decodeStrictly } from './strict-shard.js';
+import { changedBy, writeIdOn, writeStep } from './write-step.js';
+
+export interface BucketRef {
+  readonly entityId: string;
+  /** The key part: `{resource}~{hash}` for per-call limits. */
+  readonly resource: string;
+}
+
+export interface Visitor {
+  readonly table: Table;
+  readonly target: Target;
+  readonly nowMs: EpochMs;
+  /** For each request. */
+  readonly timeoutMs: number;
+}
+
+/** What became of a visit; whatever was repaired before it ended stays repaired. */
+export interface Visit {
+  readonly repairs: RepairCounts;
+  readonly end:
+    | { readonly kind: 'done' }
+    /** Others write it all the time: the next sweep will have another try. */
+    | { readonly kind: 'busy' }
+    | { readonly kind: 'failed'; readonly error: unknown };
+}
+
+/** Steps that were refused, or got no answer, before a bucket is left for the next sweep. */
+const MOST_REFUSALS = 5;
+
+/** Puts one bucket right, step by step, each planned from what the store has just shown. `item`: its shard 0. */
+export async function visitBucket(visitor: Visitor, ref: BucketRef, item: Item): Promise<Visit> {
+  const visit = new BucketVisit(visitor, ref);
+  try {
+    const isBusy = await visit.run(item);
+    return { repairs: visit.repairs, end: { kind: isBusy ? 'busy' : 'done' } };
+  } catch (error) {
+    return { repairs: visit.repairs, end: { kind: 'failed', error } };
+  }
+}
+
+class BucketVisit {
+  readonly #visitor: Visitor;
+  readonly #ref: BucketRef;
+  readonly #ownWrites = new Map<string, EpochMs>();
+  #refusals = 0;
+  repairs = NO_REPAIRS;
+
+  constructor(visitor: Visitor, ref: BucketRef) {
+    this.#visitor = visitor;
+    this.#ref = ref;
+  }
+
+  /** True if something had to be left. */
+  async run(item: Item): Promise<boolean> {
+    const first = decodeStrictly(item);
+    let shards = first.shardCount === 1 ? [first] : await this.#read();
+    for (;;) {
+      const step = planStep(shards, { nowMs: this.#visitor.nowMs, ownWrites: this.#ownWrites });
+      const isWell = step === null && (shards.length === 0 || isWhole(shards));
+      if (isWell) return false;
+      if (this.#refusals > MOST_REFUSALS) {
+        if (step === null) throw new RangeError('some of its shards are missing');
+        return true;
+      }
+      shards = step === null ? await this.#lookAgain() : await this.#take(shards, step);
+    }
+  }
+
+  /** Gives the shards as they are afterwards. */
+  async #take(shards: readonly ShardImage[], step: Step): Promise<readonly ShardImage[]> {
+    const { table, target, nowMs, timeoutMs } = this.#visitor;
+    const id = createWriteId(nowMs, table.random);
+    const changed = changedBy(step, shards);
+    for (const image of changed) {
+      const own = writeIdOn(step, id, image);
+      const usedMs = lastUsedMs(image, { ownWrites: this.#ownWrites });
+      this.#ownWrites.set(own, Math.max(usedMs, this.#ownWrites.get(own) ?? 0));
+    }
+    const answer = await writeStep(table, target, shards, step, id, deadlineIn(timeoutMs));
+    if (!answer.ok) return this.#afterRefusal(answer.failure, step, id);
+    this.repairs = addRepairs(this.repairs, repairsOf(step));
+    const shown = 'Attributes' in answer.output ? answer.output.Attributes : undefined;
+    if (shown === undefined) return this.#read();
+    return shards.map((image) => (image === changed[0] ? decodeStrictly(shown) : image));
+  }
+
+  /** What was planned is not so any more, or nobody knows: the store says. */
+  async #afterRefusal(failure: Failure, step: Step, id: string): Promise<readonly ShardImage[]> {
+    if (failure.kind === 'fatal') throw failure.error;
+    const isOthersDoing = failure.kind === 'condition' || failure.kind === 'cancelled' || failure.kind === 'conflict';
+    if (this.#refusals >= MOST_REFUSALS && !isOthersDoing) throw failure.error;
+    const shards = await this.#lookAgain();
+    // No answer came, but it landed.
+    if (shards.some((image) => image.writeId === writeIdOn(step, id, image)))
+      this.repairs = addRepairs(this.repairs, repairsOf(step));
+    return shards;
+  }
+
+  async #lookAgain(): Promise<readonly ShardImage[]> {
+    this.#refusals += 1;
+    // The first time, a look had become old; from the second on, others are writing.
+    if (this.#refusals > 1) await pause(backOffMs(this.#refusals, this.#visitor.table.random));
+    return this.#read();
+  }
+
+  async #read(): Promise<readonly ShardImage[]> {
+    const { table, target, timeoutMs } = this.#visitor;
+    const [shards = []] = await readBuckets(table, target.ns, [this.#ref], deadlineIn(timeoutMs), decodeStrictly);
+    return shards;
+  }
+}
+
+function repairsOf(step: Step): RepairCounts {
+  switch (step.kind) {
+    case 'reclaim':
+      return { ...NO_REPAIRS, reclaimed: step.move.holders.length };
+    case 'heal':
+      return { ...NO_REPAIRS, healed: step.correction.limits.length };
+    case 'level':
+      return { ...NO_REPAIRS, healed: step.limits };
+    case 'settle':
+      return NO_REPAIRS;
+    case 'merge':
+      return { ...NO_REPAIRS, merged: 1 };
+    case 'unmark':
+      return { ...NO_REPAIRS, unmarked: 1 };
+  }
+}

@@ -1,0 +1,78 @@
+import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
+import type { Deadline } from '../client/deadline.js';
+import type { Target } from '../bucket/expressions/shard-update.js';
+import { buildMove } from '../bucket/expressions/write-shard.js';
+import { buildSettlement, buildSettlementOfAll } from '../bucket/expressions/write-settlement.js';
+import { buildMerge } from '../bucket/expressions/write-split.js';
+import { buildHeal, buildUnmark } from '../bucket/expressions/write-sweep.js';
+import type { ShardImage } from '../table/items.js';
+import { type Answer, send, type Table } from '../client/requests.js';
+import type { Step } from './plan.js';
+
+/**
+ * Sends one step, once. If its answer is lost, the bucket is looked at again and planned anew, which is harmless:
+ * - reclaim requires `h = :seen` of every holder that it removes: if it landed, they are gone and it cannot land again;
+ * - heal, merge and unmark require `w = :seen` and change `w`;
+ * - settle and level require `rf = :rf` and move `rf`.
+ * None of them makes an item that is not there: what was purged meanwhile stays away.
+ */
+export async function writeStep(
+  table: Table,
+  target: Target,
+  shards: readonly ShardImage[],
+  step: Step,
+  writeId: string,
+  deadline: Deadline,
+): Promise<Answer<'UpdateItem'> | Answer<'TransactWriteItems'>> {
+  const ids = { own: writeId, unanswered: [] };
+  const update = async (input: UpdateItemInput) => send(table, 'UpdateItem', input, deadline);
+  switch (step.kind) {
+    case 'reclaim':
+      return update(buildMove(target, step.image, step.move, ids));
+    case 'settle':
+      // Shards have no ttl.
+      return update(buildSettlement(target, step.image, step.settlement, step.version, null, ids));
+    case 'unmark':
+      return update(buildUnmark(target, step.image, step.settlement, ids));
+    case 'heal':
+      return update(buildHeal(target, step.correction, ids));
+    case 'level':
+      return send(
+        table,
+        'TransactWriteItems',
+        buildSettlementOfAll(target, shards, step.whole, (image) => ({
+          own: writeIdOn(step, writeId, image),
+          unanswered: [],
+        })),
+        deadline,
+      );
+    case 'merge':
+      return send(
+        table,
+        'TransactWriteItems',
+        buildMerge(target, step.stays, step.leaves, step.merge, writeId),
+        deadline,
+      );
+  }
+}
+
+/** The id that a step leaves on a shard: one for each, so that a visit knows when each was used before it. */
+export function writeIdOn({ kind }: Step, writeId: string, { key }: ShardImage): string {
+  return kind === 'level' ? `${writeId}_${key.shard}` : writeId;
+}
+
+/** What a step changes: after it, these have its id, or are gone. */
+export function changedBy(step: Step, shards: readonly ShardImage[]): readonly ShardImage[] {
+  switch (step.kind) {
+    case 'heal':
+      return [step.correction.image];
+    case 'level':
+      return shards;
+    case 'merge':
+      return [step.stays, step.leaves];
+    case 'reclaim':
+    case 'settle':
+    case 'unmark':
+      return [step.image];
+  }
+}

@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest';
+import { deadlineIn } from '../client/deadline.js';
+import { InTurn } from './keyed-mutex.js';
+
+const LONG_MS = 60_000;
+
+/** Work that ends when it is told to. */
+function work(log: string[], name: string) {
+  let finish = (_error?: Error): void => {};
+  const ended = new Promise<string>((resolve, reject) => {
+    finish = (error) => (error === undefined ? resolve(name) : reject(error));
+  });
+  const start = async (): Promise<string> => {
+    log.push(name);
+    return ended;
+  };
+  return { start, finish: (error?: Error) => finish(error) };
+}
+
+test('work of one key starts when the one before it has ended, whether or not that succeeded; others do not wait', async () => {
+  const log: string[] = [];
+  const inTurn = new InTurn();
+  const [a, b, c, other] = ['a', 'b', 'c', 'other'].map((name) => work(log, name));
+  const done = [a, b, c].map(async (item) => inTurn.run('key', deadlineIn(LONG_MS), item!.start));
+  const beside = inTurn.run('other', deadlineIn(LONG_MS), other!.start);
+  expect(log).toEqual(['a', 'other']);
+  a!.finish(new Error('failed'));
+  await expect(done[0]).rejects.toThrow('failed');
+  await expect.poll(() => log).toEqual(['a', 'other', 'b']);
+  b!.finish();
+  c!.finish();
+  other!.finish();
+  expect(await Promise.all([done[1], done[2], beside])).toEqual(['b', 'c', 'other']);
+});
+
+test('whoever waits until its time is almost over gives up, as contended, and is not started', async () => {
+  const log: string[] = [];
+  const inTurn = new InTurn();
+  const [first, late] = ['first', 'late'].map((name) => work(log, name));
+  const done = inTurn.run('key', deadlineIn(LONG_MS), first!.start);
+  const given = inTurn.run('key', deadlineIn(30), late!.start);
+  await expect(given).rejects.toMatchObject({ code: 'backend.unavailable', kind: 'contended' });
+  first!.finish();
+  await done;
+  expect(log).toEqual(['first']);
+});

@@ -1,0 +1,55 @@
+import type * as Sdk from '@aws-sdk/client-s3';
+import { InfrastructureError, ValidationError } from '../../../../core/errors.js';
+import type { Archive } from './archive.js';
+
+export interface S3ArchiveOptions {
+  readonly bucket: string;
+  /** A client of the caller's, with its own settings: it is not closed here. */
+  readonly client?: Sdk.S3Client;
+  readonly region?: string;
+  readonly endpoint?: string;
+}
+
+/** An archive in a bucket of S3. The SDK is loaded when it is first needed, and repeats by itself what failed. */
+export function s3Archive({ bucket, client, ...config }: S3ArchiveOptions): Archive {
+  if (typeof bucket !== 'string' || bucket === '') throw new ValidationError('bucket', 'the name of a bucket', bucket);
+  let opened: Promise<{ readonly sdk: typeof Sdk; readonly s3: Sdk.S3Client }> | null = null;
+  const open = async () => {
+    const sdk = await loadSdk();
+    return { sdk, s3: client ?? new sdk.S3Client(config) };
+  };
+  return {
+    async check() {
+      await loadSdk();
+    },
+    async put(key, bytes) {
+      opened ??= open();
+      const { sdk, s3 } = await opened.catch((error: unknown) => {
+        opened = null;
+        throw error;
+      });
+      const input = { Bucket: bucket, Key: key, Body: bytes, ContentType: 'application/gzip' };
+      try {
+        await s3.send(new sdk.PutObjectCommand(input));
+      } catch (cause) {
+        const reason = cause instanceof Error ? cause.message : String(cause);
+        throw new InfrastructureError('infrastructure.archive', `Cannot archive to ${bucket}: ${reason}`, { cause });
+      }
+    },
+    close() {
+      if (client === undefined) void opened?.then(({ s3 }) => s3.destroy()).catch(() => {});
+    },
+  };
+}
+
+async function loadSdk(): Promise<typeof Sdk> {
+  try {
+    return await import('@aws-sdk/client-s3');
+  } catch (cause) {
+    throw new InfrastructureError(
+      'infrastructure.missing-peer',
+      'An archive in S3 needs the AWS SDK. Run: npm install @aws-sdk/client-s3',
+      { cause },
+    );
+  }
+}

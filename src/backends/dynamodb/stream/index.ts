@@ -1,0 +1,14 @@
+export type { Archive } from './archive/archive.js';
+export type { Poison } from './decode.js';
+export { folderArchive } from './archive/folder-archive.js';
+export {
+  createStreamHandler,
+  handler,
+  type StreamEvent,
+  type StreamHandlerOptions,
+  type StreamResponse,
+} from './lambda.js';
+export { rebuildUsage, type RebuildOptions, type RebuildReport } from './usage/rebuild.js';
+export { s3Archive, type S3ArchiveOptions } from './archive/s3-archive.js';
+export { runWorker, type TrimmedStream, type WorkerOptions } from './worker/worker.js';
+export type { WorkerProgress } from './worker/worker-progress.js';

@@ -1,0 +1,88 @@
+import { systemClock } from '../../../clock.js';
+import { ValidationError } from '../../../core/errors.js';
+import type { Table } from '../client/requests.js';
+import { type SdkOptions, sdkTransport } from '../client/sdk-transport.js';
+import type { Archive } from './archive/archive.js';
+import { parseStreamLabel } from './decode.js';
+import { type BatchTools, processBatch } from './process-batch.js';
+import { s3Archive } from './archive/s3-archive.js';
+import { SplitAhead } from './split-ahead.js';
+
+/** What is used of the event that Lambda hands over. */
+export interface StreamEvent {
+  readonly Records: readonly { readonly eventSourceARN?: string }[];
+}
+
+/** `ReportBatchItemFailures` must be among the mapping's function response types, or Lambda does not read it. */
+export interface StreamResponse {
+  readonly batchItemFailures: readonly { readonly itemIdentifier: string }[];
+}
+
+export interface StreamHandlerOptions extends SdkOptions {
+  /** The table's name: that of the event's source unless given. */
+  readonly table?: string;
+  readonly archive?: Archive;
+  readonly now?: () => number;
+  /** Takes one line of JSON; standard output unless given. */
+  readonly log?: (line: string) => void;
+}
+
+/**
+ * A Lambda handler for a table's stream. Answers with the first record that must come again; Lambda repeats from there.
+ * https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-batchfailurereporting.html
+ */
+export function createStreamHandler(
+  options: StreamHandlerOptions = {},
+): (event: StreamEvent) => Promise<StreamResponse> {
+  const { archive = null, log = (line) => process.stdout.write(`${line}\n`) } = options;
+  const transport = sdkTransport(options);
+  const now = options.now ?? (() => transport.storeTimeMs() ?? systemClock.now());
+  const say = (message: string, details: object): void => log(JSON.stringify({ message, ...details }));
+  const tools = new Map<string, BatchTools>();
+  const toolsOf = (name: string): BatchTools => {
+    const known = tools.get(name);
+    if (known !== undefined) return known;
+    const table: Table = { name, transport, random: Math.random };
+    const made: BatchTools = {
+      table,
+      archive,
+      splitAhead: new SplitAhead(table),
+      now,
+      onPoison: (poison) => say('headgate stream: a record was passed over', poison),
+      onError: (error, where) => say('headgate stream: an error', { where, reason: reasonOf(error) }),
+    };
+    tools.set(name, made);
+    return made;
+  };
+  return async ({ Records }) => {
+    if (Records.length === 0) return { batchItemFailures: [] };
+    const arn = Records[0]?.eventSourceARN ?? '';
+    const result = await processBatch(toolsOf(options.table ?? tableOf(arn)), parseStreamLabel(arn), Records);
+    const { failures, ...counts } = result;
+    const [first] = failures;
+    say('headgate stream', { records: Records.length, failed: failures.length, ...counts });
+    if (first === undefined) return { batchItemFailures: [] };
+    say('headgate stream: a record failed', { sequence: first.sequenceNumber, reason: reasonOf(first.error) });
+    return { batchItemFailures: [{ itemIdentifier: first.sequenceNumber }] };
+  };
+}
+
+/** `arn:aws:dynamodb:eu-west-1:123456789012:table/limits/stream/2027-01-01T00:00:00.000` */
+function tableOf(streamArn: string): string {
+  const name = /:table\/([^/]+)\/stream\//.exec(streamArn)?.[1];
+  if (name === undefined) throw new ValidationError('eventSourceARN', 'the ARN of a stream of DynamoDB', streamArn);
+  return name;
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+let fromEnvironment: ReturnType<typeof createStreamHandler> | null = null;
+
+/** The handler as it is deployed. `HEADGATE_ARCHIVE_BUCKET` names the bucket for audit records; none: they are not kept. */
+export async function handler(event: StreamEvent): Promise<StreamResponse> {
+  const bucket = process.env['HEADGATE_ARCHIVE_BUCKET'] ?? '';
+  fromEnvironment ??= createStreamHandler(bucket === '' ? {} : { archive: s3Archive({ bucket }) });
+  return fromEnvironment(event);
+}

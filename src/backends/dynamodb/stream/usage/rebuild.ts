@@ -1,0 +1,302 @@
+import { randomUUID } from 'node:crypto';
+import { type Clock, systemClock } from '../../../../clock.js';
+import { isHeadgateError, ValidationError } from '../../../../core/errors.js';
+import { checkEntityId, checkResource, parsePlainResource } from '../../../../core/identifiers.js';
+import { type Int, sub } from '../../../../core/int.js';
+import { addUsage, NO_USAGE, USAGE_WINDOWS, type UsageCounts, windowStart } from '../../../../core/usage/usage.js';
+import { keyItem, number, text } from '../../table/attributes.js';
+import { deadlineIn, pause } from '../../client/deadline.js';
+import { Expression } from '../../bucket/expressions/expression.js';
+import { errorOf } from '../../client/failures.js';
+import { requireOwn } from '../../table/foreign-record.js';
+import { decodeCounters, type ShardCounters } from '../../table/items.js';
+import {
+  buildEntityKey,
+  buildNamespaceKey,
+  buildShardKey,
+  buildUsageKey,
+  buildUsagePrefix,
+  index,
+  parseShardKey,
+} from '../../table/keys.js';
+import { decodeNamespace, decodeUsage, USAGE_ATTRIBUTE, usageConstants } from '../../table/records.js';
+import { readItem, readItems, sendRead, sendRepeatable, type Table } from '../../client/requests.js';
+import { type SdkOptions, sdkTransport } from '../../client/sdk-transport.js';
+import type { Item } from '../../client/transport.js';
+import { readCheckpoints } from '../worker/checkpoints.js';
+import { type BucketChange, decodeChange } from '../decode.js';
+import { sequenceNumberOf } from '../process-batch.js';
+import { openSdkStream, type SdkStreamOptions } from '../worker/sdk-stream.js';
+import type { StreamApi } from '../worker/stream-api.js';
+import { writeUsage } from './write-usage.js';
+
+export interface RebuildOptions extends SdkOptions, SdkStreamOptions {
+  readonly table: string;
+  /** The name of the namespace. */
+  readonly namespace: string;
+  readonly entityId: string;
+  readonly resource: string;
+  readonly clock?: Clock;
+}
+
+export interface RebuildReport {
+  readonly entityId: string;
+  readonly resource: string;
+  /** What was missing and is added to the hour, day and month of now, in thousandths of tokens. */
+  readonly addedMilli: ReadonlyMap<string, Int>;
+  readonly acquires: number;
+  readonly expired: number;
+}
+
+const REQUEST_MS = 10_000;
+const MOST_TRIES = 8;
+/** So many empty pages in a row are the end of an open shard. */
+const MOST_EMPTY_PAGES = 5;
+const WAIT_MS = 1_000;
+/** A change may show in the stream a little after it was made. */
+const SHOWN_AFTER_MS = 5_000;
+
+/**
+ * Repairs the usage totals of one entity on one resource after changes were lost from the stream. What its buckets have
+ * counted since they were made is compared with what its usage records of all months hold; what is missing is added to
+ * the windows of now, since nothing tells when it happened. Nothing is ever taken away: usage of buckets that have
+ * expired stands in the records only. Changes that are still in the stream are counted first, each once.
+ */
+export async function rebuildUsage(options: RebuildOptions): Promise<RebuildReport> {
+  const { table: name, entityId, resource } = options;
+  if (typeof name !== 'string' || name === '') throw new ValidationError('table', 'the name of a DynamoDB table', name);
+  checkEntityId(entityId);
+  checkResource(resource);
+  const transport = sdkTransport(options);
+  const table: Table = { name, transport, random: Math.random };
+  const clock = options.clock ?? { now: () => transport.storeTimeMs() ?? systemClock.now() };
+  let stream: StreamApi | null = null;
+  try {
+    const found = await readItem(table, buildNamespaceKey(options.namespace), deadlineIn(REQUEST_MS));
+    if (found === undefined) throw new ValidationError('namespace', 'one that is registered', options.namespace);
+    const { id: ns, status } = decodeNamespace(requireOwn(table, found));
+    if (status !== 'active') throw new ValidationError('namespace', 'an active one', options.namespace);
+    stream = await openSdkStream(table, options);
+    const missing = await repairUsage({ table, stream, ns, entityId, resource, clock });
+    return {
+      entityId,
+      resource,
+      addedMilli: missing.consumedMilli,
+      acquires: missing.acquires,
+      expired: missing.expired,
+    };
+  } finally {
+    stream?.close();
+    transport.close();
+  }
+}
+
+interface Repair {
+  readonly table: Table;
+  readonly stream: StreamApi;
+  readonly ns: string;
+  readonly entityId: string;
+  readonly resource: string;
+  readonly clock: Clock;
+}
+
+/** The repair on a stream that is open. */
+export async function repairUsage(job: Repair): Promise<UsageCounts> {
+  for (let tries = 1; ; tries++) {
+    // In this order: what the shards counted before the stream was read to its end is either counted, or lost.
+    const shards = await readShards(job);
+    const seen = await countStream(job);
+    const records = await readMonths(job);
+    const counted = [...new Map([...shards, ...seen]).values()].reduce(addUsage, NO_USAGE);
+    const held = records.map(decodeUsage).reduce<UsageCounts>(addUsage, NO_USAGE);
+    const missing = excessOf(counted, held);
+    if (isNothing(missing)) return missing;
+    const mayShow = [...shards].some(([id, shard]) => !seen.has(id) && isYoung(shard, job.clock.now()));
+    if (!mayShow && (await addMissing(job, missing, records))) return missing;
+    // Somebody counted meanwhile, or will count what the stream does not show yet.
+    if (tries === MOST_TRIES) {
+      throw new ValidationError('entity', 'one that is not counted at this moment: try again', job.entityId);
+    }
+    await pause(WAIT_MS);
+  }
+}
+
+function isYoung({ writtenAtMs }: ShardCounters, nowMs: number): boolean {
+  return writtenAtMs !== null && Math.abs(nowMs - writtenAtMs) < SHOWN_AFTER_MS;
+}
+
+/** By shard: what each has counted since it was made. */
+async function readShards({ table, ns, entityId, resource }: Repair): Promise<ReadonlyMap<string, ShardCounters>> {
+  const counters = new Map<string, ShardCounters>();
+  for (let start: Item | undefined; ;) {
+    const input = {
+      TableName: table.name,
+      IndexName: 'GSI3',
+      KeyConditionExpression: 'GSI3PK = :pk',
+      ExpressionAttributeValues: { ':pk': text(index.bucketsOfEntity(ns, entityId)) },
+      ...(start === undefined ? {} : { ExclusiveStartKey: start }),
+    };
+    const output = await sendRead(table, 'Query', input, deadlineIn(REQUEST_MS));
+    const keys = (output.Items ?? []).flatMap((row) => {
+      const key = parseShardKey(row['PK']?.S ?? '');
+      return key !== null && parsePlainResource(key.resource) === resource ? [buildShardKey(ns, key)] : [];
+    });
+    for (const item of await readItems(table, keys, deadlineIn(REQUEST_MS))) {
+      if (item !== undefined) counters.set(item['PK']?.S ?? '', decodeCounters(item));
+    }
+    start = output.LastEvaluatedKey;
+    if (start === undefined) return counters;
+  }
+}
+
+/** Counts what the stream still has of this entity, and gives what each shard had counted with its last change. */
+async function countStream(job: Repair): Promise<ReadonlyMap<string, ShardCounters>> {
+  const { table, stream, ns, entityId, resource } = job;
+  const seen = new Map<string, ShardCounters>();
+  const checkpoints = await readCheckpoints(table, stream.label);
+  const shards = await stream.listShards();
+  // Parents come before their children, whatever order they are listed in.
+  const depthOf = (id: string | null): number => {
+    const shard = shards.find((candidate) => candidate.id === id);
+    return shard === undefined ? 0 : 1 + depthOf(shard.parentId);
+  };
+  for (const { id } of shards.toSorted((a, b) => depthOf(a.id) - depthOf(b.id))) {
+    const checkpoint = checkpoints.get(id);
+    if (checkpoint?.done === true) continue;
+    let last = checkpoint?.sequenceNumber ?? null;
+    let empty = 0;
+    for (let place = await locate(stream, id, last); place !== null && empty < MOST_EMPTY_PAGES;) {
+      const page = await stream.read(place);
+      if (page === null) {
+        // The place has expired.
+        place = await locate(stream, id, last);
+        empty += 1;
+        continue;
+      }
+      // A page may be empty though there is more behind it.
+      empty = page.records.length === 0 ? empty + 1 : 0;
+      last = sequenceNumberOf(page.records.at(-1)) ?? last;
+      const changes = page.records
+        .map((record) => decodeChange(record, stream.label))
+        .filter((change): change is BucketChange => change.kind === 'bucket')
+        .filter(({ ns: its, key }) => its === ns && key.entityId === entityId)
+        .filter(({ key }) => parsePlainResource(key.resource) === resource);
+      await writeUsage(table, changes);
+      for (const { key, after } of changes) {
+        const { PK } = buildShardKey(ns, key);
+        if (after === null) seen.set(PK, NOTHING);
+        else seen.set(PK, after);
+      }
+      place = page.next;
+    }
+  }
+  return seen;
+}
+
+/** After the checkpoint, or from the oldest change that is left: that some are gone is why it is rebuilt. */
+async function locate(stream: StreamApi, shardId: string, sequenceNumber: string | null): Promise<string | null> {
+  try {
+    return await stream.locate(shardId, sequenceNumber);
+  } catch (error) {
+    if (sequenceNumber === null || !isHeadgateError(error, 'infrastructure.stream-trimmed')) throw error;
+    return stream.locate(shardId, null);
+  }
+}
+
+const NOTHING: ShardCounters = { ...NO_USAGE, shardCount: 1, writtenAtMs: null };
+
+async function readMonths({ table, ns, entityId, resource }: Repair): Promise<readonly Item[]> {
+  const items: Item[] = [];
+  for (let start: Item | undefined; ;) {
+    const input = {
+      TableName: table.name,
+      ConsistentRead: true,
+      KeyConditionExpression: 'PK = :pk AND begins_with(SK, :prefix)',
+      ExpressionAttributeValues: {
+        ':pk': text(buildEntityKey(ns, entityId).PK),
+        ':prefix': text(buildUsagePrefix(resource, 'monthly')),
+      },
+      ...(start === undefined ? {} : { ExclusiveStartKey: start }),
+    };
+    const output = await sendRead(table, 'Query', input, deadlineIn(REQUEST_MS));
+    items.push(...(output.Items ?? []));
+    start = output.LastEvaluatedKey;
+    if (start === undefined) return items;
+  }
+}
+
+/** What is counted and not held. Where more is held than counted, a bucket was made anew, and nothing can be told. */
+function excessOf(counted: UsageCounts, held: UsageCounts): UsageCounts {
+  const consumedMilli = new Map<string, Int>();
+  for (const [limit, milli] of counted.consumedMilli) {
+    const excess = sub(milli, held.consumedMilli.get(limit) ?? 0);
+    if (excess > 0) consumedMilli.set(limit, excess);
+  }
+  return {
+    consumedMilli,
+    acquires: Math.max(0, counted.acquires - held.acquires),
+    expired: Math.max(0, counted.expired - held.expired),
+  };
+}
+
+function isNothing({ consumedMilli, acquires, expired }: UsageCounts): boolean {
+  return consumedMilli.size === 0 && acquires === 0 && expired === 0;
+}
+
+/**
+ * Adds to the three windows of now.
+ * Writes: ADD u per limit, ac, un; SET ttl and index keys, always to the same values.
+ * Condition: of the month, every q as it was read, so that nothing was counted since; or that it is not there.
+ * On failure: false, and nothing is written.   Cost: 2 WCU for each of the three.
+ */
+async function addMissing(job: Repair, missing: UsageCounts, records: readonly Item[]): Promise<boolean> {
+  const { table, ns, entityId, resource, clock } = job;
+  const nowMs = clock.now();
+  const TransactItems = USAGE_WINDOWS.map((window) => {
+    const startMs = windowStart(window, nowMs);
+    const key = buildUsageKey(ns, entityId, resource, window, startMs);
+    const usage = { entityId, resource, window, startMs };
+    const expression = new Expression()
+      .add(USAGE_ATTRIBUTE.acquires, missing.acquires)
+      .add(USAGE_ATTRIBUTE.expired, missing.expired);
+    for (const [limit, milli] of missing.consumedMilli) expression.add(USAGE_ATTRIBUTE.consumed(limit), milli);
+    for (const [attribute, value] of Object.entries(usageConstants(ns, usage))) expression.set(attribute, value);
+    const seen = records.find((item) => item['SK']?.S === key.SK);
+    if (window === 'monthly') {
+      if (seen === undefined) expression.requireAbsent('PK');
+      else requireAsSeen(expression, seen, countsOf(missing));
+    } else {
+      // True of every item: the month decides for all three.
+      expression.requireOther('PK', number(0));
+    }
+    return { Update: { TableName: table.name, Key: keyItem(key), ...expression.buildUpdate() } };
+  });
+  const answer = await sendRepeatable(
+    table,
+    'TransactWriteItems',
+    { TransactItems, ClientRequestToken: tokenOf() },
+    deadlineIn(REQUEST_MS),
+  );
+  if (answer.ok) return true;
+  if (answer.failure.kind === 'cancelled' || answer.failure.kind === 'condition') return false;
+  throw errorOf(answer.failure, 'TransactWriteItems');
+}
+
+function requireAsSeen(expression: Expression, item: Item, added: readonly string[]): void {
+  const counts = Object.entries(item).filter(([attribute]) => /^(?:q_|u_|ac$|un$)/.test(attribute));
+  for (const [attribute, value] of counts) expression.requireEqual(attribute, value);
+  for (const attribute of added) if (item[attribute] === undefined) expression.requireAbsent(attribute);
+}
+
+function countsOf({ consumedMilli, acquires, expired }: UsageCounts): readonly string[] {
+  return [
+    ...(acquires === 0 ? [] : [USAGE_ATTRIBUTE.acquires]),
+    ...(expired === 0 ? [] : [USAGE_ATTRIBUTE.expired]),
+    ...[...consumedMilli.keys()].map(USAGE_ATTRIBUTE.consumed),
+  ];
+}
+
+/** A transaction that landed without an answer is not run again within ten minutes. */
+function tokenOf(): string {
+  return randomUUID();
+}

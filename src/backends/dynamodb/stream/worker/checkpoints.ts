@@ -1,0 +1,155 @@
+import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
+import type { EpochMs } from '../../../../core/units.js';
+import { keyItem, number, readKey, readNumber, readText, text } from '../../table/attributes.js';
+import { deadlineIn } from '../../client/deadline.js';
+import { errorOf } from '../../client/failures.js';
+import { buildWorkerKey, WORKER_SHARD_PREFIX } from '../../table/keys.js';
+import { sendRead, sendRepeatable, type Table } from '../../client/requests.js';
+import type { Item } from '../../client/transport.js';
+
+/** How far one shard of a stream was read, and by whom it is read now. */
+export interface Checkpoint {
+  readonly shardId: string;
+  /** The last record that is dealt with for certain, as the stream spells it; null: none. */
+  readonly sequenceNumber: string | null;
+  /** Whether the shard is closed and was read to its end. */
+  readonly done: boolean;
+  readonly owner: string | null;
+  /** Until when it belongs to the owner, unless that one renews it. */
+  readonly untilMs: EpochMs;
+}
+
+const REQUEST_MS = 10_000;
+const SECOND_MS = 1_000;
+/** A stream keeps its records for a day: what is older than this nobody asks for. */
+const KEEP_SEC = 30 * 86_400;
+
+/**
+ * Which worker reads which shard. The times are the workers' own, and nothing depends on them but who does the work:
+ * two that read one shard count nothing twice.
+ */
+export class Checkpoints {
+  readonly #table: Table;
+  readonly #streamLabel: string;
+  readonly #owner: string;
+  readonly #leaseMs: number;
+
+  constructor(table: Table, streamLabel: string, owner: string, leaseMs: number) {
+    this.#table = table;
+    this.#streamLabel = streamLabel;
+    this.#owner = owner;
+    this.#leaseMs = leaseMs;
+  }
+
+  async readAll(): Promise<ReadonlyMap<string, Checkpoint>> {
+    return readCheckpoints(this.#table, this.#streamLabel);
+  }
+
+  /** Makes a shard this worker's if it still is as it was seen, or not there; null: somebody was quicker. */
+  async claim(shardId: string, seen: Checkpoint | undefined, nowMs: EpochMs): Promise<Checkpoint | null> {
+    const mine = { ':me': text(this.#owner), ':until': number(nowMs + this.#leaseMs), ...ttlAt(nowMs) };
+    const asSeen =
+      seen?.owner == null
+        ? { condition: 'attribute_not_exists(#owner)', values: {} }
+        : {
+            condition: '((#owner = :them AND #until = :seen) OR #owner = :me)',
+            values: { ':them': text(seen.owner), ':seen': number(seen.untilMs) },
+          };
+    const item = await this.#update(shardId, {
+      UpdateExpression: 'SET #owner = :me, #until = :until, #ttl = :ttl',
+      ConditionExpression: `${asSeen.condition} AND attribute_not_exists(#done)`,
+      ExpressionAttributeNames: { '#owner': 'owner', '#until': 'until', '#ttl': 'ttl', '#done': 'done' },
+      ExpressionAttributeValues: { ...mine, ...asSeen.values },
+    });
+    return item === null ? null : decodeCheckpoint(item);
+  }
+
+  /** Notes how far the shard was read, and keeps it; false: it is another worker's by now. */
+  async advance(shardId: string, sequenceNumber: string | null, nowMs: EpochMs): Promise<boolean> {
+    const read = sequenceNumber === null ? '' : ', #checkpoint = :checkpoint';
+    const item = await this.#update(shardId, {
+      UpdateExpression: `SET #until = :until, #ttl = :ttl${read}`,
+      ConditionExpression: '#owner = :me',
+      ExpressionAttributeNames: { '#owner': 'owner', '#until': 'until', '#ttl': 'ttl', ...checkpointName(read) },
+      ExpressionAttributeValues: {
+        ':me': text(this.#owner),
+        ':until': number(nowMs + this.#leaseMs),
+        ...ttlAt(nowMs),
+        ...(sequenceNumber === null ? {} : { ':checkpoint': text(sequenceNumber) }),
+      },
+    });
+    return item !== null;
+  }
+
+  /** Notes how far the shard was read, or that it was read to its end, and leaves it to others. */
+  async leave(shardId: string, sequenceNumber: string | null, done: boolean, nowMs: EpochMs): Promise<boolean> {
+    const read = sequenceNumber === null ? '' : ', #checkpoint = :checkpoint';
+    const item = await this.#update(shardId, {
+      UpdateExpression: `SET #ttl = :ttl${read}${done ? ', #done = :done' : ''} REMOVE #owner, #until`,
+      ConditionExpression: '#owner = :me',
+      ExpressionAttributeNames: {
+        '#owner': 'owner',
+        '#until': 'until',
+        '#ttl': 'ttl',
+        ...checkpointName(read),
+        ...(done ? { '#done': 'done' } : {}),
+      },
+      ExpressionAttributeValues: {
+        ':me': text(this.#owner),
+        ...ttlAt(nowMs),
+        ...(sequenceNumber === null ? {} : { ':checkpoint': text(sequenceNumber) }),
+        ...(done ? { ':done': { BOOL: true } } : {}),
+      },
+    });
+    return item !== null;
+  }
+
+  /** May be sent twice: the second one finds what the first one made, which its condition allows. */
+  async #update(shardId: string, write: Omit<UpdateItemInput, 'TableName' | 'Key'>): Promise<Item | null> {
+    const Key = keyItem(buildWorkerKey(this.#streamLabel, shardId));
+    const input = { TableName: this.#table.name, Key, ...write, ReturnValues: 'ALL_NEW' as const };
+    const answer = await sendRepeatable(this.#table, 'UpdateItem', input, deadlineIn(REQUEST_MS));
+    if (answer.ok) return answer.output.Attributes ?? {};
+    if (answer.failure.kind === 'condition') return null;
+    throw errorOf(answer.failure, 'UpdateItem');
+  }
+}
+
+/** Of every shard that a worker ever read, by its id. */
+export async function readCheckpoints(table: Table, streamLabel: string): Promise<ReadonlyMap<string, Checkpoint>> {
+  const checkpoints = new Map<string, Checkpoint>();
+  for (let start: Item | undefined; ;) {
+    const input = {
+      TableName: table.name,
+      ConsistentRead: true,
+      KeyConditionExpression: 'PK = :pk',
+      ExpressionAttributeValues: { ':pk': text(buildWorkerKey(streamLabel, '').PK) },
+      ...(start === undefined ? {} : { ExclusiveStartKey: start }),
+    };
+    const output = await sendRead(table, 'Query', input, deadlineIn(REQUEST_MS));
+    for (const item of output.Items ?? []) {
+      const checkpoint = decodeCheckpoint(item);
+      checkpoints.set(checkpoint.shardId, checkpoint);
+    }
+    start = output.LastEvaluatedKey;
+    if (start === undefined) return checkpoints;
+  }
+}
+
+function decodeCheckpoint(item: Item): Checkpoint {
+  return {
+    shardId: readKey(item).SK.slice(WORKER_SHARD_PREFIX.length),
+    sequenceNumber: readText(item, 'checkpoint') ?? null,
+    done: item['done']?.BOOL === true,
+    owner: readText(item, 'owner') ?? null,
+    untilMs: readNumber(item, 'until') ?? 0,
+  };
+}
+
+function checkpointName(read: string): Record<string, string> {
+  return read === '' ? {} : { '#checkpoint': 'checkpoint' };
+}
+
+function ttlAt(nowMs: EpochMs): Item {
+  return { ':ttl': number(Math.ceil(nowMs / SECOND_MS) + KEEP_SEC) };
+}

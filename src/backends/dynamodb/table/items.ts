@@ -1,0 +1,346 @@
+import type { Rate } from '../../../core/bucket/bucket.js';
+import type { ConfigVersion } from '../../../core/config/config.js';
+import type { Amount, Holder } from '../../../core/bucket/decide.js';
+import { parseLeaseTime } from '../../../core/identifiers.js';
+import { type Int, toInt } from '../../../core/int.js';
+import { Limit } from '../../../core/limit.js';
+import { shareOf } from '../../../core/bucket/shard.js';
+import type { UsageCounts } from '../../../core/usage/usage.js';
+import { type EpochMs, MILLI, type Millitokens } from '../../../core/units.js';
+import { parseShardKey, type ShardKey } from './keys.js';
+import { isMoveId } from '../bucket/migrated-write-id.js';
+import type { AttributeValue, Item } from '../client/transport.js';
+
+/** The stored names of a bucket's attributes. Everything else speaks in full words. */
+export const ATTRIBUTE = {
+  base: 'rf',
+  shardCount: 'shard_count',
+  version: 'cv',
+  ttl: 'ttl',
+  writeId: 'w',
+  writeUnits: 'wc',
+  acquires: 'ac',
+  expired: 'un',
+  tokens: (limit: string) => namesOf(limit).tokens,
+  capacity: (limit: string) => namesOf(limit).capacity,
+  refillAmount: (limit: string) => namesOf(limit).refillAmount,
+  refillPeriod: (limit: string) => namesOf(limit).refillPeriod,
+  /** Net consumption: of rates only. What is held of slots is the difference of capacity and tokens. */
+  consumed: (limit: string) => namesOf(limit).consumed,
+  holder: (leaseId: string) => `h_${leaseId}`,
+} as const;
+
+interface LimitNames {
+  readonly tokens: string;
+  readonly capacity: string;
+  readonly refillAmount: string;
+  readonly refillPeriod: string;
+  readonly consumed: string;
+}
+
+/** Made once: each write needs a dozen, and a text that was just put together is slow to look up. */
+const LIMIT_NAMES = new Map<string, LimitNames>();
+const MOST_LIMIT_NAMES = 1_000;
+
+function namesOf(limit: string): LimitNames {
+  const known = LIMIT_NAMES.get(limit);
+  if (known !== undefined) return known;
+  if (LIMIT_NAMES.size >= MOST_LIMIT_NAMES) LIMIT_NAMES.clear();
+  const names = {
+    tokens: `b_${limit}_tk`,
+    capacity: `b_${limit}_cp`,
+    refillAmount: `b_${limit}_ra`,
+    refillPeriod: `b_${limit}_rp`,
+    consumed: `b_${limit}_tc`,
+  };
+  LIMIT_NAMES.set(limit, names);
+  return names;
+}
+
+const LIMIT_ATTRIBUTE = /^b_(.+)_(tk|cp|ra|rp|tc)$/;
+const KNOWN_ATTRIBUTE = /^(?:[PS]K|GSI[1-4][PS]K|rf|shard_count|cv|ttl|w|wc|ac|un|b_.+_(?:tk|cp|ra|rp|tc)|h_.+)$/;
+
+/** One limit of one shard. */
+export interface Account {
+  /** The whole limit. */
+  readonly limit: Limit;
+  /** This shard's share of it. */
+  readonly rate: Rate;
+  readonly tokensMilli: Millitokens;
+  readonly consumedMilli: Int;
+}
+
+/** A holder, and the very text under which it is stored: conditions name it. */
+export interface StoredHolder extends Holder {
+  readonly text: string;
+}
+
+/** One shard of a bucket as the store last showed it. */
+export interface ShardImage {
+  readonly key: ShardKey;
+  readonly baseMs: EpochMs;
+  readonly shardCount: number;
+  readonly version: ConfigVersion;
+  /** null: it is kept for ever. */
+  readonly ttlSec: number | null;
+  readonly writeId: string;
+  readonly writeUnits: number;
+  readonly acquires: number;
+  readonly expired: number;
+  readonly limits: readonly Account[];
+  /** What was counted of limits that it has no more. */
+  readonly retired: ReadonlyMap<string, Int>;
+  readonly holders: ReadonlyMap<string, StoredHolder>;
+  /** Whether the reconciler has it on its list. */
+  readonly swept: boolean;
+  /** About how large the item is: writes are billed by it. */
+  readonly bytes: number;
+}
+
+const NO_HOLDERS: ReadonlyMap<string, StoredHolder> = new Map();
+const NONE_RETIRED: ReadonlyMap<string, Int> = new Map();
+
+/** Whether it is decoded already. */
+export function isImage(shown: Item | ShardImage): shown is ShardImage {
+  return 'holders' in shown && shown['holders'] instanceof Map;
+}
+
+/**
+ * Reads a bucket item. `known` are limits that it may live by: one that has the stored numbers is used as it is, which
+ * saves making it and keeps what is not stored, its default cost. `key`: whose item it is, if that is known.
+ */
+export function decodeShard(item: Item, known: readonly Limit[], key: ShardKey = keyOf(item)): ShardImage {
+  const { shard } = key;
+  const shardCount = numberOf(item[ATTRIBUTE.shardCount]) || 1;
+  const limits: Account[] = [];
+  let holders: Map<string, StoredHolder> | null = null;
+  let retired: Map<string, Int> | null = null;
+  let bytes = 0;
+  for (const name in item) {
+    const value = item[name];
+    bytes += name.length + sizeOf(value);
+    if (name.startsWith('h_')) {
+      const id = name.slice(2);
+      holders ??= new Map();
+      holders.set(id, decodeHolder(id, value?.S ?? ''));
+    } else if (name.endsWith('_tk') && name.startsWith('b_')) {
+      const account = decodeAccount(item, LIMIT_ATTRIBUTE.exec(name)?.[1] ?? '', known, shard, shardCount);
+      if (account !== null) limits.push(account);
+    } else if (name.endsWith('_tc') && name.startsWith('b_')) {
+      const limit = name.slice('b_'.length, -'_tc'.length);
+      if (item[ATTRIBUTE.tokens(limit)] === undefined) (retired ??= new Map()).set(limit, parseInt10(value?.N ?? '0'));
+    }
+  }
+  return {
+    key,
+    baseMs: numberOf(item[ATTRIBUTE.base]),
+    shardCount,
+    version: parseVersion(item[ATTRIBUTE.version]?.S ?? '0'),
+    ttlSec: item[ATTRIBUTE.ttl] === undefined ? null : numberOf(item[ATTRIBUTE.ttl]),
+    writeId: item[ATTRIBUTE.writeId]?.S ?? '',
+    writeUnits: numberOf(item[ATTRIBUTE.writeUnits]),
+    acquires: numberOf(item[ATTRIBUTE.acquires]),
+    expired: numberOf(item[ATTRIBUTE.expired]),
+    limits: limits.length > 1 ? inOrderOf(limits, known) : limits,
+    retired: retired ?? NONE_RETIRED,
+    holders: holders ?? NO_HOLDERS,
+    swept: item['GSI1PK'] !== undefined,
+    bytes,
+  };
+}
+
+function keyOf(item: Item): ShardKey {
+  const key = parseShardKey(item['PK']?.S ?? '');
+  if (key === null) throw new RangeError(`Not the key of a bucket: ${item['PK']?.S ?? ''}`);
+  const { entityId, resource, shard } = key;
+  return { entityId, resource, shard };
+}
+
+/** A limit exists only if all four numbers are there: of one that was removed, the counter stays. */
+function decodeAccount(
+  item: Item,
+  name: string,
+  known: readonly Limit[],
+  shard: number,
+  shardCount: number,
+): Account | null {
+  const capacity = item[ATTRIBUTE.capacity(name)]?.N;
+  const refill = item[ATTRIBUTE.refillAmount(name)]?.N;
+  const period = item[ATTRIBUTE.refillPeriod(name)]?.N;
+  const tokens = item[ATTRIBUTE.tokens(name)]?.N;
+  if (capacity === undefined || refill === undefined || period === undefined || tokens === undefined) return null;
+  const limit = limitOf(name, Number(capacity) / MILLI, Number(refill) / MILLI, Number(period), known);
+  return {
+    limit,
+    rate: shareOf(limit, shard, shardCount),
+    tokensMilli: parseInt10(tokens),
+    consumedMilli: parseInt10(item[ATTRIBUTE.consumed(name)]?.N ?? '0'),
+  };
+}
+
+function limitOf(
+  name: string,
+  capacity: number,
+  refillAmount: number,
+  refillPeriodMs: number,
+  known: readonly Limit[],
+): Limit {
+  for (const limit of known) {
+    if (
+      limit.name === name &&
+      limit.capacity === capacity &&
+      limit.refillAmount === refillAmount &&
+      limit.refillPeriodMs === refillPeriodMs
+    ) {
+      return limit;
+    }
+  }
+  if (refillPeriodMs === 0) return Limit.concurrent(name, capacity);
+  return Limit.custom(name, { capacity, refillAmount, refillPeriodMs });
+}
+
+/** DynamoDB gives attributes in no order. */
+function inOrderOf(limits: readonly Account[], known: readonly Limit[]): readonly Account[] {
+  const placeOf = ({ limit }: Account): number => {
+    const place = known.findIndex(({ name }) => name === limit.name);
+    return place < 0 ? known.length : place;
+  };
+  return limits.toSorted((a, b) => placeOf(a) - placeOf(b) || (a.limit.name < b.limit.name ? -1 : 1));
+}
+
+/** The attributes of an image, without the keys of record and indexes. */
+export function encodeShard(image: ShardImage): Item {
+  const item: Item = {
+    [ATTRIBUTE.base]: { N: String(image.baseMs) },
+    [ATTRIBUTE.shardCount]: { N: String(image.shardCount) },
+    [ATTRIBUTE.version]: { S: printVersion(image.version) },
+    [ATTRIBUTE.writeId]: { S: image.writeId },
+    [ATTRIBUTE.writeUnits]: { N: String(image.writeUnits) },
+    [ATTRIBUTE.acquires]: { N: String(image.acquires) },
+    [ATTRIBUTE.expired]: { N: String(image.expired) },
+  };
+  if (image.ttlSec !== null) item[ATTRIBUTE.ttl] = { N: String(image.ttlSec) };
+  for (const { limit, tokensMilli, consumedMilli } of image.limits) {
+    item[ATTRIBUTE.tokens(limit.name)] = { N: String(tokensMilli) };
+    item[ATTRIBUTE.capacity(limit.name)] = { N: String(limit.capacityMilli) };
+    item[ATTRIBUTE.refillAmount(limit.name)] = { N: String(limit.refillMilli) };
+    item[ATTRIBUTE.refillPeriod(limit.name)] = { N: String(limit.refillPeriodMs) };
+    if (limit.kind === 'rate') item[ATTRIBUTE.consumed(limit.name)] = { N: String(consumedMilli) };
+  }
+  for (const [name, milli] of image.retired) item[ATTRIBUTE.consumed(name)] = { N: String(milli) };
+  for (const [leaseId, { text }] of image.holders) item[ATTRIBUTE.holder(leaseId)] = { S: text };
+  return item;
+}
+
+/** When it was last written: the time that stands in the id of the write. */
+export function writtenAtMs({ writeId }: Pick<ShardImage, 'writeId'>): EpochMs {
+  return parseLeaseTime(writeId);
+}
+
+/** What a shard has counted since it was made, also of limits that it has no more: usage is the difference of two. */
+export interface ShardCounters extends UsageCounts {
+  readonly shardCount: number;
+  /** null: the item was not written by this code, or it is damaged. */
+  readonly writtenAtMs: EpochMs | null;
+  /** A client of an older layout wrote it, or a migration: what it counts was used there, and is counted there. */
+  readonly foreign?: true;
+}
+
+/** Throws RangeError at a counter that is no whole number. */
+export function decodeCounters(item: Item): ShardCounters {
+  const consumedMilli = new Map<string, Int>();
+  for (const name in item) {
+    const [, limit, field] = LIMIT_ATTRIBUTE.exec(name) ?? [];
+    if (limit !== undefined && field === 'tc') consumedMilli.set(limit, readCounter(item, name));
+  }
+  const writeId = item[ATTRIBUTE.writeId]?.S ?? '';
+  return {
+    consumedMilli,
+    acquires: Number(readCounter(item, ATTRIBUTE.acquires)),
+    expired: Number(readCounter(item, ATTRIBUTE.expired)),
+    shardCount: Number(readCounter(item, ATTRIBUTE.shardCount)) || 1,
+    writtenAtMs: /^[0-9A-Za-z_~]{8}/.test(writeId) ? writtenAtMs({ writeId }) : null,
+    ...(item[ATTRIBUTE.writeId] === undefined || isMoveId(writeId) ? { foreign: true } : {}),
+  };
+}
+
+/** The first attribute that no bucket of this version has: a later version wrote it, and may mean anything by it. */
+export function findUnknownAttribute(item: Item): string | undefined {
+  return Object.keys(item).find((name) => !KNOWN_ATTRIBUTE.test(name));
+}
+
+function readCounter(item: Item, name: string): Int {
+  const value = item[name];
+  if (value === undefined) return 0;
+  if (value.N === undefined || !/^-?\d+$/.test(value.N)) throw new RangeError(`${name} is no whole number`);
+  return parseInt10(value.N);
+}
+
+/** `{sequence}`, or `{sequence}@{opened}` for limits that stand in code. */
+export function printVersion({ sequence, openedAtMs }: ConfigVersion): string {
+  return openedAtMs === 0 ? String(sequence) : `${sequence}@${openedAtMs}`;
+}
+
+export function parseVersion(text: string): ConfigVersion {
+  if (text === lastVersion.text) return lastVersion.version;
+  const [sequence, openedAtMs = '0'] = text.split('@');
+  const version = { sequence: Number(sequence), openedAtMs: Number(openedAtMs) };
+  lastVersion = { text, version };
+  return version;
+}
+
+/** Most buckets have the same. */
+let lastVersion: { readonly text: string; readonly version: ConfigVersion } = {
+  text: '0',
+  version: { sequence: 0, openedAtMs: 0 },
+};
+
+/**
+ * `{expiry}|{slots}|{rates}|{caller}`: amounts as `name=milli` with commas, rates after a `+` where an expiry gives them
+ * back, the caller last because it may contain anything; what is empty at the end is left out. The time at which it was
+ * acquired stands in the id of the lease.
+ */
+export function encodeHolder({ expiresAtMs, slots, rates, caller }: Holder): string {
+  const parts = [String(expiresAtMs), printAmounts(slots), rates === null ? '' : `+${printAmounts(rates)}`];
+  if (caller !== null) return [...parts, caller].join('|');
+  return parts.join('|').replace(/\|+$/, '');
+}
+
+export function decodeHolder(leaseId: string, text: string): StoredHolder {
+  const [expiry = '0', slots = '', rates = '', ...caller] = text.split('|');
+  return {
+    text,
+    expiresAtMs: Number(expiry),
+    acquiredAtMs: parseLeaseTime(leaseId),
+    slots: parseAmounts(slots),
+    rates: rates.startsWith('+') ? parseAmounts(rates.slice(1)) : null,
+    caller: caller.length === 0 ? null : caller.join('|'),
+  };
+}
+
+function printAmounts(amounts: readonly Amount[]): string {
+  return amounts.map(({ name, milli }) => `${name}=${milli}`).join(',');
+}
+
+function parseAmounts(text: string): readonly Amount[] {
+  if (text === '') return [];
+  return text.split(',').map((part) => {
+    const cut = part.lastIndexOf('=');
+    return { name: part.slice(0, cut), milli: parseInt10(part.slice(cut + 1)) };
+  });
+}
+
+/** Numbers of up to 15 digits are exact as they are. */
+function parseInt10(text: string): Int {
+  return text.length <= 15 ? Number(text) : toInt(BigInt(text));
+}
+
+function numberOf(value: AttributeValue | undefined): number {
+  return Number(value?.N ?? 0);
+}
+
+/** By DynamoDB's rule of thumb: two digits in a byte, and one more. */
+function sizeOf(value: AttributeValue | undefined): number {
+  if (value?.N !== undefined) return (value.N.length >> 1) + 1;
+  return value?.S?.length ?? 1;
+}

@@ -1,0 +1,33 @@
+import type { RegistryCall } from '../../../backend.js';
+import { BackendUnavailable, InfrastructureError } from '../../../core/errors.js';
+import type { Deadline } from '../client/deadline.js';
+import type { Table } from '../client/requests.js';
+import { checkSchema } from './schema.js';
+import type { Transport } from '../client/transport.js';
+
+/** How often the version record is read until two answers in a row agree on the time. */
+const MOST_READS = 4;
+
+/**
+ * Throws unless the table is there, and of a layout that this code understands. When it returns, the store's time is
+ * known: one answer is enough where it agrees with this machine's clock, two must agree where it does not.
+ */
+export async function openTable(table: Table, deadline: Deadline): Promise<void> {
+  for (let reads = 0; reads < MOST_READS; reads++) {
+    await checkSchema(table, deadline);
+    if (table.transport.isTimeInDoubt?.() !== true) return;
+  }
+  throw new BackendUnavailable(`${table.name}: no two of ${MOST_READS} answers agree on the time`, 'server');
+}
+
+/** Tells the limiter's `onError` of a large correction of the time, and of an answer that was not believed. */
+export function reportClockNews(transport: Transport, { tuning }: Pick<RegistryCall, 'tuning'>): void {
+  const news = transport.takeClockNews?.() ?? null;
+  if (news === null) return;
+  const amount = `${Math.abs(news.byMs)} ms ${news.byMs > 0 ? 'ahead of' : 'behind'}`;
+  const message =
+    news.kind === 'moved'
+      ? `The store's time was corrected: two answers named a time that is ${amount} the one in use`
+      : `An answer named a time that is ${amount} the one in use. The next answer did not confirm it, so it was ignored`;
+  tuning?.onError?.(new InfrastructureError('infrastructure.clock', message), 'the time of the store');
+}

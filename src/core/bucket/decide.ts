@@ -1,0 +1,157 @@
+import { credit, effectiveTokens, type Rate, waitForTokens } from './bucket.js';
+import { add, floorDiv, type Int } from '../int.js';
+import type { Limit } from '../limit.js';
+import { type EpochMs, MILLI, type Millitokens } from '../units.js';
+
+/** An amount of one limit. Lists of these, not objects keyed by name: `constructor` is a legal limit name. */
+export interface Amount {
+  readonly name: string;
+  readonly milli: Millitokens;
+}
+
+/** A lease that is kept in the bucket until it is given back or expires. */
+export interface Holder {
+  readonly expiresAtMs: EpochMs;
+  readonly acquiredAtMs: EpochMs;
+  /** What it holds of concurrent limits. */
+  readonly slots: readonly Amount[];
+  /** What it took of rates: carried only where an expiry gives it back. */
+  readonly rates: readonly Amount[] | null;
+  readonly caller: string | null;
+}
+
+export interface LimitBalance {
+  readonly limit: Limit;
+  /** What this bucket applies of the limit, where that is a share only. */
+  readonly rate?: Rate;
+  readonly tokensMilli: Millitokens;
+}
+
+/** What a decision needs to know of a bucket. */
+export interface BucketView {
+  readonly baseMs: EpochMs;
+  readonly limits: readonly LimitBalance[];
+  readonly holders: ReadonlyMap<string, Holder>;
+}
+
+/** How one limit stands to one ask. */
+export interface Verdict {
+  readonly limit: Limit;
+  /** What has been refilled since the bucket's base, not capped. */
+  readonly creditedMilli: Int;
+  readonly effectiveMilli: Millitokens;
+  readonly requestedMilli: number;
+  /** 0: it fits. null: this bucket, or this shard of it, will never have it. */
+  readonly waitMs: number | null;
+}
+
+/** Slots that no known lease holds, and asks that no shard fits alone, may be served at any time: ask again after this. */
+const ASK_AGAIN_MS = 1_000;
+
+/** How long a caller is told to wait; null: waiting does not help. What one shard never has, the whole limit may have. */
+function announcedWait(verdict: Verdict): number | null {
+  const { limit, waitMs } = verdict;
+  const neverRefills = limit.kind === 'rate' && limit.refillMilli === 0;
+  return waitMs !== null || exceedsCapacity(verdict) || neverRefills ? waitMs : ASK_AGAIN_MS;
+}
+
+/** No wait and no reclaim helps: the ask is larger than the whole limit. */
+export function exceedsCapacity({ limit, requestedMilli }: Verdict): boolean {
+  return requestedMilli > limit.capacityMilli;
+}
+
+/** How one limit of one level stands, in whole tokens. */
+export interface LimitStatus {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly limit: Limit;
+  /** What is left once the decision took effect; negative in debt. */
+  readonly available: number;
+  readonly requested: number;
+  readonly exceeded: boolean;
+  /** 0 if not exceeded; null if waiting does not help. */
+  readonly retryAfterMs: number | null;
+}
+
+export function amountOf(amounts: readonly Amount[], name: string): Millitokens | undefined {
+  for (const amount of amounts) if (amount.name === name) return amount.milli;
+  return undefined;
+}
+
+/** One verdict for each limit of the bucket that is asked for; names that the bucket lacks are not asked. */
+export function decide(bucket: BucketView, asks: readonly Amount[], nowMs: EpochMs): readonly Verdict[] {
+  // Loops over arrays of their final size, here and on the rest of this path: every acquire goes through it.
+  const { limits } = bucket;
+  const verdicts = new Array<Verdict>(limits.length);
+  let asked = 0;
+  for (const balance of limits) {
+    const milli = amountOf(asks, balance.limit.name);
+    if (milli !== undefined) verdicts[asked++] = judge(bucket, balance, Number(milli), nowMs);
+  }
+  if (asked < limits.length) verdicts.length = asked;
+  return verdicts;
+}
+
+function judge(bucket: BucketView, balance: LimitBalance, needMilli: number, nowMs: EpochMs): Verdict {
+  const { limit, tokensMilli, rate = limit } = balance;
+  const creditedMilli = credit(rate, bucket.baseMs, nowMs);
+  const effectiveMilli = effectiveTokens(rate, tokensMilli, creditedMilli);
+  const waitMs = effectiveMilli >= needMilli ? 0 : waitFor(bucket, balance, needMilli, nowMs);
+  return { limit, creditedMilli, effectiveMilli, requestedMilli: needMilli, waitMs };
+}
+
+function waitFor(bucket: BucketView, balance: LimitBalance, needMilli: number, nowMs: EpochMs): number | null {
+  return balance.limit.refillPeriodMs === 0
+    ? waitForSlots(bucket, balance, needMilli, nowMs)
+    : waitForTokens(balance.rate ?? balance.limit, balance.tokensMilli, bucket.baseMs, needMilli, nowMs);
+}
+
+/** The latest wait: until enough holders will have expired, at least 1 ms. They may well give back sooner. */
+function waitForSlots(bucket: BucketView, balance: LimitBalance, needMilli: number, nowMs: EpochMs): number | null {
+  if (needMilli > balance.limit.capacityMilli) return null;
+  let free = balance.tokensMilli;
+  const byExpiry = [...bucket.holders.values()].toSorted((a, b) => a.expiresAtMs - b.expiresAtMs);
+  for (const holder of byExpiry) {
+    free = add(free, amountOf(holder.slots, balance.limit.name) ?? 0);
+    if (free >= needMilli) return Math.max(1, holder.expiresAtMs - nowMs);
+  }
+  return null;
+}
+
+export type Conclusion =
+  | { readonly granted: true }
+  | { readonly granted: false; readonly reason: 'exhausted' | 'impossible'; readonly retryAfterMs: number | null };
+
+const GRANTED: Conclusion = { granted: true };
+
+/** All or nothing: granted if every verdict of every level fits, otherwise the longest wait. */
+export function conclude(levels: readonly { readonly verdicts: readonly Verdict[] }[]): Conclusion {
+  let longestMs = 0;
+  for (const { verdicts } of levels) {
+    for (const verdict of verdicts) {
+      const waitMs = announcedWait(verdict);
+      if (waitMs === null) return { granted: false, reason: 'impossible', retryAfterMs: null };
+      if (waitMs > longestMs) longestMs = waitMs;
+    }
+  }
+  return longestMs === 0 ? GRANTED : { granted: false, reason: 'exhausted', retryAfterMs: longestMs };
+}
+
+/** What a user sees of a verdict: whole tokens, rounded down; less what was taken if the ask was granted. */
+export function limitStatus(entityId: string, resource: string, verdict: Verdict, granted: boolean): LimitStatus {
+  const { limit, effectiveMilli, requestedMilli, waitMs } = verdict;
+  return {
+    entityId,
+    resource,
+    limit,
+    available: wholeTokens(granted ? add(effectiveMilli, -requestedMilli) : effectiveMilli),
+    requested: requestedMilli / MILLI,
+    exceeded: waitMs !== 0,
+    retryAfterMs: announcedWait(verdict),
+  };
+}
+
+/** Whole tokens, rounded down: -1 millitoken is a debt of one token. */
+export function wholeTokens(milli: Int): number {
+  return Number(floorDiv(milli, MILLI));
+}

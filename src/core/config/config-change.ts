@@ -1,0 +1,68 @@
+import type { ConfigLevel, OnUnavailable, StoredConfig } from './config.js';
+import { checkLimits, type Limit } from '../limit.js';
+
+type Fields = Omit<StoredConfig, 'v'>;
+
+/** What a change of one level comes to. */
+export interface ConfigPlan {
+  readonly config: Fields;
+  readonly action: 'config.set' | 'config.delete';
+  readonly subject: string;
+  /** As the audit shows it; null where there was, or is, nothing. */
+  readonly before: unknown;
+  readonly after: unknown;
+  /** Then no version is used up, and no record is left. */
+  readonly changesNothing: boolean;
+}
+
+/** A field that the change leaves out stays as it is; null removes it. `mergeLimits` changes only the limits it names. */
+export function planConfigChange(
+  level: ConfigLevel,
+  stored: Fields | undefined,
+  change: {
+    readonly limits?: readonly Limit[] | null;
+    readonly mergeLimits?: readonly Limit[];
+    readonly onUnavailable?: OnUnavailable | null;
+  },
+): ConfigPlan {
+  const storedLimits = stored?.limits ?? null;
+  const wanted = change.mergeLimits === undefined ? change.limits : mergeLimits(storedLimits ?? [], change.mergeLimits);
+  const config = {
+    limits: wanted === undefined ? storedLimits : wanted,
+    onUnavailable: change.onUnavailable === undefined ? (stored?.onUnavailable ?? null) : change.onUnavailable,
+  };
+  const before = describe(level, stored);
+  const after = describe(level, config);
+  return {
+    config,
+    action: after === null ? 'config.delete' : 'config.set',
+    subject: subjectOf(level),
+    before,
+    after,
+    changesNothing: JSON.stringify(after) === JSON.stringify(before),
+  };
+}
+
+/** Merging keeps the stored order, so that merging what is stored already changes nothing. */
+function mergeLimits(stored: readonly Limit[], changes: readonly Limit[]): readonly Limit[] {
+  const merged = new Map(stored.map((limit) => [limit.name, limit]));
+  for (const limit of changes) merged.set(limit.name, limit);
+  const limits = [...merged.values()];
+  checkLimits('limits', limits);
+  return limits;
+}
+
+function subjectOf(level: ConfigLevel): string {
+  if (level.kind === 'system') return '$SYSTEM';
+  return level.kind === 'resource' ? `$RESOURCE:${level.resource}` : level.entityId;
+}
+
+function describe(level: ConfigLevel, config: Fields | undefined): unknown {
+  if (config === undefined || (config.limits === null && config.onUnavailable === null)) return null;
+  const { limits, onUnavailable } = config;
+  return {
+    ...(level.kind === 'entity' ? { resource: level.resource } : {}),
+    limits: (limits ?? []).map(String),
+    ...(onUnavailable === null ? {} : { onUnavailable }),
+  };
+}

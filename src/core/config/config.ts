@@ -1,0 +1,105 @@
+import { type Limit, sameRule } from '../limit.js';
+import type { EpochMs } from '../units.js';
+
+/** What an acquire does while the store is out. */
+export type OnUnavailable = 'block' | 'allow' | 'local';
+
+export const ON_UNAVAILABLE: readonly OnUnavailable[] = ['block', 'allow', 'local'];
+
+/** Where resolved limits came from. `code`: the `limits` given to `RateLimiter.open`. */
+export type ConfigSource = 'entity' | 'entity_default' | 'resource' | 'system' | 'code';
+
+/** One level of configuration, by what it applies to. */
+export type ConfigLevel =
+  | { readonly kind: 'entity'; readonly entityId: string; readonly resource: string }
+  | { readonly kind: 'entity_default'; readonly entityId: string }
+  | { readonly kind: 'resource'; readonly resource: string }
+  | { readonly kind: 'system' };
+
+/** What is stored at one level. A deleted level stays, without limits, because its version must outlive it. */
+export interface StoredConfig {
+  readonly limits: readonly Limit[] | null;
+  readonly onUnavailable: OnUnavailable | null;
+  /** The namespace's sequence number of the write that made this. */
+  readonly v: number;
+}
+
+/** The stored levels that apply to one entity and resource; undefined where nothing was ever stored. */
+export interface ConfigLevels {
+  readonly entity: StoredConfig | undefined;
+  readonly entityDefault: StoredConfig | undefined;
+  readonly resource: StoredConfig | undefined;
+  readonly system: StoredConfig | undefined;
+}
+
+/**
+ * Orders configurations in time, so that an old cache cannot undo a newer one: the largest sequence number of the
+ * levels, then, for limits that stand in code, the time at which the limiter was opened.
+ */
+export interface ConfigVersion {
+  readonly sequence: number;
+  readonly openedAtMs: EpochMs;
+}
+
+export interface ResolvedConfig {
+  /** Empty if no level has any. */
+  readonly limits: readonly Limit[];
+  readonly configSource: ConfigSource | null;
+  readonly onUnavailable: OnUnavailable | null;
+  readonly version: ConfigVersion;
+}
+
+/** Limits that stand in code: the lowest level. */
+export interface CodeLimits {
+  readonly limits: readonly Limit[];
+  readonly openedAtMs: EpochMs;
+}
+
+/** Entity and resource > entity > resource > system > code: the first level that has limits wins whole. */
+export function resolveConfig(levels: ConfigLevels, code: CodeLimits): ResolvedConfig {
+  const ordered: readonly (readonly [ConfigSource, StoredConfig | undefined])[] = [
+    ['entity', levels.entity],
+    ['entity_default', levels.entityDefault],
+    ['resource', levels.resource],
+    ['system', levels.system],
+  ];
+  const sequence = Math.max(0, ...ordered.map(([, config]) => config?.v ?? 0));
+  const onUnavailable = levels.system?.onUnavailable ?? null;
+  for (const [configSource, config] of ordered) {
+    if (config !== undefined && config.limits !== null && config.limits.length > 0) {
+      return { limits: config.limits, configSource, onUnavailable, version: { sequence, openedAtMs: 0 } };
+    }
+  }
+  return {
+    limits: code.limits,
+    configSource: code.limits.length > 0 ? 'code' : null,
+    onUnavailable,
+    version: { sequence, openedAtMs: code.openedAtMs },
+  };
+}
+
+/** Negative if `a` is older than `b`, 0 if they are the same. */
+export function compareVersions(a: ConfigVersion, b: ConfigVersion): number {
+  return a.sequence - b.sequence || a.openedAtMs - b.openedAtMs;
+}
+
+/**
+ * What a config that a client holds means for a bucket:
+ * - `settle`: it is newer and its rules differ, so the bucket is changed to them;
+ * - `adopt`: it is newer and its rules are the bucket's already. The bucket keeps the version all the same: otherwise a
+ *   client that remembers what stood between the two (A, then B, then A again) would put B in;
+ * - `reread`: it is older and differs: the bucket decides by its own rules, and the client must read its config again;
+ * - `keep`: nothing to do.
+ */
+export function reconcile(
+  stored: { readonly limits: readonly { readonly limit: Limit }[]; readonly version: ConfigVersion },
+  held: { readonly limits: readonly Limit[]; readonly version: ConfigVersion },
+): 'settle' | 'adopt' | 'reread' | 'keep' {
+  const order = compareVersions(held.version, stored.version);
+  if (order === 0) return 'keep';
+  const same =
+    stored.limits.length === held.limits.length &&
+    held.limits.every((limit) => stored.limits.some((other) => sameRule(other.limit, limit)));
+  if (order > 0) return same ? 'adopt' : 'settle';
+  return same ? 'keep' : 'reread';
+}

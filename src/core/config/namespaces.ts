@@ -1,0 +1,31 @@
+import { NamespaceConflict, NamespaceNotFound } from '../errors.js';
+
+interface Namespace {
+  readonly name: string;
+  readonly status: 'active' | 'deleted' | 'purging';
+}
+
+/** Refuses everything but an active namespace: what was deleted is not used, and what is purged does not come back. */
+export function requireActive(namespace: Namespace | undefined, id: string): void {
+  if (namespace === undefined) throw new NamespaceNotFound(id);
+  if (namespace.status !== 'active') throw new NamespaceNotFound(namespace.name, `is ${namespace.status}`);
+}
+
+/** Refuses what is not there, or is in use. */
+export function requireOrphan<T extends Namespace>(
+  namespace: T | undefined,
+  id: string,
+  verb: 'recovered' | 'purged',
+): T {
+  if (namespace === undefined) throw new NamespaceNotFound(id, 'is the id of no namespace');
+  if (namespace.status === 'active') throw new NamespaceConflict(namespace.name, `is active and cannot be ${verb}`);
+  return namespace;
+}
+
+/** Refuses to bring back what is gone, or what another namespace has the name of: `holder`. */
+export function requireRecoverable(orphan: Namespace, holder: Namespace | undefined): void {
+  if (orphan.status === 'purging') throw new NamespaceConflict(orphan.name, 'was purged: there is nothing to recover');
+  if (holder !== undefined) {
+    throw new NamespaceConflict(orphan.name, 'was registered again meanwhile: delete that one first');
+  }
+}

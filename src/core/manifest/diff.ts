@@ -1,0 +1,100 @@
+import type { StoredConfig } from '../config/config.js';
+import { type Change, compareObject, type Comparison, type Drift, type Views } from './compare-object.js';
+import { type Fields, fieldsOfConfig, fieldsOfManifest, fieldsOfRecord, type LiveRecord } from './managed-fields.js';
+import { buildManagedKey, type ManagedTarget, parseManagedKey } from './managed.js';
+import type { Manifest } from './manifest.js';
+import { orderRecords } from './record-order.js';
+import { checkTree, type TreeChange } from './record-tree.js';
+
+/** What is there, as far as a plan needs it. */
+export interface LiveState {
+  /** By the key of the level. */
+  readonly configs: ReadonlyMap<string, StoredConfig>;
+  /** By id: what the file names or has named, all their parents, and everything below what may move or go. */
+  readonly records: ReadonlyMap<string, LiveRecord>;
+}
+
+export interface Step extends Comparison {
+  readonly change: Change;
+}
+
+export interface Plan {
+  /** In an order in which every one can be made. */
+  readonly steps: readonly Step[];
+  readonly drift: readonly Drift[];
+  /** How many objects of the file are as it wants them. */
+  readonly unchanged: number;
+  /** Objects that need no change but a mark: they were found as wanted, or are gone by themselves. */
+  readonly unmarked: readonly Comparison[];
+}
+
+/** Three ways: what the file wants, what was applied last, what is there. Refuses what a store would refuse halfway. */
+export function planChanges(input: {
+  readonly wanted: Manifest;
+  readonly owned: ReadonlyMap<string, Fields>;
+  readonly live: LiveState;
+}): Plan {
+  const { owned, live } = input;
+  const wanted = fieldsOfManifest(input.wanted);
+  const compared: Comparison[] = [];
+  for (const key of new Set([...wanted.keys(), ...[...owned.keys()].toSorted()])) {
+    const target = parseManagedKey(key);
+    if (target === undefined) continue;
+    compared.push(compareLive(target, { wanted: wanted.get(key), owned: owned.get(key) }, live));
+  }
+  const steps = compared.filter(isStep);
+  const tree = treeOf(steps, live);
+  checkTree(tree, (id) => wanted.get(keyOfRecord(id))?.['parent'] !== undefined);
+  return {
+    steps: inOrder(steps, tree),
+    drift: compared.flatMap(({ drift }) => drift ?? []),
+    unchanged: compared.filter(({ change, target }) => change === null && wanted.has(buildManagedKey(target))).length,
+    unmarked: compared.filter(({ change, isMarked }) => change === null && !isMarked),
+  };
+}
+
+/** One object, as it is now. */
+export function compareLive(target: ManagedTarget, views: Omit<Views, 'live'>, live: LiveState): Comparison {
+  if (target.kind !== 'record') {
+    const config = live.configs.get(buildManagedKey(target));
+    const isThere = config !== undefined && (config.limits !== null || config.onUnavailable !== null);
+    return compareObject(target, { ...views, live: isThere ? fieldsOfConfig(config, target) : undefined });
+  }
+  const record = live.records.get(target.entityId);
+  return compareObject(target, { ...views, live: record && fieldsOfRecord(record) }, record?.version);
+}
+
+function isStep(comparison: Comparison): comparison is Step {
+  return comparison.change !== null;
+}
+
+function keyOfRecord(entityId: string): string {
+  return buildManagedKey({ kind: 'record', entityId });
+}
+
+function treeOf(steps: readonly Step[], { records }: LiveState): TreeChange {
+  const written = new Map<string, string | null>();
+  const deleted = new Set<string>();
+  for (const { target, final } of steps) {
+    if (target.kind !== 'record') continue;
+    if (final === null) deleted.add(target.entityId);
+    else written.set(target.entityId, final['parent'] as string | null);
+  }
+  return { live: new Map([...records].map(([id, { parentId }]) => [id, parentId])), written, deleted };
+}
+
+/** Records, so that parents are there; limits; what goes. */
+function inOrder(steps: readonly Step[], tree: TreeChange): readonly Step[] {
+  const records = new Map(
+    steps.flatMap((step) => (step.target.kind === 'record' ? [[step.target.entityId, step] as const] : [])),
+  );
+  const { first, last } = orderRecords(tree);
+  const configs = steps.filter(({ target }) => target.kind !== 'record');
+  const stepsOf = (ids: readonly string[]): readonly Step[] => ids.flatMap((id) => records.get(id) ?? []);
+  return [
+    ...stepsOf(first),
+    ...configs.filter(({ final }) => final !== null),
+    ...configs.filter(({ final }) => final === null),
+    ...stepsOf(last),
+  ];
+}

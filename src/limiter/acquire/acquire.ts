@@ -1,0 +1,204 @@
+import type { Awaitable, ConsumeOutcome, ConsumeRequest, LevelAsk } from '../../backend.js';
+import { BackendUnavailable, isHeadgateError } from '../../core/errors.js';
+import { buildLeaseId, checkEntityId, checkResource } from '../../core/identifiers.js';
+import type { Ask } from './ask.js';
+import type { CachedConfig } from '../config/config-cache.js';
+import { type Context, endOfCall, report, timeLeft } from '../context.js';
+import type { Decision } from './decision.js';
+import { isPromise } from '../outage/guard.js';
+import type { Lease } from '../lease/lease.js';
+import { buildLevels } from './levels.js';
+import { decideWithoutStore } from '../outage/outage.js';
+import { CONTENDED, decisionOf, NO_ID_FREE } from './outcome.js';
+import { type AcquireRequest, checkRequest, readAmounts } from './request.js';
+
+/**
+ * Asks once: chain and limits, then one consume over all levels; gives what `finish` makes of the decision. Answers that
+ * are at hand are not awaited, so that an embedded store costs no turn of the event loop.
+ */
+export function attempt<T>(
+  context: Context,
+  request: AcquireRequest,
+  wants: Ask['wants'],
+  finish: (decision: Decision) => T,
+): Promise<T> {
+  try {
+    checkRequest(request);
+    request.signal?.throwIfAborted();
+    const named = readAmounts('consume', request.consume, 0);
+    const decision = decideByStore(context, { request, named, nowMs: context.clock.now(), wants });
+    return isPromise(decision)
+      ? decision.then((late) => finish(deliver(request, late, context)))
+      : Promise.resolve(finish(deliver(request, decision, context)));
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+/** For a limiter that could not even open its store: what the outage policy says. */
+export async function attemptWithoutStore<T>(
+  context: Context,
+  request: AcquireRequest,
+  error: unknown,
+  finish: (decision: Decision) => T,
+): Promise<T> {
+  checkRequest(request);
+  checkEntityId(request.entityId);
+  checkResource(request.resource);
+  const named = readAmounts('consume', request.consume, 0);
+  const ask: Ask = { request, named, nowMs: context.clock.now(), wants: 'decision' };
+  return finish(deliver(request, await byPolicy(context, ask, error), context));
+}
+
+/** The decision, or what the outage policy says if the store does not answer. */
+function decideByStore(context: Context, ask: Ask): Awaitable<Decision> {
+  try {
+    const { request, nowMs } = ask;
+    const chain = context.resolver.chain(request.entityId, request.resource, nowMs, endOfCall(context, nowMs));
+    const decision = isPromise(chain)
+      ? chain.then((resolved) => askStore(context, ask, resolved, timeOfConsume(context, ask)))
+      : askStore(context, ask, chain, timeOfCall(context));
+    return isPromise(decision) ? decision.catch((error: unknown) => byPolicy(context, ask, error)) : decision;
+  } catch (error) {
+    return byPolicy(context, ask, error);
+  }
+}
+
+/** A store that is only contended lives: whoever asks is denied and comes again. No policy may admit it. */
+function byPolicy(context: Context, ask: Ask, error: unknown): Awaitable<Decision> {
+  if (!isHeadgateError(error, 'backend.unavailable')) throw error;
+  if (error instanceof BackendUnavailable && error.kind === 'closed') throw error;
+  if (error instanceof BackendUnavailable && error.kind === 'contended') {
+    return decisionOf(context, ask, { leaseId: null, levels: [] }, CONTENDED, 'store');
+  }
+  return decideWithoutStore(context, ask, error);
+}
+
+function askStore(context: Context, ask: Ask, chain: readonly CachedConfig[], timeoutMs: number): Awaitable<Decision> {
+  ask.request.signal?.throwIfAborted();
+  const levels = levelsOf(context, ask, chain);
+  if (isPromise(levels)) return levels.then((resolved) => consume(context, ask, resolved, timeOfConsume(context, ask)));
+  return consume(context, ask, levels, timeoutMs);
+}
+
+function timeOfCall({ options }: Context): number {
+  return Math.min(options.timeouts.callMs, options.timeouts.acquireMs);
+}
+
+/** The config took its time: both together stay within the time of one acquire. */
+function timeOfConsume(context: Context, { nowMs }: Ask): number {
+  return timeLeft(context, endOfCall(context, nowMs), 'acquire');
+}
+
+/** Limits that the cache does not know yet may have been set elsewhere: looks once more before it refuses. */
+export function levelsOf(
+  context: Context,
+  ask: Omit<Ask, 'wants'>,
+  chain: readonly CachedConfig[],
+): Awaitable<readonly LevelAsk[]> {
+  try {
+    return buildLevels(ask, chain, context.options);
+  } catch (error) {
+    if (!chain.some(({ fetchedAtMs }) => fetchedAtMs !== ask.nowMs)) throw error;
+    return context.resolver
+      .renewChain(chain, ask.nowMs, endOfCall(context, ask.nowMs))
+      .then((renewed) => buildLevels(ask, renewed, context.options));
+  }
+}
+
+/** Ids that are drawn for one lease before it gives up: each has one chance in 262,144 to be taken. */
+const MAX_DRAWS = 5;
+
+function consume(
+  context: Context,
+  ask: Ask,
+  levels: readonly LevelAsk[],
+  timeoutMs: number,
+  draw = 1,
+): Awaitable<Decision> {
+  const { backend, guard, namespaceId, tuning } = context;
+  const { nowMs, request } = ask;
+  const leaseId = keepsHolder(levels) ? buildLeaseId(nowMs, context.random()) : null;
+  const grant = request.atomic === true ? { leaseId, levels, atomic: true } : { leaseId, levels };
+  guard.enter('acquire');
+  let answer: Awaitable<ConsumeOutcome>;
+  try {
+    answer = backend.consume({ namespaceId, nowMs, timeoutMs, tuning, signal: request.signal }, grant);
+  } catch (error) {
+    throw guard.failed(error);
+  }
+  if (!isPromise(answer)) {
+    // What is remembered says nothing about whether the store lives.
+    if (!isRemembered(answer)) guard.answered(answer);
+    return decided(context, ask, grant, answer, draw);
+  }
+  const onLate = (outcome: ConsumeOutcome): void => {
+    if (outcome.kind !== 'granted') return;
+    const decision = decisionOf(context, ask, grant, outcome, 'store');
+    if (decision.granted) giveBack(context, decision.lease);
+  };
+  return guard
+    .within(answer, { where: 'acquire', timeoutMs, signal: request.signal, onLate })
+    .then((outcome) => decided(context, ask, grant, outcome, draw));
+}
+
+function keepsHolder(levels: readonly LevelAsk[]): boolean {
+  for (const { holder } of levels) if (holder !== null) return true;
+  return false;
+}
+
+function decided(
+  context: Context,
+  ask: Ask,
+  grant: ConsumeRequest,
+  outcome: ConsumeOutcome,
+  draw: number,
+): Awaitable<Decision> {
+  if (outcome.kind === 'id-taken') {
+    if (draw < MAX_DRAWS) return consume(context, ask, grant.levels, timeOfConsume(context, ask), draw + 1);
+    return decisionOf(context, ask, grant, NO_ID_FREE, 'store');
+  }
+  for (let at = 0; at < grant.levels.length; at++) {
+    const level = grant.levels[at];
+    if (level === undefined || outcome.levels[at]?.configIsOlder !== true) continue;
+    context.resolver.reread(level.entityId, ask.request.resource, ask.nowMs);
+  }
+  return decisionOf(context, ask, grant, outcome, isRemembered(outcome) ? 'deny-cache' : 'store');
+}
+
+function isRemembered(outcome: ConsumeOutcome): boolean {
+  return outcome.kind === 'denied' && outcome.remembered === true;
+}
+
+/** The last step: the caller may have left meanwhile. */
+function deliver(request: AcquireRequest, decision: Decision, context: Context): Decision {
+  if (request.signal?.aborted === true) {
+    if (decision.granted) giveBack(context, decision.lease);
+    throw request.signal.reason;
+  }
+  return decision;
+}
+
+/** The caller has left: what was taken for it goes back in the background. */
+export function giveBack(context: Context, lease: Lease): void {
+  lease.rollback().catch((error: unknown) => report(context.options, error, 'giving back after the caller left'));
+}
+
+/** Tells `onDecision`, which must not be able to break what it hears of. */
+export function tell(context: Context, request: AcquireRequest, decision: Decision): void {
+  if (context.options.onDecision === null) return;
+  try {
+    context.options.onDecision({
+      namespace: context.namespace,
+      entityId: request.entityId,
+      resource: request.resource,
+      consume: { ...request.consume } as Record<string, number>,
+      granted: decision.granted,
+      reason: decision.granted ? null : decision.reason,
+      retryAfterMs: decision.granted ? null : decision.retryAfterMs,
+      decidedBy: decision.decidedBy,
+    });
+  } catch (error) {
+    report(context.options, error, 'onDecision');
+  }
+}

@@ -1,0 +1,146 @@
+import type { LevelAsk } from '../../backend.js';
+import { type Amount, amountOf, type Holder } from '../../core/bucket/decide.js';
+import { LimitsNotConfigured, ValidationError } from '../../core/errors.js';
+import { buildOwnLimitsResource } from '../../core/identifiers.js';
+import type { Limit } from '../../core/limit.js';
+import { type EpochMs, MILLI } from '../../core/units.js';
+import type { Ask } from './ask.js';
+import type { CachedConfig } from '../config/config-cache.js';
+import type { ResolvedOptions } from '../options.js';
+import type { AcquireRequest } from './request.js';
+
+/** A bucket of per-call limits is named after them, so that its rules never change. */
+const UNCHANGING = { sequence: 0, openedAtMs: 0 };
+
+/** What to ask of each level of the chain. Refuses names that none of them has, and asks for nothing. */
+export function buildLevels(
+  { request, named, nowMs }: Omit<Ask, 'wants'>,
+  chain: readonly CachedConfig[],
+  options: ResolvedOptions,
+): readonly LevelAsk[] {
+  const [own, ...parents] = chain;
+  if (own === undefined) throw new LimitsNotConfigured(request.entityId, request.resource);
+  const all = [ownLevel(request, own, named)];
+  for (const parent of parents) all.push(levelOf(parent, parent.resolved.limits, named, all[0]?.asks));
+  refuseUnknownNames(named, all);
+  if (!all.some(asksAnything)) {
+    throw new ValidationError(
+      'consume',
+      'an amount of at least one limit, since none has a default cost',
+      request.consume,
+    );
+  }
+  // The entity's own level counts the grant, also where only a parent has the limit.
+  const levels = all.length === 1 ? all : all.filter((level, at) => at === 0 || asksAnything(level));
+  // Most leases need no holder, which is known before anybody looks.
+  const mayHold = request.leaseTtlMs !== undefined || request.limits !== undefined || chain.some(hasSlots);
+  return mayHold ? withHolders(levels, request, options, nowMs) : levels;
+}
+
+function hasSlots(config: CachedConfig): boolean {
+  return config.hasSlots;
+}
+
+function ownLevel(request: AcquireRequest, config: CachedConfig, named: readonly Amount[]): LevelAsk {
+  const { limits } = request;
+  if (limits !== undefined) {
+    return {
+      ...levelOf(config, limits, named),
+      resource: bucketResource(request),
+      version: UNCHANGING,
+      lasting: false,
+    };
+  }
+  if (config.resolved.limits.length === 0) throw new LimitsNotConfigured(request.entityId, request.resource);
+  return levelOf(config, config.resolved.limits, named);
+}
+
+/** A level takes what is named, else its own default cost, else what the entity itself spends: `spent`. */
+function levelOf(
+  config: CachedConfig,
+  limits: readonly Limit[],
+  named: readonly Amount[],
+  spent: readonly Amount[] = named,
+): LevelAsk {
+  const { entityId, resource, resolved } = config;
+  const mayCost = config.hasCosts || limits !== resolved.limits;
+  const asks = mayCost && hasUnnamedCost(limits, named) ? withCosts(limits, named, spent) : spent;
+  const lasting = resolved.configSource === 'entity';
+  return { entityId, resource, limits, version: resolved.version, lasting, asks, holder: null };
+}
+
+function hasUnnamedCost(limits: readonly Limit[], named: readonly Amount[]): boolean {
+  for (const { name, cost } of limits) if (cost !== undefined && amountOf(named, name) === undefined) return true;
+  return false;
+}
+
+function withCosts(limits: readonly Limit[], named: readonly Amount[], spent: readonly Amount[]): readonly Amount[] {
+  const costs = limits
+    .filter(({ name }) => amountOf(named, name) === undefined)
+    .flatMap(({ name, cost }) => (cost === undefined ? [] : [{ name, milli: cost * MILLI }]));
+  return [...spent.filter(({ name }) => amountOf(costs, name) === undefined), ...costs];
+}
+
+function asksAnything({ limits, asks }: LevelAsk): boolean {
+  for (const { name } of limits) if (amountOf(asks, name) !== undefined) return true;
+  return false;
+}
+
+function refuseUnknownNames(named: readonly Amount[], levels: readonly LevelAsk[]): void {
+  for (const { name } of named) {
+    if (isKnown(name, levels)) continue;
+    const known = new Set(levels.flatMap(({ limits }) => limits.map((limit) => limit.name)));
+    throw new ValidationError(`consume.${name}`, `the name of a limit (${[...known].join(', ')})`, name);
+  }
+}
+
+function isKnown(name: string, levels: readonly LevelAsk[]): boolean {
+  for (const level of levels) if (kindOf(level, name) !== undefined) return true;
+  return false;
+}
+
+/** The key part of the bucket that a request takes from at its own level. */
+export function bucketResource({ resource, limits }: AcquireRequest): string {
+  if (limits === undefined) return resource;
+  const rules = limits.map(({ name, capacity, refillAmount, refillPeriodMs }) =>
+    [name, capacity, refillAmount, refillPeriodMs].join(':'),
+  );
+  return buildOwnLimitsResource(resource, rules.toSorted().join(' '));
+}
+
+/**
+ * A level keeps a holder if it gives away slots. The entity's own also does if the caller asked for a lease that
+ * expires. Where an expiry gives rates back, every level of such a lease does, with its amounts.
+ */
+function withHolders(
+  levels: readonly LevelAsk[],
+  request: AcquireRequest,
+  options: ResolvedOptions,
+  nowMs: EpochMs,
+): readonly LevelAsk[] {
+  const asked = request.leaseTtlMs !== undefined;
+  if (!asked && !levels.some(takesSlots)) return levels;
+  const refunds = options.onExpiry === 'refund';
+  const expiresAtMs = nowMs + (request.leaseTtlMs ?? options.leaseTtlMs);
+  return levels.map((level, at) => {
+    if (!(refunds || takesSlots(level) || (asked && at === 0))) return level;
+    const holder: Holder = {
+      expiresAtMs,
+      acquiredAtMs: nowMs,
+      slots: level.asks.filter(({ name }) => kindOf(level, name) === 'concurrent'),
+      rates: refunds ? level.asks.filter(({ name }) => kindOf(level, name) === 'rate') : null,
+      caller: options.caller,
+    };
+    return { ...level, holder };
+  });
+}
+
+function takesSlots(level: LevelAsk): boolean {
+  for (const { name, milli } of level.asks) if (milli > 0 && kindOf(level, name) === 'concurrent') return true;
+  return false;
+}
+
+export function kindOf(level: { readonly limits: readonly Limit[] }, name: string): Limit['kind'] | undefined {
+  for (const limit of level.limits) if (limit.name === name) return limit.kind;
+  return undefined;
+}

@@ -1,0 +1,66 @@
+import type { ConsumeDecision, ConsumeRequest, LevelAnswer, LevelAsk, LevelRef } from '../../backend.js';
+import { type LimitStatus, limitStatus } from '../../core/bucket/decide.js';
+import type { Ask } from './ask.js';
+import type { Context } from '../context.js';
+import type { DecidedBy, Decision } from './decision.js';
+import { type GrantedLevel, StoredLeaseAccount } from '../lease/lease-account.js';
+import { Lease } from '../lease/lease.js';
+
+/** What the caller gets for what the backend said. */
+export function decisionOf(
+  context: Context,
+  { request, nowMs, wants }: Ask,
+  { leaseId, levels }: ConsumeRequest,
+  outcome: ConsumeDecision,
+  decidedBy: DecidedBy,
+): Decision {
+  const granted = outcome.kind === 'granted';
+  const told = !granted || wants === 'decision';
+  const statuses = told ? statusesOf(levels, outcome.levels, request.resource, granted) : NO_STATUSES;
+  if (!granted) {
+    const violations = statuses.filter(({ exceeded }) => exceeded);
+    const { reason, retryAfterMs } = outcome;
+    return { granted, reason, retryAfterMs, statuses, violations, decidedBy };
+  }
+  const account = new StoredLeaseAccount(context, nowMs, leaseId, taken(levels, outcome.levels));
+  const ttlMs = request.leaseTtlMs ?? context.options.leaseTtlMs;
+  const lease = new Lease(context, account, decidedBy, ttlMs);
+  if (account.expiresAtMs !== null) context.heldLeases.add(lease);
+  return { granted, lease, statuses, decidedBy };
+}
+
+/** Too many at once for the time given: soon again. */
+export const CONTENDED: ConsumeDecision = { kind: 'denied', reason: 'contended', retryAfterMs: 100, levels: [] };
+
+/** What the caller hears when no id could be found for its lease. */
+export const NO_ID_FREE: ConsumeDecision = { kind: 'denied', reason: 'contended', retryAfterMs: 1, levels: [] };
+
+const NO_STATUSES: readonly LimitStatus[] = [];
+
+export function statusesOf(
+  levels: readonly LevelRef[],
+  answers: readonly LevelAnswer[],
+  resource: string,
+  granted: boolean,
+): readonly LimitStatus[] {
+  const perLevel = answers.map(({ verdicts }, at) =>
+    verdicts.map((verdict) => limitStatus(levels[at]?.entityId ?? '', resource, verdict, granted)),
+  );
+  return perLevel.length === 1 ? (perLevel[0] ?? []) : perLevel.flat();
+}
+
+/** A level that lacks a limit was not asked for it: what was not asked was not taken. */
+function taken(levels: readonly LevelAsk[], answers: readonly LevelAnswer[]): readonly GrantedLevel[] {
+  let whole = true;
+  for (let at = 0; at < levels.length; at++) {
+    const answer = answers[at];
+    if (levels[at]?.asks.length !== answer?.verdicts.length || answer?.place !== undefined) whole = false;
+  }
+  if (whole) return levels;
+  const asked = (at: number, name: string): boolean =>
+    answers[at]?.verdicts.some(({ limit }) => limit.name === name) === true;
+  return levels.map((level, at) => {
+    const asks = level.asks.filter(({ name }) => asked(at, name));
+    return { ...level, asks, place: answers[at]?.place };
+  });
+}

@@ -1,0 +1,81 @@
+import type { LevelAnswer, LevelAsk } from '../../backend.js';
+import { conclude, type LimitStatus } from '../../core/bucket/decide.js';
+import { LimitsNotConfigured } from '../../core/errors.js';
+import { levelsOf } from './acquire.js';
+import { callStore, type Context, endOfCall, timeLeft } from '../context.js';
+import { statusesOf } from './outcome.js';
+import { type AcquireRequest, checkRequest, readAmounts } from './request.js';
+
+export interface StatusRequest {
+  readonly entityId: string;
+  readonly resource: string;
+}
+
+interface Peeked {
+  readonly levels: readonly LevelAsk[];
+  readonly answers: readonly LevelAnswer[];
+}
+
+/** Every limit of every level, as an acquire would find it now. */
+export async function status(context: Context, request: StatusRequest): Promise<LimitStatus[]> {
+  checkRequest(request);
+  const nowMs = context.clock.now();
+  const endMs = endOfCall(context, nowMs);
+  const known = await context.resolver.chain(request.entityId, request.resource, nowMs, endMs);
+  const chain = known[0]?.resolved.limits.length === 0 ? await context.resolver.renewChain(known, nowMs, endMs) : known;
+  const levels = chain.flatMap(({ entityId, resource, resolved: { limits, version } }) =>
+    limits.length === 0 ? [] : [{ entityId, resource, limits, version, asks: [], holder: null }],
+  );
+  if (chain[0]?.resolved.limits.length === 0) throw new LimitsNotConfigured(request.entityId, request.resource);
+  return [...statusesOf(levels, await peek(context, levels, nowMs), request.resource, false)];
+}
+
+/** What is left of each limit, at the tightest level that has it. */
+export async function available(context: Context, request: StatusRequest): Promise<Record<string, number>> {
+  const tightest = new Map<string, number>();
+  for (const { limit, available: left } of await status(context, request)) {
+    tightest.set(limit.name, Math.min(left, tightest.get(limit.name) ?? left));
+  }
+  return Object.fromEntries(tightest);
+}
+
+/** The wait until the request would be granted; null for never. */
+export async function timeUntilAvailable(context: Context, request: AcquireRequest): Promise<number | null> {
+  checkRequest(request);
+  const { answers } = await peekRequest(context, request);
+  const conclusion = conclude(answers);
+  return conclusion.granted ? 0 : conclusion.retryAfterMs;
+}
+
+/** How every limit that a request asks stands to it. Takes nothing. */
+export async function peekStatuses(context: Context, request: AcquireRequest): Promise<LimitStatus[]> {
+  checkRequest(request);
+  const { levels, answers } = await peekRequest(context, request);
+  return [...statusesOf(levels, answers, request.resource, false)];
+}
+
+/** What each level would say to a request. */
+async function peekRequest(context: Context, request: AcquireRequest): Promise<Peeked> {
+  const nowMs = context.clock.now();
+  const endMs = endOfCall(context, nowMs);
+  const chain = await context.resolver.chain(request.entityId, request.resource, nowMs, endMs);
+  const named = readAmounts('consume', request.consume, 0);
+  const levels = await levelsOf(context, { request, named, nowMs }, chain);
+  const answers = await peek(context, levels, nowMs);
+  const asked = answers.map(({ verdicts, configIsOlder }, at) => ({
+    configIsOlder,
+    verdicts: verdicts.filter(({ limit }) => levels[at]?.asks.some(({ name }) => name === limit.name)),
+  }));
+  return { levels, answers: asked };
+}
+
+async function peek(context: Context, levels: readonly LevelAsk[], nowMs: number): Promise<readonly LevelAnswer[]> {
+  const where = 'reading a status';
+  const timeoutMs = timeLeft(context, endOfCall(context, nowMs), where);
+  const answers = await callStore(context, where, (call) => context.backend.peek(call, levels), nowMs, timeoutMs);
+  for (const [at, { configIsOlder }] of answers.entries()) {
+    const level = levels[at];
+    if (configIsOlder && level !== undefined) context.resolver.reread(level.entityId, level.resource, nowMs);
+  }
+  return answers;
+}

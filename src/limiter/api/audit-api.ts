@@ -1,0 +1,63 @@
+import type { AuditAction, AuditRecord, Awaitable } from '../../backend.js';
+import { checkEntityId, checkNamespace, checkResource } from '../../core/identifiers.js';
+import { callStore, type Context } from '../context.js';
+import { type Listing, listing, type ListOptions } from './listing.js';
+
+/** What to show: changes of one entity and its limits, of a resource's limits, of the system's, or of a namespace itself; all of this namespace if nothing is named. */
+export interface AuditQuery extends ListOptions {
+  readonly entityId?: string;
+  readonly resource?: string;
+  readonly system?: boolean;
+  readonly namespace?: string;
+}
+
+/** One administrative change: who did what, and what it was before and after. */
+export interface AuditEvent {
+  readonly id: string;
+  readonly at: Date;
+  readonly principal: string | null;
+  readonly action: AuditAction;
+  /** An entity, `$SYSTEM`, `$RESOURCE:{name}` or `$NAMESPACE:{name}`. */
+  readonly subject: string;
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+export class AuditApi {
+  readonly #context: () => Awaitable<Context>;
+
+  constructor(context: () => Awaitable<Context>) {
+    this.#context = context;
+  }
+
+  /** In the order of time. */
+  list(query: AuditQuery = {}): Listing<AuditEvent> {
+    return listing(query, viewOf, async (page) => {
+      const subject = subjectOf(query);
+      const context = await this.#context();
+      const { namespace } = query;
+      return callStore(context, 'reading the audit', (call) =>
+        namespace === undefined
+          ? context.backend.audit.list(call, subject, page)
+          : context.backend.namespaces.audit(call, namespace, page),
+      );
+    });
+  }
+}
+
+function subjectOf({ entityId, resource, system, namespace }: AuditQuery): string | null {
+  if (namespace !== undefined) checkNamespace(namespace);
+  if (entityId !== undefined) {
+    checkEntityId(entityId);
+    return entityId;
+  }
+  if (resource !== undefined) {
+    checkResource(resource);
+    return `$RESOURCE:${resource}`;
+  }
+  return system === true ? '$SYSTEM' : null;
+}
+
+function viewOf({ atMs, ...record }: AuditRecord): AuditEvent {
+  return { ...record, at: new Date(atMs) };
+}

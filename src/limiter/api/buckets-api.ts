@@ -1,0 +1,89 @@
+import type { Awaitable, BucketRecord } from '../../backend.js';
+import { wholeTokens } from '../../core/bucket/decide.js';
+import { ValidationError } from '../../core/errors.js';
+import { checkBucketResource, checkEntityId, checkResource } from '../../core/identifiers.js';
+import type { Limit } from '../../core/limit.js';
+import { callStore, changeStore, type Context } from '../context.js';
+import { type Listing, listing, type ListOptions } from './listing.js';
+
+/** The state of one bucket, in whole tokens. */
+export interface BucketView {
+  readonly entityId: string;
+  /** `{resource}~{hash}` for a bucket of per-call limits. */
+  readonly resource: string;
+  readonly limits: readonly BucketLimit[];
+  /** Leases that hold something of it. */
+  readonly holders: number;
+  /** Grants since it was born. */
+  readonly acquires: number;
+  /** Leases that expired. */
+  readonly expired: number;
+}
+
+export interface BucketLimit {
+  readonly limit: Limit;
+  readonly available: number;
+  /** Net of refunds, since the bucket was born. */
+  readonly consumed: number;
+}
+
+export class BucketsApi {
+  readonly #context: () => Awaitable<Context>;
+
+  constructor(context: () => Awaitable<Context>) {
+    this.#context = context;
+  }
+
+  /** The buckets of an entity, or those of a resource over all entities. */
+  list(query: ({ readonly entityId: string } | { readonly resource: string }) & ListOptions): Listing<BucketView> {
+    return listing(query, viewOf, async (page) => {
+      const ofEntity = 'entityId' in query;
+      if (ofEntity) checkEntityId(query.entityId);
+      else checkResource(query.resource);
+      const context = await this.#context();
+      return callStore(context, 'listing buckets', (call) =>
+        ofEntity
+          ? context.backend.buckets.listOfEntity(call, query.entityId, page)
+          : context.backend.buckets.listOfResource(call, query.resource, page),
+      );
+    });
+  }
+
+  /** By what `list` shows. The bucket, or null if nothing was ever taken, or everything is back for long. */
+  async get(key: { readonly entityId: string; readonly resource: string }): Promise<BucketView | null> {
+    checkKey(key);
+    const context = await this.#context();
+    const record = await callStore(context, 'reading a bucket', (call) =>
+      context.backend.buckets.read(call, key.entityId, key.resource),
+    );
+    return record === undefined ? null : viewOf(record);
+  }
+
+  /** Fills it and takes all slots back. False: there is no such bucket, so that it is full anyway. */
+  async reset(key: { readonly entityId: string; readonly resource: string }): Promise<boolean> {
+    checkKey(key);
+    const context = await this.#context();
+    const reset = await changeStore(context, 'resetting a bucket', (call) =>
+      context.backend.buckets.reset(call, key.entityId, key.resource),
+    );
+    context.lines.fill(key);
+    return reset;
+  }
+}
+
+function checkKey(key: { readonly entityId: string; readonly resource: string }): void {
+  if (typeof key !== 'object' || key === null) throw new ValidationError('bucket', '{ entityId, resource }', key);
+  checkEntityId(key.entityId);
+  checkBucketResource(key.resource);
+}
+
+function viewOf({ limits, ...record }: BucketRecord): BucketView {
+  return {
+    ...record,
+    limits: limits.map(({ limit, availableMilli, consumedMilli }) => ({
+      limit,
+      available: wholeTokens(availableMilli),
+      consumed: wholeTokens(consumedMilli),
+    })),
+  };
+}

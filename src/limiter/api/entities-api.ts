@@ -1,0 +1,174 @@
+import type {
+  AdminCall,
+  Awaitable,
+  Call,
+  EntityChange,
+  EntityRecord,
+  EntityStore,
+  Page,
+  PageRequest,
+} from '../../backend.js';
+import { ValidationError } from '../../core/errors.js';
+import { checkEntityId } from '../../core/identifiers.js';
+import { checkKnownFields } from '../../core/known-fields.js';
+import { checkWhole } from '../../core/limit.js';
+import { callStore, changeStore, type Context } from '../context.js';
+import { type Listing, listing, type ListOptions } from './listing.js';
+
+export interface NewEntity {
+  readonly id: string;
+  readonly name?: string;
+  readonly parentId?: string;
+  /** Whether what this entity spends also counts for its parent. */
+  readonly cascade?: boolean;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+}
+
+export interface Entity extends Omit<EntityRecord, 'createdAtMs'> {
+  readonly createdAt: Date;
+}
+
+/** A field that is left out stays as it is; null removes it. */
+export interface EntityUpdate {
+  readonly name?: string | null;
+  readonly parentId?: string | null;
+  readonly cascade?: boolean;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+  /** The version that the caller saw: if it has moved, nothing is changed. */
+  readonly version?: number;
+}
+
+/** Who spends. An acquire needs no record of an entity; a parent or metadata does. */
+export class EntitiesApi {
+  readonly #context: () => Awaitable<Context>;
+
+  constructor(context: () => Awaitable<Context>) {
+    this.#context = context;
+  }
+
+  async create(entity: NewEntity): Promise<Entity> {
+    checkObject('entity', entity, NEW_FIELDS);
+    checkEntityId(entity.id, 'id');
+    checkFields(entity);
+    const { id, name = null, parentId = null, cascade = false, metadata = {} } = entity;
+    refuseCascadeWithoutParent(cascade, parentId);
+    return this.#change('creating an entity', (store, call) =>
+      store.create(call, { id, name, parentId, cascade, metadata: plainMetadata(metadata) }),
+    );
+  }
+
+  /** The entity, or null if there is no record of it. */
+  async get(id: string): Promise<Entity | null> {
+    checkEntityId(id, 'id');
+    const context = await this.#context();
+    const record = await callStore(context, 'reading an entity', (call) => context.backend.entities.read(call, id));
+    return record === undefined ? null : viewOf(record);
+  }
+
+  /** Changes the fields that are given; with `version`, only if nobody else has changed the entity since. */
+  async update(id: string, update: EntityUpdate): Promise<Entity> {
+    checkEntityId(id, 'id');
+    checkObject('update', update, UPDATE_FIELDS);
+    checkFields(update);
+    const { version, ...fields } = update;
+    if (version !== undefined) checkWhole('version', version, 1, Number.MAX_SAFE_INTEGER);
+    const known = Object.entries(fields).filter(([, value]) => value !== undefined);
+    const given: EntityChange = Object.fromEntries(known);
+    if (given.cascade === true) {
+      refuseCascadeWithoutParent(true, given.parentId === undefined ? await this.#parentOf(id) : given.parentId);
+    }
+    const change = given.metadata === undefined ? given : { ...given, metadata: plainMetadata(given.metadata) };
+    return this.#change('updating an entity', (store, call) => store.update(call, id, change, version ?? null));
+  }
+
+  /** Undefined for an entity without a record: the update itself refuses that. */
+  async #parentOf(id: string): Promise<string | null | undefined> {
+    const entity = await this.get(id);
+    return entity === null ? undefined : entity.parentId;
+  }
+
+  /** Refused while the entity has children. Its buckets and its usage stay until their time is over. */
+  async delete(id: string): Promise<void> {
+    checkEntityId(id, 'id');
+    const context = await this.#context();
+    await changeStore(context, 'deleting an entity', (call) => context.backend.entities.delete(call, id));
+    context.resolver.cache.outdate();
+  }
+
+  list(options: ListOptions = {}): Listing<Entity> {
+    return this.#list(options, (store, call, page) => store.list(call, page));
+  }
+
+  /** The entities whose parent this is. */
+  children(id: string, options: ListOptions = {}): Listing<Entity> {
+    return this.#list(options, (store, call, page) => {
+      checkEntityId(id, 'id');
+      return store.children(call, id, page);
+    });
+  }
+
+  async #change(
+    where: string,
+    start: (store: EntityStore, call: AdminCall) => Awaitable<EntityRecord>,
+  ): Promise<Entity> {
+    const context = await this.#context();
+    const record = await changeStore(context, where, (call) => start(context.backend.entities, call));
+    // Parents are remembered with the configs: whoever cascades must see the change.
+    context.resolver.cache.outdate();
+    return viewOf(record);
+  }
+
+  #list(
+    options: ListOptions,
+    start: (store: EntityStore, call: Call, page: PageRequest) => Awaitable<Page<EntityRecord>>,
+  ): Listing<Entity> {
+    return listing(options, viewOf, async (page) => {
+      const context = await this.#context();
+      return callStore(context, 'listing entities', (call) => start(context.backend.entities, call, page));
+    });
+  }
+}
+
+const CHANGEABLE = new Set(['name', 'parentId', 'cascade', 'metadata']);
+const NEW_FIELDS = new Set([...CHANGEABLE, 'id']);
+const UPDATE_FIELDS = new Set([...CHANGEABLE, 'version']);
+
+function checkObject(field: string, value: unknown, known: ReadonlySet<string>): void {
+  if (typeof value !== 'object' || value === null) throw new ValidationError(field, 'an object', value);
+  checkKnownFields(field, value, known);
+}
+
+/** `cascade` charges the parent: without one it would do nothing, and the caller would not notice. */
+function refuseCascadeWithoutParent(cascade: boolean, parentId: string | null | undefined): void {
+  if (cascade && parentId === null)
+    throw new ValidationError('cascade', 'false for an entity without a parent', cascade);
+}
+
+function checkFields({ name, parentId, cascade, metadata }: EntityUpdate): void {
+  if (parentId !== undefined && parentId !== null) checkEntityId(parentId, 'parentId');
+  if (name !== null) checkType('name', name, 'string');
+  checkType('cascade', cascade, 'boolean');
+  checkType('metadata', metadata, 'object');
+}
+
+function checkType(field: string, value: unknown, type: 'string' | 'boolean' | 'object'): void {
+  if (value === undefined || (typeof value === type && value !== null && !Array.isArray(value))) return;
+  throw new ValidationError(field, type === 'object' ? 'an object' : `a ${type}`, value);
+}
+
+/** What a store gives back must not depend on which store it is, nor change with the caller's object. */
+function plainMetadata(metadata: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  let copy: Readonly<Record<string, unknown>>;
+  try {
+    copy = JSON.parse(JSON.stringify(metadata)) as typeof copy;
+  } catch (error) {
+    throw new ValidationError('metadata', 'plain data that JSON can hold', String(error));
+  }
+  // A Date, for one, is an object before and text after.
+  checkType('metadata', copy, 'object');
+  return copy;
+}
+
+function viewOf({ createdAtMs, ...entity }: EntityRecord): Entity {
+  return { ...entity, createdAt: new Date(createdAtMs) };
+}

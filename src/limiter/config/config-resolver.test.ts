@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest';
+import type { Backend, ConfigStore } from '../../backend.js';
+import { memory } from '../../backends/embedded/memory.js';
+import { Limit } from '../../core/limit.js';
+import { fakeClock } from '../../testing/fake-clock.js';
+import { RateLimiter } from '../rate-limiter.js';
+
+const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } };
+
+/** A store that tells whose levels were read, and whether those that all entities share were known. */
+function telling(): { readonly backend: Backend; readonly reads: string[] } {
+  const inner = memory();
+  const reads: string[] = [];
+  const readFor: ConfigStore['readFor'] = (call, entityId, resource, known) => {
+    reads.push(`${entityId} ${known === undefined ? 'whole' : String(known.system?.limits)}`);
+    return inner.config.readFor(call, entityId, resource, known);
+  };
+  return { backend: { ...inner, config: { ...inner.config, readFor } }, reads };
+}
+
+test('a parent is read without the levels that its child was just read with, and with them once those are older', async () => {
+  const { backend, reads } = telling();
+  const clock = fakeClock();
+  const limiter = await RateLimiter.open(backend, { clock });
+  await limiter.config.setSystem({ limits: [Limit.perMinute('rpm', 10)] });
+  await limiter.entities.create({ id: 'company' });
+  await limiter.entities.create({ id: 'team', parentId: 'company', cascade: true });
+  await limiter.entities.create({ id: 'user-1', parentId: 'team', cascade: true });
+  await limiter.acquire(ASK);
+  expect(reads.splice(0)).toEqual(['user-1 whole', 'team rpm:10/min', 'company rpm:10/min']);
+  limiter.config.cache.clear();
+  await limiter.config.resolve('user-1', 'gpt-4');
+  await clock.advance(1);
+  await limiter.acquire(ASK);
+  expect(reads).toEqual(['user-1 whole', 'team whole', 'company rpm:10/min']);
+});

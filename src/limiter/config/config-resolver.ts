@@ -1,0 +1,218 @@
+import type { Awaitable, ConfigRead } from '../../backend.js';
+import { type CodeLimits, type ConfigLevels, type OnUnavailable, resolveConfig } from '../../core/config/config.js';
+import { BackendUnavailable, isHeadgateError, ValidationError } from '../../core/errors.js';
+import { checkEntityId, checkResource } from '../../core/identifiers.js';
+import { startTimer } from '../../clock.js';
+import { type EpochMs, MAX_CHAIN } from '../../core/units.js';
+import { type CachedConfig, ConfigCache } from './config-cache.js';
+import { report, type StoreContext } from '../context.js';
+import { isPromise } from '../outage/guard.js';
+
+/** From this part of its life on, an entry is renewed in the background while it still serves. */
+const REFRESH_FROM = 0.8;
+
+/** A client whose config turns out to be old reads again at most this often. */
+const REREAD_EVERY_MS = 1_000;
+
+/** Resolves limits and parents of one namespace, through a cache. */
+export class ConfigResolver {
+  readonly cache = new ConfigCache();
+  readonly #store: StoreContext;
+  readonly #namespaceId: string;
+  readonly #code: CodeLimits;
+  #lastOnUnavailable: OnUnavailable | null = null;
+
+  constructor(store: StoreContext, namespaceId: string, code: CodeLimits) {
+    this.#store = store;
+    this.#namespaceId = namespaceId;
+    this.#code = code;
+  }
+
+  /** The entity and the parents that its spending counts for, in that order; all of them are read by `endMs`. */
+  chain(entityId: string, resource: string, nowMs: EpochMs, endMs: EpochMs): Awaitable<readonly CachedConfig[]> {
+    const first = this.resolve(entityId, resource, nowMs, endMs);
+    return isPromise(first)
+      ? first.then((level) => this.#climb([level], nowMs, endMs))
+      : this.#climb([first], nowMs, endMs);
+  }
+
+  #climb(
+    chain: readonly [CachedConfig, ...CachedConfig[]],
+    nowMs: EpochMs,
+    endMs: EpochMs,
+  ): Awaitable<readonly CachedConfig[]> {
+    const child = chain.at(-1);
+    const parentId = cascadesTo(child);
+    if (parentId === null) return chain;
+    refuseLongChain(chain, parentId);
+    const { resource } = chain[0];
+    // The child could not be read: its parents would use up the time that the write needs.
+    const known = child?.isLastKnown === true ? this.cache.get(parentId, resource) : undefined;
+    const remembered = known && asLastKnown(known);
+    const parent = remembered ?? this.resolve(parentId, resource, nowMs, endMs, this.#justRead(child, nowMs));
+    return isPromise(parent)
+      ? parent.then((level) => this.#climb([...chain, level], nowMs, endMs))
+      : this.#climb([...chain, parent], nowMs, endMs);
+  }
+
+  /** The levels that a child shares with its parent, if they are as new as what would be read now. */
+  #justRead(child: CachedConfig | undefined, nowMs: EpochMs): SharedLevels | undefined {
+    return child?.fetchedAtMs === nowMs && this.cache.isCurrent(child) ? child.read.levels : undefined;
+  }
+
+  resolve(
+    entityId: string,
+    resource: string,
+    nowMs: EpochMs,
+    endMs: EpochMs = Number.POSITIVE_INFINITY,
+    known?: SharedLevels,
+  ): Awaitable<CachedConfig> {
+    const entry = this.cache.get(entityId, resource);
+    if (entry !== undefined) {
+      const ageMs = nowMs - entry.fetchedAtMs;
+      const lifeMs = this.#store.options.configCacheMs;
+      if (ageMs >= 0 && ageMs < lifeMs && this.cache.isCurrent(entry)) {
+        this.cache.countHit();
+        if (ageMs >= lifeMs * REFRESH_FROM) this.#refresh(entry, nowMs);
+        return entry;
+      }
+    }
+    // Nothing is cached under a name that is not legal, so that a hit needs no check.
+    checkEntityId(entityId);
+    checkResource(resource);
+    this.cache.countMiss();
+    return this.#fetch(entityId, resource, nowMs, { endMs, ifOut: entry, known });
+  }
+
+  /** The policy that the system config had when it was last read. */
+  get lastOnUnavailable(): OnUnavailable | null {
+    return this.#lastOnUnavailable;
+  }
+
+  /** What is remembered of a chain, however old, or else the limits in code: for deciding while the store is out. */
+  lastKnownChain(entityId: string, resource: string): readonly CachedConfig[] {
+    const chain: CachedConfig[] = [];
+    for (let next: string | null = entityId; next !== null; next = cascadesTo(chain.at(-1))) {
+      refuseLongChain(chain, next);
+      const known = this.cache.get(next, resource);
+      if (known === undefined && chain.length > 0) break;
+      chain.push(known ?? this.#entryOf(next, resource, NOTHING_READ, 0));
+    }
+    return chain;
+  }
+
+  /** A bucket was found to live by newer rules than these: reads again, unless that was done within the last second. */
+  reread(entityId: string, resource: string, nowMs: EpochMs): void {
+    const entry = this.cache.get(entityId, resource);
+    if (entry !== undefined && nowMs - entry.fetchedAtMs >= REREAD_EVERY_MS) this.#refresh(entry, nowMs);
+  }
+
+  /** The chain with what is stored now; each level is read again unless that was done within the last second. */
+  async renewChain(chain: readonly CachedConfig[], nowMs: EpochMs, endMs: EpochMs): Promise<readonly CachedConfig[]> {
+    const [first] = chain;
+    if (first === undefined) return chain;
+    await Promise.all(
+      chain.map(async (entry) => {
+        if (nowMs - entry.fetchedAtMs >= REREAD_EVERY_MS)
+          await this.#fetch(entry.entityId, entry.resource, nowMs, { endMs, ifOut: entry });
+      }),
+    );
+    return this.chain(first.entityId, first.resource, nowMs, endMs);
+  }
+
+  #refresh(entry: CachedConfig, nowMs: EpochMs): void {
+    if (this.cache.fetching(entry.entityId, entry.resource) !== undefined) return;
+    this.cache.countRefresh();
+    const failed = (error: unknown): void => report(this.#store.options, error, 'config refresh');
+    try {
+      const fetched = this.#fetch(entry.entityId, entry.resource, nowMs, { endMs: Number.POSITIVE_INFINITY });
+      if (isPromise(fetched)) fetched.catch(failed);
+    } catch (error) {
+      failed(error);
+    }
+  }
+
+  #fetch(
+    entityId: string,
+    resource: string,
+    nowMs: EpochMs,
+    { endMs, ifOut, known }: Fetching,
+  ): Awaitable<CachedConfig> {
+    const orLastKnown = (error: unknown): CachedConfig => {
+      if (ifOut !== undefined && isHeadgateError(error, 'backend.unavailable')) return asLastKnown(ifOut);
+      throw error;
+    };
+    const underway = this.cache.fetching(entityId, resource);
+    if (underway !== undefined) return this.#until(endMs, underway).catch(orLastKnown);
+    const { generation } = this.cache;
+    const timeoutMs = this.#store.options.timeouts.callMs;
+    const keep = (read: ConfigRead): CachedConfig => {
+      const entry = this.#entryOf(entityId, resource, read, nowMs);
+      this.#lastOnUnavailable = entry.resolved.onUnavailable;
+      this.cache.keep(entry, generation);
+      return entry;
+    };
+    const call = { namespaceId: this.#namespaceId, nowMs, timeoutMs, tuning: this.#store.tuning };
+    try {
+      const read = this.#store.guard.call({ where: 'reading the config', timeoutMs }, () =>
+        this.#store.backend.config.readFor(call, entityId, resource, known),
+      );
+      if (!isPromise(read)) return keep(read);
+      return this.#until(endMs, this.cache.share(entityId, resource, read.then(keep))).catch(orLastKnown);
+    } catch (error) {
+      return orLastKnown(error);
+    }
+  }
+
+  /** Callers share a read, each until its own time is over: the read itself goes on for the others. */
+  #until<T>(endMs: EpochMs, fetch: Promise<T>): Promise<T> {
+    const { clock, options } = this.#store;
+    const leftMs = endMs - clock.now();
+    // The read has a deadline of its own, which is not later.
+    if (leftMs >= options.timeouts.callMs) return fetch;
+    return new Promise((resolve, reject) => {
+      const error = new BackendUnavailable('reading the config: the time of the call is over', 'timeout');
+      const stopTimer = startTimer(clock, Math.max(0, leftMs), () => reject(error));
+      fetch.finally(stopTimer).then(resolve, reject);
+    });
+  }
+
+  #entryOf(entityId: string, resource: string, read: ConfigRead, fetchedAtMs: EpochMs): CachedConfig {
+    const resolved = resolveConfig(read.levels, this.#code);
+    const hasCosts = resolved.limits.some(({ cost }) => cost !== undefined);
+    const hasSlots = resolved.limits.some(({ kind }) => kind === 'concurrent');
+    return { entityId, resource, read, resolved, hasCosts, hasSlots, fetchedAtMs, generation: this.cache.generation };
+  }
+}
+
+interface Fetching {
+  /** When the caller stops waiting. */
+  readonly endMs: EpochMs;
+  /** Serves while the store is out. */
+  readonly ifOut?: CachedConfig | undefined;
+  readonly known?: SharedLevels | undefined;
+}
+
+/** What a resource and the system have is the same for every entity. */
+type SharedLevels = Pick<ConfigLevels, 'resource' | 'system'>;
+
+const NOTHING_READ: ConfigRead = {
+  levels: { entity: undefined, entityDefault: undefined, resource: undefined, system: undefined },
+  entity: undefined,
+};
+
+function asLastKnown(entry: CachedConfig): CachedConfig {
+  return { ...entry, isLastKnown: true };
+}
+
+function cascadesTo(level: CachedConfig | undefined): string | null {
+  const entity = level?.read.entity;
+  return entity?.cascade === true ? entity.parentId : null;
+}
+
+/** The store refuses such chains when they are made; one that was made beside that must not hang every acquire. */
+function refuseLongChain(chain: readonly CachedConfig[], next: string): void {
+  if (chain.length < MAX_CHAIN && !chain.some(({ entityId }) => entityId === next)) return;
+  const path = [...chain.map(({ entityId }) => entityId), next];
+  throw new ValidationError('entityId', `part of a chain of at most ${MAX_CHAIN} levels, without a cycle`, path);
+}

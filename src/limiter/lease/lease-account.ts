@@ -1,0 +1,300 @@
+import type { LevelAsk, LevelChange, LevelRef, LevelResult, Place } from '../../backend.js';
+import { type Amount, wholeTokens } from '../../core/bucket/decide.js';
+import { BackendUnavailable, ValidationError } from '../../core/errors.js';
+import { buildLeaseId, parsePlainResource } from '../../core/identifiers.js';
+import { add, type Int, sub } from '../../core/int.js';
+import type { EpochMs } from '../../core/units.js';
+import { callStore, type Context, report } from '../context.js';
+import { isPromise } from '../outage/guard.js';
+import { kindOf } from '../acquire/levels.js';
+
+/** What was taken at one level, and where the store put it. */
+export interface GrantedLevel extends LevelAsk {
+  readonly place?: Place;
+}
+
+interface LevelAccount extends LevelRef {
+  readonly place: Place;
+  limits: LevelRef['limits'];
+  version: LevelRef['version'];
+  /** Millitokens, of rates and slots alike. */
+  readonly taken: Map<string, Int>;
+  /** Whether the bucket keeps a holder of this lease. */
+  held: boolean;
+  readonly refundsOnExpiry: boolean;
+}
+
+interface SentChange {
+  readonly level: LevelAccount;
+  readonly change: LevelChange;
+  readonly totals: readonly Amount[];
+}
+
+/** For each level, the rates whose totals are to change, with their new totals. */
+export type Totals = readonly (readonly Amount[])[];
+
+/** What a write does to the holder: leaves it, gives its slots back, or gives them back because the lease ends. */
+export type HolderFate = 'keep' | 'release' | 'end';
+
+/** What a lease has taken, and how that is corrected. */
+export interface LeaseAccount {
+  readonly leaseId: string;
+  readonly entityId: string;
+  readonly resource: string;
+  readonly expiresAtMs: EpochMs | null;
+  /** A holder was found to be gone. */
+  readonly lost: boolean;
+  /** Whether slots, or an expiry, wait for the end of the lease. */
+  readonly holds: boolean;
+  /** Of the entity itself, in whole tokens. */
+  consumed(): Record<string, number>;
+  kindOf(name: string): 'rate' | 'concurrent' | undefined;
+  /** Reads the config again: limits may have been added since the grant. */
+  learnLimits(): Promise<void>;
+  planTotals(actuals: readonly Amount[]): Totals;
+  planDeltas(deltas: readonly Amount[]): Totals;
+  /** Everything back, but for the limits named. */
+  planReturn(except: ReadonlySet<string> | null): Totals;
+  /** Sends what differs. True: a holder was found to be gone. Throws the first failure once all levels have been tried. */
+  write(totals: Totals, holder: HolderFate): Promise<boolean>;
+  /** False: a holder is gone. */
+  extend(ttlMs: number): Promise<boolean>;
+}
+
+/** Level by level: a correction is the difference to what was taken, so a level that failed can be sent again. */
+export class StoredLeaseAccount implements LeaseAccount {
+  expiresAtMs: EpochMs | null = null;
+  lost = false;
+  readonly #context: Context;
+  readonly #grantedAtMs: EpochMs;
+  #leaseId: string | null;
+  readonly #granted: readonly GrantedLevel[];
+  /** Most leases end without a correction: made when the first one comes. */
+  #levels: LevelAccount[] | null = null;
+
+  constructor(context: Context, nowMs: EpochMs, leaseId: string | null, granted: readonly GrantedLevel[]) {
+    this.#context = context;
+    this.#grantedAtMs = nowMs;
+    this.#leaseId = leaseId;
+    this.#granted = granted;
+    for (const { holder } of granted) if (holder !== null) this.expiresAtMs = holder.expiresAtMs;
+  }
+
+  /** From what was granted: the caller may use its request for something else by now. */
+  get entityId(): string {
+    return this.#granted[0]?.entityId ?? '';
+  }
+
+  get resource(): string {
+    return parsePlainResource(this.#granted[0]?.resource ?? '');
+  }
+
+  /** Without a holder nothing is stored under it, so that it is made when somebody asks. */
+  get leaseId(): string {
+    this.#leaseId ??= buildLeaseId(this.#grantedAtMs, this.#context.random());
+    return this.#leaseId;
+  }
+
+  get holds(): boolean {
+    if (this.expiresAtMs === null) return false;
+    return this.#accounts().some(({ held }) => held);
+  }
+
+  consumed(): Record<string, number> {
+    const taken = this.#accounts()[0]?.taken ?? new Map<string, Int>();
+    return Object.fromEntries([...taken].map(([name, milli]) => [name, wholeTokens(milli)]));
+  }
+
+  kindOf(name: string): 'rate' | 'concurrent' | undefined {
+    for (const level of this.#levels ?? this.#granted) if (hasLimit(level, name)) return kindOf(level, name);
+    return undefined;
+  }
+
+  async learnLimits(): Promise<void> {
+    const { resolver, clock, options } = this.#context;
+    const nowMs = clock.now();
+    // The write that follows has as much again: one that is cut short would leave open what became of it.
+    const endMs = nowMs + options.timeouts.callMs;
+    const chain = await resolver.renewChain(resolver.lastKnownChain(this.entityId, this.resource), nowMs, endMs);
+    for (const level of this.#accounts()) {
+      // A bucket of per-call limits has other rules, which never change.
+      if (level.resource !== this.resource) continue;
+      const newest = chain.find(({ entityId }) => entityId === level.entityId)?.resolved;
+      if (newest === undefined || newest.limits.length === 0) continue;
+      level.limits = newest.limits;
+      level.version = newest.version;
+    }
+  }
+
+  planTotals(actuals: readonly Amount[]): Totals {
+    return this.#accounts().map((level) => actuals.filter(({ name }) => hasLimit(level, name)));
+  }
+
+  /** A lease gives back at most what it took: more would make tokens out of nothing. */
+  planDeltas(deltas: readonly Amount[]): Totals {
+    return this.#accounts().map((level) =>
+      deltas
+        .filter(({ name }) => hasLimit(level, name))
+        .map(({ name, milli: delta }) => {
+          const taken = level.taken.get(name) ?? 0;
+          const milli = add(taken, delta);
+          if (milli >= 0) return { name, milli };
+          const least = `at least -${wholeTokens(taken)}, what was taken`;
+          throw new ValidationError(`deltas.${name}`, least, wholeTokens(delta));
+        }),
+    );
+  }
+
+  planReturn(except: ReadonlySet<string> | null): Totals {
+    return this.#accounts().map((level) =>
+      [...level.taken.keys()]
+        .filter((name) => kindOf(level, name) === 'rate' && except?.has(name) !== true)
+        .map((name) => ({ name, milli: 0 })),
+    );
+  }
+
+  async write(totals: Totals, holder: HolderFate): Promise<boolean> {
+    const sent: SentChange[] = [];
+    for (const [at, level] of this.#accounts().entries()) {
+      const levelTotals = totals[at] ?? [];
+      const change = changeOf(level, levelTotals, holder);
+      if (change !== null) sent.push({ level, change, totals: levelTotals });
+    }
+    if (sent.length === 0) return false;
+    const results = await this.#adjust(sent);
+    let failure: LevelResult | undefined;
+    for (const [at, { level, change, totals: levelTotals }] of sent.entries()) {
+      const result = results[at];
+      if (result?.kind === 'done') {
+        this.#book(level, change, levelTotals, result.holderLost);
+        continue;
+      }
+      failure ??= result;
+      if (result?.mayHaveRefunded === true) bookRefunds(level, levelTotals);
+    }
+    if (holder !== 'keep' && !this.holds) this.expiresAtMs = null;
+    if (failure?.kind === 'failed') throw failure.error;
+    return this.lost;
+  }
+
+  async #adjust(sent: readonly SentChange[]): Promise<readonly LevelResult[]> {
+    const context = this.#context;
+    const levels = sent.map(({ change }) => change);
+    let isUnderWay = false;
+    try {
+      return await callStore(context, 'settling a lease', (call) => {
+        const answer = context.backend.adjust(call, { leaseId: this.leaseId, levels });
+        if (!isPromise(answer)) return answer;
+        isUnderWay = true;
+        return answer.finally(() => (isUnderWay = false));
+      });
+    } catch (error) {
+      // Its time was over, and nobody knows what becomes of it.
+      if (isUnderWay) this.#giveRefundsUp(sent, error);
+      throw error;
+    }
+  }
+
+  /** The caller hears of a time-out only, and cannot know that tokens may be lost by it. */
+  #giveRefundsUp(sent: readonly SentChange[], cause: unknown): void {
+    const isRefund = sent.map(({ level, totals }) => bookRefunds(level, totals));
+    if (!isRefund.includes(true)) return;
+    const what = `A refund of ${this.entityId} on ${this.resource} got no answer in time`;
+    const message = `${what}; it is not sent again, because it could count twice: the tokens may stay taken`;
+    report(this.#context.options, new BackendUnavailable(message, 'timeout', { cause }), 'giving tokens back');
+  }
+
+  async extend(ttlMs: number): Promise<boolean> {
+    const context = this.#context;
+    const nowMs = context.clock.now();
+    const expiresAtMs = nowMs + ttlMs;
+    const levels = this.#accounts().filter(({ held }) => held);
+    const extended = await callStore(
+      context,
+      'extending a lease',
+      (call) => context.backend.extend(call, { leaseId: this.leaseId, levels, expiresAtMs }),
+      nowMs,
+    );
+    if (extended) this.expiresAtMs = expiresAtMs;
+    else this.lost = true;
+    return extended;
+  }
+
+  #book(level: LevelAccount, change: LevelChange, totals: readonly Amount[], holderLost: boolean): void {
+    const returned = givenBack(level, change);
+    for (const { name, milli } of totals) level.taken.set(name, milli);
+    if (holderLost) this.lost = true;
+    // What an expiry gave back is still to be charged again, by the settle or commit that comes after this release.
+    const unpaid = holderLost && level.refundsOnExpiry && change.totals === null;
+    if (!unpaid && (holderLost || change.holder === 'release')) {
+      level.held = false;
+      for (const name of level.taken.keys()) if (kindOf(level, name) === 'concurrent') level.taken.delete(name);
+    }
+    this.#context.lines.giveBack(level, returned);
+  }
+
+  #accounts(): LevelAccount[] {
+    this.#levels ??= this.#granted.map(({ entityId, resource, limits, version, lasting, asks, holder, place }) => ({
+      entityId,
+      resource,
+      limits,
+      version,
+      ...(lasting === undefined ? {} : { lasting }),
+      place,
+      taken: new Map(asks.map(({ name, milli }) => [name, milli])),
+      held: holder !== null,
+      refundsOnExpiry: holder !== null && holder.rates !== null,
+    }));
+    return this.#levels;
+  }
+}
+
+/** What a change that has been made returned to the bucket. */
+function givenBack({ limits, taken }: LevelAccount, { deltas, holder }: LevelChange): readonly Amount[] {
+  const rates = deltas.filter(({ milli }) => milli < 0).map(({ name, milli }) => ({ name, milli: sub(0, milli) }));
+  if (holder !== 'release') return rates;
+  const slots = [...taken].filter(([name]) => kindOf({ limits }, name) === 'concurrent');
+  return [...rates, ...slots.map(([name, milli]) => ({ name, milli }))];
+}
+
+function hasLimit(level: LevelRef, name: string): boolean {
+  return kindOf(level, name) !== undefined;
+}
+
+/**
+ * A refund that may have been made is not made again: the strict side. Debits are, and holders go once. False: there is
+ * no refund in it.
+ */
+function bookRefunds({ taken }: LevelAccount, totals: readonly Amount[]): boolean {
+  const refunds = totals.filter(({ name, milli }) => milli < (taken.get(name) ?? 0));
+  for (const { name, milli } of refunds) taken.set(name, milli);
+  return refunds.length > 0;
+}
+
+/** null: nothing to write at this level. */
+function changeOf(level: LevelAccount, totals: readonly Amount[], holder: HolderFate): LevelChange | null {
+  const deltas = totals
+    .map(({ name, milli }) => ({ name, milli: sub(milli, level.taken.get(name) ?? 0) }))
+    .filter(({ milli }) => milli !== 0);
+  // A holder must be seen to: to give its slots back, or to learn whether an expiry has undone what is stated again.
+  const asksHolder = level.held && (holder !== 'keep' || (level.refundsOnExpiry && totals.length > 0));
+  if (deltas.length === 0 && !asksHolder) return null;
+  const { entityId, resource, limits, version, lasting, place } = level;
+  return {
+    entityId,
+    resource,
+    limits,
+    version,
+    ...(lasting === undefined ? {} : { lasting }),
+    place,
+    deltas,
+    totals: level.refundsOnExpiry && holder !== 'release' ? ratesAfter(level, totals) : null,
+    holder: level.held ? (holder === 'keep' ? 'keep' : 'release') : 'none',
+  };
+}
+
+function ratesAfter(level: LevelAccount, totals: readonly Amount[]): readonly Amount[] {
+  const after = new Map(level.taken);
+  for (const { name, milli } of totals) after.set(name, milli);
+  return [...after].filter(([name]) => kindOf(level, name) === 'rate').map(([name, milli]) => ({ name, milli }));
+}

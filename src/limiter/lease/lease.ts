@@ -1,0 +1,222 @@
+import type { Amount } from '../../core/bucket/decide.js';
+import { BackendUnavailable, LeaseClosed, ValidationError } from '../../core/errors.js';
+import { MAX_AMOUNT } from '../../core/units.js';
+import { type Context, report } from '../context.js';
+import type { DecidedBy } from '../acquire/decision.js';
+import type { LeaseAccount, Totals } from './lease-account.js';
+import { LossWatch } from './loss-watch.js';
+import { checkLeaseTtl } from '../options.js';
+import { type Amounts, readAmounts } from '../acquire/request.js';
+
+export type LeaseState = 'open' | 'committed' | 'rolled-back' | 'expired';
+
+const DONE = Promise.resolve();
+
+/** What a granted acquire returns: the handle to correct, keep, end or undo it. */
+export class Lease<L extends string = string> {
+  readonly decidedBy: DecidedBy;
+  readonly #context: Context;
+  readonly #account: LeaseAccount;
+  readonly #ttlMs: number;
+  #closed: 'committed' | 'rolled-back' | null = null;
+  #watch: LossWatch | null = null;
+  #settled: Set<string> | null = null;
+  /** Writes of one lease go out one after the other: each is calculated from what the one before left. */
+  #writing: Promise<unknown> | null = null;
+
+  /** @internal */
+  constructor(context: Context, account: LeaseAccount, decidedBy: DecidedBy, ttlMs: number) {
+    this.decidedBy = decidedBy;
+    this.#context = context;
+    this.#account = account;
+    this.#ttlMs = ttlMs;
+  }
+
+  get entityId(): string {
+    return this.#account.entityId;
+  }
+
+  get resource(): string {
+    return this.#account.resource;
+  }
+
+  get id(): string {
+    return this.#account.leaseId;
+  }
+
+  /** What this lease has taken of its own entity's limits, in whole tokens. */
+  get consumed(): Readonly<Record<L, number>> {
+    return this.#account.consumed() as Record<L, number>;
+  }
+
+  get state(): LeaseState {
+    if (this.#closed !== null) return this.#closed;
+    const { expiresAtMs, lost } = this.#account;
+    return lost || (expiresAtMs !== null && expiresAtMs <= this.#context.clock.now()) ? 'expired' : 'open';
+  }
+
+  /** When the holder expires unless it is extended; null without a holder. */
+  get expiresAt(): Date | null {
+    const { expiresAtMs } = this.#account;
+    return expiresAtMs === null ? null : new Date(expiresAtMs);
+  }
+
+  /** Aborts when the lease is lost: it expired, or its holder was found to be gone. */
+  get signal(): AbortSignal {
+    this.#watch ??= new LossWatch(this.#context, this.#account, () => this.#closed !== null);
+    return this.#watch.signal;
+  }
+
+  /** Adds to what was taken, or gives part of it back; may go into debt, never denies. Has reached the store when it resolves. */
+  async adjust(deltas: Amounts<L>): Promise<void> {
+    const amounts = readAmounts('deltas', required('deltas', deltas), -MAX_AMOUNT);
+    if (this.#isUnknown(amounts)) await this.#account.learnLimits();
+    this.#refuseOthers('deltas', amounts);
+    await this.#write('adjust', () => this.#account.planDeltas(amounts));
+  }
+
+  /** States the real total of the limits that are named. Absolute, so it can be repeated; the lease stays open. */
+  async settle(actuals: Amounts<L>): Promise<void> {
+    const amounts = readAmounts('actuals', required('actuals', actuals), 0);
+    if (this.#isUnknown(amounts)) await this.#account.learnLimits();
+    this.#refuseOthers('actuals', amounts);
+    await this.#write('settle', () => this.#account.planTotals(amounts));
+    this.#settled = new Set([...(this.#settled ?? []), ...amounts.map(({ name }) => name)]);
+  }
+
+  /** Gives the slots back now; the lease stays open for settle. */
+  async release(): Promise<void> {
+    await this.#exclusively(async () => {
+      if (this.#closed !== null || !this.#account.holds) return;
+      this.#refuseClosedLimiter('release');
+      const lost = await this.#account.write(this.#account.planTotals([]), 'release');
+      if (lost) this.#watch?.lose();
+      this.#context.heldLeases.delete(this);
+    });
+  }
+
+  /** Moves the expiry to `ttlMs` from now. Throws `LeaseClosed` if the holder is gone. Nothing to do without a holder. */
+  async extend(ttlMs: number = this.#ttlMs): Promise<void> {
+    checkLeaseTtl(ttlMs);
+    await this.#exclusively(async () => {
+      this.#refuseClosed('extend');
+      if (this.#account.lost) throw new LeaseClosed(this.id, 'expired', 'extend');
+      if (!this.#account.holds) return;
+      this.#refuseClosedLimiter('extend');
+      if (await this.#account.extend(ttlMs)) {
+        this.#watch?.restart();
+        return;
+      }
+      this.#watch?.lose();
+      throw new LeaseClosed(this.id, 'expired', 'extend');
+    });
+  }
+
+  /** Settles if totals are given, gives the slots back, keeps what rates took; one write, or none if there is nothing to write. */
+  commit(actuals?: Amounts<L>): Promise<void> {
+    // Most leases end here, with nothing to write.
+    if (actuals === undefined && this.#closed === null && this.#writing === null && !this.#account.holds) {
+      this.#close('committed');
+      return DONE;
+    }
+    return this.#commit(actuals);
+  }
+
+  async #commit(actuals: Amounts<L> | undefined): Promise<void> {
+    const amounts = readAmounts('actuals', actuals, 0);
+    if (this.#isUnknown(amounts)) await this.#account.learnLimits();
+    this.#refuseOthers('actuals', amounts);
+    if (this.#closed === 'committed') return;
+    await this.#end('committed', () => this.#account.planTotals(amounts));
+  }
+
+  /** Gives everything back. A second call sends only what a first could not. */
+  async rollback(): Promise<void> {
+    await this.#end('rolled-back', () => this.#account.planReturn(null));
+  }
+
+  /** @internal What `run` does when its function throws: settled limits stay, the rest goes back. */
+  async rollbackUnsettled(): Promise<void> {
+    const settled = this.#settled;
+    if (settled === null) return this.rollback();
+    await this.#end('committed', () => this.#account.planReturn(settled));
+  }
+
+  /** Commits a lease that is still open. Never throws: failures reach `onError`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    // Whoever ended it without waiting for that has ended it.
+    await this.#writing?.catch(() => {});
+    if (this.#closed !== null) return;
+    try {
+      await this.commit();
+    } catch (error) {
+      report(this.#context.options, error, 'lease dispose');
+    }
+  }
+
+  async #end(state: 'committed' | 'rolled-back', plan: () => Totals): Promise<void> {
+    await this.#exclusively(async () => {
+      if (this.#closed === state) return;
+      const attempted = state === 'committed' ? 'commit' : 'roll back';
+      this.#refuseClosed(attempted);
+      this.#refuseClosedLimiter(attempted);
+      const lost = await this.#account.write(plan(), 'end');
+      if (lost) this.#watch?.lose();
+      this.#close(state);
+      this.#context.heldLeases.delete(this);
+    });
+  }
+
+  async #write(attempted: string, plan: () => Totals): Promise<void> {
+    await this.#exclusively(async () => {
+      this.#refuseClosed(attempted);
+      this.#refuseClosedLimiter(attempted);
+      const lost = await this.#account.write(plan(), 'keep');
+      if (lost) this.#watch?.lose();
+    });
+  }
+
+  async #exclusively(work: () => Promise<void>): Promise<void> {
+    const turn = this.#writing === null ? work() : this.#writing.then(work, work);
+    this.#writing = turn;
+    try {
+      await turn;
+    } finally {
+      if (this.#writing === turn) this.#writing = null;
+    }
+  }
+
+  #close(state: 'committed' | 'rolled-back'): void {
+    this.#closed = state;
+    this.#watch?.stop();
+  }
+
+  #refuseClosed(attempted: string): void {
+    if (this.#closed !== null) throw new LeaseClosed(this.id, this.#closed, attempted);
+  }
+
+  #refuseClosedLimiter(attempted: string): void {
+    if (!this.#context.guard.isClosed) return;
+    const advice = 'Commit or roll back leases before close(), which gives back the slots of those still open';
+    throw new BackendUnavailable(`Cannot ${attempted} lease ${this.id}: the limiter is closed. ${advice}`, 'closed');
+  }
+
+  /** Only then does a correction wait before it joins the others: in their usual order they stay as they were called. */
+  #isUnknown(amounts: readonly Amount[]): boolean {
+    return amounts.some(({ name }) => this.#account.kindOf(name) === undefined);
+  }
+
+  #refuseOthers(field: string, amounts: readonly Amount[]): void {
+    for (const { name } of amounts) {
+      const kind = this.#account.kindOf(name);
+      if (kind === 'rate') continue;
+      const expected = kind === 'concurrent' ? 'of a rate: slots are given back by release()' : 'the name of a limit';
+      throw new ValidationError(`${field}.${name}`, expected, name);
+    }
+  }
+}
+
+function required(field: string, amounts: Amounts | undefined): Amounts {
+  if (amounts === undefined) throw new ValidationError(field, 'an object of amounts by limit name', amounts);
+  return amounts;
+}

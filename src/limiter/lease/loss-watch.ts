@@ -1,0 +1,51 @@
+import { LeaseClosed } from '../../core/errors.js';
+import type { Context } from '../context.js';
+import type { LeaseAccount } from './lease-account.js';
+
+/** Tells a signal when a lease is lost. Sleeps in the background only while somebody has asked for the signal. */
+export class LossWatch {
+  readonly #lost = new AbortController();
+  readonly #context: Context;
+  readonly #account: LeaseAccount;
+  #sleep = new AbortController();
+
+  constructor(context: Context, account: LeaseAccount, isClosed: () => boolean) {
+    this.#context = context;
+    this.#account = account;
+    if (account.lost) this.lose();
+    else if (!isClosed()) void this.#watch();
+  }
+
+  get signal(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  lose(): void {
+    this.#lost.abort(new LeaseClosed(this.#account.leaseId, 'expired', 'go on with'));
+    this.stop();
+  }
+
+  /** The expiry has moved, perhaps to an earlier time. */
+  restart(): void {
+    this.stop();
+    this.#sleep = new AbortController();
+    void this.#watch();
+  }
+
+  stop(): void {
+    this.#sleep.abort();
+  }
+
+  async #watch(): Promise<void> {
+    const { clock } = this.#context;
+    const { expiresAtMs } = this.#account;
+    if (expiresAtMs === null || this.#lost.signal.aborted) return;
+    try {
+      await clock.sleep(Math.max(0, expiresAtMs - clock.now()), this.#sleep.signal, { background: true });
+    } catch {
+      // Told to stop.
+      return;
+    }
+    this.lose();
+  }
+}

@@ -1,0 +1,133 @@
+import { isHeadgateError, ValidationError } from '../../core/errors.js';
+import { report, type StoreContext } from '../context.js';
+import type { Lease } from './lease.js';
+
+/** What running needs beside the lease. */
+type Surroundings = Pick<StoreContext, 'clock' | 'options'>;
+
+export type OnThrow = 'rollback' | 'commit' | ((error: unknown) => 'rollback' | 'commit');
+
+export interface RunOptions {
+  /** What becomes of the lease when the function throws: `rollback` unless given. */
+  readonly onThrow?: OnThrow;
+}
+
+/**
+ * Runs `work` under a lease: commits when it returns, otherwise does what `onThrow` says. A failing commit never costs
+ * the result, a failing rollback never replaces the error: both reach `onError`. For an async generator the lease lasts
+ * until the generator ends; leaving it early counts as a throw.
+ */
+export async function runUnder<T>(
+  surroundings: Surroundings,
+  lease: Lease,
+  work: (lease: Lease) => T | Promise<T>,
+  onThrow: OnThrow = 'rollback',
+): Promise<T> {
+  const extending = keepExtending(surroundings, lease);
+  let result: T;
+  try {
+    result = await work(lease);
+  } catch (error) {
+    extending.abort();
+    await endAfterThrow(surroundings, lease, onThrow, error);
+    throw error;
+  }
+  extending.abort();
+  if (isAsyncGenerator(result)) return underLease(surroundings, lease, result, onThrow) as T;
+  await quietly(surroundings, 'run commit', () => endOpen(lease, () => lease.commit()));
+  return result;
+}
+
+export function checkOnThrow(onThrow: unknown): void {
+  if (onThrow === undefined || onThrow === 'rollback' || onThrow === 'commit' || typeof onThrow === 'function') return;
+  throw new ValidationError('onThrow', `'rollback', 'commit' or a function of the error`, onThrow);
+}
+
+/**
+ * The generator with its lease. By hand, because leaving a generator that was never started runs none of its code. The
+ * lease is extended from the first step on: one that nobody iterates over expires.
+ */
+function underLease<Y, R, N>(
+  surroundings: Surroundings,
+  lease: Lease,
+  generator: AsyncGenerator<Y, R, N>,
+  onThrow: OnThrow,
+): AsyncGenerator<Y, R, N> {
+  let extending: AbortController | null = null;
+  const step = async (take: () => Promise<IteratorResult<Y, R>>, leaving: boolean): Promise<IteratorResult<Y, R>> => {
+    extending ??= keepExtending(surroundings, lease);
+    try {
+      const taken = await take();
+      if (taken.done !== true) return taken;
+      extending.abort();
+      if (leaving) await endAfterThrow(surroundings, lease, onThrow, new Error('the generator was left early'));
+      else await quietly(surroundings, 'run commit', () => endOpen(lease, () => lease.commit()));
+      return taken;
+    } catch (error) {
+      extending.abort();
+      await endAfterThrow(surroundings, lease, onThrow, error);
+      throw error;
+    }
+  };
+  const wrapped = {
+    next: (...args: [] | [N]) => step(() => generator.next(...args), false),
+    return: (value: R | PromiseLike<R>) => step(() => generator.return(value), true),
+    throw: (error: unknown) => step(() => generator.throw(error), false),
+    [Symbol.asyncIterator]: () => wrapped,
+    [Symbol.asyncDispose]: async () => {
+      await wrapped.return(undefined as R);
+    },
+  } as AsyncGenerator<Y, R, N>;
+  return wrapped;
+}
+
+async function endAfterThrow(
+  surroundings: Surroundings,
+  lease: Lease,
+  onThrow: OnThrow,
+  error: unknown,
+): Promise<void> {
+  await quietly(surroundings, 'run rollback', async () => {
+    const way = typeof onThrow === 'function' ? onThrow(error) : onThrow;
+    await endOpen(lease, () => (way === 'commit' ? lease.commit() : lease.rollbackUnsettled()));
+  });
+}
+
+/** The function may have ended its lease itself. */
+async function endOpen(lease: Lease, end: () => Promise<void>): Promise<void> {
+  if (lease.state === 'open' || lease.state === 'expired') await end();
+}
+
+async function quietly(surroundings: Surroundings, where: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    report(surroundings.options, error, where);
+  }
+}
+
+/** Extends at a third of the lease's life, in the background, until aborted. */
+function keepExtending(surroundings: Surroundings, lease: Lease): AbortController {
+  const ended = new AbortController();
+  const { expiresAt } = lease;
+  if (expiresAt !== null) void extendEvery(Math.ceil((expiresAt.getTime() - surroundings.clock.now()) / 3));
+  return ended;
+
+  async function extendEvery(everyMs: number): Promise<void> {
+    while (lease.expiresAt !== null && lease.state !== 'committed' && lease.state !== 'rolled-back') {
+      try {
+        await surroundings.clock.sleep(everyMs, ended.signal, { background: true });
+        await lease.extend();
+      } catch (error) {
+        if (ended.signal.aborted) return;
+        report(surroundings.options, error, 'run extend');
+        // Lost: `lease.signal` has told whoever listens.
+        if (isHeadgateError(error, 'lease.closed')) return;
+      }
+    }
+  }
+}
+
+function isAsyncGenerator(value: unknown): value is AsyncGenerator<unknown, unknown, unknown> {
+  return Object.prototype.toString.call(value) === '[object AsyncGenerator]';
+}

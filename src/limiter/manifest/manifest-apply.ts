@@ -1,0 +1,127 @@
+import type { AdminCall, ConfigChange, EntityRecord } from '../../backend.js';
+import type { Comparison } from '../../core/manifest/compare-object.js';
+import type { ConfigLevel, OnUnavailable } from '../../core/config/config.js';
+import { compareLive, type LiveState, type Plan } from '../../core/manifest/diff.js';
+import { ApplyStopped, BackendUnavailable, isHeadgateError } from '../../core/errors.js';
+import { Limit } from '../../core/limit.js';
+import type { Fields } from '../../core/manifest/managed-fields.js';
+import { buildManagedKey, describeTarget, type ManagedTarget } from '../../core/manifest/managed.js';
+import { callStore, changeStore, type Context } from '../context.js';
+import type { ApplyOptions, ManifestPlan } from './manifest-api.js';
+import { fieldsOfMark, makePlan, turn, viewOf } from './manifest-plan.js';
+
+/** Plans, then makes one change after the other. */
+export async function applyManifest(context: Context, data: unknown, options: ApplyOptions): Promise<ManifestPlan> {
+  const plan = await makePlan(context, data);
+  await options.confirm?.(viewOf(plan));
+  try {
+    await makeChanges(context, plan, options);
+  } finally {
+    // Limits and parents are remembered: this process must see its own changes at once.
+    context.resolver.cache.outdate();
+  }
+  return viewOf(plan);
+}
+
+async function makeChanges(context: Context, { steps, unmarked }: Plan, { onProgress }: ApplyOptions): Promise<void> {
+  const total = steps.length;
+  let what = '';
+  let applied = 0;
+  try {
+    for (const step of steps) {
+      const { change } = step;
+      what = `${change.action} ${describeTarget(change.target)}`;
+      await settle(context, step);
+      applied += 1;
+      onProgress?.({ change, done: applied, total });
+      await turn();
+    }
+    for (const comparison of unmarked) {
+      what = `noting ${describeTarget(comparison.target)}`;
+      await settle(context, comparison);
+      await turn();
+    }
+  } catch (error) {
+    throw isHeadgateError(error) ? new ApplyStopped(error, what, { applied, total }) : error;
+  }
+}
+
+/** Attempts against others who change the same object at the same time. */
+const MOST_ATTEMPTS = 5;
+
+/** Makes one object what the file wants. What another process has made of it since the plan is compared anew. */
+async function settle(context: Context, planned: Comparison): Promise<void> {
+  let comparison = planned;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await send(context, comparison);
+      return;
+    } catch (error) {
+      if (attempt === MOST_ATTEMPTS || !isRace(error)) throw error;
+      const again = await compareAgain(context, comparison);
+      // An entity that has children cannot be deleted, however often it is tried.
+      if (isHeadgateError(error, 'entity.conflict') && again.seenVersion === comparison.seenVersion) throw error;
+      comparison = again;
+    }
+  }
+}
+
+function isRace(error: unknown): boolean {
+  if (error instanceof BackendUnavailable) return error.kind === 'contended';
+  return (['entity.exists', 'entity.missing', 'entity.conflict'] as const).some((code) => isHeadgateError(error, code));
+}
+
+async function compareAgain(context: Context, { target, views }: Comparison): Promise<Comparison> {
+  const { managed } = context.backend;
+  const mark = await callStore(context, 'reading what is owned', (call) => managed.read(call, buildManagedKey(target)));
+  const live = await readLive(context, target);
+  return compareLive(target, { wanted: views.wanted, owned: mark && fieldsOfMark(mark) }, live);
+}
+
+async function readLive(context: Context, target: ManagedTarget): Promise<LiveState> {
+  const { config, entities } = context.backend;
+  if (target.kind === 'record') {
+    const { entityId } = target;
+    const record = await callStore(context, 'reading an entity', (call) => entities.read(call, entityId));
+    return { configs: new Map(), records: new Map(record === undefined ? [] : [[entityId, record]]) };
+  }
+  const stored = await callStore(context, 'reading a config', (call) => config.read(call, target));
+  return { configs: new Map(stored === undefined ? [] : [[buildManagedKey(target), stored]]), records: new Map() };
+}
+
+/** One write: the change, if there is any, and its mark. */
+async function send(context: Context, comparison: Comparison): Promise<void> {
+  const { target, change, writes, mark, final, seenVersion } = comparison;
+  const { config, entities, managed } = context.backend;
+  const where = `writing ${describeTarget(target)}`;
+  if (change === null) {
+    await callStore(context, where, (call) => managed.mark(call, mark));
+    return;
+  }
+  await changeStore(context, where, async (call) => {
+    const marked: AdminCall = { ...call, managed: mark };
+    if (target.kind !== 'record') return config.write(marked, target, configChangeOf(target, writes));
+    const { entityId: id } = target;
+    if (final === null) return entities.delete(marked, id, seenVersion);
+    if (seenVersion === null) return entities.create(marked, { id, ...recordOf(final) });
+    return entities.update(marked, id, recordOf(writes), seenVersion);
+  });
+}
+
+/** A field that is not written stays, whoever set it. */
+function configChangeOf(level: ConfigLevel, writes: Fields): ConfigChange {
+  const limits = writes['limits'] as readonly string[] | null | undefined;
+  return {
+    ...(limits === undefined ? {} : { limits: limits?.map((text) => Limit.parse(text)) ?? null }),
+    ...(level.kind === 'system' && 'onUnavailable' in writes
+      ? { onUnavailable: writes['onUnavailable'] as OnUnavailable | null }
+      : {}),
+  };
+}
+
+type RecordFields = Pick<EntityRecord, 'name' | 'parentId' | 'cascade' | 'metadata'>;
+
+/** In the words of the port; of some fields those that are given. */
+function recordOf({ parent, ...fields }: Fields): RecordFields {
+  return { ...fields, ...(parent === undefined ? {} : { parentId: parent }) } as RecordFields;
+}

@@ -1,0 +1,53 @@
+import type { OnUnavailable } from '../../core/config/config.js';
+import { type HeadgateError, isHeadgateError } from '../../core/errors.js';
+import { buildLeaseId } from '../../core/identifiers.js';
+import type { Ask } from '../acquire/ask.js';
+import { callStore, type Context } from '../context.js';
+import type { Decision } from '../acquire/decision.js';
+import { DetachedAccount } from '../lease/detached-account.js';
+import { Lease } from '../lease/lease.js';
+import { buildLevels } from '../acquire/levels.js';
+import { decisionOf, NO_ID_FREE } from '../acquire/outcome.js';
+
+/** The store is out: the policy decides, and the answer says so. Per call > `open` > last known system config > block. */
+export async function decideWithoutStore(context: Context, ask: Ask, error: HeadgateError): Promise<Decision> {
+  const policy: OnUnavailable =
+    ask.request.onUnavailable ?? context.options.onUnavailable ?? context.resolver.lastOnUnavailable ?? 'block';
+  switch (policy) {
+    case 'block':
+      throw error;
+    case 'allow':
+      return allow(context, ask);
+    case 'local':
+      return decideLocally(context, ask, error);
+  }
+}
+
+function allow(context: Context, { request, named, nowMs }: Ask): Decision {
+  const leaseId = buildLeaseId(nowMs, context.random());
+  const account = new DetachedAccount(leaseId, request.entityId, request.resource, named);
+  const lease = new Lease(context, account, 'open', context.options.leaseTtlMs);
+  return { granted: true, lease, statuses: [], decidedBy: 'open' };
+}
+
+/** Limits in this process alone, by the limits that were last known; without any, it blocks. */
+async function decideLocally(context: Context, ask: Ask, error: HeadgateError): Promise<Decision> {
+  const { request, nowMs } = ask;
+  const local = context.fallback();
+  const chain = context.resolver.lastKnownChain(request.entityId, request.resource);
+  const leaseId = buildLeaseId(nowMs, context.random());
+  try {
+    const levels = buildLevels(ask, chain, context.options);
+    const outcome = await callStore(
+      local,
+      'acquire',
+      (call) => local.backend.consume(call, { leaseId, levels }),
+      nowMs,
+    );
+    // An id that is taken cannot be, but for luck: the caller may come again.
+    const decision = outcome.kind === 'id-taken' ? NO_ID_FREE : outcome;
+    return decisionOf(local, ask, { leaseId, levels }, decision, 'fallback');
+  } catch (refused) {
+    throw isHeadgateError(refused, 'limits.missing') ? error : refused;
+  }
+}

@@ -1,0 +1,158 @@
+import type { LimitStatus } from '../../core/bucket/decide.js';
+import type { Limit } from '../../core/limit.js';
+import type { EpochMs } from '../../core/units.js';
+
+/**
+ * When a limit will have room for the waiters of one line, by what the store last said about it. An estimate: other
+ * processes and asks that do not wait take from the same limit. A wrong estimate costs an ask, and its answer corrects it.
+ */
+export interface Forecast {
+  /** The store refused an ask that was made at `askedMs`; its answer came at `nowMs`. */
+  refuse(status: LimitStatus, askedMs: EpochMs, nowMs: EpochMs): void;
+  /** The store showed this many tokens at `askedMs`. */
+  see(available: number, askedMs: EpochMs): void;
+  take(tokens: number, nowMs: EpochMs): void;
+  giveBack(tokens: number): void;
+  /** The bucket was filled. */
+  fill(nowMs: EpochMs): void;
+  /** Whether so many tokens should be there by now. */
+  holds(tokens: number, nowMs: EpochMs): boolean;
+  /** When to ask for so many tokens, while no ask of the line is under way. */
+  askMs(tokens: number): EpochMs;
+  /** How long an empty limit needs for so many tokens: 0 for slots, which do not refill. */
+  refillMs(tokens: number): number;
+  /** Whether the head should ask once more before its time is over. */
+  isWorthAsking(tokens: number, nowMs: EpochMs): boolean;
+  /** When to ask for `tokens` although asks for `asking` are still under way. */
+  askBesidesMs(asking: number, tokens: number): EpochMs;
+}
+
+export function forecastOf(limit: Limit, random: () => number): Forecast {
+  return limit.kind === 'rate' ? new RateForecast(limit) : new SlotForecast(limit, random);
+}
+
+/** The tokens of a rate: a straight line through one known point. Exact while only this line takes from the limit. */
+class RateForecast implements Forecast {
+  readonly #limit: Limit;
+  #atMs: EpochMs = 0;
+  /** What the bucket has at that instant, less what was taken since. */
+  #tokens = 0;
+
+  constructor(limit: Limit) {
+    this.#limit = limit;
+  }
+
+  refuse({ requested, retryAfterMs }: LimitStatus, askedMs: EpochMs): void {
+    this.#atMs = askedMs + (retryAfterMs ?? 0);
+    this.#tokens = requested;
+  }
+
+  /** Only better news counts: whole tokens are rounded down, and a denial says exactly when there will be enough. */
+  see(available: number, askedMs: EpochMs): void {
+    if (this.askMs(available) <= askedMs) return;
+    this.#atMs = askedMs;
+    this.#tokens = available;
+  }
+
+  take(tokens: number): void {
+    this.#tokens -= tokens;
+  }
+
+  giveBack(tokens: number): void {
+    this.#tokens += tokens;
+  }
+
+  fill(nowMs: EpochMs): void {
+    this.#atMs = nowMs;
+    this.#tokens = this.#limit.capacity;
+  }
+
+  holds(tokens: number, nowMs: EpochMs): boolean {
+    return this.askMs(tokens) <= nowMs;
+  }
+
+  /** Rounded up, so that it is never before the tokens are there. */
+  askMs(tokens: number): EpochMs {
+    return this.#atMs + this.refillMs(tokens - this.#tokens);
+  }
+
+  refillMs(tokens: number): number {
+    return tokens === 0 ? 0 : Math.ceil((tokens * this.#limit.refillPeriodMs) / this.#limit.refillAmount);
+  }
+
+  isWorthAsking(tokens: number, nowMs: EpochMs): boolean {
+    return this.holds(tokens, nowMs);
+  }
+
+  /** Waits for the answers, which keeps the order of the line, unless tokens would be lost at the cap meanwhile. */
+  askBesidesMs(asking: number): EpochMs {
+    return this.askMs(asking + this.#limit.capacity);
+  }
+}
+
+/** Slots come back at any time and in any process, so that a line for one asks again at these intervals. */
+const ASK_AGAIN_MS = { least: 100, most: 250 };
+
+/** The slots of a concurrent limit: those that are known to be free, and when to ask for others. */
+class SlotForecast implements Forecast {
+  readonly #limit: Limit;
+  readonly #random: () => number;
+  #free = 0;
+  #askAgainMs: EpochMs = 0;
+  #refusedMs: EpochMs = 0;
+
+  constructor(limit: Limit, random: () => number) {
+    this.#limit = limit;
+    this.#random = random;
+  }
+
+  refuse({ available, requested, retryAfterMs }: LimitStatus, askedMs: EpochMs, nowMs: EpochMs): void {
+    // Fewer than were refused, whatever the status says: the same ask must not go out again at once.
+    this.#free = Math.max(0, Math.min(available, requested - 1));
+    this.#refusedMs = askedMs;
+    const expiryMs = askedMs + (retryAfterMs ?? Number.POSITIVE_INFINITY);
+    this.#askAgainMs = Math.min(this.#pauseFrom(nowMs), Math.max(nowMs + 1, expiryMs));
+  }
+
+  see(available: number): void {
+    this.#free = Math.max(this.#free, available);
+  }
+
+  take(tokens: number, nowMs: EpochMs): void {
+    this.#free = Math.max(0, this.#free - tokens);
+    this.#askAgainMs = this.#pauseFrom(nowMs);
+  }
+
+  giveBack(tokens: number): void {
+    this.#free = Math.min(this.#limit.capacity, this.#free + tokens);
+  }
+
+  fill(): void {
+    this.#free = this.#limit.capacity;
+  }
+
+  holds(tokens: number): boolean {
+    return tokens <= this.#free;
+  }
+
+  askMs(tokens: number): EpochMs {
+    return this.holds(tokens) ? 0 : this.#askAgainMs;
+  }
+
+  refillMs(): number {
+    return 0;
+  }
+
+  /** Not right after another ask: many callers whose time ends one after the other would all ask. */
+  isWorthAsking(tokens: number, nowMs: EpochMs): boolean {
+    return this.holds(tokens) || nowMs - this.#refusedMs >= ASK_AGAIN_MS.least;
+  }
+
+  askBesidesMs(asking: number, tokens: number): EpochMs {
+    return this.holds(asking + tokens) ? 0 : Number.POSITIVE_INFINITY;
+  }
+
+  #pauseFrom(nowMs: EpochMs): EpochMs {
+    return nowMs + ASK_AGAIN_MS.least + Math.floor(this.#random() * (ASK_AGAIN_MS.most - ASK_AGAIN_MS.least));
+  }
+}

@@ -1,0 +1,198 @@
+import { startTimer } from '../../clock.js';
+import type { LimitStatus } from '../../core/bucket/decide.js';
+import type { EpochMs } from '../../core/units.js';
+import { attempt, giveBack } from '../acquire/acquire.js';
+import type { Context } from '../context.js';
+import type { Decision, Denied } from '../acquire/decision.js';
+import { findHoldingLine } from './holding-line.js';
+import type { AcquireRequest } from '../acquire/request.js';
+import type { InLine, WaitingLine } from './waiting-line.js';
+
+interface LastDenial {
+  readonly denied: Denied;
+  readonly askedMs: EpochMs;
+}
+
+/**
+ * One call that waits. It asks first, as if it did not wait; when it is refused it joins the line of the limit that
+ * refuses, and asks again when that line says so. Ends with a grant, with a denial when its time is over or no wait
+ * helps, or with the reason for which it leaves.
+ */
+export class Waiter implements InLine {
+  readonly owner: object;
+  readonly order: number;
+  readonly decision: Promise<Decision>;
+  tokens = 0;
+  readonly #context: Context;
+  readonly #request: AcquireRequest;
+  readonly #endMs: EpochMs;
+  readonly #stop = new AbortController();
+  readonly #onAbort = (): void => this.leave(this.#request.signal?.reason);
+  #resolve: (decision: Decision) => void = () => {};
+  #reject: (reason: unknown) => void = () => {};
+  #line: WaitingLine | null = null;
+  #isAsking = false;
+  #hasEnded = false;
+  #lastDenial: LastDenial | null = null;
+  #stopTimer: (() => void) | null = null;
+
+  constructor(context: Context, request: AcquireRequest, timeoutMs: number, owner: object) {
+    this.#context = context;
+    this.#request = request;
+    this.#endMs = context.clock.now() + timeoutMs;
+    this.owner = owner;
+    this.order = context.lines.enter(this);
+    this.decision = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    request.signal?.addEventListener('abort', this.#onAbort, { once: true });
+    const held = findHoldingLine(context, request, this.#endMs);
+    if (held === null) {
+      this.ask();
+      return;
+    }
+    this.#moveTo(held.line, held.tokens);
+    held.line.joinUnasked(this);
+  }
+
+  ask(): void {
+    const { clock } = this.#context;
+    const askedMs = clock.now();
+    this.#isAsking = true;
+    // The answer is awaited, also if the time of the wait ends meanwhile.
+    this.#stopTimer?.();
+    attempt(this.#context, { ...this.#request, signal: this.#stop.signal }, 'decision', asMade)
+      .then((decision) => this.#answered(decision, askedMs))
+      .catch((error: unknown) => this.#end(() => this.#reject(error)));
+  }
+
+  /** The caller has left, or the limiter is closed. What an ask that is under way takes is given back. */
+  leave(reason: unknown): void {
+    this.#end(() => this.#reject(reason));
+    // Without the reason, which may be an error that the guard would take for an answer of the store.
+    this.#stop.abort();
+  }
+
+  #answered(decision: Decision, askedMs: EpochMs): void {
+    this.#isAsking = false;
+    if (this.#hasEnded) {
+      // It left between the answer and its delivery.
+      if (decision.granted) giveBack(this.#context, decision.lease);
+      return;
+    }
+    const { lines } = this.#context;
+    const refusal = decision.granted ? null : refusalToWaitFor(decision);
+    const next = refusal === null ? null : lines.open(this.#request, refusal);
+    const before = this.#line;
+    const concerned = lines.learn(this.#request, decision, askedMs);
+    if (decision.granted) this.#end(() => this.#resolve(decision));
+    else this.#refused(decision, askedMs, refusal, next);
+    if (before !== null && !concerned.includes(before)) before.serveSoon();
+    for (const line of concerned) line.serveSoon();
+  }
+
+  #refused(denied: Denied, askedMs: EpochMs, refusal: LimitStatus | null, next: WaitingLine | null): void {
+    const { clock } = this.#context;
+    this.#lastDenial = { denied, askedMs };
+    const leftMs = this.#endMs - clock.now();
+    const waitsTooLong = refusal?.limit.kind === 'rate' && askedMs + (refusal.retryAfterMs ?? 0) > this.#endMs;
+    if (denied.reason === 'impossible' || leftMs <= 0 || waitsTooLong) {
+      this.#end(() => this.#resolve(denied));
+    } else if (refusal === null || next === null) {
+      this.leaveLine();
+      this.#askIn(Math.min(leftMs, Math.max(1, denied.retryAfterMs ?? 1)));
+    } else if (next === this.#line) {
+      this.#moveTo(next, refusal.requested);
+      next.rejoin(this, refusal.available);
+    } else {
+      this.leaveLine();
+      this.#moveTo(next, refusal.requested);
+      next.join(this);
+    }
+  }
+
+  #moveTo(line: WaitingLine, tokens: number): void {
+    const { clock } = this.#context;
+    this.#line = line;
+    this.tokens = tokens;
+    this.#stopTimer = startTimer(clock, this.#endMs - clock.now(), () => this.#timeIsOver(line));
+  }
+
+  leaveLine(): WaitingLine | null {
+    const line = this.#line;
+    line?.leave(this);
+    this.#line = null;
+    return line;
+  }
+
+  /** Other writers were faster: no limit refused, so that there is no line to wait in. */
+  #askIn(ms: number): void {
+    this.#stopTimer = startTimer(this.#context.clock, ms, () => this.ask());
+  }
+
+  #timeIsOver(line: WaitingLine): void {
+    // Its turn may come at this very instant.
+    line.serve();
+    if (this.#isAsking || line.sendLast(this)) return;
+    if (this.#lastDenial === null) {
+      // It was held back and has never asked: its one ask is now what it would have been without a wait.
+      this.leaveLine();
+      this.ask();
+      line.serve();
+      return;
+    }
+    const denied = this.#denialInLine(line, this.#lastDenial);
+    this.#end(() => this.#resolve(denied));
+  }
+
+  /**
+   * What is known without another ask: the last denial, counted down. A store that could not be asked now must not turn
+   * it into what the outage policy says.
+   */
+  #denialInLine(line: WaitingLine, { denied, askedMs }: LastDenial): Denied {
+    const { lastRefusal } = line;
+    const agedMs = this.#context.clock.now() - askedMs;
+    const statuses = denied.statuses.map((status) => {
+      if (!status.exceeded) return status;
+      const isOfLine = status.entityId === lastRefusal.entityId && status.limit.name === lastRefusal.limit.name;
+      const countedDownMs = Math.max(1, (status.retryAfterMs ?? 1) - agedMs);
+      const isRate = status.limit.kind === 'rate';
+      return { ...status, retryAfterMs: isOfLine && isRate ? line.allServedInMs() : countedDownMs };
+    });
+    const violations = statuses.filter(({ exceeded }) => exceeded);
+    const retryAfterMs = violations.reduce((longestMs, status) => Math.max(longestMs, status.retryAfterMs ?? 1), 1);
+    return { ...denied, retryAfterMs, statuses, violations };
+  }
+
+  #end(settle: () => void): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#stopTimer?.();
+    this.#request.signal?.removeEventListener('abort', this.#onAbort);
+    this.#context.lines.exit(this);
+    const line = this.leaveLine();
+    settle();
+    line?.serve();
+  }
+}
+
+/**
+ * The limit in whose line to wait: a rate refuses for a known time, so that it comes before slots, which may come back at
+ * once; of several the one that refuses for longest. null: no limit refused.
+ */
+function refusalToWaitFor({ reason, violations }: Denied): LimitStatus | null {
+  if (reason !== 'exhausted') return null;
+  let found: LimitStatus | null = null;
+  for (const status of violations) if (found === null || isLonger(status, found)) found = status;
+  return found;
+}
+
+function isLonger(one: LimitStatus, other: LimitStatus): boolean {
+  if (one.limit.kind !== other.limit.kind) return one.limit.kind === 'rate';
+  return (one.retryAfterMs ?? 0) > (other.retryAfterMs ?? 0);
+}
+
+function asMade(decision: Decision): Decision {
+  return decision;
+}

@@ -1,0 +1,244 @@
+import { type Clock, startTimer } from '../../clock.js';
+import type { LimitStatus } from '../../core/bucket/decide.js';
+import type { Limit } from '../../core/limit.js';
+import type { EpochMs } from '../../core/units.js';
+import { type Forecast, forecastOf } from './forecast.js';
+import { type Ordered, OrderedQueue } from './ordered-queue.js';
+
+/** A caller in a line, as the line sees it. */
+export interface InLine extends Ordered {
+  /** What it needs of the limit of the line. */
+  readonly tokens: number;
+  /** Its turn has come: asks the store now. */
+  ask(): void;
+}
+
+/** How long a head that should have been served keeps what there is for itself, beyond the time of its refill. */
+const HOLD_MS = 1_000;
+
+/**
+ * The callers of this process that wait for one limit of one bucket, in the order of their arrival. The head asks when
+ * the limit should have room for it, together with the waiters behind it that should fit too: a store that writes groups
+ * gets one group. The next wave goes out when the last one is answered, so that the order is kept.
+ */
+export class WaitingLine {
+  readonly #clock: Required<Clock>;
+  readonly #random: () => number;
+  readonly #onEmpty: (line: WaitingLine) => void;
+  readonly #queue = new OrderedQueue<InLine>();
+  /** The sum of what the waiters in the queue need. */
+  #queuedTokens = 0;
+  /** The waiters whose ask is under way, with what they need. */
+  readonly #asking = new Map<InLine, number>();
+  #askingTokens = 0;
+  /** When each waiter should be served, by the forecast at the time when it joined. */
+  readonly #dueMs = new Map<InLine, EpochMs>();
+  #lastRefusal: LimitStatus;
+  #forecast: Forecast;
+  #servesSoon = false;
+  #timer: { readonly atMs: EpochMs; readonly stop: () => void } | null = null;
+
+  constructor(
+    refusal: LimitStatus,
+    clock: Required<Clock>,
+    random: () => number,
+    onEmpty: (line: WaitingLine) => void,
+  ) {
+    this.#lastRefusal = refusal;
+    this.#forecast = forecastOf(refusal.limit, random);
+    this.#clock = clock;
+    this.#random = random;
+    this.#onEmpty = onEmpty;
+  }
+
+  /** The number of waiters, including those whose ask is under way. */
+  get depth(): number {
+    return this.#queue.size + this.#asking.size;
+  }
+
+  /** The refusal that was seen last. */
+  get lastRefusal(): LimitStatus {
+    return this.#lastRefusal;
+  }
+
+  /**
+   * Whether a newcomer has to join without asking first. What it could get, the head could get if it needs no more. A
+   * smaller ask may go ahead of a head that needs more, until that head should have been served: small asks that keep
+   * arriving must not starve it.
+   */
+  holdsBack(tokens: number): boolean {
+    const head = this.#head;
+    if (head === null) return false;
+    return tokens >= head.tokens || (this.#dueMs.get(head) ?? 0) <= this.#clock.now();
+  }
+
+  /** Adds a newcomer that did not ask. The head asks in its stead: the store may have more than this process knows. */
+  joinUnasked(waiter: InLine): void {
+    this.join(waiter);
+    this.serve();
+    if (this.#asking.size > 0) return;
+    this.#send(this.#queue.first as InLine);
+    this.#setTimer();
+  }
+
+  /** What an answer of the store says about the limit; `serve` acts on it. */
+  learn(status: LimitStatus, granted: boolean, askedMs: EpochMs): void {
+    if (!hasRulesOf(status.limit, this.#lastRefusal.limit)) this.#adopt(status.limit);
+    if (status.exceeded) {
+      this.#lastRefusal = status;
+      this.#forecast.refuse(status, askedMs, this.#clock.now());
+      return;
+    }
+    if (granted) this.#forecast.take(status.requested, this.#clock.now());
+    this.#forecast.see(status.available, askedMs);
+  }
+
+  giveBack(tokens: number): void {
+    this.#forecast.giveBack(tokens);
+    this.serve();
+  }
+
+  fill(): void {
+    this.#forecast.fill(this.#clock.now());
+    this.serve();
+  }
+
+  join(waiter: InLine): void {
+    this.#queue.add(waiter);
+    this.#queuedTokens += waiter.tokens;
+    if (this.#dueMs.has(waiter)) return;
+    this.#dueMs.set(waiter, this.#forecast.askMs(this.#askingTokens + this.#queuedTokens));
+  }
+
+  /** The store refused the ask of a waiter that this line sent: it keeps its place. */
+  rejoin(waiter: InLine, available: number): void {
+    const nowMs = this.#clock.now();
+    this.#remove(waiter);
+    this.join(waiter);
+    const heldMs = nowMs - (this.#dueMs.get(waiter) ?? nowMs);
+    if (this.#head !== waiter || heldMs < HOLD_MS + this.#forecast.refillMs(waiter.tokens)) return;
+    this.#dueMs.set(waiter, nowMs);
+    this.#letPass(waiter, available);
+  }
+
+  /** It was granted, moved to another line, or its caller has left. */
+  leave(waiter: InLine): void {
+    this.#remove(waiter);
+    this.#dueMs.delete(waiter);
+  }
+
+  /** Sends the next wave if it is due, otherwise sets a timer for it. Every change of the line ends with a call of it. */
+  serve(): void {
+    const nowMs = this.#clock.now();
+    if (this.#nextWaveMs() <= nowMs) {
+      do this.#send(this.#queue.first as InLine);
+      while (this.#headFits(nowMs));
+    }
+    if (this.depth === 0) this.#onEmpty(this);
+    this.#setTimer();
+  }
+
+  /** The same after all answers of this turn of the event loop: waiters that are refused together ask together. */
+  serveSoon(): void {
+    if (this.#servesSoon) return;
+    this.#servesSoon = true;
+    queueMicrotask(() => {
+      this.#servesSoon = false;
+      this.serve();
+    });
+  }
+
+  /**
+   * Sends the ask of a waiter whose time is over, if no waiter is before it and the ask may succeed. False: it has to leave
+   * without another ask.
+   */
+  sendLast(waiter: InLine): boolean {
+    if (this.#queue.first !== waiter) return false;
+    const nowMs = this.#clock.now();
+    const isWorthAsking = this.#asking.size === 0 && this.#forecast.isWorthAsking(waiter.tokens, nowMs);
+    if (!isWorthAsking && !this.#headFits(nowMs)) return false;
+    this.#send(waiter);
+    this.#setTimer();
+    return true;
+  }
+
+  /** When the limit should have so many tokens if the line did not exist. */
+  aloneMs(tokens: number): EpochMs {
+    return this.#forecast.askMs(tokens);
+  }
+
+  /** How long until all waiters of now are served: when a caller that leaves may come again. For a rate only. */
+  allServedInMs(): number {
+    return Math.max(1, this.#forecast.askMs(this.#askingTokens + this.#queuedTokens) - this.#clock.now());
+  }
+
+  /** The rules have changed. The last refusal is the best that is known under the new ones. */
+  #adopt(limit: Limit): void {
+    const nowMs = this.#clock.now();
+    this.#lastRefusal = { ...this.#lastRefusal, limit };
+    this.#forecast = forecastOf(limit, this.#random);
+    this.#forecast.refuse(this.#lastRefusal, nowMs, nowMs);
+  }
+
+  /** The first waiter, also if its ask is under way. */
+  get #head(): InLine | null {
+    const queued = this.#queue.first;
+    for (const asking of this.#asking.keys()) return queued === null || asking.order < queued.order ? asking : queued;
+    return queued;
+  }
+
+  #nextWaveMs(): EpochMs {
+    const head = this.#queue.first;
+    if (head === null) return Number.POSITIVE_INFINITY;
+    if (this.#asking.size === 0) return this.#forecast.askMs(head.tokens);
+    return this.#forecast.askBesidesMs(this.#askingTokens, head.tokens);
+  }
+
+  #headFits(nowMs: EpochMs): boolean {
+    const head = this.#queue.first;
+    return head !== null && this.#forecast.holds(this.#askingTokens + head.tokens, nowMs);
+  }
+
+  #send(waiter: InLine): void {
+    this.#remove(waiter);
+    this.#asking.set(waiter, waiter.tokens);
+    this.#askingTokens += waiter.tokens;
+    waiter.ask();
+  }
+
+  #remove(waiter: InLine): void {
+    if (this.#queue.delete(waiter)) this.#queuedTokens -= waiter.tokens;
+    this.#askingTokens -= this.#asking.get(waiter) ?? 0;
+    this.#asking.delete(waiter);
+  }
+
+  /** A head for which there is never enough must not keep what there is from the waiters behind it for ever. */
+  #letPass(head: InLine, available: number): void {
+    let left = available;
+    for (let next = this.#queue.after(head); next !== null && next.tokens <= left; next = this.#queue.after(head)) {
+      left -= next.tokens;
+      this.#send(next);
+    }
+  }
+
+  #setTimer(): void {
+    const atMs = this.#nextWaveMs();
+    if (this.#timer?.atMs === atMs) return;
+    this.#timer?.stop();
+    this.#timer = null;
+    if (!Number.isFinite(atMs)) return;
+    const stop = startTimer(this.#clock, Math.max(0, atMs - this.#clock.now()), () => {
+      this.#timer = null;
+      this.serve();
+    });
+    this.#timer = { atMs, stop };
+  }
+}
+
+function hasRulesOf(one: Limit, other: Limit): boolean {
+  return (
+    one.capacity === other.capacity &&
+    one.refillAmount === other.refillAmount &&
+    one.refillPeriodMs === other.refillPeriodMs
+  );
+}

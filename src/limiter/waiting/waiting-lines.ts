@@ -1,0 +1,106 @@
+import type { LevelRef } from '../../backend.js';
+import type { Clock } from '../../clock.js';
+import type { Amount, LimitStatus } from '../../core/bucket/decide.js';
+import { buildBucketKey } from '../../core/identifiers.js';
+import { TwoKeyMap } from '../../core/two-key-map.js';
+import { type EpochMs, MILLI } from '../../core/units.js';
+import type { Decision } from '../acquire/decision.js';
+import { bucketResource } from '../acquire/levels.js';
+import type { AcquireRequest } from '../acquire/request.js';
+import { WaitingLine } from './waiting-line.js';
+
+/** A call that waits, from its first ask on. */
+interface Waiting {
+  /** The limiter that it came through. */
+  readonly owner: object;
+  /** Takes it out of the line that it is in, and gives that line. */
+  leaveLine(): WaitingLine | null;
+  /** Ends the wait: the call rejects with the reason. */
+  leave(reason: unknown): void;
+}
+
+/** The calls of this process that wait, in one namespace: one line for each limit of a bucket that refused. */
+export class WaitingLines {
+  readonly #clock: Required<Clock>;
+  readonly #random: () => number;
+  /** By the name of the limit and the key of the bucket. */
+  readonly #lines = new TwoKeyMap<WaitingLine>();
+  readonly #waiting = new Set<Waiting>();
+  #entered = 0;
+
+  constructor(clock: Required<Clock>, random: () => number) {
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  get isEmpty(): boolean {
+    return this.#lines.size === 0;
+  }
+
+  /** Gives the place of a call in the order of arrival. */
+  enter(waiting: Waiting): number {
+    this.#waiting.add(waiting);
+    return (this.#entered += 1);
+  }
+
+  exit(waiting: Waiting): void {
+    this.#waiting.delete(waiting);
+  }
+
+  /** Ends every wait, or those of one limiter. */
+  close(reason: unknown, owner?: object): void {
+    const leaving = [...this.#waiting].filter((waiting) => owner === undefined || waiting.owner === owner);
+    // All leave before any line is served: it must not send the ask of one that leaves next.
+    const lines = new Set(leaving.map((waiting) => waiting.leaveLine()));
+    for (const waiting of leaving) waiting.leave(reason);
+    for (const line of lines) line?.serve();
+  }
+
+  line({ entityId, resource }: Pick<LevelRef, 'entityId' | 'resource'>, limit: string): WaitingLine | undefined {
+    return this.#lines.get(limit, buildBucketKey(entityId, resource));
+  }
+
+  /** The line of the limit that refused a request. */
+  open(request: AcquireRequest, refusal: LimitStatus): WaitingLine {
+    const key = keyOf(request, refusal);
+    const { name } = refusal.limit;
+    const known = this.#lines.get(name, key);
+    if (known !== undefined) return known;
+    const line = new WaitingLine(refusal, this.#clock, this.#random, (empty) => {
+      if (this.#lines.get(name, key) === empty) this.#lines.delete(name, key);
+    });
+    this.#lines.set(name, key, line);
+    return line;
+  }
+
+  /** Tells the lines what the answer to a request says about their limits. Gives those that it concerns. */
+  learn(request: AcquireRequest, { granted, statuses }: Decision, askedMs: EpochMs): readonly WaitingLine[] {
+    if (this.isEmpty) return [];
+    const concerned: WaitingLine[] = [];
+    for (const status of statuses) {
+      const line = this.#lines.get(status.limit.name, keyOf(request, status));
+      if (line === undefined) continue;
+      line.learn(status, granted, askedMs);
+      concerned.push(line);
+    }
+    return concerned;
+  }
+
+  /** Something was given back to a bucket by this process. */
+  giveBack(bucket: Pick<LevelRef, 'entityId' | 'resource'>, amounts: readonly Amount[]): void {
+    if (this.isEmpty) return;
+    for (const { name, milli } of amounts) this.line(bucket, name)?.giveBack(Number(milli) / MILLI);
+  }
+
+  /** A bucket was filled by this process. */
+  fill({ entityId, resource }: Pick<LevelRef, 'entityId' | 'resource'>): void {
+    const filled = buildBucketKey(entityId, resource);
+    for (const [, key, line] of this.#lines.entries()) if (key === filled) line.fill();
+  }
+}
+
+/** Per-call limits have a bucket of their own, at the entity's own level. */
+function keyOf(request: AcquireRequest, { entityId }: LimitStatus): string {
+  const isOwn = entityId === request.entityId;
+  return buildBucketKey(entityId, isOwn ? bucketResource(request) : request.resource);
+}
