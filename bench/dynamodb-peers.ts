@@ -13,7 +13,7 @@ const PLENTY = 1_000_000_000;
 /** Longer than any answer takes while two cores serve client and engine. */
 const PATIENCE_MS = 30_000;
 const SETUP_CONCURRENCY = 64;
-const MOST_IN_BATCH = 25;
+const MAX_IN_BATCH = 25;
 const RICH = { N: '1000000000' };
 const SAMPLE = 'sample-of-a-bucket';
 
@@ -104,8 +104,8 @@ export async function bareBucket(client: DynamoDB, keys: readonly string[]): Pro
 }
 
 async function putAll(client: DynamoDB, items: readonly Item[]): Promise<void> {
-  for (let at = 0; at < items.length; at += MOST_IN_BATCH) {
-    const requests = items.slice(at, at + MOST_IN_BATCH).map((Item) => ({ PutRequest: { Item } }));
+  for (let at = 0; at < items.length; at += MAX_IN_BATCH) {
+    const requests = items.slice(at, at + MAX_IN_BATCH).map((Item) => ({ PutRequest: { Item } }));
     await client.batchWriteItem({ RequestItems: { [TABLE]: requests } });
   }
 }

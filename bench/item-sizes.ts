@@ -2,7 +2,7 @@
 import { pathToFileURL } from 'node:url';
 import { buildShardItem } from '../src/backends/dynamodb/bucket/expressions/create.js';
 import { writeUnits } from '../src/backends/dynamodb/bucket/expressions/shard-update.js';
-import { bornImage } from '../src/backends/dynamodb/bucket/new-bucket.js';
+import { newBucketImage } from '../src/backends/dynamodb/bucket/new-bucket.js';
 import { decodeShard, encodeHolder, decodeHolder, type ShardImage } from '../src/backends/dynamodb/table/items.js';
 import type { Item } from '../src/backends/dynamodb/client/transport.js';
 import { buildLeaseId } from '../src/core/identifiers.js';
@@ -33,7 +33,7 @@ function bucketItem(limitCount: number, holderCount: number, names: readonly [nu
     limits,
     version: { sequence: 1_234, openedAtMs: 0 },
   };
-  const born = bornImage({ ...level, shard: 0 }, level, NOW_MS);
+  const born = newBucketImage({ ...level, shard: 0 }, level, NOW_MS);
   const image: ShardImage = {
     ...born,
     ttlSec: Math.ceil(NOW_MS / 1_000) + 3_600,
@@ -42,7 +42,7 @@ function bucketItem(limitCount: number, holderCount: number, names: readonly [nu
     acquires: 1_234_567,
     limits: born.limits.map((account) => ({ ...account, tokensMilli: -1_234_567_891, consumedMilli: 123_456_789_123 })),
     holders: new Map(Array.from({ length: holderCount }, (_, at) => holder(at))),
-    swept: holderCount > 0,
+    onSweepList: holderCount > 0,
   };
   return buildShardItem(NAMESPACE_ID, image);
 }

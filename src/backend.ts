@@ -74,7 +74,7 @@ export interface LevelRef {
 }
 
 /** Where a store put what a lease took (which shards, say): plain data that only the store reads. */
-export type Place = unknown;
+export type GrantLocation = unknown;
 
 export interface LevelAsk extends LevelRef {
   /** What to take, per limit. A limit that the bucket lacks is not asked. */
@@ -89,7 +89,7 @@ export interface LevelAnswer {
   /** The bucket lives by newer and other rules than those handed in: it decided by its own. Read the config again. */
   readonly configIsOlder: boolean;
   /** Of a grant: handed back with everything that is done to the lease. */
-  readonly place?: Place;
+  readonly place?: GrantLocation;
 }
 
 export interface ConsumeRequest {
@@ -125,7 +125,7 @@ export interface LevelChange extends LevelRef {
   readonly totals: readonly Amount[] | null;
   /** What becomes of the lease's holder: there is none, it stays (with the new totals), it goes and its slots return. */
   readonly holder: 'none' | 'keep' | 'release';
-  readonly place?: Place;
+  readonly place?: GrantLocation;
 }
 
 export interface AdjustRequest {
@@ -146,7 +146,7 @@ export type LevelResult =
 export interface ExtendRequest {
   readonly leaseId: string;
   /** Those levels that keep a holder. */
-  readonly levels: readonly { readonly entityId: string; readonly resource: string; readonly place?: Place }[];
+  readonly levels: readonly { readonly entityId: string; readonly resource: string; readonly place?: GrantLocation }[];
   readonly expiresAtMs: EpochMs;
 }
 
@@ -174,7 +174,7 @@ export interface ConfigStore {
     known?: Pick<ConfigLevels, 'resource' | 'system'>,
   ): Awaitable<ConfigRead>;
   read(call: Call, level: ConfigLevel): Awaitable<StoredConfig | undefined>;
-  /** At most `MOST_READ` levels, each as the last write left it; in the order of the levels. */
+  /** At most `MAX_READ` levels, each as the last write left it; in the order of the levels. */
   readMany(call: Call, levels: readonly ConfigLevel[]): Awaitable<readonly (StoredConfig | undefined)[]>;
   /** Gives the stored config with the sequence number that this write took. */
   write(call: AdminCall, level: ConfigLevel, change: ConfigChange): Awaitable<StoredConfig>;
@@ -185,7 +185,7 @@ export interface ConfigStore {
 }
 
 /** How many records a `readMany` may name. */
-export const MOST_READ = 100;
+export const MAX_READ = 100;
 
 export interface LevelRecord {
   readonly level: ConfigLevel;
@@ -218,7 +218,7 @@ export interface EntityStore {
   /** Rejects if the entity exists or its parent does not. */
   create(call: AdminCall, entity: Omit<EntityRecord, 'createdAtMs' | 'version'>): Awaitable<EntityRecord>;
   read(call: Call, id: string): Awaitable<EntityRecord | undefined>;
-  /** At most `MOST_READ` entities, each as the last write left it; in the order of the ids. */
+  /** At most `MAX_READ` entities, each as the last write left it; in the order of the ids. */
   readMany(call: Call, ids: readonly string[]): Awaitable<readonly (EntityRecord | undefined)[]>;
   /** Rejects if the entity is missing, or is not of the version that the caller saw. */
   update(call: AdminCall, id: string, change: EntityChange, seenVersion: number | null): Awaitable<EntityRecord>;

@@ -35,7 +35,7 @@ export type {
   NamespaceStore,
   Page,
   PageRequest,
-  Place,
+  GrantLocation,
   RegistryCall,
   RegistryChange,
   Tuning,

@@ -32,7 +32,7 @@ export class ManifestFileError extends HeadgateError<'input.invalid'> {
 }
 
 /** Far more than a file that somebody reads; what is larger is something else. */
-const MOST_BYTES = 64 * 1024 * 1024;
+const MAX_BYTES = 64 * 1024 * 1024;
 
 const STDIN = '-';
 
@@ -59,7 +59,7 @@ async function readStdin(name: string): Promise<Uint8Array> {
   for await (const chunk of process.stdin) {
     chunks.push(chunk as Buffer);
     bytes += (chunk as Buffer).length;
-    if (bytes > MOST_BYTES) checkSize(bytes, name);
+    if (bytes > MAX_BYTES) checkSize(bytes, name);
   }
   return Buffer.concat(chunks);
 }
@@ -82,7 +82,7 @@ export function parseManifestFile(bytes: Uint8Array, name: string): ManifestFile
 }
 
 function checkSize(bytes: number, name: string): void {
-  if (bytes > MOST_BYTES) throw new ManifestFileError(name, `expected at most ${MOST_BYTES} bytes`, {});
+  if (bytes > MAX_BYTES) throw new ManifestFileError(name, `expected at most ${MAX_BYTES} bytes`, {});
 }
 
 function parseBytes(bytes: Uint8Array, name: string): YamlData {

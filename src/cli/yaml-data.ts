@@ -27,9 +27,9 @@ export class YamlError extends Error {
 }
 
 /** Nodes that aliases may repeat in all: a file in earnest repeats hundreds, one in malice billions. */
-const MOST_REPEATED = 100_000;
+const MAX_REPEATED = 100_000;
 
-const MOST_LEVELS = 1_000;
+const MAX_LEVELS = 1_000;
 
 /** Reads one document of YAML 1.2: text, numbers, true, false, null, lists, and objects whose keys are text. */
 export function parseYaml(text: string): YamlData {
@@ -96,7 +96,7 @@ class Reader {
     const isBelow = (isMap(value) || isSeq(value)) && value.flow !== true;
     if (!this.#isRepeating) this.#places.set(path, { key: keyAt, value: isBelow ? (keyAt ?? valueAt) : valueAt });
     if (value === null || value === undefined) return null;
-    if (level > MOST_LEVELS) this.#fail(path, 'nested too deeply', valueAt);
+    if (level > MAX_LEVELS) this.#fail(path, 'nested too deeply', valueAt);
     this.#count(path, valueAt);
     if (isAlias(value)) return this.#readAlias(value.source, path, level, valueAt);
     if (value.anchor !== undefined && !this.#isRepeating) this.#anchors.set(value.anchor, value);
@@ -155,7 +155,7 @@ class Reader {
   #count(path: string, at: number | undefined): void {
     if (!this.#isRepeating) return;
     this.#repeated += 1;
-    if (this.#repeated > MOST_REPEATED) this.#fail(path, `expected aliases for at most ${MOST_REPEATED} values`, at);
+    if (this.#repeated > MAX_REPEATED) this.#fail(path, `expected aliases for at most ${MAX_REPEATED} values`, at);
   }
 
   #fail(path: string, message: string, at: number | undefined): never {

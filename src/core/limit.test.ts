@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { inspect } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { isHeadgateError, ValidationError } from './errors.js';
-import { checkLimits, checkWhole, Limit, MOST_LIMITS, sameRule } from './limit.js';
+import { checkLimits, checkWhole, Limit, MAX_LIMITS, sameRule } from './limit.js';
 
 const RUNS = { numRuns: 2_000 };
 const YEAR_MS = 366 * 86_400_000;
@@ -198,8 +198,8 @@ describe('lists and comparisons of limits', () => {
 
   test('there are at most as many in a list as one write has room for', () => {
     const some = (count: number) => Array.from({ length: count }, (_, at) => Limit.perMinute(`l${at}`, 1));
-    checkLimits('limits', some(MOST_LIMITS));
-    expect(() => checkLimits('limits', some(MOST_LIMITS + 1))).toThrow(`at most ${MOST_LIMITS} limits`);
+    checkLimits('limits', some(MAX_LIMITS));
+    expect(() => checkLimits('limits', some(MAX_LIMITS + 1))).toThrow(`at most ${MAX_LIMITS} limits`);
   });
 
   test('a whole number is one within its bounds', () => {

@@ -140,12 +140,12 @@ export function sameRule(a: Limit, b: Limit): boolean {
 }
 
 /** Of one bucket: all that an acquire may take must fit into one write. */
-export const MOST_LIMITS = 32;
+export const MAX_LIMITS = 32;
 
 /** Refuses what is not a list of limits with names of their own. */
 export function checkLimits(field: string, limits: unknown): asserts limits is readonly Limit[] {
   if (!Array.isArray(limits)) throw new ValidationError(field, 'a list of limits', limits);
-  if (limits.length > MOST_LIMITS) throw new ValidationError(field, `at most ${MOST_LIMITS} limits`, limits.length);
+  if (limits.length > MAX_LIMITS) throw new ValidationError(field, `at most ${MAX_LIMITS} limits`, limits.length);
   const seen = new Set<string>();
   for (const limit of limits as readonly unknown[]) {
     if (!(limit instanceof Limit)) throw new ValidationError(field, 'made of Limit.perMinute(...) and its kin', limit);

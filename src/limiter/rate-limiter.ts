@@ -15,7 +15,7 @@ import { LeasesApi } from './api/leases-api.js';
 import type { Lease } from './lease/lease.js';
 import { ManifestApi } from './manifest/manifest-api.js';
 import { NamespacesApi } from './api/namespaces-api.js';
-import { checkCloseOptions, type CloseOptions, OpenStore, type PingResult } from './store-connection.js';
+import { checkCloseOptions, type CloseOptions, StoreConnection, type PingResult } from './store-connection.js';
 import { openByPolicy } from './outage/opening.js';
 import { type LimiterOptions, resolveOptions } from './options.js';
 import type { AcquireRequest } from './acquire/request.js';
@@ -37,7 +37,7 @@ export class RateLimiter<L extends string = string> {
   readonly namespaces: NamespacesApi;
   readonly resources: ResourcesApi;
   readonly usage: UsageApi;
-  readonly #store: OpenStore;
+  readonly #store: StoreConnection;
   readonly #namespace: string;
   readonly #ownsStore: boolean;
   #context: Context | null = null;
@@ -49,9 +49,9 @@ export class RateLimiter<L extends string = string> {
   constructor(options?: LimiterOptions<L>);
   constructor(store: string | Backend | undefined, options?: LimiterOptions<L>);
   /** @internal Another namespace of a store that is open. */
-  constructor(store: OpenStore, namespace: string);
-  constructor(first?: string | Backend | LimiterOptions<L> | OpenStore, second?: LimiterOptions<L> | string) {
-    if (first instanceof OpenStore) {
+  constructor(store: StoreConnection, namespace: string);
+  constructor(first?: string | Backend | LimiterOptions<L> | StoreConnection, second?: LimiterOptions<L> | string) {
+    if (first instanceof StoreConnection) {
       this.#store = first;
       this.#namespace = second as string;
       this.#ownsStore = false;
@@ -62,7 +62,7 @@ export class RateLimiter<L extends string = string> {
       const store = storeOrAddress(given ? first : undefined, env);
       const asked = ((given ? second : first) ?? {}) as LimiterOptions;
       const options = resolveOptions(asked, env, namespaceIn(store));
-      this.#store = new OpenStore(storeFrom(store, options, env), options);
+      this.#store = new StoreConnection(storeFrom(store, options, env), options);
       this.#namespace = options.namespace;
       this.#ownsStore = true;
     }
@@ -116,7 +116,7 @@ export class RateLimiter<L extends string = string> {
     checkOnThrow(onThrow);
     if (typeof work !== 'function') throw new ValidationError('work', 'a function that runs under the lease', work);
     const lease = await this.acquire(request);
-    return runUnder(this.#store.surroundings, lease, work, onThrow);
+    return runUnder(this.#store.runtime, lease, work, onThrow);
   }
 
   /** Every limit of every level, as an acquire would find it now. */
@@ -196,7 +196,7 @@ export class RateLimiter<L extends string = string> {
   }
 
   async #openAtStart(): Promise<void> {
-    const { options, clock } = this.#store.surroundings;
+    const { options, clock } = this.#store.runtime;
     const pending = await openByPolicy({
       attempt: (timeoutMs) => this.#open(timeoutMs),
       options,

@@ -1,7 +1,7 @@
 import type { Awaitable, Backend, NamespaceStore, RegistryCall, RegistryChange, Tuning } from '../backend.js';
 import { memory } from '../backends/embedded/memory.js';
-import { type Clock, systemClock } from '../clock.js';
-import { NamespaceNotFound } from '../core/errors.js';
+import { type Clock, startTimer, systemClock } from '../clock.js';
+import { isHeadgateError, NamespaceNotFound } from '../core/errors.js';
 import { buildFirstNamespaceId } from '../core/identifiers.js';
 import { checkKnownFields } from '../core/known-fields.js';
 import { checkWhole } from '../core/limit.js';
@@ -40,7 +40,7 @@ export function checkCloseOptions(options: CloseOptions): void {
 const UNOPENED = '?';
 
 /** A store with the namespaces that this process uses of it. */
-export class OpenStore {
+export class StoreConnection {
   readonly #store: StoreContext;
   /** By the store's time, so that it is not known before the store has answered. */
   #openedAtMs: EpochMs | null = null;
@@ -64,7 +64,7 @@ export class OpenStore {
   }
 
   /** What does not depend on a namespace, nor on whether the store is open. */
-  get surroundings(): Pick<StoreContext, 'clock' | 'options'> {
+  get runtime(): Pick<StoreContext, 'clock' | 'options'> {
     return this.#store;
   }
 
@@ -134,13 +134,26 @@ export class OpenStore {
   async close({ leases = 'release', timeoutMs = CLOSE_MS }: CloseOptions = {}): Promise<void> {
     const contexts = [...this.#contexts.values()];
     for (const { lines } of contexts) lines.close(closedError());
-    if (leases === 'release') await Promise.all(contexts.map(({ heldLeases }) => heldLeases.releaseAll(timeoutMs)));
+    if (leases === 'release') for (const { heldLeases } of contexts) heldLeases.releaseAll();
+    // What was asked for before the limiter was closed may still be granted, and goes back then.
+    await this.#untilIdle(timeoutMs);
     this.#store.guard.close();
     const opening = this.#opening;
     this.#opening = null;
     if (opening === null) return;
     await opening.catch(() => {});
     await this.#store.backend.close();
+  }
+
+  async #untilIdle(timeoutMs: number): Promise<void> {
+    const { guard, clock } = this.#store;
+    await new Promise<void>((resolve) => {
+      const stopTimer = startTimer(clock, timeoutMs, resolve);
+      void guard.idle().finally(() => {
+        stopTimer();
+        resolve();
+      });
+    });
   }
 
   async #open(timeoutMs: number): Promise<void> {
@@ -167,7 +180,10 @@ export class OpenStore {
       namespaceId,
       resolver: new ConfigResolver(store, namespaceId, code),
       lines: new WaitingLines(store.clock, store.random),
-      heldLeases: new HeldLeases(store.clock, (error) => report(store.options, error, 'closing with open leases')),
+      heldLeases: new HeldLeases(store.clock, (error) => {
+        // With a deleted namespace, its leases are gone too.
+        if (!isHeadgateError(error, 'namespace.missing')) report(store.options, error, 'closing with open leases');
+      }),
       fallback: () => this.#fallbackOf(namespace),
     };
   }

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 
 const WINDOWS_LIST = 'Get-CimInstance Win32_Process | ForEach-Object { "$($_.ProcessId) $($_.CommandLine)" }';
-const MOST_BYTES = 64 * 1024 * 1024;
+const MAX_BYTES = 64 * 1024 * 1024;
 
 /**
  * The command lines of the processes that can be seen, by their ids: how a process is told from another one that was given
@@ -14,7 +14,7 @@ export function listProcesses(): ReadonlyMap<number, string> {
   const [command, args] = windows
     ? ['powershell', ['-NoProfile', '-Command', WINDOWS_LIST]]
     : ['ps', ['-axww', '-o', 'pid=,args=']];
-  return parseList(execFileSync(command, args, { encoding: 'utf8', maxBuffer: MOST_BYTES, windowsHide: true }));
+  return parseList(execFileSync(command, args, { encoding: 'utf8', maxBuffer: MAX_BYTES, windowsHide: true }));
 }
 
 function fromProc(): ReadonlyMap<number, string> {

@@ -9,7 +9,7 @@ type Fields = Record<string, unknown>;
 type Path = readonly string[];
 
 /** CloudFormation takes no more in a request; beyond, a bucket would be needed. */
-const MOST_BYTES = 51_200;
+const MAX_BYTES = 51_200;
 
 const TEMPLATE = buildTemplate();
 
@@ -68,7 +68,7 @@ test('the template is as the specification of CloudFormation says', () => {
 });
 
 test('it fits into a request, so that no bucket is needed to deploy it', () => {
-  expect(Buffer.byteLength(JSON.stringify(TEMPLATE))).toBeLessThan(MOST_BYTES);
+  expect(Buffer.byteLength(JSON.stringify(TEMPLATE))).toBeLessThan(MAX_BYTES);
 });
 
 describe('the checker', () => {

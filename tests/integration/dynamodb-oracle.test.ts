@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Call, LevelRef } from '../../src/backend.js';
 import type { Rate } from '../../src/core/bucket/bucket.js';
 import type { Limit } from '../../src/core/limit.js';
-import { Buckets } from '../../src/backends/dynamodb/acquire/bucket-cache.js';
+import { BucketCache } from '../../src/backends/dynamodb/acquire/bucket-cache.js';
 import { adjust, consume } from '../../src/backends/dynamodb/acquire/consume.js';
 import { PRESSURE } from '../../src/backends/dynamodb/bucket/pressure.js';
 import { findEngine } from '../../src/testing/dynamodb/index.js';
@@ -75,13 +75,16 @@ describe.skipIf(installed.status === 'unavailable')(
     const realLines =
       (ns: string): Rules =>
       (_, born) => {
-        const processes = new Map<number, { readonly buckets: Buckets; limits: readonly Limit[]; sequence: number }>();
+        const processes = new Map<
+          number,
+          { readonly buckets: BucketCache; limits: readonly Limit[]; sequence: number }
+        >();
         let sequence = 1;
         let limits = born.limits.map(({ rate }, limit) => limitOf(limit, rate));
         const processOf = (client: number) => {
           let process = processes.get(client);
           if (process === undefined) {
-            process = { buckets: new Buckets(engine.table, PRESSURE), limits, sequence };
+            process = { buckets: new BucketCache(engine.table, PRESSURE), limits, sequence };
             processes.set(client, process);
           }
           return process;

@@ -62,7 +62,7 @@ test('a wait that somebody awaits does keep the process alive until it is served
 });
 
 test('a grant that waits to be given back keeps no process alive', async () => {
-  const script = `const { Revocations } = await import('./src/backends/dynamodb/revocations.ts');
+  const script = `const { Revocations } = await import('./src/backends/dynamodb/acquire/revocations.ts');
     new Revocations(() => 1).add(() => Promise.reject(new Error('out')), () => {});
     console.log('end');`;
   expect(await run(script)).toBe('end\n');

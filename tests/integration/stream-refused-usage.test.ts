@@ -17,7 +17,7 @@ import { batchTools, openStream, readRecords, workOff } from '../support/stream-
 
 const LIMITS = { limits: [Limit.perMinute('rpm', 60_000)] };
 const RESOURCE = 'gpt-4';
-const MOST_BYTES = 400 * 1_024;
+const MAX_BYTES = 400 * 1_024;
 const DEADLINE_MS = 10_000;
 const REFUSED = /not in the monthly usage of full on gpt-4 .*maximum allowed size/;
 
@@ -64,7 +64,7 @@ describe.skipIf(ENGINE.missing)(`usage that DynamoDB refuses${ENGINE.note}`, () 
     const Item = { ...(found ?? encodeUsage(space.ns, made)) };
     // An attribute of the size that is left, less what numbers may grow by: another `q_` takes more than that.
     const used = Object.entries(Item).reduce((sum, [name, value]) => sum + name.length + sizeOf(value), 0);
-    Item['q_full'] = text('x'.repeat(MOST_BYTES - used - 'q_full'.length - 48));
+    Item['q_full'] = text('x'.repeat(MAX_BYTES - used - 'q_full'.length - 48));
     const answer = await send(world.table, 'PutItem', { TableName: world.table.name, Item }, deadlineIn(DEADLINE_MS));
     expect(answer).toMatchObject({ ok: true });
   };

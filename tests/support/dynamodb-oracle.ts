@@ -2,10 +2,10 @@ import type { Rate } from '../../src/core/bucket/bucket.js';
 import { Limit } from '../../src/core/limit.js';
 import { buildCreate } from '../../src/backends/dynamodb/bucket/expressions/create.js';
 import type { WriteIds } from '../../src/backends/dynamodb/bucket/expressions/shard-update.js';
-import { buildMove } from '../../src/backends/dynamodb/bucket/expressions/write-shard.js';
+import { buildShardWrite } from '../../src/backends/dynamodb/bucket/expressions/write-shard.js';
 import { buildSettlement } from '../../src/backends/dynamodb/bucket/expressions/write-settlement.js';
 import { decodeShard, type ShardImage } from '../../src/backends/dynamodb/table/items.js';
-import type { Move } from '../../src/backends/dynamodb/bucket/shard-write.js';
+import type { ShardWrite } from '../../src/backends/dynamodb/bucket/shard-write.js';
 import type { Item } from '../../src/backends/dynamodb/client/transport.js';
 import type { Scenario } from '../../src/testing/oracle/scenario.js';
 import { at, type BucketWrite, type ConditionalStore, type Image } from '../../src/testing/oracle/store.js';
@@ -69,7 +69,7 @@ export async function itemStore(engine: ShardEngine, ns: string, born: Image): P
       if (settles) limits = limits.map((limit, place) => changed(write, place) ?? limit);
       const input = settles
         ? buildSettlement(target, seen, settlementOf(write, limits), seen.version, seen.ttlSec, ids())
-        : buildMove(target, seen, moveOf(write), ids());
+        : buildShardWrite(target, seen, moveOf(write), ids());
       const answer = await engine.send('UpdateItem', input);
       if (!answer.ok && answer.failure.kind !== 'condition') throw new Error(answer.failure.kind);
       last = decoded(
@@ -89,7 +89,7 @@ function changed({ limits }: BucketWrite, place: number): Limit | undefined {
   return setRate === null ? undefined : limitOf(place, setRate);
 }
 
-function moveOf({ limits }: BucketWrite): Move {
+function moveOf({ limits }: BucketWrite): ShardWrite {
   return {
     limits: limits.map(({ limit, write }) => ({ name: nameOf(limit), write, consumedMilli: 0 })),
     acquires: 1,

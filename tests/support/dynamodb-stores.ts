@@ -10,7 +10,7 @@ import { createEntityStore } from '../../src/backends/dynamodb/stores/entities.j
 import { createManagedStore } from '../../src/backends/dynamodb/stores/managed.js';
 import { createNamespaceGate } from '../../src/backends/dynamodb/stores/namespace-gate.js';
 import { createNamespaceStore } from '../../src/backends/dynamodb/stores/namespaces.js';
-import { OwnWrites } from '../../src/backends/dynamodb/stores/recent-writes.js';
+import { RecentWrites } from '../../src/backends/dynamodb/stores/recent-writes.js';
 import { createUsageStore } from '../../src/backends/dynamodb/stores/usage.js';
 import type { Operation, Operations, Transport } from '../../src/backends/dynamodb/client/transport.js';
 import { type Engine, startEngine } from '../../src/testing/dynamodb/index.js';
@@ -63,7 +63,7 @@ export function openStores(transport: Transport, tap?: Tap, random: () => number
   };
   const table: Table = { name: TABLE_NAME, transport: tapped, random };
   const gate = createNamespaceGate(table);
-  const ownWrites = new OwnWrites();
+  const ownWrites = new RecentWrites();
   return {
     table,
     gate,

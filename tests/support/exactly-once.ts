@@ -12,7 +12,7 @@ import { makeTraffic, readTotals, RESOURCES, type Totals, UsageLedger } from './
 
 const LIMITS = [Limit.perMinute('rpm', 6_000), Limit.perMinute('tpm', 600_000)];
 const PATIENCE_MS = 120_000;
-const MOST_PER_BATCH = 100;
+const MAX_PER_BATCH = 100;
 const FAILING_PERCENT = 5;
 /** Of two workers that have one name, each takes the other's shards for its own: they race on every one of them. */
 const OWNER = 'racer';
@@ -123,7 +123,7 @@ class ShakyReader {
   async read(records: readonly unknown[]): Promise<void> {
     let checkpoint = 0;
     for (let done = 0; done < records.length;) {
-      done += await this.#handle(records.slice(done, done + this.#random.whole(1, MOST_PER_BATCH)));
+      done += await this.#handle(records.slice(done, done + this.#random.whole(1, MAX_PER_BATCH)));
       // Only forwards, or it might never come to the end.
       if (this.#oneOf(4)) checkpoint = done;
       if (this.#oneOf(8)) {

@@ -58,7 +58,7 @@ function bucketOf(
   const holders = new Map(
     held.map((one) => [one.id, decodeHolder(one.id, encodeHolder(holderFor(limits, one)))] as const),
   );
-  const image = imageOf(limits, { baseMs, holders, swept: holders.size > 0 });
+  const image = imageOf(limits, { baseMs, holders, onSweepList: holders.size > 0 });
   return {
     ...image,
     limits: image.limits.map((account, at) => {

@@ -7,7 +7,7 @@ import { Limit } from '../../src/core/limit.js';
 const IDS = ['a', 'b', 'c', 'd', 'e', 'f', 'g', '__proto__', 'constructor', 'a.b', '1', 'null', 'x|"y', '~', '[0]'];
 const RESOURCES = ['gpt-4', 'constructor', 'arn:aws:bedrock/x', '7'];
 
-const MOST_LEVELS = 8;
+const MAX_LEVELS = 8;
 
 const amount = fc.integer({ min: 0, max: 9 });
 
@@ -75,7 +75,7 @@ const entities: fc.Arbitrary<Record<string, ManifestEntity | null>> = fc
       const draw = draws[at] ?? 0;
       const parent = draw % 3 === 0 ? undefined : candidates[draw % Math.max(1, candidates.length)];
       const depth = parent === undefined ? 1 : (depths.get(parent) ?? 1) + 1;
-      const fits = parent !== undefined && depth <= MOST_LEVELS;
+      const fits = parent !== undefined && depth <= MAX_LEVELS;
       depths.set(id, fits ? depth : 1);
       return [id, fits ? { ...chosen[id], parent } : chosen[id]] as const;
     });

@@ -31,7 +31,7 @@ export function imageOf(limits: readonly Limit[], changes: Partial<ShardImage> =
     }),
     retired: new Map(),
     holders: new Map(),
-    swept: false,
+    onSweepList: false,
     bytes: 300,
     ...changes,
   };
@@ -48,7 +48,7 @@ export function withTokens(image: ShardImage, ...tokensMilli: readonly Account['
 
 export function withHolders(image: ShardImage, holders: Readonly<Record<string, Partial<Holder>>>): ShardImage {
   const stored = Object.entries(holders).map(([id, holder]) => [id, storedHolder(id, holder)] as const);
-  return { ...image, holders: new Map(stored), swept: true };
+  return { ...image, holders: new Map(stored), onSweepList: true };
 }
 
 function storedHolder(leaseId: string, holder: Partial<Holder>) {

@@ -1,10 +1,10 @@
 import { writeHolds } from '../../src/core/bucket/bucket.js';
 import { compareVersions } from '../../src/core/config/config.js';
-import type { Move } from '../../src/backends/dynamodb/bucket/shard-write.js';
+import type { ShardWrite } from '../../src/backends/dynamodb/bucket/shard-write.js';
 import type { Account, ShardImage } from '../../src/backends/dynamodb/table/items.js';
 
 /** Whether a move that was planned on one image is written where another is the truth. */
-export function moveHolds(seen: ShardImage, move: Move, truth: ShardImage): boolean {
+export function moveHolds(seen: ShardImage, move: ShardWrite, truth: ShardImage): boolean {
   if (seen.baseMs !== truth.baseMs) return false;
   if (typeof move.ttlSec === 'number' && (truth.ttlSec === null || truth.ttlSec > move.ttlSec)) return false;
   if (move.adopts !== null && compareVersions(seen.version, truth.version) !== 0) return false;
@@ -15,11 +15,11 @@ export function moveHolds(seen: ShardImage, move: Move, truth: ShardImage): bool
   return limitsHold && move.holders.every((holder) => holderHolds(holder, truth));
 }
 
-function isFree(write: Move['limits'][number]['write']): boolean {
+function isFree(write: ShardWrite['limits'][number]['write']): boolean {
   return write.write === 'add' && write.atLeastMilli === null && write.atMostMilli === null;
 }
 
-function holderHolds(holder: Move['holders'][number], { holders }: ShardImage): boolean {
+function holderHolds(holder: ShardWrite['holders'][number], { holders }: ShardImage): boolean {
   const stored = holders.get(holder.leaseId);
   switch (holder.kind) {
     case 'add':

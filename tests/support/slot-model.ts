@@ -3,7 +3,7 @@ import type { ConfigVersion } from '../../src/core/config/config.js';
 import { Limit } from '../../src/core/limit.js';
 import { shareOf } from '../../src/core/bucket/shard.js';
 import { decodeHolder, encodeHolder, type ShardImage } from '../../src/backends/dynamodb/table/items.js';
-import { applyMove } from '../../src/backends/dynamodb/bucket/shard-write.js';
+import { applyShardWrite } from '../../src/backends/dynamodb/bucket/shard-write.js';
 import { isWhole, newestRules, planSettleAll } from '../../src/backends/dynamodb/bucket/settle-all.js';
 import { applySettlement, heldOf, planSettle, type Settlement } from '../../src/backends/dynamodb/bucket/settle.js';
 import { planMerge, planSplit } from '../../src/backends/dynamodb/bucket/split.js';
@@ -187,7 +187,7 @@ export class SlotModel {
           consumedMilli: 0,
         }));
         const move = { limits: moves, acquires: 0, expired: 0, holders: [], adopts: null, ttlSec: undefined };
-        return this.#write(image, applyMove(image, move, ''));
+        return this.#write(image, applyShardWrite(image, move, ''));
       }
       case 'level':
         this.look();
@@ -222,7 +222,7 @@ export class SlotModel {
   }
 
   #write(before: ShardImage, ...after: readonly ShardImage[]): void {
-    const written = after.map((image) => ({ ...image, writeId: `0QCOMhaW${(this.#writes += 1)}`, swept: true }));
+    const written = after.map((image) => ({ ...image, writeId: `0QCOMhaW${(this.#writes += 1)}`, onSweepList: true }));
     this.#shards = this.#shards.flatMap((image) => (image === before ? written : [image]));
   }
 

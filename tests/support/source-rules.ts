@@ -187,12 +187,12 @@ export const noDefaultExports: Rule = (files) =>
     .filter(({ text }) => /^[ \t]*export\s+default\b|^[ \t]*export\s*\{[^}]*\bas\s+default\b/m.test(text))
     .map(({ path }) => `${path} has a default export`);
 
-export const MOST_LINES = 400;
+export const MAX_LINES = 400;
 
 export const filesStayShort: Rule = (files) =>
   files.flatMap(({ path, text }) => {
     const lines = text.trimEnd().split('\n').length;
-    return lines > MOST_LINES ? [`${path} has ${lines} lines`] : [];
+    return lines > MAX_LINES ? [`${path} has ${lines} lines`] : [];
   });
 
 export const entryHasOnlyNamedExports: Rule = (files) =>

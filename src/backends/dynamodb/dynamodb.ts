@@ -1,5 +1,5 @@
 import type { Awaitable, Backend, Call } from '../../backend.js';
-import { Buckets } from './acquire/bucket-cache.js';
+import { BucketCache } from './acquire/bucket-cache.js';
 import { adjust, consume } from './acquire/consume.js';
 import { deadlineIn } from './client/deadline.js';
 import { extend } from './acquire/extend.js';
@@ -18,7 +18,7 @@ import { createLeaseStore } from './stores/leases.js';
 import { createManagedStore } from './stores/managed.js';
 import { createNamespaceGate } from './stores/namespace-gate.js';
 import { createNamespaceStore } from './stores/namespaces.js';
-import { OwnWrites } from './stores/recent-writes.js';
+import { RecentWrites } from './stores/recent-writes.js';
 import { createUsageStore } from './stores/usage.js';
 import { type NamedTable, tableNameOf } from './table/table-name.js';
 import type { Transport } from './client/transport.js';
@@ -41,9 +41,9 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
   const random = internals.random ?? Math.random;
   const { region, endpoint } = options;
   const table: Table = { name, transport, random, inFlight: new InFlight(), place: { region, endpoint } };
-  const buckets = new Buckets(table, internals.pressure ?? PRESSURE);
+  const buckets = new BucketCache(table, internals.pressure ?? PRESSURE);
   const gate = createNamespaceGate(table);
-  const ownWrites = new OwnWrites();
+  const ownWrites = new RecentWrites();
 
   /** Work inside a namespace that is active; at once if that is remembered. */
   const inside = <T>(call: Call, work: () => Awaitable<T>): Awaitable<T> => {

@@ -7,7 +7,7 @@ import {
   planRebase,
   tokensAfterTake,
 } from '../../core/bucket/bucket.js';
-import { type ConfigVersion, reconcile } from '../../core/config/config.js';
+import { type ConfigVersion, compareConfig } from '../../core/config/config.js';
 import { type Amount, amountOf, type Holder, type Verdict } from '../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../core/int.js';
 import type { Limit } from '../../core/limit.js';
@@ -69,7 +69,7 @@ export function settle(
   wanted: { readonly limits: readonly Limit[]; readonly version: ConfigVersion },
   nowMs: EpochMs,
 ): boolean {
-  const verdict = reconcile(bucket, wanted);
+  const verdict = compareConfig(bucket, wanted);
   if (verdict === 'adopt') bucket.version = wanted.version;
   if (verdict !== 'settle') return verdict === 'adopt';
   const baseMs = nextBase(bucket.baseMs, nowMs);

@@ -9,7 +9,7 @@ import type {
   LevelRef,
   LevelResult,
 } from '../../backend.js';
-import { reconcile } from '../../core/config/config.js';
+import { compareConfig } from '../../core/config/config.js';
 import { type Amount, amountOf, conclude, decide, exceedsCapacity, type Holder } from '../../core/bucket/decide.js';
 import type { EpochMs } from '../../core/units.js';
 import {
@@ -104,7 +104,7 @@ function askLevel(space: Space, level: LevelAsk, bucket: Bucket, nowMs: EpochMs)
 }
 
 function isOlder(level: LevelRef, bucket: Bucket): boolean {
-  return reconcile(bucket, level) === 'reread';
+  return compareConfig(bucket, level) === 'reread';
 }
 
 /** As if the config were settled and expired holders taken back, but on a copy: looking changes nothing. */

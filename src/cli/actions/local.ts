@@ -112,10 +112,10 @@ function shapeOf({ engine, pid, port, url, data, log, startedAt }: RunningEngine
   return { engine, pid, port, url, data, log, startedAt };
 }
 
-const MOST_PORT = 65_535;
+const MAX_PORT = 65_535;
 
 function parsePort(text: string): number {
   const port = parseWhole('--port', text);
-  if (port < 1 || port > MOST_PORT) throw new ValidationError('--port', `a port from 1 to ${MOST_PORT}`, text);
+  if (port < 1 || port > MAX_PORT) throw new ValidationError('--port', `a port from 1 to ${MAX_PORT}`, text);
   return port;
 }

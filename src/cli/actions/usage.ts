@@ -58,7 +58,7 @@ interface PlotOptions extends RangeOptions {
 
 /** What is drawn unless `--from` says otherwise: a day of hours, a month of days, a year of months. */
 const WINDOWS_SHOWN = { hourly: 24, daily: 30, monthly: 12 } as const satisfies Record<UsageWindow, number>;
-const MOST_WINDOWS = 1_000;
+const MAX_WINDOWS = 1_000;
 
 export const plotUsage: StoreAction<PlotOptions> = async (session, [resource = ''], options) => {
   const now = new Date();
@@ -106,8 +106,8 @@ function windowStarts({ window, from, to }: UsageRange, now: Date): readonly num
   const firstMs = from === undefined ? startBefore(window, endMs) : startAfter(window, from.getTime());
   const starts: number[] = [];
   for (let startMs = firstMs; startMs < endMs; startMs = windowEnd(window, startMs)) {
-    if (starts.length === MOST_WINDOWS) {
-      throw new ValidationError('--from', `at most ${MOST_WINDOWS} ${window} windows before the end`, from);
+    if (starts.length === MAX_WINDOWS) {
+      throw new ValidationError('--from', `at most ${MAX_WINDOWS} ${window} windows before the end`, from);
     }
     starts.push(startMs);
   }

@@ -4,14 +4,14 @@ import { credit, type Rate } from './bucket.js';
 import { parentShard, shareOf } from './shard.js';
 
 const RUNS = { numRuns: 1_000 };
-const MOST_SHARDS = 64;
+const MAX_SHARDS = 64;
 
 const rate: fc.Arbitrary<Rate> = fc.record({
   capacityMilli: fc.oneof(fc.nat({ max: 10_000 }), fc.integer({ min: 0, max: 1e15 })),
   refillMilli: fc.oneof(fc.nat({ max: 10_000 }), fc.integer({ min: 0, max: 1e15 })),
   refillPeriodMs: fc.oneof(fc.constantFrom(1, 977, 60_000), fc.integer({ min: 1, max: 366 * 86_400_000 })),
 });
-const count = fc.oneof(fc.integer({ min: 1, max: MOST_SHARDS }), fc.constantFrom(1, 2, 4, 8, 16, 32, 64));
+const count = fc.oneof(fc.integer({ min: 1, max: MAX_SHARDS }), fc.constantFrom(1, 2, 4, 8, 16, 32, 64));
 const instant = fc.oneof(fc.integer({ min: 1_800_000_000_000, max: 1_800_000_100_000 }), fc.nat({ max: 9e12 }));
 
 function sharesOf(of: Rate, shards: number): readonly Rate[] {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { compareVersions, type ConfigLevels, type ConfigVersion, reconcile, resolveConfig } from './config.js';
+import { compareVersions, type ConfigLevels, type ConfigVersion, compareConfig, resolveConfig } from './config.js';
 import { Limit } from '../limit.js';
 
 const RUNS = { numRuns: 2_000 };
@@ -113,7 +113,7 @@ describe('a bucket', () => {
         const bucket = { limits: has.map((limit) => ({ limit })), version: hasVersion };
         const differs = rules(has) !== rules(wants);
         const isNewer = compareVersions(wantsVersion, hasVersion) > 0;
-        expect(reconcile(bucket, { limits: wants, version: wantsVersion }) === 'settle').toBe(differs && isNewer);
+        expect(compareConfig(bucket, { limits: wants, version: wantsVersion }) === 'settle').toBe(differs && isNewer);
       }),
       RUNS,
     );
@@ -137,7 +137,7 @@ describe('a bucket', () => {
           if (reads) known[client] = newest;
           const wants = wanted(known[client]!);
           if (
-            reconcile({ limits: bucket.limits.map((limit) => ({ limit })), version: bucket.version }, wants) !==
+            compareConfig({ limits: bucket.limits.map((limit) => ({ limit })), version: bucket.version }, wants) !==
             'settle'
           )
             continue;
@@ -157,8 +157,8 @@ describe('a bucket', () => {
       limits: by.map((limit) => ({ limit })),
       version: of,
     });
-    expect(reconcile(living(older), newer)).toBe('settle');
-    expect(reconcile(living(newer), older)).toBe('reread');
+    expect(compareConfig(living(older), newer)).toBe('settle');
+    expect(compareConfig(living(newer), older)).toBe('reread');
   });
 
   const NOTHING: ConfigLevels = { entity: undefined, entityDefault: undefined, resource: undefined, system: undefined };

@@ -91,7 +91,7 @@ export function compareVersions(a: ConfigVersion, b: ConfigVersion): number {
  * - `reread`: it is older and differs: the bucket decides by its own rules, and the client must read its config again;
  * - `keep`: nothing to do.
  */
-export function reconcile(
+export function compareConfig(
   stored: { readonly limits: readonly { readonly limit: Limit }[]; readonly version: ConfigVersion },
   held: { readonly limits: readonly Limit[]; readonly version: ConfigVersion },
 ): 'settle' | 'adopt' | 'reread' | 'keep' {

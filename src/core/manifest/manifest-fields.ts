@@ -47,15 +47,15 @@ function entriesOf(problems: Problems, path: string, value: unknown): readonly (
 }
 
 /** Deeper data would be too deep for the stack of whoever prints it. */
-const MOST_LEVELS = 500;
+const MAX_LEVELS = 500;
 
 /** A copy of data that JSON holds without a loss. */
-export function readJson(problems: Problems, path: string, value: unknown, levels = MOST_LEVELS): unknown {
+export function readJson(problems: Problems, path: string, value: unknown, levels = MAX_LEVELS): unknown {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   // JSON knows no -0: what comes back from a store would differ from what was asked for.
   if (typeof value === 'number' && Number.isFinite(value)) return value + 0;
   if (levels === 0) {
-    problems.add(path, `at most ${MOST_LEVELS} levels deep`, value);
+    problems.add(path, `at most ${MAX_LEVELS} levels deep`, value);
     return null;
   }
   if (Array.isArray(value)) {
@@ -72,10 +72,10 @@ export function readJson(problems: Problems, path: string, value: unknown, level
 }
 
 /** Differences in more letters than this are other words. */
-const MOST_TYPOS = 2;
+const MAX_TYPOS = 2;
 
 function describeKnown(name: string, known: readonly string[]): string {
-  const near = known.filter((word) => distance(name.toLowerCase(), word.toLowerCase()) <= MOST_TYPOS);
+  const near = known.filter((word) => distance(name.toLowerCase(), word.toLowerCase()) <= MAX_TYPOS);
   const advice = near.length === 0 ? '' : ` (did you mean ${near.join(' or ')}?)`;
   return `one of the fields ${known.join(', ')}${advice}`;
 }
@@ -83,7 +83,7 @@ function describeKnown(name: string, known: readonly string[]): string {
 /** How many letters must be added, removed or replaced to make one word of the other. */
 function distance(a: string, b: string): number {
   // A key may be a megabyte long: no known word is near it.
-  if (Math.abs(a.length - b.length) > MOST_TYPOS) return Number.POSITIVE_INFINITY;
+  if (Math.abs(a.length - b.length) > MAX_TYPOS) return Number.POSITIVE_INFINITY;
   let row = Array.from({ length: b.length + 1 }, (_, at) => at);
   for (let i = 0; i < a.length; i++) {
     const next = [i + 1];

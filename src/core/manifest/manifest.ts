@@ -1,7 +1,7 @@
 import { ON_UNAVAILABLE, type OnUnavailable } from '../config/config.js';
 import { ValidationError } from '../errors.js';
 import { checkEntityId, checkNamespace, checkResource } from '../identifiers.js';
-import { Limit, MOST_LIMITS } from '../limit.js';
+import { Limit, MAX_LIMITS } from '../limit.js';
 import { plainObject, readFields, readJson, readMap } from './manifest-fields.js';
 import { joinPath, type Problem, Problems, ROOT } from './problems.js';
 import { measureDepths } from './tree.js';
@@ -123,7 +123,7 @@ function readLimits(problems: Problems, path: string, value: unknown): readonly 
     if (limits.has(limit.name)) problems.add(place, `without a second limit named ${limit.name}`, text);
     limits.set(limit.name, limit);
   }
-  if (limits.size > MOST_LIMITS) problems.add(path, `at most ${MOST_LIMITS} limits`, limits.size);
+  if (limits.size > MAX_LIMITS) problems.add(path, `at most ${MAX_LIMITS} limits`, limits.size);
   return [...limits.values()];
 }
 

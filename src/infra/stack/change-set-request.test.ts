@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { buildTemplate, type Template } from '../template.js';
-import { buildChangeSetRequest, MOST_TEMPLATE_BYTES } from './change-set-request.js';
+import { buildChangeSetRequest, MAX_TEMPLATE_BYTES } from './change-set-request.js';
 import type { Stack } from './cloudformation.js';
 import { chooseParameters, parseParameters } from './parameters.js';
 import { chooseNames } from './stack-name.js';
@@ -54,7 +54,7 @@ describe('the request for a change set', () => {
   test('carries the template without a blank too many, and it fits', () => {
     const { template } = buildChangeSetRequest(WANTED, null, 'c1');
     expect(JSON.parse(template)).toEqual(TEMPLATE);
-    expect(Buffer.byteLength(template)).toBeLessThanOrEqual(MOST_TEMPLATE_BYTES);
+    expect(Buffer.byteLength(template)).toBeLessThanOrEqual(MAX_TEMPLATE_BYTES);
   });
 
   test('is refused in one sentence if the template is too large', () => {

@@ -8,7 +8,7 @@ import type { StackNames } from './stack-name.js';
 import { ENV_TAG, isEmptyShell, VERSION_TAG } from './stack-status.js';
 
 /** What CloudFormation takes in a request. More would need a bucket, of which there is none beforehand. */
-export const MOST_TEMPLATE_BYTES = 51_200;
+export const MAX_TEMPLATE_BYTES = 51_200;
 
 interface Wanted {
   readonly names: StackNames;
@@ -66,7 +66,7 @@ function tagsFor(existing: Stack | null, { env }: StackNames, version: string): 
 function templateBody(template: object): string {
   const body = JSON.stringify(template);
   const bytes = Buffer.byteLength(body);
-  if (bytes <= MOST_TEMPLATE_BYTES) return body;
-  const message = `The template has ${bytes} bytes, CloudFormation takes ${MOST_TEMPLATE_BYTES} without a bucket`;
+  if (bytes <= MAX_TEMPLATE_BYTES) return body;
+  const message = `The template has ${bytes} bytes, CloudFormation takes ${MAX_TEMPLATE_BYTES} without a bucket`;
   throw new InfrastructureError('infrastructure.template-too-large', message);
 }

@@ -2,7 +2,7 @@ import type { NamespaceRecord } from '../../backend.js';
 import { NamespaceConflict, NamespaceNotFound, ValidationError } from '../../core/errors.js';
 import { checkNamespace } from '../../core/identifiers.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
-import type { OpenStore } from '../store-connection.js';
+import type { StoreConnection } from '../store-connection.js';
 
 export interface Namespace extends Omit<NamespaceRecord, 'createdAtMs'> {
   readonly createdAt: Date;
@@ -10,9 +10,9 @@ export interface Namespace extends Omit<NamespaceRecord, 'createdAtMs'> {
 
 /** Tenants of the store: nothing is shared between two of them. */
 export class NamespacesApi {
-  readonly #store: OpenStore;
+  readonly #store: StoreConnection;
 
-  constructor(store: OpenStore) {
+  constructor(store: StoreConnection) {
     this.#store = store;
   }
 

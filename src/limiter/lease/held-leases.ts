@@ -1,4 +1,4 @@
-import { startTimer, type Clock } from '../../clock.js';
+import type { Clock } from '../../clock.js';
 
 /** What `close` needs of a lease. */
 export interface HeldLease {
@@ -13,7 +13,6 @@ export class HeldLeases {
   readonly #leases = new Set<HeldLease>();
   readonly #clock: Required<Clock>;
   readonly #report: (error: unknown) => void;
-  readonly #releasing = new Set<Promise<void>>();
   #sweepAt = FIRST_SWEEP;
   #isClosing = false;
 
@@ -36,27 +35,15 @@ export class HeldLeases {
     this.#leases.delete(lease);
   }
 
-  /** Gives back what every lease holds. Resolves when all have been tried, at the latest after `timeoutMs`. */
-  async releaseAll(timeoutMs: number): Promise<void> {
+  /** Starts to give back what every lease holds, and what further leases will hold. */
+  releaseAll(): void {
     this.#isClosing = true;
     for (const lease of this.#leases) this.#release(lease);
     this.#leases.clear();
-    if (this.#releasing.size === 0) return;
-    await new Promise<void>((resolve) => {
-      const stopTimer = startTimer(this.#clock, timeoutMs, resolve);
-      void Promise.all(this.#releasing).finally(() => {
-        stopTimer();
-        resolve();
-      });
-    });
   }
 
   #release(lease: HeldLease): void {
-    const releasing = lease
-      .release()
-      .catch(this.#report)
-      .finally(() => this.#releasing.delete(releasing));
-    this.#releasing.add(releasing);
+    lease.release().catch(this.#report);
   }
 
   /** Callers that never end their leases must not fill the memory. */

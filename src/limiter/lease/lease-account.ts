@@ -1,4 +1,4 @@
-import type { LevelAsk, LevelChange, LevelRef, LevelResult, Place } from '../../backend.js';
+import type { LevelAsk, LevelChange, LevelRef, LevelResult, GrantLocation } from '../../backend.js';
 import { type Amount, wholeTokens } from '../../core/bucket/decide.js';
 import { BackendUnavailable, ValidationError } from '../../core/errors.js';
 import { buildLeaseId, parsePlainResource } from '../../core/identifiers.js';
@@ -10,11 +10,11 @@ import { kindOf } from '../acquire/levels.js';
 
 /** What was taken at one level, and where the store put it. */
 export interface GrantedLevel extends LevelAsk {
-  readonly place?: Place;
+  readonly place?: GrantLocation;
 }
 
 interface LevelAccount extends LevelRef {
-  readonly place: Place;
+  readonly place: GrantLocation;
   limits: LevelRef['limits'];
   version: LevelRef['version'];
   /** Millitokens, of rates and slots alike. */

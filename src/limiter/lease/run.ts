@@ -3,7 +3,7 @@ import { report, type StoreContext } from '../context.js';
 import type { Lease } from './lease.js';
 
 /** What running needs beside the lease. */
-type Surroundings = Pick<StoreContext, 'clock' | 'options'>;
+type Runtime = Pick<StoreContext, 'clock' | 'options'>;
 
 export type OnThrow = 'rollback' | 'commit' | ((error: unknown) => 'rollback' | 'commit');
 
@@ -18,23 +18,23 @@ export interface RunOptions {
  * until the generator ends; leaving it early counts as a throw.
  */
 export async function runUnder<T>(
-  surroundings: Surroundings,
+  runtime: Runtime,
   lease: Lease,
   work: (lease: Lease) => T | Promise<T>,
   onThrow: OnThrow = 'rollback',
 ): Promise<T> {
-  const extending = keepExtending(surroundings, lease);
+  const extending = keepExtending(runtime, lease);
   let result: T;
   try {
     result = await work(lease);
   } catch (error) {
     extending.abort();
-    await endAfterThrow(surroundings, lease, onThrow, error);
+    await endAfterThrow(runtime, lease, onThrow, error);
     throw error;
   }
   extending.abort();
-  if (isAsyncGenerator(result)) return underLease(surroundings, lease, result, onThrow) as T;
-  await quietly(surroundings, 'run commit', () => endOpen(lease, () => lease.commit()));
+  if (isAsyncGenerator(result)) return underLease(runtime, lease, result, onThrow) as T;
+  await quietly(runtime, 'run commit', () => endOpen(lease, () => lease.commit()));
   return result;
 }
 
@@ -48,24 +48,24 @@ export function checkOnThrow(onThrow: unknown): void {
  * lease is extended from the first step on: one that nobody iterates over expires.
  */
 function underLease<Y, R, N>(
-  surroundings: Surroundings,
+  runtime: Runtime,
   lease: Lease,
   generator: AsyncGenerator<Y, R, N>,
   onThrow: OnThrow,
 ): AsyncGenerator<Y, R, N> {
   let extending: AbortController | null = null;
   const step = async (take: () => Promise<IteratorResult<Y, R>>, leaving: boolean): Promise<IteratorResult<Y, R>> => {
-    extending ??= keepExtending(surroundings, lease);
+    extending ??= keepExtending(runtime, lease);
     try {
       const taken = await take();
       if (taken.done !== true) return taken;
       extending.abort();
-      if (leaving) await endAfterThrow(surroundings, lease, onThrow, new Error('the generator was left early'));
-      else await quietly(surroundings, 'run commit', () => endOpen(lease, () => lease.commit()));
+      if (leaving) await endAfterThrow(runtime, lease, onThrow, new Error('the generator was left early'));
+      else await quietly(runtime, 'run commit', () => endOpen(lease, () => lease.commit()));
       return taken;
     } catch (error) {
       extending.abort();
-      await endAfterThrow(surroundings, lease, onThrow, error);
+      await endAfterThrow(runtime, lease, onThrow, error);
       throw error;
     }
   };
@@ -81,13 +81,8 @@ function underLease<Y, R, N>(
   return wrapped;
 }
 
-async function endAfterThrow(
-  surroundings: Surroundings,
-  lease: Lease,
-  onThrow: OnThrow,
-  error: unknown,
-): Promise<void> {
-  await quietly(surroundings, 'run rollback', async () => {
+async function endAfterThrow(runtime: Runtime, lease: Lease, onThrow: OnThrow, error: unknown): Promise<void> {
+  await quietly(runtime, 'run rollback', async () => {
     const way = typeof onThrow === 'function' ? onThrow(error) : onThrow;
     await endOpen(lease, () => (way === 'commit' ? lease.commit() : lease.rollbackUnsettled()));
   });
@@ -98,29 +93,29 @@ async function endOpen(lease: Lease, end: () => Promise<void>): Promise<void> {
   if (lease.state === 'open' || lease.state === 'expired') await end();
 }
 
-async function quietly(surroundings: Surroundings, where: string, work: () => Promise<void>): Promise<void> {
+async function quietly(runtime: Runtime, where: string, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
-    report(surroundings.options, error, where);
+    report(runtime.options, error, where);
   }
 }
 
 /** Extends at a third of the lease's life, in the background, until aborted. */
-function keepExtending(surroundings: Surroundings, lease: Lease): AbortController {
+function keepExtending(runtime: Runtime, lease: Lease): AbortController {
   const ended = new AbortController();
   const { expiresAt } = lease;
-  if (expiresAt !== null) void extendEvery(Math.ceil((expiresAt.getTime() - surroundings.clock.now()) / 3));
+  if (expiresAt !== null) void extendEvery(Math.ceil((expiresAt.getTime() - runtime.clock.now()) / 3));
   return ended;
 
   async function extendEvery(everyMs: number): Promise<void> {
     while (lease.expiresAt !== null && lease.state !== 'committed' && lease.state !== 'rolled-back') {
       try {
-        await surroundings.clock.sleep(everyMs, ended.signal, { background: true });
+        await runtime.clock.sleep(everyMs, ended.signal, { background: true });
         await lease.extend();
       } catch (error) {
         if (ended.signal.aborted) return;
-        report(surroundings.options, error, 'run extend');
+        report(runtime.options, error, 'run extend');
         // Lost: `lease.signal` has told whoever listens.
         if (isHeadgateError(error, 'lease.closed')) return;
       }

@@ -47,7 +47,7 @@ async function makeChanges(context: Context, { steps, unmarked }: Plan, { onProg
 }
 
 /** Attempts against others who change the same object at the same time. */
-const MOST_ATTEMPTS = 5;
+const MAX_ATTEMPTS = 5;
 
 /** Makes one object what the file wants. What another process has made of it since the plan is compared anew. */
 async function settle(context: Context, planned: Comparison): Promise<void> {
@@ -57,7 +57,7 @@ async function settle(context: Context, planned: Comparison): Promise<void> {
       await send(context, comparison);
       return;
     } catch (error) {
-      if (attempt === MOST_ATTEMPTS || !isRace(error)) throw error;
+      if (attempt === MAX_ATTEMPTS || !isRace(error)) throw error;
       const again = await compareAgain(context, comparison);
       // An entity that has children cannot be deleted, however often it is tried.
       if (isHeadgateError(error, 'entity.conflict') && again.seenVersion === comparison.seenVersion) throw error;

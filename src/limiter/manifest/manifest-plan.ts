@@ -1,11 +1,4 @@
-import {
-  type Awaitable,
-  type Call,
-  type ManagedRecord,
-  MOST_READ,
-  type Page,
-  type PageRequest,
-} from '../../backend.js';
+import { type Awaitable, type Call, type ManagedRecord, MAX_READ, type Page, type PageRequest } from '../../backend.js';
 import type { ConfigLevel, StoredConfig } from '../../core/config/config.js';
 import { type LiveState, type Plan, planChanges } from '../../core/manifest/diff.js';
 import { ValidationError } from '../../core/errors.js';
@@ -145,7 +138,7 @@ export async function readPages<T>(
 }
 
 function* chunks<T>(items: readonly T[]): Generator<readonly T[]> {
-  for (let at = 0; at < items.length; at += MOST_READ) yield items.slice(at, at + MOST_READ);
+  for (let at = 0; at < items.length; at += MAX_READ) yield items.slice(at, at + MAX_READ);
 }
 
 /** A store that answers at once would otherwise keep everybody else waiting. */

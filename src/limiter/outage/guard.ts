@@ -27,6 +27,9 @@ export class Guard {
   #lastFailure: unknown = null;
   #nextProbeMs = 0;
   #isClosed = false;
+  /** Calls that have no answer yet, also those whose caller has left. */
+  #pending = 0;
+  readonly #whenIdle: (() => void)[] = [];
 
   constructor(clock: Required<Clock>) {
     this.#clock = clock;
@@ -34,6 +37,11 @@ export class Guard {
 
   get isClosed(): boolean {
     return this.#isClosed;
+  }
+
+  /** Resolves when no call is under way: at once on a store that answers synchronously. */
+  async idle(): Promise<void> {
+    if (this.#pending > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
   }
 
   /** The limiter was closed: no call goes through any more. */
@@ -81,6 +89,7 @@ export class Guard {
 
   /** The answer, if it comes in time and before the caller leaves. */
   within<T>(answer: Promise<T>, { where, timeoutMs, signal, onLate }: Patience<T>): Promise<T> {
+    this.#pending += 1;
     if (timeoutMs === null) return this.#whenever(answer);
     return new Promise((resolve, reject) => {
       let waits = true;
@@ -100,14 +109,20 @@ export class Guard {
       );
       const take = (value: T): void => {
         if (!waits) {
+          // May start another call, so that the store is not idle in between.
           onLate?.(value);
+          this.#leave();
           return;
         }
         end();
         resolve(this.answered(value));
+        this.#leave();
       };
-      // After the caller has left, an answer that failed by itself needs no further hearing.
-      answer.then(take, giveUp);
+      answer.then(take, (error: unknown) => {
+        // After the caller has left, an answer that failed by itself needs no further hearing.
+        giveUp(error);
+        this.#leave();
+      });
       if (signal?.aborted === true) leave();
       else signal?.addEventListener('abort', leave, { once: true });
     });
@@ -118,7 +133,15 @@ export class Guard {
       return this.answered(await answer);
     } catch (error) {
       throw this.failed(error);
+    } finally {
+      this.#leave();
     }
+  }
+
+  #leave(): void {
+    this.#pending -= 1;
+    if (this.#pending > 0) return;
+    for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 
   #count(error: unknown): void {

@@ -50,7 +50,7 @@ describe('callers that are willing to wait, with a store at a distance', () => {
     await clock.advance(1_000);
     const { value, ms } = await take(limiter.tryAcquire({ ...ASK, wait }));
     expect({ granted: value.granted, ms }).toEqual({ granted: true, ms: 5 });
-    await limiter.close();
+    await take(limiter.close());
   });
 
   test.each([
@@ -76,7 +76,7 @@ describe('callers that are willing to wait, with a store at a distance', () => {
     expect(granted).toBeLessThanOrEqual(rate * 3);
     // Each asks once in vain and once when it is granted, or its ask is under way.
     expect(store.calls.length - callsBefore - waiters - granted).toBeLessThanOrEqual(Math.ceil(rate / 25));
-    await limiter.close();
+    await take(limiter.close());
     // What was under way is answered, and given back.
     await clock.advance(100);
     expect(clock.sleepers).toBe(0);
@@ -111,7 +111,7 @@ describe('callers that are willing to wait, with a store at a distance', () => {
     await take(lease.commit());
     await clock.advance(20);
     expect(granted).toBe(4);
-    await limiter.close();
+    await take(limiter.close());
     await Promise.allSettled(waiters);
   });
 });
@@ -177,7 +177,7 @@ describe('properties of waiting', () => {
           const ask = limiter.tryAcquire({ ...of(consume), ...(isWilling ? { wait: { timeoutMs: 1 } } : {}) });
           const { value, ms }: { value: Decision; ms: number } = await take(ask);
           outcomes.push({ granted: value.granted, ms });
-          await limiter.close();
+          await take(limiter.close());
         }
         const [plain, willing] = outcomes;
         if (plain!.granted) expect(willing).toEqual(plain);

@@ -5,7 +5,7 @@ import type { Part } from './model.js';
 import type { Rules } from './rules.js';
 import { at, type BucketWrite, type Image } from './store.js';
 
-const MOST_WRITES = 8;
+const MAX_WRITES = 8;
 
 /**
  * The published speculate / normal / retry / adjust rules, kept to show that the oracle finds what is wrong with them:
@@ -22,14 +22,14 @@ export const publishedRules: Rules = (store, born) => {
   }
 
   async function acquire(client: number, ask: readonly Part[], nowMs: EpochMs): Promise<boolean> {
-    for (let writes = 0; writes < MOST_WRITES; writes++) {
+    for (let writes = 0; writes < MAX_WRITES; writes++) {
       const image = images.get(client) ?? born;
       const isShort = ask.some(({ limit, milli }) => at(image.limits, limit).tokensMilli < milli);
       const write = isShort && fits(image, ask, nowMs) ? normal(image, ask, nowMs) : speculate(ask);
       if (await send(client, write)) return true;
       if (!fits(images.get(client) ?? born, ask, nowMs)) return false;
     }
-    throw new Error(`No write was applied in ${MOST_WRITES} attempts`);
+    throw new Error(`No write was applied in ${MAX_WRITES} attempts`);
   }
 
   return {

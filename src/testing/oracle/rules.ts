@@ -25,7 +25,7 @@ export interface Clients {
 export type Rules = (store: ConditionalStore, born: Image) => Clients;
 
 /** An image that a store handed back with a refusal is exact, so that a second write is enough where nobody else writes. */
-const MOST_WRITES = 8;
+const MAX_WRITES = 8;
 
 /** Headgate's: the base stays, the credit stands in the condition, a refused write is planned again from what refused it. */
 export const baseThatStays: Rules = (store, born) => {
@@ -33,7 +33,7 @@ export const baseThatStays: Rules = (store, born) => {
 
   /** Writes until a plan holds. null: there is nothing to write any more. */
   async function write(client: number, plan: (image: Image, refused: boolean) => BucketWrite | null): Promise<Image> {
-    for (let writes = 0; writes < MOST_WRITES; writes++) {
+    for (let writes = 0; writes < MAX_WRITES; writes++) {
       const image = images.get(client) ?? born;
       const planned = plan(image, writes > 0);
       if (planned === null) return image;
@@ -41,7 +41,7 @@ export const baseThatStays: Rules = (store, born) => {
       images.set(client, answer.image);
       if (answer.applied) return answer.image;
     }
-    throw new Error(`No write was applied in ${MOST_WRITES} attempts`);
+    throw new Error(`No write was applied in ${MAX_WRITES} attempts`);
   }
 
   return {

@@ -7,7 +7,7 @@ import type { Call, LevelAsk } from '../../../backend.js';
 import { buildLeaseId } from '../../../core/identifiers.js';
 import { Limit } from '../../../core/limit.js';
 import { findEngine } from '../../../testing/dynamodb/index.js';
-import { Buckets } from './bucket-cache.js';
+import { BucketCache } from './bucket-cache.js';
 import { consume } from './consume.js';
 import type { ShardImage } from '../table/items.js';
 import { PRESSURE } from '../bucket/pressure.js';
@@ -33,7 +33,7 @@ describe.skipIf(found.status === 'unavailable')(`taking from all levels in one t
   function world(tap: Tap = async (_, forward) => forward(), random: () => number = Math.random) {
     const call: Call = { namespaceId: `atomic${(namespaces += 1)}`, nowMs: NOW_MS, timeoutMs: 10_000, tuning: TUNING };
     const table = { ...tapped(engine.table, tap), random };
-    const buckets = new Buckets(table, PRESSURE);
+    const buckets = new BucketCache(table, PRESSURE);
     const ask = (asked: readonly LevelAsk[], leaseId: string | null = null, atomic = true) =>
       consume(table, buckets, call, { leaseId, levels: asked, ...(atomic ? { atomic } : {}) });
     const tokens = async (entityId: string) => {
@@ -110,7 +110,7 @@ describe.skipIf(found.status === 'unavailable')(`taking from all levels in one t
           shardCount,
           baseMs: NOW_MS,
           ttlSec: shardCount === 1 ? NOW_MS / 1_000 + 864_000 : null,
-          swept: shardCount > 1,
+          onSweepList: shardCount > 1,
           writeId: buildLeaseId(NOW_MS, 0),
         });
         return withTokens(

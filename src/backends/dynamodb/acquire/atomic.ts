@@ -1,18 +1,18 @@
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import type { Call, LevelAsk } from '../../../backend.js';
 import { sub, toInt } from '../../../core/int.js';
-import { bornImage } from '../bucket/new-bucket.js';
+import { newBucketImage } from '../bucket/new-bucket.js';
 import type { BucketShards } from './bucket-shards.js';
 import { backOffMs, type Deadline, pause, timeLeftMs } from '../client/deadline.js';
 import type { AskEntry } from '../bucket/entries.js';
 import { buildCreate } from '../bucket/expressions/create.js';
 import { keyOf } from '../bucket/expressions/shard-update.js';
-import { moveExpression } from '../bucket/expressions/write-shard.js';
+import { shardWriteExpression } from '../bucket/expressions/write-shard.js';
 import { errorOf } from '../client/failures.js';
 import { createWriteId } from '../bucket/write-id.js';
 import { planGroup } from '../bucket/plan-group.js';
-import { applyMove } from '../bucket/shard-write.js';
-import { readPlace } from '../bucket/grant-location.js';
+import { applyShardWrite } from '../bucket/shard-write.js';
+import { readLocation } from '../bucket/grant-location.js';
 import { send, type Table } from '../client/requests.js';
 import { revocationOfGrant } from '../bucket/revocation.js';
 import type { ShardLine } from './shard-line.js';
@@ -37,7 +37,7 @@ interface Part {
 }
 
 /** DynamoDB's limit for one transaction. */
-const MOST_ITEMS = 100;
+const MAX_ITEMS = 100;
 
 /**
  * Takes from all levels in one transaction: not even a crash leaves one without the others. Each level is first brought
@@ -65,7 +65,7 @@ async function takeInTransaction(asking: AtomicAsking, doubts: (() => void)[]): 
     if (outcomes.length < asking.levels.length || outcomes.some(({ kind }) => kind !== 'granted')) return outcomes;
     const parts = outcomes.flatMap((outcome, at) => partsOf(asking.levels[at], outcome));
     // Its shards are too many for one transaction, until some of them merge.
-    if (parts.length > MOST_ITEMS) return [{ kind: 'contended' }];
+    if (parts.length > MAX_ITEMS) return [{ kind: 'contended' }];
     const writeId = createWriteId(call.nowMs, table.random);
     const actions = parts.map((part) => actionOf(asking, part, writeId));
     if (actions.includes('id-taken')) return [{ kind: 'id-taken' }];
@@ -109,7 +109,7 @@ async function lookAtLevels({ call, leaseId, deadline, levels }: AtomicAsking): 
 function partsOf(asked: AtomicAsking['levels'][number] | undefined, outcome: LevelOutcome): readonly Part[] {
   if (asked === undefined || outcome.kind !== 'granted') return [];
   const { level, bucket } = asked;
-  const places = readPlace(outcome.answer.place);
+  const places = readLocation(outcome.answer.place);
   return places.map(({ shard, taken }, at) => {
     const asks = taken.map(({ name, milli }) => ({ name, milli: toInt(BigInt(milli)) }));
     return {
@@ -128,7 +128,7 @@ function actionOf(
 ): TransactWriteItem | 'id-taken' | 'changed' {
   const { namespaceId: ns, nowMs } = call;
   const key = { entityId: level.entityId, resource: level.resource, shard: line.shard };
-  const image = line.image ?? bornImage(key, level, nowMs);
+  const image = line.image ?? newBucketImage(key, level, nowMs);
   const lifeFactor = tuningOf(call).bucketLifeFactor;
   const entry: AskEntry = { kind: 'ask', level, leaseId, nowMs, counts };
   const plan = planGroup(image, [entry], { nowMs, trust: 'exact', lifeFactor, withoutRefunds: false });
@@ -137,10 +137,10 @@ function actionOf(
   if (line.image === null) {
     // Another shard than the first is never created: it was merged since it was looked at.
     if (line.shard > 0) return 'changed';
-    const born = { ...applyMove(image, plan.move, writeId), writeUnits: 2 };
+    const born = { ...applyShardWrite(image, plan.move, writeId), writeUnits: 2 };
     return { Put: buildCreate({ tableName: table.name, ns }, born) };
   }
-  const expression = moveExpression(ns, image, plan.move, { own: writeId, unanswered: [] });
+  const expression = shardWriteExpression(ns, image, plan.move, { own: writeId, unanswered: [] });
   return { Update: { TableName: table.name, Key: keyOf(ns, key), ...expression.buildUpdate() } };
 }
 

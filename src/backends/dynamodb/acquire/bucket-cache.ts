@@ -4,10 +4,10 @@ import type { Table } from '../client/requests.js';
 import { Revocations } from './revocations.js';
 
 /** Buckets that one process remembers; beyond, those that were used longest ago go first. */
-const MOST_BUCKETS = 20_000;
+const MAX_BUCKETS = 20_000;
 
 /** What this process knows of buckets: bounded, because there may be one for every user. */
-export class Buckets {
+export class BucketCache {
   readonly #table: Table;
   readonly #pressure: PressureOptions;
   readonly #revocations: Revocations;
@@ -30,7 +30,7 @@ export class Buckets {
     const known = this.#known.get(key);
     if (known !== undefined) {
       // Moving to the end costs as much as looking up: only where forgetting is near.
-      if (this.#known.size * 2 > MOST_BUCKETS) {
+      if (this.#known.size * 2 > MAX_BUCKETS) {
         this.#known.delete(key);
         this.#known.set(key, known);
       }
@@ -38,7 +38,7 @@ export class Buckets {
     }
     const bucket = new BucketShards(this.#table, ns, entityId, resource, this.#pressure, this.#revocations);
     this.#known.set(key, bucket);
-    if (this.#known.size > MOST_BUCKETS) this.#forgetOldest();
+    if (this.#known.size > MAX_BUCKETS) this.#forgetOldest();
     return bucket;
   }
 

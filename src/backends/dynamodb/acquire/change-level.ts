@@ -2,7 +2,7 @@ import type { Call, LevelChange } from '../../../backend.js';
 import type { BucketShards } from './bucket-shards.js';
 import type { Deadline } from '../client/deadline.js';
 import type { ChangeEntry } from '../bucket/entries.js';
-import { divideChange, readPlace } from '../bucket/grant-location.js';
+import { divideChange, readLocation } from '../bucket/grant-location.js';
 import { RefundLost } from './refund-lost.js';
 import { tuningOf } from '../bucket/tuning.js';
 
@@ -17,7 +17,7 @@ interface Changing {
 /** Corrects what a lease took from one bucket, on the shards that it took it from. True: its holder was gone. */
 export async function changeLevel(changing: Changing, uncounts: boolean): Promise<boolean> {
   const { level } = changing;
-  const places = readPlace(level.place);
+  const places = readLocation(level.place);
   const parts = divideChange(level, places);
   let holderLost = false;
   for (const [at, { shard }] of places.entries()) {

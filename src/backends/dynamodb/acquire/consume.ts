@@ -10,7 +10,7 @@ import type {
 } from '../../../backend.js';
 import { conclude } from '../../../core/bucket/decide.js';
 import { takeAtomically } from './atomic.js';
-import type { Buckets } from './bucket-cache.js';
+import type { BucketCache } from './bucket-cache.js';
 import { changeLevel } from './change-level.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
 import { judgeLevel, readBuckets } from './peek.js';
@@ -27,7 +27,7 @@ const CONFIG_REREAD_MS = 1_000;
 
 interface Consuming {
   readonly table: Table;
-  readonly buckets: Buckets;
+  readonly buckets: BucketCache;
   readonly call: Call;
   readonly request: ConsumeRequest;
   readonly deadline: Deadline;
@@ -36,7 +36,7 @@ interface Consuming {
 /** Takes from all levels or from none. */
 export function consume(
   table: Table,
-  buckets: Buckets,
+  buckets: BucketCache,
   call: Call,
   request: ConsumeRequest,
 ): Awaitable<ConsumeOutcome> {
@@ -278,7 +278,11 @@ function isDenied(outcome: Taken | undefined): outcome is Extract<LevelOutcome, 
   return outcome !== undefined && !(outcome instanceof Failed) && outcome.kind === 'denied';
 }
 
-export async function adjust(buckets: Buckets, call: Call, request: AdjustRequest): Promise<readonly LevelResult[]> {
+export async function adjust(
+  buckets: BucketCache,
+  call: Call,
+  request: AdjustRequest,
+): Promise<readonly LevelResult[]> {
   const deadline = deadlineIn(call.timeoutMs);
   return Promise.all(
     request.levels.map(async (level): Promise<LevelResult> => {

@@ -3,15 +3,15 @@ import type { Call, ExtendRequest } from '../../../backend.js';
 import { BackendUnavailable } from '../../../core/errors.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { BucketShards } from './bucket-shards.js';
-import type { Buckets } from './bucket-cache.js';
+import type { BucketCache } from './bucket-cache.js';
 import { backOffMs, type Deadline, deadlineIn, pause, timeLeftMs } from '../client/deadline.js';
 import { keyOf } from '../bucket/expressions/shard-update.js';
-import { moveExpression } from '../bucket/expressions/write-shard.js';
+import { shardWriteExpression } from '../bucket/expressions/write-shard.js';
 import { errorOf } from '../client/failures.js';
 import { createWriteId } from '../bucket/write-id.js';
 import type { ShardImage } from '../table/items.js';
-import { type Move, replaceHolder } from '../bucket/shard-write.js';
-import { readPlace } from '../bucket/grant-location.js';
+import { type ShardWrite, replaceHolder } from '../bucket/shard-write.js';
+import { readLocation } from '../bucket/grant-location.js';
 import { send, type Table } from '../client/requests.js';
 import type { ShardLine } from './shard-line.js';
 import { tuningOf } from '../bucket/tuning.js';
@@ -23,11 +23,11 @@ interface Spot {
 }
 
 /** Moves the expiry of all holders of a lease, or of none: several of them in one transaction. */
-export async function extend(table: Table, buckets: Buckets, call: Call, request: ExtendRequest): Promise<boolean> {
+export async function extend(table: Table, buckets: BucketCache, call: Call, request: ExtendRequest): Promise<boolean> {
   const deadline = deadlineIn(call.timeoutMs);
   const spots = request.levels.flatMap(({ entityId, resource, place }): Spot[] => {
     const bucket = buckets.of(call.namespaceId, entityId, resource);
-    return readPlace(place).map(({ shard }) => ({ bucket, shard }));
+    return readLocation(place).map(({ shard }) => ({ bucket, shard }));
   });
   const [only] = spots;
   if (spots.length === 1 && only !== undefined) return extendOne(call, only, request, deadline);
@@ -99,8 +99,8 @@ function actionOf(
   const holders = stored === undefined ? [] : [replaceHolder(leaseId, stored, { ...stored, expiresAtMs })];
   const neededSec = Math.ceil(expiresAtMs / 1000);
   const ttlSec = image.ttlSec === null || image.ttlSec >= neededSec ? undefined : neededSec;
-  const move: Move = { limits: [], acquires: 0, expired: 0, holders, adopts: null, ttlSec };
+  const move: ShardWrite = { limits: [], acquires: 0, expired: 0, holders, adopts: null, ttlSec };
   const ids = { own: createWriteId(nowMs, table.random), unanswered: [] };
-  const expression = moveExpression(ns, image, move, ids);
+  const expression = shardWriteExpression(ns, image, move, ids);
   return { Update: { TableName: table.name, Key: keyOf(ns, image.key), ...expression.buildUpdate() } };
 }

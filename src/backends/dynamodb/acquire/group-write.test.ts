@@ -18,7 +18,7 @@ import { buildLeaseId } from '../../../core/identifiers.js';
 import { Limit } from '../../../core/limit.js';
 import { fault, type FaultProxy, findEngine, startFaultProxy } from '../../../testing/dynamodb/index.js';
 import type { ShardImage } from '../table/items.js';
-import { diesEarly } from '../bucket/bucket-ttl.js';
+import { expiresTooEarly } from '../bucket/bucket-ttl.js';
 import type { Table } from '../client/requests.js';
 import { sdkTransport } from '../client/sdk-transport.js';
 
@@ -294,7 +294,7 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(await together([slower])).toMatchObject([{ kind: 'denied' }]);
       const after = (await engine.read(ns, KEY))!;
       expect(after.version.sequence).toBe(2);
-      expect(diesEarly(after)).toBe(false);
+      expect(expiresTooEarly(after)).toBe(false);
     });
 
     test('that others have brought deeper into debt than it knew', async () => {
@@ -304,7 +304,7 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(await together([changeEntry([DAILY], { daily: 100_000 })])).toMatchObject([{ kind: 'done' }]);
       const after = (await engine.read(ns, KEY))!;
       expect(after.limits[0]!.tokensMilli).toBe(-1_000_000);
-      expect(diesEarly(after)).toBe(false);
+      expect(expiresTooEarly(after)).toBe(false);
     });
 
     test('to which others have given a longer life than it knew', async () => {
@@ -312,7 +312,7 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       const debt = { ...withTokens(short, -2_000_000), ttlSec: NOW_MS / 1_000 + 30 * DAY_SEC };
       const { together, ns } = await shard(debt, short);
       await together([changeEntry([DAILY], { daily: 1_000 })]);
-      expect(diesEarly((await engine.read(ns, KEY))!)).toBe(false);
+      expect(expiresTooEarly((await engine.read(ns, KEY))!)).toBe(false);
     });
 
     test('whose rules it changes without knowing of the debt that others have made', async () => {
@@ -327,7 +327,7 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(await together([slower])).toMatchObject([{ kind: 'denied' }]);
       const after = (await engine.read(ns, KEY))!;
       expect(after.version.sequence).toBe(2);
-      expect(diesEarly(after)).toBe(false);
+      expect(expiresTooEarly(after)).toBe(false);
     });
 
     test('without a word to anybody, and without asking for more than one write where one is enough', async () => {
@@ -343,7 +343,7 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       let landed = 0;
       proxy.inject(fault.serverError(), { operations: ['UpdateItem'], when: () => (landed += 1) > 2 });
       expect(await together([changeEntry([DAILY], { daily: 100_000 })])).toMatchObject([{ kind: 'done' }]);
-      expect(diesEarly((await engine.read(ns, KEY))!)).toBe(false);
+      expect(expiresTooEarly((await engine.read(ns, KEY))!)).toBe(false);
     });
 
     test('that has no end gets one after a minute in which it was not used, and lasts until then', async () => {
@@ -354,7 +354,7 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       await idle.together([ask]);
       const after = (await engine.read(idle.ns, KEY))!;
       expect(after.ttlSec).toBeGreaterThan(NOW_MS / 1_000 + 10 * DAY_SEC);
-      expect(diesEarly(after)).toBe(false);
+      expect(expiresTooEarly(after)).toBe(false);
       const busy = await shard({ ...merged, writeId: buildLeaseId(NOW_MS - 59_999, 0) });
       await busy.together([ask]);
       expect((await engine.read(busy.ns, KEY))!.ttlSec).toBeNull();

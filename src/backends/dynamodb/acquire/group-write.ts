@@ -2,19 +2,19 @@ import type { LevelRef, Tuning } from '../../../backend.js';
 import { BackendUnavailable, type HeadgateError } from '../../../core/errors.js';
 import type { Limit } from '../../../core/limit.js';
 import type { EpochMs } from '../../../core/units.js';
-import { asShown } from '../bucket/correct-verdicts.js';
-import { bornImage, planBirth } from '../bucket/new-bucket.js';
+import { correctVerdicts } from '../bucket/correct-verdicts.js';
+import { newBucketImage, planCreation } from '../bucket/new-bucket.js';
 import { backOffMs, type Deadline, pause, timeLeftMs } from '../client/deadline.js';
 import { type Entry, type EntryResult, givesBack } from '../bucket/entries.js';
 import { buildCreate } from '../bucket/expressions/create.js';
 import type { WriteIds } from '../bucket/expressions/shard-update.js';
-import { buildMove } from '../bucket/expressions/write-shard.js';
+import { buildShardWrite } from '../bucket/expressions/write-shard.js';
 import { errorOf, type Failure } from '../client/failures.js';
 import { requireOwn } from '../table/foreign-record.js';
 import { type GroupPlan, newestLevel, planGroup, type Trust } from '../bucket/plan-group.js';
 import { decodeShard, isImage, type ShardImage, writtenAtMs } from '../table/items.js';
 import { buildShardKey } from '../table/keys.js';
-import { applyMove, type Move } from '../bucket/shard-write.js';
+import { applyShardWrite, type ShardWrite } from '../bucket/shard-write.js';
 import { refunds, refundsWithoutHolder, showsAdditionOf, showsReleaseOf } from '../bucket/landed-writes.js';
 import { RefundLost } from './refund-lost.js';
 import type { Shard, Waiting } from './shard.js';
@@ -27,7 +27,7 @@ import type { Item } from '../client/transport.js';
 import { createWriteId } from '../bucket/write-id.js';
 
 /** Writes that got no answer are sent again this often: the store is gone, not slow. */
-const MOST_RESENDS = 2;
+const MAX_RESENDS = 2;
 
 /**
  * Writes a group until each of its members has an answer, and gives back those who must wait for the next write.
@@ -49,7 +49,7 @@ interface Sent {
   readonly id: string;
   /** What it was planned on; null: there was no item. */
   readonly seen: ShardImage | null;
-  readonly move: Move;
+  readonly move: ShardWrite;
   readonly results: readonly (EntryResult | null)[];
 }
 
@@ -144,7 +144,7 @@ class GroupWrite {
   #bornImage(): ShardImage | null {
     const level = newestLevel(this.#entries());
     if (this.#shard.key.shard > 0 || level === null) return null;
-    return bornImage(this.#shard.key, level, this.#nowMs);
+    return newBucketImage(this.#shard.key, level, this.#nowMs);
   }
 
   #plan(image: ShardImage, isBorn: boolean): GroupPlan {
@@ -161,7 +161,11 @@ class GroupWrite {
     if (!isBorn || plan.kind !== 'answer') return plan;
     if (!sure) return { kind: 'read' };
     if (!fences(this.#entries(), null)) return plan;
-    return { kind: 'write', move: planBirth(image, this.#nowMs, this.#tuning.bucketLifeFactor), results: plan.results };
+    return {
+      kind: 'write',
+      move: planCreation(image, this.#nowMs, this.#tuning.bucketLifeFactor),
+      results: plan.results,
+    };
   }
 
   #entries(): readonly Entry[] {
@@ -180,16 +184,16 @@ class GroupWrite {
     let answer: Answer<'UpdateItem'> | Answer<'PutItem'>;
     let created: ShardImage | null = null;
     if (image === null) {
-      created = { ...applyMove(born as ShardImage, move, own), writeUnits: 1 };
+      created = { ...applyShardWrite(born as ShardImage, move, own), writeUnits: 1 };
       answer = await send(table, 'PutItem', buildCreate(target, created), this.#deadline);
     } else {
-      answer = await send(table, 'UpdateItem', buildMove(target, image, move, ids), this.#deadline);
+      answer = await send(table, 'UpdateItem', buildShardWrite(target, image, move, ids), this.#deadline);
     }
     if (answer.ok) {
       if (image !== null) this.#idleMs = this.#nowMs - writtenAtMs(image);
       this.#see(created ?? answer.output.Attributes);
       const shown = this.#shard.memory.image;
-      return image === null || shown === null ? results : asShown(results, move, image, shown, this.#nowMs);
+      return image === null || shown === null ? results : correctVerdicts(results, move, image, shown, this.#nowMs);
     }
     return this.#refused(answer.failure, { id: own, seen: image, move, results });
   }
@@ -201,7 +205,7 @@ class GroupWrite {
         // It may have landed: then the image is no longer what the store has.
         this.#trust = 'guess';
       }
-      if (this.#resends++ >= MOST_RESENDS) throw failure.error;
+      if (this.#resends++ >= MAX_RESENDS) throw failure.error;
       await this.#pause(this.#resends, failure.error);
       return null;
     }
@@ -319,9 +323,9 @@ class GroupWrite {
     return true;
   }
 
-  async #reclaim(image: ShardImage, move: Move): Promise<void> {
+  async #reclaim(image: ShardImage, move: ShardWrite): Promise<void> {
     const { table, target } = this.#shard;
-    const input = buildMove(target, image, move, this.#freshIds());
+    const input = buildShardWrite(target, image, move, this.#freshIds());
     await this.#maintain(await send(table, 'UpdateItem', input, this.#deadline));
   }
 
@@ -338,7 +342,7 @@ class GroupWrite {
     const { failure } = answer;
     if (failure.kind === 'condition') this.#see(failure.item);
     if (failure.kind !== 'lost') return this.#afterRefusal(failure);
-    if (this.#resends++ >= MOST_RESENDS) throw failure.error;
+    if (this.#resends++ >= MAX_RESENDS) throw failure.error;
     await this.#pause(this.#resends, failure.error);
   }
 

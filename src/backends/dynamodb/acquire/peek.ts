@@ -1,11 +1,11 @@
 import type { LevelAnswer, LevelAsk, LevelRef } from '../../../backend.js';
-import { reconcile } from '../../../core/config/config.js';
+import { compareConfig } from '../../../core/config/config.js';
 import { type Amount, amountOf, decide, type Verdict } from '../../../core/bucket/decide.js';
 import { add } from '../../../core/int.js';
 import type { Limit } from '../../../core/limit.js';
 import type { EpochMs } from '../../../core/units.js';
 import { viewShards, waitAcross } from '../bucket/across-shards.js';
-import { bornImage } from '../bucket/new-bucket.js';
+import { newBucketImage } from '../bucket/new-bucket.js';
 import type { Deadline } from '../client/deadline.js';
 import { isForeign, requireOwn } from '../table/foreign-record.js';
 import { decodeShard, type ShardImage } from '../table/items.js';
@@ -53,10 +53,10 @@ export async function readBuckets(
 
 /** How a level stands to what is asked of it, over all shards of its bucket. */
 export function judgeLevel(shards: readonly ShardImage[], level: LevelAsk, asks: Asks, nowMs: EpochMs): LevelAnswer {
-  const images = shards.length === 0 ? [bornImage({ ...level, shard: 0 }, level, nowMs)] : shards;
+  const images = shards.length === 0 ? [newBucketImage({ ...level, shard: 0 }, level, nowMs)] : shards;
   const views = viewShards(images, level, nowMs);
   const perShard = views.map((view) => decide(view, asks(view), nowMs));
-  const configIsOlder = images.some((image) => reconcile(image, level) === 'reread');
+  const configIsOlder = images.some((image) => compareConfig(image, level) === 'reread');
   return { verdicts: perShard.length === 1 ? (perShard[0] ?? []) : sumVerdicts(views, perShard, nowMs), configIsOlder };
 }
 

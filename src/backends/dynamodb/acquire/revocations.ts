@@ -2,13 +2,13 @@ import { BackendUnavailable } from '../../../core/errors.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
 
 /** About two minutes in all: an outage that lasts longer is for the operator, and for the expiry of the lease. */
-const MOST_ATTEMPTS = 10;
+const MAX_ATTEMPTS = 10;
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 60_000;
 const ATTEMPT_MS = 1_000;
 
 /** Beyond this, a process has lost so many answers that it would only add to what is wrong. */
-const MOST_PENDING = 1_000;
+const MAX_PENDING = 1_000;
 
 /** Undoes one grant if it was made. May be called again after it failed. */
 export type Revoke = (deadline: Deadline) => Promise<void>;
@@ -29,8 +29,8 @@ export class Revocations {
 
   /** `report` hears of it if it cannot be done. */
   add(revoke: Revoke, report: (error: unknown) => void): void {
-    if (this.#pending.size >= MOST_PENDING) {
-      report(new BackendUnavailable(`More than ${MOST_PENDING} grants wait to be given back`, 'contended'));
+    if (this.#pending.size >= MAX_PENDING) {
+      report(new BackendUnavailable(`More than ${MAX_PENDING} grants wait to be given back`, 'contended'));
       return;
     }
     const pending = this.#try(revoke, report).finally(() => this.#pending.delete(pending));
@@ -46,7 +46,7 @@ export class Revocations {
 
   async #try(revoke: Revoke, report: (error: unknown) => void): Promise<void> {
     for (let attempt = 1; ; attempt++) {
-      const isLast = attempt === MOST_ATTEMPTS || this.#isClosing;
+      const isLast = attempt === MAX_ATTEMPTS || this.#isClosing;
       try {
         await revoke(deadlineIn(ATTEMPT_MS));
         return;

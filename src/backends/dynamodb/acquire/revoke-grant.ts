@@ -1,6 +1,6 @@
 import type { Call, LevelAnswer, LevelAsk } from '../../../backend.js';
 import type { BucketShards } from './bucket-shards.js';
-import { readPlace } from '../bucket/grant-location.js';
+import { readLocation } from '../bucket/grant-location.js';
 import { ratesOf, revocationOfGrant } from '../bucket/revocation.js';
 import { tuningOf } from '../bucket/tuning.js';
 
@@ -18,7 +18,7 @@ interface Granted {
 export function revokeGrant({ bucket, call, level, leaseId }: Granted, answer: LevelAnswer): boolean {
   if (level.holder === null || leaseId === null) return false;
   const whole = ratesOf(answer);
-  const places = readPlace(answer.place);
+  const places = readLocation(answer.place);
   for (const [at, { shard, taken }] of places.entries()) {
     const ask = { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts: at === 0 } as const;
     const part = whole.map(({ name }) => {

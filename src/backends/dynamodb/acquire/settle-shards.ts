@@ -11,7 +11,7 @@ import { changesSlots, hasRightSlots, isWhole, newestRules, planSettleAll } from
 import { planSettle } from '../bucket/settle.js';
 
 /** After these, every shard is settled alone, and the reconciler adds the slots that are missing. */
-const MOST_ATTEMPTS = 4;
+const MAX_ATTEMPTS = 4;
 
 interface Settling {
   readonly table: Table;
@@ -28,7 +28,7 @@ interface Settling {
  */
 export async function settleShards(settling: Settling): Promise<boolean> {
   const { table, target, level, nowMs, deadline, createIds } = settling;
-  for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const waitMs = attempt === 0 ? 0 : backOffMs(attempt, table.random);
     if (timeLeftMs(deadline) <= waitMs) return false;
     if (waitMs > 0) await pause(waitMs);

@@ -7,7 +7,7 @@ import { changeLevel } from './change-level.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
 import type { AskEntry, EntryResult } from '../bucket/entries.js';
 import type { ShardImage } from '../table/items.js';
-import { placeOf, type ShardPlace } from '../bucket/grant-location.js';
+import { locationOf, type ShardLocation } from '../bucket/grant-location.js';
 import { revokeGrant } from './revoke-grant.js';
 import type { ShardLine } from './shard-line.js';
 import { tuningOf } from '../bucket/tuning.js';
@@ -30,7 +30,7 @@ interface Asking {
 }
 
 /** Shards that are asked before a denial stands. */
-const MOST_SHARDS_ASKED = 3;
+const MAX_SHARDS_ASKED = 3;
 const TEND_WITHIN_MS = 2_000;
 
 /** Takes from one bucket: from one of its shards, or if the ask is larger than a share, from as many as it needs. */
@@ -76,7 +76,7 @@ function otherShards({ bucket, call }: Asking, entry: AskEntry, asked: ReadonlyS
     if (!asked.has(real)) others.add(real);
   }
   const drawn: number[] = [];
-  for (const pool = [...others]; pool.length > 0 && drawn.length < MOST_SHARDS_ASKED - 1;) {
+  for (const pool = [...others]; pool.length > 0 && drawn.length < MAX_SHARDS_ASKED - 1;) {
     drawn.push(...pool.splice(Math.floor(bucket.random() * pool.length), 1));
   }
   const tuning = tuningOf(call);
@@ -114,7 +114,7 @@ function placed(outcome: LevelOutcome, shard: number, count: number): LevelOutco
     name: limit.name,
     milli: requestedMilli,
   }));
-  return { ...outcome, answer: { ...outcome.answer, place: [placeOf(shard, taken)] } };
+  return { ...outcome, answer: { ...outcome.answer, place: [locationOf(shard, taken)] } };
 }
 
 function entryOf({ call, leaseId, looksOnly = false }: Asking, level: LevelAsk, counts: boolean): AskEntry {
@@ -140,7 +140,7 @@ function longestWait({ verdicts }: LevelAnswer): number {
 /** Shard after shard, each as much as it has; if that is not enough, or one of them fails, everything goes back. */
 async function takeAcross(asking: Asking): Promise<LevelOutcome> {
   const { bucket, level, call } = asking;
-  const places: ShardPlace[] = [];
+  const places: ShardLocation[] = [];
   const granted: LevelAnswer[] = [];
   // Slots may have been given back at any time since they were seen.
   const takesSlots = level.limits.some(({ name, kind }) => kind === 'concurrent' && amountOf(level.asks, name));
@@ -155,7 +155,7 @@ async function takeAcross(asking: Asking): Promise<LevelOutcome> {
       const entry = entryOf(asking, partialAsk(level, asks), places.length === 0);
       const { outcome, line } = await askShard(asking, shard, entry);
       if (outcome.kind !== 'granted') continue;
-      places.push(placeOf(line.shard, asks));
+      places.push(locationOf(line.shard, asks));
       granted.push(outcome.answer);
       owed = owed.map(({ name, milli }) => ({ name, milli: sub(milli, amountOf(asks, name) ?? 0) }));
       if (owed.every(({ milli }) => milli === 0)) {
@@ -175,7 +175,7 @@ async function takeAcross(asking: Asking): Promise<LevelOutcome> {
 async function undoParts(
   asking: Asking,
   granted: readonly LevelAnswer[],
-  places: readonly ShardPlace[],
+  places: readonly ShardLocation[],
 ): Promise<void> {
   const { call, level } = asking;
   if (places.length === 0 || asking.looksOnly === true) return;

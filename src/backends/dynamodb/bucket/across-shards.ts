@@ -1,13 +1,13 @@
 import type { LevelAsk, LevelRef } from '../../../backend.js';
 import { credit, effectiveTokens, waitForTokens } from '../../../core/bucket/bucket.js';
-import { reconcile } from '../../../core/config/config.js';
+import { compareConfig } from '../../../core/config/config.js';
 import { type Amount, amountOf, decide, type Verdict } from '../../../core/bucket/decide.js';
 import { add, type Int, min, sub } from '../../../core/int.js';
 import type { Limit } from '../../../core/limit.js';
 import { type EpochMs, MILLI } from '../../../core/units.js';
 import { accountOf, hasExpired, planReclaim } from './plan-group.js';
 import type { ShardImage } from '../table/items.js';
-import { applyMove } from './shard-write.js';
+import { applyShardWrite } from './shard-write.js';
 import { changesSlots, newestRules, planSettleAll } from './settle-all.js';
 import { applySettlement, planSettle } from './settle.js';
 
@@ -18,7 +18,8 @@ const SLOTS_RETRY_MS = 1_000;
 export function asReclaimed(image: ShardImage, nowMs: EpochMs): ShardImage {
   let reclaimed = image;
   // One write takes back only so many.
-  while (hasExpired(reclaimed, nowMs)) reclaimed = applyMove(reclaimed, planReclaim(reclaimed, nowMs), image.writeId);
+  while (hasExpired(reclaimed, nowMs))
+    reclaimed = applyShardWrite(reclaimed, planReclaim(reclaimed, nowMs), image.writeId);
   return reclaimed;
 }
 
@@ -28,7 +29,7 @@ export function viewShards(shards: readonly ShardImage[], level: LevelRef, nowMs
 }
 
 function settleViews(shards: readonly ShardImage[], level: LevelRef, nowMs: EpochMs): readonly ShardImage[] {
-  const isDue = (image: ShardImage): boolean => reconcile(image, level) === 'settle';
+  const isDue = (image: ShardImage): boolean => compareConfig(image, level) === 'settle';
   if (shards.length > 1 && shards.some((image) => isDue(image) && changesSlots(image, level))) {
     const { settlements } = planSettleAll(shards, newestRules(shards, level) ?? level, nowMs);
     return shards.map((image, at) => applySettlement(image, settlements[at] ?? planSettle(image, level, nowMs)));

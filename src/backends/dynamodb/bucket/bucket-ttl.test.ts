@@ -16,8 +16,8 @@ import { Limit } from '../../../core/limit.js';
 import { worthOf } from '../../../testing/oracle/model.js';
 import { planGroup } from './plan-group.js';
 import type { ShardImage } from '../table/items.js';
-import { diesEarly, expirySec, livesShort } from './bucket-ttl.js';
-import { applyMove } from './shard-write.js';
+import { expiresTooEarly, expirySec, needsTtlRefresh } from './bucket-ttl.js';
+import { applyShardWrite } from './shard-write.js';
 import { needsEnd } from './settle-one.js';
 
 const NOW_SEC = NOW_MS / 1_000;
@@ -49,7 +49,7 @@ const at = { nowMs: NOW_MS, trust: 'exact', lifeFactor: 7, withoutRefunds: false
 const written = (image: ShardImage, entries: Parameters<typeof planGroup>[1]): ShardImage => {
   const plan = planGroup(image, entries, at);
   if (plan.kind !== 'write') throw new Error(`It is ${plan.kind}`);
-  return applyMove(image, plan.move, 'own');
+  return applyShardWrite(image, plan.move, 'own');
 };
 
 describe('the life of a bucket', () => {
@@ -59,7 +59,7 @@ describe('the life of a bucket', () => {
       fc.property(stalePairs, groups, ttls, ({ truth }, group, ttlSec) => {
         const plan = planGroup({ ...truth, ttlSec }, group(truth), at);
         if (plan.kind !== 'write') return;
-        const after = applyMove({ ...truth, ttlSec }, plan.move, 'own');
+        const after = applyShardWrite({ ...truth, ttlSec }, plan.move, 'own');
         expect(isForgettable(after, after.ttlSec! * 1_000)).toBe(true);
         expect(after.ttlSec).toBeGreaterThanOrEqual(NOW_SEC + 1_800);
       }),
@@ -78,7 +78,7 @@ describe('the life of a bucket', () => {
         const actual = { ...debt, ttlSec: draw === 0 ? null : Math.max(ttlSec, expirySec(debt, NOW_MS, 1)) };
         const plan = planGroup(remembered, group(seen), { ...at, trust: 'guess', lifeFactor: draw === 1 ? 7 : 1 });
         if (plan.kind !== 'write' || !moveHolds(remembered, plan.move, actual)) return;
-        const after = applyMove(actual, plan.move, 'own');
+        const after = applyShardWrite(actual, plan.move, 'own');
         if (after.ttlSec === null) return;
         landed += 1;
         expect(isForgettable(after, after.ttlSec * 1_000)).toBe(true);
@@ -109,10 +109,10 @@ describe('the life of a bucket', () => {
     const half = (7 * DAY_SEC) / 2;
     const image = withTokens(imageOf([DAILY], { baseMs: NOW_MS }), 50_000);
     const keeps = { ...image, ttlSec: NOW_SEC + half };
-    expect(livesShort(keeps, NOW_MS, 7)).toBe(false);
+    expect(needsTtlRefresh(keeps, NOW_MS, 7)).toBe(false);
     expect(written(keeps, [ask]).ttlSec).toBe(keeps.ttlSec);
     const renews = { ...image, ttlSec: NOW_SEC + half - 1 };
-    expect(livesShort(renews, NOW_MS, 7)).toBe(true);
+    expect(needsTtlRefresh(renews, NOW_MS, 7)).toBe(true);
     expect(written(renews, [ask]).ttlSec).toBeGreaterThan(NOW_SEC + 6 * DAY_SEC);
   });
 
@@ -134,10 +134,10 @@ describe('the life of a bucket', () => {
     const image = withHolders(imageOf([DAILY], { ttlSec: NOW_SEC + 7 * DAY_SEC, baseMs: NOW_MS }), {
       lease: { slots: [amount('x', 1)] },
     });
-    expect(diesEarly(image)).toBe(false);
+    expect(expiresTooEarly(image)).toBe(false);
     const after = written(image, [entry]);
     expect(after.ttlSec).toBeGreaterThan(image.ttlSec!);
-    expect(diesEarly(after)).toBe(false);
+    expect(expiresTooEarly(after)).toBe(false);
   });
 
   test('has no end where the limits are of this very entity and resource, or where it is sharded', () => {

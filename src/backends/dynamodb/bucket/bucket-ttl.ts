@@ -37,13 +37,13 @@ export function expirySec(image: ShardImage, nowMs: EpochMs, factor: number): nu
 }
 
 /** Whether so little of its life is left that the next take should refresh it. */
-export function livesShort(image: ShardImage, nowMs: EpochMs, factor: number): boolean {
+export function needsTtlRefresh(image: ShardImage, nowMs: EpochMs, factor: number): boolean {
   if (image.ttlSec === null) return false;
   return image.ttlSec * 1000 - nowMs < wholeLifeMs(image, factor) / 2;
 }
 
 /** Whether it could be forgotten while a limit is in debt or a holder has not expired. */
-export function diesEarly({ ttlSec, limits, baseMs, holders }: ShardImage): boolean {
+export function expiresTooEarly({ ttlSec, limits, baseMs, holders }: ShardImage): boolean {
   if (ttlSec === null) return false;
   for (const { rate, tokensMilli } of limits) {
     if (rate.refillMilli > 0 && tokensMilli < leastTokens(rate, baseMs, ttlSec)) return true;

@@ -5,15 +5,15 @@ import type { EpochMs } from '../../../core/units.js';
 import type { EntryResult } from './entries.js';
 import { accountOf } from './plan-group.js';
 import type { ShardImage } from '../table/items.js';
-import type { Move } from './shard-write.js';
+import type { ShardWrite } from './shard-write.js';
 
 /**
  * The results of a write as the store shows them: a stale image foretold the right answers, but with its own balances.
  * What the item has more or less than was foretold, everybody who was granted found more or less.
  */
-export function asShown(
+export function correctVerdicts(
   results: readonly (EntryResult | null)[],
-  { limits }: Move,
+  { limits }: ShardWrite,
   seen: ShardImage,
   shown: ShardImage,
   nowMs: EpochMs,

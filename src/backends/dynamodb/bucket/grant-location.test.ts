@@ -5,11 +5,11 @@ import type { LevelChange } from '../../../backend.js';
 import { amountOf } from '../../../core/bucket/decide.js';
 import { type Int, toInt } from '../../../core/int.js';
 import { Limit } from '../../../core/limit.js';
-import { divideChange, placeOf, readPlace, type ShardPlaces } from './grant-location.js';
+import { divideChange, locationOf, readLocation, type ShardLocations } from './grant-location.js';
 
 const NAMES = ['rpm', 'tpm', 'slots'];
 const milli: fc.Arbitrary<Int> = fc.oneof(fc.nat(9_000), fc.bigInt({ min: 0n, max: 10n ** 20n }).map(toInt));
-const places: fc.Arbitrary<ShardPlaces> = fc
+const places: fc.Arbitrary<ShardLocations> = fc
   .uniqueArray(fc.tuple(fc.nat(63), fc.tuple(milli, milli, milli), fc.nat(7)), {
     selector: ([shard]) => shard,
     minLength: 1,
@@ -17,7 +17,7 @@ const places: fc.Arbitrary<ShardPlaces> = fc
   })
   .map((drawn) =>
     drawn.map(([shard, taken, mask]) =>
-      placeOf(
+      locationOf(
         shard,
         NAMES.flatMap((name, at) => ((mask >> at) & 1 ? [amount(name, taken[at]!)] : [])),
       ),
@@ -65,7 +65,7 @@ describe('a change of what was taken from several shards', () => {
         const parts = divideChange(level, where);
         for (const [at, { deltas }] of parts.entries()) {
           for (const { name, milli: back } of deltas) {
-            const takenAt = (place: ShardPlaces[number]): bigint =>
+            const takenAt = (place: ShardLocations[number]): bigint =>
               BigInt(place.taken.find((one) => one.name === name)?.milli ?? 0);
             const whole = where.reduce((sum, place) => sum + takenAt(place), 0n);
             if (-BigInt(amountOf(level.deltas, name) ?? 0) > whole) continue;
@@ -80,7 +80,7 @@ describe('a change of what was taken from several shards', () => {
   test('of a limit that the grant did not take is a matter of the first', () => {
     fc.assert(
       fc.property(amounts(1n), fc.integer({ min: 2, max: 6 }), (deltas, count) => {
-        const where = Array.from({ length: count }, (_, shard) => placeOf(shard, []));
+        const where = Array.from({ length: count }, (_, shard) => locationOf(shard, []));
         const [first, ...rest] = divideChange({ ...changeEntry([], {}).level, deltas }, where);
         expect(first!.deltas).toEqual(deltas.filter((one) => one.milli !== 0));
         for (const part of rest) expect(part.deltas).toEqual([]);
@@ -110,7 +110,10 @@ describe('a change of what was taken from several shards', () => {
   });
 
   test('is in proportion to what was taken there, also if it is made in steps', () => {
-    const where = [placeOf(0, [amount('rpm', 6_000)]), placeOf(3, [amount('rpm', 2_000), amount('slots', 1_000)])];
+    const where = [
+      locationOf(0, [amount('rpm', 6_000)]),
+      locationOf(3, [amount('rpm', 2_000), amount('slots', 1_000)]),
+    ];
     const level = { ...changeEntry([], { rpm: -4_000 }).level, totals: [amount('rpm', 4_000)] };
     expect(divideChange(level, where)).toMatchObject([
       { deltas: [amount('rpm', -3_000)], totals: [amount('rpm', 3_000)] },
@@ -125,8 +128,8 @@ describe('a change of what was taken from several shards', () => {
 
   test('of one shard is left as it is', () => {
     const { level } = changeEntry([], { rpm: -5_000 });
-    expect(divideChange(level, readPlace(undefined))).toEqual([level]);
-    expect(divideChange(level, [placeOf(3, [])])[0]).toBe(level);
+    expect(divideChange(level, readLocation(undefined))).toEqual([level]);
+    expect(divideChange(level, [locationOf(3, [])])[0]).toBe(level);
   });
 });
 
@@ -134,12 +137,12 @@ describe('a place', () => {
   test('is read back after it has been away as plain data', () => {
     fc.assert(
       fc.property(places, (where) => {
-        expect(readPlace(JSON.parse(JSON.stringify(where)))).toEqual(where);
+        expect(readLocation(JSON.parse(JSON.stringify(where)))).toEqual(where);
       }),
     );
   });
 
   test.each([undefined, null, [], {}, 'x'])('that says nothing, such as %j, is shard 0', (place) => {
-    expect(readPlace(place)).toEqual([{ shard: 0, taken: [] }]);
+    expect(readLocation(place)).toEqual([{ shard: 0, taken: [] }]);
   });
 });

@@ -1,23 +1,23 @@
-import type { LevelChange, Place } from '../../../backend.js';
+import type { LevelChange, GrantLocation } from '../../../backend.js';
 import type { Amount } from '../../../core/bucket/decide.js';
 import { type Int, sub, toInt } from '../../../core/int.js';
 
 /** On which shards a grant was taken, and how much on each. A grant on shard 0 alone needs no words. */
-export type ShardPlaces = readonly ShardPlace[];
+export type ShardLocations = readonly ShardLocation[];
 
-export interface ShardPlace {
+export interface ShardLocation {
   readonly shard: number;
   readonly taken: readonly { readonly name: string; readonly milli: string }[];
 }
 
-const SHARD_0: ShardPlaces = [{ shard: 0, taken: [] }];
+const SHARD_0: ShardLocations = [{ shard: 0, taken: [] }];
 
 /** Plain data, which may have been away from this process. */
-export function readPlace(place: Place): ShardPlaces {
-  return Array.isArray(place) && place.length > 0 ? (place as ShardPlaces) : SHARD_0;
+export function readLocation(place: GrantLocation): ShardLocations {
+  return Array.isArray(place) && place.length > 0 ? (place as ShardLocations) : SHARD_0;
 }
 
-export function placeOf(shard: number, taken: readonly Amount[]): ShardPlace {
+export function locationOf(shard: number, taken: readonly Amount[]): ShardLocation {
   return { shard, taken: taken.map(({ name, milli }) => ({ name, milli: String(milli) })) };
 }
 
@@ -25,7 +25,7 @@ export function placeOf(shard: number, taken: readonly Amount[]): ShardPlace {
  * One change for each shard that the grant was taken from, each in proportion to what it gave: so that whatever is taken
  * or given back in several steps ends where it began. A limit that the grant did not take belongs to the first.
  */
-export function divideChange(level: LevelChange, places: ShardPlaces): readonly LevelChange[] {
+export function divideChange(level: LevelChange, places: ShardLocations): readonly LevelChange[] {
   if (places.length === 1) return [level];
   const deltas = level.deltas.map((amount) => divideAmount(amount, places));
   const totals = level.totals?.map((amount) => divideAmount(amount, places)) ?? null;
@@ -41,7 +41,7 @@ function partsAt(amounts: readonly (readonly Amount[])[], at: number): readonly 
   return amounts.flatMap((parts) => parts.slice(at, at + 1));
 }
 
-function divideAmount({ name, milli }: Amount, places: ShardPlaces): readonly Amount[] {
+function divideAmount({ name, milli }: Amount, places: ShardLocations): readonly Amount[] {
   const weights = places.map(({ taken }) => BigInt(taken.find((amount) => amount.name === name)?.milli ?? 0));
   const whole = weights.reduce((sum, weight) => sum + weight, 0n);
   if (whole === 0n) return places.map((_, at) => ({ name, milli: at === 0 ? milli : 0 }));

@@ -1,9 +1,9 @@
 import type { ChangeEntry, Entry } from './entries.js';
 import type { ShardImage } from '../table/items.js';
-import { countsOnce, type Move } from './shard-write.js';
+import { countsOnce, type ShardWrite } from './shard-write.js';
 
 /** Whether a lease has the very holder that the move would have added: nobody else knows its id. */
-export function showsAdditionOf(image: ShardImage, { holders }: Move): boolean {
+export function showsAdditionOf(image: ShardImage, { holders }: ShardWrite): boolean {
   return holders.some((holder) => holder.kind === 'add' && image.holders.get(holder.leaseId)?.text === holder.text);
 }
 
@@ -14,7 +14,7 @@ export function showsAdditionOf(image: ShardImage, { holders }: Move): boolean {
 export function showsReleaseOf(
   image: ShardImage,
   entry: Entry,
-  { holders }: Move,
+  { holders }: ShardWrite,
   seen: ShardImage | null,
 ): entry is ChangeEntry {
   if (entry.kind !== 'change' || image.baseMs !== seen?.baseMs || image.expired !== seen.expired) return false;
@@ -27,6 +27,6 @@ export function refunds(entry: Entry): entry is ChangeEntry {
 }
 
 /** A refund that goes with its holder counts once, however often it is sent. */
-export function refundsWithoutHolder(entry: Entry, { holders }: Move): boolean {
+export function refundsWithoutHolder(entry: Entry, { holders }: ShardWrite): boolean {
   return refunds(entry) && !countsOnce(holders.find(({ leaseId }) => leaseId === entry.leaseId));
 }

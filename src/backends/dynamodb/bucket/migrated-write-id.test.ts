@@ -3,17 +3,17 @@ import { expect, test } from 'vitest';
 import { parseLeaseTime } from '../../../core/identifiers.js';
 import { createWriteId } from './write-id.js';
 import { decodeCounters } from '../table/items.js';
-import { buildMoveId, isMoveId, isMoveOf } from './migrated-write-id.js';
+import { buildMigratedWriteId, isMigratedWriteId, isWriteOfMigration } from './migrated-write-id.js';
 
 const anyTime = fc.integer({ min: 0, max: 2 ** 45 });
 
 test('the id of a move says when and by which migration', () => {
   fc.assert(
     fc.property(anyTime, fc.constantFrom('0001', '0002', '0003'), (atMs, migration) => {
-      const id = buildMoveId(migration, atMs);
+      const id = buildMigratedWriteId(migration, atMs);
       expect(parseLeaseTime(id)).toBe(atMs);
-      expect(isMoveId(id)).toBe(true);
-      expect(['0001', '0002', '0003'].filter((other) => isMoveOf(other, id))).toEqual([migration]);
+      expect(isMigratedWriteId(id)).toBe(true);
+      expect(['0001', '0002', '0003'].filter((other) => isWriteOfMigration(other, id))).toEqual([migration]);
     }),
   );
 });
@@ -21,14 +21,14 @@ test('the id of a move says when and by which migration', () => {
 test('no id of a take is one', () => {
   fc.assert(
     fc.property(anyTime, fc.double({ min: 0, max: 0.999, noNaN: true }), (atMs, random) => {
-      expect(isMoveId(createWriteId(atMs, () => random))).toBe(false);
+      expect(isMigratedWriteId(createWriteId(atMs, () => random))).toBe(false);
     }),
   );
 });
 
 test('counters that a move or another layout wrote are told from those of a take', () => {
   const countersOf = (w: object): unknown => decodeCounters({ b_rpm_tc: { N: '5' }, ...w }).foreign;
-  expect(countersOf({ w: { S: buildMoveId('0001', 0) } })).toBe(true);
+  expect(countersOf({ w: { S: buildMigratedWriteId('0001', 0) } })).toBe(true);
   expect(countersOf({})).toBe(true);
   expect(countersOf({ w: { S: createWriteId(0, () => 0.5) } })).toBeUndefined();
 });

@@ -8,14 +8,14 @@ const MOVED = /^[0-9A-Za-z_~]{8}~moved(\d{4})$/;
  * The `w` of a bucket that a migration has written: what it counts was used before, in another layout, and is nobody's
  * usage of the hour in which it was moved.
  */
-export function buildMoveId(migration: string, atMs: EpochMs): string {
+export function buildMigratedWriteId(migration: string, atMs: EpochMs): string {
   return `${buildLeaseId(atMs, 0).slice(0, 8)}~moved${migration}`;
 }
 
-export function isMoveId(writeId: string): boolean {
+export function isMigratedWriteId(writeId: string): boolean {
   return MOVED.test(writeId);
 }
 
-export function isMoveOf(migration: string, writeId: string): boolean {
+export function isWriteOfMigration(migration: string, writeId: string): boolean {
   return MOVED.exec(writeId)?.[1] === migration;
 }

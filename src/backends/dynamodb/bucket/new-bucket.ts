@@ -3,10 +3,10 @@ import type { EpochMs } from '../../../core/units.js';
 import type { ShardImage } from '../table/items.js';
 import type { ShardKey } from '../table/keys.js';
 import { expirySec } from './bucket-ttl.js';
-import type { Move } from './shard-write.js';
+import type { ShardWrite } from './shard-write.js';
 
 /** A bucket as it would be born: full, of one shard. */
-export function bornImage(key: ShardKey, level: LevelRef, nowMs: EpochMs): ShardImage {
+export function newBucketImage(key: ShardKey, level: LevelRef, nowMs: EpochMs): ShardImage {
   return {
     key,
     baseMs: nowMs,
@@ -21,13 +21,13 @@ export function bornImage(key: ShardKey, level: LevelRef, nowMs: EpochMs): Shard
     limits: level.limits.map((limit) => ({ limit, rate: limit, tokensMilli: limit.capacityMilli, consumedMilli: 0 })),
     retired: new Map(),
     holders: new Map(),
-    swept: false,
+    onSweepList: false,
     bytes: 0,
   };
 }
 
 /** Takes nothing: the item is written as it is born. */
-export function planBirth(born: ShardImage, nowMs: EpochMs, lifeFactor: number): Move {
+export function planCreation(born: ShardImage, nowMs: EpochMs, lifeFactor: number): ShardWrite {
   const ttlSec = born.ttlSec === null ? undefined : expirySec(born, nowMs, lifeFactor);
   return { limits: [], acquires: 0, expired: 0, holders: [], adopts: null, ttlSec };
 }

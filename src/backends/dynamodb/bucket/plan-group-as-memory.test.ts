@@ -7,16 +7,16 @@ import { conclude, type Verdict } from '../../../core/bucket/decide.js';
 import { type Bucket, createBucket, move, negated, release } from '../../embedded/bucket.js';
 import { consume } from '../../embedded/consume.js';
 import { MemorySpace } from '../../embedded/memory-space.js';
-import { asShown } from './correct-verdicts.js';
+import { correctVerdicts } from './correct-verdicts.js';
 import type { AskEntry, Entry, EntryResult } from './entries.js';
 import { planGroup, type Trust } from './plan-group.js';
 import type { ShardImage } from '../table/items.js';
-import { applyMove, type Move } from './shard-write.js';
+import { applyShardWrite, type ShardWrite } from './shard-write.js';
 import { applySettlement, planSettle } from './settle.js';
 
 const RUNS = { numRuns: 1_000 };
 /** Each group writes at least one grant, takes expired holders back, or answers. */
-const MOST_PLANS = 40;
+const MAX_PLANS = 40;
 
 /** What a caller is told. */
 interface Told {
@@ -82,13 +82,13 @@ function writeInGroups({ truth, seen }: StalePair, asks: readonly AskEntry[], fi
     waiting = waiting.filter((entry) => !answers.has(entry));
   };
   for (let plans = 0; waiting.length > 0; plans++) {
-    if (plans > MOST_PLANS) throw new Error('The group is never written');
+    if (plans > MAX_PLANS) throw new Error('The group is never written');
     const plan = planGroup(image, waiting, { nowMs: NOW_MS, trust, lifeFactor: 7, withoutRefunds: false });
     const planned = image;
     if (plan.kind === 'answer') deliver(plan.results);
     if ((plan.kind === 'write' || plan.kind === 'reclaim') && moveHolds(image, plan.move, stored)) {
-      stored = applyMove(stored, plan.move, `write-${plans}`);
-      if (plan.kind === 'write') deliver(asShown(plan.results, plan.move, planned, stored, NOW_MS));
+      stored = applyShardWrite(stored, plan.move, `write-${plans}`);
+      if (plan.kind === 'write') deliver(correctVerdicts(plan.results, plan.move, planned, stored, NOW_MS));
       else reclaims.set(answers.size, [...(reclaims.get(answers.size) ?? []), ...idsOf(plan.move)]);
     }
     if (plan.kind === 'settle' && image === stored) {
@@ -99,7 +99,7 @@ function writeInGroups({ truth, seen }: StalePair, asks: readonly AskEntry[], fi
   return { answers: asks.map((ask) => answers.get(ask)!), reclaims };
 }
 
-function idsOf({ holders }: Move): string[] {
+function idsOf({ holders }: ShardWrite): string[] {
   return holders.map(({ leaseId }) => leaseId);
 }
 

@@ -6,16 +6,16 @@ import { NOW_MS } from '../../../../tests/support/shard-images.js';
 import { accountIn, moveHolds } from '../../../../tests/support/shard-truth.js';
 import { amountOf, exceedsCapacity } from '../../../core/bucket/decide.js';
 import { worthOf } from '../../../testing/oracle/model.js';
-import { asShown } from './correct-verdicts.js';
+import { correctVerdicts } from './correct-verdicts.js';
 import type { Entry, EntryResult } from './entries.js';
 import { planGroup, type Trust } from './plan-group.js';
 import type { ShardImage } from '../table/items.js';
-import { applyMove } from './shard-write.js';
+import { applyShardWrite } from './shard-write.js';
 import { applySettlement, planSettle } from './settle.js';
 
 const RUNS = { numRuns: 1_000 };
 /** A refusal shows the truth, so that what follows holds: guess, reclaim, take, and one more for luck. */
-const MOST_WRITES = 5;
+const MAX_WRITES = 5;
 
 interface Written {
   readonly after: ShardImage;
@@ -29,17 +29,17 @@ interface Written {
 function written(truth: ShardImage, seen: ShardImage, entries: readonly Entry[], firstTrust: Trust): Written {
   let [stored, image, trust] = [truth, seen, firstTrust];
   const reclaimed: string[] = [];
-  for (let writes = 0; writes <= MOST_WRITES;) {
+  for (let writes = 0; writes <= MAX_WRITES;) {
     const plan = planGroup(image, entries, { nowMs: NOW_MS, trust, lifeFactor: 7, withoutRefunds: false });
     if (plan.kind === 'answer') return { after: stored, results: plan.results, writes, reclaimed };
     if (plan.kind === 'write' || plan.kind === 'reclaim') {
       writes += 1;
       const lands = moveHolds(image, plan.move, stored);
       const seenBefore = image;
-      if (lands) stored = applyMove(stored, plan.move, `write-${writes}`);
+      if (lands) stored = applyShardWrite(stored, plan.move, `write-${writes}`);
       if (lands && plan.kind === 'reclaim') reclaimed.push(...plan.move.holders.map(({ leaseId }) => leaseId));
       if (lands && plan.kind === 'write') {
-        const results = asShown(plan.results, plan.move, seenBefore, stored, NOW_MS);
+        const results = correctVerdicts(plan.results, plan.move, seenBefore, stored, NOW_MS);
         return { after: stored, results, writes, reclaimed };
       }
     }

@@ -16,9 +16,9 @@ import {
 import { buildLeaseId } from '../../../core/identifiers.js';
 import { Limit } from '../../../core/limit.js';
 import type { Entry, EntryResult } from './entries.js';
-import { type Circumstances, type GroupPlan, planGroup, type Trust } from './plan-group.js';
+import { type PlanContext, type GroupPlan, planGroup, type Trust } from './plan-group.js';
 import type { ShardImage } from '../table/items.js';
-import { applyMove } from './shard-write.js';
+import { applyShardWrite } from './shard-write.js';
 
 const RPM = Limit.perMinute('rpm', 60);
 const TPM = Limit.perMinute('tpm', 6_000);
@@ -30,7 +30,7 @@ const OLDER = { version: { sequence: 0, openedAtMs: 0 } };
 const seen = (limits: readonly Limit[], ...tokensMilli: readonly number[]): ShardImage =>
   withTokens(imageOf(limits, { baseMs: NOW_MS }), ...tokensMilli);
 
-function plan(image: ShardImage, entries: readonly Entry[], at: Partial<Circumstances> | Trust = {}): GroupPlan {
+function plan(image: ShardImage, entries: readonly Entry[], at: Partial<PlanContext> | Trust = {}): GroupPlan {
   const given = typeof at === 'string' ? { trust: at } : at;
   return planGroup(image, entries, { nowMs: NOW_MS, trust: 'exact', lifeFactor: 7, withoutRefunds: false, ...given });
 }
@@ -109,7 +109,7 @@ describe('a wait', () => {
         const grantsAt = (nowMs: number): EntryResult | null | undefined => {
           const first = plan(truth, [ask], { nowMs });
           if (first.kind !== 'reclaim') return resultsOf(first)[0];
-          return resultsOf(plan(applyMove(truth, first.move, 'reclaim'), [ask], { nowMs }))[0];
+          return resultsOf(plan(applyShardWrite(truth, first.move, 'reclaim'), [ask], { nowMs }))[0];
         };
         const denied = grantsAt(NOW_MS);
         if (denied?.kind !== 'denied') return;

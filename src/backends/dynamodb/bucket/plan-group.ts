@@ -1,6 +1,6 @@
 import type { LevelAnswer, LevelAsk, LevelRef } from '../../../backend.js';
 import { credit, effectiveTokens, planMove, tokensAfterTake } from '../../../core/bucket/bucket.js';
-import { compareVersions, reconcile } from '../../../core/config/config.js';
+import { compareVersions, compareConfig } from '../../../core/config/config.js';
 import {
   type Amount,
   amountOf,
@@ -14,15 +14,15 @@ import { add, type Int, sub } from '../../../core/int.js';
 import type { EpochMs, Millitokens } from '../../../core/units.js';
 import type { AskEntry, ChangeEntry, Entry, EntryResult, ExtendEntry } from './entries.js';
 import type { Account, ShardImage } from '../table/items.js';
-import { diesEarly, expirySec, livesShort, untilForgotten } from './bucket-ttl.js';
+import { expiresTooEarly, expirySec, needsTtlRefresh, untilForgotten } from './bucket-ttl.js';
 import {
   addHolder,
-  applyMove,
+  applyShardWrite,
   changesNothing,
   countsOnce,
-  type HolderMove,
-  type LimitMove,
-  type Move,
+  type HolderChange,
+  type LimitChange,
+  type ShardWrite,
   removeHolder,
   replaceHolder,
 } from './shard-write.js';
@@ -36,16 +36,16 @@ export type Trust = 'exact' | 'young' | 'guess';
 export type GroupPlan =
   /** Something must be put right before anybody can be answered. */
   | { readonly kind: 'settle'; readonly level: LevelRef }
-  | { readonly kind: 'reclaim'; readonly move: Move }
+  | { readonly kind: 'reclaim'; readonly move: ShardWrite }
   | { readonly kind: 'rebase' }
   /** The answers depend on what the store has now, and there is nothing to write that would tell. */
   | { readonly kind: 'read' }
   /** One result per entry, valid once the write has landed; null: the entry must wait for the next write. */
-  | { readonly kind: 'write'; readonly move: Move; readonly results: readonly (EntryResult | null)[] }
+  | { readonly kind: 'write'; readonly move: ShardWrite; readonly results: readonly (EntryResult | null)[] }
   /** The same, with nothing to write. */
   | { readonly kind: 'answer'; readonly results: readonly (EntryResult | null)[] };
 
-export interface Circumstances {
+export interface PlanContext {
   readonly nowMs: EpochMs;
   readonly trust: Trust;
   readonly lifeFactor: number;
@@ -54,7 +54,7 @@ export interface Circumstances {
 }
 
 /** Holders in one write: DynamoDB takes 300 operators and 4 KB of condition. */
-const MOST_HOLDERS = 80;
+const MAX_HOLDERS = 80;
 
 /** Beyond this, balances leave the numbers that are fast: the base is moved, and they become small again. */
 const LARGE_MILLI = 2 ** 50;
@@ -65,9 +65,9 @@ const LARGE_MILLI = 2 ** 50;
  * The asks are answered as if each had come alone, one after another: an ask that is short while holders have expired
  * waits, with those behind it, until the asks before it are written and the expired holders are taken back.
  */
-export function planGroup(image: ShardImage, entries: readonly Entry[], at: Circumstances): GroupPlan {
+export function planGroup(image: ShardImage, entries: readonly Entry[], at: PlanContext): GroupPlan {
   const newest = newestLevel(entries);
-  const standing = newest === null ? 'keep' : reconcile(image, newest);
+  const standing = newest === null ? 'keep' : compareConfig(image, newest);
   if (newest !== null && standing === 'settle') return { kind: 'settle', level: newest };
   if (image.limits.some((account) => needsRebase(account, image.baseMs, at.nowMs))) return { kind: 'rebase' };
   const work = new Work(image, at);
@@ -118,11 +118,11 @@ export function hasExpired(image: ShardImage, nowMs: EpochMs): boolean {
 }
 
 /** Takes back what expired holders hold: their slots, and their rates where they carry them. */
-export function planReclaim(image: ShardImage, nowMs: EpochMs): Move {
+export function planReclaim(image: ShardImage, nowMs: EpochMs): ShardWrite {
   const sums = new Sums();
-  const holders: HolderMove[] = [];
+  const holders: HolderChange[] = [];
   for (const [leaseId, holder] of image.holders) {
-    if (holder.expiresAtMs > nowMs || holders.length === MOST_HOLDERS) continue;
+    if (holder.expiresAtMs > nowMs || holders.length === MAX_HOLDERS) continue;
     holders.push(removeHolder(leaseId, holder));
     sums.refund(image, 'concurrent', holder.slots);
     sums.refund(image, 'rate', holder.rates ?? []);
@@ -160,8 +160,8 @@ class Sums {
     }
   }
 
-  moves(image: ShardImage, nowMs: EpochMs): readonly LimitMove[] {
-    const moves: LimitMove[] = [];
+  moves(image: ShardImage, nowMs: EpochMs): readonly LimitChange[] {
+    const moves: LimitChange[] = [];
     for (const { limit, rate, tokensMilli } of image.limits) {
       const sum = this.#byName.get(limit.name);
       if (sum === undefined) continue;
@@ -186,16 +186,16 @@ class Work {
   /** Somebody's answer rests on what the image lacks, and the image is not exact. */
   unsure = false;
   readonly #image: ShardImage;
-  readonly #at: Circumstances;
+  readonly #at: PlanContext;
   readonly #sums = new Sums();
-  readonly #holders = new Map<string, HolderMove>();
+  readonly #holders = new Map<string, HolderChange>();
   /** Who holds slots when the next ask is judged: those of the image, then the asks of this group that were granted. */
   #held: ReadonlyMap<string, Holder>;
   /** What is left for the next ask. */
   readonly #left: { limit: LimitBalance['limit']; rate: Account['rate']; tokensMilli: Millitokens }[];
   #acquires = 0;
 
-  constructor(image: ShardImage, at: Circumstances) {
+  constructor(image: ShardImage, at: PlanContext) {
     this.#image = image;
     this.#at = at;
     this.#held = image.holders;
@@ -205,7 +205,7 @@ class Work {
   ask({ level, leaseId, counts, looksOnly }: AskEntry): EntryResult | null {
     const { baseMs, holders } = this.#image;
     const verdicts = decide({ baseMs, limits: this.#left, holders: this.#held }, level.asks, this.#at.nowMs);
-    const configIsOlder = reconcile(this.#image, level) === 'reread';
+    const configIsOlder = compareConfig(this.#image, level) === 'reread';
     let answer: LevelAnswer = { verdicts, configIsOlder };
     if (verdicts.some(({ waitMs }) => waitMs !== 0)) {
       if (hasExpired(this.#image, this.#at.nowMs) && !verdicts.some(exceedsCapacity)) {
@@ -225,7 +225,7 @@ class Work {
       return { kind: 'granted', answer };
     }
     if (level.holder !== null && leaseId !== null) {
-      if (this.#holders.size >= MOST_HOLDERS || this.#holders.has(leaseId)) return null;
+      if (this.#holders.size >= MAX_HOLDERS || this.#holders.has(leaseId)) return null;
       if (holders.has(leaseId) && this.#at.trust === 'exact') return { kind: 'id-taken' };
       this.#hold(leaseId, heldOf(level.holder, verdicts, configIsOlder));
     }
@@ -260,7 +260,7 @@ class Work {
     const stored = level.holder === 'none' ? undefined : this.#image.holders.get(leaseId);
     const holderLost = level.holder !== 'none' && stored === undefined;
     if (level.holder !== 'none') {
-      if (this.#holders.size >= MOST_HOLDERS || this.#holders.has(leaseId)) return null;
+      if (this.#holders.size >= MAX_HOLDERS || this.#holders.has(leaseId)) return null;
       const move = this.#holderMove(level, leaseId);
       if (move !== null) this.#holders.set(leaseId, move);
     }
@@ -280,7 +280,7 @@ class Work {
     return { kind: 'done', holderLost };
   }
 
-  #holderMove(level: ChangeEntry['level'], leaseId: string): HolderMove | null {
+  #holderMove(level: ChangeEntry['level'], leaseId: string): HolderChange | null {
     const stored = this.#image.holders.get(leaseId);
     if (stored === undefined) {
       this.unsure = true;
@@ -295,7 +295,7 @@ class Work {
   }
 
   extend({ leaseId, expiresAtMs }: ExtendEntry): EntryResult | null {
-    if (this.#holders.size >= MOST_HOLDERS || this.#holders.has(leaseId)) return null;
+    if (this.#holders.size >= MAX_HOLDERS || this.#holders.has(leaseId)) return null;
     const stored = this.#image.holders.get(leaseId);
     if (stored !== undefined) {
       this.#holders.set(leaseId, replaceHolder(leaseId, stored, { ...stored, expiresAtMs }));
@@ -306,8 +306,8 @@ class Work {
     return { kind: 'extended', found: false };
   }
 
-  finish(newest: LevelRef | null, adopts: Move['adopts']): Move {
-    const move: Move = {
+  finish(newest: LevelRef | null, adopts: ShardWrite['adopts']): ShardWrite {
+    const move: ShardWrite = {
       limits: this.#sums.moves(this.#image, this.#at.nowMs),
       acquires: this.#acquires,
       expired: 0,
@@ -319,7 +319,7 @@ class Work {
   }
 
   /** With a `ttl` that is long enough for what the move leaves, and refused where others have left a larger debt. */
-  #outliving(move: Move, newest: LevelRef | null): Move {
+  #outliving(move: ShardWrite, newest: LevelRef | null): ShardWrite {
     const { baseMs, limits, ttlSec, version } = this.#image;
     // A bucket that has none gets one by a write of its own, which moves the base: this move would not know of it.
     if (ttlSec === null) return move;
@@ -335,10 +335,10 @@ class Work {
   }
 
   /** undefined: what it has is long enough. */
-  #renewedTtl(move: Move, ttlSec: number): number | undefined {
+  #renewedTtl(move: ShardWrite, ttlSec: number): number | undefined {
     const { nowMs, lifeFactor } = this.#at;
-    const after = applyMove(this.#image, move, '');
-    if (!livesShort(this.#image, nowMs, lifeFactor) && !diesEarly(after)) return undefined;
+    const after = applyShardWrite(this.#image, move, '');
+    if (!needsTtlRefresh(this.#image, nowMs, lifeFactor) && !expiresTooEarly(after)) return undefined;
     return Math.max(ttlSec, expirySec(after, nowMs, lifeFactor));
   }
 }

@@ -5,25 +5,25 @@ import { add, type Int } from '../../../core/int.js';
 import { decodeHolder, encodeHolder, type ShardImage, type StoredHolder } from '../table/items.js';
 
 /** What one write does to one shard: decided from an image, exact on whatever it finds, or refused. */
-export interface Move {
-  readonly limits: readonly LimitMove[];
+export interface ShardWrite {
+  readonly limits: readonly LimitChange[];
   readonly acquires: number;
   readonly expired: number;
-  readonly holders: readonly HolderMove[];
+  readonly holders: readonly HolderChange[];
   /** The bucket has these rules already, but not their version. */
   readonly adopts: ConfigVersion | null;
   /** undefined: it stays. null: it goes, and the bucket is to last. */
   readonly ttlSec: number | null | undefined;
 }
 
-export interface LimitMove {
+export interface LimitChange {
   readonly name: string;
   readonly write: LimitWrite;
   /** By how much net consumption grows: 0 for slots. */
   readonly consumedMilli: Int;
 }
 
-export type HolderMove =
+export type HolderChange =
   | { readonly kind: 'add'; readonly leaseId: string; readonly text: string }
   | { readonly kind: 'replace'; readonly leaseId: string; readonly seen: string; readonly text: string }
   | { readonly kind: 'remove'; readonly leaseId: string; readonly seen: string }
@@ -31,7 +31,7 @@ export type HolderMove =
   | { readonly kind: 'absent'; readonly leaseId: string };
 
 /** Whether there is anything to write, or only something to find out. */
-export function changesNothing({ limits, acquires, expired, holders, adopts, ttlSec }: Move): boolean {
+export function changesNothing({ limits, acquires, expired, holders, adopts, ttlSec }: ShardWrite): boolean {
   return (
     acquires === 0 &&
     expired === 0 &&
@@ -42,25 +42,25 @@ export function changesNothing({ limits, acquires, expired, holders, adopts, ttl
   );
 }
 
-export function addHolder(leaseId: string, holder: Holder): HolderMove {
+export function addHolder(leaseId: string, holder: Holder): HolderChange {
   return { kind: 'add', leaseId, text: encodeHolder(holder) };
 }
 
-export function replaceHolder(leaseId: string, seen: StoredHolder, holder: Holder): HolderMove {
+export function replaceHolder(leaseId: string, seen: StoredHolder, holder: Holder): HolderChange {
   return { kind: 'replace', leaseId, seen: seen.text, text: encodeHolder(holder) };
 }
 
-export function removeHolder(leaseId: string, seen: StoredHolder): HolderMove {
+export function removeHolder(leaseId: string, seen: StoredHolder): HolderChange {
   return { kind: 'remove', leaseId, seen: seen.text };
 }
 
 /** Whether what goes with it counts once, however often it is sent: after the first time the holder is no longer as seen. */
-export function countsOnce(move: HolderMove | undefined): boolean {
+export function countsOnce(move: HolderChange | undefined): boolean {
   return move?.kind === 'remove' || (move?.kind === 'replace' && move.text !== move.seen);
 }
 
 /** The image after the write: what DynamoDB does, for items that do not exist yet. */
-export function applyMove(image: ShardImage, move: Move, writeId: string): ShardImage {
+export function applyShardWrite(image: ShardImage, move: ShardWrite, writeId: string): ShardImage {
   const holders = new Map(image.holders);
   for (const holder of move.holders) {
     if (holder.kind === 'remove') holders.delete(holder.leaseId);
@@ -74,7 +74,7 @@ export function applyMove(image: ShardImage, move: Move, writeId: string): Shard
     acquires: image.acquires + move.acquires,
     expired: image.expired + move.expired,
     holders,
-    swept: image.swept || holders.size > 0,
+    onSweepList: image.onSweepList || holders.size > 0,
     limits: image.limits.map((account) => {
       const moved = move.limits.find(({ name }) => name === account.limit.name);
       if (moved === undefined) return account;

@@ -18,7 +18,7 @@ import { shareOf } from '../../../core/bucket/shard.js';
 import { worthOf } from '../../../testing/oracle/model.js';
 import type { Account, ShardImage } from '../table/items.js';
 import { heldOf } from './settle.js';
-import { MOST_SHARDS, maySplit, planMerge, planSplit, type Split } from './split.js';
+import { MAX_SHARDS, maySplit, planMerge, planSplit, type Split } from './split.js';
 
 const RUNS = { numRuns: 1_000 };
 const RPM = Limit.perMinute('rpm', 100);
@@ -142,7 +142,7 @@ describe('shares', () => {
         for (const pick of picks) {
           const shard = [...shards.keys()][pick % shards.size]!;
           const count = shards.get(shard)! * 2;
-          if (count > MOST_SHARDS) continue;
+          if (count > MAX_SHARDS) continue;
           shards.set(shard, count);
           shards.set(shard + count / 2, count);
         }

@@ -7,7 +7,7 @@ import type { Account, ShardImage } from '../table/items.js';
 import { DEFAULT_LIFE_FACTOR, expirySec } from './bucket-ttl.js';
 import { applySettlement, heldOf, planSettle } from './settle.js';
 
-export const MOST_SHARDS = 64;
+export const MAX_SHARDS = 64;
 /** A share must hold this many of the largest ask that came lately. */
 const ASKS_PER_SHARE = 4;
 /** A pair of which one half was not written to for this long becomes one again. */
@@ -32,7 +32,7 @@ export interface SplitLimit {
 /** Whether two halves of every share would still be worth having. */
 export function maySplit(image: ShardImage, largestAskMilli: (limit: string) => number): boolean {
   const count = image.shardCount * 2;
-  if (count > MOST_SHARDS) return false;
+  if (count > MAX_SHARDS) return false;
   return image.limits.every(({ limit }) => {
     const shareMilli = shareOf(limit, count - 1, count).capacityMilli;
     return shareMilli >= MILLI && shareMilli >= ASKS_PER_SHARE * largestAskMilli(limit.name);

@@ -2,7 +2,7 @@ import { BackendUnavailable } from '../../../core/errors.js';
 import type { Deadline } from './deadline.js';
 
 /** More requests at once only wait for each other, and for their connections to be made. */
-const MOST_IN_FLIGHT = 128;
+const MAX_IN_FLIGHT = 128;
 
 interface Waiter {
   readonly turn: Turn;
@@ -19,7 +19,7 @@ export class InFlight {
   readonly #waiters: Waiter[] = [];
   #answeredMs = Number.NEGATIVE_INFINITY;
 
-  constructor(most: number = MOST_IN_FLIGHT) {
+  constructor(most: number = MAX_IN_FLIGHT) {
     this.#free = most;
   }
 

@@ -57,7 +57,7 @@ function isPassing(failure: Failure): failure is Passing {
   return failure.kind !== 'condition' && failure.kind !== 'cancelled' && failure.kind !== 'fatal';
 }
 
-const MOST_ATTEMPTS = 6;
+const MAX_ATTEMPTS = 6;
 
 /**
  * Sends what may be sent twice (reads, and writes whose condition makes the second one harmless) until it is answered,
@@ -76,7 +76,7 @@ export async function sendRepeatable<Op extends Operation>(
       return answer;
     }
     const waitMs = backOffMs(attempt, table.random);
-    if (attempt + 1 >= MOST_ATTEMPTS || timeLeftMs(deadline) <= waitMs) throw answer.failure.error;
+    if (attempt + 1 >= MAX_ATTEMPTS || timeLeftMs(deadline) <= waitMs) throw answer.failure.error;
     await pause(waitMs);
   }
 }
@@ -105,7 +105,7 @@ export async function readItem(
 }
 
 /** Keys that one BatchGetItem may name. */
-export const MOST_KEYS = 100;
+export const MAX_KEYS = 100;
 
 /**
  * Items in the order of the keys; undefined where there is none. Keys that the store left unprocessed are asked for
@@ -118,8 +118,8 @@ export async function readItems(
   consistent = true,
 ): Promise<readonly (Item | undefined)[]> {
   const found = new Map<string, Item>();
-  for (let at = 0; at < keys.length; at += MOST_KEYS) {
-    await readBatch(table, keys.slice(at, at + MOST_KEYS), deadline, consistent, (items) => {
+  for (let at = 0; at < keys.length; at += MAX_KEYS) {
+    await readBatch(table, keys.slice(at, at + MAX_KEYS), deadline, consistent, (items) => {
       for (const item of items) found.set(printKey(item), item);
     });
   }
@@ -127,7 +127,7 @@ export async function readItems(
 }
 
 /**
- * Reads at most `MOST_KEYS` keys, until none is left unprocessed. Hands over what each answer brought, with the keys that
+ * Reads at most `MAX_KEYS` keys, until none is left unprocessed. Hands over what each answer brought, with the keys that
  * are still to be read, both as `printKey` prints them.
  */
 export async function readBatch(
@@ -153,12 +153,12 @@ export function printKey(item: Item): string {
   return `${item['PK']?.S ?? ''}\n${item['SK']?.S ?? ''}`;
 }
 
-const MOST_DELETES = 25;
+const MAX_DELETES = 25;
 
 /** Deletes records by their keys, and repeats what the store left unprocessed. */
 export async function deleteItems(table: Table, keys: readonly RecordKey[], deadline: Deadline): Promise<void> {
-  for (let at = 0; at < keys.length; at += MOST_DELETES) {
-    let left = keys.slice(at, at + MOST_DELETES).map((key) => ({ DeleteRequest: { Key: keyItem(key) } }));
+  for (let at = 0; at < keys.length; at += MAX_DELETES) {
+    let left = keys.slice(at, at + MAX_DELETES).map((key) => ({ DeleteRequest: { Key: keyItem(key) } }));
     for (let attempt = 0; left.length > 0; attempt++) {
       const input = { RequestItems: { [table.name]: left } };
       const answer = await sendRepeatable(table, 'BatchWriteItem', input, deadline);

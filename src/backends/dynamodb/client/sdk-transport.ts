@@ -25,7 +25,7 @@ export type LoadSdk = () => Promise<typeof Sdk>;
 
 /** Longest time to make a connection: a host that does not answer must not use up the whole deadline. */
 const CONNECT_MS = 500;
-const MOST_SOCKETS = 256;
+const MAX_SOCKETS = 256;
 
 /** The AWS SDK, loaded when the first request goes out. Its own retries are off, also those of the caller's client. */
 export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen): Transport {
@@ -130,8 +130,8 @@ function clientConfig({ region, endpoint }: SdkOptions): Sdk.DynamoDBClientConfi
     maxAttempts: 1,
     requestHandler: {
       connectionTimeout: CONNECT_MS,
-      httpAgent: { keepAlive: true, maxSockets: MOST_SOCKETS },
-      httpsAgent: { keepAlive: true, maxSockets: MOST_SOCKETS },
+      httpAgent: { keepAlive: true, maxSockets: MAX_SOCKETS },
+      httpsAgent: { keepAlive: true, maxSockets: MAX_SOCKETS },
     },
   };
 }

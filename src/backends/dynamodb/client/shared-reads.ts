@@ -2,11 +2,11 @@ import { isHeadgateError } from '../../../core/errors.js';
 import type { Deadline } from './deadline.js';
 import { isOver, refusalOf, type Turn, turnUntil } from './in-flight.js';
 import type { RecordKey } from '../table/keys.js';
-import { MOST_KEYS, printKey, readBatch, readItems, type Table } from './requests.js';
+import { MAX_KEYS, printKey, readBatch, readItems, type Table } from './requests.js';
 import type { Item } from './transport.js';
 
 /** Requests under way at a time: what comes meanwhile waits, and shares the next ones. */
-const MOST_UNDER_WAY = 8;
+const MAX_UNDER_WAY = 8;
 
 interface Asked {
   readonly keys: readonly RecordKey[];
@@ -33,7 +33,7 @@ export class SharedReads {
     this.#table = table;
   }
 
-  /** Items in the order of the keys, at most `MOST_KEYS`; undefined where there is none. */
+  /** Items in the order of the keys, at most `MAX_KEYS`; undefined where there is none. */
   read(keys: readonly RecordKey[], deadline: Deadline, consistent: boolean): Promise<readonly (Item | undefined)[]> {
     const printed = keys.map(({ PK, SK }) => `${PK}\n${SK}`);
     const answer = new Promise<readonly (Item | undefined)[]>((resolve, reject) => {
@@ -49,7 +49,7 @@ export class SharedReads {
 
   #sendQueued(): void {
     this.#isScheduled = false;
-    while (this.#underWay < MOST_UNDER_WAY && this.#queue.length > 0) {
+    while (this.#underWay < MAX_UNDER_WAY && this.#queue.length > 0) {
       const group = this.#nextGroup();
       if (group.length > 0) void this.#send(group);
     }
@@ -67,7 +67,7 @@ export class SharedReads {
       }
       const isAlike = group[0] === undefined || group[0].consistent === asked.consistent;
       const more = asked.printed.filter((key) => !keys.has(key));
-      if (isAlike && rest.length === 0 && keys.size + more.length <= MOST_KEYS) {
+      if (isAlike && rest.length === 0 && keys.size + more.length <= MAX_KEYS) {
         group.push(asked);
         for (const key of more) keys.add(key);
       } else {

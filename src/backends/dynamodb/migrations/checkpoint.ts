@@ -4,7 +4,7 @@ import { errorOf } from '../client/failures.js';
 import { buildMigrationKey } from '../table/keys.js';
 import { readItem, sendRepeatable, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
-import { patiently, REQUEST_MS } from './retry.js';
+import { withRetries, REQUEST_MS } from './retry.js';
 import { NOTHING, type Tally } from './tally.js';
 
 export const PHASES = ['copy', 'verify', 'remove'] as const;
@@ -59,11 +59,11 @@ export async function writePass(
 }
 
 async function read(table: Table, migration: string, part: 'state' | 'pass'): Promise<Item | undefined> {
-  return patiently(async () => readItem(table, buildMigrationKey(migration, part), deadlineIn(REQUEST_MS)));
+  return withRetries(async () => readItem(table, buildMigrationKey(migration, part), deadlineIn(REQUEST_MS)));
 }
 
 async function write(table: Table, migration: string, part: 'state' | 'pass', fields: Item): Promise<void> {
   const input = { TableName: table.name, Item: { ...keyItem(buildMigrationKey(migration, part)), ...fields } };
-  const answer = await patiently(async () => sendRepeatable(table, 'PutItem', input, deadlineIn(REQUEST_MS)));
+  const answer = await withRetries(async () => sendRepeatable(table, 'PutItem', input, deadlineIn(REQUEST_MS)));
   if (!answer.ok) throw errorOf(answer.failure, 'PutItem');
 }

@@ -9,28 +9,28 @@ import type { Item } from '../client/transport.js';
 import type { Phase } from './checkpoint.js';
 import { FIRST_SEQUENCE } from './legacy/legacy-records.js';
 import { readOldRecord } from './legacy/old-record.js';
-import { buildShardUnit, buildUnit, type Surroundings } from './convert/build-conversions.js';
-import { patiently, REQUEST_MS } from './retry.js';
+import { buildShardConversion, buildConversion, type ConversionContext } from './convert/build-conversions.js';
+import { withRetries, REQUEST_MS } from './retry.js';
 import { NOTHING, type Problem, type Tally } from './tally.js';
-import type { Plan, Unit } from './convert/conversion.js';
+import type { ConversionPlan, Conversion } from './convert/conversion.js';
 import { Unmappable } from './unmappable.js';
-import { writeUnits } from './convert/write-conversions.js';
+import { writeConversions } from './convert/write-conversions.js';
 
 export interface PhaseJob {
   readonly table: Table;
   /** `look`: nothing is written. */
   readonly phase: Phase | 'look';
-  readonly around: Surroundings;
+  readonly around: ConversionContext;
   /** Numbers that the configs of this run have, by namespace. */
   readonly sequences: Map<string, number>;
   readonly signal?: AbortSignal | undefined;
 }
 
 interface Planned {
-  readonly unit: Unit;
+  readonly unit: Conversion;
   /** What stands where the new record goes. */
   readonly target: Item | undefined;
-  readonly plan: Plan;
+  readonly plan: ConversionPlan;
 }
 
 interface PlannedWrite extends Planned {
@@ -38,10 +38,10 @@ interface PlannedWrite extends Planned {
 }
 
 /** How often a copy is made again that is not what it should be. */
-const MOST_COPIES = 3;
+const MAX_COPIES = 3;
 
 /** Does the work of one phase on some units. What somebody writes meanwhile is left, and counted as changed. */
-export async function treatUnits(job: PhaseJob, units: readonly Unit[]): Promise<Tally> {
+export async function treatUnits(job: PhaseJob, units: readonly Conversion[]): Promise<Tally> {
   const { planned, problems, left } = await planUnits(job, units);
   const seen = units.reduce((sum, { olds }) => sum + olds.length, 0);
   const known = { ...NOTHING, seen, left, problems };
@@ -60,11 +60,11 @@ export async function treatUnits(job: PhaseJob, units: readonly Unit[]): Promise
 
 async function planUnits(
   { table, phase, around, signal }: PhaseJob,
-  units: readonly Unit[],
+  units: readonly Conversion[],
 ): Promise<{ planned: Planned[]; problems: Problem[]; left: number }> {
   const keys = units.filter(({ mode }) => typeof mode === 'string').map(({ target }) => target);
   if (phase === 'look') keys.push(...units.flatMap(({ rivals = [] }) => rivals));
-  const found = await patiently(async () => readItems(table, keys, deadlineIn(REQUEST_MS)), signal);
+  const found = await withRetries(async () => readItems(table, keys, deadlineIn(REQUEST_MS)), signal);
   const there = new Map(found.flatMap((item) => (item === undefined ? [] : [[textOf(readKey(item)), item] as const])));
   const planned: Planned[] = [];
   const problems: Problem[] = [];
@@ -97,13 +97,15 @@ function refuseOldTarget(target: Item | undefined): undefined {
 }
 
 /** What an old record will be when it has been moved. Throws `Unmappable` if that cannot be. */
-function foresee(around: Surroundings, item: Item | undefined): Item | undefined {
+function foresee(around: ConversionContext, item: Item | undefined): Item | undefined {
   const record = item === undefined ? null : readOldRecord(item);
   if (item === undefined || record === null) return item;
   try {
     const { key } = record;
     const unit =
-      key.kind === 'shard' ? buildShardUnit(around, record, new Map([[key.shard, item]])) : buildUnit(around, [record]);
+      key.kind === 'shard'
+        ? buildShardConversion(around, record, new Map([[key.shard, item]]))
+        : buildConversion(around, [record]);
     const plan = unit?.plan(undefined);
     return plan?.kind === 'copy' || plan?.kind === 'merge' ? plan.item : undefined;
   } catch (error) {
@@ -113,7 +115,7 @@ function foresee(around: Surroundings, item: Item | undefined): Item | undefined
 }
 
 /** One that cannot be moved itself stays where it is, and out of the way. */
-function foreseeRival(around: Surroundings, rival: Item | undefined): Item | undefined {
+function foreseeRival(around: ConversionContext, rival: Item | undefined): Item | undefined {
   try {
     return foresee(around, rival);
   } catch (error) {
@@ -127,7 +129,7 @@ async function copy(job: PhaseJob, planned: readonly Planned[]): Promise<Pick<Ta
   const copies = planned.filter(isCopy);
   await takeNumbers(job, copies);
   const writes = copies.map((one) => ({ ...one, actions: putOf(job, one) }));
-  const refused = await writeUnits(job.table, writes, job.signal);
+  const refused = await writeConversions(job.table, writes, job.signal);
   return { written: planned.filter(({ plan }) => plan.kind !== 'drop').length, changed: refused.length };
 }
 
@@ -135,7 +137,7 @@ async function copy(job: PhaseJob, planned: readonly Planned[]): Promise<Pick<Ta
 async function verify(job: PhaseJob, planned: readonly Planned[], attempt: number): Promise<void> {
   const wrong = planned.filter(isCopy);
   if (wrong.length === 0) return;
-  if (attempt > MOST_COPIES) {
+  if (attempt > MAX_COPIES) {
     const where = textOf(wrong[0]?.unit.target ?? { PK: '', SK: '' });
     throw stillWritten(`the copy ${where} does not stay what it should be`);
   }
@@ -151,7 +153,7 @@ async function verify(job: PhaseJob, planned: readonly Planned[], attempt: numbe
 async function remove(job: PhaseJob, planned: readonly Planned[]): Promise<Pick<Tally, 'changed' | 'strict'>> {
   await takeNumbers(job, planned.filter(isWritten));
   const writes = planned.map((one): PlannedWrite => ({ ...one, actions: removalOf(job, one) }));
-  const refused = new Set(await writeUnits(job.table, writes, job.signal));
+  const refused = new Set(await writeConversions(job.table, writes, job.signal));
   const made = writes.filter((write) => !refused.has(write));
   return { changed: refused.size, strict: made.filter(isStrict).length };
 }
@@ -186,14 +188,14 @@ function removalOf(job: PhaseJob, planned: Planned): readonly Action[] {
 const VOLATILE = /^(?:rf|w|v|version|config_version|tokens_milli|last_refill_ms|total_consumed_milli|b_.+_(?:tk|tc))$/;
 const INDEX_KEY = /^(?:[PS]K|GSI\d[PS]K)$/;
 /** A condition ends at 300 operators and 4 KB. */
-const MOST_COMPARED = 150;
+const MAX_COMPARED = 150;
 
 /** All that was read of a record; of one with very many attributes, those first that move when it is used. */
 function seenOf(item: Item): Seen {
   const names = Object.keys(item).filter((name) => !INDEX_KEY.test(name));
   const compared = names
     .toSorted((a, b) => Number(VOLATILE.test(b)) - Number(VOLATILE.test(a)) || (a < b ? -1 : 1))
-    .slice(0, MOST_COMPARED);
+    .slice(0, MAX_COMPARED);
   if (compared.length === 0) return { PK: item['PK'] };
   return Object.fromEntries(compared.map((name) => [name, item[name]]));
 }
@@ -206,7 +208,7 @@ async function takeNumbers({ table, sequences, signal }: PhaseJob, writes: reado
   for (const { unit } of writes) {
     const ns = unit.sequenceOf;
     if (ns === undefined || sequences.has(ns)) continue;
-    sequences.set(ns, await patiently(async () => takeNumber(table, ns), signal));
+    sequences.set(ns, await withRetries(async () => takeNumber(table, ns), signal));
   }
 }
 

@@ -3,7 +3,7 @@ import { deadlineIn } from '../client/deadline.js';
 import { errorOf } from '../client/failures.js';
 import { readItem, sendRepeatable, type Table } from '../client/requests.js';
 import { OLD_VERSION_KEY } from '../table/schema.js';
-import { patiently, REQUEST_MS } from './retry.js';
+import { withRetries, REQUEST_MS } from './retry.js';
 import type { Survey } from './survey.js';
 
 /**
@@ -18,11 +18,11 @@ export async function refuseOldClients(table: Table, { versions, homeless }: Sur
   const partitions = new Set([...versions, ...(homeless ? [OLD_VERSION_KEY.PK] : [])]);
   for (const PK of partitions) {
     const key = { PK, SK: OLD_VERSION_KEY.SK };
-    const before = await patiently(async () => readItem(table, key, deadlineIn(REQUEST_MS)));
+    const before = await withRetries(async () => readItem(table, key, deadlineIn(REQUEST_MS)));
     if (before !== undefined && readText(before, 'updated_by') === WHY) continue;
     const item = { ...before, ...keyItem(key), ...REFUSED, updated_by: text(WHY), before: json(before ?? null) };
     const input = { TableName: table.name, Item: item };
-    const answer = await patiently(async () => sendRepeatable(table, 'PutItem', input, deadlineIn(REQUEST_MS)));
+    const answer = await withRetries(async () => sendRepeatable(table, 'PutItem', input, deadlineIn(REQUEST_MS)));
     if (!answer.ok) throw errorOf(answer.failure, 'PutItem');
   }
 }

@@ -1,4 +1,4 @@
-import type { Homes } from './legacy/target-namespaces.js';
+import type { TargetNamespaces } from './legacy/target-namespaces.js';
 import type { LegacyKey } from './legacy/legacy-key.js';
 import type { Migration } from './convert/conversion.js';
 
@@ -36,6 +36,6 @@ export const MIGRATIONS: readonly Migration[] = [
   },
 ];
 
-export function migrationOf(key: Pick<LegacyKey, 'ns' | 'kind'>, homes: Homes): Migration | undefined {
+export function migrationOf(key: Pick<LegacyKey, 'ns' | 'kind'>, homes: TargetNamespaces): Migration | undefined {
   return MIGRATIONS.find((migration) => migration.claims(key, homes));
 }

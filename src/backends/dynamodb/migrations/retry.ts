@@ -12,7 +12,7 @@ export const REQUEST_MS = 10_000;
  * Repeats what a table that is throttled or out for a moment did not answer: nobody's call waits for a migration, and
  * everything that it does may be done twice.
  */
-export async function patiently<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+export async function withRetries<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
   const startMs = performance.now();
   for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS)) {
     signal?.throwIfAborted();

@@ -9,8 +9,8 @@ import {
   writePass,
   writeState,
 } from './checkpoint.js';
-import type { Surroundings } from './convert/build-conversions.js';
-import { gatherUnits, inWaves } from './convert/gather-conversions.js';
+import type { ConversionContext } from './convert/build-conversions.js';
+import { gatherConversions, inWaves } from './convert/gather-conversions.js';
 import { stillWritten, treatUnits } from './phases.js';
 import { scanGroups } from './scan.js';
 import { addTally, NOTHING, type Tally } from './tally.js';
@@ -19,7 +19,7 @@ import type { Migration, OldRecord } from './convert/conversion.js';
 export interface MigrationJob {
   readonly table: Table;
   readonly migration: Migration;
-  readonly around: Omit<Surroundings, 'migration'>;
+  readonly around: Omit<ConversionContext, 'migration'>;
   /** Numbers that the configs of this run have, by namespace. */
   readonly sequences: Map<string, number>;
   readonly signal?: AbortSignal | undefined;
@@ -36,7 +36,7 @@ export interface MigrationOutcome {
 }
 
 /** Of one run, all phases together: old clients that never stop writing are found out. */
-const MOST_PASSES = 8;
+const MAX_PASSES = 8;
 
 /** Copies, verifies, removes: each phase begins when the one before has gone through the whole table. */
 export async function runMigration(job: MigrationJob): Promise<MigrationOutcome> {
@@ -49,7 +49,7 @@ export async function runMigration(job: MigrationJob): Promise<MigrationOutcome>
     last = await runPass(job, state.phase, state.pass);
     state = next(state, last);
     await writeState(table, migration.id, state);
-    if (passes >= MOST_PASSES && last.changed > 0) {
+    if (passes >= MAX_PASSES && last.changed > 0) {
       throw stillWritten(`${last.changed} records changed while they were to be removed`);
     }
   }
@@ -79,7 +79,7 @@ async function runPass(job: MigrationJob, phase: Phase, number: number): Promise
   const claims = ({ key }: OldRecord): boolean => migration.claims(key, around.homes);
   const treating = { table, phase, around, sequences, signal };
   for await (const { groups, after, done } of scanGroups(table, migration.filter, stored.after, claims, signal)) {
-    const { units, postponed } = await gatherUnits(table, around, groups, signal);
+    const { units, postponed } = await gatherConversions(table, around, groups, signal);
     for (const wave of inWaves(units)) tally = addTally(tally, await treatUnits(treating, wave));
     tally = addTally(tally, { ...NOTHING, seen: postponed, changed: postponed });
     job.onSeen(groups.reduce((sum, group) => sum + group.length, 0));

@@ -5,11 +5,11 @@ import { readItem, type Table } from '../client/requests.js';
 import { beginMigration, finishMigration, readVersion, SCHEMA_VERSION } from '../table/schema.js';
 import { type LoadSdk, type SdkOptions, sdkTransport } from '../client/sdk-transport.js';
 import { readState } from './checkpoint.js';
-import type { Surroundings } from './convert/build-conversions.js';
+import type { ConversionContext } from './convert/build-conversions.js';
 import { countChildren } from './convert/children.js';
-import { findHomes } from './legacy/target-namespaces.js';
+import { findTargetNamespaces } from './legacy/target-namespaces.js';
 import { type IndexFinding, inspectIndexes, refuseMissing } from './indexes.js';
-import { patiently, REQUEST_MS } from './retry.js';
+import { withRetries, REQUEST_MS } from './retry.js';
 import { stillWritten } from './phases.js';
 import { refuseOldClients } from './refuse-old-clients.js';
 import { checkDrop, reportSettings, refuseUnmovable, type SettingReport } from './refuse-unmovable.js';
@@ -94,7 +94,7 @@ async function migrate(table: Table, options: MigrateOptions): Promise<Migration
   const isReady = from >= SCHEMA_VERSION;
   const survey = await surveyTable(table, signal);
   const around = {
-    homes: await findHomes(table, survey, false),
+    homes: await findTargetNamespaces(table, survey, false),
     disabled: survey.disabled,
     drop: new Set(options.drop),
   };
@@ -110,7 +110,7 @@ async function migrate(table: Table, options: MigrateOptions): Promise<Migration
 
   await beginMigration(table, deadlineIn(REQUEST_MS));
   await refuseOldClients(table, survey);
-  const moving = { ...around, homes: await findHomes(table, survey, true) };
+  const moving = { ...around, homes: await findTargetNamespaces(table, survey, true) };
   const outcomes = await runAll(table, toDo, rehearsed, moving, options);
   const left = new Map(rehearsed.map(({ id, left: count }) => [id, outcomes.get(id)?.left ?? count]));
   await refuseLeftovers(table, moving, left, signal);
@@ -147,7 +147,7 @@ async function withWork(
 async function rehearseAll(
   table: Table,
   migrations: readonly Migration[],
-  around: Omit<Surroundings, 'migration'>,
+  around: Omit<ConversionContext, 'migration'>,
   signal: AbortSignal | undefined,
 ): Promise<readonly MigrationResult[]> {
   const results: MigrationResult[] = [];
@@ -163,7 +163,7 @@ async function runAll(
   table: Table,
   migrations: readonly Migration[],
   rehearsed: readonly MigrationResult[],
-  around: Omit<Surroundings, 'migration'>,
+  around: Omit<ConversionContext, 'migration'>,
   { signal, onProgress }: MigrateOptions,
 ): Promise<ReadonlyMap<string, MigrationOutcome>> {
   const outcomes = new Map<string, MigrationOutcome>();
@@ -184,7 +184,7 @@ async function runAll(
 /** The version moves only if nothing is left but what the report names. */
 async function refuseLeftovers(
   table: Table,
-  { homes }: Pick<Surroundings, 'homes'>,
+  { homes }: Pick<ConversionContext, 'homes'>,
   left: ReadonlyMap<string, number>,
   signal: AbortSignal | undefined,
 ): Promise<void> {
@@ -196,7 +196,7 @@ async function refuseLeftovers(
 }
 
 async function readDefault(table: Table): Promise<string | undefined> {
-  const item = await patiently(async () => readItem(table, buildNamespaceKey('default'), deadlineIn(REQUEST_MS)));
+  const item = await withRetries(async () => readItem(table, buildNamespaceKey('default'), deadlineIn(REQUEST_MS)));
   return item?.['namespace_id']?.S;
 }
 

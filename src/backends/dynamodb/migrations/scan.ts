@@ -3,7 +3,7 @@ import { deadlineIn } from '../client/deadline.js';
 import { sendRead, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
 import { mayGoOn, readOldRecord, unitIdOf } from './legacy/old-record.js';
-import { patiently, REQUEST_MS } from './retry.js';
+import { withRetries, REQUEST_MS } from './retry.js';
 import type { OldRecord } from './convert/conversion.js';
 
 /** Items that are looked at for one page: what a migration has in memory at once, and does again after it was killed. */
@@ -54,7 +54,7 @@ async function readPage(
     ...expressionOf(filter),
     ...(start === undefined ? {} : { ExclusiveStartKey: start }),
   };
-  const output = await patiently(async () => sendRead(table, 'Scan', input, deadlineIn(REQUEST_MS)), signal);
+  const output = await withRetries(async () => sendRead(table, 'Scan', input, deadlineIn(REQUEST_MS)), signal);
   return { items: output.Items ?? [], last: output.LastEvaluatedKey };
 }
 

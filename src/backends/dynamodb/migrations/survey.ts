@@ -3,10 +3,10 @@ import { NAMESPACE_ID_PREFIX, NAMESPACE_PREFIX, REGISTRY } from '../table/keys.j
 import { NAMESPACE_ID } from '../table/records.js';
 import type { Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
-import type { Surroundings } from './convert/build-conversions.js';
+import type { ConversionContext } from './convert/build-conversions.js';
 import { DisabledLevels } from './legacy/disabled-levels.js';
-import { gatherUnits, inWaves } from './convert/gather-conversions.js';
-import type { Homes } from './legacy/target-namespaces.js';
+import { gatherConversions, inWaves } from './convert/gather-conversions.js';
+import type { TargetNamespaces } from './legacy/target-namespaces.js';
 import type { LegacyKey } from './legacy/legacy-key.js';
 import { readOldRecord, TELLING_ATTRIBUTES } from './legacy/old-record.js';
 import { treatUnits } from './phases.js';
@@ -68,7 +68,7 @@ function registeredIds(item: Item): readonly string[] {
 }
 
 /** Old records of each migration, by its id, as the survey saw them. */
-export function foundBy({ counts }: Survey, homes: Homes): ReadonlyMap<string, number> {
+export function foundBy({ counts }: Survey, homes: TargetNamespaces): ReadonlyMap<string, number> {
   const found = new Map<string, number>();
   for (const { key, records } of counts) {
     const id = migrationOf(key, homes)?.id;
@@ -78,7 +78,11 @@ export function foundBy({ counts }: Survey, homes: Homes): ReadonlyMap<string, n
 }
 
 /** The same, as they are now. */
-export async function countOld(table: Table, homes: Homes, signal?: AbortSignal): Promise<ReadonlyMap<string, number>> {
+export async function countOld(
+  table: Table,
+  homes: TargetNamespaces,
+  signal?: AbortSignal,
+): Promise<ReadonlyMap<string, number>> {
   const found = new Map<string, number>();
   for await (const { items } of scanTable(table, { attributes: TELLING_ATTRIBUTES }, undefined, signal)) {
     for (const item of items) {
@@ -94,13 +98,13 @@ export async function countOld(table: Table, homes: Homes, signal?: AbortSignal)
 export async function rehearse(
   table: Table,
   migration: Migration,
-  around: Surroundings,
+  around: ConversionContext,
   signal?: AbortSignal,
 ): Promise<Tally> {
   const claims: Parameters<typeof scanGroups>[3] = ({ key }) => migration.claims(key, around.homes);
   let tally = NOTHING;
   for await (const { groups } of scanGroups(table, migration.filter, undefined, claims, signal)) {
-    const { units, postponed } = await gatherUnits(table, around, groups, signal);
+    const { units, postponed } = await gatherConversions(table, around, groups, signal);
     tally = addTally(tally, { ...NOTHING, seen: postponed });
     const looking = { table, phase: 'look', around, sequences: new Map<string, number>(), signal } as const;
     for (const wave of inWaves(units)) tally = addTally(tally, await treatUnits(looking, wave));

@@ -19,7 +19,7 @@ export interface Problem {
 
 export const NOTHING: Tally = { seen: 0, written: 0, changed: 0, strict: 0, left: 0, problems: [] };
 
-const MOST_PROBLEMS = 20;
+const MAX_PROBLEMS = 20;
 
 export function addTally(a: Tally, b: Tally): Tally {
   return {
@@ -28,6 +28,6 @@ export function addTally(a: Tally, b: Tally): Tally {
     changed: a.changed + b.changed,
     strict: a.strict + b.strict,
     left: a.left + b.left,
-    problems: [...a.problems, ...b.problems].slice(0, MOST_PROBLEMS),
+    problems: [...a.problems, ...b.problems].slice(0, MAX_PROBLEMS),
   };
 }

@@ -4,7 +4,7 @@ import { amountOf } from '../../../core/bucket/decide.js';
 import { buildLeaseId } from '../../../core/identifiers.js';
 import { Limit } from '../../../core/limit.js';
 import { shareOf } from '../../../core/bucket/shard.js';
-import { bornImage } from '../bucket/new-bucket.js';
+import { newBucketImage } from '../bucket/new-bucket.js';
 import { decodeHolder, encodeHolder, type ShardImage } from '../table/items.js';
 import { isWhole } from '../bucket/settle-all.js';
 import { applySettlement } from '../bucket/settle.js';
@@ -22,16 +22,24 @@ interface Parts {
   /** Slots that are held, each until so long after now. */
   readonly held?: readonly (readonly [slots: number, forMs: number])[];
   readonly usedAgoMs?: number;
-  readonly swept?: boolean;
+  readonly onSweepList?: boolean;
   readonly sequence?: number;
   readonly limits?: readonly Limit[];
 }
 
 /** A shard with so many slots free and held; the rest of it is as it was born. */
 function shardOf(parts: Parts): ShardImage {
-  const { shard = 0, count = 1, held = [], usedAgoMs = 0, swept = true, sequence = 1, limits = [RPM, SLOTS] } = parts;
+  const {
+    shard = 0,
+    count = 1,
+    held = [],
+    usedAgoMs = 0,
+    onSweepList = true,
+    sequence = 1,
+    limits = [RPM, SLOTS],
+  } = parts;
   const level = { entityId: 'user-1', resource: 'gpt-4', limits, version: { sequence, openedAtMs: 0 } };
-  const born = bornImage({ ...level, shard }, level, NOW_MS - usedAgoMs);
+  const born = newBucketImage({ ...level, shard }, level, NOW_MS - usedAgoMs);
   const free = parts.free ?? 10;
   const holders = held.map(([slots, forMs], at) => {
     const id = buildLeaseId(NOW_MS - usedAgoMs, at / 64 ** 3);
@@ -42,7 +50,7 @@ function shardOf(parts: Parts): ShardImage {
   return {
     ...born,
     shardCount: count,
-    swept,
+    onSweepList,
     writeId: `${buildLeaseId(NOW_MS - usedAgoMs, 0)}${shard}`,
     holders: new Map(holders),
     limits: born.limits.map((account) => ({
@@ -247,7 +255,7 @@ describe('the mark', () => {
   test.each([
     ['one that was used lately', { usedAgoMs: 239_999 }],
     ['one on which somebody holds something', { ...IDLE, free: 9, held: [[1, 1]] as const }],
-    ['one that has none', { ...IDLE, swept: false }],
+    ['one that has none', { ...IDLE, onSweepList: false }],
   ])('stays as it is on %s', (_, parts) => {
     expect(next(shardOf(parts))).toBeNull();
   });

@@ -5,7 +5,7 @@ import type { EpochMs } from '../../../core/units.js';
 import type { SlotCorrection } from '../bucket/expressions/write-sweep.js';
 import { accountOf, hasExpired, planReclaim } from '../bucket/plan-group.js';
 import { type ShardImage, writtenAtMs } from '../table/items.js';
-import type { Move } from '../bucket/shard-write.js';
+import type { ShardWrite } from '../bucket/shard-write.js';
 import {
   hasRightSlots,
   isWhole,
@@ -19,7 +19,7 @@ import { isCold, type Merge, planMerge } from '../bucket/split.js';
 
 /** The next thing to put right in a bucket. */
 export type Step =
-  | { readonly kind: 'reclaim'; readonly image: ShardImage; readonly move: Move }
+  | { readonly kind: 'reclaim'; readonly image: ShardImage; readonly move: ShardWrite }
   | { readonly kind: 'heal'; readonly correction: SlotCorrection }
   /** The same over several shards, which come to the newest rules of any of them. `limits`: how many have slots. */
   | { readonly kind: 'level'; readonly whole: WholeSettlement; readonly limits: number }
@@ -110,7 +110,7 @@ function rulesOf({ limits }: ShardImage): { readonly limits: readonly Limit[] } 
 
 function planUnmark(shards: readonly ShardImage[], at: Circumstances): Step | null {
   const [image] = shards;
-  if (image === undefined || !image.swept || image.shardCount > 1 || image.holders.size > 0) return null;
+  if (image === undefined || !image.onSweepList || image.shardCount > 1 || image.holders.size > 0) return null;
   if (at.nowMs - lastUsedMs(image, at) < LISTED_FOR_MS) return null;
   return { kind: 'unmark', image, settlement: planSettle(image, rulesOf(image), at.nowMs) };
 }

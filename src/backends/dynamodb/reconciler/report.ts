@@ -45,7 +45,7 @@ export interface ReconcilerReport extends RepairCounts {
 }
 
 /** A table may hold any number of damaged items; a report that is logged every five minutes may not. */
-const MOST_FAILURES = 20;
+const MAX_FAILURES = 20;
 
 /** Adds up what visits give. */
 export class ReportSum {
@@ -68,7 +68,7 @@ export class ReportSum {
 
   noteFailure(failure: ReconcilerFailure): void {
     this.#failed += 1;
-    if (this.#failures.length < MOST_FAILURES) this.#failures.push(failure);
+    if (this.#failures.length < MAX_FAILURES) this.#failures.push(failure);
   }
 
   finish(complete: boolean, durationMs: number): ReconcilerReport {

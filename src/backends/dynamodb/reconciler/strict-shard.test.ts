@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { buildLeaseId } from '../../../core/identifiers.js';
 import { Limit } from '../../../core/limit.js';
-import { bornImage } from '../bucket/new-bucket.js';
+import { newBucketImage } from '../bucket/new-bucket.js';
 import { buildShardItem } from '../bucket/expressions/create.js';
 import { decodeHolder, encodeHolder } from '../table/items.js';
 import type { Item } from '../client/transport.js';
@@ -19,7 +19,11 @@ const LEASE = buildLeaseId(NOW_MS, 0.5);
 
 function sound(overrides: Item = {}): Item {
   const level = { entityId: 'user-1', resource: 'gpt-4', limits: LIMITS, version: { sequence: 3, openedAtMs: NOW_MS } };
-  const image = { ...bornImage({ ...level, shard: 0 }, level, NOW_MS), writeId: buildLeaseId(NOW_MS, 0), swept: true };
+  const image = {
+    ...newBucketImage({ ...level, shard: 0 }, level, NOW_MS),
+    writeId: buildLeaseId(NOW_MS, 0),
+    onSweepList: true,
+  };
   return { ...buildShardItem('ns', image), ...overrides };
 }
 

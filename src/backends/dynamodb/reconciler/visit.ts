@@ -38,7 +38,7 @@ export interface Visit {
 }
 
 /** Steps that were refused, or got no answer, before a bucket is left for the next sweep. */
-const MOST_REFUSALS = 5;
+const MAX_REFUSALS = 5;
 
 /** Puts one bucket right, step by step, each planned from what the store has just shown. `item`: its shard 0. */
 export async function visitBucket(visitor: Visitor, ref: BucketRef, item: Item): Promise<Visit> {
@@ -71,7 +71,7 @@ class BucketVisit {
       const step = planStep(shards, { nowMs: this.#visitor.nowMs, ownWrites: this.#ownWrites });
       const isWell = step === null && (shards.length === 0 || isWhole(shards));
       if (isWell) return false;
-      if (this.#refusals > MOST_REFUSALS) {
+      if (this.#refusals > MAX_REFUSALS) {
         if (step === null) throw new RangeError('some of its shards are missing');
         return true;
       }
@@ -101,7 +101,7 @@ class BucketVisit {
   async #afterRefusal(failure: Failure, step: Step, id: string): Promise<readonly ShardImage[]> {
     if (failure.kind === 'fatal') throw failure.error;
     const isOthersDoing = failure.kind === 'condition' || failure.kind === 'cancelled' || failure.kind === 'conflict';
-    if (this.#refusals >= MOST_REFUSALS && !isOthersDoing) throw failure.error;
+    if (this.#refusals >= MAX_REFUSALS && !isOthersDoing) throw failure.error;
     const shards = await this.#lookAgain();
     // No answer came, but it landed.
     if (shards.some((image) => image.writeId === writeIdOn(step, id, image)))

@@ -1,7 +1,7 @@
 import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
 import type { Deadline } from '../client/deadline.js';
 import type { Target } from '../bucket/expressions/shard-update.js';
-import { buildMove } from '../bucket/expressions/write-shard.js';
+import { buildShardWrite } from '../bucket/expressions/write-shard.js';
 import { buildSettlement, buildSettlementOfAll } from '../bucket/expressions/write-settlement.js';
 import { buildMerge } from '../bucket/expressions/write-split.js';
 import { buildHeal, buildUnmark } from '../bucket/expressions/write-sweep.js';
@@ -28,7 +28,7 @@ export async function writeStep(
   const update = async (input: UpdateItemInput) => send(table, 'UpdateItem', input, deadline);
   switch (step.kind) {
     case 'reclaim':
-      return update(buildMove(target, step.image, step.move, ids));
+      return update(buildShardWrite(target, step.image, step.move, ids));
     case 'settle':
       // Shards have no ttl.
       return update(buildSettlement(target, step.image, step.settlement, step.version, null, ids));

@@ -2,7 +2,7 @@ import type { BucketStore } from '../../../backend.js';
 import { credit, effectiveTokens } from '../../../core/bucket/bucket.js';
 import { add, type Int } from '../../../core/int.js';
 import type { EpochMs } from '../../../core/units.js';
-import type { Buckets } from '../acquire/bucket-cache.js';
+import type { BucketCache } from '../acquire/bucket-cache.js';
 import { deadlineIn } from '../client/deadline.js';
 import { buildReset } from '../bucket/expressions/write-reset.js';
 import { createWriteId } from '../bucket/write-id.js';
@@ -13,7 +13,7 @@ import { writeChange } from './change.js';
 import type { NamespaceGate } from './namespace-gate.js';
 
 /** Fills a bucket, all its shards and its audit record in one transaction. */
-export function createBucketReset(table: Table, buckets: Buckets, gate: NamespaceGate): BucketStore['reset'] {
+export function createBucketReset(table: Table, buckets: BucketCache, gate: NamespaceGate): BucketStore['reset'] {
   return async (call, entityId, resource) => {
     await gate.check(call);
     const { namespaceId: ns, nowMs } = call;

@@ -18,14 +18,14 @@ import { SharedReads } from '../client/shared-reads.js';
 import type { Item } from '../client/transport.js';
 import { ABSENT, putAction, type Seen } from './actions.js';
 import { type Plan, writeChange } from './change.js';
-import { InTurn } from './keyed-mutex.js';
+import { KeyedMutex } from './keyed-mutex.js';
 import type { NamespaceGate } from './namespace-gate.js';
-import type { OwnWrites } from './recent-writes.js';
+import type { RecentWrites } from './recent-writes.js';
 import { behind, pageOfRows, readRows } from './rows.js';
 
 /** The levels of stored limits. */
-export function createConfigStore(table: Table, gate: NamespaceGate, ownWrites: OwnWrites): ConfigStore {
-  const inTurn = new InTurn();
+export function createConfigStore(table: Table, gate: NamespaceGate, ownWrites: RecentWrites): ConfigStore {
+  const inTurn = new KeyedMutex();
   const reads = new SharedReads(table);
 
   return {

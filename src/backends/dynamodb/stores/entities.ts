@@ -11,14 +11,14 @@ import { ABSENT, type Action, checkAction, deleteAction, putAction, type Seen, u
 import { type Plan, writeChange } from './change.js';
 import { childOf, readChildRows, readHeightBelow, readParents } from './entity-ancestry.js';
 import type { NamespaceGate } from './namespace-gate.js';
-import type { OwnWrites } from './recent-writes.js';
+import type { RecentWrites } from './recent-writes.js';
 import { behind, pageOfRows, readRows } from './rows.js';
 
 /**
  * Records of entities. Each keeps the number of its children, which changes in the same transactions as they do: so
  * that no entity is deleted under a child, although the index of children lags.
  */
-export function createEntityStore(table: Table, gate: NamespaceGate, ownWrites: OwnWrites): EntityStore {
+export function createEntityStore(table: Table, gate: NamespaceGate, ownWrites: RecentWrites): EntityStore {
   const change = async <T>(call: AdminCall, plan: (deadline: Deadline) => Promise<Plan<T>>): Promise<T> => {
     await gate.check(call);
     const deadline = deadlineIn(call.timeoutMs);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { deadlineIn } from '../client/deadline.js';
-import { InTurn } from './keyed-mutex.js';
+import { KeyedMutex } from './keyed-mutex.js';
 
 const LONG_MS = 60_000;
 
@@ -19,7 +19,7 @@ function work(log: string[], name: string) {
 
 test('work of one key starts when the one before it has ended, whether or not that succeeded; others do not wait', async () => {
   const log: string[] = [];
-  const inTurn = new InTurn();
+  const inTurn = new KeyedMutex();
   const [a, b, c, other] = ['a', 'b', 'c', 'other'].map((name) => work(log, name));
   const done = [a, b, c].map(async (item) => inTurn.run('key', deadlineIn(LONG_MS), item!.start));
   const beside = inTurn.run('other', deadlineIn(LONG_MS), other!.start);
@@ -35,7 +35,7 @@ test('work of one key starts when the one before it has ended, whether or not th
 
 test('whoever waits until its time is almost over gives up, as contended, and is not started', async () => {
   const log: string[] = [];
-  const inTurn = new InTurn();
+  const inTurn = new KeyedMutex();
   const [first, late] = ['first', 'late'].map((name) => work(log, name));
   const done = inTurn.run('key', deadlineIn(LONG_MS), first!.start);
   const given = inTurn.run('key', deadlineIn(30), late!.start);

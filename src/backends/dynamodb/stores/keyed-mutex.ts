@@ -5,7 +5,7 @@ import { type Deadline, timeLeftMs } from '../client/deadline.js';
 const MARGIN_MS = 25;
 
 /** Work that would only get into its own way: of one key, one after the other. Other processes do not stand in line. */
-export class InTurn {
+export class KeyedMutex {
   readonly #last = new Map<string, Promise<unknown>>();
 
   async run<T>(key: string, deadline: Deadline, work: () => Promise<T>): Promise<T> {

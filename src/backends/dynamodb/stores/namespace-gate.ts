@@ -33,7 +33,7 @@ const LIFE_MS = 60_000;
 const REFRESH_FROM = 0.8;
 
 /** More namespaces than one process works in: beyond that it starts over. */
-const MOST_KNOWN = 10_000;
+const MAX_KNOWN = 10_000;
 
 export function createNamespaceGate(table: Table, { lifeMs = LIFE_MS }: GateOptions = {}): NamespaceGate {
   const known = new Map<string, Known>();
@@ -42,7 +42,7 @@ export function createNamespaceGate(table: Table, { lifeMs = LIFE_MS }: GateOpti
   let changes = 0;
 
   const keep = (id: string, entry: Known): void => {
-    if (known.size >= MOST_KNOWN) known.clear();
+    if (known.size >= MAX_KNOWN) known.clear();
     known.set(id, entry);
   };
 

@@ -4,17 +4,17 @@ import type { EpochMs } from '../../../core/units.js';
 const LAG_MS = 10_000;
 
 /** More namespaces than one process administers at a time. */
-const MOST_KNOWN = 1_000;
+const MAX_KNOWN = 1_000;
 
 /**
  * Where this process has just changed something. Reads for an acquire are not consistent, at half the price; only who
  * made a change must see it at once, because it will remember what it reads.
  */
-export class OwnWrites {
+export class RecentWrites {
   readonly #atMs = new Map<string, EpochMs>();
 
   note(namespaceId: string, nowMs: EpochMs): void {
-    if (this.#atMs.size >= MOST_KNOWN) this.#atMs.clear();
+    if (this.#atMs.size >= MAX_KNOWN) this.#atMs.clear();
     this.#atMs.set(namespaceId, nowMs);
   }
 

@@ -26,7 +26,7 @@ function sortAttribute({ index }: Pick<RowRange, 'index'>): string {
   return index === null ? 'SK' : `${index}SK`;
 }
 
-const MOST_ROWS = 1_000;
+const MAX_ROWS = 1_000;
 const SPARE_ROWS = 2;
 
 /** Rows that were read from one partition and not given out yet. */
@@ -50,7 +50,7 @@ export async function* readRows(
   // The store refuses a range that is upside down.
   if (range.from > range.to) return;
   const sort = sortAttribute(range);
-  const limit = Math.min(MOST_ROWS, Math.ceil(expected / range.partitions.length) + SPARE_ROWS);
+  const limit = Math.min(MAX_ROWS, Math.ceil(expected / range.partitions.length) + SPARE_ROWS);
   const lanes = range.partitions.map((partition): Lane => ({ partition, rows: [], startKey: undefined, done: false }));
   for (;;) {
     if (!lanes.every(isReady)) {

@@ -43,7 +43,7 @@ export interface BatchResult {
 /** Less than the time that a purge waits before it deletes, so that nothing is written into a namespace afterwards. */
 const BATCH_MS = 30_000;
 const HOURS: readonly UsageWindow[] = ['hourly'];
-const MOST_PUTS_AT_ONCE = 16;
+const MAX_PUTS_AT_ONCE = 16;
 
 /**
  * Everything that is done with one batch of a stream: usage is counted, expired audit records are archived, busy shards
@@ -120,9 +120,9 @@ async function archiveAll(
   failed: Map<string, unknown>,
 ): Promise<number> {
   let archived = 0;
-  for (let at = 0; at < audits.length; at += MOST_PUTS_AT_ONCE) {
+  for (let at = 0; at < audits.length; at += MAX_PUTS_AT_ONCE) {
     await Promise.all(
-      audits.slice(at, at + MOST_PUTS_AT_ONCE).map(async (change) => {
+      audits.slice(at, at + MAX_PUTS_AT_ONCE).map(async (change) => {
         const record = archivedRecordOf(change);
         if (archive === null || record === null) return;
         try {

@@ -16,7 +16,7 @@ import { usageOf } from './usage/usage.js';
 const FRESH_MS = 60_000;
 /** How long the shards of a bucket follow one of them that was split. */
 const FOLLOW_MS = 600_000;
-const MOST_BUCKETS = 10_000;
+const MAX_BUCKETS = 10_000;
 
 interface Watched {
   readonly pressures: Map<number, Pressure>;
@@ -83,7 +83,7 @@ export class SplitAhead {
     };
     this.#buckets.delete(id);
     this.#buckets.set(id, watched);
-    if (this.#buckets.size > MOST_BUCKETS) {
+    if (this.#buckets.size > MAX_BUCKETS) {
       for (const oldest of this.#buckets.keys()) {
         this.#buckets.delete(oldest);
         break;

@@ -78,7 +78,7 @@ const images: fc.Arbitrary<ShardImage> = fc
         consumedMilli: account.limit.kind === 'rate' ? balances[at]![1] : 0,
       })),
       holders: new Map(held.map(([id, holder]) => [id, decodeHolder(id, encodeHolder(holder))])),
-      swept: held.length > 0,
+      onSweepList: held.length > 0,
     };
   });
 
@@ -175,8 +175,8 @@ describe('a shard', () => {
 
   test('is on the list of the reconciler once it has held something', () => {
     const image = imageOf([Limit.concurrent('slots', 3)]);
-    expect(decodeShard(buildShardItem(NS, image), []).swept).toBe(false);
-    expect(decodeShard(buildShardItem(NS, withHolders(image, { L: {} })), []).swept).toBe(true);
+    expect(decodeShard(buildShardItem(NS, image), []).onSweepList).toBe(false);
+    expect(decodeShard(buildShardItem(NS, withHolders(image, { L: {} })), []).onSweepList).toBe(true);
   });
 
   test('was written at the time that stands in the id of its last write', () => {

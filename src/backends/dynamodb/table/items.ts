@@ -8,7 +8,7 @@ import { shareOf } from '../../../core/bucket/shard.js';
 import type { UsageCounts } from '../../../core/usage/usage.js';
 import { type EpochMs, MILLI, type Millitokens } from '../../../core/units.js';
 import { parseShardKey, type ShardKey } from './keys.js';
-import { isMoveId } from '../bucket/migrated-write-id.js';
+import { isMigratedWriteId } from '../bucket/migrated-write-id.js';
 import type { AttributeValue, Item } from '../client/transport.js';
 
 /** The stored names of a bucket's attributes. Everything else speaks in full words. */
@@ -40,12 +40,12 @@ interface LimitNames {
 
 /** Made once: each write needs a dozen, and a text that was just put together is slow to look up. */
 const LIMIT_NAMES = new Map<string, LimitNames>();
-const MOST_LIMIT_NAMES = 1_000;
+const MAX_LIMIT_NAMES = 1_000;
 
 function namesOf(limit: string): LimitNames {
   const known = LIMIT_NAMES.get(limit);
   if (known !== undefined) return known;
-  if (LIMIT_NAMES.size >= MOST_LIMIT_NAMES) LIMIT_NAMES.clear();
+  if (LIMIT_NAMES.size >= MAX_LIMIT_NAMES) LIMIT_NAMES.clear();
   const names = {
     tokens: `b_${limit}_tk`,
     capacity: `b_${limit}_cp`,
@@ -92,7 +92,7 @@ export interface ShardImage {
   readonly retired: ReadonlyMap<string, Int>;
   readonly holders: ReadonlyMap<string, StoredHolder>;
   /** Whether the reconciler has it on its list. */
-  readonly swept: boolean;
+  readonly onSweepList: boolean;
   /** About how large the item is: writes are billed by it. */
   readonly bytes: number;
 }
@@ -144,7 +144,7 @@ export function decodeShard(item: Item, known: readonly Limit[], key: ShardKey =
     limits: limits.length > 1 ? inOrderOf(limits, known) : limits,
     retired: retired ?? NONE_RETIRED,
     holders: holders ?? NO_HOLDERS,
-    swept: item['GSI1PK'] !== undefined,
+    onSweepList: item['GSI1PK'] !== undefined,
     bytes,
   };
 }
@@ -260,7 +260,7 @@ export function decodeCounters(item: Item): ShardCounters {
     expired: Number(readCounter(item, ATTRIBUTE.expired)),
     shardCount: Number(readCounter(item, ATTRIBUTE.shardCount)) || 1,
     writtenAtMs: /^[0-9A-Za-z_~]{8}/.test(writeId) ? writtenAtMs({ writeId }) : null,
-    ...(item[ATTRIBUTE.writeId] === undefined || isMoveId(writeId) ? { foreign: true } : {}),
+    ...(item[ATTRIBUTE.writeId] === undefined || isMigratedWriteId(writeId) ? { foreign: true } : {}),
   };
 }
 

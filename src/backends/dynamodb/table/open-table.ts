@@ -6,18 +6,18 @@ import { checkSchema } from './schema.js';
 import type { Transport } from '../client/transport.js';
 
 /** How often the version record is read until two answers in a row agree on the time. */
-const MOST_READS = 4;
+const MAX_READS = 4;
 
 /**
  * Throws unless the table is there, and of a layout that this code understands. When it returns, the store's time is
  * known: one answer is enough where it agrees with this machine's clock, two must agree where it does not.
  */
 export async function openTable(table: Table, deadline: Deadline): Promise<void> {
-  for (let reads = 0; reads < MOST_READS; reads++) {
+  for (let reads = 0; reads < MAX_READS; reads++) {
     await checkSchema(table, deadline);
     if (table.transport.isTimeInDoubt?.() !== true) return;
   }
-  throw new BackendUnavailable(`${table.name}: no two of ${MOST_READS} answers agree on the time`, 'server');
+  throw new BackendUnavailable(`${table.name}: no two of ${MAX_READS} answers agree on the time`, 'server');
 }
 
 /** Tells the limiter's `onError` of a large correction of the time, and of an answer that was not believed. */

@@ -40,7 +40,7 @@ import type { Item } from '../client/transport.js';
 const SECOND_MS = 1_000;
 
 /** An item holds 400 KB, and the record of a change holds what there was before and after it. */
-const MOST_METADATA_BYTES = 128 * 1_024;
+const MAX_METADATA_BYTES = 128 * 1_024;
 
 function ttlAfter(ms: EpochMs): Item {
   return { ttl: number(Math.ceil(ms / SECOND_MS)) };
@@ -132,8 +132,8 @@ export function encodeEntity(ns: string, entity: EntityRecord): Item {
   const { id, name, parentId, cascade, metadata, createdAtMs, version } = entity;
   const key = buildEntityKey(ns, id);
   const stored = JSON.stringify(metadata);
-  if (Buffer.byteLength(stored) > MOST_METADATA_BYTES) {
-    const expected = `at most ${MOST_METADATA_BYTES} bytes as JSON in DynamoDB`;
+  if (Buffer.byteLength(stored) > MAX_METADATA_BYTES) {
+    const expected = `at most ${MAX_METADATA_BYTES} bytes as JSON in DynamoDB`;
     throw new ValidationError('metadata', expected, Buffer.byteLength(stored));
   }
   return {

@@ -28,7 +28,7 @@ const REPORTED_MS = 60_000;
 
 /** Time gains on a wall clock that is ahead by 2 ms a second: at most 2 s of rate more in a quarter of an hour. */
 const GAIN = 1 / 500;
-const MOST_GAINING_MS = 10_000;
+const MAX_GAINING_MS = 10_000;
 
 /**
  * The time by which the processes of one host use a file. It begins with the wall clock, unless the file is in use by
@@ -79,7 +79,7 @@ export class FileClock {
 
   #gainOnWallClock(): void {
     const nowMs = this.#steady.now();
-    const passedMs = Math.min(nowMs - this.#gainedAtMs, MOST_GAINING_MS);
+    const passedMs = Math.min(nowMs - this.#gainedAtMs, MAX_GAINING_MS);
     this.#gainedAtMs = nowMs;
     const leadMs = this.#wallLeadMs();
     if (leadMs > TOLERANCE_MS) this.#offsetMs += Math.min(leadMs, passedMs * GAIN);

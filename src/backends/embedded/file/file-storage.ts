@@ -51,7 +51,7 @@ const COMPARE_EVERY_MS = 1_000;
 const YOUNG_MS = 2 * COMPARE_EVERY_MS;
 
 /** Opens of a path that leads to another file each time, before the call fails. */
-const MOST_OPENS = 3;
+const MAX_OPENS = 3;
 
 /**
  * One SQLite file in WAL mode. A transaction is synchronous and short; when another process holds the lock, the wait
@@ -237,7 +237,7 @@ export class FileStorage implements Storage {
   /** `nowMs`: when a file without tables is made ours. null: it is left alone, and there is nothing to connect to. */
   #connect(nowMs: EpochMs | null): Connection | null {
     const { path } = this.#options;
-    for (let opens = 0; opens < MOST_OPENS; opens++) {
+    for (let opens = 0; opens < MAX_OPENS; opens++) {
       const before = identify(path).file;
       const connection = this.#connectOnce(nowMs);
       if (connection === null) return null;

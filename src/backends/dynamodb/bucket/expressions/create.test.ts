@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { printRequest } from '../../../../../tests/support/printed-requests.js';
 import { amount, imageOf, KEY, levelOf, NOW_MS, NS, withHolders } from '../../../../../tests/support/shard-images.js';
 import { Limit } from '../../../../core/limit.js';
-import { bornImage } from '../new-bucket.js';
+import { newBucketImage } from '../new-bucket.js';
 import { buildCreate } from './create.js';
 
 const TARGET = { tableName: 'headgate', ns: NS };
@@ -10,7 +10,7 @@ const RPM = Limit.perMinute('rpm', 100);
 const SLOTS = Limit.concurrent('slots', 3);
 
 test('a bucket is created whole, and never over one that exists', () => {
-  const born = { ...bornImage(KEY, levelOf([RPM]), NOW_MS), ttlSec: 1_800_003_600, writeId: 'own', writeUnits: 1 };
+  const born = { ...newBucketImage(KEY, levelOf([RPM]), NOW_MS), ttlSec: 1_800_003_600, writeId: 'own', writeUnits: 1 };
   expect(buildCreate(TARGET, born)).toMatchInlineSnapshot(`
     {
       "ConditionExpression": "attribute_not_exists(PK)",
@@ -103,6 +103,6 @@ test('one of per-call limits is found under the plain name of its resource', () 
 });
 
 test('one that is to last has no ttl', () => {
-  const born = bornImage(KEY, levelOf([RPM], { lasting: true }), NOW_MS);
+  const born = newBucketImage(KEY, levelOf([RPM], { lasting: true }), NOW_MS);
   expect(buildCreate(TARGET, born).Item).not.toHaveProperty('ttl');
 });

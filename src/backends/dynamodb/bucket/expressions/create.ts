@@ -24,7 +24,7 @@ export function buildShardItem(ns: string, image: ShardImage): Item {
   return {
     ...keyOf(ns, image.key),
     ...encodeShard(image),
-    ...(image.swept ? sweepKeys(ns, image.key) : {}),
+    ...(image.onSweepList ? sweepKeys(ns, image.key) : {}),
     ...indexKeys(ns, image.key),
   };
 }

@@ -15,21 +15,21 @@ import {
 } from '../../../../../tests/support/shard-images.js';
 import { moveHolds } from '../../../../../tests/support/shard-truth.js';
 import { buildLeaseId } from '../../../../core/identifiers.js';
-import { Limit, MOST_LIMITS } from '../../../../core/limit.js';
+import { Limit, MAX_LIMITS } from '../../../../core/limit.js';
 import { type EngineName, findEngine } from '../../../../testing/dynamodb/index.js';
 import { planGroup } from '../plan-group.js';
 import type { ShardImage } from '../../table/items.js';
-import { applyMove } from '../shard-write.js';
+import { applyShardWrite } from '../shard-write.js';
 import { applySettlement, planSettle } from '../settle.js';
 import { planMerge, planSplit } from '../split.js';
 import { buildCreate } from './create.js';
-import { buildMove } from './write-shard.js';
+import { buildShardWrite } from './write-shard.js';
 import { buildReset } from './write-reset.js';
 import { buildSettlement } from './write-settlement.js';
 import { buildMerge, buildSplit } from './write-split.js';
 
 const RUNS = { numRuns: 50 };
-const MOST_HOLDERS = 80;
+const MAX_HOLDERS = 80;
 /** A JVM on a busy machine. */
 const START_MS = 60_000;
 const IDS = { own: 'own-write-id--', unanswered: ['earlier-id-001', 'earlier-id-002'] };
@@ -74,11 +74,11 @@ describe.each<EngineName>(['dynoxide', 'dynamodb-local'])('%s', (engineName) => 
           await engine.put(ns, truth);
           const answer = await engine.send(
             'UpdateItem',
-            buildMove({ tableName: TABLE_NAME, ns }, seen, plan.move, IDS),
+            buildShardWrite({ tableName: TABLE_NAME, ns }, seen, plan.move, IDS),
           );
           const holds = moveHolds(seen, plan.move, truth);
           expect(answer).toMatchObject(holds ? { ok: true } : { ok: false, failure: { kind: 'condition' } });
-          const expected = holds ? applyMove(truth, plan.move, IDS.own) : truth;
+          const expected = holds ? applyShardWrite(truth, plan.move, IDS.own) : truth;
           expect(stored(await engine.read(ns, KEY))).toEqual(stored(expected));
           if (holds) written += 1;
         }),
@@ -169,7 +169,7 @@ describe.each<EngineName>(['dynoxide', 'dynamodb-local'])('%s', (engineName) => 
 
     describe.each(namings)('with as many limits as a bucket may have, under %s', (_names, nameOf) => {
       const limitsOf = (perDay: number): readonly Limit[] =>
-        Array.from({ length: MOST_LIMITS }, (_, at) =>
+        Array.from({ length: MAX_LIMITS }, (_, at) =>
           at % 4 === 3 ? Limit.concurrent(nameOf(at), 100) : Limit.perDay(nameOf(at), perDay),
         );
       /** All of them are taken, debited and given back at once. */
@@ -215,10 +215,10 @@ describe.each<EngineName>(['dynoxide', 'dynamodb-local'])('%s', (engineName) => 
           await engine.put(target.ns, image);
           const plan = planGroup(image, entries, late);
           if (plan.kind !== 'write' && plan.kind !== 'reclaim') throw new Error(`It leads to ${plan.kind}`);
-          expect(plan.move.holders).toHaveLength(MOST_HOLDERS);
-          const input = buildMove(target, image, plan.move, IDS);
+          expect(plan.move.holders).toHaveLength(MAX_HOLDERS);
+          const input = buildShardWrite(target, image, plan.move, IDS);
           expect(await engine.send('UpdateItem', input)).toMatchObject({ ok: true });
-          expect(stored(await engine.read(target.ns, key))).toEqual(stored(applyMove(image, plan.move, IDS.own)));
+          expect(stored(await engine.read(target.ns, key))).toEqual(stored(applyShardWrite(image, plan.move, IDS.own)));
         },
       );
 

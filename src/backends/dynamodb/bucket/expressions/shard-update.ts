@@ -28,7 +28,7 @@ export interface WriteIds {
  * A write to a shard that exists: under the base that the image has, so that the parameters are as seen, and never twice
  * under one id. Counts its own units.
  */
-export function changeOf(image: ShardImage, { own, unanswered }: WriteIds): Expression {
+export function startShardUpdate(image: ShardImage, { own, unanswered }: WriteIds): Expression {
   const expression = new Expression()
     .requireEqual(ATTRIBUTE.base, number(image.baseMs))
     .set(ATTRIBUTE.writeId, { S: own })
@@ -47,7 +47,11 @@ export function keyOf(ns: string, key: ShardKey): Item {
 }
 
 /** One write that answers with all there is: the new item, or the one that refused it. */
-export function updateOf({ tableName, ns }: Target, key: ShardKey, expression: ExpressionInput): UpdateItemInput {
+export function buildShardUpdate(
+  { tableName, ns }: Target,
+  key: ShardKey,
+  expression: ExpressionInput,
+): UpdateItemInput {
   return {
     TableName: tableName,
     Key: keyOf(ns, key),

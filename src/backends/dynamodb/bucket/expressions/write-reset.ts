@@ -5,7 +5,7 @@ import { add, type Int, sub } from '../../../../core/int.js';
 import type { EpochMs } from '../../../../core/units.js';
 import { number } from '../../table/attributes.js';
 import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
-import { changeOf, keyOf, type Target } from './shard-update.js';
+import { startShardUpdate, keyOf, type Target } from './shard-update.js';
 
 /**
  * Fills one shard and removes its holders, as a part of a transaction.
@@ -19,7 +19,7 @@ export function buildReset(
   nowMs: EpochMs,
   writeId: string,
 ): TransactWriteItem {
-  const expression = changeOf(image, { own: writeId, unanswered: [] })
+  const expression = startShardUpdate(image, { own: writeId, unanswered: [] })
     .requireEqual(ATTRIBUTE.writeId, { S: image.writeId })
     .set(ATTRIBUTE.base, number(nextBase(image.baseMs, nowMs)));
   for (const { limit, rate } of image.limits) {

@@ -5,7 +5,7 @@ import { ATTRIBUTE, printVersion, type ShardImage } from '../../table/items.js';
 import type { SettledLimit, Settlement } from '../settle.js';
 import type { WholeSettlement } from '../settle-all.js';
 import type { Expression } from './expression.js';
-import { changeOf, keyOf, raiseTtl, type Target, updateOf, type WriteIds } from './shard-update.js';
+import { startShardUpdate, keyOf, raiseTtl, type Target, buildShardUpdate, type WriteIds } from './shard-update.js';
 
 /**
  * Brings a shard to new rules, or only to a new base: every limit is credited at the old rate up to it.
@@ -22,7 +22,7 @@ export function buildSettlement(
   ttlSec: number | null,
   ids: WriteIds,
 ): UpdateItemInput {
-  return updateOf(target, image.key, settlementExpression(image, settlement, version, ttlSec, ids).build());
+  return buildShardUpdate(target, image.key, settlementExpression(image, settlement, version, ttlSec, ids).build());
 }
 
 /**
@@ -54,7 +54,7 @@ function settlementExpression(
   ttlSec: number | null,
   ids: WriteIds,
 ): Expression {
-  const expression = changeOf(image, ids)
+  const expression = startShardUpdate(image, ids)
     .set(ATTRIBUTE.base, number(settlement.nextBaseMs))
     .set(ATTRIBUTE.version, { S: printVersion(version) });
   if (settlement.countsHolders) expression.requireEqual(ATTRIBUTE.writeId, { S: image.writeId });

@@ -14,26 +14,26 @@ import {
 } from '../../../../../tests/support/shard-images.js';
 import { Limit } from '../../../../core/limit.js';
 import type { Entry } from '../entries.js';
-import { type Circumstances, planGroup } from '../plan-group.js';
+import { type PlanContext, planGroup } from '../plan-group.js';
 import type { ShardImage } from '../../table/items.js';
 import type { WriteIds } from './shard-update.js';
-import { buildMove } from './write-shard.js';
+import { buildShardWrite } from './write-shard.js';
 
 const RPM = Limit.perMinute('rpm', 60);
 const TPM = Limit.perMinute('tpm', 6_000);
 const SLOTS = Limit.concurrent('slots', 3);
 const IDS: WriteIds = { own: 'own-write-id--', unanswered: [] };
-const EXACT: Circumstances = { nowMs: NOW_MS, trust: 'exact', lifeFactor: 7, withoutRefunds: false };
+const EXACT: PlanContext = { nowMs: NOW_MS, trust: 'exact', lifeFactor: 7, withoutRefunds: false };
 
 /** Its base was a second ago: one token of `rpm` has come since, 100 of `tpm`. */
 const seen = (limits: readonly Limit[], changes: Partial<ShardImage> = {}): ShardImage =>
   imageOf(limits, { baseMs: NOW_MS - 1_000, ...changes });
 
 /** What a group leads to. */
-function inputFor(image: ShardImage, entries: readonly Entry[], at: Partial<Circumstances> = {}, ids = IDS) {
+function inputFor(image: ShardImage, entries: readonly Entry[], at: Partial<PlanContext> = {}, ids = IDS) {
   const plan = planGroup(image, entries, { ...EXACT, ...at });
   if (plan.kind !== 'write' && plan.kind !== 'reclaim') throw new Error(`It leads to ${plan.kind}`);
-  return buildMove({ tableName: 'headgate', ns: NS }, image, plan.move, ids);
+  return buildShardWrite({ tableName: 'headgate', ns: NS }, image, plan.move, ids);
 }
 
 const requestFor = (...group: Parameters<typeof inputFor>): string => printRequest(inputFor(...group));
@@ -215,7 +215,7 @@ describe('a holder', () => {
 
   test('does not put it there twice', () => {
     const ask = askEntry([SLOTS], { slots: 1_000 }, { leaseId: 'lease', holder: holderOf() });
-    expect(requestFor(seen([SLOTS], { swept: true }), [ask])).not.toContain('GSI1');
+    expect(requestFor(seen([SLOTS], { onSweepList: true }), [ask])).not.toContain('GSI1');
   });
 
   test('is extended under the value that was seen', () => {

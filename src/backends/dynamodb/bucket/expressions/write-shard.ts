@@ -1,9 +1,9 @@
 import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
 import { number } from '../../table/attributes.js';
 import { ATTRIBUTE, printVersion, type ShardImage } from '../../table/items.js';
-import type { HolderMove, LimitMove, Move } from '../shard-write.js';
+import type { HolderChange, LimitChange, ShardWrite } from '../shard-write.js';
 import type { Expression } from './expression.js';
-import { changeOf, raiseTtl, sweepKeys, type Target, updateOf, type WriteIds } from './shard-update.js';
+import { startShardUpdate, raiseTtl, sweepKeys, type Target, buildShardUpdate, type WriteIds } from './shard-update.js';
 
 /**
  * Takes, debits, refunds, holds, extends, releases and reclaims, in any mixture: one write for a whole group.
@@ -12,15 +12,17 @@ import { changeOf, raiseTtl, sweepKeys, type Target, updateOf, type WriteIds } f
  * if it is set; w <> :id.
  * On success: ALL_NEW.   On failure: ALL_OLD, absent when the item does not exist.   Cost: 1 WCU per started KB either way.
  */
-export function buildMove(target: Target, image: ShardImage, move: Move, ids: WriteIds): UpdateItemInput {
-  return updateOf(target, image.key, moveExpression(target.ns, image, move, ids).build());
+export function buildShardWrite(target: Target, image: ShardImage, move: ShardWrite, ids: WriteIds): UpdateItemInput {
+  return buildShardUpdate(target, image.key, shardWriteExpression(target.ns, image, move, ids).build());
 }
 
-export function moveExpression(ns: string, image: ShardImage, move: Move, ids: WriteIds): Expression {
-  const expression = changeOf(image, ids).add(ATTRIBUTE.acquires, move.acquires).add(ATTRIBUTE.expired, move.expired);
+export function shardWriteExpression(ns: string, image: ShardImage, move: ShardWrite, ids: WriteIds): Expression {
+  const expression = startShardUpdate(image, ids)
+    .add(ATTRIBUTE.acquires, move.acquires)
+    .add(ATTRIBUTE.expired, move.expired);
   for (const limit of move.limits) moveLimit(expression, limit);
   for (const holder of move.holders) moveHolder(expression, holder);
-  if (!image.swept && move.holders.some(({ kind }) => kind === 'add')) {
+  if (!image.onSweepList && move.holders.some(({ kind }) => kind === 'add')) {
     for (const [attribute, value] of Object.entries(sweepKeys(ns, image.key))) expression.set(attribute, value);
   }
   if (move.adopts !== null) {
@@ -34,7 +36,7 @@ export function moveExpression(ns: string, image: ShardImage, move: Move, ids: W
   return expression;
 }
 
-function moveLimit(expression: Expression, { name, write, consumedMilli }: LimitMove): void {
+function moveLimit(expression: Expression, { name, write, consumedMilli }: LimitChange): void {
   const tokens = ATTRIBUTE.tokens(name);
   if (write.write === 'set') {
     expression.requireWithin(tokens, write.atLeastMilli, null).set(tokens, number(write.tokensMilli));
@@ -44,7 +46,7 @@ function moveLimit(expression: Expression, { name, write, consumedMilli }: Limit
   expression.add(ATTRIBUTE.consumed(name), consumedMilli);
 }
 
-function moveHolder(expression: Expression, move: HolderMove): void {
+function moveHolder(expression: Expression, move: HolderChange): void {
   const attribute = ATTRIBUTE.holder(move.leaseId);
   switch (move.kind) {
     case 'add':

@@ -4,7 +4,7 @@ import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
 import type { Merge, Split } from '../split.js';
 import { buildShardItem } from './create.js';
 import { Expression } from './expression.js';
-import { changeOf, keyOf, sweepKeys, type Target } from './shard-update.js';
+import { startShardUpdate, keyOf, sweepKeys, type Target } from './shard-update.js';
 
 /**
  * Makes two shards of one, in one transaction.
@@ -18,7 +18,7 @@ export function buildSplit(
   split: Split,
   writeId: string,
 ): TransactWriteItemsInput {
-  const update = changeOf(image, { own: writeId, unanswered: [] })
+  const update = startShardUpdate(image, { own: writeId, unanswered: [] })
     .requireEqual(ATTRIBUTE.shardCount, number(image.shardCount))
     .set(ATTRIBUTE.shardCount, number(split.count))
     .set(ATTRIBUTE.base, number(split.nextBaseMs));
@@ -45,7 +45,7 @@ export function buildSplit(
     limits: split.limits.map(({ account, movedMilli }) => ({ ...account, tokensMilli: movedMilli, consumedMilli: 0 })),
     retired: new Map(),
     holders: new Map(),
-    swept: true,
+    onSweepList: true,
   };
   return {
     TransactItems: [

@@ -23,7 +23,7 @@ test('heals one shard by what is wrong, if nothing has happened since', () => {
 });
 
 test('takes a bucket off the list under a new base, if nothing has happened since', () => {
-  const image = withTokens(imageOf(LIMITS, { swept: true }), -5_000);
+  const image = withTokens(imageOf(LIMITS, { onSweepList: true }), -5_000);
   const settlement = planSettle(image, { limits: LIMITS }, NOW_MS);
   expect(printRequest(buildUnmark(TARGET, image, settlement, IDS))).toMatchInlineSnapshot(`
     "table AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE

@@ -4,7 +4,7 @@ import { number } from '../../table/attributes.js';
 import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
 import type { Settlement } from '../settle.js';
 import type { Expression } from './expression.js';
-import { changeOf, SWEEP_ATTRIBUTES, type Target, updateOf, type WriteIds } from './shard-update.js';
+import { startShardUpdate, SWEEP_ATTRIBUTES, type Target, buildShardUpdate, type WriteIds } from './shard-update.js';
 import { settleLimit } from './write-settlement.js';
 
 /** What is wrong with the free slots of one shard. */
@@ -19,11 +19,11 @@ export interface SlotCorrection {
  * On success: ALL_NEW.   On failure: ALL_OLD.   Cost: 1 WCU per started KB either way.
  */
 export function buildHeal(target: Target, correction: SlotCorrection, ids: WriteIds): UpdateItemInput {
-  return updateOf(target, correction.image.key, healing(correction, ids).build());
+  return buildShardUpdate(target, correction.image.key, healing(correction, ids).build());
 }
 
 function healing({ image, limits }: SlotCorrection, ids: WriteIds): Expression {
-  const expression = changeOf(image, ids).requireEqual(ATTRIBUTE.writeId, { S: image.writeId });
+  const expression = startShardUpdate(image, ids).requireEqual(ATTRIBUTE.writeId, { S: image.writeId });
   for (const { name, deltaMilli } of limits) expression.add(ATTRIBUTE.tokens(name), deltaMilli);
   return expression;
 }
@@ -36,10 +36,10 @@ function healing({ image, limits }: SlotCorrection, ids: WriteIds): Expression {
  * On success: ALL_NEW.   On failure: ALL_OLD.   Cost: 1 WCU per started KB, and 1 for the index.
  */
 export function buildUnmark(target: Target, image: ShardImage, settlement: Settlement, ids: WriteIds): UpdateItemInput {
-  const expression = changeOf(image, ids)
+  const expression = startShardUpdate(image, ids)
     .requireEqual(ATTRIBUTE.writeId, { S: image.writeId })
     .set(ATTRIBUTE.base, number(settlement.nextBaseMs));
   for (const limit of settlement.limits) settleLimit(expression, limit);
   for (const attribute of SWEEP_ATTRIBUTES) expression.remove(attribute);
-  return updateOf(target, image.key, expression.build());
+  return buildShardUpdate(target, image.key, expression.build());
 }

@@ -1,40 +1,40 @@
 import { checkBucketResource, checkEntityId } from '../../../../core/identifiers.js';
 import type { EpochMs } from '../../../../core/units.js';
 import { readKey } from '../../table/attributes.js';
-import { buildMoveId } from '../../bucket/migrated-write-id.js';
+import { buildMigratedWriteId } from '../../bucket/migrated-write-id.js';
 import { buildShardItem } from '../../bucket/expressions/create.js';
 import { decodeShard } from '../../table/items.js';
 import { buildShardKey } from '../../table/keys.js';
 import type { Item } from '../../client/transport.js';
 import { type BucketPart, decodeComposite, decodeLimitBucket, foldParts } from '../legacy/legacy-buckets.js';
 import type { DisabledLevels } from '../legacy/disabled-levels.js';
-import type { Homes } from '../legacy/target-namespaces.js';
+import type { TargetNamespaces } from '../legacy/target-namespaces.js';
 import { mappable } from '../legacy/legacy-fields.js';
 import { type BucketPlan, planBucket, planStrays } from './plan-bucket.js';
 import {
-  auditUnit,
-  configUnit,
-  entityUnit,
-  limitsUnit,
-  namespaceUnit,
+  convertAudit,
+  convertConfig,
+  convertEntity,
+  convertLimits,
+  convertNamespace,
   switched,
-  usageUnit,
+  convertUsage,
 } from './record-conversions.js';
 import { type DroppableSetting, refuseSettings } from '../legacy/settings.js';
-import type { OldRecord, Plan, Unit } from './conversion.js';
+import type { OldRecord, ConversionPlan, Conversion } from './conversion.js';
 import { Unmappable } from '../unmappable.js';
 
 /** What old records are read with. */
-export interface Surroundings {
+export interface ConversionContext {
   readonly migration: string;
-  readonly homes: Homes;
+  readonly homes: TargetNamespaces;
   readonly disabled: DisabledLevels;
   /** Settings that the operator gives up. */
   readonly drop: ReadonlySet<DroppableSetting>;
 }
 
 /** The unit of records that belong together: one, or those of one bucket or level that had an item for each limit. */
-export function buildUnit(around: Surroundings, records: readonly OldRecord[]): Unit | null {
+export function buildConversion(around: ConversionContext, records: readonly OldRecord[]): Conversion | null {
   const [first] = records;
   if (first === undefined) return null;
   const { key, item } = first;
@@ -49,17 +49,17 @@ export function buildUnit(around: Surroundings, records: readonly OldRecord[]): 
         return [decodeComposite(item)];
       });
     case 'limit':
-      return limitsUnit(around, ns, key.level, records);
+      return convertLimits(around, ns, key.level, records);
     case 'config':
-      return configUnit(around, ns, key.level, first);
+      return convertConfig(around, ns, key.level, first);
     case 'entity':
-      return entityUnit(around, ns, key.entityId, first);
+      return convertEntity(around, ns, key.entityId, first);
     case 'audit':
-      return auditUnit(ns, key, first);
+      return convertAudit(ns, key, first);
     case 'usage':
-      return usageUnit(ns, key, item);
+      return convertUsage(ns, key, item);
     case 'namespace':
-      return namespaceUnit(key, item);
+      return convertNamespace(key, item);
     case 'unreadable':
       return stuckUnit(records, 'one of its names contains "#", which is refused here');
     case 'shard':
@@ -69,9 +69,9 @@ export function buildUnit(around: Surroundings, records: readonly OldRecord[]): 
 }
 
 /** Records that go nowhere: their plan says why. */
-function stuckUnit(records: readonly OldRecord[], reason: string): Unit {
+function stuckUnit(records: readonly OldRecord[], reason: string): Conversion {
   const [first = {}] = itemsOf(records);
-  const plan = (): Plan => {
+  const plan = (): ConversionPlan => {
     throw new Unmappable(reason);
   };
   return { olds: itemsOf(records), target: readKey(first), mode: first, plan };
@@ -89,7 +89,11 @@ function decodeLimit({ key, item }: OldRecord): readonly BucketPart[] {
  * A bucket of v0.9, all shards together, or a shard whose bucket has been moved before. `shards`: those that are old, by
  * their number, the one that was met included.
  */
-export function buildShardUnit(around: Surroundings, met: OldRecord, shards: ReadonlyMap<number, Item>): Unit | null {
+export function buildShardConversion(
+  around: ConversionContext,
+  met: OldRecord,
+  shards: ReadonlyMap<number, Item>,
+): Conversion | null {
   const { key } = met;
   if (key.kind !== 'shard' || key.ns === null) return null;
   const ns = around.homes.of(key.ns);
@@ -113,20 +117,20 @@ export function countOf(item: Item): number {
 }
 
 function bucketUnit(
-  around: Surroundings,
+  around: ConversionContext,
   ns: string,
   { entityId, resource }: { readonly entityId: string; readonly resource: string },
   olds: readonly Item[],
   areStrays: boolean,
   decode: () => readonly BucketPart[],
-): Unit {
+): Conversion {
   const key = { entityId, resource, shard: 0 };
   const { migration } = around;
-  const plan = (there: Item | undefined): Plan => {
+  const plan = (there: Item | undefined): ConversionPlan => {
     mappable(() => checkEntityId(entityId));
     mappable(() => checkBucketResource(resource));
     const parts = decode();
-    const expected = foldParts(key, parts, (atMs: EpochMs) => buildMoveId(migration, atMs));
+    const expected = foldParts(key, parts, (atMs: EpochMs) => buildMigratedWriteId(migration, atMs));
     const target = there === undefined ? null : decodeShard(there, []);
     if (areStrays) return asPlan(ns, planStrays(migration, parts, expected, target));
     return asPlan(ns, planBucket(migration, expected, target));
@@ -134,12 +138,12 @@ function bucketUnit(
   return { olds, target: buildShardKey(ns, key), mode: 'copy', plan };
 }
 
-function asPlan(ns: string, plan: BucketPlan): Plan {
+function asPlan(ns: string, plan: BucketPlan): ConversionPlan {
   if (plan.kind === 'same') return plan;
   const item = buildShardItem(ns, plan.image);
   return plan.kind === 'copy' ? { kind: 'copy', item } : { kind: 'merge', item, strict: true };
 }
 
-function inPlaceOf(plan: Plan): Plan {
+function inPlaceOf(plan: ConversionPlan): ConversionPlan {
   return plan.kind === 'copy' ? switched(plan.item) : plan;
 }

@@ -5,11 +5,11 @@ import { buildEntityKey, index, parseNamespaceId } from '../../table/keys.js';
 import { CHILDREN } from '../../table/records.js';
 import { readItem, sendRead, sendRepeatable, type Table } from '../../client/requests.js';
 import type { Item } from '../../client/transport.js';
-import { patiently, REQUEST_MS } from '../retry.js';
+import { withRetries, REQUEST_MS } from '../retry.js';
 import { scanTable } from '../scan.js';
 
 /** Parents that were counted lately: children of one stand anywhere in a table. */
-const MOST_REMEMBERED = 100_000;
+const MAX_REMEMBERED = 100_000;
 
 /**
  * Tells every parent how many children it has, which old layouts did not keep: without it a parent could be deleted under
@@ -23,9 +23,9 @@ export async function countChildren(table: Table, signal?: AbortSignal): Promise
       const parentId = readText(item, 'parent_id');
       const ns = parseNamespaceId(readText(item, 'PK') ?? '');
       if (parentId === undefined || counted.has(`${ns}/${parentId}`)) continue;
-      if (counted.size >= MOST_REMEMBERED) counted.clear();
+      if (counted.size >= MAX_REMEMBERED) counted.clear();
       counted.add(`${ns}/${parentId}`);
-      await patiently(async () => countOf(table, ns, parentId), signal);
+      await withRetries(async () => countOf(table, ns, parentId), signal);
     }
   }
 }

@@ -1,6 +1,6 @@
 import type { RecordKey } from '../../table/keys.js';
 import type { Item } from '../../client/transport.js';
-import type { Homes } from '../legacy/target-namespaces.js';
+import type { TargetNamespaces } from '../legacy/target-namespaces.js';
 import type { LegacyKey } from '../legacy/legacy-key.js';
 import type { ScanFilter } from '../scan.js';
 
@@ -11,7 +11,7 @@ export interface OldRecord {
 }
 
 /** Old records that become one new record together. */
-export interface Unit {
+export interface Conversion {
   readonly olds: readonly Item[];
   readonly target: RecordKey;
   /**
@@ -24,10 +24,10 @@ export interface Unit {
   /** Old records that become the same new record, and are moved before these. */
   readonly rivals?: readonly RecordKey[];
   /** What is to be written where `target` stands. Throws `Unmappable`. */
-  plan(target: Item | undefined): Plan;
+  plan(target: Item | undefined): ConversionPlan;
 }
 
-export type Plan =
+export type ConversionPlan =
   /** The new record is what it should be. */
   | { readonly kind: 'same' }
   /** Nothing of the old records is needed. */
@@ -45,5 +45,5 @@ export interface Migration {
   /** What a scan for its records shows. */
   readonly filter: ScanFilter;
   /** Whether old records with such a key are this migration's. */
-  claims(key: Pick<LegacyKey, 'ns' | 'kind'>, homes: Homes): boolean;
+  claims(key: Pick<LegacyKey, 'ns' | 'kind'>, homes: TargetNamespaces): boolean;
 }

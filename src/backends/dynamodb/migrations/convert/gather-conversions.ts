@@ -3,30 +3,30 @@ import { deadlineIn } from '../../client/deadline.js';
 import { buildShardKey } from '../../table/keys.js';
 import { readItems, type Table } from '../../client/requests.js';
 import type { Item } from '../../client/transport.js';
-import { buildShardUnit, buildUnit, countOf, type Surroundings } from './build-conversions.js';
+import { buildShardConversion, buildConversion, countOf, type ConversionContext } from './build-conversions.js';
 import { readOldRecord } from '../legacy/old-record.js';
-import { patiently, REQUEST_MS } from '../retry.js';
-import type { OldRecord, Unit } from './conversion.js';
+import { withRetries, REQUEST_MS } from '../retry.js';
+import type { OldRecord, Conversion } from './conversion.js';
 
 /** One transaction holds the new item and those that go. What is beyond is left behind, and found again alone. */
-const MOST_SHARDS = 90;
+const MAX_SHARDS = 90;
 
 export interface Gathered {
-  readonly units: readonly Unit[];
+  readonly units: readonly Conversion[];
   /** Shards that come after the first one of their bucket, which does not know of them: the next pass has them. */
   readonly postponed: number;
 }
 
 /** Shards of a bucket stand in partitions of their own: the others are read with the first. */
-export async function gatherUnits(
+export async function gatherConversions(
   table: Table,
-  around: Surroundings,
+  around: ConversionContext,
   groups: readonly (readonly OldRecord[])[],
   signal?: AbortSignal,
 ): Promise<Gathered> {
   const singles = groups.flatMap((group) => (group[0]?.key.kind === 'shard' ? group : []));
   const plain = groups.filter((group) => group[0]?.key.kind !== 'shard');
-  const units = plain.flatMap((group) => buildUnit(around, group) ?? []);
+  const units = plain.flatMap((group) => buildConversion(around, group) ?? []);
   const families = await readFamilies(table, singles, signal);
   const buckets: { readonly met: OldRecord; readonly shards: Map<number, Item> }[] = [];
   const open = new Map<string, Map<number, Item>>();
@@ -38,7 +38,7 @@ export async function gatherUnits(
     // Shards without the first go together, as many as one transaction holds.
     const bucket = keyOf(met, 0).PK;
     const others = family.has(0) ? undefined : open.get(bucket);
-    if (others !== undefined && others.size < MOST_SHARDS) {
+    if (others !== undefined && others.size < MAX_SHARDS) {
       for (const [shard, item] of family) others.set(shard, item);
     } else {
       const shards = new Map(family);
@@ -46,13 +46,13 @@ export async function gatherUnits(
       if (!family.has(0)) open.set(bucket, shards);
     }
   }
-  const shardUnits = buckets.flatMap(({ met, shards }) => buildShardUnit(around, met, shards) ?? []);
+  const shardUnits = buckets.flatMap(({ met, shards }) => buildShardConversion(around, met, shards) ?? []);
   return { units: [...units, ...shardUnits], postponed };
 }
 
 /** Units of one wave have targets of their own: what adds to a record must see what was added before it. */
-export function inWaves(units: readonly Unit[]): readonly (readonly Unit[])[] {
-  const waves: Unit[][] = [];
+export function inWaves(units: readonly Conversion[]): readonly (readonly Conversion[])[] {
+  const waves: Conversion[][] = [];
   const counts = new Map<string, number>();
   for (const unit of units) {
     const target = `${unit.target.PK}\n${unit.target.SK}`;
@@ -68,12 +68,12 @@ type Shards = ReadonlyMap<string, Item>;
 function shardsToRead({ key, item }: OldRecord): readonly number[] {
   if (key.kind !== 'shard') return [];
   if (key.shard > 0) return [0];
-  return Array.from({ length: Math.min(countOf(item), MOST_SHARDS) - 1 }, (_, more) => more + 1);
+  return Array.from({ length: Math.min(countOf(item), MAX_SHARDS) - 1 }, (_, more) => more + 1);
 }
 
 async function readFamilies(table: Table, met: readonly OldRecord[], signal?: AbortSignal): Promise<Shards> {
   const keys = met.flatMap((record) => shardsToRead(record).map((shard) => keyOf(record, shard)));
-  const items = await patiently(async () => readItems(table, keys, deadlineIn(REQUEST_MS)), signal);
+  const items = await withRetries(async () => readItems(table, keys, deadlineIn(REQUEST_MS)), signal);
   return new Map(items.flatMap((item) => (item === undefined ? [] : [[readKey(item).PK, item] as const])));
 }
 
@@ -96,7 +96,7 @@ function familyOf(met: OldRecord, others: Shards): ReadonlyMap<number, Item> | '
 }
 
 function reachOf(first: Item): number {
-  return Math.min(countOf(first), MOST_SHARDS);
+  return Math.min(countOf(first), MAX_SHARDS);
 }
 
 function keyOf({ key }: OldRecord, shard: number): { readonly PK: string; readonly SK: string } {

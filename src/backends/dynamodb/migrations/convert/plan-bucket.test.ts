@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Limit } from '../../../../core/limit.js';
-import { buildMoveId } from '../../bucket/migrated-write-id.js';
+import { buildMigratedWriteId } from '../../bucket/migrated-write-id.js';
 import { decodeHolder, type ShardImage } from '../../table/items.js';
 import { decodeComposite, foldParts, heldAt } from '../legacy/legacy-buckets.js';
 import { planBucket, planStrays } from './plan-bucket.js';
@@ -19,7 +19,7 @@ const part = (tokens: number, base: number, consumed = 0) =>
     b_rpm_tc: { N: String(consumed) },
   });
 const oldBucket = (tokens: number, base: number, consumed = 0): ShardImage =>
-  foldParts(KEY, [part(tokens, base, consumed)], (atMs) => buildMoveId('0002', atMs));
+  foldParts(KEY, [part(tokens, base, consumed)], (atMs) => buildMigratedWriteId('0002', atMs));
 /** One that a client has made, full, and taken from. */
 const clientBucket = (tokens: number, base: number, consumed = 0): ShardImage => ({
   ...oldBucket(tokens, base, consumed),
@@ -55,7 +55,7 @@ describe('the bucket that an old one becomes', () => {
     const busy: ShardImage = {
       ...clientBucket(60_000, 5_000, 7),
       holders,
-      swept: true,
+      onSweepList: true,
       limits: [
         ...clientBucket(60_000, 5_000, 7).limits,
         { limit: slots, rate: slots, tokensMilli: 3_000, consumedMilli: 0 },
@@ -66,7 +66,7 @@ describe('the bucket that an old one becomes', () => {
     expect(held(image!, image!.baseMs)).toBe(60_000 - (60_000 - 20_000 - 4_001));
     expect(image).toMatchObject({
       holders,
-      swept: true,
+      onSweepList: true,
       acquires: 3,
       limits: [{ consumedMilli: 40_007 }, { tokensMilli: 3_000 }],
     });
@@ -99,7 +99,7 @@ describe('the bucket that an old one becomes', () => {
 
 describe('a shard that was left behind', () => {
   test('is added to what was made of the others', () => {
-    const first = { ...oldBucket(10_000, 1_000, 5), writeId: buildMoveId('0003', 1_000) };
+    const first = { ...oldBucket(10_000, 1_000, 5), writeId: buildMigratedWriteId('0003', 1_000) };
     const plan = planStrays('0003', [part(4_000, 1_000, 6)], oldBucket(4_000, 1_000, 6), first);
     expect(plan).toMatchObject({ kind: 'merge', image: { limits: [{ tokensMilli: 14_000, consumedMilli: 11 }] } });
   });

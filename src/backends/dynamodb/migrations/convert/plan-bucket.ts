@@ -1,7 +1,7 @@
 import { add, sub } from '../../../../core/int.js';
 import { sameRule } from '../../../../core/limit.js';
 import type { EpochMs } from '../../../../core/units.js';
-import { buildMoveId, isMoveId, isMoveOf } from '../../bucket/migrated-write-id.js';
+import { buildMigratedWriteId, isMigratedWriteId, isWriteOfMigration } from '../../bucket/migrated-write-id.js';
 import type { Account, ShardImage } from '../../table/items.js';
 import { type BucketPart, foldParts, heldAt, withoutTwins } from '../legacy/legacy-buckets.js';
 
@@ -17,8 +17,9 @@ export type BucketPlan =
 /** What comes out of old items; `target`: what stands where it goes. */
 export function planBucket(migration: string, expected: ShardImage, target: ShardImage | null): BucketPlan {
   if (target === null) return { kind: 'copy', image: expected };
-  if (isMoveId(target.writeId) && sameImage(expected, target)) return { kind: 'same' };
-  if (isMoveOf(migration, target.writeId) && continues(expected, target)) return { kind: 'copy', image: expected };
+  if (isMigratedWriteId(target.writeId) && sameImage(expected, target)) return { kind: 'same' };
+  if (isWriteOfMigration(migration, target.writeId) && continues(expected, target))
+    return { kind: 'copy', image: expected };
   return { kind: 'merge', image: debit(migration, expected, target) };
 }
 
@@ -29,8 +30,8 @@ export function planStrays(
   expected: ShardImage,
   target: ShardImage | null,
 ): BucketPlan {
-  if (target === null || !isMoveOf(migration, target.writeId)) return planBucket(migration, expected, target);
-  const image = foldParts(target.key, [target, ...parts], (atMs) => buildMoveId(migration, atMs));
+  if (target === null || !isWriteOfMigration(migration, target.writeId)) return planBucket(migration, expected, target);
+  const image = foldParts(target.key, [target, ...parts], (atMs) => buildMigratedWriteId(migration, atMs));
   return { kind: 'merge', image };
 }
 
@@ -98,7 +99,7 @@ function debit(migration: string, expected: ShardImage, target: ShardImage): Sha
     baseMs,
     ...withoutTwins([...own, ...added], retired),
     ttlSec,
-    writeId: buildMoveId(migration, baseMs),
+    writeId: buildMigratedWriteId(migration, baseMs),
   };
 }
 

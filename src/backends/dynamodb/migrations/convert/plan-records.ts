@@ -20,12 +20,12 @@ import {
 import type { Item } from '../../client/transport.js';
 import { mappable } from '../legacy/legacy-fields.js';
 import type { MappedConfig } from '../legacy/legacy-records.js';
-import type { Plan } from './conversion.js';
+import type { ConversionPlan } from './conversion.js';
 import { Unmappable } from '../unmappable.js';
 
 const DIFFERS = 'there is another one already, and nothing says which is newer';
 
-export function planEntity(ns: string, entity: EntityRecord, target: Item | undefined): Plan {
+export function planEntity(ns: string, entity: EntityRecord, target: Item | undefined): ConversionPlan {
   const item = mappable(() => encodeEntity(ns, entity));
   if (target === undefined) return { kind: 'copy', item };
   const there = decodeEntity(target);
@@ -46,7 +46,12 @@ export interface MarkedConfig extends MappedConfig {
 }
 
 /** What a level has in one record, and lacks in the other, is put together: the limits stood apart from the rest. */
-export function planConfig(ns: string, level: ConfigLevel, mapped: MarkedConfig, target: Item | undefined): Plan {
+export function planConfig(
+  ns: string,
+  level: ConfigLevel,
+  mapped: MarkedConfig,
+  target: Item | undefined,
+): ConversionPlan {
   const { config, writes, mark } = mapped;
   if (target === undefined) return { kind: 'copy', item: { ...encodeConfig(ns, level, config, writes), ...mark } };
   const there = decodeConfig(target);
@@ -73,7 +78,7 @@ function sameConfig(a: StoredConfig, b: StoredConfig): boolean {
   );
 }
 
-export function planAudit(ns: string, record: AuditRecord, old: Item, target: Item | undefined): Plan {
+export function planAudit(ns: string, record: AuditRecord, old: Item, target: Item | undefined): ConversionPlan {
   const item = encodeOldAudit(ns, record, old);
   if (target === undefined) return { kind: 'copy', item };
   if (sameJson(decodeAudit(target), record)) return { kind: 'same' };
@@ -88,7 +93,7 @@ export function encodeOldAudit(ns: string, record: AuditRecord, old: Item): Item
 }
 
 /** Usage that was counted here already is added to. */
-export function planUsage(ns: string, record: UsageRecord, target: Item | undefined): Plan {
+export function planUsage(ns: string, record: UsageRecord, target: Item | undefined): ConversionPlan {
   if (target === undefined) return { kind: 'merge', item: encodeUsage(ns, record), strict: false };
   const sum = { ...record, ...addUsage(decodeUsage(target), record) };
   return { kind: 'merge', item: { ...target, ...encodeUsage(ns, sum) }, strict: false };

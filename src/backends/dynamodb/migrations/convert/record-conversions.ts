@@ -12,7 +12,7 @@ import {
 } from '../../table/keys.js';
 import { encodeConfig, encodeEntity, encodeNamespace } from '../../table/records.js';
 import type { Item } from '../../client/transport.js';
-import type { Surroundings } from './build-conversions.js';
+import type { ConversionContext } from './build-conversions.js';
 import { mappable } from '../legacy/legacy-fields.js';
 import type { LegacyKey } from '../legacy/legacy-key.js';
 import { mapAudit, mapConfig, mapEntity, mapLimits, mapNamespace, mapUsage } from '../legacy/legacy-records.js';
@@ -26,13 +26,13 @@ import {
   planUsage,
 } from './plan-records.js';
 import { refuseSettings } from '../legacy/settings.js';
-import type { OldRecord, Plan, Unit } from './conversion.js';
+import type { OldRecord, ConversionPlan, Conversion } from './conversion.js';
 import { Unmappable } from '../unmappable.js';
 
 type KeyOf<Kind extends LegacyKey['kind']> = Extract<LegacyKey, { readonly kind: Kind }>;
 
 /** What takes an old record's place, in the transaction that would have removed it. */
-export function switched(item: Item): Plan {
+export function switched(item: Item): ConversionPlan {
   return { kind: 'merge', item, strict: false };
 }
 
@@ -41,8 +41,8 @@ function recordUnit(
   { item }: OldRecord,
   target: RecordKey,
   encode: () => Item,
-  plan: (there: Item | undefined) => Plan,
-): Unit {
+  plan: (there: Item | undefined) => ConversionPlan,
+): Conversion {
   const { PK, SK } = readKey(item);
   if (PK !== target.PK || SK !== target.SK) return { olds: [item], target, mode: 'copy', plan };
   return { olds: [item], target, mode: item, plan: () => switched(encode()) };
@@ -50,7 +50,7 @@ function recordUnit(
 
 /** Keys of the same record of other sources that move to the same namespace before this one. */
 function rivalsOf(
-  { homes }: Surroundings,
+  { homes }: ConversionContext,
   home: string,
   own: string | null | undefined,
   build: (ns: string) => RecordKey,
@@ -63,9 +63,14 @@ function rivalsOf(
   });
 }
 
-export function limitsUnit(around: Surroundings, ns: string, level: ConfigLevel, records: readonly OldRecord[]): Unit {
+export function convertLimits(
+  around: ConversionContext,
+  ns: string,
+  level: ConfigLevel,
+  records: readonly OldRecord[],
+): Conversion {
   const limits = records.flatMap(({ key, item }) => (key.kind === 'limit' ? [{ item, limit: key.limit }] : []));
-  const plan = (there: Item | undefined): Plan => {
+  const plan = (there: Item | undefined): ConversionPlan => {
     checkLevel(level);
     return planConfig(ns, level, mapLimits(limits), there);
   };
@@ -74,7 +79,12 @@ export function limitsUnit(around: Surroundings, ns: string, level: ConfigLevel,
   return { olds, target: buildConfigKey(ns, level), mode: 'copy', sequenceOf: ns, rivals, plan };
 }
 
-export function configUnit(around: Surroundings, ns: string, level: ConfigLevel, record: OldRecord): Unit {
+export function convertConfig(
+  around: ConversionContext,
+  ns: string,
+  level: ConfigLevel,
+  record: OldRecord,
+): Conversion {
   const { key, item } = record;
   const map = (): MarkedConfig => {
     checkLevel(level);
@@ -87,7 +97,7 @@ export function configUnit(around: Surroundings, ns: string, level: ConfigLevel,
     return { ...encodeConfig(ns, level, config, writes), ...mark };
   };
   const rivals = rivalsOf(around, ns, key.ns, (source) => buildConfigKey(source, level));
-  const plan = (there: Item | undefined): Plan => planConfig(ns, level, map(), there);
+  const plan = (there: Item | undefined): ConversionPlan => planConfig(ns, level, map(), there);
   return { ...recordUnit(record, buildConfigKey(ns, level), encode, plan), sequenceOf: ns, rivals };
 }
 
@@ -97,24 +107,24 @@ function checkLevel(level: ConfigLevel): void {
   if ('resource' in level) mappable(() => checkResource(level.resource));
 }
 
-export function entityUnit(around: Surroundings, ns: string, id: string, record: OldRecord): Unit {
+export function convertEntity(around: ConversionContext, ns: string, id: string, record: OldRecord): Conversion {
   const { key, item } = record;
   const encode = (): Item => ({ ...mappable(() => encodeEntity(ns, mapEntity(item, id))), ...childrenOf(item) });
-  const plan = (there: Item | undefined): Plan => planEntity(ns, mapEntity(item, id), there);
+  const plan = (there: Item | undefined): ConversionPlan => planEntity(ns, mapEntity(item, id), there);
   const rivals = rivalsOf(around, ns, key.ns, (source) => buildEntityKey(source, id));
   return { ...recordUnit(record, buildEntityKey(ns, id), encode, plan), rivals };
 }
 
-export function auditUnit(ns: string, { subject, id }: KeyOf<'audit'>, record: OldRecord): Unit {
+export function convertAudit(ns: string, { subject, id }: KeyOf<'audit'>, record: OldRecord): Conversion {
   const { item } = record;
   const encode = (): Item => encodeOldAudit(ns, mapAudit(item, subject, id), item);
-  const plan = (there: Item | undefined): Plan => planAudit(ns, mapAudit(item, subject, id), item, there);
+  const plan = (there: Item | undefined): ConversionPlan => planAudit(ns, mapAudit(item, subject, id), item, there);
   return recordUnit(record, buildAuditKey(ns, subject, id), encode, plan);
 }
 
-export function usageUnit(ns: string, { entityId, resource, window }: KeyOf<'usage'>, item: Item): Unit {
+export function convertUsage(ns: string, { entityId, resource, window }: KeyOf<'usage'>, item: Item): Conversion {
   const map = () => mapUsage(item, entityId, resource, window);
-  const plan = (there: Item | undefined): Plan => planUsage(ns, map(), there);
+  const plan = (there: Item | undefined): ConversionPlan => planUsage(ns, map(), there);
   const olds = [item];
   try {
     const usage = map();
@@ -127,8 +137,8 @@ export function usageUnit(ns: string, { entityId, resource, window }: KeyOf<'usa
   }
 }
 
-export function namespaceUnit({ under, value }: KeyOf<'namespace'>, item: Item): Unit {
-  const plan = (): Plan => {
+export function convertNamespace({ under, value }: KeyOf<'namespace'>, item: Item): Conversion {
+  const plan = (): ConversionPlan => {
     const namespace = mapNamespace(item, under, value);
     // A name leads to an active namespace, or to none.
     if (under === 'name' && namespace.status !== 'active') return { kind: 'drop' };

@@ -3,15 +3,15 @@ import { deadlineIn } from '../../client/deadline.js';
 import { errorOf } from '../../client/failures.js';
 import { sendRepeatable, type Table } from '../../client/requests.js';
 import type { Action } from '../../stores/actions.js';
-import { patiently, REQUEST_MS } from '../retry.js';
+import { withRetries, REQUEST_MS } from '../retry.js';
 
 /** What DynamoDB takes in one transaction; the bytes with a margin for how they are spelt. */
-const MOST_ACTIONS = 100;
-const MOST_BYTES = 2_000_000;
-const MOST_AT_ONCE = 4;
+const MAX_ACTIONS = 100;
+const MAX_BYTES = 2_000_000;
+const MAX_AT_ONCE = 4;
 
 /** Actions that are made together or not at all. */
-export interface UnitWrite {
+export interface ConversionWrite {
   readonly actions: readonly Action[];
 }
 
@@ -20,28 +20,28 @@ export interface UnitWrite {
  * somebody has written since they were read. A transaction may be sent twice, because its conditions no longer hold then;
  * such a unit is among those, too, and is found to be done when it is looked at again.
  */
-export async function writeUnits<T extends UnitWrite>(
+export async function writeConversions<T extends ConversionWrite>(
   table: Table,
   units: readonly T[],
   signal?: AbortSignal,
 ): Promise<readonly T[]> {
   const packs = packed(units);
   const refused: T[] = [];
-  for (let at = 0; at < packs.length; at += MOST_AT_ONCE) {
+  for (let at = 0; at < packs.length; at += MAX_AT_ONCE) {
     const results = await Promise.all(
-      packs.slice(at, at + MOST_AT_ONCE).map(async (pack) => writePack(table, pack, signal)),
+      packs.slice(at, at + MAX_AT_ONCE).map(async (pack) => writePack(table, pack, signal)),
     );
     refused.push(...results.flat());
   }
   return refused;
 }
 
-async function writePack<T extends UnitWrite>(
+async function writePack<T extends ConversionWrite>(
   table: Table,
   pack: readonly T[],
   signal: AbortSignal | undefined,
 ): Promise<readonly T[]> {
-  const landed = await patiently(async () => transact(table, pack), signal);
+  const landed = await withRetries(async () => transact(table, pack), signal);
   if (landed) return [];
   if (pack.length === 1) return pack;
   // One refusal refuses all: each alone tells which it was.
@@ -51,7 +51,7 @@ async function writePack<T extends UnitWrite>(
 }
 
 /** false: a condition did not hold. */
-async function transact(table: Table, pack: readonly UnitWrite[]): Promise<boolean> {
+async function transact(table: Table, pack: readonly ConversionWrite[]): Promise<boolean> {
   const input = { TransactItems: pack.flatMap(({ actions }) => actions) };
   const answer = await sendRepeatable(table, 'TransactWriteItems', input, deadlineIn(REQUEST_MS));
   if (answer.ok) return true;
@@ -62,13 +62,13 @@ async function transact(table: Table, pack: readonly UnitWrite[]): Promise<boole
   throw new BackendUnavailable(`TransactWriteItems: ${[...new Set(codes)].join(', ')}`, 'contended');
 }
 
-function packed<T extends UnitWrite>(units: readonly T[]): readonly (readonly T[])[] {
+function packed<T extends ConversionWrite>(units: readonly T[]): readonly (readonly T[])[] {
   const packs: T[][] = [];
-  let actions = MOST_ACTIONS;
-  let bytes = MOST_BYTES;
+  let actions = MAX_ACTIONS;
+  let bytes = MAX_BYTES;
   for (const unit of units) {
     const size = JSON.stringify(unit.actions).length;
-    if (actions + unit.actions.length > MOST_ACTIONS || bytes + size > MOST_BYTES) {
+    if (actions + unit.actions.length > MAX_ACTIONS || bytes + size > MAX_BYTES) {
       packs.push([]);
       actions = 0;
       bytes = 0;

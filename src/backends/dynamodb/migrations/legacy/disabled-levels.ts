@@ -1,5 +1,5 @@
 import type { ConfigLevel, StoredConfig } from '../../../../core/config/config.js';
-import { Limit, MOST_LIMITS } from '../../../../core/limit.js';
+import { Limit, MAX_LIMITS } from '../../../../core/limit.js';
 import { readKey } from '../../table/attributes.js';
 import type { AttributeValue, Item } from '../../client/transport.js';
 import { mappable } from './legacy-fields.js';
@@ -82,7 +82,7 @@ export class DisabledLevels {
     if (names.size === 0) names.add(NAMELESS);
     return [...names]
       .toSorted()
-      .slice(0, MOST_LIMITS)
+      .slice(0, MAX_LIMITS)
       .map((name) => {
         const refillPeriodMs = own.find((limit) => limit.name === name)?.refillPeriodMs ?? DAY_MS;
         return mappable(() => Limit.custom(name, { capacity: 0, refillAmount: 0, refillPeriodMs, cost: 1 }));

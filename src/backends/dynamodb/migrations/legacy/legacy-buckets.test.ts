@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { buildMoveId } from '../../bucket/migrated-write-id.js';
+import { buildMigratedWriteId } from '../../bucket/migrated-write-id.js';
 import { type BucketPart, decodeComposite, decodeLimitBucket, foldParts, heldAt } from './legacy-buckets.js';
 import type { Item } from '../../client/transport.js';
 import { Unmappable } from '../unmappable.js';
 
 const KEY = { entityId: 'u', resource: 'r', shard: 0 };
-const moved = (atMs: number): string => buildMoveId('0001', atMs);
+const moved = (atMs: number): string => buildMigratedWriteId('0001', atMs);
 const fold = (parts: readonly BucketPart[]) => foldParts(KEY, parts, moved);
 
 const numbers = (fields: Readonly<Record<string, number | bigint>>): Item =>

@@ -118,7 +118,7 @@ export function foldParts(key: ShardKey, parts: readonly BucketPart[], writeId: 
       retired,
     ),
     holders: new Map(),
-    swept: false,
+    onSweepList: false,
     bytes: 0,
   };
   return { ...image, ttlSec: lifeOf(image, parts) };

@@ -11,13 +11,13 @@ import {
 import type { Item } from '../../client/transport.js';
 import { mapAudit, mapConfig, mapEntity, mapLimits, mapNamespace, mapUsage } from './legacy-records.js';
 import { planAudit, planConfig, planEntity, planUsage } from '../convert/plan-records.js';
-import type { Plan } from '../convert/conversion.js';
+import type { ConversionPlan } from '../convert/conversion.js';
 import { Unmappable } from '../unmappable.js';
 
 const text = (S: string) => ({ S });
 const number = (N: number) => ({ N: String(N) });
 const LEVEL = { kind: 'resource', resource: 'gpt-4' } as const;
-const itemOf = (plan: Plan): Item => ('item' in plan ? plan.item : {});
+const itemOf = (plan: ConversionPlan): Item => ('item' in plan ? plan.item : {});
 
 const someRule = fc.record({
   capacity: fc.integer({ min: 1, max: 10 ** 6 }),

@@ -4,7 +4,7 @@ import { registerNamespace } from '../../table/create-table.js';
 import { deadlineIn } from '../../client/deadline.js';
 import { buildNamespaceKey } from '../../table/keys.js';
 import { readItem, type Table } from '../../client/requests.js';
-import { patiently, REQUEST_MS } from '../retry.js';
+import { withRetries, REQUEST_MS } from '../retry.js';
 import type { Survey } from '../survey.js';
 
 /** Where records without a namespace go. */
@@ -14,7 +14,7 @@ const DEFAULT = 'default';
  * The namespaces that records move to, by what stands in their keys. Tables that knew no namespaces have null there;
  * the old constructors of zae-limiter 0.10 and later write under a name that no row of the registry has as an id.
  */
-export interface Homes {
+export interface TargetNamespaces {
   /** The id of the namespace; null: nothing can be registered under that name. */
   of(ns: string | null): string | null;
   /** Whether records with this in their keys go to another namespace. */
@@ -24,7 +24,7 @@ export interface Homes {
 }
 
 /** `register`: whether the namespaces that are missing are made; otherwise they get ids that no record has. */
-export async function findHomes(table: Table, survey: Survey, register: boolean): Promise<Homes> {
+export async function findTargetNamespaces(table: Table, survey: Survey, register: boolean): Promise<TargetNamespaces> {
   const names = new Set([...survey.literals, ...(survey.homeless ? [DEFAULT] : [])]);
   const ids = new Map<string, string | null>();
   for (const name of names) ids.set(name, await idOf(table, name, register));
@@ -47,7 +47,7 @@ async function idOf(table: Table, name: string, register: boolean): Promise<stri
     if (error instanceof ValidationError) return null;
     throw error;
   }
-  const item = await patiently(async () => readItem(table, buildNamespaceKey(name), deadlineIn(REQUEST_MS)));
+  const item = await withRetries(async () => readItem(table, buildNamespaceKey(name), deadlineIn(REQUEST_MS)));
   const id = item?.['status']?.S === undefined || item['status'].S === 'active' ? item?.['namespace_id']?.S : undefined;
   // No id contains this character: nothing is found there.
   return id ?? (register ? registerNamespace(table, name) : `#${name}`);

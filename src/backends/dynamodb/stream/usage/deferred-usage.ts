@@ -10,7 +10,7 @@ const DEFERRED: readonly UsageWindow[] = ['daily', 'monthly'];
 /** Less than the time that a purge waits before it deletes. */
 const WRITE_MS = 30_000;
 /** Each takes some 300 bytes until it is written. */
-const MOST_CHANGES = 20_000;
+const MAX_CHANGES = 20_000;
 
 /**
  * Usage of days and months that was read from one shard of the stream and is not written yet: hours are written with
@@ -33,7 +33,7 @@ export class DeferredUsage {
   }
 
   isDue(nowMs: EpochMs): boolean {
-    return nowMs >= this.#dueMs || this.#changes >= MOST_CHANGES;
+    return nowMs >= this.#dueMs || this.#changes >= MAX_CHANGES;
   }
 
   /** Those of one bucket shard in their order. They may come again. */

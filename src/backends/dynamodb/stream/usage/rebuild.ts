@@ -49,9 +49,9 @@ export interface RebuildReport {
 }
 
 const REQUEST_MS = 10_000;
-const MOST_TRIES = 8;
+const MAX_TRIES = 8;
 /** So many empty pages in a row are the end of an open shard. */
-const MOST_EMPTY_PAGES = 5;
+const MAX_EMPTY_PAGES = 5;
 const WAIT_MS = 1_000;
 /** A change may show in the stream a little after it was made. */
 const SHOWN_AFTER_MS = 5_000;
@@ -114,7 +114,7 @@ export async function repairUsage(job: Repair): Promise<UsageCounts> {
     const mayShow = [...shards].some(([id, shard]) => !seen.has(id) && isYoung(shard, job.clock.now()));
     if (!mayShow && (await addMissing(job, missing, records))) return missing;
     // Somebody counted meanwhile, or will count what the stream does not show yet.
-    if (tries === MOST_TRIES) {
+    if (tries === MAX_TRIES) {
       throw new ValidationError('entity', 'one that is not counted at this moment: try again', job.entityId);
     }
     await pause(WAIT_MS);
@@ -165,7 +165,7 @@ async function countStream(job: Repair): Promise<ReadonlyMap<string, ShardCounte
     if (checkpoint?.done === true) continue;
     let last = checkpoint?.sequenceNumber ?? null;
     let empty = 0;
-    for (let place = await locate(stream, id, last); place !== null && empty < MOST_EMPTY_PAGES;) {
+    for (let place = await locate(stream, id, last); place !== null && empty < MAX_EMPTY_PAGES;) {
       const page = await stream.read(place);
       if (page === null) {
         // The place has expired.

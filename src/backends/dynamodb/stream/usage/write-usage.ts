@@ -11,10 +11,10 @@ import type { BucketChange, Poison } from '../decode.js';
 import { foldUsage, inGroupsOf, newerParts, spansOf, totalOf, type UsagePart, type UsageSum } from './usage.js';
 
 const BATCH_MS = 30_000;
-const MOST_AT_ONCE = 32;
+const MAX_AT_ONCE = 32;
 
 /** Each takes three operators and some 50 characters of the condition; DynamoDB ends at 300 and 4,096. */
-const MOST_SHARDS_PER_WRITE = 50;
+const MAX_SHARDS_PER_WRITE = 50;
 
 export type NamespaceStatus = NamespaceRecord['status'];
 
@@ -81,10 +81,10 @@ export function poisonOf({ sum, parts, error }: RefusedUsage): Poison {
 export async function addSums(table: Table, sums: readonly UsageSum[], deadline: Deadline): Promise<AddedSums> {
   const failed = new Map<UsageSum, unknown>();
   const refused: RefusedUsage[] = [];
-  for (let at = 0; at < sums.length; at += MOST_AT_ONCE) {
+  for (let at = 0; at < sums.length; at += MAX_AT_ONCE) {
     // All of them come to their end before the batch may be given again.
     await Promise.all(
-      sums.slice(at, at + MOST_AT_ONCE).map(async (sum) => {
+      sums.slice(at, at + MAX_AT_ONCE).map(async (sum) => {
         try {
           refused.push(...(await addSum(table, sum, deadline)));
         } catch (error) {
@@ -118,7 +118,7 @@ export function isCountable(status: NamespaceStatus | undefined): boolean {
 
 async function addSum(table: Table, sum: UsageSum, deadline: Deadline): Promise<readonly RefusedUsage[]> {
   const refused: RefusedUsage[] = [];
-  for (const parts of inGroupsOf(MOST_SHARDS_PER_WRITE, sum.parts)) {
+  for (const parts of inGroupsOf(MAX_SHARDS_PER_WRITE, sum.parts)) {
     refused.push(...(await addParts(table, sum, parts, deadline)));
   }
   return refused;

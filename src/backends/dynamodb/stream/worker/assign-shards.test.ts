@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Checkpoint } from './checkpoints.js';
-import { planShards } from './assign-shards.js';
+import { assignShards } from './assign-shards.js';
 import type { StreamShard } from './stream-api.js';
 
 const NOW_MS = 1_000;
@@ -20,38 +20,38 @@ const ids = (claims: readonly StreamShard[]): readonly string[] => claims.map(({
 describe('shards that a worker claims', () => {
   test('are all that are free, if it is alone', () => {
     const checkpoints = known({ shardId: 'a' }, { shardId: 'b', owner: 'dead', untilMs: NOW_MS });
-    expect(ids(planShards(shards('a', 'b', 'c'), checkpoints, ME, NOW_MS).claims)).toEqual(['a', 'b', 'c']);
+    expect(ids(assignShards(shards('a', 'b', 'c'), checkpoints, ME, NOW_MS).claims)).toEqual(['a', 'b', 'c']);
   });
 
   test('are its fair part of those that are free, but never none', () => {
     const checkpoints = known({ shardId: 'a', owner: 'other', untilMs: NOW_MS + 1 });
-    expect(ids(planShards(shards('a', 'b', 'c', 'd'), checkpoints, ME, NOW_MS).claims)).toEqual(['b', 'c']);
-    expect(ids(planShards(shards('a', 'b'), checkpoints, ME, NOW_MS).claims)).toEqual(['b']);
+    expect(ids(assignShards(shards('a', 'b', 'c', 'd'), checkpoints, ME, NOW_MS).claims)).toEqual(['b', 'c']);
+    expect(ids(assignShards(shards('a', 'b'), checkpoints, ME, NOW_MS).claims)).toEqual(['b']);
   });
 
   test('are taken from one that has two more, and from no other', () => {
     const other = { owner: 'other', untilMs: NOW_MS + 1 };
     const two = known({ shardId: 'a', ...other }, { shardId: 'b', ...other });
-    expect(ids(planShards(shards('a', 'b'), two, ME, NOW_MS).claims)).toEqual(['b']);
-    expect(planShards(shards('a'), known({ shardId: 'a', ...other }), ME, NOW_MS).claims).toEqual([]);
+    expect(ids(assignShards(shards('a', 'b'), two, ME, NOW_MS).claims)).toEqual(['b']);
+    expect(assignShards(shards('a'), known({ shardId: 'a', ...other }), ME, NOW_MS).claims).toEqual([]);
     const mine = known({ shardId: 'a', ...other }, { shardId: 'b', owner: 'me', untilMs: NOW_MS + 1 });
     const reading = { me: 'me', reading: new Set(['b']) };
-    expect(planShards(shards('a', 'b'), mine, reading, NOW_MS).claims).toEqual([]);
+    expect(assignShards(shards('a', 'b'), mine, reading, NOW_MS).claims).toEqual([]);
   });
 
   test('are its own again if it does not know of them, since an answer was lost', () => {
     const mine = known({ shardId: 'a', owner: 'me', untilMs: NOW_MS + 1 });
-    expect(ids(planShards(shards('a'), mine, ME, NOW_MS).claims)).toEqual(['a']);
+    expect(ids(assignShards(shards('a'), mine, ME, NOW_MS).claims)).toEqual(['a']);
   });
 
   test('are never those that it is reading, though their lease could not be renewed in time', () => {
     const late = known({ shardId: 'a', owner: 'me', untilMs: NOW_MS }, { shardId: 'b', owner: null, untilMs: 0 });
     const reading = { me: 'me', reading: new Set(['a', 'b']) };
-    expect(planShards(shards('a', 'b'), late, reading, NOW_MS)).toEqual({ claims: [], lost: [] });
-    expect(planShards([], late, reading, NOW_MS).lost).toEqual([]);
+    expect(assignShards(shards('a', 'b'), late, reading, NOW_MS)).toEqual({ claims: [], lost: [] });
+    expect(assignShards([], late, reading, NOW_MS).lost).toEqual([]);
     const other = { owner: 'other', untilMs: NOW_MS + 1 };
     const taken = known({ shardId: 'a', ...other }, { shardId: 'b', ...other });
-    expect(planShards(shards('a', 'b'), taken, reading, NOW_MS).claims).toEqual([]);
+    expect(assignShards(shards('a', 'b'), taken, reading, NOW_MS).claims).toEqual([]);
   });
 
   test('are children only once their parent was read to its end, or is gone', () => {
@@ -59,19 +59,19 @@ describe('shards that a worker claims', () => {
       { id: 'parent', parentId: 'gone' },
       { id: 'child', parentId: 'parent' },
     ];
-    expect(ids(planShards(family, new Map(), ME, NOW_MS).claims)).toEqual(['parent']);
-    expect(ids(planShards(family, known({ shardId: 'parent', done: true }), ME, NOW_MS).claims)).toEqual(['child']);
+    expect(ids(assignShards(family, new Map(), ME, NOW_MS).claims)).toEqual(['parent']);
+    expect(ids(assignShards(family, known({ shardId: 'parent', done: true }), ME, NOW_MS).claims)).toEqual(['child']);
   });
 });
 
 describe('a shard that is gone from the stream', () => {
   test('is lost if it was not read to its end', () => {
     const checkpoints = known({ shardId: 'lost' }, { shardId: 'read', done: true });
-    expect(planShards([], checkpoints, ME, NOW_MS).lost.map(({ shardId }) => shardId)).toEqual(['lost']);
+    expect(assignShards([], checkpoints, ME, NOW_MS).lost.map(({ shardId }) => shardId)).toEqual(['lost']);
   });
 
   test('is left to the worker that has it', () => {
     const checkpoints = known({ shardId: 'lost', owner: 'other', untilMs: NOW_MS + 1 });
-    expect(planShards([], checkpoints, ME, NOW_MS).lost).toEqual([]);
+    expect(assignShards([], checkpoints, ME, NOW_MS).lost).toEqual([]);
   });
 });

@@ -3,7 +3,7 @@ import type { Checkpoint } from './checkpoints.js';
 import type { StreamShard } from './stream-api.js';
 
 /** What a worker should do about the shards of a stream. */
-export interface ShardPlan {
+export interface ShardAssignment {
   /** To be claimed, if they still are as seen. */
   readonly claims: readonly StreamShard[];
   /** Were being read, and are gone from the stream: some of their changes may never have been seen. */
@@ -20,12 +20,12 @@ export interface ShardReader {
  * Workers share the shards evenly without talking to each other: each takes what is free, and one that has at least two
  * less than another takes one of that one's. A shard is read only after its parent.
  */
-export function planShards(
+export function assignShards(
   shards: readonly StreamShard[],
   checkpoints: ReadonlyMap<string, Checkpoint>,
   { me, reading }: ShardReader,
   nowMs: EpochMs,
-): ShardPlan {
+): ShardAssignment {
   const ownerOf = (id: string): string | null => {
     const checkpoint = checkpoints.get(id);
     return checkpoint === undefined || checkpoint.untilMs <= nowMs ? null : checkpoint.owner;

@@ -16,7 +16,7 @@ export interface SdkStreamOptions {
 }
 
 const REQUEST_MS = 10_000;
-const MOST_RECORDS = 1_000;
+const MAX_RECORDS = 1_000;
 const VIEW = 'NEW_AND_OLD_IMAGES';
 
 /** The stream of a table, through the AWS SDK, which repeats by itself what failed: reading changes nothing. */
@@ -78,7 +78,7 @@ export async function openSdkStream(table: Table, options: SdkStreamOptions): Pr
       return output?.ShardIterator ?? '';
     },
     async read(place) {
-      const input = { ShardIterator: place, Limit: MOST_RECORDS };
+      const input = { ShardIterator: place, Limit: MAX_RECORDS };
       const output = await send(
         'GetRecords',
         async (settings) => client.send(new sdk.GetRecordsCommand(input), settings),

@@ -11,7 +11,7 @@ import type { Poison } from '../decode.js';
 import { Lane, type LaneTools } from './lane.js';
 import { type BatchTools, processBatch } from '../process-batch.js';
 import { openSdkStream, type SdkStreamOptions } from './sdk-stream.js';
-import { planShards } from './assign-shards.js';
+import { assignShards } from './assign-shards.js';
 import { SplitAhead } from '../split-ahead.js';
 import type { StreamApi } from './stream-api.js';
 import { ProgressCount, type WorkerProgress } from './worker-progress.js';
@@ -179,7 +179,7 @@ async function followShards(
 
   const discover = async (): Promise<void> => {
     const [shards, known] = await Promise.all([stream.listShards(), checkpoints.readAll()]);
-    const { claims, lost } = planShards(shards, known, { me, reading: new Set(lanes.keys()) }, clock.now());
+    const { claims, lost } = assignShards(shards, known, { me, reading: new Set(lanes.keys()) }, clock.now());
     for (const { shardId, sequenceNumber } of lost) {
       const mine = await checkpoints.claim(shardId, known.get(shardId), clock.now());
       if (mine === null) continue;
