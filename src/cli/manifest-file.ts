@@ -36,9 +36,10 @@ const MAX_BYTES = 64 * 1024 * 1024;
 
 const STDIN = '-';
 
-export async function readManifestFile(path: string): Promise<ManifestFile> {
+/** `-` is standard input. */
+export async function readManifestFile(path: string, stdin: AsyncIterable<Uint8Array>): Promise<ManifestFile> {
   const name = path === STDIN ? 'stdin' : path;
-  return parseManifestFile(path === STDIN ? await readStdin(name) : await readBytes(path), name);
+  return parseManifestFile(path === STDIN ? await readAll(stdin, name) : await readBytes(path), name);
 }
 
 async function readBytes(path: string): Promise<Uint8Array> {
@@ -53,12 +54,12 @@ async function readBytes(path: string): Promise<Uint8Array> {
   }
 }
 
-async function readStdin(name: string): Promise<Uint8Array> {
-  const chunks: Buffer[] = [];
+async function readAll(stdin: AsyncIterable<Uint8Array>, name: string): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
   let bytes = 0;
-  for await (const chunk of process.stdin) {
-    chunks.push(chunk as Buffer);
-    bytes += (chunk as Buffer).length;
+  for await (const chunk of stdin) {
+    chunks.push(chunk);
+    bytes += chunk.length;
     if (bytes > MAX_BYTES) checkSize(bytes, name);
   }
   return Buffer.concat(chunks);

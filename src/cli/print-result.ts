@@ -7,7 +7,7 @@ export function printResult(terminal: Terminal, { json }: GlobalOptions, { data,
   const printed = json === true ? printJson(data) : text(terminal.style);
   if (printed !== '') terminal.out(`${printed}\n`);
   if (json !== true) for (const note of terminal.notes) terminal.err(`headgate: ${note}\n`);
-  process.exitCode = exitCode ?? 0;
+  terminal.exitCode = exitCode ?? 0;
 }
 
 /** Nothing for what was printed already, as it came. */

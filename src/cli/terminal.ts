@@ -9,6 +9,7 @@ export type Style = ReturnType<typeof pc.createColors> & {
 /** What a command reads and writes of the process that it runs in. */
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>;
+  readonly stdin: AsyncIterable<Uint8Array>;
   /** Somebody is there to answer a question. */
   readonly canAsk: boolean;
   /** Somebody watches standard error. */
@@ -19,6 +20,8 @@ export interface Terminal {
   /** Keeps a line for people until the command has ended: `notes`. */
   note(text: string): void;
   readonly notes: readonly string[];
+  /** What the command ends with, unless it fails. */
+  exitCode: number;
 }
 
 export function createTerminal({ env, stdin, stdout, stderr }: NodeJS.Process): Terminal {
@@ -27,6 +30,7 @@ export function createTerminal({ env, stdin, stdout, stderr }: NodeJS.Process): 
   const notes: string[] = [];
   return {
     env,
+    stdin,
     canAsk: isTerminal(stdin) && isTerminal(stderr),
     isWatched: isTerminal(stderr),
     style: {
@@ -37,6 +41,7 @@ export function createTerminal({ env, stdin, stdout, stderr }: NodeJS.Process): 
     err: (text) => void stderr.write(text),
     note: (text) => void notes.push(text),
     notes,
+    exitCode: 0,
   };
 }
 

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +6,7 @@ import type { LimitsPlanShape } from '../../src/cli/shapes.js';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { readAllRows } from '../support/file-rows.js';
-import { CLI, type CliRun, plainEnvironment, runCli } from '../support/run-cli.js';
+import { type CliRun, launchCli, runCli } from '../support/run-cli.js';
 
 const EXAMPLE = `namespace: default
 system: { onUnavailable: block, limits: ["rpm:100/min"] }
@@ -130,14 +129,10 @@ Changed by hand since the last apply:
 
   test('a file is read from standard input', async () => {
     const { address } = workplace();
-    const options = { input: EXAMPLE, encoding: 'utf8', env: plainEnvironment() } as const;
-    const done = spawnSync(process.execPath, [CLI, 'limits', 'apply', '-f', '-', '--store', address], options);
-    expect([done.status, done.stdout]).toEqual([0, expect.stringMatching(/\n6 created, /)]);
-    const bad = spawnSync(process.execPath, [CLI, 'limits', 'plan', '-f', '-', '--store', address], {
-      ...options,
-      input: 'a: [',
-    });
-    expect([bad.status, bad.stderr]).toEqual([3, expect.stringMatching(/^headgate: stdin:1:5: not valid YAML: /)]);
+    const done = await launchCli(['limits', 'apply', '-f', '-', '--store', address], { input: EXAMPLE });
+    expect(done).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/\n6 created, /) });
+    const bad = await runCli(['limits', 'plan', '-f', '-', '--store', address], { input: 'a: [' });
+    expect(bad).toMatchObject({ exitCode: 3, stderr: expect.stringMatching(/^headgate: stdin:1:5: not valid YAML: /) });
   });
 });
 

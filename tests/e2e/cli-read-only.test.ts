@@ -60,7 +60,7 @@ describe('commands that only look', () => {
 
   test.concurrent.each([...LOOKS, ...NOTHING_TO_DO])('%s creates no file', async (line) => {
     const name = `absent-${line.replaceAll(/\W+/g, '-')}.db`;
-    const run = await runCli([...line.split(' '), '--store', `file:./${name}`], { cwd: store.folder });
+    const run = await runCli([...line.split(' '), '--store', `file:${join(store.folder, name)}`]);
     expect([0, 4]).toContain(run.exitCode);
     expect(run.stderr).toMatch(/^headgate: .*does not exist yet: the first change creates it\)?\n$/);
     expect(readdirSync(store.folder).filter((file) => file.startsWith(name))).toEqual([]);

@@ -1,11 +1,11 @@
-import { execFile } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { CLI_SHAPES } from '../support/cli-shapes.js';
-import { CLI, plainEnvironment } from '../support/run-cli.js';
+import { type CliRun, runCli } from '../support/run-cli.js';
 
 const GUIDE = readFileSync(fileURLToPath(new URL('../../docs/guide/cli.md', import.meta.url)), 'utf8');
 
@@ -39,39 +39,35 @@ function normalise(output: string): string {
     .replaceAll(/^[\w~-]{11}(?= {2}slots=)/gm, '<id>');
 }
 
-let folder: string;
-
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'headgate-session-'));
-  mkdirSync(join(folder, 'bin'));
-  writeFileSync(join(folder, 'bin/headgate'), `#!/bin/sh\nexec '${process.execPath}' '${CLI}' "$@"\n`);
-  chmodSync(join(folder, 'bin/headgate'), 0o755);
-});
+const folder = mkdtempSync(join(tmpdir(), 'headgate-session-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Each line in a shell of its own, with what was exported before and the exit code of the one before. */
-function type(line: string, exported: readonly string[], lastExit: number): Promise<{ output: string; exit: number }> {
-  const script = [...exported, `(exit ${lastExit})`, `{ ${line}\n} 2>&1`].join('\n');
-  const env = { ...plainEnvironment(), PATH: `${join(folder, 'bin')}${delimiter}${process.env['PATH']}` };
-  return new Promise((resolve) => {
-    execFile('sh', ['-c', script], { cwd: folder, env }, (error, output) => {
-      resolve({ output, exit: typeof error?.code === 'number' ? error.code : 0 });
-    });
-  });
+/** The files of the session, as the guide names them, are in the folder of the test. */
+const FILES = ['./limits.db', 'limits.yaml'].map((name) => [name, join(folder, name)] as const);
+const toFolder = (line: string): string => FILES.reduce((text, [name, path]) => text.replaceAll(name, path), line);
+const fromFolder = (output: string): string =>
+  FILES.reduce((text, [name, path]) => text.replaceAll(path, name), output);
+
+/** What a shell makes of a line: `headgate` in this process, anything else by `sh`. */
+async function type(line: string, env: Record<string, string>, lastExit: number): Promise<CliRun> {
+  const [program, ...args] = line.replace(/ < \/dev\/null$/, '').split(' ');
+  if (program === 'headgate') return runCli(args, { env });
+  const { status, stdout, stderr } = spawnSync('sh', ['-c', `(exit ${lastExit})\n${line}`], { encoding: 'utf8' });
+  return { exitCode: status ?? 1, stdout, stderr };
 }
 
 async function typeAll(steps: readonly Step[]): Promise<readonly Step[]> {
-  for (const name of ['limits.db', 'limits.db-wal', 'limits.db-shm', 'limits.yaml']) {
-    rmSync(join(folder, name), { force: true });
-  }
-  const exported: string[] = [];
+  for (const name of readdirSync(folder)) rmSync(join(folder, name));
+  const exported: Record<string, string> = {};
   const seen: Step[] = [];
   let lastExit = 0;
   for (const { line } of steps) {
-    if (line.startsWith('export ')) exported.push(line);
-    const { output, exit } = await type(line, exported, lastExit);
-    lastExit = exit;
-    seen.push({ line, output });
+    if (line.startsWith('export ')) {
+      for (const [, name = '', value = ''] of toFolder(line).matchAll(/(\w+)=(\S+)/g)) exported[name] = value;
+    }
+    const { stdout, stderr, exitCode } = await type(toFolder(line), exported, lastExit);
+    lastExit = exitCode;
+    seen.push({ line, output: fromFolder(stdout + stderr) });
   }
   return seen;
 }

@@ -2,9 +2,12 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type CliStore, createCliStore } from '../support/cli-store.js';
-import { CLI, plainEnvironment, runCli } from '../support/run-cli.js';
+import { CLI, launchCli, plainEnvironment, runCli } from '../support/run-cli.js';
+
+const LIMITS_FILE = fileURLToPath(new URL('../support/limits.yaml', import.meta.url));
 
 let store: CliStore;
 
@@ -12,6 +15,17 @@ beforeAll(async () => {
   store = await createCliStore();
 });
 afterAll(() => store.remove());
+
+test.each([
+  [['config', 'list'], 0],
+  [['limits', 'diff', '-f', LIMITS_FILE], 2],
+  [['entity', 'show', 'nobody'], 4],
+])('the built program prints for %j what a run in this process prints, and exits with %d', async (args, exitCode) => {
+  const line = [...args, '--store', store.copy()];
+  const launched = await launchCli(line);
+  expect(launched).toEqual(await runCli(line));
+  expect(launched).toMatchObject({ exitCode, [exitCode === 4 ? 'stdout' : 'stderr']: '' });
+});
 
 const hasBash = spawnSync('bash', ['--version']).status === 0;
 
@@ -109,7 +123,7 @@ describe('what is loaded', () => {
   async function loadedBy(...args: readonly string[]): Promise<readonly string[]> {
     const folder = mkdtempSync(join(tmpdir(), 'headgate-loaded-'));
     try {
-      await runCli(args, { env: { NODE_V8_COVERAGE: folder } });
+      await launchCli(args, { env: { NODE_V8_COVERAGE: folder } });
       const reports = readdirSync(folder).map((file) => readFileSync(join(folder, file), 'utf8'));
       const seen = reports.flatMap((report) => (JSON.parse(report) as { result: { url: string }[] }).result);
       return seen.map(({ url }) => url).filter((url) => url.includes('/dist/'));

@@ -6,6 +6,7 @@ import type { LimiterOptions } from '../../src/limiter/options.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { type DynamoRequest, type Fault, fault } from '../../src/testing/dynamodb/index.js';
 import { type DynamoWorld, ENGINE, type Space, startWorld } from '../support/dynamodb-world.js';
+import { stopTimers, until } from '../support/hand-time.js';
 
 const LIMITS = { limits: [Limit.perMinute('rpm', 60), Limit.concurrent('slots', 5)] };
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } };
@@ -196,10 +197,12 @@ describe.skipIf(ENGINE.missing)(`while DynamoDB is out${ENGINE.note}`, () => {
 
     test('counts a group of acquires once', async () => {
       const { limiter } = await failing();
-      const together = () =>
-        Promise.allSettled(Array.from({ length: 20 }, () => limiter.acquire({ ...ASK, onUnavailable: 'block' })));
-      for (let group = 0; group < 4; group++) await together();
-      await expect(limiter.tryAcquire(ASK)).rejects.toMatchObject({ kind: 'server' });
+      const ask = async () => limiter.acquire({ ...ASK, onUnavailable: 'block' }).catch((error: unknown) => error);
+      const told = await Promise.all(Array.from({ length: 20 }, ask));
+      // Those of one group get one error. One may go at once, and the others together.
+      const failures = new Set(told).size;
+      expect(failures).toBeLessThanOrEqual(2);
+      for (let call = failures; call < 5; call++) expect(await ask()).toMatchObject({ kind: 'server' });
       await expect(limiter.tryAcquire(ASK)).rejects.toMatchObject({ kind: 'breaker-open' });
     });
 
@@ -239,8 +242,6 @@ describe.skipIf(ENGINE.missing)(`while DynamoDB is out${ENGINE.note}`, () => {
 
   describe('a store that does not answer', () => {
     const TIME_MS = 300;
-    /** Generous: the machine may be busy. */
-    const SLACK_MS = 1_500;
     const impatient = async (options: LimiterOptions = {}) => {
       const space = await world.space();
       const timeouts = { callMs: TIME_MS, acquireMs: TIME_MS };
@@ -260,12 +261,14 @@ describe.skipIf(ENGINE.missing)(`while DynamoDB is out${ENGINE.note}`, () => {
           await limiter.entities.create({ id: 'user-1', parentId: 'proj-1', cascade: true });
         }
         const held = world.proxy.inject(fault.holdAnswer(), { operations: [operation] });
-        const startMs = performance.now();
-        await expect(limiter.tryAcquire(ask)).rejects.toMatchObject({ code: 'backend.unavailable', kind: 'timeout' });
-        expect(performance.now() - startMs).toBeLessThan(TIME_MS + SLACK_MS);
+        using time = stopTimers();
+        const late = limiter.tryAcquire(ask);
+        await until(() => held.fired > 0);
+        time.pass(TIME_MS);
+        await expect(late).rejects.toMatchObject({ code: 'backend.unavailable', kind: 'timeout' });
         const { fired } = held;
         await limiter.ping();
-        expect([held.fired, fired > 0]).toEqual([fired, true]);
+        expect(held.fired).toBe(fired);
       },
     );
   });

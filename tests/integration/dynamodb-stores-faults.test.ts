@@ -11,7 +11,6 @@ import {
   connectionLost,
   enter,
   freshId,
-  LONGEST_PAUSES,
   NO_PAUSES,
   openStores,
   START_MS,
@@ -22,6 +21,7 @@ import {
   type TestTable,
   transactionConflict,
 } from '../support/dynamodb-stores.js';
+import { stopDeadlines } from '../support/hand-time.js';
 
 const found = findEngine();
 const suite = found.status === 'available' ? describe : describe.skip;
@@ -30,6 +30,10 @@ const reason = found.status === 'available' ? '' : ` (skipped: ${found.reason})`
 const PLAIN = { name: null, parentId: null, cascade: false, metadata: {} } as const;
 const LIMITS = { limits: [Limit.perMinute('rpm', 1)] };
 const SYSTEM = { kind: 'system' } as const;
+
+/** Time by hand: so much that no request takes it really, and after three attempts it is over. */
+const TIME_MS = 60_000;
+const ATTEMPT_MS = 25_000;
 
 /** Loses the first answer of each transaction: before it reaches the store, or after it was written there. */
 function losing(when: 'before' | 'after', token: 'kept' | 'replaced'): Tap {
@@ -60,11 +64,6 @@ const oneByOne: Tap = async (operation, input, forward) => {
     return items.length > 1 ? { ...output, UnprocessedItems: { [TABLE_NAME]: items.slice(1) } } : output;
   }
   return forward(input);
-};
-
-const neverProcessed: Tap = async (operation, input, forward) => {
-  if (operation !== 'BatchGetItem' || !('RequestItems' in input)) return forward(input);
-  return { UnprocessedKeys: input.RequestItems } as Awaited<ReturnType<typeof forward>>;
 };
 
 suite(`the stores while requests go wrong${reason}`, () => {
@@ -156,32 +155,36 @@ suite(`the stores while requests go wrong${reason}`, () => {
   });
 
   test('transactions that meet are sent again, until the time is over: then others were in the way', async () => {
+    using time = stopDeadlines();
     let left = 3;
     const stores = openStores(
       table.transport,
       async (operation, input, forward) => {
         if (operation !== 'TransactWriteItems' || left === 0) return forward(input);
         left -= 1;
+        time.pass(ATTEMPT_MS);
         throw transactionConflict(3);
       },
-      LONGEST_PAUSES,
+      NO_PAUSES,
     );
     const { admin } = await enter(sound);
-    expect((await stores.config.write(admin(), SYSTEM, LIMITS)).v).toBe(1);
+    expect((await stores.config.write(admin({ timeoutMs: 2 * TIME_MS }), SYSTEM, LIMITS)).v).toBe(1);
     left = Infinity;
-    const late = stores.config.write(admin({ timeoutMs: 300 }), SYSTEM, { limits: null });
+    const late = stores.config.write(admin({ timeoutMs: TIME_MS }), SYSTEM, { limits: null });
     await expect(late).rejects.toMatchObject({ code: 'backend.unavailable', kind: 'contended' });
   });
 
   test('a write that always finds something newer gives up as contended, and has changed nothing', async () => {
+    using time = stopDeadlines();
     const { call, admin } = await enter(sound);
     const overtaken: Tap = async (operation, input, forward) => {
       const other = { kind: 'resource', resource: freshId() } as const;
-      if (operation === 'TransactWriteItems') await sound.config.write(admin(), other, LIMITS);
-      return forward(input);
+      if (operation !== 'TransactWriteItems') return forward(input);
+      await sound.config.write(admin(), other, LIMITS);
+      return forward(input).finally(() => time.pass(ATTEMPT_MS));
     };
-    const stores = openStores(table.transport, overtaken, LONGEST_PAUSES);
-    const late = stores.config.write(admin({ timeoutMs: 330 }), SYSTEM, LIMITS);
+    const stores = openStores(table.transport, overtaken, NO_PAUSES);
+    const late = stores.config.write(admin({ timeoutMs: TIME_MS }), SYSTEM, LIMITS);
     await expect(late).rejects.toMatchObject({ code: 'backend.unavailable', kind: 'contended' });
     expect(await sound.config.read(call, SYSTEM)).toBeUndefined();
   });
@@ -218,9 +221,15 @@ suite(`the stores while requests go wrong${reason}`, () => {
   });
 
   test('keys that stay unprocessed are an error, and not taken for records that are not there', async () => {
-    const stores = openStores(table.transport, neverProcessed, LONGEST_PAUSES);
+    using time = stopDeadlines();
+    const neverProcessed: Tap = async (operation, input, forward) => {
+      if (operation !== 'BatchGetItem' || !('RequestItems' in input)) return forward(input);
+      time.pass(ATTEMPT_MS);
+      return { UnprocessedKeys: input.RequestItems } as Awaited<ReturnType<typeof forward>>;
+    };
+    const stores = openStores(table.transport, neverProcessed, NO_PAUSES);
     const { call } = await enter(sound);
-    const late = stores.config.readFor({ ...call, timeoutMs: 120 }, 'user-1', 'gpt-4');
+    const late = stores.config.readFor({ ...call, timeoutMs: TIME_MS }, 'user-1', 'gpt-4');
     await expect(late).rejects.toMatchObject({ code: 'backend.unavailable', kind: 'throttled' });
   });
 
@@ -262,10 +271,10 @@ suite(`the stores while requests go wrong${reason}`, () => {
     const { id, admin } = await enter(sound);
     for (let at = 0; at < 8; at++) await sound.entities.create(admin(), { ...PLAIN, id: `user-${at}` });
     await sound.namespaces.delete(change(), `case-${id}`);
-    const slow = openStores(table.transport, async (operation, input, forward) => {
-      if (operation === 'Query') await new Promise((resolve) => setTimeout(resolve, 10));
-      return forward(input);
-    });
-    expect(await slow.namespaces.purge(change({ timeoutMs: 100 }), id)).toBe(16);
+    using time = stopDeadlines();
+    const slow = openStores(table.transport, async (_, input, forward) =>
+      forward(input).finally(() => time.pass(ATTEMPT_MS)),
+    );
+    expect(await slow.namespaces.purge(change({ timeoutMs: TIME_MS }), id)).toBe(16);
   });
 });

@@ -14,6 +14,7 @@ import type { StreamApi } from '../../src/backends/dynamodb/stream/worker/stream
 import { runWorker } from '../../src/backends/dynamodb/stream/worker/worker.js';
 import { shapeOf, splitShard, spreading } from '../support/dynamodb-shards.js';
 import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb-world.js';
+import { until } from '../support/hand-time.js';
 import { batchTools, openStream, readRecords, workOff } from '../support/stream-world.js';
 import { readTotals, UsageLedger } from '../support/usage-ledger.js';
 
@@ -267,7 +268,7 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
       for (; !enough.signal.aborted; granted += 1) await client.acquire(ASK);
     };
     const running = Promise.all(clients.map(acquireOn));
-    await expect.poll(() => granted).toBeGreaterThan(20);
+    await until(() => granted > 20);
     await registry.delete(space.namespace);
     const { removed } = await registry.purge(space.ns);
     expect(removed).toBeGreaterThan(0);

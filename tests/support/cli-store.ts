@@ -15,8 +15,9 @@ export interface CliStore {
 export async function createCliStore(): Promise<CliStore> {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-cli-'));
   const original = join(folder, 'original.db');
-  await using limiter = await RateLimiter.open(`file:${original}`, { principal: 'alice', caller: 'worker-7' });
+  const limiter = await RateLimiter.open(`file:${original}`, { principal: 'alice', caller: 'worker-7' });
   await fill(limiter);
+  await limiter.close({ leases: 'keep' });
   let copies = 0;
   return {
     folder,

@@ -48,9 +48,8 @@ export type Tap = <Op extends Operation>(
   forward: (input: Operations[Op][0]) => Promise<Operations[Op][1]>,
 ) => Promise<Operations[Op][1]>;
 
-/** How long pauses are, between 0 and 1: so that a test need not wait, or knows when the time is over. */
+/** How long pauses are, between 0 and 1: so that a test need not wait. */
 export const NO_PAUSES = (): number => 0;
-export const LONGEST_PAUSES = (): number => 1;
 
 /** The stores of one process, with nothing in common with another's but the table. */
 export function openStores(transport: Transport, tap?: Tap, random: () => number = Math.random) {

@@ -8,13 +8,14 @@ export interface FakeTerminal extends Terminal {
 
 /** A terminal that remembers what was written; nobody sits at it unless `watched`. */
 export function fakeTerminal(
-  settings: { readonly watched?: boolean; readonly env?: Record<string, string> } = {},
+  settings: { readonly watched?: boolean; readonly env?: NodeJS.ProcessEnv; readonly input?: string } = {},
 ): FakeTerminal {
   let out = '';
   let err = '';
   const notes: string[] = [];
   return {
     env: settings.env ?? {},
+    stdin: inputOf(settings.input ?? ''),
     canAsk: false,
     isWatched: settings.watched === true,
     style: pc.createColors(false),
@@ -22,7 +23,12 @@ export function fakeTerminal(
     err: (text) => void (err += text),
     note: (text) => void notes.push(text),
     notes,
+    exitCode: 0,
     outText: () => out,
     errText: () => err,
   };
+}
+
+async function* inputOf(text: string): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(text);
 }

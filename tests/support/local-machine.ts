@@ -3,14 +3,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { hasArguments, listProcesses } from '../../src/local/processes.js';
 import type { LocalState } from '../../src/local/state.js';
-import { type CliRun, plainEnvironment, runCli } from './run-cli.js';
+import { type CliRun, launchCli, plainEnvironment, runCli } from './run-cli.js';
 
 /** A user's machine as far as `headgate local` knows it: a home, a folder of its own, nothing of AWS. */
 export interface LocalMachine extends AsyncDisposable {
   readonly home: string;
   readonly env: Readonly<Record<string, string>>;
   run(...args: readonly string[]): Promise<CliRun>;
-  /** The same with `--json`: what it prints. */
+  /** The same as a process of its own. */
+  launch(...args: readonly string[]): Promise<CliRun>;
+  /** `run` with `--json`: what it prints. */
   json<T = LocalEngineView>(...args: readonly string[]): Promise<T>;
   readState(): LocalState;
   changeState(change: Partial<LocalState>): void;
@@ -44,6 +46,7 @@ export function localMachine(): LocalMachine {
     home,
     env,
     run,
+    launch: (...args) => launchCli(args, { env }),
     async json<T>(...args: readonly string[]) {
       const { exitCode, stdout, stderr } = await run(...args, '--json');
       if (exitCode !== 0) throw new Error(stderr);

@@ -25,7 +25,7 @@ export const up: LocalAction<UpFlags> = async (terminal, options): Promise<Resul
   const { seed, data } = options;
   const port = options.port === undefined ? undefined : parsePort(options.port);
   // Before anything is started: a file with a mistake must not leave something behind.
-  const manifest = seed === undefined ? null : await readManifestFile(seed);
+  const manifest = seed === undefined ? null : await readManifestFile(seed, terminal.stdin);
   const namespace = manifest?.namespaceFor(options.namespace);
   const engine = await startLocal({
     folder: localFolder(terminal.env),

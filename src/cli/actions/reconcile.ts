@@ -15,6 +15,7 @@ interface ReconcileFlags extends GlobalOptions {
   readonly every?: string;
 }
 
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 const SOME_FAILED_EXIT = 1;
 
 /** Embedded stores take back what has expired whenever they look at a bucket: they need nobody for it. */
@@ -64,8 +65,8 @@ async function watch(
 ): Promise<Result<undefined>> {
   const stop = new AbortController();
   const onSignal = (): void => stop.abort();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, onSignal);
-  await runReconciler({
+  for (const signal of SIGNALS) process.once(signal, onSignal);
+  const watching = runReconciler({
     ...options,
     signal: stop.signal,
     ...(intervalMs === undefined ? {} : { intervalMs }),
@@ -78,6 +79,9 @@ async function watch(
       if (!isHeadgateError(error) || !error.retryable) throw error;
       printFailure(terminal, describeFailure(error), json === true);
     },
+  });
+  await watching.finally(() => {
+    for (const signal of SIGNALS) process.removeListener(signal, onSignal);
   });
   return { data: undefined, text: () => '' };
 }

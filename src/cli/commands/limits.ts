@@ -54,7 +54,7 @@ function onFile({ terminal }: CommandContext, loadAction: () => Promise<LimitsAc
       import('../run-command.js'),
       loadAction(),
     ]);
-    const manifest = await readManifestFile(options.file);
+    const manifest = await readManifestFile(options.file, terminal.stdin);
     const namespace = manifest.namespaceFor(options.namespace);
     await runOnStore(terminal, { ...options, namespace }, async (session) => {
       try {

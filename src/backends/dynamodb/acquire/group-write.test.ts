@@ -1,5 +1,6 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { stopDeadlines } from '../../../../tests/support/hand-time.js';
 import { clientOf, type ShardEngine, startShardEngine, TABLE_NAME } from '../../../../tests/support/shard-engine.js';
 import {
   amount,
@@ -268,11 +269,13 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
     });
 
     test('rejects as throttled, not as contended, when the time is over', async () => {
+      using time = stopDeadlines();
       const throttling = tapped(table, async () => {
+        time.pass(60);
         throw Object.assign(new Error('too much'), { name: 'ThrottlingException' });
       });
-      const slow = openProcess({ ...throttling, random: () => 1 }, freshNs());
-      expect(await slow.together([take], { timeoutMs: 60 })).toMatchObject([
+      const slow = openProcess(throttling, freshNs());
+      expect(await slow.together([take], { timeoutMs: 100 })).toMatchObject([
         { kind: 'rejected', error: { kind: 'throttled' } },
       ]);
     });

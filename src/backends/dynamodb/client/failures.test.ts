@@ -3,6 +3,7 @@ import { Agent, createServer, type ServerResponse } from 'node:http';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { createServer as createSocketServer, type AddressInfo, type Server } from 'node:net';
 import { describe, expect, test } from 'vitest';
+import { stopTimers } from '../../../../tests/support/hand-time.js';
 import { clientOf } from '../../../../tests/support/shard-engine.js';
 import {
   AccessDenied,
@@ -193,7 +194,8 @@ describe('an answer of the store', () => {
   });
 
   test('that does not come in time', async () => {
-    const server = createServer(() => undefined);
+    using time = stopTimers();
+    const server = createServer(() => time.pass(50));
     await serve(server, async (port) => {
       expect(await ask(port, 50)).toBe('lost: timeout');
       server.closeAllConnections();

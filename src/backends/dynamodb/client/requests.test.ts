@@ -1,5 +1,6 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { stopDeadlines, stopTimers, until } from '../../../../tests/support/hand-time.js';
 import { clientOf, type ShardEngine, startShardEngine, TABLE_NAME } from '../../../../tests/support/shard-engine.js';
 import { fault, type FaultProxy, findEngine, startFaultProxy } from '../../../testing/dynamodb/index.js';
 import { keyItem } from '../table/attributes.js';
@@ -34,7 +35,7 @@ describe.skipIf(found.status === 'unavailable')(`requests${reason}`, () => {
     await engine?.[Symbol.asyncDispose]();
   });
 
-  /** A store that always answers so, at once: with the longest pauses, it is known when the time is over. */
+  /** A store that always answers so, to a client that makes the longest pauses. */
   const answering = (answer: (input: Readonly<Record<string, unknown>>) => unknown): Table => ({
     name: TABLE_NAME,
     random: () => 1,
@@ -74,8 +75,12 @@ describe.skipIf(found.status === 'unavailable')(`requests${reason}`, () => {
     });
 
     test('fails as throttled when keys stay unprocessed until the time is over', async () => {
-      const never = answering((input) => ({ UnprocessedKeys: input['RequestItems'] }));
-      const late = readItems(never, [keyOf('never')], deadlineIn(120));
+      using time = stopDeadlines();
+      const never = answering((input) => {
+        time.pass(60);
+        return { UnprocessedKeys: input['RequestItems'] };
+      });
+      const late = readItems(never, [keyOf('never')], deadlineIn(100));
       await expect(late).rejects.toMatchObject({ code: 'backend.unavailable', kind: 'throttled' });
     });
   });
@@ -91,8 +96,12 @@ describe.skipIf(found.status === 'unavailable')(`requests${reason}`, () => {
     });
 
     test('fails as throttled when the time is over', async () => {
-      const never = answering((input) => ({ UnprocessedItems: input['RequestItems'] }));
-      const late = deleteItems(never, [keyOf('never')], deadlineIn(120));
+      using time = stopDeadlines();
+      const never = answering((input) => {
+        time.pass(60);
+        return { UnprocessedItems: input['RequestItems'] };
+      });
+      const late = deleteItems(never, [keyOf('never')], deadlineIn(100));
       await expect(late).rejects.toMatchObject({ code: 'backend.unavailable', kind: 'throttled' });
     });
   });
@@ -120,12 +129,15 @@ describe.skipIf(found.status === 'unavailable')(`requests${reason}`, () => {
     });
 
     test('is given up when the next attempt would come too late', async () => {
+      using time = stopDeadlines();
       let attempts = 0;
       const failing = answering(() => {
         attempts += 1;
+        time.pass(30);
         throw Object.assign(new Error('out'), { name: 'InternalServerError', $metadata: { httpStatusCode: 500 } });
       });
-      await expect(readItem(failing, key, deadlineIn(60))).rejects.toMatchObject({ kind: 'server' });
+      // The first pause is of 25 ms, the second of 50.
+      await expect(readItem(failing, key, deadlineIn(100))).rejects.toMatchObject({ kind: 'server' });
       expect(attempts).toBe(2);
     });
 
@@ -160,9 +172,12 @@ describe.skipIf(found.status === 'unavailable')(`requests${reason}`, () => {
     });
 
     test('ends a request that gets no answer', async () => {
+      using time = stopTimers();
       const held = proxy.inject(fault.holdAnswer(), { operations: ['GetItem'] });
-      const answer = await send(table, 'GetItem', read, deadlineIn(80));
-      expect(answer).toMatchObject({ ok: false, failure: { kind: 'lost', error: { kind: 'timeout' } } });
+      const answer = send(table, 'GetItem', read, deadlineIn(80));
+      await until(() => held.fired > 0);
+      time.pass(80);
+      expect(await answer).toMatchObject({ ok: false, failure: { kind: 'lost', error: { kind: 'timeout' } } });
       held.release();
     });
   });

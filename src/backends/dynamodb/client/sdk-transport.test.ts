@@ -3,6 +3,7 @@ import { createServer, type RequestListener, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { afterEach, expect, test, vi } from 'vitest';
+import { stopTimers, until } from '../../../../tests/support/hand-time.js';
 import { deadlineIn } from './deadline.js';
 import { failureOf } from './failures.js';
 import { sdkTransport } from './sdk-transport.js';
@@ -72,7 +73,8 @@ test('requests are signed with the time of the store, whatever one answer said a
 });
 
 test('a request that is not answered in time ends then, and may have been written', async () => {
-  const client = await clientOf(() => {});
+  using time = stopTimers();
+  const client = await clientOf(() => time.pass(20));
   const transport = sdkTransport({ client });
   const error: unknown = await transport.send('GetItem', GET, deadlineIn(20)).catch((thrown: unknown) => thrown);
   expect(failureOf(error, 'GetItem', 'table')).toMatchObject({ kind: 'lost', error: { kind: 'timeout' } });
@@ -80,6 +82,7 @@ test('a request that is not answered in time ends then, and may have been writte
 });
 
 test('requests at the same time each end by their own deadline, and the middleware of the client sees each', async () => {
+  using time = stopTimers();
   const held: ServerResponse[] = [];
   let holds = true;
   const client = await clientOf((_, answer) => void (holds ? held.push(answer) : answer.end(FOUND_NOTHING)));
@@ -93,6 +96,8 @@ test('requests at the same time each end by their own deadline, and the middlewa
   );
   const transport = sdkTransport({ client });
   const [short, long] = [20, 20_000].map((ms) => transport.send('GetItem', { ...GET }, deadlineIn(ms)));
+  await until(() => held.length === 2);
+  time.pass(20);
   await expect(short).rejects.toMatchObject({ name: 'AbortError' });
   holds = false;
   for (const answer of held) answer.end(FOUND_NOTHING);
@@ -104,7 +109,8 @@ test('requests at the same time each end by their own deadline, and the middlewa
 });
 
 test('a deadline holds though middleware of the client has made another input', async () => {
-  const client = await clientOf(() => {});
+  using time = stopTimers();
+  const client = await clientOf(() => time.pass(20));
   client.middlewareStack.add((next) => async (request) => next({ ...request, input: { ...request.input } }), {
     step: 'initialize',
   });

@@ -27,21 +27,43 @@ function sound(overrides: Item = {}): Item {
   return { ...buildShardItem('ns', image), ...overrides };
 }
 
+const holding = (caller: string | null, rates: readonly { name: string; milli: number }[] | null = null) => {
+  const holder = holderOf(caller, rates);
+  return { attributes: { [`h_${LEASE}`]: { S: holder.text } }, reads: { holders: new Map([[LEASE, holder]]) } };
+};
+
 describe('an item is read', () => {
-  test.each<readonly [string, Item]>([
-    ['as it is born', {}],
-    ['with a holder', { [`h_${LEASE}`]: { S: holderOf(null, null).text } }],
-    ['with a holder whose caller looks like anything', { [`h_${LEASE}`]: { S: holderOf('a|b||+x=1', null).text } }],
-    ['with a holder that carries rates', { [`h_${LEASE}`]: { S: holderOf('', [{ name: 'rpm', milli: 5 }]).text } }],
-    ['with what a limit that is gone has counted', { b_gone_tc: { N: '-12345678901234567890' } }],
-    ['with balances beyond 2^53', { b_rpm_tk: { N: '-123456789012345678901' } }],
-  ])('%s', (_, attributes) => {
-    expect(decodeStrictly(sound(attributes)).limits).toHaveLength(3);
+  test.each<readonly [string, { attributes: Item; reads: object }]>([
+    ['as it is born', { attributes: {}, reads: { holders: new Map(), retired: new Map(), baseMs: NOW_MS } }],
+    ['with a holder', holding(null)],
+    ['with a holder whose caller looks like anything', holding('a|b||+x=1')],
+    ['with a holder that carries rates', holding('', [{ name: 'rpm', milli: 5 }])],
+    [
+      'with what a limit that is gone has counted',
+      {
+        attributes: { b_gone_tc: { N: '-12345678901234567890' } },
+        reads: { retired: new Map([['gone', -12_345_678_901_234_567_890n]]) },
+      },
+    ],
+    [
+      'with balances beyond 2^53',
+      {
+        attributes: { b_rpm_tk: { N: '-123456789012345678901' } },
+        reads: {
+          limits: expect.arrayContaining([expect.objectContaining({ tokensMilli: -123_456_789_012_345_678_901n })]),
+        },
+      },
+    ],
+  ])('%s', (_, { attributes, reads }) => {
+    const image = decodeStrictly(sound(attributes));
+    expect(image).toMatchObject(reads);
+    expect(image.limits.map(({ limit }) => String(limit))).toEqual(LIMITS.map(String).toSorted());
   });
 
   test('without the counters of a limit that was added and not used', () => {
     const { b_rpm_tc: _, ...item } = sound();
-    expect(decodeStrictly(item).limits).toHaveLength(3);
+    const rpm = decodeStrictly(item).limits.find(({ limit }) => limit.name === 'rpm');
+    expect(rpm).toMatchObject({ tokensMilli: 60_000, consumedMilli: 0 });
   });
 });
 
@@ -64,7 +86,7 @@ describe('an item is refused', () => {
 
   test.each(['rf', 'cv', 'shard_count'])('without %s', (name) => {
     const { [name]: _, ...item } = sound();
-    expect(() => decodeStrictly(item)).toThrow(RangeError);
+    expect(() => decodeStrictly(item)).toThrow(name);
   });
 
   test('for a key that is no bucket', () => {
