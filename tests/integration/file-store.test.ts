@@ -54,7 +54,7 @@ describe('a file store', () => {
     const first = await openFile(path, options);
     await fill(first, (ms) => clock.advance(ms));
     const before = [await visibleState(first), await visibleState(await first.in('acme'))];
-    await first.close();
+    await first.close({ leases: 'keep' });
     const second = await openFile(path, options);
     expect([await visibleState(second), await visibleState(await second.in('acme'))]).toEqual(before);
     expect(await second.available(ASK)).toEqual({ rpm: 59, tpm: 5_500, slots: 1 });

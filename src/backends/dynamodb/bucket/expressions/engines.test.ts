@@ -12,6 +12,7 @@ import {
   limitLists,
   NOW_MS,
   withHolders,
+  withTokens,
 } from '../../../../../tests/support/shard-images.js';
 import { moveHolds } from '../../../../../tests/support/shard-truth.js';
 import { buildLeaseId } from '../../../../core/identifiers.js';
@@ -205,7 +206,7 @@ describe.each<EngineName>(['dynoxide', 'dynamodb-local'])('%s', (engineName) => 
             });
           }),
         },
-        reclaims: { image: held, entries: [askEntry(limits, { [limits[3]!.name]: 101_000 })] },
+        reclaims: { image: withTokens(held, 0), entries: [askEntry(limits, { [limits[3]!.name]: 1_000 })] },
       };
 
       test.each(Object.entries(largest))(
