@@ -206,7 +206,10 @@ describe.each<EngineName>(['dynoxide', 'dynamodb-local'])('%s', (engineName) => 
             });
           }),
         },
-        reclaims: { image: withTokens(held, 0), entries: [askEntry(limits, { [limits[3]!.name]: 1_000 })] },
+        reclaims: {
+          image: withTokens(held, ...limits.map(() => 0)),
+          entries: [askEntry(limits, { [limits[3]!.name]: 1_000 })],
+        },
       };
 
       test.each(Object.entries(largest))(
