@@ -119,7 +119,7 @@ describe.skipIf(found.status === 'unavailable')(`eight processes on one DynamoDB
       const random = new Random(seed);
       const demand = new Demand(random, { entities: ['pot'], amounts: SMALL, asks: 9, ledgersOf: () => [ledger] });
       // The processes split what they find too busy; whatever they split is merged again while they take from it.
-      await open(namespace, 10);
+      await open(namespace, 4);
       let merges = 0;
       let most = 0;
       for (let nowMs = START_MS; nowMs <= endMs; nowMs += TICK_MS) {
