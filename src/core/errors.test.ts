@@ -13,12 +13,12 @@ import {
   LimitsNotConfigured,
   NamespaceConflict,
   NamespaceNotFound,
-  RateLimitExceeded,
   SchemaMismatch,
   ValidationError,
   VersionConflict,
 } from './errors.js';
 import { Limit } from './limit.js';
+import { RateLimitExceeded } from './rate-limit-exceeded.js';
 
 const status = {
   entityId: 'user-1',
