@@ -1,14 +1,14 @@
 import type { LimitStatus } from './bucket/decide.js';
 import { HeadgateError } from './errors.js';
 
-/** A denial: which limits of which level refused, and how long to wait. */
+/** A denial: the limits that refused, with their level, and how long to wait. */
 export class RateLimitExceeded extends HeadgateError<'limit.exceeded' | 'limit.impossible'> {
   readonly statuses: readonly LimitStatus[];
   readonly violations: readonly LimitStatus[];
-  /** The wait after which the same ask fits, or null: it never will. */
+  /** The wait after which the same ask fits; null: it never fits. */
   readonly retryAfterMs: number | null;
   readonly reason: 'exhausted' | 'contended' | 'impossible';
-  /** Who refused: `fallback` while the store was out. */
+  /** What decided: `fallback` if the store did not answer. */
   readonly decidedBy: string;
 
   constructor(denial: {
