@@ -1,9 +1,9 @@
 /**
- * The port: what a store must do. The limiter resolves the parent chain and the limits of every level, and hands all
- * levels over at once; the backend alone decides how to write them (in one place, in parallel, in a transaction, over
- * shards). It speaks intent, never a store's dialect, and reads no clock: `nowMs` comes in with the call.
+ * The port: what a store must do. The limiter resolves the parent chain and the limits of every level, and passes all
+ * levels in one call. The backend alone decides how to write them (one item, parallel writes, a transaction, shards).
+ * The port states intent and has no store-specific terms. A backend reads no clock: each call passes `nowMs`.
  *
- * A store that has the answer at hand returns it, not a promise of it: then no timer is set and no turn is lost.
+ * Return a plain value when the result is available synchronously: the limiter then sets no timer and awaits nothing.
  */
 import type { ConfigLevel, ConfigLevels, ConfigVersion, OnUnavailable, StoredConfig } from './core/config/config.js';
 import type { Amount, Holder, Verdict } from './core/bucket/decide.js';
@@ -14,94 +14,94 @@ import type { EpochMs } from './core/units.js';
 
 export type Awaitable<T> = T | Promise<T>;
 
-/** What every call brings along. */
+/** The fields that every call has. */
 export interface Call {
   readonly namespaceId: string;
   readonly nowMs: EpochMs;
-  /** How long the store may take. The limiter stops listening after it. */
+  /** How long the store may take. The limiter ignores an answer that comes later. */
   readonly timeoutMs: number;
-  /** Aborted once the caller has left: what was not sent yet need not be. */
+  /** Aborts when the caller stops waiting. The store may drop requests that it has not sent yet. */
   readonly signal?: AbortSignal | undefined;
   readonly tuning?: Tuning;
 }
 
-/** How a store over a network should go about its work: the limiter's options. */
+/** The limiter options that a store over a network needs. */
 export interface Tuning {
-  /** Attempts against other writers before an ask is `contended`. */
+  /** How many writes may lose against other writers before an ask is denied as `contended`. */
   readonly maxRetries: number;
-  /** How long a balance is remembered to deny from. */
+  /** How long a cached balance may be used to deny. */
   readonly denyCacheMs: number;
-  /** How many times its longest fill time an idle bucket is kept. */
+  /** An idle bucket is kept for this many times its longest fill time. */
   readonly bucketLifeFactor: number;
-  /** How long what operators set is remembered. */
+  /** How long configuration, entities and namespaces may be cached. */
   readonly configCacheMs: number;
-  /** Hears of failures that no caller awaits. */
+  /** Called with failures that no caller awaits. */
   readonly onError?: (error: unknown, where: string) => void;
 }
 
-/** A call that changes what an operator set: it leaves one record in the audit, in the same write as the change. */
+/** A call that makes an administrative change. The same write adds one audit record. */
 export interface AdminCall extends Call {
-  /** Who: null if nobody was named. */
+  /** Who makes the change; null if the limiter has no `principal`. */
   readonly principal: string | null;
-  /** The id of the record that this call leaves: in the order of time. */
+  /** The id of the audit record that this call adds. Ids sort by time. */
   readonly auditId: string;
-  /** Written together with the change, or not at all: also where the change turns out to be none. */
+  /** Written in the same write as the change, and also when the change turns out to change nothing. */
   readonly managed?: ManagedMark | null;
 }
 
 /** What a declarative file owns of one object. */
 export interface ManagedMark {
-  /** Which object, as `core/manifest/managed.ts` builds it. */
+  /** The key of the object, built by `core/manifest/managed.ts`. */
   readonly key: string;
-  /** Plain data: what was applied last. null: the file owns nothing of the object any more. */
+  /** Plain data: the fields that were applied last. null: the file no longer owns any field of the object. */
   readonly value: unknown;
   /**
-   * What the caller saw there, null for nothing: if it is something else by now, the call is refused as `contended` and
-   * writes nothing. Left out: whatever it is.
+   * The value that the caller saw, null for none. If the stored value differs, the call is refused as `contended` and
+   * writes nothing. Left out: the stored value is not compared.
    */
   readonly seen?: unknown;
 }
 
-/** One bucket and the limits by which it should live. */
+/** One bucket and the limits that it should apply. */
 export interface LevelRef {
   readonly entityId: string;
   /** The resource's name, or `{resource}~{hash}` for a bucket of per-call limits. */
   readonly resource: string;
   readonly limits: readonly Limit[];
   readonly version: ConfigVersion;
-  /** The limits are of this very entity and resource: the bucket is kept, however long it is idle. */
+  /** The limits are configured for exactly this entity and resource: the bucket is kept however long it is idle. */
   readonly lasting?: boolean;
 }
 
-/** Where a store put what a lease took (which shards, say): plain data that only the store reads. */
+/** Where a store recorded what a lease took (for example in which shards): plain data that only the store reads. */
 export type GrantLocation = unknown;
 
 export interface LevelAsk extends LevelRef {
-  /** What to take, per limit. A limit that the bucket lacks is not asked. */
+  /** The amount to take from each limit. Names of limits that the bucket does not have are ignored. */
   readonly asks: readonly Amount[];
-  /** What to keep in the bucket until the lease ends, if anything. */
+  /** The holder to store in the bucket until the lease ends; null for none. */
   readonly holder: Holder | null;
 }
 
 export interface LevelAnswer {
-  /** One for each limit that was asked and exists: also what was taken, if granted. */
+  /** One for each limit that was asked and exists. If the ask was granted, each also says what was taken. */
   readonly verdicts: readonly Verdict[];
-  /** The bucket lives by newer and other rules than those handed in: it decided by its own. Read the config again. */
+  /** The bucket has newer and different rules than the ask, and decided by them. The client must read the config again. */
   readonly configIsOlder: boolean;
-  /** Of a grant: handed back with everything that is done to the lease. */
+  /** Set on a grant. The limiter passes it with every later call for the lease. */
   readonly place?: GrantLocation;
 }
 
 export interface ConsumeRequest {
-  /** What holders are stored under; null if no level keeps one. */
+  /** The key of the holders; null if no level keeps one. */
   readonly leaseId: string | null;
-  /** The entity first, then its parents. All or nothing. */
+  /** The entity first, then its parents. Either every level grants or nothing is taken. */
   readonly levels: readonly LevelAsk[];
-  /** All levels in one transaction, also where that costs more: not even a crash may leave one without the others. */
+  /** Writes all levels in one transaction, even where that costs more: a crash cannot leave only some levels charged. */
   readonly atomic?: boolean;
 }
 
-/** `id-taken`: a holder of that id is there already. Nothing was taken: draw another id and ask again. */
+/** `id-taken`: the bucket already has a holder with that id. Nothing was taken: ask again with another id. */
 export type ConsumeOutcome = ConsumeDecision | { readonly kind: 'id-taken' };
 
 export type ConsumeDecision =
@@ -111,19 +111,19 @@ export type ConsumeDecision =
       readonly reason: 'exhausted' | 'contended' | 'impossible';
       readonly retryAfterMs: number | null;
       readonly levels: readonly LevelAnswer[];
-      /** Decided from what this process remembers: the store was not asked. */
+      /** The deny cache of this process decided, without a request to the store. */
       readonly remembered?: boolean;
     };
 
 export interface LevelChange extends LevelRef {
-  /** Positive takes more, into debt if need be; negative gives back. Rates only. */
+  /** A positive delta takes more and may cause debt; a negative delta gives back. Rates only. */
   readonly deltas: readonly Amount[];
   /**
-   * What the lease will have taken of rates: charged whole, instead of the deltas, if an expiry gave everything back.
-   * null: expiries of this lease keep the rates.
+   * What the lease has taken from rates after this change. If an expiry has given everything back, these totals are
+   * charged instead of the deltas. null: an expiry of this lease does not give rates back.
    */
   readonly totals: readonly Amount[] | null;
-  /** What becomes of the lease's holder: there is none, it stays (with the new totals), it goes and its slots return. */
+  /** `none`: there is no holder. `keep`: it stays, with the new totals. `release`: it is removed and its slots return. */
   readonly holder: 'none' | 'keep' | 'release';
   readonly place?: GrantLocation;
 }
@@ -133,19 +133,19 @@ export interface AdjustRequest {
   readonly levels: readonly LevelChange[];
 }
 
-/** Levels fail one by one: what was done stays done, and a repetition sends only the rest. */
+/** Each level succeeds or fails separately. A successful level is not undone; a retry sends only the failed levels. */
 export type LevelResult =
   | { readonly kind: 'done'; readonly holderLost: boolean }
   | {
       readonly kind: 'failed';
       readonly error: unknown;
-      /** What was to be given back may have been: made again, it could count twice. */
+      /** The refund may have landed. A retry could give it back twice. */
       readonly mayHaveRefunded?: boolean;
     };
 
 export interface ExtendRequest {
   readonly leaseId: string;
-  /** Those levels that keep a holder. */
+  /** Only the levels that keep a holder. */
   readonly levels: readonly { readonly entityId: string; readonly resource: string; readonly place?: GrantLocation }[];
   readonly expiresAtMs: EpochMs;
 }
@@ -153,12 +153,12 @@ export interface ExtendRequest {
 /** Everything that resolving one entity and resource needs, in one read. */
 export interface ConfigRead {
   readonly levels: ConfigLevels;
-  /** undefined: no record of the entity, so no parent. */
+  /** undefined: the entity has no record, so it has no parent. */
   readonly entity: { readonly parentId: string | null; readonly cascade: boolean } | undefined;
 }
 
 export interface ConfigChange {
-  /** undefined: the stored field stays. null: it goes. */
+  /** undefined: the stored field stays. null: the stored field is removed. */
   readonly limits?: readonly Limit[] | null;
   /** Replaces the stored limits of the same names, adds the others, and keeps the rest. Not together with `limits`. */
   readonly mergeLimits?: readonly Limit[];
@@ -166,7 +166,7 @@ export interface ConfigChange {
 }
 
 export interface ConfigStore {
-  /** `known`: levels that the caller has just read for another entity of the resource, and that need not be read again. */
+  /** `known`: levels that the caller has just read for another entity of the resource. The store need not read them again. */
   readFor(
     call: Call,
     entityId: string,
@@ -174,13 +174,13 @@ export interface ConfigStore {
     known?: Pick<ConfigLevels, 'resource' | 'system'>,
   ): Awaitable<ConfigRead>;
   read(call: Call, level: ConfigLevel): Awaitable<StoredConfig | undefined>;
-  /** At most `MAX_READ` levels, each as the last write left it; in the order of the levels. */
+  /** At most `MAX_READ` levels. Each result is consistent with the last write, in the order of `levels`. */
   readMany(call: Call, levels: readonly ConfigLevel[]): Awaitable<readonly (StoredConfig | undefined)[]>;
-  /** Gives the stored config with the sequence number that this write took. */
+  /** Returns the stored config with the sequence number of this write. */
   write(call: AdminCall, level: ConfigLevel, change: ConfigChange): Awaitable<StoredConfig>;
   /** Entities that have limits of their own for a resource. */
   list(call: Call, resource: string, page: PageRequest): Awaitable<Page<string>>;
-  /** Every level that has something, each once, in an order of the store's own. */
+  /** Every level that has a config, each once. The store chooses the order. */
   all(call: Call, page: PageRequest): Awaitable<Page<LevelRecord>>;
 }
 
@@ -194,7 +194,7 @@ export interface LevelRecord {
 
 export interface PageRequest {
   readonly limit: number;
-  /** The `next` of the page before. */
+  /** The `next` of the previous page; null for the first page. */
   readonly after: string | null;
 }
 
@@ -218,13 +218,13 @@ export interface EntityStore {
   /** Rejects if the entity exists or its parent does not. */
   create(call: AdminCall, entity: Omit<EntityRecord, 'createdAtMs' | 'version'>): Awaitable<EntityRecord>;
   read(call: Call, id: string): Awaitable<EntityRecord | undefined>;
-  /** At most `MAX_READ` entities, each as the last write left it; in the order of the ids. */
+  /** At most `MAX_READ` entities. Each result is consistent with the last write, in the order of `ids`. */
   readMany(call: Call, ids: readonly string[]): Awaitable<readonly (EntityRecord | undefined)[]>;
-  /** Rejects if the entity is missing, or is not of the version that the caller saw. */
+  /** Rejects if the entity is missing or has another version than `seenVersion`. */
   update(call: AdminCall, id: string, change: EntityChange, seenVersion: number | null): Awaitable<EntityRecord>;
   /**
-   * Rejects if the entity is missing, has children, or is not of the version that the caller saw. Its buckets and usage
-   * stay until their time is over.
+   * Rejects if the entity is missing, has children, or has another version than `seenVersion`. Its buckets and usage
+   * stay until they expire.
    */
   delete(call: AdminCall, id: string, seenVersion?: number | null): Awaitable<void>;
   list(call: Call, page: PageRequest): Awaitable<Page<EntityRecord>>;
@@ -241,13 +241,13 @@ export interface EntityChange {
 
 export interface ManagedRecord {
   readonly key: string;
-  /** What the last mark of that key said; never null. */
+  /** The value of the last mark with that key; never null. */
   readonly value: unknown;
 }
 
-/** What declarative files own. Marks are written by the changes themselves; by `mark`, where there is nothing to change. */
+/** What declarative files own. A change writes its mark itself; `mark` writes one where there is nothing to change. */
 export interface ManagedStore {
-  /** In the order of the keys; shows every mark that was written. */
+  /** Every mark, in the order of the keys. */
   list(call: Call, page: PageRequest): Awaitable<Page<ManagedRecord>>;
   read(call: Call, key: string): Awaitable<ManagedRecord | undefined>;
   mark(call: Call, mark: ManagedMark): Awaitable<void>;
@@ -260,23 +260,23 @@ export interface NamespaceRecord {
   readonly createdAtMs: EpochMs;
 }
 
-/** Outside of all namespaces. A name leads to the active one; one that was deleted keeps its data until it is purged, and its id for ever. */
+/** The registry. A name belongs to at most one active namespace. A deleted one keeps its data until it is purged, and its id for ever. */
 export interface NamespaceStore {
-  /** Gives the active namespace of that name, or registers it under `id`. */
+  /** Returns the active namespace with that name, or registers one under `id`. */
   register(call: RegistryChange, name: string, id: string): Awaitable<NamespaceRecord>;
-  /** The active namespace of that name. */
+  /** The active namespace with that name. */
   read(call: RegistryCall, name: string): Awaitable<NamespaceRecord | undefined>;
-  /** Active ones. */
+  /** The active namespaces. */
   list(call: RegistryCall, page: PageRequest): Awaitable<Page<NamespaceRecord>>;
-  /** Those that no name leads to: deleted, or being purged. */
+  /** The namespaces that no name belongs to: deleted, or being purged. */
   orphans(call: RegistryCall, page: PageRequest): Awaitable<Page<NamespaceRecord>>;
-  /** Nothing of it can be used any more, and nothing is lost yet. */
+  /** Makes the namespace unusable. Its data stays until `purge`. */
   delete(call: RegistryChange, name: string): Awaitable<NamespaceRecord>;
-  /** Undoes `delete`, unless the name was given away meanwhile. */
+  /** Undoes `delete`. Rejects if the name was registered again meanwhile. */
   recover(call: RegistryChange, id: string): Awaitable<NamespaceRecord>;
   /**
-   * Removes everything that a deleted namespace has. Gives how many records that were. May go on for long: `timeoutMs`
-   * is for each request that the store makes, not for all of them.
+   * Removes all data of a deleted namespace and returns how many records were removed. May take long: `timeoutMs` applies
+   * to each request that the store makes, not to the whole purge.
    */
   purge(call: RegistryChange, id: string): Awaitable<number>;
   audit(call: RegistryCall, name: string, page: PageRequest): Awaitable<Page<AuditRecord>>;
@@ -285,7 +285,6 @@ export interface NamespaceStore {
 export type RegistryCall = Omit<Call, 'namespaceId'>;
 export type RegistryChange = Omit<AdminCall, 'namespaceId'>;
 
-/** What was changed. */
 export type AuditAction =
   | 'entity.create'
   | 'entity.update'
@@ -303,7 +302,7 @@ export interface AuditRecord {
   readonly atMs: EpochMs;
   readonly principal: string | null;
   readonly action: AuditAction;
-  /** An entity, `$SYSTEM`, `$RESOURCE:{name}` or `$NAMESPACE:{name}`. */
+  /** An entity id, `$SYSTEM`, `$RESOURCE:{name}` or `$NAMESPACE:{name}`. */
   readonly subject: string;
   /** Plain data; null where there was nothing. */
   readonly before: unknown;
@@ -311,14 +310,14 @@ export interface AuditRecord {
 }
 
 export interface AuditStore {
-  /** In the order of time: of one subject, or of all. */
+  /** In the order of time, for one subject; null: for all subjects. */
   list(call: Call, subject: string | null, page: PageRequest): Awaitable<Page<AuditRecord>>;
 }
 
-/** The state of one bucket, all shards together. */
+/** The state of one bucket, with all shards added up. */
 export interface BucketRecord {
   readonly entityId: string;
-  /** The key part: `{resource}~{hash}` for per-call limits. */
+  /** The resource's name, or `{resource}~{hash}` for a bucket of per-call limits. */
   readonly resource: string;
   readonly limits: readonly {
     readonly limit: Limit;
@@ -333,9 +332,9 @@ export interface BucketRecord {
 export interface BucketStore {
   read(call: Call, entityId: string, resource: string): Awaitable<BucketRecord | undefined>;
   listOfEntity(call: Call, entityId: string, page: PageRequest): Awaitable<Page<BucketRecord>>;
-  /** By the plain name: buckets of per-call limits are among them. */
+  /** `resource` is the plain name. The result includes buckets of per-call limits. */
   listOfResource(call: Call, resource: string, page: PageRequest): Awaitable<Page<BucketRecord>>;
-  /** Full, without holders; counters go on. False: there is no such bucket. */
+  /** Fills the bucket and removes its holders; usage counters keep their values. False: there is no such bucket. */
   reset(call: AdminCall, entityId: string, resource: string): Awaitable<boolean>;
 }
 
@@ -357,7 +356,7 @@ export interface UsageRecord extends UsageCounts {
 }
 
 export interface UsageStore {
-  /** In the order of time, then of the entity. */
+  /** Sorted by time, then by entity. */
   query(call: Call, query: UsageQuery, page: PageRequest): Awaitable<Page<UsageRecord>>;
 }
 
@@ -369,24 +368,24 @@ export interface LeaseStore {
 
 export interface Backend {
   readonly name: string;
-  /** Nothing outlives the process: worth a warning where that surprises. */
+  /** The data is lost when the process ends. A program may warn where that would surprise its user. */
   readonly ephemeral: boolean;
 
-  /** Loads code that it needs: on a cold machine that takes its time, and is none of the store's. */
+  /** Loads code that the backend needs. That can be slow on a cold machine and must not count as a slow store. */
   load?(): Promise<void>;
-  /** Checks that the store is there and of a version that this code understands. Creates nothing. */
+  /** Checks that the store exists and has a version that this code supports. Creates nothing. */
   open(timeoutMs: number): Awaitable<void>;
   close(): Awaitable<void>;
-  /** The time that all clients of the store agree on, if they share it. It never goes back. null: not known yet. */
+  /** The time that all clients of the store share, if there is one. It never goes back. null: not known yet. */
   storeTimeMs?(): EpochMs | null;
 
-  /** Takes from all levels or none, in the order of the calls. Creates missing buckets full. Undoes what it took if it rejects. */
+  /** Takes from all levels or none, in the order of the calls. Creates missing buckets full. Undoes its takes before it rejects. */
   consume(call: Call, request: ConsumeRequest): Awaitable<ConsumeOutcome>;
-  /** Moves what a lease took, and gives back or keeps what it holds: one result per level. */
+  /** Changes what a lease has taken, and keeps or removes its holder. One result per level. */
   adjust(call: Call, request: AdjustRequest): Awaitable<readonly LevelResult[]>;
-  /** Moves the expiry of a lease's holders. False: at least one is gone, and with it the lease. */
+  /** Moves the expiry of a lease's holders. False: at least one holder no longer exists, so the lease is lost. */
   extend(call: Call, request: ExtendRequest): Awaitable<boolean>;
-  /** What `consume` would say of each level, without writing. Every limit is asked, for 0 if not named. */
+  /** The answer that `consume` would give for each level, without a write. A limit that the ask does not name is asked for 0. */
   peek(call: Call, levels: readonly LevelAsk[]): Awaitable<readonly LevelAnswer[]>;
 
   readonly config: ConfigStore;

@@ -3,31 +3,31 @@ import type { EpochMs } from './core/units.js';
 import { machineTime } from './machine-time.js';
 
 declare global {
-  /** Empty, and merged with the real one of Node's or a browser's types: a project that has neither compiles too. */
+  /** Merges with the declaration of Node's or the browser's types, so that a project without either compiles too. */
   // oxlint-disable-next-line typescript/no-empty-object-type
   interface AbortSignal {}
 }
 
 export interface SleepOptions {
-  /** Nobody awaits the outcome: the sleep must not keep the process alive. */
+  /** The sleep must not keep the process alive, because no caller awaits it. */
   readonly background?: boolean;
 }
 
-/** Where time comes from. All waiting goes through it, so that a test can hold time still. */
+/** The source of time. All waiting uses it, so that a test can control time. */
 export interface Clock {
   now(): EpochMs;
-  /** Resolves after `ms`; rejects with the signal's reason once it aborts. Real time unless given. */
+  /** Resolves after `ms`; rejects with the signal's reason when the signal aborts. Default: a real timer. */
   sleep?(ms: number, signal?: AbortSignal, options?: SleepOptions): Promise<void>;
 }
 
-/** The longest delay that a timer takes before it fires at once. */
+/** The longest delay that `setTimeout` accepts; it fires at once for a longer one. */
 const MAX_TIMER_MS = 2_147_483_647;
 
 let steady: SteadyTime | null = null;
 
-/** This machine's clock. A wall clock that is set while the process runs does not move it. */
+/** This machine's clock. Setting the wall clock while the process runs does not change it. */
 export const systemClock: Required<Clock> = {
-  // From the first reading on: what is only loaded reads no clock.
+  // Created at the first reading, because importing the module must not read a clock.
   now: () => (steady ??= new SteadyTime(machineTime)).now(),
   sleep: async (ms, signal, options) => {
     for (let restMs = ms; restMs > 0; restMs -= MAX_TIMER_MS) {
@@ -36,12 +36,12 @@ export const systemClock: Required<Clock> = {
   },
 };
 
-/** The given clock, with real waiting if it has none of its own. */
+/** The given clock, with a real timer if it has no `sleep`. */
 export function completeClock(clock: Clock): Required<Clock> {
   return clock.sleep === undefined ? { now: () => clock.now(), sleep: systemClock.sleep } : (clock as Required<Clock>);
 }
 
-/** Calls `ring` after `ms`, unless it is stopped before: a sleep for whoever starts one with every call. */
+/** Calls `ring` after `ms` unless it is stopped before. Cheaper than `sleep` for code that starts one with every call. */
 export function startTimer(clock: Required<Clock>, ms: number, ring: () => void): () => void {
   if (clock.sleep === systemClock.sleep && ms <= MAX_TIMER_MS) {
     const handle = setTimeout(ring, ms);

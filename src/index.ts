@@ -63,13 +63,13 @@ export {
   LimitsNotConfigured,
   NamespaceConflict,
   NamespaceNotFound,
-  RateLimitExceeded,
   SchemaMismatch,
   type UnavailableKind,
   ValidationError,
   VersionConflict,
 } from './core/errors.js';
 export { Limit, type RateOptions } from './core/limit.js';
+export { RateLimitExceeded } from './core/rate-limit-exceeded.js';
 export type { ManagedTarget as ManifestTarget } from './core/manifest/managed.js';
 export type { ManifestData, ManifestEntity, ManifestLimits } from './core/manifest/manifest.js';
 export type { UsageWindow } from './core/usage/usage.js';
@@ -84,12 +84,13 @@ export type {
   SystemConfig,
 } from './limiter/api/config-api.js';
 export type { ConfigCacheStats } from './limiter/config/config-cache.js';
-export type { DecidedBy, Decision, DecisionEvent, Denied, Granted } from './limiter/acquire/decision.js';
+export type { Decision, Denied, Granted } from './limiter/acquire/decision.js';
+export type { DecidedBy, DecisionEvent } from './limiter/acquire/decision-event.js';
 export type { Entity, EntityUpdate, NewEntity } from './limiter/api/entities-api.js';
 export type { Lease, LeaseState } from './limiter/lease/lease.js';
 export type { LeaseView } from './limiter/api/leases-api.js';
 export type { Listing, ListOptions } from './limiter/api/listing.js';
-export type { ApplyOptions, ApplyProgress, ManifestPlan } from './limiter/manifest/manifest-api.js';
+export type { ApplyOptions, ApplyProgress, ManifestPlan } from './limiter/manifest/manifest-types.js';
 export type { Namespace } from './limiter/api/namespaces-api.js';
 export type { PingResult } from './limiter/store-connection.js';
 export type { LimiterOptions } from './limiter/options.js';

@@ -169,12 +169,23 @@ describe('only tests import test tools', () => {
   );
 });
 
-describe('no file loads itself through others', () => {
-  test('in this tree', () => {
-    expect(noCycles(src)).toEqual([]);
+/** Cycles that are known and not yet broken: each has a file of one of these folders in it. Delete an entry once it is gone. */
+const KNOWN_CYCLES = ['cli/', 'backends/dynamodb/migrations/'];
+
+describe('cycles of imports', () => {
+  test('no file of this tree imports itself through others, not even for a type', () => {
+    const unknown = noCycles(src).filter((cycle) => !KNOWN_CYCLES.some((folder) => cycle.includes(folder)));
+    expect(unknown).toEqual([]);
   });
 
-  test('reports the way round', () => {
+  test.each(KNOWN_CYCLES)(
+    'the known cycle in %s still exists: delete its entry from the list when this test fails',
+    (folder) => {
+      expect(noCycles(src).filter((cycle) => cycle.includes(folder))).not.toEqual([]);
+    },
+  );
+
+  test('a cycle of imports is reported as the path from a file back to itself', () => {
     const files = planted({
       'core/a.ts': `import { b } from './b.js';`,
       'core/b.ts': `export { c } from './c.js';`,
@@ -183,10 +194,19 @@ describe('no file loads itself through others', () => {
     expect(noCycles(files)).toEqual(['core/a.ts -> core/b.ts -> core/c.ts -> core/a.ts']);
   });
 
-  test('lets types refer to each other', () => {
+  test('a cycle that only type imports close is reported too', () => {
     const files = planted({
       'core/a.ts': `import { b } from './b.js';`,
       'core/b.ts': `import type { A } from './a.js';`,
+    });
+    expect(noCycles(files)).toEqual(['core/a.ts -> core/b.ts -> core/a.ts']);
+  });
+
+  test('two files that import the same third file are no cycle', () => {
+    const files = planted({
+      'core/a.ts': `import { b } from './b.js';\nimport type { C } from './c.js';`,
+      'core/b.ts': `import type { C } from './c.js';`,
+      'core/c.ts': 'export type C = 1;',
     });
     expect(noCycles(files)).toEqual([]);
   });

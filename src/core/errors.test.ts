@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ERRORS, errorTraits } from './error-codes.js';
 import {
   AccessDenied,
@@ -13,12 +13,12 @@ import {
   LimitsNotConfigured,
   NamespaceConflict,
   NamespaceNotFound,
-  RateLimitExceeded,
   SchemaMismatch,
   ValidationError,
   VersionConflict,
 } from './errors.js';
 import { Limit } from './limit.js';
+import { RateLimitExceeded } from './rate-limit-exceeded.js';
 
 const status = {
   entityId: 'user-1',
@@ -64,127 +64,122 @@ const table: readonly (readonly [string, HeadgateError, string, number, number, 
   ],
 ];
 
-describe('every error', () => {
-  test.each(table)('is as the table says: %s', (code, error, name, http, exit, retryable, details) => {
+test.each(table)(
+  'the error %s has the class, the statuses and the details of the design',
+  (code, error, name, http, exit, retryable, details) => {
     expect(error).toBeInstanceOf(HeadgateError);
     expect(error).toBeInstanceOf(Error);
     expect(error).toMatchObject({ code, name, httpStatus: http, exitCode: exit, retryable, ...details });
     expect(error.stack).toContain(name);
-  });
+  },
+);
 
-  test('is in the table', () => {
-    const tested = table.map(([code]) => code).filter((code) => !code.startsWith('infrastructure.'));
-    expect(tested.toSorted()).toEqual(Object.keys(ERRORS).toSorted());
-    expect(errorTraits('infrastructure.anything')).toEqual({ http: 500, exit: 9, retryable: false });
-  });
-
-  test.each(table)('is told as JSON with its code, message and details, without a stack: %s', (code, error, name) => {
-    const json = JSON.parse(JSON.stringify(error)) as Record<string, unknown>;
-    expect(json).toMatchObject({ code, name, message: error.message });
-    expect(JSON.stringify(json)).not.toContain('.test.ts');
-    expect(json).not.toHaveProperty('stack');
-    expect(error.toJSON()).toMatchObject(Object.fromEntries(Object.entries(error)));
-  });
-
-  test('keeps its cause, and tells only its message', () => {
-    const cause = new Error('socket hang up');
-    const error = new BackendUnavailable('no answer', 'connection', { cause });
-    expect(error.cause).toBe(cause);
-    expect(error.toJSON()).toEqual({
-      name: 'BackendUnavailable',
-      code: 'backend.unavailable',
-      kind: 'connection',
-      message: 'no answer',
-      cause: 'socket hang up',
-    });
-    expect(new AccessDenied('m', { cause: { code: 5 } }).toJSON()).toMatchObject({ cause: '{"code":5}' });
-    expect(new AccessDenied('m').toJSON()).not.toHaveProperty('cause');
-  });
-
-  test('of the infrastructure says itself whether a retry helps', () => {
-    const retryable = new InfrastructureError('infrastructure.busy', 'm', { retryable: true });
-    expect([retryable.retryable, retryable.exitCode]).toEqual([true, 9]);
-    expect(isHeadgateError(retryable, 'infrastructure.busy')).toBe(true);
-  });
+test('the table has every error code', () => {
+  const tested = table.map(([code]) => code).filter((code) => !code.startsWith('infrastructure.'));
+  expect(tested.toSorted()).toEqual(Object.keys(ERRORS).toSorted());
+  expect(errorTraits('infrastructure.anything')).toEqual({ http: 500, exit: 9, retryable: false });
 });
 
-describe('recognising an error', () => {
-  test('works for every class, by code or without', () => {
-    for (const [code, error] of table) {
-      expect(isHeadgateError(error)).toBe(true);
-      expect(isHeadgateError(error, code as 'input.invalid')).toBe(true);
-      expect(isHeadgateError(error, code === 'limit.exceeded' ? 'lease.closed' : 'limit.exceeded')).toBe(false);
-    }
-  });
-
-  test('works across copies of the package', () => {
-    const error: unknown = Object.assign(new Error('closed'), {
-      code: 'lease.closed',
-      [Symbol.for('headgate.error')]: true,
-    });
-    expect(error).not.toBeInstanceOf(HeadgateError);
-    expect([isHeadgateError(error), isHeadgateError(error, 'lease.closed')]).toEqual([true, true]);
-    expect(isHeadgateError(error, 'limit.exceeded')).toBe(false);
-  });
-
-  test('is not fooled by anything else', () => {
-    fc.assert(
-      fc.property(fc.anything(), (value) => {
-        expect(isHeadgateError(value)).toBe(false);
-      }),
-      { numRuns: 1_000 },
-    );
-    expect(isHeadgateError(Object.assign(new Error('m'), { code: 'lease.closed' }))).toBe(false);
-  });
+test.each(table)('the error %s as JSON has its code, message and details, and no stack', (code, error, name) => {
+  const json = JSON.parse(JSON.stringify(error)) as Record<string, unknown>;
+  expect(json).toMatchObject({ code, name, message: error.message });
+  expect(JSON.stringify(json)).not.toContain('.test.ts');
+  expect(json).not.toHaveProperty('stack');
+  expect(error.toJSON()).toMatchObject(Object.fromEntries(Object.entries(error)));
 });
 
-describe('a denial', () => {
-  test('names limit, level and wait', () => {
-    expect(new RateLimitExceeded(denial).message).toBe(
-      'Rate limit exceeded: rpm:60/min of user-1 on gpt-4 has 2 left, 5 asked; retry in 3000 ms',
-    );
-    expect(new RateLimitExceeded(never).message).toContain('waiting does not help');
-    const contended = { ...denial, violations: [], reason: 'contended' } as const;
-    expect(new RateLimitExceeded(contended)).toMatchObject({ code: 'limit.exceeded' });
-    expect(new RateLimitExceeded(contended).message).toContain('too many writers at once');
+test('an error keeps its cause, and its JSON has only the message of the cause', () => {
+  const cause = new Error('socket hang up');
+  const error = new BackendUnavailable('no answer', 'connection', { cause });
+  expect(error.cause).toBe(cause);
+  expect(error.toJSON()).toEqual({
+    name: 'BackendUnavailable',
+    code: 'backend.unavailable',
+    kind: 'connection',
+    message: 'no answer',
+    cause: 'socket hang up',
   });
-
-  test('has a Retry-After of whole seconds, never too early and never 0', () => {
-    fc.assert(
-      fc.property(fc.nat({ max: 10_000_000 }), (retryAfterMs) => {
-        const seconds = Number(new RateLimitExceeded({ ...denial, retryAfterMs }).retryAfterHeader);
-        expect(Number.isInteger(seconds) && seconds >= 1).toBe(true);
-        expect(seconds * 1_000).toBeGreaterThanOrEqual(retryAfterMs);
-        if (seconds > 1) expect((seconds - 1) * 1_000).toBeLessThan(retryAfterMs);
-      }),
-      { numRuns: 1_000 },
-    );
-    expect(new RateLimitExceeded(never).retryAfterHeader).toBeNull();
-  });
+  expect(new AccessDenied('m', { cause: { code: 5 } }).toJSON()).toMatchObject({ cause: '{"code":5}' });
+  expect(new AccessDenied('m').toJSON()).not.toHaveProperty('cause');
 });
 
-describe('refused input', () => {
-  test('says what was expected and what came', () => {
-    const error = new ValidationError('consume.rpm', 'a whole number', -1);
-    expect(error.message).toBe('Expected `consume.rpm` to be a whole number, got -1');
-    expect(error.toJSON()).toMatchObject({ field: 'consume.rpm', expected: 'a whole number', got: '-1' });
-  });
+test('an infrastructure error is retryable if its constructor was told so', () => {
+  const retryable = new InfrastructureError('infrastructure.busy', 'm', { retryable: true });
+  expect([retryable.retryable, retryable.exitCode]).toEqual([true, 9]);
+  expect(isHeadgateError(retryable, 'infrastructure.busy')).toBe(true);
+});
 
-  test('is shown whatever it is, at bearable length', () => {
-    fc.assert(
-      fc.property(fc.anything({ withBigInt: true, withNullPrototype: true, withDate: true }), (value) => {
-        const { got } = new ValidationError('f', 'x', value);
-        expect(typeof got).toBe('string');
-        expect(got.length).toBeLessThan(160);
-      }),
-      { numRuns: 1_000 },
-    );
-    const circular: Record<string, unknown> = {};
-    circular['self'] = circular;
-    const shown = (value: unknown): string => new ValidationError('f', 'x', value).got;
-    expect(shown(circular)).toBe('[object Object]');
-    expect(shown('x'.repeat(500))).toBe(`"${'x'.repeat(119)}… (502 characters)`);
-    expect(shown(Symbol('a'))).toBe('Symbol(a)');
-    expect(shown({ toJSON: () => undefined })).toBe('[object Object]');
+test('isHeadgateError recognises every class, with and without a code', () => {
+  for (const [code, error] of table) {
+    expect(isHeadgateError(error)).toBe(true);
+    expect(isHeadgateError(error, code as 'input.invalid')).toBe(true);
+    expect(isHeadgateError(error, code === 'limit.exceeded' ? 'lease.closed' : 'limit.exceeded')).toBe(false);
+  }
+});
+
+test('isHeadgateError recognises an error of another copy of the package', () => {
+  const error: unknown = Object.assign(new Error('closed'), {
+    code: 'lease.closed',
+    [Symbol.for('headgate.error')]: true,
   });
+  expect(error).not.toBeInstanceOf(HeadgateError);
+  expect([isHeadgateError(error), isHeadgateError(error, 'lease.closed')]).toEqual([true, true]);
+  expect(isHeadgateError(error, 'limit.exceeded')).toBe(false);
+});
+
+test('isHeadgateError is false for every other value', () => {
+  fc.assert(
+    fc.property(fc.anything(), (value) => {
+      expect(isHeadgateError(value)).toBe(false);
+    }),
+    { numRuns: 1_000 },
+  );
+  expect(isHeadgateError(Object.assign(new Error('m'), { code: 'lease.closed' }))).toBe(false);
+});
+
+test('the message of a denial names the limit, the level and the wait', () => {
+  expect(new RateLimitExceeded(denial).message).toBe(
+    'Rate limit exceeded: rpm:60/min of user-1 on gpt-4 has 2 left, 5 asked; retry in 3000 ms',
+  );
+  expect(new RateLimitExceeded(never).message).toContain('waiting does not help');
+  const contended = { ...denial, violations: [], reason: 'contended' } as const;
+  expect(new RateLimitExceeded(contended)).toMatchObject({ code: 'limit.exceeded' });
+  expect(new RateLimitExceeded(contended).message).toContain('too many writers at once');
+});
+
+test('the Retry-After of a denial is in whole seconds, never too early and never 0', () => {
+  fc.assert(
+    fc.property(fc.nat({ max: 10_000_000 }), (retryAfterMs) => {
+      const seconds = Number(new RateLimitExceeded({ ...denial, retryAfterMs }).retryAfterHeader);
+      expect(Number.isInteger(seconds) && seconds >= 1).toBe(true);
+      expect(seconds * 1_000).toBeGreaterThanOrEqual(retryAfterMs);
+      if (seconds > 1) expect((seconds - 1) * 1_000).toBeLessThan(retryAfterMs);
+    }),
+    { numRuns: 1_000 },
+  );
+  expect(new RateLimitExceeded(never).retryAfterHeader).toBeNull();
+});
+
+test('a validation error names the expected and the given value', () => {
+  const error = new ValidationError('consume.rpm', 'a whole number', -1);
+  expect(error.message).toBe('Expected `consume.rpm` to be a whole number, got -1');
+  expect(error.toJSON()).toMatchObject({ field: 'consume.rpm', expected: 'a whole number', got: '-1' });
+});
+
+test('a validation error shows every kind of value in fewer than 160 characters', () => {
+  fc.assert(
+    fc.property(fc.anything({ withBigInt: true, withNullPrototype: true, withDate: true }), (value) => {
+      const { got } = new ValidationError('f', 'x', value);
+      expect(typeof got).toBe('string');
+      expect(got.length).toBeLessThan(160);
+    }),
+    { numRuns: 1_000 },
+  );
+  const circular: Record<string, unknown> = {};
+  circular['self'] = circular;
+  const shown = (value: unknown): string => new ValidationError('f', 'x', value).got;
+  expect(shown(circular)).toBe('[object Object]');
+  expect(shown('x'.repeat(500))).toBe(`"${'x'.repeat(119)}… (502 characters)`);
+  expect(shown(Symbol('a'))).toBe('Symbol(a)');
+  expect(shown({ toJSON: () => undefined })).toBe('[object Object]');
 });

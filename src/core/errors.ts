@@ -1,9 +1,8 @@
-import type { LimitStatus } from './bucket/decide.js';
 import { type ErrorCode, errorTraits } from './error-codes.js';
 
 const BRAND = Symbol.for('headgate.error');
 
-/** What every error of Headgate is. `code` is stable and meant for programs; the message is for people. */
+/** The class of every Headgate error. `code` is stable and meant for programs; the message is for people. */
 export class HeadgateError<Code extends ErrorCode = ErrorCode> extends Error {
   readonly code: Code;
 
@@ -44,60 +43,13 @@ export class HeadgateError<Code extends ErrorCode = ErrorCode> extends Error {
   }
 }
 
-/** Whether `error` is one of Headgate's, from whichever copy of the package, and of the code if one is given. */
+/** Whether `error` is a Headgate error, also from another copy of the package, and has the code if one is given. */
 export function isHeadgateError<Code extends ErrorCode = ErrorCode>(
   error: unknown,
   code?: Code,
 ): error is HeadgateError<Code> {
   if (typeof error !== 'object' || error === null || !(BRAND in error)) return false;
   return code === undefined || (error as HeadgateError).code === code;
-}
-
-/** A denial: which limits of which level refused, and how long to wait. */
-export class RateLimitExceeded extends HeadgateError<'limit.exceeded' | 'limit.impossible'> {
-  readonly statuses: readonly LimitStatus[];
-  readonly violations: readonly LimitStatus[];
-  /** The wait after which the same ask fits, or null: it never will. */
-  readonly retryAfterMs: number | null;
-  readonly reason: 'exhausted' | 'contended' | 'impossible';
-  /** Who refused: `fallback` while the store was out. */
-  readonly decidedBy: string;
-
-  constructor(denial: {
-    readonly statuses: readonly LimitStatus[];
-    readonly violations: readonly LimitStatus[];
-    readonly retryAfterMs: number | null;
-    readonly reason: 'exhausted' | 'contended' | 'impossible';
-    readonly decidedBy: string;
-  }) {
-    super(denial.reason === 'impossible' ? 'limit.impossible' : 'limit.exceeded', describeDenial(denial));
-    this.statuses = denial.statuses;
-    this.violations = denial.violations;
-    this.retryAfterMs = denial.retryAfterMs;
-    this.reason = denial.reason;
-    this.decidedBy = denial.decidedBy;
-  }
-
-  /** The value of an HTTP `Retry-After` header in whole seconds, rounded up; null when waiting does not help. */
-  get retryAfterHeader(): string | null {
-    return this.retryAfterMs === null ? null : String(Math.max(1, Math.ceil(this.retryAfterMs / 1000)));
-  }
-}
-
-function describeDenial(denial: {
-  readonly violations: readonly LimitStatus[];
-  readonly retryAfterMs: number | null;
-  readonly reason: string;
-}): string {
-  const causes = denial.violations.map(
-    (v) => `${String(v.limit)} of ${v.entityId} on ${v.resource} has ${v.available} left, ${v.requested} asked`,
-  );
-  const subject = causes.length > 0 ? causes.join('; ') : 'too many writers at once';
-  const advice =
-    denial.retryAfterMs === null
-      ? 'waiting does not help: it is more than the limit can ever hold'
-      : `retry in ${denial.retryAfterMs} ms`;
-  return `Rate limit exceeded: ${subject}; ${advice}`;
 }
 
 /** Input that was refused before anything was written. */
@@ -126,12 +78,12 @@ function show(value: unknown): string {
   let text: string | undefined;
   try {
     const asJson = typeof value === 'string' || (typeof value === 'object' && value !== null);
-    // oxlint-disable-next-line typescript/no-base-to-string -- what is left are numbers, symbols, functions and the like
+    // oxlint-disable-next-line typescript/no-base-to-string -- only numbers, symbols, functions and other values without fields get here
     text = asJson ? JSON.stringify(value) : String(value);
   } catch {
-    // Circular, or with a bigint inside.
+    // The value is circular or contains a bigint.
   }
-  // An object whose toJSON gives undefined has no text either.
+  // `JSON.stringify` returns undefined for an object whose `toJSON` does.
   text ??= Object.prototype.toString.call(value);
   return text.length <= SHOWN_CHARACTERS ? text : `${text.slice(0, SHOWN_CHARACTERS)}… (${text.length} characters)`;
 }
@@ -208,12 +160,12 @@ export class NamespaceConflict extends HeadgateError<'namespace.conflict'> {
   }
 }
 
-/** Part of a manifest was applied before a change failed. What was done is on record: applying again does the rest. */
+/** Part of a manifest was applied before a change failed. The applied changes are recorded: applying again makes the others. */
 export class ApplyStopped extends HeadgateError {
   readonly applied: number;
   readonly total: number;
 
-  /** `cause` is why, and gives the code; `what` is the change that failed. */
+  /** `cause` gives the code; `what` describes the change that failed. */
   constructor(cause: HeadgateError, what: string, { applied, total }: { applied: number; total: number }) {
     const done = `${applied} of ${total} changes were applied, then ${what} failed`;
     super(cause.code, `${done}: ${cause.message}. Apply again to do the rest`, { cause });
@@ -222,7 +174,7 @@ export class ApplyStopped extends HeadgateError {
   }
 }
 
-/** The store was written by another version. `command` is what helps. */
+/** The store was written by another version. Running `command` solves that. */
 export class SchemaMismatch extends HeadgateError<'schema.mismatch'> {
   readonly command: string;
 
@@ -232,7 +184,7 @@ export class SchemaMismatch extends HeadgateError<'schema.mismatch'> {
   }
 }
 
-/** Why the store did not answer. Throttling and contention say that it lives, so they do not open the breaker. */
+/** Why the store did not answer. Throttling and contention show that the store works, so they do not open the breaker. */
 export type UnavailableKind =
   | 'timeout'
   | 'connection'
@@ -242,7 +194,7 @@ export type UnavailableKind =
   | 'breaker-open'
   | 'closed';
 
-/** The store did not answer in time, or not usefully. */
+/** The store did not answer in time, or its answer could not be used. */
 export class BackendUnavailable extends HeadgateError<'backend.unavailable'> {
   readonly kind: UnavailableKind;
 

@@ -5,7 +5,7 @@ const RESOURCE = /^(?![_$])[!-"$-}]{1,128}$/;
 const LIMIT = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/;
 const NAMESPACE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 
-/** Names that an older layout gave a meaning of its own. */
+/** Names with a special meaning in the older table layout. */
 const RESERVED_LIMITS = new Set(['wcu']);
 
 export function checkEntityId(value: unknown, field = 'entityId'): asserts value is string {
@@ -44,7 +44,7 @@ export function checkNamespace(value: unknown, field = 'namespace'): asserts val
   );
 }
 
-/** What keeps a bucket apart from every other of its namespace: neither name may contain "#". */
+/** The unique key of a bucket in its namespace. Unambiguous, because neither name may contain "#". */
 export function buildBucketKey(entityId: string, resource: string): string {
   return `${entityId}#${resource}`;
 }
@@ -54,40 +54,40 @@ export function parseBucketKey(key: string): { readonly entityId: string; readon
   return { entityId: key.slice(0, cut), resource: key.slice(cut + 1) };
 }
 
-/** The key part of a bucket that lives by limits of its own; "~" is in no resource name. */
+/** The key part of a bucket of per-call limits. Unambiguous, because no resource name contains "~". */
 export function buildOwnLimitsResource(resource: string, limitsText: string): string {
   return `${resource}~${hash8(limitsText)}`;
 }
 
 /**
- * The id, in 11 characters, of the namespace that a store is born with. Always the same for a name: of several processes
- * that find no file, each must know the id before one of them makes the file. Registering gives random ids.
+ * The 11-character id of the namespace that a new store starts with. It depends on the name only: when several processes
+ * find no file, each must know the id before one of them creates the file. Registered namespaces have random ids.
  */
 export function buildFirstNamespaceId(name: string): string {
   return `0${hash8(name)}${hash8(`first ${name}`).slice(0, 2)}`;
 }
 
-/** A resource as a bucket shows it: its name, or that with the hash of per-call limits. */
+/** Accepts the resource of a bucket: a resource name, optionally followed by the hash of per-call limits. */
 export function checkBucketResource(value: unknown): asserts value is string {
   const plain = typeof value === 'string' ? value.replace(/~[0-9A-Za-z_~]{8}$/, '') : value;
   checkResource(plain);
 }
 
-/** The plain resource name, under which usage is kept. */
+/** The plain resource name, which usage records use. */
 export function parsePlainResource(keyPart: string): string {
   const cut = keyPart.indexOf('~');
   return cut < 0 ? keyPart : keyPart.slice(0, cut);
 }
 
-/** 64 characters in the order of their codes, so that digits compare as text; none needs escaping in a URL. */
+/** 64 characters in the order of their codes, so that encoded numbers sort as text. None needs escaping in a URL. */
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~';
 
-/** The time in 8 characters whose order as text is the order in time, and 3 characters from `random` (0 <= random < 1). */
+/** 8 characters for the time, which sort by time as text, and 3 characters from `random` (0 <= random < 1). */
 export function buildLeaseId(nowMs: number, random: number): string {
   return encode64(Math.max(0, nowMs), 8) + encode64(Math.floor(random * 64 ** 3), 3);
 }
 
-/** The time that stands in a lease id. */
+/** The time that a lease id contains. */
 export function parseLeaseTime(leaseId: string): number {
   let value = 0;
   for (let at = 0; at < 8; at++) value = value * 64 + Math.max(0, ALPHABET.indexOf(leaseId.charAt(at)));
@@ -104,12 +104,12 @@ function encode64(value: number, length: number): string {
   return text;
 }
 
-/** One of 16 digits by which names are spread over that many partitions. */
+/** One of 16 digits, to spread names over 16 partitions. */
 export function hashDigit(name: string): string {
   return (ALPHABET.indexOf(hash8(name).charAt(3)) % 16).toString(16);
 }
 
-/** 48 bits of a non-cryptographic hash (two FNV-1a lanes): it keeps few names apart, it protects nothing. */
+/** 48 bits of a non-cryptographic hash (two FNV-1a lanes). It distinguishes a small number of names; it gives no security. */
 function hash8(text: string): string {
   let low = 0x811c9dc5;
   let high = 0x9dc5811c;

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { add, exactFloor, floorDiv, type Int, min, mul, mulDivCeil, mulDivFloor, sub, toInt } from './int.js';
 
 const RUNS = { numRuns: 3_000 };
@@ -26,77 +26,75 @@ function expectExact(result: Int, expected: bigint): void {
   expect(typeof result).toBe(isSafe ? 'number' : 'bigint');
 }
 
-describe('whole numbers of any size', () => {
-  test('sums and differences are exact, and numbers whenever that is safe', () => {
-    fc.assert(
-      fc.property(anyInt, anyInt, (a, b) => {
-        expectExact(add(a, b), BigInt(a) + BigInt(b));
-        expectExact(sub(a, b), BigInt(a) - BigInt(b));
-      }),
-      RUNS,
-    );
-  });
+test('sums and differences are exact, and numbers whenever that is safe', () => {
+  fc.assert(
+    fc.property(anyInt, anyInt, (a, b) => {
+      expectExact(add(a, b), BigInt(a) + BigInt(b));
+      expectExact(sub(a, b), BigInt(a) - BigInt(b));
+    }),
+    RUNS,
+  );
+});
 
-  test('products are exact, and numbers whenever that is safe', () => {
-    fc.assert(
-      fc.property(safe, safe, (a, b) => expectExact(mul(a, b), BigInt(a) * BigInt(b))),
-      RUNS,
-    );
-  });
+test('products are exact, and numbers whenever that is safe', () => {
+  fc.assert(
+    fc.property(safe, safe, (a, b) => expectExact(mul(a, b), BigInt(a) * BigInt(b))),
+    RUNS,
+  );
+});
 
-  test('the smaller of two is found across both forms', () => {
-    fc.assert(
-      fc.property(anyInt, anyInt, (a, b) => {
-        const [wideA, wideB] = [BigInt(a), BigInt(b)];
-        expectExact(min(a, b), wideA < wideB ? wideA : wideB);
-      }),
-      RUNS,
-    );
-  });
+test('the smaller of a number and a bigint is found', () => {
+  fc.assert(
+    fc.property(anyInt, anyInt, (a, b) => {
+      const [wideA, wideB] = [BigInt(a), BigInt(b)];
+      expectExact(min(a, b), wideA < wideB ? wideA : wideB);
+    }),
+    RUNS,
+  );
+});
 
-  test('division rounds towards minus infinity', () => {
-    fc.assert(
-      fc.property(anyInt, divisor, (value, by) => expectExact(floorDiv(value, by), floorOf(BigInt(value), BigInt(by)))),
-      RUNS,
-    );
-  });
+test('division rounds towards minus infinity', () => {
+  fc.assert(
+    fc.property(anyInt, divisor, (value, by) => expectExact(floorDiv(value, by), floorOf(BigInt(value), BigInt(by)))),
+    RUNS,
+  );
+});
 
-  test('division of safe numbers stays exact close below a whole quotient', () => {
-    const nearMultiple = fc
-      .tuple(divisor, natural, fc.integer({ min: -2, max: 2 }))
-      .map(([by, times, off]) => ({ by, value: Number(BigInt(by) * BigInt(times)) + off }))
-      .filter(({ value }) => Number.isSafeInteger(value));
-    fc.assert(
-      fc.property(fc.oneof(nearMultiple, fc.record({ by: divisor, value: safe })), ({ by, value }) => {
-        expect(BigInt(exactFloor(value, by))).toBe(floorOf(BigInt(value), BigInt(by)));
-        expect(BigInt(exactFloor(-value, by))).toBe(floorOf(-BigInt(value), BigInt(by)));
-      }),
-      RUNS,
-    );
-  });
+test('division of safe numbers is exact just below a whole quotient', () => {
+  const nearMultiple = fc
+    .tuple(divisor, natural, fc.integer({ min: -2, max: 2 }))
+    .map(([by, times, off]) => ({ by, value: Number(BigInt(by) * BigInt(times)) + off }))
+    .filter(({ value }) => Number.isSafeInteger(value));
+  fc.assert(
+    fc.property(fc.oneof(nearMultiple, fc.record({ by: divisor, value: safe })), ({ by, value }) => {
+      expect(BigInt(exactFloor(value, by))).toBe(floorOf(BigInt(value), BigInt(by)));
+      expect(BigInt(exactFloor(-value, by))).toBe(floorOf(-BigInt(value), BigInt(by)));
+    }),
+    RUNS,
+  );
+});
 
-  test('a product is divided without losing a digit, rounded down or up', () => {
-    fc.assert(
-      fc.property(naturalInt, natural, divisor, (a, b, by) => {
-        const product = BigInt(a) * BigInt(b);
-        expectExact(mulDivFloor(a, b, by), product / BigInt(by));
-        expectExact(mulDivCeil(a, b, by), -floorOf(-product, BigInt(by)));
-      }),
-      RUNS,
-    );
-  });
+test('a product is divided exactly, rounded down or up', () => {
+  fc.assert(
+    fc.property(naturalInt, natural, divisor, (a, b, by) => {
+      const product = BigInt(a) * BigInt(b);
+      expectExact(mulDivFloor(a, b, by), product / BigInt(by));
+      expectExact(mulDivCeil(a, b, by), -floorOf(-product, BigInt(by)));
+    }),
+    RUNS,
+  );
+});
 
-  test('doubles would be wrong where these are right', () => {
-    const value = 2 ** 53 - 1;
-    expect(add(value, value)).toBe(2n ** 54n - 2n);
-    expect(mul(94_906_267, 94_906_267)).toBe(9_007_199_515_875_289n);
-    expect(exactFloor(-value, 53)).toBe(-169_947_155_749_831);
-    expect(mulDivCeil(value, 1, 53)).toBe(169_947_155_749_831);
-  });
+test('sums and products are right where doubles would be wrong', () => {
+  const value = 2 ** 53 - 1;
+  expect(add(value, value)).toBe(2n ** 54n - 2n);
+  expect(mul(94_906_267, 94_906_267)).toBe(9_007_199_515_875_289n);
+  expect(exactFloor(-value, 53)).toBe(-169_947_155_749_831);
+  expect(mulDivCeil(value, 1, 53)).toBe(169_947_155_749_831);
+});
 
-  test('zero comes without a sign', () => {
-    expect(Object.is(mulDivCeil(0, 5, 7), 0)).toBe(true);
-    expect(Object.is(sub(0, 0), 0)).toBe(true);
-    expect(Object.is(floorDiv(0n, 3), 0)).toBe(true);
-  });
+test('a result of zero is never -0', () => {
+  expect(Object.is(mulDivCeil(0, 5, 7), 0)).toBe(true);
+  expect(Object.is(sub(0, 0), 0)).toBe(true);
+  expect(Object.is(floorDiv(0n, 3), 0)).toBe(true);
 });

@@ -43,7 +43,7 @@ export function floorDiv(value: Int, divisor: number): Int {
   return toInt(value % wide < 0n ? quotient - 1n : quotient);
 }
 
-/** floor(a * b / divisor) without losing a digit; a and b not negative. */
+/** floor(a * b / divisor), computed exactly; a and b are not negative. */
 export function mulDivFloor(a: Int, b: number, divisor: number): Int {
   if (typeof a === 'number') {
     const product = a * b;
@@ -55,8 +55,8 @@ export function mulDivFloor(a: Int, b: number, divisor: number): Int {
 }
 
 /**
- * With b = whole * divisor + rest, a * b / divisor is a * whole + a * rest / divisor: limits of billions stay clear of
- * bigints, which take ten times as long. null if a part is too large as well.
+ * With b = whole * divisor + rest, a * b / divisor is a * whole + a * rest / divisor. Limits of billions then need no
+ * bigints, which take ten times as long. null: a part is too large as well.
  */
 function mulDivFloorByParts(a: number, b: number, divisor: number): number | null {
   const whole = exactFloor(b, divisor);
@@ -67,7 +67,7 @@ function mulDivFloorByParts(a: number, b: number, divisor: number): number | nul
   return Number.isSafeInteger(sum) ? sum : null;
 }
 
-/** ceil(a * b / divisor) without losing a digit; a and b not negative. */
+/** ceil(a * b / divisor), computed exactly; a and b are not negative. */
 export function mulDivCeil(a: Int, b: number, divisor: number): Int {
   const wide = BigInt(divisor);
   if (typeof a === 'number') {
@@ -78,9 +78,9 @@ export function mulDivCeil(a: Int, b: number, divisor: number): Int {
 }
 
 /**
- * A quotient of doubles rounds to nearest, so close below a whole number its floor is one too high:
- * the remainder tells. It is exact because the cut quotient times the divisor is no further from 0 than the value is;
- * a floored negative one could pass -2^53.
+ * A quotient of doubles rounds to nearest, so just below a whole number its floor is one too high. The remainder shows
+ * that. The remainder is exact because the truncated quotient times the divisor is no further from 0 than the value;
+ * with a floored negative quotient it could pass -2^53.
  */
 export function exactFloor(value: number, divisor: number): number {
   const quotient = Math.trunc(value / divisor);

@@ -1,6 +1,6 @@
 import { ValidationError } from './errors.js';
 
-/** Refuses a field that is not in `known`: it is most likely misspelt, and ignoring it would hide that. */
+/** Refuses a field that is not in `known`: it is most likely misspelt, and ignoring it would hide the mistake. */
 export function checkKnownFields(field: string, value: object, known: ReadonlySet<string>): void {
   for (const key in value) {
     if (!known.has(key)) throw unknownField(field, key, known);
@@ -13,7 +13,7 @@ function unknownField(field: string, key: string, known: ReadonlySet<string>): V
   return new ValidationError(`${field}.${key}`, `one of the fields ${[...known].join(', ')}${hint}`, key);
 }
 
-/** The known name that differs least, if it differs little, or that begins with the same letters. */
+/** The known name with the smallest edit distance, if that is small, or one that begins with the same letters. */
 function nearestName(name: string, known: ReadonlySet<string>): string | undefined {
   const wanted = name.toLowerCase();
   let best: string | undefined;

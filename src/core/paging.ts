@@ -1,4 +1,4 @@
-/** One page of items in the order of their keys, after the key with which the page before ended. */
+/** One page of items in the order of their keys, starting after the last key of the previous page. */
 export function pageOf<T>(
   items: Iterable<T>,
   { limit, after }: { readonly limit: number; readonly after: string | null },

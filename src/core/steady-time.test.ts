@@ -4,7 +4,7 @@ import { SteadyTime } from './steady-time.js';
 
 const START_MS = 1_800_000_000_000;
 
-/** A machine whose clocks a test moves one by one. */
+/** A machine whose clocks a test moves separately. */
 function machine() {
   const clocks = { wallMs: START_MS, monotonicMs: 5_000, uptimeMs: 900_000 };
   const pass = (ms: number): void => {
@@ -15,7 +15,7 @@ function machine() {
   const time = new SteadyTime({
     wallMs: () => clocks.wallMs,
     monotonicMs: () => clocks.monotonicMs,
-    // As coarse as the coarsest system has it.
+    // Whole seconds, the coarsest resolution of any system.
     uptimeMs: () => Math.floor(clocks.uptimeMs / 1_000) * 1_000,
   });
   return { clocks, pass, time };
@@ -71,13 +71,13 @@ test('an uptime that jumps alone is not a suspension', () => {
   expect(time.now()).toBe(START_MS);
 });
 
-test('steady time tells how far the wall clock was stepped', () => {
+test('steady time reports how far the wall clock was stepped', () => {
   const { clocks, time } = machine();
   clocks.wallMs -= 600_000;
   expect(time.wallLeadMs()).toBe(-600_000);
 });
 
-test('steady time goes on where a test replaces the monotonic clock by one that starts from 0', () => {
+test('steady time continues when a test replaces the monotonic clock by one that starts from 0', () => {
   const { clocks, pass, time } = machine();
   time.now();
   clocks.monotonicMs = 0;

@@ -1,25 +1,25 @@
 import type { EpochMs } from './units.js';
 
-/** What a machine says about time. Handed in, so that a test steps each clock by itself. */
+/** The clocks of a machine. Handed in, so that a test can step each clock separately. */
 export interface TimeSources {
   /** Since the epoch. An operator or NTP may set it at any moment, in either direction. */
   readonly wallMs: () => number;
-  /** Since some instant. It is never set; on Linux it stops while the machine is suspended. */
+  /** Since an arbitrary instant. It is never set; on Linux it stops while the machine is suspended. */
   readonly monotonicMs: () => number;
   /** Since the machine was started, suspensions included. Whole seconds on some systems. */
   readonly uptimeMs: () => number;
 }
 
-/** A smaller disagreement of wall clock and monotonic clock is drift. */
+/** A smaller difference between wall clock and monotonic clock is drift. */
 const STEP_MS = 1_000;
 
-/** How closely wall clock and uptime measure the same suspension: each of them may have whole seconds only. */
+/** How far wall clock and uptime may differ for the same suspension: each may have a resolution of one second. */
 const AGREEMENT_MS = 2_000;
 
 /**
- * The time since the epoch that no step of the wall clock moves: the wall clock as it was first read, and what the
- * monotonic clock has counted since. A suspension is added when the wall clock and the uptime agree on its length; one of
- * them alone is a step.
+ * The time since the epoch, unaffected by steps of the wall clock: the first reading of the wall clock plus the progress
+ * of the monotonic clock since then. A suspension is added when the wall clock and the uptime agree on its length. A jump
+ * of only one of them is a step and is ignored.
  */
 export class SteadyTime {
   readonly #sources: TimeSources;
@@ -47,12 +47,12 @@ export class SteadyTime {
     return Math.floor(this.#originMs + monotonicMs);
   }
 
-  /** By how much the wall clock is ahead of the steady time; negative: behind. */
+  /** How far the wall clock is ahead of the steady time; negative: behind. */
   wallLeadMs(): number {
     return this.#sources.wallMs() - this.now();
   }
 
-  /** Only a monotonic clock that a test has replaced goes back. */
+  /** Called when the monotonic clock goes back, which happens only when a test replaces it. */
   #startAgain(backMs: number): void {
     this.#originMs += backMs;
     this.#wallLeadMs += backMs;

@@ -1,6 +1,6 @@
 /**
- * A map by two strings. Nested rather than joined: joining makes a new string, and hashes it, on every look-up, and needs
- * a separator that neither key contains.
+ * A map by two strings. The maps are nested: joined keys would need a separator that neither key contains, and every
+ * look-up would create and hash a new string.
  */
 export class TwoKeyMap<V> {
   readonly #outer = new Map<string, Map<string, V>>();
@@ -38,7 +38,7 @@ export class TwoKeyMap<V> {
   }
 
   clear(): void {
-    // Whoever goes through an inner map at this time must not meet what is gone.
+    // A running iteration over an inner map must not visit deleted entries.
     for (const inner of this.#outer.values()) inner.clear();
     this.#outer.clear();
     this.#lastInner = undefined;
@@ -52,7 +52,7 @@ export class TwoKeyMap<V> {
     return this.#lastInner;
   }
 
-  /** In the order of insertion within a second key. May go on while the map changes. */
+  /** In the order of insertion within a second key. The map may change during the iteration. */
   *entries(): Generator<readonly [first: string, second: string, value: V]> {
     for (const [second, inner] of this.#outer) for (const [first, value] of inner) yield [first, second, value];
   }

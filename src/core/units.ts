@@ -3,7 +3,7 @@ import type { Int } from './int.js';
 /** Milliseconds since the epoch. */
 export type EpochMs = number;
 
-/** Thousandths of a token: what is stored and calculated with. May be negative (debt) and may pass 2^53. */
+/** Thousandths of a token, the unit of stored amounts and of calculations. May be negative (debt) and may exceed 2^53. */
 export type Millitokens = Int;
 
 export const MILLI = 1000;

@@ -1,24 +1,11 @@
-import type { AdminCall, Awaitable, Backend, Call, Tuning } from '../backend.js';
-import type { Clock } from '../clock.js';
+import type { AdminCall, Awaitable, Call } from '../backend.js';
 import { BackendUnavailable } from '../core/errors.js';
 import type { EpochMs } from '../core/units.js';
 import { createAuditId } from './api/audit-id.js';
 import type { ConfigResolver } from './config/config-resolver.js';
-import type { Guard } from './outage/guard.js';
 import type { HeldLeases } from './lease/held-leases.js';
-import type { ResolvedOptions } from './options.js';
+import type { StoreContext } from './store-context.js';
 import type { WaitingLines } from './waiting/waiting-lines.js';
-
-/** What outlives a namespace: one per opened store. */
-export interface StoreContext {
-  readonly backend: Backend;
-  readonly guard: Guard;
-  readonly clock: Required<Clock>;
-  readonly random: () => number;
-  readonly options: ResolvedOptions;
-  /** Of the options, what a store needs to know. */
-  readonly tuning: Tuning;
-}
 
 /** One namespace of an open limiter: everything that a call needs on its way down. */
 export interface Context extends StoreContext {
@@ -64,13 +51,4 @@ export async function changeStore<T>(
   const auditId = await createAuditId(context.clock.now());
   const { principal } = context.options;
   return callStore(context, where, (call) => start({ ...call, principal, auditId }));
-}
-
-/** Tells `onError`, which must not be able to break what reports to it. */
-export function report(options: ResolvedOptions, error: unknown, where: string): void {
-  try {
-    options.onError(error, where);
-  } catch (thrown) {
-    process.emitWarning(`onError threw: ${String(thrown)}`, 'HeadgateWarning');
-  }
 }

@@ -4,7 +4,7 @@ import { ValidationError } from '../core/errors.js';
 import { checkNamespace } from '../core/identifiers.js';
 import { checkKnownFields } from '../core/known-fields.js';
 import { checkLimits, checkWhole, type Limit } from '../core/limit.js';
-import type { DecisionEvent } from './acquire/decision.js';
+import type { DecisionEvent } from './acquire/decision-event.js';
 
 const MIN_LEASE_TTL_MS = 5_000;
 const MAX_LEASE_TTL_MS = 7 * 86_400_000;

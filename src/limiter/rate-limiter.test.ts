@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { ASK, ASK_SLOT, LIMITS, openLimiter } from '../../tests/support/open-limiter.js';
 import { memory } from '../backends/embedded/memory.js';
-import { RateLimitExceeded } from '../core/errors.js';
+import { RateLimitExceeded } from '../core/rate-limit-exceeded.js';
 import { Limit } from '../core/limit.js';
-import type { DecisionEvent } from './acquire/decision.js';
+import type { DecisionEvent } from './acquire/decision-event.js';
 import { RateLimiter } from './rate-limiter.js';
 
 afterEach(() => {

@@ -1,14 +1,16 @@
 import type { Awaitable, Backend } from '../backend.js';
 import type { LimitStatus } from '../core/bucket/decide.js';
-import { NamespaceNotFound, RateLimitExceeded, ValidationError } from '../core/errors.js';
+import { NamespaceNotFound, ValidationError } from '../core/errors.js';
 import { checkNamespace } from '../core/identifiers.js';
+import { RateLimitExceeded } from '../core/rate-limit-exceeded.js';
 import { attempt, attemptWithoutStore, tell } from './acquire/acquire.js';
 import type { Ask } from './acquire/ask.js';
 import { AuditApi } from './api/audit-api.js';
 import { BucketsApi } from './api/buckets-api.js';
 import { closedError } from './outage/closed-error.js';
 import { ConfigApi } from './api/config-api.js';
-import { type Context, report } from './context.js';
+import type { Context } from './context.js';
+import { report } from './store-context.js';
 import type { Decision } from './acquire/decision.js';
 import { EntitiesApi } from './api/entities-api.js';
 import { LeasesApi } from './api/leases-api.js';

@@ -159,14 +159,12 @@ export const onlyTestsImportTestTools: Rule = (files) =>
         .map(({ specifier }) => `${file.path} imports ${specifier}: that is for tests`),
     );
 
-/** Cycles of imports that load something; each is reported once, as a path that ends where it began. */
+/**
+ * Type imports count too: files whose types refer to each other cannot be read, moved or tested apart. A cycle is
+ * reported as a path that ends where it began. Each group of files that import each other gives at least one path.
+ */
 export const noCycles: Rule = (files) => {
-  const edges = new Map(
-    files.map((file) => [
-      file.path,
-      importsOf(file).flatMap(({ typeOnly, target }) => (typeOnly || target === null ? [] : [target])),
-    ]),
-  );
+  const edges = new Map(files.map((file) => [file.path, importsOf(file).flatMap(({ target }) => target ?? [])]));
   const done = new Set<string>();
   const cycles: string[] = [];
   const visit = (path: string, trail: readonly string[]): void => {

@@ -2,7 +2,7 @@ import { rename, rm, writeFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { HeadgateError } from '../../core/errors.js';
 import { describeTarget } from '../../core/manifest/managed.js';
-import type { ManifestPlan } from '../../limiter/manifest/manifest-api.js';
+import type { ManifestPlan } from '../../limiter/manifest/manifest-types.js';
 import { formatCount } from '../../visualize/format.js';
 import type { StoreAction } from '../define-command.js';
 import type { ManifestFile } from '../manifest-file.js';

@@ -1,6 +1,6 @@
 import { describeTarget } from '../../core/manifest/managed.js';
 import { sameField } from '../../core/manifest/managed-fields.js';
-import type { ManifestPlan } from '../../limiter/manifest/manifest-api.js';
+import type { ManifestPlan } from '../../limiter/manifest/manifest-types.js';
 import { formatCount, printable } from '../../visualize/format.js';
 import type { Style } from '../terminal.js';
 

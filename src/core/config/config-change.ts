@@ -3,19 +3,19 @@ import { checkLimits, type Limit } from '../limit.js';
 
 type Fields = Omit<StoredConfig, 'v'>;
 
-/** What a change of one level comes to. */
+/** The effect of a change of one level. */
 export interface ConfigPlan {
   readonly config: Fields;
   readonly action: 'config.set' | 'config.delete';
   readonly subject: string;
-  /** As the audit shows it; null where there was, or is, nothing. */
+  /** As the audit record shows it; null if the level has no config. */
   readonly before: unknown;
   readonly after: unknown;
-  /** Then no version is used up, and no record is left. */
+  /** If true, the write takes no sequence number and adds no audit record. */
   readonly changesNothing: boolean;
 }
 
-/** A field that the change leaves out stays as it is; null removes it. `mergeLimits` changes only the limits it names. */
+/** A field that the change leaves out stays; null removes it. `mergeLimits` changes only the limits that it names. */
 export function planConfigChange(
   level: ConfigLevel,
   stored: Fields | undefined,
@@ -43,7 +43,7 @@ export function planConfigChange(
   };
 }
 
-/** Merging keeps the stored order, so that merging what is stored already changes nothing. */
+/** Keeps the stored order, so that merging limits that are stored already changes nothing. */
 function mergeLimits(stored: readonly Limit[], changes: readonly Limit[]): readonly Limit[] {
   const merged = new Map(stored.map((limit) => [limit.name, limit]));
   for (const limit of changes) merged.set(limit.name, limit);

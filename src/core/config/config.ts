@@ -1,7 +1,7 @@
 import { type Limit, sameRule } from '../limit.js';
 import type { EpochMs } from '../units.js';
 
-/** What an acquire does while the store is out. */
+/** What an acquire does while the store does not answer. */
 export type OnUnavailable = 'block' | 'allow' | 'local';
 
 export const ON_UNAVAILABLE: readonly OnUnavailable[] = ['block', 'allow', 'local'];
@@ -9,22 +9,22 @@ export const ON_UNAVAILABLE: readonly OnUnavailable[] = ['block', 'allow', 'loca
 /** Where resolved limits came from. `code`: the `limits` given to `RateLimiter.open`. */
 export type ConfigSource = 'entity' | 'entity_default' | 'resource' | 'system' | 'code';
 
-/** One level of configuration, by what it applies to. */
+/** Identifies one level of configuration. */
 export type ConfigLevel =
   | { readonly kind: 'entity'; readonly entityId: string; readonly resource: string }
   | { readonly kind: 'entity_default'; readonly entityId: string }
   | { readonly kind: 'resource'; readonly resource: string }
   | { readonly kind: 'system' };
 
-/** What is stored at one level. A deleted level stays, without limits, because its version must outlive it. */
+/** The config of one level. A deleted level stays stored, without limits, because its version must not be lost. */
 export interface StoredConfig {
   readonly limits: readonly Limit[] | null;
   readonly onUnavailable: OnUnavailable | null;
-  /** The namespace's sequence number of the write that made this. */
+  /** The sequence number, within the namespace, of the write that stored this. */
   readonly v: number;
 }
 
-/** The stored levels that apply to one entity and resource; undefined where nothing was ever stored. */
+/** The stored levels that apply to one entity and resource; undefined where no config was ever stored. */
 export interface ConfigLevels {
   readonly entity: StoredConfig | undefined;
   readonly entityDefault: StoredConfig | undefined;
@@ -33,8 +33,8 @@ export interface ConfigLevels {
 }
 
 /**
- * Orders configurations in time, so that an old cache cannot undo a newer one: the largest sequence number of the
- * levels, then, for limits that stand in code, the time at which the limiter was opened.
+ * Orders configurations in time, so that a client with an old cache cannot undo a newer config. Compared first: the
+ * largest sequence number of the levels. Then, for limits given in code: the time at which the limiter was opened.
  */
 export interface ConfigVersion {
   readonly sequence: number;
@@ -49,13 +49,13 @@ export interface ResolvedConfig {
   readonly version: ConfigVersion;
 }
 
-/** Limits that stand in code: the lowest level. */
+/** Limits given in code: the lowest level. */
 export interface CodeLimits {
   readonly limits: readonly Limit[];
   readonly openedAtMs: EpochMs;
 }
 
-/** Entity and resource > entity > resource > system > code: the first level that has limits wins whole. */
+/** Uses all limits of the first level that has any: entity and resource, entity default, resource, system, code. */
 export function resolveConfig(levels: ConfigLevels, code: CodeLimits): ResolvedConfig {
   const ordered: readonly (readonly [ConfigSource, StoredConfig | undefined])[] = [
     ['entity', levels.entity],
@@ -84,12 +84,13 @@ export function compareVersions(a: ConfigVersion, b: ConfigVersion): number {
 }
 
 /**
- * What a config that a client holds means for a bucket:
- * - `settle`: it is newer and its rules differ, so the bucket is changed to them;
- * - `adopt`: it is newer and its rules are the bucket's already. The bucket keeps the version all the same: otherwise a
- *   client that remembers what stood between the two (A, then B, then A again) would put B in;
- * - `reread`: it is older and differs: the bucket decides by its own rules, and the client must read its config again;
- * - `keep`: nothing to do.
+ * What to do with a bucket when a client brings a config:
+ * - `settle`: the config is newer and its rules differ. The bucket gets these rules.
+ * - `adopt`: the config is newer and its rules are the same. The bucket stores only the new version. Otherwise, after a
+ *   change from A to B and back to A, a client that has B cached would put B in.
+ * - `reread`: the config is older and its rules differ. The bucket decides by its own rules, and the client must read
+ *   its config again.
+ * - `keep`: no change.
  */
 export function compareConfig(
   stored: { readonly limits: readonly { readonly limit: Limit }[]; readonly version: ConfigVersion },

@@ -5,13 +5,13 @@ interface Namespace {
   readonly status: 'active' | 'deleted' | 'purging';
 }
 
-/** Refuses everything but an active namespace: what was deleted is not used, and what is purged does not come back. */
+/** Refuses a namespace that is missing, deleted or being purged. */
 export function requireActive(namespace: Namespace | undefined, id: string): void {
   if (namespace === undefined) throw new NamespaceNotFound(id);
   if (namespace.status !== 'active') throw new NamespaceNotFound(namespace.name, `is ${namespace.status}`);
 }
 
-/** Refuses what is not there, or is in use. */
+/** Refuses a namespace that is missing or active. */
 export function requireOrphan<T extends Namespace>(
   namespace: T | undefined,
   id: string,
@@ -22,7 +22,7 @@ export function requireOrphan<T extends Namespace>(
   return namespace;
 }
 
-/** Refuses to bring back what is gone, or what another namespace has the name of: `holder`. */
+/** Refuses to recover a purged namespace, or one whose name now belongs to another namespace (`holder`). */
 export function requireRecoverable(orphan: Namespace, holder: Namespace | undefined): void {
   if (orphan.status === 'purging') throw new NamespaceConflict(orphan.name, 'was purged: there is nothing to recover');
   if (holder !== undefined) {

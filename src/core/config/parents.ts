@@ -2,8 +2,8 @@ import { ValidationError, VersionConflict } from '../errors.js';
 import { MAX_CHAIN } from '../units.js';
 
 /**
- * Refuses a parent that would close a circle, or that would make the way to the top longer than an acquire follows it.
- * `chain`: the entity and the parents between it and `next`; `levelsBelow`: how many levels of children it has.
+ * Refuses a parent that would close a cycle, or that would make a chain longer than `MAX_CHAIN`.
+ * `chain`: the entity and the parents between it and `next`. `levelsBelow`: how many levels of children the entity has.
  */
 export function refuseBadParent(chain: readonly string[], next: string, levelsBelow: number): void {
   if (chain.includes(next)) throw new ValidationError('parentId', 'above the entity, not below it', [...chain, next]);
@@ -16,7 +16,7 @@ export function missingParent(parentId: string): ValidationError {
   return new ValidationError('parentId', 'the id of an entity that exists', parentId);
 }
 
-/** Refuses a change of an entity that is not of the version that the caller saw; null: any will do. */
+/** Refuses to change an entity that has another version than the caller saw; null: any version will do. */
 export function refuseOtherVersion(
   { id, version }: { readonly id: string; readonly version: number },
   seenVersion: number | null,

@@ -1,52 +1,52 @@
 import { defaultsOf, type Fields, sameField, sameFields } from './managed-fields.js';
 import { buildManagedKey, type ManagedTarget } from './managed.js';
 
-/** One difference between what a file wants and what is there. Fields that nobody has set are left out. */
+/** One difference between the file and the store. Fields that have no value are left out. */
 export interface Change {
   readonly action: 'create' | 'update' | 'delete';
   readonly target: ManagedTarget;
-  /** null: there is nothing yet. */
+  /** null: the object does not exist yet. */
   readonly before: Fields | null;
-  /** null: nothing will be left. */
+  /** null: the object is deleted. */
   readonly after: Fields | null;
 }
 
-/** What was changed or removed by hand since the file was applied, and is not what the file wants now. */
+/** A change by hand since the file was applied, to values that the file does not want. */
 export interface Drift {
   readonly target: ManagedTarget;
   /** The fields that differ, as they were applied. */
   readonly applied: Fields;
-  /** The same fields as they are; null: the whole object was removed. */
+  /** The same fields as they are now; null: the whole object was removed. */
   readonly live: Fields | null;
 }
 
-/** What the file owns of an object, to be stored with the change, unless somebody else has done so; null: nothing. */
+/** What the file owns of an object, stored with the change unless the stored mark is no longer `seen`. `value` null: nothing. */
 export interface Mark {
   readonly key: string;
   readonly value: Fields | null;
   readonly seen: Fields | null;
 }
 
-/** Everything that three views of one object say about it. */
+/** The result of comparing three views of one object. */
 export interface Comparison {
   readonly target: ManagedTarget;
   readonly views: Views;
-  /** The version of the record that was compared; null where there was none. */
+  /** The version of the record that was compared; null if there was no record. */
   readonly seenVersion: number | null;
-  /** null: what the file wants is what is there. */
+  /** null: the object is as the file wants it. */
   readonly change: Change | null;
-  /** What to write: the fields that the file owns or has owned and that are not as they should be. */
+  /** The fields to write: those that the file owns or owned before and that have a wrong value. */
   readonly writes: Fields;
   readonly drift: Drift | null;
-  /** What the file owns from now on. */
+  /** What the file owns after this change. */
   readonly mark: Mark;
-  /** The mark is on record already. */
+  /** The mark is stored already. */
   readonly isMarked: boolean;
-  /** All fields as they will be; null: there will be no such object. */
+  /** All fields after the change; null: the object is deleted. */
   readonly final: Fields | null;
 }
 
-/** One object as the file wants it, as it was applied last, and as it is. undefined: not at all. */
+/** One object as the file wants it, as it was applied last, and as it is now. undefined: it does not exist there. */
 export interface Views {
   readonly wanted: Fields | undefined;
   readonly owned: Fields | undefined;
@@ -55,8 +55,8 @@ export interface Views {
 }
 
 /**
- * Field by field, what the file names is set; what it named before and names no longer goes back to its default; what it
- * never named stays. An object that the file has let go of goes when nothing else is left of it.
+ * Sets each field that the file names. A field that the file named before and no longer names gets its default value.
+ * A field that the file never named stays. An object that the file no longer names is deleted if it has no other fields.
  */
 export function compareObject(target: ManagedTarget, views: Views, seenVersion: number | null = null): Comparison {
   const { wanted, owned, live } = views;

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { type LiveState, type Plan, planChanges } from './diff.js';
 import { Limit } from '../limit.js';
 import type { Fields, LiveRecord } from './managed-fields.js';
@@ -31,125 +31,119 @@ function printed({ steps }: Plan): string[] {
   return steps.map(({ change }) => `${change.action} ${describeTarget(change.target)}`);
 }
 
-describe('the order of changes', () => {
-  test('is records from the top, limits, limits that go, records that go from the bottom', () => {
-    const limits = { limits: ['a:1/min'] };
-    const wanted = { child: { parent: 'top', default: limits }, top: { resources: { r: limits } } };
-    const live = liveOf({ old: null, older: 'old' }, { 'resource#x': ['a:1/min'], 'entity#old#r': ['a:1/min'] });
-    const owned = { 'record#old': {}, 'record#older': { parent: 'old' }, 'resource#x': limits, 'entity#old#r': limits };
-    expect(printed(plan({ ...wanted, top: { name: 'T', ...wanted.top } }, live, owned))).toEqual([
-      'create entity top',
-      'create entity child',
-      'create default limits of child',
-      'create limits of top on r',
-      'delete limits of old on r',
-      'delete limits of resource x',
-      'delete entity older',
-      'delete entity old',
-    ]);
-  });
-
-  test('does not depend on the order in which the store lists what is owned', () => {
-    const owned = { 'resource#b': { limits: ['a:1/min'] }, 'resource#a': { limits: ['a:1/min'] } };
-    const live = liveOf({}, { 'resource#a': ['a:1/min'], 'resource#b': ['a:1/min'] });
-    const reversed = Object.fromEntries(Object.entries(owned).toReversed());
-    expect(printed(plan({}, live, owned))).toEqual(printed(plan({}, live, reversed)));
-  });
+test('changes are ordered: records from the top, limits, deleted limits, deleted records from the bottom', () => {
+  const limits = { limits: ['a:1/min'] };
+  const wanted = { child: { parent: 'top', default: limits }, top: { resources: { r: limits } } };
+  const live = liveOf({ old: null, older: 'old' }, { 'resource#x': ['a:1/min'], 'entity#old#r': ['a:1/min'] });
+  const owned = { 'record#old': {}, 'record#older': { parent: 'old' }, 'resource#x': limits, 'entity#old#r': limits };
+  expect(printed(plan({ ...wanted, top: { name: 'T', ...wanted.top } }, live, owned))).toEqual([
+    'create entity top',
+    'create entity child',
+    'create default limits of child',
+    'create limits of top on r',
+    'delete limits of old on r',
+    'delete limits of resource x',
+    'delete entity older',
+    'delete entity old',
+  ]);
 });
 
-describe('what the store would refuse is refused by the plan:', () => {
-  test.each<[string, object, Readonly<Record<string, string | null>>, string[], string]>([
-    [
-      'a parent that is nowhere',
-      { a: { parent: 'b' } },
-      {},
-      [],
-      'Expected `entities.a.parent` to be an entity of the file, or one that exists, got "b"',
-    ],
-    [
-      'a parent of which the file wants limits, but no record',
-      { a: { parent: 'b' }, b: { default: { limits: ['x:1/min'] } } },
-      {},
-      [],
-      'Expected `entities.a.parent` to be an entity of the file, or one that exists, got "b"',
-    ],
-    [
-      'a parent that the file lets go of',
-      { a: { parent: 'b' } },
-      { a: 'b', b: null },
-      ['b'],
-      'Expected `entities.a.parent` to be an entity that the file does not let go of, got "b"',
-    ],
-    [
-      'an entity that goes while a child stays which the file does not know',
-      {},
-      { b: null, stranger: 'b' },
-      ['b'],
-      'Expected `entities.b` to be in the file still, or without children that stay, got "the child stranger"',
-    ],
-    [
-      'a circle through entities that the file does not know',
-      { a: { parent: 'stranger' } },
-      { a: null, stranger: 'a' },
-      [],
-      'Expected `entities.a.parent` to be above the entity, not below it, got "stranger"',
-    ],
-    [
-      'a chain that is too long through entities that the file does not know',
-      { a: { parent: 's7' } },
-      { a: null, below: 'a', s1: null, s2: 's1', s3: 's2', s4: 's3', s5: 's4', s6: 's5', s7: 's6' },
-      [],
-      'Expected `entities.a.parent` to be at the end of at most 8 levels, got "9 levels, down to below"',
-    ],
-  ])('%s', (_, entities, parents, owned, message) => {
-    const marks = Object.fromEntries(owned.map((id) => [`record#${id}`, {}]));
-    expect(() => plan(entities, liveOf(parents), marks)).toThrow(message);
-  });
-
-  test('but an entity may go together with its children, or after they have moved', () => {
-    const live = liveOf({ b: null, child: 'b' });
-    expect(printed(plan({}, live, { 'record#b': {}, 'record#child': { parent: 'b' } }))).toEqual([
-      'delete entity child',
-      'delete entity b',
-    ]);
-    expect(printed(plan({ child: { parent: 'c' }, c: {} }, live, { 'record#b': {} }))).toEqual([
-      'create entity c',
-      'update entity child',
-      'delete entity b',
-    ]);
-  });
+test('the order of changes does not depend on the order in which the store lists the marks', () => {
+  const owned = { 'resource#b': { limits: ['a:1/min'] }, 'resource#a': { limits: ['a:1/min'] } };
+  const live = liveOf({}, { 'resource#a': ['a:1/min'], 'resource#b': ['a:1/min'] });
+  const reversed = Object.fromEntries(Object.entries(owned).toReversed());
+  expect(printed(plan({}, live, owned))).toEqual(printed(plan({}, live, reversed)));
 });
 
-describe('a plan', () => {
-  test('counts what is as the file wants it, and marks what it adopts and what is gone', () => {
-    const limits = { limits: ['a:1/min'] };
-    const live = liveOf({ a: null }, { 'entity_default#a': ['a:1/min'] });
-    const { steps, unchanged, unmarked } = plan({ a: { cascade: false, default: limits } }, live, {
-      'entity_default#a': limits,
-      'record#gone': {},
-    });
-    expect([steps, unchanged]).toEqual([[], 2]);
-    expect(unmarked.map(({ mark }) => mark)).toEqual([
-      { key: 'record#a', value: { cascade: false }, seen: null },
-      { key: 'record#gone', value: null, seen: {} },
-    ]);
-  });
+test.each<[string, object, Readonly<Record<string, string | null>>, string[], string]>([
+  [
+    'a parent that does not exist',
+    { a: { parent: 'b' } },
+    {},
+    [],
+    'Expected `entities.a.parent` to be an entity of the file, or one that exists, got "b"',
+  ],
+  [
+    'a parent for which the file has limits but no record',
+    { a: { parent: 'b' }, b: { default: { limits: ['x:1/min'] } } },
+    {},
+    [],
+    'Expected `entities.a.parent` to be an entity of the file, or one that exists, got "b"',
+  ],
+  [
+    'a parent that the file no longer names',
+    { a: { parent: 'b' } },
+    { a: 'b', b: null },
+    ['b'],
+    'Expected `entities.a.parent` to be an entity that the file keeps, got "b"',
+  ],
+  [
+    'to delete an entity with a child that is not in the file',
+    {},
+    { b: null, stranger: 'b' },
+    ['b'],
+    'Expected `entities.b` to be in the file, or without children that stay, got "the child stranger"',
+  ],
+  [
+    'a cycle through entities that are not in the file',
+    { a: { parent: 'stranger' } },
+    { a: null, stranger: 'a' },
+    [],
+    'Expected `entities.a.parent` to be above the entity, not below it, got "stranger"',
+  ],
+  [
+    'a chain that is too long through entities that are not in the file',
+    { a: { parent: 's7' } },
+    { a: null, below: 'a', s1: null, s2: 's1', s3: 's2', s4: 's3', s5: 's4', s6: 's5', s7: 's6' },
+    [],
+    'Expected `entities.a.parent` to be at the end of at most 8 levels, got "9 levels, down to below"',
+  ],
+])('the plan refuses %s, because the store would', (_, entities, parents, owned, message) => {
+  const marks = Object.fromEntries(owned.map((id) => [`record#${id}`, {}]));
+  expect(() => plan(entities, liveOf(parents), marks)).toThrow(message);
+});
 
-  test('leaves marks alone that it does not understand', () => {
-    const { steps, unmarked } = plan({}, liveOf({}), { 'webhook#a': { url: 'x' } });
-    expect([steps, unmarked]).toEqual([[], []]);
-  });
+test('an entity can be deleted together with its children, or after they have moved', () => {
+  const live = liveOf({ b: null, child: 'b' });
+  expect(printed(plan({}, live, { 'record#b': {}, 'record#child': { parent: 'b' } }))).toEqual([
+    'delete entity child',
+    'delete entity b',
+  ]);
+  expect(printed(plan({ child: { parent: 'c' }, c: {} }, live, { 'record#b': {} }))).toEqual([
+    'create entity c',
+    'update entity child',
+    'delete entity b',
+  ]);
+});
 
-  test('says nothing of what the file neither names nor owns', () => {
-    const live = liveOf({ stranger: null }, { system: ['a:1/min'] });
-    expect(plan({}, live)).toEqual({ steps: [], drift: [], unchanged: 0, unmarked: [] });
+test('a plan counts unchanged objects, and marks objects that it adopts or that no longer exist', () => {
+  const limits = { limits: ['a:1/min'] };
+  const live = liveOf({ a: null }, { 'entity_default#a': ['a:1/min'] });
+  const { steps, unchanged, unmarked } = plan({ a: { cascade: false, default: limits } }, live, {
+    'entity_default#a': limits,
+    'record#gone': {},
   });
+  expect([steps, unchanged]).toEqual([[], 2]);
+  expect(unmarked.map(({ mark }) => mark)).toEqual([
+    { key: 'record#a', value: { cascade: false }, seen: null },
+    { key: 'record#gone', value: null, seen: {} },
+  ]);
+});
 
-  test('keeps the version of the record that it saw', () => {
-    const { steps } = plan({ a: { name: 'A' }, b: { name: 'B' } }, liveOf({ a: null }));
-    expect(steps.map(({ target, seenVersion }) => [buildManagedKey(target), seenVersion])).toEqual([
-      ['record#a', 1],
-      ['record#b', null],
-    ]);
-  });
+test('a plan leaves marks with an unknown key as they are', () => {
+  const { steps, unmarked } = plan({}, liveOf({}), { 'webhook#a': { url: 'x' } });
+  expect([steps, unmarked]).toEqual([[], []]);
+});
+
+test('a plan does not mention objects that the file neither names nor owns', () => {
+  const live = liveOf({ stranger: null }, { system: ['a:1/min'] });
+  expect(plan({}, live)).toEqual({ steps: [], drift: [], unchanged: 0, unmarked: [] });
+});
+
+test('a plan has the version of each record that it compared', () => {
+  const { steps } = plan({ a: { name: 'A' }, b: { name: 'B' } }, liveOf({ a: null }));
+  expect(steps.map(({ target, seenVersion }) => [buildManagedKey(target), seenVersion])).toEqual([
+    ['record#a', 1],
+    ['record#b', null],
+  ]);
 });

@@ -6,11 +6,11 @@ import type { Manifest } from './manifest.js';
 import { orderRecords } from './record-order.js';
 import { checkTree, type TreeChange } from './record-tree.js';
 
-/** What is there, as far as a plan needs it. */
+/** The part of the store that a plan needs. */
 export interface LiveState {
   /** By the key of the level. */
   readonly configs: ReadonlyMap<string, StoredConfig>;
-  /** By id: what the file names or has named, all their parents, and everything below what may move or go. */
+  /** By id: records that the file names or named, all their parents, and all descendants of records that may move or be deleted. */
   readonly records: ReadonlyMap<string, LiveRecord>;
 }
 
@@ -19,16 +19,16 @@ export interface Step extends Comparison {
 }
 
 export interface Plan {
-  /** In an order in which every one can be made. */
+  /** In an order in which the store accepts each of them. */
   readonly steps: readonly Step[];
   readonly drift: readonly Drift[];
   /** How many objects of the file are as it wants them. */
   readonly unchanged: number;
-  /** Objects that need no change but a mark: they were found as wanted, or are gone by themselves. */
+  /** Objects that need only a new mark: they are already as wanted, or no longer exist. */
   readonly unmarked: readonly Comparison[];
 }
 
-/** Three ways: what the file wants, what was applied last, what is there. Refuses what a store would refuse halfway. */
+/** Compares the file, what was applied last, and the store. Refuses a plan that the store would refuse halfway. */
 export function planChanges(input: {
   readonly wanted: Manifest;
   readonly owned: ReadonlyMap<string, Fields>;
@@ -53,7 +53,7 @@ export function planChanges(input: {
   };
 }
 
-/** One object, as it is now. */
+/** Compares one object with its current state. */
 export function compareLive(target: ManagedTarget, views: Omit<Views, 'live'>, live: LiveState): Comparison {
   if (target.kind !== 'record') {
     const config = live.configs.get(buildManagedKey(target));
@@ -83,7 +83,7 @@ function treeOf(steps: readonly Step[], { records }: LiveState): TreeChange {
   return { live: new Map([...records].map(([id, { parentId }]) => [id, parentId])), written, deleted };
 }
 
-/** Records, so that parents are there; limits; what goes. */
+/** Records first, so that parents exist; then limits; then deletions. */
 function inOrder(steps: readonly Step[], tree: TreeChange): readonly Step[] {
   const records = new Map(
     steps.flatMap((step) => (step.target.kind === 'record' ? [[step.target.entityId, step] as const] : [])),

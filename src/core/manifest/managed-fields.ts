@@ -6,7 +6,7 @@ import type { Manifest } from './manifest.js';
 /** Some fields of one object in plain data: `{ limits: ['rpm:60/min'] }`, `{ name: 'Ann', parent: 'team' }`. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** What a store has of an entity's record, as far as a file can own it. */
+/** The fields of an entity's record that a file can own. */
 export interface LiveRecord {
   readonly name: string | null;
   readonly parentId: string | null;
@@ -15,7 +15,7 @@ export interface LiveRecord {
   readonly version: number;
 }
 
-/** Every field that a file can own of such an object, as it is where nobody has set it. */
+/** Every field that a file can own of such an object, with its default value. */
 export function defaultsOf(target: ManagedTarget): Fields {
   if (target.kind === 'record') return { name: null, parent: null, cascade: false, metadata: {} };
   return target.kind === 'system' ? { limits: null, onUnavailable: null } : { limits: null };
@@ -30,7 +30,7 @@ export function fieldsOfRecord({ name, parentId, cascade, metadata }: LiveRecord
   return { name, parent: parentId, cascade, metadata };
 }
 
-/** What a manifest names, by the key of the object: system, resources, records, then the limits of entities. */
+/** The fields that a manifest names, by the key of the object: system, resources, records, then the limits of entities. */
 export function fieldsOfManifest({ system, resources, entities }: Manifest): ReadonlyMap<string, Fields> {
   const wanted = new Map<string, Fields>();
   const want = (target: ManagedTarget, fields: Fields): unknown => wanted.set(buildManagedKey(target), fields);
@@ -51,7 +51,7 @@ function withoutUndefined(fields: object): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-/** Whether a field has the same value twice. The order of limits is nobody's: not every store keeps it. */
+/** Whether two values of a field are the same. The order of limits does not count, because not every store keeps it. */
 export function sameField(name: string, a: unknown, b: unknown): boolean {
   if (name !== 'limits' || !Array.isArray(a) || !Array.isArray(b)) return sameJson(a, b);
   return sameJson((a as string[]).toSorted(), (b as string[]).toSorted());

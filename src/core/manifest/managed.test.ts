@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { buildManagedKey, type ManagedTarget, parseManagedKey } from './managed.js';
 
-/** As `core/identifiers.ts` wants them. */
+/** Legal by the rules of `core/identifiers.ts`. */
 const entityId = fc.stringMatching(/^[!-"%-~][!-"$-~]{0,20}$/);
 const resource = fc.stringMatching(/^[!-"%-^a-}][!-"$-}]{0,20}$/);
 
@@ -14,7 +14,7 @@ const target: fc.Arbitrary<ManagedTarget> = fc.oneof(
   fc.constant({ kind: 'system' as const }),
 );
 
-test('a key gives back what it was built from', () => {
+test('parsing the key of a managed object returns the object that it was built from', () => {
   fc.assert(
     fc.property(target, (given) => {
       expect(parseManagedKey(buildManagedKey(given))).toEqual(given);
@@ -22,7 +22,7 @@ test('a key gives back what it was built from', () => {
   );
 });
 
-test('different objects have different keys', () => {
+test('different managed objects have different keys', () => {
   fc.assert(
     fc.property(target, target, (a, b) => {
       const same = JSON.stringify(a) === JSON.stringify(b);
@@ -46,6 +46,6 @@ test.each([
   'record#',
   'record#a#b',
   'webhook#a',
-])('%j is the key of nothing', (key) => {
+])('%j is not the key of any managed object', (key) => {
   expect(parseManagedKey(key)).toBeUndefined();
 });

@@ -3,7 +3,7 @@ import type { ConfigLevel } from '../config/config.js';
 /** What a declarative file can own: the limits of one level, or the record of an entity. */
 export type ManagedTarget = ConfigLevel | { readonly kind: 'record'; readonly entityId: string };
 
-/** No name contains "#", so that no two levels share a key. */
+/** The key of a level. Unambiguous, because no name contains "#". */
 export function buildLevelKey(level: ConfigLevel): string {
   switch (level.kind) {
     case 'entity':
@@ -17,7 +17,7 @@ export function buildLevelKey(level: ConfigLevel): string {
   }
 }
 
-/** undefined: no level has such a key. */
+/** The level with that key; undefined if no level can have it. */
 export function parseLevelKey(key: string): ConfigLevel | undefined {
   const [kind, first = '', second = '', ...rest] = key.split('#');
   const given = rest.length > 0 ? -1 : second !== '' ? 2 : first !== '' ? 1 : 0;
@@ -29,19 +29,19 @@ export function parseLevelKey(key: string): ConfigLevel | undefined {
 
 const RECORD = 'record#';
 
-/** The key under which is kept what a file owns of an object. */
+/** The key of the mark that records what a file owns of an object. */
 export function buildManagedKey(target: ManagedTarget): string {
   return target.kind === 'record' ? RECORD + target.entityId : buildLevelKey(target);
 }
 
-/** undefined: not one of ours, but perhaps of a newer Headgate. */
+/** undefined: the key is unknown; a newer version of Headgate may have written it. */
 export function parseManagedKey(key: string): ManagedTarget | undefined {
   if (!key.startsWith(RECORD)) return parseLevelKey(key);
   const entityId = key.slice(RECORD.length);
   return entityId === '' || entityId.includes('#') ? undefined : { kind: 'record', entityId };
 }
 
-/** For people. */
+/** The name of the object in messages. */
 export function describeTarget(target: ManagedTarget): string {
   switch (target.kind) {
     case 'system':

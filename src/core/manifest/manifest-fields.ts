@@ -1,13 +1,13 @@
 import { joinPath, type Problems } from './problems.js';
 
-/** Whether a value is an object of plain data: what `{}`, `JSON.parse` and `Object.create(null)` make. */
+/** Whether a value is a plain object, as `{}`, `JSON.parse` and `Object.create(null)` create it. */
 export function plainObject(value: unknown): value is Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || prototype === Object.prototype;
 }
 
-/** The fields of an object of which every name must be known. One that is undefined is left out. */
+/** The fields of an object. Reports unknown names and leaves out fields that are undefined. */
 export function readFields(
   problems: Problems,
   path: string,
@@ -22,7 +22,7 @@ export function readFields(
   return fields;
 }
 
-/** An object whose names are the user's own; none at all may be null, which is what YAML makes of no entries. */
+/** An object whose field names the user chooses. null counts as empty, because YAML reads a key without entries as null. */
 export function readMap<T>(
   problems: Problems,
   path: string,
@@ -46,13 +46,13 @@ function entriesOf(problems: Problems, path: string, value: unknown): readonly (
   return [];
 }
 
-/** Deeper data would be too deep for the stack of whoever prints it. */
+/** Deeper data could overflow the stack of a recursive function, such as one that prints it. */
 const MAX_LEVELS = 500;
 
-/** A copy of data that JSON holds without a loss. */
+/** A copy of the data. Reports values that JSON cannot represent. */
 export function readJson(problems: Problems, path: string, value: unknown, levels = MAX_LEVELS): unknown {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
-  // JSON knows no -0: what comes back from a store would differ from what was asked for.
+  // JSON has no -0: the value read back from a store would differ from the one in the file.
   if (typeof value === 'number' && Number.isFinite(value)) return value + 0;
   if (levels === 0) {
     problems.add(path, `at most ${MAX_LEVELS} levels deep`, value);
@@ -71,7 +71,7 @@ export function readJson(problems: Problems, path: string, value: unknown, level
   return null;
 }
 
-/** Differences in more letters than this are other words. */
+/** A name with a larger edit distance is not suggested. */
 const MAX_TYPOS = 2;
 
 function describeKnown(name: string, known: readonly string[]): string {
@@ -80,9 +80,9 @@ function describeKnown(name: string, known: readonly string[]): string {
   return `one of the fields ${known.join(', ')}${advice}`;
 }
 
-/** How many letters must be added, removed or replaced to make one word of the other. */
+/** How many letters must be added, removed or replaced to turn one word into the other. */
 function distance(a: string, b: string): number {
-  // A key may be a megabyte long: no known word is near it.
+  // A key may be a megabyte long: skips the computation, because no known word is similar.
   if (Math.abs(a.length - b.length) > MAX_TYPOS) return Number.POSITIVE_INFINITY;
   let row = Array.from({ length: b.length + 1 }, (_, at) => at);
   for (let i = 0; i < a.length; i++) {

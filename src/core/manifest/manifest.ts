@@ -7,7 +7,7 @@ import { joinPath, type Problem, Problems, ROOT } from './problems.js';
 import { measureDepths } from './tree.js';
 import { MAX_CHAIN } from '../units.js';
 
-/** What one file wants of a namespace, as plain data: what YAML and JSON hold. */
+/** The limits and entities that one file wants in a namespace, as plain data that YAML and JSON can represent. */
 export interface ManifestData {
   readonly namespace: string;
   readonly system?: { readonly onUnavailable?: OnUnavailable; readonly limits?: readonly string[] };
@@ -16,22 +16,22 @@ export interface ManifestData {
 }
 
 export interface ManifestLimits {
-  /** As `Limit.parse` reads them. */
+  /** In the format of `Limit.parse`. */
   readonly limits: readonly string[];
 }
 
-/** Empty, or with a name, a parent, `cascade` or metadata: the entity has a record. With limits alone it needs none. */
+/** An entry that is empty, or has a name, a parent, `cascade` or metadata, asks for a record. Limits alone do not. */
 export interface ManifestEntity {
   readonly name?: string;
   readonly parent?: string;
   readonly cascade?: boolean;
   readonly metadata?: Readonly<Record<string, unknown>>;
-  /** Limits for every resource that is not named. */
+  /** The limits for every resource that the entry does not name. */
   readonly default?: ManifestLimits;
   readonly resources?: Readonly<Record<string, ManifestLimits>>;
 }
 
-/** A manifest that was checked. Maps, because `__proto__` is a name like any other. */
+/** A manifest that was checked. It has maps, not objects, because `__proto__` is a legal name. */
 export interface Manifest {
   readonly namespace: string;
   readonly system: SystemWish | null;
@@ -39,7 +39,7 @@ export interface Manifest {
   readonly entities: ReadonlyMap<string, EntityWish>;
 }
 
-/** Fields that are left out are not the file's affair. */
+/** The file does not own fields that are left out. */
 export interface SystemWish {
   readonly limits?: readonly Limit[];
   readonly onUnavailable?: OnUnavailable;
@@ -59,7 +59,7 @@ export interface RecordWish {
   readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
-/** The manifest that plain data describes. Refuses data with anything in it that is not understood. */
+/** The manifest that plain data describes. Refuses data with unknown fields or illegal values. */
 export function readManifest(data: unknown): Manifest {
   const problems = new Problems();
   const manifest = readRoot(problems, data);
@@ -67,7 +67,7 @@ export function readManifest(data: unknown): Manifest {
   return manifest;
 }
 
-/** Everything that is wrong with the data; empty if `readManifest` takes it. */
+/** All problems of the data; empty if `readManifest` accepts it. */
 export function findProblems(data: unknown): readonly Problem[] {
   const problems = new Problems();
   readRoot(problems, data);
@@ -133,7 +133,7 @@ function readLimit(problems: Problems, path: string, text: unknown): Limit | und
   } catch (error) {
     if (!(error instanceof ValidationError)) throw error;
     const { field, expected } = error;
-    // Of a limit that can be read, one part may be out of range: `rpm.capacity`.
+    // A field such as `rpm.capacity` means that the limit could be read and this part is out of range.
     problems.add(path, field.includes('.') ? `a limit whose ${field} is ${expected}` : expected, text);
     return undefined;
   }
@@ -165,7 +165,7 @@ function readEntity(problems: Problems, path: string, value: unknown): EntityWis
   };
 }
 
-/** Parents that only the store knows are the plan's affair. */
+/** Checks only parents within the file. The plan checks parents that exist only in the store. */
 function checkParents(problems: Problems, entities: ReadonlyMap<string, EntityWish>): void {
   const parentOf = (id: string): string | null => entities.get(id)?.record?.parent ?? null;
   const depths = measureDepths(entities.keys(), parentOf);
@@ -179,7 +179,7 @@ function checkParents(problems: Problems, entities: ReadonlyMap<string, EntityWi
   }
 }
 
-/** What `readManifest` reads as the same manifest. */
+/** The inverse of `readManifest`. */
 export function writeManifest({ namespace, system, resources, entities }: Manifest): ManifestData {
   return {
     namespace,
@@ -208,7 +208,7 @@ function writeLevels(levels: ReadonlyMap<string, readonly Limit[]>): Readonly<Re
   return fromEntries(levels, (limits) => ({ limits: limits.map(String) }));
 }
 
-/** Also where a name is `__proto__`, which an assignment would take for something else. */
+/** Handles the name `__proto__`, which an assignment would not store as a field. */
 function fromEntries<T, U>(map: ReadonlyMap<string, T>, write: (value: T) => U): Readonly<Record<string, U>> {
   return Object.fromEntries([...map].map(([name, value]) => [name, write(value)]));
 }

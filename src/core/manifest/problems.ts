@@ -1,26 +1,26 @@
 import { ValidationError } from '../errors.js';
 
-/** One thing that is wrong with a manifest, and where. */
+/** One mistake in a manifest, with its path. */
 export interface Problem {
   /** Such as `entities.user-1.default.limits[0]`. */
   readonly path: string;
-  /** Whether it is the name of the field that is wrong, or what stands there. */
+  /** Whether the name of the field is wrong or its value. */
   readonly at: 'key' | 'value';
   readonly expected: string;
   readonly got: unknown;
 }
 
-/** The root of a manifest has no name: problems with the whole of it are problems of `manifest`. */
+/** The path of the whole manifest. Messages call it `manifest`. */
 export const ROOT = '';
 
-/** Names that are no plain words stand in brackets, so that no two places share a path. */
+/** Puts names that are not plain words into brackets, so that every path is unique. */
 export function joinPath(parent: string, key: string | number): string {
   if (typeof key === 'number') return `${parent}[${key}]`;
   if (!/^[\w-]+$/.test(key)) return `${parent}[${JSON.stringify(key)}]`;
   return parent === ROOT ? key : `${parent}.${key}`;
 }
 
-/** What is wrong with one manifest, in the order in which it was found. */
+/** The problems of one manifest, in the order in which they were found. */
 export class Problems {
   readonly #found: Problem[] = [];
 
@@ -32,7 +32,7 @@ export class Problems {
     this.#found.push({ path, at, expected, got });
   }
 
-  /** Runs a check that throws, and keeps what it says under the path at hand. */
+  /** Runs a check that may throw a `ValidationError`, and records the error under `path`. */
   try<T>(path: string, got: unknown, check: () => T, at: Problem['at'] = 'value'): T | undefined {
     try {
       return check();
@@ -43,7 +43,7 @@ export class Problems {
     }
   }
 
-  /** The first problem, with the number of the others. */
+  /** Throws the first problem, with the number of the others. */
   throwIfAny(): void {
     const [first, ...others] = this.#found;
     if (first !== undefined)

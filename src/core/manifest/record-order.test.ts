@@ -7,7 +7,7 @@ import { MAX_CHAIN } from '../units.js';
 
 type Tree = Map<string, string | null>;
 
-/** The way up from an id, as long as it goes on; null if it never ends. */
+/** The parents above an id; null if they form a cycle. */
 function wayUp(tree: Parents, id: string): string[] | null {
   const way: string[] = [];
   for (let next: string | null = id; next !== null; next = tree.get(next) ?? null) {
@@ -17,7 +17,7 @@ function wayUp(tree: Parents, id: string): string[] | null {
   return way;
 }
 
-/** What every store checks of the tree after each change. */
+/** The check that every store makes after each change. */
 function isSound(tree: Parents): boolean {
   return [...tree].every(([id, parent]) => {
     const way = wayUp(tree, id);
@@ -32,7 +32,7 @@ function finalTree({ live, written, deleted }: TreeChange): Tree {
 const NODES = 24;
 const node = fc.nat({ max: NODES - 1 }).map((at) => `n${at}`);
 
-/** Any tree that a store can have: chains are as long as they may be, more often than not. */
+/** Any tree that a store can have. Most have chains of the maximum length. */
 const liveTree: fc.Arbitrary<Tree> = fc
   .array(fc.tuple(fc.boolean(), fc.nat()), { minLength: NODES, maxLength: NODES })
   .map((draws) => {
@@ -40,7 +40,7 @@ const liveTree: fc.Arbitrary<Tree> = fc
     for (const [at, [exists, draw]] of draws.entries()) {
       if (!exists && draw % 3 === 0) continue;
       const ids = [...tree.keys()];
-      // The last one, mostly: that makes chains.
+      // Mostly the previous node, so that chains are formed.
       const parent =
         draw % 5 === 0 ? null : (ids[draw % 4 === 0 ? draw % Math.max(1, ids.length) : ids.length - 1] ?? null);
       const depth = parent === null ? 0 : (wayUp(tree, parent) ?? []).length;
@@ -60,7 +60,7 @@ const treeChange: fc.Arbitrary<TreeChange> = fc
     return { live, written, deleted: new Set(gone.filter((id) => live.has(id) && !written.has(id))) };
   });
 
-/** Another sound tree of the same nodes: everything moves at once. */
+/** Another sound tree of the same nodes, so that all nodes move. */
 const upheaval: fc.Arbitrary<TreeChange> = fc
   .tuple(liveTree, liveTree, fc.infiniteStream(fc.nat()))
   .map(([live, wanted, draws]) => {
@@ -84,7 +84,7 @@ function isRefused(change: TreeChange): boolean {
   }
 }
 
-/** Makes every change in the order given, each of which a store must take. */
+/** Makes every change in the given order and expects that a store accepts each. */
 function replay(change: TreeChange): void {
   const tree: Tree = new Map(change.live);
   const { first, last } = orderRecords(change);
@@ -101,7 +101,7 @@ function replay(change: TreeChange): void {
   expect(tree).toEqual(finalTree(change));
 }
 
-test('a change is refused if, and only if, the tree that it ends in is not sound', () => {
+test('a change is refused if and only if the resulting tree is not sound', () => {
   let refused = 0;
   fc.assert(
     fc.property(treeChange, (change) => {
@@ -117,7 +117,7 @@ test('a change is refused if, and only if, the tree that it ends in is not sound
 test.each([
   ['some nodes move', treeChange],
   ['all nodes move', upheaval],
-])('there is an order in which a store takes every single change: %s', (_, changes) => {
+])('there is an order in which a store accepts every single change: %s', (_, changes) => {
   let replayed = 0;
   fc.assert(
     fc.property(changes, (change) => {
@@ -130,7 +130,7 @@ test.each([
   expect(replayed).toBeGreaterThan(100);
 });
 
-test('parents come before their children, and children go before their parents', () => {
+test('parents are written before their children, and children are deleted before their parents', () => {
   const written = new Map([
     ['c', 'b'],
     ['b', 'a'],
@@ -159,7 +159,7 @@ test('a child that becomes the parent of its parent moves up first', () => {
   expect(orderRecords({ live, written, deleted: new Set() }).first).toEqual(['b', 'a']);
 });
 
-test('what is too deep to be moved under waits for the rest, also for what is deleted', () => {
+test('a move that would make a chain too long waits until other records have moved or were deleted', () => {
   const chain = ['c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c7', 'c8'];
   const live: Tree = new Map(chain.map((id, at) => [id, chain[at - 1] ?? null]));
   const lengthened = {
@@ -183,7 +183,7 @@ test('what is too deep to be moved under waits for the rest, also for what is de
   expect(orderRecords(cut)).toEqual({ first: ['top', 'c8', 'c1'], last: [] });
 });
 
-test('orders 200,000 records that are deleted', () => {
+test('200,000 records that are deleted can be ordered', () => {
   const ids = Array.from({ length: 200_000 }, (_, at) => `n${at}`);
   const live = new Map(ids.map((id) => [id, null] as const));
   expect(orderRecords({ live, written: new Map(), deleted: new Set(ids) }).last.length).toBe(200_000);

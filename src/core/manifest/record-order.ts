@@ -2,18 +2,18 @@ import type { Parents, TreeChange } from './record-tree.js';
 import { measureDepths } from './tree.js';
 import { MAX_CHAIN } from '../units.js';
 
-/** The ids of the records to write and to delete, in two groups: what comes before everything else, and what comes last. */
+/** The ids of the records to write and to delete, in two groups: before all other changes, and after them. */
 export interface RecordOrder {
-  /** What is written; and what must be deleted early, because a chain would be too long meanwhile. */
+  /** Records to write, and records that must be deleted early because a chain would otherwise be too long. */
   readonly first: readonly string[];
-  /** Deleted: children before their parents. */
+  /** Records to delete: children before their parents. */
   readonly last: readonly string[];
 }
 
 /**
- * An order in which a store takes every change: it refuses a parent that is missing, a circle, and a chain that is too
- * long, also if a later change would end it. Parents come first; whatever is not possible yet waits until others have
- * moved. There is always one that can go on: of those that wait, the ones that move up make room for the rest.
+ * An order in which a store accepts every change. A store refuses a missing parent, a cycle, and a chain that is too
+ * long, even if a later change would repair it. Parents come first. A move that is not possible yet waits until others
+ * have moved. At least one waiting record can always move: those that move up make room for the others.
  */
 export function orderRecords(change: TreeChange): RecordOrder {
   const forest = new Forest(change.live);
@@ -29,7 +29,7 @@ export function orderRecords(change: TreeChange): RecordOrder {
     if (still.length === waiting.length) {
       const gone = deleteLeaves(forest, toDelete);
       for (const id of gone) first.push(id);
-      // Not to be reached: a tree that was checked has a way.
+      // Unreachable: for a tree that was checked there is always an order.
       if (gone.length === 0) return { first: [...first, ...still], last: [...toDelete] };
     }
     waiting = still;
@@ -55,7 +55,7 @@ function deleteLeaves(forest: Forest, toDelete: Set<string>): readonly string[] 
   return leaves;
 }
 
-/** The tree as it is between two changes. */
+/** The tree between two changes. */
 class Forest {
   readonly #parents = new Map<string, string | null>();
   readonly #children = new Map<string, Set<string>>();
@@ -73,7 +73,7 @@ class Forest {
     this.#parents.delete(id);
   }
 
-  /** False: a store would refuse it now. */
+  /** False: a store would refuse the move now. */
   move(id: string, parent: string | null): boolean {
     const isNew = !this.#parents.has(id);
     if (!isNew && this.#parents.get(id) === parent) return true;

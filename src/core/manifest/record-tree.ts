@@ -2,19 +2,19 @@ import { joinPath, Problems } from './problems.js';
 import { measureDepths } from './tree.js';
 import { MAX_CHAIN } from '../units.js';
 
-/** Who is whose parent, by id. */
+/** The parent of each entity, by id. */
 export type Parents = ReadonlyMap<string, string | null>;
 
-/** What a plan does to the tree of entities. */
+/** The change of the entity tree that a plan makes. */
 export interface TreeChange {
-  /** What is there: everything that the plan touches, what is above it, and what is below whatever may move or go. */
+  /** The current records: all that the plan changes, their parents, and all descendants of those that may move or be deleted. */
   readonly live: Parents;
-  /** Records that are created or changed, with the parent that they will have. */
+  /** Records that are created or changed, with their new parent. */
   readonly written: Parents;
   readonly deleted: ReadonlySet<string>;
 }
 
-/** Refuses a tree that no store would take. `isNamed`: whether the file names the entity's parent. */
+/** Refuses a tree that a store would refuse. `isNamed`: whether the file names the entity's parent. */
 export function checkTree(change: TreeChange, isNamed: (id: string) => boolean): void {
   const problems = new Problems();
   const final = finalParents(change);
@@ -39,9 +39,9 @@ function checkParentsExist(
     const path = pathOfParent(id);
     if (!deleted.has(parent)) {
       if (written.has(id)) problems.add(path, 'an entity of the file, or one that exists', parent);
-    } else if (isNamed(id)) problems.add(path, 'an entity that the file does not let go of', parent);
+    } else if (isNamed(id)) problems.add(path, 'an entity that the file keeps', parent);
     else {
-      const expected = 'in the file still, or without children that stay';
+      const expected = 'in the file, or without children that stay';
       problems.add(joinPath('entities', parent), expected, `the child ${id}`);
     }
   }

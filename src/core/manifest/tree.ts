@@ -1,4 +1,4 @@
-/** Of each id the levels that it and its parents make: 1 without a parent, Infinity if the way up never ends. */
+/** The depth of each id: 1 without a parent, Infinity if its parents form or lead into a cycle. */
 export function measureDepths(
   ids: Iterable<string>,
   parentOf: (id: string) => string | null,
@@ -13,7 +13,7 @@ export function measureDepths(
       onWay.add(next);
       next = parentOf(next);
     }
-    // Whoever leads into a circle never comes to an end either.
+    // An id that leads into a cycle has an infinite depth too.
     let depth = next === null ? 0 : onWay.has(next) ? Number.POSITIVE_INFINITY : (depths.get(next) ?? 0);
     for (const passed of way.toReversed()) {
       depth += 1;

@@ -1,7 +1,7 @@
 import { add, type Int } from '../int.js';
 import type { EpochMs } from '../units.js';
 
-/** Windows are of UTC. */
+/** Windows begin and end by UTC. */
 export type UsageWindow = 'hourly' | 'daily' | 'monthly';
 
 export const USAGE_WINDOWS: readonly UsageWindow[] = ['hourly', 'daily', 'monthly'];
@@ -25,12 +25,12 @@ export function windowEnd(window: UsageWindow, startMs: EpochMs): EpochMs {
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
 }
 
-/** How long a usage record is shown: hourly ones 90 days, the others 400. */
+/** How long queries return a usage record: hourly records 90 days, the others 400 days. */
 export function usageLifeMs(window: UsageWindow): number {
   return (window === 'hourly' ? 90 : 400) * DAY_MS;
 }
 
-/** How long an audit record is shown. */
+/** How long queries return an audit record. */
 export const AUDIT_LIFE_MS = 90 * DAY_MS;
 
 /** What counts as usage: net consumption per rate limit, grants, and leases that expired. */

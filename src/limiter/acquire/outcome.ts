@@ -2,7 +2,8 @@ import type { ConsumeDecision, ConsumeRequest, LevelAnswer, LevelAsk, LevelRef }
 import { type LimitStatus, limitStatus } from '../../core/bucket/decide.js';
 import type { Ask } from './ask.js';
 import type { Context } from '../context.js';
-import type { DecidedBy, Decision } from './decision.js';
+import type { Decision } from './decision.js';
+import type { DecidedBy } from './decision-event.js';
 import { type GrantedLevel, StoredLeaseAccount } from '../lease/lease-account.js';
 import { Lease } from '../lease/lease.js';
 

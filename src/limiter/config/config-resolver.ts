@@ -5,7 +5,7 @@ import { checkEntityId, checkResource } from '../../core/identifiers.js';
 import { startTimer } from '../../clock.js';
 import { type EpochMs, MAX_CHAIN } from '../../core/units.js';
 import { type CachedConfig, ConfigCache } from './config-cache.js';
-import { report, type StoreContext } from '../context.js';
+import { report, type StoreContext } from '../store-context.js';
 import { isPromise } from '../outage/guard.js';
 
 /** From this part of its life on, an entry is renewed in the background while it still serves. */

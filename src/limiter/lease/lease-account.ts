@@ -4,7 +4,8 @@ import { BackendUnavailable, ValidationError } from '../../core/errors.js';
 import { buildLeaseId, parsePlainResource } from '../../core/identifiers.js';
 import { add, type Int, sub } from '../../core/int.js';
 import type { EpochMs } from '../../core/units.js';
-import { callStore, type Context, report } from '../context.js';
+import { callStore, type Context } from '../context.js';
+import { report } from '../store-context.js';
 import { isPromise } from '../outage/guard.js';
 import { kindOf } from '../acquire/levels.js';
 

@@ -1,8 +1,9 @@
 import type { Amount } from '../../core/bucket/decide.js';
 import { BackendUnavailable, LeaseClosed, ValidationError } from '../../core/errors.js';
 import { MAX_AMOUNT } from '../../core/units.js';
-import { type Context, report } from '../context.js';
-import type { DecidedBy } from '../acquire/decision.js';
+import type { Context } from '../context.js';
+import { report } from '../store-context.js';
+import type { DecidedBy } from '../acquire/decision-event.js';
 import type { LeaseAccount, Totals } from './lease-account.js';
 import { LossWatch } from './loss-watch.js';
 import { checkLeaseTtl } from '../options.js';

@@ -1,5 +1,5 @@
 import { isHeadgateError, ValidationError } from '../../core/errors.js';
-import { report, type StoreContext } from '../context.js';
+import { report, type StoreContext } from '../store-context.js';
 import type { Lease } from './lease.js';
 
 /** What running needs beside the lease. */

@@ -7,7 +7,7 @@ import { Limit } from '../../core/limit.js';
 import type { Fields } from '../../core/manifest/managed-fields.js';
 import { buildManagedKey, describeTarget, type ManagedTarget } from '../../core/manifest/managed.js';
 import { callStore, changeStore, type Context } from '../context.js';
-import type { ApplyOptions, ManifestPlan } from './manifest-api.js';
+import type { ApplyOptions, ManifestPlan } from './manifest-types.js';
 import { fieldsOfMark, makePlan, turn, viewOf } from './manifest-plan.js';
 
 /** Plans, then makes one change after the other. */

@@ -7,7 +7,7 @@ import { buildManagedKey, parseManagedKey } from '../../core/manifest/managed.js
 import { type Fields, fieldsOfManifest, type LiveRecord } from '../../core/manifest/managed-fields.js';
 import { type Manifest, readManifest } from '../../core/manifest/manifest.js';
 import { callStore, type Context } from '../context.js';
-import type { ManifestPlan } from './manifest-api.js';
+import type { ManifestPlan } from './manifest-types.js';
 
 /** Reads what the manifest is about, and compares. */
 export async function makePlan(context: Context, data: unknown): Promise<Plan> {

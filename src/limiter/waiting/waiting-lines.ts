@@ -4,7 +4,6 @@ import type { Amount, LimitStatus } from '../../core/bucket/decide.js';
 import { buildBucketKey } from '../../core/identifiers.js';
 import { TwoKeyMap } from '../../core/two-key-map.js';
 import { type EpochMs, MILLI } from '../../core/units.js';
-import type { Decision } from '../acquire/decision.js';
 import { bucketResource } from '../acquire/levels.js';
 import type { AcquireRequest } from '../acquire/request.js';
 import { WaitingLine } from './waiting-line.js';
@@ -17,6 +16,12 @@ interface Waiting {
   leaveLine(): WaitingLine | null;
   /** Ends the wait: the call rejects with the reason. */
   leave(reason: unknown): void;
+}
+
+/** What the lines learn from a decision. */
+interface Answer {
+  readonly granted: boolean;
+  readonly statuses: readonly LimitStatus[];
 }
 
 /** The calls of this process that wait, in one namespace: one line for each limit of a bucket that refused. */
@@ -74,7 +79,7 @@ export class WaitingLines {
   }
 
   /** Tells the lines what the answer to a request says about their limits. Gives those that it concerns. */
-  learn(request: AcquireRequest, { granted, statuses }: Decision, askedMs: EpochMs): readonly WaitingLine[] {
+  learn(request: AcquireRequest, { granted, statuses }: Answer, askedMs: EpochMs): readonly WaitingLine[] {
     if (this.isEmpty) return [];
     const concerned: WaitingLine[] = [];
     for (const status of statuses) {
