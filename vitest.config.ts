@@ -1,11 +1,24 @@
 import { defineConfig } from 'vitest/config';
 
-/** Tests that measure time or memory, or fill the processors with processes of their own: each runs alone, at the end. */
-const ALONE = [
+/** What takes processes, minutes or the memory of the machine: `npm run test:chaos`. */
+export const CHAOS = [
   'tests/chaos/**/*.test.ts',
-  'tests/packaging.test.ts',
   'tests/integration/manifest-large.test.ts',
   'tests/integration/memory-stays-flat.test.ts',
+  'tests/integration/stream-exactly-once.test.ts',
+];
+
+/** Properties that `npm test` tries with a quarter of their cases (`tests/support/runs.ts`), and `test:chaos` with all. */
+export const MANY_CASES = [
+  'src/backends/dynamodb/bucket/plan-group-soundness.test.ts',
+  'src/core/bucket/bucket-writes.test.ts',
+  'src/core/bucket/decide.test.ts',
+  'src/testing/oracle/oracle.test.ts',
+  'tests/fuzz/limit.test.ts',
+  'tests/fuzz/manifest.test.ts',
+  'tests/integration/dynamodb-oracle.test.ts',
+  'tests/integration/manifest-properties.test.ts',
+  'tests/integration/same-answers.test.ts',
 ];
 
 /** The conformance suite on engines that take minutes: `npm run test:engines`. */
@@ -13,32 +26,33 @@ const ENGINES = ['tests/engines/**/*.test.ts'];
 
 export const shared = {
   environment: 'node',
-  testTimeout: 30_000,
+  testTimeout: 60_000,
+  hookTimeout: 60_000,
+  // Nothing may depend on how busy the machine is: only a test that hangs fails by its time.
+  expect: { poll: { timeout: 30_000, interval: 5 } },
   env: { NODE_ENV: 'test', AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true' },
 } as const;
 
 export default defineConfig({
   test: {
+    // Engines and the command line are processes of their own: two workers keep two processors busy.
+    maxWorkers: 2,
     projects: [
       {
         test: {
           ...shared,
-          name: 'together',
-          include: ['src/**/*.test.ts', 'tests/**/*.test.ts'],
-          exclude: [...ALONE, ...ENGINES],
-          // Engines and the command line are processes of their own: two workers keep two processors busy.
-          maxWorkers: 2,
-          sequence: { groupOrder: 0 },
+          name: 'unit',
+          include: ['src/**/*.test.ts'],
+          // Pure functions and short-lived objects: files share what they have loaded.
+          isolate: false,
         },
       },
       {
         test: {
           ...shared,
-          name: 'alone',
-          include: ALONE,
-          fileParallelism: false,
-          maxWorkers: 1,
-          sequence: { groupOrder: 1 },
+          name: 'whole',
+          include: ['tests/**/*.test.ts'],
+          exclude: [...CHAOS, ...ENGINES],
         },
       },
     ],

@@ -1,12 +1,14 @@
 import { spawnSync } from 'node:child_process';
 import { availableParallelism, loadavg } from 'node:os';
 import { findEngine } from 'headgate/testing/dynamodb';
+import { budgetRows } from './budgets.js';
 import { dynamodbRows } from './dynamodb.js';
 import { embeddedRows } from './embedded.js';
+import { takeFromFile } from './file-takers.js';
 import { isMissed, type Row, table } from './table.js';
 
 /** `npm run bench -- dynamodb`: only that part. */
-const PARTS = { embedded, dynamodb };
+const PARTS = { budgets, embedded, dynamodb };
 
 /** Prints the rows as a table, once the last is there; until then, which ones are. */
 async function show(title: string, rows: AsyncIterable<Row>): Promise<void> {
@@ -19,6 +21,10 @@ async function show(title: string, rows: AsyncIterable<Row>): Promise<void> {
   console.log(`\n${title}\n${table(known)}`);
   console.log(`Load average ${loads.join(' ')} on ${availableParallelism()} processors\n`);
   if (known.some(isMissed)) process.exitCode = 1;
+}
+
+async function budgets(): Promise<void> {
+  await show(`Headgate against what it may take, Node ${process.version}; ratio: headgate / most`, budgetRows());
 }
 
 async function embedded(): Promise<void> {
@@ -47,5 +53,6 @@ function runAll(): void {
 
 const part = process.argv[2];
 if (part === undefined) runAll();
-else if (part === 'embedded' || part === 'dynamodb') await PARTS[part]();
+else if (part === 'budgets' || part === 'embedded' || part === 'dynamodb') await PARTS[part]();
+else if (part === 'file-taker') await takeFromFile(process.argv[3] ?? '');
 else throw new RangeError(`Expected ${Object.keys(PARTS).join(' or ')}, got ${part}`);

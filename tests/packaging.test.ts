@@ -18,8 +18,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
-const IMPORT_BUDGET_MS = 15;
-const PROCESSES = 9;
 
 /** A project that has installed the packed package, and nothing else. */
 let consumer: string;
@@ -113,26 +111,6 @@ describe('on this Node', () => {
        console.log(error instanceof BackendUnavailable, typeof describeBackend);`,
     );
     expect(node('entries.mjs')).toBe('true function\n');
-  });
-
-  test(`importing it costs at most ${IMPORT_BUDGET_MS} ms more than importing an empty module`, () => {
-    write('empty.mjs', 'export {};');
-    write(
-      'measure.mjs',
-      `const startMs = performance.now();
-       await import(process.argv[2]);
-       console.log(performance.now() - startMs);`,
-    );
-    const empty: number[] = [];
-    const headgate: number[] = [];
-    // In turns, so that a busy machine slows both alike.
-    for (let process = 0; process < PROCESSES; process++) {
-      empty.push(Number(node('measure.mjs', './empty.mjs')));
-      headgate.push(Number(node('measure.mjs', 'headgate')));
-    }
-    const costMs = median(headgate) - median(empty);
-    console.log(`importing headgate costs ${costMs.toFixed(1)} ms over an empty module`);
-    expect(costMs).toBeLessThanOrEqual(IMPORT_BUDGET_MS);
   });
 });
 
@@ -291,8 +269,4 @@ function packedFiles(): string[] {
         .slice(folder.length + 1)
         .replaceAll(sep, '/'),
     );
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1]!;
 }

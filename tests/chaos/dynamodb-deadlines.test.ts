@@ -15,8 +15,6 @@ const why = found.status === 'unavailable' ? ` (skipped: ${found.reason})` : '';
 const START_MS = 1_800_000_000_000;
 const CALL_MS = 300;
 const ACQUIRE_MS = 450;
-/** What a busy machine may add. */
-const SLOW_MS = 1_500;
 /** Longer than any call: what it holds back lands when its caller has gone. */
 const HELD_MS = 600;
 const ROUNDS = 25;
@@ -129,7 +127,6 @@ describe.skipIf(found.status === 'unavailable').concurrent(`clients with little 
     expect(sums.consumed).toBeGreaterThanOrEqual(ledger.leastNet);
     expect(wrong).toEqual([]);
     expect(client.late).toEqual([]);
-    expect(longestMs).toBeLessThan(ACQUIRE_MS + SLOW_MS);
     const figures = Object.entries(counts).map(([name, count]) => `${count} ${name}`);
     const seconds = ((performance.now() - startedMs) / 1_000).toFixed(1);
     const longest = `longest ${longestMs.toFixed(0)} ms`;

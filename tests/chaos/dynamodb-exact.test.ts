@@ -132,6 +132,8 @@ describe.skipIf(found.status === 'unavailable')(`eight processes on one DynamoDB
           mayMerge = false;
         }
         await ticking;
+        // On a busy machine none may stand still while they take: between two ticks every pair does.
+        if (merges === 0 && (await arena.mergeOne(namespace, 'pot', nowMs, random))) merges += 1;
         most = Math.max(most, (await arena.shards(namespace, 'pot')).length);
       }
       const sums = sumShards(await arena.shards(namespace, 'pot'), endMs);

@@ -6,12 +6,9 @@ import { file } from '../../src/backends/embedded/file/file.js';
 import { describeBackend } from '../../src/testing/backend.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-'));
-let files = 0;
+const path = join(folder, 'conformance.db');
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-describeBackend('file', {
-  describe,
-  test,
-  create: () => file({ path: join(folder, `${files++}.db`) }),
-});
+/** One file for all cases, each with a connection of its own. */
+describeBackend('file', { describe, test, create: () => file({ path }) });

@@ -4,8 +4,9 @@ import { ValidationError } from '../../src/core/errors.js';
 import { Limit } from '../../src/core/limit.js';
 import { Random } from '../../src/testing/conformance/random.js';
 import { mutate } from '../support/mutate.js';
+import { runs } from '../support/runs.js';
 
-const CASES = Number(process.env['FUZZ_CASES'] ?? 3_000) * 10;
+const CASES = Number(process.env['FUZZ_CASES'] ?? runs(3_000)) * 10;
 
 function readCorpus(name: string): readonly string[] {
   const text = readFileSync(new URL(`../corpus/limit/${name}.txt`, import.meta.url), 'utf8');

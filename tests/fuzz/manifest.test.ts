@@ -11,8 +11,9 @@ import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { Random } from '../../src/testing/conformance/random.js';
 import { logicalState } from '../support/logical-state.js';
 import { mutate } from '../support/mutate.js';
+import { runs } from '../support/runs.js';
 
-const CASES = Number(process.env['FUZZ_CASES'] ?? 3_000);
+const CASES = Number(process.env['FUZZ_CASES'] ?? runs(3_000));
 /** Stores are made anew now and then: until then, what was applied before is part of the next case. */
 const CASES_PER_STORE = 50;
 /** Of the processor, not of the clock: the machine may be busy with other things. */

@@ -12,6 +12,7 @@ import { type Findings, runOracle } from '../../src/testing/oracle/run-oracle.js
 import { randomScenario, type Scenario, type ScenarioOptions } from '../../src/testing/oracle/scenario.js';
 import type { ConditionalStore, Image } from '../../src/testing/oracle/store.js';
 import { inWholeTokens, itemStore, limitOf } from '../support/dynamodb-oracle.js';
+import { runs } from '../support/runs.js';
 import { type ShardEngine, startShardEngine } from '../support/shard-engine.js';
 import { imageOf, KEY } from '../support/shard-images.js';
 import { TUNING } from '../support/shard-lines.js';
@@ -22,6 +23,7 @@ const reason = installed.status === 'available' ? '' : ` (skipped: ${installed.r
 const PATIENCE_MS = 120_000;
 /** Of different buckets, so that they do not wait for each other. */
 const AT_ONCE = 8;
+const SCENARIOS = runs(16);
 
 describe.skipIf(installed.status === 'unavailable')(
   `clients of DynamoDB, against an account that settles at every operation${reason}`,
@@ -64,9 +66,9 @@ describe.skipIf(installed.status === 'unavailable')(
       async (_, options) => {
         const play = async (scenario: Scenario) =>
           runOracle(scenario, baseThatStays, async (born) => itemStore(engine, freshNs(), born));
-        const total = await judge(scenariosOf(16, { ...options, steps: 105 }), play);
-        expect(total).toMatchObject({ steps: 16 * 105, wrong: [] });
-        expect(total.writes).toBeGreaterThan(1_400);
+        const total = await judge(scenariosOf(SCENARIOS, { ...options, steps: 105 }), play);
+        expect(total).toMatchObject({ steps: SCENARIOS * 105, wrong: [] });
+        expect(total.writes).toBeGreaterThan(SCENARIOS * 80);
       },
       PATIENCE_MS,
     );
@@ -178,7 +180,7 @@ describe.skipIf(installed.status === 'unavailable')(
       'through the lines of several processes, with old images and old configs, do so too',
       async () => {
         // Slots are given back by leases, which the oracle has none of.
-        const scenarios = scenariosOf(28, { changes: true, huge: false, steps: 50 }).filter(
+        const scenarios = scenariosOf(runs(28), { changes: true, huge: false, steps: 50 }).filter(
           ({ rates }) => rates.length === 2,
         );
         const play = async (scenario: Scenario) => {
@@ -187,7 +189,7 @@ describe.skipIf(installed.status === 'unavailable')(
         };
         const total = await judge(scenarios, play);
         expect(total).toMatchObject({ wrong: [] });
-        expect(total.steps).toBeGreaterThan(500);
+        expect(total.steps).toBeGreaterThan(runs(500));
       },
       PATIENCE_MS,
     );

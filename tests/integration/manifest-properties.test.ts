@@ -13,14 +13,15 @@ import { type ManifestData, readManifest } from '../../src/core/manifest/manifes
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { logicalState, marksOf, objectsOf } from '../support/logical-state.js';
 import { deeds, manifestData, perform } from '../support/random-manifest.js';
+import { runs } from '../support/runs.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-manifests-'));
 let files = 0;
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const STORES: readonly (readonly [name: string, runs: number, open: () => Backend])[] = [
-  ['memory', 400, () => memory()],
-  ['file', 60, () => file({ path: join(folder, `${files++}.db`) })],
+  ['memory', runs(400), () => memory()],
+  ['file', runs(60), () => file({ path: join(folder, `${files++}.db`) })],
 ];
 
 /** Applies the manifest, or finds it refused: then the store is as it was. */

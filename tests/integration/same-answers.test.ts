@@ -6,9 +6,10 @@ import { type FakeClock, fakeClock } from '../../src/testing/fake-clock.js';
 import { badCall } from '../support/bad-calls.js';
 import * as acquires from '../support/random-acquires.js';
 import * as administration from '../support/random-administration.js';
+import { runs } from '../support/runs.js';
 import { twinWorlds, type World } from '../support/world.js';
 
-const OPERATIONS = 10_000;
+const OPERATIONS = runs(10_000);
 const COMPARE_ALL_EVERY = 500;
 /** Ten minutes before the end of a leap day that ends a month. */
 const START_MS = Date.UTC(2028, 2, 1) - 600_000;
@@ -138,32 +139,36 @@ async function compareStates([inMemory, inFile]: readonly World[]): Promise<void
   for (const [part, text] of expected) if (seen.get(part) !== text) expect(seen.get(part), part).toBe(text);
 }
 
-test('a store in memory and one in a file answer 10,000 random operations alike', { timeout: 120_000 }, async () => {
-  const seed = Number(process.env['SAME_ANSWERS_SEED'] ?? 1);
-  const random = new Random(seed);
-  const clock = fakeClock(START_MS);
-  const { worlds, end } = twinWorlds(clock, seed);
-  const last: string[] = [];
-  const unseen = new Set(MUST_BE_SEEN);
-  try {
-    for (let process = 0; process < acquires.PROCESSES; process++) {
-      const { run } = acquires.restart(random, process);
-      for (const world of worlds) await run(world);
+test(
+  `a store in memory and one in a file answer ${OPERATIONS} random operations alike`,
+  { timeout: 120_000 },
+  async () => {
+    const seed = Number(process.env['SAME_ANSWERS_SEED'] ?? 1);
+    const random = new Random(seed);
+    const clock = fakeClock(START_MS);
+    const { worlds, end } = twinWorlds(clock, seed);
+    const last: string[] = [];
+    const unseen = new Set(MUST_BE_SEEN);
+    try {
+      for (let process = 0; process < acquires.PROCESSES; process++) {
+        const { run } = acquires.restart(random, process);
+        for (const world of worlds) await run(world);
+      }
+      for (operation = 1; operation <= OPERATIONS; operation++) {
+        const next = nextOperation(random, clock.now());
+        last.push(`${operation} at ${new Date(clock.now()).toISOString()}: ${next.title}`);
+        const [inMemory, inFile] = await answersOf(worlds, next);
+        if (inFile !== inMemory) expect(inFile, 'the answer of the file').toBe(inMemory);
+        for (const mark of unseen) if (inMemory?.includes(mark) === true) unseen.delete(mark);
+        await passTime(random, clock);
+        if (operation % COMPARE_ALL_EVERY === 0) await compareStates(worlds);
+      }
+      expect([...unseen]).toEqual([]);
+    } catch (error) {
+      console.error(`SAME_ANSWERS_SEED=${seed}; the last operations were\n${last.slice(-5).join('\n')}`);
+      throw error;
+    } finally {
+      await end();
     }
-    for (operation = 1; operation <= OPERATIONS; operation++) {
-      const next = nextOperation(random, clock.now());
-      last.push(`${operation} at ${new Date(clock.now()).toISOString()}: ${next.title}`);
-      const [inMemory, inFile] = await answersOf(worlds, next);
-      if (inFile !== inMemory) expect(inFile, 'the answer of the file').toBe(inMemory);
-      for (const mark of unseen) if (inMemory?.includes(mark) === true) unseen.delete(mark);
-      await passTime(random, clock);
-      if (operation % COMPARE_ALL_EVERY === 0) await compareStates(worlds);
-    }
-    expect([...unseen]).toEqual([]);
-  } catch (error) {
-    console.error(`SAME_ANSWERS_SEED=${seed}; the last operations were\n${last.slice(-5).join('\n')}`);
-    throw error;
-  } finally {
-    await end();
-  }
-});
+  },
+);

@@ -15,8 +15,13 @@ export interface ClockTakerOrder {
   readonly trustsClock: boolean;
 }
 
-/** Nothing, when it is ready; then, for each order to take for some time, when each grant was asked for, by the right clock. */
-export type ClockTakerNews = readonly number[];
+/** Nothing, when it is ready; then, for each order to ask so many times, what became of it, by the right clock. */
+export interface ClockTakerNews {
+  /** When each grant was asked for. */
+  readonly grants: readonly number[];
+  /** When each denial was asked for, and when it came. */
+  readonly denials: readonly (readonly [askedMs: number, toldMs: number])[];
+}
 
 /** How many ask at once, and how soon whoever was denied asks again. */
 const AT_ONCE = 8;
@@ -36,20 +41,27 @@ const limiter = await RateLimiter.open(dynamodb({ table, endpoint, region }), {
   timeouts: { callMs: 20_000, acquireMs: 20_000 },
 });
 
-process.on('message', (forMs) => {
-  const untilMs = rightNow() + Number(forMs);
-  void Promise.all(Array.from({ length: AT_ONCE }, async () => takeUntil(untilMs))).then((grants) =>
-    process.send?.(grants.flat()),
-  );
-});
-process.send?.([]);
+process.on('message', (asks) => void take(Number(asks)).then(tell));
+tell({ grants: [], denials: [] });
 
-async function takeUntil(untilMs: number): Promise<readonly number[]> {
-  const grants: number[] = [];
-  for (let askedMs = rightNow(); askedMs < untilMs; askedMs = rightNow()) {
-    const { granted } = await limiter.tryAcquire({ entityId: 'pot', resource: 'r', consume: { [limit.name]: 1 } });
-    if (granted) grants.push(askedMs);
-    else await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
-  }
-  return grants;
+function tell(news: ClockTakerNews): void {
+  process.send?.(news);
+}
+
+async function take(asks: number): Promise<ClockTakerNews> {
+  const news = { grants: [] as number[], denials: [] as [number, number][] };
+  let left = asks;
+  const work = async (): Promise<void> => {
+    while (left-- > 0) {
+      const askedMs = rightNow();
+      const { granted } = await limiter.tryAcquire({ entityId: 'pot', resource: 'r', consume: { [limit.name]: 1 } });
+      if (granted) news.grants.push(askedMs);
+      else {
+        news.denials.push([askedMs, rightNow()]);
+        await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  return news;
 }

@@ -13,14 +13,10 @@ export interface TakerOrder {
   readonly limits: readonly string[];
   readonly consume: Readonly<Record<string, number>>;
   readonly attempts: number;
-  /** Think time between two attempts. */
-  readonly thinkMs: number;
 }
 
 export interface TakerNews {
   readonly attempt: number;
-  /** Only with the last. */
-  readonly latenciesUs?: readonly number[];
 }
 
 const order = JSON.parse(process.argv[2] ?? '{}') as TakerOrder;
@@ -29,16 +25,12 @@ const limiter = await RateLimiter.open(file({ path: order.path }), {
   limits: order.limits.map((text) => Limit.parse(text)),
   timeouts: { callMs: 30_000, acquireMs: 30_000 },
 });
-const latenciesUs: number[] = [];
 for (let attempt = 1; attempt <= order.attempts; attempt++) {
-  const startMs = performance.now();
   const { granted } = await limiter.tryAcquire({ entityId: 'shared', resource: 'batch', consume: order.consume });
-  latenciesUs.push((performance.now() - startMs) * 1000);
   if (granted) writeSync(report, 'g');
   if (attempt % 100 === 0) tell({ attempt });
-  if (order.thinkMs > 0) await new Promise((resolve) => setTimeout(resolve, order.thinkMs));
 }
-tell({ attempt: order.attempts, latenciesUs });
+tell({ attempt: order.attempts });
 process.disconnect();
 
 function tell(news: TakerNews): void {

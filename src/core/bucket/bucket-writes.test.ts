@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { runs } from '../../../tests/support/runs.js';
 import {
   applyWrite,
   credit,
@@ -13,7 +14,7 @@ import {
 } from './bucket.js';
 import { add, type Int, sub, toInt } from '../int.js';
 
-const RUNS = { numRuns: 5_000 };
+const RUNS = { numRuns: runs(5_000) };
 const NOW_MS = 1_800_000_000_000;
 
 /** Small numbers, so that guesses and bounds meet often, and huge ones, so that sums pass 2^53. */
@@ -68,7 +69,7 @@ describe('a planned write', () => {
         if (!writeHolds(write, stored)) return;
         expect(balanceAfter(rate, write, stored, credited)).toBe(exact(rate, stored, credited, move));
       }),
-      { numRuns: 20_000 },
+      { numRuns: runs(20_000) },
     );
   });
 
@@ -93,7 +94,7 @@ describe('a planned write', () => {
         const wanted = exact(rate, stored, credited, move);
         expect(wanted === null || wanted !== balanceAfter(rate, write, stored, credited)).toBe(true);
       }),
-      { numRuns: 20_000 },
+      { numRuns: runs(20_000) },
     );
   });
 
@@ -179,7 +180,7 @@ describe('moving the base', () => {
         if (seen === stored) expect(writeHolds(write, stored)).toBe(true);
         expect(writeHolds(write, stored)).toBe(isExact);
       }),
-      { numRuns: 20_000 },
+      { numRuns: runs(20_000) },
     );
   });
 

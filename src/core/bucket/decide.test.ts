@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { runs } from '../../../tests/support/runs.js';
 import {
   type Amount,
   amountOf,
@@ -13,7 +14,7 @@ import {
 import { toInt } from '../int.js';
 import { Limit } from '../limit.js';
 
-const RUNS = { numRuns: 2_000 };
+const RUNS = { numRuns: runs(2_000) };
 const BASE_MS = 1_800_000_000_000;
 /** Some of these are members of every object: they must be names like any other. */
 const NAMES = ['rpm', 'constructor', 'toString', 'valueOf', 'slots'];

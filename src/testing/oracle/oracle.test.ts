@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { runs } from '../../../tests/support/runs.js';
 import { credit, type Rate } from '../../core/bucket/bucket.js';
 import { publishedRules } from './published-rules.js';
 import { baseThatStays, type Rules } from './rules.js';
@@ -7,7 +8,7 @@ import { type Findings, runOracle } from './run-oracle.js';
 import { randomScenario, type Scenario, type ScenarioOptions, type Share, type Step } from './scenario.js';
 import { bornFull, memoryStore } from './store.js';
 
-const RUNS = 700;
+const RUNS = runs(700);
 const STEPS = 300;
 
 /** The sums over many scenarios. Each failure names its seed: `randomScenario(seed, options)` plays it again. */
@@ -98,7 +99,7 @@ describe('any short history', () => {
         const found = await runOracle(played, baseThatStays);
         expect(found).toMatchObject({ overAdmitted: 0, underAdmitted: 0, firstMismatch: null });
       }),
-      { numRuns: 3_000 },
+      { numRuns: runs(3_000) },
     );
   });
 });
@@ -125,6 +126,6 @@ test('clients whose clocks differ are granted no more than the earliest and the 
       const allowed = rate.capacityMilli + Number(credit(rate, born.baseMs - 1_000, nowMs + 1_000));
       expect(granted).toBeLessThanOrEqual(allowed);
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   );
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { groups, stalePairs } from '../../../../tests/support/random-groups.js';
+import { runs } from '../../../../tests/support/runs.js';
 import { type Answer, SequentialModel } from '../../../../tests/support/sequential-model.js';
 import { NOW_MS } from '../../../../tests/support/shard-images.js';
 import { accountIn, moveHolds } from '../../../../tests/support/shard-truth.js';
@@ -13,7 +14,7 @@ import type { ShardImage } from '../table/items.js';
 import { applyShardWrite } from './shard-write.js';
 import { applySettlement, planSettle } from './settle.js';
 
-const RUNS = { numRuns: 1_000 };
+const RUNS = { numRuns: runs(1_000) };
 /** A refusal shows the truth, so that what follows holds: guess, reclaim, take, and one more for luck. */
 const MAX_WRITES = 5;
 

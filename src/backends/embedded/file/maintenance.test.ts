@@ -28,22 +28,6 @@ async function openFile(name: string) {
   return { clock, path, limiter, visit };
 }
 
-test(
-  'a file with many one-shot entities does not grow without end, and keeps their usage',
-  { timeout: 60_000 },
-  async () => {
-    const { clock, path, limiter, visit } = await openFile('many.db');
-    for (let n = 0; n < 24_000; n++) {
-      await visit(n);
-      clock.set(clock.now() + 10);
-    }
-    expect(await rowsOf(path, 'buckets')).toBeLessThan(13_000);
-    const { acquires } = await limiter.usage.summary({ resource: 'gpt-4', window: 'monthly' });
-    expect(acquires).toBe(24_000);
-    await limiter.close();
-  },
-);
-
 test('usage and audit are shown as long as they live, and removed afterwards', { timeout: 60_000 }, async () => {
   const { clock, path, limiter, visit } = await openFile('old.db');
   await limiter.entities.create({ id: 'visitor-1' });

@@ -1,0 +1,18 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { MANY_CASES } from '../../vitest.config.js';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+test('every property that npm test tries with fewer cases is tried with all of them by test:chaos', () => {
+  const files = ['src', 'tests'].flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((path) => `${folder}/${path}`),
+  );
+  const imports = /^import \{ runs \} from '.*\/support\/runs\.js';$/m;
+  const using = files.filter(
+    (path) => path.endsWith('.test.ts') && imports.test(readFileSync(join(ROOT, path), 'utf8')),
+  );
+  expect(using.toSorted()).toEqual(MANY_CASES.toSorted());
+});
