@@ -40,6 +40,8 @@ describe('the reader of imports', () => {
       entryPoints: sources.map(({ path }) => `src/${path}`),
       absWorkingDir: ROOT,
       bundle: true,
+      // Else each file is written with all that it imports.
+      splitting: true,
       packages: 'external',
       platform: 'node',
       format: 'esm',

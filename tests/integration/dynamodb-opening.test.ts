@@ -130,7 +130,9 @@ describe.skipIf(ENGINE.missing)(`opening a table${ENGINE.note}`, () => {
 
     test('that nobody answers at is an outage', async () => {
       const at = `dynamodb://my-table?region=eu-west-1&endpoint=http://127.0.0.1:9`;
-      await expect(open(at)).rejects.toMatchObject({ code: 'backend.unavailable', kind: 'connection' });
+      const timeouts = { callMs: 10_000, openMs: 100 };
+      const opening = open(at, { ...LIMITS, timeouts });
+      await expect(opening).rejects.toMatchObject({ code: 'backend.unavailable', kind: 'connection' });
     });
   });
 
