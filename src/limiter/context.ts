@@ -7,18 +7,18 @@ import type { HeldLeases } from './lease/held-leases.js';
 import type { StoreContext } from './store-context.js';
 import type { WaitingLines } from './waiting/waiting-lines.js';
 
-/** One namespace of an open limiter: everything that a call needs on its way down. */
+/** One namespace of an open limiter: everything that a call needs. */
 export interface Context extends StoreContext {
   readonly namespace: string;
   readonly namespaceId: string;
   readonly resolver: ConfigResolver;
   readonly lines: WaitingLines;
   readonly heldLeases: HeldLeases;
-  /** Limits in memory, for the outage policy `local`. Made when first needed. */
+  /** Limits in memory, for the outage policy `local`. Created at first use. */
   readonly fallback: () => Context;
 }
 
-/** One call of the store on behalf of a namespace, under the guard. `nowMs` is read here unless the caller has read it. */
+/** Makes one call to the store for a namespace, through the guard. Reads the clock unless the caller passes `nowMs`. */
 export function callStore<T>(
   context: Context,
   where: string,
@@ -30,19 +30,19 @@ export function callStore<T>(
   return guard.call({ where, timeoutMs }, () => start({ namespaceId, nowMs, timeoutMs, tuning }));
 }
 
-/** When a public call that began at `startMs` ends, however often it asks the store. */
+/** The deadline of a public call that began at `startMs`, however many calls it makes to the store. */
 export function endOfCall({ options }: Pick<StoreContext, 'options'>, startMs: EpochMs): EpochMs {
   return startMs + options.timeouts.acquireMs;
 }
 
-/** How long the next call of the store may take. Throws once the time is over: a write that starts then is given up at once. */
+/** How long the next call to the store may take. Throws after the deadline: a write that starts then would time out at once. */
 export function timeLeft({ clock, options }: StoreContext, endMs: EpochMs, where: string): number {
   const leftMs = endMs - clock.now();
   if (leftMs > 0) return Math.min(options.timeouts.callMs, leftMs);
   throw new BackendUnavailable(`${where}: no time left within ${options.timeouts.acquireMs} ms`, 'timeout');
 }
 
-/** A call that changes what an operator set, with what its audit record needs. */
+/** Makes an administrative change, with the principal and the id for its audit record. */
 export async function changeStore<T>(
   context: Context,
   where: string,

@@ -11,41 +11,44 @@ const MAX_LEASE_TTL_MS = 7 * 86_400_000;
 const MAX_MS = 86_400_000;
 
 export interface LimiterOptions<L extends string = string> {
-  /** The lowest level of configuration: used where the store has no limits. Their names are checked by the compiler. */
+  /** The lowest level of configuration: used where the store has no limits. The compiler checks their names in requests. */
   readonly limits?: readonly Limit<L>[];
-  /** The tenant. `HEADGATE_NAMESPACE`, else `default`. */
+  /** The tenant. Default: `HEADGATE_NAMESPACE`, else `default`. */
   readonly namespace?: string;
-  /** Who makes administrative changes, for the audit. `HEADGATE_PRINCIPAL`. */
+  /** Who makes administrative changes, for the audit. Default: `HEADGATE_PRINCIPAL`. */
   readonly principal?: string;
-  /** Who holds leases: shown by `leases.list`. */
+  /** Who holds leases, as `leases.list` shows it. */
   readonly caller?: string;
-  /** How long a holder lives unless it is extended. `HEADGATE_LEASE_TTL_MS`, else 60 000; at least 5 000. */
+  /** When a holder expires unless it is extended. At least 5 000. Default: `HEADGATE_LEASE_TTL_MS`, else 60 000. */
   readonly leaseTtlMs?: number;
-  /** What becomes of the rate tokens of a holder that expired: kept (default), or given back. */
+  /** Whether the rate tokens of an expired holder stay taken (`keep`, the default) or are given back. */
   readonly onExpiry?: 'keep' | 'refund';
-  /** What an acquire does while the store is out; overrides the stored system config. Else `block`. */
+  /** What an acquire does while the store does not answer. Overrides the stored system config. Default: `block`. */
   readonly onUnavailable?: OnUnavailable;
   readonly timeouts?: {
-    /** Longest time for one call of the store: 1 000. */
+    /** The longest time for one call to the store. Default: 1 000. */
     readonly callMs?: number;
-    /** Longest time for one acquire, with the reading of its config, without waiting for tokens: 2 000. Also for `status` and its kin. */
+    /**
+     * The longest time for one acquire, including the read of its config, excluding the wait for tokens. Applies also to
+     * `status`, `available`, `timeUntilAvailable` and `peek`. Default: 2 000.
+     */
     readonly acquireMs?: number;
-    /** How long `RateLimiter.open` tries while the store is out, under the policy `block`: 10 000. */
+    /** How long `RateLimiter.open` retries under the policy `block` while the store does not answer. Default: 10 000. */
     readonly openMs?: number;
   };
-  /** Attempts against other writers before `contended`, on stores that can collide. `HEADGATE_MAX_RETRIES`, else 5. */
+  /** How many writes may lose against other writers before a denial as `contended`. Default: `HEADGATE_MAX_RETRIES`, else 5. */
   readonly maxRetries?: number;
-  /** How long configuration is remembered: 60 000. */
+  /** How long configuration is cached. Default: 60 000. */
   readonly configCacheMs?: number;
-  /** How long a store over a network remembers a balance to deny from: 1 000. */
+  /** How long a store over a network may deny from a cached balance. Default: 1 000. */
   readonly denyCacheMs?: number;
-  /** How many times its longest fill time an idle bucket is kept: 7. */
+  /** An idle bucket is kept for this many times its longest fill time. Default: 7. */
   readonly bucketLifeFactor?: number;
-  /** Where time comes from: the system's clock. */
+  /** The source of time. Default: the system clock. */
   readonly clock?: Clock;
-  /** Hears of failures that no caller awaits. A process warning unless given. */
+  /** Called with failures that no caller awaits. Default: a process warning. */
   readonly onError?: (error: unknown, where: string) => void;
-  /** Hears of every decision. */
+  /** Called with every decision. */
   readonly onDecision?: (event: DecisionEvent) => void;
 }
 
@@ -90,7 +93,7 @@ const TIMEOUT_FIELDS: ReadonlySet<string> = new Set(Object.keys(defaults.timeout
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Options over the address's namespace over environment over defaults, checked. */
+/** The checked options. Precedence: options, the namespace of the address, environment, defaults. */
 export function resolveOptions(options: LimiterOptions, env: Environment, namespace?: string): ResolvedOptions {
   checkKnownFields('options', options, OPTION_FIELDS);
   checkKnownFields('timeouts', options.timeouts ?? {}, TIMEOUT_FIELDS);
@@ -129,7 +132,7 @@ function readEnvironment(env: Environment): Partial<ResolvedOptions> {
   });
 }
 
-/** Text that is no number stays text, so that the check which refuses it can show it. */
+/** Text that is not a number stays text, so that the error message of the check can show it. */
 function readNumber(text: string | undefined): number | undefined {
   if (text === undefined || text === '') return undefined;
   return Number.isNaN(Number(text)) ? (text as unknown as number) : Number(text);

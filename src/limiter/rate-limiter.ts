@@ -28,7 +28,7 @@ import { checkOptionsObject, isBackend, namespaceIn, storeFrom, storeOrAddress }
 import { UsageApi } from './api/usage-api.js';
 import { attemptUntil } from './waiting/waiting.js';
 
-/** Decides whether calls may go ahead, against a store that other processes may share. */
+/** Decides whether calls may proceed, using a store that other processes may share. */
 export class RateLimiter<L extends string = string> {
   readonly audit: AuditApi;
   readonly buckets: BucketsApi;
@@ -43,14 +43,14 @@ export class RateLimiter<L extends string = string> {
   readonly #namespace: string;
   readonly #ownsStore: boolean;
   #context: Context | null = null;
-  /** Why the store could not be opened at the start, while the background still tries. */
+  /** Why the store could not be opened, while the attempts continue in the background; null otherwise. */
   #outage: unknown = null;
   #closed = false;
 
-  /** `RateLimiter.open` without I/O: the first call opens. */
+  /** Like `RateLimiter.open`, without I/O: the first call opens the store. */
   constructor(options?: LimiterOptions<L>);
   constructor(store: string | Backend | undefined, options?: LimiterOptions<L>);
-  /** @internal Another namespace of a store that is open. */
+  /** @internal Another namespace of an open store. */
   constructor(store: StoreConnection, namespace: string);
   constructor(first?: string | Backend | LimiterOptions<L> | StoreConnection, second?: LimiterOptions<L> | string) {
     if (first instanceof StoreConnection) {
@@ -81,8 +81,8 @@ export class RateLimiter<L extends string = string> {
   }
 
   /**
-   * Opens a store: `HEADGATE_URL`, else memory, unless one is given. Creates nothing. While the store is out, `block`
-   * rejects after `timeouts.openMs`; `allow` and `local` resolve, and the store is opened once it answers.
+   * Opens a store. Default: `HEADGATE_URL`, else memory. Creates nothing. If the store does not answer, `block` rejects after
+   * `timeouts.openMs`; `allow` and `local` resolve, and the store is opened in the background once it answers.
    */
   static open<L extends string = string>(options?: LimiterOptions<L>): Promise<RateLimiter<L>>;
   static open<L extends string = string>(
@@ -98,12 +98,12 @@ export class RateLimiter<L extends string = string> {
     return limiter;
   }
 
-  /** A lease, or why not and for how long. Rejects on bad input, and on an outage that blocks. */
+  /** Returns a lease, or the reason and the wait of the denial. Rejects on bad input, and on an outage under `block`. */
   tryAcquire(request: AcquireRequest<L>): Promise<Decision<L>> {
     return this.#decide(request, 'decision', asMade);
   }
 
-  /** A lease; throws `RateLimitExceeded` on a denial. */
+  /** Returns a lease; throws `RateLimitExceeded` on a denial. */
   acquire(request: AcquireRequest<L>): Promise<Lease<L>> {
     return this.#decide(request, 'lease', leaseOf);
   }
@@ -121,27 +121,27 @@ export class RateLimiter<L extends string = string> {
     return runUnder(this.#store.runtime, lease, work, onThrow);
   }
 
-  /** Every limit of every level, as an acquire would find it now. */
+  /** The current state of every limit of every level. */
   async status(request: StatusRequest): Promise<LimitStatus[]> {
     return status(await this.#opened(), request);
   }
 
-  /** What is left of each limit, at the tightest level. */
+  /** The available tokens of each limit, at the level that has the fewest. */
   async available(request: StatusRequest): Promise<Record<L, number>> {
     return available(await this.#opened(), request);
   }
 
-  /** Milliseconds until the request would be granted; null for never. */
+  /** The milliseconds until the request would be granted; null: never. */
   async timeUntilAvailable(request: AcquireRequest<L>): Promise<number | null> {
     return timeUntilAvailable(await this.#opened(), request);
   }
 
-  /** What each limit of each level would say to the request, as in a decision's `statuses`. Takes nothing. */
+  /** The `statuses` of the decision that the request would get now. Takes nothing. */
   async peek(request: AcquireRequest<L>): Promise<LimitStatus[]> {
     return peekStatuses(await this.#opened(), request);
   }
 
-  /** The same store, client and caches; another namespace. */
+  /** A limiter for another namespace that shares the store, the client and the caches. */
   async in(namespace: string): Promise<RateLimiter<L>> {
     checkNamespace(namespace);
     const other = new RateLimiter<L>(this.#store, namespace);
@@ -156,9 +156,9 @@ export class RateLimiter<L extends string = string> {
   }
 
   /**
-   * Ends the waits of this limiter, and closes the store if this limiter opened it: then also the waits of other
-   * namespaces of that store. They reject with `BackendUnavailable`, as do calls that come after. Before a store is
-   * closed, the slots of leases that are still open are given back, unless `leases` is `keep`.
+   * Ends the waits of this limiter. If this limiter opened the store, also ends the waits of the other namespaces and closes
+   * the store. Ended waits and later calls reject with `BackendUnavailable`. Before the store is closed, the slots of open
+   * leases are given back, unless `leases` is `keep`.
    */
   async close(options: CloseOptions = {}): Promise<void> {
     checkCloseOptions(options);
@@ -175,7 +175,7 @@ export class RateLimiter<L extends string = string> {
 
   #decide<T>(request: AcquireRequest<L>, wants: Ask['wants'], finish: (decision: Decision) => T): Promise<T> {
     if (this.#context !== null) return decide(this.#context, request, wants, finish, this);
-    // The background tries to open the store: no call needs to wait for another attempt.
+    // Attempts to open the store run in the background. This call does not wait for one.
     if (this.#outage !== null && !this.#closed) return this.#decideWithoutStore(request, this.#outage, finish);
     return this.#open().then(
       (context) => {

@@ -8,7 +8,7 @@ const STORE_MS = Date.parse('2040-01-15T08:00:00Z');
 const ASK = { entityId: 'ann', resource: 'gpt', consume: { slots: 1 }, leaseTtlMs: 60_000 };
 const LIMITS = [Limit.concurrent('slots', 1)];
 
-/** A store that has a time of its own, which its first answer tells. */
+/** A store that has its own time, known after its first answer. */
 function storeWithTime(storeMs: number | null): Backend {
   const store = memory({ namespaces: ['default'] });
   let toldMs: number | null = null;
@@ -33,7 +33,7 @@ test('a limiter decides by the clock of its machine while the time of the store 
   expect(expiresAt?.getUTCFullYear()).toBe(new Date(Date.now() + 60_000).getUTCFullYear());
 });
 
-test('a clock that was passed in is taken as it is', async () => {
+test('a clock that the caller passes is used unchanged', async () => {
   const limiter = await RateLimiter.open(storeWithTime(STORE_MS), { limits: LIMITS, clock: { now: () => 5_000 } });
   expect((await limiter.acquire(ASK)).expiresAt).toEqual(new Date(65_000));
 });

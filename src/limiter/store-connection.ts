@@ -21,9 +21,9 @@ export type PingResult =
   | { readonly ok: false; readonly error: unknown };
 
 export interface CloseOptions {
-  /** What becomes of the slots of leases that are still open: given back now (default), or kept until they expire. */
+  /** Whether the slots of open leases are given back now (`release`, the default) or kept until they expire. */
   readonly leases?: 'release' | 'keep';
-  /** Longest time for giving slots back: 5 000. */
+  /** The longest time for giving slots back. Default: 5 000. */
   readonly timeoutMs?: number;
 }
 
@@ -37,17 +37,17 @@ export function checkCloseOptions(options: CloseOptions): void {
   if (options.timeoutMs !== undefined) checkWhole('timeoutMs', options.timeoutMs, 0, MAX_CLOSE_MS);
 }
 
-/** No namespace has such an id. */
+/** An id that no namespace can have. */
 const UNOPENED = '?';
 
-/** A store with the namespaces that this process uses of it. */
+/** One store and the namespaces that this process uses in it. */
 export class StoreConnection {
   readonly #store: StoreContext;
-  /** By the store's time, so that it is not known before the store has answered. */
+  /** In store time, so null until the store has answered. */
   #openedAtMs: EpochMs | null = null;
   /** By the id of the namespace. */
   readonly #contexts = new Map<string, Context>();
-  /** Limits in memory for the outage policy `local`, by the name of the namespace: also before it could be looked up. */
+  /** Limits in memory for the outage policy `local`. By the name of the namespace, because its id may not be known yet. */
   readonly #fallbacks = new Map<string, Context>();
   #opening: Promise<void> | null = null;
 
@@ -64,31 +64,31 @@ export class StoreConnection {
     };
   }
 
-  /** What does not depend on a namespace, nor on whether the store is open. */
+  /** The parts that need neither a namespace nor an open store. */
   get runtime(): Pick<StoreContext, 'clock' | 'options'> {
     return this.#store;
   }
 
-  /** Opens the store if need be. Throws if the namespace is unknown or not active. */
+  /** Opens the store if it is not open. Throws if the namespace is missing or not active. */
   async contextOf(namespace: string, timeoutMs: number = this.#store.options.timeouts.callMs): Promise<Context> {
     const where = 'looking up the namespace';
     const record = await this.callRegistry(where, (store, call) => store.read(call, namespace), timeoutMs);
     if (record === undefined) throw new NamespaceNotFound(namespace);
     this.#openedAtMs ??= this.#store.clock.now();
-    // By id: a name may be deleted, and given to another namespace, while this process runs.
+    // By id, because another namespace may get the name while this process runs.
     const context = this.#contexts.get(record.id) ?? this.#contextFor(this.#store, namespace, record.id);
     this.#contexts.set(record.id, context);
     return context;
   }
 
-  /** For deciding by the outage policy before the store has ever answered: nothing of it reaches the store. */
+  /** For decisions by the outage policy before the store has answered once. It makes no calls to the store. */
   unopenedContextOf(namespace: string): Context {
     const context = this.#contexts.get(UNOPENED + namespace) ?? this.#contextFor(this.#store, namespace, UNOPENED);
     this.#contexts.set(UNOPENED + namespace, context);
     return context;
   }
 
-  /** A call of the registry, which needs no namespace: the last one may just have been deleted. */
+  /** Calls the registry. This works without a namespace, because the last one may have been deleted. */
   async callRegistry<T>(
     where: string,
     start: (store: NamespaceStore, call: RegistryCall) => Awaitable<T>,
@@ -117,7 +117,7 @@ export class StoreConnection {
     const startMs = clock.now();
     try {
       await this.#open(timeoutMs);
-      // A guard of its own: a ping asks the store even while the breaker is open.
+      // A separate guard, so that a ping reaches the store even while the breaker is open.
       const answer = new Guard(clock).call({ where: 'ping', timeoutMs }, () =>
         backend.namespaces.read({ nowMs: startMs, timeoutMs }, namespace),
       );
@@ -129,14 +129,14 @@ export class StoreConnection {
   }
 
   /**
-   * Ends the waits of every namespace, and gives back what open leases hold unless `leases` is `keep`. A store that was
-   * never opened need not be closed.
+   * Ends the waits of every namespace, and gives back the slots of open leases unless `leases` is `keep`. Does not close a
+   * store that was never opened.
    */
   async close({ leases = 'release', timeoutMs = CLOSE_MS }: CloseOptions = {}): Promise<void> {
     const contexts = [...this.#contexts.values()];
     for (const { lines } of contexts) lines.close(closedError());
     if (leases === 'release') for (const { heldLeases } of contexts) heldLeases.releaseAll();
-    // What was asked for before the limiter was closed may still be granted, and goes back then.
+    // A call in flight may still be granted. Its slots are given back too.
     await this.#untilIdle(timeoutMs);
     this.#store.guard.close();
     const opening = this.#opening;
@@ -182,7 +182,7 @@ export class StoreConnection {
       resolver: new ConfigResolver(store, namespaceId, code),
       lines: new WaitingLines(store.clock, store.random),
       heldLeases: new HeldLeases(store.clock, (error) => {
-        // With a deleted namespace, its leases are gone too.
+        // A deleted namespace has no leases to release.
         if (!isHeadgateError(error, 'namespace.missing')) report(store.options, error, 'closing with open leases');
       }),
       fallback: () => this.#fallbackOf(namespace),
@@ -200,7 +200,7 @@ export class StoreConnection {
   }
 }
 
-/** Processes that share a store must agree on the time: the store's. A clock that was passed in is taken as it is. */
+/** The time of the store, because all processes that share it must use the same time. A clock from the caller is not changed. */
 function sharedClock(backend: Backend, clock: Required<Clock>): Required<Clock> {
   if (clock !== systemClock || backend.storeTimeMs === undefined) return clock;
   return { now: () => backend.storeTimeMs?.() ?? systemClock.now(), sleep: systemClock.sleep };

@@ -3,18 +3,18 @@ import type { Clock } from '../clock.js';
 import type { ResolvedOptions } from './options.js';
 import type { Guard } from './outage/guard.js';
 
-/** What outlives a namespace: one per opened store. */
+/** What all namespaces of one opened store share. */
 export interface StoreContext {
   readonly backend: Backend;
   readonly guard: Guard;
   readonly clock: Required<Clock>;
   readonly random: () => number;
   readonly options: ResolvedOptions;
-  /** Of the options, what a store needs to know. */
+  /** The options that a store needs. */
   readonly tuning: Tuning;
 }
 
-/** Tells `onError`, which must not be able to break what reports to it. */
+/** Calls `onError`. An exception that it throws becomes a process warning, so that it cannot break the caller. */
 export function report(options: ResolvedOptions, error: unknown, where: string): void {
   try {
     options.onError(error, where);

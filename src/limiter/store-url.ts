@@ -12,16 +12,16 @@ export function isBackend(value: unknown): value is Backend {
   return typeof value === 'object' && value !== null && 'consume' in value && typeof value.consume === 'function';
 }
 
-/** Refuses what is neither: a class that lacks a method of the port must not pass for options, and become memory. */
+/** Refuses a value that is not a plain object. An incomplete backend must not be mistaken for options, which would use memory. */
 export function checkOptionsObject(value: unknown): void {
   const prototype: unknown = typeof value === 'object' && value !== null ? Object.getPrototypeOf(value) : undefined;
   if (prototype === Object.prototype || prototype === null) return;
   throw new ValidationError('store', 'an address, a backend or an object of options', value);
 }
 
-/** The backend that was handed in, or the address of the store: `HEADGATE_URL`, else memory. */
+/** The given backend or address. Default: `HEADGATE_URL`, else memory. */
 export function storeOrAddress(store: string | Backend | undefined, env: Environment): string | Backend {
-  // An empty variable is an unset one.
+  // An empty variable counts as unset.
   return store ?? (env['HEADGATE_URL'] || 'memory:');
 }
 
@@ -30,7 +30,7 @@ export function namespaceIn(store: string | Backend): string | undefined {
   return typeof store === 'string' ? parseDynamoDBAddress(store)?.namespace : undefined;
 }
 
-/** The backend that was handed in, or the one that the address names. */
+/** The given backend, or the one that the address names. */
 export function storeFrom(store: string | Backend, options: ResolvedOptions, env: Environment): Backend {
   if (typeof store === 'object') return store;
   if (store.startsWith('file:')) return file({ ...parseFileAddress(store), namespace: options.namespace });
@@ -54,7 +54,7 @@ function warnOfMemoryOnce(): void {
   if (warned) return;
   warned = true;
   process.emitWarning(
-    'Headgate keeps its limits in the memory of this process: no other process shares them, and they are gone with it. Name a store with HEADGATE_URL.',
+    'Headgate keeps its limits in the memory of this process: no other process shares them, and they are lost when it ends. Name a store with HEADGATE_URL.',
     'HeadgateWarning',
   );
 }

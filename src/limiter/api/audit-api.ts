@@ -3,7 +3,10 @@ import { checkEntityId, checkNamespace, checkResource } from '../../core/identif
 import { callStore, type Context } from '../context.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
 
-/** What to show: changes of one entity and its limits, of a resource's limits, of the system's, or of a namespace itself; all of this namespace if nothing is named. */
+/**
+ * Selects the changes of one entity and its limits, of a resource, of the system, or of a namespace itself. Default: all
+ * changes in this namespace.
+ */
 export interface AuditQuery extends ListOptions {
   readonly entityId?: string;
   readonly resource?: string;
@@ -11,13 +14,13 @@ export interface AuditQuery extends ListOptions {
   readonly namespace?: string;
 }
 
-/** One administrative change: who did what, and what it was before and after. */
+/** One administrative change: who made it, and the values before and after. */
 export interface AuditEvent {
   readonly id: string;
   readonly at: Date;
   readonly principal: string | null;
   readonly action: AuditAction;
-  /** An entity, `$SYSTEM`, `$RESOURCE:{name}` or `$NAMESPACE:{name}`. */
+  /** An entity id, `$SYSTEM`, `$RESOURCE:{name}` or `$NAMESPACE:{name}`. */
   readonly subject: string;
   readonly before: unknown;
   readonly after: unknown;

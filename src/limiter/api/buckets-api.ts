@@ -12,18 +12,18 @@ export interface BucketView {
   /** `{resource}~{hash}` for a bucket of per-call limits. */
   readonly resource: string;
   readonly limits: readonly BucketLimit[];
-  /** Leases that hold something of it. */
+  /** The number of leases with a holder in the bucket. */
   readonly holders: number;
-  /** Grants since it was born. */
+  /** Grants since the bucket was created. */
   readonly acquires: number;
-  /** Leases that expired. */
+  /** Leases that expired since the bucket was created. */
   readonly expired: number;
 }
 
 export interface BucketLimit {
   readonly limit: Limit;
   readonly available: number;
-  /** Net of refunds, since the bucket was born. */
+  /** Net of refunds, since the bucket was created. */
   readonly consumed: number;
 }
 
@@ -34,7 +34,7 @@ export class BucketsApi {
     this.#context = context;
   }
 
-  /** The buckets of an entity, or those of a resource over all entities. */
+  /** The buckets of an entity, or the buckets of a resource over all entities. */
   list(query: ({ readonly entityId: string } | { readonly resource: string }) & ListOptions): Listing<BucketView> {
     return listing(query, viewOf, async (page) => {
       const ofEntity = 'entityId' in query;
@@ -49,7 +49,7 @@ export class BucketsApi {
     });
   }
 
-  /** By what `list` shows. The bucket, or null if nothing was ever taken, or everything is back for long. */
+  /** The bucket with the names that `list` shows. null: nothing was ever taken, or the bucket expired after a long idle time. */
   async get(key: { readonly entityId: string; readonly resource: string }): Promise<BucketView | null> {
     checkKey(key);
     const context = await this.#context();
@@ -59,7 +59,7 @@ export class BucketsApi {
     return record === undefined ? null : viewOf(record);
   }
 
-  /** Fills it and takes all slots back. False: there is no such bucket, so that it is full anyway. */
+  /** Fills the bucket and removes its holders. False: there is no such bucket; a new one starts full. */
   async reset(key: { readonly entityId: string; readonly resource: string }): Promise<boolean> {
     checkKey(key);
     const context = await this.#context();

@@ -18,34 +18,34 @@ export interface SystemConfig extends LimitsConfig {
   readonly onUnavailable?: OnUnavailable;
 }
 
-/** What one level has. */
+/** The config of one level. */
 export interface ConfigView {
   readonly limits: readonly Limit[];
   readonly onUnavailable: OnUnavailable | null;
 }
 
-/** A level by what it applies to: an entity on a resource, an entity, a resource, or everything. */
+/** Identifies a level: an entity and a resource, an entity, a resource, or the system. */
 export type ConfigLevelRef =
   | { readonly entityId: string; readonly resource?: string }
   | { readonly resource: string }
   | 'system';
 
-/** One level that has something, and what it has. */
+/** One level that has a config, with that config. */
 export interface ConfigEntry extends ConfigView {
   readonly level: ConfigLevelRef;
 }
 
 export interface EffectiveConfig {
   readonly limits: readonly Limit[];
-  /** The level that the limits came from; null if none has any. */
+  /** The level that the limits come from; null if no level has any. */
   readonly configSource: ConfigSource | null;
   readonly onUnavailable: OnUnavailable;
 }
 
-/** Stored limits: entity and resource > entity > resource > system > the `limits` given to `open`. */
+/** Stored limits. The first level that has any wins: entity and resource, entity default, resource, system, code. */
 export class ConfigApi {
   readonly #context: () => Awaitable<Context>;
-  /** The context if there is one already: what is remembered must not open a store. */
+  /** The context if the store is open; null otherwise, because reading the cache must not open a store. */
   readonly #opened: () => Context | null;
 
   constructor(context: () => Awaitable<Context>, opened: () => Context | null) {
@@ -53,7 +53,7 @@ export class ConfigApi {
     this.#opened = opened;
   }
 
-  /** Replaces the limits of the system; limits that the list leaves out are gone. */
+  /** Replaces the limits of the system. Limits that are not in the list are removed. */
   async setSystem(config: SystemConfig): Promise<void> {
     await this.#set({ kind: 'system' }, config);
   }
@@ -74,7 +74,7 @@ export class ConfigApi {
     await this.#set({ kind: 'entity_default', entityId }, config);
   }
 
-  /** Changes the limits that are named and keeps the others; likewise for the other levels. */
+  /** Changes the named limits and keeps the others. The other `merge` methods do the same for their level. */
   async mergeSystem(config: SystemConfig): Promise<void> {
     await this.#set({ kind: 'system' }, config, 'merge');
   }
@@ -95,7 +95,7 @@ export class ConfigApi {
     await this.#set({ kind: 'entity_default', entityId }, config, 'merge');
   }
 
-  /** What is stored at one level; null if nothing is. */
+  /** The stored config of one level; null if there is none. */
   async get(ref: ConfigLevelRef): Promise<ConfigView | null> {
     const level = levelOf(ref);
     const context = await this.#context();
@@ -104,7 +104,7 @@ export class ConfigApi {
     return { limits: stored.limits ?? [], onUnavailable: stored.onUnavailable };
   }
 
-  /** Removes what one level has, so that the next one counts. */
+  /** Removes the config of one level, so that the next level applies. */
   async delete(ref: ConfigLevelRef): Promise<void> {
     await this.#write(levelOf(ref), { limits: null, onUnavailable: null });
   }
@@ -118,7 +118,7 @@ export class ConfigApi {
     });
   }
 
-  /** Every level that has something, each once, in an order of the store's own. */
+  /** Every level that has a config, each once. The store chooses the order. */
   all(options: ListOptions = {}): Listing<ConfigEntry> {
     return listing(options, entryOf, async (page) => {
       const context = await this.#context();
@@ -126,7 +126,7 @@ export class ConfigApi {
     });
   }
 
-  /** The limits that an acquire uses, and the level that they came from. */
+  /** The limits that an acquire uses, and the level that they come from. */
   async resolve(entityId: string, resource: string): Promise<EffectiveConfig> {
     checkEntityId(entityId);
     checkResource(resource);
@@ -136,7 +136,7 @@ export class ConfigApi {
     return { limits, configSource, onUnavailable: context.options.onUnavailable ?? resolved.onUnavailable ?? 'block' };
   }
 
-  /** This process's memory of configs. */
+  /** The config cache of this process. */
   readonly cache = {
     stats: (): ConfigCacheStats =>
       this.#opened()?.resolver.cache.stats() ?? { entries: 0, hits: 0, misses: 0, refreshes: 0 },

@@ -28,17 +28,17 @@ export interface Entity extends Omit<EntityRecord, 'createdAtMs'> {
   readonly createdAt: Date;
 }
 
-/** A field that is left out stays as it is; null removes it. */
+/** A field that is left out stays; null removes it. */
 export interface EntityUpdate {
   readonly name?: string | null;
   readonly parentId?: string | null;
   readonly cascade?: boolean;
   readonly metadata?: Readonly<Record<string, unknown>>;
-  /** The version that the caller saw: if it has moved, nothing is changed. */
+  /** The version that the caller saw. If the entity has another version, nothing is changed. */
   readonly version?: number;
 }
 
-/** Who spends. An acquire needs no record of an entity; a parent or metadata does. */
+/** Records of entities. An acquire needs no record; a parent or metadata does. */
 export class EntitiesApi {
   readonly #context: () => Awaitable<Context>;
 
@@ -57,7 +57,7 @@ export class EntitiesApi {
     );
   }
 
-  /** The entity, or null if there is no record of it. */
+  /** The entity; null if it has no record. */
   async get(id: string): Promise<Entity | null> {
     checkEntityId(id, 'id');
     const context = await this.#context();
@@ -65,7 +65,7 @@ export class EntitiesApi {
     return record === undefined ? null : viewOf(record);
   }
 
-  /** Changes the fields that are given; with `version`, only if nobody else has changed the entity since. */
+  /** Changes the given fields. With `version`, only if the entity still has that version. */
   async update(id: string, update: EntityUpdate): Promise<Entity> {
     checkEntityId(id, 'id');
     checkObject('update', update, UPDATE_FIELDS);
@@ -81,13 +81,13 @@ export class EntitiesApi {
     return this.#change('updating an entity', (store, call) => store.update(call, id, change, version ?? null));
   }
 
-  /** Undefined for an entity without a record: the update itself refuses that. */
+  /** Undefined for an entity without a record, which the update itself refuses. */
   async #parentOf(id: string): Promise<string | null | undefined> {
     const entity = await this.get(id);
     return entity === null ? undefined : entity.parentId;
   }
 
-  /** Refused while the entity has children. Its buckets and its usage stay until their time is over. */
+  /** Rejects while the entity has children. Its buckets and its usage stay until they expire. */
   async delete(id: string): Promise<void> {
     checkEntityId(id, 'id');
     const context = await this.#context();
@@ -113,7 +113,7 @@ export class EntitiesApi {
   ): Promise<Entity> {
     const context = await this.#context();
     const record = await changeStore(context, where, (call) => start(context.backend.entities, call));
-    // Parents are remembered with the configs: whoever cascades must see the change.
+    // Parents are cached with the configs. The next cascade must see the change.
     context.resolver.cache.outdate();
     return viewOf(record);
   }
@@ -138,7 +138,7 @@ function checkObject(field: string, value: unknown, known: ReadonlySet<string>):
   checkKnownFields(field, value, known);
 }
 
-/** `cascade` charges the parent: without one it would do nothing, and the caller would not notice. */
+/** `cascade` charges the parent. Without a parent it would have no effect, and the caller would not notice. */
 function refuseCascadeWithoutParent(cascade: boolean, parentId: string | null | undefined): void {
   if (cascade && parentId === null)
     throw new ValidationError('cascade', 'false for an entity without a parent', cascade);
@@ -156,7 +156,7 @@ function checkType(field: string, value: unknown, type: 'string' | 'boolean' | '
   throw new ValidationError(field, type === 'object' ? 'an object' : `a ${type}`, value);
 }
 
-/** What a store gives back must not depend on which store it is, nor change with the caller's object. */
+/** A JSON copy: every store must return the same metadata, and later changes of the caller's object must not affect it. */
 function plainMetadata(metadata: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   let copy: Readonly<Record<string, unknown>>;
   try {
@@ -164,7 +164,7 @@ function plainMetadata(metadata: Readonly<Record<string, unknown>>): Readonly<Re
   } catch (error) {
     throw new ValidationError('metadata', 'plain data that JSON can hold', String(error));
   }
-  // A Date, for one, is an object before and text after.
+  // Checked again: a Date, for example, is an object before and text after.
   checkType('metadata', copy, 'object');
   return copy;
 }

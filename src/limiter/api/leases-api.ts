@@ -4,10 +4,10 @@ import { checkEntityId, checkResource } from '../../core/identifiers.js';
 import { callStore, type Context } from '../context.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
 
-/** A lease that a bucket keeps a holder for. */
+/** A lease that has a holder in a bucket. */
 export interface LeaseView {
   readonly id: string;
-  /** What it holds of slots, and of rates where an expiry gives them back. */
+  /** The slots that it holds, and the rate tokens if an expiry gives them back. */
   readonly amounts: Readonly<Record<string, number>>;
   readonly caller?: string;
   readonly acquiredAt?: Date;
@@ -21,7 +21,7 @@ export class LeasesApi {
     this.#context = context;
   }
 
-  /** Who holds what of a bucket; also holders that have expired and that nobody has taken back yet. */
+  /** The holders of a bucket, including expired ones that were not reclaimed yet. */
   list(query: { readonly entityId: string; readonly resource: string } & ListOptions): Listing<LeaseView> {
     return listing(query, viewOf, async (page) => {
       checkEntityId(query.entityId);

@@ -3,16 +3,16 @@ import { ValidationError } from '../../core/errors.js';
 import { checkWhole } from '../../core/limit.js';
 
 export interface ListOptions {
-  /** Items of one page: 1 to 1 000, 100 unless given. */
+  /** The number of items in a page: 1 to 1 000. Default: 100. */
   readonly limit?: number;
-  /** The `next` of the page before. */
+  /** The `next` of the previous page. */
   readonly after?: string;
 }
 
-/** A page when awaited, every item of all pages when iterated with `for await`. */
+/** Gives one page when awaited, and every item of all pages when iterated with `for await`. */
 export type Listing<T> = Promise<Page<T>> & AsyncIterable<T>;
 
-/** `fetch` reads a page of the store's records, `view` makes of each what a user sees. */
+/** `fetch` reads a page of records from the store; `view` converts a record to its public form. */
 export function listing<R, T>(
   options: ListOptions,
   view: (record: R) => T,
@@ -35,7 +35,7 @@ export function listing<R, T>(
       for (let page = await first; ;) {
         yield* page.items;
         if (page.next === null) return;
-        // A store that answers at once would otherwise keep everybody else waiting until the last page.
+        // A store that answers synchronously would otherwise block the event loop until the last page.
         await new Promise((resolve) => setImmediate(resolve));
         page = await read({ limit: options.limit ?? DEFAULT_LIMIT, after: page.next });
       }

@@ -8,7 +8,7 @@ export interface Namespace extends Omit<NamespaceRecord, 'createdAtMs'> {
   readonly createdAt: Date;
 }
 
-/** Tenants of the store: nothing is shared between two of them. */
+/** The tenants of the store. Two namespaces share no data. */
 export class NamespacesApi {
   readonly #store: StoreConnection;
 
@@ -16,10 +16,10 @@ export class NamespacesApi {
     this.#store = store;
   }
 
-  /** Makes a namespace, or gives the one that has the name. */
+  /** Creates a namespace, or returns the active one with that name. */
   async register(name: string): Promise<Namespace> {
     checkNamespace(name, 'name');
-    // 8 bytes are 11 characters, as published.
+    // 8 bytes are 11 characters in base64url, the published format.
     const id = Buffer.from(crypto.getRandomValues(new Uint8Array(8))).toString('base64url');
     const record = await this.#store.changeRegistry('registering a namespace', (store, call) =>
       store.register(call, name, id),
@@ -27,7 +27,7 @@ export class NamespacesApi {
     return viewOf(record);
   }
 
-  /** The namespace, or null if the name is not registered. */
+  /** The namespace; null if the name is not registered. */
   async get(name: string): Promise<Namespace | null> {
     checkNamespace(name, 'name');
     const record = await this.#store.callRegistry('reading a namespace', (store, call) => store.read(call, name));
@@ -40,31 +40,31 @@ export class NamespacesApi {
     });
   }
 
-  /** Those that no name leads to any more: deleted, or purged. Their ids are for `recover` and `purge`. */
+  /** The namespaces that no name belongs to: deleted, or purged. `recover` and `purge` accept their ids. */
   orphans(options: ListOptions = {}): Listing<Namespace> {
     return listing(options, viewOf, async (page) => {
       return this.#store.callRegistry('listing orphans', (store, call) => store.orphans(call, page));
     });
   }
 
-  /** Closes a namespace to everybody; its data stays until `purge`, and `recover` brings it back. */
+  /** Makes a namespace unusable. Its data stays until `purge`; `recover` undoes the deletion. */
   async delete(name: string): Promise<Namespace> {
     checkNamespace(name, 'name');
     const record = await this.#store.changeRegistry('deleting a namespace', (store, call) => store.delete(call, name));
     return viewOf(record);
   }
 
-  /** Brings a deleted namespace back whole, by its name or its id. */
+  /** Restores a deleted namespace with all its data, by its name or its id. */
   async recover(nameOrId: string): Promise<Namespace> {
     const id = await this.#orphanId(nameOrId);
     const record = await this.#store.changeRegistry('recovering a namespace', (store, call) => store.recover(call, id));
     return viewOf(record);
   }
 
-  /** Removes everything that a deleted namespace had, by its name or its id. Gives how many records that were. */
+  /** Removes all data of a deleted namespace, by its name or its id. Returns how many records were removed. */
   async purge(nameOrId: string): Promise<{ readonly removed: number }> {
     const id = await this.#orphanId(nameOrId);
-    // The more there is, the longer it takes.
+    // No deadline, because the duration depends on the amount of data.
     const patienceMs = null;
     const removed = await this.#store.changeRegistry(
       'purging a namespace',
@@ -74,7 +74,7 @@ export class NamespacesApi {
     return { removed };
   }
 
-  /** A name may have been deleted more than once: then only an id is clear. */
+  /** Several deleted namespaces may have had the same name. Then only an id is accepted. */
   async #orphanId(nameOrId: string): Promise<string> {
     if (typeof nameOrId !== 'string') throw new ValidationError('namespace', 'a name or an id', nameOrId);
     const named: string[] = [];

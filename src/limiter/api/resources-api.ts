@@ -4,7 +4,7 @@ import type { BucketsApi } from './buckets-api.js';
 export interface LimitCapacity {
   readonly capacity: number;
   readonly available: number;
-  /** How many entities these are. */
+  /** The number of these entities. */
   readonly entities: number;
 }
 
@@ -15,7 +15,7 @@ export class ResourcesApi {
     this.#buckets = buckets;
   }
 
-  /** What a resource could give and can give now, over all entities; per-call limits are not among it. */
+  /** The capacity and the available tokens of a resource over all entities, without buckets of per-call limits. */
   async capacity(resource: string): Promise<Record<string, LimitCapacity>> {
     const sums = new Map<string, LimitCapacity>();
     for await (const bucket of this.#buckets.list({ resource, limit: 1_000 })) {

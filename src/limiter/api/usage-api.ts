@@ -8,16 +8,16 @@ import { type Listing, listing, type ListOptions } from './listing.js';
 import { checkOneOf } from '../options.js';
 
 export interface UsageRange {
-  /** All entities unless given. */
+  /** Default: all entities. */
   readonly entityId?: string;
   readonly resource: string;
   readonly window: UsageWindow;
-  /** Windows that begin at or after `from` and before `to`; all of them unless given. */
+  /** Windows that begin at or after `from` and before `to`. Default: all windows. */
   readonly from?: Date;
   readonly to?: Date;
 }
 
-/** What one entity consumed of one resource in one window: net of refunds, rates only. */
+/** What one entity consumed on one resource in one window: net of refunds, rates only. */
 export interface Usage {
   readonly entityId: string;
   readonly resource: string;
@@ -31,11 +31,11 @@ export interface Usage {
 
 export interface UsageSummary {
   readonly total: Readonly<Record<string, number>>;
-  /** Per window that has a record. */
+  /** The average over the windows that have a record. */
   readonly average: Readonly<Record<string, number>>;
   readonly acquires: number;
   readonly expired: number;
-  /** Windows that have a record. */
+  /** The number of windows that have a record. */
   readonly count: number;
   readonly from: Date | null;
   readonly to: Date | null;
@@ -119,7 +119,7 @@ function viewOf({ entityId, resource, window, startMs, consumedMilli, acquires, 
   };
 }
 
-/** A limit of which everything was given back is left out: whether a store has noted that it was used is chance. */
+/** Leaves out a limit whose net consumption is 0, because not every store records that it was used. */
 function tokensOf(consumedMilli: UsageRecord['consumedMilli']): Readonly<Record<string, number>> {
   const used = [...consumedMilli].filter(([, milli]) => milli !== 0);
   return Object.fromEntries(used.map(([name, milli]) => [name, wholeTokens(milli)]));

@@ -5,19 +5,19 @@ import type { EpochMs } from '../../core/units.js';
 
 const MAX_ENTRIES = 10_000;
 
-/** What is known of one entity and resource. */
+/** The cached config of one entity and resource. */
 export interface CachedConfig {
   readonly entityId: string;
   readonly resource: string;
   readonly read: ConfigRead;
   readonly resolved: ResolvedConfig;
-  /** Whether any limit has a default cost, and whether any gives slots: most have neither, and need no second look. */
+  /** Whether any limit has a default cost, and whether any is concurrent. Most configs have neither, so the checks are skipped. */
   readonly hasCosts: boolean;
   readonly hasSlots: boolean;
   readonly fetchedAtMs: EpochMs;
-  /** The state of this process's own changes in which it was read. */
+  /** The generation of the cache when the entry was read. */
   readonly generation: number;
-  /** It is too old, and serves because the store did not answer. Never set on what is kept. */
+  /** The entry has expired and is used because the store did not answer. Never set on entries in the cache. */
   readonly isLastKnown?: true;
 }
 
@@ -25,16 +25,16 @@ export interface ConfigCacheStats {
   readonly entries: number;
   readonly hits: number;
   readonly misses: number;
-  /** Entries that were renewed in the background, before their end. */
+  /** How many entries were refreshed in the background before they expired. */
   readonly refreshes: number;
 }
 
-/** A bounded map of resolved configs, with what is being fetched. */
+/** A bounded cache of resolved configs, with the fetches in flight. */
 export class ConfigCache {
   readonly #entries = new TwoKeyMap<CachedConfig>();
   #oldest = this.#entries.entries();
   readonly #fetching = new TwoKeyMap<Promise<CachedConfig>>();
-  /** Counts changes of this process: what was fetched before one must not be kept after it. */
+  /** Counts the changes that this process made. A result that was fetched before a change must not be cached after it. */
   #generation = 0;
   #hits = 0;
   #misses = 0;
@@ -60,7 +60,7 @@ export class ConfigCache {
     return this.#generation;
   }
 
-  /** Keeps an entry, unless this process has changed something since `generation`. The oldest makes room for it. */
+  /** Caches an entry unless this process has made a change since `generation`. Evicts the oldest entry if the cache is full. */
   keep(entry: CachedConfig, generation: number): void {
     if (generation !== this.#generation) return;
     this.#entries.delete(entry.entityId, entry.resource);
@@ -68,7 +68,7 @@ export class ConfigCache {
     if (this.#entries.size > MAX_ENTRIES) this.#forgetOldest();
   }
 
-  /** Goes on where it stopped: starting over would step over the gaps of all that was deleted before. */
+  /** Continues where the last eviction stopped: a new iteration would first skip the gaps of all deleted entries. */
   #forgetOldest(): void {
     let next = this.#oldest.next();
     if (next.done === true) {
@@ -82,7 +82,7 @@ export class ConfigCache {
     return this.#fetching.get(entityId, resource);
   }
 
-  /** One fetch in flight per entity and resource: later askers share it. */
+  /** One fetch in flight per entity and resource: later callers share it. */
   share(entityId: string, resource: string, fetch: Promise<CachedConfig>): Promise<CachedConfig> {
     const shared = fetch.finally(() => {
       if (this.#fetching.get(entityId, resource) === shared) this.#fetching.delete(entityId, resource);
@@ -91,12 +91,12 @@ export class ConfigCache {
     return shared;
   }
 
-  /** Whether this process has changed nothing since the entry was read. */
+  /** Whether this process has made no change since the entry was read. */
   isCurrent(entry: CachedConfig): boolean {
     return entry.generation === this.#generation;
   }
 
-  /** After a change of this process: everything is read again when next needed, and kept in case the store is out then. */
+  /** Called after a change of this process. Entries are read again when next needed; they stay in case the store does not answer. */
   outdate(): void {
     this.#generation += 1;
     this.#fetching.clear();

@@ -7,7 +7,7 @@ import { RateLimiter } from '../rate-limiter.js';
 
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } };
 
-/** A store that tells whose levels were read, and whether those that all entities share were known. */
+/** A store that records each config read, and whether the shared levels were passed in. */
 function telling(): { readonly backend: Backend; readonly reads: string[] } {
   const inner = memory();
   const reads: string[] = [];
@@ -18,7 +18,7 @@ function telling(): { readonly backend: Backend; readonly reads: string[] } {
   return { backend: { ...inner, config: { ...inner.config, readFor } }, reads };
 }
 
-test('a parent is read without the levels that its child was just read with, and with them once those are older', async () => {
+test('a parent is read without the shared levels if its child was read just now, and with them otherwise', async () => {
   const { backend, reads } = telling();
   const clock = fakeClock();
   const limiter = await RateLimiter.open(backend, { clock });

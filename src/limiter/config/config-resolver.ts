@@ -8,10 +8,10 @@ import { type CachedConfig, ConfigCache } from './config-cache.js';
 import { report, type StoreContext } from '../store-context.js';
 import { isPromise } from '../outage/guard.js';
 
-/** From this part of its life on, an entry is renewed in the background while it still serves. */
+/** After this part of its lifetime, an entry is refreshed in the background and still used meanwhile. */
 const REFRESH_FROM = 0.8;
 
-/** A client whose config turns out to be old reads again at most this often. */
+/** The shortest time between two reads of a config that turned out to be old. */
 const REREAD_EVERY_MS = 1_000;
 
 /** Resolves limits and parents of one namespace, through a cache. */
@@ -28,7 +28,7 @@ export class ConfigResolver {
     this.#code = code;
   }
 
-  /** The entity and the parents that its spending counts for, in that order; all of them are read by `endMs`. */
+  /** The configs of the entity and of the parents that its spending cascades to, in that order. All are read by `endMs`. */
   chain(entityId: string, resource: string, nowMs: EpochMs, endMs: EpochMs): Awaitable<readonly CachedConfig[]> {
     const first = this.resolve(entityId, resource, nowMs, endMs);
     return isPromise(first)
@@ -46,16 +46,16 @@ export class ConfigResolver {
     if (parentId === null) return chain;
     refuseLongChain(chain, parentId);
     const { resource } = chain[0];
-    // The child could not be read: its parents would use up the time that the write needs.
+    // The read of the child failed. Reads of its parents would use up the time that the write needs.
     const known = child?.isLastKnown === true ? this.cache.get(parentId, resource) : undefined;
-    const remembered = known && asLastKnown(known);
-    const parent = remembered ?? this.resolve(parentId, resource, nowMs, endMs, this.#justRead(child, nowMs));
+    const cached = known && asLastKnown(known);
+    const parent = cached ?? this.resolve(parentId, resource, nowMs, endMs, this.#justRead(child, nowMs));
     return isPromise(parent)
       ? parent.then((level) => this.#climb([...chain, level], nowMs, endMs))
       : this.#climb([...chain, parent], nowMs, endMs);
   }
 
-  /** The levels that a child shares with its parent, if they are as new as what would be read now. */
+  /** The levels that a child shares with its parent, if a read now would return the same. */
   #justRead(child: CachedConfig | undefined, nowMs: EpochMs): SharedLevels | undefined {
     return child?.fetchedAtMs === nowMs && this.cache.isCurrent(child) ? child.read.levels : undefined;
   }
@@ -77,7 +77,7 @@ export class ConfigResolver {
         return entry;
       }
     }
-    // Nothing is cached under a name that is not legal, so that a hit needs no check.
+    // Checked only on a miss, because illegal names are never cached.
     checkEntityId(entityId);
     checkResource(resource);
     this.cache.countMiss();
@@ -89,7 +89,7 @@ export class ConfigResolver {
     return this.#lastOnUnavailable;
   }
 
-  /** What is remembered of a chain, however old, or else the limits in code: for deciding while the store is out. */
+  /** The cached chain, however old, or else the limits in code. For decisions while the store does not answer. */
   lastKnownChain(entityId: string, resource: string): readonly CachedConfig[] {
     const chain: CachedConfig[] = [];
     for (let next: string | null = entityId; next !== null; next = cascadesTo(chain.at(-1))) {
@@ -101,13 +101,13 @@ export class ConfigResolver {
     return chain;
   }
 
-  /** A bucket was found to live by newer rules than these: reads again, unless that was done within the last second. */
+  /** Called when a bucket has newer rules than the cached config. Reads the config again, at most once a second. */
   reread(entityId: string, resource: string, nowMs: EpochMs): void {
     const entry = this.cache.get(entityId, resource);
     if (entry !== undefined && nowMs - entry.fetchedAtMs >= REREAD_EVERY_MS) this.#refresh(entry, nowMs);
   }
 
-  /** The chain with what is stored now; each level is read again unless that was done within the last second. */
+  /** The chain as it is stored now. Each level is read again unless it was read within the last second. */
   async renewChain(chain: readonly CachedConfig[], nowMs: EpochMs, endMs: EpochMs): Promise<readonly CachedConfig[]> {
     const [first] = chain;
     if (first === undefined) return chain;
@@ -164,14 +164,14 @@ export class ConfigResolver {
     }
   }
 
-  /** Callers share a read, each until its own time is over: the read itself goes on for the others. */
+  /** Callers share a read. Each waits until its own deadline; the read itself continues for the others. */
   #until<T>(endMs: EpochMs, fetch: Promise<T>): Promise<T> {
     const { clock, options } = this.#store;
     const leftMs = endMs - clock.now();
-    // The read has a deadline of its own, which is not later.
+    // The deadline of the read itself is not later.
     if (leftMs >= options.timeouts.callMs) return fetch;
     return new Promise((resolve, reject) => {
-      const error = new BackendUnavailable('reading the config: the time of the call is over', 'timeout');
+      const error = new BackendUnavailable('reading the config: no time left for the call', 'timeout');
       const stopTimer = startTimer(clock, Math.max(0, leftMs), () => reject(error));
       fetch.finally(stopTimer).then(resolve, reject);
     });
@@ -188,12 +188,12 @@ export class ConfigResolver {
 interface Fetching {
   /** When the caller stops waiting. */
   readonly endMs: EpochMs;
-  /** Serves while the store is out. */
+  /** Used if the store does not answer. */
   readonly ifOut?: CachedConfig | undefined;
   readonly known?: SharedLevels | undefined;
 }
 
-/** What a resource and the system have is the same for every entity. */
+/** The levels that are the same for every entity. */
 type SharedLevels = Pick<ConfigLevels, 'resource' | 'system'>;
 
 const NOTHING_READ: ConfigRead = {
@@ -210,7 +210,7 @@ function cascadesTo(level: CachedConfig | undefined): string | null {
   return entity?.cascade === true ? entity.parentId : null;
 }
 
-/** The store refuses such chains when they are made; one that was made beside that must not hang every acquire. */
+/** The store refuses such chains. One that was written by other means must not make every acquire hang. */
 function refuseLongChain(chain: readonly CachedConfig[], next: string): void {
   if (chain.length < MAX_CHAIN && !chain.some(({ entityId }) => entityId === next)) return;
   const path = [...chain.map(({ entityId }) => entityId), next];

@@ -2,7 +2,7 @@ import { type Amount, wholeTokens } from '../../core/bucket/decide.js';
 import { add, type Int } from '../../core/int.js';
 import type { LeaseAccount, Totals } from './lease-account.js';
 
-/** Of a lease that was granted without a store, because the policy said so: it keeps its numbers and writes nothing. */
+/** The account of a lease that the outage policy granted without the store. It keeps its numbers and writes nothing. */
 export class DetachedAccount implements LeaseAccount {
   readonly leaseId: string;
   readonly entityId: string;
@@ -23,7 +23,7 @@ export class DetachedAccount implements LeaseAccount {
     return Object.fromEntries([...this.#taken].map(([name, milli]) => [name, wholeTokens(milli)]));
   }
 
-  /** Nobody knows the limits, so that no name can be wrong. */
+  /** The limits are not known, so every name is accepted. */
   kindOf(): 'rate' {
     return 'rate';
   }

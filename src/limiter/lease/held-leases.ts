@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.js';
 
-/** What `close` needs of a lease. */
+/** The part of a lease that `close` needs. */
 export interface HeldLease {
   readonly expiresAt: Date | null;
   release(): Promise<void>;
@@ -21,7 +21,7 @@ export class HeldLeases {
     this.#report = report;
   }
 
-  /** A grant that is answered while the limiter closes is given back at once. */
+  /** Releases the lease at once if the limiter is closing. */
   add(lease: HeldLease): void {
     if (this.#isClosing) {
       this.#release(lease);
@@ -35,7 +35,7 @@ export class HeldLeases {
     this.#leases.delete(lease);
   }
 
-  /** Starts to give back what every lease holds, and what further leases will hold. */
+  /** Starts to release every lease, and every lease that is added later. */
   releaseAll(): void {
     this.#isClosing = true;
     for (const lease of this.#leases) this.#release(lease);
@@ -46,7 +46,7 @@ export class HeldLeases {
     lease.release().catch(this.#report);
   }
 
-  /** Callers that never end their leases must not fill the memory. */
+  /** Keeps memory bounded if callers never end their leases. */
   #dropExpired(): void {
     const nowMs = this.#clock.now();
     for (const lease of this.#leases) {

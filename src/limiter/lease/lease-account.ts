@@ -9,7 +9,7 @@ import { report } from '../store-context.js';
 import { isPromise } from '../outage/guard.js';
 import { kindOf } from '../acquire/levels.js';
 
-/** What was taken at one level, and where the store put it. */
+/** What was taken at one level, and where the store recorded it. */
 export interface GrantedLevel extends LevelAsk {
   readonly place?: GrantLocation;
 }
@@ -18,7 +18,7 @@ interface LevelAccount extends LevelRef {
   readonly place: GrantLocation;
   limits: LevelRef['limits'];
   version: LevelRef['version'];
-  /** Millitokens, of rates and slots alike. */
+  /** In millitokens, for rates and slots. */
   readonly taken: Map<string, Int>;
   /** Whether the bucket keeps a holder of this lease. */
   held: boolean;
@@ -31,10 +31,10 @@ interface SentChange {
   readonly totals: readonly Amount[];
 }
 
-/** For each level, the rates whose totals are to change, with their new totals. */
+/** For each level, the rates that change, with their new totals. */
 export type Totals = readonly (readonly Amount[])[];
 
-/** What a write does to the holder: leaves it, gives its slots back, or gives them back because the lease ends. */
+/** What a write does with the holder: keeps it, gives its slots back, or gives them back because the lease ends. */
 export type HolderFate = 'keep' | 'release' | 'end';
 
 /** What a lease has taken, and how that is corrected. */
@@ -43,26 +43,26 @@ export interface LeaseAccount {
   readonly entityId: string;
   readonly resource: string;
   readonly expiresAtMs: EpochMs | null;
-  /** A holder was found to be gone. */
+  /** A write found that a holder no longer exists. */
   readonly lost: boolean;
-  /** Whether slots, or an expiry, wait for the end of the lease. */
+  /** Whether the lease still has a holder in the store. */
   readonly holds: boolean;
-  /** Of the entity itself, in whole tokens. */
+  /** What was taken at the entity's own level, in whole tokens. */
   consumed(): Record<string, number>;
   kindOf(name: string): 'rate' | 'concurrent' | undefined;
   /** Reads the config again: limits may have been added since the grant. */
   learnLimits(): Promise<void>;
   planTotals(actuals: readonly Amount[]): Totals;
   planDeltas(deltas: readonly Amount[]): Totals;
-  /** Everything back, but for the limits named. */
+  /** Gives everything back, except for the named limits. */
   planReturn(except: ReadonlySet<string> | null): Totals;
-  /** Sends what differs. True: a holder was found to be gone. Throws the first failure once all levels have been tried. */
+  /** Sends the differences. True: a holder no longer exists. Throws the first failure after all levels have been tried. */
   write(totals: Totals, holder: HolderFate): Promise<boolean>;
-  /** False: a holder is gone. */
+  /** False: a holder no longer exists. */
   extend(ttlMs: number): Promise<boolean>;
 }
 
-/** Level by level: a correction is the difference to what was taken, so a level that failed can be sent again. */
+/** Keeps the amounts of each level. A correction is a difference to what was taken, so a failed level can be sent again. */
 export class StoredLeaseAccount implements LeaseAccount {
   expiresAtMs: EpochMs | null = null;
   lost = false;
@@ -70,7 +70,7 @@ export class StoredLeaseAccount implements LeaseAccount {
   readonly #grantedAtMs: EpochMs;
   #leaseId: string | null;
   readonly #granted: readonly GrantedLevel[];
-  /** Most leases end without a correction: made when the first one comes. */
+  /** Created at the first correction, because most leases have none. */
   #levels: LevelAccount[] | null = null;
 
   constructor(context: Context, nowMs: EpochMs, leaseId: string | null, granted: readonly GrantedLevel[]) {
@@ -81,7 +81,7 @@ export class StoredLeaseAccount implements LeaseAccount {
     for (const { holder } of granted) if (holder !== null) this.expiresAtMs = holder.expiresAtMs;
   }
 
-  /** From what was granted: the caller may use its request for something else by now. */
+  /** Read from the grant, because the caller may have changed its request object since. */
   get entityId(): string {
     return this.#granted[0]?.entityId ?? '';
   }
@@ -90,7 +90,7 @@ export class StoredLeaseAccount implements LeaseAccount {
     return parsePlainResource(this.#granted[0]?.resource ?? '');
   }
 
-  /** Without a holder nothing is stored under it, so that it is made when somebody asks. */
+  /** Without a holder nothing is stored under the id, so it is created at first use. */
   get leaseId(): string {
     this.#leaseId ??= buildLeaseId(this.#grantedAtMs, this.#context.random());
     return this.#leaseId;
@@ -114,11 +114,11 @@ export class StoredLeaseAccount implements LeaseAccount {
   async learnLimits(): Promise<void> {
     const { resolver, clock, options } = this.#context;
     const nowMs = clock.now();
-    // The write that follows has as much again: one that is cut short would leave open what became of it.
+    // The write that follows has its own `callMs`. A shorter deadline could leave its outcome unknown.
     const endMs = nowMs + options.timeouts.callMs;
     const chain = await resolver.renewChain(resolver.lastKnownChain(this.entityId, this.resource), nowMs, endMs);
     for (const level of this.#accounts()) {
-      // A bucket of per-call limits has other rules, which never change.
+      // The rules of a bucket of per-call limits never change.
       if (level.resource !== this.resource) continue;
       const newest = chain.find(({ entityId }) => entityId === level.entityId)?.resolved;
       if (newest === undefined || newest.limits.length === 0) continue;
@@ -131,7 +131,7 @@ export class StoredLeaseAccount implements LeaseAccount {
     return this.#accounts().map((level) => actuals.filter(({ name }) => hasLimit(level, name)));
   }
 
-  /** A lease gives back at most what it took: more would make tokens out of nothing. */
+  /** A lease gives back at most what it took. More would create tokens. */
   planDeltas(deltas: readonly Amount[]): Totals {
     return this.#accounts().map((level) =>
       deltas
@@ -190,13 +190,13 @@ export class StoredLeaseAccount implements LeaseAccount {
         return answer.finally(() => (isUnderWay = false));
       });
     } catch (error) {
-      // Its time was over, and nobody knows what becomes of it.
+      // The call timed out. Its write may still land.
       if (isUnderWay) this.#giveRefundsUp(sent, error);
       throw error;
     }
   }
 
-  /** The caller hears of a time-out only, and cannot know that tokens may be lost by it. */
+  /** Reports the refund to `onError`: the caller only gets a timeout, which does not say that tokens may be lost. */
   #giveRefundsUp(sent: readonly SentChange[], cause: unknown): void {
     const isRefund = sent.map(({ level, totals }) => bookRefunds(level, totals));
     if (!isRefund.includes(true)) return;
@@ -225,7 +225,7 @@ export class StoredLeaseAccount implements LeaseAccount {
     const returned = givenBack(level, change);
     for (const { name, milli } of totals) level.taken.set(name, milli);
     if (holderLost) this.lost = true;
-    // What an expiry gave back is still to be charged again, by the settle or commit that comes after this release.
+    // The settle or commit after this release must charge again what an expiry gave back.
     const unpaid = holderLost && level.refundsOnExpiry && change.totals === null;
     if (!unpaid && (holderLost || change.holder === 'release')) {
       level.held = false;
@@ -250,7 +250,7 @@ export class StoredLeaseAccount implements LeaseAccount {
   }
 }
 
-/** What a change that has been made returned to the bucket. */
+/** The amounts that a completed change returned to the bucket. */
 function givenBack({ limits, taken }: LevelAccount, { deltas, holder }: LevelChange): readonly Amount[] {
   const rates = deltas.filter(({ milli }) => milli < 0).map(({ name, milli }) => ({ name, milli: sub(0, milli) }));
   if (holder !== 'release') return rates;
@@ -263,8 +263,8 @@ function hasLimit(level: LevelRef, name: string): boolean {
 }
 
 /**
- * A refund that may have been made is not made again: the strict side. Debits are, and holders go once. False: there is
- * no refund in it.
+ * Books a refund that may have landed as done. Sending it again could give back twice, which would admit too much. Debits
+ * are sent again; a holder can be removed only once. False: the totals contain no refund.
  */
 function bookRefunds({ taken }: LevelAccount, totals: readonly Amount[]): boolean {
   const refunds = totals.filter(({ name, milli }) => milli < (taken.get(name) ?? 0));
@@ -277,7 +277,7 @@ function changeOf(level: LevelAccount, totals: readonly Amount[], holder: Holder
   const deltas = totals
     .map(({ name, milli }) => ({ name, milli: sub(milli, level.taken.get(name) ?? 0) }))
     .filter(({ milli }) => milli !== 0);
-  // A holder must be seen to: to give its slots back, or to learn whether an expiry has undone what is stated again.
+  // The holder must be read to give its slots back, or to learn whether an expiry has already given these totals back.
   const asksHolder = level.held && (holder !== 'keep' || (level.refundsOnExpiry && totals.length > 0));
   if (deltas.length === 0 && !asksHolder) return null;
   const { entityId, resource, limits, version, lasting, place } = level;

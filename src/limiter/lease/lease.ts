@@ -13,7 +13,7 @@ export type LeaseState = 'open' | 'committed' | 'rolled-back' | 'expired';
 
 const DONE = Promise.resolve();
 
-/** What a granted acquire returns: the handle to correct, keep, end or undo it. */
+/** The handle that a granted acquire returns. It corrects, keeps, ends or undoes what was taken. */
 export class Lease<L extends string = string> {
   readonly decidedBy: DecidedBy;
   readonly #context: Context;
@@ -22,7 +22,7 @@ export class Lease<L extends string = string> {
   #closed: 'committed' | 'rolled-back' | null = null;
   #watch: LossWatch | null = null;
   #settled: Set<string> | null = null;
-  /** Writes of one lease go out one after the other: each is calculated from what the one before left. */
+  /** Serialises the writes of one lease, because each is calculated from the result of the previous one. */
   #writing: Promise<unknown> | null = null;
 
   /** @internal */
@@ -45,7 +45,7 @@ export class Lease<L extends string = string> {
     return this.#account.leaseId;
   }
 
-  /** What this lease has taken of its own entity's limits, in whole tokens. */
+  /** What this lease has taken from its own entity's limits, in whole tokens. */
   get consumed(): Readonly<Record<L, number>> {
     return this.#account.consumed() as Record<L, number>;
   }
@@ -62,13 +62,13 @@ export class Lease<L extends string = string> {
     return expiresAtMs === null ? null : new Date(expiresAtMs);
   }
 
-  /** Aborts when the lease is lost: it expired, or its holder was found to be gone. */
+  /** Aborts when the lease is lost: it expired, or a write found that its holder no longer exists. */
   get signal(): AbortSignal {
     this.#watch ??= new LossWatch(this.#context, this.#account, () => this.#closed !== null);
     return this.#watch.signal;
   }
 
-  /** Adds to what was taken, or gives part of it back; may go into debt, never denies. Has reached the store when it resolves. */
+  /** Adds to what was taken, or gives part of it back. May cause debt; never denies. Resolves when the store has written it. */
   async adjust(deltas: Amounts<L>): Promise<void> {
     const amounts = readAmounts('deltas', required('deltas', deltas), -MAX_AMOUNT);
     if (this.#isUnknown(amounts)) await this.#account.learnLimits();
@@ -76,7 +76,7 @@ export class Lease<L extends string = string> {
     await this.#write('adjust', () => this.#account.planDeltas(amounts));
   }
 
-  /** States the real total of the limits that are named. Absolute, so it can be repeated; the lease stays open. */
+  /** States the real totals of the named limits. Totals are absolute, so the call can be repeated. The lease stays open. */
   async settle(actuals: Amounts<L>): Promise<void> {
     const amounts = readAmounts('actuals', required('actuals', actuals), 0);
     if (this.#isUnknown(amounts)) await this.#account.learnLimits();
@@ -96,7 +96,7 @@ export class Lease<L extends string = string> {
     });
   }
 
-  /** Moves the expiry to `ttlMs` from now. Throws `LeaseClosed` if the holder is gone. Nothing to do without a holder. */
+  /** Moves the expiry to `ttlMs` from now. Throws `LeaseClosed` if the holder no longer exists. No effect without a holder. */
   async extend(ttlMs: number = this.#ttlMs): Promise<void> {
     checkLeaseTtl(ttlMs);
     await this.#exclusively(async () => {
@@ -113,9 +113,9 @@ export class Lease<L extends string = string> {
     });
   }
 
-  /** Settles if totals are given, gives the slots back, keeps what rates took; one write, or none if there is nothing to write. */
+  /** Settles if totals are given, gives the slots back, keeps what rates took. One write, or none if nothing changes. */
   commit(actuals?: Amounts<L>): Promise<void> {
-    // Most leases end here, with nothing to write.
+    // The common case: nothing to write.
     if (actuals === undefined && this.#closed === null && this.#writing === null && !this.#account.holds) {
       this.#close('committed');
       return DONE;
@@ -131,12 +131,12 @@ export class Lease<L extends string = string> {
     await this.#end('committed', () => this.#account.planTotals(amounts));
   }
 
-  /** Gives everything back. A second call sends only what a first could not. */
+  /** Gives everything back. A second call sends only what failed in the first. */
   async rollback(): Promise<void> {
     await this.#end('rolled-back', () => this.#account.planReturn(null));
   }
 
-  /** @internal What `run` does when its function throws: settled limits stay, the rest goes back. */
+  /** @internal What `run` does when its function throws: keeps settled limits and gives the others back. */
   async rollbackUnsettled(): Promise<void> {
     const settled = this.#settled;
     if (settled === null) return this.rollback();
@@ -145,7 +145,7 @@ export class Lease<L extends string = string> {
 
   /** Commits a lease that is still open. Never throws: failures reach `onError`. */
   async [Symbol.asyncDispose](): Promise<void> {
-    // Whoever ended it without waiting for that has ended it.
+    // A commit or rollback that the caller did not await may still be running.
     await this.#writing?.catch(() => {});
     if (this.#closed !== null) return;
     try {
@@ -202,7 +202,7 @@ export class Lease<L extends string = string> {
     throw new BackendUnavailable(`Cannot ${attempted} lease ${this.id}: the limiter is closed. ${advice}`, 'closed');
   }
 
-  /** Only then does a correction wait before it joins the others: in their usual order they stay as they were called. */
+  /** Only unknown names need a read before the write. All other corrections keep the order in which they were called. */
   #isUnknown(amounts: readonly Amount[]): boolean {
     return amounts.some(({ name }) => this.#account.kindOf(name) === undefined);
   }

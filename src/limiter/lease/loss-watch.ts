@@ -2,7 +2,7 @@ import { LeaseClosed } from '../../core/errors.js';
 import type { Context } from '../context.js';
 import type { LeaseAccount } from './lease-account.js';
 
-/** Tells a signal when a lease is lost. Sleeps in the background only while somebody has asked for the signal. */
+/** Aborts a signal when a lease is lost. Created, with its background sleep, only when the caller reads the signal. */
 export class LossWatch {
   readonly #lost = new AbortController();
   readonly #context: Context;
@@ -21,11 +21,11 @@ export class LossWatch {
   }
 
   lose(): void {
-    this.#lost.abort(new LeaseClosed(this.#account.leaseId, 'expired', 'go on with'));
+    this.#lost.abort(new LeaseClosed(this.#account.leaseId, 'expired', 'continue with'));
     this.stop();
   }
 
-  /** The expiry has moved, perhaps to an earlier time. */
+  /** Called when the expiry has moved, possibly to an earlier time. */
   restart(): void {
     this.stop();
     this.#sleep = new AbortController();
@@ -43,7 +43,7 @@ export class LossWatch {
     try {
       await clock.sleep(Math.max(0, expiresAtMs - clock.now()), this.#sleep.signal, { background: true });
     } catch {
-      // Told to stop.
+      // The watch was stopped.
       return;
     }
     this.lose();

@@ -9,7 +9,7 @@ const UNCERTAIN = {
   error: { code: 'backend.unavailable', kind: 'timeout', message: expect.stringContaining('may stay taken') },
 };
 
-/** A correction whose write lands or not, and whose answer does not come before the limiter's deadline. */
+/** Makes a correction whose answer does not arrive before the deadline. `afterWrite`: whether the write lands. */
 async function unanswered({ store, clock }: Opened, afterWrite: boolean, correct: () => Promise<void>): Promise<void> {
   store.start({ mode: 'hang', only: ['adjust'], calls: 1, afterWrite });
   const given = expect(correct()).rejects.toMatchObject({ code: 'backend.unavailable', kind: 'timeout' });
@@ -24,7 +24,7 @@ const REFUNDS: readonly (readonly [string, (lease: Lease) => Promise<void>])[] =
   ['commit', async (lease) => lease.commit({ tpm: 300 })],
 ];
 
-test.each(REFUNDS)('onError hears that the refund of a %s got no answer in time', async (_, correct) => {
+test.each(REFUNDS)('onError is told that the refund of a %s got no answer in time', async (_, correct) => {
   const opened = await openLimiter();
   const lease = await opened.limiter.acquire(ASK);
   await unanswered(opened, false, async () => correct(lease));
@@ -41,7 +41,7 @@ test('a refund that got no answer in time is reported once, and not sent again',
   expect(await opened.limiter.available(ASK)).toMatchObject({ rpm: 60, tpm: 6_000 });
 });
 
-test('a correction without a refund that got no answer in time is not reported: it is sent again', async () => {
+test('a correction without a refund that got no answer in time is not reported, because it is sent again', async () => {
   const opened = await openLimiter();
   const lease = await opened.limiter.acquire(ASK_SLOT);
   await unanswered(opened, false, async () => lease.commit({ tpm: 900 }));

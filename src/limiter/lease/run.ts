@@ -2,20 +2,20 @@ import { isHeadgateError, ValidationError } from '../../core/errors.js';
 import { report, type StoreContext } from '../store-context.js';
 import type { Lease } from './lease.js';
 
-/** What running needs beside the lease. */
+/** What `runUnder` needs besides the lease. */
 type Runtime = Pick<StoreContext, 'clock' | 'options'>;
 
 export type OnThrow = 'rollback' | 'commit' | ((error: unknown) => 'rollback' | 'commit');
 
 export interface RunOptions {
-  /** What becomes of the lease when the function throws: `rollback` unless given. */
+  /** What to do with the lease when the function throws. Default: `rollback`. */
   readonly onThrow?: OnThrow;
 }
 
 /**
- * Runs `work` under a lease: commits when it returns, otherwise does what `onThrow` says. A failing commit never costs
- * the result, a failing rollback never replaces the error: both reach `onError`. For an async generator the lease lasts
- * until the generator ends; leaving it early counts as a throw.
+ * Runs `work` under a lease. Commits when it returns; does what `onThrow` says when it throws. The result is returned even
+ * if the commit fails, and the error is thrown even if the rollback fails: both failures reach `onError`. For an async
+ * generator the lease lasts until the generator ends; leaving it early counts as a throw.
  */
 export async function runUnder<T>(
   runtime: Runtime,
@@ -44,8 +44,8 @@ export function checkOnThrow(onThrow: unknown): void {
 }
 
 /**
- * The generator with its lease. By hand, because leaving a generator that was never started runs none of its code. The
- * lease is extended from the first step on: one that nobody iterates over expires.
+ * Wraps the generator with its lease. Not an async generator itself, because leaving a generator that was never started
+ * runs none of its code. The lease is extended after the first step: if the generator is never iterated, the lease expires.
  */
 function underLease<Y, R, N>(
   runtime: Runtime,
@@ -88,7 +88,7 @@ async function endAfterThrow(runtime: Runtime, lease: Lease, onThrow: OnThrow, e
   });
 }
 
-/** The function may have ended its lease itself. */
+/** Does nothing if the function has ended its lease itself. */
 async function endOpen(lease: Lease, end: () => Promise<void>): Promise<void> {
   if (lease.state === 'open' || lease.state === 'expired') await end();
 }
@@ -101,7 +101,7 @@ async function quietly(runtime: Runtime, where: string, work: () => Promise<void
   }
 }
 
-/** Extends at a third of the lease's life, in the background, until aborted. */
+/** Extends the lease after each third of its lifetime, in the background, until aborted. */
 function keepExtending(runtime: Runtime, lease: Lease): AbortController {
   const ended = new AbortController();
   const { expiresAt } = lease;
@@ -116,7 +116,7 @@ function keepExtending(runtime: Runtime, lease: Lease): AbortController {
       } catch (error) {
         if (ended.signal.aborted) return;
         report(runtime.options, error, 'run extend');
-        // Lost: `lease.signal` has told whoever listens.
+        // The lease is lost. `lease.signal` has aborted.
         if (isHeadgateError(error, 'lease.closed')) return;
       }
     }

@@ -17,7 +17,7 @@ export async function applyManifest(context: Context, data: unknown, options: Ap
   try {
     await makeChanges(context, plan, options);
   } finally {
-    // Limits and parents are remembered: this process must see its own changes at once.
+    // Limits and parents are cached. This process must see its own changes at once.
     context.resolver.cache.outdate();
   }
   return viewOf(plan);
@@ -46,10 +46,10 @@ async function makeChanges(context: Context, { steps, unmarked }: Plan, { onProg
   }
 }
 
-/** Attempts against others who change the same object at the same time. */
+/** How often a change is tried when other processes change the same object at the same time. */
 const MAX_ATTEMPTS = 5;
 
-/** Makes one object what the file wants. What another process has made of it since the plan is compared anew. */
+/** Changes one object to what the file wants. Compares again if another process has changed the object since the plan. */
 async function settle(context: Context, planned: Comparison): Promise<void> {
   let comparison = planned;
   for (let attempt = 1; ; attempt++) {
@@ -59,7 +59,7 @@ async function settle(context: Context, planned: Comparison): Promise<void> {
     } catch (error) {
       if (attempt === MAX_ATTEMPTS || !isRace(error)) throw error;
       const again = await compareAgain(context, comparison);
-      // An entity that has children cannot be deleted, however often it is tried.
+      // The same version means that no race occurred: the entity has children and cannot be deleted.
       if (isHeadgateError(error, 'entity.conflict') && again.seenVersion === comparison.seenVersion) throw error;
       comparison = again;
     }
@@ -73,7 +73,7 @@ function isRace(error: unknown): boolean {
 
 async function compareAgain(context: Context, { target, views }: Comparison): Promise<Comparison> {
   const { managed } = context.backend;
-  const mark = await callStore(context, 'reading what is owned', (call) => managed.read(call, buildManagedKey(target)));
+  const mark = await callStore(context, 'reading a mark', (call) => managed.read(call, buildManagedKey(target)));
   const live = await readLive(context, target);
   return compareLive(target, { wanted: views.wanted, owned: mark && fieldsOfMark(mark) }, live);
 }
@@ -89,7 +89,7 @@ async function readLive(context: Context, target: ManagedTarget): Promise<LiveSt
   return { configs: new Map(stored === undefined ? [] : [[buildManagedKey(target), stored]]), records: new Map() };
 }
 
-/** One write: the change, if there is any, and its mark. */
+/** Makes one write: the change, if there is any, and its mark. */
 async function send(context: Context, comparison: Comparison): Promise<void> {
   const { target, change, writes, mark, final, seenVersion } = comparison;
   const { config, entities, managed } = context.backend;
@@ -108,7 +108,7 @@ async function send(context: Context, comparison: Comparison): Promise<void> {
   });
 }
 
-/** A field that is not written stays, whoever set it. */
+/** Leaves out fields that are not written, so that their stored values stay. */
 function configChangeOf(level: ConfigLevel, writes: Fields): ConfigChange {
   const limits = writes['limits'] as readonly string[] | null | undefined;
   return {
@@ -121,7 +121,7 @@ function configChangeOf(level: ConfigLevel, writes: Fields): ConfigChange {
 
 type RecordFields = Pick<EntityRecord, 'name' | 'parentId' | 'cascade' | 'metadata'>;
 
-/** In the words of the port; of some fields those that are given. */
+/** The given fields with the names of the port. */
 function recordOf({ parent, ...fields }: Fields): RecordFields {
   return { ...fields, ...(parent === undefined ? {} : { parentId: parent }) } as RecordFields;
 }

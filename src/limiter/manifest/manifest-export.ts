@@ -10,7 +10,7 @@ import {
 import type { Context } from '../context.js';
 import { readPages } from './manifest-plan.js';
 
-/** Everything that a manifest can say of the namespace. */
+/** The manifest of the whole namespace. */
 export async function exportManifest(context: Context): Promise<ManifestData> {
   const { config, entities } = context.backend;
   const levels = await readPages(context, 'listing configs', (call, page) => config.all(call, page));
@@ -51,14 +51,14 @@ function entitiesOf(levels: readonly LevelRecord[], records: readonly EntityReco
       const resources = sorted(own.get(id) ?? new Map<string, readonly Limit[]>());
       const limits = defaults.get(id) ?? null;
       const record = wishes.get(id) ?? null;
-      // Beside limits, an entry must name a field of the record to say that there is one.
+      // An entry with limits asks for a record only if it names a field of the record.
       const isSilent = record !== null && Object.keys(record).length === 0 && (limits !== null || resources.size > 0);
       return [id, { record: isSilent ? { cascade: false } : record, limits, resources }];
     }),
   );
 }
 
-/** Fields that nobody has set are left out. */
+/** Leaves out fields that have their default value. */
 function wishOf({ name, parentId, cascade, metadata }: EntityRecord): RecordWish {
   return {
     ...(name === null ? {} : { name }),

@@ -9,7 +9,7 @@ import { type Manifest, readManifest } from '../../core/manifest/manifest.js';
 import { callStore, type Context } from '../context.js';
 import type { ManifestPlan } from './manifest-types.js';
 
-/** Reads what the manifest is about, and compares. */
+/** Compares the manifest with the objects that it names or owns. */
 export async function makePlan(context: Context, data: unknown): Promise<Plan> {
   const wanted = readManifest(data);
   if (wanted.namespace !== context.namespace) {
@@ -24,9 +24,7 @@ export function viewOf({ steps, drift, unchanged }: Plan): ManifestPlan {
 }
 
 async function readOwned(context: Context): Promise<ReadonlyMap<string, Fields>> {
-  const marks = await readPages(context, 'reading what is owned', (call, page) =>
-    context.backend.managed.list(call, page),
-  );
+  const marks = await readPages(context, 'reading the marks', (call, page) => context.backend.managed.list(call, page));
   return new Map(marks.map((mark) => [mark.key, fieldsOfMark(mark)]));
 }
 
@@ -66,7 +64,7 @@ async function readConfigs(
   return configs;
 }
 
-/** Records with all their parents, those that they have and those that they are to get. */
+/** The records with all their current and future parents. */
 async function readRecords(
   context: Context,
   ids: readonly string[],
@@ -109,7 +107,7 @@ async function addDescendants(
         context.backend.entities.children(call, id, page),
       );
       for (const child of children) {
-        // What was read by its id is more recent than what an index shows.
+        // A record that was read by its id is newer than its copy in an index.
         if (!records.has(child.id)) records.set(child.id, child);
         below.push(child.id);
       }
@@ -118,7 +116,7 @@ async function addDescendants(
   }
 }
 
-/** Items of a page: as many as a store is ever asked for. */
+/** The largest page that a store returns. */
 const PAGE = 1_000;
 
 export async function readPages<T>(
@@ -141,7 +139,7 @@ function* chunks<T>(items: readonly T[]): Generator<readonly T[]> {
   for (let at = 0; at < items.length; at += MAX_READ) yield items.slice(at, at + MAX_READ);
 }
 
-/** A store that answers at once would otherwise keep everybody else waiting. */
+/** Lets other work run: a store that answers synchronously would otherwise block the event loop. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);

@@ -1,19 +1,19 @@
 import type { Awaitable } from '../../backend.js';
 import type { Change, Drift } from '../../core/manifest/compare-object.js';
 
-/** How a namespace differs from what a manifest wants of it. */
+/** The differences between a namespace and a manifest. */
 export interface ManifestPlan {
-  /** In the order in which they are made. */
+  /** In the order in which `apply` makes them. */
   readonly changes: readonly Change[];
   readonly drift: readonly Drift[];
-  /** How many objects of the manifest are as it wants them. */
+  /** How many objects of the manifest need no change. */
   readonly unchanged: number;
 }
 
 export interface ApplyOptions {
-  /** Sees the plan before anything is written. If it throws, nothing is. */
+  /** Called with the plan before the first write. If it throws, nothing is written. */
   readonly confirm?: (plan: ManifestPlan) => Awaitable<void>;
-  /** Hears of every change that was made. */
+  /** Called after every change. */
   readonly onProgress?: (progress: ApplyProgress) => void;
 }
 

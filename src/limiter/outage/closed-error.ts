@@ -1,6 +1,6 @@
 import { BackendUnavailable } from '../../core/errors.js';
 
-/** What every call of a closed limiter rejects with, and every call that waits when it is closed. */
+/** The error of every call to a closed limiter, and of every call that waits when the limiter is closed. */
 export function closedError(): BackendUnavailable {
   return new BackendUnavailable('The limiter is closed', 'closed');
 }

@@ -5,7 +5,7 @@ import { Guard } from './guard.js';
 
 const DAY_MS = 86_400_000;
 
-test('a call that may take as long as it needs is waited for, and others beside it have their time', async () => {
+test('a call without a deadline is awaited, and concurrent calls keep their deadlines', async () => {
   const clock = fakeClock();
   const guard = new Guard(clock);
   let finish = (_answer: number): void => {};
@@ -21,7 +21,7 @@ test('a call that may take as long as it needs is waited for, and others beside 
   expect(await purge).toBe(7);
 });
 
-test('a call that may take as long as it needs counts for the breaker like any other', async () => {
+test('a call without a deadline counts for the breaker like any other', async () => {
   const guard = new Guard(fakeClock());
   const fail = async (): Promise<never> => Promise.reject(new BackendUnavailable('out', 'connection'));
   for (let count = 0; count < 5; count++) {
@@ -30,7 +30,7 @@ test('a call that may take as long as it needs counts for the breaker like any o
   expect(() => guard.call({ where: 'purging', timeoutMs: null }, fail)).toThrow('failed 5 times in a row');
 });
 
-test('one failure that several calls share counts once for the breaker, and several count each', async () => {
+test('a failure that several calls share counts once for the breaker, and separate failures count each', async () => {
   const guard = new Guard(fakeClock());
   const call = async (failure: Error): Promise<void> => {
     const failing = async (): Promise<never> => {

@@ -6,28 +6,28 @@ import { closedError } from './closed-error.js';
 const FAILURES_TO_OPEN = 5;
 const PROBE_EVERY_MS = 1_000;
 
-/** Throttling and contention are answers of a store that lives. */
+/** The kinds that open the breaker. Throttling and contention show that the store works. */
 const COUNTED: ReadonlySet<UnavailableKind> = new Set(['timeout', 'connection', 'server']);
 
 export interface Patience<T> {
-  /** What is being done, for messages. */
+  /** The operation, for messages. */
   readonly where: string;
-  /** null: for as long as it takes. Then every request that the store makes has a deadline of its own. */
+  /** null: no deadline for the call. Each request that the store makes then has its own deadline. */
   readonly timeoutMs: number | null;
-  /** The caller may leave before the answer. */
+  /** Aborts when the caller stops waiting. */
   readonly signal?: AbortSignal | undefined;
-  /** Gets an answer that came after the caller had gone. */
+  /** Called with an answer that arrives after the caller stopped waiting. */
   readonly onLate?: (answer: T) => void;
 }
 
-/** The one door to the store: every call has a deadline, and after five failures in a row only a probe a second goes through. */
+/** Every call to the store goes through it. It sets the deadline of each call, and contains the breaker. */
 export class Guard {
   readonly #clock: Required<Clock>;
   #failures = 0;
   #lastFailure: unknown = null;
   #nextProbeMs = 0;
   #isClosed = false;
-  /** Calls that have no answer yet, also those whose caller has left. */
+  /** Calls without an answer yet, including those whose caller stopped waiting. */
   #pending = 0;
   readonly #whenIdle: (() => void)[] = [];
 
@@ -39,19 +39,19 @@ export class Guard {
     return this.#isClosed;
   }
 
-  /** Resolves when no call is under way: at once on a store that answers synchronously. */
+  /** Resolves when no call is in flight: at once for a store that answers synchronously. */
   async idle(): Promise<void> {
     if (this.#pending > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
   }
 
-  /** The limiter was closed: no call goes through any more. */
+  /** Refuses all later calls. */
   close(): void {
     this.#isClosed = true;
-    // So that `enter`, which every acquire passes, needs one comparison only.
+    // Lets `enter`, which is on the path of every acquire, need only one comparison.
     this.#failures = Number.POSITIVE_INFINITY;
   }
 
-  /** One call of the store. An answer that is at hand is returned as it is: no timer, no turn of the event loop. */
+  /** Makes one call to the store. A synchronous answer is returned without a timer and without a promise. */
   call<T>(patience: Patience<T>, start: () => Awaitable<T>): Awaitable<T> {
     this.enter(patience.where);
     let answer: Awaitable<T>;
@@ -63,7 +63,7 @@ export class Guard {
     return isPromise(answer) ? this.within(answer, patience) : this.answered(answer);
   }
 
-  /** Before a call: refuses it while the breaker is open. With `answered`, `within` and `failed` it makes up `call`. */
+  /** Refuses a call while the breaker is open. `call` consists of `enter`, `answered`, `within` and `failed`. */
   enter(where: string): void {
     if (this.#failures < FAILURES_TO_OPEN) return;
     if (this.#isClosed) throw closedError();
@@ -87,7 +87,7 @@ export class Guard {
     return error;
   }
 
-  /** The answer, if it comes in time and before the caller leaves. */
+  /** The answer, if it arrives before the deadline and before the signal aborts. */
   within<T>(answer: Promise<T>, { where, timeoutMs, signal, onLate }: Patience<T>): Promise<T> {
     this.#pending += 1;
     if (timeoutMs === null) return this.#whenever(answer);
@@ -109,7 +109,7 @@ export class Guard {
       );
       const take = (value: T): void => {
         if (!waits) {
-          // May start another call, so that the store is not idle in between.
+          // Before `#leave`, because `onLate` may start another call and the store must not count as idle in between.
           onLate?.(value);
           this.#leave();
           return;
@@ -119,7 +119,7 @@ export class Guard {
         this.#leave();
       };
       answer.then(take, (error: unknown) => {
-        // After the caller has left, an answer that failed by itself needs no further hearing.
+        // No effect if the caller has stopped waiting.
         giveUp(error);
         this.#leave();
       });
@@ -147,11 +147,11 @@ export class Guard {
   #count(error: unknown): void {
     if (this.#isClosed || !isHeadgateError(error)) return;
     if (!(error instanceof BackendUnavailable && COUNTED.has(error.kind))) {
-      // An answer, if not the one that was hoped for: the store lives.
+      // The error is an answer, which shows that the store works.
       this.#failures = 0;
       return;
     }
-    // Those who were written as one group get one error: it is one failure.
+    // All calls of one group write get the same error object, which counts as one failure.
     if (error === this.#lastFailure) return;
     this.#lastFailure = error;
     this.#failures += 1;

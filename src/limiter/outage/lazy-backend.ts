@@ -1,8 +1,8 @@
 import type { Backend } from '../../backend.js';
 
 /**
- * A store whose code is loaded before it is opened: a program that uses another need not wait for it. Nothing else is
- * called before that.
+ * A backend whose code is loaded when the store is opened, so that programs with another store do not load it. No other
+ * method is called before that.
  */
 export function lazyBackend(name: string, load: () => Promise<Backend>): Backend {
   let loaded: Backend | null = null;

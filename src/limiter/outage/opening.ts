@@ -2,7 +2,7 @@ import type { Clock } from '../../clock.js';
 import { isHeadgateError } from '../../core/errors.js';
 import type { ResolvedOptions } from '../options.js';
 
-/** Between two attempts to open the store: doubles from the first to the last. */
+/** The delay between two attempts to open the store. It doubles from `first` up to `last`. */
 const RETRY_MS = { first: 100, last: 1_000 };
 
 export interface Opening {
@@ -10,7 +10,7 @@ export interface Opening {
   readonly attempt: (timeoutMs: number) => Promise<unknown>;
   readonly options: Pick<ResolvedOptions, 'onUnavailable' | 'timeouts'>;
   readonly clock: Required<Clock>;
-  /** The limiter was closed: stop trying. */
+  /** Whether the limiter was closed, which ends the attempts. */
   readonly isClosed: () => boolean;
   /** Called once if the limiter starts without its store, and again if a later attempt fails for another reason. */
   readonly report: (error: unknown, where: string) => void;
@@ -19,7 +19,7 @@ export interface Opening {
 /** The limiter started without its store. */
 export interface PendingOpening {
   readonly outage: unknown;
-  /** Resolves when the store is open, or when trying again is no use. */
+  /** Resolves when the store is open, or when a further attempt cannot succeed. */
   readonly ended: Promise<void>;
 }
 

@@ -9,7 +9,10 @@ import { Lease } from '../lease/lease.js';
 import { buildLevels } from '../acquire/levels.js';
 import { decisionOf, NO_ID_FREE } from '../acquire/outcome.js';
 
-/** The store is out: the policy decides, and the answer says so. Per call > `open` > last known system config > block. */
+/**
+ * Decides by the outage policy; `decidedBy` shows that. The policy of the call wins, then that of `open`, then that of the
+ * last known system config, then `block`.
+ */
 export async function decideWithoutStore(context: Context, ask: Ask, error: HeadgateError): Promise<Decision> {
   const policy: OnUnavailable =
     ask.request.onUnavailable ?? context.options.onUnavailable ?? context.resolver.lastOnUnavailable ?? 'block';
@@ -30,7 +33,7 @@ function allow(context: Context, { request, named, nowMs }: Ask): Decision {
   return { granted: true, lease, statuses: [], decidedBy: 'open' };
 }
 
-/** Limits in this process alone, by the limits that were last known; without any, it blocks. */
+/** Decides in the memory of this process by the last known limits. Blocks if no limits are known. */
 async function decideLocally(context: Context, ask: Ask, error: HeadgateError): Promise<Decision> {
   const { request, nowMs } = ask;
   const local = context.fallback();
@@ -44,7 +47,7 @@ async function decideLocally(context: Context, ask: Ask, error: HeadgateError): 
       (call) => local.backend.consume(call, { leaseId, levels }),
       nowMs,
     );
-    // An id that is taken cannot be, but for luck: the caller may come again.
+    // A duplicate id is so unlikely that there is no second attempt here: the caller may ask again.
     const decision = outcome.kind === 'id-taken' ? NO_ID_FREE : outcome;
     return decisionOf(local, ask, { leaseId, levels }, decision, 'fallback');
   } catch (refused) {

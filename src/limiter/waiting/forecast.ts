@@ -3,8 +3,8 @@ import type { Limit } from '../../core/limit.js';
 import type { EpochMs } from '../../core/units.js';
 
 /**
- * When a limit will have room for the waiters of one line, by what the store last said about it. An estimate: other
- * processes and asks that do not wait take from the same limit. A wrong estimate costs an ask, and its answer corrects it.
+ * Estimates when a limit will have room for the waiters of one line, from the last answers of the store. Other processes
+ * and asks that do not wait take from the same limit. A wrong estimate costs one ask, and its answer corrects it.
  */
 export interface Forecast {
   /** The store refused an ask that was made at `askedMs`; its answer came at `nowMs`. */
@@ -15,15 +15,15 @@ export interface Forecast {
   giveBack(tokens: number): void;
   /** The bucket was filled. */
   fill(nowMs: EpochMs): void;
-  /** Whether so many tokens should be there by now. */
+  /** Whether so many tokens should be available now. */
   holds(tokens: number, nowMs: EpochMs): boolean;
-  /** When to ask for so many tokens, while no ask of the line is under way. */
+  /** When to ask for so many tokens, while no ask of the line is in flight. */
   askMs(tokens: number): EpochMs;
   /** How long an empty limit needs for so many tokens: 0 for slots, which do not refill. */
   refillMs(tokens: number): number;
-  /** Whether the head should ask once more before its time is over. */
+  /** Whether the head should ask once more before its timeout. */
   isWorthAsking(tokens: number, nowMs: EpochMs): boolean;
-  /** When to ask for `tokens` although asks for `asking` are still under way. */
+  /** When to ask for `tokens` although asks for `asking` are still in flight. */
   askBesidesMs(asking: number, tokens: number): EpochMs;
 }
 
@@ -31,11 +31,11 @@ export function forecastOf(limit: Limit, random: () => number): Forecast {
   return limit.kind === 'rate' ? new RateForecast(limit) : new SlotForecast(limit, random);
 }
 
-/** The tokens of a rate: a straight line through one known point. Exact while only this line takes from the limit. */
+/** The tokens of a rate: a linear function of time through one known point. Exact while only this line takes from the limit. */
 class RateForecast implements Forecast {
   readonly #limit: Limit;
   #atMs: EpochMs = 0;
-  /** What the bucket has at that instant, less what was taken since. */
+  /** The tokens of the bucket at that instant, less what was taken since. */
   #tokens = 0;
 
   constructor(limit: Limit) {
@@ -47,7 +47,7 @@ class RateForecast implements Forecast {
     this.#tokens = requested;
   }
 
-  /** Only better news counts: whole tokens are rounded down, and a denial says exactly when there will be enough. */
+  /** Only raises the estimate: whole tokens are rounded down, and a denial states exactly when there will be enough. */
   see(available: number, askedMs: EpochMs): void {
     if (this.askMs(available) <= askedMs) return;
     this.#atMs = askedMs;
@@ -71,7 +71,7 @@ class RateForecast implements Forecast {
     return this.askMs(tokens) <= nowMs;
   }
 
-  /** Rounded up, so that it is never before the tokens are there. */
+  /** Rounded up, so that the ask is never too early. */
   askMs(tokens: number): EpochMs {
     return this.#atMs + this.refillMs(tokens - this.#tokens);
   }
@@ -84,16 +84,16 @@ class RateForecast implements Forecast {
     return this.holds(tokens, nowMs);
   }
 
-  /** Waits for the answers, which keeps the order of the line, unless tokens would be lost at the cap meanwhile. */
+  /** Waits for the answers, which keeps the order of the line, unless refilled tokens would exceed the capacity meanwhile. */
   askBesidesMs(asking: number): EpochMs {
     return this.askMs(asking + this.#limit.capacity);
   }
 }
 
-/** Slots come back at any time and in any process, so that a line for one asks again at these intervals. */
+/** Another process may give a slot back at any time, so a line for slots asks again at these intervals. */
 const ASK_AGAIN_MS = { least: 100, most: 250 };
 
-/** The slots of a concurrent limit: those that are known to be free, and when to ask for others. */
+/** The slots of a concurrent limit: how many are known to be free, and when to ask for others. */
 class SlotForecast implements Forecast {
   readonly #limit: Limit;
   readonly #random: () => number;
@@ -107,7 +107,7 @@ class SlotForecast implements Forecast {
   }
 
   refuse({ available, requested, retryAfterMs }: LimitStatus, askedMs: EpochMs, nowMs: EpochMs): void {
-    // Fewer than were refused, whatever the status says: the same ask must not go out again at once.
+    // Fewer than the refused ask, whatever the status says: the same ask must not be sent again at once.
     this.#free = Math.max(0, Math.min(available, requested - 1));
     this.#refusedMs = askedMs;
     const expiryMs = askedMs + (retryAfterMs ?? Number.POSITIVE_INFINITY);
@@ -143,7 +143,7 @@ class SlotForecast implements Forecast {
     return 0;
   }
 
-  /** Not right after another ask: many callers whose time ends one after the other would all ask. */
+  /** Not right after another ask: many callers that time out one after the other would all ask. */
   isWorthAsking(tokens: number, nowMs: EpochMs): boolean {
     return this.holds(tokens) || nowMs - this.#refusedMs >= ASK_AGAIN_MS.least;
   }

@@ -6,8 +6,8 @@ import { type AcquireRequest, readAmounts } from '../acquire/request.js';
 import type { WaitingLine } from './waiting-line.js';
 
 /**
- * The line that a new call has to join without asking first, so that it does not take what a waiter of one of its limits
- * waits for. null: it asks first.
+ * The line that a new call must join without asking first, so that it does not take the tokens that a waiter needs. null:
+ * the call asks first.
  */
 export function findHoldingLine(
   context: Context,
@@ -16,23 +16,23 @@ export function findHoldingLine(
 ): { readonly line: WaitingLine; readonly tokens: number } | null {
   if (context.lines.isEmpty) return null;
   let found: { readonly line: WaitingLine; readonly tokens: number } | null = null;
-  for (const level of levelsAtHand(context, request)) {
+  for (const level of cachedLevels(context, request)) {
     for (const { name, milli } of level.asks) {
       const limit = level.limits.find((candidate) => candidate.name === name);
       if (limit === undefined) continue;
       const tokens = Number(milli) / MILLI;
       const line = context.lines.line(level, name);
-      // What no wait can grant is for the store to refuse, at once and exactly.
+      // The store refuses at once, and with the exact reason, what no wait can grant.
       if (tokens > limit.capacity || (line !== undefined && line.aloneMs(tokens) > endMs)) return null;
-      // What takes nothing of a limit takes nothing from its waiters.
+      // An ask for 0 takes nothing from the waiters.
       if (tokens > 0 && line?.holdsBack(tokens) === true) found ??= { line, tokens };
     }
   }
   return found;
 }
 
-/** None, if the config is not cached: then the ask finds out. A line is seldom longer in use than its config is cached. */
-function levelsAtHand(context: Context, request: AcquireRequest) {
+/** Empty if the config is not cached: the call then asks first. A line seldom exists longer than its config is cached. */
+function cachedLevels(context: Context, request: AcquireRequest) {
   try {
     const nowMs = context.clock.now();
     const chain = context.resolver.chain(request.entityId, request.resource, nowMs, endOfCall(context, nowMs));
@@ -41,7 +41,7 @@ function levelsAtHand(context: Context, request: AcquireRequest) {
     }
     chain.catch(() => {});
   } catch {
-    // The ask meets the same error, and tells it.
+    // The ask gets the same error and reports it.
   }
   return [];
 }

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type Ordered, OrderedQueue } from './ordered-queue.js';
 
-test('a queue gives its items by their order, whenever they joined and whoever left', () => {
+test('a queue returns its items by their order, after any insertions and deletions', () => {
   const step = fc.record({ order: fc.integer({ min: 0, max: 30 }), joins: fc.boolean() });
   const property = fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
     const items = new Map<number, Ordered>();

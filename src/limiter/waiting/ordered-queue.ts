@@ -1,4 +1,4 @@
-/** Something with a place in a queue: lower numbers come first. */
+/** An item of a queue: lower numbers come first. */
 export interface Ordered {
   readonly order: number;
 }
@@ -9,7 +9,7 @@ interface Node<T> {
   after: Node<T> | null;
 }
 
-/** A queue by order, not by time of joining. Leaving costs the same at any place; joining is cheap near both ends. */
+/** A queue sorted by `order`, not by time of insertion. Deletion takes constant time; insertion is cheap near both ends. */
 export class OrderedQueue<T extends Ordered> {
   readonly #nodes = new Map<T, Node<T>>();
   #first: Node<T> | null = null;
@@ -39,7 +39,7 @@ export class OrderedQueue<T extends Ordered> {
     this.#nodes.set(item, node);
   }
 
-  /** False: it was not in the queue. */
+  /** False: the item was not in the queue. */
   delete(item: T): boolean {
     const node = this.#nodes.get(item);
     if (node === undefined) return false;
@@ -50,7 +50,7 @@ export class OrderedQueue<T extends Ordered> {
     return this.#nodes.delete(item);
   }
 
-  /** Newcomers belong near the end, refused waiters near the front: searches from both ends. */
+  /** Searches from both ends, because new waiters belong near the end and refused waiters near the front. */
   #placeBefore(order: number): Node<T> | null {
     let back = this.#last;
     let front = this.#first;

@@ -14,9 +14,9 @@ interface LastDenial {
 }
 
 /**
- * One call that waits. It asks first, as if it did not wait; when it is refused it joins the line of the limit that
- * refuses, and asks again when that line says so. Ends with a grant, with a denial when its time is over or no wait
- * helps, or with the reason for which it leaves.
+ * One call that waits. It asks first, like a call without a wait. When it is refused, it joins the line of the limit that
+ * refused, and asks again when that line calls `ask`. It ends with a grant, with a denial after its timeout or when no wait
+ * helps, or with the abort reason.
  */
 export class Waiter implements InLine {
   readonly owner: object;
@@ -60,24 +60,24 @@ export class Waiter implements InLine {
     const { clock } = this.#context;
     const askedMs = clock.now();
     this.#isAsking = true;
-    // The answer is awaited, also if the time of the wait ends meanwhile.
+    // The timeout of the wait does not cancel an ask in flight.
     this.#stopTimer?.();
     attempt(this.#context, { ...this.#request, signal: this.#stop.signal }, 'decision', asMade)
       .then((decision) => this.#answered(decision, askedMs))
       .catch((error: unknown) => this.#end(() => this.#reject(error)));
   }
 
-  /** The caller has left, or the limiter is closed. What an ask that is under way takes is given back. */
+  /** Called when the signal aborts or the limiter is closed. What an ask in flight takes is given back. */
   leave(reason: unknown): void {
     this.#end(() => this.#reject(reason));
-    // Without the reason, which may be an error that the guard would take for an answer of the store.
+    // Without the reason, which may be an error that the guard would count as an answer of the store.
     this.#stop.abort();
   }
 
   #answered(decision: Decision, askedMs: EpochMs): void {
     this.#isAsking = false;
     if (this.#hasEnded) {
-      // It left between the answer and its delivery.
+      // The call was aborted between the answer and its delivery.
       if (decision.granted) giveBack(this.#context, decision.lease);
       return;
     }
@@ -126,17 +126,17 @@ export class Waiter implements InLine {
     return line;
   }
 
-  /** Other writers were faster: no limit refused, so that there is no line to wait in. */
+  /** After a denial as `contended`: no limit refused, so there is no line to join. */
   #askIn(ms: number): void {
     this.#stopTimer = startTimer(this.#context.clock, ms, () => this.ask());
   }
 
   #timeIsOver(line: WaitingLine): void {
-    // Its turn may come at this very instant.
+    // The line may send the ask of this waiter at this instant.
     line.serve();
     if (this.#isAsking || line.sendLast(this)) return;
     if (this.#lastDenial === null) {
-      // It was held back and has never asked: its one ask is now what it would have been without a wait.
+      // The waiter joined without asking first. It asks once now, like a call without a wait.
       this.leaveLine();
       this.ask();
       line.serve();
@@ -147,8 +147,8 @@ export class Waiter implements InLine {
   }
 
   /**
-   * What is known without another ask: the last denial, counted down. A store that could not be asked now must not turn
-   * it into what the outage policy says.
+   * The last denial, with its wait reduced by the time since. Another ask could fail, and the outage policy must not
+   * replace a denial that is known.
    */
   #denialInLine(line: WaitingLine, { denied, askedMs }: LastDenial): Denied {
     const { lastRefusal } = line;
@@ -178,8 +178,8 @@ export class Waiter implements InLine {
 }
 
 /**
- * The limit in whose line to wait: a rate refuses for a known time, so that it comes before slots, which may come back at
- * once; of several the one that refuses for longest. null: no limit refused.
+ * The limit whose line to join. A rate comes before slots, because its wait is known and slots may return at any time. Of
+ * several, the one with the longest wait. null: no limit refused.
  */
 function refusalToWaitFor({ reason, violations }: Denied): LimitStatus | null {
   if (reason !== 'exhausted') return null;

@@ -12,12 +12,12 @@ const of = (consume: Record<string, number>) => ({ entityId: 'user-1', resource:
 const ASK = of({ rps: 1 });
 const wait = { timeoutMs: 60_000 };
 
-/** A limiter whose store is `roundTripMs` away, on a clock that stands still. */
+/** A limiter whose store answers after `roundTripMs`, on a fake clock. */
 async function openFar(limits: readonly Limit[], roundTripMs: number) {
   const clock = fakeClock();
   const store = distantBackend(memory(), clock, roundTripMs);
   const limiter = await RateLimiter.open(store.backend, { limits, clock });
-  /** When the call ends: the clock moves by 1 ms until then. */
+  /** The value of the call and how long it took. Advances the clock by 1 ms until the call ends. */
   const take = async <T>(call: Promise<T>): Promise<{ readonly value: T; readonly ms: number }> => {
     const startMs = clock.now();
     const ended = { yet: false };
@@ -74,15 +74,15 @@ describe('callers that are willing to wait, with a store at a distance', () => {
     await clock.advance(3_000);
     expect(granted).toBeGreaterThanOrEqual(rate * 3 * 0.99);
     expect(granted).toBeLessThanOrEqual(rate * 3);
-    // Each asks once in vain and once when it is granted, or its ask is under way.
+    // Each waiter asks once in vain, and once when it is granted or its ask is in flight.
     expect(store.calls.length - callsBefore - waiters - granted).toBeLessThanOrEqual(Math.ceil(rate / 25));
     await take(limiter.close());
-    // What was under way is answered, and given back.
+    // The asks in flight are answered, and their tokens given back.
     await clock.advance(100);
     expect(clock.sleepers).toBe(0);
   });
 
-  test('those who come while others wait make one ask together, not one each', async () => {
+  test('calls that arrive while others wait make one ask together, not one each', async () => {
     const { clock, store, limiter, take } = await openFar([Limit.perSecond('rps', 10)], 20);
     await take(limiter.acquire(of({ rps: 10 })));
     const line = [limiter.acquire({ ...ASK, wait })];
@@ -96,7 +96,7 @@ describe('callers that are willing to wait, with a store at a distance', () => {
     expect(clock.sleepers).toBe(0);
   });
 
-  test('several slots that come back at once go to as many waiters within one round trip', async () => {
+  test('several slots that return at once are granted to as many waiters within one round trip', async () => {
     const { clock, limiter, take } = await openFar([Limit.concurrent('slots', 4)], 20);
     const { value: lease } = await take(limiter.acquire(of({ slots: 4 })));
     const waiters = Array.from({ length: 6 }, async () => limiter.tryAcquire({ ...of({ slots: 1 }), wait }));
@@ -117,14 +117,14 @@ describe('callers that are willing to wait, with a store at a distance', () => {
 });
 
 describe('properties of waiting', () => {
-  /** What one caller does: it asks at an instant for some tokens, and may be unwilling to wait. */
+  /** One caller: when it asks, for how many tokens, and whether it waits. */
   const caller = fc.record({
     atMs: fc.integer({ min: 0, max: 400 }),
     tokens: fc.integer({ min: 1, max: 3 }),
     waits: fc.boolean(),
   });
 
-  test('of equal asks, those that wait are granted in the order of their arrival', async () => {
+  test('waiters with equal asks are granted in the order of their arrival', async () => {
     const callers = fc.array(fc.record({ atMs: fc.integer({ min: 30, max: 400 }), waits: fc.boolean() }), {
       minLength: 1,
       maxLength: 25,
@@ -139,7 +139,7 @@ describe('properties of waiting', () => {
         const at = calls.length;
         calls.push(limiter.acquire({ ...ASK, wait }).then(() => order.push(at)));
       };
-      // A line exists while the others come: the order of first asks that overlap is the store's.
+      // Creates a line first, because the store decides the order of first asks that overlap.
       for (let ahead = 0; ahead < 10; ahead++) callWaiting();
       await clock.advance(roundTripMs);
       for (const { atMs, waits } of asks.toSorted((a, b) => a.atMs - b.atMs)) {
@@ -168,7 +168,7 @@ describe('properties of waiting', () => {
           const held = limiter.acquire(of({ slots: 1 }));
           for (const { atMs, tokens, waits } of before.toSorted((a, b) => a.atMs - b.atMs)) {
             await clock.advance(Math.max(0, startMs + atMs - clock.now()));
-            // Others wait for the slot, or take from the rate without waiting.
+            // The other callers wait for the slot, or take from the rate without waiting.
             const ask = waits ? { ...of({ slots: 1 }), wait } : of({ rps: tokens });
             limiter.tryAcquire(ask).catch(() => {});
           }
@@ -210,7 +210,7 @@ describe('properties of waiting', () => {
     await fc.assert(property, { numRuns: 40 });
   });
 
-  test('every wait ends within its time and the round trips of its last ask, and leaves no timer', async () => {
+  test('every wait ends within its timeout plus the round trips of its last ask, and leaves no timer', async () => {
     const call = fc.record({
       atMs: fc.integer({ min: 0, max: 600 }),
       entityId: fc.constantFrom('a', 'b', 'p'),

@@ -5,33 +5,33 @@ import type { EpochMs } from '../../core/units.js';
 import { type Forecast, forecastOf } from './forecast.js';
 import { type Ordered, OrderedQueue } from './ordered-queue.js';
 
-/** A caller in a line, as the line sees it. */
+/** The part of a waiter that its line uses. */
 export interface InLine extends Ordered {
-  /** What it needs of the limit of the line. */
+  /** The tokens that it needs from the limit of the line. */
   readonly tokens: number;
-  /** Its turn has come: asks the store now. */
+  /** Asks the store now. */
   ask(): void;
 }
 
-/** How long a head that should have been served keeps what there is for itself, beyond the time of its refill. */
+/** A refused head holds back the waiters behind it until this long after its due time plus the refill time of its tokens. */
 const HOLD_MS = 1_000;
 
 /**
- * The callers of this process that wait for one limit of one bucket, in the order of their arrival. The head asks when
- * the limit should have room for it, together with the waiters behind it that should fit too: a store that writes groups
- * gets one group. The next wave goes out when the last one is answered, so that the order is kept.
+ * The calls of this process that wait for one limit of one bucket, in the order of their arrival. The head asks when
+ * the limit should have room for it, together with the waiters behind it that should fit too, so that a store that
+ * groups asks gets one group. The next wave is sent when the previous one is answered, so that the order is kept.
  */
 export class WaitingLine {
   readonly #clock: Required<Clock>;
   readonly #random: () => number;
   readonly #onEmpty: (line: WaitingLine) => void;
   readonly #queue = new OrderedQueue<InLine>();
-  /** The sum of what the waiters in the queue need. */
+  /** The sum of the tokens that the queued waiters need. */
   #queuedTokens = 0;
-  /** The waiters whose ask is under way, with what they need. */
+  /** The waiters whose ask is in flight, with the tokens that they need. */
   readonly #asking = new Map<InLine, number>();
   #askingTokens = 0;
-  /** When each waiter should be served, by the forecast at the time when it joined. */
+  /** When each waiter should be served, by the forecast at the time it joined. */
   readonly #dueMs = new Map<InLine, EpochMs>();
   #lastRefusal: LimitStatus;
   #forecast: Forecast;
@@ -51,7 +51,7 @@ export class WaitingLine {
     this.#onEmpty = onEmpty;
   }
 
-  /** The number of waiters, including those whose ask is under way. */
+  /** The number of waiters, including those whose ask is in flight. */
   get depth(): number {
     return this.#queue.size + this.#asking.size;
   }
@@ -62,9 +62,9 @@ export class WaitingLine {
   }
 
   /**
-   * Whether a newcomer has to join without asking first. What it could get, the head could get if it needs no more. A
-   * smaller ask may go ahead of a head that needs more, until that head should have been served: small asks that keep
-   * arriving must not starve it.
+   * Whether a new call must join without asking first. It must if the head needs no more tokens than the call: the head
+   * comes first. A smaller ask may go before a head that needs more, until the head should have been served: small asks
+   * that keep arriving must not starve the head.
    */
   holdsBack(tokens: number): boolean {
     const head = this.#head;
@@ -72,7 +72,7 @@ export class WaitingLine {
     return tokens >= head.tokens || (this.#dueMs.get(head) ?? 0) <= this.#clock.now();
   }
 
-  /** Adds a newcomer that did not ask. The head asks in its stead: the store may have more than this process knows. */
+  /** Adds a call that did not ask. The head asks instead, because the store may have more tokens than this process knows. */
   joinUnasked(waiter: InLine): void {
     this.join(waiter);
     this.serve();
@@ -81,7 +81,7 @@ export class WaitingLine {
     this.#setTimer();
   }
 
-  /** What an answer of the store says about the limit; `serve` acts on it. */
+  /** Updates the forecast from an answer of the store; `serve` acts on it. */
   learn(status: LimitStatus, granted: boolean, askedMs: EpochMs): void {
     if (!hasRulesOf(status.limit, this.#lastRefusal.limit)) this.#adopt(status.limit);
     if (status.exceeded) {
@@ -110,7 +110,7 @@ export class WaitingLine {
     this.#dueMs.set(waiter, this.#forecast.askMs(this.#askingTokens + this.#queuedTokens));
   }
 
-  /** The store refused the ask of a waiter that this line sent: it keeps its place. */
+  /** Puts back a waiter whose ask the store refused. It keeps its place. */
   rejoin(waiter: InLine, available: number): void {
     const nowMs = this.#clock.now();
     this.#remove(waiter);
@@ -121,13 +121,13 @@ export class WaitingLine {
     this.#letPass(waiter, available);
   }
 
-  /** It was granted, moved to another line, or its caller has left. */
+  /** Removes a waiter that was granted, moved to another line, or aborted. */
   leave(waiter: InLine): void {
     this.#remove(waiter);
     this.#dueMs.delete(waiter);
   }
 
-  /** Sends the next wave if it is due, otherwise sets a timer for it. Every change of the line ends with a call of it. */
+  /** Sends the next wave if it is due, otherwise sets a timer for it. Called at the end of every change of the line. */
   serve(): void {
     const nowMs = this.#clock.now();
     if (this.#nextWaveMs() <= nowMs) {
@@ -138,7 +138,7 @@ export class WaitingLine {
     this.#setTimer();
   }
 
-  /** The same after all answers of this turn of the event loop: waiters that are refused together ask together. */
+  /** Calls `serve` after all answers of this turn of the event loop, so that waiters that are refused together ask together. */
   serveSoon(): void {
     if (this.#servesSoon) return;
     this.#servesSoon = true;
@@ -149,7 +149,7 @@ export class WaitingLine {
   }
 
   /**
-   * Sends the ask of a waiter whose time is over, if no waiter is before it and the ask may succeed. False: it has to leave
+   * Sends the ask of a waiter that timed out, if it is the first and the ask may succeed. False: the waiter must leave
    * without another ask.
    */
   sendLast(waiter: InLine): boolean {
@@ -167,12 +167,12 @@ export class WaitingLine {
     return this.#forecast.askMs(tokens);
   }
 
-  /** How long until all waiters of now are served: when a caller that leaves may come again. For a rate only. */
+  /** How long until all current waiters are served, as the wait for a call that timed out. For a rate only. */
   allServedInMs(): number {
     return Math.max(1, this.#forecast.askMs(this.#askingTokens + this.#queuedTokens) - this.#clock.now());
   }
 
-  /** The rules have changed. The last refusal is the best that is known under the new ones. */
+  /** Called when the rules have changed. Starts a new forecast from the last refusal. */
   #adopt(limit: Limit): void {
     const nowMs = this.#clock.now();
     this.#lastRefusal = { ...this.#lastRefusal, limit };
@@ -180,7 +180,7 @@ export class WaitingLine {
     this.#forecast.refuse(this.#lastRefusal, nowMs, nowMs);
   }
 
-  /** The first waiter, also if its ask is under way. */
+  /** The first waiter, also if its ask is in flight. */
   get #head(): InLine | null {
     const queued = this.#queue.first;
     for (const asking of this.#asking.keys()) return queued === null || asking.order < queued.order ? asking : queued;
@@ -212,7 +212,7 @@ export class WaitingLine {
     this.#asking.delete(waiter);
   }
 
-  /** A head for which there is never enough must not keep what there is from the waiters behind it for ever. */
+  /** Lets waiters pass a head that is refused again and again, so that they do not wait for ever. */
   #letPass(head: InLine, available: number): void {
     let left = available;
     for (let next = this.#queue.after(head); next !== null && next.tokens <= left; next = this.#queue.after(head)) {

@@ -8,17 +8,17 @@ import { bucketResource } from '../acquire/levels.js';
 import type { AcquireRequest } from '../acquire/request.js';
 import { WaitingLine } from './waiting-line.js';
 
-/** A call that waits, from its first ask on. */
+/** A call that waits, including the time of its first ask. */
 interface Waiting {
-  /** The limiter that it came through. */
+  /** The limiter that received the call. */
   readonly owner: object;
-  /** Takes it out of the line that it is in, and gives that line. */
+  /** Removes the call from its line and returns that line. */
   leaveLine(): WaitingLine | null;
   /** Ends the wait: the call rejects with the reason. */
   leave(reason: unknown): void;
 }
 
-/** What the lines learn from a decision. */
+/** The part of a decision that the lines use. */
 interface Answer {
   readonly granted: boolean;
   readonly statuses: readonly LimitStatus[];
@@ -42,7 +42,7 @@ export class WaitingLines {
     return this.#lines.size === 0;
   }
 
-  /** Gives the place of a call in the order of arrival. */
+  /** Returns the number of the call in the order of arrival. */
   enter(waiting: Waiting): number {
     this.#waiting.add(waiting);
     return (this.#entered += 1);
@@ -55,7 +55,7 @@ export class WaitingLines {
   /** Ends every wait, or those of one limiter. */
   close(reason: unknown, owner?: object): void {
     const leaving = [...this.#waiting].filter((waiting) => owner === undefined || waiting.owner === owner);
-    // All leave before any line is served: it must not send the ask of one that leaves next.
+    // All leave before any line is served, because a line must not send the ask of a call that leaves next.
     const lines = new Set(leaving.map((waiting) => waiting.leaveLine()));
     for (const waiting of leaving) waiting.leave(reason);
     for (const line of lines) line?.serve();
@@ -78,7 +78,7 @@ export class WaitingLines {
     return line;
   }
 
-  /** Tells the lines what the answer to a request says about their limits. Gives those that it concerns. */
+  /** Updates the lines from the answer to a request. Returns the lines of the limits in the answer. */
   learn(request: AcquireRequest, { granted, statuses }: Answer, askedMs: EpochMs): readonly WaitingLine[] {
     if (this.isEmpty) return [];
     const concerned: WaitingLine[] = [];
@@ -91,20 +91,20 @@ export class WaitingLines {
     return concerned;
   }
 
-  /** Something was given back to a bucket by this process. */
+  /** Called when this process has given something back to a bucket. */
   giveBack(bucket: Pick<LevelRef, 'entityId' | 'resource'>, amounts: readonly Amount[]): void {
     if (this.isEmpty) return;
     for (const { name, milli } of amounts) this.line(bucket, name)?.giveBack(Number(milli) / MILLI);
   }
 
-  /** A bucket was filled by this process. */
+  /** Called when this process has reset a bucket. */
   fill({ entityId, resource }: Pick<LevelRef, 'entityId' | 'resource'>): void {
     const filled = buildBucketKey(entityId, resource);
     for (const [, key, line] of this.#lines.entries()) if (key === filled) line.fill();
   }
 }
 
-/** Per-call limits have a bucket of their own, at the entity's own level. */
+/** At the entity's own level, per-call limits have a separate bucket. */
 function keyOf(request: AcquireRequest, { entityId }: LimitStatus): string {
   const isOwn = entityId === request.entityId;
   return buildBucketKey(entityId, isOwn ? bucketResource(request) : request.resource);

@@ -8,7 +8,7 @@ import { Limit } from '../../core/limit.js';
 import { fakeClock } from '../../testing/fake-clock.js';
 import { RateLimiter } from '../rate-limiter.js';
 
-test('a store that answers acquires decides every wait, whatever the policy and whatever else of it fails', async () => {
+test('a store that answers acquires decides every wait, whatever the policy and whichever other call fails', async () => {
   const property = fc.asyncProperty(
     fc.constantFrom(...ON_UNAVAILABLE),
     fc.array(fc.record({ timeoutMs: fc.integer({ min: 0, max: 1_500 }), slots: fc.integer({ min: 1, max: 2 }) }), {
@@ -34,7 +34,7 @@ test('a store that answers acquires decides every wait, whatever the policy and 
 
 test('1,000 waiters for 4 slots that are held are all denied under the policy allow', async () => {
   const clock = fakeClock();
-  // So many calls are under way at a time, as of a client with a pool of connections.
+  // At most 300 calls are in flight at a time, as with a client that has a connection pool.
   const store = distantBackend(memory(), clock, 200, 300);
   const limits = [Limit.concurrent('slots', 4)];
   const limiter = await RateLimiter.open(store.backend, { limits, clock, onUnavailable: 'allow' });

@@ -6,9 +6,9 @@ import { type AcquireRequest, checkRequest, readAmounts } from '../acquire/reque
 import { Waiter } from './waiter.js';
 
 /**
- * Asks, and if that is denied waits for up to `wait.timeoutMs` to be granted. Within a process the waiters of one limit
- * are served in the order of their arrival; a rate whose announced wait is longer than the time left is denied at
- * once. `owner`: the limiter that ends the wait when it is closed.
+ * Asks, and after a denial waits for a grant for up to `wait.timeoutMs`. Within a process the waiters of one limit are
+ * served in the order of their arrival. A call is denied at once if the announced wait of a rate exceeds the time left.
+ * `owner`: the limiter whose `close` ends the wait.
  */
 export async function attemptUntil(context: Context, request: AcquireRequest, owner: object): Promise<Decision> {
   checkRequest(request);
