@@ -25,7 +25,7 @@ async function clientOf(answer: RequestListener): Promise<DynamoDBClient> {
   });
 }
 
-test('every store of one client learns the time of all its answers', async () => {
+test('all stores of one client share the time of its answers', async () => {
   const client = await clientOf((_, answer) => {
     answer.setHeader('Date', new Date(Date.now() + HOUR_MS).toUTCString());
     answer.end(FOUND_NOTHING);
@@ -71,7 +71,7 @@ test('requests are signed with the time of the store, whatever one answer said a
   client.destroy();
 });
 
-test('a request that is not answered in time ends then, and may have been written', async () => {
+test('a request that is not answered ends at its deadline, and may have been written', async () => {
   const client = await clientOf(() => {});
   const transport = sdkTransport({ client });
   const error: unknown = await transport.send('GetItem', GET, deadlineIn(20)).catch((thrown: unknown) => thrown);
@@ -79,7 +79,7 @@ test('a request that is not answered in time ends then, and may have been writte
   client.destroy();
 });
 
-test('requests at the same time each end by their own deadline, and the middleware of the client sees each', async () => {
+test('concurrent requests end at their own deadlines, and each passes the middleware of the client', async () => {
   const held: ServerResponse[] = [];
   let holds = true;
   const client = await clientOf((_, answer) => void (holds ? held.push(answer) : answer.end(FOUND_NOTHING)));
@@ -103,7 +103,7 @@ test('requests at the same time each end by their own deadline, and the middlewa
   client.destroy();
 });
 
-test('a deadline holds though middleware of the client has made another input', async () => {
+test('a deadline applies even if middleware of the client replaces the input', async () => {
   const client = await clientOf(() => {});
   client.middlewareStack.add((next) => async (request) => next({ ...request, input: { ...request.input } }), {
     step: 'initialize',
@@ -113,7 +113,7 @@ test('a deadline holds though middleware of the client has made another input', 
   client.destroy();
 });
 
-test('a request whose answer a middleware of the client did not pass on may have been written', async () => {
+test('a request whose answer was swallowed by middleware of the client may have been written', async () => {
   const client = await clientOf((_, answer) => answer.end(FOUND_NOTHING));
   client.middlewareStack.add(
     (next) => async (request) => {
@@ -130,7 +130,7 @@ test('a request whose answer a middleware of the client did not pass on may have
   client.destroy();
 });
 
-test('a request that was never sent because there are no credentials was not written', async () => {
+test('a request that fails for missing credentials was not written', async () => {
   const client = await clientOf((_, answer) => answer.end(FOUND_NOTHING));
   const denied = Object.assign(new Error('not authorized'), {
     name: 'AccessDenied',
