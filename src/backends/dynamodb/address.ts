@@ -12,8 +12,7 @@ export interface DynamoDBAddress extends Pick<SdkOptions, 'region' | 'endpoint'>
 }
 
 /**
- * Parses `dynamodb://my-table?region=eu-west-1&endpoint=http://127.0.0.1:8000&namespace=acme`. null: not a DynamoDB
- * address.
+ * Parses `dynamodb://my-table?region=eu-west-1&endpoint=http://127.0.0.1:8000&namespace=acme`. null: another scheme.
  */
 export function parseDynamoDBAddress(address: string): DynamoDBAddress | null {
   if (!address.startsWith(PREFIX)) return null;

@@ -87,10 +87,7 @@ export class BucketShards {
     return images.every((image) => image !== null) ? images : null;
   }
 
-  /**
-   * Returns a function that caches images read after this call. It skips a shard whose image has changed since this
-   * call.
-   */
+  /** Returns a function that caches images read after this call, except of shards whose image changed meanwhile. */
   keeper(nowMs: EpochMs): (images: readonly ShardImage[]) => void {
     const before = new Map([...this.#lines].map(([shard, { image }]) => [shard, image]));
     return (images) => {
@@ -173,10 +170,7 @@ export class BucketShards {
     }
   }
 
-  /**
-   * The shard to ask first: a random one while the bucket is busy, else shard 0, so that the others become cold and
-   * merge.
-   */
+  /** The shard to ask first: a random one of a busy bucket, else shard 0, so that the others become cold and merge. */
   pick(): number {
     const { count } = this;
     if (count === 1) return 0;

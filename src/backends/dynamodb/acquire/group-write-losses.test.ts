@@ -173,8 +173,7 @@ describe.skipIf(found.status === 'unavailable')(`group writes without an answer$
       let writes = 0;
       const { process, stored } = await shard(half, (other) => async (operation, forward) => {
         if (operation !== 'UpdateItem' || (writes += 1) > 2) return forward();
-        // The first write is lost before the store, the second lands without its refund, and another process writes
-        // after it.
+        // The first write is lost on the way. The second lands without its refund, and another process writes next.
         if (writes === 2) await forward();
         if (writes === 2) await otherTake(other)();
         throw connectionBroken();

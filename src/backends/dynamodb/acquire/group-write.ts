@@ -69,10 +69,7 @@ class GroupWrite {
   #idleMs = 0;
   /** Writes that got no answer. One of them may have landed. */
   #unanswered: readonly Sent[] = [];
-  /**
-   * The entries whose refund was in the first unanswered write, with the error of that write. Their refund is not sent
-   * again.
-   */
+  /** The entries whose refund was in the first unanswered write, with its error. Their refund is not sent again. */
   readonly #lostRefunds = new Map<Waiting, HeadgateError>();
 
   constructor(shard: Shard, group: readonly Waiting[]) {

@@ -284,8 +284,7 @@ describe.skipIf(found.status === 'unavailable')(`the queue of a shard${reason}`,
       held.release();
       await first;
       await refund;
-      // The ask arrived after the refund but is planned first in their group: the store denies it, not the cached
-      // image.
+      // The ask arrived after the refund but is planned first: the store denies it, not the cached image.
       expect(await ask).toMatchObject({ kind: 'denied', remembered: false });
       expect(process.line.recall(take(5_000), YOUNG)).toBeNull();
       expect(await process.submit(take(5_000))).toMatchObject({ kind: 'granted' });

@@ -55,10 +55,7 @@ export class ShardLine {
     this.#shard.memory.forget();
   }
 
-  /**
-   * Reads the shard. null: it does not exist. The result is not cached while a write is under way, whose answer is
-   * newer.
-   */
+  /** Reads the shard. null: it does not exist. Not cached while a write is under way, whose answer is newer. */
   async look(nowMs: EpochMs, deadline: Deadline): Promise<ShardImage | null> {
     const { table, target, key, memory } = this.#shard;
     const item = requireOwn(table, await readItem(table, buildShardKey(target.ns, key), deadline));

@@ -33,10 +33,7 @@ interface Asking {
 const MAX_SHARDS_ASKED = 3;
 const TEND_WITHIN_MS = 2_000;
 
-/**
- * Takes from one bucket: from one of its shards, or, if the ask is larger than a share, from as many shards as it
- * needs.
- */
+/** Takes from one shard of a bucket, or, if the ask is larger than a share, from as many shards as it needs. */
 export function takeLevel(asking: Asking): LevelOutcome | Promise<LevelOutcome> {
   const { bucket, level, call } = asking;
   bucket.noteAsk(level, call.nowMs);
@@ -177,10 +174,7 @@ async function takeAcross(asking: Asking): Promise<LevelOutcome> {
   return { kind: 'denied', answer: { verdicts, configIsOlder: false }, remembered: false };
 }
 
-/**
- * A part that cannot be given back stays taken, which is the strict side. `onError` is told, because nothing else shows
- * it.
- */
+/** A part that cannot be given back stays taken, which is the strict side. `onError` is the only trace of it. */
 async function undoParts(
   asking: Asking,
   granted: readonly LevelAnswer[],

@@ -23,10 +23,7 @@ export function asReclaimed(image: ShardImage, nowMs: EpochMs): ShardImage {
   return reclaimed;
 }
 
-/**
- * The images as if the config were settled (on all shards at once where it changes slots) and expired holders
- * reclaimed.
- */
+/** The images as if settled (all shards at once where slots change) and with expired holders reclaimed. */
 export function viewShards(shards: readonly ShardImage[], level: LevelRef, nowMs: EpochMs): readonly ShardImage[] {
   return settleViews(shards, level, nowMs).map((image) => asReclaimed(image, nowMs));
 }
@@ -80,10 +77,7 @@ function availableAt(views: readonly ShardImage[], name: string, atMs: EpochMs):
   return views.reduce<Int>((sum, view) => add(sum, availableIn(view, name, atMs)), 0);
 }
 
-/**
- * The verdicts of a denial over all shards: how much they have together, and how long the whole bucket needs for the
- * rest.
- */
+/** The verdicts of a denial over all shards: what they have together, and how long the bucket needs for the rest. */
 export function refuseAcross(views: readonly ShardImage[], level: LevelAsk, nowMs: EpochMs): readonly Verdict[] {
   const asks = knownAsks(views, level);
   const verdicts = asks.flatMap(({ name, milli }): Verdict[] => {
@@ -113,10 +107,7 @@ function zeroWait(views: readonly ShardImage[], asks: readonly Amount[], name: s
   });
 }
 
-/**
- * The least wait after which all shards together have the amount. A full shard does not refill, so the others need
- * longer.
- */
+/** The least wait after which all shards together have the amount. Shards that are full stop adding to it. */
 export function waitAcross(views: readonly ShardImage[], name: string, milli: Int, nowMs: EpochMs): number | null {
   if (availableAt(views, name, nowMs) >= milli) return 0;
   const limit = views.map((view) => accountOf(view, name)?.limit).find((one) => one !== undefined);

@@ -12,10 +12,7 @@ function fillMs({ capacityMilli, refillMilli, refillPeriodMs }: Rate): number {
   return refillMilli === 0 ? 0 : Math.ceil((capacityMilli / refillMilli) * refillPeriodMs);
 }
 
-/**
- * How long an idle bucket with these limits is kept at most. No balance depends on it, so floating-point arithmetic is
- * exact enough.
- */
+/** How long an idle bucket is kept at most. No balance depends on it, so floating-point numbers are exact enough. */
 function wholeLifeMs(image: ShardImage, factor: number): number {
   return Math.max(LEAST_LIFE_MS, factor * Math.max(0, ...image.limits.map(({ rate }) => fillMs(rate))));
 }

@@ -66,10 +66,7 @@ const kindsOf = (answers: readonly (Answer | EntryResult | null)[]): unknown[] =
     return answer.kind;
   });
 
-/**
- * Expects the stored item to equal the model: balances to the millitoken, counters, holders, and the exact number of
- * slots.
- */
+/** Expects the stored item to equal the model: balances to the millitoken, counters, holders and slots. */
 function expectSame(after: ShardImage, before: ShardImage, model: SequentialModel): void {
   for (const { limit, rate, tokensMilli, consumedMilli } of after.limits) {
     const worth = worthOf(rate, tokensMilli, after.baseMs, NOW_MS);

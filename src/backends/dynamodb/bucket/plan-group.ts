@@ -318,14 +318,10 @@ class GroupPlanner {
     return changesNothing(write) ? write : this.#withTtl(write, newest);
   }
 
-  /**
-   * Renews the `ttl` if the write needs it, and adds conditions that refuse the write where other writers have left a
-   * larger debt.
-   */
+  /** Renews the `ttl` if needed, and adds conditions that refuse the write where other writers left a larger debt. */
   #withTtl(write: ShardWrite, newest: LevelRef | null): ShardWrite {
     const { baseMs, limits, ttlSec, version } = this.#image;
-    // A bucket without a ttl gets one from a separate write that moves the base, so this write cannot land on it
-    // unaware.
+    // A separate write adds a ttl and moves the base, so this write cannot land on a bucket that has got one.
     if (ttlSec === null) return write;
     if (newest?.lasting === true && compareVersions(newest.version, version) >= 0) return { ...write, ttlSec: null };
     const renewedSec = this.#renewedTtl(write, ttlSec);
@@ -361,8 +357,7 @@ function amountsDue(
   if (totals === null) return deltas;
   // An expiry gave the rates back, so the whole amount is due again.
   if (holderLost) return totals;
-  // The holder carries what was taken. So a change that has landed, although its caller got no answer, is not made
-  // again.
+  // The holder carries what was taken, so a change that landed without an answer is not made again.
   const carried = stored?.rates ?? [];
   const isCarried = ({ name }: Amount): boolean => amountOf(carried, name) !== undefined;
   const corrected = totals.filter(isCarried).map(({ name, milli }) => {

@@ -13,10 +13,7 @@ export function doubtOf(entry: Entry, result: EntryResult | null, seen: ShardIma
   return { baseMs: seen?.baseMs ?? null, answer: result.answer };
 }
 
-/**
- * Whether an entry demands that a write which requires this base (null: that the item does not exist) can no longer
- * land.
- */
+/** Whether an entry fences writes that require this base (null: that the item does not exist). */
 export function fences(entries: readonly Entry[], baseMs: EpochMs | null): boolean {
   return entries.some((entry) => entry.kind === 'change' && entry.fences === baseMs);
 }

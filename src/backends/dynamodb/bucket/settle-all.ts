@@ -98,10 +98,7 @@ function addByShare(shards: readonly ShardImage[], tokens: readonly Int[], missi
   return tokens.map((milli, at) => add(milli, (parts[at] ?? 0) + (at === 0 ? rest : 0)));
 }
 
-/**
- * Takes from shards with free slots, or gives to shards that owe slots, one after the other. The first shard gets the
- * remainder.
- */
+/** Takes from shards with free slots, or gives to shards that owe slots, in order. The first gets the remainder. */
 function moveTowardsZero(tokens: readonly Int[], deltaMilli: Int): readonly Int[] {
   let left = deltaMilli;
   const moved = tokens.map((milli) => {

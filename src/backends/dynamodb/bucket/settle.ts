@@ -59,8 +59,7 @@ function planSettledLimit(image: ShardImage, limit: Limit, rate: Rate, nextBaseM
     return { kind: 'stays', limit, write };
   }
   const startMilli = isOneOfSeveral ? 0 : rate.capacityMilli;
-  // Slots that are already held stay held. On a shard that started without free slots, releasing them does not free
-  // any.
+  // Held slots stay held. On a shard that started without free slots, releasing them does not free any.
   const tokensMilli = limit.kind === 'concurrent' ? sub(startMilli, heldOf(image, limit.name)) : startMilli;
   return { kind: 'starts', limit, tokensMilli, isNew: account === undefined };
 }

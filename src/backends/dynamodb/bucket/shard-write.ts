@@ -5,8 +5,7 @@ import { add, type Int } from '../../../core/int.js';
 import { decodeHolder, encodeHolder, type ShardImage, type StoredHolder } from '../table/items.js';
 
 /**
- * What one write does to one shard. It is planned on an image; its conditions make it exact on the stored item, or
- * refused.
+ * What one write does to one shard. Planned on an image; its conditions make it exact on the stored item, or refused.
  */
 export interface ShardWrite {
   readonly limits: readonly LimitChange[];

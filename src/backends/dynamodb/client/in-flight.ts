@@ -24,8 +24,7 @@ export class InFlight {
   }
 
   /**
-   * Returns undefined if the request may start now; else a promise that resolves when it may, or rejects if that takes
-   * too long.
+   * Returns undefined if the request may start now, else a promise that resolves when it may or rejects if too late.
    */
   enter(deadline: Deadline): Promise<void> | undefined {
     if (this.#free > 0) {
@@ -61,10 +60,7 @@ export interface Turn {
   readonly untilMs: number;
 }
 
-/**
- * Half of the time is reserved for the request itself: one that starts later would most likely time out before its
- * answer.
- */
+/** Half of the time is reserved for the request: one that starts later would most likely time out. */
 export function turnUntil(deadline: Deadline): Turn {
   const sinceMs = performance.now();
   return { sinceMs, untilMs: sinceMs + (deadline - sinceMs) / 2 };

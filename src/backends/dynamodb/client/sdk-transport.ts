@@ -27,10 +27,7 @@ export type LoadSdk = () => Promise<typeof Sdk>;
 const CONNECT_MS = 500;
 const MAX_SOCKETS = 256;
 
-/**
- * A transport over the AWS SDK, which is loaded with the first request. SDK retries are off, also for the caller's
- * client.
- */
+/** The AWS SDK, loaded with the first request. Its retries are off, also those of the caller's client. */
 export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen): Transport {
   let clock: StoreClock | null = null;
   /** Controllers that did not abort are reused by later requests. */
@@ -67,8 +64,7 @@ export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen):
       const asked = askForProof(operation, input);
       let timer: ReturnType<typeof setTimeout> | undefined;
       const ended = new Promise<never>((_, reject) => {
-        // Not AbortSignal.timeout: its timer also fires for requests that were answered long ago, at about 20
-        // microseconds each.
+        // Not AbortSignal.timeout: it also fires for answered requests, which costs about 20 microseconds each.
         timer = setTimeout(
           () => {
             late.abort();

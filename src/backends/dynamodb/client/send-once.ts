@@ -66,8 +66,7 @@ export function sendOnceStack(client: Sdk.DynamoDBClient): Sdk.DynamoDBClient['m
       if (sending.state !== 'waiting') throw new LostAnswer('a middleware of the client sends requests twice');
       sending.state = 'sent';
       const { signal: abortSignal } = sending;
-      // As the SDK's own last step does for a request with options. The cached handler serves all requests and has no
-      // options.
+      // As the SDK's own last step does for a request with options. The cached handler has no options.
       const sent = await client.config.requestHandler.handle(request.request as HttpRequest, { abortSignal });
       sending.state = 'answered';
       return { ...sent, output: undefined as never };

@@ -100,10 +100,7 @@ export class SharedReads {
     this.#sendQueued();
   }
 
-  /**
-   * One read can cause the refusal of the batch, for example by a namespace that this process may not read. So each is
-   * sent alone.
-   */
+  /** One read can cause the refusal of a batch, for example by a namespace that it may not read: each is sent alone. */
   #fail(open: readonly QueuedRead[], error: unknown): void {
     const isOutage = isHeadgateError(error, 'backend.unavailable');
     for (const asked of open) {

@@ -7,10 +7,7 @@ import { StoreClock } from './store-clock.js';
 
 const START_MS = Date.parse('2027-01-15T08:00:00.250Z');
 
-/**
- * A machine that follows a store. The time of the store passes on both, and each clock of the machine can be moved
- * separately.
- */
+/** A machine that follows a store. Time passes on both, and each clock of the machine can be moved separately. */
 function machine() {
   const times = { storeMs: START_MS, wallMs: START_MS, monotonicMs: 0, uptimeMs: 0 };
   const clock = new StoreClock({

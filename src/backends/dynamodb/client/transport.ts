@@ -52,18 +52,12 @@ export interface Operations {
 
 export type Operation = keyof Operations;
 
-/**
- * Sends each request exactly once, because not every write may be repeated. Throws errors that `failureOf` can
- * classify.
- */
+/** Sends a request at most once, because not every write may be repeated. Throws what `failureOf` can classify. */
 export interface Transport {
   /** Loads the SDK. Otherwise the first request loads it, within its own deadline. */
   load?(): Promise<void>;
   send<Op extends Operation>(operation: Op, input: Operations[Op][0], deadline: Deadline): Promise<Operations[Op][1]>;
-  /**
-   * The store's time, measured from its answers. It equals this machine's time if both agree within a second. null: not
-   * known yet.
-   */
+  /** The store's time by its answers: this machine's time if both agree within a second. null: not known yet. */
   storeTimeMs(): EpochMs | null;
   /** The last answer contradicted the time in use, and no second answer has confirmed or refuted it. */
   isTimeInDoubt?(): boolean;

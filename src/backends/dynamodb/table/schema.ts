@@ -55,10 +55,7 @@ export async function inspectVersion(table: Table, deadline: Deadline): Promise<
   return { kind, schemaVersion, ours: SCHEMA_VERSION };
 }
 
-/**
- * Writes the version record, which marks the table as ready. Does nothing if it exists. Throws if old records must be
- * migrated first.
- */
+/** Marks the table as ready. Does nothing if it is. Throws if old records must be migrated first. */
 export async function writeVersion(table: Table, deadline: Deadline): Promise<void> {
   await refuseOlder(table, deadline);
   await putVersion(table, SCHEMA_VERSION, 'attribute_not_exists(PK)', {}, deadline);

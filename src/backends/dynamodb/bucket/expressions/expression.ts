@@ -9,10 +9,7 @@ export interface ExpressionInput {
   readonly ExpressionAttributeValues?: Record<string, AttributeValue>;
 }
 
-/**
- * Aliases are cached strings: every acquire needs some, and a new string must be internalized before it can be a
- * property key.
- */
+/** Cached: every acquire needs some, and a new string must be internalized before it can be a property key. */
 const NAME_ALIASES: string[] = [];
 const VALUE_ALIASES: string[] = [];
 

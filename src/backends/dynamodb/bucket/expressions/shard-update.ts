@@ -39,10 +39,7 @@ export function startShardUpdate(image: ShardImage, { own, unanswered }: WriteId
   return expression;
 }
 
-/**
- * Never lowers the ttl, and adds none to a bucket without one: a debt or a holder that the image lacks may need a
- * longer ttl.
- */
+/** Never lowers the ttl, and adds none: a debt or a holder that the image lacks may need a longer one. */
 export function raiseTtl(expression: Expression, ttlSec: number): void {
   expression.requireWithin(ATTRIBUTE.ttl, null, ttlSec).set(ATTRIBUTE.ttl, number(ttlSec));
 }

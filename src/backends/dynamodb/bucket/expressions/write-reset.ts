@@ -24,8 +24,7 @@ export function buildReset(
     .set(ATTRIBUTE.base, number(nextBase(image.baseMs, nowMs)));
   for (const { limit, rate } of image.limits) {
     expression.set(ATTRIBUTE.tokens(limit.name), number(rate.capacityMilli));
-    // A lease would get these rates back at its expiry. It gets them back now, because its settle will charge the whole
-    // amount again.
+    // A lease would get these rates back at its expiry. It gets them now: its settle will charge the whole amount.
     if (limit.kind === 'rate') expression.add(ATTRIBUTE.consumed(limit.name), sub(0, carried(image, limit.name)));
   }
   for (const leaseId of image.holders.keys()) expression.remove(ATTRIBUTE.holder(leaseId));

@@ -94,8 +94,7 @@ export function buildMerge(
   for (const { account, tokensMilli } of merge.limits)
     update.set(ATTRIBUTE.tokens(account.limit.name), number(tokensMilli));
   if (merge.ttlSec !== null) update.set(ATTRIBUTE.ttl, number(merge.ttlSec));
-  // Also for limits that were removed: usage subtracts all counters of the deleted shard, so they must appear in the
-  // remaining one.
+  // Also for removed limits: usage subtracts all counters of the deleted shard, so the remaining one must have them.
   for (const { limit, consumedMilli } of leaves.limits) update.add(ATTRIBUTE.consumed(limit.name), consumedMilli);
   for (const [name, milli] of leaves.retired) update.add(ATTRIBUTE.consumed(name), milli);
   const deletion = new Expression().requireEqual(ATTRIBUTE.writeId, { S: leaves.writeId });
