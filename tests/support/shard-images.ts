@@ -126,7 +126,7 @@ export const callers: fc.Arbitrary<string | null> = fc.option(
 const toAmounts = (milli: Readonly<Record<string, Amount['milli']>>): readonly Amount[] =>
   Object.entries(milli).map(([name, value]) => amount(name, value));
 
-interface AskDetails extends Partial<Pick<AskEntry, 'leaseId' | 'counts' | 'looksOnly' | 'nowMs'>> {
+interface AskDetails extends Partial<Pick<AskEntry, 'leaseId' | 'counts' | 'dryRun' | 'nowMs'>> {
   readonly holder?: Holder;
   readonly version?: LevelRef['version'];
   readonly lasting?: boolean;

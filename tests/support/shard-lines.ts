@@ -34,9 +34,9 @@ interface SubmitOptions {
 export function openProcess(table: Table, ns: string, shard = 0): Process {
   const memory = new ImageMemory();
   let hot = 0;
-  const sayHot = (): void => void (hot += 1);
+  const markHot = (): void => void (hot += 1);
   const target = { tableName: table.name, ns };
-  const parts = { table, target, key: { ...KEY, shard }, memory, sayHot };
+  const parts = { table, target, key: { ...KEY, shard }, memory, markHot };
   const line = new ShardLine(parts, () => 0);
   return {
     line,

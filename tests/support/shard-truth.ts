@@ -3,16 +3,16 @@ import { compareVersions } from '../../src/core/config/config.js';
 import type { ShardWrite } from '../../src/backends/dynamodb/bucket/shard-write.js';
 import type { Account, ShardImage } from '../../src/backends/dynamodb/table/items.js';
 
-/** Whether a move that was planned on one image is written where another is the truth. */
-export function moveHolds(seen: ShardImage, move: ShardWrite, truth: ShardImage): boolean {
+/** Whether the store, which has `truth`, accepts a write that was planned on the image `seen`. */
+export function shardWriteHolds(seen: ShardImage, write: ShardWrite, truth: ShardImage): boolean {
   if (seen.baseMs !== truth.baseMs) return false;
-  if (typeof move.ttlSec === 'number' && (truth.ttlSec === null || truth.ttlSec > move.ttlSec)) return false;
-  if (move.adopts !== null && compareVersions(seen.version, truth.version) !== 0) return false;
-  const limitsHold = move.limits.every(({ name, write }) => {
+  if (typeof write.ttlSec === 'number' && (truth.ttlSec === null || truth.ttlSec > write.ttlSec)) return false;
+  if (write.adopts !== null && compareVersions(seen.version, truth.version) !== 0) return false;
+  const limitsHold = write.limits.every(({ name, write: change }) => {
     const account = accountIn(truth, name);
-    return account === undefined ? isFree(write) : writeHolds(write, account.tokensMilli);
+    return account === undefined ? isFree(change) : writeHolds(change, account.tokensMilli);
   });
-  return limitsHold && move.holders.every((holder) => holderHolds(holder, truth));
+  return limitsHold && write.holders.every((holder) => holderHolds(holder, truth));
 }
 
 function isFree(write: ShardWrite['limits'][number]['write']): boolean {

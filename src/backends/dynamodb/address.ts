@@ -11,7 +11,9 @@ export interface DynamoDBAddress extends Pick<SdkOptions, 'region' | 'endpoint'>
   readonly namespace?: string;
 }
 
-/** Reads `dynamodb://my-table?region=eu-west-1&endpoint=http://127.0.0.1:8000&namespace=acme`; null: no such address. */
+/**
+ * Parses `dynamodb://my-table?region=eu-west-1&endpoint=http://127.0.0.1:8000&namespace=acme`. null: another scheme.
+ */
 export function parseDynamoDBAddress(address: string): DynamoDBAddress | null {
   if (!address.startsWith(PREFIX)) return null;
   const [table = '', query = '', ...more] = address.slice(PREFIX.length).split('?');
@@ -34,11 +36,11 @@ export function parseDynamoDBAddress(address: string): DynamoDBAddress | null {
   return { table, ...Object.fromEntries([...parameters].filter(([, value]) => value !== '')) };
 }
 
-/** The address of a table as an argument of a command: with what its client was told of region and endpoint. */
-export function storeArgument({ name, place = {} }: Pick<Table, 'name' | 'place'>): string {
-  const told = [
-    ['region', place.region],
-    ['endpoint', place.endpoint],
+/** The address of a table as a command-line argument, with the region and endpoint that its client was given. */
+export function storeArgument({ name, address = {} }: Pick<Table, 'name' | 'address'>): string {
+  const given = [
+    ['region', address.region],
+    ['endpoint', address.endpoint],
   ].flatMap(([key, value]) => (value === undefined ? [] : [`${key}=${value}`]));
-  return told.length === 0 ? `${PREFIX}${name}` : `'${PREFIX}${name}?${told.join('&')}'`;
+  return given.length === 0 ? `${PREFIX}${name}` : `'${PREFIX}${name}?${given.join('&')}'`;
 }

@@ -23,10 +23,10 @@ import { createUsageStore } from './stores/usage.js';
 import { type NamedTable, tableNameOf } from './table/table-name.js';
 import type { Transport } from './client/transport.js';
 
-/** The table's name is `table`; `tableName`, as `createTable` has it, says the same. */
+/** `table` is the table's name. `tableName`, the option of `createTable`, is accepted too. */
 export type DynamoDBOptions = SdkOptions & NamedTable;
 
-/** What tests set, and the entry for bundlers. */
+/** Options for tests and for the entry point for bundlers. */
 export interface DynamoDBInternals {
   readonly transport?: Transport;
   readonly loadSdk?: LoadSdk;
@@ -34,19 +34,19 @@ export interface DynamoDBInternals {
   readonly pressure?: PressureOptions;
 }
 
-/** A store that processes of many machines share: one table of Amazon DynamoDB. */
+/** A store in one Amazon DynamoDB table, which processes on many machines share. */
 export function createDynamoDBBackend(options: DynamoDBOptions, internals: DynamoDBInternals = {}): Backend {
   const name = tableNameOf(options, 'table');
   const transport = internals.transport ?? sdkTransport(options, internals.loadSdk);
   const random = internals.random ?? Math.random;
   const { region, endpoint } = options;
-  const table: Table = { name, transport, random, inFlight: new InFlight(), place: { region, endpoint } };
+  const table: Table = { name, transport, random, inFlight: new InFlight(), address: { region, endpoint } };
   const buckets = new BucketCache(table, internals.pressure ?? PRESSURE);
   const gate = createNamespaceGate(table);
   const ownWrites = new RecentWrites();
 
-  /** Work inside a namespace that is active; at once if that is remembered. */
-  const inside = <T>(call: Call, work: () => Awaitable<T>): Awaitable<T> => {
+  /** Runs the work once the namespace is known to be active: synchronously if that is cached. */
+  const inNamespace = <T>(call: Call, work: () => Awaitable<T>): Awaitable<T> => {
     reportClockNews(transport, call);
     const checked = gate.check(call);
     return checked instanceof Promise ? checked.then(work) : work();
@@ -63,11 +63,11 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
     },
     storeTimeMs: () => transport.storeTimeMs(),
 
-    consume: (call, request) => inside(call, () => consume(table, buckets, call, request)),
-    adjust: (call, request) => inside(call, () => adjust(buckets, call, request)),
-    extend: (call, request) => inside(call, () => extend(table, buckets, call, request)),
+    consume: (call, request) => inNamespace(call, () => consume(table, buckets, call, request)),
+    adjust: (call, request) => inNamespace(call, () => adjust(buckets, call, request)),
+    extend: (call, request) => inNamespace(call, () => extend(table, buckets, call, request)),
     peek: (call, levels) =>
-      inside(call, async () => {
+      inNamespace(call, async () => {
         const images = await readBuckets(table, call.namespaceId, levels, deadlineIn(call.timeoutMs));
         return levels.map((level, at) => judgeLevel(images[at] ?? [], level, everyLimit(level), call.nowMs));
       }),

@@ -1,4 +1,4 @@
-/** Made for bundlers, too: here the AWS SDK is imported by its name. */
+/** This entry point imports the AWS SDK by its literal name, so that bundlers include it. */
 import type { Backend } from '../../backend.js';
 import { type CreateTableOptions, createTableThrough } from './table/create-table.js';
 import { createDynamoDBBackend, type DynamoDBOptions } from './dynamodb.js';
@@ -8,14 +8,14 @@ export type { CreateTableOptions, DynamoDBOptions };
 
 const loadSdk: LoadSdk = async () => import('@aws-sdk/client-dynamodb');
 
-/** A store that processes of many machines share: one table of Amazon DynamoDB. */
+/** A store in one Amazon DynamoDB table, which processes on many machines share. */
 export function dynamodb(options: DynamoDBOptions): Backend {
   return createDynamoDBBackend(options, { loadSdk });
 }
 
 /**
- * Makes a table for tests and development, with the namespace `default`, and resolves once it can be used. A table that
- * is ready stays as it is; one that was left half made, or that somebody else makes at this moment, is finished.
+ * Creates a table for tests and development, with the namespace `default`, and resolves once the table can be used. A
+ * ready table is not changed. A table that is half created, or that another process is creating now, is completed.
  */
 export async function createTable(options: CreateTableOptions): Promise<void> {
   await createTableThrough(options, loadSdk);

@@ -16,7 +16,7 @@ const found = findEngine();
 const reason = found.status === 'available' ? '' : ` (skipped: ${found.reason})`;
 const RPM = Limit.perMinute('rpm', 1);
 
-describe.skipIf(found.status === 'unavailable')(`taking from all levels in one transaction${reason}`, () => {
+describe.skipIf(found.status === 'unavailable')(`atomic asks${reason}`, () => {
   let engine: ShardEngine;
   let namespaces = 0;
 
@@ -30,7 +30,7 @@ describe.skipIf(found.status === 'unavailable')(`taking from all levels in one t
   });
   const levels = [askOf('child'), askOf('parent')];
 
-  function world(tap: Tap = async (_, forward) => forward(), random: () => number = Math.random) {
+  function setUp(tap: Tap = async (_, forward) => forward(), random: () => number = Math.random) {
     const call: Call = { namespaceId: `atomic${(namespaces += 1)}`, nowMs: NOW_MS, timeoutMs: 10_000, tuning: TUNING };
     const table = { ...tapped(engine.table, tap), random };
     const buckets = new BucketCache(table, PRESSURE);
@@ -43,19 +43,19 @@ describe.skipIf(found.status === 'unavailable')(`taking from all levels in one t
     return { ask, tokens, ns: call.namespaceId };
   }
 
-  test('takes from all, or from none', async () => {
-    const { ask, tokens } = world();
+  test('an atomic ask takes from all levels or from none', async () => {
+    const { ask, tokens } = setUp();
     expect(await ask(levels)).toMatchObject({ kind: 'granted' });
     expect([await tokens('child'), await tokens('parent')]).toEqual([0, 0]);
     expect(await ask([askOf('other'), askOf('parent')])).toMatchObject({ kind: 'denied', reason: 'exhausted' });
     expect(await tokens('other')).toBeUndefined();
   });
 
-  test('is refused by what somebody else of this process took meanwhile, and not for an id that nobody drew', async () => {
+  test('an atomic ask is denied as exhausted if another call of this process takes the tokens between its dry run and its transaction', async () => {
     let reads = 0;
     let other: unknown;
-    const { ask, tokens } = world(async (operation, forward) => {
-      // Between the look at the child and the transaction.
+    const { ask, tokens } = setUp(async (operation, forward) => {
+      // Between the dry run of the child and the transaction.
       if (operation === 'GetItem' && (reads += 1) === 2) other = await ask([askOf('child')], null, false);
       return forward();
     });
@@ -64,8 +64,8 @@ describe.skipIf(found.status === 'unavailable')(`taking from all levels in one t
     expect([await tokens('child'), await tokens('parent')]).toEqual([0, undefined]);
   });
 
-  test('says that an id is taken, and takes nothing', async () => {
-    const { ask, tokens } = world();
+  test('an atomic ask whose lease id is taken takes nothing', async () => {
+    const { ask, tokens } = setUp();
     const free = Limit.perMinute('rpm', 9);
     const held = (entityId: string): LevelAsk => ({ ...askOf(entityId), limits: [free], holder: holderOf() });
     expect(await ask([held('a'), held('b')], 'lease')).toMatchObject({ kind: 'granted' });
@@ -73,9 +73,9 @@ describe.skipIf(found.status === 'unavailable')(`taking from all levels in one t
     expect(await tokens('c')).toBeUndefined();
   });
 
-  test.each([true, false])('counts once where the answer was lost, whether it landed (%s) or not', async (lands) => {
+  test.each([true, false])('an atomic ask whose answer is lost counts once (landed: %s)', async (lands) => {
     let isFirst = true;
-    const { ask, tokens } = world(async (operation, forward) => {
+    const { ask, tokens } = setUp(async (operation, forward) => {
       if (operation !== 'TransactWriteItems' || !isFirst) return forward();
       isFirst = false;
       if (lands) await forward();
@@ -85,7 +85,7 @@ describe.skipIf(found.status === 'unavailable')(`taking from all levels in one t
     expect([await tokens('child'), await tokens('parent')]).toEqual([0, 0]);
   });
 
-  describe('over any shards of any levels', () => {
+  describe('atomic asks over several shards', () => {
     const LIMITS = [Limit.perHour('rpm', 60), Limit.perHour('tpm', 40), Limit.concurrent('slots', 12)];
     const trees = fc.constantFrom<readonly (readonly [shard: number, count: number])[]>(
       [[0, 1]],
@@ -115,8 +115,8 @@ describe.skipIf(found.status === 'unavailable')(`taking from all levels in one t
         });
         return withTokens(
           image,
-          ...image.limits.map(({ rate, limit }, place) => {
-            const milli = Math.floor(rate.capacityMilli * (parts[3 * at + place] ?? 1));
+          ...image.limits.map(({ rate, limit }, index) => {
+            const milli = Math.floor(rate.capacityMilli * (parts[3 * at + index] ?? 1));
             return limit.kind === 'concurrent' ? Math.max(0, milli - (milli % 1_000)) : milli;
           }),
         );
@@ -130,7 +130,7 @@ describe.skipIf(found.status === 'unavailable')(`taking from all levels in one t
         ),
       );
 
-    test('it decides as asks that are not atomic do, for the same reason, and takes the same', async () => {
+    test('an atomic ask over any shards of any levels gets the decision and takes the amounts of an ask that is not atomic', async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(layouts, { minLength: 1, maxLength: 3 }), amounts, async (drawn, counts) => {
           const asks = Object.entries(counts).flatMap(([name, count]) =>
@@ -139,9 +139,9 @@ describe.skipIf(found.status === 'unavailable')(`taking from all levels in one t
           if (asks.length === 0) return;
           const holder = holderOf({ slots: asks.filter(({ name }) => name === 'slots') });
           const decide = async (atomic: boolean) => {
-            // Both draw the same shards; ids of writes still differ.
+            // Both runs draw the same shards, but different write ids.
             let draws = 0;
-            const { ask, ns } = world(undefined, () => 0.36 + (draws++ % 100) * 5e-6);
+            const { ask, ns } = setUp(undefined, () => 0.36 + (draws++ % 100) * 5e-6);
             const images = drawn.flatMap((layout, at) => shardsOf(`level-${at}`, layout));
             await Promise.all(images.map(async (image) => engine.put(ns, image)));
             const asked = drawn.map((_, at) => ({ ...levelOf(LIMITS, { entityId: `level-${at}` }), asks, holder }));

@@ -27,22 +27,23 @@ interface AtomicAsking {
   readonly levels: readonly { readonly level: LevelAsk; readonly bucket: BucketShards }[];
 }
 
-/** One shard that a level is taken from, and how much of the ask. */
+/** One shard that a level takes from, and the part of the ask that it gives. */
 interface Part {
   readonly bucket: BucketShards;
   readonly line: ShardLine;
   readonly level: LevelAsk;
-  /** Whether it is a grant of its own, and not a further part of one. */
+  /** False for the second and further parts of one grant: a grant is counted once. */
   readonly counts: boolean;
 }
 
-/** DynamoDB's limit for one transaction. */
+/** DynamoDB's limit for the actions of one transaction. */
 const MAX_ITEMS = 100;
 
 /**
- * Takes from all levels in one transaction: not even a crash leaves one without the others. Each level is first brought
- * to where it could be taken from, by the rules of any other ask: from one shard, or from several. Then all are written,
- * each under its own conditions, or none. Gives one outcome per level, up to the first that is not granted.
+ * Takes from all levels in one transaction, so that even a crash cannot leave one level taken without the others. First
+ * a dry run finds, by the rules of any other ask, the shards that each level can be taken from. Then one transaction
+ * writes all levels, each under its own conditions, or none. Returns one outcome per level, up to the first that is not
+ * granted.
  */
 export async function takeAtomically(asking: AtomicAsking): Promise<readonly LevelOutcome[]> {
   const doubts: (() => void)[] = [];
@@ -52,7 +53,7 @@ export async function takeAtomically(asking: AtomicAsking): Promise<readonly Lev
     isGranted = outcomes.length === asking.levels.length && outcomes.every(({ kind }) => kind === 'granted');
     return outcomes;
   } finally {
-    // A transaction that got no answer may have been made all the same, or may still be.
+    // A transaction that got no answer may have been written, or may still be.
     if (!isGranted) for (const revoke of doubts) revoke();
   }
 }
@@ -61,15 +62,15 @@ async function takeInTransaction(asking: AtomicAsking, doubts: (() => void)[]): 
   const { table, call, deadline } = asking;
   const { maxRetries } = tuningOf(call);
   for (let attempt = 0; ; attempt++) {
-    const outcomes = await lookAtLevels(asking);
+    const outcomes = await dryRunLevels(asking);
     if (outcomes.length < asking.levels.length || outcomes.some(({ kind }) => kind !== 'granted')) return outcomes;
     const parts = outcomes.flatMap((outcome, at) => partsOf(asking.levels[at], outcome));
-    // Its shards are too many for one transaction, until some of them merge.
+    // The shards do not fit into one transaction until some of them merge.
     if (parts.length > MAX_ITEMS) return [{ kind: 'contended' }];
     const writeId = createWriteId(call.nowMs, table.random);
     const actions = parts.map((part) => actionOf(asking, part, writeId));
     if (actions.includes('id-taken')) return [{ kind: 'id-taken' }];
-    // Another caller of this process was faster on one of the lines.
+    // Another call of this process changed one of the shards since the dry run.
     if (actions.includes('changed')) {
       if (attempt >= maxRetries) return [{ kind: 'contended' }];
       continue;
@@ -78,7 +79,7 @@ async function takeInTransaction(asking: AtomicAsking, doubts: (() => void)[]): 
     const revocations = parts.flatMap((part) => revocationIn(asking, part));
     const answer = await send(table, 'TransactWriteItems', { TransactItems }, deadline);
     if (!answer.ok && answer.failure.kind === 'lost') doubts.push(...revocations);
-    // A transaction shows no images: what was remembered is no longer so.
+    // A transaction returns no images, so the cached ones are stale.
     for (const { line } of parts) line.forget();
     if (answer.ok || (answer.failure.kind === 'lost' && (await hasLanded(parts, writeId, asking)))) return outcomes;
     const { kind } = answer.failure;
@@ -87,7 +88,7 @@ async function takeInTransaction(asking: AtomicAsking, doubts: (() => void)[]): 
     }
     const waitMs = backOffMs(attempt, table.random);
     if (attempt >= maxRetries || timeLeftMs(deadline) <= waitMs) {
-      // Others were faster each time; anything else is for the outage policy.
+      // Other writers won each attempt. Any other failure is for the outage policy.
       if (kind === 'cancelled' || kind === 'conflict') return [{ kind: 'contended' }];
       throw errorOf(answer.failure, 'TransactWriteItems');
     }
@@ -95,11 +96,11 @@ async function takeInTransaction(asking: AtomicAsking, doubts: (() => void)[]): 
   }
 }
 
-/** Settled, without expired holders in the way, and with images that the store has just shown. */
-async function lookAtLevels({ call, leaseId, deadline, levels }: AtomicAsking): Promise<readonly LevelOutcome[]> {
+/** Settles and reclaims where a level needs it, and reads images that the plan can treat as exact. */
+async function dryRunLevels({ call, leaseId, deadline, levels }: AtomicAsking): Promise<readonly LevelOutcome[]> {
   const outcomes: LevelOutcome[] = [];
   for (const { level, bucket } of levels) {
-    const outcome = await takeLevel({ call, bucket, level, leaseId, deadline, looksOnly: true });
+    const outcome = await takeLevel({ call, bucket, level, leaseId, deadline, dryRun: true });
     outcomes.push(outcome);
     if (outcome.kind !== 'granted') break;
   }
@@ -109,13 +110,13 @@ async function lookAtLevels({ call, leaseId, deadline, levels }: AtomicAsking): 
 function partsOf(asked: AtomicAsking['levels'][number] | undefined, outcome: LevelOutcome): readonly Part[] {
   if (asked === undefined || outcome.kind !== 'granted') return [];
   const { level, bucket } = asked;
-  const places = readLocation(outcome.answer.place);
-  return places.map(({ shard, taken }, at) => {
+  const locations = readLocation(outcome.answer.place);
+  return locations.map(({ shard, taken }, at) => {
     const asks = taken.map(({ name, milli }) => ({ name, milli: toInt(BigInt(milli)) }));
     return {
       bucket,
       line: bucket.line(shard),
-      level: places.length === 1 ? level : partialAsk(level, asks),
+      level: locations.length === 1 ? level : partialAsk(level, asks),
       counts: at === 0,
     };
   });
@@ -135,16 +136,19 @@ function actionOf(
   const result = plan.kind === 'write' || plan.kind === 'answer' ? plan.results[0] : null;
   if (plan.kind !== 'write' || result?.kind !== 'granted') return result?.kind === 'id-taken' ? 'id-taken' : 'changed';
   if (line.image === null) {
-    // Another shard than the first is never created: it was merged since it was looked at.
+    // Only shard 0 is ever created. Any other shard that is absent was merged after the dry run.
     if (line.shard > 0) return 'changed';
-    const born = { ...applyShardWrite(image, plan.move, writeId), writeUnits: 2 };
-    return { Put: buildCreate({ tableName: table.name, ns }, born) };
+    const created = { ...applyShardWrite(image, plan.write, writeId), writeUnits: 2 };
+    return { Put: buildCreate({ tableName: table.name, ns }, created) };
   }
-  const expression = shardWriteExpression(ns, image, plan.move, { own: writeId, unanswered: [] });
+  const expression = shardWriteExpression(ns, image, plan.write, { own: writeId, unanswered: [] });
   return { Update: { TableName: table.name, Key: keyOf(ns, key), ...expression.buildUpdate() } };
 }
 
-/** What undoes a part if the transaction that is about to be sent gets no answer; nothing where no holder would tell. */
+/**
+ * Functions that undo a part if the transaction gets no answer. None without a holder, because nothing would show
+ * whether the part was taken.
+ */
 function revocationIn({ call, leaseId }: AtomicAsking, { level, bucket, line, counts }: Part): (() => void)[] {
   if (level.holder === null) return [];
   const isRate = (name: string): boolean => level.limits.some((limit) => limit.name === name && limit.kind === 'rate');
@@ -157,7 +161,7 @@ function revocationIn({ call, leaseId }: AtomicAsking, { level, bucket, line, co
   return [() => bucket.revoke(shard, revocation, tuningOf(call))];
 }
 
-/** After an answer that did not come: the write's id, or the lease's holder, says that it landed. */
+/** After a lost answer: the write id or the holder of the lease shows whether the transaction landed. */
 async function hasLanded(parts: readonly Part[], writeId: string, asking: AtomicAsking): Promise<boolean> {
   const { call, deadline, leaseId } = asking;
   for (const { line } of parts) {

@@ -3,15 +3,15 @@ import type { PressureOptions } from '../bucket/pressure.js';
 import type { Table } from '../client/requests.js';
 import { Revocations } from './revocations.js';
 
-/** Buckets that one process remembers; beyond, those that were used longest ago go first. */
+/** The number of cached buckets. Beyond it the least recently used bucket is evicted. */
 const MAX_BUCKETS = 20_000;
 
-/** What this process knows of buckets: bounded, because there may be one for every user. */
+/** The buckets that this process has cached. Bounded, because there may be one for every user. */
 export class BucketCache {
   readonly #table: Table;
   readonly #pressure: PressureOptions;
   readonly #revocations: Revocations;
-  /** In the order of their last use. */
+  /** Least recently used first. */
   readonly #known = new Map<string, BucketShards>();
 
   constructor(table: Table, pressure: PressureOptions) {
@@ -20,7 +20,7 @@ export class BucketCache {
     this.#revocations = new Revocations(table.random);
   }
 
-  /** Ends what goes on in the background. */
+  /** Finishes the revocations that run in the background. */
   async finish(): Promise<void> {
     await this.#revocations.finish();
   }
@@ -29,7 +29,7 @@ export class BucketCache {
     const key = `${ns}/${entityId}#${resource}`;
     const known = this.#known.get(key);
     if (known !== undefined) {
-      // Moving to the end costs as much as looking up: only where forgetting is near.
+      // Moving an entry to the end costs as much as the lookup, so it is done only when an eviction is near.
       if (this.#known.size * 2 > MAX_BUCKETS) {
         this.#known.delete(key);
         this.#known.set(key, known);
@@ -38,12 +38,12 @@ export class BucketCache {
     }
     const bucket = new BucketShards(this.#table, ns, entityId, resource, this.#pressure, this.#revocations);
     this.#known.set(key, bucket);
-    if (this.#known.size > MAX_BUCKETS) this.#forgetOldest();
+    if (this.#known.size > MAX_BUCKETS) this.#evictOldest();
     return bucket;
   }
 
-  /** Whoever is being written for stays: two lines of one shard would not know of each other's groups. */
-  #forgetOldest(): void {
+  /** Skips busy buckets: two lines of one shard would not know of each other's groups. */
+  #evictOldest(): void {
     for (const [key, bucket] of this.#known) {
       if (bucket.busy) continue;
       this.#known.delete(key);

@@ -19,11 +19,11 @@ import { revocationOf } from '../bucket/revocation.js';
 import { ShardLine } from './shard-line.js';
 import { isCold, maySplit, planMerge, planSplit } from '../bucket/split.js';
 
-/** How long asks are remembered that a share must be able to serve. */
+/** How long the largest asks are recorded. A share must be large enough to serve them. */
 const ASKS_COUNT_FOR_MS = 60_000;
 const LOOK_FOR_COLD_EVERY_MS = 60_000;
 
-/** All shards of one bucket, as far as this process knows them. */
+/** The shards of one bucket, as far as this process knows them. */
 export class BucketShards {
   readonly #table: Table;
   readonly #target: Target;
@@ -38,7 +38,7 @@ export class BucketShards {
   #asksSinceMs: EpochMs = 0;
   #splitting = false;
   #lookedForColdMs: EpochMs = 0;
-  /** When it last refused an ask of a cascade; null: it has had room since. */
+  /** When the bucket last refused an ask of a cascade. null: it has had room since. */
   refusedAtMs: EpochMs | null = null;
 
   constructor(
@@ -62,7 +62,7 @@ export class BucketShards {
     return this.#splitting;
   }
 
-  /** How many there are at the most; some may not be split off yet. */
+  /** The largest shard count that is known. Some of these shards may not be split off yet. */
   get count(): number {
     let count = 1;
     for (const { image } of this.#lines.values())
@@ -74,20 +74,20 @@ export class BucketShards {
     return this.#table.random();
   }
 
-  /** Those that exist, as far as is known. */
+  /** The shards that exist, as far as this process knows. */
   realShards(): readonly number[] {
     const shards = new Set<number>();
     for (let shard = 0; shard < this.count; shard++) shards.add(this.line(shard).shard);
     return [...shards];
   }
 
-  /** Every shard as it was seen within the last `denyCacheMs`; null: one of them was not. */
+  /** The image of every shard, if all are younger than `denyCacheMs`. null: at least one is not. */
   youngImages(nowMs: EpochMs, denyCacheMs: number): readonly ShardImage[] | null {
     const images = this.realShards().map((shard) => this.line(shard).youngImage(nowMs, denyCacheMs));
     return images.every((image) => image !== null) ? images : null;
   }
 
-  /** Remembers shards that are read from now on, unless this process learns of them in another way meanwhile. */
+  /** Returns a function that caches images read after this call, except of shards whose image changed meanwhile. */
   keeper(nowMs: EpochMs): (images: readonly ShardImage[]) => void {
     const before = new Map([...this.#lines].map(([shard, { image }]) => [shard, image]));
     return (images) => {
@@ -99,7 +99,7 @@ export class BucketShards {
     };
   }
 
-  /** Whether every shard that is remembered has too little for the asks. What is not remembered may have enough. */
+  /** Whether the image of every shard has too little for the asks. A shard without an image may have enough. */
   isShortOf(asks: readonly Amount[], nowMs: EpochMs): boolean {
     return this.realShards().every((shard) => {
       const { image } = this.line(shard);
@@ -107,7 +107,7 @@ export class BucketShards {
     });
   }
 
-  /** Learns of every shard that was not seen within the last `denyCacheMs`. */
+  /** Reads every shard that was not seen within the last `denyCacheMs`. */
   async lookAtAll(nowMs: EpochMs, deadline: Deadline, denyCacheMs: number): Promise<void> {
     let isKnown = (line: ShardLine): boolean => line.youngImage(nowMs, denyCacheMs) !== null;
     for (;;) {
@@ -119,14 +119,14 @@ export class BucketShards {
           if ((await this.line(shard).look(nowMs, deadline)) === null) missing.push(shard);
         }),
       );
-      // Shard 0 stands for all that are missing, itself included.
+      // A shard that does not exist is part of its parent, and shard 0 has none: there is no bucket.
       if (missing.includes(0)) return;
       for (const shard of missing) this.noteMissing(shard);
       isKnown = ({ image }) => image !== null;
     }
   }
 
-  /** The line of a shard, or of the one that stands for it. */
+  /** The line of a shard. If the shard does not exist, the line of the existing shard that contains its share. */
   line(wanted: number): ShardLine {
     let shard = wanted;
     while (shard > 0 && this.#isMissing(shard)) shard = parentShard(shard);
@@ -135,23 +135,22 @@ export class BucketShards {
     return line;
   }
 
-  /** The store says that there is no such shard: what is remembered of the one that it came from is older than that. */
+  /** Records that the store has no such shard. An image of the parent shard that says otherwise is stale. */
   noteMissing(shard: number): void {
     if (shard === 0) return;
     this.#missing.add(shard);
     this.#lines.delete(shard);
     this.#pressures.delete(shard);
-    // What says otherwise is old.
-    if (this.#saysItExists(shard)) this.#lines.get(parentShard(shard))?.forget();
+    if (this.#parentHas(shard)) this.#lines.get(parentShard(shard))?.forget();
   }
 
-  /** Others may have split it off since it was found missing: then the shard that it came from says so. */
+  /** Another process may have split the shard off since. Then the image of its parent shard shows it. */
   #isMissing(shard: number): boolean {
-    if (this.#missing.has(shard) && this.#saysItExists(shard)) this.#missing.delete(shard);
+    if (this.#missing.has(shard) && this.#parentHas(shard)) this.#missing.delete(shard);
     return this.#missing.has(shard);
   }
 
-  #saysItExists(shard: number): boolean {
+  #parentHas(shard: number): boolean {
     const parent = this.#lines.get(parentShard(shard))?.image;
     return parent !== undefined && parent !== null && parent.shardCount > shard;
   }
@@ -171,7 +170,7 @@ export class BucketShards {
     }
   }
 
-  /** Which shard to ask first: any, while it is busy; else the first, so that the others become cold and merge. */
+  /** The shard to ask first: a random one of a busy bucket, else shard 0, so that the others become cold and merge. */
   pick(): number {
     const { count } = this;
     if (count === 1) return 0;
@@ -185,9 +184,9 @@ export class BucketShards {
     const pressure = new Pressure(this.#options);
     this.#pressures.set(shard, pressure);
     const memory = new ImageMemory();
-    const sayHot = (): void => pressure.sayHot();
+    const markHot = (): void => pressure.markHot();
     return new ShardLine(
-      { table: this.#table, target: this.#target, key, memory, sayHot },
+      { table: this.#table, target: this.#target, key, memory, markHot },
       () => pressure.pauseMs(this.#table.random),
       (of, ask, doubt, tuning) => this.revoke(of, revocationOf(ask, doubt), tuning),
     );
@@ -199,23 +198,23 @@ export class BucketShards {
       async (deadline) => {
         const line = this.line(shard);
         const { kind } = await line.submit(entry, deadline, tuning);
-        // Holders keep their shard from being merged: where there is none, there is nothing to give back.
+        // A shard with holders is never merged. So if the shard does not exist, there is nothing to give back.
         if (kind === 'no-shard') this.noteMissing(line.shard);
       },
-      (error) => tuning.onError?.(error, 'giving back a grant that no caller heard of'),
+      (error) => tuning.onError?.(error, 'giving back a grant that no caller received'),
     );
   }
 
-  /** Nobody waits for it, and nobody may be harmed by it. */
-  tendSoon(line: ShardLine, { nowMs, tuning }: Call, deadline: Deadline): void {
+  /** Runs `tend` in the background. A failure is reported, and fails no call. */
+  tendInBackground(line: ShardLine, { nowMs, tuning }: Call, deadline: Deadline): void {
     this.tend(line, nowMs, deadline)?.catch((error: unknown) =>
       tuning?.onError?.(error, 'splitting or merging a bucket'),
     );
   }
 
   /**
-   * After a write: splits a shard that is too busy, or merges one that nobody needs. Gives what it did; null, as nearly
-   * always, if there is nothing to do.
+   * After a write: splits a shard that is too busy, or merges a cold one. Resolves with what was done. null, in nearly
+   * all calls: nothing to do.
    */
   tend(line: ShardLine, nowMs: EpochMs, deadline: Deadline): Promise<'split' | 'merged' | null> | null {
     const { image } = line;
@@ -244,14 +243,14 @@ export class BucketShards {
     const split = planSplit(image, nowMs);
     const input = buildSplit(this.#target, image, split, createWriteId(nowMs, this.#table.random));
     const answer = await send(this.#table, 'TransactWriteItems', input, deadline);
-    // Whatever came of it, what was remembered may no longer be so.
+    // Whether or not the split was written, the image may be stale.
     this.#lines.get(image.key.shard)?.forget();
     if (!answer.ok) return leftToOthers(answer.failure);
     this.#missing.delete(split.newShard);
     return 'split';
   }
 
-  /** A shard with the half that was split off from it, if nobody has written to that for long. */
+  /** Merges a shard with the half that was split off from it, if that half is cold. */
   async #mergeCold(stays: ShardImage, nowMs: EpochMs, deadline: Deadline): Promise<'merged' | null> {
     const shard = stays.key.shard + stays.shardCount / 2;
     if (stays.key.shard >= stays.shardCount / 2) return null;
@@ -260,7 +259,7 @@ export class BucketShards {
     if (item === undefined) return null;
     const known = stays.limits.map(({ limit }) => limit);
     const leaves = decodeShard(item, known);
-    // It was split further: its own half comes first.
+    // The half was split further: its own half must be merged first.
     if (leaves.shardCount > stays.shardCount) return this.#mergeCold(leaves, nowMs, deadline);
     if (!isCold(writtenAtMs(leaves), nowMs)) return null;
     const merge = planMerge(stays, leaves, nowMs);
@@ -274,7 +273,7 @@ export class BucketShards {
   }
 }
 
-/** Who else writes to the bucket will split or merge it, if it still needs that. Everything else must be told. */
+/** Another writer of the bucket will split or merge it if that is still needed. All other failures are reported. */
 function leftToOthers(failure: Failure): null {
   if (failure.kind === 'cancelled' || failure.kind === 'conflict' || failure.kind === 'throttled') return null;
   throw errorOf(failure, 'TransactWriteItems');

@@ -14,18 +14,18 @@ interface Changing {
   readonly deadline: Deadline;
 }
 
-/** Corrects what a lease took from one bucket, on the shards that it took it from. True: its holder was gone. */
+/** Corrects what a lease took from one bucket, on the shards that it was taken from. True: a holder was lost. */
 export async function changeLevel(changing: Changing, uncounts: boolean): Promise<boolean> {
   const { level } = changing;
-  const places = readLocation(level.place);
-  const parts = divideChange(level, places);
+  const locations = readLocation(level.place);
+  const parts = divideChange(level, locations);
   let holderLost = false;
-  for (const [at, { shard }] of places.entries()) {
+  for (const [at, { shard }] of locations.entries()) {
     const part = parts[at] ?? level;
     try {
       if (await changeShard(changing, shard, part, uncounts && at === 0)) holderLost = true;
     } catch (error) {
-      // Whoever made the whole change again would make those parts twice that are done.
+      // A caller that repeats the whole change would repeat the refunds that are written already.
       const isPartDone = parts.slice(0, at).some(({ deltas }) => deltas.some(({ milli }) => milli < 0));
       throw isPartDone ? new RefundLost(error) : error;
     }
@@ -42,7 +42,7 @@ async function changeShard(
   const entry: ChangeEntry = { kind: 'change', level, leaseId, nowMs: call.nowMs, uncounts };
   for (;;) {
     const line = bucket.line(shard);
-    // Not the caller's signal: what was taken must be corrected, whether anybody waits for it or not.
+    // Not under the caller's signal: what was taken must be corrected even if the caller has aborted.
     const result = await line.submit(entry, deadline, tuningOf(call));
     if (result.kind === 'done') return result.holderLost;
     if (result.kind !== 'no-shard') throw new TypeError(`A change cannot end as ${result.kind}`);

@@ -20,9 +20,9 @@ import { revokeGrant } from './revoke-grant.js';
 import { type LevelOutcome, recallLevel, takeLevel, undoLevel } from './take-level.js';
 import { tuningOf } from '../bucket/tuning.js';
 
-/** Soon again, where others were faster. */
+/** The wait for a caller that lost to other writers. */
 const CONTENDED_RETRY_MS = 100;
-/** A client reads its config again at most this often. */
+/** How often a client rereads its config at most. */
 const CONFIG_REREAD_MS = 1_000;
 
 interface Consuming {
@@ -43,12 +43,12 @@ export function consume(
   const consuming = { table, buckets, call, request, deadline: deadlineIn(call.timeoutMs) };
   if (request.levels.length > 1) return consumeCascade(consuming);
   const asking = askingOf(consuming, request.levels[0] as LevelAsk);
-  // One shard is one write, which is atomic by itself.
+  // A take from one shard is one write, which is atomic. Only a take from several shards needs a transaction.
   const outcome = takeLevel(request.atomic === true ? { ...asking, takeAcross: takeWhole(consuming) } : asking);
   return outcome instanceof Promise ? outcome.then(outcomeOfOne) : outcomeOfOne(outcome);
 }
 
-/** From several shards of the only level, in one transaction. */
+/** Takes from several shards of the only level, in one transaction. */
 function takeWhole({ table, buckets, call, request, deadline }: Consuming): () => Promise<LevelOutcome> {
   return async () => {
     const [level] = request.levels as readonly [LevelAsk];
@@ -81,16 +81,16 @@ function outcomeOfOne(outcome: LevelOutcome): ConsumeOutcome {
 
 function denial(levels: readonly LevelAnswer[], remembered: boolean): ConsumeOutcome {
   const conclusion = conclude(levels);
-  // What refused may be over by now, where several levels were looked at one after the other.
+  // The levels were judged one after the other, so the cause of the refusal may have passed.
   if (conclusion.granted) return { kind: 'denied', reason: 'exhausted', retryAfterMs: 1, levels };
   const { reason, retryAfterMs } = conclusion;
   return { kind: 'denied', reason, retryAfterMs, levels, ...(remembered ? { remembered } : {}) };
 }
 
 /**
- * All levels at once where all are known to have room; else one by one: first those that are likely to refuse, then from
- * the entity up, so that a refused child never takes from its siblings' parent. Whatever was taken when one refuses goes
- * back first.
+ * Takes all levels in parallel if all are known to have room. Otherwise takes them one by one: first the levels that
+ * are likely to refuse, then from the entity up, so that a refused child never takes from the parent that its siblings
+ * share. If one level refuses, what was taken is given back before the denial is returned.
  */
 async function consumeCascade(consuming: Consuming): Promise<ConsumeOutcome> {
   const { request } = consuming;
@@ -108,7 +108,7 @@ async function consumeCascade(consuming: Consuming): Promise<ConsumeOutcome> {
   return denial(levels, !read && remembered);
 }
 
-/** If a level is remembered to refuse, nothing need be taken from the others first, only to be given back. */
+/** A denial from the deny cache saves taking from the other levels and giving back. */
 function recallDenials(consuming: Consuming): readonly Taken[] | null {
   const recalled = consuming.request.levels.map((level) => {
     const asking = askingOf(consuming, level);
@@ -154,8 +154,8 @@ function endsWithoutVerdict(outcome: Exclude<Taken, Failed>): outcome is LevelOu
 }
 
 /**
- * The levels that are likely to refuse, the likeliest first: those whose remembered balance is too small, then those that
- * refused last. Whatever is taken before them would only be given back.
+ * The levels that are likely to refuse, the likeliest first: those whose cached balance is too small, then those that
+ * refused most recently. What is taken before them would only be given back.
  */
 function doubtfulLevels(consuming: Consuming): readonly number[] {
   const { call, request } = consuming;
@@ -183,7 +183,7 @@ function hasRoom({ bucket, call, level, leaseId }: ReturnType<typeof askingOf>):
   return bucket.realShards().some((shard) => bucket.line(shard).hasRoom(entry, tuningOf(call)));
 }
 
-/** Adds the outcomes of further levels, which are asked at once. */
+/** Takes further levels in parallel and adds their outcomes. */
 async function takeAll(
   consuming: Consuming,
   outcomes: readonly Taken[],
@@ -222,7 +222,10 @@ async function takeOne(consuming: Consuming, at: number): Promise<Taken> {
   }
 }
 
-/** A grant alone does not end it: under many processes the next ask would be refused again. Room for as much again does. */
+/**
+ * A grant alone does not clear the refusal: with many processes the next ask would be refused again. Room for another
+ * ask of the same size does.
+ */
 function noteRefusal(asking: ReturnType<typeof askingOf>, outcome: LevelOutcome): void {
   const { bucket, call } = asking;
   if (outcome.kind === 'denied') bucket.refusedAtMs = call.nowMs;
@@ -230,8 +233,9 @@ function noteRefusal(asking: ReturnType<typeof askingOf>, outcome: LevelOutcome)
 }
 
 /**
- * A part that cannot be given back is tried again in the background where its holder tells whether it was. Without one it
- * stays taken: the strict side. It is told, because no one else would know.
+ * A part that cannot be given back is retried in the background if it has a holder, which shows whether it is still
+ * taken. Without a holder it stays taken, which is the strict side, and `onError` is told, because nothing else shows
+ * it.
  */
 async function undo(consuming: Consuming, outcomes: readonly Taken[]): Promise<void> {
   const { call, request } = consuming;
@@ -239,7 +243,7 @@ async function undo(consuming: Consuming, outcomes: readonly Taken[]): Promise<v
     outcomes.map(async (outcome, at) => {
       const level = request.levels[at];
       if (level === undefined || !isGranted(outcome)) return;
-      // The time of the call may be over: what it took must go back all the same.
+      // The deadline of the call may have passed. What it took must be given back anyway.
       const deadline = Math.max(consuming.deadline, deadlineIn(call.timeoutMs));
       const asking = askingOf(consuming, level);
       try {
@@ -252,7 +256,10 @@ async function undo(consuming: Consuming, outcomes: readonly Taken[]): Promise<v
   );
 }
 
-/** Every level answers: those that were not asked, or had to give back, by what was seen of them a moment ago or is now. */
+/**
+ * One answer per level. A level that was not asked, or was given back, is judged by its cached images, or read if they
+ * are too old.
+ */
 async function verdictsOfAll(
   consuming: Consuming,
   outcomes: readonly Taken[],
@@ -264,7 +271,7 @@ async function verdictsOfAll(
   const unseen = request.levels.filter((_, at) => seen[at] === null);
   const keepers = unseen.map((level) => askingOf(consuming, level).bucket.keeper(call.nowMs));
   const images = unseen.length === 0 ? [] : await readBuckets(table, call.namespaceId, unseen, deadline);
-  // The next denial needs no read, then.
+  // Cached, so that the next denial needs no read.
   for (const [at, keep] of keepers.entries()) keep(images[at] ?? []);
   const levels = request.levels.map((level, at) => {
     const outcome = outcomes[at];

@@ -16,48 +16,55 @@ import { send, type Table } from '../client/requests.js';
 import type { ShardLine } from './shard-line.js';
 import { tuningOf } from '../bucket/tuning.js';
 
-/** One shard on which a lease keeps a holder. */
-interface Spot {
+/** A shard on which a lease has a holder. */
+interface HolderLocation {
   readonly bucket: BucketShards;
   readonly shard: number;
 }
 
-/** Moves the expiry of all holders of a lease, or of none: several of them in one transaction. */
+/** Moves the expiry of all holders of a lease, or of none. Several holders are written in one transaction. */
 export async function extend(table: Table, buckets: BucketCache, call: Call, request: ExtendRequest): Promise<boolean> {
   const deadline = deadlineIn(call.timeoutMs);
-  const spots = request.levels.flatMap(({ entityId, resource, place }): Spot[] => {
+  const locations = request.levels.flatMap(({ entityId, resource, place }): HolderLocation[] => {
     const bucket = buckets.of(call.namespaceId, entityId, resource);
     return readLocation(place).map(({ shard }) => ({ bucket, shard }));
   });
-  const [only] = spots;
-  if (spots.length === 1 && only !== undefined) return extendOne(call, only, request, deadline);
-  return extendAll(table, call, spots, request, deadline);
+  const [only] = locations;
+  if (locations.length === 1 && only !== undefined) return extendOne(call, only, request, deadline);
+  return extendAll(table, call, locations, request, deadline);
 }
 
-async function extendOne(call: Call, spot: Spot, request: ExtendRequest, deadline: Deadline): Promise<boolean> {
+async function extendOne(
+  call: Call,
+  location: HolderLocation,
+  request: ExtendRequest,
+  deadline: Deadline,
+): Promise<boolean> {
   const { leaseId, expiresAtMs } = request;
   const entry = { kind: 'extend', leaseId, expiresAtMs, nowMs: call.nowMs } as const;
   for (;;) {
-    const line = spot.bucket.line(spot.shard);
+    const line = location.bucket.line(location.shard);
     const result = await line.submit(entry, deadline, tuningOf(call));
     if (result.kind === 'extended') return result.found;
     // Shard 0 is missing only if there is no bucket at all.
     if (line.shard === 0) return false;
-    spot.bucket.noteMissing(line.shard);
+    location.bucket.noteMissing(line.shard);
   }
 }
 
 async function extendAll(
   table: Table,
   call: Call,
-  spots: readonly Spot[],
+  locations: readonly HolderLocation[],
   { leaseId, expiresAtMs }: ExtendRequest,
   deadline: Deadline,
 ): Promise<boolean> {
   for (let attempt = 0; ; attempt++) {
-    const seen = await Promise.all(spots.map(async (spot) => lookFor(spot, leaseId, call.nowMs, deadline)));
+    const seen = await Promise.all(
+      locations.map(async (location) => findHolder(location, leaseId, call.nowMs, deadline)),
+    );
     const images = seen.flatMap(({ image }) => (image?.holders.has(leaseId) === true ? [image] : []));
-    if (images.length < spots.length) return false;
+    if (images.length < locations.length) return false;
     const TransactItems = images.map((image) => actionOf(table, call, image, leaseId, expiresAtMs));
     const answer = await send(table, 'TransactWriteItems', { TransactItems }, deadline);
     for (const { line } of seen) line.forget();
@@ -66,25 +73,27 @@ async function extendAll(
     if (failure.kind === 'fatal' || failure.kind === 'unreached') throw errorOf(failure, 'TransactWriteItems');
     const waitMs = backOffMs(attempt, table.random);
     if (timeLeftMs(deadline) <= waitMs) {
-      throw 'error' in failure ? failure.error : new BackendUnavailable('Extending a lease: others write', 'contended');
+      throw 'error' in failure
+        ? failure.error
+        : new BackendUnavailable('Extending a lease: other writers won every attempt', 'contended');
     }
     await pause(waitMs);
   }
 }
 
-/** Where the holder should be: a remembered image that lacks it may be old. */
-async function lookFor(
-  spot: Spot,
+/** Finds the shard that should have the holder. A cached image without it may be stale, so the shard is read. */
+async function findHolder(
+  location: HolderLocation,
   leaseId: string,
   nowMs: EpochMs,
   deadline: Deadline,
 ): Promise<{ readonly line: ShardLine; readonly image: ShardImage | null }> {
   for (;;) {
-    const line = spot.bucket.line(spot.shard);
+    const line = location.bucket.line(location.shard);
     if (line.image?.holders.has(leaseId) === true) return { line, image: line.image };
     const image = await line.look(nowMs, deadline);
     if (image !== null || line.shard === 0) return { line, image };
-    spot.bucket.noteMissing(line.shard);
+    location.bucket.noteMissing(line.shard);
   }
 }
 
@@ -99,8 +108,8 @@ function actionOf(
   const holders = stored === undefined ? [] : [replaceHolder(leaseId, stored, { ...stored, expiresAtMs })];
   const neededSec = Math.ceil(expiresAtMs / 1000);
   const ttlSec = image.ttlSec === null || image.ttlSec >= neededSec ? undefined : neededSec;
-  const move: ShardWrite = { limits: [], acquires: 0, expired: 0, holders, adopts: null, ttlSec };
+  const write: ShardWrite = { limits: [], acquires: 0, expired: 0, holders, adopts: null, ttlSec };
   const ids = { own: createWriteId(nowMs, table.random), unanswered: [] };
-  const expression = shardWriteExpression(ns, image, move, ids);
+  const expression = shardWriteExpression(ns, image, write, ids);
   return { Update: { TableName: table.name, Key: keyOf(ns, image.key), ...expression.buildUpdate() } };
 }

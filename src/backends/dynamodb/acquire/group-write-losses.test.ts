@@ -30,7 +30,7 @@ const reason = found.status === 'available' ? '' : ` (skipped: ${found.reason})`
 const RPM = Limit.perMinute('rpm', 60);
 const SLOTS = Limit.concurrent('slots', 3);
 
-describe.skipIf(found.status === 'unavailable')(`a write without an answer${reason}`, () => {
+describe.skipIf(found.status === 'unavailable')(`group writes without an answer${reason}`, () => {
   let engine: ShardEngine;
   let namespaces = 0;
 
@@ -40,7 +40,7 @@ describe.skipIf(found.status === 'unavailable')(`a write without an answer${reas
   const half = withTokens(imageOf([RPM, SLOTS], { baseMs: NOW_MS }), 30_000, 2_000);
   const carrying = withHolders(half, { lease: { slots: [amount('slots', 1_000)], rates: [amount('rpm', 10_000)] } });
 
-  /** A shard that is stored as told, a process that remembers it so, and another one that may write in between. */
+  /** A stored shard, a process that has it cached, and another process that may write in between. */
   async function shard(image: ShardImage | null, tap: (other: Process) => Tap) {
     const ns = `loss${(namespaces += 1)}`;
     if (image !== null) await engine.put(ns, image);
@@ -74,7 +74,7 @@ describe.skipIf(found.status === 'unavailable')(`a write without an answer${reas
   );
 
   test.each([true, false])(
-    'that takes counts once, whether it landed (%s) or not, if nobody else wrote',
+    'a take without an answer counts once if no other process wrote (landed: %s)',
     async (lands) => {
       const { process, stored } = await shard(half, () => losing({ lands }));
       expect(await process.submit(take)).toMatchObject({ kind: 'granted' });
@@ -82,20 +82,23 @@ describe.skipIf(found.status === 'unavailable')(`a write without an answer${reas
     },
   );
 
-  test.each([true, false])('that creates counts once, whether it landed (%s) or not', async (lands) => {
-    const { process, stored } = await shard(null, () => losing({ lands }));
-    expect(await process.submit(take)).toMatchObject({ kind: 'granted' });
-    expect(await stored()).toMatchObject({ rpm: 59_000, acquires: 1 });
-  });
+  test.each([true, false])(
+    'a take that creates the bucket and gets no answer counts once (landed: %s)',
+    async (lands) => {
+      const { process, stored } = await shard(null, () => losing({ lands }));
+      expect(await process.submit(take)).toMatchObject({ kind: 'granted' });
+      expect(await stored()).toMatchObject({ rpm: 59_000, acquires: 1 });
+    },
+  );
 
-  test('that took tokens and was written over counts twice at the most: the strict side', async () => {
+  test('a take without an answer counts at most twice after another write, which is the strict side', async () => {
     const { process, stored } = await shard(half, (other) => losing({ lands: true, meanwhile: otherTake(other) }));
     expect(await process.submit(take)).toMatchObject({ kind: 'granted' });
     expect(await stored()).toMatchObject({ rpm: 30_000 - 5_000 - 2_000, acquires: 6 });
   });
 
   test.each([true, false])(
-    'that takes a slot counts once, also if it was written over: its holder tells (landed: %s)',
+    'a take of a slot without an answer counts once even after another write, because its holder shows it (landed: %s)',
     async (lands) => {
       const { process, stored } = await shard(half, (other) => losing({ lands, meanwhile: otherTake(other) }));
       expect(await process.submit(hold)).toMatchObject({ kind: 'granted' });
@@ -103,18 +106,18 @@ describe.skipIf(found.status === 'unavailable')(`a write without an answer${reas
     },
   );
 
-  describe('of a refund without a holder', () => {
+  describe('refunds without a holder', () => {
     const refund = changeEntry([RPM, SLOTS], { rpm: -5_000 });
 
-    test('is found to have landed, if nobody else wrote', async () => {
+    test('a refund without an answer is found to have landed if no other process wrote', async () => {
       const { process, stored } = await shard(half, () => losing({ lands: true }));
       expect(await process.submit(refund)).toEqual({ kind: 'done', holderLost: false });
       expect(await stored()).toMatchObject({ rpm: 35_000, rpmConsumed: -5_000 });
     });
 
-    test('is found to have landed, also if the image had just been shown by a refusal', async () => {
+    test('a refund without an answer is found to have landed even if its image came from a refused write', async () => {
       const { process, other, stored } = await shard(half, () => losing({ lands: true, after: 1 }));
-      // The base moves, so that the first sending is refused.
+      // The base moves, so the first write is refused.
       await other.submit(
         askEntry([RPM, SLOTS, Limit.perDay('new', 5)], {}, { version: { sequence: 2, openedAtMs: 0 } }),
       );
@@ -124,19 +127,22 @@ describe.skipIf(found.status === 'unavailable')(`a write without an answer${reas
 
     test.each([
       ['it did not land', false, 30_000],
-      ['nobody can tell, because others wrote', true, 35_000 - 5_000],
-    ])('is not sent again where %s: the call rejects, and it counts at most once', async (_, lands, left) => {
-      const meanwhile = lands ? otherTake : () => undefined;
-      const { process, stored } = await shard(half, (other) => {
-        const others = meanwhile(other);
-        return losing({ lands, ...(others === undefined ? {} : { meanwhile: others }) });
-      });
-      await expect(process.submit(refund)).rejects.toMatchObject({ code: 'backend.unavailable' });
-      expect((await stored()).rpm).toBe(left);
-    });
+      ['another process wrote, so that nothing shows whether it landed', true, 35_000 - 5_000],
+    ])(
+      'a refund without an answer is not sent again if %s: the call rejects, and the refund counts at most once',
+      async (_, lands, left) => {
+        const meanwhile = lands ? otherTake : () => undefined;
+        const { process, stored } = await shard(half, (other) => {
+          const others = meanwhile(other);
+          return losing({ lands, ...(others === undefined ? {} : { meanwhile: others }) });
+        });
+        await expect(process.submit(refund)).rejects.toMatchObject({ code: 'backend.unavailable' });
+        expect((await stored()).rpm).toBe(left);
+      },
+    );
 
     test.each([true, false])(
-      'is not sent again either once the asks of its group gave up (landed: %s)',
+      'a refund without an answer is not sent again after the asks of its group gave up (landed: %s)',
       async (lands) => {
         let writes = 0;
         const { process, stored } = await shard(half, (other) => async (operation, forward) => {
@@ -156,18 +162,18 @@ describe.skipIf(found.status === 'unavailable')(`a write without an answer${reas
       },
     );
 
-    test('of which the group took a slot is known to have landed by the holder', async () => {
+    test('a refund is known to have landed if the group also took a slot, because its holder shows it', async () => {
       const { process, stored } = await shard(half, (other) => losing({ lands: true, meanwhile: otherTake(other) }));
       const told = await process.together([hold, refund]);
       expect(told).toMatchObject([{ kind: 'granted' }, { kind: 'done' }]);
       expect((await stored()).rpmConsumed).toBe(5_000 + 1_000 - 5_000);
     });
 
-    test('is not known to have landed by a holder that stood in two writes', async () => {
+    test('a refund is not known to have landed by a holder that was in two writes', async () => {
       let writes = 0;
       const { process, stored } = await shard(half, (other) => async (operation, forward) => {
         if (operation !== 'UpdateItem' || (writes += 1) > 2) return forward();
-        // The first is lost on its way, the second lands without its refund, and others write over it.
+        // The first write is lost on the way. The second lands without its refund, and another process writes next.
         if (writes === 2) await forward();
         if (writes === 2) await otherTake(other)();
         throw connectionBroken();
@@ -178,7 +184,7 @@ describe.skipIf(found.status === 'unavailable')(`a write without an answer${reas
     });
   });
 
-  describe('of a correction with a holder', () => {
+  describe('corrections with a holder', () => {
     const settle = changeEntry(
       [RPM, SLOTS],
       { rpm: -4_000 },
@@ -190,25 +196,31 @@ describe.skipIf(found.status === 'unavailable')(`a write without an answer${reas
       { leaseId: 'lease', holder: 'release', totals: { rpm: 6_000 } },
     );
 
-    test.each([true, false])('that stays counts once, also if others wrote over it (landed: %s)', async (lands) => {
-      const { process, stored } = await shard(carrying, (other) => losing({ lands, meanwhile: otherTake(other) }));
-      expect(await process.submit(settle)).toEqual({ kind: 'done', holderLost: false });
-      expect(await stored()).toMatchObject({ rpm: 30_000 + 4_000 - 5_000, rpmConsumed: 5_000 - 4_000 });
-    });
+    test.each([true, false])(
+      'a settle that keeps its holder counts once even after another write (landed: %s)',
+      async (lands) => {
+        const { process, stored } = await shard(carrying, (other) => losing({ lands, meanwhile: otherTake(other) }));
+        expect(await process.submit(settle)).toEqual({ kind: 'done', holderLost: false });
+        expect(await stored()).toMatchObject({ rpm: 30_000 + 4_000 - 5_000, rpmConsumed: 5_000 - 4_000 });
+      },
+    );
 
-    test.each([true, false])('that goes counts once, and its slots return once (landed: %s)', async (lands) => {
-      const { process, stored } = await shard(carrying, (other) => losing({ lands, meanwhile: otherTake(other) }));
-      expect(await process.submit(release)).toEqual({ kind: 'done', holderLost: false });
-      expect(await stored()).toMatchObject({ rpm: 29_000, rpmConsumed: 1_000, slots: 3_000, holders: [] });
-    });
+    test.each([true, false])(
+      'a release without an answer counts once and frees its slots once (landed: %s)',
+      async (lands) => {
+        const { process, stored } = await shard(carrying, (other) => losing({ lands, meanwhile: otherTake(other) }));
+        expect(await process.submit(release)).toEqual({ kind: 'done', holderLost: false });
+        expect(await stored()).toMatchObject({ rpm: 29_000, rpmConsumed: 1_000, slots: 3_000, holders: [] });
+      },
+    );
 
-    test.each([true, false])('that is extended is found to be there (landed: %s)', async (lands) => {
+    test.each([true, false])('an extension without an answer finds its holder (landed: %s)', async (lands) => {
       const { process, stored } = await shard(carrying, (other) => losing({ lands, meanwhile: otherTake(other) }));
       expect(await process.submit(extendEntry('lease', NOW_MS + 99_000))).toEqual({ kind: 'extended', found: true });
       expect((await stored()).image.holders.get('lease')?.expiresAtMs).toBe(NOW_MS + 99_000);
     });
 
-    test('whose holder stays as it is proves nothing: a refund beside it is lost, or counts once', async () => {
+    test('an unchanged holder proves nothing: a refund beside it is lost or counts once', async () => {
       const adjust = changeEntry([RPM, SLOTS], { rpm: -4_000 }, { leaseId: 'lease', holder: 'keep' });
       const { process, stored } = await shard(carrying, (other) =>
         losing({ lands: true, meanwhile: otherTake(other) }),
@@ -217,7 +229,7 @@ describe.skipIf(found.status === 'unavailable')(`a write without an answer${reas
       expect(await stored()).toMatchObject({ rpm: 30_000 + 4_000 - 5_000 });
     });
 
-    test('whose holder stays as it is does not prove that a take landed that never did', async () => {
+    test('an unchanged holder does not prove that a take of the same group landed', async () => {
       const same = changeEntry([RPM, SLOTS], {}, { leaseId: 'lease', holder: 'keep', totals: { rpm: 10_000 } });
       const rebase = (other: Process) => async () =>
         other.submit(askEntry([RPM, SLOTS, Limit.perDay('new', 5)], {}, { version: { sequence: 2, openedAtMs: 0 } }));
@@ -229,7 +241,7 @@ describe.skipIf(found.status === 'unavailable')(`a write without an answer${reas
       expect((await stored()).rpmConsumed).toBe(1_000);
     });
 
-    test('that was rejected though it had landed counts once when it is made again, and takes of that group count', async () => {
+    test('a settle that was rejected although it had landed counts once when it is repeated, and takes of that group count', async () => {
       const { process, stored } = await shard(carrying, () => losing({ lands: true, times: 3 }));
       await expect(process.submit(settle)).rejects.toMatchObject({ code: 'backend.unavailable' });
       expect(await process.together([settle, take])).toMatchObject([
@@ -240,9 +252,9 @@ describe.skipIf(found.status === 'unavailable')(`a write without an answer${reas
     });
 
     test.each([true, false])(
-      'that goes is not taken for gone where somebody else took it back (sent again: %s)',
+      'a release is not reported as done if another process reclaimed its holder (sent again: %s)',
       async (isLost) => {
-        // Their clock is ahead: to them it has expired.
+        // The clock of the other process is ahead: for it the lease has expired.
         const theirs = askEntry(
           [RPM, SLOTS],
           { slots: 3_000 },
@@ -259,7 +271,7 @@ describe.skipIf(found.status === 'unavailable')(`a write without an answer${reas
       },
     );
 
-    test('that was rejected though its holder had gone finds it gone: its slots return once, and takes of that group count', async () => {
+    test('a release that was rejected although it had landed finds its holder lost when it is repeated: its slots are freed once, and takes of that group count', async () => {
       const { process, stored } = await shard(carrying, () => losing({ lands: true, times: 3 }));
       await expect(process.submit(release)).rejects.toMatchObject({ code: 'backend.unavailable' });
       expect(await process.together([release, take])).toMatchObject([
@@ -270,7 +282,7 @@ describe.skipIf(found.status === 'unavailable')(`a write without an answer${reas
     });
   });
 
-  test('is sent three times at the most; then everybody of the group learns that the store is out', async () => {
+  test('a write without an answer is sent at most three times; then its callers get an error', async () => {
     let writes = 0;
     const { process, stored } = await shard(half, () => async (operation, forward) => {
       if (operation !== 'UpdateItem') return forward();
@@ -282,7 +294,7 @@ describe.skipIf(found.status === 'unavailable')(`a write without an answer${reas
     expect(await stored()).toMatchObject({ rpm: 30_000 });
   });
 
-  test("that a client of the caller's sends again by itself counts once", async () => {
+  test("a write that the caller's own SDK client repeats counts once", async () => {
     const { process, stored } = await shard(half, () => async (operation, forward) => {
       if (operation === 'UpdateItem') await forward();
       return forward();
@@ -294,10 +306,10 @@ describe.skipIf(found.status === 'unavailable')(`a write without an answer${reas
 
   test.each([
     ['stays', { holder: 'keep', totals: { rpm: 6_000 } }],
-    ['goes', { holder: 'release', totals: { rpm: 6_000 } }],
-    ['goes without a word of rates', { holder: 'release' }],
+    ['is removed', { holder: 'release', totals: { rpm: 6_000 } }],
+    ['is removed without totals of rates', { holder: 'release' }],
   ] as const)(
-    'that a client sends again by itself, after others wrote, gives nothing back twice where a holder %s',
+    'a write that an SDK client repeats after another write gives nothing back twice if a holder %s',
     async (_, fate) => {
       const change = changeEntry([RPM, SLOTS], { rpm: -4_000 }, { leaseId: 'lease', ...fate });
       let isFirst = true;
@@ -318,7 +330,7 @@ describe.skipIf(found.status === 'unavailable')(`a write without an answer${reas
   );
 
   test.each([true, false])(
-    'of settling the rules is sent again, and leaves them settled once (landed: %s)',
+    'a settlement without an answer is sent again and settles the rules once (landed: %s)',
     async (lands) => {
       const { process, stored } = await shard(half, () => losing({ lands }));
       const raised = askEntry(
@@ -335,14 +347,14 @@ describe.skipIf(found.status === 'unavailable')(`a write without an answer${reas
     },
   );
 
-  test.each([true, false])('of taking back what has expired gives it back once (landed: %s)', async (lands) => {
+  test.each([true, false])('a reclaim without an answer gives back once (landed: %s)', async (lands) => {
     const { process, stored } = await shard(withTokens(carrying, 30_000, 0), () => losing({ lands }));
     const late = { ...hold, nowMs: NOW_MS + 60_000 };
     expect(await process.submit(late)).toMatchObject({ kind: 'granted' });
     expect(await stored()).toMatchObject({ slots: 0, holders: ['mine'], image: { expired: 1 } });
   });
 
-  test('rejects with what became of the connection', async () => {
+  test('a write that never gets an answer rejects with BackendUnavailable', async () => {
     const { process } = await shard(half, () => losing({ lands: false, times: 9 }));
     await expect(process.submit(take)).rejects.toBeInstanceOf(BackendUnavailable);
   });

@@ -30,7 +30,7 @@ const DAILY = Limit.perDay('daily', 100);
 const SLOTS = Limit.concurrent('slots', 3);
 const DAY_SEC = 86_400;
 
-describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () => {
+describe.skipIf(found.status === 'unavailable')(`group writes${reason}`, () => {
   let engine: ShardEngine;
   let proxy: FaultProxy;
   let client: DynamoDBClient;
@@ -57,7 +57,7 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
   const take = askEntry([RPM], { rpm: 1_000 });
   const half = withTokens(imageOf([RPM], { baseMs: NOW_MS }), 30_000);
 
-  /** A shard that is stored so, and a process behind the proxy that remembers it so. */
+  /** A stored shard, and a process behind the proxy that has the image `seen` cached. */
   async function shard(
     image: ShardImage | null,
     seen: ShardImage | null = image,
@@ -69,8 +69,8 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
     return { ...process, ns };
   }
 
-  describe('of a bucket that is not there', () => {
-    test('creates it with the first take, in one request', async () => {
+  describe('a bucket that does not exist', () => {
+    test('the first take creates a bucket in one request', async () => {
       const { submit, ns, memory } = await shard(null);
       expect(await submit(take)).toMatchObject({ kind: 'granted' });
       expect(proxy.requests.byOperation()).toEqual({ PutItem: 1 });
@@ -83,7 +83,7 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect({ ...memory.image, bytes: 0 }).toEqual({ ...stored, bytes: 0 });
     });
 
-    test('creates it once for two that come at the same time', async () => {
+    test('two concurrent takes create a bucket once', async () => {
       const one = await shard(null);
       const other = openProcess(table, one.ns);
       expect(await Promise.all([one.submit(take), other.submit(take)])).toMatchObject([
@@ -94,7 +94,7 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(proxy.requests.byOperation()).toEqual({ PutItem: 2, UpdateItem: 1 });
     });
 
-    test('creates it anew where it was deleted under a remembered image', async () => {
+    test('a take creates a bucket again if it was deleted while its image was cached', async () => {
       const { submit, ns } = await shard(half);
       await engine.delete(ns, KEY);
       expect(await submit(take)).toMatchObject({ kind: 'granted' });
@@ -102,14 +102,14 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(proxy.requests.byOperation()).toEqual({ UpdateItem: 1, PutItem: 1 });
     });
 
-    test('finds it again where it was thought to be missing', async () => {
+    test('a take finds a bucket that was cached as absent', async () => {
       const { submit, ns, memory } = await shard(half, null);
       memory.keep(null, NOW_MS);
       expect(await submit(take)).toMatchObject({ kind: 'granted' });
       expect(await engine.read(ns, KEY)).toMatchObject({ limits: [{ tokensMilli: 29_000 }] });
     });
 
-    test('does not create it to refuse somebody: it asks once, and remembers', async () => {
+    test('a denial does not create a bucket: it is read once, and its absence is cached', async () => {
       const { submit, ns } = await shard(null);
       const impossible = askEntry([RPM], { rpm: 61_000 });
       const tuning = { denyCacheMs: 1_000 };
@@ -119,7 +119,7 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(await engine.read(ns, KEY)).toBeNull();
     });
 
-    test('lets the store refuse by a bucket that nobody knew of', async () => {
+    test('an ask is denied by a stored bucket that the process has not cached', async () => {
       const { submit } = await shard(
         imageOf([RPM, Limit.perMinute('tpm', 5)], { version: { sequence: 9, openedAtMs: 0 } }),
         null,
@@ -128,7 +128,7 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(await submit(ask)).toMatchObject({ kind: 'denied', remembered: false, answer: { configIsOlder: true } });
     });
 
-    test('creates it full for a refund, which counts all the same, and less for a debit', async () => {
+    test('a refund creates a full bucket and is counted, and a debit creates one with less', async () => {
       const [refunded, debited] = [await shard(null), await shard(null)];
       expect(await refunded.submit(changeEntry([RPM], { rpm: -2_000 }))).toEqual({ kind: 'done', holderLost: false });
       expect(await engine.read(refunded.ns, KEY)).toMatchObject({ limits: [{ consumedMilli: -2_000 }] });
@@ -137,7 +137,7 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(await engine.read(debited.ns, KEY)).toMatchObject({ limits: [{ tokensMilli: -10_000 }] });
     });
 
-    test('says that a shard which was never split off is none, and creates nothing', async () => {
+    test('a shard that was never split off is answered as no-shard and is not created', async () => {
       const ns = freshNs();
       const process = openProcess(table, ns, 1);
       expect(await process.together([take, extendEntry('lease', NOW_MS + 1)])).toEqual([
@@ -147,15 +147,15 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(await engine.read(ns, { ...KEY, shard: 1 })).toBeNull();
     });
 
-    test('has no lease to extend', async () => {
+    test('extending a lease of a bucket that does not exist is answered as no-shard', async () => {
       const { submit, ns } = await shard(null);
       expect(await submit(extendEntry('lease', NOW_MS + 1))).toEqual({ kind: 'no-shard' });
       expect(await engine.read(ns, KEY)).toBeNull();
     });
   });
 
-  describe('from a stale image', () => {
-    test('takes what there is with a second write, and refuses the rest exactly', async () => {
+  describe('stale images', () => {
+    test('a group on a stale image takes what is stored with a second write, and denies the rest with exact verdicts', async () => {
       const { together, ns } = await shard(withTokens(half, 2_500), half);
       const told = await together([take, askEntry([RPM], { rpm: 2_000 }), take]);
       expect(told).toMatchObject([
@@ -167,7 +167,7 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(proxy.requests.byOperation()).toEqual({ UpdateItem: 2 });
     });
 
-    test('tells whoever is granted what the store really had', async () => {
+    test('grants on a stale image show the balances that the store had', async () => {
       const { together } = await shard(withTokens(half, 20_000), half);
       expect(await together([take, { ...take }])).toMatchObject([
         { answer: { verdicts: [{ effectiveMilli: 20_000, requestedMilli: 1_000 }] } },
@@ -176,14 +176,14 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(proxy.requests.byOperation()).toEqual({ UpdateItem: 1 });
     });
 
-    test('takes from a bucket that has filled up since, without losing or making a token', async () => {
+    test('a take on a stale image from a bucket that has filled up loses and creates no token', async () => {
       const { submit, ns } = await shard(withTokens(imageOf([RPM]), 59_000), withTokens(imageOf([RPM]), -50_000));
       expect(await submit(take)).toMatchObject({ kind: 'granted' });
-      // A minute after its base it is full: a minute's credit is in the balance already.
+      // A minute after its base the bucket is full: a minute's credit is already in the balance.
       expect(await engine.read(ns, KEY)).toMatchObject({ limits: [{ tokensMilli: -1_000 }] });
     });
 
-    test('follows rules that others have settled meanwhile', async () => {
+    test('a take on a stale image is judged by rules that another process has settled meanwhile', async () => {
       const settled = {
         ...withTokens(imageOf([Limit.perMinute('rpm', 5)], { baseMs: NOW_MS + 1 }), 500),
         version: { sequence: 2, openedAtMs: 0 },
@@ -192,7 +192,7 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(await submit(take)).toMatchObject({ kind: 'denied', answer: { configIsOlder: true } });
     });
 
-    test('knows a lease that others gave, and that one is gone', async () => {
+    test('a group on a stale image finds a lease that another process granted, and that one does not exist', async () => {
       const held = withHolders(imageOf([SLOTS], { baseMs: NOW_MS }), { theirs: { slots: [amount('slots', 0)] } });
       const { together } = await shard(held, imageOf([SLOTS], { baseMs: NOW_MS }));
       const ask = askEntry([SLOTS], { slots: 0 }, { leaseId: 'theirs', holder: holderOf() });
@@ -202,7 +202,7 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       ]);
     });
 
-    test('says of a lease that stays as it is whether it is still there', async () => {
+    test('an adjustment that leaves its holder unchanged says whether the holder still exists', async () => {
       const { submit, ns } = await shard(half, withHolders(half, { lease: {} }));
       const adjust = changeEntry([RPM], { rpm: 1_000 }, { leaseId: 'lease', holder: 'keep' });
       expect(await submit(adjust)).toEqual({ kind: 'done', holderLost: true });
@@ -210,11 +210,11 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
     });
   });
 
-  describe('against other writers', () => {
+  describe('other writers', () => {
     const tuning = { maxRetries: 2 };
     const debit = changeEntry([RPM], { rpm: 3_000 });
 
-    test('gives asks up after so many attempts; corrections go on until they are written', async () => {
+    test('asks give up after maxRetries attempts, and corrections are retried until they are written', async () => {
       const { together, ns } = await shard(half);
       proxy.inject(fault.transactionConflict(), { operations: ['UpdateItem'], times: 5 });
       expect(await together([take, debit, take], { tuning })).toEqual([
@@ -226,14 +226,14 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(await engine.read(ns, KEY)).toMatchObject({ acquires: 3, limits: [{ tokensMilli: 27_000 }] });
     });
 
-    test('sends nothing more once nobody is left', async () => {
+    test('a group whose asks have all given up sends nothing more', async () => {
       const { together } = await shard(half);
       proxy.inject(fault.transactionConflict(), { operations: ['UpdateItem'] });
       expect(await together([take], { tuning })).toEqual([{ kind: 'contended' }]);
       expect(proxy.requests.byOperation()).toEqual({ UpdateItem: 3 });
     });
 
-    test('gives asks up that always find another base, and have taken nothing', async () => {
+    test('asks that always find another base give up, and have taken nothing', async () => {
       const ns = freshNs();
       await engine.put(ns, half);
       const other = openProcess(engine.table, ns);
@@ -250,7 +250,7 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect((await engine.read(ns, KEY))?.limits.find(({ limit }) => limit.name === 'rpm')?.consumedMilli).toBe(0);
     });
 
-    test('rejects corrections as contended when their time is over', async () => {
+    test('corrections are rejected as contended when their deadline has passed', async () => {
       const { together } = await shard(half);
       proxy.inject(fault.transactionConflict(), { operations: ['UpdateItem'] });
       expect(await together([debit], { tuning, timeoutMs: 20 })).toMatchObject([
@@ -258,7 +258,7 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       ]);
     });
 
-    test('says that a throttled key is hot, rejects asks as throttled, and goes on with corrections', async () => {
+    test('a throttled key is marked as hot, asks are rejected as throttled, and corrections are retried', async () => {
       const { together, hot } = await shard(half);
       proxy.inject(fault.throttle(), { operations: ['UpdateItem'], times: 4 });
       expect(await together([take, debit], { tuning })).toMatchObject([
@@ -268,7 +268,7 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(hot()).toBe(4);
     });
 
-    test('rejects as throttled, not as contended, when the time is over', async () => {
+    test('a throttled group is rejected as throttled, not as contended, when its deadline has passed', async () => {
       using time = stopDeadlines();
       const throttling = tapped(table, async () => {
         time.pass(60);
@@ -281,17 +281,17 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
     });
   });
 
-  test('rejects everybody where it may not write', async () => {
+  test('every entry is rejected if the process has no permission to write', async () => {
     const { together } = await shard(half);
     proxy.inject(fault.accessDenied(), { operations: ['UpdateItem'] });
     const denied = { kind: 'rejected', error: { code: 'backend.denied' } };
     expect(await together([take, changeEntry([RPM], { rpm: 1 })])).toMatchObject([denied, denied]);
   });
 
-  describe('keeps a bucket alive', () => {
+  describe('the ttl of a bucket', () => {
     const empty = withTokens(imageOf([RPM], { baseMs: NOW_MS, ttlSec: NOW_MS / 1_000 + 7_200 }), 0);
 
-    test('for as long as rules need that were just settled, also if nobody gets anything', async () => {
+    test('a settlement extends the ttl as far as the new rules need, even if no ask is granted', async () => {
       const { together, ns } = await shard(empty);
       const slower = askEntry([Limit.perDay('rpm', 60)], { rpm: 60_000 }, { version: { sequence: 2, openedAtMs: 0 } });
       expect(await together([slower])).toMatchObject([{ kind: 'denied' }]);
@@ -300,7 +300,7 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(expiresTooEarly(after)).toBe(false);
     });
 
-    test('that others have brought deeper into debt than it knew', async () => {
+    test('a debit extends the ttl for a debt of other processes that its image lacks', async () => {
       const ttlSec = NOW_MS / 1_000 + 8 * DAY_SEC;
       const seen = withTokens(imageOf([DAILY], { baseMs: NOW_MS, ttlSec }), 0);
       const { together, ns } = await shard(withTokens(seen, -900_000), seen);
@@ -310,7 +310,7 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(expiresTooEarly(after)).toBe(false);
     });
 
-    test('to which others have given a longer life than it knew', async () => {
+    test('a debit keeps a later ttl of another process that its image lacks', async () => {
       const short = withTokens(imageOf([DAILY], { baseMs: NOW_MS, ttlSec: NOW_MS / 1_000 + DAY_SEC }), 50_000);
       const debt = { ...withTokens(short, -2_000_000), ttlSec: NOW_MS / 1_000 + 30 * DAY_SEC };
       const { together, ns } = await shard(debt, short);
@@ -318,7 +318,7 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(expiresTooEarly((await engine.read(ns, KEY))!)).toBe(false);
     });
 
-    test('whose rules it changes without knowing of the debt that others have made', async () => {
+    test('a settlement extends the ttl for a debt of other processes that its image lacks', async () => {
       const seen = withTokens(imageOf([DAILY], { baseMs: NOW_MS, ttlSec: NOW_MS / 1_000 + 8 * DAY_SEC }), 50_000);
       const debt = { ...withTokens(seen, -2_000_000), ttlSec: NOW_MS / 1_000 + 30 * DAY_SEC };
       const { together, ns } = await shard(debt, seen);
@@ -333,14 +333,14 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(expiresTooEarly(after)).toBe(false);
     });
 
-    test('without a word to anybody, and without asking for more than one write where one is enough', async () => {
+    test('a take that renews the ttl needs one write', async () => {
       const { together } = await shard(withTokens(imageOf([DAILY], { baseMs: NOW_MS }), 50_000));
       proxy.requests.clear();
       await together([askEntry([DAILY], { daily: 1_000 })]);
       expect(proxy.requests.byOperation()).toEqual({ UpdateItem: 1 });
     });
 
-    test('in the very write that needs it: a process that dies after it leaves no debt that is forgotten', async () => {
+    test('the write that causes a debt extends the ttl itself, so a crash after it leaves no debt that expires too early', async () => {
       const seen = withTokens(imageOf([DAILY], { baseMs: NOW_MS, ttlSec: NOW_MS / 1_000 + 8 * DAY_SEC }), 0);
       const { together, ns } = await shard(withTokens(seen, -700_000), seen);
       let landed = 0;
@@ -349,7 +349,7 @@ describe.skipIf(found.status === 'unavailable')(`writing a group${reason}`, () =
       expect(expiresTooEarly((await engine.read(ns, KEY))!)).toBe(false);
     });
 
-    test('that has no end gets one after a minute in which it was not used, and lasts until then', async () => {
+    test('a bucket without a ttl gets one after a minute without writes, and not before', async () => {
       const unused = buildLeaseId(NOW_MS - 60_000, 0);
       const merged = { ...withTokens(imageOf([DAILY], { baseMs: NOW_MS, ttlSec: null }), -900_000) };
       const ask = changeEntry([DAILY], { daily: 1_000 });

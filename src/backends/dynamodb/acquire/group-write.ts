@@ -21,23 +21,24 @@ import type { Shard, Waiting } from './shard.js';
 import { doubtOf, fences } from '../bucket/revocation.js';
 import { type Answer, readItem, send } from '../client/requests.js';
 import { changesSlots } from '../bucket/settle-all.js';
-import { giveEnd, needsEnd, settleOne } from '../bucket/settle-one.js';
+import { addTtl, needsTtl, settleOne } from '../bucket/settle-one.js';
 import { settleShards } from './settle-shards.js';
 import type { Item } from '../client/transport.js';
 import { createWriteId } from '../bucket/write-id.js';
 
-/** Writes that got no answer are sent again this often: the store is gone, not slow. */
+/** How often a write that got no answer is sent again. Beyond this the store is out, not slow. */
 const MAX_RESENDS = 2;
 
 /**
- * Writes a group until each of its members has an answer, and gives back those who must wait for the next write.
- * A refused write shows what stands there: it is planned again from that, with the same `now` and under the same id.
+ * Writes a group until each of its entries has an answer, and returns the entries that must wait for the next write. A
+ * refused write returns the stored item. The group is planned again from that item, with the same `now` and a new write
+ * id.
  */
 export async function writeGroup(shard: Shard, group: readonly Waiting[]): Promise<readonly Waiting[]> {
   const write = new GroupWrite(shard, group);
   try {
     const deferred = await write.run();
-    await write.giveEnd();
+    await write.addTtl();
     return deferred;
   } catch (error) {
     write.failAll(error);
@@ -47,9 +48,9 @@ export async function writeGroup(shard: Shard, group: readonly Waiting[]): Promi
 
 interface Sent {
   readonly id: string;
-  /** What it was planned on; null: there was no item. */
+  /** The image that the write was planned on. null: there was no item. */
   readonly seen: ShardImage | null;
-  readonly move: ShardWrite;
+  readonly write: ShardWrite;
   readonly results: readonly (EntryResult | null)[];
 }
 
@@ -58,17 +59,17 @@ class GroupWrite {
   readonly #nowMs: EpochMs;
   readonly #deadline: Deadline;
   readonly #tuning: Tuning;
-  /** Whether the limits are of this very entity and resource. */
+  /** Whether the limits are set for exactly this entity and resource: such a bucket has no ttl. */
   readonly #lasting: boolean | undefined;
   #waiting: readonly Waiting[];
   #trust: Trust;
   #refusals = 0;
   #resends = 0;
-  /** How long the bucket had not been written when this group was, as far as is known. */
+  /** How long the bucket had not been written before this group, as far as the image shows. */
   #idleMs = 0;
-  /** Writes that got no answer: one of them may have landed. */
+  /** Writes that got no answer. One of them may have landed. */
   #unanswered: readonly Sent[] = [];
-  /** Those whose refund was in the first of them: it is not sent again. With what became of it. */
+  /** The entries whose refund was in the first unanswered write, with its error. Their refund is not sent again. */
   readonly #lostRefunds = new Map<Waiting, HeadgateError>();
 
   constructor(shard: Shard, group: readonly Waiting[]) {
@@ -78,29 +79,30 @@ class GroupWrite {
     this.#deadline = group.reduce((latest, { deadline }) => Math.max(latest, deadline), 0);
     this.#tuning = (group[0] as Waiting).tuning;
     this.#lasting = newestLevel(group.map(({ entry }) => entry))?.lasting;
-    const somethingComesBack = group.some(({ entry }) => givesBack(entry));
-    this.#trust = somethingComesBack ? 'guess' : shard.memory.trustAt(this.#nowMs, this.#tuning.denyCacheMs);
+    const includesRefund = group.some(({ entry }) => givesBack(entry));
+    this.#trust = includesRefund ? 'guess' : shard.memory.trustAt(this.#nowMs, this.#tuning.denyCacheMs);
   }
 
   failAll(error: unknown): void {
-    for (const [place, { entry, reject }] of this.#waiting.entries()) {
-      const isAtStake = refunds(entry) && this.#unanswered.some(({ results }) => (results[place] ?? null) !== null);
-      reject(isAtStake ? new RefundLost(error) : error);
+    for (const [index, { entry, reject }] of this.#waiting.entries()) {
+      const mayHaveRefunded =
+        refunds(entry) && this.#unanswered.some(({ results }) => (results[index] ?? null) !== null);
+      reject(mayHaveRefunded ? new RefundLost(error) : error);
     }
-    // A write that got no answer may have landed after all: whoever tries again must begin with what there is.
+    // A write that got no answer may have landed, so the next group must start from a read.
     if (this.#resends > 0) this.#shard.memory.forget();
   }
 
   async run(): Promise<readonly Waiting[]> {
     for (;;) {
       const { image } = this.#shard.memory;
-      const born = image === null ? this.#bornImage() : null;
-      if (image === null && born === null) {
+      const newImage = image === null ? this.#newImage() : null;
+      if (image === null && newImage === null) {
         if (await this.#read()) continue;
         return this.#deliver(this.#waiting.map(() => ({ kind: 'no-shard' })));
       }
-      const plan = this.#plan(image ?? (born as ShardImage), image === null);
-      // After a write that got no answer, only the store knows whether it landed.
+      const plan = this.#plan(image ?? (newImage as ShardImage), image === null);
+      // After a write that got no answer, only a read shows whether it landed.
       if (plan.kind === 'read' || (plan.kind === 'answer' && this.#unanswered.length > 0 && this.#trust !== 'exact')) {
         await this.#read();
         const proven = this.#landed(this.#shard.memory.image);
@@ -119,10 +121,10 @@ class GroupWrite {
           await this.#settle(image as ShardImage, null);
           continue;
         case 'reclaim':
-          await this.#reclaim(image as ShardImage, plan.move);
+          await this.#reclaim(image as ShardImage, plan.write);
           continue;
         case 'write': {
-          const results = await this.#write(image, born, plan);
+          const results = await this.#write(image, newImage, plan);
           if (results !== null) return this.#deliver(results);
         }
       }
@@ -130,40 +132,40 @@ class GroupWrite {
     }
   }
 
-  /** A bucket that is to be forgotten some day gets an end. Every caller has an answer by now; what fails is left. */
-  async giveEnd(): Promise<void> {
+  /** Adds a ttl to a bucket that needs one. Every caller has its answer by now, so a failure is ignored. */
+  async addTtl(): Promise<void> {
     const { image } = this.#shard.memory;
-    if (image === null || !needsEnd(image, this.#lasting, this.#idleMs)) return;
-    const answer = await send(this.#shard.table, 'UpdateItem', giveEnd(this.#settling(image)), this.#deadline);
+    if (image === null || !needsTtl(image, this.#lasting, this.#idleMs)) return;
+    const answer = await send(this.#shard.table, 'UpdateItem', addTtl(this.#settleOptions(image)), this.#deadline);
     if (answer.ok) this.#see(answer.output.Attributes);
     else if (answer.failure.kind === 'condition') this.#see(answer.failure.item);
     else this.#shard.memory.forget();
   }
 
-  /** Only shard 0 is ever created, and only for whoever says by which rules. */
-  #bornImage(): ShardImage | null {
+  /** null: only shard 0 is ever created, and only for an entry that brings the limits. */
+  #newImage(): ShardImage | null {
     const level = newestLevel(this.#entries());
     if (this.#shard.key.shard > 0 || level === null) return null;
     return newBucketImage(this.#shard.key, level, this.#nowMs);
   }
 
-  #plan(image: ShardImage, isBorn: boolean): GroupPlan {
-    if (!isBorn && fences(this.#entries(), image.baseMs)) return { kind: 'rebase' };
+  #plan(image: ShardImage, isNew: boolean): GroupPlan {
+    if (!isNew && fences(this.#entries(), image.baseMs)) return { kind: 'rebase' };
     const at = {
       nowMs: this.#nowMs,
-      trust: isBorn ? ('exact' as const) : this.#trust,
+      trust: isNew ? ('exact' as const) : this.#trust,
       lifeFactor: this.#tuning.bucketLifeFactor,
       withoutRefunds: this.#unanswered.length > 0,
     };
     const plan = planGroup(image, this.#entries(), at);
-    // Nothing to create, and nobody knows whether there is anything: the store must be asked after all.
+    // There is nothing to create, and it is not known whether the item exists: a read must tell.
     const sure = this.#shard.memory.isKnownAbsent(this.#nowMs, this.#tuning.denyCacheMs) || this.#trust === 'exact';
-    if (!isBorn || plan.kind !== 'answer') return plan;
+    if (!isNew || plan.kind !== 'answer') return plan;
     if (!sure) return { kind: 'read' };
     if (!fences(this.#entries(), null)) return plan;
     return {
       kind: 'write',
-      move: planCreation(image, this.#nowMs, this.#tuning.bucketLifeFactor),
+      write: planCreation(image, this.#nowMs, this.#tuning.bucketLifeFactor),
       results: plan.results,
     };
   }
@@ -172,11 +174,11 @@ class GroupWrite {
     return this.#waiting.map(({ entry }) => entry);
   }
 
-  /** Results once it has landed; null: it did not, and the image says why. */
+  /** The results, if the write landed. null: it did not, and the image now shows why. */
   async #write(
     image: ShardImage | null,
-    born: ShardImage | null,
-    { move, results }: Extract<GroupPlan, { readonly kind: 'write' }>,
+    newImage: ShardImage | null,
+    { write, results }: Extract<GroupPlan, { readonly kind: 'write' }>,
   ): Promise<readonly (EntryResult | null)[] | null> {
     const { table, target } = this.#shard;
     const own = createWriteId(this.#nowMs, table.random);
@@ -184,25 +186,25 @@ class GroupWrite {
     let answer: Answer<'UpdateItem'> | Answer<'PutItem'>;
     let created: ShardImage | null = null;
     if (image === null) {
-      created = { ...applyShardWrite(born as ShardImage, move, own), writeUnits: 1 };
+      created = { ...applyShardWrite(newImage as ShardImage, write, own), writeUnits: 1 };
       answer = await send(table, 'PutItem', buildCreate(target, created), this.#deadline);
     } else {
-      answer = await send(table, 'UpdateItem', buildShardWrite(target, image, move, ids), this.#deadline);
+      answer = await send(table, 'UpdateItem', buildShardWrite(target, image, write, ids), this.#deadline);
     }
     if (answer.ok) {
       if (image !== null) this.#idleMs = this.#nowMs - writtenAtMs(image);
       this.#see(created ?? answer.output.Attributes);
       const shown = this.#shard.memory.image;
-      return image === null || shown === null ? results : correctVerdicts(results, move, image, shown, this.#nowMs);
+      return image === null || shown === null ? results : correctVerdicts(results, write, image, shown, this.#nowMs);
     }
-    return this.#refused(answer.failure, { id: own, seen: image, move, results });
+    return this.#refused(answer.failure, { id: own, seen: image, write, results });
   }
 
   async #refused(failure: Failure, sent: Sent): Promise<readonly (EntryResult | null)[] | null> {
     if (failure.kind === 'lost') {
       if (failure.unsent !== true) {
         this.#noteUnanswered(sent, failure.error);
-        // It may have landed: then the image is no longer what the store has.
+        // It may have landed. Then the stored item differs from the image.
         this.#trust = 'guess';
       }
       if (this.#resends++ >= MAX_RESENDS) throw failure.error;
@@ -212,7 +214,7 @@ class GroupWrite {
     if (failure.kind === 'condition') {
       this.#see(failure.item);
       const { image } = this.#shard.memory;
-      // A client of the caller's may have sent it twice by itself, and shows the second answer only.
+      // The caller's own SDK client may have sent the write twice, and returns only the second answer.
       if (image?.writeId === sent.id) return sent.results;
       const proven = this.#landed(image);
       if (proven !== null) return proven;
@@ -223,46 +225,51 @@ class GroupWrite {
     return null;
   }
 
-  /** What stands in the way of any write: other writers, or too many of them. */
+  /** Handles a refusal that any write can meet: other writers, or throttling. */
   async #afterRefusal(failure: Failure): Promise<void> {
-    if (failure.kind === 'throttled' && failure.hotKey) this.#shard.sayHot(this.#nowMs);
+    if (failure.kind === 'throttled' && failure.hotKey) this.#shard.markHot(this.#nowMs);
     if (failure.kind !== 'condition' && failure.kind !== 'conflict' && failure.kind !== 'throttled') {
       throw errorOf(failure, 'writing a bucket');
     }
     this.#refusals += 1;
     const error = failure.kind === 'throttled' ? failure.error : null;
     if (this.#refusals > this.#tuning.maxRetries) this.#giveUpAsks(error);
-    // The first refusal was a wrong guess; from the second on, others are writing.
+    // The first refused condition means a stale image. From the second on, other writers are active.
     if (failure.kind !== 'condition' || this.#refusals > 1) await this.#pause(this.#refusals, error);
   }
 
-  /** Asks come again; corrections must reach the store, and go on until their time is over. */
+  /**
+   * Gives up the asks, which callers can repeat. Corrections must reach the store and are retried until their deadline.
+   */
   #giveUpAsks(error: unknown): void {
-    const stays = this.#waiting.map(({ entry }) => entry.kind !== 'ask');
+    const kept = this.#waiting.map(({ entry }) => entry.kind !== 'ask');
     for (const { entry, resolve, reject } of this.#waiting) {
       if (entry.kind !== 'ask') continue;
       if (error === null) resolve({ kind: 'contended' });
       else reject(error);
     }
-    this.#keep(stays);
+    this.#keep(kept);
   }
 
-  #keep(stays: readonly boolean[]): void {
-    this.#waiting = this.#waiting.filter((_, place) => stays[place]);
+  #keep(kept: readonly boolean[]): void {
+    this.#waiting = this.#waiting.filter((_, index) => kept[index]);
     this.#unanswered = this.#unanswered.map((sent) => ({
       ...sent,
-      results: sent.results.filter((_, place) => stays[place]),
+      results: sent.results.filter((_, index) => kept[index]),
     }));
   }
 
-  /** A holder that is gone speaks for its own lease only: another release of that lease may have taken it. */
+  /**
+   * Answers the releases that an image shows to have landed. A missing holder proves that for its own lease only:
+   * another release of the same lease may have removed it.
+   */
   #answerReleased(sents: readonly Sent[]): void {
     const { image } = this.#shard.memory;
-    const results = this.#waiting.map(({ entry }, place) => {
-      const proof = sents.find((sent) => image !== null && showsReleaseOf(image, entry, sent.move, sent.seen));
-      return proof?.results[place] ?? null;
+    const results = this.#waiting.map(({ entry }, index) => {
+      const proof = sents.find((sent) => image !== null && showsReleaseOf(image, entry, sent.write, sent.seen));
+      return proof?.results[index] ?? null;
     });
-    for (const [place, result] of results.entries()) if (result !== null) this.#waiting[place]?.resolve(result);
+    for (const [index, result] of results.entries()) if (result !== null) this.#waiting[index]?.resolve(result);
     this.#keep(results.map((result) => result === null));
   }
 
@@ -275,40 +282,41 @@ class GroupWrite {
   }
 
   #noteUnanswered(sent: Sent, error: HeadgateError): void {
-    // Later sendings leave refunds out: whose refund is at stake stands in the first.
+    // Later writes of this group leave refunds out, so only the first one can contain them.
     if (this.#unanswered.length === 0) {
-      for (const [place, waiting] of this.#waiting.entries()) {
-        const isIn = (sent.results[place] ?? null) !== null;
-        if (isIn && refundsWithoutHolder(waiting.entry, sent.move)) this.#lostRefunds.set(waiting, error);
+      for (const [index, waiting] of this.#waiting.entries()) {
+        const isIn = (sent.results[index] ?? null) !== null;
+        if (isIn && refundsWithoutHolder(waiting.entry, sent.write)) this.#lostRefunds.set(waiting, error);
       }
     }
     this.#unanswered = [...this.#unanswered, sent];
-    for (const [place, waiting] of this.#waiting.entries()) {
-      waiting.doubt = doubtOf(waiting.entry, sent.results[place] ?? null, sent.seen) ?? waiting.doubt;
+    for (const [index, waiting] of this.#waiting.entries()) {
+      waiting.doubt = doubtOf(waiting.entry, sent.results[index] ?? null, sent.seen) ?? waiting.doubt;
     }
   }
 
-  /** The results of a write that got no answer, if this image proves that it landed. */
+  /** The results of an unanswered write, if this image proves that it landed. */
   #landed(image: ShardImage | null): readonly (EntryResult | null)[] | null {
     if (image === null || this.#unanswered.length === 0) return null;
-    const proven = this.#unanswered.find(({ id, move }) => id === image.writeId || showsAdditionOf(image, move));
+    const proven = this.#unanswered.find(({ id, write }) => id === image.writeId || showsAdditionOf(image, write));
     if (proven === undefined) return null;
     const isCertain = proven.id === image.writeId || this.#unanswered.length === 1;
     if (isCertain && proven === this.#unanswered[0]) this.#lostRefunds.clear();
-    // A holder may have stood in several of them: then only what all of them say is certain, the rest asks again.
-    return proven.results.map((result, place) =>
-      isCertain || this.#unanswered.every(({ results }) => results[place]?.kind === result?.kind) ? result : null,
+    // Several of the writes may have added the same holder. Then only results that all of them agree on are certain,
+    // and the other entries are planned again.
+    return proven.results.map((result, index) =>
+      isCertain || this.#unanswered.every(({ results }) => results[index]?.kind === result?.kind) ? result : null,
     );
   }
 
-  /** To the rules of a level, or to its own at a new base. */
+  /** Settles the shard to the rules of a level. null: to its own rules, at a new base. */
   async #settle(image: ShardImage, level: LevelRef | null): Promise<void> {
     if (level !== null && image.shardCount > 1 && changesSlots(image, level) && (await this.#settleAll(level))) return;
-    const input = settleOne(this.#settling(image), level);
+    const input = settleOne(this.#settleOptions(image), level);
     await this.#maintain(await send(this.#shard.table, 'UpdateItem', input, this.#deadline));
   }
 
-  #settling(image: ShardImage) {
+  #settleOptions(image: ShardImage) {
     const { bucketLifeFactor: lifeFactor } = this.#tuning;
     return { target: this.#shard.target, image, nowMs: this.#nowMs, lifeFactor, ids: this.#freshIds() };
   }
@@ -323,9 +331,9 @@ class GroupWrite {
     return true;
   }
 
-  async #reclaim(image: ShardImage, move: ShardWrite): Promise<void> {
+  async #reclaim(image: ShardImage, write: ShardWrite): Promise<void> {
     const { table, target } = this.#shard;
-    const input = buildShardWrite(target, image, move, this.#freshIds());
+    const input = buildShardWrite(target, image, write, this.#freshIds());
     await this.#maintain(await send(table, 'UpdateItem', input, this.#deadline));
   }
 
@@ -333,7 +341,7 @@ class GroupWrite {
     return { own: createWriteId(this.#nowMs, this.#shard.table.random), unanswered: [] };
   }
 
-  /** These may be sent again: what they require is no longer so once they have landed. */
+  /** Settlements and reclaims may be sent again: once they have landed, their condition no longer holds. */
   async #maintain(answer: Answer<'UpdateItem'>): Promise<void> {
     if (answer.ok) {
       this.#see(answer.output.Attributes);
@@ -346,14 +354,14 @@ class GroupWrite {
     await this.#pause(this.#resends, failure.error);
   }
 
-  /** False: there is no such item. */
+  /** False: the item does not exist. */
   async #read(): Promise<boolean> {
     const { table, target, key, memory } = this.#shard;
     this.#see(await readItem(table, buildShardKey(target.ns, key), this.#deadline));
     return memory.image !== null;
   }
 
-  /** From here on the image is what the store has just shown. */
+  /** Caches what the store has just returned, and treats it as exact. */
   #see(shown: Item | ShardImage | undefined): void {
     const { memory, table } = this.#shard;
     const known = newestLevel(this.#entries())?.limits ?? (memory.image === null ? [] : limitsOf(memory.image));
@@ -369,8 +377,8 @@ class GroupWrite {
 
   #deliver(results: readonly (EntryResult | null)[]): readonly Waiting[] {
     const deferred: Waiting[] = [];
-    for (const [place, waiting] of this.#waiting.entries()) {
-      const result = results[place] ?? null;
+    for (const [index, waiting] of this.#waiting.entries()) {
+      const result = results[index] ?? null;
       const loss = this.#lostRefunds.get(waiting);
       if (loss !== undefined) waiting.reject(new RefundLost(loss));
       else if (result === null) deferred.push(waiting);

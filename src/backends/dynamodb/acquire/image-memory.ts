@@ -2,7 +2,7 @@ import type { EpochMs } from '../../../core/units.js';
 import type { Trust } from '../bucket/plan-group.js';
 import type { ShardImage } from '../table/items.js';
 
-/** What this process remembers of one shard. */
+/** The cached image of one shard. */
 export class ImageMemory {
   #image: ShardImage | null = null;
   #absent = false;
@@ -12,14 +12,14 @@ export class ImageMemory {
     return this.#image;
   }
 
-  /** null: the store has just said that there is no such item. */
+  /** null: the store has just answered that the item does not exist. */
   keep(image: ShardImage | null, nowMs: EpochMs): void {
     this.#image = image;
     this.#absent = image === null;
     this.#seenAtMs = nowMs;
   }
 
-  /** The next write asks the store. */
+  /** The next write must read the store first. */
   forget(): void {
     this.#image = null;
     this.#absent = false;

@@ -4,7 +4,7 @@ import { buildLeaseId } from '../../../core/identifiers.js';
 import { Limit } from '../../../core/limit.js';
 import { asReclaimed } from '../bucket/across-shards.js';
 
-test('a look counts every expired holder as taken back, also more of them than one write can take', () => {
+test('peeking counts every expired holder as reclaimed, even more of them than one write can reclaim', () => {
   const expired = Array.from({ length: 200 }, (_, at) => [
     buildLeaseId(NOW_MS - at, 0),
     { expiresAtMs: NOW_MS, slots: [amount('slots', 1_000)] },

@@ -16,8 +16,8 @@ import type { Item } from '../client/transport.js';
 type Decode = (item: Item, known: readonly Limit[]) => ShardImage;
 
 /**
- * All shards of each bucket as the store has them now, in the order of the references; none: there is no bucket.
- * `own-only`: a bucket that a client of an older layout wrote is passed over.
+ * Reads all shards of each bucket, in the order of the references. An empty list: the bucket does not exist. `own-only`
+ * skips foreign buckets, which a client of an older layout wrote.
  */
 export async function readBuckets(
   table: Table,
@@ -37,7 +37,7 @@ export async function readBuckets(
       if (item === undefined || (decode === 'own-only' && isForeign(item))) return [];
       const read = decode === 'own-only' ? decodeShard : decode;
       const shards = [read(item, limits)];
-      // A shard may have been split further than the one that it came from.
+      // A shard may have been split further than its parent shard.
       for (let next = 1, count = shards[0]?.shardCount ?? 1; next < count;) {
         const wanted = Array.from({ length: count - next }, (_, more) => next + more);
         const keys = wanted.map((shard) => buildShardKey(ns, { entityId, resource, shard }));
@@ -51,7 +51,7 @@ export async function readBuckets(
   );
 }
 
-/** How a level stands to what is asked of it, over all shards of its bucket. */
+/** Judges asks against a level, over all shards of its bucket. */
 export function judgeLevel(shards: readonly ShardImage[], level: LevelAsk, asks: Asks, nowMs: EpochMs): LevelAnswer {
   const images = shards.length === 0 ? [newBucketImage({ ...level, shard: 0 }, level, nowMs)] : shards;
   const views = viewShards(images, level, nowMs);
@@ -62,12 +62,12 @@ export function judgeLevel(shards: readonly ShardImage[], level: LevelAsk, asks:
 
 type Asks = (image: ShardImage) => readonly Amount[];
 
-/** Every limit of the bucket, for 0 if not named. */
+/** Asks for every limit of the bucket; for 0 where the level names no amount. */
 export function everyLimit({ asks }: LevelAsk): Asks {
   return ({ limits }) => limits.map(({ limit }) => ({ name: limit.name, milli: amountOf(asks, limit.name) ?? 0 }));
 }
 
-/** What the shards have together, and how long they need for what is missing; of a debt, the shortest of their waits. */
+/** What the shards have together, and how long they need for the rest. For a debt: the shortest wait of the shards. */
 function sumVerdicts(
   views: readonly ShardImage[],
   perShard: readonly (readonly Verdict[])[],

@@ -1,6 +1,6 @@
 import { BackendUnavailable } from '../../../core/errors.js';
 
-/** A refund may have been written or not: nobody may make it again, because it could count twice. */
+/** A refund that may or may not have been written. It must not be repeated, because it could count twice. */
 export class RefundLost extends BackendUnavailable {
   constructor(cause: unknown) {
     const kind = cause instanceof BackendUnavailable ? cause.kind : 'timeout';

@@ -6,7 +6,7 @@ const failing = async (): Promise<void> => {
   throw new Error('out');
 };
 
-test('a revocation is tried until it succeeds, and nothing is reported then', async () => {
+test('a revocation is retried until it succeeds, and then nothing is reported', async () => {
   const reported: unknown[] = [];
   const revocations = new Revocations(atOnce);
   let attempts = 0;
@@ -35,7 +35,7 @@ test('a revocation that never succeeds is reported once, after ten attempts', as
   expect({ attempts, error }).toMatchObject({ attempts: 10, error: { message: 'out' } });
 });
 
-test('finishing tries what waits once more, without its wait', async () => {
+test('finishing retries each waiting revocation once, without its wait', async () => {
   const revocations = new Revocations(() => 1);
   let attempts = 0;
   const reported: unknown[] = [];
@@ -48,7 +48,7 @@ test('finishing tries what waits once more, without its wait', async () => {
   expect({ attempts, reports: reported.length }).toEqual({ attempts: 2, reports: 1 });
 });
 
-test('more than 1,000 at a time are reported at once, and not tried', async () => {
+test('revocations beyond 1,000 at a time are reported at once, and not tried', async () => {
   const revocations = new Revocations(() => 1);
   const reported: unknown[] = [];
   let attempts = 0;

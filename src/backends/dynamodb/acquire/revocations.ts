@@ -1,21 +1,21 @@
 import { BackendUnavailable } from '../../../core/errors.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
 
-/** About two minutes in all: an outage that lasts longer is for the operator, and for the expiry of the lease. */
+/** About two minutes in all. A longer outage is left to the operator and to the expiry of the lease. */
 const MAX_ATTEMPTS = 10;
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 60_000;
 const ATTEMPT_MS = 1_000;
 
-/** Beyond this, a process has lost so many answers that it would only add to what is wrong. */
+/** Beyond this a process has lost so many answers that retries would only add load to a failing store. */
 const MAX_PENDING = 1_000;
 
-/** Undoes one grant if it was made. May be called again after it failed. */
+/** Undoes one grant if it was made. May be called again after a failure. */
 export type Revoke = (deadline: Deadline) => Promise<void>;
 
 /**
- * Grants that no caller will ever hear of, on their way back: each is tried until it is certain that nothing is held. The
- * waits between two attempts keep no process alive.
+ * Gives back grants that no caller received. Each is retried until it is certain that nothing is held. The waits
+ * between attempts do not keep the process alive.
  */
 export class Revocations {
   readonly #random: () => number;
@@ -27,7 +27,7 @@ export class Revocations {
     this.#random = random;
   }
 
-  /** `report` hears of it if it cannot be done. */
+  /** Calls `report` if the revocation fails for good. */
   add(revoke: Revoke, report: (error: unknown) => void): void {
     if (this.#pending.size >= MAX_PENDING) {
       report(new BackendUnavailable(`More than ${MAX_PENDING} grants wait to be given back`, 'contended'));
@@ -37,7 +37,7 @@ export class Revocations {
     this.#pending.add(pending);
   }
 
-  /** Tries each once more, without waiting any longer. */
+  /** Tries each pending revocation once more, without further waits. */
   async finish(): Promise<void> {
     this.#isClosing = true;
     for (const wake of this.#sleepers) wake();

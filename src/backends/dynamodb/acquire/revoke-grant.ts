@@ -12,20 +12,20 @@ interface Granted {
 }
 
 /**
- * For a grant that could not be undone: tries in the background, on each shard that it was taken from. False: no holder
- * would tell whether it was undone already, so that it must not be tried.
+ * Retries in the background to undo a grant, on each shard that it was taken from. False: without a holder nothing
+ * shows whether the grant is undone already, so it must not be retried.
  */
 export function revokeGrant({ bucket, call, level, leaseId }: Granted, answer: LevelAnswer): boolean {
   if (level.holder === null || leaseId === null) return false;
   const whole = ratesOf(answer);
-  const places = readLocation(answer.place);
-  for (const [at, { shard, taken }] of places.entries()) {
+  const locations = readLocation(answer.place);
+  for (const [at, { shard, taken }] of locations.entries()) {
     const ask = { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts: at === 0 } as const;
     const part = whole.map(({ name }) => {
       const milli = taken.find((amount) => amount.name === name)?.milli;
       return { name, milli: -Number(milli ?? 0) };
     });
-    bucket.revoke(shard, revocationOfGrant(ask, places.length === 1 ? whole : part), tuningOf(call));
+    bucket.revoke(shard, revocationOfGrant(ask, locations.length === 1 ? whole : part), tuningOf(call));
   }
   return true;
 }

@@ -10,10 +10,10 @@ import { send, type Table } from '../client/requests.js';
 import { changesSlots, hasRightSlots, isWhole, newestRules, planSettleAll } from '../bucket/settle-all.js';
 import { planSettle } from '../bucket/settle.js';
 
-/** After these, every shard is settled alone, and the reconciler adds the slots that are missing. */
+/** After these attempts every shard is settled alone, and the reconciler adds the slots that are missing. */
 const MAX_ATTEMPTS = 4;
 
-interface Settling {
+interface SettleShardsOptions {
   readonly table: Table;
   readonly target: Target;
   readonly level: LevelRef;
@@ -23,21 +23,22 @@ interface Settling {
 }
 
 /**
- * Brings all shards of a bucket to new rules in one transaction, so that no slot is missing in between.
- * False: it was not possible, for example because others write too often or some shard cannot be read.
+ * Settles all shards of a bucket to new rules in one transaction, so that no slot is missing in between. False: it was
+ * not possible, for example because other writers are too frequent or a shard cannot be read.
  */
-export async function settleShards(settling: Settling): Promise<boolean> {
-  const { table, target, level, nowMs, deadline, createIds } = settling;
+export async function settleShards(options: SettleShardsOptions): Promise<boolean> {
+  const { table, target, level, nowMs, deadline, createIds } = options;
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const waitMs = attempt === 0 ? 0 : backOffMs(attempt, table.random);
     if (timeLeftMs(deadline) <= waitMs) return false;
     if (waitMs > 0) await pause(waitMs);
-    let shards = await readShards(settling);
-    // On a busy bucket slots come and go with every write. Once they have started, or were cut, that does not matter.
-    if (attempt > 0 && (await settleEach(settling, shards))) shards = await readShards(settling);
+    let shards = await readShards(options);
+    // On a busy bucket every write takes or releases slots, which breaks the conditions on limits that start or are
+    // cut. After the shards are settled one by one, those conditions are no longer needed.
+    if (attempt > 0 && (await settleEach(options, shards))) shards = await readShards(options);
     if (!isWhole(shards)) continue;
     const rules = newestRules(shards, level) ?? level;
-    // Another process was faster.
+    // Another process has settled the bucket.
     if (shards.every(({ version }) => compareVersions(version, rules.version) === 0) && hasRightSlots(shards, rules)) {
       return true;
     }
@@ -50,14 +51,14 @@ export async function settleShards(settling: Settling): Promise<boolean> {
   return false;
 }
 
-async function readShards({ table, target, level, deadline }: Settling): Promise<readonly ShardImage[]> {
+async function readShards({ table, target, level, deadline }: SettleShardsOptions): Promise<readonly ShardImage[]> {
   const [shards = []] = await readBuckets(table, target.ns, [level], deadline);
   return shards;
 }
 
-/** Settles shards one by one, which frees no slots; what is refused is left to the next attempt. */
-async function settleEach(settling: Settling, shards: readonly ShardImage[]): Promise<boolean> {
-  const { table, target, level, nowMs, deadline, createIds } = settling;
+/** Settles shards one by one, which frees no slots. Refused writes are left to the next attempt. */
+async function settleEach(options: SettleShardsOptions, shards: readonly ShardImage[]): Promise<boolean> {
+  const { table, target, level, nowMs, deadline, createIds } = options;
   const rules = newestRules(shards, level) ?? level;
   const writes = shards.flatMap((image) => {
     if (!changesSlots(image, rules)) return [];

@@ -32,7 +32,7 @@ const reason = found.status === 'available' ? '' : ` (skipped: ${found.reason})`
 const RPM = Limit.perMinute('rpm', 60);
 const YOUNG = { ...TUNING, denyCacheMs: 1_000 };
 
-describe.skipIf(found.status === 'unavailable')(`the line of a shard${reason}`, () => {
+describe.skipIf(found.status === 'unavailable')(`the queue of a shard${reason}`, () => {
   let engine: ShardEngine;
   let proxy: FaultProxy;
   let client: DynamoDBClient;
@@ -65,7 +65,7 @@ describe.skipIf(found.status === 'unavailable')(`the line of a shard${reason}`, 
     return { ...process, ns };
   }
 
-  /** Starts a write that stays on its way until the fault is released. */
+  /** Starts a write that stays under way until the fault is released. */
   async function underWay(
     process: Process,
   ): Promise<{ readonly first: Promise<unknown>; readonly held: InjectedFault }> {
@@ -77,7 +77,7 @@ describe.skipIf(found.status === 'unavailable')(`the line of a shard${reason}`, 
 
   const half = withTokens(imageOf([RPM], { baseMs: NOW_MS }), 30_000);
 
-  test('writes at once when nobody is before, and everything that came meanwhile in the next write', async () => {
+  test('an idle shard writes at once, and everything that arrives meanwhile goes into the next write', async () => {
     const process = await shard(half);
     const { first, held } = await underWay(process);
     const rest = [take(2_000), changeEntry([RPM], { rpm: 5_000 }), take(3_000), changeEntry([RPM], { rpm: -1_000 })];
@@ -98,7 +98,7 @@ describe.skipIf(found.status === 'unavailable')(`the line of a shard${reason}`, 
     });
   });
 
-  test('serves asks in the order of their arrival, skips who does not fit, and counts debits after them', async () => {
+  test('a group serves asks in the order of their arrival, skips those that do not fit, and counts debits after them', async () => {
     const process = await shard(withTokens(half, 6_000));
     const { first, held } = await underWay(process);
     const rest = [take(2_000), take(4_000), changeEntry([RPM], { rpm: 9_000 }), take(3_000), take(1)];
@@ -112,7 +112,7 @@ describe.skipIf(found.status === 'unavailable')(`the line of a shard${reason}`, 
     expect(await engine.read(process.ns, KEY)).toMatchObject({ limits: [{ tokensMilli: -9_000 }] });
   });
 
-  test('uses the latest time of those who come together', async () => {
+  test('a group uses the latest time of its entries', async () => {
     const process = await shard(withTokens(half, 1_000));
     const { first, held } = await underWay(process);
     const late = process.submit({ ...take(2_000), nowMs: NOW_MS + 2_000 });
@@ -123,7 +123,7 @@ describe.skipIf(found.status === 'unavailable')(`the line of a shard${reason}`, 
     expect(await early).toMatchObject({ kind: 'granted', answer: { verdicts: [{ effectiveMilli: 0 }] } });
   });
 
-  test('writes 256 asks that start together in at most 4 requests, also of a bucket that is not there yet', async () => {
+  test('256 asks that start together need at most 4 requests, even if the bucket does not exist yet', async () => {
     const { submit, ns } = await shard(null);
     const limit = Limit.perMinute('rpm', 200);
     const told = await Promise.all(Array.from({ length: 256 }, async () => submit(askEntry([limit], { rpm: 1_000 }))));
@@ -135,7 +135,7 @@ describe.skipIf(found.status === 'unavailable')(`the line of a shard${reason}`, 
     expect(await engine.read(ns, KEY)).toMatchObject({ acquires: 200, limits: [{ tokensMilli: 0 }] });
   });
 
-  test('answers every one of 200,000 asks that queue up, also those that must wait for the next write', async () => {
+  test('every one of 200,000 queued asks is answered, including those that must wait for the next write', async () => {
     // The first write has room for 80 holders.
     const limit = Limit.perMinute('rpm', 81);
     const { line } = await shard(null);
@@ -152,13 +152,13 @@ describe.skipIf(found.status === 'unavailable')(`the line of a shard${reason}`, 
     expect(Object.fromEntries(kinds)).toEqual({ granted: 81, denied: 199_919 });
   });
 
-  test('writes in one request what is asked in one turn of an idle shard', async () => {
+  test('asks of one turn of the event loop share one request on an idle shard', async () => {
     const { submit } = await shard(half);
     await Promise.all(Array.from({ length: 30 }, async () => submit(take())));
     expect(proxy.requests.byOperation()).toEqual({ UpdateItem: 1 });
   });
 
-  test('gives more than eighty leases in as many writes as that takes, and keeps the order', async () => {
+  test('more than 80 leases are granted in several writes, in the order of their arrival', async () => {
     const slots = Limit.concurrent('slots', 150);
     const { submit, ns } = await shard(null);
     const ids = Array.from({ length: 200 }, (_, at) => buildLeaseId(NOW_MS - at, 0.5));
@@ -169,7 +169,7 @@ describe.skipIf(found.status === 'unavailable')(`the line of a shard${reason}`, 
       ...Array<string>(150).fill('granted'),
       ...Array<string>(50).fill('denied'),
     ]);
-    // Eighty, then seventy and the refused.
+    // 80 holders, then 70 and the denied asks.
     expect(proxy.requests.count()).toBeLessThanOrEqual(4);
     const held = await engine.read(ns, KEY);
     expect([...held!.holders.keys()].toSorted()).toEqual(ids.slice(0, 150).toSorted());
@@ -183,7 +183,7 @@ describe.skipIf(found.status === 'unavailable')(`the line of a shard${reason}`, 
     expect(await engine.read(ns, KEY)).toMatchObject({ holders: new Map(), limits: [{ tokensMilli: 150_000 }] });
   });
 
-  test('does to one lease one thing after the other, in their order', async () => {
+  test('several entries of one lease are executed one after another, in their order', async () => {
     const process = await shard(imageOf([RPM], { baseMs: NOW_MS }));
     const { first, held } = await underWay(process);
     const ask = askEntry(
@@ -210,21 +210,21 @@ describe.skipIf(found.status === 'unavailable')(`the line of a shard${reason}`, 
     expect(await engine.read(process.ns, KEY)).toMatchObject({ holders: new Map(), limits: [{ tokensMilli: 59_000 }] });
   });
 
-  describe('somebody who leaves', () => {
-    test('before anything was sent for him leaves nothing behind', async () => {
+  describe('aborted and late entries', () => {
+    test('an entry that is aborted before it is sent takes nothing', async () => {
       const process = await shard(half);
       const { first, held } = await underWay(process);
       const leaving = new AbortController();
       const [left, stays] = [process.submit(take(5_000), { signal: leaving.signal }), process.submit(take())];
-      leaving.abort(new Error('gone home'));
+      leaving.abort(new Error('aborted'));
       held.release();
       await first;
-      await expect(left).rejects.toThrow('gone home');
+      await expect(left).rejects.toThrow('aborted');
       expect(await stays).toMatchObject({ kind: 'granted' });
       expect(await engine.read(process.ns, KEY)).toMatchObject({ acquires: 5, limits: [{ tokensMilli: 28_000 }] });
     });
 
-    test('because the time was over is told so, and costs no request', async () => {
+    test('an entry whose deadline passes before it is sent is rejected as a timeout without a request', async () => {
       const process = await shard(half);
       const { first, held } = await underWay(process);
       const late = process.submit(take(5_000), { timeoutMs: 0 });
@@ -235,19 +235,19 @@ describe.skipIf(found.status === 'unavailable')(`the line of a shard${reason}`, 
     });
   });
 
-  test('goes on after a group that failed, and begins with what there is', async () => {
+  test('the queue continues after a failed group, from the stored item', async () => {
     const process = await shard(half);
     proxy.inject(fault.loseAnswer(), { operations: ['UpdateItem'], times: 3 });
     await expect(process.submit(take())).rejects.toMatchObject({ kind: 'connection' });
     expect(process.line.busy).toBe(false);
     expect(process.line.image).toBeNull();
     expect(await process.submit(take())).toMatchObject({ kind: 'granted' });
-    // Lost, but landed: the strict side.
+    // The first write landed although its answers were lost, which is the strict side.
     expect(await engine.read(process.ns, KEY)).toMatchObject({ limits: [{ tokensMilli: 28_000 }] });
   });
 
-  describe('what is remembered', () => {
-    test('denies without a request while it is young, with the exact wait of each ask', async () => {
+  describe('the deny cache', () => {
+    test('a young image denies without a request, with the exact wait of each ask', async () => {
       const { line, memory } = await shard(null);
       memory.keep(withTokens(half, 500), NOW_MS);
       expect(line.recall(take(), YOUNG)).toMatchObject({
@@ -262,7 +262,7 @@ describe.skipIf(found.status === 'unavailable')(`the line of a shard${reason}`, 
       expect(proxy.requests.count()).toBe(0);
     });
 
-    test('says nothing of asks that fit, of slots, or once it is old', async () => {
+    test('the deny cache does not decide asks that fit, slots, or asks on an old image', async () => {
       const slots = Limit.concurrent('slots', 1);
       const { line, memory } = await shard(null);
       memory.keep(withTokens(imageOf([RPM, slots], { baseMs: NOW_MS }), 500, 0), NOW_MS);
@@ -275,7 +275,7 @@ describe.skipIf(found.status === 'unavailable')(`the line of a shard${reason}`, 
       expect(line.recall({ ...take(30_000), nowMs: NOW_MS + 1_000 }, YOUNG)).toBeNull();
     });
 
-    test('denies nobody while something is given back, nor from before that', async () => {
+    test('an image from before a refund denies nothing while the refund is under way', async () => {
       const process = await shard(withTokens(half, 500));
       const { first, held } = await underWay(process);
       const refund = process.submit(changeEntry([RPM], { rpm: -5_000 }));
@@ -284,13 +284,13 @@ describe.skipIf(found.status === 'unavailable')(`the line of a shard${reason}`, 
       held.release();
       await first;
       await refund;
-      // The ask came after the refund, but goes first in their group: it is refused by the store, not by the past.
+      // The ask arrived after the refund but is planned first: the store denies it, not the cached image.
       expect(await ask).toMatchObject({ kind: 'denied', remembered: false });
       expect(process.line.recall(take(5_000), YOUNG)).toBeNull();
       expect(await process.submit(take(5_000))).toMatchObject({ kind: 'granted' });
     });
 
-    test('denies what can never fit, however old it is', async () => {
+    test('an image of any age denies an ask that can never fit', async () => {
       const { line, memory } = await shard(null);
       memory.keep(half, NOW_MS - 9e9);
       expect(line.recall(take(60_001), TUNING)).toMatchObject({
@@ -300,7 +300,7 @@ describe.skipIf(found.status === 'unavailable')(`the line of a shard${reason}`, 
     });
   });
 
-  test('looks at the store without disturbing a write that is under way', async () => {
+  test('reading a shard does not replace the image while a write is under way', async () => {
     const process = await shard(half);
     const { first, held } = await underWay(process);
     const seen = await process.line.look(NOW_MS, performance.now() + 9_000);

@@ -16,21 +16,21 @@ interface Queued extends Waiting {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Hears of asks that were not granted though a write of theirs may have landed, or may still land. */
+/** Called for an ask that was not granted although one of its writes may have landed or may still land. */
 export type Abandon = (shard: number, ask: AskEntry, doubt: Doubt, tuning: Tuning) => void;
 
 /**
- * One shard of one bucket, in this process: one group is written at a time. Whatever comes while a write is under way
- * goes into the next one; an idle shard writes at once what came in one turn of the event loop.
+ * The queue of one shard in this process. One group is written at a time. Entries that arrive during a write go into
+ * the next group. An idle shard writes at once what arrives in one turn of the event loop.
  */
 export class ShardLine {
   readonly #shard: Shard;
-  /** How long to wait before the next write, so that the key is not overrun. */
+  /** Pacing: how long to wait before the next write, so that the key is not throttled. */
   readonly #pacingMs: (image: ShardImage) => number;
   readonly #abandon: Abandon;
   #queue: Queued[] = [];
   #busy = false;
-  /** Refunds that are on their way: a balance that is remembered from before must not deny. */
+  /** The number of refunds under way. A balance from before a refund must not deny. */
   #refunds = 0;
 
   constructor(shard: Shard, pacingMs: (image: ShardImage) => number, abandon: Abandon = () => {}) {
@@ -55,7 +55,7 @@ export class ShardLine {
     this.#shard.memory.forget();
   }
 
-  /** Reads the shard; null: there is none. It is not remembered while somebody is writing, who will know better. */
+  /** Reads the shard. null: it does not exist. Not cached while a write is under way, whose answer is newer. */
   async look(nowMs: EpochMs, deadline: Deadline): Promise<ShardImage | null> {
     const { table, target, key, memory } = this.#shard;
     const item = requireOwn(table, await readItem(table, buildShardKey(target.ns, key), deadline));
@@ -65,22 +65,22 @@ export class ShardLine {
     return image;
   }
 
-  /** Not while a write is under way, whose answer is newer. */
+  /** Caches an image, unless a write is under way, whose answer is newer. */
   keep(image: ShardImage, nowMs: EpochMs): void {
     if (!this.#busy) this.#shard.memory.keep(image, nowMs);
   }
 
-  /** What was seen within the last `denyCacheMs`; null: nothing, or something has been given back since. */
+  /** The image, if it was seen within the last `denyCacheMs` and no refund is under way; else null. */
   youngImage(nowMs: EpochMs, denyCacheMs: number): ShardImage | null {
     return this.#refunds === 0 && this.#shard.memory.isYoung(nowMs, denyCacheMs) ? this.image : null;
   }
 
-  /** The denial of an ask, if what is remembered is enough for one. */
+  /** A denial from the deny cache; null if the image cannot deny the ask. */
   recall(ask: AskEntry, tuning: Tuning): EntryResult | null {
     const { image } = this;
     if (image === null || this.#refunds > 0) return null;
     const { nowMs, level } = ask;
-    // Most asks fit: nothing more need be looked at.
+    // Most asks fit, and skip the full plan below.
     if (decide(image, level.asks, nowMs).every(({ waitMs }) => waitMs === 0)) return null;
     const trust = this.#shard.memory.trustAt(nowMs, tuning.denyCacheMs);
     const at = { nowMs, trust, lifeFactor: tuning.bucketLifeFactor, withoutRefunds: false };
@@ -88,7 +88,7 @@ export class ShardLine {
     return plan.kind === 'answer' ? (plan.results[0] ?? null) : null;
   }
 
-  /** Whether the whole ask fits by what is remembered. */
+  /** Whether the whole ask fits into the image. */
   hasRoom(entry: Entry, tuning: Tuning): boolean {
     const { image } = this;
     if (image === null) return false;
@@ -126,14 +126,14 @@ export class ShardLine {
     return result.finally(() => (this.#refunds -= 1));
   }
 
-  /** The caller has no lease, though a write may have granted it one. */
+  /** The caller gets no lease, although a write may have granted it. */
   #leaveInDoubt({ entry, doubt, tuning }: Queued): void {
     if (entry.kind === 'ask' && doubt !== undefined) this.#abandon(this.shard, entry, doubt, tuning);
   }
 
   async #run(): Promise<void> {
     this.#busy = true;
-    // Calls that are made in the same turn, as a line of waiters makes them, go into one write.
+    // Calls that are made in the same turn of the event loop, as by a queue of waiters, share one write.
     await Promise.resolve();
     while (this.#queue.length > 0) {
       const waitMs = this.image === null ? 0 : this.#pacingMs(this.image);
@@ -141,25 +141,25 @@ export class ShardLine {
       const group = this.#nextGroup();
       if (group.length === 0) continue;
       const deferred = await writeGroup(this.#shard, group);
-      // Not as arguments of a call: 140,000 of them overflow the stack.
+      // Not spread into `unshift`: 140,000 arguments overflow the stack.
       if (deferred.length > 0) this.#queue = (deferred as Queued[]).concat(this.#queue);
     }
     this.#busy = false;
   }
 
-  /** Whoever left before anything was sent for him leaves nothing behind. */
+  /** Drops entries that aborted or timed out before they were sent. */
   #nextGroup(): readonly Queued[] {
     const queued = this.#queue;
     this.#queue = [];
     return queued.filter(({ deadline, signal, reject }) => {
       if (signal?.aborted === true) reject(signal.reason);
-      else if (timeLeftMs(deadline) <= 0) reject(tooLate());
+      else if (timeLeftMs(deadline) <= 0) reject(deadlinePassed());
       else return true;
       return false;
     });
   }
 }
 
-function tooLate(): BackendUnavailable {
-  return new BackendUnavailable('The time was over before a write could be sent', 'timeout');
+function deadlinePassed(): BackendUnavailable {
+  return new BackendUnavailable('The deadline passed before the write was sent', 'timeout');
 }

@@ -7,7 +7,7 @@ import type { Table } from '../client/requests.js';
 import type { ShardKey } from '../table/keys.js';
 import type { ImageMemory } from './image-memory.js';
 
-/** One entry of a shard's queue, with its caller. */
+/** One entry of a shard's queue, with the callbacks of its caller. */
 export interface Waiting {
   readonly entry: Entry;
   readonly deadline: Deadline;
@@ -18,12 +18,12 @@ export interface Waiting {
   doubt?: Doubt | undefined;
 }
 
-/** One shard of one bucket, and what is remembered of it. */
+/** One shard of one bucket, with its cached image. */
 export interface Shard {
   readonly table: Table;
   readonly target: Target;
   readonly key: ShardKey;
   readonly memory: ImageMemory;
-  /** The store said that this key's range is throttled. */
-  readonly sayHot: (nowMs: EpochMs) => void;
+  /** Called when DynamoDB reports that this key's range is throttled. */
+  readonly markHot: (nowMs: EpochMs) => void;
 }

@@ -23,25 +23,25 @@ interface Asking {
   readonly level: LevelAsk;
   readonly leaseId: string | null;
   readonly deadline: Deadline;
-  /** Only finds out from which shards it could be taken: `place` of a grant says so. */
-  readonly looksOnly?: boolean;
-  /** How an ask that is larger than a share is taken; shard after shard unless given. */
+  /** Takes nothing: only finds the shards that the ask could be taken from, which the `place` of the grant names. */
+  readonly dryRun?: boolean;
+  /** How to take an ask that is larger than a share. By default, shard after shard. */
   readonly takeAcross?: () => Promise<LevelOutcome>;
 }
 
-/** Shards that are asked before a denial stands. */
+/** How many shards are asked before the ask is denied. */
 const MAX_SHARDS_ASKED = 3;
 const TEND_WITHIN_MS = 2_000;
 
-/** Takes from one bucket: from one of its shards, or if the ask is larger than a share, from as many as it needs. */
+/** Takes from one shard of a bucket, or, if the ask is larger than a share, from as many shards as it needs. */
 export function takeLevel(asking: Asking): LevelOutcome | Promise<LevelOutcome> {
   const { bucket, level, call } = asking;
   bucket.noteAsk(level, call.nowMs);
-  // The common case of a denial, without a turn of the event loop.
+  // The common denial is answered without a turn of the event loop.
   return recallLevel(asking) ?? takeSomewhere(asking, entryOf(asking, level, true));
 }
 
-/** The answer of one shard that is remembered to be empty; null: the store must be asked. */
+/** A denial from the deny cache, for a bucket of one shard. null: the store must decide. */
 export function recallLevel(asking: Asking): LevelOutcome | null {
   const { bucket, level, call } = asking;
   if (bucket.count > 1) return null;
@@ -60,7 +60,8 @@ async function takeSomewhere(asking: Asking, entry: AskEntry): Promise<LevelOutc
   for (const shard of otherShards(asking, entry, asked)) {
     const { outcome, line } = await askShard(asking, shard, entry);
     if (outcome.kind !== 'denied') return outcome;
-    // Shares differ by a remainder, and free slots lie anywhere: another shard may tell what the first did not.
+    // Shares differ by a remainder, and free slots are spread unevenly: another shard may show that the ask exceeds a
+    // share where the first did not.
     if (exceedsShare(outcome.answer, asking.level)) return takeFromSeveral();
     asked.add(line.shard);
     if (longestWait(outcome.answer) < longestWait(best.answer)) best = outcome;
@@ -68,7 +69,7 @@ async function takeSomewhere(asking: Asking, entry: AskEntry): Promise<LevelOutc
   return best;
 }
 
-/** The better of two others by what is remembered, then the other of the two. */
+/** Two other shards drawn at random, first the one that has room by its image. */
 function otherShards({ bucket, call }: Asking, entry: AskEntry, asked: ReadonlySet<number>): readonly number[] {
   const others = new Set<number>();
   for (let shard = 0; shard < bucket.count; shard++) {
@@ -99,8 +100,8 @@ async function askShard(
       continue;
     }
     if (!isOutcome(result)) throw new TypeError(`An ask cannot end as ${result.kind}`);
-    bucket.tendSoon(line, call, deadlineIn(TEND_WITHIN_MS));
-    return { outcome: placed(result, line.shard, bucket.count), line };
+    bucket.tendInBackground(line, call, deadlineIn(TEND_WITHIN_MS));
+    return { outcome: withLocation(result, line.shard, bucket.count), line };
   }
 }
 
@@ -108,7 +109,7 @@ function isOutcome(result: EntryResult): result is LevelOutcome {
   return result.kind !== 'done' && result.kind !== 'extended' && result.kind !== 'no-shard';
 }
 
-function placed(outcome: LevelOutcome, shard: number, count: number): LevelOutcome {
+function withLocation(outcome: LevelOutcome, shard: number, count: number): LevelOutcome {
   if (outcome.kind !== 'granted' || (shard === 0 && count === 1)) return outcome;
   const taken = outcome.answer.verdicts.map(({ limit, requestedMilli }) => ({
     name: limit.name,
@@ -117,11 +118,11 @@ function placed(outcome: LevelOutcome, shard: number, count: number): LevelOutco
   return { ...outcome, answer: { ...outcome.answer, place: [locationOf(shard, taken)] } };
 }
 
-function entryOf({ call, leaseId, looksOnly = false }: Asking, level: LevelAsk, counts: boolean): AskEntry {
-  return { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts, ...(looksOnly ? { looksOnly } : {}) };
+function entryOf({ call, leaseId, dryRun = false }: Asking, level: LevelAsk, counts: boolean): AskEntry {
+  return { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts, ...(dryRun ? { dryRun } : {}) };
 }
 
-/** Never on this shard, though the whole bucket could hold it. */
+/** Whether the ask can never fit into one shard although it fits into the whole bucket. */
 function exceedsShare({ verdicts }: LevelAnswer, level: LevelAsk): boolean {
   const short = verdicts.filter(({ waitMs }) => waitMs !== 0);
   return (
@@ -137,12 +138,14 @@ function longestWait({ verdicts }: LevelAnswer): number {
   return Math.max(0, ...verdicts.map(({ waitMs }) => waitMs ?? Number.POSITIVE_INFINITY));
 }
 
-/** Shard after shard, each as much as it has; if that is not enough, or one of them fails, everything goes back. */
+/**
+ * Takes from shard after shard as much as each has. If that is not enough, or a shard fails, everything is given back.
+ */
 async function takeAcross(asking: Asking): Promise<LevelOutcome> {
   const { bucket, level, call } = asking;
-  const places: ShardLocation[] = [];
+  const locations: ShardLocation[] = [];
   const granted: LevelAnswer[] = [];
-  // Slots may have been given back at any time since they were seen.
+  // Slots may have been released at any time since the image was read.
   const takesSlots = level.limits.some(({ name, kind }) => kind === 'concurrent' && amountOf(level.asks, name));
   await bucket.lookAtAll(call.nowMs, asking.deadline, takesSlots ? 0 : tuningOf(call).denyCacheMs);
   let owed = knownAsks(viewsOf(asking), level);
@@ -152,39 +155,39 @@ async function takeAcross(asking: Asking): Promise<LevelOutcome> {
       const [view] = image === null ? [] : viewShards([image], level, call.nowMs);
       const asks = view === undefined ? [] : partOf(view, level.asks, owed, call.nowMs);
       if (asks.length === 0) continue;
-      const entry = entryOf(asking, partialAsk(level, asks), places.length === 0);
+      const entry = entryOf(asking, partialAsk(level, asks), locations.length === 0);
       const { outcome, line } = await askShard(asking, shard, entry);
       if (outcome.kind !== 'granted') continue;
-      places.push(locationOf(line.shard, asks));
+      locations.push(locationOf(line.shard, asks));
       granted.push(outcome.answer);
       owed = owed.map(({ name, milli }) => ({ name, milli: sub(milli, amountOf(asks, name) ?? 0) }));
       if (owed.every(({ milli }) => milli === 0)) {
-        return { kind: 'granted', answer: { ...together(level, granted), place: places } };
+        return { kind: 'granted', answer: { ...sumOfAnswers(level, granted), place: locations } };
       }
     }
   } catch (error) {
-    await undoParts(asking, granted, places);
+    await undoParts(asking, granted, locations);
     throw error;
   }
-  await undoParts(asking, granted, places);
+  await undoParts(asking, granted, locations);
   const verdicts = refuseAcross(viewsOf(asking), level, call.nowMs);
   return { kind: 'denied', answer: { verdicts, configIsOlder: false }, remembered: false };
 }
 
-/** A part that cannot be given back stays taken: the strict side. It is told, because nobody else would know. */
+/** A part that cannot be given back stays taken, which is the strict side. `onError` is the only trace of it. */
 async function undoParts(
   asking: Asking,
   granted: readonly LevelAnswer[],
-  places: readonly ShardLocation[],
+  locations: readonly ShardLocation[],
 ): Promise<void> {
   const { call, level } = asking;
-  if (places.length === 0 || asking.looksOnly === true) return;
-  // The time of the call may be over: what it took must go back all the same.
+  if (locations.length === 0 || asking.dryRun === true) return;
+  // The deadline of the call may have passed. What it took must be given back anyway.
   const deadline = Math.max(asking.deadline, deadlineIn(call.timeoutMs));
   try {
-    await undoLevel({ ...asking, deadline }, { ...together(level, granted), place: places });
+    await undoLevel({ ...asking, deadline }, { ...sumOfAnswers(level, granted), place: locations });
   } catch (error) {
-    if (revokeGrant(asking, { ...together(level, granted), place: places })) return;
+    if (revokeGrant(asking, { ...sumOfAnswers(level, granted), place: locations })) return;
     call.tuning?.onError?.(error, 'giving back what an ask over several shards had taken');
   }
 }
@@ -194,7 +197,7 @@ export function partialAsk(level: LevelAsk, asks: readonly Amount[]): LevelAsk {
   return { ...level, asks, holder: holderOf(level, asks) };
 }
 
-/** All shards as they are known, as far as they are. */
+/** The shards that have an image, as if settled and reclaimed. */
 function viewsOf({ bucket, level, call }: Asking): readonly ShardImage[] {
   const images = bucket.realShards().flatMap((shard) => bucket.line(shard).image ?? []);
   return viewShards(images, level, call.nowMs);
@@ -207,8 +210,8 @@ function holderOf({ holder }: LevelAsk, asks: readonly Amount[]): LevelAsk['hold
   return { ...holder, slots: within(holder.slots), rates: holder.rates === null ? null : within(holder.rates) };
 }
 
-/** One answer for what was taken in parts: as much as they are together, which may be less than was asked. */
-function together(level: LevelAsk, answers: readonly LevelAnswer[]): LevelAnswer {
+/** One answer for the parts: their sum, which may be less than was asked. */
+function sumOfAnswers(level: LevelAsk, answers: readonly LevelAnswer[]): LevelAnswer {
   const verdicts = level.asks.flatMap(({ name }): Verdict[] => {
     const parts = answers.flatMap((answer) => answer.verdicts.filter(({ limit }) => limit.name === name));
     const [first] = parts;
@@ -220,7 +223,7 @@ function together(level: LevelAsk, answers: readonly LevelAnswer[]): LevelAnswer
   return { verdicts, configIsOlder: answers.some(({ configIsOlder }) => configIsOlder) };
 }
 
-/** Gives back a grant as if it had never been, on the very shards. */
+/** Undoes a grant on the shards that it was taken from. */
 export async function undoLevel(
   { bucket, call, level, leaseId, deadline }: Asking,
   answer: LevelAnswer,

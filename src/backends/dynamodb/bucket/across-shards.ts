@@ -11,19 +11,19 @@ import { applyShardWrite } from './shard-write.js';
 import { changesSlots, newestRules, planSettleAll } from './settle-all.js';
 import { applySettlement, planSettle } from './settle.js';
 
-/** Slots may be given back at any time: ask again soon. */
+/** Slots may be released at any time, so the caller retries soon. */
 const SLOTS_RETRY_MS = 1_000;
 
-/** As if expired holders were taken back: looking changes nothing. */
+/** The image as if expired holders were reclaimed. Nothing is written. */
 export function asReclaimed(image: ShardImage, nowMs: EpochMs): ShardImage {
   let reclaimed = image;
-  // One write takes back only so many.
+  // One write reclaims at most `MAX_HOLDERS` holders.
   while (hasExpired(reclaimed, nowMs))
     reclaimed = applyShardWrite(reclaimed, planReclaim(reclaimed, nowMs), image.writeId);
   return reclaimed;
 }
 
-/** As if the config were settled, on all shards at once where it changes slots, and expired holders taken back. */
+/** The images as if settled (all shards at once where slots change) and with expired holders reclaimed. */
 export function viewShards(shards: readonly ShardImage[], level: LevelRef, nowMs: EpochMs): readonly ShardImage[] {
   return settleViews(shards, level, nowMs).map((image) => asReclaimed(image, nowMs));
 }
@@ -37,14 +37,14 @@ function settleViews(shards: readonly ShardImage[], level: LevelRef, nowMs: Epoc
   return shards.map((image) => (isDue(image) ? applySettlement(image, planSettle(image, level, nowMs)) : image));
 }
 
-/** What is asked for and exists: a limit that the bucket lacks is not asked. */
+/** The asks for limits that the bucket has. */
 export function knownAsks(views: readonly ShardImage[], { asks }: Pick<LevelAsk, 'asks'>): readonly Amount[] {
   return asks.filter(({ name }) => views.some((view) => accountOf(view, name) !== undefined));
 }
 
 /**
- * What one shard can give of what an ask still lacks. Asks for 0 go with every part: a shard that is in debt of such a
- * limit gives nothing, just as it refuses an ask that it could serve alone.
+ * The part of an ask's remaining amounts that one shard can give. Asks for 0 go with every part: a shard that is in
+ * debt on such a limit gives nothing, just as it refuses an ask that it could serve alone.
  */
 export function partOf(view: ShardImage, asks: readonly Amount[], owed: readonly Amount[], atMs: EpochMs) {
   if (owesZeroAsk(view, asks, atMs)) return [];
@@ -59,7 +59,7 @@ function owesZeroAsk(view: ShardImage, asks: readonly Amount[], atMs: EpochMs): 
   return asks.some(({ name, milli }) => milli === 0 && effectiveIn(view, name, atMs) < 0);
 }
 
-/** A debt of one shard takes nothing from the others. */
+/** 0 for a shard in debt: its debt takes nothing from the other shards. */
 export function availableIn(view: ShardImage, name: string, atMs: EpochMs): Int {
   const effective = effectiveIn(view, name, atMs);
   if (effective <= 0) return 0;
@@ -77,7 +77,7 @@ function availableAt(views: readonly ShardImage[], name: string, atMs: EpochMs):
   return views.reduce<Int>((sum, view) => add(sum, availableIn(view, name, atMs)), 0);
 }
 
-/** Why shards together do not have what was asked: how much they have, and how long the whole bucket needs for the rest. */
+/** The verdicts of a denial over all shards: what they have together, and how long the bucket needs for the rest. */
 export function refuseAcross(views: readonly ShardImage[], level: LevelAsk, nowMs: EpochMs): readonly Verdict[] {
   const asks = knownAsks(views, level);
   const verdicts = asks.flatMap(({ name, milli }): Verdict[] => {
@@ -90,12 +90,12 @@ export function refuseAcross(views: readonly ShardImage[], level: LevelAsk, nowM
     const waitMs = milli === 0 ? zeroWait(views, asks, name, nowMs) : waitAcross(views, name, milli, nowMs);
     return [{ limit, creditedMilli: 0, effectiveMilli, requestedMilli: Number(milli), waitMs }];
   });
-  // Another process took it between two shards: it may be there again soon.
+  // Another process took tokens from one shard after another was read. The bucket may have enough again soon.
   const refuses = verdicts.some(({ waitMs }) => waitMs !== 0);
   return refuses ? verdicts : verdicts.map((verdict) => ({ ...verdict, waitMs: 1 }));
 }
 
-/** The wait until so many shards are out of debt that the others of the ask can be taken from them. */
+/** The wait until enough shards are out of debt to serve the other amounts of the ask. */
 function zeroWait(views: readonly ShardImage[], asks: readonly Amount[], name: string, nowMs: EpochMs): number | null {
   if (!views.some((view) => effectiveIn(view, name, nowMs) < 0)) return 0;
   const others = asks.filter(({ milli }) => milli !== 0);
@@ -107,7 +107,7 @@ function zeroWait(views: readonly ShardImage[], asks: readonly Amount[], name: s
   });
 }
 
-/** The least wait after which all shards have it together: those that are full meanwhile wait for the others. */
+/** The least wait after which all shards together have the amount. Shards that are full stop adding to it. */
 export function waitAcross(views: readonly ShardImage[], name: string, milli: Int, nowMs: EpochMs): number | null {
   if (availableAt(views, name, nowMs) >= milli) return 0;
   const limit = views.map((view) => accountOf(view, name)?.limit).find((one) => one !== undefined);
@@ -116,9 +116,12 @@ export function waitAcross(views: readonly ShardImage[], name: string, milli: In
   return leastWait(views, [{ name, milli }], nowMs, (atMs) => availableAt(views, name, atMs) >= milli);
 }
 
-/** Until enough holders of all shards will have expired; soon, if that is not known: slots may be given back at any time. */
+/**
+ * The wait until enough holders of all shards will have expired. If that is not known, a short wait: slots may be
+ * released at any time.
+ */
 function waitForSlots(views: readonly ShardImage[], limit: Limit, milli: Int, nowMs: EpochMs): number {
-  // A lease may hold slots on several shards, under one id.
+  // A lease may hold slots on several shards under one id, so the keys of this map must not be lease ids.
   const held = views.flatMap(({ holders }) => [...holders.values()]);
   const whole = {
     baseMs: nowMs,
@@ -128,7 +131,10 @@ function waitForSlots(views: readonly ShardImage[], limit: Limit, milli: Int, no
   return decide(whole, [{ name: limit.name, milli: Number(milli) }], nowMs)[0]?.waitMs ?? SLOTS_RETRY_MS;
 }
 
-/** null: not even when every limit is full. What holds at one time holds at all later ones. */
+/**
+ * Binary search for the least wait. Requires that `isEnough` never turns false again. null: not enough even when every
+ * limit is full.
+ */
 function leastWait(
   views: readonly ShardImage[],
   asks: readonly Amount[],

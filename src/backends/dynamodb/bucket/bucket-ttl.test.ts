@@ -11,14 +11,14 @@ import {
   withHolders,
   withTokens,
 } from '../../../../tests/support/shard-images.js';
-import { moveHolds } from '../../../../tests/support/shard-truth.js';
+import { shardWriteHolds } from '../../../../tests/support/shard-truth.js';
 import { Limit } from '../../../core/limit.js';
 import { worthOf } from '../../../testing/oracle/model.js';
 import { planGroup } from './plan-group.js';
 import type { ShardImage } from '../table/items.js';
 import { expiresTooEarly, expirySec, needsTtlRefresh } from './bucket-ttl.js';
 import { applyShardWrite } from './shard-write.js';
-import { needsEnd } from './settle-one.js';
+import { needsTtl } from './settle-one.js';
 
 const NOW_SEC = NOW_MS / 1_000;
 const HOUR_SEC = 3_600;
@@ -26,8 +26,8 @@ const DAY_SEC = 86_400;
 const DAILY = Limit.perDay('daily', 100);
 const SLOTS = Limit.concurrent('slots', 3);
 
-/** Whether a bucket that is born at that time would be the same: every rate is full and every holder has expired. */
-function isForgettable(image: ShardImage, atMs: number): boolean {
+/** Whether a bucket that is created at that time would be the same: every rate is full and every holder has expired. */
+function mayBeDeleted(image: ShardImage, atMs: number): boolean {
   return (
     image.limits.every(
       ({ limit, rate, tokensMilli }) =>
@@ -36,7 +36,7 @@ function isForgettable(image: ShardImage, atMs: number): boolean {
   );
 }
 
-/** The image with a debt that others have made meanwhile, of so many capacities of each rate. */
+/** The image with a debt that other processes caused meanwhile: a multiple of the capacity of each rate. */
 function deeper(image: ShardImage, capacities: number): ShardImage {
   const limits = image.limits.map((account) => {
     if (account.limit.kind === 'concurrent') return account;
@@ -49,11 +49,11 @@ const at = { nowMs: NOW_MS, trust: 'exact', lifeFactor: 7, withoutRefunds: false
 const written = (image: ShardImage, entries: Parameters<typeof planGroup>[1]): ShardImage => {
   const plan = planGroup(image, entries, at);
   if (plan.kind !== 'write') throw new Error(`It is ${plan.kind}`);
-  return applyShardWrite(image, plan.move, 'own');
+  return applyShardWrite(image, plan.write, 'own');
 };
 
-describe('the life of a bucket', () => {
-  test('ends only when nothing would be different without it, whatever was written to it', () => {
+describe('the ttl of a bucket', () => {
+  test('a bucket expires only when it equals a new bucket, whatever was written to it', () => {
     const ttls = fc.constantFrom(0, NOW_SEC, NOW_SEC + 10, NOW_SEC + 1_800, NOW_SEC + 100_000);
     let writes = 0;
     fc.assert(
@@ -61,8 +61,8 @@ describe('the life of a bucket', () => {
         const plan = planGroup({ ...truth, ttlSec }, group(truth), at);
         if (plan.kind !== 'write') return;
         writes += 1;
-        const after = applyShardWrite({ ...truth, ttlSec }, plan.move, 'own');
-        expect(isForgettable(after, after.ttlSec! * 1_000)).toBe(true);
+        const after = applyShardWrite({ ...truth, ttlSec }, plan.write, 'own');
+        expect(mayBeDeleted(after, after.ttlSec! * 1_000)).toBe(true);
         expect(after.ttlSec).toBeGreaterThanOrEqual(NOW_SEC + 1_800);
       }),
       { numRuns: 1_500 },
@@ -70,44 +70,44 @@ describe('the life of a bucket', () => {
     expect(writes).toBeGreaterThan(300);
   });
 
-  test('ends only then also where others have written since the image was seen, in the very write that lands', () => {
+  test('a bucket expires only when it equals a new bucket, even if a write on a stale image lands', () => {
     let landed = 0;
     const ttls = fc.constantFrom(0, NOW_SEC + 1_800, NOW_SEC + 3_600, NOW_SEC + 10_000, NOW_SEC + 100_000);
     fc.assert(
       fc.property(stalePairs, groups, ttls, fc.nat(3), fc.nat(3_000), ({ truth, seen }, group, ttlSec, draw, depth) => {
         const remembered = { ...seen, ttlSec };
         const debt = deeper(truth, draw === 2 ? 0 : depth);
-        // Under one base it only becomes later, or goes.
+        // Under one base the ttl only becomes later or is removed.
         const actual = { ...debt, ttlSec: draw === 0 ? null : Math.max(ttlSec, expirySec(debt, NOW_MS, 1)) };
         const plan = planGroup(remembered, group(seen), { ...at, trust: 'guess', lifeFactor: draw === 1 ? 7 : 1 });
-        if (plan.kind !== 'write' || !moveHolds(remembered, plan.move, actual)) return;
-        const after = applyShardWrite(actual, plan.move, 'own');
+        if (plan.kind !== 'write' || !shardWriteHolds(remembered, plan.write, actual)) return;
+        const after = applyShardWrite(actual, plan.write, 'own');
         if (after.ttlSec === null) return;
         landed += 1;
-        expect(isForgettable(after, after.ttlSec * 1_000)).toBe(true);
+        expect(mayBeDeleted(after, after.ttlSec * 1_000)).toBe(true);
       }),
       { numRuns: 4_000 },
     );
     expect(landed).toBeGreaterThan(400);
   });
 
-  test('is at least an hour, and seven times the longest fill if that is longer', () => {
+  test('the ttl is at least an hour ahead, and seven times the longest fill if that is longer', () => {
     expect(expirySec(imageOf([Limit.perMinute('rpm', 60)]), NOW_MS, 7)).toBe(NOW_SEC + HOUR_SEC);
     expect(expirySec(withTokens(imageOf([DAILY], { baseMs: NOW_MS }), 0), NOW_MS, 7)).toBe(NOW_SEC + 7 * DAY_SEC);
     expect(expirySec(imageOf([DAILY]), NOW_MS, 7)).toBe(NOW_SEC + 6 * DAY_SEC);
   });
 
-  test('lasts for as long as a debt, and then as long as before', () => {
+  test('a debt extends the ttl by the time that it takes to repay', () => {
     const debt = withTokens(imageOf([DAILY], { baseMs: NOW_MS }), -900_000);
     expect(expirySec(debt, NOW_MS, 7)).toBe(NOW_SEC + 16 * DAY_SEC);
   });
 
-  test('outlasts every holder', () => {
+  test('the ttl is not before the expiry of any holder', () => {
     const held = withHolders(imageOf([SLOTS]), { lease: { expiresAtMs: NOW_MS + 5 * DAY_SEC * 1_000 } });
     expect(expirySec(held, NOW_MS, 7)).toBe(NOW_SEC + 5 * DAY_SEC);
   });
 
-  test('is renewed by a write once less than a half of it is left, and not before', () => {
+  test('a write renews the ttl once less than half of the life is left, and not before', () => {
     const ask = askEntry([DAILY], { daily: 1_000 });
     const half = (7 * DAY_SEC) / 2;
     const image = withTokens(imageOf([DAILY], { baseMs: NOW_MS }), 50_000);
@@ -133,7 +133,7 @@ describe('the life of a bucket', () => {
       ),
     ],
     ['an extension', extendEntry('lease', NOW_MS + 9e9)],
-  ])('is renewed by %s that reaches beyond it', (_, entry) => {
+  ])('the ttl is renewed by %s that lasts longer', (_, entry) => {
     const image = withHolders(imageOf([DAILY], { ttlSec: NOW_SEC + 7 * DAY_SEC, baseMs: NOW_MS }), {
       lease: { slots: [amount('x', 1)] },
     });
@@ -143,14 +143,14 @@ describe('the life of a bucket', () => {
     expect(expiresTooEarly(after)).toBe(false);
   });
 
-  test('has no end where the limits are of this very entity and resource, or where it is sharded', () => {
+  test('a take adds no ttl to a bucket with its own limits or with several shards', () => {
     const image = imageOf([DAILY], { ttlSec: null, baseMs: NOW_MS });
     expect(written(image, [askEntry([DAILY], { daily: 1_000 }, { lasting: true })]).ttlSec).toBeNull();
     const sharded = imageOf([DAILY], { ttlSec: null, baseMs: NOW_MS, shardCount: 2 });
     expect(written(sharded, [askEntry([DAILY], { daily: 1_000 })]).ttlSec).toBeNull();
   });
 
-  test('has no end any more once the limits are of this very entity and resource, unless an older config says so', () => {
+  test('the ttl is removed once the entity and resource have their own limits, unless the config that says so is older', () => {
     const image = imageOf([DAILY], { baseMs: NOW_MS, ttlSec: NOW_SEC + 7 * DAY_SEC });
     const ask = (sequence: number) =>
       askEntry([DAILY], { daily: 1_000 }, { lasting: true, version: { sequence, openedAtMs: 0 } });
@@ -159,17 +159,17 @@ describe('the life of a bucket', () => {
     expect(written(image, [ask(0)]).ttlSec).toBe(image.ttlSec);
   });
 
-  test('gets an end only from a write of its own, once it is one shard, seldom used, and not to last', () => {
+  test('a bucket without a ttl needs one only if it has one shard, inherited limits and no write for a minute', () => {
     const image = imageOf([DAILY], { ttlSec: null, baseMs: NOW_MS });
     expect(written(image, [askEntry([DAILY], { daily: 1_000 })]).ttlSec).toBeNull();
-    expect(needsEnd(image, false, 60_000)).toBe(true);
-    expect(needsEnd(image, false, 59_999)).toBe(false);
-    expect(needsEnd(image, true, 60_000)).toBe(false);
-    expect(needsEnd({ ...image, ttlSec: NOW_SEC }, false, 60_000)).toBe(false);
-    expect(needsEnd({ ...image, shardCount: 2 }, false, 60_000)).toBe(false);
+    expect(needsTtl(image, false, 60_000)).toBe(true);
+    expect(needsTtl(image, false, 59_999)).toBe(false);
+    expect(needsTtl(image, true, 60_000)).toBe(false);
+    expect(needsTtl({ ...image, ttlSec: NOW_SEC }, false, 60_000)).toBe(false);
+    expect(needsTtl({ ...image, shardCount: 2 }, false, 60_000)).toBe(false);
   });
 
-  test('does not depend on limits that never refill', () => {
+  test('limits that never refill do not extend the ttl', () => {
     const blocked = Limit.custom('blocked', { capacity: 0, refillAmount: 0, refillPeriodMs: 1_000 });
     expect(expirySec(withTokens(imageOf([blocked]), -5_000), NOW_MS, 7)).toBe(NOW_SEC + HOUR_SEC);
   });

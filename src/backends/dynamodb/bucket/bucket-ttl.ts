@@ -4,20 +4,20 @@ import type { EpochMs } from '../../../core/units.js';
 import type { ShardImage } from '../table/items.js';
 
 const LEAST_LIFE_MS = 3_600_000;
-/** For writes that belong to no call, and so to no limiter's options. */
+/** For writes that belong to no call, and so have no limiter options. */
 export const DEFAULT_LIFE_FACTOR = 7;
 
-/** How long an empty limit takes to be full again. */
+/** How long an empty limit takes to fill. */
 function fillMs({ capacityMilli, refillMilli, refillPeriodMs }: Rate): number {
   return refillMilli === 0 ? 0 : Math.ceil((capacityMilli / refillMilli) * refillPeriodMs);
 }
 
-/** How long an idle bucket of these limits is kept at the most: not a moment of any account, so doubles will do. */
+/** How long an idle bucket is kept at most. No balance depends on it, so floating-point numbers are exact enough. */
 function wholeLifeMs(image: ShardImage, factor: number): number {
   return Math.max(LEAST_LIFE_MS, factor * Math.max(0, ...image.limits.map(({ rate }) => fillMs(rate))));
 }
 
-/** When every limit is full and every holder has expired, if nobody touches the bucket any more. */
+/** When every limit will be full and every holder expired, if no write comes first. */
 function quietAtMs(image: ShardImage, nowMs: EpochMs): EpochMs {
   let quietMs = nowMs;
   for (const { rate, tokensMilli } of image.limits) {
@@ -29,20 +29,23 @@ function quietAtMs(image: ShardImage, nowMs: EpochMs): EpochMs {
   return quietMs;
 }
 
-/** The `ttl` of a bucket: quiet first, and then kept for the rest of its life. Forgetting it then changes no answer. */
+/**
+ * The `ttl` of a bucket: the instant from which it is full and without holders, plus the rest of its life. Deleting it
+ * then changes no answer.
+ */
 export function expirySec(image: ShardImage, nowMs: EpochMs, factor: number): number {
   const longestMs = Math.max(0, ...image.limits.map(({ rate }) => fillMs(rate)));
   const untilMs = Math.max(nowMs + LEAST_LIFE_MS, quietAtMs(image, nowMs) + (factor - 1) * longestMs);
   return Math.ceil(untilMs / 1000);
 }
 
-/** Whether so little of its life is left that the next take should refresh it. */
+/** Whether less than half of the life is left, so that the next take should renew the ttl. */
 export function needsTtlRefresh(image: ShardImage, nowMs: EpochMs, factor: number): boolean {
   if (image.ttlSec === null) return false;
   return image.ttlSec * 1000 - nowMs < wholeLifeMs(image, factor) / 2;
 }
 
-/** Whether it could be forgotten while a limit is in debt or a holder has not expired. */
+/** Whether DynamoDB could delete the bucket while a limit is below full or a holder has not expired. */
 export function expiresTooEarly({ ttlSec, limits, baseMs, holders }: ShardImage): boolean {
   if (ttlSec === null) return false;
   for (const { rate, tokensMilli } of limits) {
@@ -52,16 +55,16 @@ export function expiresTooEarly({ ttlSec, limits, baseMs, holders }: ShardImage)
   return false;
 }
 
-/** The least balance at `baseMs` that is full again when the bucket may be forgotten. */
+/** The least balance at `baseMs` that is full again at the ttl. */
 function leastTokens(rate: Rate, baseMs: EpochMs, ttlSec: number): Int {
   return sub(rate.capacityMilli, credit(rate, baseMs, ttlSec * 1000));
 }
 
 /**
- * A write to a limit that is refused where the debt would outlast the bucket: others may have taken more than was seen,
- * and the `ttl` was chosen from what was seen.
+ * Adds a condition that refuses the write if the bucket would not be full again at its ttl: the `ttl` was chosen from
+ * the image, and other writers may have taken more since.
  */
-export function untilForgotten(write: LimitWrite, rate: Rate, baseMs: EpochMs, ttlSec: number | null): LimitWrite {
+export function withinTtl(write: LimitWrite, rate: Rate, baseMs: EpochMs, ttlSec: number | null): LimitWrite {
   if (ttlSec === null || rate.refillMilli === 0 || write.write === 'set') return write;
   const leastMilli = sub(leastTokens(rate, baseMs, ttlSec), write.deltaMilli);
   const { atLeastMilli } = write;

@@ -8,8 +8,8 @@ import type { ShardImage } from '../table/items.js';
 import type { ShardWrite } from './shard-write.js';
 
 /**
- * The results of a write as the store shows them: a stale image foretold the right answers, but with its own balances.
- * What the item has more or less than was foretold, everybody who was granted found more or less.
+ * The results of a write with the balances that the store returned. A stale image predicted the right answers, but from
+ * its own balances. The difference between the stored and the predicted balance applies to every granted ask.
  */
 export function correctVerdicts(
   results: readonly (EntryResult | null)[],

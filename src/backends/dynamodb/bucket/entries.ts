@@ -1,7 +1,7 @@
 import type { LevelAnswer, LevelAsk, LevelChange } from '../../../backend.js';
 import type { EpochMs } from '../../../core/units.js';
 
-/** What callers want of one shard of one bucket: as many as have come meanwhile go into one write. */
+/** One request of a caller to one shard. All entries that are waiting go into one write. */
 export type Entry = AskEntry | ChangeEntry | ExtendEntry;
 
 export interface AskEntry {
@@ -9,10 +9,10 @@ export interface AskEntry {
   readonly level: LevelAsk;
   readonly leaseId: string | null;
   readonly nowMs: EpochMs;
-  /** Whether it is a grant of its own, and not a further part of one. */
+  /** False for the second and further parts of one grant: a grant is counted once. */
   readonly counts: boolean;
-  /** Only brings the shard to where the ask could be taken, and says whether it could. */
-  readonly looksOnly?: boolean;
+  /** Takes nothing: settles and reclaims where needed, and answers whether the ask could be granted. */
+  readonly dryRun?: boolean;
 }
 
 export interface ChangeEntry {
@@ -20,22 +20,22 @@ export interface ChangeEntry {
   readonly level: LevelChange;
   readonly leaseId: string;
   readonly nowMs: EpochMs;
-  /** The grant itself is undone: it does not count as one. */
+  /** The grant is undone, so it must not count as one. */
   readonly uncounts: boolean;
-  /** Nothing is changed unless the holder is there: without it, the grant that is undone was never made. */
+  /** Changes nothing if the holder is missing: without it the grant was never written. */
   readonly onlyIfHeld?: true;
   /**
-   * A write that requires this base, or null that there is no item, may still be on its way: it must not be able to land
-   * any more once this is done.
+   * A write that requires this base (null: that the item does not exist) may still be under way. Once this change is
+   * done, that write must not be able to land.
    */
   readonly fences?: EpochMs | null | undefined;
 }
 
 /** A write that would have granted an ask got no answer. */
 export interface Doubt {
-  /** The base that it requires; null: it creates the item. */
+  /** The base that the write requires. null: it creates the item. */
   readonly baseMs: EpochMs | null;
-  /** What it takes. */
+  /** What the write takes. */
   readonly answer: LevelAnswer;
 }
 
@@ -48,19 +48,21 @@ export interface ExtendEntry {
 
 export type EntryResult =
   | { readonly kind: 'granted'; readonly answer: LevelAnswer }
-  /** `remembered`: by what this process knows, without asking the store. */
+  /** `remembered`: denied from the deny cache, without a request. */
   | { readonly kind: 'denied'; readonly answer: LevelAnswer; readonly remembered: boolean }
-  /** An older config brings no holder for what is slots by now. */
+  /**
+   * The caller's config is older and takes a rate where the limit now has slots, so its ask brings no holder for them.
+   */
   | { readonly kind: 'unheld'; readonly answer: LevelAnswer }
   | { readonly kind: 'id-taken' }
   /** Too many writers at once. */
   | { readonly kind: 'contended' }
-  /** A shard that does not exist: what was meant for it belongs to the one that it would be split from. */
+  /** The shard does not exist. The entry belongs to the shard that it would be split from. */
   | { readonly kind: 'no-shard' }
   | { readonly kind: 'done'; readonly holderLost: boolean }
   | { readonly kind: 'extended'; readonly found: boolean };
 
-/** Whether it gives something back: a balance that is remembered from before it must not deny. */
+/** Whether the entry gives tokens or slots back. A balance from before it must not deny. */
 export function givesBack(entry: Entry): boolean {
   if (entry.kind !== 'change') return false;
   return entry.level.holder === 'release' || entry.level.deltas.some(({ milli }) => milli < 0);

@@ -9,7 +9,7 @@ import { divideChange, locationOf, readLocation, type ShardLocations } from './g
 
 const NAMES = ['rpm', 'tpm', 'slots'];
 const milli: fc.Arbitrary<Int> = fc.oneof(fc.nat(9_000), fc.bigInt({ min: 0n, max: 10n ** 20n }).map(toInt));
-const places: fc.Arbitrary<ShardLocations> = fc
+const locations: fc.Arbitrary<ShardLocations> = fc
   .uniqueArray(fc.tuple(fc.nat(63), fc.tuple(milli, milli, milli), fc.nat(7)), {
     selector: ([shard]) => shard,
     minLength: 1,
@@ -39,10 +39,10 @@ const changes: fc.Arbitrary<LevelChange> = fc
 const sumOf = (parts: readonly (readonly { name: string; milli: Int }[])[], name: string): bigint =>
   parts.reduce((sum, part) => sum + BigInt(amountOf(part, name) ?? 0), 0n);
 
-describe('a change of what was taken from several shards', () => {
-  test('is divided among them without a rest', () => {
+describe('changes of a grant from several shards', () => {
+  test('a change is divided among the shards without a remainder', () => {
     fc.assert(
-      fc.property(changes, places, (level, where) => {
+      fc.property(changes, locations, (level, where) => {
         const parts = divideChange(level, where);
         expect(parts).toHaveLength(where.length);
         for (const name of NAMES) {
@@ -59,15 +59,15 @@ describe('a change of what was taken from several shards', () => {
     );
   });
 
-  test('gives none more back than was taken there, unless more goes back than was taken at all', () => {
+  test('a refund gives no shard more than was taken from it, unless it exceeds the whole grant', () => {
     fc.assert(
-      fc.property(changes, places, (level, where) => {
+      fc.property(changes, locations, (level, where) => {
         const parts = divideChange(level, where);
         for (const [at, { deltas }] of parts.entries()) {
           for (const { name, milli: back } of deltas) {
-            const takenAt = (place: ShardLocations[number]): bigint =>
-              BigInt(place.taken.find((one) => one.name === name)?.milli ?? 0);
-            const whole = where.reduce((sum, place) => sum + takenAt(place), 0n);
+            const takenAt = (location: ShardLocations[number]): bigint =>
+              BigInt(location.taken.find((one) => one.name === name)?.milli ?? 0);
+            const whole = where.reduce((sum, location) => sum + takenAt(location), 0n);
             if (-BigInt(amountOf(level.deltas, name) ?? 0) > whole) continue;
             if (back < 0) expect(-BigInt(back) <= takenAt(where[at]!)).toBe(true);
           }
@@ -77,7 +77,7 @@ describe('a change of what was taken from several shards', () => {
     );
   });
 
-  test('of a limit that the grant did not take is a matter of the first', () => {
+  test('a change of a limit that the grant did not take goes to the first shard', () => {
     fc.assert(
       fc.property(amounts(1n), fc.integer({ min: 2, max: 6 }), (deltas, count) => {
         const where = Array.from({ length: count }, (_, shard) => locationOf(shard, []));
@@ -88,9 +88,9 @@ describe('a change of what was taken from several shards', () => {
     );
   });
 
-  test('leaves totals that add up to what the lease will have taken', () => {
+  test('the totals of the shards add up to the total of the lease', () => {
     fc.assert(
-      fc.property(changes, places, (level, where) => {
+      fc.property(changes, locations, (level, where) => {
         const parts = divideChange(level, where);
         if (level.totals === null) {
           for (const part of parts) expect(part.totals).toBeNull();
@@ -109,7 +109,7 @@ describe('a change of what was taken from several shards', () => {
     );
   });
 
-  test('is in proportion to what was taken there, also if it is made in steps', () => {
+  test('a change is divided in proportion to what was taken from each shard, even if it is made in steps', () => {
     const where = [
       locationOf(0, [amount('rpm', 6_000)]),
       locationOf(3, [amount('rpm', 2_000), amount('slots', 1_000)]),
@@ -126,23 +126,23 @@ describe('a change of what was taken from several shards', () => {
     ]);
   });
 
-  test('of one shard is left as it is', () => {
+  test('a change of a grant from one shard is not divided', () => {
     const { level } = changeEntry([], { rpm: -5_000 });
     expect(divideChange(level, readLocation(undefined))).toEqual([level]);
     expect(divideChange(level, [locationOf(3, [])])[0]).toBe(level);
   });
 });
 
-describe('a place', () => {
-  test('is read back after it has been away as plain data', () => {
+describe('locations', () => {
+  test('a location that was serialized as JSON is read back', () => {
     fc.assert(
-      fc.property(places, (where) => {
+      fc.property(locations, (where) => {
         expect(readLocation(JSON.parse(JSON.stringify(where)))).toEqual(where);
       }),
     );
   });
 
-  test.each([undefined, null, [], {}, 'x'])('that says nothing, such as %j, is shard 0', (place) => {
-    expect(readLocation(place)).toEqual([{ shard: 0, taken: [] }]);
+  test.each([undefined, null, [], {}, 'x'])('the location %j is read as shard 0', (location) => {
+    expect(readLocation(location)).toEqual([{ shard: 0, taken: [] }]);
   });
 });

@@ -2,7 +2,9 @@ import type { LevelChange, GrantLocation } from '../../../backend.js';
 import type { Amount } from '../../../core/bucket/decide.js';
 import { type Int, sub, toInt } from '../../../core/int.js';
 
-/** On which shards a grant was taken, and how much on each. A grant on shard 0 alone needs no words. */
+/**
+ * The shards that a grant was taken from, and how much from each. A grant from shard 0 of an unsplit bucket has none.
+ */
 export type ShardLocations = readonly ShardLocation[];
 
 export interface ShardLocation {
@@ -12,7 +14,7 @@ export interface ShardLocation {
 
 const SHARD_0: ShardLocations = [{ shard: 0, taken: [] }];
 
-/** Plain data, which may have been away from this process. */
+/** Reads a location, which may have been serialized and parsed since. */
 export function readLocation(place: GrantLocation): ShardLocations {
   return Array.isArray(place) && place.length > 0 ? (place as ShardLocations) : SHARD_0;
 }
@@ -22,17 +24,17 @@ export function locationOf(shard: number, taken: readonly Amount[]): ShardLocati
 }
 
 /**
- * One change for each shard that the grant was taken from, each in proportion to what it gave: so that whatever is taken
- * or given back in several steps ends where it began. A limit that the grant did not take belongs to the first.
+ * One change for each shard that the grant was taken from, in proportion to what each gave: so that changes in several
+ * steps end where one step would. A limit that the grant did not take goes to the first shard.
  */
-export function divideChange(level: LevelChange, places: ShardLocations): readonly LevelChange[] {
-  if (places.length === 1) return [level];
-  const deltas = level.deltas.map((amount) => divideAmount(amount, places));
-  const totals = level.totals?.map((amount) => divideAmount(amount, places)) ?? null;
-  return places.map((_, at) => ({
+export function divideChange(level: LevelChange, locations: ShardLocations): readonly LevelChange[] {
+  if (locations.length === 1) return [level];
+  const deltas = level.deltas.map((amount) => divideAmount(amount, locations));
+  const totals = level.totals?.map((amount) => divideAmount(amount, locations)) ?? null;
+  return locations.map((_, at) => ({
     ...level,
     deltas: partsAt(deltas, at).filter(({ milli }) => milli !== 0),
-    // A total of 0 says that nothing is taken any more: it is not nothing.
+    // A total of 0 is kept: it says that nothing is taken any more.
     totals: totals && partsAt(totals, at),
   }));
 }
@@ -41,10 +43,10 @@ function partsAt(amounts: readonly (readonly Amount[])[], at: number): readonly 
   return amounts.flatMap((parts) => parts.slice(at, at + 1));
 }
 
-function divideAmount({ name, milli }: Amount, places: ShardLocations): readonly Amount[] {
-  const weights = places.map(({ taken }) => BigInt(taken.find((amount) => amount.name === name)?.milli ?? 0));
+function divideAmount({ name, milli }: Amount, locations: ShardLocations): readonly Amount[] {
+  const weights = locations.map(({ taken }) => BigInt(taken.find((amount) => amount.name === name)?.milli ?? 0));
   const whole = weights.reduce((sum, weight) => sum + weight, 0n);
-  if (whole === 0n) return places.map((_, at) => ({ name, milli: at === 0 ? milli : 0 }));
+  if (whole === 0n) return locations.map((_, at) => ({ name, milli: at === 0 ? milli : 0 }));
   let weight = 0n;
   let given: Int = 0;
   return weights.map((own) => {

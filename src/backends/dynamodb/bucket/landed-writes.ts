@@ -2,14 +2,14 @@ import type { ChangeEntry, Entry } from './entries.js';
 import type { ShardImage } from '../table/items.js';
 import { countsOnce, type ShardWrite } from './shard-write.js';
 
-/** Whether a lease has the very holder that the move would have added: nobody else knows its id. */
+/** Whether the image has the exact holder that the write would have added. No other writer knows its lease id. */
 export function showsAdditionOf(image: ShardImage, { holders }: ShardWrite): boolean {
   return holders.some((holder) => holder.kind === 'add' && image.holders.get(holder.leaseId)?.text === holder.text);
 }
 
 /**
- * Whether the entry's holder is gone that the move would have removed. Others remove one only where it has expired,
- * which is counted, or in a reset, which moves the base.
+ * Whether the holder that the write would have removed for this entry is missing. Other writers remove a holder only if
+ * it has expired, which is counted, or in a reset, which moves the base.
  */
 export function showsReleaseOf(
   image: ShardImage,
@@ -26,7 +26,7 @@ export function refunds(entry: Entry): entry is ChangeEntry {
   return entry.kind === 'change' && entry.level.deltas.some(({ milli }) => milli < 0);
 }
 
-/** A refund that goes with its holder counts once, however often it is sent. */
+/** Whether a refund could count twice if it is sent again. A refund whose write changes its holder counts once. */
 export function refundsWithoutHolder(entry: Entry, { holders }: ShardWrite): boolean {
   return refunds(entry) && !countsOnce(holders.find(({ leaseId }) => leaseId === entry.leaseId));
 }

@@ -7,7 +7,7 @@ import { buildMigratedWriteId, isMigratedWriteId, isWriteOfMigration } from './m
 
 const anyTime = fc.integer({ min: 0, max: 2 ** 45 });
 
-test('the id of a move says when and by which migration', () => {
+test('the write id of a migration contains its time and its migration', () => {
   fc.assert(
     fc.property(anyTime, fc.constantFrom('0001', '0002', '0003'), (atMs, migration) => {
       const id = buildMigratedWriteId(migration, atMs);
@@ -18,7 +18,7 @@ test('the id of a move says when and by which migration', () => {
   );
 });
 
-test('no id of a take is one', () => {
+test('the write id of a take is never one of a migration', () => {
   fc.assert(
     fc.property(anyTime, fc.double({ min: 0, max: 0.999, noNaN: true }), (atMs, random) => {
       expect(isMigratedWriteId(createWriteId(atMs, () => random))).toBe(false);
@@ -26,7 +26,7 @@ test('no id of a take is one', () => {
   );
 });
 
-test('counters that a move or another layout wrote are told from those of a take', () => {
+test('counters that a migration or another layout wrote are marked as foreign, and those of a take are not', () => {
   const countersOf = (w: object): unknown => decodeCounters({ b_rpm_tc: { N: '5' }, ...w }).foreign;
   expect(countersOf({ w: { S: buildMigratedWriteId('0001', 0) } })).toBe(true);
   expect(countersOf({})).toBe(true);

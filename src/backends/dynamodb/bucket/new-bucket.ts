@@ -5,14 +5,14 @@ import type { ShardKey } from '../table/keys.js';
 import { expirySec } from './bucket-ttl.js';
 import type { ShardWrite } from './shard-write.js';
 
-/** A bucket as it would be born: full, of one shard. */
+/** The image of a new bucket: full, with one shard. */
 export function newBucketImage(key: ShardKey, level: LevelRef, nowMs: EpochMs): ShardImage {
   return {
     key,
     baseMs: nowMs,
     shardCount: 1,
     version: level.version,
-    // A time that has passed: whoever writes this image gives it one that has not, unless it is to last.
+    // 0 is a time that has passed: the plan that writes this image always renews it, unless the bucket has no ttl.
     ttlSec: level.lasting === true ? null : 0,
     writeId: '',
     writeUnits: 0,
@@ -26,8 +26,8 @@ export function newBucketImage(key: ShardKey, level: LevelRef, nowMs: EpochMs): 
   };
 }
 
-/** Takes nothing: the item is written as it is born. */
-export function planCreation(born: ShardImage, nowMs: EpochMs, lifeFactor: number): ShardWrite {
-  const ttlSec = born.ttlSec === null ? undefined : expirySec(born, nowMs, lifeFactor);
+/** A write that takes nothing: the new bucket is stored full. */
+export function planCreation(image: ShardImage, nowMs: EpochMs, lifeFactor: number): ShardWrite {
+  const ttlSec = image.ttlSec === null ? undefined : expirySec(image, nowMs, lifeFactor);
   return { limits: [], acquires: 0, expired: 0, holders: [], adopts: null, ttlSec };
 }

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { groups, type StalePair, stalePairs } from '../../../../tests/support/random-groups.js';
 import { KEY, NOW_MS } from '../../../../tests/support/shard-images.js';
-import { moveHolds } from '../../../../tests/support/shard-truth.js';
+import { shardWriteHolds } from '../../../../tests/support/shard-truth.js';
 import { conclude, type Verdict } from '../../../core/bucket/decide.js';
 import { type Bucket, createBucket, move, negated, release } from '../../embedded/bucket.js';
 import { consume } from '../../embedded/consume.js';
@@ -15,15 +15,15 @@ import { applyShardWrite, type ShardWrite } from './shard-write.js';
 import { applySettlement, planSettle } from './settle.js';
 
 const RUNS = { numRuns: 1_000 };
-/** Each group writes at least one grant, takes expired holders back, or answers. */
+/** Each group writes at least one grant, reclaims expired holders, or answers. */
 const MAX_PLANS = 40;
 
-/** What a caller is told. */
+/** What a caller gets. */
 interface Told {
   readonly kind: 'granted' | 'denied' | 'id-taken';
   readonly reason?: string;
   readonly retryAfterMs?: number | null;
-  /** How much each limit had, and how long it takes. */
+  /** The balance and the wait of each limit. */
   readonly limits?: readonly (readonly [name: string, hadMilli: bigint, waitMs: number | null])[];
 }
 
@@ -34,11 +34,11 @@ function toldOf(kind: 'granted' | 'denied', verdicts: readonly Verdict[]): Told 
   );
   if (conclusion.granted) return { kind, limits };
   const { reason, retryAfterMs } = conclusion;
-  // More than the capacity is refused without a look at the store: only the capacity is certain.
+  // An ask above the capacity is denied without a request: only the capacity is certain.
   return reason === 'impossible' ? { kind, reason, retryAfterMs } : { kind, reason, retryAfterMs, limits };
 }
 
-/** The same bucket in memory. */
+/** The same bucket in the memory backend. */
 function bucketOf({ baseMs, version, limits, holders }: ShardImage): Bucket {
   const rules = limits.map(({ limit }) => limit);
   const bucket = createBucket(rules, version, baseMs);
@@ -46,7 +46,7 @@ function bucketOf({ baseMs, version, limits, holders }: ShardImage): Bucket {
   return { ...bucket, holders: new Map(holders) };
 }
 
-/** After how many answers which expired holders were taken back. */
+/** The expired holders that were reclaimed, by the number of answers before. */
 type Reclaims = ReadonlyMap<number, readonly string[]>;
 
 function answersOfMemory(truth: ShardImage, asks: readonly AskEntry[], reclaims: Reclaims): Told[] {
@@ -54,13 +54,13 @@ function answersOfMemory(truth: ShardImage, asks: readonly AskEntry[], reclaims:
   const bucket = bucketOf(truth);
   space.writeBucket(KEY.entityId, KEY.resource, bucket, NOW_MS);
   return asks.map(({ level, leaseId }, at) => {
-    for (const id of reclaims.get(at) ?? []) takeBack(bucket, id);
+    for (const id of reclaims.get(at) ?? []) reclaimHolder(bucket, id);
     const outcome = consume(space, { leaseId, levels: [level] }, NOW_MS);
     return outcome.kind === 'id-taken' ? { kind: 'id-taken' } : toldOf(outcome.kind, outcome.levels[0]!.verdicts);
   });
 }
 
-function takeBack(bucket: Bucket, leaseId: string): void {
+function reclaimHolder(bucket: Bucket, leaseId: string): void {
   const rates = bucket.holders.get(leaseId)?.rates ?? [];
   release(bucket, leaseId, NOW_MS);
   move(bucket, 'rate', negated(rates), NOW_MS);
@@ -71,7 +71,7 @@ interface Grouped {
   readonly reclaims: Reclaims;
 }
 
-/** Writes asks in groups, as a process does that remembers one image where another is the truth. */
+/** Writes asks in groups, as a process does whose image differs from the stored item. */
 function writeInGroups({ truth, seen }: StalePair, asks: readonly AskEntry[], firstTrust: Trust): Grouped {
   let [stored, image, trust] = [truth, seen, firstTrust];
   let waiting: readonly Entry[] = asks;
@@ -86,10 +86,10 @@ function writeInGroups({ truth, seen }: StalePair, asks: readonly AskEntry[], fi
     const plan = planGroup(image, waiting, { nowMs: NOW_MS, trust, lifeFactor: 7, withoutRefunds: false });
     const planned = image;
     if (plan.kind === 'answer') deliver(plan.results);
-    if ((plan.kind === 'write' || plan.kind === 'reclaim') && moveHolds(image, plan.move, stored)) {
-      stored = applyShardWrite(stored, plan.move, `write-${plans}`);
-      if (plan.kind === 'write') deliver(correctVerdicts(plan.results, plan.move, planned, stored, NOW_MS));
-      else reclaims.set(answers.size, [...(reclaims.get(answers.size) ?? []), ...idsOf(plan.move)]);
+    if ((plan.kind === 'write' || plan.kind === 'reclaim') && shardWriteHolds(image, plan.write, stored)) {
+      stored = applyShardWrite(stored, plan.write, `write-${plans}`);
+      if (plan.kind === 'write') deliver(correctVerdicts(plan.results, plan.write, planned, stored, NOW_MS));
+      else reclaims.set(answers.size, [...(reclaims.get(answers.size) ?? []), ...idsOf(plan.write)]);
     }
     if (plan.kind === 'settle' && image === stored) {
       stored = { ...applySettlement(stored, planSettle(stored, plan.level, NOW_MS)), version: plan.level.version };
@@ -109,7 +109,9 @@ function toldByGroup(result: EntryResult): Told {
   return toldOf(result.kind, result.answer.verdicts);
 }
 
-/** The asks of a random group, each with a lease of its own: of two with one id, the second comes in the next write. */
+/**
+ * The asks of a random group, each with its own lease: of two with one id, the second would wait for the next write.
+ */
 function asksOf(entries: readonly Entry[]): AskEntry[] {
   const asks = entries.filter((entry) => entry.kind === 'ask');
   return asks.filter(
@@ -117,25 +119,28 @@ function asksOf(entries: readonly Entry[]): AskEntry[] {
   );
 }
 
-describe('a group of asks is answered as memory answers the same asks one after another', () => {
+describe('groups of asks compared with the memory backend', () => {
   test.each([
     ['a stale image', 'guess', (pair: StalePair) => pair],
-    ['the truth', 'exact', ({ truth }: StalePair) => ({ truth, seen: truth })],
-    ['the truth as it is remembered', 'young', ({ truth }: StalePair) => ({ truth, seen: truth })],
-  ] as const)('when it is planned on %s', (_from, trust, pairOf) => {
-    const seen = new Set<string>();
-    fc.assert(
-      fc.property(stalePairs, groups, (drawn, group) => {
-        const pair = pairOf(drawn);
-        const asks = asksOf(group(pair.seen));
-        const { answers, reclaims } = writeInGroups(pair, asks, trust);
-        // Only a stale image takes holders back for an ask that is not short.
-        const early = pair.seen === pair.truth ? new Map() : reclaims;
-        expect(answers).toEqual(answersOfMemory(pair.truth, asks, early));
-        for (const answer of answers) seen.add(answer.reason ?? answer.kind);
-      }),
-      RUNS,
-    );
-    expect(seen).toEqual(new Set(['granted', 'exhausted', 'impossible', 'id-taken']));
-  });
+    ['the stored item', 'exact', ({ truth }: StalePair) => ({ truth, seen: truth })],
+    ['a young image of the stored item', 'young', ({ truth }: StalePair) => ({ truth, seen: truth })],
+  ] as const)(
+    'a group of asks planned on %s is answered as the memory backend answers the same asks one after another',
+    (_from, trust, pairOf) => {
+      const seen = new Set<string>();
+      fc.assert(
+        fc.property(stalePairs, groups, (drawn, group) => {
+          const pair = pairOf(drawn);
+          const asks = asksOf(group(pair.seen));
+          const { answers, reclaims } = writeInGroups(pair, asks, trust);
+          // Only a stale image causes a reclaim for an ask that is not short.
+          const early = pair.seen === pair.truth ? new Map() : reclaims;
+          expect(answers).toEqual(answersOfMemory(pair.truth, asks, early));
+          for (const answer of answers) seen.add(answer.reason ?? answer.kind);
+        }),
+        RUNS,
+      );
+      expect(seen).toEqual(new Set(['granted', 'exhausted', 'impossible', 'id-taken']));
+    },
+  );
 });

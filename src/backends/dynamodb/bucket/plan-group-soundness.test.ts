@@ -4,7 +4,7 @@ import { groups, stalePairs } from '../../../../tests/support/random-groups.js';
 import { runs } from '../../../../tests/support/runs.js';
 import { type Answer, SequentialModel } from '../../../../tests/support/sequential-model.js';
 import { NOW_MS } from '../../../../tests/support/shard-images.js';
-import { accountIn, moveHolds } from '../../../../tests/support/shard-truth.js';
+import { accountIn, shardWriteHolds } from '../../../../tests/support/shard-truth.js';
 import { amountOf, exceedsCapacity } from '../../../core/bucket/decide.js';
 import { worthOf } from '../../../testing/oracle/model.js';
 import { correctVerdicts } from './correct-verdicts.js';
@@ -15,18 +15,18 @@ import { applyShardWrite } from './shard-write.js';
 import { applySettlement, planSettle } from './settle.js';
 
 const RUNS = { numRuns: runs(1_000) };
-/** A refusal shows the truth, so that what follows holds: guess, reclaim, take, and one more for luck. */
+/** A refused write returns the stored item, so the next one holds: guess, reclaim, take, and two spare. */
 const MAX_WRITES = 5;
 
 interface Written {
   readonly after: ShardImage;
   readonly results: readonly (EntryResult | null)[];
   readonly writes: number;
-  /** Expired holders that were taken back on the way. */
+  /** The expired holders that were reclaimed before the group was written. */
   readonly reclaimed: readonly string[];
 }
 
-/** Writes a group as a client does that remembers one image where another is the truth. */
+/** Writes a group as a client does whose image differs from the stored item. */
 function written(truth: ShardImage, seen: ShardImage, entries: readonly Entry[], firstTrust: Trust): Written {
   let [stored, image, trust] = [truth, seen, firstTrust];
   const reclaimed: string[] = [];
@@ -35,12 +35,12 @@ function written(truth: ShardImage, seen: ShardImage, entries: readonly Entry[],
     if (plan.kind === 'answer') return { after: stored, results: plan.results, writes, reclaimed };
     if (plan.kind === 'write' || plan.kind === 'reclaim') {
       writes += 1;
-      const lands = moveHolds(image, plan.move, stored);
+      const lands = shardWriteHolds(image, plan.write, stored);
       const seenBefore = image;
-      if (lands) stored = applyShardWrite(stored, plan.move, `write-${writes}`);
-      if (lands && plan.kind === 'reclaim') reclaimed.push(...plan.move.holders.map(({ leaseId }) => leaseId));
+      if (lands) stored = applyShardWrite(stored, plan.write, `write-${writes}`);
+      if (lands && plan.kind === 'reclaim') reclaimed.push(...plan.write.holders.map(({ leaseId }) => leaseId));
       if (lands && plan.kind === 'write') {
-        const results = correctVerdicts(plan.results, plan.move, seenBefore, stored, NOW_MS);
+        const results = correctVerdicts(plan.results, plan.write, seenBefore, stored, NOW_MS);
         return { after: stored, results, writes, reclaimed };
       }
     }
@@ -55,7 +55,7 @@ function written(truth: ShardImage, seen: ShardImage, entries: readonly Entry[],
 const hasExpired = ({ holders }: ShardImage): boolean =>
   [...holders.values()].some(({ expiresAtMs }) => expiresAtMs <= NOW_MS);
 
-/** Whether waiting could help: then nothing that has expired may stand in the way. */
+/** Whether a wait could help. Then no expired holder may remain. */
 const isCurableDenial = (result: EntryResult | null): boolean =>
   result?.kind === 'denied' && result.answer.verdicts.every(({ waitMs }) => waitMs !== null);
 
@@ -67,7 +67,7 @@ const kindsOf = (answers: readonly (Answer | EntryResult | null)[]): unknown[] =
     return answer.kind;
   });
 
-/** The store is left as the model is: balances to the millitoken, counters, holders, and no slot too many or too few. */
+/** Expects the stored item to equal the model: balances to the millitoken, counters, holders and slots. */
 function expectSame(after: ShardImage, before: ShardImage, model: SequentialModel): void {
   for (const { limit, rate, tokensMilli, consumedMilli } of after.limits) {
     const worth = worthOf(rate, tokensMilli, after.baseMs, NOW_MS);
@@ -93,7 +93,7 @@ function expectSame(after: ShardImage, before: ShardImage, model: SequentialMode
   );
 }
 
-/** Everybody is told what he really found; but for what can never fit, which is refused without a look. */
+/** Expects exact balances in every verdict, except for asks that can never fit, which are denied without a request. */
 function expectSameVerdicts(results: readonly (EntryResult | null)[], expected: readonly (Answer | null)[]): void {
   for (const [at, result] of results.entries()) {
     const answer = expected[at];
@@ -109,8 +109,8 @@ function expectSameVerdicts(results: readonly (EntryResult | null)[], expected: 
   }
 }
 
-describe('a group', () => {
-  test('that is planned on a stale image is answered, and leaves the store, as if everybody had come one after the other', () => {
+describe('groups', () => {
+  test('a group planned on a stale image is answered, and leaves the store, as if its entries came one after the other', () => {
     const seenKinds = new Set<unknown>();
     fc.assert(
       fc.property(stalePairs, groups, ({ truth, seen }, group) => {
@@ -132,7 +132,7 @@ describe('a group', () => {
     );
   });
 
-  test('that is planned on the truth is written at the first attempt, and every verdict is exact', () => {
+  test('a group planned on the stored item is written at the first attempt, and every verdict is exact', () => {
     fc.assert(
       fc.property(stalePairs, groups, ({ truth }, group) => {
         const entries = group(truth);
@@ -143,7 +143,7 @@ describe('a group', () => {
         if (reclaimed.length > 0) expect(entries.some(({ kind }) => kind === 'ask')).toBe(true);
         expect(kindsOf(results)).toEqual(kindsOf(expected));
         expectSame(after, truth, model);
-        // One more where somebody was refused and expired holders had to be taken back first.
+        // One more write if an ask was denied and expired holders had to be reclaimed first.
         expect(writes).toBeLessThanOrEqual(model.expired > 0 ? 2 : 1);
         expectSameVerdicts(results, expected);
       }),
@@ -151,7 +151,7 @@ describe('a group', () => {
     );
   });
 
-  test('that is denied as a whole leaves everything as it was, but that expired holders are gone', () => {
+  test('a group that is denied as a whole changes nothing, except that expired holders are reclaimed', () => {
     fc.assert(
       fc.property(stalePairs, groups, ({ truth }, group) => {
         const asks = group(truth).filter(({ kind }) => kind === 'ask');
@@ -166,7 +166,7 @@ describe('a group', () => {
     );
   });
 
-  test('that denies rates by a young image denies only whom that image refuses, and admits nobody whom the truth refuses', () => {
+  test('a group on a young image denies only the asks that the image denies, and grants no ask that the store would deny', () => {
     let early = 0;
     fc.assert(
       fc.property(stalePairs, groups, ({ truth, seen }, group) => {
@@ -174,7 +174,7 @@ describe('a group', () => {
         const { after, results, reclaimed } = written(truth, seen, entries, 'young');
         const denied = new Set(entries.filter((_, at) => results[at]?.kind === 'denied'));
         const model = new SequentialModel(truth, NOW_MS);
-        // Without those that were denied, everything is as one after the other.
+        // Without the denied asks, the group is answered as if its entries came one after the other.
         const rest = results.map((result) => (result?.kind === 'denied' ? null : result));
         const expected = model.run(entries, rest, reclaimed);
         if (denied.size === 0) return;

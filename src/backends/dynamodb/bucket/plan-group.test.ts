@@ -26,7 +26,7 @@ const SLOTS = Limit.concurrent('slots', 3);
 const NEWER = { version: { sequence: 2, openedAtMs: 0 } };
 const OLDER = { version: { sequence: 0, openedAtMs: 0 } };
 
-/** Nothing has been refilled since its base. */
+/** The image of a shard whose base is now, so nothing has refilled. */
 const seen = (limits: readonly Limit[], ...tokensMilli: readonly number[]): ShardImage =>
   withTokens(imageOf(limits, { baseMs: NOW_MS }), ...tokensMilli);
 
@@ -41,55 +41,58 @@ const kindsOf = (planned: GroupPlan): readonly (string | null)[] => [
   planned.kind,
   ...resultsOf(planned).map((result) => result?.kind ?? null),
 ];
-const moveOf = (planned: GroupPlan) => {
+const writeOf = (planned: GroupPlan) => {
   if (planned.kind !== 'write' && planned.kind !== 'reclaim') throw new Error(`It is ${planned.kind}`);
-  return planned.move;
+  return planned.write;
 };
 
-describe('an image', () => {
+describe('trust in images', () => {
   const ask = askEntry([RPM], { rpm: 1_000 });
 
-  test('that the store has just shown denies, without a write', () => {
+  test('an exact image denies without a write', () => {
     expect(plan(seen([RPM], 999), [ask])).toMatchObject({
       kind: 'answer',
       results: [{ kind: 'denied', remembered: false }],
     });
   });
 
-  test('that is young denies rates, and says that it was remembered', () => {
+  test('a young image denies rates, and marks the denial as remembered', () => {
     expect(plan(seen([RPM], 999), [ask], 'young')).toMatchObject({
       kind: 'answer',
       results: [{ kind: 'denied', remembered: true }],
     });
   });
 
-  test('that is young never denies slots: they may be free by now', () => {
+  test('a young image never denies slots, because they may be free by now', () => {
     const hold = askEntry([SLOTS], { slots: 1_000 }, { leaseId: 'lease', holder: holderOf() });
     expect(kindsOf(plan(seen([SLOTS], 0), [hold], 'young'))).toEqual(['write', 'granted']);
     const both = askEntry([RPM, SLOTS], { rpm: 1_000, slots: 1_000 }, { leaseId: 'lease', holder: holderOf() });
     expect(kindsOf(plan(seen([RPM, SLOTS], 0, 0), [both], 'young'))).toEqual(['answer', 'denied']);
   });
 
-  test('that is only a guess denies nothing that could fit', () => {
+  test('a guess denies no ask that could fit', () => {
     expect(kindsOf(plan(seen([RPM], -9_000), [ask], 'guess'))).toEqual(['write', 'granted']);
   });
 
-  test.each<Trust>(['guess', 'young', 'exact'])('that is %s denies what can never fit, without a write', (trust) => {
-    const impossible = askEntry([RPM], { rpm: 60_001 });
-    const planned = plan(seen([RPM]), [impossible], trust);
-    expect(kindsOf(planned)).toEqual(['answer', 'denied']);
-    expect(resultsOf(planned)[0]).toMatchObject({ answer: { verdicts: [{ waitMs: null }] } });
-  });
+  test.each<Trust>(['guess', 'young', 'exact'])(
+    'an image of trust %s denies an ask that can never fit, without a write',
+    (trust) => {
+      const impossible = askEntry([RPM], { rpm: 60_001 });
+      const planned = plan(seen([RPM]), [impossible], trust);
+      expect(kindsOf(planned)).toEqual(['answer', 'denied']);
+      expect(resultsOf(planned)[0]).toMatchObject({ answer: { verdicts: [{ waitMs: null }] } });
+    },
+  );
 
-  test('that is not exact does not deny what could fit by rules that the caller has read: they may have been raised', () => {
+  test('an image that is not exact does not deny an ask that fits the rules of the caller, because they may have been raised', () => {
     const larger = Limit.perMinute('rpm', 100);
     const ask61 = askEntry([larger], { rpm: 61_000 });
     expect(kindsOf(plan(seen([RPM]), [ask61], 'guess'))).toEqual(['write', 'granted']);
     expect(kindsOf(plan(seen([RPM]), [ask61], 'exact'))).toEqual(['answer', 'denied']);
   });
 
-  test('that is not exact must be read before it says what nothing that is written would tell', () => {
-    const look = askEntry([RPM], { rpm: 1_000 }, { looksOnly: true });
+  test('a shard whose image is not exact is read if no write would show the answer', () => {
+    const look = askEntry([RPM], { rpm: 1_000 }, { dryRun: true });
     expect(plan(seen([RPM]), [look], 'guess')).toEqual({ kind: 'read' });
     expect(kindsOf(plan(seen([RPM]), [look], 'exact'))).toEqual(['answer', 'granted']);
     expect(plan(seen([RPM]), [extendEntry('gone', NOW_MS + 1)], 'guess')).toEqual({ kind: 'read' });
@@ -97,19 +100,19 @@ describe('an image', () => {
   });
 });
 
-describe('a wait', () => {
-  test('that is announced grants, and a millisecond less does not, for rates and slots alike', () => {
+describe('announced waits', () => {
+  test('waiting the announced time grants, and a millisecond less does not, for rates and slots alike', () => {
     let waited = 0;
     fc.assert(
       fc.property(stalePairs, groups, ({ truth }, group) => {
         const ask = group(truth).find(({ kind }) => kind === 'ask');
         if (ask?.kind !== 'ask' || truth.holders.has(ask.leaseId ?? '')) return;
-        // What an expiry gives back of rates may come sooner than the refill that was waited for.
+        // An expiry may give rates back before the refill that the wait is computed from.
         if ([...truth.holders.values()].some(({ rates }) => rates !== null)) return;
         const grantsAt = (nowMs: number): EntryResult | null | undefined => {
           const first = plan(truth, [ask], { nowMs });
           if (first.kind !== 'reclaim') return resultsOf(first)[0];
-          return resultsOf(plan(applyShardWrite(truth, first.move, 'reclaim'), [ask], { nowMs }))[0];
+          return resultsOf(plan(applyShardWrite(truth, first.write, 'reclaim'), [ask], { nowMs }))[0];
         };
         const denied = grantsAt(NOW_MS);
         if (denied?.kind !== 'denied') return;
@@ -131,70 +134,74 @@ describe('expired holders', () => {
   const image = withHolders(seen([RPM, SLOTS], 60_000, 1_000), { ...expired, young: { slots: [] } });
   const hold = (slots: number) => askEntry([SLOTS], { slots }, { leaseId: 'lease', holder: holderOf() });
 
-  test('are left alone while everybody fits', () => {
+  test('expired holders are not reclaimed while every ask fits', () => {
     expect(kindsOf(plan(image, [hold(1_000)]))).toEqual(['write', 'granted']);
     expect(kindsOf(plan(image, [changeEntry([RPM], { rpm: 90_000 })]))).toEqual(['write', 'done']);
   });
 
   test.each<Trust>(['guess', 'young', 'exact'])(
-    'are taken back before somebody is refused, also by an image that is %s',
+    'expired holders are reclaimed before an ask is denied on an image of trust %s',
     (trust) => {
       const planned = plan(image, [hold(2_000)], trust);
       expect(planned.kind).toBe('reclaim');
-      expect(moveOf(planned)).toMatchObject({ expired: 1, holders: [{ kind: 'remove', leaseId: 'old' }], acquires: 0 });
+      expect(writeOf(planned)).toMatchObject({
+        expired: 1,
+        holders: [{ kind: 'remove', leaseId: 'old' }],
+        acquires: 0,
+      });
     },
   );
 
-  test('are taken back eighty at a time', () => {
+  test('expired holders are reclaimed 80 at a time', () => {
     const many = Array.from({ length: 100 }, (_, at) => [buildLeaseId(at, 0), { expiresAtMs: NOW_MS }] as const);
     const planned = plan(withHolders(seen([SLOTS], 0), Object.fromEntries(many)), [hold(1_000)]);
-    expect(moveOf(planned)).toMatchObject({ expired: 80 });
-    expect(moveOf(planned).holders).toHaveLength(80);
+    expect(writeOf(planned)).toMatchObject({ expired: 80 });
+    expect(writeOf(planned).holders).toHaveLength(80);
   });
 
-  test('of limits that are gone, or of another kind by now, give nothing back', () => {
+  test('expired holders give nothing back for limits that were removed or have another kind now', () => {
     const holder = {
       expiresAtMs: NOW_MS,
       slots: [amount('rpm', 1_000), amount('gone', 1_000)],
       rates: [amount('slots', 5)],
     };
     const planned = plan(withHolders(seen([RPM, SLOTS], 60_000, 0), { odd: holder }), [hold(1_000)]);
-    expect(moveOf(planned)).toMatchObject({ expired: 1, limits: [] });
+    expect(writeOf(planned)).toMatchObject({ expired: 1, limits: [] });
   });
 });
 
-describe('a second sending, after one that got no answer,', () => {
+describe('plans after an unanswered write', () => {
   const again = { withoutRefunds: true, trust: 'guess' } as const;
   const carrying = withHolders(seen([RPM, SLOTS], 20_000, 2_000), {
     lease: { slots: [amount('slots', 1_000)], rates: [amount('rpm', 5_000)] },
     plain: { slots: [] },
   });
   const rpmDelta = (planned: GroupPlan): unknown => {
-    const write = moveOf(planned).limits.find(({ name }) => name === 'rpm')?.write;
+    const write = writeOf(planned).limits.find(({ name }) => name === 'rpm')?.write;
     return write?.write === 'add' ? write.deltaMilli : write;
   };
 
-  test('leaves refunds without a holder out', () => {
+  test('a plan after an unanswered write leaves out refunds without a holder', () => {
     const refund = { ...changeEntry([RPM], { rpm: -5_000 }), uncounts: true };
     expect(kindsOf(plan(carrying, [refund], again))).toEqual(['answer', 'done']);
     const mixed = plan(carrying, [refund, askEntry([RPM], { rpm: 1_000 })], again);
-    expect(moveOf(mixed)).toMatchObject({ acquires: 1, limits: [{ name: 'rpm', consumedMilli: 1_000 }] });
+    expect(writeOf(mixed)).toMatchObject({ acquires: 1, limits: [{ name: 'rpm', consumedMilli: 1_000 }] });
   });
 
-  test('keeps refunds that go with their holder', () => {
+  test('a plan after an unanswered write keeps refunds that change their holder', () => {
     const release = changeEntry([RPM], { rpm: -5_000 }, { leaseId: 'lease', holder: 'release' });
     expect(rpmDelta(plan(carrying, [release], again))).toBe(5_000);
     const settle = changeEntry([RPM], { rpm: -2_000 }, { leaseId: 'lease', holder: 'keep', totals: { rpm: 3_000 } });
     expect(rpmDelta(plan(carrying, [settle], again))).toBe(2_000);
   });
 
-  test('leaves refunds out beside a holder that stays as it is: it would be found unchanged again', () => {
+  test('a plan after an unanswered write leaves out a refund whose holder does not change', () => {
     const adjust = changeEntry([RPM], { rpm: -2_000 }, { leaseId: 'plain', holder: 'keep' });
     expect(rpmDelta(plan(carrying, [adjust], again))).toBeUndefined();
   });
 
   test.each([true, false])(
-    'makes no change again that the holder says was made (%s: a second sending)',
+    'a change that the holder shows as made is not made again (after an unanswered write: %s)',
     (withoutRefunds) => {
       const same = changeEntry([RPM], { rpm: -2_000 }, { leaseId: 'lease', holder: 'keep', totals: { rpm: 5_000 } });
       expect(rpmDelta(plan(carrying, [same], { withoutRefunds }))).toBeUndefined();
@@ -203,24 +210,24 @@ describe('a second sending, after one that got no answer,', () => {
     },
   );
 
-  test('keeps takes and debits: they err on the strict side', () => {
+  test('a plan after an unanswered write keeps takes and debits, which err on the strict side', () => {
     const debit = changeEntry([RPM], { rpm: 4_000 });
     expect(rpmDelta(plan(carrying, [debit, askEntry([RPM], { rpm: 1_000 })], again))).toBe(-5_000);
   });
 });
 
-describe('one write', () => {
+describe('the content of one write', () => {
   const hold = (at: number) => askEntry([SLOTS], { slots: 0 }, { leaseId: buildLeaseId(at, 0), holder: holderOf() });
 
-  test('has at most eighty holders; who comes after them waits for the next, others do not', () => {
+  test('a write has at most 80 holders: further asks with a holder wait for the next write, others do not', () => {
     const entries = [...Array.from({ length: 90 }, (_, at) => hold(at)), askEntry([RPM], { rpm: 1_000 })];
     const planned = plan(seen([RPM, SLOTS]), entries);
     const kinds = resultsOf(planned).map((result) => result?.kind ?? null);
     expect(kinds).toEqual([...Array<string>(80).fill('granted'), ...Array<null>(10).fill(null), 'granted']);
-    expect(moveOf(planned)).toMatchObject({ acquires: 81 });
+    expect(writeOf(planned)).toMatchObject({ acquires: 81 });
   });
 
-  test('does one thing to each holder; whatever else is wanted of it waits', () => {
+  test('a write changes each holder once: further entries of its lease wait', () => {
     const image = withHolders(seen([RPM], 30_000), { lease: { rates: [amount('rpm', 1_000)] } });
     const entries = [
       extendEntry('lease', NOW_MS + 90_000),
@@ -232,42 +239,42 @@ describe('one write', () => {
     expect(kindsOf(plan(image, entries))).toEqual(['write', 'extended', null, null, 'granted', null]);
   });
 
-  test('refuses an id that is taken, if the store has just said so', () => {
+  test('an exact image refuses a lease id that is taken, and a guess writes', () => {
     const image = withHolders(seen([SLOTS]), { lease: {} });
     const ask = askEntry([SLOTS], { slots: 1_000 }, { leaseId: 'lease', holder: holderOf() });
     expect(kindsOf(plan(image, [ask]))).toEqual(['answer', 'id-taken']);
     expect(kindsOf(plan(image, [ask], 'guess'))).toEqual(['write', 'granted']);
   });
 
-  test('counts grants, but not their further parts, and counts off what is undone', () => {
+  test('a write counts grants but not their further parts, and uncounts those that are undone', () => {
     const part = askEntry([RPM], { rpm: 1_000 }, { counts: false });
     const undo = { ...changeEntry([RPM], { rpm: -1_000 }), uncounts: true };
-    expect(moveOf(plan(seen([RPM]), [part, part]))).toMatchObject({ acquires: 0 });
-    expect(moveOf(plan(seen([RPM]), [askEntry([RPM], { rpm: 1 }), undo]))).toMatchObject({ acquires: 0 });
-    expect(moveOf(plan(seen([RPM]), [undo]))).toMatchObject({ acquires: -1 });
+    expect(writeOf(plan(seen([RPM]), [part, part]))).toMatchObject({ acquires: 0 });
+    expect(writeOf(plan(seen([RPM]), [askEntry([RPM], { rpm: 1 }), undo]))).toMatchObject({ acquires: 0 });
+    expect(writeOf(plan(seen([RPM]), [undo]))).toMatchObject({ acquires: -1 });
   });
 
-  test('asks for no limit that the bucket lacks', () => {
+  test('a write takes no limit that the bucket lacks', () => {
     const planned = plan(seen([RPM]), [askEntry([RPM, TPM], { rpm: 1_000, tpm: 9e9 })]);
     expect(kindsOf(planned)).toEqual(['write', 'granted']);
-    expect(moveOf(planned).limits.map(({ name }) => name)).toEqual(['rpm']);
+    expect(writeOf(planned).limits.map(({ name }) => name)).toEqual(['rpm']);
   });
 });
 
-describe('rules', () => {
-  test('that are newer and differ are settled first, the newest of all that come', () => {
+describe('rules of different versions', () => {
+  test('newer rules that differ are settled first, the newest of the group', () => {
     const newest = { sequence: 3, openedAtMs: 0 };
     const entries = [askEntry([TPM], {}, NEWER), changeEntry([RPM, TPM], {}, { version: newest }), askEntry([RPM], {})];
     expect(plan(seen([RPM]), entries)).toMatchObject({ kind: 'settle', level: { version: newest } });
   });
 
-  test('that are newer and say the same leave their version', () => {
-    expect(moveOf(plan(seen([RPM]), [askEntry([RPM], { rpm: 1 }, NEWER)]))).toMatchObject({ adopts: NEWER.version });
-    expect(moveOf(plan(seen([RPM], 0), [askEntry([RPM], { rpm: 1 }, NEWER)])).adopts).toEqual(NEWER.version);
-    expect(moveOf(plan(seen([RPM]), [askEntry([RPM], { rpm: 1 })])).adopts).toBeNull();
+  test('newer rules that are equal write their version', () => {
+    expect(writeOf(plan(seen([RPM]), [askEntry([RPM], { rpm: 1 }, NEWER)]))).toMatchObject({ adopts: NEWER.version });
+    expect(writeOf(plan(seen([RPM], 0), [askEntry([RPM], { rpm: 1 }, NEWER)])).adopts).toEqual(NEWER.version);
+    expect(writeOf(plan(seen([RPM]), [askEntry([RPM], { rpm: 1 })])).adopts).toBeNull();
   });
 
-  test('that are older do not matter, and whoever has them is told if they differ', () => {
+  test('older rules are ignored, and their caller is told if they differ', () => {
     const planned = plan(seen([RPM]), [
       askEntry([TPM, RPM], { rpm: 1_000 }, OLDER),
       askEntry([RPM], { rpm: 1_000 }, OLDER),
@@ -278,7 +285,7 @@ describe('rules', () => {
     ]);
   });
 
-  test('that are older and take slots for a rate get none, because nobody would give them back', () => {
+  test('an ask with older rules that treat slots as a rate gets none, because they would never be released', () => {
     const ask = askEntry([Limit.perMinute('slots', 3)], { slots: 1_000 }, OLDER);
     expect(kindsOf(plan(seen([SLOTS]), [ask]))).toEqual(['answer', 'unheld']);
     expect(kindsOf(plan(seen([SLOTS]), [{ ...ask, level: { ...ask.level, version: VERSION } }]))).toEqual([
@@ -287,26 +294,26 @@ describe('rules', () => {
     ]);
   });
 
-  test('that are older keep no rates in the holder that the bucket did not take', () => {
+  test('a holder of older rules does not carry rates that the bucket lacks', () => {
     const holder = holderOf({ rates: [amount('rpm', 1_000), amount('gone', 9_000)] });
     const ask = askEntry(
       [RPM, Limit.perDay('gone', 9)],
       { rpm: 1_000, gone: 9_000 },
       { ...OLDER, leaseId: 'lease', holder },
     );
-    expect(moveOf(plan(seen([RPM]), [ask])).holders).toMatchObject([{ text: `${holder.expiresAtMs}||+rpm=1000` }]);
+    expect(writeOf(plan(seen([RPM]), [ask])).holders).toMatchObject([{ text: `${holder.expiresAtMs}||+rpm=1000` }]);
   });
 });
 
-describe('a balance beyond 2^50', () => {
+describe('balances beyond 2^50', () => {
   const fast = Limit.custom('fast', { capacity: 1e12, refillAmount: 1e12, refillPeriodMs: 1 });
 
-  test('is moved to a new base once refill has made it small again', () => {
+  test('a balance beyond 2^50 is rebased once the refill makes it small again', () => {
     const image = withTokens(imageOf([fast], { baseMs: NOW_MS - 2 }), -(2 ** 50) - 1);
     expect(plan(image, [askEntry([fast], { fast: 1 })])).toEqual({ kind: 'rebase' });
   });
 
-  test('stays where that would not help: a debt is as large by itself', () => {
+  test('a debt beyond 2^50 is not rebased, because that would not make it smaller', () => {
     const image = withTokens(imageOf([RPM], { baseMs: NOW_MS }), -(2n ** 60n));
     expect(kindsOf(plan(image, [changeEntry([RPM], { rpm: 1_000 })]))).toEqual(['write', 'done']);
   });

@@ -14,7 +14,7 @@ import { add, type Int, sub } from '../../../core/int.js';
 import type { EpochMs, Millitokens } from '../../../core/units.js';
 import type { AskEntry, ChangeEntry, Entry, EntryResult, ExtendEntry } from './entries.js';
 import type { Account, ShardImage } from '../table/items.js';
-import { expiresTooEarly, expirySec, needsTtlRefresh, untilForgotten } from './bucket-ttl.js';
+import { expiresTooEarly, expirySec, needsTtlRefresh, withinTtl } from './bucket-ttl.js';
 import {
   addHolder,
   applyShardWrite,
@@ -28,66 +28,66 @@ import {
 } from './shard-write.js';
 
 /**
- * How far an image may be believed. `exact`: the store has just shown it. `young`: recent enough to deny rates from.
+ * How far an image can be trusted. `exact`: the store has just returned it. `young`: recent enough to deny rates.
  * `guess`: it only chooses the form of a write, whose condition decides.
  */
 export type Trust = 'exact' | 'young' | 'guess';
 
 export type GroupPlan =
-  /** Something must be put right before anybody can be answered. */
+  /** The shard must be settled, reclaimed or rebased before the group can be planned. */
   | { readonly kind: 'settle'; readonly level: LevelRef }
-  | { readonly kind: 'reclaim'; readonly move: ShardWrite }
+  | { readonly kind: 'reclaim'; readonly write: ShardWrite }
   | { readonly kind: 'rebase' }
-  /** The answers depend on what the store has now, and there is nothing to write that would tell. */
+  /** The answers depend on the stored item, and there is nothing to write that would return it. */
   | { readonly kind: 'read' }
-  /** One result per entry, valid once the write has landed; null: the entry must wait for the next write. */
-  | { readonly kind: 'write'; readonly move: ShardWrite; readonly results: readonly (EntryResult | null)[] }
-  /** The same, with nothing to write. */
+  /** One result per entry, valid once the write has landed. null: the entry must wait for the next write. */
+  | { readonly kind: 'write'; readonly write: ShardWrite; readonly results: readonly (EntryResult | null)[] }
+  /** One result per entry, with nothing to write. */
   | { readonly kind: 'answer'; readonly results: readonly (EntryResult | null)[] };
 
 export interface PlanContext {
   readonly nowMs: EpochMs;
   readonly trust: Trust;
   readonly lifeFactor: number;
-  /** A write of this group got no answer: what would count twice if that one landed is left out. */
+  /** A write of this group got no answer: refunds that would count twice if it landed are left out. */
   readonly withoutRefunds: boolean;
 }
 
-/** Holders in one write: DynamoDB takes 300 operators and 4 KB of condition. */
+/** The holders in one write. DynamoDB accepts 300 operators and 4 KB in a condition. */
 const MAX_HOLDERS = 80;
 
-/** Beyond this, balances leave the numbers that are fast: the base is moved, and they become small again. */
+/** Beyond this, balances approach the bigint path, which is slow. A new base makes them small again. */
 const LARGE_MILLI = 2 ** 50;
 
 /**
- * Decides a group on an image: acquires first in the order of their arrival, skipping who does not fit, then debits,
- * then refunds. Asks that an image cannot refuse for certain are written as if they fitted: the store will say.
- * The asks are answered as if each had come alone, one after another: an ask that is short while holders have expired
- * waits, with those behind it, until the asks before it are written and the expired holders are taken back.
+ * Plans a group on an image: asks first, in the order of their arrival, skipping those that do not fit; then debits,
+ * then refunds. An ask that the image cannot deny for certain is written as if it fitted, and the condition decides.
+ * The asks are answered as if each came alone, one after another. An ask that is short while holders have expired
+ * waits, with those behind it, until the asks before it are written and the expired holders are reclaimed.
  */
 export function planGroup(image: ShardImage, entries: readonly Entry[], at: PlanContext): GroupPlan {
   const newest = newestLevel(entries);
-  const standing = newest === null ? 'keep' : compareConfig(image, newest);
-  if (newest !== null && standing === 'settle') return { kind: 'settle', level: newest };
+  const configOrder = newest === null ? 'keep' : compareConfig(image, newest);
+  if (newest !== null && configOrder === 'settle') return { kind: 'settle', level: newest };
   if (image.limits.some((account) => needsRebase(account, image.baseMs, at.nowMs))) return { kind: 'rebase' };
-  const work = new Work(image, at);
+  const planner = new GroupPlanner(image, at);
   const results: (EntryResult | null)[] = new Array<null>(entries.length).fill(null);
-  for (const [place, entry] of entries.entries()) {
+  for (const [index, entry] of entries.entries()) {
     if (entry.kind !== 'ask') continue;
-    results[place] = work.ask(entry);
-    if (work.needsReclaim) break;
+    results[index] = planner.ask(entry);
+    if (planner.needsReclaim) break;
   }
-  if (work.needsReclaim && results.every((result) => result === null)) {
-    return { kind: 'reclaim', move: planReclaim(image, at.nowMs) };
+  if (planner.needsReclaim && results.every((result) => result === null)) {
+    return { kind: 'reclaim', write: planReclaim(image, at.nowMs) };
   }
-  for (const [place, entry] of entries.entries()) {
-    if (entry.kind === 'change') results[place] = work.change(entry);
-    else if (entry.kind === 'extend') results[place] = work.extend(entry);
+  for (const [index, entry] of entries.entries()) {
+    if (entry.kind === 'change') results[index] = planner.change(entry);
+    else if (entry.kind === 'extend') results[index] = planner.extend(entry);
   }
-  const move = work.finish(newest, newest !== null && standing === 'adopt' ? newest.version : null);
-  if (!changesNothing(move)) return { kind: 'write', move, results };
-  // Nothing would change, but an answer may depend on bounds or on a holder that only the store knows for certain.
-  return at.trust === 'exact' || !work.unsure ? { kind: 'answer', results } : { kind: 'read' };
+  const write = planner.finish(newest, newest !== null && configOrder === 'adopt' ? newest.version : null);
+  if (!changesNothing(write)) return { kind: 'write', write, results };
+  // Nothing would change, but an answer may depend on balances or on a holder that only the store knows for certain.
+  return at.trust === 'exact' || !planner.unsure ? { kind: 'answer', results } : { kind: 'read' };
 }
 
 export function newestLevel(entries: readonly Entry[]): LevelRef | null {
@@ -100,8 +100,8 @@ export function newestLevel(entries: readonly Entry[]): LevelRef | null {
 }
 
 /**
- * Only where that helps: a debt may be as large by itself. Not at the base's own instant: it moves strictly, and would
- * credit a millisecond that is still to come.
+ * Only if it helps: a debt may be that large by itself. Not at the instant of the base: the base moves strictly
+ * forward, and would credit a millisecond that has not passed.
  */
 function needsRebase({ rate, tokensMilli }: Account, baseMs: EpochMs, nowMs: EpochMs): boolean {
   if (isSmall(tokensMilli) || nowMs <= baseMs) return false;
@@ -117,7 +117,7 @@ export function hasExpired(image: ShardImage, nowMs: EpochMs): boolean {
   return false;
 }
 
-/** Takes back what expired holders hold: their slots, and their rates where they carry them. */
+/** Reclaims expired holders: their slots, and their rates where they carry them. */
 export function planReclaim(image: ShardImage, nowMs: EpochMs): ShardWrite {
   const sums = new Sums();
   const holders: HolderChange[] = [];
@@ -127,7 +127,7 @@ export function planReclaim(image: ShardImage, nowMs: EpochMs): ShardWrite {
     sums.refund(image, 'concurrent', holder.slots);
     sums.refund(image, 'rate', holder.rates ?? []);
   }
-  const limits = sums.moves(image, nowMs);
+  const limits = sums.changes(image, nowMs);
   return { limits, acquires: 0, expired: holders.length, holders, adopts: null, ttlSec: undefined };
 }
 
@@ -137,7 +137,7 @@ interface Sum {
   refundMilli: Int;
 }
 
-/** What a write moves of each limit. */
+/** The sums that a write changes each limit by. */
 class Sums {
   readonly #byName = new Map<string, Sum>();
 
@@ -151,7 +151,7 @@ class Sums {
     sum.debitMilli = add(sum.debitMilli, milli);
   }
 
-  /** A limit that is gone drops its part; so does one that has changed its kind since: tokens are no slots. */
+  /** Skips a limit that was removed, and one that has changed its kind: tokens are not slots. */
   refund(image: ShardImage, kind: 'rate' | 'concurrent', amounts: readonly Amount[]): void {
     for (const { name, milli } of amounts) {
       if (accountOf(image, name)?.limit.kind !== kind) continue;
@@ -160,16 +160,16 @@ class Sums {
     }
   }
 
-  moves(image: ShardImage, nowMs: EpochMs): readonly LimitChange[] {
-    const moves: LimitChange[] = [];
+  changes(image: ShardImage, nowMs: EpochMs): readonly LimitChange[] {
+    const changes: LimitChange[] = [];
     for (const { limit, rate, tokensMilli } of image.limits) {
       const sum = this.#byName.get(limit.name);
       if (sum === undefined) continue;
       const write = planMove(rate, tokensMilli, credit(rate, image.baseMs, nowMs), sum);
       const consumedMilli = limit.kind === 'rate' ? sub(add(sum.takeMilli ?? 0, sum.debitMilli), sum.refundMilli) : 0;
-      moves.push({ name: limit.name, write, consumedMilli });
+      changes.push({ name: limit.name, write, consumedMilli });
     }
-    return moves;
+    return changes;
   }
 
   #of(name: string): Sum {
@@ -179,32 +179,32 @@ class Sums {
   }
 }
 
-/** One group being put together. */
-class Work {
-  /** An ask is short, and holders have expired: it is not judged before they are taken back. */
+/** The state of one group while it is planned. */
+class GroupPlanner {
+  /** An ask is short, and holders have expired: it is judged after they are reclaimed. */
   needsReclaim = false;
-  /** Somebody's answer rests on what the image lacks, and the image is not exact. */
+  /** An answer depends on something that the image lacks, and the image is not exact. */
   unsure = false;
   readonly #image: ShardImage;
   readonly #at: PlanContext;
   readonly #sums = new Sums();
   readonly #holders = new Map<string, HolderChange>();
-  /** Who holds slots when the next ask is judged: those of the image, then the asks of this group that were granted. */
+  /** The holders when the next ask is judged: those of the image and of the asks granted so far in this group. */
   #held: ReadonlyMap<string, Holder>;
-  /** What is left for the next ask. */
-  readonly #left: { limit: LimitBalance['limit']; rate: Account['rate']; tokensMilli: Millitokens }[];
+  /** The balances for the next ask. */
+  readonly #balances: { limit: LimitBalance['limit']; rate: Account['rate']; tokensMilli: Millitokens }[];
   #acquires = 0;
 
   constructor(image: ShardImage, at: PlanContext) {
     this.#image = image;
     this.#at = at;
     this.#held = image.holders;
-    this.#left = image.limits.map(({ limit, rate, tokensMilli }) => ({ limit, rate, tokensMilli }));
+    this.#balances = image.limits.map(({ limit, rate, tokensMilli }) => ({ limit, rate, tokensMilli }));
   }
 
-  ask({ level, leaseId, counts, looksOnly }: AskEntry): EntryResult | null {
+  ask({ level, leaseId, counts, dryRun }: AskEntry): EntryResult | null {
     const { baseMs, holders } = this.#image;
-    const verdicts = decide({ baseMs, limits: this.#left, holders: this.#held }, level.asks, this.#at.nowMs);
+    const verdicts = decide({ baseMs, limits: this.#balances, holders: this.#held }, level.asks, this.#at.nowMs);
     const configIsOlder = compareConfig(this.#image, level) === 'reread';
     let answer: LevelAnswer = { verdicts, configIsOlder };
     if (verdicts.some(({ waitMs }) => waitMs !== 0)) {
@@ -216,22 +216,22 @@ class Work {
         return { kind: 'denied', answer, remembered: this.#at.trust !== 'exact' };
       }
       this.unsure = true;
-      // It is granted only if the write lands, and the write lands only if it fits.
+      // The ask is granted only if the write lands, and the write lands only if the ask fits.
       answer = { verdicts: verdicts.map((verdict) => ({ ...verdict, waitMs: 0 })), configIsOlder };
     }
     if (configIsOlder && takesUnheldSlots(level, verdicts)) return { kind: 'unheld', answer };
-    if (looksOnly === true) {
+    if (dryRun === true) {
       this.unsure = true;
       return { kind: 'granted', answer };
     }
     if (level.holder !== null && leaseId !== null) {
       if (this.#holders.size >= MAX_HOLDERS || this.#holders.has(leaseId)) return null;
       if (holders.has(leaseId) && this.#at.trust === 'exact') return { kind: 'id-taken' };
-      this.#hold(leaseId, heldOf(level.holder, verdicts, configIsOlder));
+      this.#hold(leaseId, takenHolder(level.holder, verdicts, configIsOlder));
     }
     for (const { limit, creditedMilli, effectiveMilli, requestedMilli } of verdicts) {
       this.#sums.take(limit.name, requestedMilli);
-      const left = this.#left.find((balance) => balance.limit === limit);
+      const left = this.#balances.find((balance) => balance.limit === limit);
       if (left !== undefined) left.tokensMilli = tokensAfterTake(effectiveMilli, creditedMilli, requestedMilli);
     }
     if (counts) this.#acquires += 1;
@@ -244,7 +244,7 @@ class Work {
     (this.#held as Map<string, Holder>).set(leaseId, holder);
   }
 
-  /** Slots that are held by now may be free in the next moment: only the store can refuse them. */
+  /** Slots that are held now may be released in the next moment, so only the store can deny them. */
   #refusesForCertain(verdicts: readonly Verdict[], level: LevelAsk): boolean {
     if (this.#at.trust === 'exact') return true;
     const short = verdicts.filter(({ waitMs }) => waitMs !== 0);
@@ -261,12 +261,12 @@ class Work {
     const holderLost = level.holder !== 'none' && stored === undefined;
     if (level.holder !== 'none') {
       if (this.#holders.size >= MAX_HOLDERS || this.#holders.has(leaseId)) return null;
-      const move = this.#holderMove(level, leaseId);
-      if (move !== null) this.#holders.set(leaseId, move);
+      const change = this.#holderChange(level, leaseId);
+      if (change !== null) this.#holders.set(leaseId, change);
     }
     if (onlyIfHeld === true && holderLost) return { kind: 'done', holderLost };
     const amounts = amountsDue(level, stored, holderLost);
-    // A holder that changes with the refund makes it count once; without one, a second sending could count twice.
+    // If its holder changes in the same write, a refund counts once. Without that, a second write could count it twice.
     const mayRefund = !this.#at.withoutRefunds || countsOnce(this.#holders.get(leaseId));
     for (const { name, milli } of amounts) {
       if (accountOf(this.#image, name)?.limit.kind !== 'rate' || milli === 0) continue;
@@ -280,16 +280,16 @@ class Work {
     return { kind: 'done', holderLost };
   }
 
-  #holderMove(level: ChangeEntry['level'], leaseId: string): HolderChange | null {
+  #holderChange(level: ChangeEntry['level'], leaseId: string): HolderChange | null {
     const stored = this.#image.holders.get(leaseId);
     if (stored === undefined) {
       this.unsure = true;
       return this.#at.trust === 'exact' ? null : { kind: 'absent', leaseId };
     }
     if (level.holder === 'release') return removeHolder(leaseId, stored);
-    // That it is still there is a part of the answer, also where nothing of it changes.
+    // The answer says whether the holder exists, so the condition must check it even if nothing of it changes.
     if (stored.rates === null || level.totals === null) return replaceHolder(leaseId, stored, stored);
-    // What the bucket lacks is not charged, so that an expiry must not give it back should it return.
+    // A limit that the bucket lacks is not charged, so an expiry must not give it back if the limit returns.
     const rates = level.totals.filter(({ name }) => accountOf(this.#image, name)?.limit.kind === 'rate');
     return replaceHolder(leaseId, stored, { ...stored, rates });
   }
@@ -307,37 +307,37 @@ class Work {
   }
 
   finish(newest: LevelRef | null, adopts: ShardWrite['adopts']): ShardWrite {
-    const move: ShardWrite = {
-      limits: this.#sums.moves(this.#image, this.#at.nowMs),
+    const write: ShardWrite = {
+      limits: this.#sums.changes(this.#image, this.#at.nowMs),
       acquires: this.#acquires,
       expired: 0,
       holders: [...this.#holders.values()],
       adopts,
       ttlSec: undefined,
     };
-    return changesNothing(move) ? move : this.#outliving(move, newest);
+    return changesNothing(write) ? write : this.#withTtl(write, newest);
   }
 
-  /** With a `ttl` that is long enough for what the move leaves, and refused where others have left a larger debt. */
-  #outliving(move: ShardWrite, newest: LevelRef | null): ShardWrite {
+  /** Renews the `ttl` if needed, and adds conditions that refuse the write where other writers left a larger debt. */
+  #withTtl(write: ShardWrite, newest: LevelRef | null): ShardWrite {
     const { baseMs, limits, ttlSec, version } = this.#image;
-    // A bucket that has none gets one by a write of its own, which moves the base: this move would not know of it.
-    if (ttlSec === null) return move;
-    if (newest?.lasting === true && compareVersions(newest.version, version) >= 0) return { ...move, ttlSec: null };
-    const renewedSec = this.#renewedTtl(move, ttlSec);
-    const bounded = move.limits.map((limit) => {
+    // A separate write adds a ttl and moves the base, so this write cannot land on a bucket that has got one.
+    if (ttlSec === null) return write;
+    if (newest?.lasting === true && compareVersions(newest.version, version) >= 0) return { ...write, ttlSec: null };
+    const renewedSec = this.#renewedTtl(write, ttlSec);
+    const bounded = write.limits.map((limit) => {
       const rate = limits.find((account) => account.limit.name === limit.name)?.rate;
       const isSpent = limit.write.write === 'add' && limit.write.deltaMilli < 0;
       if (rate === undefined || !isSpent) return limit;
-      return { ...limit, write: untilForgotten(limit.write, rate, baseMs, renewedSec ?? ttlSec) };
+      return { ...limit, write: withinTtl(limit.write, rate, baseMs, renewedSec ?? ttlSec) };
     });
-    return { ...move, limits: bounded, ttlSec: renewedSec };
+    return { ...write, limits: bounded, ttlSec: renewedSec };
   }
 
-  /** undefined: what it has is long enough. */
-  #renewedTtl(move: ShardWrite, ttlSec: number): number | undefined {
+  /** undefined: the stored ttl is long enough. */
+  #renewedTtl(write: ShardWrite, ttlSec: number): number | undefined {
     const { nowMs, lifeFactor } = this.#at;
-    const after = applyShardWrite(this.#image, move, '');
+    const after = applyShardWrite(this.#image, write, '');
     if (!needsTtlRefresh(this.#image, nowMs, lifeFactor) && !expiresTooEarly(after)) return undefined;
     return Math.max(ttlSec, expirySec(after, nowMs, lifeFactor));
   }
@@ -348,16 +348,16 @@ export function accountOf({ limits }: ShardImage, name: string): Account | undef
   return undefined;
 }
 
-/** What a change takes (positive) or gives back. */
+/** What a change takes (positive) or gives back (negative). */
 function amountsDue(
   { deltas, totals }: ChangeEntry['level'],
   stored: Holder | undefined,
   holderLost: boolean,
 ): readonly Amount[] {
   if (totals === null) return deltas;
-  // An expiry that gave the rates back left nothing to correct: the whole amount is due again.
+  // An expiry gave the rates back, so the whole amount is due again.
   if (holderLost) return totals;
-  // What the holder carries was taken: a change that has been made already, though nobody was told, is not made again.
+  // The holder carries what was taken, so a change that landed without an answer is not made again.
   const carried = stored?.rates ?? [];
   const isCarried = ({ name }: Amount): boolean => amountOf(carried, name) !== undefined;
   const corrected = totals.filter(isCarried).map(({ name, milli }) => {
@@ -366,15 +366,15 @@ function amountsDue(
   return [...corrected, ...deltas.filter((delta) => !isCarried(delta))];
 }
 
-/** By the rules that the caller has read, too: those of an old image may have been raised since. */
+/** Judged also by the rules that the caller has read: those of an old image may have been raised since. */
 function neverFits({ limits }: LevelAsk, name: string, requestedMilli: number): boolean {
   const limit = limits.find((candidate) => candidate.name === name);
   return limit === undefined || requestedMilli > limit.capacityMilli;
 }
 
 /**
- * An older config may take for a rate what is slots by now, and so bring no holder for them: nobody would ever give them
- * back. The client comes again once it has read its config.
+ * An older config may treat as a rate what now has slots, and so bring no holder for them: the slots would never be
+ * released. The client retries after it has reread its config.
  */
 function takesUnheldSlots({ holder }: LevelAsk, verdicts: readonly Verdict[]): boolean {
   return verdicts.some(
@@ -383,8 +383,8 @@ function takesUnheldSlots({ holder }: LevelAsk, verdicts: readonly Verdict[]): b
   );
 }
 
-/** An older config may know limits that the bucket lacks: what was not taken must not be given back. */
-function heldOf(
+/** An older config may have limits that the bucket lacks. What was not taken must not be given back. */
+function takenHolder(
   holder: NonNullable<LevelAsk['holder']>,
   verdicts: readonly Verdict[],
   configIsOlder: boolean,

@@ -6,7 +6,7 @@ const HALF = (): number => 0.5;
 
 const units = (writeUnits: number, shardCount = 1) => ({ writeUnits, shardCount });
 
-/** Shows a key that is written so often, every `everyMs`, from a time on; gives when that ended. */
+/** Shows a key that is written at this rate every `everyMs`, and returns the time of the last image. */
 function busy(pressure: Pressure, unitsPerSec: number, forMs: number, fromMs = NOW_MS, everyMs = 20): number {
   for (let atMs = 0; atMs <= forMs; atMs += everyMs) {
     pressure.observe(units(Math.round((fromMs - NOW_MS + atMs) * (unitsPerSec / 1_000))), fromMs + atMs);
@@ -15,7 +15,7 @@ function busy(pressure: Pressure, unitsPerSec: number, forMs: number, fromMs = N
 }
 
 describe('the pressure on a key', () => {
-  test('is the difference of two images at least a second apart', () => {
+  test('the pressure is the difference of two images that are at least a second apart', () => {
     const pressure = new Pressure(PRESSURE);
     pressure.observe(units(100), NOW_MS);
     pressure.observe(units(900), NOW_MS + 999);
@@ -26,7 +26,7 @@ describe('the pressure on a key', () => {
     expect(pressure.unitsPerSec).toBe(50);
   });
 
-  test('at 40 writes a second never paces and never splits, however long that lasts', () => {
+  test('40 writes a second never cause pacing or a split, however long they last', () => {
     const pressure = new Pressure(PRESSURE);
     for (let second = 0; second < 600; second++) {
       const nowMs = busy(pressure, 40, 1_000, NOW_MS + second * 1_000, 25);
@@ -35,7 +35,7 @@ describe('the pressure on a key', () => {
     }
   });
 
-  test('paces above 500 units a second, in proportion, up to 25 ms, with jitter', () => {
+  test('writes are paced above 500 units a second, in proportion, up to 25 ms, with jitter', () => {
     const pauseAt = (unitsPerSec: number, random: number): number => {
       const pressure = new Pressure(PRESSURE);
       pressure.observe(units(0), NOW_MS);
@@ -48,7 +48,7 @@ describe('the pressure on a key', () => {
     expect([0, 1].map((random) => pauseAt(5_000, random))).toEqual([12.5, 25]);
   });
 
-  test('splits only once it was above 1,000 units a second for two seconds', () => {
+  test('a split needs more than 1,000 units a second for two seconds', () => {
     const pressure = new Pressure(PRESSURE);
     busy(pressure, 1_200, 1_980);
     expect(pressure.wantsSplit(NOW_MS + 1_999)).toBe(false);
@@ -56,31 +56,31 @@ describe('the pressure on a key', () => {
     expect(pressure.wantsSplit(NOW_MS + 2_000)).toBe(true);
   });
 
-  test('does not split while pacing holds it below', () => {
+  test('a key that pacing holds below 1,000 units a second is not split', () => {
     const pressure = new Pressure(PRESSURE);
     expect(pressure.wantsSplit(busy(pressure, 999, 60_000))).toBe(false);
   });
 
-  test('does not split after a burst that was over before two seconds', () => {
+  test('a burst of less than two seconds causes no split', () => {
     const pressure = new Pressure(PRESSURE);
     pressure.observe(units(0), NOW_MS);
     pressure.observe(units(5_000), NOW_MS + 1_000);
     pressure.observe(units(5_100), NOW_MS + 2_000);
     expect(pressure.wantsSplit(NOW_MS + 10_000)).toBe(false);
-    // And the next burst starts to count anew.
+    // The next burst is measured from its own start.
     pressure.observe(units(9_000), NOW_MS + 3_000);
     expect(pressure.wantsSplit(NOW_MS + 3_999)).toBe(false);
   });
 
-  test("splits at once where DynamoDB names the key's range as throttled", () => {
+  test('a key is split at once if DynamoDB names its range as throttled', () => {
     const pressure = new Pressure(PRESSURE);
-    pressure.sayHot();
+    pressure.markHot();
     expect(pressure.wantsSplit(NOW_MS)).toBe(true);
     pressure.reset();
     expect(pressure.wantsSplit(NOW_MS)).toBe(false);
   });
 
-  test('is unknown again after a split', () => {
+  test('the pressure is unknown after a split', () => {
     const pressure = new Pressure(PRESSURE);
     const endMs = busy(pressure, 3_000, 4_000);
     expect(pressure.wantsSplit(endMs)).toBe(true);
@@ -88,14 +88,14 @@ describe('the pressure on a key', () => {
     expect([pressure.unitsPerSec, pressure.pauseMs(HALF), pressure.wantsSplit(endMs)]).toEqual([0, 0, false]);
   });
 
-  test('is measured anew once somebody else has split the key', () => {
+  test('the pressure is measured again after another process has split the key', () => {
     const pressure = new Pressure(PRESSURE);
     const endMs = busy(pressure, 3_000, 4_000);
     pressure.observe(units(12_001, 2), endMs + 1);
     expect([pressure.unitsPerSec, pressure.wantsSplit(endMs + 1)]).toEqual([0, false]);
   });
 
-  test("takes a counter that went back for another item's", () => {
+  test('a counter that decreases is taken as the counter of another item', () => {
     const pressure = new Pressure(PRESSURE);
     pressure.observe(units(1_000_000), NOW_MS);
     pressure.observe(units(1), NOW_MS + 500);
@@ -104,7 +104,7 @@ describe('the pressure on a key', () => {
     expect(pressure.unitsPerSec).toBe(100);
   });
 
-  test('does not trust a clock that went back', () => {
+  test('no rate is measured over a clock that went back', () => {
     const pressure = new Pressure(PRESSURE);
     pressure.observe(units(0), NOW_MS);
     pressure.observe(units(10), NOW_MS - 5_000);
@@ -112,7 +112,7 @@ describe('the pressure on a key', () => {
     expect(pressure.unitsPerSec).toBe(10);
   });
 
-  test('that is high is soon over: without writes nothing is measured, and the next write measures the rest', () => {
+  test('high pressure ends after a pause: the next write measures the low rate', () => {
     const pressure = new Pressure(PRESSURE);
     busy(pressure, 3_000, 2_000);
     expect(pressure.pauseMs(HALF)).toBeGreaterThan(0);

@@ -5,28 +5,28 @@ import type { AskEntry, ChangeEntry, Doubt, Entry, EntryResult } from './entries
 import type { ShardImage } from '../table/items.js';
 
 /**
- * What is in doubt after a write with this result got no answer. Of several writes only the last matters: bases only grow,
- * so that what requires an earlier one cannot land any more.
+ * What is in doubt after a write with this result got no answer. Of several writes only the last matters: bases only
+ * grow, so a write that requires an earlier base cannot land any more.
  */
 export function doubtOf(entry: Entry, result: EntryResult | null, seen: ShardImage | null): Doubt | null {
   if (entry.kind !== 'ask' || entry.level.holder === null || result?.kind !== 'granted') return null;
   return { baseMs: seen?.baseMs ?? null, answer: result.answer };
 }
 
-/** Whether a write that requires this base, or null that there is no item, must not be able to land any more. */
+/** Whether an entry fences writes that require this base (null: that the item does not exist). */
 export function fences(entries: readonly Entry[], baseMs: EpochMs | null): boolean {
   return entries.some((entry) => entry.kind === 'change' && entry.fences === baseMs);
 }
 
 /**
- * Gives back what an ask may have taken, if its holder shows that it did. A write of that ask which is still on its way
- * must not land afterwards: the base that it requires is moved first.
+ * Gives back what an ask may have taken, if its holder shows that it did. A write of that ask that is still under way
+ * must not land afterwards, so the base that it requires is moved first.
  */
 export function revocationOf(ask: AskEntry, { baseMs, answer }: Doubt): ChangeEntry {
   return { ...revocationOfGrant(ask, ratesOf(answer)), fences: baseMs };
 }
 
-/** For a grant that was answered, so that nothing of it is on its way. */
+/** For a grant that was answered, so that no write of it is under way. */
 export function revocationOfGrant(ask: AskEntry, rates: readonly Amount[]): ChangeEntry {
   return {
     kind: 'change',
@@ -38,7 +38,7 @@ export function revocationOfGrant(ask: AskEntry, rates: readonly Amount[]): Chan
   };
 }
 
-/** What goes back of rates: negative. */
+/** The rates to give back, as negative amounts. */
 export function ratesOf({ verdicts }: LevelAnswer): readonly Amount[] {
   return verdicts
     .filter(({ limit }) => limit.kind === 'rate')

@@ -39,7 +39,7 @@ const histories = (...more: fc.Arbitrary<Write>[]): fc.Arbitrary<Write[]> =>
 const RUNS = { numRuns: 3_000 };
 
 describe('slots of a bucket of several shards', () => {
-  test('are never more, free and held, than the largest capacity that a shard lives by, or than before the write', () => {
+  test('free and held slots never exceed the largest capacity of a shard, or their sum before the write', () => {
     fc.assert(
       fc.property(histories(uncounted), (history) => {
         const model = new SlotModel(64);
@@ -54,11 +54,11 @@ describe('slots of a bucket of several shards', () => {
     );
   });
 
-  test('are at most the capacity once every shard lives by it, unless more were held when it was cut', () => {
+  test('free and held slots are at most the capacity once every shard has it, unless more were held when it was cut', () => {
     fc.assert(
       fc.property(histories(uncounted), (history) => {
         const model = new SlotModel(64);
-        // While shards come to other rules one by one, each of them may hold more than its part of the new capacity.
+        // While shards are settled one by one, each may hold more than its part of the new capacity.
         let heldMeanwhile = 0;
         for (const one of history) {
           one(model);
@@ -72,7 +72,7 @@ describe('slots of a bucket of several shards', () => {
     );
   });
 
-  test('are the capacity, free and held, after the reconciler has run, whatever happened before', () => {
+  test('free and held slots add up to the capacity after the reconciler has run, whatever happened before', () => {
     const resets: fc.Arbitrary<Write> = fc.constant((model: SlotModel) => model.reset());
     fc.assert(
       fc.property(histories(uncounted, resets), (history) => {
@@ -87,7 +87,7 @@ describe('slots of a bucket of several shards', () => {
     );
   });
 
-  test('that 62 and 2 shards have free are 2 or 62 after one of them lost the limit, and 64 after the reconciler', () => {
+  test('two shards with 62 and 2 free slots have 2 or 62 after one of them lost the limit, and 64 after the reconciler', () => {
     for (const [lost, left] of [
       [0, 2],
       [1, 62],

@@ -10,19 +10,19 @@ import { heldOf, planSettle, type SettledLimit, type Settlement } from './settle
 
 type Rules = Pick<LevelRef, 'limits' | 'version'>;
 
-/** How all shards of a bucket come to the same rules at once. */
+/** The settlement of all shards of a bucket to the same rules. */
 export interface WholeSettlement {
   readonly version: ConfigVersion;
-  /** One for each shard, in their order. */
+  /** One for each shard, in the order of the shards. */
   readonly settlements: readonly Settlement[];
 }
 
-/** Whether these are all shards of a bucket, if they existed like this at one instant. */
+/** Whether these are all shards of a bucket, provided that they existed at the same instant. */
 export function isWhole(shards: readonly ShardImage[]): boolean {
   return shards.reduce((sum, { shardCount }) => sum + 1 / shardCount, 0) === 1;
 }
 
-/** Whether new rules change how many slots there are: one shard of several cannot tell how many of them are free. */
+/** Whether new rules change the number of slots. One shard of several cannot compute how many of them are free. */
 export function changesSlots(image: ShardImage, { limits }: Pick<Rules, 'limits'>): boolean {
   return limits.some((limit) => {
     const account = accountOf(image, limit.name);
@@ -30,7 +30,7 @@ export function changesSlots(image: ShardImage, { limits }: Pick<Rules, 'limits'
   });
 }
 
-/** The newest rules that are known: those handed in, if any, or those of a shard. */
+/** The newest of the given rules, if any, and the rules of the shards. */
 export function newestRules(shards: readonly ShardImage[], held: Rules | null): Rules | null {
   return shards.reduce<Rules | null>((newest, { limits, version }) => {
     if (newest !== null && compareVersions(version, newest.version) <= 0) return newest;
@@ -38,7 +38,7 @@ export function newestRules(shards: readonly ShardImage[], held: Rules | null): 
   }, held);
 }
 
-/** Whether the free slots of a whole bucket are right: every shard has the same rules for them, and none lacks any. */
+/** Whether the free slots of a whole bucket are correct: every shard has these rules for them, and none lacks any. */
 export function hasRightSlots(shards: readonly ShardImage[], { limits }: Pick<Rules, 'limits'>): boolean {
   if (shards.some((image) => changesSlots(image, { limits }))) return false;
   return limits.every((limit) => {
@@ -48,7 +48,7 @@ export function hasRightSlots(shards: readonly ShardImage[], { limits }: Pick<Ru
   });
 }
 
-/** Settles every shard, and makes what they have free together what the capacity is less what they hold together. */
+/** Settles every shard, and makes the free slots of all shards the capacity minus the held slots. */
 export function planSettleAll(shards: readonly ShardImage[], rules: Rules, nowMs: EpochMs): WholeSettlement {
   const levelled = new Map(
     rules.limits
@@ -66,18 +66,19 @@ export function planSettleAll(shards: readonly ShardImage[], rules: Rules, nowMs
   return { version: rules.version, settlements };
 }
 
-/** An addition, not a value: takes and releases go on, and keep the sum of what is free and held. */
+/** An addition, not a value: takes and releases continue meanwhile, and keep the sum of free and held slots. */
 function slotsAt(image: ShardImage, settled: SettledLimit, tokensMilli: Int): SettledLimit {
   if (settled.kind === 'starts') return { ...settled, tokensMilli };
   const deltaMilli = sub(tokensMilli, freeOf(image, settled.limit.name));
-  // Slots that were taken meanwhile cannot be taken off: this shard would owe them while another has some.
+  // Slots that were taken meanwhile must not be subtracted: this shard would owe them while another has some free.
   const atLeastMilli = deltaMilli < 0 && tokensMilli >= 0 ? sub(0, deltaMilli) : null;
   return { ...settled, write: { write: 'add', deltaMilli, atLeastMilli, atMostMilli: null } };
 }
 
 /**
- * What each shard should have free of a concurrent limit: together the capacity less what is held, and no shard owes
- * slots while another has some. What is missing is divided like the capacity; what is too much is taken where it is free.
+ * The free slots that each shard should have: together the capacity minus the held slots, and no shard owes slots while
+ * another has some free. Missing slots are divided like the capacity. Excess slots are taken from shards that have them
+ * free.
  */
 export function levelSlots(shards: readonly ShardImage[], limit: Limit): readonly Int[] {
   const free = shards.map((image) => freeOf(image, limit.name));
@@ -97,7 +98,7 @@ function addByShare(shards: readonly ShardImage[], tokens: readonly Int[], missi
   return tokens.map((milli, at) => add(milli, (parts[at] ?? 0) + (at === 0 ? rest : 0)));
 }
 
-/** Takes from shards that have some, or gives to those that owe some, one after the other; the first bears the rest. */
+/** Takes from shards with free slots, or gives to shards that owe slots, in order. The first gets the remainder. */
 function moveTowardsZero(tokens: readonly Int[], deltaMilli: Int): readonly Int[] {
   let left = deltaMilli;
   const moved = tokens.map((milli) => {

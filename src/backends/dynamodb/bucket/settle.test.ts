@@ -28,7 +28,7 @@ const RUNS = { numRuns: 1_500 };
 const RPM = Limit.perMinute('rpm', 60);
 const SLOTS = Limit.concurrent('slots', 3);
 
-/** Whether a settlement that was planned on one image is written where another is the truth. */
+/** Whether the store, which has `truth`, accepts a settlement that was planned on the image `seen`. */
 function settlementHolds(seen: ShardImage, settlement: Settlement, truth: ShardImage): boolean {
   const input = buildSettlement({ tableName: 't', ns: NS }, seen, settlement, seen.version, null, {
     own: 'own',
@@ -44,7 +44,7 @@ function settlementHolds(seen: ShardImage, settlement: Settlement, truth: ShardI
   });
 }
 
-/** What it leaves of the truth: written from what the settlement says, which may have been planned on something else. */
+/** The stored item after a settlement that may have been planned on another image. */
 function settled(truth: ShardImage, settlement: Settlement): ShardImage {
   return {
     ...truth,
@@ -62,8 +62,8 @@ function settled(truth: ShardImage, settlement: Settlement): ShardImage {
 const heldOf = ({ holders }: ShardImage, name: string): number =>
   [...holders.values()].reduce((sum, { slots }) => sum + Number(amountOf(slots, name) ?? 0), 0);
 
-describe('settling to new rules', () => {
-  test('credits at the old rate, caps at the smaller capacity, and starts what is new in full, whatever the image was', () => {
+describe('settling one shard', () => {
+  test('settling credits at the old rate, caps at the smaller capacity, and starts new limits full, whatever the image was', () => {
     let written = 0;
     fc.assert(
       fc.property(stalePairs, limitLists(), ({ truth, seen }, limits) => {
@@ -87,7 +87,7 @@ describe('settling to new rules', () => {
     expect(written).toBeGreaterThan(100);
   });
 
-  test('leaves slots what their holders do not hold, whatever the image was and whether there were slots before', () => {
+  test('settling leaves free the slots that no holder holds, whatever the image was and whether the limit existed', () => {
     let written = 0;
     const kinds = fc.array(fc.constantFrom('stays', 'goes', 'was a rate'), { minLength: 4, maxLength: 4 });
     fc.assert(
@@ -122,7 +122,7 @@ describe('settling to new rules', () => {
     expect(written).toBeGreaterThan(100);
   });
 
-  test('is written wherever the image was right, and foretold by what peeking sees', () => {
+  test('a settlement on a correct image is written, and peeking shows its result before', () => {
     fc.assert(
       fc.property(stalePairs, limitLists(), ({ truth }, limits) => {
         const settlement = planSettle(truth, { limits }, NOW_MS);
@@ -137,14 +137,14 @@ describe('settling to new rules', () => {
     );
   });
 
-  test('adds no tokens by a raise', () => {
+  test('a raise adds no tokens', () => {
     const image = withTokens(imageOf([RPM], { baseMs: NOW_MS }), 7_000);
     const raised = applySettlement(image, planSettle(image, { limits: [Limit.perMinute('rpm', 6_000)] }, NOW_MS));
-    // The base moves strictly, by a millisecond: one thousandth of a second at the old rate.
+    // The base moves strictly forward, by a millisecond: one thousandth of a second at the old rate.
     expect(raised.limits[0]).toMatchObject({ tokensMilli: 7_001, rate: { capacityMilli: 6_000_000 } });
   });
 
-  test('clamps by a cut, and keeps a debt', () => {
+  test('a cut clamps the balance, and keeps a debt', () => {
     const full = imageOf([RPM]);
     const cut = { limits: [Limit.perMinute('rpm', 6)] };
     expect(applySettlement(full, planSettle(full, cut, NOW_MS)).limits[0]!.tokensMilli).toBe(6_000);
@@ -152,7 +152,7 @@ describe('settling to new rules', () => {
     expect(applySettlement(debt, planSettle(debt, cut, NOW_MS)).limits[0]!.tokensMilli).toBe(-89_000);
   });
 
-  test('may leave fewer slots than are held', () => {
+  test('a cut may leave fewer slots than are held', () => {
     const image = withTokens(imageOf([SLOTS]), 0);
     expect(
       applySettlement(image, planSettle(image, { limits: [Limit.concurrent('slots', 1)] }, NOW_MS)).limits[0]!
@@ -160,11 +160,11 @@ describe('settling to new rules', () => {
     ).toBe(-2_000);
   });
 
-  test('names the limits that are no more', () => {
+  test('a settlement names the limits that it removes', () => {
     expect(planSettle(imageOf([RPM, SLOTS]), { limits: [SLOTS] }, NOW_MS).removed).toEqual(['rpm']);
   });
 
-  test('moves the base strictly forward', () => {
+  test('a settlement moves the base strictly forward', () => {
     expect(planSettle(imageOf([RPM], { baseMs: NOW_MS + 5 }), { limits: [RPM] }, NOW_MS).nextBaseMs).toBe(NOW_MS + 6);
   });
 });
@@ -180,7 +180,7 @@ describe('settling all shards of a bucket', () => {
     return images.map((image, at) => applySettlement(image, settlements[at]!));
   };
 
-  test('changes slots by what the capacity changes, in whole slots', () => {
+  test('settling all shards changes slots by the change of the capacity, in whole slots', () => {
     const capacities = fc.integer({ min: 0, max: 100 });
     fc.assert(
       fc.property(capacities, capacities, fc.constantFrom(2, 4, 8), (from, to, count) => {
@@ -192,14 +192,14 @@ describe('settling all shards of a bucket', () => {
     );
   });
 
-  test('adds slots that are held on one of them already once', () => {
+  test('settling all shards counts slots that one of them already holds once', () => {
     const images = shardsOf(RPM, 2).map((image, at) =>
       at === 1 ? withHolders(image, { lease: { slots: [amount('slots', 1_000)] } }) : image,
     );
     expect(sumOf(settleAll(images, SLOTS))).toBe(2_000);
   });
 
-  test('one by one gives no shard a free slot that it did not have, whatever the capacity was and becomes', () => {
+  test('settling shards one by one gives no shard a free slot that it did not have, whatever the capacity was and becomes', () => {
     const capacities = fc.integer({ min: 0, max: 100 });
     const frees = fc.integer({ min: -50, max: 150 });
     fc.assert(
@@ -214,7 +214,7 @@ describe('settling all shards of a bucket', () => {
     );
   });
 
-  test('gives rates the whole capacity together, and no more', () => {
+  test('settled shards have the whole capacity of a rate together, and no more', () => {
     const after = shardsOf(SLOTS, 4).map((image) =>
       applySettlement(image, planSettle(image, { limits: [Limit.perMinute('rpm', 61)] }, NOW_MS)),
     );

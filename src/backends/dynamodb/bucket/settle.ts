@@ -8,32 +8,32 @@ import type { EpochMs, Millitokens } from '../../../core/units.js';
 import { accountOf } from './plan-group.js';
 import type { Account, ShardImage } from '../table/items.js';
 
-/** How one shard comes to new rules. */
+/** The settlement of one shard to new rules. */
 export interface Settlement {
   readonly nextBaseMs: EpochMs;
   readonly limits: readonly SettledLimit[];
-  /** Limits that are no more. */
+  /** The names of limits that the new rules lack. */
   readonly removed: readonly string[];
-  /** Free slots were computed from the holders of the image: no holder may have come or gone since. */
+  /** Free slots were computed from the holders of the image, so no holder may have been added or removed since. */
   readonly countsHolders: boolean;
 }
 
 export type SettledLimit =
-  /** It was there, of the same kind: credited at the old rate, capped by the smaller capacity. */
+  /** The limit existed with the same kind: credited at the old rate, capped at the smaller capacity. */
   | { readonly kind: 'stays'; readonly limit: Limit; readonly write: LimitWrite }
-  /** It is new, or was of another kind. */
+  /** The limit is new, or had another kind. */
   | { readonly kind: 'starts'; readonly limit: Limit; readonly tokensMilli: Millitokens; readonly isNew: boolean };
 
 /**
- * Moves the base, and with it every limit: to the level's rules, or to the same ones.
- * One shard of several never gets free slots by this: it does not see how many the others have, and shards come to new
- * rules one by one. What is missing then is added by `planSettleAll`, which sees all of them.
+ * Moves the base, and with it every limit: to the level's rules, or to the same ones. One shard of several never gets
+ * free slots from this: it does not see how many the others have, and shards are settled one by one. `planSettleAll`,
+ * which sees all shards, adds what is missing then.
  */
 export function planSettle(image: ShardImage, level: Pick<LevelRef, 'limits'>, nowMs: EpochMs): Settlement {
   const nextBaseMs = nextBase(image.baseMs, nowMs);
   const { shard } = image.key;
   const limits = level.limits.map((limit) =>
-    settleLimit(image, limit, shareOf(limit, shard, image.shardCount), nextBaseMs),
+    planSettledLimit(image, limit, shareOf(limit, shard, image.shardCount), nextBaseMs),
   );
   return {
     nextBaseMs,
@@ -49,7 +49,7 @@ function startsSlots({ kind, limit }: SettledLimit): boolean {
   return kind === 'starts' && limit.kind === 'concurrent';
 }
 
-function settleLimit(image: ShardImage, limit: Limit, rate: Rate, nextBaseMs: EpochMs): SettledLimit {
+function planSettledLimit(image: ShardImage, limit: Limit, rate: Rate, nextBaseMs: EpochMs): SettledLimit {
   const account = accountOf(image, limit.name);
   const isOneOfSeveral = image.shardCount > 1 && limit.kind === 'concurrent';
   if (account !== undefined && account.limit.kind === limit.kind) {
@@ -59,14 +59,14 @@ function settleLimit(image: ShardImage, limit: Limit, rate: Rate, nextBaseMs: Ep
     return { kind: 'stays', limit, write };
   }
   const startMilli = isOneOfSeveral ? 0 : rate.capacityMilli;
-  // Slots that are held already stay held. What is given back of them is not free on a shard that started without any.
+  // Held slots stay held. On a shard that started without free slots, releasing them does not free any.
   const tokensMilli = limit.kind === 'concurrent' ? sub(startMilli, heldOf(image, limit.name)) : startMilli;
   return { kind: 'starts', limit, tokensMilli, isNew: account === undefined };
 }
 
 /**
- * Slots of one shard of several: a raise adds none. A cut takes the shard's part of the difference and leaves nothing
- * free, because the free slots of a whole bucket may all be on this shard.
+ * The slots of one shard of several. A raise adds none. A cut subtracts the shard's part of the difference and leaves
+ * none free, because all free slots of the bucket may be on this shard.
  */
 function planShardSlots({ limit, rate, tokensMilli }: Account, after: Limit, share: Rate): LimitWrite {
   if (after.capacityMilli >= limit.capacityMilli) {
@@ -85,7 +85,7 @@ export function heldOf({ holders }: ShardImage, name: string): Int {
   return sum;
 }
 
-/** The image after the settlement, for looking at what would be. */
+/** The image after the settlement, to judge asks before it is written. */
 export function applySettlement(image: ShardImage, { nextBaseMs, limits }: Settlement): ShardImage {
   return {
     ...image,

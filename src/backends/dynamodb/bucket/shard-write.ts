@@ -4,22 +4,24 @@ import type { Holder } from '../../../core/bucket/decide.js';
 import { add, type Int } from '../../../core/int.js';
 import { decodeHolder, encodeHolder, type ShardImage, type StoredHolder } from '../table/items.js';
 
-/** What one write does to one shard: decided from an image, exact on whatever it finds, or refused. */
+/**
+ * What one write does to one shard. Planned on an image; its conditions make it exact on the stored item, or refused.
+ */
 export interface ShardWrite {
   readonly limits: readonly LimitChange[];
   readonly acquires: number;
   readonly expired: number;
   readonly holders: readonly HolderChange[];
-  /** The bucket has these rules already, but not their version. */
+  /** The new version of a config whose rules the bucket already has. */
   readonly adopts: ConfigVersion | null;
-  /** undefined: it stays. null: it goes, and the bucket is to last. */
+  /** undefined: unchanged. null: removed, so that the bucket never expires. */
   readonly ttlSec: number | null | undefined;
 }
 
 export interface LimitChange {
   readonly name: string;
   readonly write: LimitWrite;
-  /** By how much net consumption grows: 0 for slots. */
+  /** The change of net consumption. 0 for slots. */
   readonly consumedMilli: Int;
 }
 
@@ -27,10 +29,10 @@ export type HolderChange =
   | { readonly kind: 'add'; readonly leaseId: string; readonly text: string }
   | { readonly kind: 'replace'; readonly leaseId: string; readonly seen: string; readonly text: string }
   | { readonly kind: 'remove'; readonly leaseId: string; readonly seen: string }
-  /** Nothing is written, but an answer depends on its not being there. */
+  /** Writes nothing, but the answer requires that the holder does not exist. */
   | { readonly kind: 'absent'; readonly leaseId: string };
 
-/** Whether there is anything to write, or only something to find out. */
+/** Whether there is nothing to write: only holders whose absence would be checked. */
 export function changesNothing({ limits, acquires, expired, holders, adopts, ttlSec }: ShardWrite): boolean {
   return (
     acquires === 0 &&
@@ -54,34 +56,37 @@ export function removeHolder(leaseId: string, seen: StoredHolder): HolderChange 
   return { kind: 'remove', leaseId, seen: seen.text };
 }
 
-/** Whether what goes with it counts once, however often it is sent: after the first time the holder is no longer as seen. */
-export function countsOnce(move: HolderChange | undefined): boolean {
-  return move?.kind === 'remove' || (move?.kind === 'replace' && move.text !== move.seen);
+/**
+ * Whether a refund in the same write counts once however often it is sent: after the first time, the holder is no
+ * longer as seen.
+ */
+export function countsOnce(change: HolderChange | undefined): boolean {
+  return change?.kind === 'remove' || (change?.kind === 'replace' && change.text !== change.seen);
 }
 
-/** The image after the write: what DynamoDB does, for items that do not exist yet. */
-export function applyShardWrite(image: ShardImage, move: ShardWrite, writeId: string): ShardImage {
+/** The image after the write, computed as DynamoDB computes it. */
+export function applyShardWrite(image: ShardImage, write: ShardWrite, writeId: string): ShardImage {
   const holders = new Map(image.holders);
-  for (const holder of move.holders) {
+  for (const holder of write.holders) {
     if (holder.kind === 'remove') holders.delete(holder.leaseId);
     else if (holder.kind !== 'absent') holders.set(holder.leaseId, decodeHolder(holder.leaseId, holder.text));
   }
   return {
     ...image,
     writeId,
-    version: move.adopts ?? image.version,
-    ttlSec: move.ttlSec === undefined ? image.ttlSec : move.ttlSec,
-    acquires: image.acquires + move.acquires,
-    expired: image.expired + move.expired,
+    version: write.adopts ?? image.version,
+    ttlSec: write.ttlSec === undefined ? image.ttlSec : write.ttlSec,
+    acquires: image.acquires + write.acquires,
+    expired: image.expired + write.expired,
     holders,
     onSweepList: image.onSweepList || holders.size > 0,
     limits: image.limits.map((account) => {
-      const moved = move.limits.find(({ name }) => name === account.limit.name);
-      if (moved === undefined) return account;
+      const change = write.limits.find(({ name }) => name === account.limit.name);
+      if (change === undefined) return account;
       return {
         ...account,
-        tokensMilli: applyWrite(moved.write, account.tokensMilli),
-        consumedMilli: add(account.consumedMilli, moved.consumedMilli),
+        tokensMilli: applyWrite(change.write, account.tokensMilli),
+        consumedMilli: add(account.consumedMilli, change.consumedMilli),
       };
     }),
   };

@@ -23,7 +23,7 @@ import { MAX_SHARDS, maySplit, planMerge, planSplit, type Split } from './split.
 const RUNS = { numRuns: 1_000 };
 const RPM = Limit.perMinute('rpm', 100);
 
-/** Whether a split that was planned on one image is written where another is the truth. */
+/** Whether the store, which has `truth`, accepts a split that was planned on the image `seen`. */
 function splitHolds(seen: ShardImage, split: Split, truth: ShardImage): boolean {
   if (seen.baseMs !== truth.baseMs || seen.shardCount !== truth.shardCount) return false;
   return split.limits.every(({ account, keeps }) =>
@@ -31,7 +31,7 @@ function splitHolds(seen: ShardImage, split: Split, truth: ShardImage): boolean 
   );
 }
 
-/** Both shards after the split of the truth. */
+/** Both shards after the split of the stored item. */
 function halves(truth: ShardImage, split: Split): readonly [ShardImage, ShardImage] {
   const { count, newShard, nextBaseMs } = split;
   const half = (shard: number, tokens: (limit: Split['limits'][number]) => Account['tokensMilli']): ShardImage => ({
@@ -58,8 +58,8 @@ const worthIn = (image: ShardImage, name: string, atMs: number): bigint => {
   return worthOf(rate, tokensMilli, image.baseMs, atMs);
 };
 
-describe('a split', () => {
-  test('makes and loses nothing, whatever has happened to the balances since they were seen', () => {
+describe('splits', () => {
+  test('a split creates and loses no tokens, however the balances changed since the image', () => {
     let written = 0;
     fc.assert(
       fc.property(stalePairs, ({ truth, seen }) => {
@@ -79,7 +79,7 @@ describe('a split', () => {
     expect(written).toBeGreaterThan(150);
   });
 
-  test('is written wherever the image was right', () => {
+  test('a split planned on a correct image is written', () => {
     fc.assert(
       fc.property(stalePairs, ({ truth }) => {
         expect(splitHolds(truth, planSplit(truth, NOW_MS), truth)).toBe(true);
@@ -88,7 +88,7 @@ describe('a split', () => {
     );
   });
 
-  test('moves half of what is there, and leaves no half in debt while the whole is not', () => {
+  test('a split moves half of the balance, and leaves no half in debt unless the whole was', () => {
     fc.assert(
       fc.property(stalePairs, ({ truth }) => {
         const split = planSplit(truth, NOW_MS);
@@ -105,36 +105,36 @@ describe('a split', () => {
     );
   });
 
-  test('moves whole slots that are free, and none that are held', () => {
+  test('a split moves whole free slots, and no held ones', () => {
     const slots = Limit.concurrent('slots', 8);
     const held = { a: { slots: [amount('slots', 2_000)] }, b: { slots: [amount('slots', 1_000)] } };
     const image = withHolders(withTokens(imageOf([slots]), 5_000), held);
     expect(planSplit(image, NOW_MS).limits[0]).toMatchObject({ movedMilli: 2_000, keeps: { deltaMilli: -2_000 } });
   });
 
-  test('of slots of which more are held than there are moves none, and can be done all the same', () => {
+  test('a shard that holds more slots than exist can be split, and none moves', () => {
     const image = withTokens(imageOf([Limit.concurrent('slots', 1)]), -2_000);
     const split = planSplit(image, NOW_MS);
     expect(split.limits[0]!.movedMilli).toBe(0);
     expect(splitHolds(image, split, withTokens(image, -3_000))).toBe(true);
   });
 
-  test('moves a part of a debt', () => {
+  test('a split moves a part of a debt', () => {
     const image = withTokens(imageOf([RPM], { baseMs: NOW_MS - 1 }), -9_001);
     const split = planSplit(image, NOW_MS);
     expect(split.limits[0]!.movedMilli).toBe(-4_500);
-    // It may have grown meanwhile.
+    // The debt may have grown meanwhile.
     expect(splitHolds(image, split, withTokens(image, -20_000))).toBe(true);
   });
 
-  test('gives the pair the next base, the double count and the number that leads back to where it came from', () => {
+  test('a split sets the next base and twice the count, and numbers the new shard after its parent', () => {
     const image = imageOf([RPM], { shardCount: 4, key: { ...KEY, shard: 3 }, baseMs: NOW_MS + 5 });
     expect(planSplit(image, NOW_MS)).toMatchObject({ nextBaseMs: NOW_MS + 6, count: 8, newShard: 7 });
   });
 });
 
 describe('shares', () => {
-  test('of all shards add up to the whole, after whatever splits', () => {
+  test('the shares of all shards add up to the whole after any splits', () => {
     const numbers = fc.array(fc.nat(63), { maxLength: 40 });
     fc.assert(
       fc.property(limitLists({ huge: true }), numbers, (limits, picks) => {
@@ -155,7 +155,7 @@ describe('shares', () => {
     );
   });
 
-  test('of slots are whole, so that none is lost between two shards', () => {
+  test('shares of slots are whole, so that none is lost between two shards', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 200 }), fc.constantFrom(2, 4, 8, 64), (capacity, count) => {
         const limit = Limit.concurrent('slots', capacity);
@@ -167,16 +167,16 @@ describe('shares', () => {
   });
 });
 
-describe('a bucket may be split', () => {
+describe('limits of splitting', () => {
   const none = (): number => 0;
 
-  test('into at most 64 shards', () => {
+  test('a bucket is split into at most 64 shards', () => {
     const large = Limit.perMinute('rpm', 1_000_000);
     expect(maySplit(imageOf([large], { shardCount: 32, key: { ...KEY, shard: 31 } }), none)).toBe(true);
     expect(maySplit(imageOf([large], { shardCount: 64, key: { ...KEY, shard: 63 } }), none)).toBe(false);
   });
 
-  test('while the smallest share of every limit is a whole token or slot', () => {
+  test('a bucket may be split while the smallest share of every limit is a whole token or slot', () => {
     expect(maySplit(imageOf([Limit.perMinute('rpm', 2)]), none)).toBe(true);
     expect(maySplit(imageOf([Limit.perMinute('rpm', 1)]), none)).toBe(false);
     expect(maySplit(imageOf([RPM, Limit.concurrent('slots', 1)]), none)).toBe(false);
@@ -184,14 +184,14 @@ describe('a bucket may be split', () => {
     expect(maySplit(imageOf([Limit.concurrent('slots', 3)], { shardCount: 2 }), none)).toBe(false);
   });
 
-  test('while the smallest share holds four of the largest ask that came lately', () => {
+  test('a bucket may be split while the smallest share holds four of the largest recent ask', () => {
     const ask = (milli: number) => (name: string) => (name === 'rpm' ? milli : 0);
     expect(maySplit(imageOf([RPM]), ask(12_500))).toBe(true);
     expect(maySplit(imageOf([RPM]), ask(12_501))).toBe(false);
   });
 });
 
-describe('a merge', () => {
+describe('merges', () => {
   const pairs = fc.tuple(stalePairs, fc.nat(5_000), fc.nat(5_000)).map(([{ truth, seen }, ageMs, laterMs]) => {
     const stays = { ...truth, shardCount: 2 };
     const leaves = { ...seen, shardCount: 2, key: { ...KEY, shard: 1 }, holders: new Map(), baseMs: NOW_MS - ageMs };
@@ -203,7 +203,7 @@ describe('a merge', () => {
     return { stays: asShard(stays), leaves: asShard(leaves), nowMs: NOW_MS + laterMs };
   });
 
-  test('puts together what both have at the same moment, and frees the slots that nobody holds', () => {
+  test('a merge adds the balances of both shards at the same instant, and frees the slots that no holder holds', () => {
     fc.assert(
       fc.property(pairs, ({ stays, leaves, nowMs }) => {
         const merge = planMerge(stays, leaves, nowMs)!;
@@ -213,7 +213,7 @@ describe('a merge', () => {
         for (const { account, tokensMilli } of merge.limits) {
           const { name } = account.limit;
           const both = worthIn(stays, name, merge.nextBaseMs) + worthIn(leaves, name, merge.nextBaseMs);
-          // One shard is the whole bucket: what its holders do not hold is free, whatever the two shards had lost.
+          // One shard is the whole bucket: what its holders do not hold is free, even if the two shards had lost slots.
           const free = BigInt(sub(account.limit.capacityMilli, heldOf(stays, name)));
           expect(BigInt(tokensMilli)).toBe(account.limit.kind === 'rate' ? both : free);
         }
@@ -222,7 +222,7 @@ describe('a merge', () => {
     );
   });
 
-  test('of what was just split restores it, but for less than a token that the shares refill more in a millisecond', () => {
+  test('merging a fresh split restores it, up to less than a token that the shares refill in a millisecond', () => {
     fc.assert(
       fc.property(stalePairs, ({ truth }) => {
         const split = planSplit(truth, NOW_MS);
@@ -244,11 +244,11 @@ describe('a merge', () => {
   test.each([
     ['are no pair', shard(0, 4), shard(1, 4)],
     ['were split differently often', shard(0, 2), shard(1, 4)],
-    ['live by different rules', shard(0, 2), shard(1, 2, { version: { sequence: 2, openedAtMs: 0 } })],
+    ['have different rules', shard(0, 2), shard(1, 2, { version: { sequence: 2, openedAtMs: 0 } })],
     ['are the wrong way round', shard(1, 2), shard(0, 2)],
     ['are not split at all', shard(0, 1), shard(0, 1)],
-    ['still hold something', shard(0, 2), withHolders(shard(1, 2), { lease: {} })],
-  ])('leaves shards alone that %s', (_, stays, leaves) => {
+    ['still have holders', shard(0, 2), withHolders(shard(1, 2), { lease: {} })],
+  ])('shards are not merged if they %s', (_, stays, leaves) => {
     expect(planMerge(stays, leaves, NOW_MS)).toBeNull();
   });
 });

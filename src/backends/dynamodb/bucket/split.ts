@@ -8,12 +8,12 @@ import { DEFAULT_LIFE_FACTOR, expirySec } from './bucket-ttl.js';
 import { applySettlement, heldOf, planSettle } from './settle.js';
 
 export const MAX_SHARDS = 64;
-/** A share must hold this many of the largest ask that came lately. */
+/** A share must hold this many of the largest recent ask. */
 const ASKS_PER_SHARE = 4;
-/** A pair of which one half was not written to for this long becomes one again. */
+/** A pair of shards is merged if one half was not written for this long. */
 const COLD_AFTER_MS = 3_600_000;
 
-/** How one shard becomes two. */
+/** The plan of a split. */
 export interface Split {
   readonly nextBaseMs: EpochMs;
   readonly count: number;
@@ -23,13 +23,13 @@ export interface Split {
 
 export interface SplitLimit {
   readonly account: Account;
-  /** Goes to the new shard. */
+  /** The tokens that move to the new shard. */
   readonly movedMilli: Millitokens;
-  /** What is stored of the old shard afterwards, and under which bounds of what is stored now that is exact. */
+  /** The write to the old shard's balance, with the bounds of the stored balance under which the write is exact. */
   readonly keeps: LimitWrite;
 }
 
-/** Whether two halves of every share would still be worth having. */
+/** Whether half of every share would still be large enough. */
 export function maySplit(image: ShardImage, largestAskMilli: (limit: string) => number): boolean {
   const count = image.shardCount * 2;
   if (count > MAX_SHARDS) return false;
@@ -40,8 +40,8 @@ export function maySplit(image: ShardImage, largestAskMilli: (limit: string) => 
 }
 
 /**
- * Half of what the shard has moves to a new one; nothing is made or lost. Like a take, the write is exact whatever has
- * happened to the balance since: a busy key would never stand still for anything stricter.
+ * Half of the balance moves to a new shard; no token is created or lost. Like a take, the write is exact on any balance
+ * within its bounds: on a busy key a stricter condition would always be refused.
  */
 export function planSplit(image: ShardImage, nowMs: EpochMs): Split {
   const nextBaseMs = nextBase(image.baseMs, nowMs);
@@ -60,9 +60,9 @@ function splitLimit(
 ): SplitLimit {
   const { limit, rate, tokensMilli } = account;
   if (limit.kind === 'concurrent') {
-    // Whole slots that are free; those which are held stay where their holders are.
+    // Only whole free slots move. Held slots stay with their holders.
     const movedMilli = tokensMilli <= 0 ? 0 : Number(floorDiv(tokensMilli, 2 * MILLI)) * MILLI;
-    // Where more are held than there are, none moves, and how many more does not matter.
+    // If more slots are held than exist, none moves, and the size of the excess does not matter.
     const atLeastMilli = movedMilli > 0 ? movedMilli : null;
     const keeps = { write: 'add', deltaMilli: -movedMilli, atLeastMilli, atMostMilli: null } as const;
     return { account, movedMilli, keeps };
@@ -76,19 +76,19 @@ function splitLimit(
     return { account, movedMilli, keeps };
   }
   const deltaMilli = sub(credited, movedMilli);
-  // In debt, a part of the debt moves: then any lower balance will do.
+  // Of a debt, a part moves. Then any lower balance is accepted.
   const atLeastMilli = movedMilli > 0 ? sub(movedMilli, credited) : null;
-  // What has come since must find room in the old shard's new share: at its brim it would be lost.
+  // Tokens that were given back since must fit into the old shard's new share. Above its capacity they would be lost.
   const keptBrim = sub(shareOf(limit, image.key.shard, count).capacityMilli, deltaMilli);
   return { account, movedMilli, keeps: { write: 'add', deltaMilli, atLeastMilli, atMostMilli: min(brim, keptBrim) } };
 }
 
-/** Whether a shard was not needed for so long that it may go. */
+/** Whether a shard was unused for so long that it may be merged. */
 export function isCold(lastUsedMs: EpochMs, nowMs: EpochMs): boolean {
   return nowMs - lastUsedMs >= COLD_AFTER_MS;
 }
 
-/** How two shards become one again: both are as seen, which a cold pair is. */
+/** The plan of a merge. It requires that both shards are as seen, which holds for a cold pair. */
 export interface Merge {
   readonly nextBaseMs: EpochMs;
   readonly count: number;
@@ -96,11 +96,11 @@ export interface Merge {
     readonly account: Account;
     readonly tokensMilli: Millitokens;
   }[];
-  /** null: one of several shards has no end. The last one has: it may never be used again. */
+  /** null: one shard of several has no ttl. The last one has a ttl, because it may never be used again. */
   readonly ttlSec: number | null;
 }
 
-/** null: they are no pair, the one that would go still holds something, or it lives by newer rules. */
+/** null: they are no pair, the shard to delete has holders, or its rules are newer. */
 export function planMerge(
   stays: ShardImage,
   leaves: ShardImage,
@@ -121,7 +121,7 @@ export function planMerge(
     );
     const share: Rate = shareOf(account.limit, stays.key.shard, count);
     if (account.limit.kind === 'rate') return { account, tokensMilli: min(merged, share.capacityMilli) };
-    // What is left is the whole bucket: its holders say what is free, also where shards had lost some.
+    // The merged shard is the whole bucket, so its holders determine what is free, even if the shards had lost slots.
     const tokensMilli = count > 1 ? merged : sub(share.capacityMilli, heldOf(stays, account.limit.name));
     return { account, tokensMilli };
   });

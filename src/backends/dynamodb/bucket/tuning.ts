@@ -1,7 +1,7 @@
 import type { Call, Tuning } from '../../../backend.js';
 import { DEFAULT_LIFE_FACTOR } from './bucket-ttl.js';
 
-/** For calls that bring none: what the limiter's options are unless given. */
+/** For calls without tuning: the defaults of the limiter's options. */
 const defaults: Tuning = {
   maxRetries: 5,
   denyCacheMs: 1_000,

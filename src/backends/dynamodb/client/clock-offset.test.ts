@@ -3,7 +3,7 @@ import { ClockOffset } from './clock-offset.js';
 
 const AT_MS = Date.parse('2027-01-15T08:00:00.500Z');
 
-/** The offset after an answer that took so long, and names an instant so far from this machine's. */
+/** The offset after an answer that took this long and names an instant this far from the clock of this machine. */
 function observed(offset: ClockOffset, byMs: number, tookMs = 0): number | null {
   offset.observe(new Date(AT_MS + byMs).toUTCString(), AT_MS - tookMs / 2, AT_MS + tookMs / 2);
   return offset.ms;
@@ -56,7 +56,7 @@ test('a correction after the first one is reported, the first one and small ones
   expect(offset.takeNews()).toEqual({ kind: 'moved', byMs: -302_000 });
 });
 
-test('an answer that took long contradicts nothing within half of that time, and settles no doubt', () => {
+test('a slow answer contradicts nothing within half of its duration, and confirms or refutes no other answer', () => {
   const offset = new ClockOffset();
   expect(observed(offset, 5_000, 10_000)).toBe(0);
   observed(offset, 7_000);

@@ -1,29 +1,30 @@
-/** `Date` has whole seconds, so that nothing below this can be told. */
+/** `Date` has whole seconds, so smaller differences cannot be measured. */
 const TOLERANCE_MS = 1_000;
 
-/** A correction above this is no tuning: two clients that follow the same store may differ by so much. */
+/** A correction above this is reported: two clients that follow the same store differ by at most this much. */
 const REPORTED_MS = 2_000;
 
-/** What `Date` said against what was believed, where the difference is large. */
+/** A large difference between the `Date` of an answer and the offset in use. */
 export interface ClockNews {
-  /** `moved`: two answers agreed, and the time was corrected. `disregarded`: one answer said so, the next one did not. */
+  /** `moved`: two answers agreed, and the offset was corrected. `disregarded`: the next answer did not confirm it. */
   readonly kind: 'moved' | 'disregarded';
   readonly byMs: number;
 }
 
-/** One answer that contradicts what is believed. */
-interface Doubt {
+/** The offset that one answer shows. */
+interface ClockReading {
   readonly estimateMs: number;
   readonly blurMs: number;
 }
 
 /**
- * What to add to a steady clock of this machine to get the store's time, from the `Date` of answers. It moves only when
- * two answers in a row agree that it is off by more than a second; then it stays until it is off by that much again.
+ * The offset from a steady clock of this machine to the store's time, measured from the `Date` of answers. It changes
+ * only if two answers in a row agree that it is off by more than a second, and then stays until it is off by that much
+ * again.
  */
 export class ClockOffset {
   #ms: number | null = null;
-  #doubt: Doubt | null = null;
+  #doubt: ClockReading | null = null;
   #news: ClockNews | null = null;
 
   /** null: not known yet. */
@@ -31,12 +32,12 @@ export class ClockOffset {
     return this.#ms;
   }
 
-  /** The last answer contradicted what is believed, and no second one has settled it. */
+  /** The last answer contradicted the offset in use, and no second answer has confirmed or refuted it. */
   get isInDoubt(): boolean {
     return this.#doubt !== null;
   }
 
-  /** The latest large difference, once. */
+  /** The latest large difference. Each is returned once. */
   takeNews(): ClockNews | null {
     const news = this.#news;
     this.#news = null;
@@ -47,23 +48,23 @@ export class ClockOffset {
   observe(date: string | undefined, sentAtMs: number, receivedAtMs: number): void {
     const storeMs = date === undefined ? Number.NaN : Date.parse(date);
     if (Number.isNaN(storeMs)) return;
-    const seen = {
-      // The middle of the second that it names, against the middle of the time that the answer took.
+    const reading = {
+      // The middle of the second that `Date` names, minus the middle of the time that the request took.
       estimateMs: Math.round(storeMs + 500 - (sentAtMs + receivedAtMs) / 2),
-      // An answer that took long says little.
+      // The longer an answer took, the less precise its time is.
       blurMs: (receivedAtMs - sentAtMs) / 2,
     };
-    const believed = { estimateMs: this.#ms ?? 0, blurMs: 0 };
+    const current = { estimateMs: this.#ms ?? 0, blurMs: 0 };
     const doubt = this.#doubt;
-    const confirmsDoubt = doubt !== null && agree(seen, doubt);
-    if (agree(seen, believed)) {
-      // An answer so slow that it agrees with both decides nothing.
-      if (!confirmsDoubt) this.#settle(believed.estimateMs, doubt);
-    } else if (confirmsDoubt) this.#move(seen.estimateMs);
-    else this.#doubt = seen;
+    const confirmsDoubt = doubt !== null && agree(reading, doubt);
+    if (agree(reading, current)) {
+      // An answer that is so slow that it agrees with both decides nothing.
+      if (!confirmsDoubt) this.#settle(current.estimateMs, doubt);
+    } else if (confirmsDoubt) this.#move(reading.estimateMs);
+    else this.#doubt = reading;
   }
 
-  #settle(ms: number, doubt: Doubt | null): void {
+  #settle(ms: number, doubt: ClockReading | null): void {
     if (doubt !== null) this.#report('disregarded', doubt.estimateMs - ms);
     this.#ms = ms;
     this.#doubt = null;
@@ -71,7 +72,7 @@ export class ClockOffset {
 
   #move(estimateMs: number): void {
     const ms = Math.abs(estimateMs) <= TOLERANCE_MS ? 0 : estimateMs;
-    // The first answers of all correct a clock that was never right: every store is opened like that.
+    // The first correction is not reported: it only sets the offset when the store is opened.
     if (this.#ms !== null) this.#report('moved', ms - this.#ms);
     this.#ms = ms;
     this.#doubt = null;
@@ -82,6 +83,6 @@ export class ClockOffset {
   }
 }
 
-function agree(a: Doubt, b: Doubt): boolean {
+function agree(a: ClockReading, b: ClockReading): boolean {
   return Math.abs(a.estimateMs - b.estimateMs) <= TOLERANCE_MS + a.blurMs + b.blurMs;
 }

@@ -7,9 +7,9 @@ const TABLE = 'limits';
 const KEYS = [{ PK: { S: 'a' } }, { PK: { S: 'b' } }];
 const BATCH = { RequestItems: { [TABLE]: { Keys: KEYS } } };
 
-describe('a request', () => {
+describe('requests', () => {
   test.each<Operation>(['DeleteItem', 'GetItem', 'PutItem', 'TransactWriteItems', 'UpdateItem'])(
-    'of %s asks for the consumed capacity: its answer would be empty otherwise',
+    'a request of %s asks for the consumed capacity, because its answer could be empty otherwise',
     (operation) => {
       const asked = askForProof(operation, { TableName: TABLE });
       expect(asked).toEqual({ TableName: TABLE, ReturnConsumedCapacity: 'TOTAL' });
@@ -18,7 +18,7 @@ describe('a request', () => {
     },
   );
 
-  test('keeps its own question for the consumed capacity', () => {
+  test('a request that asks for the consumed capacity itself is not changed', () => {
     const input = { TableName: TABLE, Key: {}, ReturnConsumedCapacity: 'INDEXES' as const };
     expect(askForProof('UpdateItem', input)).toEqual(input);
   });
@@ -32,7 +32,7 @@ describe('a request', () => {
     ['Query', { Select: 'COUNT' }, 'Count'],
     ['Scan', {}, 'Items'],
     ['UpdateTimeToLive', {}, 'TimeToLiveSpecification'],
-  ])('of %s with %j is sent as it is, and answered with %s', (operation, input, field) => {
+  ])('a request of %s with %j is not changed, and its answer must have %s', (operation, input, field) => {
     expect(askForProof(operation, input as never)).toBe(input);
     expect(findMissingPart(operation, input, { [field]: 0 })).toBeNull();
     for (const output of [{}, { [field]: null }, { $metadata: {} }]) {
@@ -41,8 +41,8 @@ describe('a request', () => {
   });
 });
 
-describe('an answer to BatchGetItem', () => {
-  test('is complete with an empty list, and without one only if no key was processed', () => {
+describe('answers to BatchGetItem', () => {
+  test('an answer to BatchGetItem is complete with an empty list, and without a list only if no key was processed', () => {
     const none = { UnprocessedKeys: BATCH.RequestItems };
     const one = { UnprocessedKeys: { [TABLE]: { Keys: KEYS.slice(1) } } };
     expect(findMissingPart('BatchGetItem', BATCH, { Responses: { [TABLE]: [] } })).toBeNull();
@@ -51,7 +51,7 @@ describe('an answer to BatchGetItem', () => {
     expect(findMissingPart('BatchGetItem', BATCH, { Responses: {}, ...one })).toBe('Responses.limits');
   });
 
-  test('needs a list for each table that was asked for', () => {
+  test('an answer to BatchGetItem needs a list for each requested table', () => {
     const names = fc.uniqueArray(fc.string({ minLength: 1 }), { minLength: 1, maxLength: 4 });
     const check = (tables: readonly string[]): void => {
       const input = { RequestItems: Object.fromEntries(tables.map((name) => [name, { Keys: KEYS }])) };

@@ -3,8 +3,8 @@ import type { Operation, Operations } from './transport.js';
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * Operations that DynamoDB answers with `{}` where there is nothing to say: an answer that lost its body looks the same.
- * They ask for the consumed capacity, which is free of charge, so that every complete answer has a field.
+ * Operations that DynamoDB may answer with `{}`: an answer that lost its body looks the same. They request the consumed
+ * capacity, which is free of charge, so that every complete answer has a field.
  */
 const MAY_BE_EMPTY: ReadonlySet<Operation> = new Set([
   'DeleteItem',
@@ -14,13 +14,13 @@ const MAY_BE_EMPTY: ReadonlySet<Operation> = new Set([
   'UpdateItem',
 ]);
 
-/** The input, with a question whose answer proves that all of it has come. */
+/** The input with a request for a field that proves that the answer is complete. */
 export function askForProof<Op extends Operation>(operation: Op, input: Operations[Op][0]): Operations[Op][0] {
   const asks = MAY_BE_EMPTY.has(operation) && !showsNewItem(input);
   return asks ? { ReturnConsumedCapacity: 'TOTAL', ...input } : input;
 }
 
-/** The part that a complete answer to this input has and this one lacks; null: it is complete. */
+/** The field that a complete answer to this input must have and that this one lacks. null: it is complete. */
 export function findMissingPart(operation: Operation, input: object, output: object): string | null {
   const [asked, answer] = [input as Fields, output as Fields];
   if (operation === 'BatchGetItem') return findMissingTable(asked, answer);
@@ -54,7 +54,9 @@ function showsNewItem(input: object): boolean {
   return (input as Fields)['ReturnValues'] === 'ALL_NEW';
 }
 
-/** A table whose items were not found has an empty list. Only one of which no key was processed may have none. */
+/**
+ * A table whose items were not found has an empty list. Only a table of which no key was processed may have no list.
+ */
 function findMissingTable({ RequestItems }: Fields, { Responses, UnprocessedKeys }: Fields): string | null {
   const missing = Object.keys(RequestItems ?? {}).find((table) => {
     const unprocessed = keysOf(UnprocessedKeys, table);

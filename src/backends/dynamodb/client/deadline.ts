@@ -1,6 +1,6 @@
 /**
- * An instant of the process's monotonic clock. Deadlines bound how long a request may take in real time; they never
- * decide anything about tokens, whose time comes in with the call.
+ * An instant of the process's monotonic clock. Deadlines bound how long a request may take in real time. They never
+ * decide anything about tokens: that time is a parameter of the call.
  */
 export type Deadline = number;
 
@@ -19,7 +19,7 @@ export async function pause(ms: number): Promise<void> {
 const FIRST_PAUSE_MS = 25;
 const LONGEST_PAUSE_MS = 200;
 
-/** Full jitter: anything up to a bound that doubles, so that those who collided do not meet again. */
+/** Full jitter: a random time up to a bound that doubles, so that writers that collided do not collide again. */
 export function backOffMs(attempt: number, random: () => number): number {
   return random() * Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** attempt);
 }

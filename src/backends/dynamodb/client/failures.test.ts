@@ -27,14 +27,14 @@ const service = (name: string, status: number, more: object = {}): object => ({
   ...more,
 });
 
-/** What somebody is told who has to decide whether to send it again. */
+/** The kind of a failure and of its error, which decide whether to retry. */
 function told(found: Failure): string {
   if (!('error' in found)) return found.kind;
   if (found.error instanceof BackendUnavailable) return `${found.kind}: ${found.error.kind}`;
   return `${found.kind}: ${isHeadgateError(found.error) ? found.error.code : String(found.error)}`;
 }
 
-describe('a failure of the SDK', () => {
+describe('errors of the SDK', () => {
   test.each([
     ['conflict: contended', service('TransactionConflictException', 400)],
     ['conflict: contended', service('TransactionInProgressException', 400)],
@@ -74,16 +74,16 @@ describe('a failure of the SDK', () => {
     ['lost: server', service('SyntaxError', 200)],
     ['lost: server', service('SyntaxError', 500)],
     ['fatal: infrastructure.dynamodb', service('SyntaxError', 404)],
-  ])('is %s for %j', (expected, shape) => {
+  ])('a failure is classified as %s for the error %j', (expected, shape) => {
     expect(told(failure(shape))).toBe(expected);
   });
 
-  test('of a condition shows the item that refused, or that there is none', () => {
+  test('a failed condition has the item that refused it, or undefined if there is none', () => {
     expect(failure({ name: 'ConditionalCheckFailedException', Item: ITEM })).toEqual({ kind: 'condition', item: ITEM });
     expect(failure({ name: 'ConditionalCheckFailedException' })).toEqual({ kind: 'condition', item: undefined });
   });
 
-  test('of a transaction has one reason for each action', () => {
+  test('a cancelled transaction has one reason for each action', () => {
     const CancellationReasons = [{ Code: 'None' }, { Code: 'ConditionalCheckFailed', Item: ITEM }, {}];
     expect(failure({ name: 'TransactionCanceledException', CancellationReasons })).toEqual({
       kind: 'cancelled',
@@ -106,7 +106,7 @@ describe('a failure of the SDK', () => {
     expect(failure({ name: 'ThrottlingException', ...reasons })).toMatchObject({ kind: 'throttled', hotKey });
   });
 
-  test('of a table that is missing names the command that makes it', () => {
+  test('a missing table is reported with the command that creates it', () => {
     const missing = failure(service('ResourceNotFoundException', 400));
     const error = 'error' in missing ? missing.error : undefined;
     expect(error).toBeInstanceOf(SchemaMismatch);
@@ -114,7 +114,7 @@ describe('a failure of the SDK', () => {
     expect(missing.kind).toBe('fatal');
   });
 
-  test('keeps what was thrown as its cause, and says what was being done', () => {
+  test('a failure has the thrown error as its cause, and its message names the operation', () => {
     const thrown = Object.assign(new Error('not allowed'), { name: 'AccessDeniedException' });
     const found = failureOf(thrown, 'UpdateItem', 'my-table');
     if (found.kind !== 'fatal') throw new Error(found.kind);
@@ -122,26 +122,26 @@ describe('a failure of the SDK', () => {
     expect(found.error).toMatchObject({ message: 'UpdateItem: not allowed', cause: thrown });
   });
 
-  test("that is one of Headgate's stays as it is", () => {
+  test('an error of Headgate is passed on unchanged', () => {
     const own = new ValidationError('field', 'whole', 1.5);
     expect(failureOf(own, 'UpdateItem', 't')).toEqual({ kind: 'fatal', error: own });
   });
 
-  test.each([undefined, null, 'text', 7])('may be anything: %j', (thrown) => {
+  test.each([undefined, null, 'text', 7])('the thrown value %j is classified as a failure', (thrown) => {
     const found = failureOf(thrown, 'UpdateItem', 't');
     expect(told(found)).toBe('fatal: infrastructure.dynamodb');
     expect(String('error' in found ? found.error : '')).toContain(String(thrown));
   });
 });
 
-test('a failure that nobody handles is an error of its own, or says that a condition should have held', () => {
+test('the error of a failure is its own, or says that a condition failed unexpectedly', () => {
   const error = new BackendUnavailable('out', 'server');
   expect(errorOf({ kind: 'lost', error }, 'PutItem')).toBe(error);
   expect(errorOf({ kind: 'condition', item: undefined }, 'PutItem')).toBeInstanceOf(InfrastructureError);
 });
 
-/** The shapes above, from the SDK itself: what it makes of a store that answers like this. */
-describe('an answer of the store', () => {
+/** The failures that the SDK itself makes of such answers. */
+describe('answers of the store', () => {
   const serve = async (server: Server, work: (port: number) => Promise<void>): Promise<void> => {
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -162,38 +162,42 @@ describe('an answer of the store', () => {
 
   test.each<[string, string, (answer: ServerResponse) => void]>([
     [
-      'that is cut off',
+      'an answer that is cut off',
       'lost: connection',
       (answer) => answer.writeHead(200, { 'Content-Length': '99' }).write('{"Attr', () => answer.destroy()),
     ],
-    ['that is no JSON', 'lost: server', (answer) => answer.writeHead(200).end('<html>')],
-    ['of 502 without a body', 'lost: server', (answer) => answer.writeHead(502).end()],
-    ['of 200 without a body', 'lost: server', (answer) => answer.writeHead(200).end()],
-    ['of 200 without content', 'lost: server', (answer) => answer.writeHead(200).end('{}')],
-    ['of 200 that is no object', 'lost: server', (answer) => answer.writeHead(200).end('null')],
-    ['of 302 from a proxy', 'lost: server', (answer) => answer.writeHead(302, { Location: '/' }).end()],
-    ['of 400 without a body', 'lost: server', (answer) => answer.writeHead(400).end()],
-    ['of 400 that is cut short', 'lost: server', (answer) => answer.writeHead(400).end('{"__type":"com.amaz')],
-    ['of 403 from a gateway', 'lost: server', (answer) => answer.writeHead(403).end('{"message":"Forbidden"}')],
-    ['of 403 from a gateway with codes', 'lost: server', (answer) => answer.writeHead(403).end('{"code":"Forbidden"}')],
-    ['of 404 from a web server', 'lost: server', (answer) => answer.writeHead(404).end('<html>')],
+    ['an answer that is not JSON', 'lost: server', (answer) => answer.writeHead(200).end('<html>')],
+    ['status 502 without a body', 'lost: server', (answer) => answer.writeHead(502).end()],
+    ['status 200 without a body', 'lost: server', (answer) => answer.writeHead(200).end()],
+    ['status 200 with an empty object', 'lost: server', (answer) => answer.writeHead(200).end('{}')],
+    ['status 200 without an object', 'lost: server', (answer) => answer.writeHead(200).end('null')],
+    ['status 302 from a proxy', 'lost: server', (answer) => answer.writeHead(302, { Location: '/' }).end()],
+    ['status 400 without a body', 'lost: server', (answer) => answer.writeHead(400).end()],
+    ['status 400 with a truncated body', 'lost: server', (answer) => answer.writeHead(400).end('{"__type":"com.amaz')],
+    ['status 403 from a gateway', 'lost: server', (answer) => answer.writeHead(403).end('{"message":"Forbidden"}')],
     [
-      'of 400 from DynamoDB that refuses the request',
+      'status 403 from a gateway with a code',
+      'lost: server',
+      (answer) => answer.writeHead(403).end('{"code":"Forbidden"}'),
+    ],
+    ['status 404 from a web server', 'lost: server', (answer) => answer.writeHead(404).end('<html>')],
+    [
+      'status 400 from DynamoDB',
       'fatal: infrastructure.dynamodb',
       (answer) => answer.writeHead(400).end('{"__type":"com.amazon.coral.validate#ValidationException"}'),
     ],
-    ['that never comes: the connection ends', 'lost: connection', (answer) => answer.socket?.destroy()],
-  ])('%s', async (_, expected, reply) => {
+    ['a connection that ends without an answer', 'lost: connection', (answer) => answer.socket?.destroy()],
+  ])('%s is classified as %s', async (_, expected, reply) => {
     const server = createServer((request, answer) => request.resume().on('end', () => reply(answer)));
     await serve(server, async (port) => expect(await ask(port)).toBe(expected));
   });
 
-  test('that is no HTTP', async () => {
+  test('an answer that is not HTTP is a lost connection', async () => {
     const server = createSocketServer((socket) => socket.on('data', () => socket.end('GARBAGE\r\n\r\n')));
     await serve(server, async (port) => expect(await ask(port)).toBe('lost: connection'));
   });
 
-  test('that does not come in time', async () => {
+  test('an answer that does not come in time is a lost timeout', async () => {
     using time = stopTimers();
     const server = createServer(() => time.pass(50));
     await serve(server, async (port) => {
@@ -202,20 +206,20 @@ describe('an answer of the store', () => {
     });
   });
 
-  test('that nobody gives: no server is there', async () => {
+  test('a request to a port without a server is unreached', async () => {
     let free = 0;
     await serve(createServer(), async (port) => void (free = port));
     expect(await ask(free)).toBe('unreached: connection');
   });
 });
 
-test('a connection that the SDK could not make in time has sent nothing', async () => {
+test('a connection that the SDK could not make in time is classified as unsent', async () => {
   const client = new DynamoDBClient({
     endpoint: 'http://host.invalid',
     region: 'us-east-1',
     credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
     maxAttempts: 1,
-    // No address is ever found.
+    // The host name never resolves.
     requestHandler: { connectionTimeout: 10, httpAgent: new Agent({ lookup: () => {} }) },
   });
   const table = { name: 't', transport: sdkTransport({ client }), random: Math.random };

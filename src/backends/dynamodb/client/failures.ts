@@ -7,21 +7,23 @@ import {
 } from '../../../core/errors.js';
 import type { Item } from './transport.js';
 
-/** What a request that did not succeed means for whoever sent it. */
+/** What a failed request means for its sender. */
 export type Failure =
-  /** The condition did not hold; nothing was written. `item` is what stands there, undefined if nothing does. */
+  /** The condition did not hold; nothing was written. `item` is the stored item, undefined if there is none. */
   | { readonly kind: 'condition'; readonly item: Item | undefined }
-  /** One of a transaction's conditions did not hold; nothing was written. One entry per action. */
+  /** A condition of a transaction did not hold; nothing was written. One reason per action. */
   | { readonly kind: 'cancelled'; readonly reasons: readonly CancelReason[] }
-  /** Another writer was in the way; nothing was written. */
+  /** Another transaction was writing the same item; nothing was written. */
   | { readonly kind: 'conflict'; readonly error: HeadgateError }
-  /** Too much at once; nothing was written. `hotKey`: the store says that this very range of keys is. */
+  /** Throttled; nothing was written. `hotKey`: DynamoDB names this range of keys as the cause. */
   | { readonly kind: 'throttled'; readonly hotKey: boolean; readonly error: HeadgateError }
   /** The request did not reach the store; nothing was written. */
   | { readonly kind: 'unreached'; readonly error: HeadgateError }
-  /** No answer, or a broken one: it may have been written or not. `unsent`: not even a connection was made in time. */
+  /**
+   * No answer, or a broken one: the write may or may not have happened. `unsent`: the connection was not made in time.
+   */
   | { readonly kind: 'lost'; readonly error: HeadgateError; readonly unsent?: boolean }
-  /** Sending it again would not help; nothing was written. */
+  /** A retry would not help; nothing was written. */
   | { readonly kind: 'fatal'; readonly error: unknown };
 
 export interface CancelReason {
@@ -62,19 +64,21 @@ const ACCESS = new Set([
   'ExpiredToken',
   'CredentialsProviderError',
 ]);
-/** The connection was never made, so that nothing can have been written. */
+/** The connection was never made, so nothing can have been written. */
 const UNREACHED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
 
-/** Of a connection that broke. HPE: what came was no HTTP. UND: a request handler of the caller's that uses fetch. */
+/**
+ * Codes of a broken connection. HPE: the answer is not HTTP. UND: a request handler of the caller's that uses fetch.
+ */
 const CONNECTION_CODE = /^(?:E[A-Z]+|HPE_[A-Z_]+|UND_ERR_[A-Z_]+)$/;
 
-/** How the SDK says that it gave up connecting, before it sent anything: by its message alone. */
+/** The SDK's message when it gave up connecting, before it sent anything. It has no code for that. */
 const NO_CONNECTION = /did not establish a connection/;
 
-/** The SDK has no error of its own for it. */
+/** The SDK has no error class for a missing region. */
 const NO_REGION = /^Region (?:is missing|not accepted)/;
 
-/** Reads an error that a transport threw. `what` and `table` go into messages. */
+/** Classifies an error that a transport threw. `what` and `table` go into messages. */
 export function failureOf(thrown: unknown, what: string, table: string): Failure {
   const error = (typeof thrown === 'object' && thrown !== null ? thrown : {}) as ServiceError;
   const { name = '', message = String(thrown) } = error;
@@ -84,7 +88,7 @@ export function failureOf(thrown: unknown, what: string, table: string): Failure
   if (CONFLICT.has(name)) {
     return {
       kind: 'conflict',
-      error: new BackendUnavailable(`${what}: other writers were in the way`, 'contended', wrap),
+      error: new BackendUnavailable(`${what}: other writers were writing the same item`, 'contended', wrap),
     };
   }
   if (THROTTLING.has(name)) {
@@ -106,14 +110,14 @@ export function failureOf(thrown: unknown, what: string, table: string): Failure
   if ((error.$metadata?.httpStatusCode ?? 0) >= 500) {
     return { kind: 'lost', error: new BackendUnavailable(`${what}: ${name}: ${message}`, 'server', wrap) };
   }
-  // The SDK calls a connection that was cut a time-out, too: its code tells.
+  // The SDK calls a connection that was cut a TimeoutError, too. Its code shows the difference.
   if (isBrokenOff(error)) {
     return { kind: 'lost', error: new BackendUnavailable(`${what}: ${message}`, 'connection', wrap) };
   }
   if (name === 'LostAnswer') {
     return { kind: 'lost', error: new BackendUnavailable(`${what}: ${message}`, 'server', wrap) };
   }
-  // A success that cannot be read is one all the same.
+  // An answer with status 200 that cannot be parsed: the request succeeded.
   if (name === 'SyntaxError' && error.$metadata?.httpStatusCode === 200) {
     return { kind: 'lost', error: new BackendUnavailable(`${what}: the answer is broken: ${message}`, 'server', wrap) };
   }
@@ -128,7 +132,7 @@ export function failureOf(thrown: unknown, what: string, table: string): Failure
   };
 }
 
-/** Whether the connection broke while the request or its answer was on the way. */
+/** Whether the connection broke while the request or its answer was under way. */
 export function isBrokenOff(thrown: unknown): boolean {
   const code = typeof thrown === 'object' && thrown !== null ? codeOf(thrown) : '';
   return CONNECTION_CODE.test(code) && code !== 'ETIMEDOUT';
@@ -152,7 +156,7 @@ function cancelReasons({ CancellationReasons = [] }: ServiceError): readonly Can
   return CancellationReasons.map(({ Code = 'None', Item: item }) => ({ code: Code, item }));
 }
 
-/** DynamoDB names what throttled: `TableWriteKeyRangeThroughputExceeded` is one range of keys of the table. */
+/** DynamoDB names the cause of throttling: `TableWriteKeyRangeThroughputExceeded` is one range of keys of the table. */
 function namesHotKey({ ThrottlingReasons, throttlingReasons }: ServiceError): boolean {
   return (ThrottlingReasons ?? throttlingReasons ?? []).some(({ reason }) => reason?.includes('KeyRange') === true);
 }
@@ -163,8 +167,8 @@ export function isRefusedForEver(error: unknown): boolean {
   return (error.cause as ServiceError | undefined)?.name === 'ValidationException';
 }
 
-/** The error that a caller gets for a failure which is not its to handle. */
+/** The error to throw for a failure that the sender does not handle. */
 export function errorOf(failure: Failure, what: string): unknown {
   if ('error' in failure) return failure.error;
-  return new InfrastructureError('infrastructure.dynamodb', `${what}: a condition failed that should have held`);
+  return new InfrastructureError('infrastructure.dynamodb', `${what}: a condition failed unexpectedly`);
 }

@@ -26,18 +26,18 @@ test('requests beyond the bound start in the order of their arrival, one for eac
 test.each([
   ['contended', 'the store answered meanwhile', true],
   ['timeout', 'the store answered nothing meanwhile', false],
-])('a request whose turn comes too late is refused as %s if %s', async (kind, _, answered) => {
+])('a request that can only start too late is refused as %s if %s', async (kind, _, answered) => {
   const inFlight = new InFlight(1);
   expect(inFlight.enter(deadlineIn(60_000))).toBeUndefined();
   const late = inFlight.enter(deadlineIn(-1));
   const next = inFlight.enter(deadlineIn(60_000));
   inFlight.leave(answered);
   await expect(late).rejects.toMatchObject({ code: 'backend.unavailable', kind });
-  // The place is for the next one.
+  // The free place is given to the next request.
   await next;
 });
 
-test('a place that nobody waits for is free for the next request', () => {
+test('a place without a waiting request is free for the next one', () => {
   const inFlight = new InFlight(1);
   expect(inFlight.enter(deadlineIn(60_000))).toBeUndefined();
   inFlight.leave(true);

@@ -1,7 +1,7 @@
 import { BackendUnavailable } from '../../../core/errors.js';
 import type { Deadline } from './deadline.js';
 
-/** More requests at once only wait for each other, and for their connections to be made. */
+/** More concurrent requests would only wait for each other and for new connections. */
 const MAX_IN_FLIGHT = 128;
 
 interface Waiter {
@@ -11,8 +11,8 @@ interface Waiter {
 }
 
 /**
- * Bounds the requests that one process has under way; the others wait in the order of their arrival. A request whose turn
- * does not come in time is refused, and was not sent.
+ * Bounds the concurrent requests of one process. Further requests wait in the order of their arrival. A request that
+ * cannot start in time is refused, and is not sent.
  */
 export class InFlight {
   #free: number;
@@ -23,7 +23,9 @@ export class InFlight {
     this.#free = most;
   }
 
-  /** Returns at once if there is room; else resolves when there is, or rejects if that takes too long. */
+  /**
+   * Returns undefined if the request may start now, else a promise that resolves when it may or rejects if too late.
+   */
   enter(deadline: Deadline): Promise<void> | undefined {
     if (this.#free > 0) {
       this.#free -= 1;
@@ -34,7 +36,7 @@ export class InFlight {
     });
   }
 
-  /** The request has ended. `answered`: by an answer of the store, whatever it says. */
+  /** Ends a request. `answered`: the store answered it, whatever the answer says. */
   leave(answered: boolean): void {
     if (answered) this.#answeredMs = performance.now();
     this.#free += 1;
@@ -58,7 +60,7 @@ export interface Turn {
   readonly untilMs: number;
 }
 
-/** Half of the time is for the request itself: one that starts later would most likely be given up before its answer. */
+/** Half of the time is reserved for the request: one that starts later would most likely time out. */
 export function turnUntil(deadline: Deadline): Turn {
   const sinceMs = performance.now();
   return { sinceMs, untilMs: sinceMs + (deadline - sinceMs) / 2 };
@@ -68,7 +70,9 @@ export function isOver({ untilMs }: Turn): boolean {
   return performance.now() > untilMs;
 }
 
-/** A store that answered meanwhile is not out: then this process asks too much, and the caller may come again. */
+/**
+ * A store that answered meanwhile is available: then this process sends too many requests, and the caller may retry.
+ */
 export function refusalOf({ sinceMs }: Turn, answeredMs: number): BackendUnavailable {
   return answeredMs >= sinceMs
     ? new BackendUnavailable('This process sends too many requests at once: one was not sent', 'contended')

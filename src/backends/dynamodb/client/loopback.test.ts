@@ -9,7 +9,7 @@ test.each([
   'http://localhost:4566',
   'http://db.localhost',
   'http://[::1]:1',
-])('%s needs nothing of AWS', (endpoint) => {
+])('the endpoint %s needs no AWS settings', (endpoint) => {
   expect(loopbackDefaults({ endpoint }, {})).toEqual({ region: 'us-east-1', credentials: KEYS });
 });
 
@@ -18,11 +18,11 @@ test.each([
   'http://10.0.0.7:8000',
   'http://localhost.example.com',
   undefined,
-])('%s is left to the SDK', (endpoint) => {
+])('the endpoint %s gets no default settings', (endpoint) => {
   expect(loopbackDefaults({ endpoint }, {})).toEqual({});
 });
 
-test('a region that is given and keys of the environment stand', () => {
+test('a given region and keys of the environment are kept', () => {
   const endpoint = 'http://127.0.0.1:8000';
   const env = { AWS_ACCESS_KEY_ID: 'mine', AWS_REGION: 'eu-west-1' };
   expect(loopbackDefaults({ endpoint, region: 'eu-west-1' }, {})).toEqual({ credentials: KEYS });

@@ -1,6 +1,6 @@
 import type { DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
 
-interface Place {
+interface ClientSettings {
   readonly region?: string | undefined;
   readonly endpoint?: string | undefined;
 }
@@ -9,16 +9,16 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|\[::1\]|(?:.+\.)?localhost)$/;
 
-/** DynamoDB Local takes letters and digits only. */
+/** DynamoDB Local accepts letters and digits only. */
 const MADE_UP = { accessKeyId: 'headgate', secretAccessKey: 'headgate' };
 
 /**
- * What the SDK asks for besides an endpoint on this machine, where engines take any region and any key: an address alone is
- * enough. Keys of the environment go first, as some engines verify them; profiles are not looked at, since their keys are
- * for AWS, and a session that has expired must not stop work on this machine.
+ * Defaults for what the SDK requires besides an endpoint on this machine, so that an address alone is enough: local
+ * engines accept any region and any key. Keys of the environment take precedence, because some engines verify them.
+ * Profiles are not read: their keys are for AWS, and an expired session must not stop work on this machine.
  */
 export function loopbackDefaults(
-  { region, endpoint }: Place,
+  { region, endpoint }: ClientSettings,
   env: Environment = process.env,
 ): Pick<DynamoDBClientConfig, 'region' | 'credentials'> {
   if (endpoint === undefined || !LOOPBACK.test(new URL(endpoint).hostname)) return {};

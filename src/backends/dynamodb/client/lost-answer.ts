@@ -1,14 +1,14 @@
 import { isBrokenOff } from './failures.js';
 
-/** What was sent may have been written: its answer is broken, incomplete, or not DynamoDB's. */
+/** The request may have been executed: its answer is broken, incomplete, or not from DynamoDB. */
 export class LostAnswer extends Error {
   override readonly name = 'LostAnswer';
 }
 
-/** Where DynamoDB names its error; a page of a proxy has no such field. */
+/** The field in which DynamoDB names its error. The error page of a proxy has no such field. */
 const ERROR_TYPE = '__type';
 
-/** Errors that say by themselves what became of the answer. */
+/** Errors that already say what became of the answer. */
 const ENDED = new Set(['AbortError', 'LostAnswer', 'TimeoutError']);
 
 interface AnswerError {
@@ -19,14 +19,14 @@ interface AnswerError {
 }
 
 /**
- * The error to throw for one that was thrown after an answer had come: by the SDK, which could not read it, or by
- * middleware of the caller's client. The request may have been written, unless DynamoDB itself says that it was not.
+ * The error to throw for one that was thrown after an answer arrived: by the SDK, which could not read it, or by
+ * middleware of the caller's client. The request may have been executed, unless DynamoDB itself says that it was not.
  */
 export function readAnswerError(thrown: unknown): unknown {
   const error = (typeof thrown === 'object' && thrown !== null ? thrown : {}) as AnswerError;
   const isOfDynamoDB = typeof error[ERROR_TYPE] === 'string';
   if (isOfDynamoDB || isBrokenOff(thrown) || ENDED.has(error.name ?? '')) return thrown;
-  // The SDK's own hint to its hidden fields is of no use to a reader of this message.
+  // The further lines are the SDK's hint at its hidden fields, which does not help a reader of this message.
   const [reason = ''] = (error.message ?? String(thrown)).split('\n');
   const status = error.$metadata?.httpStatusCode;
   const what =

@@ -35,7 +35,10 @@ describe.skipIf(found.status === 'unavailable')(`requests${reason}`, () => {
     await engine?.[Symbol.asyncDispose]();
   });
 
-  /** A store that always answers so, to a client that makes the longest pauses. */
+  /**
+   * A store that always gives this answer at once. With the longest pauses, the number of attempts before the deadline
+   * is known.
+   */
   const answering = (answer: (input: Readonly<Record<string, unknown>>) => unknown): Table => ({
     name: TABLE_NAME,
     random: () => 1,
@@ -49,8 +52,8 @@ describe.skipIf(found.status === 'unavailable')(`requests${reason}`, () => {
     items: readonly (Record<string, { S?: string | undefined }> | undefined)[],
   ): (string | undefined)[] => items.map((item) => item?.['PK']?.S);
 
-  describe('reading many', () => {
-    test('gives each in the place of its key, also where a key stands twice or leads to nothing', async () => {
+  describe('reading many items', () => {
+    test('items are returned in the order of their keys, including repeated keys and keys without an item', async () => {
       const [a, b, none] = [keyOf('many-a'), keyOf('many-b'), keyOf('many-none')];
       await put([a, b]);
       expect(namesOf(await readItems(table, [b, none, a, b], deadlineIn(9_000)))).toEqual([
@@ -63,7 +66,7 @@ describe.skipIf(found.status === 'unavailable')(`requests${reason}`, () => {
       expect(proxy.requests.count('BatchGetItem')).toBe(1);
     });
 
-    test('asks for more than a hundred in several requests, and again for what was left unprocessed', async () => {
+    test('more than 100 keys are read in several requests, and unprocessed keys are requested again', async () => {
       const keys = Array.from({ length: 120 }, (_, at) => keyOf(`left-${at}`));
       const there = keys.filter((_, at) => at % 3 === 0);
       await put(there);
@@ -74,7 +77,7 @@ describe.skipIf(found.status === 'unavailable')(`requests${reason}`, () => {
       expect(proxy.requests.count('BatchGetItem')).toBe(4);
     });
 
-    test('fails as throttled when keys stay unprocessed until the time is over', async () => {
+    test('reading fails as throttled if keys stay unprocessed until the deadline', async () => {
       using time = stopDeadlines();
       const never = answering((input) => {
         time.pass(60);
@@ -85,8 +88,8 @@ describe.skipIf(found.status === 'unavailable')(`requests${reason}`, () => {
     });
   });
 
-  describe('deleting many', () => {
-    test('goes on until nothing is left unprocessed', async () => {
+  describe('deleting many items', () => {
+    test('deleting continues until no key is unprocessed', async () => {
       const keys = Array.from({ length: 30 }, (_, at) => keyOf(`delete-${at}`));
       await put(keys);
       proxy.inject(fault.processOnly(10));
@@ -95,7 +98,7 @@ describe.skipIf(found.status === 'unavailable')(`requests${reason}`, () => {
       expect(proxy.requests.count('BatchWriteItem')).toBe(4);
     });
 
-    test('fails as throttled when the time is over', async () => {
+    test('deleting fails as throttled if keys stay unprocessed until the deadline', async () => {
       using time = stopDeadlines();
       const never = answering((input) => {
         time.pass(60);
@@ -106,7 +109,7 @@ describe.skipIf(found.status === 'unavailable')(`requests${reason}`, () => {
     });
   });
 
-  describe('what may be sent twice', () => {
+  describe('repeatable requests', () => {
     const key = keyOf('repeatable');
     const read = { TableName: TABLE_NAME, Key: keyItem(key) };
 
@@ -115,20 +118,20 @@ describe.skipIf(found.status === 'unavailable')(`requests${reason}`, () => {
       ['lost on the way', () => fault.loseRequest()],
       ['served without an answer', () => fault.loseAnswer()],
       ['refused with an error of the server', () => fault.serverError()],
-    ])('is sent again after it was %s', async (_, make) => {
+    ])('a repeatable request is sent again after it was %s', async (_, make) => {
       await put([key]);
       proxy.inject(make(), { operations: ['GetItem'], times: 2 });
       expect(await readItem(table, key, deadlineIn(9_000))).toEqual(keyItem(key));
       expect(proxy.requests.count('GetItem')).toBe(3);
     });
 
-    test('is given up after six attempts, with the error of the last', async () => {
+    test('a repeatable request is given up after six attempts, with the error of the last', async () => {
       proxy.inject(fault.throttle(), { operations: ['GetItem'] });
       await expect(readItem(table, key, deadlineIn(9_000))).rejects.toMatchObject({ kind: 'throttled' });
       expect(proxy.requests.count('GetItem')).toBe(6);
     });
 
-    test('is given up when the next attempt would come too late', async () => {
+    test('a repeatable request is given up if the next attempt would be after the deadline', async () => {
       using time = stopDeadlines();
       let attempts = 0;
       const failing = answering(() => {
@@ -141,13 +144,13 @@ describe.skipIf(found.status === 'unavailable')(`requests${reason}`, () => {
       expect(attempts).toBe(2);
     });
 
-    test('is not sent again where that would not help', async () => {
+    test('a repeatable request is not sent again after a fatal failure', async () => {
       proxy.inject(fault.accessDenied(), { operations: ['GetItem'] });
       await expect(readItem(table, key, deadlineIn(9_000))).rejects.toMatchObject({ code: 'backend.denied' });
       expect(proxy.requests.count('GetItem')).toBe(1);
     });
 
-    test('gives a failed condition back', async () => {
+    test('a repeatable write returns a failed condition', async () => {
       await put([key]);
       const input = { TableName: TABLE_NAME, Item: keyItem(key), ConditionExpression: 'attribute_not_exists(PK)' };
       expect(await sendRepeatable(table, 'PutItem', input, deadlineIn(9_000))).toMatchObject({
@@ -156,22 +159,22 @@ describe.skipIf(found.status === 'unavailable')(`requests${reason}`, () => {
       expect(proxy.requests.count('PutItem')).toBe(1);
     });
 
-    test('that has no condition is never refused by one: reading shows nothing where nothing is', async () => {
+    test('reading an item that does not exist returns undefined', async () => {
       expect(await readItem(table, keyOf('nothing'), deadlineIn(9_000))).toBeUndefined();
       expect(await send(table, 'GetItem', read, deadlineIn(9_000))).toMatchObject({ ok: true });
     });
   });
 
-  describe('a deadline', () => {
+  describe('deadlines', () => {
     const read = { TableName: TABLE_NAME, Key: keyItem(keyOf('deadline')) };
 
-    test('that is over sends nothing', async () => {
+    test('a request whose deadline has passed is not sent', async () => {
       const answer = await send(table, 'GetItem', read, deadlineIn(-1));
       expect(answer).toMatchObject({ ok: false, failure: { kind: 'unreached', error: { kind: 'timeout' } } });
       expect(proxy.requests.count()).toBe(0);
     });
 
-    test('ends a request that gets no answer', async () => {
+    test('a request without an answer ends at its deadline', async () => {
       using time = stopTimers();
       const held = proxy.inject(fault.holdAnswer(), { operations: ['GetItem'] });
       const answer = send(table, 'GetItem', read, deadlineIn(80));

@@ -10,18 +10,18 @@ export type Answer<Op extends Operation> =
   | { readonly ok: true; readonly output: Operations[Op][1] }
   | { readonly ok: false; readonly failure: Failure };
 
-/** One table, behind one transport: the only door to DynamoDB. */
+/** One table and its transport. All requests to DynamoDB go through it. */
 export interface Table {
   readonly name: string;
   readonly transport: Transport;
   readonly random: () => number;
-  /** Bounds what is sent at once; no bound unless given. */
+  /** Bounds the concurrent requests. Unbounded if absent. */
   readonly inFlight?: InFlight;
-  /** What the client was told of where the table is: commands that messages name must reach the same table. */
-  readonly place?: { readonly region?: string | undefined; readonly endpoint?: string | undefined };
+  /** The region and endpoint that the client was given. Messages name commands, which must reach the same table. */
+  readonly address?: { readonly region?: string | undefined; readonly endpoint?: string | undefined };
 }
 
-/** Sends once. What went wrong is a value, because only the sender knows what may be sent again. */
+/** Sends once. A failure is a value, because only the sender knows what may be sent again. */
 export async function send<Op extends Operation>(
   table: Table,
   operation: Op,
@@ -29,7 +29,7 @@ export async function send<Op extends Operation>(
   deadline: Deadline,
 ): Promise<Answer<Op>> {
   if (timeLeftMs(deadline) <= 0) {
-    const error = new BackendUnavailable(`${operation}: the time was over before it was sent`, 'timeout');
+    const error = new BackendUnavailable(`${operation}: the deadline passed before it was sent`, 'timeout');
     return { ok: false, failure: { kind: 'unreached', error } };
   }
   const { inFlight } = table;
@@ -50,18 +50,18 @@ export async function send<Op extends Operation>(
   }
 }
 
-/** Failures that say nothing against trying again later. */
-type Passing = Extract<Failure, { readonly error: HeadgateError }>;
+/** Failures after which a retry may succeed. */
+type Transient = Extract<Failure, { readonly error: HeadgateError }>;
 
-function isPassing(failure: Failure): failure is Passing {
+function isTransient(failure: Failure): failure is Transient {
   return failure.kind !== 'condition' && failure.kind !== 'cancelled' && failure.kind !== 'fatal';
 }
 
 const MAX_ATTEMPTS = 6;
 
 /**
- * Sends what may be sent twice (reads, and writes whose condition makes the second one harmless) until it is answered,
- * within the deadline. Gives a failed condition back; throws everything else.
+ * Sends a request that may be sent twice (reads, and writes whose condition makes the second one harmless) until it is
+ * answered, within the deadline. Returns a failed condition, and throws every other failure.
  */
 export async function sendRepeatable<Op extends Operation>(
   table: Table,
@@ -71,7 +71,7 @@ export async function sendRepeatable<Op extends Operation>(
 ): Promise<Answer<Op>> {
   for (let attempt = 0; ; attempt++) {
     const answer = await send(table, operation, input, deadline);
-    if (answer.ok || !isPassing(answer.failure)) {
+    if (answer.ok || !isTransient(answer.failure)) {
       if (!answer.ok && answer.failure.kind === 'fatal') throw answer.failure.error;
       return answer;
     }
@@ -81,7 +81,7 @@ export async function sendRepeatable<Op extends Operation>(
   }
 }
 
-/** For what has no condition. */
+/** For requests without a condition. */
 export async function sendRead<Op extends 'BatchGetItem' | 'DescribeTable' | 'GetItem' | 'Query' | 'Scan'>(
   table: Table,
   operation: Op,
@@ -104,12 +104,12 @@ export async function readItem(
   return output.Item;
 }
 
-/** Keys that one BatchGetItem may name. */
+/** The number of keys that one BatchGetItem may name. */
 export const MAX_KEYS = 100;
 
 /**
- * Items in the order of the keys; undefined where there is none. Keys that the store left unprocessed are asked for
- * again, with pauses: a record that was not read is not a record that is not there.
+ * Items in the order of the keys; undefined where there is none. Keys that the store left unprocessed are requested
+ * again, with pauses: an unprocessed key does not mean a missing record.
  */
 export async function readItems(
   table: Table,
@@ -127,8 +127,8 @@ export async function readItems(
 }
 
 /**
- * Reads at most `MAX_KEYS` keys, until none is left unprocessed. Hands over what each answer brought, with the keys that
- * are still to be read, both as `printKey` prints them.
+ * Reads at most `MAX_KEYS` keys, until none is unprocessed. Calls `onAnswer` with the items of each answer and the keys
+ * that are still to be read, printed by `printKey`.
  */
 export async function readBatch(
   table: Table,
@@ -172,7 +172,7 @@ export async function deleteItems(table: Table, keys: readonly RecordKey[], dead
 async function pauseForUnprocessed(table: Table, attempt: number, deadline: Deadline, what: string): Promise<void> {
   const waitMs = backOffMs(attempt, table.random);
   if (timeLeftMs(deadline) <= waitMs) {
-    throw new BackendUnavailable(`${what}: DynamoDB left a part unprocessed until the time was over`, 'throttled');
+    throw new BackendUnavailable(`${what}: DynamoDB left a part unprocessed until the deadline`, 'throttled');
   }
   await pause(waitMs);
 }

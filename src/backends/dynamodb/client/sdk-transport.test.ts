@@ -26,7 +26,7 @@ async function clientOf(answer: RequestListener): Promise<DynamoDBClient> {
   });
 }
 
-test('every store of one client learns the time of all its answers', async () => {
+test('all stores of one client share the time of its answers', async () => {
   const client = await clientOf((_, answer) => {
     answer.setHeader('Date', new Date(Date.now() + HOUR_MS).toUTCString());
     answer.end(FOUND_NOTHING);
@@ -72,7 +72,7 @@ test('requests are signed with the time of the store, whatever one answer said a
   client.destroy();
 });
 
-test('a request that is not answered in time ends then, and may have been written', async () => {
+test('a request that is not answered ends at its deadline, and may have been written', async () => {
   using time = stopTimers();
   const client = await clientOf(() => time.pass(20));
   const transport = sdkTransport({ client });
@@ -81,7 +81,7 @@ test('a request that is not answered in time ends then, and may have been writte
   client.destroy();
 });
 
-test('requests at the same time each end by their own deadline, and the middleware of the client sees each', async () => {
+test('concurrent requests end at their own deadlines, and each passes the middleware of the client', async () => {
   using time = stopTimers();
   const held: ServerResponse[] = [];
   let holds = true;
@@ -108,7 +108,7 @@ test('requests at the same time each end by their own deadline, and the middlewa
   client.destroy();
 });
 
-test('a deadline holds though middleware of the client has made another input', async () => {
+test('a deadline applies even if middleware of the client replaces the input', async () => {
   using time = stopTimers();
   const client = await clientOf(() => time.pass(20));
   client.middlewareStack.add((next) => async (request) => next({ ...request, input: { ...request.input } }), {
@@ -119,7 +119,7 @@ test('a deadline holds though middleware of the client has made another input', 
   client.destroy();
 });
 
-test('a request whose answer a middleware of the client did not pass on may have been written', async () => {
+test('a request whose answer was swallowed by middleware of the client may have been written', async () => {
   const client = await clientOf((_, answer) => answer.end(FOUND_NOTHING));
   client.middlewareStack.add(
     (next) => async (request) => {
@@ -136,7 +136,7 @@ test('a request whose answer a middleware of the client did not pass on may have
   client.destroy();
 });
 
-test('a request that was never sent because there are no credentials was not written', async () => {
+test('a request that fails for missing credentials was not written', async () => {
   const client = await clientOf((_, answer) => answer.end(FOUND_NOTHING));
   const denied = Object.assign(new Error('not authorized'), {
     name: 'AccessDenied',

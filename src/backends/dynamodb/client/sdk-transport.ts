@@ -9,7 +9,7 @@ import { StoreClock } from './store-clock.js';
 import type { Operation, Operations, Transport } from './transport.js';
 
 export interface SdkOptions {
-  /** A client of the caller's, with its own settings but for retries, which are off. It is not closed here. */
+  /** The caller's client. Its settings apply, except retries, which are off. The store does not close it. */
   readonly client?: Sdk.DynamoDBClient;
   readonly region?: string;
   readonly endpoint?: string;
@@ -23,14 +23,14 @@ interface Opened {
 
 export type LoadSdk = () => Promise<typeof Sdk>;
 
-/** Longest time to make a connection: a host that does not answer must not use up the whole deadline. */
+/** The longest time to make a connection: a host that does not answer must not use up the whole deadline. */
 const CONNECT_MS = 500;
 const MAX_SOCKETS = 256;
 
-/** The AWS SDK, loaded when the first request goes out. Its own retries are off, also those of the caller's client. */
+/** The AWS SDK, loaded with the first request. Its retries are off, also those of the caller's client. */
 export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen): Transport {
   let clock: StoreClock | null = null;
-  /** One that did not go off serves the next request. */
+  /** Controllers that did not abort are reused by later requests. */
   const unused: AbortController[] = [];
   const handlers = new Map<Operation, Handler>();
   let opened: Promise<Opened> | null = null;
@@ -64,11 +64,11 @@ export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen):
       const asked = askForProof(operation, input);
       let timer: ReturnType<typeof setTimeout> | undefined;
       const ended = new Promise<never>((_, reject) => {
-        // Not AbortSignal.timeout: it goes off for requests too that were answered long ago, at some 20 microseconds each.
+        // Not AbortSignal.timeout: it also fires for answered requests, which costs about 20 microseconds each.
         timer = setTimeout(
           () => {
             late.abort();
-            // Whatever the SDK does besides the request, such as waiting for another attempt, is not waited for.
+            // The call ends now, whatever else the SDK still does, such as waiting for another attempt.
             reject(requestEnded());
           },
           Math.max(1, Math.ceil(timeLeftMs(deadline))),
@@ -98,24 +98,25 @@ export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen):
   };
 }
 
-/** What the SDK has made of a command and the client's middleware: sends an input, gives what came. */
+/** What the SDK resolves from a command and the client's middleware: sends an input and returns the output. */
 type Handler = (request: { readonly input: object }) => Promise<{ readonly output: object }>;
 
 /**
- * The SDK makes it anew for each request, which takes as long as signing it, unless the request has no options and the
- * client was told to keep it (`cacheMiddleware`). Middleware that is added to a client later is not seen.
+ * Caching the handler saves time: the SDK resolves it for each request, which takes as long as signing it, unless the
+ * request has no options and the client was configured with `cacheMiddleware`. Middleware that is added to a client
+ * later is not used.
  */
 function handlerOf<Op extends Operation>(
   { sdk, client, stack }: Opened,
   operation: Op,
   input: Operations[Op][0],
 ): Handler {
-  // Each command is made of its input alone: the pair of name and class is the SDK's own.
+  // Each command class takes its input alone, and the SDK defines the pair of name and class.
   const Command = sdk[`${operation}Command`] as unknown as new (input: Operations[Op][0]) => Sdk.UpdateItemCommand;
   return new Command(input).resolveMiddleware(stack, client.config, {}) as unknown as Handler;
 }
 
-/** As the SDK says it. */
+/** The error that the SDK itself throws for an aborted request. */
 function requestEnded(): Error {
   const error = new Error('Request aborted');
   error.name = 'AbortError';
@@ -136,7 +137,7 @@ function clientConfig({ region, endpoint }: SdkOptions): Sdk.DynamoDBClientConfi
   };
 }
 
-/** By a name that bundlers cannot see: an app that never opens a table must bundle without the peer. */
+/** By a name that bundlers cannot resolve: an app that never opens a table must bundle without the peer dependency. */
 async function importUnseen(name = '@aws-sdk/client-dynamodb'): Promise<typeof Sdk> {
   return (await import(name)) as typeof Sdk;
 }
@@ -153,7 +154,7 @@ async function loadSdk(load: LoadSdk): Promise<typeof Sdk> {
   }
 }
 
-/** One for each client, however many stores use it: a client keeps what is added to it. */
+/** One clock for each client, however many stores use it: a client keeps the middleware that is added to it. */
 const clocks = new WeakMap<Sdk.DynamoDBClient, StoreClock>();
 
 function clockOf(client: Sdk.DynamoDBClient): StoreClock {
@@ -161,8 +162,8 @@ function clockOf(client: Sdk.DynamoDBClient): StoreClock {
   if (known !== undefined) return known;
   const clock = new StoreClock();
   clocks.set(client, clock);
-  // Before the request is signed. The SDK corrects the signer's clock by any single answer, and only by minutes: a wall
-  // clock that was set would have a request refused first.
+  // Before the request is signed. The SDK corrects the signer's clock from any single answer, and only by minutes:
+  // after the wall clock is set, a request would be refused first.
   client.middlewareStack.add(
     (next) => async (request) => {
       const nowMs = clock.now();

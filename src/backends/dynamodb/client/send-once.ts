@@ -1,16 +1,16 @@
 import type * as Sdk from '@aws-sdk/client-dynamodb';
 import { LostAnswer } from './lost-answer.js';
 
-/** One request on its way down to the wire. */
+/** The state of one request in the middleware stack. */
 export interface Sending {
-  /** Ends the request. */
+  /** Aborts the request. */
   readonly signal: AbortSignal;
   state: 'waiting' | 'sent' | 'answered';
-  /** What went wrong with it. */
+  /** The first failure of the request. */
   failure?: unknown;
 }
 
-/** Where an input carries its sending: a copy of the input by a middleware of the client has it too. */
+/** The property of an input that carries its sending. A copy of the input that middleware makes has it too. */
 const SENDING = Symbol('headgate.sending');
 
 interface Carrier {
@@ -21,15 +21,15 @@ export function withSending<Input extends object>(input: Input, sending: Sending
   return { ...input, [SENDING]: sending };
 }
 
-/** The SDK's own name, step and priority: middleware that is placed before or after it finds its place. */
+/** The SDK's own name, step and priority, so that middleware relative to `retryMiddleware` finds its position. */
 const RETRY = { name: 'retryMiddleware', step: 'finalizeRequest', priority: 'high' } as const;
 
 type HttpRequest = Parameters<Sdk.DynamoDBClient['config']['requestHandler']['handle']>[0];
 
 /**
- * The middleware of a client, without its retries: `ADD` is not idempotent, and a refund that is sent twice makes tokens.
- * A copy, so that the client keeps its retries for the requests of its owner. Middleware that repeats requests by itself
- * gets the first failure again, and nothing is sent.
+ * The middleware of a client without its retries: `ADD` is not idempotent, and a refund that is sent twice creates
+ * tokens. The stack is a copy, so that the client keeps its retries for its owner's requests. Middleware that repeats
+ * requests by itself gets the first failure again, and nothing is sent.
  */
 export function sendOnceStack(client: Sdk.DynamoDBClient): Sdk.DynamoDBClient['middlewareStack'] {
   const stack = client.middlewareStack.clone();
@@ -37,14 +37,14 @@ export function sendOnceStack(client: Sdk.DynamoDBClient): Sdk.DynamoDBClient['m
   stack.add(
     (next) => async (request) => {
       const result = await next(request);
-      // Tracing reads it.
+      // Tracing tools read the number of attempts.
       const { $metadata } = result.output as { readonly $metadata?: { attempts?: number } };
       if ($metadata !== undefined) $metadata.attempts = 1;
       return result;
     },
     RETRY,
   );
-  // Around what reads the answer: a failure is kept as its reader names it.
+  // Outside of the deserializer, so that the stored failure is the one that the deserializer threw.
   stack.add(
     (next) => async (request) => {
       const sending = sendingOf(request.input);
@@ -58,7 +58,7 @@ export function sendOnceStack(client: Sdk.DynamoDBClient): Sdk.DynamoDBClient['m
     },
     { step: 'deserialize', priority: 'high' },
   );
-  // The last that is added at the last step is the innermost of all.
+  // The middleware that is added last at the last step is the innermost.
   stack.add(
     (next) => async (request) => {
       const sending = sendingOf(request.input);
@@ -66,7 +66,7 @@ export function sendOnceStack(client: Sdk.DynamoDBClient): Sdk.DynamoDBClient['m
       if (sending.state !== 'waiting') throw new LostAnswer('a middleware of the client sends requests twice');
       sending.state = 'sent';
       const { signal: abortSignal } = sending;
-      // As the SDK's own last step does it for a request with options: a handler that serves all requests has none.
+      // As the SDK's own last step does for a request with options. The cached handler has no options.
       const sent = await client.config.requestHandler.handle(request.request as HttpRequest, { abortSignal });
       sending.state = 'answered';
       return { ...sent, output: undefined as never };

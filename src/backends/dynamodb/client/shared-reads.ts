@@ -5,10 +5,10 @@ import type { RecordKey } from '../table/keys.js';
 import { MAX_KEYS, printKey, readBatch, readItems, type Table } from './requests.js';
 import type { Item } from './transport.js';
 
-/** Requests under way at a time: what comes meanwhile waits, and shares the next ones. */
+/** The number of concurrent requests. Reads that arrive meanwhile wait and share the next requests. */
 const MAX_UNDER_WAY = 8;
 
-interface Asked {
+interface QueuedRead {
   readonly keys: readonly RecordKey[];
   readonly printed: readonly string[];
   readonly deadline: Deadline;
@@ -19,12 +19,13 @@ interface Asked {
 }
 
 /**
- * Reads of a few keys each, as many of which as come at one moment share a BatchGetItem. One that comes alone is sent at
- * once: there is no timer. Each is answered as soon as its own keys are read, whatever becomes of the others.
+ * Batches reads of a few keys each: reads that arrive in one turn of the event loop share a BatchGetItem. A single read
+ * is sent at once, without a timer. Each read is answered as soon as its own keys are read, whatever happens to the
+ * others.
  */
 export class SharedReads {
   readonly #table: Table;
-  #queue: Asked[] = [];
+  #queue: QueuedRead[] = [];
   #underWay = 0;
   #isScheduled = false;
   #answeredMs = Number.NEGATIVE_INFINITY;
@@ -41,7 +42,7 @@ export class SharedReads {
     });
     if (!this.#isScheduled) {
       this.#isScheduled = true;
-      // After everything that is ready to ask now.
+      // After all calls that are ready in this turn.
       queueMicrotask(() => this.#sendQueued());
     }
     return answer;
@@ -55,11 +56,11 @@ export class SharedReads {
     }
   }
 
-  /** In the order of arrival, and all as consistent as the first. */
-  #nextGroup(): readonly Asked[] {
-    const group: Asked[] = [];
+  /** In the order of arrival. All reads of a batch have the consistency of the first. */
+  #nextGroup(): readonly QueuedRead[] {
+    const group: QueuedRead[] = [];
     const keys = new Set<string>();
-    const rest: Asked[] = [];
+    const rest: QueuedRead[] = [];
     for (const asked of this.#queue) {
       if (isOver(asked.turn)) {
         asked.reject(refusalOf(asked.turn, this.#answeredMs));
@@ -78,7 +79,7 @@ export class SharedReads {
     return group;
   }
 
-  async #send(group: readonly Asked[]): Promise<void> {
+  async #send(group: readonly QueuedRead[]): Promise<void> {
     this.#underWay += 1;
     const deadline = group.reduce((latest, asked) => Math.max(latest, asked.deadline), 0);
     const found = new Map<string, Item>();
@@ -88,7 +89,7 @@ export class SharedReads {
       await readBatch(this.#table, keys, deadline, group[0]?.consistent ?? true, (items, left) => {
         this.#answeredMs = performance.now();
         for (const item of items) found.set(printKey(item), item);
-        const isRead = ({ printed }: Asked): boolean => !printed.some((key) => left.has(key));
+        const isRead = ({ printed }: QueuedRead): boolean => !printed.some((key) => left.has(key));
         for (const { printed, resolve } of open.filter(isRead)) resolve(printed.map((key) => found.get(key)));
         open = open.filter((asked) => !isRead(asked));
       });
@@ -99,8 +100,8 @@ export class SharedReads {
     this.#sendQueued();
   }
 
-  /** What is refused to all may be the fault of one, such as a namespace that this process may not read: each asks alone. */
-  #fail(open: readonly Asked[], error: unknown): void {
+  /** One read can cause the refusal of a batch, for example by a namespace that it may not read: each is sent alone. */
+  #fail(open: readonly QueuedRead[], error: unknown): void {
     const isOutage = isHeadgateError(error, 'backend.unavailable');
     for (const asked of open) {
       if (isOutage || open.length === 1) asked.reject(error);

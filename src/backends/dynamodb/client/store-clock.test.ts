@@ -7,7 +7,7 @@ import { StoreClock } from './store-clock.js';
 
 const START_MS = Date.parse('2027-01-15T08:00:00.250Z');
 
-/** A machine that follows a store: the store's time passes on both, and each clock of the machine can be moved by itself. */
+/** A machine that follows a store. Time passes on both, and each clock of the machine can be moved separately. */
 function machine() {
   const times = { storeMs: START_MS, wallMs: START_MS, monotonicMs: 0, uptimeMs: 0 };
   const clock = new StoreClock({
@@ -48,7 +48,7 @@ test('a machine that was wrong when it started is corrected by two answers', () 
 test('a machine whose monotonic clock stopped for an hour has the right time after two answers', () => {
   const { times, clock, request } = machine();
   request();
-  // As a paused virtual machine: not even the uptime knows of it.
+  // As in a paused virtual machine: even the uptime does not show the pause.
   times.storeMs += 3_600_000;
   request();
   expect(clock.now()).toBe(START_MS);
@@ -56,7 +56,7 @@ test('a machine whose monotonic clock stopped for an hour has the right time aft
   expect(Math.abs((clock.now() ?? 0) - times.storeMs)).toBeLessThanOrEqual(500);
 });
 
-test('the time never goes back: it stands still until a correction has been caught up with', () => {
+test('the time never goes back: after a negative correction it stops until the corrected time catches up', () => {
   const { times, clock, pass, request } = machine();
   request();
   expect(clock.now()).toBe(START_MS);

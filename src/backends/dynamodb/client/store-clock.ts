@@ -4,8 +4,8 @@ import { machineTime } from '../../../machine-time.js';
 import { ClockOffset, type ClockNews } from './clock-offset.js';
 
 /**
- * The store's time: a steady clock of this machine, corrected by the `Date` of answers. All limiters of one client share
- * it. A step of this machine's wall clock does not move it.
+ * The store's time: a steady clock of this machine, corrected by the `Date` of answers. All limiters of one client
+ * share it. A step of this machine's wall clock does not move it.
  */
 export class StoreClock {
   readonly #steady: SteadyTime;
@@ -16,7 +16,7 @@ export class StoreClock {
     this.#steady = new SteadyTime(sources);
   }
 
-  /** Never goes back, also where a correction does. null: no answer has told the time yet. */
+  /** Never goes back, even if a correction does. null: no answer has shown the time yet. */
   now(): EpochMs | null {
     const offsetMs = this.#offset.ms;
     if (offsetMs === null) return null;
@@ -31,7 +31,7 @@ export class StoreClock {
     return this.#offset.takeNews();
   }
 
-  /** Gives what to call with the `Date` of the answer to a request that is sent now. */
+  /** Returns a function to call with the `Date` of the answer to a request that is sent now. */
   startRequest(): (date: string | undefined) => void {
     const sentAtMs = this.#steady.now();
     return (date) => this.#offset.observe(date, sentAtMs, this.#steady.now());

@@ -31,10 +31,10 @@ import type { Deadline } from './deadline.js';
 
 export type { AttributeValue };
 
-/** A record as DynamoDB spells it. */
+/** A record in DynamoDB's attribute format. */
 export type Item = Record<string, AttributeValue>;
 
-/** The operations that Headgate uses, and nothing else. */
+/** The operations that Headgate uses. */
 export interface Operations {
   readonly BatchGetItem: readonly [BatchGetItemInput, BatchGetItemOutput];
   readonly BatchWriteItem: readonly [BatchWriteItemInput, BatchWriteItemOutput];
@@ -52,16 +52,16 @@ export interface Operations {
 
 export type Operation = keyof Operations;
 
-/** One request, one answer; never sent twice, because not every write may be. Throws what `failureOf` can read. */
+/** Sends a request at most once, because not every write may be repeated. Throws what `failureOf` can classify. */
 export interface Transport {
-  /** Loads what it needs to send. Without that, the first request does, within its own deadline. */
+  /** Loads the SDK. Otherwise the first request loads it, within its own deadline. */
   load?(): Promise<void>;
   send<Op extends Operation>(operation: Op, input: Operations[Op][0], deadline: Deadline): Promise<Operations[Op][1]>;
-  /** The store's time, by its answers: that of this machine where both agree within a second. null: not known yet. */
+  /** The store's time by its answers: this machine's time if both agree within a second. null: not known yet. */
   storeTimeMs(): EpochMs | null;
-  /** The last answer contradicted the time that is believed, and no second one has settled it. */
+  /** The last answer contradicted the time in use, and no second answer has confirmed or refuted it. */
   isTimeInDoubt?(): boolean;
-  /** The latest large correction of the time, or answer that was not believed: each is told once. */
+  /** The latest large correction of the time, or the latest answer that was ignored. Each is returned once. */
   takeClockNews?(): ClockNews | null;
   close(): void;
 }

@@ -81,7 +81,7 @@ export async function runMigrations(options: MigrateOptions, load?: LoadSdk): Pr
   const { region, endpoint } = options;
   const transport = sdkTransport(options, load);
   try {
-    return await migrate({ name, transport, random: Math.random, place: { region, endpoint } }, options);
+    return await migrate({ name, transport, random: Math.random, address: { region, endpoint } }, options);
   } finally {
     transport.close();
   }

@@ -11,7 +11,7 @@ export function number(value: Int): AttributeValue {
   return { N: String(value) };
 }
 
-/** Data of any shape travels as JSON: DynamoDB's own maps refuse empty keys and large exponents. */
+/** Data of any shape is stored as JSON: DynamoDB's own maps reject empty keys and large exponents. */
 export function json(value: unknown): AttributeValue {
   return { S: JSON.stringify(value) };
 }
@@ -44,7 +44,7 @@ export function keyItem({ PK, SK }: RecordKey): Item {
   return { PK: text(PK), SK: text(SK) };
 }
 
-/** A record without what every record of its kind has was not written by this code. */
+/** Throws if a record lacks an attribute that every record of its kind has: this code did not write it. */
 export function required<T>(value: T | undefined, item: Item, name: string): T {
   if (value !== undefined) return value;
   const { PK, SK } = readKey(item);

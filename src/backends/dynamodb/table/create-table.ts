@@ -11,7 +11,7 @@ import type { Operation } from '../client/transport.js';
 import { isOfThisShape, tableDefinition, TTL_ATTRIBUTE } from './table-definition.js';
 import { type NamedTable, tableNameOf } from './table-name.js';
 
-/** The table's name is `tableName`; `table`, as `dynamodb` has it, says the same. */
+/** `tableName` is the table's name. `table`, the option of `dynamodb`, is accepted too. */
 export type CreateTableOptions = SdkOptions & NamedTable;
 
 const PATIENCE_MS = 120_000;
@@ -19,15 +19,15 @@ const REQUEST_MS = 10_000;
 const FIRST_NAMESPACE = 'default';
 
 /**
- * Makes a table for tests and development, with the namespace `default`, and resolves once it can be used. A table that
- * is ready stays as it is; one that was left half made, or that somebody else makes at this moment, is finished.
+ * Creates a table for tests and development, with the namespace `default`, and resolves once the table can be used. A
+ * ready table is not changed. A table that is half created, or that another process is creating now, is completed.
  */
 export async function createTableThrough(options: CreateTableOptions, load?: LoadSdk): Promise<void> {
   const name = tableNameOf(options, 'tableName');
   const { region, endpoint } = options;
   const transport = sdkTransport(options, load);
   try {
-    await setUpTable({ name, transport, random: Math.random, place: { region, endpoint } });
+    await setUpTable({ name, transport, random: Math.random, address: { region, endpoint } });
   } finally {
     transport.close();
   }
@@ -37,7 +37,7 @@ async function setUpTable(table: Table): Promise<void> {
   const deadline = deadlineIn(PATIENCE_MS);
   await requestTable(table, deadline);
   await untilActive(table, deadline);
-  // A table of an older layout may have a version record, too: that of its clients.
+  // A table of an older layout may also have a version record, written by its own clients.
   const isReady = await hasVersion(table, deadline);
   await refuseOlder(table, deadline);
   if (isReady) return;
@@ -45,19 +45,19 @@ async function setUpTable(table: Table): Promise<void> {
   await finishTable(table, deadline);
 }
 
-/** What a table holds from its beginning. */
+/** Writes the first records of a table. */
 export async function finishTable(table: Table, deadline: Deadline): Promise<void> {
   await registerNamespace(table);
-  // Written last: who finds it need not look for the rest.
+  // Written last: a process that finds it need not look for the rest.
   await writeVersion(table, deadline);
 }
 
 async function requestTable(table: Table, deadline: Deadline): Promise<void> {
   const request = async () => sendRepeatable(table, 'CreateTable', tableDefinition(table.name), requestEnd(deadline));
-  await unless('ResourceInUseException', request);
+  await ignoring('ResourceInUseException', request);
 }
 
-/** Waits until the table can be used; throws if it is not one of Headgate's. */
+/** Waits until the table can be used. Throws if it is not a Headgate table. */
 export async function untilActive(table: Table, deadline: Deadline): Promise<void> {
   for (let waitMs = 20; ; waitMs = Math.min(2 * waitMs, 1_000)) {
     const found = await describe(table, requestEnd(deadline));
@@ -70,7 +70,7 @@ export async function untilActive(table: Table, deadline: Deadline): Promise<voi
   }
 }
 
-/** undefined: a table that was just requested need not be known everywhere. */
+/** undefined: DynamoDB does not show the table yet, which is possible shortly after CreateTable. */
 async function describe(table: Table, deadline: Deadline): Promise<TableDescription | undefined> {
   try {
     return (await sendRead(table, 'DescribeTable', { TableName: table.name }, deadline)).Table;
@@ -80,7 +80,7 @@ async function describe(table: Table, deadline: Deadline): Promise<TableDescript
   }
 }
 
-/** Nothing is written into a table that is not Headgate's. */
+/** Throws for a table that is not Headgate's, before anything is written to it. */
 function refuseForeign(name: string, found: TableDescription): void {
   if (isOfThisShape(found)) return;
   const message = `Table ${name} exists and has other keys than Headgate's tables`;
@@ -92,14 +92,14 @@ async function enableTtl(table: Table, deadline: Deadline): Promise<void> {
     TableName: table.name,
     TimeToLiveSpecification: { AttributeName: TTL_ATTRIBUTE, Enabled: true },
   };
-  // That is how DynamoDB says that it is enabled already.
-  await unless('ValidationException', async () =>
+  // DynamoDB answers with this error if it is already enabled.
+  await ignoring('ValidationException', async () =>
     sendRepeatable(table, 'UpdateTimeToLive', input, requestEnd(deadline)),
   );
 }
 
-/** Whether DynamoDB refuses with this error, or does it, makes no difference. */
-async function unless(errorName: string, request: () => Promise<Answer<Operation>>): Promise<void> {
+/** Sends the request. The named error counts as success, because it says that the change is already made. */
+async function ignoring(errorName: string, request: () => Promise<Answer<Operation>>): Promise<void> {
   try {
     const answer = await request();
     if (!answer.ok) throw errorOf(answer.failure, errorName);
@@ -109,12 +109,12 @@ async function unless(errorName: string, request: () => Promise<Answer<Operation
   }
 }
 
-/** Registers the namespace if there is none of that name, and gives its id. */
+/** Registers the namespace if none has that name, and returns its id. */
 export async function registerNamespace(table: Table, name = FIRST_NAMESPACE): Promise<string> {
   const { ulid } = await import('ulidx');
   const nowMs = Date.now();
   const call = { nowMs, timeoutMs: REQUEST_MS, principal: null, auditId: ulid(nowMs) };
-  // 8 bytes are 11 characters, as published.
+  // 8 bytes are 11 characters, the documented length of an id.
   const id = Buffer.from(crypto.getRandomValues(new Uint8Array(8))).toString('base64url');
   const store = createNamespaceStore(table, createNamespaceGate(table));
   return (await store.register(call, name, id)).id;

@@ -5,18 +5,18 @@ import { AUDIT_PREFIX, NAMESPACE_ID_PREFIX, NAMESPACE_PREFIX, STATE } from './ke
 import type { Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
 
-/** All that `isForeign` looks at. */
+/** The attributes that `isForeign` reads. */
 export const FOREIGN_MARKS = ['PK', 'SK', 'w', 'v', 'created_at', 'timestamp', 'disabled', 'resource', 'pgen'] as const;
 
 /**
- * Whether a client of an older layout wrote a record that has the key of one of ours, or changed one of ours. Such a
- * record is never interpreted: its periods are seconds, its times are texts, and its settings mean something else.
+ * Whether a client of an older layout wrote a record under the key of one of ours, or changed one of ours. Such a
+ * record is never interpreted: its periods are seconds, its times are texts, and its settings have other meanings.
  */
 export function isForeign(item: Item): boolean {
   const { SK } = readKey(item);
   if (SK === STATE) return item['w'] === undefined;
   if (SK === '#META') return item['created_at']?.N === undefined || item['pgen'] !== undefined;
-  // An old client that changes one setting of a config of ours leaves the rest, and adds these two attributes.
+  // An old client that changes one setting of our config leaves the rest, and adds these two attributes.
   if (SK.startsWith('#CONFIG')) {
     return item['v'] === undefined || item['disabled'] !== undefined || item['resource'] !== undefined;
   }
@@ -25,7 +25,7 @@ export function isForeign(item: Item): boolean {
   return isNamespace && item['created_at']?.N === undefined;
 }
 
-/** Gives the record back, or throws with the command that converts it. */
+/** Returns the record, or throws an error with the command that converts it. */
 export function requireOwn<T extends Item | undefined>(table: Table, item: T): T {
   if (item === undefined || !isForeign(item)) return item;
   const { PK, SK } = readKey(item);
@@ -33,7 +33,7 @@ export function requireOwn<T extends Item | undefined>(table: Table, item: T): T
   throw new SchemaMismatch(`${message}. Stop that client`, `headgate migrate --store ${storeArgument(table)}`);
 }
 
-/** For lists: a record that an older client wrote is left out, and the rest is shown. */
+/** For lists: foreign records are left out, so that the rest can be shown. */
 export function ownOrNothing(item: Item | undefined): Item | undefined {
   return item === undefined || isForeign(item) ? undefined : item;
 }

@@ -32,7 +32,7 @@ import {
 } from './items.js';
 import type { Item } from '../client/transport.js';
 
-/** Also debts, and sums beyond 2^53. */
+/** Includes debts, and sums beyond 2^53. */
 const amountsMilli: fc.Arbitrary<Int> = fc.oneof(
   fc.integer({ min: -50_000, max: 50_000 }),
   fc.bigInt({ min: -(10n ** 25n), max: 10n ** 25n }).map(toInt),
@@ -83,14 +83,14 @@ const images: fc.Arbitrary<ShardImage> = fc
   });
 
 const limitsOf = ({ limits }: ShardImage): Limit[] => limits.map(({ limit }) => limit);
-/** DynamoDB gives attributes in no order. */
+/** DynamoDB returns attributes in no defined order. */
 const shuffled = (item: Item, seed: number): Item =>
   Object.fromEntries(Object.entries(item).toSorted(([a], [b]) => scramble(a, seed) - scramble(b, seed)));
 const scramble = (name: string, seed: number): number =>
   name.split('').reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0) * (seed + 1)) % 9_973, seed);
 
-describe('a shard', () => {
-  test('is decoded as it was encoded, in whatever order its attributes come', () => {
+describe('shards', () => {
+  test('a shard is decoded as it was encoded, in any order of its attributes', () => {
     fc.assert(
       fc.property(images, fc.nat(1_000), (image, seed) => {
         const decoded = decodeShard(shuffled(buildShardItem(NS, image), seed), limitsOf(image));
@@ -101,7 +101,7 @@ describe('a shard', () => {
     );
   });
 
-  test('whose limits nobody knows has them all the same, in the order of their names', () => {
+  test('a shard is decoded with limits that are not known, in the order of their names', () => {
     fc.assert(
       fc.property(images, fc.nat(1_000), (image, seed) => {
         const decoded = limitsOf(decodeShard(shuffled(buildShardItem(NS, image), seed), []));
@@ -115,7 +115,7 @@ describe('a shard', () => {
     );
   });
 
-  test('has its limits in the order of those that are known, then those that are not', () => {
+  test('a shard has its known limits first, in their order, and then the others', () => {
     const [rpm, tpm, slots, extra] = ['rpm:5/min', 'tpm:9/min', 'slots:2/concurrent', 'a:1/sec'].map((text) =>
       Limit.parse(text),
     );
@@ -128,7 +128,7 @@ describe('a shard', () => {
     ]);
   });
 
-  test('uses a known limit with its numbers as it is, so that the default cost survives', () => {
+  test('a shard reuses a known limit with the same numbers, so that the default cost is kept', () => {
     const rpm = Limit.perMinute('rpm', 100, { cost: 1 });
     const slots = Limit.concurrent('slots', 3, { cost: 1 });
     const item = buildShardItem(NS, imageOf([rpm, slots]));
@@ -140,13 +140,13 @@ describe('a shard', () => {
     );
   });
 
-  test.each(['tk', 'cp', 'ra', 'rp'])('lacks a limit of which %s is missing', (suffix) => {
+  test.each(['tk', 'cp', 'ra', 'rp'])('a shard is decoded without a limit of which %s is missing', (suffix) => {
     const item = buildShardItem(NS, imageOf([Limit.perMinute('a', 1), Limit.perMinute('a_tk', 2)]));
     delete item[`b_a_${suffix}`];
     expect(limitsOf(decodeShard(item, [])).map(String)).toEqual(['a_tk:2/min']);
   });
 
-  test('keeps what was counted of a limit that it has no more', () => {
+  test('a shard keeps the consumption of a limit that was removed', () => {
     const item = buildShardItem(NS, imageOf([Limit.perMinute('a_tk', 2)]));
     item[ATTRIBUTE.consumed('a')] = { N: '18014398509481985' };
     const image = decodeShard(item, []);
@@ -154,7 +154,7 @@ describe('a shard', () => {
     expect(encodeShard(image)[ATTRIBUTE.consumed('a')]).toEqual({ N: '18014398509481985' });
   });
 
-  test('has the share of its own count, and one shard if none is stored', () => {
+  test('a shard has the share of its shard count, which is 1 if none is stored', () => {
     const limit = Limit.perMinute('rpm', 10);
     const item = buildShardItem(NS, imageOf([limit], { shardCount: 4, key: { ...KEY, shard: 3 } }));
     expect(decodeShard(item, []).limits[0]!.rate).toEqual(shareOf(limit, 3, 4));
@@ -163,7 +163,7 @@ describe('a shard', () => {
     expect(decodeShard(first, []).shardCount).toBe(1);
   });
 
-  test('counts no net consumption of slots', () => {
+  test('a shard stores no net consumption of slots', () => {
     const item = encodeShard(imageOf([Limit.concurrent('slots', 3)]));
     expect(Object.keys(item).filter((name) => name.startsWith('b_'))).toEqual([
       'b_slots_tk',
@@ -173,17 +173,17 @@ describe('a shard', () => {
     ]);
   });
 
-  test('is on the list of the reconciler once it has held something', () => {
+  test('a shard is on the sweep list once it has had a holder', () => {
     const image = imageOf([Limit.concurrent('slots', 3)]);
     expect(decodeShard(buildShardItem(NS, image), []).onSweepList).toBe(false);
     expect(decodeShard(buildShardItem(NS, withHolders(image, { L: {} })), []).onSweepList).toBe(true);
   });
 
-  test('was written at the time that stands in the id of its last write', () => {
+  test('the time of the last write of a shard is in its write id', () => {
     expect(writtenAtMs(imageOf([], { writeId: `${buildLeaseId(NOW_MS, 0.5)}abc` }))).toBe(NOW_MS);
   });
 
-  test('is about as large as DynamoDB bills it', () => {
+  test('the size of a shard is close to what DynamoDB bills', () => {
     const item = buildShardItem(
       NS,
       withHolders(imageOf([Limit.perMinute('rpm', 100)]), { L: { caller: 'x'.repeat(700) } }),
@@ -193,7 +193,7 @@ describe('a shard', () => {
     expect(bytes).toBeLessThan(1_500);
   });
 
-  test('that is not one is refused', () => {
+  test('an item that is not a shard is refused', () => {
     expect(() => decodeShard({ PK: { S: 'ns/ENTITY#a' } }, [])).toThrow('Not the key of a bucket');
     expect(() => decodeShard({}, [])).toThrow('Not the key of a bucket');
   });
@@ -203,8 +203,8 @@ function nameOf(text: string): string {
   return text.slice(0, text.indexOf(':'));
 }
 
-describe('a holder', () => {
-  test('is decoded as it was encoded: rates that are null, none or some, callers with anything in them', () => {
+describe('holders', () => {
+  test('a holder is decoded as it was encoded, with no, empty or some rates and any caller', () => {
     fc.assert(
       fc.property(leaseIds, holders, (id, holder) => {
         const text = encodeHolder(holder);
@@ -221,7 +221,7 @@ describe('a holder', () => {
     ['1800000060000|a=1,b=-2|+c=3', holderOf({ slots: [amount('a', 1), amount('b', -2)], rates: [amount('c', 3)] })],
     ['1800000060000|||worker|7', holderOf({ caller: 'worker|7' })],
     ['1800000060000|||', holderOf({ caller: '' })],
-  ])('is stored as %s', (text, holder) => {
+  ])('a holder is stored as %s', (text, holder) => {
     expect(encodeHolder(holder)).toBe(text);
   });
 });

@@ -11,7 +11,7 @@ import { parseShardKey, type ShardKey } from './keys.js';
 import { isMigratedWriteId } from '../bucket/migrated-write-id.js';
 import type { AttributeValue, Item } from '../client/transport.js';
 
-/** The stored names of a bucket's attributes. Everything else speaks in full words. */
+/** The stored names of a bucket's attributes. All other code uses the long names. */
 export const ATTRIBUTE = {
   base: 'rf',
   shardCount: 'shard_count',
@@ -25,7 +25,7 @@ export const ATTRIBUTE = {
   capacity: (limit: string) => namesOf(limit).capacity,
   refillAmount: (limit: string) => namesOf(limit).refillAmount,
   refillPeriod: (limit: string) => namesOf(limit).refillPeriod,
-  /** Net consumption: of rates only. What is held of slots is the difference of capacity and tokens. */
+  /** Net consumption, of rates only. For slots, the held amount is the difference of capacity and tokens. */
   consumed: (limit: string) => namesOf(limit).consumed,
   holder: (leaseId: string) => `h_${leaseId}`,
 } as const;
@@ -38,7 +38,7 @@ interface LimitNames {
   readonly consumed: string;
 }
 
-/** Made once: each write needs a dozen, and a text that was just put together is slow to look up. */
+/** Cached: each write needs a dozen names, and a newly built string is slow to look up. */
 const LIMIT_NAMES = new Map<string, LimitNames>();
 const MAX_LIMIT_NAMES = 1_000;
 
@@ -70,46 +70,47 @@ export interface Account {
   readonly consumedMilli: Int;
 }
 
-/** A holder, and the very text under which it is stored: conditions name it. */
+/** A holder with its exact stored text, which conditions compare. */
 export interface StoredHolder extends Holder {
   readonly text: string;
 }
 
-/** One shard of a bucket as the store last showed it. */
+/** One shard of a bucket as the store last returned it. */
 export interface ShardImage {
   readonly key: ShardKey;
   readonly baseMs: EpochMs;
   readonly shardCount: number;
   readonly version: ConfigVersion;
-  /** null: it is kept for ever. */
+  /** null: it never expires. */
   readonly ttlSec: number | null;
   readonly writeId: string;
   readonly writeUnits: number;
   readonly acquires: number;
   readonly expired: number;
   readonly limits: readonly Account[];
-  /** What was counted of limits that it has no more. */
+  /** The consumption of limits that were removed from the bucket. */
   readonly retired: ReadonlyMap<string, Int>;
   readonly holders: ReadonlyMap<string, StoredHolder>;
-  /** Whether the reconciler has it on its list. */
+  /** Whether the shard is on the sweep list. */
   readonly onSweepList: boolean;
-  /** About how large the item is: writes are billed by it. */
+  /** The approximate size of the item, by which writes are billed. */
   readonly bytes: number;
 }
 
 const NO_HOLDERS: ReadonlyMap<string, StoredHolder> = new Map();
 const NONE_RETIRED: ReadonlyMap<string, Int> = new Map();
 
-/** Whether it is decoded already. */
+/** Whether the argument is a decoded image. */
 export function isImage(shown: Item | ShardImage): shown is ShardImage {
   return 'holders' in shown && shown['holders'] instanceof Map;
 }
 
 /**
- * Reads a bucket item. `known` are limits that it may live by: one that has the stored numbers is used as it is, which
- * saves making it and keeps what is not stored, its default cost. `key`: whose item it is, if that is known.
+ * Decodes a bucket item. `known`: limits that the bucket may have. A known limit with the stored numbers is reused,
+ * which saves creating it and keeps its default cost, which is not stored. `key`: the key of the item, if the caller
+ * has it.
  */
-export function decodeShard(item: Item, known: readonly Limit[], key: ShardKey = keyOf(item)): ShardImage {
+export function decodeShard(item: Item, known: readonly Limit[], key: ShardKey = shardKeyOf(item)): ShardImage {
   const { shard } = key;
   const shardCount = numberOf(item[ATTRIBUTE.shardCount]) || 1;
   const limits: Account[] = [];
@@ -149,14 +150,14 @@ export function decodeShard(item: Item, known: readonly Limit[], key: ShardKey =
   };
 }
 
-function keyOf(item: Item): ShardKey {
+function shardKeyOf(item: Item): ShardKey {
   const key = parseShardKey(item['PK']?.S ?? '');
   if (key === null) throw new RangeError(`Not the key of a bucket: ${item['PK']?.S ?? ''}`);
   const { entityId, resource, shard } = key;
   return { entityId, resource, shard };
 }
 
-/** A limit exists only if all four numbers are there: of one that was removed, the counter stays. */
+/** null unless all four numbers exist: of a removed limit only the counter stays. */
 function decodeAccount(
   item: Item,
   name: string,
@@ -199,16 +200,16 @@ function limitOf(
   return Limit.custom(name, { capacity, refillAmount, refillPeriodMs });
 }
 
-/** DynamoDB gives attributes in no order. */
+/** DynamoDB returns attributes in no defined order. */
 function inOrderOf(limits: readonly Account[], known: readonly Limit[]): readonly Account[] {
-  const placeOf = ({ limit }: Account): number => {
-    const place = known.findIndex(({ name }) => name === limit.name);
-    return place < 0 ? known.length : place;
+  const positionOf = ({ limit }: Account): number => {
+    const position = known.findIndex(({ name }) => name === limit.name);
+    return position < 0 ? known.length : position;
   };
-  return limits.toSorted((a, b) => placeOf(a) - placeOf(b) || (a.limit.name < b.limit.name ? -1 : 1));
+  return limits.toSorted((a, b) => positionOf(a) - positionOf(b) || (a.limit.name < b.limit.name ? -1 : 1));
 }
 
-/** The attributes of an image, without the keys of record and indexes. */
+/** The attributes of an image, without its keys and index keys. */
 export function encodeShard(image: ShardImage): Item {
   const item: Item = {
     [ATTRIBUTE.base]: { N: String(image.baseMs) },
@@ -232,21 +233,21 @@ export function encodeShard(image: ShardImage): Item {
   return item;
 }
 
-/** When it was last written: the time that stands in the id of the write. */
+/** When the shard was last written: the write id contains the time. */
 export function writtenAtMs({ writeId }: Pick<ShardImage, 'writeId'>): EpochMs {
   return parseLeaseTime(writeId);
 }
 
-/** What a shard has counted since it was made, also of limits that it has no more: usage is the difference of two. */
+/** The counters of a shard since it was created, including limits that were removed. Usage is the difference of two. */
 export interface ShardCounters extends UsageCounts {
   readonly shardCount: number;
-  /** null: the item was not written by this code, or it is damaged. */
+  /** null: this code did not write the item, or the item is damaged. */
   readonly writtenAtMs: EpochMs | null;
-  /** A client of an older layout wrote it, or a migration: what it counts was used there, and is counted there. */
+  /** A client of an older layout or a migration wrote the item: its consumption was counted in the old layout. */
   readonly foreign?: true;
 }
 
-/** Throws RangeError at a counter that is no whole number. */
+/** Throws RangeError for a counter that is not a whole number. */
 export function decodeCounters(item: Item): ShardCounters {
   const consumedMilli = new Map<string, Int>();
   for (const name in item) {
@@ -264,7 +265,7 @@ export function decodeCounters(item: Item): ShardCounters {
   };
 }
 
-/** The first attribute that no bucket of this version has: a later version wrote it, and may mean anything by it. */
+/** The first attribute that no bucket of this version has: a later version wrote it, and its meaning is unknown. */
 export function findUnknownAttribute(item: Item): string | undefined {
   return Object.keys(item).find((name) => !KNOWN_ATTRIBUTE.test(name));
 }
@@ -272,11 +273,11 @@ export function findUnknownAttribute(item: Item): string | undefined {
 function readCounter(item: Item, name: string): Int {
   const value = item[name];
   if (value === undefined) return 0;
-  if (value.N === undefined || !/^-?\d+$/.test(value.N)) throw new RangeError(`${name} is no whole number`);
+  if (value.N === undefined || !/^-?\d+$/.test(value.N)) throw new RangeError(`${name} is not a whole number`);
   return parseInt10(value.N);
 }
 
-/** `{sequence}`, or `{sequence}@{opened}` for limits that stand in code. */
+/** `{sequence}`, or `{sequence}@{opened}` for limits that are declared in code. */
 export function printVersion({ sequence, openedAtMs }: ConfigVersion): string {
   return openedAtMs === 0 ? String(sequence) : `${sequence}@${openedAtMs}`;
 }
@@ -289,16 +290,16 @@ export function parseVersion(text: string): ConfigVersion {
   return version;
 }
 
-/** Most buckets have the same. */
+/** A cache of one entry, because most buckets have the same version. */
 let lastVersion: { readonly text: string; readonly version: ConfigVersion } = {
   text: '0',
   version: { sequence: 0, openedAtMs: 0 },
 };
 
 /**
- * `{expiry}|{slots}|{rates}|{caller}`: amounts as `name=milli` with commas, rates after a `+` where an expiry gives them
- * back, the caller last because it may contain anything; what is empty at the end is left out. The time at which it was
- * acquired stands in the id of the lease.
+ * `{expiry}|{slots}|{rates}|{caller}`: amounts are `name=milli` with commas; rates follow a `+` where an expiry gives
+ * them back; the caller is last because it may contain any character; empty parts at the end are left out. The lease id
+ * contains the time of the acquire.
  */
 export function encodeHolder({ expiresAtMs, slots, rates, caller }: Holder): string {
   const parts = [String(expiresAtMs), printAmounts(slots), rates === null ? '' : `+${printAmounts(rates)}`];
@@ -330,7 +331,7 @@ function parseAmounts(text: string): readonly Amount[] {
   });
 }
 
-/** Numbers of up to 15 digits are exact as they are. */
+/** Numbers of up to 15 digits are exact as a double. */
 function parseInt10(text: string): Int {
   return text.length <= 15 ? Number(text) : toInt(BigInt(text));
 }
@@ -339,7 +340,7 @@ function numberOf(value: AttributeValue | undefined): number {
   return Number(value?.N ?? 0);
 }
 
-/** By DynamoDB's rule of thumb: two digits in a byte, and one more. */
+/** By DynamoDB's approximation: one byte per two digits, plus one. */
 function sizeOf(value: AttributeValue | undefined): number {
   if (value?.N !== undefined) return (value.N.length >> 1) + 1;
   return value?.S?.length ?? 1;

@@ -30,7 +30,7 @@ import {
 
 const RUNS = { numRuns: 1_000 };
 
-/** Names that look like parts of keys, or that sort before or behind everything. */
+/** Names that look like parts of keys, or that sort before or after everything. */
 const TRICKY = [
   '!',
   '"',
@@ -83,7 +83,7 @@ const levels: fc.Arbitrary<ConfigLevel> = fc.oneof(
 const textOf = ({ PK, SK }: RecordKey): string => JSON.stringify([PK, SK]);
 
 describe('keys of records', () => {
-  test('of a shard give back its names', () => {
+  test('the key of a shard can be parsed into its names', () => {
     const key = fc.record({ entityId: entityIds, resource: resources, shard: shards });
     fc.assert(
       fc.property(namespaceIds, key, (ns, shard) => {
@@ -105,11 +105,11 @@ describe('keys of records', () => {
     'ns/BUCKET#a#b#x',
     'ns/BUCKET#a#b#1#',
     'ns/ENTITY#a#b#0',
-  ])("that are no shard's are seen to be none: %j", (pk) => {
+  ])('the key %j is not parsed as the key of a shard', (pk) => {
     expect(parseShardKey(pk)).toBeNull();
   });
 
-  test('of an entity give back its id', () => {
+  test('the key of an entity can be parsed into its id', () => {
     fc.assert(
       fc.property(namespaceIds, entityIds, (ns, id) => {
         expect(parseEntityKey(buildEntityKey(ns, id).PK)).toBe(id);
@@ -118,7 +118,7 @@ describe('keys of records', () => {
     );
   });
 
-  test('of a config give back its level', () => {
+  test('the key of a config can be parsed into its level', () => {
     fc.assert(
       fc.property(namespaceIds, levels, (ns, level) => {
         expect(parseConfigKey(buildConfigKey(ns, level))).toEqual(level);
@@ -127,7 +127,7 @@ describe('keys of records', () => {
     );
   });
 
-  test('of an audit record give back its subject and its id', () => {
+  test('the key of an audit record can be parsed into its subject and id', () => {
     const subjects = fc.oneof(
       entityIds,
       plainResources.map((name) => `$RESOURCE:${name}`),
@@ -141,7 +141,7 @@ describe('keys of records', () => {
     );
   });
 
-  test('of usage give back whose it is and of which window, and sort by time', () => {
+  test('the key of a usage record can be parsed into its entity, resource and window, and sorts by time', () => {
     fc.assert(
       fc.property(
         namespaceIds,
@@ -162,7 +162,7 @@ describe('keys of records', () => {
     );
   });
 
-  test('differ wherever names, kinds or namespaces do', () => {
+  test('keys of records with different names, kinds or namespaces differ', () => {
     const keys = fc.oneof(
       fc.tuple(fc.constant('shard'), entityIds, resources, shards).map(([kind, entityId, resource, shard]) => ({
         what: [kind, entityId, resource, shard],
@@ -195,7 +195,7 @@ describe('keys of records', () => {
     );
   });
 
-  test("of the registry are no namespace's", () => {
+  test('keys of the registry belong to no namespace', () => {
     const registry = [VERSION_KEY, buildNamespaceKey('acme'), buildNamespaceIdKey('AAAAAAAAAA0')];
     expect(new Set(registry.map(textOf)).size).toBe(3);
     for (const { PK } of registry) expect(PK.startsWith(`${REGISTRY}/`)).toBe(true);
@@ -217,7 +217,7 @@ describe('keys of indexes', () => {
     );
   };
 
-  test('differ wherever what they stand for does', () => {
+  test('index keys of different records differ', () => {
     distinct(fc.tuple(entityIds, resources, shards), (names) => index.bucketOfResource(...names));
     distinct(fc.tuple(resources, shards), (names) => index.bucketOfEntity(...names));
     distinct(fc.tuple(windows, instants, entityIds), (names) => index.usageOfResource(...names));
@@ -227,7 +227,7 @@ describe('keys of indexes', () => {
     );
   });
 
-  test('of different kinds share no partition', () => {
+  test('index keys of different kinds share no partition', () => {
     fc.assert(
       fc.property(namespaceIds, entityIds, plainResources, (ns, id, resource) => {
         const first = new Set([index.children(ns, id), index.children(ns, resource), index.sweep(ns)]);
@@ -239,7 +239,7 @@ describe('keys of indexes', () => {
     );
   });
 
-  test('spread entities over sixteen partitions, each always over the same one', () => {
+  test('index keys spread entities over 16 partitions, each entity always in the same one', () => {
     const used = new Map<string, number>();
     for (let at = 0; at < 1_600; at++) {
       const key = index.resourceOf('ns', 'gpt-4', `user-${at}`);
@@ -247,12 +247,12 @@ describe('keys of indexes', () => {
       used.set(key, (used.get(key) ?? 0) + 1);
     }
     expect([...used.keys()].toSorted()).toEqual(SUFFIXES.map((suffix) => index.resource('ns', 'gpt-4', suffix)));
-    // Even to within a third of the mean, which is all that a partition's heat asks for.
+    // Even within a third of the mean, which is enough to spread the load.
     for (const count of used.values()) expect(Math.abs(count - 100)).toBeLessThan(34);
     expect(SUFFIXES.map((suffix) => index.all('ns', suffix))).toContain(index.allOf('ns', 'user-1'));
   });
 
-  test('of a bucket of per-call limits stand under the plain name of its resource', () => {
+  test('a bucket of per-call limits is indexed under the plain name of its resource', () => {
     fc.assert(
       fc.property(plainResources, fc.string(), (resource, limits) => {
         expect(parsePlainResource(buildOwnLimitsResource(resource, limits))).toBe(resource);

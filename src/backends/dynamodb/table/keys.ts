@@ -3,16 +3,16 @@ import { hashDigit } from '../../../core/identifiers.js';
 import type { UsageWindow } from '../../../core/usage/usage.js';
 import type { EpochMs } from '../../../core/units.js';
 
-/** Where a record stands in the table. */
+/** The key of a record in the table. */
 export interface RecordKey {
   readonly PK: string;
   readonly SK: string;
 }
 
-/** Names contain no `#`, and an id of a namespace no `/`: every key can be read back. */
+/** Names contain no `#`, and a namespace id contains no `/`, so every key can be parsed. */
 export interface ShardKey {
   readonly entityId: string;
-  /** The key part: `{resource}~{hash}` for per-call limits. */
+  /** The part of the key: `{resource}~{hash}` for per-call limits. */
   readonly resource: string;
   readonly shard: number;
 }
@@ -31,7 +31,7 @@ export function parseShardKey(pk: string): (ShardKey & { readonly ns: string }) 
   return { ns: head.slice(0, -'/BUCKET'.length), entityId, resource, shard: Number(shard) };
 }
 
-/** The namespace of a key: later slashes belong to names. */
+/** The namespace of a key ends at the first slash: later slashes belong to names. */
 export function parseNamespaceId(pk: string): string {
   return pk.slice(0, Math.max(0, pk.indexOf('/')));
 }
@@ -41,7 +41,7 @@ export function buildEntityKey(ns: string, id: string): RecordKey {
 }
 
 export function parseEntityKey(pk: string): string | null {
-  // The first slash ends the namespace: later ones, and what looks like a prefix behind them, belong to names.
+  // The first slash ends the namespace. Later slashes, and text after them that looks like a prefix, belong to names.
   const at = pk.indexOf('/');
   return pk.startsWith('/ENTITY#', at) ? pk.slice(at + '/ENTITY#'.length) : null;
 }
@@ -59,13 +59,13 @@ export function buildConfigKey(ns: string, level: ConfigLevel): RecordKey {
   }
 }
 
-/** No resource begins with `_`, so that the default cannot be taken for one. */
+/** No resource begins with `_`, so the default cannot be mistaken for one. */
 export function parseConfigKey({ PK, SK }: RecordKey): ConfigLevel | null {
   if (!SK.startsWith('#CONFIG')) return null;
   if (PK.endsWith('/SYSTEM#')) return { kind: 'system' };
   const resourceAt = PK.indexOf('/RESOURCE#');
   const entityId = parseEntityKey(PK);
-  // An entity may be called `a/RESOURCE#`-like only if it contained `#`, which no name does.
+  // An entity id cannot contain `/RESOURCE#`, because no name contains `#`.
   if (entityId === null) {
     return resourceAt < 0 ? null : { kind: 'resource', resource: PK.slice(resourceAt + '/RESOURCE#'.length) };
   }
@@ -98,7 +98,7 @@ export function buildUsagePrefix(resource: string, window: UsageWindow): string 
   return `#USAGE#${resource}#${window}#`;
 }
 
-/** Instants in a form whose order as text is the order in time. */
+/** An instant as text that sorts in the order of time. */
 export function printInstant(ms: EpochMs): string {
   return new Date(ms).toISOString();
 }
@@ -123,7 +123,7 @@ export function parseUsageKey({ PK, SK }: RecordKey): {
   return { entityId: parseEntityKey(PK) ?? '', resource, window: window as UsageWindow, startMs: Date.parse(start) };
 }
 
-/** Outside of all namespaces: no namespace has this id. */
+/** The partition of records outside of all namespaces: no namespace has this id. */
 export const REGISTRY = '_';
 
 export const VERSION_KEY: RecordKey = { PK: `${REGISTRY}/SYSTEM#`, SK: '#VERSION' };
@@ -140,19 +140,19 @@ export function buildNamespaceIdKey(id: string): RecordKey {
 
 export const WORKER_SHARD_PREFIX = '#SHARD#';
 
-/** How far workers have read one shard of a stream. */
+/** The key of the position of the workers in one shard of a stream. */
 export function buildWorkerKey(streamLabel: string, shardId: string): RecordKey {
   return { PK: `${REGISTRY}/WORKER#${streamLabel}`, SK: `${WORKER_SHARD_PREFIX}${shardId}` };
 }
 
-/** How far a migration of the table is, and how far within the pass that it makes. */
+/** The key of the progress of a migration, or of its current pass. */
 export function buildMigrationKey(migration: string, part: 'state' | 'pass'): RecordKey {
   return { PK: `${REGISTRY}/MIGRATION#${migration}`, SK: part === 'state' ? STATE : '#PASS' };
 }
 
 /**
- * Index keys. Partitions that every tenant or resource would heat carry one of 16 suffixes, a hash of the entity;
- * lists ask all sixteen.
+ * Index keys. Partitions that every tenant or resource would make hot have one of 16 suffixes, a hash of the entity.
+ * Lists read all 16.
  */
 export const SUFFIXES: readonly string[] = '0123456789abcdef'.split('');
 
@@ -170,7 +170,7 @@ export const index = {
   bucketOfEntity: (keyPart: string, shard: number) => `BUCKET#${keyPart}#${shard}`,
   all: (ns: string, suffix: string) => `${ns}/ALL#${suffix}`,
   allOf: (ns: string, name: string) => index.all(ns, hashDigit(name)),
-  /** Records that share a partition with others, or that are listed in an order of their own, are sorted apart. */
+  /** Records that share a partition with others, or that are listed in their own order, have their own sort keys. */
   audit: (ns: string, id: string) => `${ns}/AUDIT#${id}`,
   configs: (ns: string) => `${ns}/CONFIG#`,
   config: (ns: string, { PK, SK }: RecordKey) =>

@@ -5,12 +5,12 @@ import type { Table } from '../client/requests.js';
 import { checkSchema } from './schema.js';
 import type { Transport } from '../client/transport.js';
 
-/** How often the version record is read until two answers in a row agree on the time. */
+/** How often the version record is read at most until two answers in a row agree on the time. */
 const MAX_READS = 4;
 
 /**
- * Throws unless the table is there, and of a layout that this code understands. When it returns, the store's time is
- * known: one answer is enough where it agrees with this machine's clock, two must agree where it does not.
+ * Throws unless the table exists and has a layout that this code understands. When it returns, the store's time is
+ * known: one answer is enough if it agrees with this machine's clock; otherwise two answers must agree.
  */
 export async function openTable(table: Table, deadline: Deadline): Promise<void> {
   for (let reads = 0; reads < MAX_READS; reads++) {
@@ -20,7 +20,7 @@ export async function openTable(table: Table, deadline: Deadline): Promise<void>
   throw new BackendUnavailable(`${table.name}: no two of ${MAX_READS} answers agree on the time`, 'server');
 }
 
-/** Tells the limiter's `onError` of a large correction of the time, and of an answer that was not believed. */
+/** Reports a large correction of the time, or an answer whose time was ignored, to the limiter's `onError`. */
 export function reportClockNews(transport: Transport, { tuning }: Pick<RegistryCall, 'tuning'>): void {
   const news = transport.takeClockNews?.() ?? null;
   if (news === null) return;

@@ -11,16 +11,16 @@ const READ_MS = 20_000;
 
 export interface TableReadiness {
   readonly name: string;
-  /** false: the version record was there. */
+  /** false: the version record already existed. */
   readonly written: boolean;
 }
 
-/** What the version record of a table says, seen from this code. */
+/** What the version record of a table means for this code. */
 export type TableVersion = VersionRecord | { readonly kind: 'no-table' };
 
 /**
- * Makes a table that somebody else has created ready: registers `default`, writes the version record. Leaves a record that
- * is there as it is, and throws `SchemaMismatch` if it is of a version that this code does not fit.
+ * Prepares a table that was created outside of Headgate: registers `default` and writes the version record. An existing
+ * record is not changed. Throws `SchemaMismatch` if its version does not fit this code.
  */
 export async function prepareTable(options: CreateTableOptions): Promise<TableReadiness> {
   return withTable(options, PATIENCE_MS, async (table, deadline) => {
@@ -56,7 +56,7 @@ async function withTable<T>(
   const { region, endpoint } = options;
   const transport = sdkTransport(options);
   try {
-    return await use({ name, transport, random: Math.random, place: { region, endpoint } }, deadlineIn(patienceMs));
+    return await use({ name, transport, random: Math.random, address: { region, endpoint } }, deadlineIn(patienceMs));
   } finally {
     transport.close();
   }

@@ -29,7 +29,7 @@ import type { Item } from '../client/transport.js';
 
 const NS = 'AAAAAAAAAA0';
 
-/** As `core/identifiers.ts` wants them; some look like parts of a key. */
+/** Valid by `core/identifiers.ts`; some look like parts of a key. */
 const entityId = fc.oneof(
   fc.stringMatching(/^[!-"%-~][!-"$-~]{0,20}$/),
   fc.constantFrom('a/ENTITY', '_/AUDIT', 'x/BUCKET'),
@@ -71,13 +71,13 @@ const config: fc.Arbitrary<StoredConfig> = fc.record({
   v: fc.integer({ min: 1, max: 1e9 }),
 });
 
-/** As it travels: what JSON cannot hold is not stored. */
+/** The value after a round trip through JSON, which drops what JSON cannot represent. */
 function travelled(item: Item): Item {
   return JSON.parse(JSON.stringify(item)) as Item;
 }
 
-describe('a stored config', () => {
-  test('is decoded as it was encoded, with the order of its limits, and its key names its level', () => {
+describe('stored configs', () => {
+  test('a config is decoded as it was encoded, with the order of its limits, and its key contains its level', () => {
     fc.assert(
       fc.property(level, config, fc.integer({ min: 1, max: 999 }), (of, stored, writes) => {
         const item = travelled(encodeConfig(NS, of, stored, writes));
@@ -88,7 +88,7 @@ describe('a stored config', () => {
     );
   });
 
-  test('is listed among the limits of a resource only where an entity has some of its own', () => {
+  test('a config is indexed under its resource only if it has limits of an entity', () => {
     fc.assert(
       fc.property(level, config, (of, stored) => {
         const listed = encodeConfig(NS, of, stored, 1)['GSI3PK'] !== undefined;
@@ -97,7 +97,7 @@ describe('a stored config', () => {
     );
   });
 
-  test('has no limit of which a number is missing', () => {
+  test('a config is decoded without a limit of which a number is missing', () => {
     const item = encodeConfig(
       NS,
       { kind: 'system' },
@@ -126,8 +126,8 @@ const entity: fc.Arbitrary<EntityRecord> = fc.record({
   version: fc.integer({ min: 1, max: 1e9 }),
 });
 
-describe('an entity', () => {
-  test('is decoded as it was encoded, whatever its metadata', () => {
+describe('entities', () => {
+  test('an entity is decoded as it was encoded, with any metadata', () => {
     fc.assert(
       fc.property(entity, (given) => {
         expect(decodeEntity(travelled(encodeEntity(NS, given)))).toEqual(given);
@@ -135,7 +135,7 @@ describe('an entity', () => {
     );
   });
 
-  test('is refused with more metadata than an item can hold together with its history', () => {
+  test('an entity with more metadata than its audit record could hold is refused', () => {
     const [given] = fc.sample(entity, 1);
     const metadata = { text: 'é'.repeat(70_000) };
     const refused = (() => {
@@ -180,8 +180,8 @@ const audit: fc.Arbitrary<AuditRecord> = fc.record({
   after: plain,
 });
 
-describe('an audit record', () => {
-  test('is decoded as it was encoded', () => {
+describe('audit records', () => {
+  test('an audit record is decoded as it was encoded', () => {
     fc.assert(
       fc.property(audit, fc.constantFrom(NS, '_'), (given, ns) => {
         expect(decodeAudit(travelled(encodeAudit(ns, given)))).toEqual(given);
@@ -189,13 +189,13 @@ describe('an audit record', () => {
     );
   });
 
-  test('of the registry is in no index, because nobody asks for all of them', () => {
+  test('an audit record of the registry is in no index, because they are never listed together', () => {
     const [given] = fc.sample(audit, 1);
     expect(Object.keys(encodeAudit('_', given!)).filter((name) => name.startsWith('GSI'))).toEqual([]);
   });
 });
 
-test('what a file owns is decoded as it was encoded', () => {
+test('a mark of a limits file is decoded as it was encoded', () => {
   fc.assert(
     fc.property(fc.stringMatching(/^[a-z_]+(#[!-~]{1,9}){0,2}$/), plainObject, (key, value) => {
       expect(decodeManaged(travelled(encodeManaged(NS, key, value)))).toEqual({ key, value });
@@ -224,8 +224,8 @@ const usage: fc.Arbitrary<UsageRecord> = fc
     consumedMilli: new Map(Object.entries(consumed)),
   }));
 
-describe('a usage record', () => {
-  test('is decoded as it was encoded, also beyond 2^53', () => {
+describe('usage records', () => {
+  test('a usage record is decoded as it was encoded, also beyond 2^53', () => {
     fc.assert(
       fc.property(usage, (given) => {
         expect(decodeUsage(travelled(encodeUsage(NS, given)))).toEqual(given);
@@ -233,7 +233,7 @@ describe('a usage record', () => {
     );
   });
 
-  test('is kept for at least as long as it is shown, and a month for as long as its days', () => {
+  test('a usage record is kept at least as long as it is shown, and a month as long as its days', () => {
     fc.assert(
       fc.property(usage, (given) => {
         const { ttl } = encodeUsage(NS, given);
@@ -245,7 +245,7 @@ describe('a usage record', () => {
     );
   });
 
-  test('stands in the order of time under its entity', () => {
+  test('usage records of an entity sort by time', () => {
     fc.assert(
       fc.property(instant, instant, (a, b) => {
         const [early, late] = [Math.min(a, b), Math.max(a, b)].map(

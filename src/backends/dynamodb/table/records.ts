@@ -1,4 +1,4 @@
-/** What operators set, and what is kept of it, as items of the table. Short stored names stand here and nowhere else. */
+/** Encodes and decodes the records that operators set, and their history. Short stored names appear only here. */
 import type { AuditAction, AuditRecord, EntityRecord, NamespaceRecord, UsageRecord } from '../../../backend.js';
 import type { ConfigLevel, OnUnavailable, StoredConfig } from '../../../core/config/config.js';
 import { ValidationError } from '../../../core/errors.js';
@@ -39,14 +39,14 @@ import type { Item } from '../client/transport.js';
 
 const SECOND_MS = 1_000;
 
-/** An item holds 400 KB, and the record of a change holds what there was before and after it. */
+/** An item is limited to 400 KB, and an audit record contains the state before and after a change. */
 const MAX_METADATA_BYTES = 128 * 1_024;
 
 function ttlAfter(ms: EpochMs): Item {
   return { ttl: number(Math.ceil(ms / SECOND_MS)) };
 }
 
-/** `writes`: how often this level was written, this time included. */
+/** `writes`: how often this level was written, including this write. */
 export function encodeConfig(ns: string, level: ConfigLevel, config: StoredConfig, writes: number): Item {
   const key = buildConfigKey(ns, level);
   const owner = level.kind === 'system' ? '' : level.kind === 'resource' ? level.resource : level.entityId;
@@ -59,7 +59,7 @@ export function encodeConfig(ns: string, level: ConfigLevel, config: StoredConfi
     ...(limits === null || limits.length === 0 ? {} : encodeLimits(limits)),
     GSI4PK: text(index.allOf(ns, owner)),
     GSI4SK: text(index.config(ns, key)),
-    // A level that has no limits any more is not listed.
+    // A level without limits is not listed.
     ...(level.kind !== 'entity' || limits === null
       ? {}
       : { GSI3PK: text(index.entityConfigs(ns, level.resource)), GSI3SK: text(level.entityId) }),
@@ -101,7 +101,7 @@ function decodeLimits(item: Item): readonly Limit[] | null {
   return limits.length === 0 ? null : limits;
 }
 
-/** A limit exists only if all three numbers of its rule do. */
+/** null unless all three numbers of the rule exist. */
 function decodeLimit(item: Item, name: string): Limit | null {
   const capacity = readNumber(item, `l_${name}_cp`);
   const refillAmount = readNumber(item, `l_${name}_ra`);
@@ -113,7 +113,7 @@ function decodeLimit(item: Item, name: string): Limit | null {
   return Limit.custom(name, { capacity, refillAmount, refillPeriodMs, ...options });
 }
 
-/** The last number of a namespace's config sequence that was given out. */
+/** The last number of a namespace's config sequence that was assigned. */
 export function encodeSequence(ns: string, last: number): Item {
   return { ...keyItem(buildSequenceKey(ns)), v: number(last) };
 }
@@ -122,10 +122,10 @@ export function decodeSequence(item: Item): number {
   return required(readNumber(item, 'v'), item, 'v');
 }
 
-/** Attributes of an entity that may be missing: a change that removes the field must remove them. */
+/** Optional attributes of an entity: a change that clears the field must remove them. */
 export const OPTIONAL_ENTITY_ATTRIBUTES = ['name', 'parent_id', 'GSI1PK', 'GSI1SK'] as const;
 
-/** How many entities have this one as their parent. Not part of the entity's own record, nor of its version. */
+/** The number of entities that have this one as their parent. Not part of the entity's record or version. */
 export const CHILDREN = 'children';
 
 export function encodeEntity(ns: string, entity: EntityRecord): Item {
@@ -163,7 +163,7 @@ export function decodeEntity(item: Item): EntityRecord {
   };
 }
 
-/** What an acquire must know of an entity: not its metadata, which may be large and would be remembered. */
+/** The part of an entity that an acquire needs: not its metadata, which may be large and would be cached. */
 export function decodeParent(item: Item): Pick<EntityRecord, 'parentId' | 'cascade'> {
   return { parentId: readText(item, 'parent_id') ?? null, cascade: item['cascade']?.BOOL ?? false };
 }
@@ -174,7 +174,10 @@ export function decodeChildren(item: Item): number {
 
 export const NAMESPACE_ID = 'namespace_id';
 
-/** A namespace stands twice: under its id for ever, and under its name while it is active. `sinceMs`: in this status. */
+/**
+ * A namespace has two records: one under its id, which is kept forever, and one under its name while it is active.
+ * `sinceMs`: the time of its last status change.
+ */
 export function encodeNamespace(under: 'id' | 'name', namespace: NamespaceRecord, sinceMs: EpochMs): Item {
   const { id, name, status, createdAtMs } = namespace;
   return {
@@ -206,7 +209,7 @@ export function encodeAudit(ns: string, record: AuditRecord): Item {
     ...(after === null ? {} : { after: json(after) }),
     timestamp: number(atMs),
     ...ttlAfter(atMs + AUDIT_LIFE_MS),
-    // The registry is asked for one namespace's records only, and is never purged.
+    // Registry records are only listed by namespace, and are never purged.
     ...(ns === REGISTRY ? {} : { GSI4PK: text(index.allOf(ns, subject)), GSI4SK: text(index.audit(ns, id)) }),
   };
 }
@@ -224,7 +227,7 @@ export function decodeAudit(item: Item): AuditRecord {
   };
 }
 
-/** What a declarative file owns of one object. */
+/** The fields of one object that a limits file owns. */
 export function encodeManaged(ns: string, key: string, value: unknown): Item {
   return { ...keyItem(buildManagedKey(ns, key)), value: json(value) };
 }
@@ -238,7 +241,7 @@ export const USAGE_ATTRIBUTE = {
   acquires: 'ac',
   expired: 'un',
   consumed: (limit: string) => `u_${limit}`,
-  /** The last change of a bucket shard that is counted: `q_{shard}`, and `q_{shard}~{hash}` under per-call limits. */
+  /** The last change of a bucket shard that is counted: `q_{shard}`, and `q_{shard}~{hash}` for per-call limits. */
   counted: ({ resource, shard }: Pick<ShardKey, 'resource' | 'shard'>) =>
     `q_${shard}${resource.slice(parsePlainResource(resource).length)}`,
 } as const;
@@ -256,8 +259,8 @@ export function encodeUsage(ns: string, record: UsageRecord): Item {
 }
 
 /**
- * What never changes after the record was made, so that adding to it writes no index. Only the monthly record is found
- * by a purge, which then looks at the whole partition: it outlives the hours and days that it is made of.
+ * Attributes that never change after the record is created, so that adding usage writes no index. A purge finds only
+ * the monthly record, and then reads the whole partition: the monthly record outlives its hours and days.
  */
 export function usageConstants(ns: string, record: Omit<UsageRecord, keyof UsageCounts>): Item {
   const { entityId, resource, window, startMs } = record;

@@ -12,31 +12,31 @@ import type { Item } from '../client/transport.js';
 /** The layout of the table that this code reads and writes. */
 export const SCHEMA_VERSION = 1;
 
-/** Code that knows no layout from this one on would do harm to a table of `SCHEMA_VERSION`. */
+/** The oldest schema version whose code may use a table of `SCHEMA_VERSION` without damage. */
 const MIN_CLIENT_VERSION = 1;
 
-/** What a table has that was published before there were numbers, and one that is being migrated from such. */
+/** The version of a table from before layouts had numbers, and of a table that is being migrated from such a layout. */
 const UNNUMBERED = 0;
 
-/** Throws unless the table is there, and of a layout that this code understands. */
+/** Throws unless the table exists and has a layout that this code understands. */
 export async function checkSchema(table: Table, deadline: Deadline): Promise<void> {
   const item = await readItem(table, VERSION_KEY, deadline);
   const mismatch = item === undefined ? await missingVersion(table, deadline) : mismatchOf(table, item);
   if (mismatch !== null) throw mismatch;
 }
 
-/** The number of the table's layout; null: nobody has said. */
+/** The number of the table's layout. null: there is no version record. */
 export async function readVersion(table: Table, deadline: Deadline): Promise<number | null> {
   const item = await readItem(table, VERSION_KEY, deadline);
   return item === undefined ? null : (readNumber(item, 'schema_version') ?? UNNUMBERED);
 }
 
-/** Whether somebody has made the table ready, for whichever version. */
+/** Whether the table has a version record, of any version. */
 export async function hasVersion(table: Table, deadline: Deadline): Promise<boolean> {
   return (await readItem(table, VERSION_KEY, deadline)) !== undefined;
 }
 
-/** What the version record says, seen from this code. */
+/** What the version record means for this code. */
 export type VersionRecord =
   | { readonly kind: 'no-record'; readonly ours: number }
   | { readonly kind: 'current' | 'older' | 'newer'; readonly schemaVersion: number; readonly ours: number };
@@ -55,23 +55,23 @@ export async function inspectVersion(table: Table, deadline: Deadline): Promise<
   return { kind, schemaVersion, ours: SCHEMA_VERSION };
 }
 
-/** Says that the table is ready. Does nothing if somebody else has said so; refuses where old records wait to be moved. */
+/** Marks the table as ready. Does nothing if it is. Throws if old records must be migrated first. */
 export async function writeVersion(table: Table, deadline: Deadline): Promise<void> {
   await refuseOlder(table, deadline);
   await putVersion(table, SCHEMA_VERSION, 'attribute_not_exists(PK)', {}, deadline);
 }
 
-/** From now on clients are refused, with the command that goes on where this one stops. */
+/** Makes the table refuse clients, with the command that resumes this migration if it stops. */
 export async function beginMigration(table: Table, deadline: Deadline): Promise<void> {
   await putVersion(table, UNNUMBERED, OLDER, { ':version': number(SCHEMA_VERSION), ':text': text('S') }, deadline);
 }
 
-/** Everything is moved, and was looked at: clients may come. */
+/** Ends the migration once all records are converted and verified: clients are accepted. */
 export async function finishMigration(table: Table, deadline: Deadline): Promise<void> {
   await putVersion(table, SCHEMA_VERSION, OLDER, { ':version': number(SCHEMA_VERSION), ':text': text('S') }, deadline);
 }
 
-/** Old clients wrote their versions as texts. */
+/** Old clients wrote their versions as text. */
 const OLDER =
   'attribute_not_exists(schema_version) OR attribute_type(schema_version, :text) OR schema_version < :version';
 
@@ -96,10 +96,10 @@ async function putVersion(
   if (!answer.ok && answer.failure.kind !== 'condition') throw errorOf(answer.failure, 'PutItem');
 }
 
-/** Where clients of the published layouts keep their version, when they know no namespaces. */
+/** The version record of clients of the published layouts that have no namespaces. */
 export const OLD_VERSION_KEY = { PK: 'SYSTEM#', SK: '#VERSION' } as const;
 
-/** Throws if the table is one of a published layout: it must be migrated before it may be called ready. */
+/** Throws if the table has a published layout: it must be migrated before it may be marked as ready. */
 export async function refuseOlder(table: Table, deadline: Deadline): Promise<void> {
   const version = await readVersion(table, deadline);
   if (version !== null && version >= SCHEMA_VERSION) return;
@@ -107,18 +107,21 @@ export async function refuseOlder(table: Table, deadline: Deadline): Promise<voi
   if (older) throw olderTable(table, 'has records of an older layout');
 }
 
-/** Two reads of a table that has no version record: of what clients of every published layout leave there. */
+/** Two reads, for a table without a version record: of records that clients of every published layout write. */
 async function isOlder(table: Table, deadline: Deadline): Promise<boolean> {
   if ((await readItem(table, OLD_VERSION_KEY, deadline)) !== undefined) return true;
   const first = await readItem(table, buildNamespaceKey('default'), deadline);
   return first !== undefined && first['created_at']?.N === undefined;
 }
 
-/** The old constructors of zae-limiter leave no version record: only what they store tells. A new table is empty. */
+/**
+ * The old constructors of zae-limiter write no version record, so the table is scanned for their other records. A new
+ * table is empty.
+ */
 async function hasOldRecord(table: Table, mostPages = Infinity): Promise<boolean> {
   let pages = 0;
   for await (const { items } of scanTable(table, { attributes: TELLING_ATTRIBUTES }, undefined, undefined)) {
-    // Another process may have written our own version record since it was looked for.
+    // Another process may have written our version record since it was read.
     if (items.some((item) => !isVersion(item) && readOldRecord(item) !== null)) return true;
     pages += 1;
     if (pages >= mostPages) break;
@@ -132,7 +135,7 @@ function isVersion(item: Item): boolean {
 }
 
 async function missingVersion(table: Table, deadline: Deadline): Promise<SchemaMismatch> {
-  // A client that may only acquire cannot scan: then it names the command that will find out.
+  // A client whose policy only allows acquires cannot scan. It gets the command that will find out.
   const isOld = (await isOlder(table, deadline)) || (await hasOldRecord(table, 1).catch(() => false));
   if (isOld) return olderTable(table, 'has records of an older layout');
   return new SchemaMismatch(`Table ${table.name} has no version record`, `headgate deploy --table ${table.name}`);
@@ -142,7 +145,7 @@ function olderTable(table: Table, what: string): SchemaMismatch {
   return new SchemaMismatch(`Table ${table.name} ${what}`, `headgate migrate --store ${storeArgument(table)}`);
 }
 
-/** A client must know at least `min_client_version`, and not more than what the table has been migrated to. */
+/** A client must have at least `min_client_version`, and at most the version that the table has been migrated to. */
 function mismatchOf(table: Table, item: Item): SchemaMismatch | null {
   const stored = readNumber(item, 'schema_version') ?? Number.NaN;
   const least = readNumber(item, 'min_client_version') ?? stored;

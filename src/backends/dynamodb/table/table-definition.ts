@@ -2,12 +2,12 @@ import type { CreateTableInput, KeySchemaElement, TableDescription } from '@aws-
 
 export const INDEXES = ['GSI1', 'GSI2', 'GSI3', 'GSI4'] as const;
 
-/** The attribute by which DynamoDB removes records whose time is over. */
+/** The attribute by which DynamoDB deletes expired records. */
 export const TTL_ATTRIBUTE = 'ttl';
 
 /**
- * Every index has keys only: one that held balances too would be written with every take, at twice the price.
- * The stream carries both images, because usage is their difference.
+ * Every index has keys only: an index with balances would be written with every take, at twice the price. The stream
+ * has both images, because usage is their difference.
  */
 export function tableDefinition(tableName: string): CreateTableInput {
   const keys = ['PK', 'SK', ...INDEXES.flatMap((name) => [`${name}PK`, `${name}SK`])];
@@ -36,7 +36,7 @@ function namesOf(schema: readonly KeySchemaElement[] = []): string {
   return schema.map((element) => element.AttributeName).join(' ');
 }
 
-/** Whether a table has the keys and the indexes, so that it can be one of Headgate's. */
+/** Whether a table has the keys and indexes of a Headgate table. */
 export function isOfThisShape({ KeySchema, GlobalSecondaryIndexes = [] }: TableDescription): boolean {
   return (
     namesOf(KeySchema) === 'PK SK' &&

@@ -19,7 +19,7 @@ const HOUR: UsageRecord = {
   expired: 0,
 };
 
-test('an hour is added to, under the marks of the bucket shards that it counts', () => {
+test('usage is added to an hourly record on condition of the last counted change of each bucket shard', () => {
   const spans = new Map([
     ['q_0', { first: 'label/1', last: 'label/5' }],
     ['q_3~AbCd1234', { first: 'label/2', last: 'label/2' }],
@@ -53,7 +53,7 @@ test('an hour is added to, under the marks of the bucket shards that it counts',
   });
 });
 
-test('only a month is listed among everything of its namespace', () => {
+test('only a monthly record is in the index of all records of its namespace', () => {
   const spans = new Map([['q_0', { first: 'label/1', last: 'label/1' }]]);
   const namesOf = (window: UsageRecord['window']) =>
     Object.values(buildAddUsage(TARGET, { ...HOUR, window }, spans).ExpressionAttributeNames ?? {});

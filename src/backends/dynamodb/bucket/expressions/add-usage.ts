@@ -6,18 +6,18 @@ import { USAGE_ATTRIBUTE, usageConstants } from '../../table/records.js';
 import { Expression } from './expression.js';
 import type { Target } from './shard-update.js';
 
-/** The changes of one bucket shard that a write counts, from the first to the last. */
+/** The first and last change of one bucket shard that a write counts. */
 export interface CountedSpan {
   readonly first: string;
   readonly last: string;
 }
 
 /**
- * Adds changes to a usage record, and notes which.
+ * Adds changes to a usage record, and records which changes it contains.
  * Writes: ADD u per limit, ac, un; SET q per bucket shard = its last change; ttl and index keys, always to the same values.
- * Condition: per bucket shard, q is not there or less than its first change.
- * On success: nothing.   On failure: ALL_OLD, whose q say what is counted already.
- * Cost: 1 WCU per started KB either way; 1 more when it is made, 2 for a month.
+ * Condition: per bucket shard, q does not exist or is less than its first change.
+ * On success: nothing.   On failure: ALL_OLD, whose q attributes show what is counted already.
+ * Cost: 1 WCU per started KB either way; 1 more when the record is created, 2 for a month.
  */
 export function buildAddUsage(
   { tableName, ns }: Target,

@@ -9,9 +9,14 @@ const TARGET = { tableName: 'headgate', ns: NS };
 const RPM = Limit.perMinute('rpm', 100);
 const SLOTS = Limit.concurrent('slots', 3);
 
-test('a bucket is created whole, and never over one that exists', () => {
-  const born = { ...newBucketImage(KEY, levelOf([RPM]), NOW_MS), ttlSec: 1_800_003_600, writeId: 'own', writeUnits: 1 };
-  expect(buildCreate(TARGET, born)).toMatchInlineSnapshot(`
+test('creating a bucket writes the whole item and never replaces one that exists', () => {
+  const image = {
+    ...newBucketImage(KEY, levelOf([RPM]), NOW_MS),
+    ttlSec: 1_800_003_600,
+    writeId: 'own',
+    writeUnits: 1,
+  };
+  expect(buildCreate(TARGET, image)).toMatchInlineSnapshot(`
     {
       "ConditionExpression": "attribute_not_exists(PK)",
       "Item": {
@@ -85,7 +90,7 @@ test('a bucket is created whole, and never over one that exists', () => {
   `);
 });
 
-test('one that holds something is on the list of the reconciler from the start', () => {
+test('a bucket that is created with a holder is on the sweep list', () => {
   const held = { lease: { slots: [amount('slots', 1_000)], caller: 'job' } };
   expect(printRequest(buildCreate(TARGET, withHolders(imageOf([SLOTS]), held)))).toMatchInlineSnapshot(`
     "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
@@ -95,14 +100,14 @@ test('one that holds something is on the list of the reconciler from the start',
   `);
 });
 
-test('one of per-call limits is found under the plain name of its resource', () => {
+test('a bucket of per-call limits is indexed under the plain name of its resource', () => {
   const { Item = {} } = buildCreate(TARGET, imageOf([RPM], { key: { ...KEY, resource: 'gpt-4~abcdefgh' } }));
   expect(Item['PK']).toEqual({ S: `${NS}/BUCKET#user-1#gpt-4~abcdefgh#0` });
   expect(Item['GSI2PK']?.S).toMatch(/\/RESOURCE#gpt-4#[0-9a-f]$/);
   expect(Item['GSI2SK']).toEqual({ S: 'BUCKET#user-1#gpt-4~abcdefgh#0' });
 });
 
-test('one that is to last has no ttl', () => {
-  const born = newBucketImage(KEY, levelOf([RPM], { lasting: true }), NOW_MS);
-  expect(buildCreate(TARGET, born).Item).not.toHaveProperty('ttl');
+test('a bucket with its own limits is created without a ttl', () => {
+  const image = newBucketImage(KEY, levelOf([RPM], { lasting: true }), NOW_MS);
+  expect(buildCreate(TARGET, image).Item).not.toHaveProperty('ttl');
 });

@@ -6,8 +6,8 @@ import type { Item } from '../../client/transport.js';
 import { keyOf, sweepKeys, type Target } from './shard-update.js';
 
 /**
- * Creates a bucket: full, less what is taken. Never over one that exists: its refusal is the read.
- * Writes: the whole item.   Condition: there is none.
+ * Creates a bucket: full, less what is taken. Never replaces a bucket that exists: the refused write returns it.
+ * Writes: the whole item.   Condition: the item does not exist.
  * On success: nothing.   On failure: ALL_OLD.   Cost: 1 WCU per started KB, and 1 for each of three indexes; one more with a holder.
  */
 export function buildCreate({ tableName, ns }: Target, image: ShardImage): PutItemInput {
@@ -19,7 +19,7 @@ export function buildCreate({ tableName, ns }: Target, image: ShardImage): PutIt
   };
 }
 
-/** The item with the keys under which it is found. */
+/** The item with its key and its index keys. */
 export function buildShardItem(ns: string, image: ShardImage): Item {
   return {
     ...keyOf(ns, image.key),

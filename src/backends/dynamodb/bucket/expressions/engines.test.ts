@@ -14,7 +14,7 @@ import {
   withHolders,
   withTokens,
 } from '../../../../../tests/support/shard-images.js';
-import { moveHolds } from '../../../../../tests/support/shard-truth.js';
+import { shardWriteHolds } from '../../../../../tests/support/shard-truth.js';
 import { buildLeaseId } from '../../../../core/identifiers.js';
 import { Limit, MAX_LIMITS } from '../../../../core/limit.js';
 import { type EngineName, findEngine } from '../../../../testing/dynamodb/index.js';
@@ -31,7 +31,7 @@ import { buildMerge, buildSplit } from './write-split.js';
 
 const RUNS = { numRuns: 50 };
 const MAX_HOLDERS = 80;
-/** A JVM on a busy machine. */
+/** A JVM on a busy machine is slow. */
 const START_MS = 60_000;
 const IDS = { own: 'own-write-id--', unanswered: ['earlier-id-001', 'earlier-id-002'] };
 
@@ -45,7 +45,7 @@ const stored = (image: ShardImage | null): unknown =>
         limits: new Map(image.limits.map((account) => [account.limit.name, account])),
       };
 
-/** What must hold on engines that were written independently of each other; DynamoDB Local is the strictest. */
+/** Independently written engines must agree. DynamoDB Local is the strictest. */
 describe.each<EngineName>(['dynoxide', 'dynamodb-local'])('%s', (engineName) => {
   const found = findEngine(engineName);
   const reason = found.status === 'available' ? '' : ` (skipped: ${found.reason})`;
@@ -58,8 +58,8 @@ describe.each<EngineName>(['dynoxide', 'dynamodb-local'])('%s', (engineName) => 
   }, START_MS);
   afterAll(async () => engine?.[Symbol.asyncDispose]());
 
-  describe.skipIf(found.status === 'unavailable')(`takes what is built${reason}`, () => {
-    test('a group is written if its conditions hold on what is stored, and then does what the image foretells', async () => {
+  describe.skipIf(found.status === 'unavailable')(`accepts the built requests${reason}`, () => {
+    test('a group is written exactly if its conditions hold on the stored item, with the result that applyShardWrite predicts', async () => {
       let written = 0;
       await fc.assert(
         fc.asyncProperty(stalePairs, groups, async ({ truth, seen }, group) => {
@@ -75,11 +75,11 @@ describe.each<EngineName>(['dynoxide', 'dynamodb-local'])('%s', (engineName) => 
           await engine.put(ns, truth);
           const answer = await engine.send(
             'UpdateItem',
-            buildShardWrite({ tableName: TABLE_NAME, ns }, seen, plan.move, IDS),
+            buildShardWrite({ tableName: TABLE_NAME, ns }, seen, plan.write, IDS),
           );
-          const holds = moveHolds(seen, plan.move, truth);
+          const holds = shardWriteHolds(seen, plan.write, truth);
           expect(answer).toMatchObject(holds ? { ok: true } : { ok: false, failure: { kind: 'condition' } });
-          const expected = holds ? applyShardWrite(truth, plan.move, IDS.own) : truth;
+          const expected = holds ? applyShardWrite(truth, plan.write, IDS.own) : truth;
           expect(stored(await engine.read(ns, KEY))).toEqual(stored(expected));
           if (holds) written += 1;
         }),
@@ -88,7 +88,7 @@ describe.each<EngineName>(['dynoxide', 'dynamodb-local'])('%s', (engineName) => 
       expect(written).toBeGreaterThan(5);
     });
 
-    test('a settlement is written on the image that it was planned from, and does what that foretells', async () => {
+    test('a settlement is written on the image that it was planned on, with the result that applySettlement predicts', async () => {
       await fc.assert(
         fc.asyncProperty(stalePairs, limitLists(), async ({ truth }, limits) => {
           const ns = freshNs();
@@ -109,7 +109,7 @@ describe.each<EngineName>(['dynoxide', 'dynamodb-local'])('%s', (engineName) => 
           };
           const slotless = (image: ShardImage): ShardImage => ({
             ...image,
-            // A counter of a time when the limit was a rate stays where it is; slots do not count.
+            // A counter from when the limit was a rate stays, and slots are not counted.
             limits: image.limits.map((account) => ({
               ...account,
               consumedMilli: account.limit.kind === 'rate' ? account.consumedMilli : 0,
@@ -162,18 +162,18 @@ describe.each<EngineName>(['dynoxide', 'dynamodb-local'])('%s', (engineName) => 
       );
     });
 
-    /** The longest names, and the longest that stand in an expression as they are. */
+    /** The longest names, and the longest names that need no alias. */
     const namings = [
       ['the longest names', (at: number) => `${'r'.repeat(61)}.${10 + at}`],
       ['plain names', (at: number) => `lim${10 + at}`],
     ] as const;
 
-    describe.each(namings)('with as many limits as a bucket may have, under %s', (_names, nameOf) => {
+    describe.each(namings)('as many limits as a bucket may have, with %s', (_names, nameOf) => {
       const limitsOf = (perDay: number): readonly Limit[] =>
         Array.from({ length: MAX_LIMITS }, (_, at) =>
           at % 4 === 3 ? Limit.concurrent(nameOf(at), 100) : Limit.perDay(nameOf(at), perDay),
         );
-      /** All of them are taken, debited and given back at once. */
+      /** All limits are taken, debited and refunded at once. */
       const limits = limitsOf(1e12);
       const leaseIds = Array.from({ length: 100 }, (_, at) => buildLeaseId(NOW_MS - at, 0.5));
       const slots = limits.filter(({ kind }) => kind === 'concurrent').map(({ name }) => amount(name, 1_000));
@@ -213,20 +213,22 @@ describe.each<EngineName>(['dynoxide', 'dynamodb-local'])('%s', (engineName) => 
       };
 
       test.each(Object.entries(largest))(
-        'the largest group of %s, with as many holders as one write may have',
+        'the largest group of %s with as many holders as one write may have is accepted',
         async (_, { image, entries }) => {
           const target = { tableName: TABLE_NAME, ns: freshNs() };
           await engine.put(target.ns, image);
           const plan = planGroup(image, entries, late);
           if (plan.kind !== 'write' && plan.kind !== 'reclaim') throw new Error(`It leads to ${plan.kind}`);
-          expect(plan.move.holders).toHaveLength(MAX_HOLDERS);
-          const input = buildShardWrite(target, image, plan.move, IDS);
+          expect(plan.write.holders).toHaveLength(MAX_HOLDERS);
+          const input = buildShardWrite(target, image, plan.write, IDS);
           expect(await engine.send('UpdateItem', input)).toMatchObject({ ok: true });
-          expect(stored(await engine.read(target.ns, key))).toEqual(stored(applyShardWrite(image, plan.move, IDS.own)));
+          expect(stored(await engine.read(target.ns, key))).toEqual(
+            stored(applyShardWrite(image, plan.write, IDS.own)),
+          );
         },
       );
 
-      test('all of them settle to new numbers', async () => {
+      test('a settlement of all of them to new numbers is accepted', async () => {
         const target = { tableName: TABLE_NAME, ns: freshNs() };
         await engine.put(target.ns, held);
         const settlement = planSettle(held, { limits: limitsOf(1e11) }, NOW_MS);

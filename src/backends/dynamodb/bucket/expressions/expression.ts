@@ -1,7 +1,7 @@
 import type { Int } from '../../../../core/int.js';
 import type { AttributeValue } from '../../client/transport.js';
 
-/** The parts of a conditional write, as DynamoDB's requests name them. */
+/** The fields of a conditional write request. */
 export interface ExpressionInput {
   readonly UpdateExpression?: string;
   readonly ConditionExpression: string;
@@ -9,17 +9,19 @@ export interface ExpressionInput {
   readonly ExpressionAttributeValues?: Record<string, AttributeValue>;
 }
 
-/** Aliases are made once: every acquire needs some, and a new text that becomes a key must be looked up first. */
+/** Cached: every acquire needs some, and a new string must be internalized before it can be a property key. */
 const NAME_ALIASES: string[] = [];
 const VALUE_ALIASES: string[] = [];
 
 /**
- * Names that may stand in an expression as they are: identifiers, of which DynamoDB reserves none. Each alias would be
- * written, signed and parsed with every acquire. Long names have one, because an expression ends at 4 KB.
+ * Names that need no alias: identifiers that DynamoDB does not reserve. Each alias would be written, signed and parsed
+ * with every acquire. Long names have an alias, because an expression is limited to 4 KB.
  */
 const PLAIN_NAME = /^(?:rf|w|wc|ac|cv|un|PK|SK|b_\w{1,8})$/;
 
-/** Collects one write. Aliases are generated, never made of names: `b_a-b.c_tk` is no identifier. */
+/**
+ * Builds the expressions of one write. Aliases are numbered, not derived from names: `b_a-b.c_tk` is not an identifier.
+ */
 export class Expression {
   readonly #aliases = new Map<string, string>();
   readonly #names: Record<string, string> = {};
@@ -37,7 +39,7 @@ export class Expression {
     return this;
   }
 
-  /** Nothing for 0. */
+  /** Adding 0 is omitted. */
   add(attribute: string, amount: Int): this {
     if (amount === 0) return this;
     this.#adds += `${this.#adds === '' ? 'ADD' : ','} ${this.#name(attribute)} ${this.#value({ N: String(amount) })}`;
@@ -57,7 +59,10 @@ export class Expression {
     return this.#require(`${this.#name(attribute)} <> ${this.#value(value)}`);
   }
 
-  /** Two comparisons, not BETWEEN: DynamoDB refuses bounds that contradict each other, and here they just do not hold. */
+  /**
+   * Two comparisons, not BETWEEN: DynamoDB rejects a BETWEEN with contradictory bounds as invalid, and here the
+   * condition must just fail.
+   */
   requireWithin(attribute: string, least: Int | null, most: Int | null): this {
     if (least !== null) this.#require(`${this.#name(attribute)} >= ${this.#value({ N: String(least) })}`);
     if (most !== null) this.#require(`${this.#name(attribute)} <= ${this.#value({ N: String(most) })}`);
@@ -77,7 +82,7 @@ export class Expression {
     return this.#require(`attribute_exists(${this.#name(attribute)})`);
   }
 
-  /** For a transaction, where an update must say what it updates. */
+  /** For a transaction, whose type requires an UpdateExpression. */
   buildUpdate(): ExpressionInput & { readonly UpdateExpression: string } {
     const input = this.build();
     return { ...input, UpdateExpression: input.UpdateExpression ?? '' };
@@ -115,7 +120,7 @@ export class Expression {
     return alias;
   }
 
-  /** What is needed twice, as a write's own id is, is sent once. */
+  /** A value that is used twice, such as the write id, is sent once. */
   #value(value: AttributeValue): string {
     const text = value.S === undefined ? value.N : `"${value.S}`;
     const given = text === undefined ? undefined : this.#given.get(text);

@@ -5,7 +5,7 @@ import { buildShardKey, index, type ShardKey } from '../../table/keys.js';
 import type { AttributeValue, Item } from '../../client/transport.js';
 import { Expression, type ExpressionInput } from './expression.js';
 
-/** Where a write goes: the table and the namespace. */
+/** The table and namespace of a write. */
 export interface Target {
   readonly tableName: string;
   readonly ns: string;
@@ -13,20 +13,22 @@ export interface Target {
 
 const BYTES_PER_UNIT = 1024;
 
-/** What a write of an item of that size is billed for. */
+/** The write units that DynamoDB bills for an item of this size. */
 export function writeUnits(bytes: number): number {
   return Math.max(1, Math.ceil(bytes / BYTES_PER_UNIT));
 }
 
-/** A write's own id, and those of earlier ones that may have landed: it must not follow upon any of them. */
+/**
+ * The id of a write, and the ids of earlier writes that may have landed. The write must be refused if one of them did.
+ */
 export interface WriteIds {
   readonly own: string;
   readonly unanswered: readonly string[];
 }
 
 /**
- * A write to a shard that exists: under the base that the image has, so that the parameters are as seen, and never twice
- * under one id. Counts its own units.
+ * Starts a write to an existing shard: under the base of the image, so that the rate parameters are those of the image,
+ * and never twice under one id. Counts its own write units.
  */
 export function startShardUpdate(image: ShardImage, { own, unanswered }: WriteIds): Expression {
   const expression = new Expression()
@@ -37,7 +39,7 @@ export function startShardUpdate(image: ShardImage, { own, unanswered }: WriteId
   return expression;
 }
 
-/** Never lowers it, and gives none to a bucket that lost its own: a debt or a holder that was not seen may need more. */
+/** Never lowers the ttl, and adds none: a debt or a holder that the image lacks may need a longer one. */
 export function raiseTtl(expression: Expression, ttlSec: number): void {
   expression.requireWithin(ATTRIBUTE.ttl, null, ttlSec).set(ATTRIBUTE.ttl, number(ttlSec));
 }
@@ -46,7 +48,7 @@ export function keyOf(ns: string, key: ShardKey): Item {
   return keyItem(buildShardKey(ns, key));
 }
 
-/** One write that answers with all there is: the new item, or the one that refused it. */
+/** An update that returns the whole item: the new one, or the one that refused it. */
 export function buildShardUpdate(
   { tableName, ns }: Target,
   key: ShardKey,
@@ -61,10 +63,10 @@ export function buildShardUpdate(
   };
 }
 
-/** What puts a bucket on the list of the reconciler. */
+/** The attributes that put a bucket on the sweep list. */
 export const SWEEP_ATTRIBUTES = ['GSI1PK', 'GSI1SK'] as const;
 
-/** On the list of the reconciler: holders may have to be taken back, or shards merged. */
+/** The sweep list keys of a shard whose holders may have to be reclaimed or that may have to be merged. */
 export function sweepKeys(
   ns: string,
   key: ShardKey,

@@ -6,7 +6,7 @@ import { buildReset } from './write-reset.js';
 
 const TARGET = { tableName: 'headgate', ns: NS };
 
-test('a reset fills the shard, removes its holders, and gives back to the counter what an expiry would have given', () => {
+test('a reset fills the shard, removes its holders, and subtracts from the counter what an expiry would have given back', () => {
   const limits = [Limit.perMinute('rpm', 60), Limit.concurrent('slots', 3)];
   const image = withHolders(withTokens(imageOf(limits), 5_000, 1_000), {
     one: { slots: [amount('slots', 2_000)], rates: [amount('rpm', 4_000)] },
@@ -24,7 +24,7 @@ test('a reset fills the shard, removes its holders, and gives back to the counte
   `);
 });
 
-test('a reset of a bucket whose base is ahead of the clock moves it all the same', () => {
+test('a reset moves the base forward even if it is ahead of the clock', () => {
   const image = imageOf([Limit.perMinute('rpm', 60)], { baseMs: NOW_MS + 5 });
   expect(printTransaction([buildReset(TARGET, image, NOW_MS, 'own')])).toContain(`rf = ${NOW_MS + 6}`);
 });

@@ -8,9 +8,9 @@ import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
 import { startShardUpdate, keyOf, type Target } from './shard-update.js';
 
 /**
- * Fills one shard and removes its holders, as a part of a transaction.
- * Writes: SET rf, w, tk = the share of every limit; REMOVE every h; ADD wc, and to tc what holders carried of rates.
- * Condition: rf = :rf and w = :seen, so that no holder has come since; w <> :id.
+ * Fills one shard and removes its holders, as one action of a transaction.
+ * Writes: SET rf, w, tk = the share of every limit; REMOVE every h; ADD wc, and give back in tc the rates that holders carry.
+ * Condition: rf = :rf and w = :seen, so that no holder was added since; w <> :id.
  * On success: nothing.   On failure: reasons.   Cost: 2 WCU per started KB.
  */
 export function buildReset(
@@ -24,7 +24,7 @@ export function buildReset(
     .set(ATTRIBUTE.base, number(nextBase(image.baseMs, nowMs)));
   for (const { limit, rate } of image.limits) {
     expression.set(ATTRIBUTE.tokens(limit.name), number(rate.capacityMilli));
-    // What a lease would have got back at its expiry it gets back now: its settle will charge the whole amount again.
+    // A lease would get these rates back at its expiry. It gets them now: its settle will charge the whole amount.
     if (limit.kind === 'rate') expression.add(ATTRIBUTE.consumed(limit.name), sub(0, carried(image, limit.name)));
   }
   for (const leaseId of image.holders.keys()) expression.remove(ATTRIBUTE.holder(leaseId));

@@ -18,7 +18,7 @@ import { buildSettlement, buildSettlementOfAll } from './write-settlement.js';
 const RPM = Limit.perMinute('rpm', 60);
 const SLOTS = Limit.concurrent('slots', 3);
 
-/** Its base was a second ago: one token of `rpm` has come since. */
+/** The base is one second ago: one token of `rpm` has refilled since. */
 const seen = (limits: readonly Limit[], changes: Partial<ShardImage> = {}): ShardImage =>
   imageOf(limits, { baseMs: NOW_MS - 1_000, ...changes });
 
@@ -31,8 +31,8 @@ function inputFor(image: ShardImage, limits: readonly Limit[], ttlSec: number | 
 
 const requestFor = (...settled: Parameters<typeof inputFor>): string => printRequest(inputFor(...settled));
 
-describe('a settlement', () => {
-  test('is one request with generated aliases', () => {
+describe('settlements', () => {
+  test('a settlement is one request with generated aliases', () => {
     expect(inputFor(withTokens(seen([RPM]), 5_000), [RPM])).toMatchInlineSnapshot(`
       {
         "ConditionExpression": "rf = :v0 AND w <> :v1 AND b_rpm_tk <= :v5 AND #a0 <= :v8",
@@ -84,7 +84,7 @@ describe('a settlement', () => {
     `);
   });
 
-  test('to new numbers credits what has come at the old ones', () => {
+  test('a settlement to new numbers credits the refill at the old rate', () => {
     const image = withTokens(seen([RPM]), 5_000);
     expect(requestFor(image, [Limit.perMinute('rpm', 600)])).toMatchInlineSnapshot(`
       "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
@@ -98,7 +98,7 @@ describe('a settlement', () => {
     `);
   });
 
-  test('to a smaller capacity clamps what is above it', () => {
+  test('a settlement to a smaller capacity clamps the balance', () => {
     expect(requestFor(seen([RPM]), [Limit.perMinute('rpm', 6)])).toMatchInlineSnapshot(`
       "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
       SET w = "own-write-id--", rf = 1800000000000, cv = "2", b_rpm_tk = 6000, b_rpm_cp = 6000, b_rpm_ra = 6000, b_rpm_rp = 60000, ttl = 1800090000
@@ -111,7 +111,7 @@ describe('a settlement', () => {
     `);
   });
 
-  test('moves every limit to the new base, also those that stay as they are', () => {
+  test('a settlement moves every limit to the new base, including unchanged ones', () => {
     const daily = Limit.perDay('daily', 86_400);
     const image = withTokens(seen([RPM, daily]), 5_000, 7_000);
     expect(requestFor(image, [Limit.perMinute('rpm', 600), daily])).toMatchInlineSnapshot(`
@@ -127,7 +127,7 @@ describe('a settlement', () => {
     `);
   });
 
-  test('moves slots by the difference, under no bounds', () => {
+  test('a settlement changes slots by the difference of the capacities, without bounds', () => {
     const image = withTokens(seen([SLOTS]), 1_000);
     expect(requestFor(image, [Limit.concurrent('slots', 1)])).toMatchInlineSnapshot(`
       "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
@@ -140,7 +140,7 @@ describe('a settlement', () => {
     `);
   });
 
-  test('adds a rate that is full, where there is none', () => {
+  test('a settlement adds a new rate as full, on condition that it does not exist', () => {
     const image = withTokens(seen([RPM]), 5_000);
     expect(requestFor(image, [RPM, Limit.perMinute('tpm', 9)])).toMatchInlineSnapshot(`
       "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
@@ -155,7 +155,7 @@ describe('a settlement', () => {
     `);
   });
 
-  test('adds slots without those that are held already', () => {
+  test('a settlement adds a concurrent limit without the slots that are already held', () => {
     const image = withHolders(withTokens(seen([RPM]), 5_000), { lease: { slots: [amount('slots', 2_000)] } });
     expect(requestFor(image, [RPM, SLOTS])).toMatchInlineSnapshot(`
       "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
@@ -171,7 +171,7 @@ describe('a settlement', () => {
     `);
   });
 
-  test('removes what is no more, and keeps its counter', () => {
+  test('a settlement removes a limit that the new rules lack, and keeps its counter', () => {
     const image = withTokens(seen([RPM, Limit.perMinute('tpm', 9)]), 5_000);
     expect(requestFor(image, [RPM])).toMatchInlineSnapshot(`
       "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
@@ -186,7 +186,7 @@ describe('a settlement', () => {
     `);
   });
 
-  test('starts a limit anew that changes its kind', () => {
+  test('a settlement restarts a limit that changes its kind', () => {
     expect(requestFor(withTokens(seen([RPM]), 5_000), [Limit.concurrent('rpm', 4)])).toMatchInlineSnapshot(`
       "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
       SET w = "own-write-id--", rf = 1800000000000, cv = "2", b_rpm_tk = 4000, b_rpm_cp = 4000, b_rpm_ra = 0, b_rpm_rp = 0, ttl = 1800090000
@@ -208,13 +208,13 @@ describe('a settlement', () => {
     `);
   });
 
-  test('removes the ttl of a bucket that is to last, and gives one that is not to last another', () => {
+  test('a settlement removes the ttl of a bucket with its own limits, and renews it for other buckets', () => {
     expect(requestFor(seen([RPM]), [RPM], null)).toContain('REMOVE ttl');
     expect(requestFor(seen([RPM], { ttlSec: null }), [RPM], null)).not.toContain('ttl');
     expect(requestFor(seen([RPM], { ttlSec: null }), [RPM])).toContain('ttl = 1800090000');
   });
 
-  test('of one shard of two gives it the whole numbers, and no free slots', () => {
+  test('a settlement of one shard of two stores the whole numbers and adds no free slots', () => {
     const image = seen([SLOTS], { shardCount: 2, key: { ...KEY, shard: 1 } });
     expect(requestFor(withTokens(image, 1_000), [Limit.concurrent('slots', 9)])).toMatchInlineSnapshot(`
       "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#1 #STATE
@@ -227,7 +227,7 @@ describe('a settlement', () => {
     `);
   });
 
-  test('of all shards is one transaction: slots are added where they are, and start only if no holder came or went', () => {
+  test('a settlement of all shards is one transaction: existing slots are added to, and new ones start only if no holder was added or removed', () => {
     const shards = [0, 1].map((shard) => seen([SLOTS], { shardCount: 2, key: { ...KEY, shard }, ttlSec: null }));
     const [first, second] = [withTokens(shards[0]!, 5_000), { ...shards[1]!, limits: [] }];
     const rules = { limits: [SLOTS], version: { sequence: 2, openedAtMs: 0 } };

@@ -8,10 +8,10 @@ import type { Expression } from './expression.js';
 import { startShardUpdate, keyOf, raiseTtl, type Target, buildShardUpdate, type WriteIds } from './shard-update.js';
 
 /**
- * Brings a shard to new rules, or only to a new base: every limit is credited at the old rate up to it.
- * Writes: SET rf, cv, and per limit cp, ra, rp and ADD or SET tk; REMOVE of limits that are gone, their tc stays; ttl; wc, w.
+ * Settles a shard to new rules, or only to a new base. Every limit is credited at the old rate up to the new base.
+ * Writes: SET rf, cv, and per limit cp, ra, rp and ADD or SET tk; REMOVE the limits that were removed, except their tc; ttl; wc, w.
  * Condition: rf = :rf; per limit that stays, the bounds of its form; per limit that is added, tk does not exist; w <> :id,
- * and w = :seen where free slots were computed from the holders, or where it had no ttl and gets one; no later ttl.
+ * and w = :seen where free slots were computed from the holders, or where a ttl is added; the stored ttl is not later.
  * On success: ALL_NEW.   On failure: ALL_OLD, absent when the item does not exist.   Cost: 1 WCU per started KB either way.
  */
 export function buildSettlement(
@@ -26,9 +26,10 @@ export function buildSettlement(
 }
 
 /**
- * Brings all shards of a bucket to the same rules at once, and its free slots to their sum.
- * Writes, of every shard: as above.   Condition, of every shard: as above. Takes and releases keep the sum of what a shard
- * has free and held and do not move rf; splits, merges, settlements, resets and this write move it. So the sum is as seen.
+ * Settles all shards of a bucket to the same rules in one transaction, and makes free and held slots add up to the capacity.
+ * Writes, of every shard: as above.   Condition, of every shard: as above. Takes and releases keep the sum of a
+ * shard's free and held slots and do not move rf. Splits, merges, settlements, resets and this write move rf. So the sum is
+ * the one that was seen.
  * On success: nothing.   On failure: reasons.   Cost: 2 WCU per started KB of every shard.
  */
 export function buildSettlementOfAll(
@@ -65,7 +66,9 @@ function settlementExpression(
   return expression;
 }
 
-/** Where there was none, no write looked after it, so that only what was seen says how long it must be. */
+/**
+ * Without a ttl, writes did not check their debt against one, so the new ttl is right only for the item that was seen.
+ */
 function setTtl(expression: Expression, image: ShardImage, ttlSec: number): void {
   if (image.ttlSec !== null) raiseTtl(expression, ttlSec);
   else expression.requireEqual(ATTRIBUTE.writeId, { S: image.writeId }).set(ATTRIBUTE.ttl, number(ttlSec));

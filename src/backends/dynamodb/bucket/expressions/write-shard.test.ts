@@ -25,21 +25,21 @@ const SLOTS = Limit.concurrent('slots', 3);
 const IDS: WriteIds = { own: 'own-write-id--', unanswered: [] };
 const EXACT: PlanContext = { nowMs: NOW_MS, trust: 'exact', lifeFactor: 7, withoutRefunds: false };
 
-/** Its base was a second ago: one token of `rpm` has come since, 100 of `tpm`. */
+/** The base is one second ago: one token of `rpm` and 100 of `tpm` have refilled since. */
 const seen = (limits: readonly Limit[], changes: Partial<ShardImage> = {}): ShardImage =>
   imageOf(limits, { baseMs: NOW_MS - 1_000, ...changes });
 
-/** What a group leads to. */
+/** The request for a group. */
 function inputFor(image: ShardImage, entries: readonly Entry[], at: Partial<PlanContext> = {}, ids = IDS) {
   const plan = planGroup(image, entries, { ...EXACT, ...at });
   if (plan.kind !== 'write' && plan.kind !== 'reclaim') throw new Error(`It leads to ${plan.kind}`);
-  return buildShardWrite({ tableName: 'headgate', ns: NS }, image, plan.move, ids);
+  return buildShardWrite({ tableName: 'headgate', ns: NS }, image, plan.write, ids);
 }
 
 const requestFor = (...group: Parameters<typeof inputFor>): string => printRequest(inputFor(...group));
 
-describe('a take', () => {
-  test('is one request with generated aliases', () => {
+describe('takes', () => {
+  test('a take is one request with generated aliases', () => {
     const image = withTokens(seen([RPM]), 10_000);
     expect(inputFor(image, [askEntry([RPM], { rpm: 1_000 })])).toMatchInlineSnapshot(`
       {
@@ -83,7 +83,7 @@ describe('a take', () => {
     `);
   });
 
-  test('from a bucket with room adds, under both bounds', () => {
+  test('a take in room form subtracts, under both bounds', () => {
     const image = withTokens(seen([RPM]), 10_000);
     expect(requestFor(image, [askEntry([RPM], { rpm: 1_000 })])).toMatchInlineSnapshot(`
       "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
@@ -97,7 +97,7 @@ describe('a take', () => {
     `);
   });
 
-  test('from a full bucket sets what is left below the brim', () => {
+  test('a take in full form sets the balance that remains', () => {
     expect(requestFor(seen([RPM]), [askEntry([RPM], { rpm: 1_000 })])).toMatchInlineSnapshot(`
       "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
       SET w = "own-write-id--", b_rpm_tk = 58000
@@ -109,7 +109,7 @@ describe('a take', () => {
     `);
   });
 
-  test('of several limits has the form that each of them needs; limits that are not taken are not touched', () => {
+  test('a take of several limits uses the form that each needs, and leaves other limits untouched', () => {
     const image = withTokens(seen([RPM, TPM, Limit.perDay('daily', 5)]), 10_000);
     const asks = [askEntry([RPM, TPM], { rpm: 1_000, tpm: 300_000 }), askEntry([RPM, TPM], { rpm: 2_000 })];
     expect(requestFor(image, asks)).toMatchInlineSnapshot(`
@@ -126,7 +126,7 @@ describe('a take', () => {
     `);
   });
 
-  test('of nothing needs a balance that is not negative', () => {
+  test('a take of 0 requires a balance that is not negative', () => {
     expect(requestFor(withTokens(seen([RPM]), 5_000), [askEntry([RPM], { rpm: 0 })])).toMatchInlineSnapshot(`
       "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
       SET w = "own-write-id--"
@@ -138,7 +138,7 @@ describe('a take', () => {
     `);
   });
 
-  test('of more than there is by an old image is sent all the same: the store will say', () => {
+  test('a take of more than an old image has is sent, and the condition decides', () => {
     const image = withTokens(seen([RPM]), -5_000);
     const ask = askEntry([RPM], { rpm: 1_000 });
     expect(requestFor(image, [ask], { trust: 'guess' })).toMatchInlineSnapshot(`
@@ -154,8 +154,8 @@ describe('a take', () => {
   });
 });
 
-describe('a correction', () => {
-  test('that takes more goes into debt, as far as the bucket is kept until the debt is over', () => {
+describe('corrections', () => {
+  test('a debit may cause a debt, as long as the debt is repaid before the ttl', () => {
     const image = withTokens(seen([RPM]), 1_000);
     expect(requestFor(image, [changeEntry([RPM], { rpm: 50_000 })])).toMatchInlineSnapshot(`
       "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
@@ -169,7 +169,7 @@ describe('a correction', () => {
     `);
   });
 
-  test('that gives back adds, under no bounds but the base', () => {
+  test('a refund adds, on condition of the base only', () => {
     expect(requestFor(seen([RPM]), [changeEntry([RPM], { rpm: -5_000 })])).toMatchInlineSnapshot(`
       "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
       SET w = "own-write-id--"
@@ -180,7 +180,7 @@ describe('a correction', () => {
     `);
   });
 
-  test('that undoes a grant counts it off', () => {
+  test('undoing a grant decreases the counter of grants', () => {
     const undo = { ...changeEntry([RPM], { rpm: -1_000 }), uncounts: true };
     expect(requestFor(seen([RPM]), [undo])).toMatchInlineSnapshot(`
       "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
@@ -193,12 +193,12 @@ describe('a correction', () => {
   });
 });
 
-describe('a holder', () => {
+describe('holders', () => {
   const held = withHolders(withTokens(seen([RPM, SLOTS]), 30_000, 2_000), {
     lease: { slots: [amount('slots', 1_000)], rates: [amount('rpm', 4_000)] },
   });
 
-  test('comes with its take, and puts the shard on the list of the reconciler', () => {
+  test('a take with a holder adds it and puts the shard on the sweep list', () => {
     const holder = holderOf({ slots: [amount('slots', 1_000)], caller: 'job' });
     const ask = askEntry([SLOTS], { slots: 1_000 }, { leaseId: 'lease', holder });
     expect(requestFor(seen([SLOTS]), [ask])).toMatchInlineSnapshot(`
@@ -213,12 +213,12 @@ describe('a holder', () => {
     `);
   });
 
-  test('does not put it there twice', () => {
+  test('a take with a holder does not write the sweep keys of a shard that has them', () => {
     const ask = askEntry([SLOTS], { slots: 1_000 }, { leaseId: 'lease', holder: holderOf() });
     expect(requestFor(seen([SLOTS], { onSweepList: true }), [ask])).not.toContain('GSI1');
   });
 
-  test('is extended under the value that was seen', () => {
+  test('a holder is extended on condition of its stored text', () => {
     expect(requestFor(held, [extendEntry('lease', NOW_MS + 90_000)])).toMatchInlineSnapshot(`
       "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
       SET w = "own-write-id--", h_lease = "1800000090000|slots=1000|+rpm=4000"
@@ -230,7 +230,7 @@ describe('a holder', () => {
     `);
   });
 
-  test('goes with its slots and with the refund', () => {
+  test('a release removes the holder, frees its slots and refunds in one write', () => {
     const release = changeEntry([RPM, SLOTS], { rpm: -4_000 }, { leaseId: 'lease', holder: 'release' });
     expect(requestFor(held, [release])).toMatchInlineSnapshot(`
       "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
@@ -244,7 +244,7 @@ describe('a holder', () => {
     `);
   });
 
-  test('stays with its new totals', () => {
+  test('a settle replaces the holder with its new totals', () => {
     const details = { leaseId: 'lease', holder: 'keep', totals: { rpm: 6_000 } } as const;
     expect(requestFor(held, [changeEntry([RPM, SLOTS], { rpm: 2_000 }, details)])).toMatchInlineSnapshot(`
       "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
@@ -259,7 +259,7 @@ describe('a holder', () => {
     `);
   });
 
-  test('that an old image lacks must really be gone before the whole amount is charged again', () => {
+  test('a settle whose holder the image lacks charges the whole amount on condition that the holder does not exist', () => {
     const details = { leaseId: 'gone', holder: 'keep', totals: { rpm: 6_000 } } as const;
     const settle = changeEntry([RPM, SLOTS], { rpm: 2_000 }, details);
     expect(requestFor(held, [settle], { trust: 'guess' })).toMatchInlineSnapshot(`
@@ -275,7 +275,7 @@ describe('a holder', () => {
     `);
   });
 
-  test('that has expired is taken back, with its rates, once somebody is refused', () => {
+  test('an expired holder is reclaimed, with its rates, once an ask would be denied', () => {
     const ask = askEntry([SLOTS], { slots: 3_000 }, { leaseId: 'other', holder: holderOf() });
     expect(requestFor(held, [ask], { nowMs: NOW_MS + 60_000 })).toMatchInlineSnapshot(`
       "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
@@ -290,11 +290,11 @@ describe('a holder', () => {
   });
 });
 
-describe('besides, a write', () => {
+describe('version, ttl and write ids', () => {
   const ask = askEntry([RPM], { rpm: 1_000 });
   const image = withTokens(seen([RPM]), 9_000);
 
-  test('leaves the version of a newer config that says the same, under the one that was seen', () => {
+  test('a write adopts the version of a newer config with the same rules, on condition of the version that was seen', () => {
     const newer = askEntry([RPM], { rpm: 1_000 }, { version: { sequence: 2, openedAtMs: 0 } });
     expect(requestFor(image, [newer])).toMatchInlineSnapshot(`
       "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
@@ -309,7 +309,7 @@ describe('besides, a write', () => {
     `);
   });
 
-  test('gives a bucket of which half of the life is over a new one', () => {
+  test('a write renews the ttl once half of the life has passed', () => {
     expect(requestFor({ ...image, ttlSec: NOW_MS / 1_000 + 1_799 }, [ask])).toMatchInlineSnapshot(`
       "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
       SET w = "own-write-id--", ttl = 1800003600
@@ -323,7 +323,7 @@ describe('besides, a write', () => {
     `);
   });
 
-  test('that follows upon others without an answer must follow upon none of them', () => {
+  test('a write after unanswered writes requires that none of them has landed', () => {
     const ids = { own: 'third', unanswered: ['first', 'second'] };
     expect(requestFor(image, [ask], {}, ids)).toMatchInlineSnapshot(`
       "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
@@ -339,7 +339,7 @@ describe('besides, a write', () => {
     `);
   });
 
-  test('to an item of more than a kilobyte counts a unit for each that is started', () => {
+  test('a write counts one unit for each started kilobyte of the item', () => {
     expect(requestFor({ ...image, bytes: 2_049 }, [ask])).toContain('ADD wc 3,');
     expect(requestFor({ ...image, bytes: 2_048 }, [ask])).toContain('ADD wc 2,');
   });

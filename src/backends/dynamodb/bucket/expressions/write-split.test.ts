@@ -18,15 +18,15 @@ const TARGET = { tableName: 'headgate', ns: NS };
 const RPM = Limit.perMinute('rpm', 60);
 const SLOTS = Limit.concurrent('slots', 3);
 
-/** Its base was a second ago: one token of `rpm` has come since. */
+/** The base is one second ago: one token of `rpm` has refilled since. */
 const seen = (limits: readonly Limit[], changes: Partial<ShardImage> = {}): ShardImage =>
   imageOf(limits, { baseMs: NOW_MS - 1_000, ...changes });
 
 const splitOf = (image: ShardImage): string =>
   printTransaction(buildSplit(TARGET, image, planSplit(image, NOW_MS), 'own-write-id--').TransactItems ?? []);
 
-describe('a split', () => {
-  test('is one transaction with generated aliases', () => {
+describe('splits', () => {
+  test('a split is one transaction with generated aliases', () => {
     const image = withTokens(seen([RPM]), 40_000);
     expect(buildSplit(TARGET, image, planSplit(image, NOW_MS), 'own-write-id--')).toMatchInlineSnapshot(`
       {
@@ -165,7 +165,7 @@ describe('a split', () => {
     `);
   });
 
-  test('gives half of what is there to the new shard; holders stay with their slots', () => {
+  test('a split moves half of the balance to the new shard, and holders stay with their slots', () => {
     const image = withHolders(withTokens(seen([RPM, SLOTS]), 40_000, 2_000), {
       lease: { slots: [amount('slots', 1_000)] },
     });
@@ -188,7 +188,7 @@ describe('a split', () => {
     `);
   });
 
-  test('of a full shard sets what is left', () => {
+  test('a split of a full shard sets the balance that remains', () => {
     expect(splitOf(seen([RPM], { ttlSec: null }))).toMatchInlineSnapshot(`
       "UPDATE headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
       SET w = "own-write-id--", shard_count = 2, rf = 1800000000000, GSI1PK = "AAAAAAAAAA0/SWEEP", GSI1SK = "AAAAAAAAAA0/BUCKET#user-1#gpt-4#0", b_rpm_tk = 30000
@@ -205,7 +205,7 @@ describe('a split', () => {
     `);
   });
 
-  test('of a shard of two adds the fourth', () => {
+  test('a split of shard 1 of 2 creates shard 3 of 4', () => {
     const image = withTokens(seen([RPM], { shardCount: 2, key: { ...KEY, shard: 1 } }), 5_000);
     expect(splitOf(image)).toMatchInlineSnapshot(`
       "UPDATE headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#1 #STATE
@@ -226,7 +226,7 @@ describe('a split', () => {
   });
 });
 
-describe('a merge', () => {
+describe('merges', () => {
   const stays = withTokens(seen([RPM, SLOTS], { shardCount: 2, writeId: 'w-stays', ttlSec: null }), 5_000, 1_000);
   const key = { ...KEY, shard: 1 };
   const leaves = withTokens(
@@ -235,7 +235,7 @@ describe('a merge', () => {
     2_000,
   );
 
-  test('puts everything of both into one, if neither was written to meanwhile', () => {
+  test('a merge joins both shards on condition that neither was written meanwhile', () => {
     const counted = {
       ...leaves,
       acquires: 4,

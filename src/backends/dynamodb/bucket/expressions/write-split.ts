@@ -7,10 +7,10 @@ import { Expression } from './expression.js';
 import { startShardUpdate, keyOf, sweepKeys, type Target } from './shard-update.js';
 
 /**
- * Makes two shards of one, in one transaction.
- * Writes: of the old one, SET rf, shard_count, GSI1, w, and ADD or SET tk of every limit, ADD wc, REMOVE ttl; the new one whole.
- * Condition: rf = :rf, shard_count = :n, the bounds of every limit; the new one does not exist.
- * On success: nothing.   On failure: reasons with ALL_OLD.   Cost: 2 WCU per started KB, for each; the new one's indexes.
+ * Splits one shard into two, in one transaction.
+ * Writes: to the old shard, SET rf, shard_count, GSI1, w, and ADD or SET tk of every limit, ADD wc, REMOVE ttl; the whole new shard.
+ * Condition: rf = :rf, shard_count = :n, the bounds of every limit; the new shard does not exist.
+ * On success: nothing.   On failure: reasons with ALL_OLD.   Cost: 2 WCU per started KB, for each; the indexes of the new shard.
  */
 export function buildSplit(
   { tableName, ns }: Target,
@@ -70,11 +70,11 @@ export function buildSplit(
 }
 
 /**
- * Makes one shard of a pair again, in one transaction.
- * Writes: of the one that stays, SET rf, shard_count, w, tk of every limit, ttl if it is the last; ADD the other's tc, ac, un,
- * wc; deletes the other.
- * Condition: w = :seen of both, so that nothing has happened since.
- * On success: nothing.   On failure: reasons.   Cost: 2 WCU per started KB, for each; the other's indexes.
+ * Merges a pair of shards into one, in one transaction.
+ * Writes: to the remaining shard, SET rf, shard_count, w, tk of every limit, ttl if it is the last; ADD the other shard's tc, ac, un,
+ * wc; deletes the other shard.
+ * Condition: w = :seen of both, so that neither was written since.
+ * On success: nothing.   On failure: reasons.   Cost: 2 WCU per started KB, for each; the indexes of the deleted shard.
  */
 export function buildMerge(
   { tableName, ns }: Target,
@@ -94,14 +94,14 @@ export function buildMerge(
   for (const { account, tokensMilli } of merge.limits)
     update.set(ATTRIBUTE.tokens(account.limit.name), number(tokensMilli));
   if (merge.ttlSec !== null) update.set(ATTRIBUTE.ttl, number(merge.ttlSec));
-  // Also of limits that it has no more: usage takes everything off there, and must find it here.
+  // Also for removed limits: usage subtracts all counters of the deleted shard, so the remaining one must have them.
   for (const { limit, consumedMilli } of leaves.limits) update.add(ATTRIBUTE.consumed(limit.name), consumedMilli);
   for (const [name, milli] of leaves.retired) update.add(ATTRIBUTE.consumed(name), milli);
-  const gone = new Expression().requireEqual(ATTRIBUTE.writeId, { S: leaves.writeId });
+  const deletion = new Expression().requireEqual(ATTRIBUTE.writeId, { S: leaves.writeId });
   return {
     TransactItems: [
       { Update: { TableName: tableName, Key: keyOf(ns, stays.key), ...update.buildUpdate() } },
-      { Delete: { TableName: tableName, Key: keyOf(ns, leaves.key), ...gone.build() } },
+      { Delete: { TableName: tableName, Key: keyOf(ns, leaves.key), ...deletion.build() } },
     ],
   };
 }

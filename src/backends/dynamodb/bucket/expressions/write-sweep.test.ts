@@ -9,7 +9,7 @@ const TARGET = { tableName: 'table', ns: NS };
 const IDS = { own: 'own-write-id--', unanswered: [] };
 const LIMITS = [Limit.perMinute('rpm', 60), Limit.concurrent('slots', 10)];
 
-test('heals one shard by what is wrong, if nothing has happened since', () => {
+test('a slot correction adds the difference on condition that the shard was not written since', () => {
   const correction = { image: imageOf(LIMITS), limits: [{ name: 'slots', deltaMilli: -3_000 }] };
   expect(printRequest(buildHeal(TARGET, correction, IDS))).toMatchInlineSnapshot(`
     "table AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE
@@ -22,7 +22,7 @@ test('heals one shard by what is wrong, if nothing has happened since', () => {
   `);
 });
 
-test('takes a bucket off the list under a new base, if nothing has happened since', () => {
+test('a bucket is taken off the sweep list with a new base on condition that it was not written since', () => {
   const image = withTokens(imageOf(LIMITS, { onSweepList: true }), -5_000);
   const settlement = planSettle(image, { limits: LIMITS }, NOW_MS);
   expect(printRequest(buildUnmark(TARGET, image, settlement, IDS))).toMatchInlineSnapshot(`

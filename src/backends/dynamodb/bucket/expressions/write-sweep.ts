@@ -7,32 +7,32 @@ import type { Expression } from './expression.js';
 import { startShardUpdate, SWEEP_ATTRIBUTES, type Target, buildShardUpdate, type WriteIds } from './shard-update.js';
 import { settleLimit } from './write-settlement.js';
 
-/** What is wrong with the free slots of one shard. */
+/** The correction of the free slots of one shard. */
 export interface SlotCorrection {
   readonly image: ShardImage;
   readonly limits: readonly { readonly name: string; readonly deltaMilli: Int }[];
 }
 
 /**
- * Puts the free slots of a bucket of one shard right.
+ * Corrects the free slots of a bucket that has one shard.
  * Writes: ADD tk per limit, wc; SET w.   Condition: w = :seen, so that the holders are those that were counted; rf = :rf, w <> :id.
  * On success: ALL_NEW.   On failure: ALL_OLD.   Cost: 1 WCU per started KB either way.
  */
 export function buildHeal(target: Target, correction: SlotCorrection, ids: WriteIds): UpdateItemInput {
-  return buildShardUpdate(target, correction.image.key, healing(correction, ids).build());
+  return buildShardUpdate(target, correction.image.key, healExpression(correction, ids).build());
 }
 
-function healing({ image, limits }: SlotCorrection, ids: WriteIds): Expression {
+function healExpression({ image, limits }: SlotCorrection, ids: WriteIds): Expression {
   const expression = startShardUpdate(image, ids).requireEqual(ATTRIBUTE.writeId, { S: image.writeId });
   for (const { name, deltaMilli } of limits) expression.add(ATTRIBUTE.tokens(name), deltaMilli);
   return expression;
 }
 
 /**
- * Takes a bucket off the reconciler's list, and moves its base: a process that remembers it as listed, and would not list
- * its own holder, is refused by its condition on the base and sees that it must.
+ * Takes a bucket off the sweep list and moves its base. A process whose image says that the bucket is listed would add a
+ * holder without listing it; its condition on the base refuses that write, and the returned item shows the change.
  * Writes: SET rf, w, and per limit ADD or SET tk as in a settlement to the same rules; ADD wc; REMOVE the keys of GSI1.
- * Condition: w = :seen, so that no holder has come since; rf = :rf, w <> :id.
+ * Condition: w = :seen, so that no holder was added since; rf = :rf, w <> :id.
  * On success: ALL_NEW.   On failure: ALL_OLD.   Cost: 1 WCU per started KB, and 1 for the index.
  */
 export function buildUnmark(target: Target, image: ShardImage, settlement: Settlement, ids: WriteIds): UpdateItemInput {
