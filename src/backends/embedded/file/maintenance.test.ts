@@ -29,7 +29,7 @@ async function openFile(name: string) {
 }
 
 test(
-  'a file with many one-shot entities does not grow without end, and keeps their usage',
+  'a file with many one-shot entities does not grow without a bound, and keeps their usage',
   { timeout: 60_000 },
   async () => {
     const { clock, path, limiter, visit } = await openFile('many.db');
@@ -44,7 +44,7 @@ test(
   },
 );
 
-test('usage and audit are shown as long as they live, and removed afterwards', { timeout: 60_000 }, async () => {
+test('usage and audit records are shown until they expire, and removed afterwards', { timeout: 60_000 }, async () => {
   const { clock, path, limiter, visit } = await openFile('old.db');
   await limiter.entities.create({ id: 'visitor-1' });
   await visit(1);
