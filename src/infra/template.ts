@@ -26,7 +26,7 @@ export interface Template {
   readonly Outputs: Readonly<Record<string, Output>>;
 }
 
-/** The one template of all environments: what differs between them is a parameter. */
+/** The template of all environments. Parameters hold the differences between them. */
 export function buildTemplate(): Template {
   return {
     AWSTemplateFormatVersion: '2010-09-09',

@@ -189,7 +189,7 @@ describe.skipIf(ENGINE.missing)(`a stack that was not made by deploy${ENGINE.not
       exitCode: 9,
       stdout: '',
       stderr:
-        "headgate: Stack shop is not one of Headgate's: it has neither the tag headgate:version nor Headgate's outputs\n",
+        "headgate: Stack shop does not belong to Headgate: it has neither the tag headgate:version nor Headgate's outputs\n",
     });
   });
 
@@ -241,7 +241,7 @@ describe('without anything to talk to', () => {
     [
       { AWS_REGION: '' },
       3,
-      'headgate: Region not accepted: region="" is not a valid hostname component: name one by --region, AWS_REGION or the profile\n',
+      'headgate: Region not accepted: region="" is not a valid hostname component: set it with --region, AWS_REGION or the profile\n',
     ],
   ])('%j is one sentence as well', async (missing, exitCode, stderr) => {
     const env = { ...awsEnvironment('http://127.0.0.1:9'), HOME: home, AWS_EC2_METADATA_DISABLED: 'true', ...missing };

@@ -24,7 +24,7 @@ const { Table, ...OTHERS } = TEMPLATE.Resources;
 const MISSPELT = { ...Table, Properties: { ...Table?.Properties, BilingMode: 'PAY_PER_REQUEST' } };
 const KEY = 'arn:aws:kms:eu-west-1:123456789012:key/1f0e';
 
-/** By which an import adopts a table: as it is without a key, and with one. */
+/** The templates of an adoption's import: for a table without a KMS key, and with one. */
 function importTemplate(encryption: object): object {
   const { BillingMode: _, ...definition } = tableDefinition('limits');
   const settings = { ttlAttribute: 'ttl', pointInTimeRecovery: false };
@@ -61,19 +61,19 @@ describe.skipIf(missing)(`cfn-lint${note}`, () => {
       .filter(({ Filename }) => basename(Filename) === `${name}.json`)
       .map(({ Rule, Message }) => `${Rule.Id} ${Message}`);
 
-  test('has nothing to say about the template, neither errors nor warnings nor advice', () => {
+  test('cfn-lint finds no errors, warnings or advice in the template', () => {
     expect(findingsIn('printed')).toEqual([]);
   });
 
-  test('has nothing to say about what the template makes with a KMS key, but that conditions used parameters', () => {
+  test('cfn-lint finds nothing in the template with a KMS key, except parameters that only conditions use', () => {
     expect(findingsIn('keyed').filter((finding) => !finding.startsWith('W2001 '))).toEqual([]);
   });
 
-  test.each(['import', 'importKeyed'] as const)('has nothing to say about the template of an adoption: %s', (name) => {
+  test.each(['import', 'importKeyed'] as const)('cfn-lint finds nothing in the template of an adoption: %s', (name) => {
     expect(findingsIn(name)).toEqual([]);
   });
 
-  test('would say that a property is misspelt', () => {
+  test('cfn-lint would find a misspelt property', () => {
     expect(findingsIn('misspelt').join()).toContain('BilingMode');
   });
 });

@@ -10,7 +10,10 @@ const PROGRAM = process.env['HEADGATE_CHECKOV'] ?? 'checkov';
 const missing = spawnSync(PROGRAM, ['--version']).status !== 0;
 const note = missing ? ' (skipped: no checkov; pip install checkov, or name it in HEADGATE_CHECKOV)' : '';
 
-/** Findings that stay. Why, stands in docs/operate/security.md; with a key of the user those of the second list go. */
+/**
+ * Accepted findings. docs/operate/security.md has the reasons. With a KMS key of the user, those of the second list
+ * disappear.
+ */
 const ALLOWED = [
   'CKV_AWS_18 ArchiveBucket',
   'CKV_AWS_115 ReconcilerFunction',
@@ -75,31 +78,31 @@ describe.skipIf(missing)(`checkov${note}`, () => {
       .map(({ check_id, resource }) => `${check_id} ${resource.replace(/^.*\./, '')}`);
   const findingsIn = (name: Name): readonly string[] => of(name, report.results.failed_checks).toSorted();
 
-  test('reads every template, those with conditions too', () => {
+  test('checkov reads every template, including those with conditions', () => {
     expect(report.summary.parsing_errors).toBe(0);
     for (const name of Object.keys(TEMPLATES) as Name[]) {
       expect(of(name, report.results.passed_checks).length, name).toBeGreaterThan(60);
     }
   });
 
-  test('finds nothing in the printed template but what is listed', () => {
+  test('checkov finds in the printed template only the listed findings', () => {
     expect(findingsIn('printed').filter((finding) => ![...ALLOWED, ...WITHOUT_KEY].includes(finding))).toEqual([]);
   });
 
-  test('finds in what the defaults make exactly what is listed', () => {
+  test('checkov finds in the template with default parameters exactly the listed findings', () => {
     expect(findingsIn('defaults')).toEqual([...ALLOWED, ...WITHOUT_KEY].toSorted());
   });
 
-  test('finds less with a KMS key and reserved concurrency', () => {
+  test('checkov finds less with a KMS key and reserved concurrency', () => {
     expect(findingsIn('keyed')).toEqual(ALLOWED.toSorted());
   });
 
-  test('would find an archive without versions', () => {
+  test('checkov would find an archive without versions', () => {
     expect(findingsIn('unversioned')).toContain('CKV_AWS_21 Bucket');
   });
 });
 
-test('the page on security has a reason for every finding of checkov that stays', () => {
+test('the page on security has a reason for every accepted finding of checkov', () => {
   const page = readFileSync(new URL('../../docs/operate/security.md', import.meta.url), 'utf8');
   const named = new Set(Array.from(page.matchAll(/^\| `(CKV_AWS_\d+)` \|/gm), ([, id = '']) => id));
   expect([...named].toSorted()).toEqual(

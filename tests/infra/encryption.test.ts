@@ -38,7 +38,7 @@ describe.each([
   ['AWS::SQS::Queue', 'AWS::SQS::QueuePolicy', 'Queues', 'sqs:*'],
   ['AWS::S3::Bucket', 'AWS::S3::BucketPolicy', 'Bucket', 's3:*'],
 ])('every %s', (type, policyType, target, action) => {
-  test('refuses requests that are not sent over TLS', () => {
+  test('denies requests without TLS', () => {
     const guarded = Object.values(PLAIN)
       .filter(({ Type }) => Type === policyType)
       .filter((policy) =>
@@ -57,7 +57,7 @@ describe.each([
   });
 });
 
-test('without a key of the user, queue and archive have keys of AWS, and the topic one of the stack that CloudWatch may use', () => {
+test('without a KMS key of the user, queue and archive use AWS keys, and the topic uses a key of the stack that CloudWatch may use', () => {
   expect(JSON.stringify(PLAIN)).not.toContain('"KmsKeyArn"');
   expect(propertiesOf(PLAIN, 'StreamDeadLetters')).toMatchObject({ SqsManagedSseEnabled: true });
   expect(JSON.stringify(PLAIN['ArchiveBucket'])).toContain('"SSEAlgorithm":"AES256"');
@@ -70,7 +70,7 @@ test('without a key of the user, queue and archive have keys of AWS, and the top
   );
 });
 
-test('alarms of this account may publish, since the policy of the topic replaces the one that SNS would give it', () => {
+test("alarms of this account may publish, because the topic's policy replaces the default policy of SNS", () => {
   expect(statementsOf(PLAIN['AlarmTopicPolicy'])[0]).toMatchObject({
     Effect: 'Allow',
     Principal: { Service: 'cloudwatch.amazonaws.com' },
@@ -79,7 +79,7 @@ test('alarms of this account may publish, since the policy of the topic replaces
   });
 });
 
-test('with a key of the user, everything that holds data is encrypted with it, and the stack makes no key', () => {
+test('with a KMS key of the user, everything with data is encrypted with it, and the stack creates no key', () => {
   expect(KEYED).not.toHaveProperty('AlarmKey');
   expect(propertiesOf(KEYED, 'Table')['SSESpecification']).toEqual({
     SSEEnabled: true,
@@ -101,7 +101,7 @@ test('with a key of the user, everything that holds data is encrypted with it, a
   }
 });
 
-test('with a key of the user, roles may use that key and no other, for what they do with it', () => {
+test('with a KMS key of the user, roles may use only that key, for the actions that they need', () => {
   const grants = (name: string) => statementsOf(KEYED[name]).map(({ Action, Resource: on }) => [Action, on]);
   expect(grants('KeyPolicy')).toEqual([[['kms:Decrypt'], [THE_KEY]]]);
   expect(grants('StreamKeyPolicy')).toEqual([[['kms:Decrypt', 'kms:GenerateDataKey'], [THE_KEY]]]);
@@ -115,7 +115,7 @@ test('with a key of the user, roles may use that key and no other, for what they
   expect(propertiesOf(PLAIN, 'StreamRole')).not.toHaveProperty('ManagedPolicyArns');
 });
 
-test('the archive keeps what was overwritten or deleted for 30 days, whether or not records expire', () => {
+test('the archive keeps overwritten and deleted objects for 30 days, whether or not records expire', () => {
   const ofKept = propertiesOf(PLAIN, 'ArchiveBucket');
   expect(ofKept).toMatchObject({
     VersioningConfiguration: { Status: 'Enabled' },

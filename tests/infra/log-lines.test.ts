@@ -32,12 +32,14 @@ const { widgets } = JSON.parse(
   resolveValue(TEMPLATE, TEMPLATE.Resources['Dashboard']?.Properties['DashboardBody'], GIVEN) as string,
 ) as { readonly widgets: readonly Widget[] };
 
-/** Whether a line matches a filter of CloudWatch Logs, of the form that ours have: `{ $.a = "x" && $.b > 0 }`. */
+/**
+ * Whether a line matches a filter of CloudWatch Logs of the form that the template uses: `{ $.a = "x" && $.b > 0 }`.
+ */
 function matches(filter: string, line: Line): boolean {
   const terms = filter.slice(1, -1).split('&&');
   return terms.every((term) => {
     const [, field = '', operator, operand = ''] = /^ \$\.(\w+) ([=>]) (".*"|\d+) $/.exec(term) ?? [];
-    if (operator === undefined) throw new TypeError(`${term} is no term that the test knows`);
+    if (operator === undefined) throw new TypeError(`${term} is not a supported term`);
     const wanted: unknown = JSON.parse(operand);
     return operator === '=' ? line[field] === wanted : Number(line[field]) > Number(wanted);
   });
@@ -47,7 +49,7 @@ function filterOf(name: string): string {
   return TEMPLATE.Resources[name]?.Properties['FilterPattern'] as string;
 }
 
-describe.skipIf(ENGINE.missing)(`what the functions log${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`log lines of the functions${ENGINE.note}`, () => {
   let world: DynamoWorld;
   let streamLines: readonly Line[] = [];
   let reconcilerLines: readonly Line[] = [];
@@ -72,11 +74,11 @@ describe.skipIf(ENGINE.missing)(`what the functions log${ENGINE.note}`, () => {
     await world?.[Symbol.asyncDispose]();
   });
 
-  test('a change that is passed over is counted, and what else is logged is not', () => {
+  test('the metric counts a skipped change, and no other log line', () => {
     expect(streamLines.map((line) => matches(filterOf('PassedOverFilter'), line))).toEqual([true, false]);
   });
 
-  test('a sweep with a bucket that could not be put right is counted, a good one is not', () => {
+  test('the metric counts a sweep with a bucket that could not be repaired, and no other sweep', () => {
     expect(reconcilerLines).toHaveLength(1);
     const [line] = reconcilerLines;
     expect(matches(filterOf('UnrepairedFilter'), line!)).toBe(false);
@@ -88,8 +90,8 @@ describe.skipIf(ENGINE.missing)(`what the functions log${ENGINE.note}`, () => {
     const page = readFileSync(new URL('../../docs/operate/monitor.md', import.meta.url), 'utf8');
     for (const { message, ...fields } of streamLines) {
       const row = page.split('\n').find((line) => line.includes(`| \`${String(message)}\` |`)) ?? '';
-      const told = Array.from(row.split(' | ')[2]?.matchAll(/`(\w+)`/g) ?? [], ([, field = '']) => field);
-      expect(told.toSorted()).toEqual(
+      const documented = Array.from(row.split(' | ')[2]?.matchAll(/`(\w+)`/g) ?? [], ([, field = '']) => field);
+      expect(documented.toSorted()).toEqual(
         Object.keys(fields)
           .filter((field) => field !== 'kind')
           .toSorted(),
@@ -97,7 +99,7 @@ describe.skipIf(ENGINE.missing)(`what the functions log${ENGINE.note}`, () => {
     }
   });
 
-  test('the dashboard sums figures that are there', () => {
+  test('the dashboard sums fields that exist', () => {
     const queries = widgets.flatMap(({ properties }) => properties.query ?? []);
     expect(queries).toHaveLength(2);
     for (const query of queries) {
@@ -110,7 +112,7 @@ describe.skipIf(ENGINE.missing)(`what the functions log${ENGINE.note}`, () => {
   });
 });
 
-test('the dashboard has no two widgets in one place, and every metric names its dimensions in pairs', () => {
+test("the dashboard's widgets do not overlap, and every metric names its dimensions in pairs", () => {
   expect(new Set(widgets.map(({ x, y }) => `${x} ${y}`)).size).toBe(widgets.length);
   for (const metric of widgets.flatMap(({ properties }) => properties.metrics ?? [])) {
     const names = metric.filter((part) => typeof part === 'string');
@@ -119,7 +121,7 @@ test('the dashboard has no two widgets in one place, and every metric names its 
   }
 });
 
-test('the function on the stream may write where the archive is, and nowhere else', () => {
+test("the stream function may write to the archive's prefix and nowhere else", () => {
   const record = { id: '1', atMs: 0, principal: 'ann', action: 'config.set', subject: 'x', before: null, after: null };
   const change = { kind: 'audit', ns: 'ns', eventId: 'e', sequence: 's', event: 'REMOVE', expired: true } as const;
   const { key } = archivedRecordOf({ ...change, record: record as never })!;

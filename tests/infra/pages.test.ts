@@ -19,7 +19,7 @@ function pageOf(name: string): string {
   return readFileSync(new URL(`../../docs/operate/${name}.md`, import.meta.url), 'utf8');
 }
 
-/** The cells of every row that begins with a name in backquotes, by that name. */
+/** The cells of every row that starts with a name in backquotes, by that name. */
 function rowsOf(page: string, heading: string): ReadonlyMap<string, readonly string[]> {
   const table = page.slice(page.indexOf(`\n| ${heading} |`)).split('\n\n')[0] ?? '';
   const rows = table
@@ -28,8 +28,8 @@ function rowsOf(page: string, heading: string): ReadonlyMap<string, readonly str
   return new Map(rows.map(([, first = '', ...cells]) => [first.slice(1, -1), cells.slice(0, -1)]));
 }
 
-/** Actions on one kind of resource, as the page tells them: `GetItem; of buckets PutItem`. */
-function told(statements: readonly Statement[], resource: RegExp): string {
+/** The actions on one kind of resource in the format of the page: `GetItem; of buckets PutItem`. */
+function actionsText(statements: readonly Statement[], resource: RegExp): string {
   const parts = new Map<string, string[]>();
   for (const { Action, Resource, Condition } of statements) {
     if (!resource.test(JSON.stringify(Resource[0]))) continue;
@@ -47,22 +47,22 @@ const ON_INDEX = /\/index\//;
 const ON_STREAM = /\["Table","StreamArn"\]/;
 
 describe('the page on permissions', () => {
-  test('has the actions of every policy', () => {
+  test('the page on permissions has the actions of every policy', () => {
     const rows = rowsOf(IAM, 'policy');
     expect([...rows.keys()].toSorted()).toEqual(Object.values(POLICIES).toSorted());
     for (const [name, [, ...cells]] of rows) {
       const document = TEMPLATE.Resources[name]?.Properties['PolicyDocument'] as unknown as { Statement: Statement[] };
-      const expected = [ON_TABLE, ON_INDEX, ON_STREAM].map((resource) => told(document.Statement, resource));
+      const expected = [ON_TABLE, ON_INDEX, ON_STREAM].map((resource) => actionsText(document.Statement, resource));
       expect(cells, name).toEqual(expected);
     }
   });
 
-  test('has what the functions do with the table', () => {
+  test('the page on permissions has the actions of the functions on the table', () => {
     for (const [name, [onTable = '', onIndex = '']] of rowsOf(IAM, 'role')) {
       const [policy] = TEMPLATE.Resources[name]!.Properties['Policies'] as unknown as Fields[];
       const { Statement } = policy!['PolicyDocument'] as { readonly Statement: readonly Statement[] };
       expect([onTable, onIndex.replace(' of GSI1', '')]).toEqual(
-        [ON_TABLE, ON_INDEX].map((resource) => told(Statement, resource)),
+        [ON_TABLE, ON_INDEX].map((resource) => actionsText(Statement, resource)),
       );
     }
   });
@@ -74,7 +74,7 @@ const OPERATORS: Readonly<Record<string, string>> = {
   LessThanThreshold: '<',
 };
 
-/** The name of the metric, and its period, also of one that is a sum. */
+/** The name of the metric and its period; also for a sum of metrics. */
 function metricOf({ MetricName, Period, Metrics }: Fields): readonly [name: string, periodSec: unknown] {
   if (MetricName === undefined) {
     const [, part] = Metrics as readonly { readonly MetricStat: { Metric: { MetricName: string }; Period: number } }[];
@@ -87,7 +87,7 @@ function metricOf({ MetricName, Period, Metrics }: Fields): readonly [name: stri
 describe('the page on monitoring', () => {
   const alarms = Object.entries(TEMPLATE.Resources).filter(([, { Type }]) => Type === 'AWS::CloudWatch::Alarm');
 
-  test('says of every alarm when it fires, what silence means, and what to do', () => {
+  test('the page on monitoring has for every alarm when it fires, what missing data means, and what to do', () => {
     const rows = rowsOf(MONITOR, 'alarm');
     for (const [name, { Properties }] of alarms) {
       const [metric, periodSec] = metricOf(Properties);
@@ -101,7 +101,7 @@ describe('the page on monitoring', () => {
     for (const table of [rows, advice]) expect([...table.keys()]).toEqual(alarms.map(([name]) => name));
   });
 
-  test('has every chart of the dashboard', () => {
+  test('the page on monitoring has every chart of the dashboard', () => {
     const body = TEMPLATE.Resources['Dashboard']?.Properties['DashboardBody'] as { readonly 'Fn::Sub': string };
     const { widgets } = JSON.parse(body['Fn::Sub']) as {
       readonly widgets: readonly { properties: { title: string } }[];
@@ -113,7 +113,7 @@ describe('the page on monitoring', () => {
     );
   });
 
-  test('names only parameters that there are', () => {
+  test('the page on monitoring names only parameters that exist', () => {
     const named = [
       ...`${IAM}${MONITOR}`.matchAll(
         /`((?:Stream|Reconciler|Log|Create|Role|Permissions|Alarm|Namespace)\w+)(?:=\w+)?`/g,

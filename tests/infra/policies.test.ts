@@ -26,7 +26,7 @@ function policyOf(name: keyof typeof POLICIES, namespaceId = ''): Policy {
   return resolveValue(TEMPLATE, PolicyDocument, { ...GIVEN, NamespaceId: namespaceId }) as Policy;
 }
 
-/** What a role may do with the table; its logs, its archive and the polling of its stream are Lambda's. */
+/** The permissions of a role on the table. Logs, archive and the polling of the stream are left out. */
 function rolePolicyOf(role: string): Policy {
   const [policy] = TEMPLATE.Resources[role]!.Properties['Policies'] as unknown as { readonly PolicyDocument: Policy }[];
   const ofTable = (policy?.PolicyDocument.Statement ?? []).filter(({ Action }) =>
@@ -35,7 +35,7 @@ function rolePolicyOf(role: string): Policy {
   return resolveValue(TEMPLATE, { Statement: ofTable }, GIVEN) as Policy;
 }
 
-/** `dynamodb:Query .../index/GSI1`, for everything that a policy speaks of. */
+/** `dynamodb:Query .../index/GSI1`, for every action and resource of a policy. */
 function permitted({ Statement }: Policy): string[] {
   const pairs = Statement.flatMap(({ Action, Resource }) =>
     [Action].flat().flatMap((action) => [Resource].flat().map((resource) => `${action} ${resource}`)),
@@ -72,7 +72,7 @@ describe.skipIf(ENGINE.missing)(`the policies of the template${ENGINE.note}`, ()
     ['namespaceAcquire', acquiring],
     ['namespaceReadOnly', (name) => looking(name) && ofTenants(name)],
     ['namespaceFull', ofTenants],
-  ])('%s has what its flows need, and no more', (name, wanted) => {
+  ])('the policy %s allows what its flows need, and no more', (name, wanted) => {
     expect(pick(wanted).length).toBeGreaterThan(4);
     expect(permitted(policyOf(name))).toEqual(needed(pick(wanted)));
     for (const id of ['', 'tenant-id-1']) {
@@ -80,7 +80,7 @@ describe.skipIf(ENGINE.missing)(`the policies of the template${ENGINE.note}`, ()
     }
   });
 
-  test.each(['acquire', 'readOnly', 'full'] as const)('%s lets all of its flows through', (name) => {
+  test.each(['acquire', 'readOnly', 'full'] as const)('the policy %s allows all its flows', (name) => {
     const wanted = { acquire: acquiring, readOnly: looking, full: () => true }[name];
     for (const flow of pick(wanted)) {
       expect(
@@ -90,7 +90,7 @@ describe.skipIf(ENGINE.missing)(`the policies of the template${ENGINE.note}`, ()
     }
   });
 
-  test('the functions have what they need, and no more', () => {
+  test('the functions may do what they need, and no more', () => {
     const polled = ['DescribeStream', 'GetRecords', 'GetShardIterator'].map(
       (action) => `dynamodb:${action} ${STREAM_ARN}`,
     );
@@ -100,7 +100,7 @@ describe.skipIf(ENGINE.missing)(`the policies of the template${ENGINE.note}`, ()
     expect(permitted(rolePolicyOf('ReconcilerRole'))).toEqual(ofFlow(FUNCTION_FLOWS.reconciler));
   });
 
-  test('who may acquire can change no config, no entity and no registry', () => {
+  test('the acquire policies allow no change of config, entities or registry', () => {
     const changes = pick((name) => /config\.set|entities\.|namespaces\.(?!list)|apply/.test(name)).flatMap(asks);
     const writes = changes.filter(
       ({ action, leadingKeys: [key = ''] }) => WRITES.includes(action) && !key.includes('/BUCKET#'),
@@ -110,7 +110,7 @@ describe.skipIf(ENGINE.missing)(`the policies of the template${ENGINE.note}`, ()
   });
 
   describe.each<[how: string, policy: (name: keyof typeof POLICIES, ns: string) => Policy, tag: boolean]>([
-    ['by the tag of who asks', (name) => policyOf(name), true],
+    ['by the tag of the caller', (name) => policyOf(name), true],
     ['by a namespace id', (name, ns) => policyOf(name, ns), false],
   ])('scoped %s', (_, policy, byTag) => {
     const allows = (name: keyof typeof POLICIES, ns: string, ask: Authorization): boolean =>
@@ -120,7 +120,7 @@ describe.skipIf(ENGINE.missing)(`the policies of the template${ENGINE.note}`, ()
       ['namespaceAcquire', acquiring],
       ['namespaceReadOnly', (name) => looking(name) && ofTenants(name)],
       ['namespaceFull', ofTenants],
-    ])('%s lets a tenant do what it is for', (name, wanted) => {
+    ])('%s allows a tenant all its flows', (name, wanted) => {
       for (const flow of pick(wanted)) {
         expect(
           asks(flow).filter((ask) => !allows(name, flow.ns, ask)),
@@ -130,7 +130,7 @@ describe.skipIf(ENGINE.missing)(`the policies of the template${ENGINE.note}`, ()
     });
 
     test.each(['namespaceAcquire', 'namespaceReadOnly', 'namespaceFull'] as const)(
-      '%s lets nobody into another namespace, with any request at all',
+      '%s allows no request to another namespace',
       (name) => {
         for (const flow of flows) {
           const foreign = asks(flow).filter(({ leadingKeys }) =>
@@ -161,7 +161,7 @@ describe.skipIf(ENGINE.missing)(`the policies of the template${ENGINE.note}`, ()
       },
     );
 
-    test('a request that names no key is refused, which the guard alone does', () => {
+    test('a request without keys is denied, by the guard alone', () => {
       const keyless: Authorization = { action: 'dynamodb:Query', resource: TABLE_ARN, leadingKeys: [] };
       expect(allows('namespaceFull', 'tenant-id-1', keyless)).toBe(false);
       const unguarded = policy('namespaceFull', 'tenant-id-1').Statement.map(withoutNull);
@@ -169,7 +169,7 @@ describe.skipIf(ENGINE.missing)(`the policies of the template${ENGINE.note}`, ()
     });
   });
 
-  test('a tag that names the registry, or a wildcard, or nothing, gives nothing', () => {
+  test('a tag that is the registry, a wildcard or empty allows nothing', () => {
     const write: Authorization = { action: 'dynamodb:PutItem', resource: TABLE_ARN, leadingKeys: ['_/SYSTEM#'] };
     for (const tags of [{ [NAMESPACE_TAG]: '_' }, { [NAMESPACE_TAG]: '*' }, {}]) {
       expect(isAllowed(policyOf('namespaceFull'), write, tags)).toBe(false);

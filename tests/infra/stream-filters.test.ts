@@ -13,7 +13,7 @@ interface Record {
   readonly dynamodb: { readonly Keys: { readonly PK: { readonly S: string }; readonly SK: { readonly S: string } } };
 }
 
-/** As Lambda gets them: text in a list of the mapping. */
+/** In the format of the mapping: a list of texts. */
 const { StreamSource } = buildTemplate().Resources;
 const CRITERIA = StreamSource!.Properties['FilterCriteria'] as unknown as {
   readonly Filters: readonly { readonly Pattern: string }[];
@@ -22,18 +22,18 @@ const FILTERS = CRITERIA.Filters.map(({ Pattern }) => JSON.parse(Pattern) as unk
 
 const passes = (record: unknown): boolean => FILTERS.some((filter) => matchesFilter(filter, record));
 
-/** Of no use to anybody, whatever they hold. */
+/** Records that the code never uses, whatever they contain. */
 function idleFilters(filters: readonly unknown[], records: readonly Record[]): unknown[] {
   return filters.filter((filter) => !records.some((record) => matchesFilter(filter, record)));
 }
 
-/** Whether `src/backends/dynamodb/stream` does anything with it. */
+/** Whether `src/backends/dynamodb/stream` uses it. */
 function isUsed(record: Record): boolean {
   const change = decodeChange(record, 'label');
   return change.kind === 'bucket' || (change.kind === 'audit' && archivedRecordOf(change) !== null);
 }
 
-/** What happened to which kind of record: `MODIFY #STATE`. */
+/** The event and the kind of record: `MODIFY #STATE`. */
 function kindOf({ eventName, dynamodb: { Keys } }: Record): string {
   return `${eventName} ${/^#[A-Z]+/.exec(Keys.SK.S)?.[0] ?? Keys.SK.S}`;
 }
@@ -43,16 +43,16 @@ function recorded(name: string): readonly Record[] {
   return (JSON.parse(readFileSync(place, 'utf8')) as { readonly Records: readonly Record[] }).Records;
 }
 
-/** Purges remove audit records by hand: the filter lets them through, and the function finds no expiry. */
+/** Purges delete audit records: the filter passes them, and the function finds no expiry. */
 const LET_THROUGH = ['INSERT #STATE', 'MODIFY #STATE', 'REMOVE #STATE', 'REMOVE #AUDIT'];
 
-/** DynamoDB Local and dynoxide remove nothing by its time. */
+/** DynamoDB Local and dynoxide do not expire items. */
 test.each([
   ['aws', 3],
   ['extenddb', 3],
   ['dynoxide', 2],
   ['dynamodb-local', 2],
-])('an event of %s: what is used comes, the rest does not, no filter is idle', (name, used) => {
+])('the filters pass the used records of an event of %s and no others, and every filter matches one', (name, used) => {
   const records = recorded(name);
   expect(records.filter(isUsed).length).toBe(used);
   for (const record of records) {
@@ -62,7 +62,7 @@ test.each([
   expect(idleFilters(FILTERS, records)).toEqual([]);
 });
 
-test('a filter that never matches is found', () => {
+test('a filter that never matches is detected', () => {
   const wrong = [
     { eventName: ['DELETE'] },
     { dynamodb: { Keys: { SK: { S: ['#AUDIT#'] } } } },
@@ -79,7 +79,7 @@ describe.skipIf(ENGINE.missing)(`records of every kind that the code writes${ENG
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  test('pass if src/backends/dynamodb/stream uses them, and not otherwise', async () => {
+  test('the filters pass a record exactly if src/backends/dynamodb/stream uses it', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: LIMITS });
     const { namespace } = space;

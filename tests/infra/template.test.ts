@@ -8,12 +8,12 @@ import { intrinsicOf } from '../support/cfn-intrinsics.js';
 type Fields = Record<string, unknown>;
 type Path = readonly string[];
 
-/** CloudFormation takes no more in a request; beyond, a bucket would be needed. */
+/** CloudFormation's limit for a template in a request; a larger one would need an S3 bucket. */
 const MAX_BYTES = 51_200;
 
 const TEMPLATE = buildTemplate();
 
-/** A copy of the template, changed. */
+/** A changed copy of the template. */
 function mutant(change: (template: Fields) => void): AnyTemplate {
   const copy = JSON.parse(JSON.stringify(TEMPLATE)) as Fields;
   change(copy);
@@ -33,7 +33,7 @@ function renamed(path: Path): AnyTemplate {
   });
 }
 
-/** Names that we chose ourselves: entries of sections, and of maps. A name that something refers to is tested apart. */
+/** Names that the template chooses: entries of sections and of maps. References to names are tested separately. */
 function isOurOwn([section, , ...rest]: Path): boolean {
   if (section === undefined || section === 'Metadata') return true;
   if (rest.length === 0) return ['Parameters', 'Conditions', 'Resources', 'Outputs'].includes(section);
@@ -49,7 +49,7 @@ function namesIn(value: unknown, path: Path = []): Path[] {
   ]);
 }
 
-/** The same for a property of all resources of a kind, and of all entries of a list. */
+/** One path for a property of all resources of a kind, and of all entries of a list. */
 function kindOf([section, name = '', ...rest]: Path): string {
   const type = section === 'Resources' ? TEMPLATE.Resources[name]?.Type : '';
   return [section, type, ...rest.filter((part) => !/^\d+$/.test(part))].join('.');
@@ -63,11 +63,11 @@ const PROPERTIES = [
   ).values(),
 ];
 
-test('the template is as the specification of CloudFormation says', () => {
+test('the template conforms to the specification of CloudFormation', () => {
   expect(checkTemplate(TEMPLATE as unknown as AnyTemplate)).toEqual([]);
 });
 
-test('it fits into a request, so that no bucket is needed to deploy it', () => {
+test('the template fits into a request, so that no bucket is needed to deploy it', () => {
   expect(Buffer.byteLength(JSON.stringify(TEMPLATE))).toBeLessThan(MAX_BYTES);
 });
 
@@ -127,20 +127,20 @@ describe('the checker', () => {
       /there is no Nul/,
     ],
     ['a function', ['Outputs', 'StreamArn', 'Value'], { 'Fn::Get': 'Table' }, /Fn::Get is no function/],
-  ])('finds a mistake in %s', (_, path, value, finding) => {
+  ])('the checker finds a mistake in %s', (_, path, value, finding) => {
     const wrong = mutant((template) => {
       at(template, path.slice(0, -1))[path.at(-1) ?? ''] = value;
     });
     expect(checkTemplate(wrong).join('\n')).toMatch(finding);
   });
 
-  test('finds every property that is renamed, wherever it stands', () => {
+  test('the checker finds every renamed property at any depth', () => {
     expect(PROPERTIES.length).toBeGreaterThan(150);
     const missed = PROPERTIES.filter((path) => checkTemplate(renamed(path)).length === 0);
     expect(missed.map((path) => path.join('.'))).toEqual([]);
   });
 
-  test('finds that something is renamed to which anything refers', () => {
+  test('the checker finds that a referenced name was renamed', () => {
     const referred = ['Table', 'ArchiveBucket', 'StreamLog', 'StreamRole', 'AlarmTopic', 'AcquirePolicy', 'Dashboard'];
     for (const name of referred) expect(checkTemplate(renamed(['Resources', name]))).not.toEqual([]);
     for (const name of Object.keys(TEMPLATE.Parameters)) {
@@ -151,7 +151,7 @@ describe('the checker', () => {
     }
   });
 
-  test('finds that a property is missing which is required', () => {
+  test('the checker finds that a required property is missing', () => {
     for (const [name, property] of [
       ['Table', 'KeySchema'],
       ['StreamFunction', 'Code'],
@@ -167,7 +167,7 @@ describe('the checker', () => {
 describe('the functions', () => {
   const properties = (name: string) => TEMPLATE.Resources[name]?.Properties as Fields;
 
-  test('refuse to do anything before their code is there, so that a batch waits', async () => {
+  test('the functions fail before their code is uploaded, so that a batch stays in the stream', async () => {
     for (const name of Object.values(FUNCTIONS)) {
       const module = { exports: {} as { handler?: () => Promise<unknown> } };
       const { ZipFile } = properties(name)['Code'] as { readonly ZipFile: string };
@@ -178,14 +178,14 @@ describe('the functions', () => {
     }
   });
 
-  test('have what their code reads from the environment', () => {
+  test('the functions have the environment variables that their code reads', () => {
     const variables = (name: string) => (properties(name)['Environment'] as { Variables: Fields }).Variables;
     expect(variables(FUNCTIONS.stream)).toEqual({ HEADGATE_ARCHIVE_BUCKET: { Ref: 'ArchiveBucket' } });
     expect(variables(FUNCTIONS.reconciler)).toEqual({ HEADGATE_TABLE: { Ref: 'Table' } });
   });
 });
 
-test('every parameter has a default, and every alarm says what silence means', () => {
+test('every parameter has a default, and every alarm states what missing data means', () => {
   for (const parameter of Object.values(TEMPLATE.Parameters)) expect(parameter.Default).toBeDefined();
   const alarms = Object.values(TEMPLATE.Resources).filter(({ Type }) => Type === 'AWS::CloudWatch::Alarm');
   expect(alarms.map(({ Properties }) => Properties['TreatMissingData']).filter((x) => x === 'breaching')).toHaveLength(
@@ -196,7 +196,7 @@ test('every parameter has a default, and every alarm says what silence means', (
   );
 });
 
-test('what holds data outlives the stack', () => {
+test('resources with data are retained when the stack is deleted', () => {
   const kept = Object.entries(TEMPLATE.Resources).filter(([, { DeletionPolicy }]) => DeletionPolicy === 'Retain');
   expect(kept.map(([name]) => name)).toEqual(['Table', 'ArchiveBucket']);
 });

@@ -117,7 +117,7 @@ describe.skipIf(ENGINE.missing)(`deploy --adopt${ENGINE.note}`, () => {
     await deleteStack(world.tools, world.watcher, { names, dryRun: false, confirm });
     await expect(deployStack(world.tools, world.watcher, wanted())).rejects.toMatchObject({
       code: 'infrastructure.table-exists',
-      message: expect.stringContaining('--adopt puts it under this stack'),
+      message: expect.stringContaining('--adopt imports it into this stack'),
     });
     expect(await adopt()).toMatchObject({ action: 'adopt', table: { written: false } });
     expectWhole();
@@ -139,7 +139,7 @@ describe.skipIf(ENGINE.missing)(`deploy --adopt${ENGINE.note}`, () => {
   test('says which command makes a table where there is none', async () => {
     await expect(adopt()).rejects.toMatchObject({
       code: 'infrastructure.table-missing',
-      message: 'There is no table headgate-pre in eu-west-1: headgate deploy --env pre without --adopt makes one',
+      message: 'There is no table headgate-pre in eu-west-1: headgate deploy --env pre without --adopt creates one',
     });
   });
 

@@ -187,7 +187,7 @@ describe('looking', () => {
     await using _ = server;
     await expect(inspectStack(tools, NAMES, BUNDLES)).rejects.toMatchObject({
       code: 'infrastructure.stack-missing',
-      message: 'There is no stack headgate-pre in eu-west-1: headgate deploy --env pre makes it',
+      message: 'There is no stack headgate-pre in eu-west-1: headgate deploy --env pre creates it',
     });
   });
 });

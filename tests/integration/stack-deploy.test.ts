@@ -135,7 +135,7 @@ describe.skipIf(ENGINE.missing)(`deploy, from the first request to a table that 
       'CREATE_IN_PROGRESS Table',
       'CREATE_COMPLETE Table',
       'CREATE_COMPLETE headgate-pre',
-      'making table headgate-pre ready',
+      'preparing table headgate-pre',
       'uploading the code of pre-stream',
       'uploading the code of pre-reconciler',
     ]);
@@ -155,7 +155,7 @@ describe.skipIf(ENGINE.missing)(`deploy, from the first request to a table that 
     await expect(deployStack(tools, watcher, wanted({ names }))).rejects.toMatchObject({
       code: 'infrastructure.table-exists',
       message: expect.stringMatching(
-        /^Table headgate-pre-2 exists, and no stack has it: --adopt puts it under this stack/,
+        /^Table headgate-pre-2 exists and belongs to no stack: --adopt imports it into this stack/,
       ),
     });
     expect(server.actions()).toEqual(['DescribeStacks']);
@@ -238,7 +238,7 @@ describe.skipIf(ENGINE.missing)(`deploy, from the first request to a table that 
       stack: { status: 'UPDATE_COMPLETE' },
     });
     expect(request.confirmed).toMatchObject([[{ action: 'Modify', logicalId: 'StreamFunction', replacement: 'no' }]]);
-    expect(told[0]).toBe('stack headgate-pre is UPDATE_IN_PROGRESS: waiting for the end of that');
+    expect(told[0]).toBe('stack headgate-pre is UPDATE_IN_PROGRESS: waiting until that ends');
     const create = server.requests.find(({ action }) => action === 'CreateChangeSet');
     expect(create?.params).toMatchObject({
       ChangeSetType: 'UPDATE',
@@ -317,7 +317,7 @@ describe('what holds data', () => {
     await expect(deployStack(tools, watcher, wanted())).rejects.toMatchObject({
       code: 'infrastructure.data-loss',
       message:
-        'Table (Table) would be replaced, ArchiveBucket (ArchiveBucket) would be removed, and what it holds would be out of reach: --allow-replacement lets it happen',
+        'Table (Table) would be replaced, ArchiveBucket (ArchiveBucket) would be removed, and the stack would lose access to its data: --allow-replacement permits it',
     });
     expect(server.actions()).toEqual([
       'DescribeStacks',

@@ -145,7 +145,7 @@ describe('deploy tells why it failed', () => {
       ],
     });
     expect((error as Error).message).toBe(
-      'Stack headgate-pre is ROLLBACK_COMPLETE: Table (AWS::Test::Table): headgate-pre already exists. It was never made: run headgate delete --env pre, then deploy again. ArchiveBucket (pre-ArchiveBucket) stayed: that is yours to delete',
+      'Stack headgate-pre is ROLLBACK_COMPLETE: Table (AWS::Test::Table): headgate-pre already exists. The stack was never created: run headgate delete --env pre, then deploy again. ArchiveBucket (pre-ArchiveBucket) was kept: delete it yourself',
     );
   });
 
@@ -161,7 +161,7 @@ describe('deploy tells why it failed', () => {
       ],
     });
     expect((error as Error).message).toBe(
-      'Stack headgate-pre is ROLLBACK_COMPLETE: StreamRole (AWS::Test::StreamRole): API: iam:CreateRole is not authorized. It was never made: run headgate delete --env pre, then deploy again',
+      'Stack headgate-pre is ROLLBACK_COMPLETE: StreamRole (AWS::Test::StreamRole): API: iam:CreateRole is not authorized. The stack was never created: run headgate delete --env pre, then deploy again',
     );
     expect(server.actions()).toEqual(['DescribeStacks', 'DescribeStackEvents']);
   });
@@ -170,7 +170,7 @@ describe('deploy tells why it failed', () => {
     const { error, server } = await failureOfDeploy({ DescribeStacks: [stack('CREATE_COMPLETE', { Tags: [] })] });
     expect(error).toMatchObject({
       code: 'infrastructure.stack-foreign',
-      message: expect.stringContaining("is not one of Headgate's"),
+      message: expect.stringContaining('does not belong to Headgate'),
     });
     expect(server.actions()).toEqual(['DescribeStacks']);
   });

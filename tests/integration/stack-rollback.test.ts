@@ -58,7 +58,7 @@ describe.skipIf(ENGINE.missing)(`an update that is rolled back${ENGINE.note}`, (
     expect(await update()).toMatchObject({
       name: 'StackFailed',
       status: 'UPDATE_ROLLBACK_COMPLETE',
-      message: expect.stringMatching(/Dashboard.*\. The code that headgate-pre-StreamFunction had was put back/),
+      message: expect.stringMatching(/Dashboard.*\. The previous code of headgate-pre-StreamFunction was restored/),
     });
     expect([...aws.functions.values()]).toEqual(CODE);
   });
@@ -73,7 +73,7 @@ describe.skipIf(ENGINE.missing)(`an update that is rolled back${ENGINE.note}`, (
   test('tells the command that helps where the code cannot be put back', async () => {
     refusals['UpdateFunctionCode'] = { error: 'TooLarge', message: 'Code storage limit exceeded.' };
     expect(await update()).toMatchObject({
-      message: expect.stringMatching(/could not be put back \(.*exceeded\.\): headgate upgrade uploads/),
+      message: expect.stringMatching(/could not be restored \(.*exceeded\.\): headgate upgrade uploads/),
     });
   });
 

@@ -128,11 +128,11 @@ describe.skipIf(ENGINE.missing)(`upgrade of a stack whose table is of a publishe
     expect(await legacy.dump(TABLE)).toEqual(done);
   });
 
-  test('a stack that is not there is refused with the command that makes it', async () => {
+  test('a stack that is not there is refused with the command that creates it', async () => {
     const names = { stack: 'headgate-x', table: 'headgate-x', flag: ' --env x', env: 'x' };
     await expect(upgrade({ names })).rejects.toMatchObject({
       code: 'infrastructure.stack-missing',
-      message: 'There is no stack headgate-x in eu-west-1: headgate deploy --env x makes it',
+      message: 'There is no stack headgate-x in eu-west-1: headgate deploy --env x creates it',
     });
     expect([...aws.stacks.keys()]).toEqual(['headgate-pre']);
   });

@@ -13,7 +13,7 @@ const NOW_MS = Date.UTC(2026, 5, 15, 12, 30);
 const text = (value: string) => ({ S: value });
 const number = (value: number) => ({ N: String(value) });
 
-/** What a client of zae-limiter 0.12 writes that was opened before the table was migrated. */
+/** The records of a zae-limiter 0.12 client that was opened before the migration. */
 const bucketOf = (ns: string, entityId: string): Item => ({
   PK: text(`${ns}/BUCKET#${entityId}#gpt-4#0`),
   SK: text('#STATE'),
@@ -89,7 +89,7 @@ describe.skipIf(ENGINE.missing)(`records that an older client writes to a table 
     limiter = await RateLimiter.open(createDynamoDBBackend({ table, ...world.reach }), { clock: fakeClock(NOW_MS) });
   };
 
-  test('a bucket refuses its own acquires, and is usable after the next migration', async () => {
+  test('a foreign bucket refuses only its own acquires, and is usable after the next migration', async () => {
     await world.put(table, [bucketOf(ns, 'late')]);
     await expect(take('late')).rejects.toMatchObject(refusal());
     await expect(limiter.available({ entityId: 'late', resource: 'gpt-4' })).rejects.toMatchObject(refusal());
@@ -111,7 +111,7 @@ describe.skipIf(ENGINE.missing)(`records that an older client writes to a table 
     await allowing.close();
   });
 
-  test('a config is not read as a rate per milliseconds, and is newer than the buckets once it is migrated', async () => {
+  test('a foreign config is not read as a rate per milliseconds, and is newer than the buckets after the migration', async () => {
     await limiter.config.setResource('gpt-5', { limits: [Limit.perMinute('rpm', 9)] });
     await take('user', 'gpt-5');
     await world.put(table, [configOf(ns, 'gpt-5')]);
@@ -125,7 +125,7 @@ describe.skipIf(ENGINE.missing)(`records that an older client writes to a table 
     expect(bucket).toMatchObject({ b_rpm_cp: { N: '60000' }, b_rpm_rp: { N: '60000' } });
   });
 
-  test('a config of ours that an older client disables keeps its periods, and refuses everything', async () => {
+  test('a config of this version that an older client disables keeps its periods, and refuses everything', async () => {
     const own = (await world.dump(table)).find((item) => keyOf(item) === `${ns}/RESOURCE#gpt-4 #CONFIG`) ?? {};
     await world.put(table, [{ ...own, disabled: { BOOL: true }, resource: text('gpt-4') }]);
     await reopen();
@@ -135,7 +135,7 @@ describe.skipIf(ENGINE.missing)(`records that an older client writes to a table 
     await expect(take('user')).rejects.toMatchObject({ code: 'limit.impossible' });
   });
 
-  test('a child is left out of lists, and counted once it is migrated', async () => {
+  test('a foreign child is left out of lists, and counted after the migration', async () => {
     await world.put(table, [entityOf(ns, 'stray', 'org')]);
     const ids = async () => (await limiter.entities.children('org')).items.map(({ id }) => id);
     expect(await ids()).toEqual(['user']);
@@ -147,7 +147,7 @@ describe.skipIf(ENGINE.missing)(`records that an older client writes to a table 
     await expect(limiter.entities.delete('org')).rejects.toMatchObject({ code: 'entity.conflict' });
   });
 
-  test('a namespace and an audit record are left out of lists', async () => {
+  test('a foreign namespace and a foreign audit record are left out of lists', async () => {
     const registered = { namespace_id: text('zae'), namespace_name: text('late'), status: text('active') };
     await world.put(table, [
       { PK: text('_/SYSTEM#'), SK: text('#NAMESPACE#late'), ...registered, created_at: text('2026-06-15T12:00:00Z') },

@@ -60,7 +60,7 @@ const namespace: Item = {
   created_at: { S: '2026-01-01T00:00:00Z' },
 };
 const reverse: Item = { ...namespace, SK: { S: `#NSID#${OLD_NAMESPACE}` }, namespace_name: { S: 'default' } };
-/** So that a limiter has something to go by. */
+/** So that a limiter has limits. */
 const config: Item = {
   PK: { S: 'RESOURCE#gpt-4' },
   SK: { S: '#CONFIG' },
@@ -96,7 +96,7 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
   const versionOf = async (table: string): Promise<string | undefined> =>
     (await world.dump(table)).find((item) => keyOf(item) === '_/SYSTEM# #VERSION')?.['schema_version']?.N;
 
-  test('all layouts in one table, by all migrations that there are', async () => {
+  test('all migrations convert all layouts in one table', async () => {
     const newest = legacyTable('v0.9', 80, 5).items;
     const oldest = legacyTable('per-limit', 30, 5).items.filter(({ SK }) => SK?.S?.startsWith('#BUCKET#'));
     const literal = { ...shardOf(0, 1, 2_000), PK: { S: 'default/BUCKET#v#gpt-4#0' } };
@@ -114,7 +114,7 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
     expect(row).toBe(`| \`headgate migrate\` | ${[...needed].toSorted().join(', ')} |`);
   });
 
-  test('a dry run reads, and says what there is to do', async () => {
+  test('a dry run only reads, and reports what a migration would do', async () => {
     const { items } = legacyTable('per-limit', COUNT, 2);
     const { name } = await world.table(items);
     const before = await world.dump(name);
@@ -135,15 +135,15 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
     expect(await world.dump(name)).toEqual(before);
   });
 
-  test('tells how far it is', async () => {
+  test('a migration reports its progress', async () => {
     const { name } = await world.table(legacyTable('composite', COUNT, 2).items);
-    const told: { done: number; total: number | null }[] = [];
-    await migrate(name, { onProgress: ({ done, total }) => told.push({ done, total }) });
-    expect(told.length).toBeGreaterThanOrEqual(3);
-    expect(told.at(-1)?.done).toBe(told.at(-1)?.total);
+    const reported: { done: number; total: number | null }[] = [];
+    await migrate(name, { onProgress: ({ done, total }) => reported.push({ done, total }) });
+    expect(reported.length).toBeGreaterThanOrEqual(3);
+    expect(reported.at(-1)?.done).toBe(reported.at(-1)?.total);
   });
 
-  test('ends when it is told to, and goes on', async () => {
+  test('an aborted migration stops and continues with the next run', async () => {
     const legacy = legacyTable('composite', COUNT, 2);
     const { name } = await world.table(legacy.items);
     const stop = new AbortController();
@@ -155,8 +155,8 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
     await expectMigrated(world, name, legacy);
   });
 
-  describe('phase by phase', () => {
-    /** Lets nothing through any more after the state was written that this phase begins. */
+  describe('migrating phase by phase', () => {
+    /** Fails every request after the write of the state that starts this phase. */
     const dieBefore = (phase: string) => {
       let begun = false;
       const when = ({ operation, body }: DynamoRequest): boolean => {
@@ -178,7 +178,7 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
       ['literal', 'verify'],
       ['literal', 'done'],
     ] as const)(
-      'of %s, ended before %s: clients are refused, nothing is lost, and the next run goes on',
+      'a migration of %s that stops before %s refuses clients, loses nothing, and continues with the next run',
       async (layout, phase) => {
         const legacy = legacyTable(layout, COUNT, 3);
         const { name } = await world.table(legacy.items);
@@ -210,7 +210,7 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
       expect(await migrate(name)).toMatchObject({ migrations: [{ found: 2, written: 2, removed: 2 }] });
     });
 
-    test('a copy that is no longer what the old record says is made again before anything is removed', async () => {
+    test('a copy that no longer matches the old record is written again before anything is removed', async () => {
       const { name } = await world.table([composite(9_000, 0), config]);
       const first = dieBefore('verify');
       await expect(migrate(name)).rejects.toMatchObject({ code: 'backend.denied' });
@@ -225,12 +225,12 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
       expect(copy).toMatchObject({ b_rpd_tk: { N: '3000' }, b_rpd_tc: { N: '6000' } });
     });
 
-    test('an old record that comes after the removal is found before the version moves', async () => {
+    test('an old record that is written after the removal is found before the version changes', async () => {
       const { name } = await world.table([composite(9_000, 0), config]);
       const death = dieBefore('done');
       await expect(migrate(name)).rejects.toMatchObject({ code: 'backend.denied' });
       death.release();
-      // Nothing is left to do: what comes now is seen by the last look alone.
+      // Nothing is left to migrate: only the last scan sees what is written now.
       let looks = 0;
       const isLastLook = ({ body }: DynamoRequest): boolean => 'ProjectionExpression' in body && (looks += 1) === 1;
       const hold = proxy.inject(fault.holdRequest(), { operations: ['Scan'], when: isLastLook, times: 1 });
@@ -244,7 +244,7 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
       expect(await available(name)).toEqual({ rpd: 9 });
     });
 
-    test('the version is the last that is written, after everything was looked at once more', async () => {
+    test('the version is written last, after another scan of the whole table', async () => {
       const { name } = await world.table(legacyTable('composite', COUNT, 3).items);
       await migrate(name);
       const writes = proxy.requests.recorded.filter(({ operation }) => /Put|Update|Write/.test(operation));
@@ -257,10 +257,10 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
     });
   });
 
-  describe('while somebody writes', () => {
+  describe('migrating while clients write', () => {
     const isRemoval = ({ body }: Pick<DynamoRequest, 'body'>): boolean => JSON.stringify(body).includes('"Delete"');
 
-    test('what an old client takes before the removal is taken here too', async () => {
+    test('what an old client takes before the removal is also taken from the new bucket', async () => {
       const { name } = await world.table([composite(9_000, 0), config]);
       const hold = proxy.inject(fault.holdRequest(), { operations: ['TransactWriteItems'], when: isRemoval, times: 1 });
       const running = migrate(name);
@@ -271,7 +271,7 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
       expect(await available(name)).toEqual({ rpd: 2 });
     });
 
-    test('one that never stops is found out, and nothing of it is removed', async () => {
+    test('an old client that never stops writing is detected, and none of its records are removed', async () => {
       const { name } = await world.table([composite(9_000, 0), config]);
       let taken = 0;
       const holds = proxy.inject(fault.holdRequest(30), { operations: ['TransactWriteItems'], when: isRemoval });
@@ -295,7 +295,7 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
       expect(await migrate(name)).toMatchObject({ to: 1 });
     });
 
-    test('a client that came too early loses what the old bucket lacked', async () => {
+    test('a new bucket that a client used before the migration loses what the old bucket lacked', async () => {
       const { name } = await world.table([]);
       await createTable({ tableName: name, client: world.client });
       await using early = await open(name);
@@ -307,7 +307,7 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
       expect(await available(name)).toEqual({ rpd: 9 - 2 - 5 });
     });
 
-    test('a throttled table is waited for', async () => {
+    test('a migration retries while the table is throttled', async () => {
       const legacy = legacyTable('composite', COUNT, 4);
       const { name } = await world.table(legacy.items);
       proxy.inject(fault.throttle(), { operations: ['Scan', 'BatchGetItem', 'TransactWriteItems'], times: 8 });
@@ -318,9 +318,9 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
     });
   });
 
-  describe('versions', () => {
+  describe('versions of a migrated table', () => {
     test.each(LAYOUTS)(
-      'a table of %s is refused before with the command that helps, and old clients after',
+      'a table of %s is refused before the migration with the command to run, and old clients are refused after it',
       async (layout: LegacyLayout) => {
         const { name } = await world.table(legacyTable(layout, 20, 1).items);
         const refusal = { code: 'schema.mismatch', command: commandFor(name) };
@@ -331,23 +331,23 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
         const oldVersions = (await world.dump(name)).filter(
           ({ PK, SK }) => SK?.S === '#VERSION' && PK?.S !== '_/SYSTEM#',
         );
-        const told = { schema_version: { S: '999.0.0' }, client_min_version: { S: '0.0.0' } };
-        // The old constructor writes no version record, and reads none.
-        expect(oldVersions).toMatchObject(layout === 'literal' ? [] : [told]);
+        const expected = { schema_version: { S: '999.0.0' }, client_min_version: { S: '0.0.0' } };
+        // The old constructor neither writes nor reads a version record.
+        expect(oldVersions).toMatchObject(layout === 'literal' ? [] : [expected]);
       },
     );
 
-    test('a table without old records becomes ready, and one that is ready stays as it is', async () => {
+    test('a table without old records becomes ready, and a ready table does not change', async () => {
       const { name } = await world.table([]);
       expect(await migrate(name)).toMatchObject({ from: 0, to: 1, migrations: [] });
       proxy.requests.clear();
       expect(await migrate(name)).toMatchObject({ from: 1, to: 1, migrations: [] });
-      // The version, the state of each migration, and everything that is there.
+      // The version, the state of each migration, and all records.
       expect(proxy.requests.byOperation()).toEqual({ GetItem: 1 + MIGRATIONS.length, Scan: 1 });
     });
   });
 
-  test('limits that are set afterwards are newer than those that were moved, and reach buckets that were', async () => {
+  test('limits that are set after a migration are newer than the converted ones, and reach converted buckets', async () => {
     const { name } = await world.table([composite(9_000, 0), config]);
     await migrate(name);
     await using limiter = await open(name);
@@ -358,14 +358,14 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
     expect(bucket).toMatchObject({ cv: { S: '2' }, b_rpd_cp: { N: '4000' }, b_rpd_tc: { N: '1000' } });
   });
 
-  test('a table that nobody has used yet becomes ready, as a new one does', async () => {
+  test('an unused table becomes ready, as a new one does', async () => {
     const { name } = await world.table([]);
     expect(await migrate(name)).toMatchObject({ from: 0, to: 1, migrations: [] });
     await using limiter = await RateLimiter.open(createDynamoDBBackend({ table: name, ...world.reach }));
     expect(await limiter.ping()).toMatchObject({ ok: true });
   });
 
-  describe('shards', () => {
+  describe('migrating shards', () => {
     const config9 = {
       ...config,
       PK: { S: `${OLD_NAMESPACE}/RESOURCE#gpt-4` },
@@ -373,11 +373,11 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
     };
 
     test.each([
-      ['as many as ran away', Array.from({ length: 256 }, (_, at) => shardOf(at, 256, 1_000)), 256],
-      ['two that are left without the first', [shardOf(1, 4, 5_000), shardOf(3, 4, 7_000)], 12],
-      ['one that is left without the first', [shardOf(3, 4, 7_000)], 7],
-      ['one beyond the count of the first', [shardOf(0, 1, 100_000), shardOf(1, 2, 7_000)], 107],
-    ])('%s become one', async (_, shards, left) => {
+      ['of a bucket with 256', Array.from({ length: 256 }, (_, at) => shardOf(at, 256, 1_000)), 256],
+      ['(two without the first)', [shardOf(1, 4, 5_000), shardOf(3, 4, 7_000)], 12],
+      ['(one without the first)', [shardOf(3, 4, 7_000)], 7],
+      ['(one beyond the count of the first)', [shardOf(0, 1, 100_000), shardOf(1, 2, 7_000)], 107],
+    ])('shards %s become one bucket', async (_, shards, left) => {
       const { name } = await world.table([namespace, reverse, config9, ...shards]);
       const report = await migrate(name);
       expect(report.migrations).toMatchObject([{ found: shards.length + 3, removed: shards.length + 3, left: 0 }]);

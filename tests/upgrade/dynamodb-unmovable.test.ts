@@ -63,7 +63,7 @@ describe.skipIf(ENGINE.missing)(`old records without a counterpart${ENGINE.note}
     runMigrations({ tableName, ...world.reach, ...more });
   const open = async (table: string): Promise<RateLimiter> =>
     RateLimiter.open(createDynamoDBBackend({ table, ...world.reach }), { clock: fakeClock(NOW_MS) });
-  /** Rejects with the reason, and leaves the table as it was. */
+  /** Rejects with the reason, and does not change the table. */
   const expectRefused = async (name: string, reason: string): Promise<void> => {
     const before = await world.dump(name);
     const error = await migrate(name).catch((caught: unknown) => caught);
@@ -92,7 +92,7 @@ describe.skipIf(ENGINE.missing)(`old records without a counterpart${ENGINE.note}
     ['a resource', ofResource('', 'a#b')],
     ['usage of a resource', recordOf('ENTITY#u', '#USAGE#a#b#2026-01-01T00:00:00Z')],
     ['audit of an entity', recordOf('AUDIT#a#b', '#AUDIT#01J')],
-  ])('the name of %s with "#" in it refuses the migration', async (_, item) => {
+  ])('a "#" in the name of %s refuses the migration', async (_, item) => {
     const { name } = await world.table([...REGISTRY, item]);
     await expectRefused(name, `${keyOf(item)}: one of its names contains "#"`);
     expect((await migrate(name, { leave: true })).migrations.reduce((sum, { left }) => sum + left, 0)).toBe(1);
@@ -109,18 +109,22 @@ describe.skipIf(ENGINE.missing)(`old records without a counterpart${ENGINE.note}
     ['bypass', ofResource(NS, 'r', { ...RULE, disabled: { S: 'bypass' } }), 'rpd:9/day'],
     ['soft', ofResource(NS, 'r', { ...RULE, l_rpd_soft: { BOOL: true } }), 'rpd:9/day'],
     ['cascade', ofResource(NS, 'r', { ...RULE, cascade: { BOOL: false } }), 'rpd:9/day'],
-  ])('the setting %s is counted, refused, and given up by name', async (setting, item, left) => {
+  ])('the setting %s is counted and refused, and can be dropped by name', async (setting, item, left) => {
     const { name } = await world.table([...REGISTRY, item]);
-    const told = { setting, records: 1, treatment: 'refused' };
-    expect(await migrate(name, { dryRun: true })).toMatchObject({ settings: [told], migrations: [{ left: 1 }] });
+    const expected = { setting, records: 1, treatment: 'refused' };
+    expect(await migrate(name, { dryRun: true })).toMatchObject({ settings: [expected], migrations: [{ left: 1 }] });
     await expectRefused(name, `--drop ${setting}`);
     const report = await migrate(name, { drop: [setting] });
-    expect(report).toMatchObject({ to: 1, settings: [{ ...told, treatment: 'dropped' }], migrations: [{ left: 0 }] });
+    expect(report).toMatchObject({
+      to: 1,
+      settings: [{ ...expected, treatment: 'dropped' }],
+      migrations: [{ left: 0 }],
+    });
     await using limiter = await open(name);
     expect((await limiter.config.get({ resource: 'r' }))?.limits?.map(String).join() ?? null).toBe(left);
   });
 
-  test('a bucket keeps the counter of a session limit that is given up, and its other limits', async () => {
+  test('a bucket keeps the counter of a dropped session limit, and its other limits', async () => {
     const chat = { b_chat_tk: 4_000, b_chat_cp: 5_000, b_chat_ra: 0, b_chat_rp: 1, b_chat_tc: 1_000, b_chat_rsa: 60 };
     const item = {
       ...bucketOf(NS, 'u', 4_000),
@@ -137,13 +141,13 @@ describe.skipIf(ENGINE.missing)(`old records without a counterpart${ENGINE.note}
     expect(bucket).not.toHaveProperty('b_chat_tk');
   });
 
-  test('a setting that does not exist cannot be given up', async () => {
+  test('an unknown setting cannot be dropped', async () => {
     const drop = ['hard'] as unknown as DroppableSetting[];
     await expect(migrate('any', { drop })).rejects.toMatchObject({ code: 'input.invalid' });
   });
 
-  describe('a literal namespace beside a registered one of that name', () => {
-    test('moves into it, and a bucket that both have loses what either lacked', async () => {
+  describe('an unregistered namespace with the name of a registered one', () => {
+    test('an unregistered namespace is merged into the registered one, and a bucket of both loses what either lacked', async () => {
       const { name } = await world.table([
         ...REGISTRY,
         ofResource('default/', 'gpt-4'),
@@ -164,19 +168,19 @@ describe.skipIf(ENGINE.missing)(`old records without a counterpart${ENGINE.note}
     test.each([
       ['an entity', entityOf(NS, 'u', 'one'), entityOf('default/', 'u', 'another')],
       ['an entity without a namespace', entityOf('', 'u', 'one'), entityOf('default/', 'u', 'another')],
-      ['limits', ofResource(NS, 'r'), ofResource('default/', 'r', { ...RULE, l_rpd_cp: 8 })],
+      ['a level with limits', ofResource(NS, 'r'), ofResource('default/', 'r', { ...RULE, l_rpd_cp: 8 })],
       [
-        'limits of two layouts',
+        'a level with limits of two layouts',
         ofResource('', 'r'),
         recordOf('RESOURCE#r', '#LIMIT#rpd', { capacity: 8, refill_period_seconds: 60 }),
       ],
-    ])('%s that both have, and that differ, are found before anything is written', async (_, one, another) => {
+    ])('%s that differs between the two is found before anything is written', async (_, one, another) => {
       const { name } = await world.table([...REGISTRY, one, another]);
-      await expectRefused(name, 'there is another one already');
+      await expectRefused(name, 'a different record exists already');
     });
   });
 
-  test('a table that only the old constructor used is not called ready before it is migrated', async () => {
+  test('a table that only the old constructor used is not ready before it is migrated', async () => {
     const { name } = await world.table([bucketOf('default/', 'u', 7_000), ofResource('default/', 'gpt-4')]);
     await expect(createTable({ tableName: name, ...world.reach })).rejects.toMatchObject({ code: 'schema.mismatch' });
     expect(await migrate(name)).toMatchObject({ migrations: [{ id: '0004', found: 2, written: 2, removed: 2 }] });

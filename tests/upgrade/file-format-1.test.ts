@@ -24,7 +24,7 @@ beforeEach(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test('a file of format 1 is read without being changed, and has no marks', async () => {
+test('a file of format 1 is read without a change, and has no marks', async () => {
   const before = readFileSync(path);
   const backend = file({ path });
   const limiter = await RateLimiter.open(backend);
@@ -37,8 +37,8 @@ test('a file of format 1 is read without being changed, and has no marks', async
 
 test.each<[string, boolean]>([
   ['by the first write of a process that has read it', true],
-  ['by a process that begins with a write', false],
-])('a file of format 1 becomes one of today and keeps every row, %s', async (_, readsFirst) => {
+  ['by a process that starts with a write', false],
+])('a file of format 1 is brought to the current format and keeps every row, %s', async (_, readsFirst) => {
   const before = await readAllRows(path);
   const backend = file({ path });
   const limiter = readsFirst ? await RateLimiter.open(backend) : new RateLimiter(backend);
@@ -53,7 +53,7 @@ test.each<[string, boolean]>([
   expect(await checkIntegrity(path)).toBe('ok');
 });
 
-test('a process that had a file of format 1 open goes on beside one that changes it', async () => {
+test('a process with an open file of format 1 continues while another process changes the format', async () => {
   const [older, newer] = [file({ path }), file({ path })];
   const [first, second] = [await RateLimiter.open(older), await RateLimiter.open(newer)];
   expect(await older.managed.list(CALL, PAGE)).toEqual({ items: [], next: null });

@@ -20,7 +20,7 @@ import { EVERYTHING } from './paging.js';
 import type { OwnedBucket, Space } from './storage.js';
 import { foldBeforeHourEnds } from './usage.js';
 
-/** Each change and its record stand in one transaction: neither is ever there without the other. */
+/** Writes the audit record in the same transaction as its change. */
 function audit(
   space: Space,
   call: AdminCall,
@@ -33,12 +33,12 @@ function audit(
   space.addAudit({ id, atMs, principal, action, subject, before, after });
 }
 
-/** A change together with its mark: if either is refused, nothing is written. A store in memory takes nothing back. */
+/** Makes a change together with its mark. Checks the mark first, because the memory store cannot roll back. */
 export function marked<T>(space: Space, mark: ManagedMark | null | undefined, change: () => T): T {
   if (mark === null || mark === undefined) return change();
   const { key, seen } = mark;
   if (seen !== undefined && !sameJson(seen, space.readMark(key)?.value ?? null)) {
-    throw new BackendUnavailable(`what a file owns of ${key} was changed meanwhile`, 'contended');
+    throw new BackendUnavailable(`the mark of ${key} was changed meanwhile`, 'contended');
   }
   const result = change();
   space.writeMark(mark);
@@ -109,7 +109,7 @@ export function deleteEntity(space: Space, call: AdminCall, id: string, seenVers
   audit(space, call, 'entity.delete', id, before, null);
 }
 
-/** A parent must exist, and the chain above must end: without a cycle, within the depth that an acquire follows. */
+/** Every parent must exist, and the chain must have no cycle and no more than MAX_CHAIN levels. */
 function checkParents(space: Space, id: string, parentId: string, levelsBelow = 0): void {
   const chain = [id];
   for (let next: string | null = parentId; next !== null;) {
@@ -121,7 +121,7 @@ function checkParents(space: Space, id: string, parentId: string, levelsBelow = 
   }
 }
 
-/** How many levels of children an entity has below it. */
+/** The number of levels of children below an entity. */
 function heightBelow(space: Space, id: string): number {
   let height = 0;
   for (let level = [id]; ; height++) {
@@ -152,7 +152,7 @@ export function resetBucket(space: Space, call: AdminCall, entityId: string, res
   if (bucket === undefined) return false;
   const before = balances(bucket, call.nowMs);
   foldBeforeHourEnds(space, { entityId, resource }, bucket, call.nowMs);
-  // What a lease would have got back at its expiry it gets back now: its settle will charge the whole amount again.
+  // Gives back what each lease would have got back at its expiry; its settle charges the whole amount again.
   for (const { rates } of bucket.holders.values()) move(bucket, 'rate', negated(rates ?? []), call.nowMs);
   for (const account of bucket.limits) account.tokensMilli = account.limit.capacityMilli;
   forgetAllHolders(bucket);

@@ -10,7 +10,7 @@ const NOW_MS = 1_800_000_000_000;
 const HOUR_MS = 3_600_000;
 
 const version = (sequence: number) => ({ sequence, openedAtMs: 0 });
-const born = (...limits: readonly Limit[]): Bucket => createBucket(limits, version(0), NOW_MS);
+const bucketWith = (...limits: readonly Limit[]): Bucket => createBucket(limits, version(0), NOW_MS);
 
 function spend(bucket: Bucket, asks: readonly Amount[], nowMs: number, holder?: readonly [string, Holder]): void {
   take(bucket, decide(bucket, asks, nowMs));
@@ -32,31 +32,31 @@ function consumed(bucket: Bucket, name: string): Int | undefined {
   return bucket.limits.find(({ limit }) => limit.name === name)?.consumedMilli;
 }
 
-describe('settling a bucket', () => {
-  test('to a raised limit adds no tokens', () => {
-    const bucket = born(Limit.perMinute('rpm', 60));
+describe('settling a bucket to other rules', () => {
+  test('raising a limit adds no tokens', () => {
+    const bucket = bucketWith(Limit.perMinute('rpm', 60));
     spend(bucket, [{ name: 'rpm', milli: 30_000 }], NOW_MS);
     expect(settle(bucket, { limits: [Limit.perMinute('rpm', 600)], version: version(1) }, NOW_MS + 10_000)).toBe(true);
     expect(available(bucket, NOW_MS + 10_000)).toEqual({ rpm: 40_000 });
     expect(available(bucket, NOW_MS + 11_000)).toEqual({ rpm: 50_000 });
   });
 
-  test('to a cut limit clamps to its capacity, and leaves a debt as it is', () => {
-    const bucket = born(Limit.perMinute('rpm', 60), Limit.perMinute('tpm', 60));
+  test('cutting a limit clamps to its capacity, and keeps a debt', () => {
+    const bucket = bucketWith(Limit.perMinute('rpm', 60), Limit.perMinute('tpm', 60));
     move(bucket, 'rate', [{ name: 'tpm', milli: 100_000 }], NOW_MS);
     settle(bucket, { limits: [Limit.perMinute('rpm', 6), Limit.perMinute('tpm', 6)], version: version(1) }, NOW_MS);
     expect(available(bucket, bucket.baseMs)).toEqual({ rpm: 6_000, tpm: -39_999 });
   });
 
-  test('moves the base forward even within one millisecond', () => {
-    const bucket = born(Limit.perMinute('rpm', 60));
+  test('settling moves the base forward even within one millisecond', () => {
+    const bucket = bucketWith(Limit.perMinute('rpm', 60));
     settle(bucket, { limits: [Limit.perMinute('rpm', 61)], version: version(1) }, NOW_MS);
     settle(bucket, { limits: [Limit.perMinute('rpm', 62)], version: version(2) }, NOW_MS - 5_000);
     expect(bucket.baseMs).toBe(NOW_MS + 2);
   });
 
-  test('lets added limits start full, and forgets the balance of removed ones', () => {
-    const bucket = born(Limit.perMinute('rpm', 60));
+  test('added limits start full, and the balance of removed ones is dropped', () => {
+    const bucket = bucketWith(Limit.perMinute('rpm', 60));
     spend(bucket, [{ name: 'rpm', milli: 60_000 }], NOW_MS);
     settle(bucket, { limits: [Limit.perMinute('tpm', 10)], version: version(1) }, NOW_MS);
     expect(available(bucket, NOW_MS)).toEqual({ tpm: 10_000 });
@@ -64,8 +64,8 @@ describe('settling a bucket', () => {
     expect(available(bucket, NOW_MS)).toEqual({ rpm: 60_000 });
   });
 
-  test('lets the counter of a limit that comes back go on', () => {
-    const bucket = born(Limit.perMinute('rpm', 60));
+  test('the counter of a limit that is added again continues', () => {
+    const bucket = bucketWith(Limit.perMinute('rpm', 60));
     spend(bucket, [{ name: 'rpm', milli: 7_000 }], NOW_MS);
     settle(bucket, { limits: [Limit.perMinute('tpm', 10)], version: version(1) }, NOW_MS);
     settle(bucket, { limits: [Limit.perMinute('rpm', 5)], version: version(2) }, NOW_MS);
@@ -73,8 +73,8 @@ describe('settling a bucket', () => {
     expect(consumed(bucket, 'rpm')).toBe(9_000);
   });
 
-  test('gives a limit that changed its kind a counter of its own: tokens are no slots', () => {
-    const bucket = born(Limit.perMinute('x', 60));
+  test('a limit that changed its kind gets a new counter, because tokens are not slots', () => {
+    const bucket = bucketWith(Limit.perMinute('x', 60));
     spend(bucket, [{ name: 'x', milli: 7_000 }], NOW_MS);
     settle(bucket, { limits: [Limit.concurrent('x', 4)], version: version(1) }, NOW_MS);
     spend(bucket, [{ name: 'x', milli: 3_000 }], NOW_MS, ['lease', holding('x', 3_000)]);
@@ -82,8 +82,8 @@ describe('settling a bucket', () => {
     expect([available(bucket, NOW_MS), consumed(bucket, 'x')]).toEqual([{ x: 60_000 }, 7_000]);
   });
 
-  test('does nothing for rules that are older, and keeps the version of newer ones that are the same', () => {
-    const bucket = born(Limit.perMinute('rpm', 60));
+  test('older rules change nothing, and equal rules of a newer version only change the version', () => {
+    const bucket = bucketWith(Limit.perMinute('rpm', 60));
     settle(bucket, { limits: [Limit.perMinute('rpm', 5)], version: version(3) }, NOW_MS);
     const before = structuredClone(bucket);
     expect(settle(bucket, { limits: [Limit.perMinute('rpm', 60)], version: version(2) }, NOW_MS + 50)).toBe(false);
@@ -92,7 +92,7 @@ describe('settling a bucket', () => {
     expect(structuredClone(bucket)).toEqual({ ...before, version: version(9) });
   });
 
-  test('leaves limits that stay as they are what they had, then and at any later time', () => {
+  test('limits that do not change keep their tokens, now and at any later time', () => {
     const rate = fc.record({
       capacity: fc.integer({ min: 1, max: 50 }),
       refillAmount: fc.integer({ min: 1, max: 50 }),
@@ -101,7 +101,7 @@ describe('settling a bucket', () => {
     fc.assert(
       fc.property(rate, fc.nat({ max: 50 }), fc.array(fc.nat({ max: 5_000 })), (rule, ask, pauses) => {
         const stays = Limit.custom('stays', rule);
-        const bucket = born(stays, Limit.perMinute('other', 1));
+        const bucket = bucketWith(stays, Limit.perMinute('other', 1));
         move(bucket, 'rate', [{ name: 'stays', milli: ask * 1_000 }], NOW_MS);
         const untouched = structuredClone(bucket.limits[0]!.tokensMilli);
         let nowMs = NOW_MS;
@@ -153,10 +153,10 @@ describe('slots', () => {
     }
   }
 
-  test('lack what their holders hold, whatever is raised, cut, added, removed or changed in kind meanwhile', () => {
+  test('slots lack what their holders hold, however limits are raised, cut, added, removed or changed in kind', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), fc.nat({ max: 300 }), (steps, paceMs) => {
-        const bucket = born(Limit.concurrent('a', 4), Limit.concurrent('b', 2), Limit.perSecond('c', 5));
+        const bucket = bucketWith(Limit.concurrent('a', 4), Limit.concurrent('b', 2), Limit.perSecond('c', 5));
         for (const [at, does] of steps.entries()) {
           const nowMs = NOW_MS + at * paceMs;
           if (does.does === 'take') {
@@ -176,8 +176,8 @@ describe('slots', () => {
     );
   });
 
-  test('that are cut below what is held go negative, and come back as holders leave', () => {
-    const bucket = born(Limit.concurrent('slots', 4));
+  test('slots that are cut below what is held go negative, and come back as holders release', () => {
+    const bucket = bucketWith(Limit.concurrent('slots', 4));
     for (const id of ['1', '2', '3']) {
       spend(bucket, [{ name: 'slots', milli: 1_000 }], NOW_MS, [id, holding('slots', 1_000)]);
     }
@@ -187,8 +187,8 @@ describe('slots', () => {
     expect(available(bucket, NOW_MS)).toEqual({ slots: 1_000 });
   });
 
-  test('of a holder that expired come back once, with the rates that it carries', () => {
-    const bucket = born(Limit.concurrent('slots', 2), Limit.perDay('rpd', 10));
+  test('the slots of an expired holder come back once, with the rates that it carries', () => {
+    const bucket = bucketWith(Limit.concurrent('slots', 2), Limit.perDay('rpd', 10));
     const rates = [{ name: 'rpd', milli: 4_000 }];
     spend(bucket, [{ name: 'slots', milli: 2_000 }, ...rates], NOW_MS, [
       'id',
@@ -202,8 +202,8 @@ describe('slots', () => {
   });
 });
 
-test('a bucket can be forgotten once it is full and nothing is held', () => {
-  const bucket = born(Limit.perSecond('rps', 10), Limit.concurrent('slots', 1));
+test('a bucket is idle once it is full and nothing is held', () => {
+  const bucket = bucketWith(Limit.perSecond('rps', 10), Limit.concurrent('slots', 1));
   expect(isIdle(bucket, NOW_MS)).toBe(true);
   spend(bucket, [{ name: 'rps', milli: 10_000 }], NOW_MS);
   expect([isIdle(bucket, NOW_MS + 999), isIdle(bucket, NOW_MS + 1_000)]).toEqual([false, true]);

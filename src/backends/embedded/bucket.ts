@@ -14,30 +14,30 @@ import type { Limit } from '../../core/limit.js';
 import { windowStart } from '../../core/usage/usage.js';
 import type { EpochMs, Millitokens } from '../../core/units.js';
 
-/** One limit's balance and counters. */
+/** The balance and counters of one limit. */
 export interface Account {
   limit: Limit;
   tokensMilli: Millitokens;
-  /** Net consumption since the bucket was born. */
+  /** Net consumption since the bucket was created. */
   consumedMilli: Int;
-  /** How much of `consumedMilli` has gone into usage records. */
+  /** The part of `consumedMilli` that is in usage records. */
   foldedMilli: Int;
 }
 
-/** The state of one entity and resource: changed in place, inside the store's transaction. */
+/** The state of one entity and resource: mutated inside the store's transaction. */
 export interface Bucket {
   baseMs: EpochMs;
   version: ConfigVersion;
   limits: Account[];
-  /** Accounts of limits that were removed: if one comes back, its counter goes on. */
+  /** Accounts of removed limits: if one is added again, its counter continues. */
   retired: readonly Account[];
-  /** Changed through `hold` and `forget` only: buckets without holders share one empty map. */
+  /** Changed only by `hold` and `drop`: buckets without holders share one empty map. */
   holders: ReadonlyMap<string, Holder>;
   acquires: number;
   expired: number;
   foldedAcquires: number;
   foldedExpired: number;
-  /** The hour in which everything not yet folded happened. */
+  /** The hour of everything that is not folded yet. */
   hourMs: EpochMs;
 }
 
@@ -63,7 +63,7 @@ function newAccount(limit: Limit, tokensMilli: Millitokens): Account {
   return { limit, tokensMilli, consumedMilli: 0, foldedMilli: 0 };
 }
 
-/** Brings the bucket to newer rules; older ones leave it alone. True: it changed. */
+/** Brings the bucket to newer rules; older rules change nothing. True: the bucket changed. */
 export function settle(
   bucket: Bucket,
   wanted: { readonly limits: readonly Limit[]; readonly version: ConfigVersion },
@@ -90,12 +90,12 @@ export function settle(
   return true;
 }
 
-/** A limit that changes its kind is another account: slots that were taken are no tokens that were used. */
+/** A limit that changes its kind gets another account: slots that were taken are not tokens that were used. */
 function isSameAccount(a: Limit, b: Limit): boolean {
   return a.name === b.name && a.kind === b.kind;
 }
 
-/** A limit that is added starts full; slots that are held already stay held. */
+/** An added limit starts full, less the slots that are held already. */
 function startingTokens(bucket: Bucket, limit: Limit): Millitokens {
   let tokensMilli: Millitokens = limit.capacityMilli;
   if (limit.kind === 'rate') return tokensMilli;
@@ -116,8 +116,8 @@ export function take(bucket: Bucket, verdicts: readonly Verdict[]): void {
 }
 
 /**
- * Debits (positive, into debt) and refunds (negative, capped when next looked at). A limit that is gone drops its part;
- * so does one that has changed its kind since: tokens are no slots.
+ * Debits (positive, down to a debt) and refunds (negative, capped by the next read). Skips limits that were removed or
+ * changed their kind since: tokens are not slots.
  */
 export function move(bucket: Bucket, kind: Limit['kind'], deltas: readonly Amount[], nowMs: EpochMs): void {
   for (const account of bucket.limits) {
@@ -133,13 +133,13 @@ export function move(bucket: Bucket, kind: Limit['kind'], deltas: readonly Amoun
   }
 }
 
-/** Keeps a holder, or what it has become. */
+/** Adds or replaces a holder. */
 export function hold(bucket: Bucket, leaseId: string, holder: Holder): void {
   if (bucket.holders.size === 0) bucket.holders = new Map();
   (bucket.holders as Map<string, Holder>).set(leaseId, holder);
 }
 
-function forget(bucket: Bucket, leaseId: string): void {
+function drop(bucket: Bucket, leaseId: string): void {
   (bucket.holders as Map<string, Holder>).delete(leaseId);
   if (bucket.holders.size === 0) bucket.holders = NO_HOLDERS;
 }
@@ -148,11 +148,11 @@ export function forgetAllHolders(bucket: Bucket): void {
   bucket.holders = NO_HOLDERS;
 }
 
-/** Gives back what a holder holds of slots, and forgets it. */
+/** Gives back a holder's slots and removes it. */
 export function release(bucket: Bucket, leaseId: string, nowMs: EpochMs): void {
   const holder = bucket.holders.get(leaseId);
   if (holder === undefined) return;
-  forget(bucket, leaseId);
+  drop(bucket, leaseId);
   move(bucket, 'concurrent', negated(holder.slots), nowMs);
 }
 
@@ -161,7 +161,7 @@ export function hasExpired(bucket: Bucket, nowMs: EpochMs): boolean {
   return false;
 }
 
-/** Takes back what expired holders hold: their slots, and their rates if they carry them. */
+/** Gives back what expired holders hold: their slots, and their rates if they carry them. */
 export function reclaimExpired(bucket: Bucket, nowMs: EpochMs): void {
   for (const [leaseId, holder] of bucket.holders) {
     if (holder.expiresAtMs > nowMs) continue;
@@ -175,7 +175,7 @@ export function negated(amounts: readonly Amount[]): readonly Amount[] {
   return amounts.map(({ name, milli }) => ({ name, milli: sub(0, milli) }));
 }
 
-/** Whether forgetting the bucket changes no answer: a new one would be the same. */
+/** Whether deleting the bucket changes no answer: a new bucket would be equal. */
 export function isIdle(bucket: Bucket, nowMs: EpochMs): boolean {
   if (bucket.holders.size > 0) return false;
   return bucket.limits.every(
@@ -184,7 +184,7 @@ export function isIdle(bucket: Bucket, nowMs: EpochMs): boolean {
   );
 }
 
-/** For looking at what would be, without changing what is. */
+/** A copy to compute on without changing the stored bucket. */
 export function copyOf(bucket: Bucket): Bucket {
   return { ...bucket, limits: bucket.limits.map((account) => ({ ...account })), holders: new Map(bucket.holders) };
 }

@@ -18,7 +18,7 @@ function levelOf(limits: readonly Limit[], sequence: number, asks: readonly Amou
 const isSlots = (limits: readonly Limit[], name: string): boolean =>
   limits.find((limit) => limit.name === name)?.kind === 'concurrent';
 
-describe('clients that know the config by different versions', () => {
+describe('clients with different config versions', () => {
   const name = fc.constantFrom('a', 'b');
   const config = fc
     .uniqueArray(fc.tuple(name, fc.integer({ min: 1, max: 5 }), fc.boolean()), { minLength: 1, selector: ([n]) => n })
@@ -26,7 +26,7 @@ describe('clients that know the config by different versions', () => {
       list.map(([named, n, isRate]): Limit => (isRate ? Limit.perSecond(named, n) : Limit.concurrent(named, n))),
     );
   const step = fc.record({
-    /** How many versions behind the newest the client is. */
+    /** How many versions the client is behind. */
     behind: fc.nat({ max: 2 }),
     asks: fc.uniqueArray(fc.record({ name, milli: fc.integer({ min: 0, max: 3 }).map((n) => n * 1_000) }), {
       minLength: 1,
@@ -41,7 +41,7 @@ describe('clients that know the config by different versions', () => {
     return slots.reduce((sum, slot) => sum + Number(slot.milli), 0);
   }
 
-  test('leave no slot taken that nobody holds, nor make one', () => {
+  test('clients with different config versions neither lose nor create slots', () => {
     fc.assert(
       fc.property(
         fc.array(config, { minLength: 1, maxLength: 6 }),
@@ -82,7 +82,7 @@ describe('clients that know the config by different versions', () => {
     );
   });
 
-  test('are told that theirs is old, and to come back soon if it cannot be decided by', () => {
+  test('a client with an old config is told so, and retries soon if the old config cannot decide', () => {
     const space = new MemorySpace();
     const ask = [{ name: 'a', milli: 1_000 }];
     const newer = levelOf([Limit.concurrent('a', 2), Limit.perSecond('b', 2)], 2, [{ name: 'b', milli: 1_000 }]);
@@ -99,7 +99,7 @@ describe('clients that know the config by different versions', () => {
     });
   });
 
-  test('do not fight: a limit of 3 a minute grants 6 in a minute of their taking turns', () => {
+  test('clients with different config versions in turns get 6 grants in a minute from a limit of 3 a minute', () => {
     const space = new MemorySpace();
     const rpm = Limit.perMinute('rpm', 3);
     const old = [rpm];

@@ -20,7 +20,7 @@ function levelOf(limits: readonly Limit[], consumes: Record<string, number>, seq
   return { entityId: 'user', resource: 'gpt-4', limits, version: { sequence, openedAtMs: 0 }, asks, holder: null };
 }
 
-/** With a holder for the slots that it asks for, as its own limits know them. */
+/** With a holder for the requested slots, by the ask's own limits. */
 function holding(level: LevelAsk, nowMs: number, lifeMs: number): LevelAsk {
   const isSlots = ({ name }: Amount): boolean =>
     level.limits.find((limit) => limit.name === name)?.kind === 'concurrent';
@@ -37,7 +37,7 @@ function snapshot(space: MemorySpace): Bucket | undefined {
 describe('a slow limit beside a busy one', () => {
   const limits = [Limit.perDay('daily', 10), Limit.perSecond('rps', 5)];
 
-  test('gains exactly its 10 over a day with an acquire each second', () => {
+  test('a slow limit gains exactly its 10 over a day with an acquire each second', () => {
     const space = new MemorySpace();
     const midnight = Date.UTC(2027, 0, 15);
     const ask = (consumes: Record<string, number>, nowMs: number) =>
@@ -52,7 +52,7 @@ describe('a slow limit beside a busy one', () => {
     expect([held(midnight + DAY_MS - 1), held(midnight + DAY_MS)]).toEqual([9_999, 10_000]);
   });
 
-  test('grants exactly its 10 over a day in which it is asked each second', () => {
+  test('a slow limit grants exactly its 10 over a day with an ask each second', () => {
     const space = new MemorySpace();
     let granted = 0;
     const ask = (consumes: Record<string, number>, nowMs: number) =>
@@ -91,7 +91,7 @@ const asks: fc.Arbitrary<readonly Ask[]> = fc.array(
   { maxLength: 40 },
 );
 
-/** Plays asks one after the other; gives the space, and what was granted when. */
+/** Runs asks in order. Returns the space, and the time of each grant. */
 function play(of: readonly Limit[], played: readonly Ask[]) {
   const space = new MemorySpace();
   const granted: { readonly nowMs: number; readonly level: LevelAsk }[] = [];
@@ -106,7 +106,7 @@ function play(of: readonly Limit[], played: readonly Ask[]) {
 }
 
 describe('consuming', () => {
-  test('grants over any window at most the capacity and what falls within the window', () => {
+  test('consume grants over any window at most the capacity plus the refill of the window', () => {
     fc.assert(
       fc.property(limits, asks, (of, played) => {
         const { granted } = play(of, played);
@@ -125,7 +125,7 @@ describe('consuming', () => {
     );
   });
 
-  test('grants after the announced wait, and not 1 ms earlier, for rates and slots alike', () => {
+  test('consume grants after the announced wait, and not 1 ms earlier, for rates and for slots', () => {
     fc.assert(
       fc.property(limits, asks, consumes, (of, played, asked) => {
         const { space, nowMs } = play(of, played);
@@ -142,7 +142,7 @@ describe('consuming', () => {
     );
   });
 
-  test('that is denied changes nothing, but that expired holders are taken back unless the ask is impossible', () => {
+  test('a denied consume changes nothing, except that it reclaims expired holders unless the ask is impossible', () => {
     fc.assert(
       fc.property(limits, asks, consumes, pauseMs, (of, played, asked, pause) => {
         const { space, nowMs: lastMs } = play(of, played);
@@ -157,7 +157,7 @@ describe('consuming', () => {
     );
   });
 
-  test('of several levels that is denied at one takes from none', () => {
+  test('a consume that one level denies takes from no level', () => {
     fc.assert(
       fc.property(limits, asks, consumes, (of, played, asked) => {
         const { space, nowMs } = play(of, played);
@@ -169,7 +169,7 @@ describe('consuming', () => {
           return;
         }
         expect(space.readBucket('parent', 'gpt-4')).toBeUndefined();
-        // The child takes expired holders back only if it was short itself.
+        // The child reclaims expired holders only if it was short itself.
         if (before !== undefined) reclaimExpired(before, nowMs);
         expect([untouched, before]).toContainEqual(bucketOf(space));
       }),
@@ -177,7 +177,7 @@ describe('consuming', () => {
     );
   });
 
-  test('is foretold by peeking, which changes nothing', () => {
+  test('peek predicts consume and changes nothing', () => {
     fc.assert(
       fc.property(limits, asks, consumes, pauseMs, (of, played, asked, pause) => {
         const { space, nowMs: lastMs } = play(of, played);
@@ -204,7 +204,7 @@ describe('a lease', () => {
     return bucketOf(space)?.limits.find(({ limit }) => limit.name === name)?.tokensMilli;
   }
 
-  test('is given back once, however often it is sent', () => {
+  test('a lease is given back once, however often the request is sent', () => {
     const space = new MemorySpace();
     consume(space, { leaseId: 'id', levels: [asked] }, NOW_MS);
     expect(adjust(space, { leaseId: 'id', levels: [change] }, NOW_MS)).toEqual([{ kind: 'done', holderLost: false }]);
@@ -212,7 +212,7 @@ describe('a lease', () => {
     expect([tokens(space, 'slots'), tokens(space, 'rpd')]).toEqual([1_000, 6_000]);
   });
 
-  test('that was extended is not taken back, one that expired cannot be extended', () => {
+  test('an extended lease is not reclaimed, and an expired one cannot be extended', () => {
     const space = new MemorySpace();
     consume(space, { leaseId: 'id', levels: [asked] }, NOW_MS);
     expect(extend(space, { leaseId: 'id', levels: [ref], expiresAtMs: NOW_MS + 2_000 }, NOW_MS + 900)).toBe(true);
@@ -222,7 +222,7 @@ describe('a lease', () => {
     expect(extend(space, { leaseId: 'id', levels: [ref], expiresAtMs: NOW_MS + 9_000 }, NOW_MS + 2_000)).toBe(false);
   });
 
-  test('that settles after its expiry gave everything back is charged the whole again', () => {
+  test('a lease that settles after its expiry gave everything back is charged the whole amount again', () => {
     const space = new MemorySpace();
     const rates = [{ name: 'rpd', milli: 4_000 }];
     const refunding = { ...asked, holder: { ...asked.holder!, rates } };

@@ -30,7 +30,7 @@ import { foldBeforeHourEnds } from './usage.js';
 /** A client reads its config again at most this often. */
 const CONFIG_REREAD_MS = 1_000;
 
-/** All levels are looked at before any is taken from, so a refusal at one leaves the others as they were. */
+/** Decides all levels before taking from any, so a denial at one level leaves the others unchanged. */
 export function consume(space: Space, request: ConsumeRequest, nowMs: EpochMs): ConsumeOutcome {
   const { levels, leaseId } = request;
   const buckets = new Array<Bucket>(levels.length);
@@ -49,7 +49,7 @@ export function consume(space: Space, request: ConsumeRequest, nowMs: EpochMs): 
   if (anyTakesUnheldSlots(levels, answers)) {
     return { kind: 'denied', reason: 'contended', retryAfterMs: CONFIG_REREAD_MS, levels: answers };
   }
-  // Two leases of one millisecond may have drawn the same id. One holder in place of two would never give back both.
+  // Two leases of one millisecond may have the same random id. One holder entry for both would give back only once.
   if (leaseId !== null && levels.some(({ holder }, at) => holder !== null && buckets[at]?.holders.has(leaseId))) {
     return { kind: 'id-taken' };
   }
@@ -66,8 +66,8 @@ export function consume(space: Space, request: ConsumeRequest, nowMs: EpochMs): 
 }
 
 /**
- * An older config may take for a rate what is slots by now, and so bring no holder for them: nobody would ever give them
- * back. The client comes again once it has read its config.
+ * An older config may treat as a rate what is concurrent now, and so bring no holder: the slots would never be given
+ * back. The client retries after it has read its config.
  */
 function anyTakesUnheldSlots(levels: readonly LevelAsk[], answers: readonly LevelAnswer[]): boolean {
   for (let at = 0; at < levels.length; at++) {
@@ -84,13 +84,13 @@ function takesUnheldSlots({ holder }: LevelAsk, { verdicts, configIsOlder }: Lev
   );
 }
 
-/** An older config may know rates that the bucket lacks: what was not taken must not be given back at the expiry. */
+/** An older config may have rates that the bucket lacks. They were not taken, so the expiry must not give them back. */
 function holderOf(holder: Holder, { verdicts, configIsOlder }: LevelAnswer): Holder {
   if (!configIsOlder || holder.rates === null) return holder;
   return { ...holder, rates: holder.rates.filter(({ name }) => verdicts.some(({ limit }) => limit.name === name)) };
 }
 
-/** Whoever is refused while holders have expired takes them back at once, unless that cannot help. */
+/** A denied ask reclaims expired holders at once, unless that cannot help. */
 function askLevel(space: Space, level: LevelAsk, bucket: Bucket, nowMs: EpochMs): LevelAnswer {
   let verdicts = decide(bucket, level.asks, nowMs);
   const isShort = bucket.holders.size > 0 && verdicts.some(({ waitMs }) => waitMs !== 0);
@@ -107,7 +107,7 @@ function isOlder(level: LevelRef, bucket: Bucket): boolean {
   return compareConfig(bucket, level) === 'reread';
 }
 
-/** As if the config were settled and expired holders taken back, but on a copy: looking changes nothing. */
+/** Decides as if the config were settled and expired holders reclaimed, on a copy: peek changes nothing. */
 export function peek(space: Space, levels: readonly LevelAsk[], nowMs: EpochMs): readonly LevelAnswer[] {
   return levels.map((level) => {
     const stored = space.readBucket(level.entityId, level.resource);
@@ -119,11 +119,11 @@ export function peek(space: Space, levels: readonly LevelAsk[], nowMs: EpochMs):
   });
 }
 
-/** The bucket as it stands by the newest rules known: those handed in, or its own. */
+/** The bucket by the newest known rules: those of the caller, or its own. */
 function openLevel(space: Space, level: LevelRef, nowMs: EpochMs): Bucket {
   const bucket = space.readBucket(level.entityId, level.resource);
   if (bucket === undefined) return createBucket(level.limits, level.version, nowMs);
-  // Written even if the ask is refused: from now on the bucket refills at the new rate.
+  // Written even if the ask is denied: the bucket now refills at the new rate.
   if (settle(bucket, level, nowMs)) space.writeBucket(level.entityId, level.resource, bucket, nowMs);
   return bucket;
 }
@@ -137,7 +137,7 @@ function adjustLevel(space: Space, leaseId: string, level: LevelChange, nowMs: E
   const holder = bucket.holders.get(leaseId);
   const holderLost = level.holder !== 'none' && holder === undefined;
   foldBeforeHourEnds(space, level, bucket, nowMs);
-  // An expiry that gave the rates back left nothing to correct: the whole amount is due again.
+  // An expiry has given the rates back, so the whole amount is charged again.
   move(bucket, 'rate', holderLost && level.totals !== null ? level.totals : level.deltas, nowMs);
   if (level.holder === 'release') release(bucket, leaseId, nowMs);
   else if (holder?.rates && level.totals !== null) {
@@ -147,12 +147,12 @@ function adjustLevel(space: Space, leaseId: string, level: LevelChange, nowMs: E
   return { kind: 'done', holderLost };
 }
 
-/** What the bucket lacks was not charged, so that an expiry must not give it back should it return. */
+/** Rates that the bucket lacks were not charged. The expiry must not give them back if the limit is added again. */
 function chargedRates({ limits }: Bucket, totals: readonly Amount[]): readonly Amount[] {
   return totals.filter(({ name }) => limits.some(({ limit }) => limit.kind === 'rate' && limit.name === name));
 }
 
-/** All holders or none, so that a lease is never half extended. */
+/** Extends all holders or none, so that a lease is never partly extended. */
 export function extend(space: Space, request: ExtendRequest, nowMs: EpochMs): boolean {
   const { leaseId, expiresAtMs } = request;
   const buckets = request.levels.map(({ entityId, resource }) => space.readBucket(entityId, resource));

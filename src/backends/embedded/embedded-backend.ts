@@ -18,7 +18,7 @@ import { EVERYTHING } from './paging.js';
 import type { OwnedBucket, Space, Storage } from './storage.js';
 import { queryUsage } from './usage.js';
 
-/** The port over tables that are at hand: each call is one transaction of its storage. */
+/** The backend port over synchronous tables: each call is one transaction of its storage. */
 export function createEmbeddedBackend(storage: Storage): Backend {
   const read = <T>(call: Call, work: (space: Space) => T): Awaitable<T> => storage.read(call, work);
   const write = <T>(call: Call, work: (space: Space) => T): Awaitable<T> => storage.write(call, work);
@@ -98,7 +98,7 @@ function described(
   return { items: items.map((owned) => describeBucket(owned, nowMs)), next };
 }
 
-/** Per-call limits have buckets of their own: their holders are of the same entity and resource. */
+/** Includes the buckets of per-call limits: their holders belong to the same entity and resource. */
 function listLeases(space: Space, entityId: string, resource: string, page: PageRequest) {
   const owned = space.bucketsOfEntity(entityId, EVERYTHING).items;
   const leases: LeaseRecord[] = owned

@@ -21,19 +21,19 @@ import type { OwnedBucket, Space } from './storage.js';
 import { UsageLedger } from './usage-ledger.js';
 import { isForgettable } from './usage.js';
 
-/** Fewer buckets than this are not worth looking for idle ones. */
+/** Below this number of buckets, idle ones are not removed. */
 const KEPT_BUCKETS = 10_000;
 
-/** How many buckets each new one beyond that looks at, to find those that can be forgotten. */
+/** How many buckets each new one beyond that checks for idle ones. */
 const SWEPT_PER_NEW_BUCKET = 2;
 
-/** Audit records that are kept: the newest. */
+/** The number of audit records that are kept: the newest. */
 const KEPT_AUDIT_RECORDS = 10_000;
 
 /**
- * One namespace's tables in this process's memory, bounded where traffic alone could make them grow. What operators set
- * goes in and comes out as copies, so that nobody changes the store by changing what is theirs; buckets, which never
- * leave the backend, do not.
+ * The tables of one namespace in this process's memory, bounded where traffic alone could make them grow. Records of
+ * operators are copied in and out, so that a caller cannot change the store through its own objects. Buckets never
+ * leave the backend and are not copied.
  */
 export class MemorySpace implements Space {
   readonly #buckets = new TwoKeyMap<Bucket>();
@@ -45,7 +45,7 @@ export class MemorySpace implements Space {
   #audit: AuditRecord[] = [];
   readonly #usage = new UsageLedger();
 
-  /** Records of all kinds. */
+  /** The number of records of all kinds. */
   get size(): number {
     const set = this.#configs.size + this.#entities.size + this.#marks.size;
     return set + this.#buckets.size + this.#audit.length + this.#usage.size;
@@ -58,7 +58,7 @@ export class MemorySpace implements Space {
   writeBucket(entityId: string, resource: string, bucket: Bucket, nowMs: EpochMs): void {
     const before = this.#buckets.size;
     this.#buckets.set(entityId, resource, bucket);
-    if (before >= KEPT_BUCKETS && this.#buckets.size > before) this.#forgetIdle(nowMs);
+    if (before >= KEPT_BUCKETS && this.#buckets.size > before) this.#deleteIdle(nowMs);
   }
 
   bucketsOfEntity(entityId: string, page: PageRequest): Page<OwnedBucket> {
@@ -71,7 +71,7 @@ export class MemorySpace implements Space {
 
   bucketsOfResource(resource: string, page: PageRequest): Page<OwnedBucket> {
     const wanted = this.#bucketsWhere((_, keyPart) => parsePlainResource(keyPart) === resource);
-    // A space sorts before everything that a name may contain, as "#" does not: "a" comes before "a!".
+    // A space sorts before every character of a name, and "#" does not: "a" must come before "a!".
     const from = { ...page, after: page.after?.replace('#', ' ') ?? null };
     const { items, next } = pageOf(wanted, from, (owned) => `${owned.entityId} ${owned.resource}`);
     return { items, next: next?.replace(' ', '#') ?? null };
@@ -83,8 +83,8 @@ export class MemorySpace implements Space {
     }
   }
 
-  /** A hand goes round all buckets, a few steps for each new one, so that no call pays for many and no timer is needed. */
-  #forgetIdle(nowMs: EpochMs): void {
+  /** Checks a few buckets from a cursor for each new one, so that no call pays for many and no timer is needed. */
+  #deleteIdle(nowMs: EpochMs): void {
     for (let step = 0; step < SWEPT_PER_NEW_BUCKET; step++) {
       const next = this.#sweep.next();
       if (next.done === true) {

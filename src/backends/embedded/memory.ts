@@ -9,11 +9,11 @@ import { EVERYTHING } from './paging.js';
 import type { Registry, Space, Storage } from './storage.js';
 
 export interface MemoryOptions {
-  /** The namespaces that the store is born with: `default` unless given. */
+  /** The namespaces of a new store: `default` unless given. */
   readonly namespaces?: readonly string[];
 }
 
-/** A store inside this process: no set-up, gone with the process. */
+/** A store in this process's memory. It needs no setup and is lost when the process ends. */
 export function memory(options: MemoryOptions = {}): Backend {
   return createEmbeddedBackend(new MemoryStorage(options.namespaces ?? ['default']));
 }
@@ -40,7 +40,7 @@ class MemoryStorage implements Storage {
   }
 
   write<T>(call: Call, work: (space: Space) => T): T {
-    if (!this.#written) this.#beBorn(call);
+    if (!this.#written) this.#markCreated(call);
     return work(this.#registry.spaceOf(call.namespaceId));
   }
 
@@ -49,12 +49,12 @@ class MemoryStorage implements Storage {
   }
 
   writeRegistry<T>(call: RegistryCall, work: (registry: Registry) => T): T {
-    if (!this.#written) this.#beBorn(call);
+    if (!this.#written) this.#markCreated(call);
     return work(this.#registry);
   }
 
-  /** A store begins with its first write, as a file does. */
-  #beBorn({ nowMs }: RegistryCall): void {
+  /** A store is created by its first write, as a file is. */
+  #markCreated({ nowMs }: RegistryCall): void {
     this.#written = true;
     for (const namespace of this.#registry.list('active', EVERYTHING).items) {
       this.#registry.write({ ...namespace, createdAtMs: nowMs });
@@ -64,7 +64,7 @@ class MemoryStorage implements Storage {
 
 class MemoryRegistry implements Registry {
   readonly #namespaces = new Map<string, NamespaceRecord>();
-  /** Of active namespaces only, so that most calls look no further. */
+  /** The spaces of active namespaces, so that most calls need one lookup. */
   readonly #open = new Map<string, MemorySpace>();
   readonly #spaces = new Map<string, MemorySpace>();
   readonly #audit: AuditRecord[] = [];

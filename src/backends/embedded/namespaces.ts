@@ -40,7 +40,7 @@ function recover(registry: Registry, call: RegistryChange, id: string): Namespac
   return write(registry, call, 'namespace.recover', orphan, { ...orphan, status: 'active' });
 }
 
-/** The record stays as a tombstone: an id is never given away twice. */
+/** The record stays as a tombstone, so that an id is never reused. */
 function purge(registry: Registry, call: RegistryChange, id: string): number {
   const orphan = requireOrphan(registry.byId(id), id, 'purged');
   const removed = registry.clear(id);

@@ -1,10 +1,10 @@
 import type { Page, PageRequest } from '../../backend.js';
 import { pageOf } from '../../core/paging.js';
 
-/** All there is, where a list is needed whole. */
+/** A page with everything. */
 export const EVERYTHING: PageRequest = { limit: 1e9, after: null };
 
-/** The page of what two lists in the same order have together, of which the first comes in pages. */
+/** Merges a page of stored items with other items in the same order. */
 export function mergePage<T>(
   stored: Page<T>,
   others: readonly T[],
@@ -19,7 +19,7 @@ export function mergePage<T>(
     merged.set(key, item === undefined ? other : combine(item, other));
   }
   const lastStored = stored.items.at(-1);
-  // What lies beyond the stored page belongs to a later one, where its stored part will be known.
+  // Items after the last stored one belong to a later page, where their stored part is known.
   const known = [...merged.values()].filter(
     (item) => stored.next === null || lastStored === undefined || keyOf(item) <= keyOf(lastStored),
   );

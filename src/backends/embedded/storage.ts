@@ -18,14 +18,14 @@ import type { UsageCounts } from '../../core/usage/usage.js';
 import type { EpochMs } from '../../core/units.js';
 import type { Bucket } from './bucket.js';
 
-/** A bucket and whose it is; `resource` is the key part, `{resource}~{hash}` for per-call limits. */
+/** A bucket with its key; `resource` is the key part, `{resource}~{hash}` for per-call limits. */
 export interface OwnedBucket {
   readonly entityId: string;
   readonly resource: string;
   readonly bucket: Bucket;
 }
 
-/** One namespace's tables, as seen inside a transaction. Everything is at hand: no method awaits. */
+/** The tables of one namespace inside a transaction. All methods are synchronous. */
 export interface Space {
   readBucket(entityId: string, resource: string): Bucket | undefined;
   writeBucket(entityId: string, resource: string, bucket: Bucket, nowMs: EpochMs): void;
@@ -36,9 +36,9 @@ export interface Space {
 
   readConfig(level: ConfigLevel): StoredConfig | undefined;
   writeConfig(level: ConfigLevel, config: StoredConfig): void;
-  /** Entities with limits of their own for the resource, in the order of their ids. */
+  /** Entities with their own limits for the resource, in the order of their ids. */
   entitiesWithConfig(resource: string, page: PageRequest): Page<string>;
-  /** Levels that have something. */
+  /** Levels with settings. */
   configs(page: PageRequest): Page<LevelRecord>;
   /** The next number of the namespace's config sequence. */
   nextSequence(): number;
@@ -56,7 +56,7 @@ export interface Space {
   marks(page: PageRequest): Page<ManagedRecord>;
 
   addAudit(record: AuditRecord): void;
-  /** In the order of their ids, from a time on: all, or those of one subject. */
+  /** In the order of their ids, from a time: all, or those of one subject. */
   audit(subject: string | null, sinceMs: EpochMs, page: PageRequest): Page<AuditRecord>;
 
   /** Adds to the hourly, daily and monthly windows that contain the hour. */
@@ -70,21 +70,21 @@ export interface Registry {
   active(name: string): NamespaceRecord | undefined;
   byId(id: string): NamespaceRecord | undefined;
   write(namespace: NamespaceRecord): void;
-  /** In the order of their names: active ones. In the order of their ids: the others. */
+  /** Active namespaces in the order of their names, orphaned ones in the order of their ids. */
   list(kind: 'active' | 'orphaned', page: PageRequest): Page<NamespaceRecord>;
-  /** Removes all records of a namespace, and gives how many there were. */
+  /** Removes all records of a namespace, and returns how many there were. */
   clear(id: string): number;
   addAudit(record: AuditRecord): void;
   audit(subject: string, sinceMs: EpochMs, page: PageRequest): Page<AuditRecord>;
 }
 
-/** Where an embedded backend keeps its tables. Work either happens wholly or not at all, and beside no other writing. */
+/** The tables of an embedded backend. Work is atomic, and no other write runs at the same time. */
 export interface Storage {
   readonly name: string;
   readonly ephemeral: boolean;
   open(timeoutMs: number): Awaitable<void>;
   close(): Awaitable<void>;
-  /** The time that all processes agree on which share the tables; null: not known yet. */
+  /** The time that all processes which share the tables use; null: not known yet. */
   storeTimeMs?(): EpochMs | null;
   /** Runs `work`, which must not write, on an active namespace's tables. */
   read<T>(call: Call, work: (space: Space) => T): Awaitable<T>;

@@ -5,7 +5,7 @@ import type { EpochMs } from '../../core/units.js';
 import { pageOf } from '../../core/paging.js';
 import { usageKey } from './usage.js';
 
-/** Usage windows that are kept; beyond, those of entities that were idle for longest go first. */
+/** The number of usage windows that are kept; beyond it, the windows of the longest idle entities are evicted. */
 const MAX_WINDOWS = 30_000;
 
 interface Series {
@@ -14,7 +14,7 @@ interface Series {
   used: boolean;
 }
 
-/** What entities used, by window, in bounded memory. */
+/** The usage of entities by window, in bounded memory. */
 export class UsageLedger {
   readonly #series = new TwoKeyMap<Series>();
   #sweep = this.#series.entries();
@@ -39,7 +39,7 @@ export class UsageLedger {
       series.windows.set(key, sum === undefined ? counts : addUsage(sum, counts));
     }
     this.#windows += series.windows.size - before;
-    if (this.#windows > MAX_WINDOWS) this.#forgetOldest();
+    if (this.#windows > MAX_WINDOWS) this.#evictOldest();
   }
 
   query(query: UsageQuery, page: PageRequest): Page<UsageRecord> {
@@ -66,8 +66,8 @@ export class UsageLedger {
     for (const [owner, named, series] of this.#series.entries()) if (named === resource) yield [owner, series];
   }
 
-  /** A hand goes round: whoever was used since its last visit stays once more. */
-  #forgetOldest(): void {
+  /** Clock eviction: a series that was used since the cursor's last visit is kept for one more round. */
+  #evictOldest(): void {
     for (;;) {
       const next = this.#sweep.next();
       if (next.done === true) {

@@ -14,14 +14,14 @@ const NOW_MS = Date.UTC(2028, 2, 1) - 600_000;
 
 interface Step {
   readonly does: 'consume' | 'adjust' | 'query';
-  /** Which of two buckets of the resource: the stored one, or one of per-call limits. */
+  /** Which of two buckets of the resource: the stored one, or the one of per-call limits. */
   readonly own: boolean;
   readonly sequence: number;
   readonly amounts: readonly Amount[];
   readonly pauseMs: number;
 }
 
-/** a and b change their numbers and kinds, and come and go; c never changes. */
+/** a and b change their numbers and kinds, and are removed and added; c never changes. */
 const CONFIGS: readonly (readonly Limit[])[] = [
   [Limit.perHour('a', 20), Limit.perMinute('b', 9), Limit.perMinute('c', 50)],
   [Limit.concurrent('a', 3), Limit.perMinute('c', 50)],
@@ -47,9 +47,9 @@ const step: fc.Arbitrary<Step> = fc.record({
   ),
 });
 
-/** What was granted less what was given back, by hour and limit; and the grants and expiries. */
+/** Grants less what was given back, by hour and limit; and the numbers of grants and expiries. */
 class Expected {
-  /** The rates that each lease took of. */
+  /** The rates that each lease took. */
   readonly taken = new Map<string, ReadonlySet<string>>();
   readonly #hours = new Map<number, Map<string, number>>();
 
@@ -98,7 +98,7 @@ function recorded(space: MemorySpace, window: UsageWindow, pageSize: number) {
   );
 }
 
-/** Plays one step on the space, and books in the model what it observably did. */
+/** Runs one step on the space, and records its observable effect in the model. */
 function play(space: MemorySpace, model: Expected, does: Step, leaseId: string, nowMs: number): void {
   const resource = does.own ? 'gpt-4~12345678' : 'gpt-4';
   const limits = CONFIGS[does.own ? 0 : does.sequence]!;
@@ -144,7 +144,7 @@ function play(space: MemorySpace, model: Expected, does: Step, leaseId: string, 
 }
 
 describe('usage records', () => {
-  test('add up, per limit and window, to what was granted less what was given back', () => {
+  test('usage records add up, per limit and window, to the grants less what was given back', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), fc.integer({ min: 1, max: 4 }), (steps, pageSize) => {
         const space = new MemorySpace();
@@ -161,7 +161,7 @@ describe('usage records', () => {
     );
   });
 
-  test('of the hour, day and month that end at the same instant stay apart', () => {
+  test('usage records of the hour, day and month that end at the same instant are separate', () => {
     const space = new MemorySpace();
     const limits = [Limit.perMinute('a', 10)];
     const ref = { entityId: 'user', resource: 'gpt-4', limits, version: { sequence: 0, openedAtMs: 0 } };

@@ -24,7 +24,7 @@ export function foldBeforeHourEnds(space: Space, owner: Owner, bucket: Bucket, n
   bucket.hourMs = windowStart('hourly', nowMs);
 }
 
-/** Puts everything that is not in a record yet into the windows of the hour in which it happened. */
+/** Adds everything that is not in a record yet to the windows of the hour in which it happened. */
 function fold(space: Space, { entityId, resource }: Owner, bucket: Bucket): void {
   const counts = unfolded(bucket);
   if (counts === NO_USAGE) return;
@@ -34,7 +34,10 @@ function fold(space: Space, { entityId, resource }: Owner, bucket: Bucket): void
   bucket.foldedExpired = bucket.expired;
 }
 
-/** Takes expired holders back, so that they keep no bucket for ever; then, if it is idle, puts its usage into records. */
+/**
+ * Reclaims expired holders, so that they do not keep a bucket for ever. If the bucket is then idle, folds its usage
+ * into records.
+ */
 export function isForgettable(space: Space, owner: Owner, bucket: Bucket, nowMs: EpochMs): boolean {
   if (hasExpired(bucket, nowMs)) {
     foldBeforeHourEnds(space, owner, bucket, nowMs);
@@ -45,9 +48,9 @@ export function isForgettable(space: Space, owner: Owner, bucket: Bucket, nowMs:
   return true;
 }
 
-/** The records, and what buckets have not folded yet: looking at usage writes nothing. */
+/** The records, plus what buckets have not folded yet: reading usage writes nothing. */
 export function queryUsage(space: Space, asked: UsageQuery, page: PageRequest, nowMs: EpochMs): Page<UsageRecord> {
-  // A record whose time is over is not shown, whether it has been removed yet or not.
+  // An expired record is hidden even before it is removed.
   const query = { ...asked, fromMs: Math.max(asked.fromMs, nowMs - usageLifeMs(asked.window)) };
   const pending = bucketsOf(space, query)
     .map((owned) => pendingRecord(owned, query))
@@ -73,7 +76,7 @@ function pendingRecord({ entityId, bucket }: OwnedBucket, { resource, window }: 
   return { ...counts, entityId, resource, window, startMs: windowStart(window, bucket.hourMs) };
 }
 
-/** The order of usage records as text: of time, then of the entity. */
+/** The order of usage records as text: time, then entity. */
 export function usageKey({ startMs, entityId }: { readonly startMs: EpochMs; readonly entityId: string }): string {
   return `${String(startMs).padStart(16, '0')}#${entityId}`;
 }

@@ -13,24 +13,24 @@ import type { StackTools, Watcher } from './stack-tools.js';
 
 export interface AdoptRequest {
   readonly names: StackNames;
-  /** Of this package. */
+  /** The version of this package. */
   readonly version: string;
   readonly given: Readonly<Record<string, string>>;
   readonly dryRun: boolean;
-  /** Throws to stop it before anything is changed. `settings` is what the update after the import changes of the table. */
+  /** Throws to stop before any change. `settings` lists what the update after the import will change on the table. */
   readonly confirmAdoption: (changes: readonly Change[], settings: readonly string[]) => Promise<void>;
 }
 
 export interface Adoption {
   /** null: the stack has its table already. */
   readonly changes: readonly Change[] | null;
-  /** What the update after the import changes of the table: `PointInTimeRecovery: false -> true`. */
+  /** What the update after the import changes on the table: `PointInTimeRecovery: false -> true`. */
   readonly settings: readonly string[];
 }
 
 /**
- * Gives a stack a table that exists, by an import of CloudFormation, and nothing else: the stack then has the table alone, and
- * the next update adds the rest. Does nothing where the stack has its table. Everything is checked before anything is made.
+ * Imports an existing table into the stack, and nothing else: the stack then consists of the table, and the next update
+ * adds the rest. Does nothing when the stack already has its table. All checks run before the first change.
  */
 export async function adoptTable(tools: StackTools, watcher: Watcher, request: AdoptRequest): Promise<Adoption> {
   const { names, given, dryRun } = request;
@@ -40,7 +40,7 @@ export async function adoptTable(tools: StackTools, watcher: Watcher, request: A
   const facts = await tools.tables.readFacts(names.table);
   if (facts === null) {
     const where = await tools.cloudformation.region();
-    const message = `There is no table ${names.table} in ${where}: headgate deploy${names.flag} without --adopt makes one`;
+    const message = `There is no table ${names.table} in ${where}: headgate deploy${names.flag} without --adopt creates one`;
     throw new InfrastructureError('infrastructure.table-missing', message);
   }
   refuseDifferences(facts, differencesOf(facts, given));

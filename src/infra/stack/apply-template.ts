@@ -11,27 +11,27 @@ import type { StackTools, Watcher } from './stack-tools.js';
 export interface TemplateRequest {
   readonly names: StackNames;
   readonly template: Template;
-  /** Of this package. */
+  /** The version of this package. */
   readonly version: string;
-  /** Parameters. Those that the stack has, and that are not named here, keep their values. */
+  /** Parameters to set. Other parameters of an existing stack keep their values. */
   readonly given: Readonly<Record<string, string>>;
   readonly dryRun: boolean;
-  /** Lets a table or an archive be replaced or removed. */
+  /** Allows a table or an archive to be replaced or removed. */
   readonly allowReplacement: boolean;
-  /** Throws if the stack (null: there is none) is not to be touched at all. */
+  /** Throws when the stack must not be changed. null: there is no stack. */
   readonly check: (stack: Stack | null) => Promise<void>;
-  /** Throws to stop it before anything is changed. */
+  /** Throws to stop before any change. */
   readonly confirm: (action: 'create' | 'update', changes: readonly Change[]) => Promise<void>;
 }
 
 export interface TemplateOutcome {
   readonly action: 'create' | 'update' | 'none';
   readonly changes: readonly Change[];
-  /** As it is now; null: there is none, since this was a dry run. */
+  /** The stack after the run; null: there is none, because this was a dry run. */
   readonly stack: Stack | null;
 }
 
-/** Brings a stack to what the template wants, through a change set. A dry run says what would change, and changes nothing. */
+/** Brings a stack to the template through a change set. A dry run reports the changes and makes none. */
 export async function applyTemplate(
   tools: StackTools,
   watcher: Watcher,
@@ -61,8 +61,8 @@ async function allow(
   if (losses.length === 0) return confirm(action, changes);
   const named = losses.map(({ logicalId, physicalId, action: what }) => {
     const how = what === 'Remove' ? 'removed' : 'replaced';
-    return `${logicalId} (${physicalId ?? 'not made yet'}) would be ${how}`;
+    return `${logicalId} (${physicalId ?? 'not created yet'}) would be ${how}`;
   });
-  const message = `${named.join(', ')}, and what it holds would be out of reach: --allow-replacement lets it happen`;
+  const message = `${named.join(', ')}, and the stack would lose access to its data: --allow-replacement permits it`;
   throw new InfrastructureError('infrastructure.data-loss', message);
 }

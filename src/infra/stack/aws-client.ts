@@ -4,9 +4,9 @@ import { awsFailure } from './aws-failure.js';
 export interface AwsOptions {
   readonly region?: string;
   readonly endpoint?: string;
-  /** How long one call may take, with what the SDK repeats of it. */
+  /** The timeout of one call, including the SDK's retries. */
   readonly callMs?: number;
-  /** How often the SDK sends a request that may succeed the next time. */
+  /** How often the SDK sends a request that fails with a retryable error. */
   readonly attempts?: number;
 }
 
@@ -15,7 +15,7 @@ const REQUEST_MS = 10_000;
 const CONNECT_MS = 3_000;
 const ATTEMPTS = 5;
 
-/** Settings that every client shares. Everything that is sent may be sent twice, so that the SDK repeats by itself. */
+/** Settings that all clients share. Every request is idempotent, so the SDK may retry it. */
 export function clientConfig({ region, endpoint, attempts = ATTEMPTS }: AwsOptions) {
   return {
     ...(region === undefined ? {} : { region }),
@@ -30,9 +30,9 @@ interface Opened<Sdk, Client> {
   readonly client: Client;
 }
 
-/** A client of an SDK that is loaded with the first call. */
+/** An SDK client. The SDK is loaded by the first call. */
 export interface LazyClient<Sdk, Client> {
-  /** Sends within the time; what fails is an error of Headgate's. */
+  /** Sends with a timeout. Failures are errors of Headgate. */
   send<T>(what: string, request: (opened: Opened<Sdk, Client>, signal: AbortSignal) => Promise<T>): Promise<T>;
   close(): void;
 }

@@ -13,16 +13,16 @@ interface ServiceError {
   readonly $metadata?: { readonly httpStatusCode?: number };
 }
 
-/** CloudFormation and Lambda spell them differently. */
+/** CloudFormation and Lambda spell these names differently. */
 const ACCESS =
   /^(?:AccessDenied|UnauthorizedOperation|NotAuthorized|InvalidClientTokenId|UnrecognizedClient|SignatureDoesNotMatch|InvalidSignature|IncompleteSignature|MissingAuthenticationToken|ExpiredToken|OptInRequired)/;
 const THROTTLING = /^(?:Throttl|TooManyRequests|RequestLimitExceeded|SlowDown)/;
-/** It has no error of its own. */
+/** The SDK has no error class for a missing region. */
 const NO_REGION = /^Region (?:is missing|not accepted)/;
 const NO_CREDENTIALS =
   'There are no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run `aws sso login`';
 
-/** What a request to AWS that failed means. `what` says which: "CloudFormation DescribeStacks". */
+/** Classifies a failed AWS request. `what` names the request: "CloudFormation DescribeStacks". */
 export function awsFailure(thrown: unknown, what: string): HeadgateError {
   if (isHeadgateError(thrown)) return thrown;
   const { name = '', message = String(thrown), code, $metadata } = (thrown ?? {}) as ServiceError;
@@ -31,7 +31,7 @@ export function awsFailure(thrown: unknown, what: string): HeadgateError {
   if (NO_REGION.test(message)) {
     return new HeadgateError(
       'input.invalid',
-      `${message.replace(/\.$/, '')}: name one by --region, AWS_REGION or the profile`,
+      `${message.replace(/\.$/, '')}: set it with --region, AWS_REGION or the profile`,
       wrap,
     );
   }
@@ -49,7 +49,7 @@ export function awsFailure(thrown: unknown, what: string): HeadgateError {
   return new InfrastructureError('infrastructure.refused', `${what}: ${message}`, wrap);
 }
 
-/** The name of the error that AWS answered with; null if it is another. */
+/** The name of the error that AWS returned; null for other errors. */
 export function serviceErrorName(error: unknown): string | null {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof Error ? cause.name : null;

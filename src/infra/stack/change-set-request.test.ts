@@ -23,7 +23,7 @@ const stack: Stack = {
 };
 
 describe('the request for a change set', () => {
-  test('of a stack that is not there creates it, with the table of the environment and nothing but defaults', () => {
+  test('creates a missing stack with the table of the environment and only default parameters', () => {
     expect(buildChangeSetRequest(WANTED, null, 'c1')).toMatchObject({
       stack: 'headgate-pre',
       name: 'c1',
@@ -33,12 +33,12 @@ describe('the request for a change set', () => {
     });
   });
 
-  test('of an empty shell creates it as well', () => {
+  test('creates the stack when only an empty shell exists', () => {
     const shell = { ...stack, status: 'REVIEW_IN_PROGRESS' };
     expect(buildChangeSetRequest(WANTED, shell, 'c1')).toEqual(buildChangeSetRequest(WANTED, null, 'c1'));
   });
 
-  test('of a stack keeps what it has, also the tags of others', () => {
+  test('keeps the parameters and the foreign tags of an existing stack', () => {
     const given = { ArchiveDays: '30' };
     expect(buildChangeSetRequest({ ...WANTED, given }, stack, 'c1')).toMatchObject({
       type: 'UPDATE',
@@ -51,13 +51,13 @@ describe('the request for a change set', () => {
     });
   });
 
-  test('carries the template without a blank too many, and it fits', () => {
+  test('sends the template without extra blanks, within the size limit', () => {
     const { template } = buildChangeSetRequest(WANTED, null, 'c1');
     expect(JSON.parse(template)).toEqual(TEMPLATE);
     expect(Buffer.byteLength(template)).toBeLessThanOrEqual(MAX_TEMPLATE_BYTES);
   });
 
-  test('is refused in one sentence if the template is too large', () => {
+  test('refuses a template that is too large in one sentence', () => {
     const Metadata = { Text: 'é'.repeat(30_000) };
     const large: Template = { ...TEMPLATE, Metadata };
     const build = (): unknown => buildChangeSetRequest({ ...WANTED, template: large }, null, 'c1');
@@ -65,8 +65,8 @@ describe('the request for a change set', () => {
   });
 });
 
-describe('parameters', () => {
-  test('are sent if they are given, else kept if the stack has them, and never twice', () => {
+describe('parameters of a change set', () => {
+  test('sends given parameters, keeps the others that the stack has, and sends none twice', () => {
     const some = fc.dictionary(fc.constantFrom(...NAMES), fc.string());
     fc.assert(
       fc.property(some, some, (given, has) => {
@@ -78,7 +78,7 @@ describe('parameters', () => {
     );
   });
 
-  test('are read as they are typed', () => {
+  test('parses parameters as typed: Name=Value', () => {
     const typed = ['ReconcilerSchedule=cron(0/5 * * * ? *)', 'AlarmEmail=', 'RolePrincipalArn=a=b'];
     expect(parseParameters(typed, TEMPLATE)).toEqual({
       ReconcilerSchedule: 'cron(0/5 * * * ? *)',
@@ -91,9 +91,9 @@ describe('parameters', () => {
     ['Colour=red', /^Expected `--param` to be one of TableName, .*, got "Colour"$/],
     ['AlarmEmail', /^Expected `--param` to be Name=Value, got "AlarmEmail"$/],
     ['=x', /^Expected `--param` to be Name=Value, got "=x"$/],
-    ['TableName=x', /^Expected `--param` to be anything but the name of the table/],
+    ['TableName=x', /^Expected `--param` to be a parameter other than the name of the table/],
     ['toString=x', /^Expected `--param` to be one of /],
-  ])('%s is refused', (typed, says) => {
+  ])('refuses --param %s', (typed, says) => {
     expect(() => parseParameters([typed], TEMPLATE)).toThrow(says);
   });
 });

@@ -7,7 +7,10 @@ import { chooseParameters } from './parameters.js';
 import type { StackNames } from './stack-name.js';
 import { ENV_TAG, isEmptyShell, VERSION_TAG } from './stack-status.js';
 
-/** What CloudFormation takes in a request. More would need a bucket, of which there is none beforehand. */
+/**
+ * The limit of CloudFormation for a template in a request. A larger template would need an S3 bucket, and none exists
+ * yet.
+ */
 export const MAX_TEMPLATE_BYTES = 51_200;
 
 interface Wanted {
@@ -17,28 +20,28 @@ interface Wanted {
   readonly given: Readonly<Record<string, string>>;
 }
 
-/** The request for a change set that brings `stack` to the template; null: there is no stack yet. */
+/** Builds the request for a change set that brings `stack` to the template. null: there is no stack yet. */
 export function buildChangeSetRequest(
   { names, template, version, given }: Wanted,
   stack: Stack | null,
   name: string,
 ): ChangeSetRequest {
   const existing = stack === null || isEmptyShell(stack) ? null : stack;
-  // Also for a stack that has no parameters yet: the default would be another table.
+  // Also set for a stack without parameters: the default names another table.
   const isNamed = existing !== null && PARAMETERS.tableName in existing.parameters;
-  const born = isNamed ? {} : { [PARAMETERS.tableName]: names.table };
+  const tableName = isNamed ? {} : { [PARAMETERS.tableName]: names.table };
   return {
     stack: names.stack,
     name,
     type: existing === null ? 'CREATE' : 'UPDATE',
     template: templateBody(template),
-    parameters: chooseParameters(template, existing, { ...given, ...born }),
-    // Tags that are not sent are taken away: those that somebody else gave it stay.
+    parameters: chooseParameters(template, existing, { ...given, ...tableName }),
+    // CloudFormation removes the tags that a request does not send. Resend the tags that other tools set.
     tags: tagsFor(existing, names, version),
   };
 }
 
-/** The request for a change set that gives `stack` a table which exists; null: there is no stack yet. */
+/** Builds the request for a change set that imports an existing table into `stack`. null: there is no stack yet. */
 export function buildImportRequest(
   { names, version }: Pick<Wanted, 'names' | 'version'>,
   { template, parameters }: ImportTemplate,

@@ -3,11 +3,11 @@ import type { Change, ChangeSet } from './cloudformation.js';
 export type ChangeSetState =
   | { readonly kind: 'pending' }
   | { readonly kind: 'ready'; readonly changes: readonly Change[] }
-  /** The stack is as the template wants it. CloudFormation calls that a failure. */
+  /** No changes. CloudFormation reports this as a failure. */
   | { readonly kind: 'empty' }
   | { readonly kind: 'failed'; readonly reason: string };
 
-/** The two sentences that CloudFormation has for it. */
+/** CloudFormation has two texts for "no changes". */
 const NOTHING_TO_DO = /didn't contain changes|No updates are to be performed/i;
 
 export function readState({ status, reason, changes }: ChangeSet): ChangeSetState {
@@ -21,15 +21,15 @@ export function saysNothingToDo(reason: string): boolean {
   return NOTHING_TO_DO.test(reason);
 }
 
-/** Nothing but tags: of what a user deployed from the printed template, those that `deploy` adds. */
+/** Only tags change. `deploy` adds its tags to a stack that a user deployed from the printed template. */
 export function isTagOnly({ action, replacement, scope }: Change): boolean {
   return action === 'Modify' && replacement === 'no' && scope.length > 0 && scope.every((part) => part === 'Tags');
 }
 
-/** What holds data that nothing brings back. */
+/** Resource types whose data cannot be restored. */
 const HOLDS_DATA = new Set(['AWS::DynamoDB::Table', 'AWS::DynamoDB::GlobalTable', 'AWS::S3::Bucket']);
 
-/** Changes by which the stack would begin anew with an empty table or archive. */
+/** Changes after which the stack would have a new, empty table or archive. */
 export function dataLosses<C extends Omit<Change, 'scope'>>(changes: readonly C[]): readonly C[] {
   return changes.filter(
     ({ action, type, replacement }) =>

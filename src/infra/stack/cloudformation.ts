@@ -1,16 +1,16 @@
-/** The port to CloudFormation: what Headgate asks of it, and nothing else. Every call has an end, in time too. */
+/** The port to CloudFormation: the calls that Headgate needs. Every call has a timeout. */
 export interface CloudFormation {
-  /** By name, or by id once it is deleted; null: there is none. */
+  /** By name, or by id when the stack is deleted; null: there is none. */
   describeStack(nameOrId: string): Promise<Stack | null>;
   /** Every stack of the region, page by page. */
   listStacks(): AsyncIterable<Stack>;
-  /** The last first; those that belong to operations before the last one may be left out. */
+  /** The newest event first. Events before the last operation may be missing. */
   readEvents(nameOrId: string): Promise<readonly StackEvent[]>;
-  /** What the stack has made: physical ids (of a table or a function: its name) by logical ids. */
+  /** The stack's resources: physical ids (for a table or a function, its name) by logical id. */
   readResources(name: string): Promise<StackResources>;
-  /** Logical ids of what a deletion of the stack leaves, by the template that it was made of. */
+  /** The logical ids of the resources that stay when the stack is deleted, from the stack's template. */
   readRetained(name: string): Promise<readonly string[]>;
-  /** null: there is nothing to change, which some find out at once. */
+  /** null: no changes. Some endpoints report this at once. */
   createChangeSet(request: ChangeSetRequest): Promise<CreatedChangeSet | null>;
   readChangeSet(id: string): Promise<ChangeSet>;
   deleteChangeSet(id: string): Promise<void>;
@@ -43,7 +43,7 @@ export interface StackEvent {
   readonly type: string;
   readonly status: string;
   readonly reason: string | null;
-  /** It is about the stack itself, not about one of its resources. */
+  /** The event concerns the stack itself, not one of its resources. */
   readonly ofStack: boolean;
 }
 
@@ -54,13 +54,13 @@ export interface ChangeSetRequest {
   readonly template: string;
   readonly parameters: readonly StackParameter[];
   readonly tags: Readonly<Record<string, string>>;
-  /** Of an import: what exists already, by logical id. */
+  /** For an import: the existing resources, by logical id. */
   readonly imports?: Readonly<Record<string, ImportedResource>>;
 }
 
 export interface ImportedResource {
   readonly type: string;
-  /** The properties by which CloudFormation knows it: `{ TableName: 'headgate-pre' }`. */
+  /** The properties that identify the resource to CloudFormation: `{ TableName: 'headgate-pre' }`. */
   readonly identifier: Readonly<Record<string, string>>;
 }
 
@@ -86,8 +86,8 @@ export interface Change {
   readonly logicalId: string;
   readonly physicalId: string | null;
   readonly type: string;
-  /** null: nothing is replaced, because it is new or removed. */
+  /** null: the resource is new or removed, so nothing is replaced. */
   readonly replacement: 'yes' | 'no' | 'perhaps' | null;
-  /** What of it changes: `Properties`, `Tags`, `Metadata`, ...; empty where nothing is said. */
+  /** The parts that change: `Properties`, `Tags`, `Metadata`, ...; empty when CloudFormation gives none. */
   readonly scope: readonly string[];
 }

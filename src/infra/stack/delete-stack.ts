@@ -10,7 +10,7 @@ import { lastEventId, untilEnded } from './until-ended.js';
 export interface DeleteRequest {
   readonly names: StackNames;
   readonly dryRun: boolean;
-  /** Throws to stop it. `retained` is what stays. */
+  /** Throws to stop the deletion. `retained` lists the resources that stay. */
   readonly confirm: (stack: Stack, retained: readonly KeptResource[]) => Promise<void>;
 }
 
@@ -20,12 +20,12 @@ export interface KeptResource {
 }
 
 export interface Deleted {
-  /** false: there was no stack. In a dry run: whether there is one. */
+  /** false: there was no stack. In a dry run: whether a stack exists. */
   readonly deleted: boolean;
   readonly kept: readonly KeptResource[];
 }
 
-/** Deletes a stack; what its template retains stays. A stack that is not there is one that is deleted. */
+/** Deletes a stack. Resources that its template retains stay. A missing stack counts as deleted. */
 export async function deleteStack(
   tools: StackTools,
   watcher: Watcher,
@@ -67,6 +67,6 @@ async function readRetained({ cloudformation }: StackTools, stack: Stack): Promi
 
 function refuseForeign(stack: Stack): void {
   if (isEmptyShell(stack) || isHeadgates(stack)) return;
-  const message = `Stack ${stack.name} is not one of Headgate's: nothing was deleted`;
+  const message = `Stack ${stack.name} does not belong to Headgate: nothing was deleted`;
   throw new InfrastructureError('infrastructure.stack-foreign', message);
 }

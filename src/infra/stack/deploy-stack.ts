@@ -12,24 +12,24 @@ export interface DeployRequest extends Omit<TemplateRequest, 'check'> {
 }
 
 export interface StackDeployRequest extends DeployRequest {
-  /** How to ask before a table that exists is put under the stack; null: only a table of its own. */
+  /** Asks before an existing table is imported into the stack; null: do not adopt a table. */
   readonly confirmAdoption: AdoptRequest['confirmAdoption'] | null;
 }
 
 export interface Deployed extends Omit<TemplateOutcome, 'action'> {
-  /** `adopt`: a table that existed came under the stack. */
+  /** `adopt`: an existing table was imported into the stack. */
   readonly action: TemplateOutcome['action'] | 'adopt';
-  /** What the adoption changes of the table besides. */
+  /** The settings of the table that the adoption changes. */
   readonly settings: readonly string[];
-  /** Empty: there are none yet, since this was a dry run. */
+  /** Empty in a dry run that would create the stack. */
   readonly functions: readonly UploadedFunction[];
   /** null: a dry run. */
   readonly table: TableReadiness | null;
 }
 
 /**
- * Makes or changes a stack, makes its table ready, uploads the code. Each step begins by looking at what is there, so
- * that a run after one that was killed does the rest.
+ * Creates or updates a stack, prepares its table and uploads the code. Each step first reads the current state, so a
+ * run after one that was killed continues where that one stopped.
  */
 export async function deployStack(tools: StackTools, watcher: Watcher, request: StackDeployRequest): Promise<Deployed> {
   const { dryRun, bundles, names, confirmAdoption } = request;
@@ -38,13 +38,13 @@ export async function deployStack(tools: StackTools, watcher: Watcher, request: 
       ? { changes: null, settings: [] }
       : await adoptTable(tools, watcher, { ...request, confirmAdoption });
   const { changes: imported, settings } = adopted;
-  // What the rest of the template changes is known only when the stack has its table.
+  // The other changes of the template are known only after the import.
   if (imported !== null && dryRun) {
     return { action: 'adopt', changes: imported, settings, stack: null, functions: [], table: null };
   }
   const applied = await applyTemplate(tools, watcher, {
     ...request,
-    // The adoption was agreed to, and what it brings besides the table is new.
+    // The user confirmed the adoption. Everything besides the table is new, so it is confirmed as a creation.
     confirm: async (action, changes) => request.confirm(imported === null ? action : 'create', changes),
     check: async (stack) => {
       if (stack === null || isEmptyShell(stack)) await requireNoTable(tools, names.table);
@@ -59,7 +59,7 @@ export async function deployStack(tools: StackTools, watcher: Watcher, request: 
   if (stack === null || (dryRun && outcome.action === 'create')) return { ...outcome, functions: [], table: null };
   const resources = await tools.cloudformation.readResources(names.stack);
   const tableName = tableNameOf(stack, resources);
-  watcher.onStep(`making table ${tableName} ready`);
+  watcher.onStep(`preparing table ${tableName}`);
   const table = dryRun ? null : await tools.tables.prepare(tableName);
   const functions = await uploadCode(tools, watcher, { resources, bundles, dryRun });
   return { ...outcome, functions, table };

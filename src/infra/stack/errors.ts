@@ -1,7 +1,7 @@
 import { InfrastructureError } from '../../core/errors.js';
 import type { ResourceFailure } from './stack-events.js';
 
-/** An operation on a stack failed. `failures` has what CloudFormation says of each resource, the cause first. */
+/** An operation on a stack failed. `failures` has CloudFormation's reason for each resource, the root cause first. */
 export class StackFailed extends InfrastructureError {
   readonly stackName: string;
   readonly status: string;
@@ -21,7 +21,10 @@ interface StackFailedDetails {
   readonly failures: readonly ResourceFailure[];
 }
 
-/** `what` failed: "Stack headgate-pre is UPDATE_ROLLBACK_COMPLETE". Of the failures the message tells the first `shown`. */
+/**
+ * `what` states the failure: "Stack headgate-pre is UPDATE_ROLLBACK_COMPLETE". The message includes the first `shown`
+ * failures.
+ */
 export function stackFailed(
   what: string,
   details: StackFailedDetails,

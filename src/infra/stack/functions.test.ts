@@ -11,11 +11,11 @@ test.each([
   ['Active', 'InProgress', 'busy'],
   ['Active', 'Failed', 'failed'],
   ['Failed', 'Successful', 'failed'],
-])('a function that is %s, its update %s, is %s', (status, update, kind) => {
+])('a function in state %s with update %s is %s', (status, update, kind) => {
   expect(readinessOf({ ...state, state: status, update }).kind).toBe(kind);
 });
 
-test('what a template retains is found by either policy', () => {
+test('finds the resources that a template retains by either deletion policy', () => {
   const Resources = {
     Table: { DeletionPolicy: 'Retain' },
     Bucket: { DeletionPolicy: 'RetainExceptOnCreate' },

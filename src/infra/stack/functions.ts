@@ -3,7 +3,7 @@ export interface Functions {
   /** null: there is no such function. */
   describe(name: string): Promise<FunctionState | null>;
   uploadCode(name: string, zip: Uint8Array): Promise<void>;
-  /** The zip that it runs; null: there is no such function. */
+  /** The zip that the function runs; null: there is no such function. */
   readCode(name: string): Promise<FunctionCode | null>;
   close(): void;
 }
@@ -15,20 +15,20 @@ export interface FunctionCode {
 
 export interface FunctionState {
   readonly name: string;
-  /** Of the zip that it runs. */
+  /** The hash of the zip that the function runs. */
   readonly sha256: string;
   /** `Active`, `Pending`, `Inactive`, `Failed` */
   readonly state: string;
   /** `Successful`, `InProgress`, `Failed` */
   readonly update: string;
-  /** Why it failed; null: nothing is said. */
+  /** Why the function failed; null: Lambda gives no reason. */
   readonly reason: string | null;
   readonly runtime: string | null;
 }
 
 export type Readiness =
   | { readonly kind: 'ready' }
-  /** Something is under way, and nothing else can be done meanwhile. */
+  /** An update is in progress; Lambda refuses other updates until it ends. */
   | { readonly kind: 'busy' }
   | { readonly kind: 'failed'; readonly reason: string };
 

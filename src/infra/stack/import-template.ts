@@ -5,15 +5,16 @@ import { parameters } from '../template/parameters.js';
 import { PROJECTION_PARAMETERS, table } from '../template/table.js';
 import type { TableFacts } from './table-facts.js';
 
-/** A template that has nothing but a table that exists, and the parameters by which it describes it. */
+/** A template with only an existing table, and the parameters that describe the table. */
 export interface ImportTemplate {
   readonly template: Omit<Template, 'Conditions' | 'Outputs'>;
   readonly parameters: Readonly<Record<string, string>>;
 }
 
 /**
- * Describes a table as it is, so that the update after the import finds what differs from the full template, and changes it:
- * CloudFormation compares templates, not tables. An import takes no outputs, and no resource that is not imported.
+ * Describes the table as it is. CloudFormation compares templates, not tables: the update after the import finds the
+ * differences from the full template and applies them. An import allows no outputs and no resource that is not
+ * imported.
  * https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/import-resources-manually.html
  */
 export function buildImportTemplate(facts: TableFacts): ImportTemplate {
@@ -39,12 +40,12 @@ export function buildImportTemplate(facts: TableFacts): ImportTemplate {
       Description: 'Headgate: a table that exists, before the rest of its stack is added',
       Metadata: { Headgate: { Template: 1 } },
       Parameters: Object.fromEntries(used),
-      Resources: { [RESOURCES.table]: asItIs(facts) },
+      Resources: { [RESOURCES.table]: currentTable(facts) },
     },
   };
 }
 
-function asItIs({ pointInTimeRecovery, deletionProtection, kmsKeyArn }: TableFacts): Resource {
+function currentTable({ pointInTimeRecovery, deletionProtection, kmsKeyArn }: TableFacts): Resource {
   const { [RESOURCES.table]: whole } = table();
   if (whole === undefined) throw new TypeError('the template has no table');
   const { SSESpecification: _, ...properties } = whole.Properties;

@@ -26,11 +26,11 @@ export interface Inspected {
   readonly functions: readonly InspectedFunction[];
   /** null: the stack has no table yet. */
   readonly table: { readonly name: string; readonly version: TableVersion } | null;
-  /** Why the last operation failed; null: it did not, or nobody knows. */
+  /** Why the last operation failed; null: it succeeded, or the reason is not known. */
   readonly lastFailure: ResourceFailure | null;
 }
 
-/** Looks at everything that a stack is made of, and writes nothing. */
+/** Reads the state of all parts of a stack. Writes nothing. */
 export async function inspectStack(
   tools: StackTools,
   { stack: name, flag }: StackNames,

@@ -3,7 +3,7 @@ import type { Template } from '../template.js';
 import { PARAMETERS } from '../template/names.js';
 import type { Stack, StackParameter } from './cloudformation.js';
 
-/** `Name=Value`, as it is typed; the value may be empty and contain "=". */
+/** Parses `Name=Value`. The value may be empty and may contain "=". */
 export function parseParameters(given: readonly string[], template: Template): Readonly<Record<string, string>> {
   const parsed = given.map((text) => {
     const cut = text.indexOf('=');
@@ -17,7 +17,11 @@ export function parseParameters(given: readonly string[], template: Template): R
 
 function checkName(name: string, { Parameters }: Template): void {
   if (name === PARAMETERS.tableName) {
-    throw new ValidationError('--param', 'anything but the name of the table: that is --env or --table', name);
+    throw new ValidationError(
+      '--param',
+      'a parameter other than the name of the table, which --env or --table sets',
+      name,
+    );
   }
   if (!Object.hasOwn(Parameters, name)) {
     throw new ValidationError('--param', `one of ${Object.keys(Parameters).join(', ')}`, name);
@@ -25,8 +29,8 @@ function checkName(name: string, { Parameters }: Template): void {
 }
 
 /**
- * What to send with a change set: what is given, and what the stack has for the rest. A parameter that the stack does not
- * know yet gets the default of the template, by not being sent.
+ * The parameters of a change set: the given values, and the previous values of the other parameters that the stack has.
+ * A parameter that the stack does not have yet is not sent, so it gets the template's default.
  */
 export function chooseParameters(
   template: Template,

@@ -5,9 +5,9 @@ import { InfrastructureError } from '../../core/errors.js';
 import { FUNCTIONS } from '../template/names.js';
 import { type CodeZip, zipCode } from './zip-code.js';
 
-/** A function of the stack, and the code that this package has for it. */
+/** A function of the stack, and this package's code for it. */
 export interface Bundle {
-  /** Its logical id. */
+  /** The logical id of the function. */
   readonly logicalId: string;
   readonly file: string;
   readonly code: CodeZip;
@@ -18,7 +18,7 @@ const FILES = [
   { logicalId: FUNCTIONS.reconciler, file: 'reconciler.cjs' },
 ] as const;
 
-/** The code of the functions, as it was built into this package. */
+/** Reads the code of the functions from this package's build. */
 export function readBundles(folder: string = join(packageFolder(), 'dist', 'lambda')): readonly Bundle[] {
   return FILES.map(({ logicalId, file }) => {
     const path = join(folder, file);
@@ -29,7 +29,7 @@ export function readBundles(folder: string = join(packageFolder(), 'dist', 'lamb
   });
 }
 
-/** The nearest folder above that has a package: this file is in a chunk, whose depth the bundler chooses. */
+/** The nearest parent folder with a package.json. The bundler puts this file into a chunk at any depth. */
 function packageFolder(): string {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, 'package.json')) && folder !== dirname(folder)) folder = dirname(folder);

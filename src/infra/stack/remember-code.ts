@@ -4,20 +4,20 @@ import type { FunctionCode } from './functions.js';
 import { isEmptyShell } from './stack-status.js';
 import type { StackTools, Watcher } from './stack-tools.js';
 
-interface Remembered {
+interface SavedCode {
   readonly name: string;
-  /** null: it could not be read. */
+  /** null: the code could not be read. */
   readonly code: FunctionCode | null;
 }
 
 export interface RememberedCode {
-  /** Uploads what a roll-back has replaced. Gives what there is to tell of it; null: nothing. Never throws. */
+  /** Uploads the saved code where a roll-back replaced it. Returns a note for the user, or null. Never throws. */
   restore(watcher: Watcher): Promise<string | null>;
 }
 
 /**
- * The code that the functions run before an update changes them. To CloudFormation the code of a function is what its template
- * says, which is a placeholder: a roll-back may put that in the place of the code that was uploaded.
+ * Saves the code that the functions run before an update changes them. CloudFormation takes the code in the template,
+ * which is a placeholder, as the function's code: a roll-back may replace the uploaded code with it.
  */
 export async function rememberCode(
   tools: StackTools,
@@ -29,32 +29,32 @@ export async function rememberCode(
   if (before === null || isEmptyShell(before) || touched.length === 0) return { restore: () => Promise.resolve(null) };
   const resources = await tools.cloudformation.readResources(before.name);
   const names = touched.flatMap(({ logicalId }) => resources[logicalId] ?? []);
-  const remembered = await Promise.all(
-    // A deployment does not depend on it: without the permission to read code, an update is as it would be without this.
+  const saved = await Promise.all(
+    // Best effort: without the permission to read code, the update runs without this safeguard.
     names.map(async (name) => ({ name, code: await tools.functions.readCode(name).catch(() => null) })),
   );
   return {
     async restore(watcher) {
-      const told: string[] = [];
-      for (const one of remembered) {
+      const notes: string[] = [];
+      for (const one of saved) {
         const note = await restoreOne(tools, watcher, one).catch((error: unknown) => failureNote(one.name, error));
-        if (note !== null) told.push(note);
+        if (note !== null) notes.push(note);
       }
-      return told.length === 0 ? null : told.join('. ');
+      return notes.length === 0 ? null : notes.join('. ');
     },
   };
 }
 
-async function restoreOne(tools: StackTools, watcher: Watcher, { name, code }: Remembered): Promise<string | null> {
+async function restoreOne(tools: StackTools, watcher: Watcher, { name, code }: SavedCode): Promise<string | null> {
   if (code === null) return null;
   const found = await tools.functions.describe(name);
   if (found === null || found.sha256 === code.sha256) return null;
-  watcher.onStep(`putting back the code of ${name}`);
+  watcher.onStep(`restoring the code of ${name}`);
   await tools.functions.uploadCode(name, code.bytes);
-  return `The code that ${name} had was put back`;
+  return `The previous code of ${name} was restored`;
 }
 
 function failureNote(name: string, error: unknown): string {
   const reason = error instanceof Error ? error.message : String(error);
-  return `The code that ${name} had could not be put back (${reason}): headgate upgrade uploads that of this package`;
+  return `The previous code of ${name} could not be restored (${reason}): headgate upgrade uploads the code of this package`;
 }

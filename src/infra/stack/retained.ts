@@ -1,6 +1,6 @@
 import { parse } from 'yaml';
 
-/** Logical ids of what a template tells CloudFormation to leave when the stack is deleted. */
+/** The logical ids of the resources that a template retains when the stack is deleted. */
 export function retainedIn(template: string): readonly string[] {
   const resources = resourcesOf(template);
   return Object.keys(resources).filter((id) => {
@@ -9,7 +9,9 @@ export function retainedIn(template: string): readonly string[] {
   });
 }
 
-/** One that was deployed by hand may be YAML, of which JSON is a part; what cannot be read at all says nothing. */
+/**
+ * A template that was deployed by hand may be YAML; JSON is a subset of YAML. An unreadable template retains nothing.
+ */
 function resourcesOf(template: string): Readonly<Record<string, { readonly DeletionPolicy?: string }>> {
   try {
     const read = parse(template, { logLevel: 'silent' }) as {

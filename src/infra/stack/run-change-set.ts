@@ -11,25 +11,28 @@ import { lastEventId, untilEnded } from './until-ended.js';
 
 export interface ChangeSetRun {
   readonly names: StackNames;
-  /** As it was before; null: there was none. */
+  /** The stack before the run; null: there was none. */
   readonly before: Stack | null;
   readonly request: ChangeSetRequest;
   readonly dryRun: boolean;
-  /** Throws to stop it before anything is changed. Not asked in a dry run. */
+  /** Throws to stop before any change. Not called in a dry run. */
   readonly allow: (changes: readonly Change[]) => Promise<void>;
 }
 
 export interface ChangeSetOutcome {
-  /** null: there is nothing to change. */
+  /** null: no changes. */
   readonly changes: readonly Change[] | null;
-  /** As it is now; null: there is none. */
+  /** The stack after the run; null: there is none. */
   readonly stack: Stack | null;
 }
 
 const COMPARE_PAUSE_MS = 1_000;
 const COMPARE_MS = 600_000;
 
-/** Makes a change set, asks, executes it and waits. One that is not executed is deleted, with the empty stack that it made. */
+/**
+ * Creates a change set, asks for confirmation, executes it and waits. A change set that is not executed is deleted,
+ * together with the empty stack that it created.
+ */
 export async function runChangeSet(
   tools: StackTools,
   watcher: Watcher,
@@ -38,10 +41,10 @@ export async function runChangeSet(
   const { cloudformation } = tools;
   const made = await cloudformation.createChangeSet(request);
   if (made === null) return { changes: null, stack: before };
-  const forget = async (): Promise<void> => {
+  const discard = async (): Promise<void> => {
     await cloudformation.deleteChangeSet(made.id);
     if (before !== null) return;
-    // A change set of a stack that is not there makes one that is empty. Another deployment may be filling it by now.
+    // A change set for a missing stack creates an empty stack. Another deployment may have filled it in the meantime.
     const shell = await cloudformation.describeStack(made.stackId);
     if (shell !== null && isEmptyShell(shell)) await cloudformation.deleteStack(made.stackId, tools.newId());
   };
@@ -55,16 +58,16 @@ export async function runChangeSet(
     changes = found;
     if (!dryRun) await allow(changes);
   } catch (error) {
-    // What stopped it is what there is to say; a change set that stays does no harm.
-    await forget().catch(() => {});
+    // Report the first error. A change set that stays does no harm.
+    await discard().catch(() => {});
     throw error;
   }
   if (!dryRun) return { changes, stack: await execute(tools, watcher, { names, before, changes, ...made }) };
-  await forget();
+  await discard();
   return { changes, stack: before };
 }
 
-/** The stack once nothing is under way; null: there is none. Throws if it cannot be deployed to. */
+/** The stack, once no operation is in progress; null: there is none. Throws when the stack cannot be deployed to. */
 export async function untilIdle(tools: StackTools, watcher: Watcher, names: StackNames): Promise<Stack | null> {
   for (;;) {
     const stack = await tools.cloudformation.describeStack(names.stack);
@@ -72,7 +75,7 @@ export async function untilIdle(tools: StackTools, watcher: Watcher, names: Stac
     if (stack === null || stack.status === 'DELETE_COMPLETE') return null;
     if (decision.kind === 'create' || decision.kind === 'update') return stack;
     if (decision.kind === 'refuse') throw await refusal(tools, stack, decision);
-    watcher.onStep(`stack ${stack.name} is ${stack.status}: waiting for the end of that`);
+    watcher.onStep(`stack ${stack.name} is ${stack.status}: waiting until that ends`);
     await untilEnded(tools, watcher, { kind: 'deploy', stackId: stack.id, afterEvent: null });
   }
 }
@@ -87,7 +90,7 @@ async function refusal(
   return stackFailed(why, { stackName: stack.name, status: stack.status, failures }, { hint });
 }
 
-/** The changes, once CloudFormation has found them; null: there are none. */
+/** The changes, once CloudFormation has computed them; null: no changes. */
 async function untilCompared(tools: StackTools, names: StackNames, id: string): Promise<readonly Change[] | null> {
   const startMs = tools.now();
   for (;;) {
@@ -99,7 +102,7 @@ async function untilCompared(tools: StackTools, names: StackNames, id: string): 
       throw new InfrastructureError('infrastructure.change-set-failed', message);
     }
     if (tools.now() - startMs > COMPARE_MS) {
-      const message = `CloudFormation did not say in 10 minutes what would change in stack ${names.stack}`;
+      const message = `CloudFormation did not compute the changes of stack ${names.stack} in 10 minutes`;
       throw new InfrastructureError('infrastructure.still-running', message, { retryable: true });
     }
     await tools.pause(COMPARE_PAUSE_MS);
@@ -129,7 +132,7 @@ async function execute(
   const failures = causesFirst(events, stack?.reason ?? null);
   const next = decideDeploy(stack, names.flag);
   const kept = keptOf(events).map(({ logicalId, physicalId }) => `${logicalId} (${physicalId ?? ''})`);
-  const leftover = kept.length === 0 ? '' : `. ${kept.join(', ')} stayed: that is yours to delete`;
+  const leftover = kept.length === 0 ? '' : `. ${kept.join(', ')} was kept: delete it yourself`;
   const notes = [next.kind === 'refuse' ? `${next.hint}${leftover}` : null, await code.restore(watcher)];
   const hint = notes.filter((note) => note !== null).join('. ');
   const details = { stackName: names.stack, status, failures };

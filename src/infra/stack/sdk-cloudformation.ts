@@ -4,11 +4,11 @@ import { serviceErrorName } from './aws-failure.js';
 import { saysNothingToDo } from './change-set.js';
 import type { Change, ChangeSet, CloudFormation, ImportedResource, Stack, StackEvent } from './cloudformation.js';
 import { retainedIn } from './retained.js';
-import { isBeginning } from './stack-events.js';
+import { isStart } from './stack-events.js';
 
 const PEER = '@aws-sdk/client-cloudformation';
 
-/** CloudFormation through the AWS SDK, which is loaded with the first call. */
+/** CloudFormation through the AWS SDK. The SDK is loaded by the first call. */
 export function sdkCloudFormation(options: AwsOptions): CloudFormation {
   const { send, close } = lazyClient(options, {
     peer: PEER,
@@ -26,7 +26,7 @@ export function sdkCloudFormation(options: AwsOptions): CloudFormation {
         const [stack] = (await describe({ StackName: nameOrId })).Stacks ?? [];
         return stack === undefined ? null : stackOf(stack);
       } catch (error) {
-        // There is no error of its own for a stack that is not there.
+        // CloudFormation has no specific error for a missing stack.
         if (serviceErrorName(error) === 'ValidationError' && / does not exist/.test(String(error))) return null;
         throw error;
       }
@@ -48,7 +48,7 @@ export function sdkCloudFormation(options: AwsOptions): CloudFormation {
           client.send(new sdk.DescribeStackEventsCommand(input), { abortSignal }),
         );
         events.push(...(page.StackEvents ?? []).map(eventOf));
-        token = events.some(isBeginning) ? undefined : page.NextToken;
+        token = events.some(isStart) ? undefined : page.NextToken;
       } while (token !== undefined);
       return events;
     },
@@ -61,8 +61,8 @@ export function sdkCloudFormation(options: AwsOptions): CloudFormation {
           client.send(new sdk.ListStackResourcesCommand(input), { abortSignal }),
         );
         for (const { LogicalResourceId, PhysicalResourceId, ResourceStatus } of page.StackResourceSummaries ?? []) {
-          const isGone = ResourceStatus === 'DELETE_COMPLETE';
-          if (LogicalResourceId !== undefined && PhysicalResourceId !== undefined && !isGone) {
+          const isDeleted = ResourceStatus === 'DELETE_COMPLETE';
+          if (LogicalResourceId !== undefined && PhysicalResourceId !== undefined && !isDeleted) {
             found.push([LogicalResourceId, PhysicalResourceId]);
           }
         }
@@ -82,7 +82,7 @@ export function sdkCloudFormation(options: AwsOptions): CloudFormation {
         StackName: stack,
         ChangeSetName: name,
         ChangeSetType: type,
-        // Sent again, it is the same change set, not a second one of that name.
+        // Makes a repeated request return the same change set instead of failing on its name.
         ClientToken: name,
         TemplateBody: template,
         Capabilities: ['CAPABILITY_NAMED_IAM'],

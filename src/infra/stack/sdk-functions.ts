@@ -5,7 +5,7 @@ import type { FunctionState, Functions } from './functions.js';
 
 const PEER = '@aws-sdk/client-lambda';
 
-/** Lambda through the AWS SDK, which is loaded with the first call. */
+/** Lambda through the AWS SDK. The SDK is loaded by the first call. */
 export function sdkFunctions(options: AwsOptions): Functions {
   const { send, close } = lazyClient(options, {
     peer: PEER,
@@ -28,7 +28,7 @@ export function sdkFunctions(options: AwsOptions): Functions {
       try {
         return await send('Lambda GetFunction', async ({ sdk, client }, abortSignal) => {
           const found = await client.send(new sdk.GetFunctionCommand({ FunctionName: name }), { abortSignal });
-          // Signed for ten minutes, and not a request of the SDK.
+          // The location is a signed address, valid for ten minutes. It is not an SDK request.
           const answer = await fetch(found.Code?.Location ?? '', { signal: abortSignal });
           if (!answer.ok) throw new TypeError(`the code could not be read: ${answer.status}`);
           return { sha256: found.Configuration?.CodeSha256 ?? '', bytes: new Uint8Array(await answer.arrayBuffer()) };

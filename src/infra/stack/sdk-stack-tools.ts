@@ -8,20 +8,20 @@ import { sdkFunctions } from './sdk-functions.js';
 import { readTableFacts } from './sdk-table-facts.js';
 import type { StackTools } from './stack-tools.js';
 
-/** Tools that talk to AWS; nothing is loaded nor sent before the first call. */
+/** Tools that call AWS. Nothing is loaded or sent before the first call. */
 export function sdkStackTools(options: AwsOptions): StackTools & { close(): void } {
   const { region, endpoint } = options;
-  const place = { ...(region === undefined ? {} : { region }), ...(endpoint === undefined ? {} : { endpoint }) };
+  const target = { ...(region === undefined ? {} : { region }), ...(endpoint === undefined ? {} : { endpoint }) };
   const cloudformation = sdkCloudFormation(options);
   const functions = sdkFunctions(options);
   return {
     cloudformation,
     functions,
     tables: {
-      prepare: async (tableName) => prepareTable({ ...place, tableName }),
-      readVersion: async (tableName) => readTableVersion({ ...place, tableName }),
+      prepare: async (tableName) => prepareTable({ ...target, tableName }),
+      readVersion: async (tableName) => readTableVersion({ ...target, tableName }),
       readFacts: async (tableName) => readTableFacts(options, tableName),
-      migrate: async (migration) => runMigrations({ ...place, ...migration }),
+      migrate: async (migration) => runMigrations({ ...target, ...migration }),
     },
     newId: () => `headgate-${randomUUID()}`,
     pause,

@@ -4,7 +4,7 @@ import { type TableFacts, tableFactsOf } from './table-facts.js';
 
 const PEER = '@aws-sdk/client-dynamodb';
 
-/** Describes a table, and writes nothing; null: there is none. */
+/** Describes a table; null: there is none. Writes nothing. */
 export async function readTableFacts(options: AwsOptions, tableName: string): Promise<TableFacts | null> {
   const { send, close } = lazyClient(options, {
     peer: PEER,
@@ -37,7 +37,7 @@ export async function readTableFacts(options: AwsOptions, tableName: string): Pr
   }
 }
 
-/** Engines for tests know no backups. */
+/** Test engines do not support this operation. */
 function withoutBackups(error: unknown): null {
   if (serviceErrorName(error) === 'UnknownOperationException') return null;
   throw error;

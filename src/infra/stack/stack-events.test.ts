@@ -14,7 +14,7 @@ function event(status: string, parts: Partial<StackEvent> = {}): StackEvent {
 const ofStack = (status: string, reason: string | null = null): StackEvent =>
   event(status, { logicalId: 'headgate', type: 'AWS::CloudFormation::Stack', ofStack: true, reason });
 
-/** As CloudFormation gives them: the last first. */
+/** In CloudFormation's order: the newest event first. */
 const newestFirst = (events: readonly StackEvent[]): readonly StackEvent[] => events.toReversed();
 
 const ROLLED_BACK = [
@@ -27,11 +27,11 @@ const ROLLED_BACK = [
 ];
 
 describe('the root cause', () => {
-  test('is the first failure that was not a consequence', () => {
+  test('the root cause is the first failure that is not a consequence', () => {
     expect(rootCause(ROLLED_BACK)).toMatchObject({ logicalId: 'Dashboard', reason: 'Rate exceeded' });
   });
 
-  test('does not change with any number of cancelled resources, wherever they stand', () => {
+  test('any number of cancelled resources in any place does not change the root cause', () => {
     const cancelled = fc.constantFrom(
       'Resource creation cancelled',
       'Resource creation Cancelled',
@@ -47,16 +47,16 @@ describe('the root cause', () => {
     );
   });
 
-  test('is what the stack says where no resource says anything', () => {
+  test('the root cause is the reason of the stack when no resource gives one', () => {
     const events = [ofStack('CREATE_IN_PROGRESS'), ofStack('ROLLBACK_IN_PROGRESS', 'Transform failed')];
     expect(rootCause(events)).toEqual({ logicalId: null, type: null, reason: 'Transform failed' });
   });
 
-  test('is nothing where nothing failed', () => {
+  test('there is no root cause when nothing failed', () => {
     expect(rootCause([ofStack('CREATE_IN_PROGRESS', 'User Initiated'), ofStack('CREATE_COMPLETE')])).toBeNull();
   });
 
-  test('stands before all other failures, and each resource stands there once', () => {
+  test('the root cause comes before all other failures, and each resource appears once', () => {
     expect(causesFirst(ROLLED_BACK, null).map(({ logicalId }) => logicalId)).toEqual([
       'Dashboard',
       'StreamFunction',
@@ -68,27 +68,27 @@ describe('the root cause', () => {
 });
 
 describe('the last operation', () => {
-  test('begins with the last beginning, and holds the roll-back that belongs to it', () => {
+  test('the last operation starts at its newest start event and includes its roll-back', () => {
     const before = [ofStack('CREATE_IN_PROGRESS'), event('CREATE_COMPLETE'), ofStack('CREATE_COMPLETE')];
     expect(lastOperation(newestFirst([...before, ...ROLLED_BACK]))).toEqual(ROLLED_BACK);
   });
 
-  test('is not begun by a resource', () => {
+  test('an event of a resource does not start an operation', () => {
     const events = [ofStack('DELETE_IN_PROGRESS'), event('DELETE_IN_PROGRESS'), event('DELETE_FAILED')];
     expect(lastOperation(newestFirst(events))).toEqual(events);
   });
 });
 
-test('however often one looks, every event is told once, in order', () => {
+test('polling reports every event once, in order, however often it polls', () => {
   const log = Array.from({ length: 12 }, () => event('CREATE_COMPLETE'));
   fc.assert(
     fc.property(fc.array(fc.nat(log.length), { maxLength: 10 }), fc.nat(3), (looks, before) => {
-      let told = log.slice(0, before).at(-1)?.id ?? null;
+      let lastId = log.slice(0, before).at(-1)?.id ?? null;
       const seen: StackEvent[] = [];
       for (const until of [...looks.map((at) => Math.max(at, before)).toSorted((a, b) => a - b), log.length]) {
         const events = newestFirst(log.slice(0, until));
-        seen.push(...eventsAfter(events, told));
-        told = events[0]?.id ?? told;
+        seen.push(...eventsAfter(events, lastId));
+        lastId = events[0]?.id ?? lastId;
       }
       expect(seen).toEqual(log.slice(before));
     }),

@@ -1,7 +1,7 @@
 import type { StackEvent } from './cloudformation.js';
 
-/** What began an operation; a roll-back belongs to the operation that it undoes. */
-const BEGINNINGS = new Set([
+/** The statuses that start an operation. A roll-back belongs to the operation that it undoes. */
+const START_STATUSES = new Set([
   'CREATE_IN_PROGRESS',
   'UPDATE_IN_PROGRESS',
   'DELETE_IN_PROGRESS',
@@ -9,17 +9,19 @@ const BEGINNINGS = new Set([
   'REVIEW_IN_PROGRESS',
 ]);
 
-export function isBeginning({ ofStack, status }: StackEvent): boolean {
-  return ofStack && BEGINNINGS.has(status);
+export function isStart({ ofStack, status }: StackEvent): boolean {
+  return ofStack && START_STATUSES.has(status);
 }
 
-/** The events of the last operation, in their order. `events` have the last first, as CloudFormation gives them. */
+/**
+ * The events of the last operation, the oldest first. `events` have the newest first, as CloudFormation returns them.
+ */
 export function lastOperation(events: readonly StackEvent[]): readonly StackEvent[] {
-  const begin = events.findIndex(isBeginning);
-  return (begin < 0 ? events : events.slice(0, begin + 1)).toReversed();
+  const start = events.findIndex(isStart);
+  return (start < 0 ? events : events.slice(0, start + 1)).toReversed();
 }
 
-/** The events that came after `seenId`, in their order; all, if nobody has seen any. */
+/** The events after `seenId`, the oldest first; all events when `seenId` is null or unknown. */
 export function eventsAfter(events: readonly StackEvent[], seenId: string | null): readonly StackEvent[] {
   const seen = seenId === null ? -1 : events.findIndex(({ id }) => id === seenId);
   return (seen < 0 ? events : events.slice(0, seen)).toReversed();
@@ -32,36 +34,36 @@ export interface ResourceFailure {
   readonly reason: string;
 }
 
-/** What is said of everything that was under way when something else failed. */
+/** CloudFormation's reason for resources that it cancelled because another one failed. */
 const CONSEQUENCE = /\bcancell?ed\b/i;
 
 /**
- * Why an operation failed: what its first failed resource says, not what was cancelled for it. `events` are in their
- * order. null: no event says anything.
+ * Why an operation failed: the reason of the first resource that failed and was not cancelled. `events` have the oldest
+ * first. null: no event gives a reason.
  */
 export function rootCause(events: readonly StackEvent[]): ResourceFailure | null {
   const failed = failuresOf(events);
   const first = failed.find(({ reason }) => !CONSEQUENCE.test(reason)) ?? failed[0];
   if (first !== undefined) return first;
-  const told = events.find(
+  const event = events.find(
     ({ ofStack, status, reason }) => ofStack && reason !== null && /ROLLBACK|FAILED/.test(status),
   );
-  return told === undefined ? null : { logicalId: null, type: null, reason: told.reason ?? '' };
+  return event === undefined ? null : { logicalId: null, type: null, reason: event.reason ?? '' };
 }
 
-/** Every resource that failed, with its reason, in order. */
+/** Every failed resource with its reason, in order. */
 function failuresOf(events: readonly StackEvent[]): readonly ResourceFailure[] {
   return events
     .filter(({ ofStack, status }) => !ofStack && status.endsWith('_FAILED'))
     .map(({ logicalId, type, reason }) => ({ logicalId, type, reason: reason ?? 'no reason is given' }));
 }
 
-/** What a roll-back or a deletion left where it is. */
+/** The resources that a roll-back or a deletion kept. */
 export function keptOf(events: readonly StackEvent[]): readonly StackEvent[] {
   return events.filter(({ ofStack, status }) => !ofStack && status === 'DELETE_SKIPPED');
 }
 
-/** Every failure, the root cause first. `stackReason` is what the stack says of itself, for where no event says more. */
+/** Every failure, the root cause first. `stackReason` is the stack's own reason, used when no event has one. */
 export function causesFirst(events: readonly StackEvent[], stackReason: string | null): readonly ResourceFailure[] {
   const cause =
     rootCause(events) ?? (stackReason === null ? null : { logicalId: null, type: null, reason: stackReason });

@@ -15,7 +15,7 @@ test('an environment gives stack and table one name', () => {
   });
 });
 
-test('a table whose name a stack cannot have keeps it, and has a stack that no other table has', () => {
+test('a table whose name is not a valid stack name keeps it and gets a unique stack name', () => {
   expect(chooseNames({ table: 'my-limits' })).toMatchObject({ stack: 'my-limits', table: 'my-limits' });
   const { stack, table } = chooseNames({ table: 'my_limits' });
   expect(table).toBe('my_limits');
@@ -23,7 +23,7 @@ test('a table whose name a stack cannot have keeps it, and has a stack that no o
   expect(chooseNames({ table: 'my.limits' }).stack).not.toBe(stack);
 });
 
-test('whatever is accepted is a name that CloudFormation takes', () => {
+test('every accepted choice gives a name that CloudFormation accepts', () => {
   fc.assert(
     fc.property(fc.string({ maxLength: 120 }), fc.boolean(), (name, isEnv) => {
       try {
@@ -41,6 +41,6 @@ test.each([
   [{ env: '-pre' }, /^Expected `--env`/],
   [{ table: '9lives' }, /^Expected `--table` to be a letter/],
   [{ env: 'pre', table: 'limits' }, /^Expected `--table` to be left out when --env is given, got "limits"$/],
-])('%j is refused', (choice, says) => {
+])('refuses the names %j', (choice, says) => {
   expect(() => chooseNames(choice)).toThrow(says);
 });

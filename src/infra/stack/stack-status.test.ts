@@ -11,7 +11,7 @@ function stackOf(status: string, parts: Partial<Stack> = {}): Stack {
 
 const STATUSES = Object.values(StackStatus);
 
-describe('what to do with a stack', () => {
+describe('the decision to deploy', () => {
   test.each([
     ['CREATE_COMPLETE', 'update'],
     ['UPDATE_COMPLETE', 'update'],
@@ -27,27 +27,27 @@ describe('what to do with a stack', () => {
     ['CREATE_FAILED', 'refuse'],
     ['UPDATE_ROLLBACK_FAILED', 'refuse'],
     ['DELETE_FAILED', 'refuse'],
-  ])('%s: %s', (status, kind) => {
+  ])('a stack that is %s: %s', (status, kind) => {
     expect(decideDeploy(stackOf(status), '').kind).toBe(kind);
   });
 
-  test('no stack is one to create', () => {
+  test('a missing stack is created', () => {
     expect(decideDeploy(null, '')).toEqual({ kind: 'create' });
   });
 
-  test.each(STATUSES)('%s waits if and only if CloudFormation is at work', (status) => {
+  test.each(STATUSES)('a stack that is %s waits if and only if an operation is in progress', (status) => {
     expect(decideDeploy(stackOf(status), '').kind === 'wait').toBe(isUnderWay(status));
   });
 
   test.each([
-    ['ROLLBACK_COMPLETE', 'It was never made: run headgate delete --env pre, then deploy again'],
-    ['DELETE_FAILED', 'Delete what it names, then run headgate delete --env pre'],
+    ['ROLLBACK_COMPLETE', 'The stack was never created: run headgate delete --env pre, then deploy again'],
+    ['DELETE_FAILED', 'Delete the resource that it names, then run headgate delete --env pre'],
     ['UPDATE_ROLLBACK_FAILED', 'Run: aws cloudformation continue-update-rollback --stack-name headgate-pre'],
-  ])('%s is refused with what to do: %s', (status, hint) => {
+  ])('a stack that is %s is refused with a hint: %s', (status, hint) => {
     expect(decideDeploy(stackOf(status), ' --env pre')).toMatchObject({ hint, failed: true });
   });
 
-  test('a stack of somebody else is not touched, whatever its state', () => {
+  test('a stack that does not belong to Headgate is not changed, whatever its status', () => {
     for (const status of STATUSES.filter((one) => !['REVIEW_IN_PROGRESS', 'DELETE_COMPLETE'].includes(one))) {
       expect(decideDeploy(stackOf(status, { tags: { team: 'a' } }), '')).toMatchObject({
         kind: 'refuse',
@@ -57,16 +57,19 @@ describe('what to do with a stack', () => {
   });
 });
 
-test("a stack that was deployed by hand is known by Headgate's outputs", () => {
+test("recognises a stack that was deployed by hand by Headgate's outputs", () => {
   const outputs = { TableArn: 'arn:t', StreamFunctionName: 'f' };
   expect(isHeadgates(stackOf('CREATE_COMPLETE', { tags: {}, outputs }))).toBe(true);
   expect(isHeadgates(stackOf('CREATE_COMPLETE', { tags: {}, outputs: { TableArn: 'arn:t' } }))).toBe(false);
 });
 
-describe('whether an operation has ended', () => {
-  test.each(STATUSES)('%s: it goes on exactly while something is in progress', (status) => {
-    expect(endingOf('deploy', status) === null).toBe(status.endsWith('_IN_PROGRESS'));
-  });
+describe('the end of an operation', () => {
+  test.each(STATUSES)(
+    'an operation on a stack that is %s continues exactly while the status is in progress',
+    (status) => {
+      expect(endingOf('deploy', status) === null).toBe(status.endsWith('_IN_PROGRESS'));
+    },
+  );
 
   test.each([
     ['deploy', 'CREATE_COMPLETE', 'done'],
@@ -77,7 +80,7 @@ describe('whether an operation has ended', () => {
     ['delete', 'DELETE_COMPLETE', 'done'],
     ['delete', 'DELETE_FAILED', 'failed'],
     ['delete', 'CREATE_COMPLETE', 'failed'],
-  ] as const)('%s that ends as %s is %s', (operation, status, ending) => {
+  ] as const)('a %s that ends as %s is %s', (operation, status, ending) => {
     expect(endingOf(operation, status)).toBe(ending);
   });
 });

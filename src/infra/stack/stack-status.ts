@@ -1,17 +1,17 @@
 import { OUTPUTS } from '../template/names.js';
 import type { Stack } from './cloudformation.js';
 
-/** Every stack of Headgate carries it: `list` finds them by it. */
+/** Every stack of Headgate has this tag; `list` finds stacks by it. */
 export const VERSION_TAG = 'headgate:version';
 export const ENV_TAG = 'headgate:env';
 
-/** What can be done with a stack, by the state that it is in. */
+/** The possible actions on a stack, by its status. */
 export type DeployDecision =
   | { readonly kind: 'create' }
   | { readonly kind: 'update' }
-  /** Something is under way: look again when it has ended. */
+  /** An operation is in progress: try again when it has ended. */
   | { readonly kind: 'wait' }
-  /** `hint` says what has to be done first; `failed`: the stack's own events say why. */
+  /** `hint` says what to do first; `failed`: the stack's events have the reason. */
   | { readonly kind: 'refuse'; readonly why: string; readonly hint: string; readonly failed: boolean };
 
 const UPDATABLE = new Set([
@@ -23,18 +23,18 @@ const UPDATABLE = new Set([
   'IMPORT_ROLLBACK_COMPLETE',
 ]);
 
-/** Its first creation failed, so that CloudFormation lets it only be deleted. */
+/** The first creation failed. CloudFormation then only allows deletion. */
 const NEVER_MADE = new Set(['CREATE_FAILED', 'ROLLBACK_COMPLETE', 'ROLLBACK_FAILED']);
 
-/** `REVIEW_IN_PROGRESS`: an empty shell that a change set has, which nobody executed. */
+/** The status of an empty stack whose change set was never executed. */
 const EMPTY = 'REVIEW_IN_PROGRESS';
 
-/** `flag` is what makes a command mean this stack: ` --env pre`. */
+/** `flag` selects this stack in a command: ` --env pre`. */
 export function decideDeploy(stack: Stack | null, flag: string): DeployDecision {
   if (stack === null || stack.status === EMPTY || stack.status === 'DELETE_COMPLETE') return { kind: 'create' };
   const { name, status } = stack;
   if (!isHeadgates(stack)) {
-    return { kind: 'refuse', why: foreignText(name), hint: 'choose another name by --env or --table', failed: false };
+    return { kind: 'refuse', why: foreignText(name), hint: 'choose another name with --env or --table', failed: false };
   }
   if (isUnderWay(status)) return { kind: 'wait' };
   if (UPDATABLE.has(status)) return { kind: 'update' };
@@ -42,37 +42,37 @@ export function decideDeploy(stack: Stack | null, flag: string): DeployDecision 
 }
 
 function hintFor(status: string, name: string, flag: string): string {
-  if (NEVER_MADE.has(status)) return `It was never made: run headgate delete${flag}, then deploy again`;
-  if (status === 'DELETE_FAILED') return `Delete what it names, then run headgate delete${flag}`;
+  if (NEVER_MADE.has(status)) return `The stack was never created: run headgate delete${flag}, then deploy again`;
+  if (status === 'DELETE_FAILED') return `Delete the resource that it names, then run headgate delete${flag}`;
   return `Run: aws cloudformation continue-update-rollback --stack-name ${name}`;
 }
 
-/** Whether CloudFormation is at work on it. */
+/** Whether CloudFormation has an operation in progress on the stack. */
 export function isUnderWay(status: string): boolean {
   return status.endsWith('_IN_PROGRESS') && status !== EMPTY;
 }
 
-/** Nothing was ever made in it. */
+/** The stack has no resources: its change set was never executed. */
 export function isEmptyShell({ status }: Stack): boolean {
   return status === EMPTY;
 }
 
-/** A failure has no outputs, and what was deployed by hand has no tags: one of them is enough. */
+/** A failed stack has no outputs, and a stack that was deployed by hand has no tags. Either one is enough. */
 export function isHeadgates({ tags, outputs }: Stack): boolean {
   if (VERSION_TAG in tags) return true;
   return OUTPUTS.tableArn in outputs && OUTPUTS.streamFunctionName in outputs;
 }
 
 export function foreignText(name: string): string {
-  return `Stack ${name} is not one of Headgate's: it has neither the tag ${VERSION_TAG} nor Headgate's outputs`;
+  return `Stack ${name} does not belong to Headgate: it has neither the tag ${VERSION_TAG} nor Headgate's outputs`;
 }
 
-/** Whether the last operation on the stack failed, also where it was rolled back: then it is not what was asked for. */
+/** Whether the last operation on the stack failed. A roll-back is a failure too. */
 export function hasFailed(status: string): boolean {
   return !isUnderWay(status) && (status.endsWith('_FAILED') || status.includes('ROLLBACK'));
 }
 
-/** How an operation that has ended went. */
+/** How an operation ended. */
 export type Ending = 'done' | 'failed';
 
 const GOOD: Readonly<Record<'deploy' | 'delete', ReadonlySet<string>>> = {
@@ -80,7 +80,7 @@ const GOOD: Readonly<Record<'deploy' | 'delete', ReadonlySet<string>>> = {
   delete: new Set(['DELETE_COMPLETE']),
 };
 
-/** null: it goes on. */
+/** null: the operation is still in progress. */
 export function endingOf(operation: 'deploy' | 'delete', status: string): Ending | null {
   if (GOOD[operation].has(status)) return 'done';
   return status.endsWith('_IN_PROGRESS') ? null : 'failed';

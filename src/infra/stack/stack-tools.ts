@@ -4,21 +4,21 @@ import type { CloudFormation, StackEvent } from './cloudformation.js';
 import type { Functions } from './functions.js';
 import type { TableFacts } from './table-facts.js';
 
-/** What the operations on a stack work with. */
+/** The ports that the operations on a stack use. */
 export interface StackTools {
   readonly cloudformation: CloudFormation;
   readonly functions: Functions;
   readonly tables: Tables;
-  /** A name that nobody has: of a change set, or of a request that may be sent twice. */
+  /** A unique name for a change set or for an idempotent request. */
   readonly newId: () => string;
   readonly pause: (ms: number) => Promise<void>;
   /** Monotonic, in milliseconds. */
   readonly now: () => number;
 }
 
-/** What is done inside the table of a stack. */
+/** Operations on the data of a stack's table. */
 export interface Tables {
-  /** Writes the version record and registers `default` where they are missing; nothing else is touched. */
+  /** Writes the version record and registers `default` if they are missing. Changes nothing else. */
   prepare(tableName: string): Promise<TableReadiness>;
   readVersion(tableName: string): Promise<TableVersion>;
   /** null: there is no such table. */
@@ -26,9 +26,9 @@ export interface Tables {
   migrate(options: Pick<MigrateOptions, 'tableName' | 'dryRun' | 'onProgress'>): Promise<MigrationReport>;
 }
 
-/** Whoever waits may want to see what happens. */
+/** Receives the progress of an operation. */
 export interface Watcher {
   onEvent(event: StackEvent): void;
-  /** What is being done now: "waiting for stack headgate-pre". */
+  /** The current step: "waiting for stack headgate-pre". */
   onStep(text: string): void;
 }

@@ -26,11 +26,11 @@ const indexes = (change: (name: string) => object): Partial<TableDescription> =>
 const projecting = (...names: string[]) =>
   indexes((name) => (names.includes(name) ? { Projection: { ProjectionType: 'ALL' } } : {}));
 
-test('a table that createTable made has no differences', () => {
+test('a table made by createTable has no differences', () => {
   expect(differencesOf(factsOf(), {})).toEqual([]);
 });
 
-test('a migrated table whose first two indexes hold everything has none either, and the template says so', () => {
+test('a migrated table whose first two indexes project ALL has no differences, and the template keeps that projection', () => {
   const facts = factsOf(projecting('GSI1', 'GSI2'));
   expect(differencesOf(facts, {})).toEqual([]);
   expect(buildImportTemplate(facts).parameters).toEqual({
@@ -48,9 +48,9 @@ test.each<[what: string, facts: ReturnType<typeof factsOf>, says: RegExp]>([
     factsOf(indexes((n) => (n === 'GSI3' ? { KeySchema: [] } : {}))),
     /its index GSI3 has the keys /,
   ],
-  ['an index that holds more than keys', factsOf(projecting('GSI4')), /its index GSI4 projects ALL, not KEYS_ONLY/],
+  ['an index that projects more than keys', factsOf(projecting('GSI4')), /its index GSI4 projects ALL, not KEYS_ONLY/],
   [
-    'one index more',
+    'an extra index',
     factsOf(indexes((n) => (n === 'GSI4' ? { IndexName: 'GSI5' } : {}))),
     /an index GSI5, which the stack would remove/,
   ],
@@ -78,18 +78,14 @@ test.each<[what: string, facts: ReturnType<typeof factsOf>, says: RegExp]>([
     /billed as PROVISIONED: .* --billing-mode PAY_PER_REQUEST/,
   ],
   ['replicas', factsOf({ Replicas: [{ RegionName: 'us-east-1' }] }), /it has replicas \(us-east-1\)/],
-  ['a change under way', factsOf({ TableStatus: 'UPDATING' }), /it is UPDATING: wait/],
-  [
-    'a key of KMS',
-    factsOf({ SSEDescription: { Status: 'ENABLED', KMSMasterKeyArn: KEY } }),
-    /say --param KmsKeyArn=arn/,
-  ],
-])('%s is told, with what to do where something can be done', (_, facts, says) => {
+  ['an update in progress', factsOf({ TableStatus: 'UPDATING' }), /it is UPDATING: wait/],
+  ['a KMS key', factsOf({ SSEDescription: { Status: 'ENABLED', KMSMasterKeyArn: KEY } }), /pass --param KmsKeyArn=arn/],
+])('%s is reported, with a remedy where there is one', (_, facts, says) => {
   const differences = differencesOf(facts, {});
   expect(differences.join('\n')).toMatch(says);
 });
 
-test('every difference is told at once', () => {
+test('reports all differences at once', () => {
   const facts = factsOf(
     { StreamSpecification: { StreamEnabled: false }, BillingModeSummary: {} },
     { ttlAttribute: null },
@@ -97,12 +93,12 @@ test('every difference is told at once', () => {
   expect(differencesOf(facts, {})).toHaveLength(3);
 });
 
-test('a key of KMS is no difference once a parameter says what becomes of it', () => {
+test('a KMS key is no difference when a parameter names the key of the deployment', () => {
   const facts = factsOf({ SSEDescription: { Status: 'ENABLED', KMSMasterKeyArn: KEY } });
   for (const KmsKeyArn of [KEY, '']) expect(differencesOf(facts, { KmsKeyArn })).toEqual([]);
 });
 
-test('the import describes the table as it is, so that the update after it finds what to change', () => {
+test('the import template describes the table as it is, so that the next update finds the differences', () => {
   const facts = factsOf({
     DeletionProtectionEnabled: false,
     SSEDescription: { Status: 'ENABLED', KMSMasterKeyArn: KEY },
@@ -120,7 +116,7 @@ test('the import describes the table as it is, so that the update after it finds
   expect(parameters).toMatchObject({ KmsKeyArn: KEY });
 });
 
-test('an import has nothing but the table, no outputs, and no parameter that is not used', () => {
+test('an import template has only the table, no outputs and no unused parameter', () => {
   const { template } = buildImportTemplate(factsOf());
   expect(Object.keys(template.Resources)).toEqual(['Table']);
   expect(Object.keys(template)).not.toContain('Outputs');

@@ -3,7 +3,7 @@ import { INDEXES, tableDefinition, TTL_ATTRIBUTE } from '../../backends/dynamodb
 import { PARAMETERS } from '../template/names.js';
 import { PROJECTION_PARAMETERS } from '../template/table.js';
 
-/** What of an existing table matters to a stack that is to have it. */
+/** The properties of an existing table that matter to a stack. */
 export interface TableFacts {
   readonly name: string;
   /** `ACTIVE`, `UPDATING`, ... */
@@ -15,7 +15,7 @@ export interface TableFacts {
   readonly localIndexes: readonly string[];
   /** `NEW_AND_OLD_IMAGES`, ...; null: it has no stream. */
   readonly stream: string | null;
-  /** null: nothing expires. */
+  /** null: TTL is off. */
   readonly ttlAttribute: string | null;
   readonly billingMode: string;
   readonly replicas: readonly string[];
@@ -56,7 +56,7 @@ export function tableFactsOf(table: TableDescription, settings: Settings): Table
     ),
     localIndexes: (table.LocalSecondaryIndexes ?? []).map(({ IndexName = '' }) => IndexName),
     stream: stream?.StreamEnabled === true ? (stream.StreamViewType ?? '') : null,
-    // A table that was never billed on demand says nothing of it.
+    // DescribeTable has no billing mode for a table that was never billed on demand.
     billingMode: table.BillingModeSummary?.BillingMode ?? 'PROVISIONED',
     replicas: (table.Replicas ?? []).map(({ RegionName = '' }) => RegionName),
     deletionProtection: table.DeletionProtectionEnabled ?? false,
@@ -69,20 +69,21 @@ function keysOf(schema: TableDescription['KeySchema'] = []): string {
 }
 
 /**
- * Why the template cannot have this table as it is: sentences, each with what to do where anything can be done. What an update
- * of the stack changes in place (recovery, protection) is not among them. `given` are parameters of the deployment.
+ * Why the table does not fit the template: one sentence per difference, with a remedy where there is one. Settings that
+ * an update of the stack changes in place (recovery, protection) are not included. `given` are the parameters of the
+ * deployment.
  */
 export function differencesOf(facts: TableFacts, given: Readonly<Record<string, string>>): readonly string[] {
   const update = `aws dynamodb update-table --table-name ${facts.name}`;
   const { StreamSpecification } = tableDefinition('');
   const view = String(StreamSpecification?.StreamViewType);
   return [
-    ...(facts.keys === 'PK SK' ? [] : [`its keys are ${facts.keys}, not PK SK: it is not one of Headgate's`]),
+    ...(facts.keys === 'PK SK' ? [] : [`its keys are ${facts.keys}, not PK SK: it does not belong to Headgate`]),
     ...INDEXES.flatMap((name) => indexDifferences(name, facts)),
     ...Object.keys(facts.indexes)
       .filter((name) => !(INDEXES as readonly string[]).includes(name))
       .map((name) => `it has an index ${name}, which the stack would remove: delete it first`),
-    ...facts.localIndexes.map((name) => `it has a local index ${name}, which no template of Headgate's has`),
+    ...facts.localIndexes.map((name) => `it has a local index ${name}, which Headgate's template does not have`),
     ...Object.entries(facts.attributeTypes)
       .filter(([, type]) => type !== 'S')
       .map(([name, type]) => `its key attribute ${name} is of type ${type}, not S`),
@@ -91,10 +92,12 @@ export function differencesOf(facts: TableFacts, given: Readonly<Record<string, 
     ...(facts.billingMode === 'PAY_PER_REQUEST'
       ? []
       : [`it is billed as ${facts.billingMode}: ${update} --billing-mode PAY_PER_REQUEST`]),
-    ...(facts.replicas.length === 0 ? [] : [`it has replicas (${facts.replicas.join(', ')}), which no stack can have`]),
+    ...(facts.replicas.length === 0
+      ? []
+      : [`it has replicas (${facts.replicas.join(', ')}), which the stack does not support`]),
     ...(facts.kmsKeyArn === null || PARAMETERS.kmsKeyArn in given
       ? []
-      : [`it is encrypted with ${facts.kmsKeyArn}: say --param ${PARAMETERS.kmsKeyArn}=${facts.kmsKeyArn}`]),
+      : [`it is encrypted with ${facts.kmsKeyArn}: pass --param ${PARAMETERS.kmsKeyArn}=${facts.kmsKeyArn}`]),
     ...(facts.status === 'ACTIVE' ? [] : [`it is ${facts.status}: wait until it is ACTIVE`]),
   ];
 }

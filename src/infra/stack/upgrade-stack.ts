@@ -9,7 +9,7 @@ import type { StackTools, Watcher } from './stack-tools.js';
 import { uploadCode, type UploadedFunction } from './upload-code.js';
 
 export interface UpgradeRequest extends DeployRequest {
-  /** Throws to stop it before records are moved; null: nobody wants to be asked. */
+  /** Throws to stop before records are migrated; null: do not ask. */
   readonly confirmMigration: ((ahead: MigrationReport) => Promise<void>) | null;
   readonly onMigration: (progress: { migration: string; done: number; total: number | null }) => void;
 }
@@ -20,34 +20,34 @@ export interface Upgraded {
   readonly functions: readonly UploadedFunction[];
 }
 
-/** The steps, in this order: new code must not meet old data, and its permissions must be there before it. */
+/** The order matters: new code must not run on old data, and needs its permissions first. */
 const STEPS = ['template', 'data', 'code'] as const;
 type Step = (typeof STEPS)[number];
 
-/** An upgrade ended at a step. What was done stands; running it again does the rest. */
+/** An upgrade failed at a step. Completed steps are kept; running the upgrade again does the rest. */
 class UpgradeStopped extends HeadgateError {
   readonly done: readonly Step[];
   readonly failed: Step;
   readonly notDone: readonly Step[];
 
-  /** `cause` is why, and gives the code. */
+  /** `cause` is the reason and provides the error code. */
   constructor(cause: HeadgateError, failed: Step) {
     const at = STEPS.indexOf(failed);
     const done = STEPS.slice(0, at);
     const notDone = STEPS.slice(at + 1);
-    const told = [
+    const parts = [
       done.length === 0 ? 'Nothing was upgraded' : `Done: ${done.join(', ')}`,
       `failed: ${failed}`,
       ...(notDone.length === 0 ? [] : [`not begun: ${notDone.join(', ')}`]),
     ];
-    super(cause.code, `${told.join('; ')}. ${cause.message}`, { cause });
+    super(cause.code, `${parts.join('; ')}. ${cause.message}`, { cause });
     this.done = done;
     this.failed = failed;
     this.notDone = notDone;
   }
 }
 
-/** Brings a stack to this package: its template, then the data in its table, then the code of its functions. */
+/** Upgrades a stack to this package: its template, then the data in its table, then the code of its functions. */
 export async function upgradeStack(tools: StackTools, watcher: Watcher, request: UpgradeRequest): Promise<Upgraded> {
   const { names, dryRun, bundles, onMigration, confirmMigration } = request;
   const check = async (stack: Stack | null): Promise<void> => {
@@ -63,7 +63,7 @@ export async function upgradeStack(tools: StackTools, watcher: Watcher, request:
   const data = await step('data', async () => {
     watcher.onStep(`migrating table ${tableName}`);
     const { kind } = await tools.tables.readVersion(tableName);
-    // A deployment that was killed: the table is new, and there is nothing to migrate.
+    // A deployment was killed before it prepared the new table. There is nothing to migrate.
     if (kind === 'no-record' && !dryRun) await tools.tables.prepare(tableName);
     if (!dryRun && confirmMigration !== null) {
       const ahead = await tools.tables.migrate({ tableName, dryRun: true });
@@ -75,7 +75,10 @@ export async function upgradeStack(tools: StackTools, watcher: Watcher, request:
   return { template, data, functions };
 }
 
-/** Nothing was tried yet, so that there is nothing to say of steps: a change that was not confirmed, say. */
+/**
+ * Errors that occur before the first change, for example a change that was not confirmed. Their message needs no list
+ * of steps.
+ */
 const BEFORE_IT_BEGAN = new Set<string>(['input.invalid', 'infrastructure.stack-missing', 'schema.mismatch']);
 
 async function step<T>(name: Step, run: () => Promise<T>): Promise<T> {

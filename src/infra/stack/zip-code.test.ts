@@ -10,13 +10,13 @@ afterEach(() => {
 
 const CODE = 'exports.handler = async () => "é";\n'.repeat(50);
 
-test('the zip holds the code where Lambda looks for it', () => {
+test("the zip has the code under the name that Lambda's handler setting expects", () => {
   const files = unzipSync(zipCode(CODE).bytes);
   expect(Object.keys(files)).toEqual(['index.cjs']);
   expect(strFromU8(files['index.cjs'] ?? new Uint8Array())).toBe(CODE);
 });
 
-test('the same code gives the same bytes in every time zone, and other code does not', () => {
+test('the same code gives the same bytes in every time zone, and different code gives different bytes', () => {
   const hashes = ['Asia/Tokyo', 'America/Los_Angeles', 'UTC'].map((name) => {
     process.env['TZ'] = name;
     return zipCode(CODE).sha256;
@@ -25,6 +25,6 @@ test('the same code gives the same bytes in every time zone, and other code does
   expect(zipCode(`${CODE} `).sha256).not.toBe(hashes[0]);
 });
 
-test('the hash is spelt as Lambda spells it', () => {
+test("the hash has the format of Lambda's CodeSha256", () => {
   expect(zipCode(CODE).sha256).toMatch(/^[A-Za-z0-9+/]{43}=$/);
 });

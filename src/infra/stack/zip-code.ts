@@ -1,17 +1,20 @@
 import { createHash } from 'node:crypto';
-// Node's own build brings worker threads, which need a `require` that no bundle has.
+// fflate's build for Node uses worker threads, which need `require`. A bundled ES module has no `require`.
 import { zipSync } from 'fflate/browser';
 import { CODE_ENTRY } from '../template/names.js';
 
 export interface CodeZip {
   readonly bytes: Uint8Array;
-  /** As Lambda spells it: `CodeSha256`. */
+  /** In the format of Lambda's `CodeSha256`. */
   readonly sha256: string;
 }
 
-/** The code of a function. The same text gives the same bytes everywhere, so that Lambda's hash tells whether it is there. */
+/**
+ * Zips the code of a function. The same text gives the same bytes on every machine, so Lambda's hash shows whether the
+ * function already has the code.
+ */
 export function zipCode(source: string): CodeZip {
-  // A zip holds local time without a zone: this is the same for everybody, an instant is not.
+  // A zip stores local time without a zone. A local date gives the same bytes in every zone; an instant would not.
   const mtime = new Date(1980, 0, 1);
   const bytes = zipSync({ [CODE_ENTRY]: [new TextEncoder().encode(source), { level: 9, mtime }] });
   return { bytes, sha256: createHash('sha256').update(bytes).digest('base64') };

@@ -5,7 +5,7 @@ import { overTlsOnly, policyDocument } from './statements.js';
 
 const PENDING_DAYS = 7;
 
-/** The topic of the alarms, encrypted, and open to the alarms of this account alone. */
+/** The encrypted topic of the alarms. Only alarms of this account may publish to it. */
 export function alarmTopic(): Resources {
   return {
     [RESOURCES.alarms]: {
@@ -21,7 +21,7 @@ export function alarmTopic(): Resources {
         Topics: [ref(RESOURCES.alarms)],
         PolicyDocument: policyDocument([
           {
-            // This policy replaces the one that SNS gives a topic: what that allowed to alarms is said here.
+            // This policy replaces the default policy of SNS, so it must repeat the permission of alarms.
             Sid: 'Alarms',
             Effect: 'Allow',
             Principal: { Service: 'cloudwatch.amazonaws.com' },
@@ -42,8 +42,9 @@ export function alarmTopic(): Resources {
 }
 
 /**
- * CloudWatch may not use the key that AWS has for SNS: its policy cannot be changed. So the stack makes one, unless it is
- * given one. https://repost.aws/knowledge-center/cloudwatch-receive-sns-for-alarm-trigger
+ * CloudWatch cannot use the AWS managed key of SNS, whose policy cannot be changed. So the stack creates a key unless a
+ * parameter names one.
+ * https://repost.aws/knowledge-center/cloudwatch-receive-sns-for-alarm-trigger
  */
 function alarmKey(): Resources[string] {
   return {

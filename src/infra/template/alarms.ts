@@ -8,19 +8,19 @@ const FIVE_MINUTES = 300;
 const HOUR = 3_600;
 const BEHIND_MS = 15 * 60_000;
 
-/** DynamoDB counts its own failures for each operation; these are the ones that the code uses most. */
+/** DynamoDB counts system errors per operation. These are the operations that the code uses most. */
 const COUNTED_OPERATIONS = ['UpdateItem', 'PutItem', 'GetItem', 'BatchGetItem', 'Query', 'TransactWriteItems'];
 
 interface Alarm {
   readonly description: string;
-  /** A metric, or several that are added up. */
+  /** One metric, or a sum of several. */
   readonly of: Readonly<Record<string, Value>>;
   readonly operator?: 'GreaterThanThreshold' | 'LessThanThreshold' | 'GreaterThanOrEqualToThreshold';
   readonly threshold: number;
-  /** How many periods in a row; or of how many. */
+  /** The number of breaching periods that raise the alarm, and the number of periods examined. */
   readonly periods?: number;
   readonly outOf?: number;
-  /** What silence means. Said of each, because nothing happening is mostly, but not always, well. */
+  /** What missing data means. Set for each alarm: no data is usually, but not always, good. */
   readonly silence: 'breaching' | 'notBreaching';
 }
 
@@ -30,7 +30,7 @@ const ALARMS: Readonly<Record<string, Alarm>> = {
     of: metric('AWS/Lambda', 'Errors', 'Sum', FIVE_MINUTES, { FunctionName: ref(FUNCTIONS.stream) }),
     threshold: 0,
     periods: 3,
-    // It is called only if something changes.
+    // The function runs only when the table changes.
     silence: 'notBreaching',
   },
   StreamBehindAlarm: {
@@ -41,16 +41,16 @@ const ALARMS: Readonly<Record<string, Alarm>> = {
     silence: 'notBreaching',
   },
   DeadLettersAlarm: {
-    description: 'Changes of the table were given up: usage lacks them',
+    description: 'Changes of the table were given up: usage does not include them',
     of: metric('AWS/SQS', 'ApproximateNumberOfMessagesVisible', 'Maximum', FIVE_MINUTES, {
       QueueName: attribute(RESOURCES.deadLetters, 'QueueName'),
     }),
     threshold: 0,
-    // A queue that stays empty says nothing after some hours.
+    // An empty queue stops reporting the metric after some hours.
     silence: 'notBreaching',
   },
   PassedOverAlarm: {
-    description: 'The function on the stream passed over a change that it does not understand',
+    description: 'The function on the stream skipped a change that it does not understand',
     of: metric(LOG_METRIC_NAMESPACE, LOG_METRICS.passedOver, 'Sum', FIVE_MINUTES, {}),
     threshold: 0,
     silence: 'notBreaching',
@@ -61,7 +61,7 @@ const ALARMS: Readonly<Record<string, Alarm>> = {
     threshold: 0,
     periods: 2,
     outOf: 3,
-    // The metric exists only where something was throttled.
+    // The metric exists only when requests were throttled.
     silence: 'notBreaching',
   },
   SystemErrorsAlarm: {
@@ -73,15 +73,15 @@ const ALARMS: Readonly<Record<string, Alarm>> = {
     silence: 'notBreaching',
   },
   ReconcilerErrorsAlarm: {
-    description: 'Sweeps of the reconciler fail: slots of processes that died come back only when somebody is refused',
+    description: 'Sweeps of the reconciler fail: slots of crashed processes are reclaimed only when a call is refused',
     of: metric('AWS/Lambda', 'Errors', 'Sum', HOUR, { FunctionName: ref(FUNCTIONS.reconciler) }),
     operator: 'GreaterThanOrEqualToThreshold',
-    // Lambda tries a sweep three times.
+    // Lambda tries each sweep three times.
     threshold: 3,
     silence: 'notBreaching',
   },
   UnrepairedAlarm: {
-    description: 'The reconciler finds buckets that it cannot put right, hour after hour',
+    description: 'The reconciler finds buckets that it cannot repair, hour after hour',
     of: metric(LOG_METRIC_NAMESPACE, LOG_METRICS.unrepaired, 'Sum', HOUR, {}),
     threshold: 0,
     periods: 2,
@@ -92,7 +92,7 @@ const ALARMS: Readonly<Record<string, Alarm>> = {
     of: metric('AWS/Lambda', 'Invocations', 'Sum', HOUR, { FunctionName: ref(FUNCTIONS.reconciler) }),
     operator: 'LessThanThreshold',
     threshold: 1,
-    // A function that is not called has no metric: silence is what this waits for.
+    // A function that is not invoked has no metric, so missing data must raise the alarm.
     silence: 'breaching',
   },
 };

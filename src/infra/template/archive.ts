@@ -3,14 +3,14 @@ import { PARAMETERS, RESOURCES } from './names.js';
 import { CONDITIONS } from './parameters.js';
 import { overTlsOnly, policyDocument } from './statements.js';
 
-/** Under which the function on the stream keeps audit records. */
+/** The key prefix of archived audit records. */
 export const ARCHIVE_PREFIX = 'audit/';
 
-/** How long an object that was overwritten or deleted can be brought back. */
+/** How long an overwritten or deleted object can be restored. */
 const NONCURRENT_DAYS = 30;
 const UNFINISHED_DAYS = 7;
 
-/** Where audit records go when their time in the table is over. Deleting the stack leaves it where it is. */
+/** The archive of audit records that expire in the table. Deleting the stack keeps it. */
 export function archive(): Resources {
   return {
     [RESOURCES.archive]: {

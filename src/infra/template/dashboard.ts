@@ -1,7 +1,7 @@
 import { type Resources, sub } from './intrinsics.js';
 import { FUNCTIONS, RESOURCES } from './names.js';
 
-/** Names in `${}` are filled in by CloudFormation. */
+/** CloudFormation replaces the names in `${}`. */
 const TABLE = ['TableName', `\${${RESOURCES.table}}`];
 const STREAM = ['FunctionName', `\${${FUNCTIONS.stream}}`];
 const RECONCILER = ['FunctionName', `\${${FUNCTIONS.reconciler}}`];
@@ -18,7 +18,7 @@ interface Chart {
   readonly metrics: readonly Metric[];
 }
 
-/** What people look at, in rows: the table, what calls feel of it, the stream, the reconciler. */
+/** The charts, in rows: the table, its effect on calls, the stream, the reconciler. */
 const CHARTS: readonly Chart[] = [
   {
     title: 'Units of the table, per minute',
@@ -72,7 +72,7 @@ function ofFunction(dimension: readonly string[]): Metric[] {
   ];
 }
 
-/** What the functions say of themselves. */
+/** Queries over the log lines of the functions. */
 const REPORTS = [
   {
     title: 'What the function on the stream did',

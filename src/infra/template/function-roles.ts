@@ -5,7 +5,10 @@ import { CONDITIONS } from './parameters.js';
 import { assumedBy } from './roles.js';
 import { allow, type Grant, policyDocument } from './statements.js';
 
-/** What the functions do with the table. `tests/infra/policies.test.ts` compares it with what the code does. */
+/**
+ * The permissions of the functions on the table. `tests/infra/policies.test.ts` compares them with the requests that
+ * the code sends.
+ */
 const FUNCTION_GRANTS: Readonly<Record<'stream' | 'reconciler', readonly Grant[]>> = {
   stream: [{ sid: 'UseTable', actions: ['BatchGetItem', 'GetItem', 'PutItem', 'UpdateItem'], on: 'table' }],
   reconciler: [
@@ -18,10 +21,11 @@ const FUNCTION_GRANTS: Readonly<Record<'stream' | 'reconciler', readonly Grant[]
   ],
 };
 
-/** What Lambda itself does, in the name of the function, to bring it the changes of the table. */
+/** The permissions that Lambda uses, with the function's role, to read the stream. */
 const POLLING: readonly Grant[] = [
   { sid: 'ReadStream', actions: ['DescribeStream', 'GetRecords', 'GetShardIterator'], on: 'stream' },
-  // This action knows no resources: https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazondynamodb.html
+  // This action does not support resource ARNs:
+  // https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazondynamodb.html
   { sid: 'FindStream', actions: ['ListStreams'], on: 'anything' },
 ];
 
@@ -50,7 +54,7 @@ export function functionRoles(): Resources {
   };
 }
 
-/** The ARN of a log group ends in `:*`, which stands for its streams. */
+/** The ARN of a log group ends in `:*`, which matches its log streams. */
 function writeLog(logGroup: string): Value {
   return {
     Sid: 'Log',

@@ -3,9 +3,9 @@ import { FUNCTIONS, HANDLER, PARAMETERS, RESOURCES } from './names.js';
 import { CONDITIONS } from './parameters.js';
 
 /**
- * Throws, so that a batch waits in the stream for the real code rather than is lost. To CloudFormation it stays the code
- * of the function: if this text changes, an update puts it in the place of what was uploaded, until that is uploaded again;
- * `rememberCode` puts back what a roll-back replaces.
+ * Throws, so that a batch stays in the stream until the code is uploaded. CloudFormation takes this text as the
+ * function's code: if it changes, an update replaces the uploaded code with it until the next upload. `saveCode`
+ * restores the code that a roll-back replaces.
  */
 const PLACEHOLDER = [
   'exports.handler = async () => {',
@@ -16,7 +16,7 @@ const PLACEHOLDER = [
 /** More than the 30 seconds that a batch takes at most. */
 const STREAM_TIMEOUT_SEC = 60;
 
-/** Less than the schedule's default, so that sweeps do not overlap. The reconciler stops by itself before the end. */
+/** Less than the default schedule, so that sweeps do not overlap. The reconciler stops before this timeout. */
 const RECONCILER_TIMEOUT_SEC = 240;
 
 export function functions(): Resources {
@@ -49,7 +49,7 @@ function lambda(properties: Readonly<Record<string, Value>>): Resource {
       Architectures: ['arm64'],
       Handler: HANDLER,
       Code: { ZipFile: PLACEHOLDER },
-      // Of the environment; the code is Lambda's to encrypt.
+      // Encrypts the environment variables. Lambda encrypts the code itself.
       KmsKeyArn: onlyIf(CONDITIONS.hasKmsKey, ref(PARAMETERS.kmsKeyArn)),
       ...properties,
     },

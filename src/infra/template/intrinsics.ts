@@ -1,4 +1,4 @@
-/** What a template is made of: data that JSON can hold. */
+/** The JSON values of a template. */
 export type Value = string | number | boolean | readonly Value[] | { readonly [key: string]: Value };
 
 export interface Resource {
@@ -40,7 +40,7 @@ export function attribute(resource: string, name: string): Value {
   return { 'Fn::GetAtt': [resource, name] };
 }
 
-/** Text in which `${Name}` stands for a parameter or a resource, and `${!name}` for itself. */
+/** `${Name}` is replaced by a parameter or a resource; `${!name}` stays as `${name}`. */
 export function sub(text: string): Value {
   return { 'Fn::Sub': text };
 }

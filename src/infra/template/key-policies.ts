@@ -4,15 +4,15 @@ import { CONDITIONS } from './parameters.js';
 import { policyDocument } from './statements.js';
 
 /**
- * What the KMS key of the parameter has to allow, on that key only. A policy of its own, because a statement that may be
- * missing makes a policy unreadable to the programs that check templates.
+ * The permissions for the KMS key that the parameter names. A separate policy, because template checkers cannot read a
+ * policy with a conditional statement.
  */
 export function keyPolicies(): Resources {
   return {
-    // DynamoDB decrypts the key of the table in the name of the caller: for reads and writes alike.
+    // DynamoDB decrypts the key of the table with the caller's permissions, for reads and for writes.
     // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html
     [KEY_POLICIES.use]: keyPolicy('use of a table that is encrypted with a KMS key', ['Decrypt']),
-    // Besides, an object of the archive and a message of the queue each get a data key.
+    // Each object of the archive and each message of the queue also gets a data key.
     [KEY_POLICIES.stream]: keyPolicy('the KMS key, for the function on the stream', ['Decrypt', 'GenerateDataKey']),
   };
 }

@@ -1,7 +1,7 @@
 import { ref, type Resource, type Resources, sub, type Value } from './intrinsics.js';
 import { RESOURCES } from './names.js';
 
-/** What only the logs tell, as metrics. They are of the stack: several may be in one region. */
+/** Metrics that only the logs can provide. Their names include the stack: a region may have several stacks. */
 export const LOG_METRICS = {
   passedOver: metricName('passed-over'),
   unrepaired: metricName('unrepaired'),
@@ -9,7 +9,7 @@ export const LOG_METRICS = {
 
 export const LOG_METRIC_NAMESPACE = 'Headgate';
 
-/** A metric exists from the first line that matches: nothing is paid for one that has nothing to say. */
+/** CloudWatch creates a metric with the first line that matches, so an unused metric costs nothing. */
 export function logMetrics(): Resources {
   return {
     PassedOverFilter: filter(

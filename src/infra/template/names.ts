@@ -1,4 +1,4 @@
-/** Logical ids of the two functions, whose code `headgate deploy` uploads. */
+/** Logical ids of the two functions. `headgate deploy` uploads their code. */
 export const FUNCTIONS = { stream: 'StreamFunction', reconciler: 'ReconcilerFunction' } as const;
 
 /** Logical ids that other parts of the template refer to. */
@@ -14,7 +14,7 @@ export const RESOURCES = {
   reconcilerRole: 'ReconcilerRole',
 } as const;
 
-/** What can be chosen for a stack. All have a default. */
+/** The parameters of a stack. All have a default. */
 export const PARAMETERS = {
   tableName: 'TableName',
   pointInTimeRecovery: 'PointInTimeRecovery',
@@ -36,7 +36,7 @@ export const PARAMETERS = {
   permissionsBoundaryArn: 'PermissionsBoundaryArn',
 } as const;
 
-/** Logical ids of the policies, for who uses every namespace, and for a tenant. */
+/** Logical ids of the policies: for all namespaces, and for one tenant. */
 export const POLICIES = {
   acquire: 'AcquirePolicy',
   readOnly: 'ReadOnlyPolicy',
@@ -46,13 +46,16 @@ export const POLICIES = {
   namespaceFull: 'NamespaceFullPolicy',
 } as const;
 
-/** Logical ids of what a stack with a KMS key has besides: for everyone who uses the table, and for the function on the stream. */
+/**
+ * Logical ids of the extra policies of a stack with a KMS key: for every user of the table, and for the stream
+ * function.
+ */
 export const KEY_POLICIES = { use: 'KeyPolicy', stream: 'StreamKeyPolicy' } as const;
 
-/** Logical ids of the roles that are made if somebody asks for them. */
+/** Logical ids of the optional roles. */
 export const ROLES = { acquire: 'AcquireRole', readOnly: 'ReadOnlyRole', full: 'FullRole' } as const;
 
-/** The tag of a tenant's role that holds the id of its namespace. */
+/** The tag on a tenant's role that has the id of its namespace. */
 export const NAMESPACE_TAG = 'headgate-namespace';
 
 export const OUTPUTS = {
@@ -67,6 +70,6 @@ export const OUTPUTS = {
   dashboardName: 'DashboardName',
 } as const;
 
-/** The file inside the zip of a function's code, and where Lambda looks for the handler in it. */
+/** The file name inside the zip of a function, and the matching handler setting of Lambda. */
 export const CODE_ENTRY = 'index.cjs';
 export const HANDLER = 'index.handler';

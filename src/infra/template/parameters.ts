@@ -6,7 +6,7 @@ const YES_NO = ['true', 'false'] as const;
 /** No reservation: 0 would stop the function. */
 const NO_CONCURRENCY = -1;
 
-/** The periods that CloudWatch Logs knows. */
+/** The retention periods that CloudWatch Logs accepts. */
 const LOG_DAYS = [
   1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653,
 ];
@@ -14,7 +14,7 @@ const LOG_DAYS = [
 const ARN_OR_NOTHING = '^$|^arn:[^\\s]+$';
 const KEY_ARN_OR_NOTHING = '^$|^arn:[^\\s:]+:kms:[^\\s]+:key/[^\\s]+$';
 
-/** What an index of a table of an older layout may hold; new tables have keys only. */
+/** The projections that an index may have. A table of an older layout may have ALL; new tables have KEYS_ONLY. */
 const PROJECTIONS = ['KEYS_ONLY', 'ALL'] as const;
 
 export function parameters(): Readonly<Record<string, Parameter>> {
@@ -75,7 +75,7 @@ export function parameters(): Readonly<Record<string, Parameter>> {
     [PARAMETERS.alarmEmail]: {
       Type: 'String',
       Default: '',
-      Description: 'Who gets alarms by mail; empty: nobody, until somebody subscribes to the topic.',
+      Description: 'Mail address for alarms; empty: no mail until the topic gets a subscription.',
       AllowedPattern: '^$|^[^@\\s]+@[^@\\s]+$',
       ConstraintDescription: 'must be a mail address, or empty',
     },
@@ -83,7 +83,7 @@ export function parameters(): Readonly<Record<string, Parameter>> {
       Type: 'String',
       Default: '',
       Description:
-        'Namespace id of the scoped policies; empty: the tag headgate-namespace of whoever asks, so that one policy serves all tenants.',
+        'Namespace id of the scoped policies; empty: the headgate-namespace tag of the caller, so that one policy serves all tenants.',
       AllowedPattern: '^$|^[A-Za-z0-9_-]{11}$',
       ConstraintDescription: 'must be the 11 characters of a namespace id (not its name), or empty',
     },
@@ -91,7 +91,7 @@ export function parameters(): Readonly<Record<string, Parameter>> {
     [PARAMETERS.rolePrincipalArn]: {
       Type: 'String',
       Default: '',
-      Description: 'Who may assume the roles; empty: whom this account allows it.',
+      Description: 'Who may assume the roles; empty: the principals that this account allows.',
       AllowedPattern: ARN_OR_NOTHING,
       ConstraintDescription: 'must be an ARN, or empty',
     },

@@ -6,10 +6,12 @@ import { allow, type Grant, policyDocument } from './statements.js';
 
 const READ = ['BatchGetItem', 'GetItem'];
 const WRITE_BUCKETS = ['DeleteItem', 'PutItem', 'UpdateItem'];
-/** A transaction has no action of its own: its parts have. */
+/** A transaction has no IAM action; each of its parts needs its action. */
 const WRITE = [...WRITE_BUCKETS, 'ConditionCheckItem'];
 
-/** What each policy allows. `tests/infra/policies.test.ts` compares it with what the code does. */
+/**
+ * The permissions of each policy. `tests/infra/policies.test.ts` compares them with the requests that the code sends.
+ */
 const GRANTS: Readonly<Record<keyof typeof POLICIES, readonly Grant[]>> = {
   acquire: [
     { sid: 'Read', actions: READ, on: 'table' },
@@ -66,14 +68,17 @@ function managedPolicy(name: keyof typeof POLICIES): Resource {
   };
 }
 
-/** In the namespace of the tenant only; a tag that names the registry gives nothing. */
+/** Limits a grant to the tenant's namespace. A tag that names the registry grants nothing. */
 function own(grant: Grant, rest = '*'): Grant {
   const byTag = `\${aws:PrincipalTag/${NAMESPACE_TAG}}/${rest}`;
   const key: Value = either(CONDITIONS.hasNamespaceId, sub(`\${${PARAMETERS.namespaceId}}/${rest}`), byTag);
   return { ...grant, keys: [key], notKeys: [`${REGISTRY}/*`] };
 }
 
-/** Opening reads the version and the status of the namespace. Without `Query`, other tenants are not listed. */
+/**
+ * Opening a namespace reads the version record and the namespace's status. Without `Query`, a tenant cannot list other
+ * tenants.
+ */
 function registry(): Grant {
   return { sid: 'ReadRegistry', actions: ['GetItem'], on: 'table', keys: [VERSION_KEY.PK] };
 }

@@ -3,7 +3,7 @@ import { KEY_POLICIES, PARAMETERS, POLICIES, ROLES } from './names.js';
 import { CONDITIONS } from './parameters.js';
 import { policyDocument } from './statements.js';
 
-/** Roles for apps, where nobody has any; made only if asked for. */
+/** Optional roles for apps in accounts that have none. */
 export function appRoles(): Resources {
   const names = Object.keys(ROLES) as (keyof typeof ROLES)[];
   return Object.fromEntries(names.map((name) => [ROLES[name], appRole(POLICIES[name])]));
@@ -22,7 +22,7 @@ function appRole(policy: string): Resource {
   };
 }
 
-/** The trust of a role and its boundary, which is that of every role of the stack. */
+/** The trust policy of a role, and the permissions boundary that all roles of the stack share. */
 export function assumedBy(principal: Value): Readonly<Record<string, Value>> {
   return {
     AssumeRolePolicyDocument: policyDocument([{ Effect: 'Allow', Principal: principal, Action: 'sts:AssumeRole' }]),

@@ -2,14 +2,14 @@ import { INDEXES } from '../../backends/dynamodb/table/table-definition.js';
 import { attribute, sub, type Value } from './intrinsics.js';
 import { RESOURCES } from './names.js';
 
-/** One of the permissions of a policy; actions are those of DynamoDB, without their prefix. */
+/** One permission of a policy. Actions are DynamoDB's, without the prefix. */
 export interface Grant {
   readonly sid: string;
   readonly actions: readonly string[];
   readonly on: 'table' | 'indexes' | (typeof INDEXES)[number] | 'stream' | 'anything';
-  /** Patterns, of which one must match each partition key that a request names; none: any key. */
+  /** Patterns for the partition keys of a request: each key must match one. Missing: any key. */
   readonly keys?: readonly Value[];
-  /** Patterns that no such key may match. */
+  /** Patterns that no partition key of a request may match. */
   readonly notKeys?: readonly Value[];
 }
 
@@ -41,7 +41,7 @@ export function allow({ sid, actions, on, keys, notKeys }: Grant): Value {
   };
 }
 
-/** Refuses every request that is not sent over TLS. For policies of resources. */
+/** Denies requests without TLS. For resource policies. */
 export function overTlsOnly(action: string, resources: readonly Value[]): Value {
   return {
     Sid: 'OnlyOverTls',
@@ -58,7 +58,7 @@ export function policyDocument(statements: readonly Value[]): Value {
 }
 
 /**
- * `ForAllValues` is true of a request that names no key at all: `Null` refuses those.
+ * `ForAllValues` is true for a request without keys; `Null` denies those.
  * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html
  */
 function leadingKeys(like: readonly Value[], notLike: readonly Value[] = []): Value {

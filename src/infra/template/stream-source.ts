@@ -6,13 +6,15 @@ import { streamFilters } from './stream-filters.js';
 
 const DAY_SEC = 24 * 3_600;
 
-/** Usage costs three writes for a batch: the fewer batches, the cheaper. */
+/** Each batch costs three writes for usage, so fewer batches cost less. */
 const BATCH_SIZE = 100;
 
-/** A change stays in the stream for 24 hours. What is given up earlier can still be read there by who is told of it. */
+/**
+ * A change stays in the stream for 24 hours. One that is given up after 22 hours can still be read there for two hours.
+ */
 const GIVE_UP_SEC = 22 * 3_600;
 
-/** What brings the changes of the table to the function, and where it puts what it had to give up. */
+/** Delivers the changes of the table to the function, and queues the changes that it gave up. */
 export function streamSource(): Resources {
   return {
     [RESOURCES.deadLetters]: {
@@ -22,7 +24,7 @@ export function streamSource(): Resources {
       Properties: {
         MessageRetentionPeriod: 14 * DAY_SEC,
         KmsMasterKeyId: onlyIf(CONDITIONS.hasKmsKey, ref(PARAMETERS.kmsKeyArn)),
-        // SQS takes either its own keys or one of KMS.
+        // SQS accepts either its own keys or a KMS key.
         SqsManagedSseEnabled: either(CONDITIONS.hasKmsKey, false, true),
       },
     },
@@ -41,10 +43,10 @@ export function streamSource(): Resources {
         StartingPosition: 'TRIM_HORIZON',
         BatchSize: BATCH_SIZE,
         MaximumBatchingWindowInSeconds: ref(PARAMETERS.streamBatchWindowSec),
-        // Changes of one bucket are counted in their order.
+        // Changes of one bucket must be counted in order.
         ParallelizationFactor: 1,
         BisectBatchOnFunctionError: true,
-        // As often as it takes: what fails is the store or the archive, and they come back.
+        // Retry without a limit: the failing part is the store or the archive, and both recover.
         MaximumRetryAttempts: -1,
         MaximumRecordAgeInSeconds: GIVE_UP_SEC,
         FunctionResponseTypes: ['ReportBatchItemFailures'],

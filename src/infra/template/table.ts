@@ -3,13 +3,13 @@ import { onlyIf, ref, type Resources, type Value } from './intrinsics.js';
 import { PARAMETERS, RESOURCES } from './names.js';
 import { CONDITIONS } from './parameters.js';
 
-/** Indexes whose projection a table of an older layout may have otherwise. */
+/** Indexes whose projection differs in a table of an older layout. */
 export const PROJECTION_PARAMETERS: Readonly<Record<string, string>> = {
   GSI1: PARAMETERS.gsi1Projection,
   GSI2: PARAMETERS.gsi2Projection,
 };
 
-/** The table, as `createTable` makes it. Deleting the stack leaves it where it is. */
+/** The table with the definition of `createTable`. Deleting the stack keeps it. */
 export function table(): Resources {
   const { AttributeDefinitions, KeySchema, BillingMode, StreamSpecification } = tableDefinition('');
   return {
@@ -22,7 +22,7 @@ export function table(): Resources {
         BillingMode: String(BillingMode),
         ...plain({ AttributeDefinitions, KeySchema }),
         GlobalSecondaryIndexes: indexes(),
-        // CloudFormation knows no StreamEnabled: a stream that is specified is enabled.
+        // CloudFormation has no StreamEnabled: a specified stream is enabled.
         StreamSpecification: { StreamViewType: String(StreamSpecification?.StreamViewType) },
         TimeToLiveSpecification: { AttributeName: TTL_ATTRIBUTE, Enabled: true },
         PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: ref(PARAMETERS.pointInTimeRecovery) },
@@ -45,7 +45,7 @@ function indexes(): Value {
   });
 }
 
-/** The SDK's types allow `undefined` everywhere; its data holds none. */
+/** The SDK's types allow `undefined` everywhere; this definition has none. */
 function plain(definition: object): { readonly [name: string]: Value } {
   return JSON.parse(JSON.stringify(definition)) as { readonly [name: string]: Value };
 }

@@ -10,12 +10,12 @@ import { NOTHING, type Tally } from './tally.js';
 export const PHASES = ['copy', 'verify', 'remove'] as const;
 export type Phase = (typeof PHASES)[number];
 
-/** How far a migration is. */
+/** The progress of a migration. */
 export interface MigrationState {
   readonly phase: Phase | 'done';
-  /** Passes of one phase: removing begins again while old clients write. */
+  /** The pass within the phase. The remove phase runs again while old clients write. */
   readonly pass: number;
-  /** Sums of the phases that are over; `seen` of the first is what was found. */
+  /** Sums of the completed phases. `found` is what the copy phase saw. */
   readonly found: number;
   readonly written: number;
   readonly strict: number;
@@ -32,15 +32,15 @@ export async function writeState(table: Table, migration: string, state: Migrati
   await write(table, migration, 'state', { state: json(state) });
 }
 
-/** How far the scan of a pass is. */
+/** The progress of a pass's scan. */
 export interface PassState {
-  /** The last key behind which everything is dealt with; undefined: from the beginning. */
+  /** Every record up to this key is processed; undefined: start at the beginning. */
   readonly after: Item | undefined;
   readonly done: boolean;
   readonly tally: Tally;
 }
 
-/** One that was left in another phase or pass begins anew. */
+/** Returns a fresh state when the stored one belongs to another phase or pass. */
 export async function readPass(table: Table, migration: string, pass: string): Promise<PassState> {
   const item = await read(table, migration, 'pass');
   if (item === undefined || readText(item, 'pass') !== pass) return { after: undefined, done: false, tally: NOTHING };

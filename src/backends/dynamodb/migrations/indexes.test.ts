@@ -5,12 +5,12 @@ import { findingsOf, refuseMissing } from './indexes.js';
 const indexesOf = (projections: Readonly<Record<string, 'ALL' | 'KEYS_ONLY'>>) =>
   Object.entries(projections).map(([IndexName, ProjectionType]) => ({ IndexName, Projection: { ProjectionType } }));
 
-test('indexes as this version makes them are not worth a word', () => {
+test('indexes with the definition of this version give no finding', () => {
   const { GlobalSecondaryIndexes = [] } = tableDefinition('t');
   expect(findingsOf({ GlobalSecondaryIndexes })).toEqual([]);
 });
 
-test('one that projects everything may stay, one that is missing may not', () => {
+test('an index that projects ALL may stay, a missing index may not', () => {
   const GlobalSecondaryIndexes = indexesOf({ GSI1: 'ALL', GSI2: 'ALL', GSI3: 'KEYS_ONLY' });
   const findings = findingsOf({ GlobalSecondaryIndexes });
   expect(findings).toMatchObject([
@@ -18,6 +18,6 @@ test('one that projects everything may stay, one that is missing may not', () =>
     { index: 'GSI2', state: 'dear' },
     { index: 'GSI4', state: 'missing' },
   ]);
-  expect(() => refuseMissing('t', findings)).toThrow(/Table t has no index GSI4, so that nothing was migrated/);
+  expect(() => refuseMissing('t', findings)).toThrow(/Table t has no index GSI4: nothing was migrated/);
   expect(() => refuseMissing('t', findings.slice(0, 2))).not.toThrow();
 });

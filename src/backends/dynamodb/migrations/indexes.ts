@@ -5,7 +5,7 @@ import { sendRead, type Table } from '../client/requests.js';
 import { INDEXES } from '../table/table-definition.js';
 import { REQUEST_MS } from './retry.js';
 
-/** What an index of an old table is to this version. */
+/** How an index of an old table differs from this version's. */
 export interface IndexFinding {
   readonly index: string;
   /** `dear`: it works, and every take is written to it too. `missing`: lists fail without it. */
@@ -13,7 +13,7 @@ export interface IndexFinding {
   readonly advice: string;
 }
 
-/** Indexes that cannot stay as they are. DynamoDB changes no projection in place. */
+/** Indexes that need a change. DynamoDB cannot change a projection in place. */
 export async function inspectIndexes(table: Table): Promise<readonly IndexFinding[]> {
   const { Table: found } = await sendRead(table, 'DescribeTable', { TableName: table.name }, deadlineIn(REQUEST_MS));
   return findingsOf(found ?? {});
@@ -28,15 +28,15 @@ export function findingsOf({ GlobalSecondaryIndexes = [] }: TableDescription): r
     }
     const projection = index.Projection?.ProjectionType ?? 'ALL';
     if (projection === 'KEYS_ONLY') return [];
-    const advice = `${name} projects ${projection}: it may stay, at the price of a second write with each take; delete it and add it again with KEYS_ONLY while nothing uses the table`;
+    const advice = `${name} projects ${projection}: it may stay, but each take then costs a second write; to change it, delete it and add it again with KEYS_ONLY while the table is not in use`;
     return [{ index: name, state: 'dear', advice }];
   });
 }
 
-/** Before anything is written: a table that this version could not use is not made one of its own. */
+/** Runs before anything is written, so that a table which this version cannot use stays as it is. */
 export function refuseMissing(table: string, findings: readonly IndexFinding[]): void {
   const missing = findings.filter(({ state }) => state === 'missing').map(({ index }) => index);
   if (missing.length === 0) return;
-  const message = `Table ${table} has no index ${missing.join(', ')}, so that nothing was migrated`;
+  const message = `Table ${table} has no index ${missing.join(', ')}: nothing was migrated`;
   throw new SchemaMismatch(message, `headgate upgrade, or add ${missing.join(', ')} by hand`);
 }

@@ -18,17 +18,17 @@ import { writeConversions } from './convert/write-conversions.js';
 
 export interface PhaseJob {
   readonly table: Table;
-  /** `look`: nothing is written. */
+  /** `look`: writes nothing. */
   readonly phase: Phase | 'look';
-  readonly around: ConversionContext;
-  /** Numbers that the configs of this run have, by namespace. */
+  readonly context: ConversionContext;
+  /** The config version of this run, by namespace. */
   readonly sequences: Map<string, number>;
   readonly signal?: AbortSignal | undefined;
 }
 
 interface Planned {
-  readonly unit: Conversion;
-  /** What stands where the new record goes. */
+  readonly conversion: Conversion;
+  /** The item at the new record's key. */
   readonly target: Item | undefined;
   readonly plan: ConversionPlan;
 }
@@ -37,13 +37,13 @@ interface PlannedWrite extends Planned {
   readonly actions: readonly Action[];
 }
 
-/** How often a copy is made again that is not what it should be. */
+/** How often a wrong copy is written again. */
 const MAX_COPIES = 3;
 
-/** Does the work of one phase on some units. What somebody writes meanwhile is left, and counted as changed. */
-export async function treatUnits(job: PhaseJob, units: readonly Conversion[]): Promise<Tally> {
-  const { planned, problems, left } = await planUnits(job, units);
-  const seen = units.reduce((sum, { olds }) => sum + olds.length, 0);
+/** Runs one phase on some conversions. A record that changes meanwhile is skipped and counted as changed. */
+export async function runPhase(job: PhaseJob, conversions: readonly Conversion[]): Promise<Tally> {
+  const { planned, problems, left } = await planConversions(job, conversions);
+  const seen = conversions.reduce((sum, { olds }) => sum + olds.length, 0);
   const known = { ...NOTHING, seen, left, problems };
   switch (job.phase) {
     case 'look':
@@ -58,55 +58,55 @@ export async function treatUnits(job: PhaseJob, units: readonly Conversion[]): P
   }
 }
 
-async function planUnits(
-  { table, phase, around, signal }: PhaseJob,
-  units: readonly Conversion[],
+async function planConversions(
+  { table, phase, context, signal }: PhaseJob,
+  conversions: readonly Conversion[],
 ): Promise<{ planned: Planned[]; problems: Problem[]; left: number }> {
-  const keys = units.filter(({ mode }) => typeof mode === 'string').map(({ target }) => target);
-  if (phase === 'look') keys.push(...units.flatMap(({ rivals = [] }) => rivals));
+  const keys = conversions.filter(({ mode }) => typeof mode === 'string').map(({ target }) => target);
+  if (phase === 'look') keys.push(...conversions.flatMap(({ rivals = [] }) => rivals));
   const found = await withRetries(async () => readItems(table, keys, deadlineIn(REQUEST_MS)), signal);
   const there = new Map(found.flatMap((item) => (item === undefined ? [] : [[textOf(readKey(item)), item] as const])));
   const planned: Planned[] = [];
   const problems: Problem[] = [];
   let left = 0;
-  for (const unit of units) {
-    const target = typeof unit.mode === 'string' ? there.get(textOf(unit.target)) : unit.mode;
+  for (const conversion of conversions) {
+    const target = typeof conversion.mode === 'string' ? there.get(textOf(conversion.target)) : conversion.mode;
     try {
-      if (typeof unit.mode !== 'string') planned.push({ unit, target, plan: unit.plan(target) });
+      if (typeof conversion.mode !== 'string') planned.push({ conversion, target, plan: conversion.plan(target) });
       else if (phase === 'look') {
-        const rival = unit.rivals?.map((key) => there.get(textOf(key))).find((item) => item !== undefined);
-        const ahead = foresee(around, target) ?? foreseeRival(around, rival);
-        planned.push({ unit, target, plan: unit.plan(ahead) });
+        const rival = conversion.rivals?.map((key) => there.get(textOf(key))).find((item) => item !== undefined);
+        const ahead = foresee(context, target) ?? foreseeRival(context, rival);
+        planned.push({ conversion, target, plan: conversion.plan(ahead) });
       } else {
         refuseOldTarget(target);
-        planned.push({ unit, target, plan: unit.plan(target) });
+        planned.push({ conversion, target, plan: conversion.plan(target) });
       }
     } catch (error) {
       if (!(error instanceof Unmappable)) throw error;
-      left += unit.olds.length;
-      problems.push({ record: textOf(readKey(unit.olds[0] ?? {})), reason: error.message });
+      left += conversion.olds.length;
+      problems.push({ record: textOf(readKey(conversion.olds[0] ?? {})), reason: error.message });
     }
   }
   return { planned, problems, left };
 }
 
-/** One that could not be moved itself: what it holds must not be taken for this version's. */
+/** Throws for a target that could not be converted: its content must not be read as a record of this version. */
 function refuseOldTarget(target: Item | undefined): undefined {
   if (target === undefined || readOldRecord(target) === null) return undefined;
-  throw new Unmappable('a record of another old layout stands where it would go');
+  throw new Unmappable('a record of another old layout has the key of the new record');
 }
 
-/** What an old record will be when it has been moved. Throws `Unmappable` if that cannot be. */
-function foresee(around: ConversionContext, item: Item | undefined): Item | undefined {
+/** The converted form of an old record. Throws `Unmappable` if it has none. */
+function foresee(context: ConversionContext, item: Item | undefined): Item | undefined {
   const record = item === undefined ? null : readOldRecord(item);
   if (item === undefined || record === null) return item;
   try {
     const { key } = record;
-    const unit =
+    const conversion =
       key.kind === 'shard'
-        ? buildShardConversion(around, record, new Map([[key.shard, item]]))
-        : buildConversion(around, [record]);
-    const plan = unit?.plan(undefined);
+        ? buildShardConversion(context, record, new Map([[key.shard, item]]))
+        : buildConversion(context, [record]);
+    const plan = conversion?.plan(undefined);
     return plan?.kind === 'copy' || plan?.kind === 'merge' ? plan.item : undefined;
   } catch (error) {
     if (!(error instanceof Unmappable)) throw error;
@@ -114,17 +114,17 @@ function foresee(around: ConversionContext, item: Item | undefined): Item | unde
   }
 }
 
-/** One that cannot be moved itself stays where it is, and out of the way. */
-function foreseeRival(around: ConversionContext, rival: Item | undefined): Item | undefined {
+/** A rival that cannot be converted stays under its own key and does not conflict. */
+function foreseeRival(context: ConversionContext, rival: Item | undefined): Item | undefined {
   try {
-    return foresee(around, rival);
+    return foresee(context, rival);
   } catch (error) {
     if (error instanceof Unmappable) return undefined;
     throw error;
   }
 }
 
-/** Copies stand beside the old records. What somebody else has written is left for the end. */
+/** Writes copies next to the old records. A record that another client wrote is left for the remove phase. */
 async function copy(job: PhaseJob, planned: readonly Planned[]): Promise<Pick<Tally, 'written' | 'changed'>> {
   const copies = planned.filter(isCopy);
   await takeNumbers(job, copies);
@@ -133,23 +133,26 @@ async function copy(job: PhaseJob, planned: readonly Planned[]): Promise<Pick<Ta
   return { written: planned.filter(({ plan }) => plan.kind !== 'drop').length, changed: refused.length };
 }
 
-/** Every copy must be what the old records say now; one that is not is made again. */
+/** Every copy must match the current old records. A copy that does not is written again. */
 async function verify(job: PhaseJob, planned: readonly Planned[], attempt: number): Promise<void> {
   const wrong = planned.filter(isCopy);
   if (wrong.length === 0) return;
   if (attempt > MAX_COPIES) {
-    const where = textOf(wrong[0]?.unit.target ?? { PK: '', SK: '' });
-    throw stillWritten(`the copy ${where} does not stay what it should be`);
+    const where = textOf(wrong[0]?.conversion.target ?? { PK: '', SK: '' });
+    throw stillWritten(`the copy ${where} keeps changing`);
   }
   await copy(job, wrong);
-  const again = await planUnits(
+  const again = await planConversions(
     job,
-    wrong.map(({ unit }) => unit),
+    wrong.map(({ conversion }) => conversion),
   );
   await verify(job, again.planned, attempt + 1);
 }
 
-/** The new record and the removal of the old ones are one transaction, whose conditions name all that was read. */
+/**
+ * Writes the new record and removes the old ones in one transaction. Its conditions compare all attributes that were
+ * read.
+ */
 async function remove(job: PhaseJob, planned: readonly Planned[]): Promise<Pick<Tally, 'changed' | 'strict'>> {
   await takeNumbers(job, planned.filter(isWritten));
   const writes = planned.map((one): PlannedWrite => ({ ...one, actions: removalOf(job, one) }));
@@ -162,35 +165,38 @@ function isWritten({ plan }: Planned): boolean {
   return plan.kind === 'copy' || plan.kind === 'merge';
 }
 
-function isCopy({ unit, plan }: Planned): boolean {
-  return unit.mode === 'copy' && plan.kind === 'copy';
+function isCopy({ conversion, plan }: Planned): boolean {
+  return conversion.mode === 'copy' && plan.kind === 'copy';
 }
 
 function isStrict({ plan }: Planned): boolean {
   return plan.kind === 'merge' && plan.strict;
 }
 
-function putOf({ table, sequences }: PhaseJob, { unit, plan, target }: Planned): readonly Action[] {
+function putOf({ table, sequences }: PhaseJob, { conversion, plan, target }: Planned): readonly Action[] {
   if (plan.kind !== 'copy' && plan.kind !== 'merge') return [];
-  const v = sequences.get(unit.sequenceOf ?? '');
-  const item = v === undefined || unit.sequenceOf === undefined ? plan.item : { ...plan.item, v: number(v) };
+  const v = sequences.get(conversion.sequenceOf ?? '');
+  const item = v === undefined || conversion.sequenceOf === undefined ? plan.item : { ...plan.item, v: number(v) };
   return [putAction(table, item, target === undefined ? ABSENT : seenOf(target))];
 }
 
 function removalOf(job: PhaseJob, planned: Planned): readonly Action[] {
   const { table } = job;
-  const { olds, mode } = planned.unit;
+  const { olds, mode } = planned.conversion;
   const replaced = planned.plan.kind === 'drop' ? null : mode;
-  const gone = olds.filter((old) => old !== replaced);
-  return [...putOf(job, planned), ...gone.map((old) => deleteAction(table, readKey(old), seenOf(old)))];
+  const removed = olds.filter((old) => old !== replaced);
+  return [...putOf(job, planned), ...removed.map((old) => deleteAction(table, readKey(old), seenOf(old)))];
 }
 
 const VOLATILE = /^(?:rf|w|v|version|config_version|tokens_milli|last_refill_ms|total_consumed_milli|b_.+_(?:tk|tc))$/;
 const INDEX_KEY = /^(?:[PS]K|GSI\d[PS]K)$/;
-/** A condition ends at 300 operators and 4 KB. */
+/** DynamoDB limits a condition to 300 operators and 4 KB. */
 const MAX_COMPARED = 150;
 
-/** All that was read of a record; of one with very many attributes, those first that move when it is used. */
+/**
+ * The attributes that a condition compares: all that were read, or the ones that change with use first if there are too
+ * many.
+ */
 function seenOf(item: Item): Seen {
   const names = Object.keys(item).filter((name) => !INDEX_KEY.test(name));
   const compared = names
@@ -201,18 +207,18 @@ function seenOf(item: Item): Seen {
 }
 
 /**
- * The next number of each namespace's config sequence, once for all configs of a run: limits that an operator sets later
- * are newer than those that were moved, and those that an old client set on a table in use are newer than what they replace.
+ * Takes the next number of each namespace's config sequence, once per run. Limits that an operator sets later are newer
+ * than the converted ones. Limits that an old client set on a table in use are newer than the ones they replace.
  */
 async function takeNumbers({ table, sequences, signal }: PhaseJob, writes: readonly Planned[]): Promise<void> {
-  for (const { unit } of writes) {
-    const ns = unit.sequenceOf;
+  for (const { conversion } of writes) {
+    const ns = conversion.sequenceOf;
     if (ns === undefined || sequences.has(ns)) continue;
     sequences.set(ns, await withRetries(async () => takeNumber(table, ns), signal));
   }
 }
 
-/** Sent twice it takes two numbers, of which the first is never used. */
+/** A repeated request takes two numbers; the first one is never used. */
 async function takeNumber(table: Table, ns: string): Promise<number> {
   const input = {
     TableName: table.name,
@@ -227,7 +233,7 @@ async function takeNumber(table: Table, ns: string): Promise<number> {
   return Number(answer.output.Attributes?.['v']?.N ?? FIRST_SEQUENCE);
 }
 
-/** Nothing was lost: what is left is moved by the next run. */
+/** Nothing is lost: the next run converts the remaining records. */
 export function stillWritten(what: string): InfrastructureError {
   const message = `Old clients still write to the table: ${what}. Stop them, then run headgate migrate again`;
   return new InfrastructureError('infrastructure.migration', message, { retryable: true });

@@ -7,15 +7,18 @@ import { withRetries, REQUEST_MS } from './retry.js';
 import type { Survey } from './survey.js';
 
 /**
- * Another major version of the schema is what published clients refuse. A minimum version of the client alone is not:
- * releases up to 0.9.1 compute that they are too old, and go on; and it is compared first, so that it must be low.
+ * Published clients refuse another major version of the schema. A minimum client version is not enough: releases up to
+ * 0.9.1 compute that they are too old, and continue. They compare the minimum first, so it must be low.
  */
 const REFUSED = { schema_version: text('999.0.0'), client_min_version: text('0.0.0') } as const;
 const WHY = 'headgate migrate';
 
-/** Old clients read a version record of their own. It stays for good, with what it said before, and refuses new ones. */
-export async function refuseOldClients(table: Table, { versions, homeless }: Survey): Promise<void> {
-  const partitions = new Set([...versions, ...(homeless ? [OLD_VERSION_KEY.PK] : [])]);
+/**
+ * Old clients read their own version record. It stays, with its previous content in `before`, and makes new old clients
+ * fail.
+ */
+export async function refuseOldClients(table: Table, { versions, hasRecordsWithoutNamespace }: Survey): Promise<void> {
+  const partitions = new Set([...versions, ...(hasRecordsWithoutNamespace ? [OLD_VERSION_KEY.PK] : [])]);
   for (const PK of partitions) {
     const key = { PK, SK: OLD_VERSION_KEY.SK };
     const before = await withRetries(async () => readItem(table, key, deadlineIn(REQUEST_MS)));

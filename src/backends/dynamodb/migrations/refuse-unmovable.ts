@@ -8,9 +8,9 @@ import type { Problem } from './tally.js';
 export interface SettingReport {
   readonly setting: OldSetting;
   readonly records: number;
-  /** `converted`: into limits of 0. `refused`: nothing is migrated before the operator drops it. */
+  /** `converted`: into limits of 0. `refused`: the migration does not start until the operator drops it. */
   readonly treatment: 'converted' | 'dropped' | 'refused';
-  /** What becomes of the limits. */
+  /** The effect on the limits. */
   readonly effect: string;
 }
 
@@ -39,7 +39,7 @@ interface Rehearsed {
   readonly problems: readonly Problem[];
 }
 
-/** Before anything is written, and with the list of what stands in the way. */
+/** Runs before anything is written. The error lists all records that cannot be converted. */
 export function refuseUnmovable(
   table: Table,
   rehearsed: readonly Rehearsed[],

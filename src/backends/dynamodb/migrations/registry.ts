@@ -6,21 +6,21 @@ const IN_NAMESPACE: readonly string[] = ['shard', 'entity', 'config', 'usage', '
 const WITHOUT_NAMESPACE: readonly string[] = ['entity', 'config', 'usage', 'audit', 'unreadable'];
 
 /**
- * Every migration there is, in the order in which they run: the newest layout first, so that what an upgrade of the old
- * limiter left behind of an older one meets the bucket that replaced it, and is taken from that.
+ * All migrations in the order in which they run. The newest layout is first: records of an older layout that an upgrade
+ * of the old limiter left behind then find the bucket that replaced them, and are debited from it.
  */
 export const MIGRATIONS: readonly Migration[] = [
   {
     id: '0001',
     title: 'records of v0.9 and later',
     filter: {},
-    claims: (key, homes) => key.ns !== null && !homes.isMoved(key.ns) && IN_NAMESPACE.includes(key.kind),
+    claims: (key, namespaces) => key.ns !== null && !namespaces.isMoved(key.ns) && IN_NAMESPACE.includes(key.kind),
   },
   {
     id: '0004',
-    title: 'records under a namespace id that is registered nowhere',
+    title: 'records under a namespace id that is not registered',
     filter: {},
-    claims: (key, homes) => key.ns !== null && homes.isMoved(key.ns) && IN_NAMESPACE.includes(key.kind),
+    claims: (key, namespaces) => key.ns !== null && namespaces.isMoved(key.ns) && IN_NAMESPACE.includes(key.kind),
   },
   {
     id: '0002',
@@ -36,6 +36,6 @@ export const MIGRATIONS: readonly Migration[] = [
   },
 ];
 
-export function migrationOf(key: Pick<LegacyKey, 'ns' | 'kind'>, homes: TargetNamespaces): Migration | undefined {
-  return MIGRATIONS.find((migration) => migration.claims(key, homes));
+export function migrationOf(key: Pick<LegacyKey, 'ns' | 'kind'>, namespaces: TargetNamespaces): Migration | undefined {
+  return MIGRATIONS.find((migration) => migration.claims(key, namespaces));
 }

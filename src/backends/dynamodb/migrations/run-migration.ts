@@ -11,7 +11,7 @@ import {
 } from './checkpoint.js';
 import type { ConversionContext } from './convert/build-conversions.js';
 import { gatherConversions, inWaves } from './convert/gather-conversions.js';
-import { stillWritten, treatUnits } from './phases.js';
+import { stillWritten, runPhase } from './phases.js';
 import { scanGroups } from './scan.js';
 import { addTally, NOTHING, type Tally } from './tally.js';
 import type { Migration, OldRecord } from './convert/conversion.js';
@@ -19,11 +19,11 @@ import type { Migration, OldRecord } from './convert/conversion.js';
 export interface MigrationJob {
   readonly table: Table;
   readonly migration: Migration;
-  readonly around: Omit<ConversionContext, 'migration'>;
-  /** Numbers that the configs of this run have, by namespace. */
+  readonly context: Omit<ConversionContext, 'migration'>;
+  /** The config version of this run, by namespace. */
   readonly sequences: Map<string, number>;
   readonly signal?: AbortSignal | undefined;
-  /** Hears how many old records were looked at in all phases so far. */
+  /** Called with the number of old records that were processed, summed over all phases. */
   readonly onSeen: (seen: number) => void;
 }
 
@@ -35,10 +35,10 @@ export interface MigrationOutcome {
   readonly problems: Tally['problems'];
 }
 
-/** Of one run, all phases together: old clients that never stop writing are found out. */
+/** The limit for one run, over all phases. It detects old clients that never stop writing. */
 const MAX_PASSES = 8;
 
-/** Copies, verifies, removes: each phase begins when the one before has gone through the whole table. */
+/** Copies, verifies, removes. Each phase starts when the previous one has scanned the whole table. */
 export async function runMigration(job: MigrationJob): Promise<MigrationOutcome> {
   const { table, migration } = job;
   const stored = await readState(table, migration.id);
@@ -50,7 +50,7 @@ export async function runMigration(job: MigrationJob): Promise<MigrationOutcome>
     state = next(state, last);
     await writeState(table, migration.id, state);
     if (passes >= MAX_PASSES && last.changed > 0) {
-      throw stillWritten(`${last.changed} records changed while they were to be removed`);
+      throw stillWritten(`${last.changed} records changed during their removal`);
     }
   }
   const { found, written, strict } = state;
@@ -60,7 +60,7 @@ export async function runMigration(job: MigrationJob): Promise<MigrationOutcome>
 function next(state: MigrationState, tally: Tally): MigrationState {
   const sums = {
     found: state.phase === 'copy' ? tally.seen : state.found,
-    // Like what was found, by the first phase alone: a page that is done again after a kill counts once.
+    // Counted by the copy phase only, like `found`: a page that is repeated after a crash counts once.
     written: state.phase === 'copy' ? tally.written : state.written,
     strict: state.strict + tally.strict,
   };
@@ -71,19 +71,19 @@ function next(state: MigrationState, tally: Tally): MigrationState {
 
 async function runPass(job: MigrationJob, phase: Phase, number: number): Promise<Tally> {
   const { table, migration, signal, sequences } = job;
-  const around = { ...job.around, migration: migration.id };
+  const context = { ...job.context, migration: migration.id };
   const pass = `${phase} ${number}`;
   const stored = await readPass(table, migration.id, pass);
   if (stored.done) return stored.tally;
   let { tally } = stored;
-  const claims = ({ key }: OldRecord): boolean => migration.claims(key, around.homes);
-  const treating = { table, phase, around, sequences, signal };
+  const claims = ({ key }: OldRecord): boolean => migration.claims(key, context.namespaces);
+  const treating = { table, phase, context, sequences, signal };
   for await (const { groups, after, done } of scanGroups(table, migration.filter, stored.after, claims, signal)) {
-    const { units, postponed } = await gatherConversions(table, around, groups, signal);
-    for (const wave of inWaves(units)) tally = addTally(tally, await treatUnits(treating, wave));
+    const { conversions, postponed } = await gatherConversions(table, context, groups, signal);
+    for (const wave of inWaves(conversions)) tally = addTally(tally, await runPhase(treating, wave));
     tally = addTally(tally, { ...NOTHING, seen: postponed, changed: postponed });
     job.onSeen(groups.reduce((sum, group) => sum + group.length, 0));
-    // Written after the work: a run that is killed between the two does that page once more, which changes nothing.
+    // Written after the work. A run that is killed in between repeats the page, which changes nothing.
     await writePass(table, migration.id, pass, { after, done, tally });
   }
   return tally;

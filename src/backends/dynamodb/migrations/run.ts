@@ -23,13 +23,15 @@ import type { Migration } from './convert/conversion.js';
 
 export interface MigrateOptions extends SdkOptions {
   readonly tableName: string;
-  /** Reads only, and says what there is to do. */
+  /** Reads only, and reports what a run would do. */
   readonly dryRun?: boolean;
-  /** Converts the rest where some records cannot be: those stay as they are, and no client interprets them. */
+  /**
+   * Converts the other records when some cannot be converted. Those stay as they are, and no client interprets them.
+   */
   readonly leave?: boolean;
-  /** Settings without a counterpart that are given up. */
+  /** Settings without a counterpart that the operator drops. */
   readonly drop?: readonly DroppableSetting[];
-  /** Stops between two pages; what was done stands, and the next run goes on from there. */
+  /** Stops between two pages. The finished pages stay converted, and the next run continues there. */
   readonly signal?: AbortSignal;
   readonly onProgress?: (progress: MigrationProgress) => void;
 }
@@ -42,13 +44,13 @@ export interface MigrationProgress {
 }
 
 export interface MigrationReport {
-  /** The number of the table's layout before and after: 0 is any that was published before there were numbers. */
+  /** The number of the table's layout before and after. 0 is any layout without a number. */
   readonly from: number;
   readonly to: number;
   readonly dryRun: boolean;
-  /** Those that had something to do. */
+  /** The migrations that found old records. */
   readonly migrations: readonly MigrationResult[];
-  /** Indexes that are not as this version makes them. */
+  /** Indexes that differ from this version's. */
   readonly indexes: readonly IndexFinding[];
   /** Settings of old records that this version does not have. */
   readonly settings: readonly SettingReport[];
@@ -59,22 +61,22 @@ export interface MigrationResult {
   readonly title: string;
   /** Old records. */
   readonly found: number;
-  /** New records that stand for the old ones, by all runs together; in a dry run 0. */
+  /** New records that replace old ones, over all runs; 0 in a dry run. */
   readonly written: number;
-  /** Old records that are gone. */
+  /** Old records that were removed. */
   readonly removed: number;
-  /** Buckets that were in use here already: they lose what the old ones lacked. */
+  /** Buckets that clients of this version used already. They lose what the old ones lacked. */
   readonly strict: number;
-  /** Old records that have no counterpart, and stay. */
+  /** Old records without a counterpart. They stay. */
   readonly left: number;
-  /** The first of those, and why. */
+  /** The first of those, with the reasons. */
   readonly problems: readonly Problem[];
 }
 
-/** Every phase looks at every record. */
-const LOOKS = 3;
+/** Every phase reads every record. */
+const READS_PER_RECORD = 3;
 
-/** Brings a table of an older layout to the one that this code reads and writes. May be killed, and run again. */
+/** Migrates a table of an older layout to the one that this code reads and writes. May be killed and run again. */
 export async function runMigrations(options: MigrateOptions, load?: LoadSdk): Promise<MigrationReport> {
   const name = tableNameOf(options, 'tableName');
   checkDrop(options.drop);
@@ -90,18 +92,18 @@ export async function runMigrations(options: MigrateOptions, load?: LoadSdk): Pr
 async function migrate(table: Table, options: MigrateOptions): Promise<MigrationReport> {
   const { dryRun = false, signal } = options;
   const from = (await readVersion(table, deadlineIn(REQUEST_MS))) ?? 0;
-  // A table that is ready is looked at, too: a client that was opened before may have written to it since.
+  // A migrated table is scanned too: a client that was opened before the migration may have written to it since.
   const isReady = from >= SCHEMA_VERSION;
   const survey = await surveyTable(table, signal);
-  const around = {
-    homes: await findTargetNamespaces(table, survey, false),
+  const context = {
+    namespaces: await findTargetNamespaces(table, survey, false),
     disabled: survey.disabled,
     drop: new Set(options.drop),
   };
-  const migrations = await toRun(table, foundBy(survey, around.homes));
+  const migrations = await toRun(table, foundBy(survey, context.namespaces));
   const indexes = isReady && migrations.length === 0 ? [] : await inspectIndexes(table);
-  const settings = reportSettings(survey.settings, around.drop);
-  const rehearsed = await rehearseAll(table, migrations, around, signal);
+  const settings = reportSettings(survey.settings, context.drop);
+  const rehearsed = await rehearseAll(table, migrations, context, signal);
   if (dryRun) return { from, to: from, dryRun, migrations: rehearsed, indexes, settings };
   refuseMissing(table.name, indexes);
   if (options.leave !== true) refuseUnmovable(table, rehearsed, settings);
@@ -110,19 +112,19 @@ async function migrate(table: Table, options: MigrateOptions): Promise<Migration
 
   await beginMigration(table, deadlineIn(REQUEST_MS));
   await refuseOldClients(table, survey);
-  const moving = { ...around, homes: await findTargetNamespaces(table, survey, true) };
+  const moving = { ...context, namespaces: await findTargetNamespaces(table, survey, true) };
   const outcomes = await runAll(table, toDo, rehearsed, moving, options);
   const left = new Map(rehearsed.map(({ id, left: count }) => [id, outcomes.get(id)?.left ?? count]));
   await refuseLeftovers(table, moving, left, signal);
   await countChildren(table, signal);
-  // A table that was never used is made ready as a new one is.
+  // A table that was never used is prepared like a new one.
   if (migrations.length === 0 && (await readDefault(table)) === undefined) await registerNamespace(table);
   await finishMigration(table, deadlineIn(REQUEST_MS));
   const results = rehearsed.map((result) => resultOf(result, outcomes.get(result.id)));
   return { from, to: SCHEMA_VERSION, dryRun, migrations: results, indexes, settings };
 }
 
-/** Also those that were killed after their last record was gone. */
+/** Includes migrations that were killed after their last record was removed. */
 async function toRun(table: Table, found: ReadonlyMap<string, number>): Promise<readonly Migration[]> {
   const states = await Promise.all(MIGRATIONS.map(async ({ id }) => readState(table, id)));
   return MIGRATIONS.filter(({ id }, at) => {
@@ -131,7 +133,7 @@ async function toRun(table: Table, found: ReadonlyMap<string, number>): Promise<
   });
 }
 
-/** Where everything that is found has to stay, a run would change nothing but its own notes. */
+/** Leaves out migrations whose records must all stay: a run would change only its checkpoint. */
 async function withWork(
   table: Table,
   migrations: readonly Migration[],
@@ -147,13 +149,13 @@ async function withWork(
 async function rehearseAll(
   table: Table,
   migrations: readonly Migration[],
-  around: Omit<ConversionContext, 'migration'>,
+  context: Omit<ConversionContext, 'migration'>,
   signal: AbortSignal | undefined,
 ): Promise<readonly MigrationResult[]> {
   const results: MigrationResult[] = [];
   for (const migration of migrations) {
     const { id, title } = migration;
-    const { seen, strict, left, problems } = await rehearse(table, migration, { ...around, migration: id }, signal);
+    const { seen, strict, left, problems } = await rehearse(table, migration, { ...context, migration: id }, signal);
     results.push({ id, title, found: seen, written: 0, removed: 0, strict, left, problems });
   }
   return results;
@@ -163,35 +165,35 @@ async function runAll(
   table: Table,
   migrations: readonly Migration[],
   rehearsed: readonly MigrationResult[],
-  around: Omit<ConversionContext, 'migration'>,
+  context: Omit<ConversionContext, 'migration'>,
   { signal, onProgress }: MigrateOptions,
 ): Promise<ReadonlyMap<string, MigrationOutcome>> {
   const outcomes = new Map<string, MigrationOutcome>();
   const sequences = new Map<string, number>();
   for (const migration of migrations) {
     const { id } = migration;
-    const total = LOOKS * (rehearsed.find((result) => result.id === id)?.found ?? 0);
+    const total = READS_PER_RECORD * (rehearsed.find((result) => result.id === id)?.found ?? 0);
     let done = 0;
     const onSeen = (seen: number): void => {
       done = Math.min(total, done + seen);
       onProgress?.({ migration: id, done, total });
     };
-    outcomes.set(id, await runMigration({ table, migration, around, sequences, signal, onSeen }));
+    outcomes.set(id, await runMigration({ table, migration, context, sequences, signal, onSeen }));
   }
   return outcomes;
 }
 
-/** The version moves only if nothing is left but what the report names. */
+/** The version changes only when no old records are left except those that the report names. */
 async function refuseLeftovers(
   table: Table,
-  { homes }: Pick<ConversionContext, 'homes'>,
+  { namespaces }: Pick<ConversionContext, 'namespaces'>,
   left: ReadonlyMap<string, number>,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const found = await countOld(table, homes, signal);
+  const found = await countOld(table, namespaces, signal);
   for (const { id, title } of MIGRATIONS) {
     const more = (found.get(id) ?? 0) - (left.get(id) ?? 0);
-    if (more > 0) throw stillWritten(`${more} more of migration ${id} (${title}) have come`);
+    if (more > 0) throw stillWritten(`${more} new records of migration ${id} (${title}) appeared`);
   }
 }
 

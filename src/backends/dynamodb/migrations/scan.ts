@@ -2,30 +2,30 @@ import { keyItem, readKey, text } from '../table/attributes.js';
 import { deadlineIn } from '../client/deadline.js';
 import { sendRead, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
-import { mayGoOn, readOldRecord, unitIdOf } from './legacy/old-record.js';
+import { mayContinue, readOldRecord, conversionIdOf } from './legacy/old-record.js';
 import { withRetries, REQUEST_MS } from './retry.js';
 import type { OldRecord } from './convert/conversion.js';
 
-/** Items that are looked at for one page: what a migration has in memory at once, and does again after it was killed. */
+/** Items read per page: the number that a migration has in memory, and repeats after a crash. */
 const PAGE = 250;
 
-/** What a scan shows; the rest is read all the same, and paid for, but it does not travel. */
+/** What a scan returns. DynamoDB still reads and charges for the other items. */
 export interface ScanFilter {
-  /** Beginnings of sort keys. */
+  /** Prefixes of sort keys. */
   readonly sortKeys?: readonly string[];
-  /** Attributes; all unless given. */
+  /** Attributes to return; all unless given. */
   readonly attributes?: readonly string[];
 }
 
 export interface ScanPage {
   readonly items: readonly Item[];
-  /** undefined: that was all. */
+  /** undefined: this was the last page. */
   readonly last: Item | undefined;
 }
 
 /**
- * The table in pages. The next one is asked for before the one at hand is given: not every engine finds its way from a key
- * that has been deleted meanwhile.
+ * Scans the table in pages. The next page is read before the current one is returned: not every engine can continue
+ * from a key that was deleted meanwhile.
  */
 export async function* scanTable(
   table: Table,
@@ -73,15 +73,15 @@ function expressionOf({ sortKeys = [], attributes = [] }: ScanFilter): object {
   };
 }
 
-/** Old records of one page, in groups that belong together. */
+/** The old records of one page, in groups that belong together. */
 export interface OldPage {
   readonly groups: readonly (readonly OldRecord[])[];
-  /** Everything up to here is in this page or an earlier one; undefined: nothing yet. */
+  /** Everything up to this key is in this page or an earlier one; undefined: nothing yet. */
   readonly after: Item | undefined;
   readonly done: boolean;
 }
 
-/** Groups are never cut: one that may go on on the next page waits for it. */
+/** Never splits a group: a group that may continue on the next page is returned with that page. */
 export async function* scanGroups(
   table: Table,
   filter: ScanFilter,
@@ -100,7 +100,8 @@ export async function* scanGroups(
       if (record !== null && claims(record)) {
         const group = groups.at(-1);
         const [leader] = group ?? [];
-        if (group !== undefined && leader !== undefined && unitIdOf(leader) === unitIdOf(record)) group.push(record);
+        if (group !== undefined && leader !== undefined && conversionIdOf(leader) === conversionIdOf(record))
+          group.push(record);
         else {
           groups.push([record]);
           beforeGroup = previous;
@@ -109,9 +110,10 @@ export async function* scanGroups(
       previous = keyItem(readKey(item));
     }
     const trailing = groups.at(-1)?.at(-1);
-    const goesOn = last !== undefined && trailing !== undefined && mayGoOn(trailing) && trailing.item === items.at(-1);
-    waiting = goesOn ? (groups.pop() ?? []) : [];
-    before = goesOn ? beforeGroup : (last ?? previous);
+    const isOpen =
+      last !== undefined && trailing !== undefined && mayContinue(trailing) && trailing.item === items.at(-1);
+    waiting = isOpen ? (groups.pop() ?? []) : [];
+    before = isOpen ? beforeGroup : (last ?? previous);
     yield { groups, after: before, done: last === undefined };
   }
 }

@@ -8,25 +8,25 @@ import { DisabledLevels } from './legacy/disabled-levels.js';
 import { gatherConversions, inWaves } from './convert/gather-conversions.js';
 import type { TargetNamespaces } from './legacy/target-namespaces.js';
 import type { LegacyKey } from './legacy/legacy-key.js';
-import { readOldRecord, TELLING_ATTRIBUTES } from './legacy/old-record.js';
-import { treatUnits } from './phases.js';
+import { readOldRecord, OLD_RECORD_ATTRIBUTES } from './legacy/old-record.js';
+import { runPhase } from './phases.js';
 import { migrationOf } from './registry.js';
 import { scanGroups, scanTable } from './scan.js';
 import { type OldSetting, settingsOf } from './legacy/settings.js';
 import { addTally, NOTHING, type Tally } from './tally.js';
 import type { Migration } from './convert/conversion.js';
 
-/** What the whole table shows before anything is written. */
+/** The state of the whole table before anything is written. */
 export interface Survey {
-  /** How many old records there are of each kind in each namespace. */
+  /** The number of old records by kind and namespace. */
   readonly counts: readonly { readonly key: Pick<LegacyKey, 'ns' | 'kind'>; readonly records: number }[];
-  /** Ids of namespaces in keys of old records that no row of the registry has. */
+  /** Namespaces in the keys of old records that are not registered ids. */
   readonly literals: ReadonlySet<string>;
   /** Whether there are records without a namespace. */
-  readonly homeless: boolean;
-  /** Partition keys of version records of old clients. */
+  readonly hasRecordsWithoutNamespace: boolean;
+  /** Partition keys of the version records of old clients. */
   readonly versions: readonly string[];
-  /** Records with settings that this version does not have, by setting. */
+  /** The number of records by setting that this version does not have. */
   readonly settings: ReadonlyMap<OldSetting, number>;
   readonly disabled: DisabledLevels;
 }
@@ -38,7 +38,7 @@ export async function surveyTable(table: Table, signal?: AbortSignal): Promise<S
   const versions: string[] = [];
   const settings = new Map<OldSetting, number>();
   const disabled = new DisabledLevels();
-  let homeless = false;
+  let hasRecordsWithoutNamespace = false;
   for await (const { items } of scanTable(table, {}, undefined, signal)) {
     for (const item of items) {
       disabled.note(item);
@@ -49,17 +49,17 @@ export async function surveyTable(table: Table, signal?: AbortSignal): Promise<S
       const { ns, kind } = record.key;
       if (kind === 'version' && ns !== REGISTRY) versions.push(readKey(item).PK);
       if (kind === 'version') continue;
-      homeless ||= ns === null;
+      hasRecordsWithoutNamespace ||= ns === null;
       const count = counts.get(`${ns}\n${kind}`) ?? { key: record.key, records: 0 };
       counts.set(`${ns}\n${kind}`, { ...count, records: count.records + 1 });
     }
   }
   const used = [...counts.values()].flatMap(({ key }) => key.ns ?? []);
   const literals = new Set(used.filter((ns) => !registered.has(ns)));
-  return { counts: [...counts.values()], literals, homeless, versions, settings, disabled };
+  return { counts: [...counts.values()], literals, hasRecordsWithoutNamespace, versions, settings, disabled };
 }
 
-/** A namespace is registered if a row of the registry names its id, whatever has become of it since. */
+/** A namespace is registered if a record of the registry has its id, whatever its status. */
 function registeredIds(item: Item): readonly string[] {
   const { PK, SK } = readKey(item);
   if (PK !== `${REGISTRY}/SYSTEM#`) return [];
@@ -67,47 +67,47 @@ function registeredIds(item: Item): readonly string[] {
   return SK.startsWith(NAMESPACE_PREFIX) ? [item[NAMESPACE_ID]?.S ?? ''] : [];
 }
 
-/** Old records of each migration, by its id, as the survey saw them. */
-export function foundBy({ counts }: Survey, homes: TargetNamespaces): ReadonlyMap<string, number> {
+/** The number of old records of each migration, by its id, at the survey. */
+export function foundBy({ counts }: Survey, namespaces: TargetNamespaces): ReadonlyMap<string, number> {
   const found = new Map<string, number>();
   for (const { key, records } of counts) {
-    const id = migrationOf(key, homes)?.id;
+    const id = migrationOf(key, namespaces)?.id;
     if (id !== undefined) found.set(id, (found.get(id) ?? 0) + records);
   }
   return found;
 }
 
-/** The same, as they are now. */
+/** The same numbers at the current time. */
 export async function countOld(
   table: Table,
-  homes: TargetNamespaces,
+  namespaces: TargetNamespaces,
   signal?: AbortSignal,
 ): Promise<ReadonlyMap<string, number>> {
   const found = new Map<string, number>();
-  for await (const { items } of scanTable(table, { attributes: TELLING_ATTRIBUTES }, undefined, signal)) {
+  for await (const { items } of scanTable(table, { attributes: OLD_RECORD_ATTRIBUTES }, undefined, signal)) {
     for (const item of items) {
       const record = readOldRecord(item);
-      const id = record === null ? undefined : migrationOf(record.key, homes)?.id;
+      const id = record === null ? undefined : migrationOf(record.key, namespaces)?.id;
       if (id !== undefined) found.set(id, (found.get(id) ?? 0) + 1);
     }
   }
   return found;
 }
 
-/** What a migration would meet: reads only, and plans all that it would write. */
+/** Plans all writes of a migration and makes none. */
 export async function rehearse(
   table: Table,
   migration: Migration,
-  around: ConversionContext,
+  context: ConversionContext,
   signal?: AbortSignal,
 ): Promise<Tally> {
-  const claims: Parameters<typeof scanGroups>[3] = ({ key }) => migration.claims(key, around.homes);
+  const claims: Parameters<typeof scanGroups>[3] = ({ key }) => migration.claims(key, context.namespaces);
   let tally = NOTHING;
   for await (const { groups } of scanGroups(table, migration.filter, undefined, claims, signal)) {
-    const { units, postponed } = await gatherConversions(table, around, groups, signal);
+    const { conversions, postponed } = await gatherConversions(table, context, groups, signal);
     tally = addTally(tally, { ...NOTHING, seen: postponed });
-    const looking = { table, phase: 'look', around, sequences: new Map<string, number>(), signal } as const;
-    for (const wave of inWaves(units)) tally = addTally(tally, await treatUnits(looking, wave));
+    const looking = { table, phase: 'look', context, sequences: new Map<string, number>(), signal } as const;
+    for (const wave of inWaves(conversions)) tally = addTally(tally, await runPhase(looking, wave));
   }
   return tally;
 }

@@ -1,13 +1,13 @@
-/** What one pass over a part of the table came to. */
+/** The result of one pass over a part of the table. */
 export interface Tally {
-  /** Old records that were looked at. */
+  /** Old records that were read. */
   readonly seen: number;
   readonly written: number;
-  /** Units that wait for the next pass, mostly because somebody wrote while they were to be moved. */
+  /** Conversions left for the next pass, mostly because a record changed during the write. */
   readonly changed: number;
-  /** Buckets from which rather too much was taken than too little. */
+  /** Buckets that may have lost too many tokens, never too few. */
   readonly strict: number;
-  /** Old records that have no counterpart. */
+  /** Old records without a counterpart. */
   readonly left: number;
   readonly problems: readonly Problem[];
 }

@@ -1,4 +1,4 @@
-/** An old record that has no counterpart here. It stays where it is, and the report names it. */
+/** An old record without a counterpart. It stays, and the report names it. */
 export class Unmappable extends Error {
   override readonly name = 'Unmappable';
 }

@@ -10,25 +10,25 @@ import { sweep } from './sweep.js';
 export interface ReconcileOptions extends SdkOptions {
   /** The table's name. */
   readonly table: string;
-  /** Once aborted, what is under way is finished, and nothing more is begun. */
+  /** Once aborted, the work in progress is finished and no more is started. */
   readonly signal?: AbortSignal;
-  /** The system's clock, corrected by the store's time, unless given. */
+  /** Unless given: the system's clock, corrected by the store's time. */
   readonly clock?: Clock;
 }
 
 export interface ReconcilerOptions extends ReconcileOptions {
   /** The pause between two sweeps: five minutes unless given. */
   readonly intervalMs?: number;
-  /** Hears what each sweep did. */
+  /** Called after each sweep with its report. */
   readonly onReport?: (report: ReconcilerReport) => void;
-  /** Hears of a sweep that failed; the next one comes after the pause. Without it, `runReconciler` rejects. */
+  /** Called when a sweep fails; the next sweep runs after the pause. Without it, `runReconciler` rejects. */
   readonly onError?: (error: unknown) => void;
 }
 
 const INTERVAL_MS = 300_000;
 const OPEN_MS = 10_000;
 
-/** What one sweep over all active namespaces of a table did. */
+/** Runs one sweep over all active namespaces of a table. */
 export async function reconcile(options: ReconcileOptions): Promise<ReconcilerReport> {
   const reconciler = openReconciler(options);
   try {
@@ -39,13 +39,13 @@ export async function reconcile(options: ReconcileOptions): Promise<ReconcilerRe
 }
 
 /**
- * Sweeps a table at once and then again and again, until the signal aborts: then it resolves. Expired holders are taken
- * back, slots healed, cold shards merged. Any number may run at once: none counts twice what another one did.
+ * Sweeps a table now and after each pause, and resolves when the signal aborts. A sweep reclaims expired holders,
+ * repairs slot counts and merges cold shards. Any number may run at once: none counts twice what another one did.
  */
 export async function runReconciler(options: ReconcilerOptions): Promise<void> {
   const { signal, intervalMs = INTERVAL_MS, onReport, onError } = options;
   if (!Number.isFinite(intervalMs) || intervalMs < 1) {
-    throw new ValidationError('intervalMs', 'a number of milliseconds from 1 up', intervalMs);
+    throw new ValidationError('intervalMs', 'a number of milliseconds of at least 1', intervalMs);
   }
   const clock = completeClock(options.clock ?? systemClock);
   const reconciler = openReconciler(options);
@@ -87,8 +87,8 @@ export function openReconciler(options: Omit<ReconcileOptions, 'signal'>): Recon
   }
   const transport = sdkTransport(options);
   const table: Table = { name, transport, random: Math.random };
-  // A machine whose clock is ahead must not take back what is still held. Opening the table settles the
-  // time, before the first write.
+  // A machine whose clock is ahead must not reclaim holders that have not expired. Opening the table reads the store's
+  // time before the first write.
   const now = clock === undefined ? () => transport.storeTimeMs() ?? systemClock.now() : () => clock.now();
   return {
     async sweep(signal) {

@@ -19,7 +19,7 @@ interface Parts {
   readonly shard?: number;
   readonly count?: number;
   readonly free?: number;
-  /** Slots that are held, each until so long after now. */
+  /** Slots that are held; each entry is the time from now until that holder expires. */
   readonly held?: readonly (readonly [slots: number, forMs: number])[];
   readonly usedAgoMs?: number;
   readonly onSweepList?: boolean;
@@ -27,7 +27,7 @@ interface Parts {
   readonly limits?: readonly Limit[];
 }
 
-/** A shard with so many slots free and held; the rest of it is as it was born. */
+/** A shard with these free and held slots; the rest is as in a new bucket. */
 function shardOf(parts: Parts): ShardImage {
   const {
     shard = 0,
@@ -39,7 +39,7 @@ function shardOf(parts: Parts): ShardImage {
     limits = [RPM, SLOTS],
   } = parts;
   const level = { entityId: 'user-1', resource: 'gpt-4', limits, version: { sequence, openedAtMs: 0 } };
-  const born = newBucketImage({ ...level, shard }, level, NOW_MS - usedAgoMs);
+  const created = newBucketImage({ ...level, shard }, level, NOW_MS - usedAgoMs);
   const free = parts.free ?? 10;
   const holders = held.map(([slots, forMs], at) => {
     const id = buildLeaseId(NOW_MS - usedAgoMs, at / 64 ** 3);
@@ -48,12 +48,12 @@ function shardOf(parts: Parts): ShardImage {
     return [id, decodeHolder(id, encodeHolder(holder))] as const;
   });
   return {
-    ...born,
+    ...created,
     shardCount: count,
     onSweepList,
     writeId: `${buildLeaseId(NOW_MS - usedAgoMs, 0)}${shard}`,
     holders: new Map(holders),
-    limits: born.limits.map((account) => ({
+    limits: created.limits.map((account) => ({
       ...account,
       rate: shareOf(account.limit, shard, count),
       tokensMilli: account.limit.kind === 'concurrent' ? free * 1_000 : 0,
@@ -68,7 +68,7 @@ function next(...shards: readonly ShardImage[]): Step | null {
 }
 
 describe('holders', () => {
-  test('whose time is over go, with what they hold, and are counted', () => {
+  test('reclaims expired holders with what they hold, and counts them', () => {
     const step = next(
       shardOf({
         free: 5,
@@ -87,18 +87,18 @@ describe('holders', () => {
     ]);
   });
 
-  test('that are alive keep a bucket as it is', () => {
+  test('a bucket with unexpired holders needs no step', () => {
     expect(next(shardOf({ free: 8, held: [[2, 1]], usedAgoMs: HOUR_MS }))).toBeNull();
   });
 
-  test('go before anything else is looked at, on whichever shard they are', () => {
+  test('reclaims expired holders before any other step, on whichever shard they are', () => {
     const shards = [shardOf({ count: 2, free: 0 }), shardOf({ shard: 1, count: 2, free: 5, held: [[1, -1]] })];
     expect(next(...shards)).toMatchObject({ kind: 'reclaim', image: { key: { shard: 1 } } });
   });
 });
 
 describe('slots', () => {
-  test('are right if what is free and what is held make the capacity', () => {
+  test('slots are right when free and held slots add up to the capacity', () => {
     expect(next(shardOf({ free: 7, held: [[3, 1]] }))).toBeNull();
     expect(next(shardOf({ free: -2, held: [[12, 1]] }))).toBeNull();
     expect(next(shardOf({ count: 2, free: 8 }), shardOf({ shard: 1, count: 2, free: 0, held: [[2, 1]] }))).toBeNull();
@@ -109,7 +109,7 @@ describe('slots', () => {
     { free: 0, delta: 7_000 },
     { free: 8, delta: -1_000 },
     { free: -3, delta: 10_000 },
-  ])('that are $free free beside 3 held of 10 are corrected by $delta', ({ free, delta }) => {
+  ])('corrects $free free slots beside 3 held of 10 by $delta', ({ free, delta }) => {
     const image = shardOf({ free, held: [[3, 1]] });
     expect(next(image)).toEqual({
       kind: 'heal',
@@ -117,27 +117,27 @@ describe('slots', () => {
     });
   });
 
-  /** Free slots of each shard after the next step, which must be one over all of them. */
+  /** The free slots of each shard after the next step, which must be one step over all of them. */
   const levelled = (...shards: readonly ShardImage[]): readonly number[] => {
     const step = next(...shards);
     if (step?.kind !== 'level') throw new Error(`The next step is ${step?.kind ?? 'none'}`);
     return shards.map((image, at) => freeOf(applySettlement(image, step.whole.settlements[at]!)) / 1_000);
   };
 
-  test('that are missing are divided like the capacity, and those that are too many go from where they are free', () => {
+  test('divides missing slots like the capacity, and takes surplus slots from where they are free', () => {
     const poor = [shardOf({ count: 2, free: 2 }), shardOf({ shard: 1, count: 2, free: 3 })];
     expect(levelled(...poor)).toEqual([5, 5]);
     const rich = [shardOf({ count: 2, free: 1, held: [[4, 1]] }), shardOf({ shard: 1, count: 2, free: 9 })];
     expect(levelled(...rich)).toEqual([0, 6]);
   });
 
-  test('that one shard owes are taken from another that has some, although their sum is right', () => {
+  test('takes the slots that one shard owes from another that has some, although their sum is right', () => {
     expect(levelled(shardOf({ count: 2, free: 35 }), shardOf({ shard: 1, count: 2, free: -25 }))).toEqual([10, 0]);
     const held = shardOf({ count: 2, free: -10, held: [[15, 1]] });
     expect(levelled(held, shardOf({ shard: 1, count: 2, free: 5 }))).toEqual([-5, 0]);
   });
 
-  test('of shards that live by different rules are made right by the newest of these rules', () => {
+  test('repairs the slots of shards with different rules by the newest of these rules', () => {
     const more = { limits: [Limit.concurrent('slots', 20), RPM], sequence: 2 };
     expect(levelled(shardOf({ count: 2, free: 10 }), shardOf({ shard: 1, count: 2, free: 0, ...more }))).toEqual([
       15, 5,
@@ -148,11 +148,11 @@ describe('slots', () => {
     ]);
   });
 
-  test('are left alone while one of the shards was not seen', () => {
+  test('leaves slots alone while a shard is missing from the read', () => {
     expect(next(shardOf({ count: 4, free: 1 }), shardOf({ shard: 1, count: 2, free: 1 }))).toBeNull();
   });
 
-  test('of any tree of shards make the capacity once they are healed, and then no shard owes what another has', () => {
+  test('repairs the slots of any tree of shards to the capacity, and then no shard owes what another has', () => {
     const shard = fc.record({ free: fc.integer({ min: -20, max: 40 }), held: fc.integer({ min: 0, max: 6 }) });
     const tree = fc.constantFrom<readonly (readonly [number, number])[]>(
       [[0, 1]],
@@ -206,19 +206,19 @@ function heldOf({ holders }: ShardImage): number {
 describe('shards', () => {
   const COLD = { free: 5, usedAgoMs: HOUR_MS } as const;
 
-  test('of a pair merge once the one that leaves has been cold for an hour, however warm the other is', () => {
+  test('merges a pair once the leaving shard has been cold for an hour, however warm the other is', () => {
     const stays = shardOf({ count: 2, free: 5 });
     const leaves = shardOf({ ...COLD, shard: 1, count: 2 });
     expect(next(stays, leaves)).toMatchObject({ kind: 'merge', stays, leaves, merge: { count: 1 } });
     expect(next(stays, shardOf({ ...COLD, shard: 1, count: 2, usedAgoMs: HOUR_MS - 1 }))).toBeNull();
   });
 
-  test('on which somebody holds something stay', () => {
+  test('does not merge a shard with holders', () => {
     const leaves = shardOf({ shard: 1, count: 2, free: 4, held: [[1, 1]], usedAgoMs: HOUR_MS });
     expect(next(shardOf({ ...COLD, count: 2 }), leaves)).toBeNull();
   });
 
-  test('that this visit wrote are as cold as they were before', () => {
+  test('a shard that this visit wrote counts as cold as before', () => {
     const stays = shardOf({ count: 2, free: 5 });
     const leaves = shardOf({ shard: 1, count: 2, free: 5 });
     const plan = (usedMs: number) =>
@@ -227,7 +227,7 @@ describe('shards', () => {
     expect(plan(NOW_MS - HOUR_MS + 1)).toBeNull();
   });
 
-  test('of an uneven tree merge where two of the same depth stand side by side', () => {
+  test('merges two adjacent shards of the same depth in an uneven tree', () => {
     const shards = [
       shardOf({ ...COLD, count: 4 }),
       shardOf({ ...COLD, shard: 1, count: 2, free: 0 }),
@@ -236,7 +236,7 @@ describe('shards', () => {
     expect(next(...shards)).toMatchObject({ kind: 'merge', stays: shards[0], leaves: shards[2], merge: { count: 2 } });
   });
 
-  test('that live by different rules merge by the newer ones: the one that stays comes to them first', () => {
+  test('merges shards with different rules by the newer ones, after the staying shard got them', () => {
     const older = shardOf({ ...COLD, shard: 1, count: 2 });
     const newer = shardOf({ ...COLD, count: 2, sequence: 2, limits: [Limit.perMinute('rpm', 90), SLOTS] });
     expect(next(newer, older)).toMatchObject({ kind: 'merge', stays: newer, leaves: older });
@@ -245,26 +245,26 @@ describe('shards', () => {
   });
 });
 
-describe('the mark', () => {
+describe('the mark on the sweep list', () => {
   const IDLE = { usedAgoMs: 240_000 } as const;
 
-  test('goes from a bucket that nobody holds or uses', () => {
+  test('unmarks a bucket that has no holders and is not in use', () => {
     expect(next(shardOf(IDLE))).toMatchObject({ kind: 'unmark' });
   });
 
   test.each([
-    ['one that was used lately', { usedAgoMs: 239_999 }],
-    ['one on which somebody holds something', { ...IDLE, free: 9, held: [[1, 1]] as const }],
-    ['one that has none', { ...IDLE, onSweepList: false }],
-  ])('stays as it is on %s', (_, parts) => {
+    ['a bucket that was used recently', { usedAgoMs: 239_999 }],
+    ['a bucket with holders', { ...IDLE, free: 9, held: [[1, 1]] as const }],
+    ['a bucket that is not marked', { ...IDLE, onSweepList: false }],
+  ])('does not unmark %s', (_, parts) => {
     expect(next(shardOf(parts))).toBeNull();
   });
 
-  test('stays on shards', () => {
+  test('does not unmark shards', () => {
     expect(next(shardOf({ ...IDLE, count: 2, free: 5 }), shardOf({ ...IDLE, shard: 1, count: 2, free: 5 }))).toBeNull();
   });
 
-  test('moves the base, so that whoever remembers it is refused', () => {
+  test('unmarking moves the base, so that a write from an older image is refused', () => {
     const image = shardOf(IDLE);
     const step = next(image) as Extract<Step, { kind: 'unmark' }>;
     expect(step.settlement.nextBaseMs).toBeGreaterThan(image.baseMs);
@@ -272,6 +272,6 @@ describe('the mark', () => {
   });
 });
 
-test('a bucket that is gone needs nothing', () => {
+test('a deleted bucket needs no step', () => {
   expect(next()).toBeNull();
 });

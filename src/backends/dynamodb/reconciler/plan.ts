@@ -17,13 +17,16 @@ import {
 import { planSettle, type Settlement } from '../bucket/settle.js';
 import { isCold, type Merge, planMerge } from '../bucket/split.js';
 
-/** The next thing to put right in a bucket. */
+/** The next repair of a bucket. */
 export type Step =
   | { readonly kind: 'reclaim'; readonly image: ShardImage; readonly move: ShardWrite }
   | { readonly kind: 'heal'; readonly correction: SlotCorrection }
-  /** The same over several shards, which come to the newest rules of any of them. `limits`: how many have slots. */
+  /**
+   * Repairs slots over several shards, which all get the newest rules of any of them. `limits`: how many limits have
+   * slots.
+   */
   | { readonly kind: 'level'; readonly whole: WholeSettlement; readonly limits: number }
-  /** A shard that stays must not live by older rules than the one that leaves. */
+  /** The staying shard of a merge must not have older rules than the leaving one. */
   | {
       readonly kind: 'settle';
       readonly image: ShardImage;
@@ -35,22 +38,22 @@ export type Step =
 
 export interface Circumstances {
   readonly nowMs: EpochMs;
-  /** Writes of this very visit, and when what they changed had been used before: they are no use of it. */
+  /** The write ids of this visit, with the time of the last use before each: the visit's writes are not use. */
   readonly ownWrites: ReadonlyMap<string, EpochMs>;
 }
 
-/** When somebody other than this visit last wrote it. */
+/** When a write other than this visit's last changed the shard. */
 export function lastUsedMs(image: ShardImage, { ownWrites }: Pick<Circumstances, 'ownWrites'>): EpochMs {
   return ownWrites.get(image.writeId) ?? writtenAtMs(image);
 }
 
 /**
- * A bucket that was written to more lately stays on the list: whoever uses it will most likely hold something again, and
- * a visit is cheaper than two changes of the index. Less than the pause between two sweeps.
+ * A bucket that was written more recently stays on the list: it will probably have holders again, and a visit costs
+ * less than two changes of the index. Less than the pause between two sweeps.
  */
 const LISTED_FOR_MS = 240_000;
 
-/** What to do next with a bucket, of all whose shards these are; null: it is as it should be. */
+/** The next step for a bucket, given all its shards; null: nothing to repair. */
 export function planStep(shards: readonly ShardImage[], at: Circumstances): Step | null {
   return planReclaims(shards, at) ?? planHeal(shards, at) ?? planPair(shards, at) ?? planUnmark(shards, at);
 }
@@ -61,8 +64,8 @@ function planReclaims(shards: readonly ShardImage[], { nowMs }: Circumstances): 
 }
 
 /**
- * Free slots may be on any shard, so that only their sum can be wrong. Shards are not read in one instant: between two of
- * them, one may have been split, and slots be on a shard that was not seen. Then they do not add up to a whole.
+ * Free slots may be on any shard, so only their sum can be wrong. The shards are not read at one instant: a split
+ * between two reads can move slots to a shard that was not read. Then the shards are not whole, and no step is planned.
  */
 function planHeal(shards: readonly ShardImage[], { nowMs }: Circumstances): Step | null {
   const rules = newestRules(shards, null);
@@ -84,7 +87,7 @@ function slotsOf(limits: readonly Limit[]): readonly Limit[] {
   return limits.filter(({ kind }) => kind === 'concurrent');
 }
 
-/** Pairs merge in any order, each where it stands: shards of one bucket need not be split equally deep. */
+/** Pairs merge in any order: the shards of a bucket need not be split equally deep. */
 function planPair(shards: readonly ShardImage[], at: Circumstances): Step | null {
   for (const leaves of shards) {
     const half = leaves.shardCount / 2;

@@ -1,12 +1,12 @@
-/** What the reconciler put right, as counts. */
+/** The repairs of the reconciler, as counts. */
 export interface RepairCounts {
-  /** Holders whose time was over. */
+  /** Expired holders. */
   readonly reclaimed: number;
   /** Limits whose free slots were wrong. */
   readonly healed: number;
   /** Pairs of shards that became one. */
   readonly merged: number;
-  /** Buckets that need not be visited again until somebody holds something. */
+  /** Buckets removed from the sweep list until they have holders again. */
   readonly unmarked: number;
 }
 
@@ -21,7 +21,7 @@ export function addRepairs(a: RepairCounts, b: RepairCounts): RepairCounts {
   };
 }
 
-/** A bucket that could not be put right. It is visited again by the next sweep. */
+/** A bucket that could not be repaired. The next sweep visits it again. */
 export interface ReconcilerFailure {
   readonly namespace: string;
   /** The bucket as `{entity}#{resource}`. */
@@ -32,22 +32,22 @@ export interface ReconcilerFailure {
 /** What one sweep over all active namespaces did. */
 export interface ReconcilerReport extends RepairCounts {
   readonly namespaces: number;
-  /** Buckets that were looked at. */
+  /** Buckets that were visited. */
   readonly visited: number;
-  /** Buckets that are so much in use that something was left for the next sweep. */
+  /** Buckets with so many concurrent writes that a step was left for the next sweep. */
   readonly busy: number;
-  /** Buckets that could not be put right; `failures` names the first of them. */
+  /** Buckets that could not be repaired; `failures` names the first of them. */
   readonly failed: number;
   readonly failures: readonly ReconcilerFailure[];
-  /** false: it was told to stop before the end. */
+  /** false: the sweep was aborted before its end. */
   readonly complete: boolean;
   readonly durationMs: number;
 }
 
-/** A table may hold any number of damaged items; a report that is logged every five minutes may not. */
+/** A table may have any number of damaged items; the report is logged every five minutes and must stay small. */
 const MAX_FAILURES = 20;
 
-/** Adds up what visits give. */
+/** Sums up the results of visits. */
 export class ReportSum {
   #repairs = NO_REPAIRS;
   #namespaces = 0;

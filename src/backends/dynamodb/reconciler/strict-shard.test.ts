@@ -60,36 +60,36 @@ describe('an item is read', () => {
     expect(image.limits.map(({ limit }) => String(limit))).toEqual(LIMITS.map(String).toSorted());
   });
 
-  test('without the counters of a limit that was added and not used', () => {
+  test('accepts an item without the counters of a limit that was added and not used', () => {
     const { b_rpm_tc: _, ...item } = sound();
     const rpm = decodeStrictly(item).limits.find(({ limit }) => limit.name === 'rpm');
     expect(rpm).toMatchObject({ tokensMilli: 60_000, consumedMilli: 0 });
   });
 });
 
-describe('an item is refused', () => {
+describe('strict decoding of a damaged bucket item', () => {
   test.each<readonly [string, Item, string]>([
-    ['an attribute that nobody knows', { new: { S: '1' } }, 'attribute new'],
-    ['a limit of which a part is missing', { b_tpm_cp: { N: '1000' } }, 'attribute b_tpm_cp'],
-    ['a counter of a limit that is gone, if it is no number', { b_tpm_tc: { S: '1' } }, 'attribute b_tpm_tc'],
+    ['an unknown attribute', { new: { S: '1' } }, 'attribute new'],
+    ['an incomplete limit', { b_tpm_cp: { N: '1000' } }, 'attribute b_tpm_cp'],
+    ['a counter of a removed limit that is not a number', { b_tpm_tc: { S: '1' } }, 'attribute b_tpm_tc'],
     ['a fraction', { b_rpm_tk: { N: '1.5' } }, 'attribute b_rpm_tk'],
     ['a base that is text', { rf: { S: '1800000000000' } }, 'attribute rf'],
     ['a ttl that is text', { ttl: { S: 'never' } }, 'attribute ttl'],
     ['a version of another kind', { cv: { S: '3@x' } }, 'attribute cv'],
     ['three shards', { shard_count: { N: '3' } }, 'shard 0 of 3'],
-    ['no id of the last write', { w: { S: '?' } }, 'last written'],
+    ['a damaged write id', { w: { S: '?' } }, 'write id'],
     ['a holder without an expiry', { h_x: { S: '' } }, 'h_x'],
-    ['a holder whose amount is no number', { h_x: { S: '1|slots=many' } }, 'h_x'],
-  ])('for %s', (_, attributes, why) => {
+    ['a holder whose amount is not a number', { h_x: { S: '1|slots=many' } }, 'h_x'],
+  ])('refuses an item for %s', (_, attributes, why) => {
     expect(() => decodeStrictly(sound(attributes))).toThrow(why);
   });
 
-  test.each(['rf', 'cv', 'shard_count'])('without %s', (name) => {
+  test.each(['rf', 'cv', 'shard_count'])('refuses an item without %s', (name) => {
     const { [name]: _, ...item } = sound();
     expect(() => decodeStrictly(item)).toThrow(name);
   });
 
-  test('for a key that is no bucket', () => {
+  test("refuses an item whose key is not a bucket's", () => {
     expect(() => decodeStrictly(sound({ PK: { S: 'ns/ENTITY#user-1' } }))).toThrow('Not the key of a bucket');
   });
 });

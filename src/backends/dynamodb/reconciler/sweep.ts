@@ -11,21 +11,21 @@ import { type ReconcilerReport, ReportSum } from './report.js';
 import { type BucketRef, visitBucket } from './visit.js';
 
 export interface SweepOptions {
-  /** The time, asked for each bucket: a sweep may take minutes. */
+  /** The time, read for each bucket: a sweep may take minutes. */
   readonly now: () => EpochMs;
   /** Once aborted, no further bucket is visited. */
   readonly signal?: AbortSignal | undefined;
-  /** For each request; 5 s unless given. */
+  /** The timeout of each request; 5 s unless given. */
   readonly timeoutMs?: number | undefined;
 }
 
 const TIMEOUT_MS = 5_000;
-/** Buckets that are put right at the same time. */
-const WIDTH = 8;
-/** Buckets that are read at once: as many as one BatchGetItem takes. */
+/** Buckets that are visited concurrently. */
+const MAX_CONCURRENT = 8;
+/** Buckets that are read at once: the limit of one BatchGetItem. */
 const PAGE = 100;
 const NAMESPACES = 1_000;
-/** Below and above everything that a key begins with. */
+/** Below and above the first character of every sort key. */
 const WHOLE = { from: ' ', to: '\u007f' } as const;
 
 interface Namespace {
@@ -34,8 +34,8 @@ interface Namespace {
 }
 
 /**
- * Visits every bucket on the list of every active namespace. What fails with one bucket is in the report; a store that
- * does not answer rejects. Several at once are as good as one: each step of a visit counts only where it lands.
+ * Visits every bucket on the sweep list of every active namespace. A failure of one bucket is in the report; an
+ * unavailable store rejects. Several sweeps may run at once: a step counts only for the sweep whose write succeeded.
  */
 export async function sweep(table: Table, options: SweepOptions): Promise<ReconcilerReport> {
   const startMs = performance.now();
@@ -54,7 +54,7 @@ export async function sweep(table: Table, options: SweepOptions): Promise<Reconc
   return sum.finish(!isStopped(), Math.round(performance.now() - startMs));
 }
 
-/** Those that are deleted or being purged have no record under their name. */
+/** Deleted and purging namespaces have no record under their name. */
 async function* activeNamespaces(table: Table, now: () => EpochMs, timeoutMs: number): AsyncGenerator<Namespace> {
   const store = createNamespaceStore(table, createNamespaceGate(table));
   for (let after: string | null = null; ;) {
@@ -68,7 +68,7 @@ async function* activeNamespaces(table: Table, now: () => EpochMs, timeoutMs: nu
   }
 }
 
-/** Pages of buckets. Every shard of one is on the list, and they stand side by side there. */
+/** Pages of buckets. Every shard of a bucket is on the list, and the shards of one bucket are adjacent. */
 async function* listedBuckets(
   table: Table,
   { id: ns, name }: Namespace,
@@ -82,7 +82,11 @@ async function* listedBuckets(
     const { PK } = readKey(row);
     const key = parseShardKey(PK);
     if (key === null || key.ns !== ns) {
-      sum.noteFailure({ namespace: name, bucket: PK, reason: 'it is on the list, and no bucket of the namespace' });
+      sum.noteFailure({
+        namespace: name,
+        bucket: PK,
+        reason: 'it is on the sweep list, but is not a bucket of the namespace',
+      });
       continue;
     }
     const bucket = buildBucketKey(key.entityId, key.resource);
@@ -108,7 +112,7 @@ async function visitPage(
   const target = { tableName: table.name, ns: namespace.id };
   await inParallel(page.entries(), async ([at, ref]) => {
     const item = items[at];
-    // The index lags: what it names may be gone.
+    // The index is eventually consistent: the bucket may have been deleted.
     if (item === undefined || signal?.aborted === true) return;
     const { repairs, end } = await visitBucket({ table, target, nowMs: now(), timeoutMs }, ref, item);
     sum.noteVisit(repairs, end.kind === 'busy');
@@ -118,9 +122,9 @@ async function visitPage(
   });
 }
 
-/** All of them draw from one line. */
+/** All workers take from one iterator. */
 async function inParallel<T>(work: IterableIterator<T>, each: (one: T) => Promise<void>): Promise<void> {
-  const workers = Array.from({ length: WIDTH }, async () => {
+  const workers = Array.from({ length: MAX_CONCURRENT }, async () => {
     for (const one of work) await each(one);
   });
   await Promise.all(workers);

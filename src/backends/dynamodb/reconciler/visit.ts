@@ -23,24 +23,24 @@ export interface Visitor {
   readonly table: Table;
   readonly target: Target;
   readonly nowMs: EpochMs;
-  /** For each request. */
+  /** The timeout of each request. */
   readonly timeoutMs: number;
 }
 
-/** What became of a visit; whatever was repaired before it ended stays repaired. */
+/** The result of a visit. Repairs that were made before it ended stay. */
 export interface Visit {
   readonly repairs: RepairCounts;
   readonly end:
     | { readonly kind: 'done' }
-    /** Others write it all the time: the next sweep will have another try. */
+    /** Other processes keep writing the bucket: the next sweep tries again. */
     | { readonly kind: 'busy' }
     | { readonly kind: 'failed'; readonly error: unknown };
 }
 
-/** Steps that were refused, or got no answer, before a bucket is left for the next sweep. */
+/** Refused or unanswered steps before the bucket is left for the next sweep. */
 const MAX_REFUSALS = 5;
 
-/** Puts one bucket right, step by step, each planned from what the store has just shown. `item`: its shard 0. */
+/** Repairs one bucket step by step. Each step is planned from the store's latest state. `item`: its shard 0. */
 export async function visitBucket(visitor: Visitor, ref: BucketRef, item: Item): Promise<Visit> {
   const visit = new BucketVisit(visitor, ref);
   try {
@@ -63,23 +63,23 @@ class BucketVisit {
     this.#ref = ref;
   }
 
-  /** True if something had to be left. */
+  /** True if a step was left for the next sweep. */
   async run(item: Item): Promise<boolean> {
     const first = decodeStrictly(item);
     let shards = first.shardCount === 1 ? [first] : await this.#read();
     for (;;) {
       const step = planStep(shards, { nowMs: this.#visitor.nowMs, ownWrites: this.#ownWrites });
-      const isWell = step === null && (shards.length === 0 || isWhole(shards));
-      if (isWell) return false;
+      const isRepaired = step === null && (shards.length === 0 || isWhole(shards));
+      if (isRepaired) return false;
       if (this.#refusals > MAX_REFUSALS) {
         if (step === null) throw new RangeError('some of its shards are missing');
         return true;
       }
-      shards = step === null ? await this.#lookAgain() : await this.#take(shards, step);
+      shards = step === null ? await this.#readAgain() : await this.#take(shards, step);
     }
   }
 
-  /** Gives the shards as they are afterwards. */
+  /** Returns the shards after the step. */
   async #take(shards: readonly ShardImage[], step: Step): Promise<readonly ShardImage[]> {
     const { table, target, nowMs, timeoutMs } = this.#visitor;
     const id = createWriteId(nowMs, table.random);
@@ -97,21 +97,21 @@ class BucketVisit {
     return shards.map((image) => (image === changed[0] ? decodeStrictly(shown) : image));
   }
 
-  /** What was planned is not so any more, or nobody knows: the store says. */
+  /** The plan is stale, or the answer was lost: read the shards again. */
   async #afterRefusal(failure: Failure, step: Step, id: string): Promise<readonly ShardImage[]> {
     if (failure.kind === 'fatal') throw failure.error;
-    const isOthersDoing = failure.kind === 'condition' || failure.kind === 'cancelled' || failure.kind === 'conflict';
-    if (this.#refusals >= MAX_REFUSALS && !isOthersDoing) throw failure.error;
-    const shards = await this.#lookAgain();
-    // No answer came, but it landed.
+    const isContention = failure.kind === 'condition' || failure.kind === 'cancelled' || failure.kind === 'conflict';
+    if (this.#refusals >= MAX_REFUSALS && !isContention) throw failure.error;
+    const shards = await this.#readAgain();
+    // The answer was lost, but the write landed.
     if (shards.some((image) => image.writeId === writeIdOn(step, id, image)))
       this.repairs = addRepairs(this.repairs, repairsOf(step));
     return shards;
   }
 
-  async #lookAgain(): Promise<readonly ShardImage[]> {
+  async #readAgain(): Promise<readonly ShardImage[]> {
     this.#refusals += 1;
-    // The first time, a look had become old; from the second on, others are writing.
+    // The first refusal means a stale read; from the second one, other processes are writing.
     if (this.#refusals > 1) await pause(backOffMs(this.#refusals, this.#visitor.table.random));
     return this.#read();
   }

@@ -10,11 +10,12 @@ import { type Answer, send, type Table } from '../client/requests.js';
 import type { Step } from './plan.js';
 
 /**
- * Sends one step, once. If its answer is lost, the bucket is looked at again and planned anew, which is harmless:
- * - reclaim requires `h = :seen` of every holder that it removes: if it landed, they are gone and it cannot land again;
+ * Sends one step, once. If its answer is lost, the bucket is read and planned again, which is safe:
+ * - reclaim requires `h = :seen` of every holder that it removes: if it landed, the holders are removed and it cannot
+ * land again;
  * - heal, merge and unmark require `w = :seen` and change `w`;
  * - settle and level require `rf = :rf` and move `rf`.
- * None of them makes an item that is not there: what was purged meanwhile stays away.
+ * None of them creates a missing item, so a purged bucket stays deleted.
  */
 export async function writeStep(
   table: Table,
@@ -30,7 +31,7 @@ export async function writeStep(
     case 'reclaim':
       return update(buildShardWrite(target, step.image, step.move, ids));
     case 'settle':
-      // Shards have no ttl.
+      // Shards of a split bucket have no ttl.
       return update(buildSettlement(target, step.image, step.settlement, step.version, null, ids));
     case 'unmark':
       return update(buildUnmark(target, step.image, step.settlement, ids));
@@ -56,12 +57,14 @@ export async function writeStep(
   }
 }
 
-/** The id that a step leaves on a shard: one for each, so that a visit knows when each was used before it. */
+/**
+ * The write id that a step leaves on a shard. Each shard has its own, so that a visit knows when each was last used.
+ */
 export function writeIdOn({ kind }: Step, writeId: string, { key }: ShardImage): string {
   return kind === 'level' ? `${writeId}_${key.shard}` : writeId;
 }
 
-/** What a step changes: after it, these have its id, or are gone. */
+/** The shards that a step changes: after it, they have its id, or are deleted. */
 export function changedBy(step: Step, shards: readonly ShardImage[]): readonly ShardImage[] {
   switch (step.kind) {
     case 'heal':

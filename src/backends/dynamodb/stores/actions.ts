@@ -5,16 +5,16 @@ import type { Table } from '../client/requests.js';
 import { Expression } from '../bucket/expressions/expression.js';
 import type { AttributeValue, Item } from '../client/transport.js';
 
-/** One record to write, change, delete or only check, as a part of a transaction. */
+/** One put, update, delete or condition check of a transaction. */
 export type Action = TransactWriteItem;
 
-/** What must hold of a record: these attributes have these values. undefined: the attribute is not there. */
+/** The required values of a record's attributes. undefined: the attribute does not exist. */
 export type Seen = Readonly<Record<string, AttributeValue | undefined>>;
 
-/** There is no record of that key. */
+/** Requires that there is no record with that key. */
 export const ABSENT: Seen = { PK: undefined };
 
-/** The condition that a record is as seen. */
+/** The condition that a record has the seen values. */
 export function requiring(seen: Seen): Expression {
   const expression = new Expression();
   for (const [name, value] of Object.entries(seen)) {
@@ -24,17 +24,17 @@ export function requiring(seen: Seen): Expression {
   return expression;
 }
 
-/** Writes a record whole, if it was as seen. */
+/** Writes a whole record if it has the seen values. */
 export function putAction(table: Table, item: Item, seen: Seen): Action {
   return { Put: { TableName: table.name, Item: item, ...requiring(seen).build() } };
 }
 
-/** Deletes a record, if it was as seen. */
+/** Deletes a record if it has the seen values. */
 export function deleteAction(table: Table, key: RecordKey, seen: Seen): Action {
   return { Delete: { TableName: table.name, Key: keyItem(key), ...requiring(seen).build() } };
 }
 
-/** Changes nothing: the others are written only if this record is as seen. */
+/** Changes nothing: the other actions are written only if this record has the seen values. */
 export function checkAction(table: Table, key: RecordKey, seen: Seen): Action {
   return { ConditionCheck: { TableName: table.name, Key: keyItem(key), ...requiring(seen).build() } };
 }
@@ -45,7 +45,7 @@ export interface Update {
   readonly add?: Readonly<Record<string, number>>;
 }
 
-/** Changes some attributes of a record that is there, if it was as seen. */
+/** Changes attributes of an existing record if it has the seen values. */
 export function updateAction(
   table: Table,
   key: RecordKey,

@@ -20,7 +20,7 @@ export function createAuditStore(table: Table, gate: NamespaceGate): AuditStore 
   };
 }
 
-/** Records of one subject, in the order of time. */
+/** Audit records of one subject, in the order of time. */
 export function listAuditOf(
   table: Table,
   ns: string,
@@ -40,7 +40,7 @@ export function listAuditOf(
   );
 }
 
-/** Records of all subjects, in the order of time: they are in the index under their own ids. */
+/** Audit records of all subjects, in the order of time: the index sorts them by id. */
 function listAll(
   table: Table,
   ns: string,
@@ -62,7 +62,7 @@ function listAll(
   );
 }
 
-/** A record whose time is over is not shown, whether it has been removed yet or not. */
+/** An expired record is hidden even before TTL removes it. */
 function shown(item: Item | undefined, nowMs: number): AuditRecord | undefined {
   const own = ownOrNothing(item);
   const record = own === undefined ? undefined : decodeAudit(own);

@@ -12,7 +12,7 @@ import type { Table } from '../client/requests.js';
 import { writeChange } from './change.js';
 import type { NamespaceGate } from './namespace-gate.js';
 
-/** Fills a bucket, all its shards and its audit record in one transaction. */
+/** Fills all shards of a bucket and writes the audit record in one transaction. */
 export function createBucketReset(table: Table, buckets: BucketCache, gate: NamespaceGate): BucketStore['reset'] {
   return async (call, entityId, resource) => {
     await gate.check(call);
@@ -36,8 +36,10 @@ function balances(shards: readonly ShardImage[], nowMs: EpochMs, full: boolean) 
   const tokens = new Map<string, Int>();
   for (const { limits, baseMs } of shards) {
     for (const { limit, rate, tokensMilli } of limits) {
-      const worth = full ? rate.capacityMilli : effectiveTokens(rate, tokensMilli, credit(rate, baseMs, nowMs));
-      tokens.set(limit.name, add(tokens.get(limit.name) ?? 0, worth));
+      const tokensMilliNow = full
+        ? rate.capacityMilli
+        : effectiveTokens(rate, tokensMilli, credit(rate, baseMs, nowMs));
+      tokens.set(limit.name, add(tokens.get(limit.name) ?? 0, tokensMilliNow));
     }
   }
   return {

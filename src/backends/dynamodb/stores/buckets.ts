@@ -14,7 +14,7 @@ import type { Item } from '../client/transport.js';
 import type { NamespaceGate } from './namespace-gate.js';
 import { pageOfRows, readRows, type RowRange } from './rows.js';
 
-/** Buckets as people see them: all shards of one together. */
+/** Buckets for administrators: the sum of all shards. */
 export function createBucketStore(table: Table, gate: NamespaceGate, reset: BucketStore['reset']): BucketStore {
   const list = async (call: Call, range: RowRange, page: PageRequest, cursorOf: (key: BucketRecord) => string) => {
     await gate.check(call);
@@ -49,7 +49,7 @@ export function createBucketStore(table: Table, gate: NamespaceGate, reset: Buck
   };
 }
 
-/** Behind every shard of the bucket that the page before ended with. */
+/** Continues after every shard of the last bucket of the previous page. */
 function afterBucket(prefix: string, after: string | null): Pick<RowRange, 'from' | 'to'> {
   return { from: after === null ? prefix : `${prefix}${after}#\u007f`, to: `${prefix}\u007f` };
 }
@@ -64,7 +64,7 @@ async function listBuckets(
 ): Promise<Page<BucketRecord>> {
   const rows = readRows(table, range, page.limit + 1, () => deadline);
   const load = async (found: readonly Item[]): Promise<readonly (BucketRecord | undefined)[]> => {
-    // Shard 0 stands for its bucket: the others are read with it.
+    // Shard 0 represents its bucket; the other shards are read with it.
     const keys = found.map((row) => parseShardKey(readKey(row).PK)).filter((key) => key?.shard === 0) as ShardKey[];
     const buckets = await readBuckets(table, call.namespaceId, keys, deadline, 'own-only');
     return keys.map((key, at) => describeBucket(key, buckets[at] ?? [], call.nowMs));
@@ -72,7 +72,7 @@ async function listBuckets(
   return pageOfRows(rows, page.limit, load, cursorOf);
 }
 
-/** undefined: there is none, though an index that lags may still show it. */
+/** undefined: the bucket does not exist, although the eventually consistent index may still list it. */
 function describeBucket(
   { entityId, resource }: Pick<ShardKey, 'entityId' | 'resource'>,
   shards: readonly ShardImage[],
@@ -110,7 +110,7 @@ function sumLimit(
   return { availableMilli, consumedMilli };
 }
 
-/** Of slots: what is held. */
+/** For slots: the slots that are held. */
 function consumedOf({ limit, consumedMilli }: Account, { holders }: ShardImage): Int {
   if (limit.kind === 'rate') return consumedMilli;
   let held: Int = 0;

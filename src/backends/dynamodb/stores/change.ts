@@ -8,10 +8,10 @@ import { sendRepeatable, type Table } from '../client/requests.js';
 import type { Action } from './actions.js';
 import { markAction, writeMark } from './managed.js';
 
-/** What a change comes to, by what was read. */
+/** The result of a change, computed from what was read. */
 export interface Plan<T> {
   readonly result: T;
-  /** null: there is nothing to change, and no record is left. */
+  /** null: no changes, and no audit record is written. */
   readonly write: PlannedWrite | null;
 }
 
@@ -20,13 +20,13 @@ export interface PlannedWrite {
   readonly subject: string;
   readonly before: unknown;
   readonly after: unknown;
-  /** Each on a record of its own, with the condition that it still is as it was read. */
+  /** Each action is on a different record, with the condition that the record did not change since it was read. */
   readonly actions: readonly Action[];
 }
 
 /**
- * Reads, decides, and writes the change with its audit record in one transaction; again from the start if somebody else
- * was quicker, until the time is over.
+ * Reads, decides, and writes the change with its audit record in one transaction. Starts over when another writer
+ * changed a record, until the deadline.
  */
 export async function writeChange<T>(
   table: Table,
@@ -44,14 +44,14 @@ export async function writeChange<T>(
     }
     const marks = mark === null ? [] : [await markAction(table, ns, mark, deadline)];
     const actions = [auditAction(table, ns, call, write), ...write.actions, ...marks];
-    // Of this attempt alone: what is sent under one token must not differ.
+    // A token per attempt: requests with the same token must not differ.
     const token = tokenOf(ns, write.subject, call.auditId, attempt);
     if ((await transact(table, actions, token, deadline)) === 'written') return result;
-    await pauseForOthers(table, attempt, deadline);
+    await backOff(table, attempt, deadline);
   }
 }
 
-/** The record of a change. It goes first in its transaction: `transact` reads from it whether that has been written. */
+/** The audit record must be the first action: `transact` uses it to detect whether the transaction was written. */
 function auditAction(
   table: Table,
   ns: string,
@@ -62,18 +62,18 @@ function auditAction(
   return { Put: { TableName: table.name, Item: item, ConditionExpression: 'attribute_not_exists(PK)' } };
 }
 
-/** A token has at most 36 letters, digits and dashes, which are fewer than these parts have. */
+/** DynamoDB limits a token to 36 letters, digits and dashes; the parts are longer. */
 function tokenOf(...parts: readonly (string | number)[]): string {
   return createHash('sha256').update(parts.join('\n')).digest('hex').slice(0, 36);
 }
 
 const CONDITION_FAILED = 'ConditionalCheckFailed';
-const PASSING = new Set(['None', 'TransactionConflict', 'ThrottlingError', 'ProvisionedThroughputExceeded']);
+const TRANSIENT = new Set(['None', 'TransactionConflict', 'ThrottlingError', 'ProvisionedThroughputExceeded']);
 
 /**
- * Writes all actions or none; the first must be an audit record. Sent again until it is answered: DynamoDB recognizes
- * the token for ten minutes, and beyond that, or where a token means nothing, the audit record's id is the proof. If it
- * is there, this very change has been written.
+ * Writes all actions or none; the first must be an audit record. Retries until it is answered. DynamoDB deduplicates by
+ * the token for ten minutes. After that, and on engines that ignore the token, the audit record's id is the proof: if
+ * it exists, this change was written.
  */
 async function transact(
   table: Table,
@@ -89,17 +89,17 @@ async function transact(
     const codes = answer.failure.reasons.map(({ code }) => code);
     if (codes[0] === CONDITION_FAILED) return 'written';
     if (codes.includes(CONDITION_FAILED)) return 'refused';
-    if (!codes.every((code) => PASSING.has(code))) {
+    if (!codes.every((code) => TRANSIENT.has(code))) {
       throw new InfrastructureError('infrastructure.dynamodb', `TransactWriteItems: cancelled (${codes.join(', ')})`);
     }
-    await pauseForOthers(table, attempt, deadline);
+    await backOff(table, attempt, deadline);
   }
 }
 
-async function pauseForOthers(table: Table, attempt: number, deadline: Deadline): Promise<void> {
+async function backOff(table: Table, attempt: number, deadline: Deadline): Promise<void> {
   const waitMs = backOffMs(attempt, table.random);
   if (timeLeftMs(deadline) <= waitMs) {
-    throw new BackendUnavailable('Other writers changed the same records until the time was over', 'contended');
+    throw new BackendUnavailable('Other writers kept changing the same records until the deadline', 'contended');
   }
   await pause(waitMs);
 }

@@ -23,9 +23,9 @@ import type { NamespaceGate } from './namespace-gate.js';
 import type { RecentWrites } from './recent-writes.js';
 import { behind, pageOfRows, readRows } from './rows.js';
 
-/** The levels of stored limits. */
+/** Stored limits by level. */
 export function createConfigStore(table: Table, gate: NamespaceGate, ownWrites: RecentWrites): ConfigStore {
-  const inTurn = new KeyedMutex();
+  const writes = new KeyedMutex();
   const reads = new SharedReads(table);
 
   return {
@@ -52,11 +52,11 @@ export function createConfigStore(table: Table, gate: NamespaceGate, ownWrites: 
       const { namespaceId: ns, nowMs } = call;
       const deadline = deadlineIn(call.timeoutMs);
       try {
-        return await inTurn.run(ns, deadline, async () =>
+        return await writes.run(ns, deadline, async () =>
           writeChange(table, ns, call, deadline, async () => planWrite(table, call, level, change, deadline)),
         );
       } finally {
-        // A change that failed may have been made all the same.
+        // A change that failed may still have been written.
         ownWrites.note(ns, nowMs);
       }
     },
@@ -90,7 +90,7 @@ export function createConfigStore(table: Table, gate: NamespaceGate, ownWrites: 
   };
 }
 
-/** The levels of the entity and its record; those that all entities share only if they are not known. */
+/** Reads the entity's levels and its record. The shared levels are read only if the caller does not know them. */
 async function readFor(
   table: Table,
   reads: SharedReads,
@@ -125,7 +125,7 @@ function decoded(item: Item | undefined): StoredConfig | undefined {
   return item === undefined ? undefined : decodeConfig(item);
 }
 
-/** Nothing, if the level has nothing any more. */
+/** undefined: the level has no settings. */
 function recordOf(item: Item | undefined): LevelRecord | undefined {
   const level = item === undefined ? null : parseConfigKey(readKey(item));
   const config = decoded(item);
@@ -133,7 +133,7 @@ function recordOf(item: Item | undefined): LevelRecord | undefined {
   return config.limits === null && config.onUnavailable === null ? undefined : { level, config };
 }
 
-/** Every write takes the next number of the namespace's sequence: writes of one namespace go one after the other. */
+/** Every write takes the next number of the namespace's sequence, so the writes of one namespace are serialized. */
 async function planWrite(
   table: Table,
   call: AdminCall,
@@ -155,7 +155,7 @@ async function planWrite(
   return { result, write: { ...record, actions } };
 }
 
-/** The two were not read in one instant, so that each needs a condition of its own. */
+/** The two records were not read at the same instant, so each needs its own condition. */
 function asSeen(item: Item | undefined): Seen {
   return item === undefined ? ABSENT : { v: item['v'] };
 }

@@ -15,8 +15,8 @@ import type { RecentWrites } from './recent-writes.js';
 import { behind, pageOfRows, readRows } from './rows.js';
 
 /**
- * Records of entities. Each keeps the number of its children, which changes in the same transactions as they do: so
- * that no entity is deleted under a child, although the index of children lags.
+ * Records of entities. Each stores the number of its children, which changes in the same transaction as the children.
+ * So no entity with children is deleted, although the index of children is eventually consistent.
  */
 export function createEntityStore(table: Table, gate: NamespaceGate, ownWrites: RecentWrites): EntityStore {
   const change = async <T>(call: AdminCall, plan: (deadline: Deadline) => Promise<Plan<T>>): Promise<T> => {
@@ -25,7 +25,7 @@ export function createEntityStore(table: Table, gate: NamespaceGate, ownWrites: 
     try {
       return await writeChange(table, call.namespaceId, call, deadline, async () => plan(deadline));
     } finally {
-      // A change that failed may have been made all the same.
+      // A change that failed may still have been written.
       ownWrites.note(call.namespaceId, call.nowMs);
     }
   };
@@ -73,7 +73,7 @@ async function planCreation(
   if (parentId !== null) await readParents(table, ns, id, parentId, 0, deadline);
   const result = { ...entity, createdAtMs: call.nowMs, version: 1 };
   const actions = [putAction(table, encodeEntity(ns, result), ABSENT)];
-  // Parents further up are not checked: whoever moves one of them looks at what is below it.
+  // Parents further up need no condition: a move of one of them checks the levels below it.
   if (parentId !== null) actions.push(countChildren(table, ns, parentId, 1, {}));
   return { result, write: { action: 'entity.create', subject: id, before: null, after: result, actions } };
 }
@@ -100,8 +100,8 @@ async function planUpdate(
 }
 
 /**
- * Every entity above the new parent must be as it was read: two moves that would close a circle together cannot both
- * be made.
+ * Every entity above the new parent must be unchanged: of two moves that together would close a cycle, only one can
+ * succeed.
  */
 async function planMove(
   table: Table,
@@ -143,7 +143,7 @@ async function planDeletion(
   return { result: undefined, write: { action: 'entity.delete', subject: id, before, after: null, actions } };
 }
 
-/** A parent that somebody removed by other means must not keep its children from leaving. */
+/** A parent that was deleted by other means must not block its children from leaving. */
 async function leave(
   table: Table,
   ns: string,
@@ -199,14 +199,14 @@ async function listChildren(
   const deadline = deadlineIn(timeoutMs);
   const load = async (rows: readonly Item[]) => {
     const entities = await readEntities(table, ns, rows.map(childOf), deadline);
-    // The index may still show one that has left.
+    // The index may still list a child that has left.
     return entities.map((entity) => (entity?.parentId === parentId ? entity : undefined));
   };
   const rows = readChildRows(table, ns, parentId, page.after, page.limit + 1, deadline);
   return pageOfRows(rows, page.limit, load, ({ id }) => id);
 }
 
-/** For lists: those that a client of an older layout wrote are left out. */
+/** For lists: leaves out foreign records. */
 async function readEntities(
   table: Table,
   ns: string,

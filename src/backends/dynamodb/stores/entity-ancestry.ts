@@ -1,4 +1,3 @@
-/** Parents and children of an entity, as far as a change must know them. */
 import { missingParent, refuseBadParent } from '../../../core/config/parents.js';
 import { MAX_CHAIN } from '../../../core/units.js';
 import type { Deadline } from '../client/deadline.js';
@@ -9,7 +8,9 @@ import { readItem, readItems, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
 import { behind, readRows } from './rows.js';
 
-/** The way from a parent to the top, each as its record was. Refuses what may not be a parent of the entity. */
+/**
+ * Reads the chain from a parent to the top, as id to record. Throws if `parentId` may not be a parent of the entity.
+ */
 export async function readParents(
   table: Table,
   ns: string,
@@ -30,8 +31,8 @@ export async function readParents(
 }
 
 /**
- * How many levels of children an entity has below it. Found through an index: a child that was made in this very moment
- * may be missed. Then the chain is longer than allowed, and acquires of the lowest level say so.
+ * The number of levels of children below an entity. It uses an index, so a child that was just created may be missed.
+ * Then the chain is longer than allowed, and acquires of the lowest level fail with that reason.
  */
 export async function readHeightBelow(table: Table, ns: string, entity: Item, deadline: Deadline): Promise<number> {
   let height = 0;
@@ -46,11 +47,11 @@ export async function readHeightBelow(table: Table, ns: string, entity: Item, de
   return height;
 }
 
-const SOME_CHILDREN = 100;
+const EXPECTED_CHILDREN = 100;
 
 async function readChildItems(table: Table, ns: string, parentId: string, deadline: Deadline): Promise<Item[]> {
   const keys = [];
-  for await (const row of readChildRows(table, ns, parentId, null, SOME_CHILDREN, deadline)) {
+  for await (const row of readChildRows(table, ns, parentId, null, EXPECTED_CHILDREN, deadline)) {
     keys.push(buildEntityKey(ns, childOf(row)));
   }
   return (await readItems(table, keys, deadline)).map(ownOrNothing).filter((item) => item !== undefined);

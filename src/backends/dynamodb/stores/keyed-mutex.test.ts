@@ -5,7 +5,7 @@ import { KeyedMutex } from './keyed-mutex.js';
 
 const LONG_MS = 60_000;
 
-/** Work that ends when it is told to. */
+/** Work that ends when the test says so. */
 function work(log: string[], name: string) {
   let finish = (_error?: Error): void => {};
   const ended = new Promise<string>((resolve, reject) => {
@@ -18,12 +18,12 @@ function work(log: string[], name: string) {
   return { start, finish: (error?: Error) => finish(error) };
 }
 
-test('work of one key starts when the one before it has ended, whether or not that succeeded; others do not wait', async () => {
+test('work of one key starts when the previous work has ended, with or without success, and other keys do not wait', async () => {
   const log: string[] = [];
-  const inTurn = new KeyedMutex();
+  const mutex = new KeyedMutex();
   const [a, b, c, other] = ['a', 'b', 'c', 'other'].map((name) => work(log, name));
-  const done = [a, b, c].map(async (item) => inTurn.run('key', deadlineIn(LONG_MS), item!.start));
-  const beside = inTurn.run('other', deadlineIn(LONG_MS), other!.start);
+  const done = [a, b, c].map(async (item) => mutex.run('key', deadlineIn(LONG_MS), item!.start));
+  const otherKey = mutex.run('other', deadlineIn(LONG_MS), other!.start);
   expect(log).toEqual(['a', 'other']);
   a!.finish(new Error('failed'));
   await expect(done[0]).rejects.toThrow('failed');
@@ -32,13 +32,13 @@ test('work of one key starts when the one before it has ended, whether or not th
   b!.finish();
   c!.finish();
   other!.finish();
-  expect(await Promise.all([done[1], done[2], beside])).toEqual(['b', 'c', 'other']);
+  expect(await Promise.all([done[1], done[2], otherKey])).toEqual(['b', 'c', 'other']);
 });
 
-test('whoever waits until its time is almost over gives up, as contended, and is not started', async () => {
+test('a waiter gives up as contended shortly before its deadline, and its work is not started', async () => {
   using time = stopTimers();
   const log: string[] = [];
-  const inTurn = new KeyedMutex();
+  const mutex = new KeyedMutex();
   const [first, late] = ['first', 'late'].map((name) => work(log, name));
   const done = inTurn.run('key', deadlineIn(LONG_MS), first!.start);
   const given = inTurn.run('key', deadlineIn(30), late!.start);

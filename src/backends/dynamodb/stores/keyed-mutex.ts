@@ -1,10 +1,13 @@
 import { BackendUnavailable } from '../../../core/errors.js';
 import { type Deadline, timeLeftMs } from '../client/deadline.js';
 
-/** Who gives up in line must say so before its own caller stops listening: that would look like a store that is out. */
+/** A waiter must fail before its caller's timeout, which would look like an outage of the store. */
 const MARGIN_MS = 25;
 
-/** Work that would only get into its own way: of one key, one after the other. Other processes do not stand in line. */
+/**
+ * Runs the work of one key serially, because concurrent writes of this process would only conflict. Other processes are
+ * not affected.
+ */
 export class KeyedMutex {
   readonly #last = new Map<string, Promise<unknown>>();
 
@@ -12,7 +15,7 @@ export class KeyedMutex {
     const before = this.#last.get(key);
     const mine = (async () => {
       if (before !== undefined && !(await endsWithin(before, timeLeftMs(deadline) - MARGIN_MS))) {
-        throw new BackendUnavailable('Other changes of this process came first until the time was over', 'contended');
+        throw new BackendUnavailable('Other changes of this process were in progress until the deadline', 'contended');
       }
       return work();
     })();
@@ -25,7 +28,7 @@ export class KeyedMutex {
   }
 }
 
-/** Whether it succeeds is its own caller's affair. */
+/** Resolves true when the work ends in time, with or without success. */
 function endsWithin(work: Promise<unknown>, ms: number): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(false), ms);

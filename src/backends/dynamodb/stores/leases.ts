@@ -9,20 +9,20 @@ import type { Table } from '../client/requests.js';
 import type { NamespaceGate } from './namespace-gate.js';
 import { behind, readRows } from './rows.js';
 
-const MANY = 1_000;
+const EXPECTED_ROWS = 1_000;
 
-/** Holders of one entity and resource: of its bucket, and of those for per-call limits. */
+/** The holders of one entity and resource: of its bucket, and of its buckets for per-call limits. */
 export function createLeaseStore(table: Table, gate: NamespaceGate): LeaseStore {
   return {
     async list(call, entityId, resource, page) {
       await gate.check(call);
       const deadline = deadlineIn(call.timeoutMs);
       const { namespaceId: ns } = call;
-      // The plain bucket is read by its key: a list of leases must not wait for an index.
+      // The plain bucket is read by its key, because the index is eventually consistent.
       const resources = new Set([resource]);
       const partitions = [index.bucketsOfEntity(ns, entityId)];
       const range = { index: 'GSI3', partitions, ...behind(`BUCKET#${resource}~`, null) } as const;
-      for await (const row of readRows(table, range, MANY, () => deadline)) {
+      for await (const row of readRows(table, range, EXPECTED_ROWS, () => deadline)) {
         const key = parseShardKey(readKey(row).PK);
         if (key !== null && parsePlainResource(key.resource) === resource) resources.add(key.resource);
       }

@@ -13,7 +13,7 @@ import { ABSENT, requiring, type Seen } from './actions.js';
 import type { NamespaceGate } from './namespace-gate.js';
 import { behind, pageOfRows, readRows } from './rows.js';
 
-/** What declarative files own. */
+/** The marks of limits files. */
 export function createManagedStore(table: Table, gate: NamespaceGate): ManagedStore {
   return {
     async list(call, page) {
@@ -48,7 +48,7 @@ async function readMark(table: Table, ns: string, key: string, deadline: Deadlin
   return readItem(table, buildManagedKey(ns, key), deadline);
 }
 
-/** A mark by itself. */
+/** Writes a mark without another change. */
 export async function writeMark(table: Table, ns: string, mark: ManagedMark, deadline: Deadline): Promise<void> {
   const action = await markAction(table, ns, mark, deadline);
   const answer =
@@ -57,14 +57,14 @@ export async function writeMark(table: Table, ns: string, mark: ManagedMark, dea
       : await sendRepeatable(table, 'DeleteItem', action.Delete, deadline);
   if (answer.ok) return;
   if (answer.failure.kind !== 'condition') throw errorOf(answer.failure, 'writing a mark');
-  // Sent twice, the second one finds what the first has left.
+  // A retry finds the result of the first request.
   const item = await readMark(table, ns, mark.key, deadline);
   if (!sameJson(item === undefined ? null : decodeManaged(item).value, mark.value)) throw changedMeanwhile(mark.key);
 }
 
 type MarkAction = { readonly Put: PutItemInput } | { readonly Delete: DeleteItemInput };
 
-/** A mark as a part of the change that it belongs to: under the condition that it is what the caller saw, if he says so. */
+/** The mark as part of its change. If the caller gives `seen`, the condition is that the mark still has that value. */
 export async function markAction(
   table: Table,
   ns: string,
@@ -77,7 +77,7 @@ export async function markAction(
   return { Put: { TableName, Item: encodeManaged(ns, key, value), ...condition } };
 }
 
-/** The order of its fields does not count, so that the stored text itself is what the condition names. */
+/** The order of JSON fields does not matter to the caller, so the condition compares the stored text. */
 async function expectMark(table: Table, ns: string, key: string, seen: unknown, deadline: Deadline): Promise<Seen> {
   const item = await readMark(table, ns, key, deadline);
   if (!sameJson(item === undefined ? null : decodeManaged(item).value, seen)) throw changedMeanwhile(key);
@@ -85,5 +85,5 @@ async function expectMark(table: Table, ns: string, key: string, seen: unknown, 
 }
 
 function changedMeanwhile(key: string): BackendUnavailable {
-  return new BackendUnavailable(`what a file owns of ${key} was changed meanwhile`, 'contended');
+  return new BackendUnavailable(`the mark of ${key} was changed meanwhile`, 'contended');
 }

@@ -7,13 +7,13 @@ import { buildNamespaceIdKey } from '../table/keys.js';
 import { decodeNamespace } from '../table/records.js';
 import { readItem, type Table } from '../client/requests.js';
 
-/** Lets calls into active namespaces only. It remembers what it has read for as long as a config is remembered. */
+/** Admits calls to active namespaces only. Caches each namespace for as long as a config is cached. */
 export interface NamespaceGate {
-  /** Throws, or rejects, with NamespaceNotFound unless the namespace is active. Returns at once if that is remembered. */
+  /** Throws or rejects with NamespaceNotFound unless the namespace is active. Returns synchronously if it is cached. */
   check(call: Call): Awaitable<void>;
-  /** What somebody else has just read, or written. */
+  /** Caches a record that was read or written elsewhere. */
   remember(namespace: NamespaceRecord, nowMs: EpochMs): void;
-  /** What this process is about to change, or has changed. */
+  /** Drops the entry of a namespace that this process is about to change, or has changed. */
   forget(namespaceId: string): void;
 }
 
@@ -24,21 +24,21 @@ interface Known {
 }
 
 export interface GateOptions {
-  readonly lifeMs?: number;
+  readonly ttlMs?: number;
 }
 
-const LIFE_MS = 60_000;
+const TTL_MS = 60_000;
 
-/** From this part of its life on, what is remembered is read again in the background, while it still serves. */
+/** From this fraction of its TTL, an entry is refreshed in the background while it is still used. */
 const REFRESH_FROM = 0.8;
 
-/** More namespaces than one process works in: beyond that it starts over. */
+/** More namespaces than one process uses; beyond that the cache is cleared. */
 const MAX_KNOWN = 10_000;
 
-export function createNamespaceGate(table: Table, { lifeMs = LIFE_MS }: GateOptions = {}): NamespaceGate {
+export function createNamespaceGate(table: Table, { ttlMs = TTL_MS }: GateOptions = {}): NamespaceGate {
   const known = new Map<string, Known>();
   const reading = new Map<string, Promise<NamespaceRecord | undefined>>();
-  /** Made by this process: what was read while one was made may be what there was before it. */
+  /** Counts changes by this process: a read that overlaps one may return the state before it. */
   let changes = 0;
 
   const keep = (id: string, entry: Known): void => {
@@ -56,7 +56,7 @@ export function createNamespaceGate(table: Table, { lifeMs = LIFE_MS }: GateOpti
   const readAnew = async ({ namespaceId: id, nowMs, timeoutMs }: Call): Promise<NamespaceRecord | undefined> => {
     const before = changes;
     try {
-      // Consistent: who has just deleted a namespace must not find it active.
+      // Consistent: a process that has just deleted a namespace must not find it active.
       const item = requireOwn(table, await readItem(table, buildNamespaceIdKey(id), deadlineIn(timeoutMs)));
       const namespace = item === undefined ? undefined : decodeNamespace(item);
       if (before === changes) keep(id, { namespace, atMs: nowMs });
@@ -70,11 +70,11 @@ export function createNamespaceGate(table: Table, { lifeMs = LIFE_MS }: GateOpti
     check(call) {
       const entry = known.get(call.namespaceId);
       const ageMs = entry === undefined ? Infinity : call.nowMs - entry.atMs;
-      if (entry === undefined || ageMs < 0 || ageMs >= lifeMs) {
+      if (entry === undefined || ageMs < 0 || ageMs >= ttlMs) {
         return read(call).then((namespace) => requireActive(namespace, call.namespaceId));
       }
-      // If this fails, the check at the end of its life fails too, and somebody hears of it.
-      if (ageMs >= lifeMs * REFRESH_FROM && !reading.has(call.namespaceId)) read(call).catch(() => {});
+      // If this fails, the check at the end of the TTL fails too, and its caller gets the error.
+      if (ageMs >= ttlMs * REFRESH_FROM && !reading.has(call.namespaceId)) read(call).catch(() => {});
       return requireActive(entry.namespace, call.namespaceId);
     },
     remember(namespace, nowMs) {

@@ -30,11 +30,11 @@ import { purgeNamespace } from './purge.js';
 import { behind, pageOfRows, readRows } from './rows.js';
 
 /**
- * The registry of namespaces. A namespace has a record under its id, for ever, and one under its name while it is
- * active; both change in one transaction.
+ * The registry of namespaces. A namespace has a permanent record under its id, and one under its name while it is
+ * active. Both change in one transaction.
  */
 export function createNamespaceStore(table: Table, gate: NamespaceGate): NamespaceStore {
-  /** Whatever becomes of it: a change that failed may have been made all the same. */
+  /** Drops the cache entry in any case: a change that failed may still have been written. */
   const forgetting = async <T>(id: () => string | undefined, work: () => Promise<T>): Promise<T> => {
     try {
       return await work();
@@ -86,7 +86,7 @@ export function createNamespaceStore(table: Table, gate: NamespaceGate): Namespa
     },
 
     async purge(call, id) {
-      /** Gives false if it has the status already, and needs no further record. */
+      /** Resolves false if the namespace is purging already and no further record is needed. */
       const note = async (isFurtherPass: boolean): Promise<boolean> =>
         write(call, async (deadline) => {
           const orphan = requireOrphan(await readById(table, id, deadline), id, 'purged');
@@ -94,7 +94,7 @@ export function createNamespaceStore(table: Table, gate: NamespaceGate): Namespa
           const plan = planStatus(table, call, 'namespace.purge', orphan, { ...orphan, status: 'purging' });
           return { ...plan, result: true };
         });
-      // First, so that nobody can recover what is being removed.
+      // First, so that the namespace cannot be recovered while its records are removed.
       const isFirstPass = await forgetting(
         () => id,
         async () => note(false),
@@ -122,7 +122,7 @@ function decoded(item: Item | undefined): NamespaceRecord | undefined {
   return item === undefined ? undefined : decodeNamespace(item);
 }
 
-/** Under its id stands every namespace that ever was, and must be as it was read; under its name only an active one. */
+/** Under its id, every namespace has a record, which must be unchanged. Under its name, only an active one has. */
 function planStatus(
   table: Table,
   { nowMs }: RegistryCall,
@@ -141,7 +141,7 @@ function idOf({ id }: NamespaceRecord): Seen {
   return { [NAMESPACE_ID]: text(id) };
 }
 
-/** Under names stand active namespaces only; under ids stand all, of which the others are wanted. */
+/** Name records exist for active namespaces only. Id records exist for all; the list returns the inactive ones. */
 function listRegistry(
   table: Table,
   prefix: typeof NAMESPACE_PREFIX | typeof NAMESPACE_ID_PREFIX,

@@ -12,11 +12,11 @@ import {
 import { deleteItems, type Table } from '../client/requests.js';
 import { readRows, type RowRange } from './rows.js';
 
-/** As many as one request deletes: each has a deadline of its own. */
+/** The limit of one delete request; each has its own deadline. */
 const BATCH = 25;
 const ROWS = 1_000;
 
-/** Below and above everything that a sort key of this table begins with. */
+/** Below and above the first character of every sort key of this table. */
 const WHOLE = { from: ' ', to: '\u007f' } as const;
 
 interface Purge {
@@ -25,8 +25,8 @@ interface Purge {
 }
 
 /**
- * Deletes every record of a namespace, and gives how many there were. One pass: what is written meanwhile, or is not in
- * the index yet, is found by the next. Each request has a deadline, the whole has none.
+ * Deletes every record of a namespace, and returns how many there were. One pass: records that are written meanwhile,
+ * or are not in the index yet, are found by the next pass. Each request has a deadline, the whole has none.
  */
 export async function purgeNamespace(table: Table, ns: string, timeoutMs: number): Promise<number> {
   const purge: Purge = { table, deadline: () => deadlineIn(timeoutMs) };
@@ -35,7 +35,7 @@ export async function purgeNamespace(table: Table, ns: string, timeoutMs: number
   return removed;
 }
 
-/** What the index lists, and everything under the entities that it names: not all usage is listed. */
+/** Deletes what the index lists, and everything under the entities that it names: the index does not list all usage. */
 async function deleteListed(purge: Purge, ns: string, suffix: string): Promise<number> {
   let removed = 0;
   for await (const keys of batches(purge, { index: 'GSI4', partitions: [index.all(ns, suffix)], ...WHOLE })) {
@@ -56,7 +56,7 @@ async function deletePartition(purge: Purge, partition: string): Promise<number>
   let removed = 0;
   for await (const keys of batches(purge, { index: null, partitions: [partition], ...WHOLE })) {
     await deleteItems(purge.table, keys, purge.deadline());
-    // The sequence is the namespace's own, and no record that anybody made.
+    // The sequence belongs to the namespace itself and is not counted.
     removed += keys.filter(({ SK }) => SK !== buildSequenceKey('').SK).length;
   }
   return removed;

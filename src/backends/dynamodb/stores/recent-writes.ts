@@ -1,14 +1,14 @@
 import type { EpochMs } from '../../../core/units.js';
 
-/** Longer than a read that is not consistent ever lags. */
+/** Longer than an eventually consistent read ever lags. */
 const LAG_MS = 10_000;
 
 /** More namespaces than one process administers at a time. */
 const MAX_KNOWN = 1_000;
 
 /**
- * Where this process has just changed something. Reads for an acquire are not consistent, at half the price; only who
- * made a change must see it at once, because it will remember what it reads.
+ * The namespaces that this process has just changed. Reads for an acquire are eventually consistent, at half the price.
+ * Only the process that made a change must see it at once, because it will cache what it reads.
  */
 export class RecentWrites {
   readonly #atMs = new Map<string, EpochMs>();

@@ -5,19 +5,22 @@ import type { Deadline } from '../client/deadline.js';
 import { sendRead, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
 
-/** A part of the table (read consistently) or of an index (which lags, and has keys only), in the order of its sort key. */
+/**
+ * A part of the table (consistent reads) or of an index (eventually consistent, keys only), in the order of the sort
+ * key.
+ */
 export interface RowRange {
   readonly index: 'GSI1' | 'GSI2' | 'GSI3' | 'GSI4' | null;
-  /** More than one: they are merged. */
+  /** Several partitions are merged. */
   readonly partitions: readonly string[];
   /** Both ends are included. */
   readonly from: string;
   readonly to: string;
 }
 
-/** Sort keys that begin with `prefix`, and that come after `after` if there is such a page. */
+/** Sort keys that start with `prefix` and come after `after`, the cursor of the previous page. */
 export function behind(prefix: string, after: string | null): Pick<RowRange, 'from' | 'to'> {
-  // A space is less than every character of a name, and DEL is more.
+  // A space sorts before every character of a name, and DEL after.
   return { from: `${prefix}${after ?? ''} `, to: `${prefix}\u007f` };
 }
 
@@ -29,7 +32,7 @@ function sortAttribute({ index }: Pick<RowRange, 'index'>): string {
 const MAX_ROWS = 1_000;
 const SPARE_ROWS = 2;
 
-/** Rows that were read from one partition and not given out yet. */
+/** Rows that were read from one partition and not returned yet. */
 interface Lane {
   readonly partition: string;
   rows: Item[];
@@ -38,8 +41,8 @@ interface Lane {
 }
 
 /**
- * All rows of a range, over all its partitions in one order. `expected`: how many the caller hopes to use. Rows are
- * read as they are needed, and an answer that is short or empty is never taken for the end.
+ * All rows of a range over all its partitions, in one order. `expected`: how many rows the caller expects to use. Rows
+ * are read as needed, until there is no next key: a short or empty page is not the end.
  */
 export async function* readRows(
   table: Table,
@@ -47,7 +50,7 @@ export async function* readRows(
   expected: number,
   deadline: () => Deadline,
 ): AsyncGenerator<Item> {
-  // The store refuses a range that is upside down.
+  // DynamoDB refuses a range whose start is after its end.
   if (range.from > range.to) return;
   const sort = sortAttribute(range);
   const limit = Math.min(MAX_ROWS, Math.ceil(expected / range.partitions.length) + SPARE_ROWS);
@@ -107,8 +110,8 @@ function queryOf(table: Table, range: RowRange, lane: Lane, limit: number): Quer
 }
 
 /**
- * One page of what rows lead to. `load` gives undefined for rows that lead to nothing (an index that lags, a record
- * whose time is over); others take their place, so that a page is short only if it is the last.
+ * One page of the records that rows lead to. `load` returns undefined for rows without a record (a lagging index, an
+ * expired record). More rows are read in their place, so a page is short only if it is the last.
  */
 export async function pageOfRows<T>(
   rows: AsyncIterable<Item>,

@@ -10,7 +10,7 @@ import type { Item } from '../client/transport.js';
 import type { NamespaceGate } from './namespace-gate.js';
 import { pageOfRows, readRows, type RowRange } from './rows.js';
 
-/** Usage records, which are written from the stream. */
+/** Usage records. The stream worker writes them. */
 export function createUsageStore(table: Table, gate: NamespaceGate): UsageStore {
   return {
     async query(call, query, page) {
@@ -28,20 +28,23 @@ export function createUsageStore(table: Table, gate: NamespaceGate): UsageStore 
   };
 }
 
-/** What came to nothing is not shown: a take that was compensated leaves a record if the stream showed them apart. */
+/**
+ * Hides records that are all zero: a take and its compensation that the stream delivered in different batches leave
+ * one.
+ */
 function shown(record: UsageRecord): UsageRecord | undefined {
   const isUsed = [...record.consumedMilli.values()].some((milli) => milli !== 0);
   return isUsed || record.acquires !== 0 || record.expired !== 0 ? record : undefined;
 }
 
-/** The order of records as text: of time, then of the entity. */
+/** The order of records as text: time, then entity. */
 function cursorOf({ startMs, entityId }: UsageRecord): string {
   return `${printInstant(startMs)}#${entityId}`;
 }
 
 function rangeOf({ namespaceId: ns, nowMs }: Call, query: UsageQuery, after: string | null): RowRange {
   const { entityId, resource, window } = query;
-  // A record whose time is over is not shown, whether it has been removed yet or not.
+  // An expired record is hidden even before TTL removes it.
   const fromMs = Math.max(query.fromMs, nowMs - usageLifeMs(window));
   const ends = { first: printable(fromMs), last: printable(query.toMs - 1) };
   if (entityId !== null) {
@@ -59,7 +62,7 @@ function rangeOf({ namespaceId: ns, nowMs }: Call, query: UsageQuery, after: str
     index: 'GSI2',
     partitions: SUFFIXES.map((suffix) => index.resource(ns, resource, suffix)),
     from: prefix + laterOf(ends.first, after === null ? null : `${after} `),
-    // Behind every entity of the last instant.
+    // After every entity of the last instant.
     to: `${prefix}${ends.last}#\u007f`,
   };
 }
@@ -70,7 +73,7 @@ function laterOf(first: string, start: string | null): string {
 
 const LAST_PRINTABLE_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
-/** Instants outside of the years that print with four digits would not sort among them. */
+/** Times outside the years with four digits would not sort correctly. */
 function printable(ms: EpochMs): string {
   return printInstant(Math.min(Math.max(ms, 0), LAST_PRINTABLE_MS));
 }

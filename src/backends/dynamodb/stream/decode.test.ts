@@ -29,7 +29,7 @@ function bucketItem(overrides: Item = {}): Item {
   };
 }
 
-/** As Lambda hands it over. */
+/** In Lambda's format. */
 function lambdaRecord(overrides: Record<string, unknown> = {}, dynamodb: Record<string, unknown> = {}) {
   return {
     eventID: 'c4ca4238a0b923820dcc509a6f75849b',
@@ -51,8 +51,8 @@ function lambdaRecord(overrides: Record<string, unknown> = {}, dynamodb: Record<
   };
 }
 
-describe('a change of a bucket', () => {
-  test('has the counters of both images, the writer’s time, and a sequence of 40 digits behind the label', () => {
+describe('decoding a change of a bucket', () => {
+  test("a bucket change has the counters of both images, the writer's time, and a 40-digit sequence after the label", () => {
     const OldImage = bucketItem({ ac: { N: '3' }, b_rpm_tc: { N: '-1000' }, b_old_tc: { N: '9007199254740993000' } });
     const change = decodeChange(lambdaRecord({ eventName: 'MODIFY' }, { OldImage }), parseStreamLabel(ARN));
     expect(change).toMatchObject({
@@ -79,7 +79,7 @@ describe('a change of a bucket', () => {
     expect(after?.consumedMilli).toEqual(new Map([['rpm', 4_000]]));
   });
 
-  test('is read alike in the spelling of the Streams API', () => {
+  test('a bucket change in the format of the Streams API decodes the same', () => {
     const { eventSourceARN: _, ...record } = lambdaRecord(
       { userIdentity: { PrincipalId: 'dynamodb.amazonaws.com', Type: 'Service' } },
       { ApproximateCreationDateTime: new Date(1_794_751_530_000) },
@@ -89,7 +89,7 @@ describe('a change of a bucket', () => {
     expect(decodeChange(record, LABEL)).toMatchObject({ kind: 'bucket', expired: true });
   });
 
-  test('is of the store’s time where the item tells none', () => {
+  test("a bucket change has the store's time if the item has none", () => {
     const { w: _, ...NewImage } = bucketItem();
     for (const time of [1_794_751_530, new Date(1_794_751_530_000), new Date(1_794_751_530_000).toISOString()]) {
       const change = decodeChange(lambdaRecord({}, { NewImage, ApproximateCreationDateTime: time }), LABEL);
@@ -97,24 +97,24 @@ describe('a change of a bucket', () => {
     }
   });
 
-  test('may be its removal, which leaves no counters and the item as it was', () => {
+  test('a removed bucket has no counters after the change, and its last item', () => {
     const removal = lambdaRecord({ eventName: 'REMOVE' }, { NewImage: undefined, OldImage: bucketItem() });
     expect(decodeChange(removal, LABEL)).toMatchObject({ after: null, before: { acquires: 4 }, item: bucketItem() });
   });
 
-  test.each(['zz', 'b_rpm_zz', 'GSI5PK'])('counts in spite of %s, which this version does not know', (name) => {
+  test.each(['zz', 'b_rpm_zz', 'GSI5PK'])('a bucket change counts in spite of the unknown attribute %s', (name) => {
     const NewImage = bucketItem({ [name]: { S: 'from the future' } });
     const change = decodeChange(lambdaRecord({}, { NewImage }), LABEL);
     expect(change).toMatchObject({ kind: 'bucket', after: { acquires: 4 }, unknownAttribute: name });
   });
 
-  test('knows every attribute that this version writes', () => {
+  test('a bucket change knows every attribute that this version writes', () => {
     const NewImage = bucketItem({ h_0123abc: { S: '17' }, GSI1PK: { S: 'ns1/SWEEP' }, 'b_a-b.c_tk': { N: '1' } });
     expect(decodeChange(lambdaRecord({}, { NewImage }), LABEL)).toMatchObject({ unknownAttribute: null });
   });
 });
 
-test('the order of sequences as text is the order of their numbers, whatever their length', () => {
+test('sequences sort as text in the order of their numbers, whatever their length', () => {
   const sequence = (value: bigint): string => {
     const change = decodeChange(lambdaRecord({}, { SequenceNumber: String(value) }), LABEL);
     return change.sequence ?? '';
@@ -127,11 +127,11 @@ test('the order of sequences as text is the order of their numbers, whatever the
   expect(sequence(9n) < sequence(10n)).toBe(true);
 });
 
-describe('an audit record', () => {
+describe('decoding a change of an audit record', () => {
   const Keys = { PK: { S: 'ns1/AUDIT#a/AUDIT' }, SK: { S: '#AUDIT#01J' } };
   const image = { ...Keys, action: { S: 'entity.create' }, timestamp: { N: '17' }, after: { S: '{"id":"a/AUDIT"}' } };
 
-  test('is given as it was when its time was over', () => {
+  test('an expired audit record is decoded as it was before its removal', () => {
     const userIdentity = { type: 'Service', principalId: 'dynamodb.amazonaws.com' };
     const removal = lambdaRecord({ eventName: 'REMOVE', userIdentity }, { Keys, OldImage: image });
     expect(decodeChange(removal, LABEL)).toMatchObject({
@@ -144,16 +144,16 @@ describe('an audit record', () => {
   });
 
   test.each([
-    ['that somebody deleted', undefined],
+    ['that a caller deleted', undefined],
     ['that another service deleted', { type: 'Service', principalId: 'backup.amazonaws.com' }],
     ['that a user deleted', { type: 'User', principalId: 'dynamodb.amazonaws.com' }],
     ['without an identity', null],
-  ])('%s is not one whose time was over', (_who, userIdentity) => {
+  ])('an audit record %s did not expire', (_who, userIdentity) => {
     const removal = lambdaRecord({ eventName: 'REMOVE', userIdentity }, { Keys, OldImage: image });
     expect(decodeChange(removal, LABEL)).toMatchObject({ kind: 'audit', expired: false });
   });
 
-  test('of an older layout is nothing that anybody waits for', () => {
+  test('an audit record of an older layout is ignored', () => {
     const NewImage = { ...image, timestamp: { S: '2026-01-01T00:00:00Z' } };
     expect(decodeChange(lambdaRecord({}, { Keys, NewImage }), LABEL)).toMatchObject({ kind: 'other' });
   });
@@ -164,8 +164,8 @@ test.each([
   ['ns1/ENTITY#user-1', '#USAGE#gpt-4#hourly#2026-11-15T14:00:00.000Z'],
   ['ns1/ENTITY#a/BUCKET', '#STATE'],
   ['_/SYSTEM#', '#NSID#ns1'],
-  ['someone else’s', 'key'],
-])('%s %s is nothing that anybody waits for', (pk, sk) => {
+  ['another-program', 'key'],
+])('a change of %s %s is ignored', (pk, sk) => {
   const Keys = { PK: { S: pk }, SK: { S: sk } };
   expect(decodeChange(lambdaRecord({}, { Keys }), LABEL)).toMatchObject({ kind: 'other', event: 'INSERT' });
 });
@@ -176,7 +176,7 @@ const MALFORMED: readonly (readonly [what: string, record: unknown, reason: RegE
   ['nothing', undefined, /sequence/],
   ['a text', 'INSERT', /sequence/],
   ['a record without its body', { eventName: 'INSERT' }, /sequence/],
-  ['a sequence that is no number', lambdaRecord({}, { SequenceNumber: '12x' }), /sequence/],
+  ['a sequence that is not a number', lambdaRecord({}, { SequenceNumber: '12x' }), /sequence/],
   ['a sequence of 41 digits', lambdaRecord({}, { SequenceNumber: '1'.repeat(41) }), /sequence/],
   ['another event', lambdaRecord({ eventName: 'TRUNCATE' }), /TRUNCATE/],
   ['no keys', lambdaRecord({}, { Keys: undefined }), /keys/],
@@ -192,17 +192,17 @@ const MALFORMED: readonly (readonly [what: string, record: unknown, reason: RegE
     /key of a bucket/,
   ],
   [
-    'a bucket of no time',
+    'a bucket without a time',
     lambdaRecord({}, { NewImage: bucketItem({ w: { S: '?' } }), ApproximateCreationDateTime: undefined }),
-    /when/,
+    /time of the write/,
   ],
   [
-    'a bucket as a later version lays it out',
+    'a bucket in the layout of a later version',
     lambdaRecord({}, { NewImage: { limits: { M: {} }, w: { N: '1' } } }),
     /no counters .* limits, w/,
   ],
   [
-    'a bucket that a later version has laid out anew',
+    'a bucket that a later version changed to its layout',
     lambdaRecord(
       { eventName: 'MODIFY' },
       { OldImage: bucketItem(), NewImage: { limits: { M: {} }, w: { S: buildLeaseId(AT_MS, 0.5) } } },
@@ -210,7 +210,7 @@ const MALFORMED: readonly (readonly [what: string, record: unknown, reason: RegE
     /no counters .* limits, w/,
   ],
   [
-    'a part of a bucket that this version has not',
+    'an unknown record of a bucket',
     lambdaRecord({}, { Keys: { PK: { S: 'ns1/BUCKET#a#b#0' }, SK: { S: '#STATE#2' } } }),
     /#STATE#2/,
   ],
@@ -228,13 +228,13 @@ const MALFORMED: readonly (readonly [what: string, record: unknown, reason: RegE
   ],
 ];
 
-describe('a record that cannot be understood', () => {
-  test.each(MALFORMED)('is poison, with the reason: %s', (_what, record, reason) => {
+describe('decoding a malformed record', () => {
+  test.each(MALFORMED)('a malformed record is poison: %s', (_what, record, reason) => {
     const change = decodeChange(record, LABEL);
     expect(change).toMatchObject({ kind: 'poison', reason: expect.stringMatching(reason) });
   });
 
-  test('says which it was, as far as that can be told', () => {
+  test("poison has the record's ids if they are readable", () => {
     const { kind, sequence, eventId } = decodeChange(lambdaRecord({ eventName: '?' }), LABEL) as never;
     expect({ kind, sequence, eventId }).toEqual({
       kind: 'poison',
@@ -243,7 +243,7 @@ describe('a record that cannot be understood', () => {
     });
   });
 
-  test('is never thrown', () => {
+  test('decoding never throws', () => {
     fc.assert(
       fc.property(fc.anything(), fc.anything(), fc.anything(), (anything, NewImage, Keys) => {
         expect(() => decodeChange(anything, LABEL)).not.toThrow();

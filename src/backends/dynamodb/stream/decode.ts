@@ -5,56 +5,56 @@ import { AUDIT_PREFIX, parseNamespaceId, parseShardKey, type ShardKey, STATE } f
 import { decodeAudit } from '../table/records.js';
 import type { Item } from '../client/transport.js';
 
-/** What one record of the change stream means. */
+/** The meaning of one record of the change stream. */
 export type Change = BucketChange | AuditChange | OtherChange | Poison;
 
 interface Origin {
-  /** `{stream label}/{40 digits}`: as text, later changes of an item come after earlier ones. */
+  /** `{stream label}/{40 digits}`: sorts as text in the order of an item's changes. */
   readonly sequence: string;
   readonly event: 'INSERT' | 'MODIFY' | 'REMOVE';
-  /** Whether DynamoDB removed it because its time was over. */
+  /** Whether DynamoDB's TTL removed it. */
   readonly expired: boolean;
 }
 
-/** A shard of a bucket was made (no `before`), written, or removed (no `after`). */
+/** A shard of a bucket was created (no `before`), written, or removed (no `after`). */
 export interface BucketChange extends Origin {
   readonly kind: 'bucket';
   readonly ns: string;
   readonly key: ShardKey;
-  /** When it happened: the writer's time, or the store's where there is none. */
+  /** The time of the change: the writer's, or the store's if the item has none. */
   readonly atMs: EpochMs;
   readonly before: ShardCounters | null;
   readonly after: ShardCounters | null;
-  /** The whole item: as it is now, or as it was when it was removed. */
+  /** The whole item: after the change, or before its removal. */
   readonly item: Item;
-  /** One that no bucket of this version has. Its counters count nevertheless; nobody should split it. */
+  /** An attribute that no bucket of this version has. The counters still count, but the bucket must not be split. */
   readonly unknownAttribute: string | null;
 }
 
 export interface AuditChange extends Origin {
   readonly kind: 'audit';
   readonly ns: string;
-  /** The stream's own id of the change; its place in the stream where there is none. */
+  /** The stream's id of the change; its sequence if there is none. */
   readonly eventId: string;
-  /** As it is now, or as it was when it was removed. */
+  /** The record after the change, or before its removal. */
   readonly record: AuditRecord;
 }
 
-/** Nothing that anybody waits for. */
+/** A change that needs no processing. */
 export interface OtherChange extends Origin {
   readonly kind: 'other';
 }
 
-/** A record that cannot be understood: it is reported and passed over, because it will not get better. */
+/** A record that cannot be decoded. It is reported and skipped, because a retry would not help. */
 export interface Poison {
   readonly kind: 'poison';
   readonly reason: string;
-  /** As far as they can be told. */
+  /** As far as they are readable. */
   readonly sequence: string | null;
   readonly eventId: string | null;
 }
 
-/** Lambda's spelling and that of the Streams API, whose times and identities differ. */
+/** Lambda's format and that of the Streams API, which differ in times and identities. */
 interface RawRecord {
   readonly eventID?: unknown;
   readonly eventName?: unknown;
@@ -77,12 +77,12 @@ interface RawIdentity {
 
 const SEQUENCE_DIGITS = 40;
 
-/** The label of a stream, which stands at the end of its ARN. A stream that is enabled later has a greater one. */
+/** The label of a stream: the last part of its ARN. A stream that is enabled later has a greater label. */
 export function parseStreamLabel(streamArn: string): string {
   return streamArn.slice(streamArn.lastIndexOf('/') + 1);
 }
 
-/** Reads one record of a stream. Never throws: what is wrong with a record is a value. */
+/** Decodes one record of a stream. Never throws: an error is returned as poison. */
 export function decodeChange(raw: unknown, streamLabel: string): Change {
   const record = (raw ?? {}) as RawRecord;
   try {
@@ -103,12 +103,12 @@ function decode(record: RawRecord, streamLabel: string): Exclude<Change, Poison>
   if (PK === undefined || SK === undefined) throw new RangeError('its keys are not PK and SK');
   const ns = parseNamespaceId(PK);
   if (PK.startsWith('/BUCKET#', ns.length)) {
-    if (SK !== STATE) throw new RangeError(`this version knows no ${SK} of a bucket`);
+    if (SK !== STATE) throw new RangeError(`this version does not know the record ${SK} of a bucket`);
     return decodeBucket(record, origin, PK);
   }
   if (PK.startsWith('/AUDIT#', ns.length) && SK.startsWith(AUDIT_PREFIX)) {
     const image = lastImage(record, origin);
-    // Of an older layout, which wrote its times as text: it comes again when it is migrated.
+    // An older layout with times as text. The record comes again when it is migrated.
     if (image['timestamp']?.S !== undefined) return { ...origin, kind: 'other' };
     return { ...origin, kind: 'audit', ns, eventId: eventIdOf(record) ?? sequence, record: decodeAudit(image) };
   }
@@ -123,18 +123,19 @@ function decodeBucket({ dynamodb }: RawRecord, origin: Origin, pk: string): Buck
   const item = origin.event === 'REMOVE' ? null : imageOf(dynamodb?.NewImage, 'new image');
   const shown = item ?? old ?? {};
   const unknownAttribute = findUnknownAttribute(shown) ?? null;
-  // Every write of this layout has an id; what was written before a migration has a base and none, and counts nothing.
+  // Every write of this layout has an id. An item from before a migration has a base and no id, and counts nothing.
   const isOlder = shown[ATTRIBUTE.base] !== undefined && shown[ATTRIBUTE.writeId] === undefined;
-  // Counters are never removed: a later version keeps them elsewhere, and nothing must be turned back for it.
+  // Counters are never removed. If they are missing, a later version stores them elsewhere; usage must not be
+  // subtracted.
   const isForeign = unknownAttribute !== null || old?.[ATTRIBUTE.acquires] !== undefined;
   if (isForeign && !isOlder && shown[ATTRIBUTE.acquires] === undefined) {
     throw new RangeError(`it has no counters that this version knows, but ${Object.keys(shown).join(', ')}`);
   }
   const before = old === null ? null : decodeCounters(old);
   const after = item === null ? null : decodeCounters(item);
-  // The store's time has whole seconds, and need not be of the same hour as the writer's.
+  // The store's time has whole seconds, and may fall into another hour than the writer's.
   const atMs = after?.writtenAtMs ?? instantOf(dynamodb?.ApproximateCreationDateTime);
-  if (atMs === null) throw new RangeError(`nothing says when ${pk} was written`);
+  if (atMs === null) throw new RangeError(`the time of the write of ${pk} is not known`);
   return { ...origin, kind: 'bucket', ns, key, atMs, before, after, item: shown, unknownAttribute };
 }
 
@@ -144,7 +145,7 @@ function lastImage({ dynamodb }: RawRecord, { event }: Origin): Item {
 
 function eventOf({ eventName }: RawRecord): Origin['event'] {
   if (eventName === 'INSERT' || eventName === 'MODIFY' || eventName === 'REMOVE') return eventName;
-  throw new RangeError(`${String(eventName)} is no event of a stream`);
+  throw new RangeError(`${String(eventName)} is not an event of a stream`);
 }
 
 function eventIdOf({ eventID }: RawRecord): string | null {
@@ -170,7 +171,7 @@ function imageOf(image: unknown, what: string): Item {
   throw new RangeError(`it has no ${what}`);
 }
 
-/** Lambda counts seconds; the SDK makes a date of them, and JSON of that a text. */
+/** Lambda sends seconds; the SDK returns a date, which JSON turns into text. */
 function instantOf(time: unknown): EpochMs | null {
   const ms = typeof time === 'number' ? time * 1_000 : time instanceof Date ? time.getTime() : Date.parse(String(time));
   return Number.isFinite(ms) ? ms : null;

@@ -8,27 +8,28 @@ import { type BatchTools, processBatch } from './process-batch.js';
 import { s3Archive } from './archive/s3-archive.js';
 import { SplitAhead } from './split-ahead.js';
 
-/** What is used of the event that Lambda hands over. */
+/** The part of Lambda's event that the handler uses. */
 export interface StreamEvent {
   readonly Records: readonly { readonly eventSourceARN?: string }[];
 }
 
-/** `ReportBatchItemFailures` must be among the mapping's function response types, or Lambda does not read it. */
+/** The mapping's function response types must include `ReportBatchItemFailures`, or Lambda ignores this. */
 export interface StreamResponse {
   readonly batchItemFailures: readonly { readonly itemIdentifier: string }[];
 }
 
 export interface StreamHandlerOptions extends SdkOptions {
-  /** The table's name: that of the event's source unless given. */
+  /** The table's name. Unless given: the table of the event's source. */
   readonly table?: string;
   readonly archive?: Archive;
   readonly now?: () => number;
-  /** Takes one line of JSON; standard output unless given. */
+  /** Receives one line of JSON; standard output unless given. */
   readonly log?: (line: string) => void;
 }
 
 /**
- * A Lambda handler for a table's stream. Answers with the first record that must come again; Lambda repeats from there.
+ * Creates a Lambda handler for a table's stream. Returns the first record that must be retried; Lambda retries from
+ * there.
  * https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-batchfailurereporting.html
  */
 export function createStreamHandler(
@@ -80,7 +81,10 @@ function reasonOf(error: unknown): string {
 
 let fromEnvironment: ReturnType<typeof createStreamHandler> | null = null;
 
-/** The handler as it is deployed. `HEADGATE_ARCHIVE_BUCKET` names the bucket for audit records; none: they are not kept. */
+/**
+ * The deployed handler. `HEADGATE_ARCHIVE_BUCKET` names the bucket for audit records; without it, they are not
+ * archived.
+ */
 export async function handler(event: StreamEvent): Promise<StreamResponse> {
   const bucket = process.env['HEADGATE_ARCHIVE_BUCKET'] ?? '';
   fromEnvironment ??= createStreamHandler(bucket === '' ? {} : { archive: s3Archive({ bucket }) });

@@ -9,47 +9,47 @@ import type { DeferredUsage } from './usage/deferred-usage.js';
 import type { SplitAhead } from './split-ahead.js';
 import { addUsageOf, isCountable, poisonOf, readStatuses } from './usage/write-usage.js';
 
-/** What a batch is processed with. */
+/** The dependencies of processing a batch. */
 export interface BatchTools {
   readonly table: Table;
-  /** null: audit records that expire are gone. */
+  /** null: audit records that expire are not archived. */
   readonly archive: Archive | null;
-  /** null: shards are split only by those who write to them. */
+  /** null: shards are split only by the processes that write to them. */
   readonly splitAhead: SplitAhead | null;
   readonly now: () => EpochMs;
-  /** Hears of records that were passed over: they cannot be understood, or DynamoDB refuses for ever to count them. */
+  /** Called for skipped records: they cannot be decoded, or DynamoDB permanently refuses to count them. */
   readonly onPoison: (poison: Poison) => void;
-  /** Hears of what went wrong that no record has to come again for. */
+  /** Called for errors that do not make a record be retried. */
   readonly onError: (error: unknown, where: string) => void;
 }
 
-/** A record that must come again, and with it all that follow. */
+/** A record that must be retried, together with all that follow. */
 export interface FailedRecord {
-  /** Its place in the batch. */
+  /** The index in the batch. */
   readonly at: number;
-  /** As the stream spells it. */
+  /** In the stream's format. */
   readonly sequenceNumber: string;
   readonly error: unknown;
 }
 
 export interface BatchResult {
-  /** In the order of the batch; whoever runs it begins again with the first. */
+  /** In the order of the batch; the caller retries from the first one. */
   readonly failures: readonly FailedRecord[];
   readonly poison: number;
   readonly archived: number;
   readonly splits: number;
 }
 
-/** Less than the time that a purge waits before it deletes, so that nothing is written into a namespace afterwards. */
+/** Less than the time that a purge waits before it deletes, so that nothing is written into a purged namespace. */
 const BATCH_MS = 30_000;
 const HOURS: readonly UsageWindow[] = ['hourly'];
-const MAX_PUTS_AT_ONCE = 16;
+const MAX_CONCURRENT_PUTS = 16;
 
 /**
- * Everything that is done with one batch of a stream: usage is counted, expired audit records are archived, busy shards
- * are split. Never rejects because of a record: one that cannot be understood, or that DynamoDB will never accept, is
- * reported and passed over, one that could not be dealt with is a failure. A batch may come again, whole or in part. With `deferred`, usage of days and
- * months is left there for later.
+ * Processes one batch of a stream: counts usage, archives expired audit records, splits busy shards. Never rejects
+ * because of a record. A record that cannot be decoded, or that DynamoDB permanently refuses, is reported and skipped;
+ * one that could not be processed is a failure. A batch may be delivered again, whole or in part. With `deferred`,
+ * usage of days and months is added there to be written later.
  */
 export async function processBatch(
   tools: BatchTools,
@@ -60,7 +60,7 @@ export async function processBatch(
   const deadline = deadlineIn(BATCH_MS);
   const failed = new Map<string, unknown>();
   const { buckets, audits, poison: unreadable } = sort(tools, streamLabel, records);
-  tellUnknown(tools, buckets);
+  reportUnknown(tools, buckets);
   const refused = new Set<string>();
   let archived = 0;
   let splits = 0;
@@ -68,7 +68,7 @@ export async function processBatch(
     const ids = new Set([...buckets, ...audits].map(({ ns }) => ns).filter((ns) => ns !== REGISTRY));
     const statuses = await readStatuses(tools.table, ids, deadline);
     const countable = buckets.filter(({ ns }) => isCountable(statuses.get(ns)));
-    const lasting = audits.filter(({ ns }) => ns === REGISTRY || isCountable(statuses.get(ns)));
+    const archivable = audits.filter(({ ns }) => ns === REGISTRY || isCountable(statuses.get(ns)));
     deferred?.add(countable, tools.now());
     const windows = deferred === null ? USAGE_WINDOWS : HOURS;
     const added = await addUsageOf(tools.table, countable, deadline, windows);
@@ -77,13 +77,13 @@ export async function processBatch(
       tools.onPoison(poisonOf(one));
       for (const { sequence } of one.parts) refused.add(sequence);
     }
-    archived = await archiveAll(tools.archive, lasting, failed);
+    archived = await archiveAll(tools.archive, archivable, failed);
     const active = buckets.filter(
       ({ ns, unknownAttribute }) => statuses.get(ns) === 'active' && unknownAttribute === null,
     );
     splits = await splitBusy(tools, active, deadline);
   } catch (error) {
-    // Of which namespaces they are is not known: all of them come again.
+    // The namespaces are not known, so the whole batch must be retried.
     for (const { sequence } of [...buckets, ...audits]) failed.set(sequence, error);
   }
   const poison = unreadable + refused.size;
@@ -106,8 +106,8 @@ function sort({ onPoison, archive }: BatchTools, streamLabel: string, records: r
   return { buckets, audits, poison };
 }
 
-/** A later version runs beside this one: what it counts in the same way is counted, and somebody should know. */
-function tellUnknown({ onError }: BatchTools, buckets: readonly BucketChange[]): void {
+/** A later version runs at the same time. What it counts in the same way is counted, and the operator is told. */
+function reportUnknown({ onError }: BatchTools, buckets: readonly BucketChange[]): void {
   for (const name of new Set(buckets.map(({ unknownAttribute }) => unknownAttribute))) {
     if (name === null) continue;
     onError(new RangeError(`Buckets have an attribute ${name}, which this version does not know`), 'reading a bucket');
@@ -120,9 +120,9 @@ async function archiveAll(
   failed: Map<string, unknown>,
 ): Promise<number> {
   let archived = 0;
-  for (let at = 0; at < audits.length; at += MAX_PUTS_AT_ONCE) {
+  for (let at = 0; at < audits.length; at += MAX_CONCURRENT_PUTS) {
     await Promise.all(
-      audits.slice(at, at + MAX_PUTS_AT_ONCE).map(async (change) => {
+      audits.slice(at, at + MAX_CONCURRENT_PUTS).map(async (change) => {
         const record = archivedRecordOf(change);
         if (archive === null || record === null) return;
         try {
@@ -137,10 +137,10 @@ async function archiveAll(
   return archived;
 }
 
-/** Nobody has to come again for a split: a shard that stays busy is seen again. */
+/** A failed split needs no retry: a shard that stays busy is seen again. */
 async function splitBusy(tools: BatchTools, changes: readonly BucketChange[], deadline: Deadline): Promise<number> {
   try {
-    return (await tools.splitAhead?.tend(changes, tools.now(), deadline)) ?? 0;
+    return (await tools.splitAhead?.splitBusy(changes, tools.now(), deadline)) ?? 0;
   } catch (error) {
     tools.onError(error, 'splitting a busy bucket');
     return 0;
@@ -161,7 +161,7 @@ function inOrder(
   });
 }
 
-/** As the stream itself spells it. */
+/** In the stream's format. */
 export function sequenceNumberOf(record: unknown): string | null {
   const { dynamodb } = (record ?? {}) as { readonly dynamodb?: { readonly SequenceNumber?: unknown } };
   return typeof dynamodb?.SequenceNumber === 'string' ? dynamodb.SequenceNumber : null;

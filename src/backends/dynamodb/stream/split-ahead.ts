@@ -12,9 +12,9 @@ import { maySplit, planSplit } from '../bucket/split.js';
 import type { BucketChange } from './decode.js';
 import { usageOf } from './usage/usage.js';
 
-/** What was too busy an hour ago need not be now. */
+/** Older changes are ignored: the shard may no longer be busy. */
 const FRESH_MS = 60_000;
-/** How long the shards of a bucket follow one of them that was split. */
+/** How long the other shards of a bucket follow a split. */
 const FOLLOW_MS = 600_000;
 const MAX_BUCKETS = 10_000;
 
@@ -22,13 +22,13 @@ interface Watched {
   readonly pressures: Map<number, Pressure>;
   largestAsks: Map<string, number>;
   asksSinceMs: EpochMs;
-  /** How many shards a split has led to, and when; null: none was seen, or they became fewer since. */
+  /** The shard count that a split led to, and when; null: no split was seen, or the shards merged since. */
   target: { readonly count: number; readonly atMs: EpochMs } | null;
 }
 
 /**
- * Splits busy shards by the rule that the processes which write to them follow too, but sees the writes of all of them;
- * and splits the others of a bucket of which one was split, so that each gets its share of the traffic.
+ * Splits busy shards by the same rule as the writing processes, but sees the writes of all of them. Also splits the
+ * other shards of a bucket after one was split, so that each gets its share of the traffic.
  */
 export class SplitAhead {
   readonly #table: Table;
@@ -41,8 +41,8 @@ export class SplitAhead {
     this.#options = options;
   }
 
-  /** Gives how many shards were split. Rejects only when the store cannot be reached. */
-  async tend(changes: readonly BucketChange[], nowMs: EpochMs, deadline: Deadline): Promise<number> {
+  /** Returns how many shards were split. Rejects only when the store is unavailable. */
+  async splitBusy(changes: readonly BucketChange[], nowMs: EpochMs, deadline: Deadline): Promise<number> {
     const wanted = new Map<string, BucketChange>();
     for (const change of changes) {
       const { PK } = buildShardKey(change.ns, change.key);
@@ -92,27 +92,27 @@ export class SplitAhead {
     return watched;
   }
 
-  /** By the shard as it is now: the stream is a little behind. */
+  /** Reads the shard first: the stream is slightly behind. */
   async #split({ ns, key, after }: BucketChange, nowMs: EpochMs, deadline: Deadline): Promise<boolean> {
     const { pressures, largestAsks } = this.#watch(ns, key);
     pressures.get(key.shard)?.reset();
     const item = await readItem(this.#table, buildShardKey(ns, key), deadline);
     if (item === undefined || isForeign(item)) return false;
     const image = decodeShard(item, []);
-    // Somebody was quicker.
+    // Another process has split it.
     if (image.shardCount !== after?.shardCount) return false;
     if (!maySplit(image, (limit) => largestAsks.get(limit) ?? 0)) return false;
     const writeId = createWriteId(nowMs, this.#table.random);
     const input = buildSplit({ tableName: this.#table.name, ns }, image, planSplit(image, nowMs), writeId);
     const answer = await send(this.#table, 'TransactWriteItems', input, deadline);
     if (answer.ok) return true;
-    // A balance that moved out of its bounds: if the shard stays busy, the next batch tries again.
+    // The balance moved out of the split's bounds. If the shard stays busy, the next batch tries again.
     if (answer.failure.kind === 'cancelled' || answer.failure.kind === 'condition') return false;
     throw errorOf(answer.failure, 'TransactWriteItems');
   }
 }
 
-/** A write may serve many asks: then their mean stands for each. */
+/** A write may serve many asks; each then counts as their mean. */
 function noteAsks(watched: Watched, change: Pick<BucketChange, 'before' | 'after'>, atMs: EpochMs): void {
   if (atMs - watched.asksSinceMs >= FRESH_MS) {
     watched.largestAsks = new Map();

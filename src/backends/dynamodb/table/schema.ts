@@ -4,7 +4,7 @@ import { keyItem, number, readKey, readNumber, text } from './attributes.js';
 import type { Deadline } from '../client/deadline.js';
 import { errorOf } from '../client/failures.js';
 import { buildNamespaceKey, VERSION_KEY } from './keys.js';
-import { readOldRecord, TELLING_ATTRIBUTES } from '../migrations/legacy/old-record.js';
+import { readOldRecord, OLD_RECORD_ATTRIBUTES } from '../migrations/legacy/old-record.js';
 import { scanTable } from '../migrations/scan.js';
 import { readItem, sendRepeatable, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
@@ -121,7 +121,7 @@ async function isOlder(table: Table, deadline: Deadline): Promise<boolean> {
 async function hasOldRecord(table: Table, mostPages = Infinity): Promise<boolean> {
   let pages = 0;
   for await (const { items } of scanTable(table, { attributes: TELLING_ATTRIBUTES }, undefined, undefined)) {
-    // Another process may have written our version record since it was read.
+    // Another process may have written our own version record since it was looked for.
     if (items.some((item) => !isVersion(item) && readOldRecord(item) !== null)) return true;
     pages += 1;
     if (pages >= mostPages) break;

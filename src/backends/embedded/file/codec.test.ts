@@ -8,7 +8,7 @@ import type { Account, Bucket } from '../bucket.js';
 import { decodeBucket, decodeCounts, decodeLimits, encodeBucket, encodeCounts, encodeLimits } from './codec.js';
 
 const RUNS = { numRuns: 2_000 };
-/** Records as the code makes them: with the prototype of every object. */
+/** Records as the code creates them: with the prototype of every object. */
 const PLAIN = { noNullPrototype: true };
 const YEAR_MS = 366 * 86_400_000;
 
@@ -29,7 +29,7 @@ const slots = fc
   .map(([named, most, costs]) => Limit.concurrent(named, most, costs === undefined ? {} : { cost: costs }));
 const limit: fc.Arbitrary<Limit> = fc.oneof(rate, slots);
 
-/** Whole numbers of any size, in the form that the arithmetic gives them: a bigint beyond 2^53 only. */
+/** Integers of any size in the form of the arithmetic: bigint only beyond 2^53. */
 const int: fc.Arbitrary<Int> = fc.oneof(
   fc.maxSafeInteger(),
   fc.bigInt({ min: -(10n ** 40n), max: 10n ** 40n }).map(toInt),
@@ -80,20 +80,20 @@ const counts: fc.Arbitrary<UsageCounts> = fc.record(
   PLAIN,
 );
 
-describe('what the file keeps is read back as it was:', () => {
-  test('a bucket, with its holders and the accounts of removed limits', () => {
+describe('the codec of the file store', () => {
+  test('decoding an encoded bucket gives the same bucket, with its holders and the accounts of removed limits', () => {
     fc.assert(
       fc.property(bucket, (given) => {
         const read = decodeBucket(encodeBucket(given));
         expect(read).toStrictEqual(given);
-        // Equality of maps does not look at their order, in which holders are taken back.
+        // Equality of maps ignores their order, but holders are reclaimed in that order.
         expect([...read.holders.keys()]).toEqual([...given.holders.keys()]);
       }),
       RUNS,
     );
   });
 
-  test('a bucket that is read and written again, as the same text', () => {
+  test('decoding and encoding a bucket gives the same text', () => {
     fc.assert(
       fc.property(bucket, (given) => {
         const text = encodeBucket(given);
@@ -103,7 +103,7 @@ describe('what the file keeps is read back as it was:', () => {
     );
   });
 
-  test('a list of limits, or that there is none', () => {
+  test('decoding encoded limits gives the same list, or null', () => {
     fc.assert(
       fc.property(fc.option(fc.array(limit, { maxLength: 6 })), (given) => {
         expect(decodeLimits(encodeLimits(given))).toStrictEqual(given);
@@ -112,7 +112,7 @@ describe('what the file keeps is read back as it was:', () => {
     );
   });
 
-  test('the counts of a usage window', () => {
+  test('decoding encoded usage counts gives the same counts', () => {
     fc.assert(
       fc.property(counts, (given) => {
         const read = decodeCounts(encodeCounts(given));
@@ -124,7 +124,7 @@ describe('what the file keeps is read back as it was:', () => {
   });
 });
 
-test('two reads of one bucket share nothing that changes', () => {
+test('two reads of one bucket share no mutable state', () => {
   const text = encodeBucket({
     baseMs: 1,
     hourMs: 0,

@@ -4,7 +4,7 @@ import { Limit } from '../../../core/limit.js';
 import type { UsageCounts } from '../../../core/usage/usage.js';
 import type { Account, Bucket } from '../bucket.js';
 
-/** JSON has no whole numbers beyond 2^53: those travel as text. */
+/** JSON has no integers beyond 2^53, so they are stored as text. */
 type StoredInt = number | string;
 
 type StoredAccount = readonly [limit: string, tokens: StoredInt, consumed: StoredInt, folded: StoredInt];
@@ -114,7 +114,7 @@ export function decodeLimits(text: string | null): readonly Limit[] | null {
 const MAX_KNOWN_LIMITS = 1_000;
 const knownLimits = new Map<string, Limit>();
 
-/** The same few limits stand in every bucket: each is parsed once. */
+/** The same few limits are in every bucket, so each text is parsed once. */
 function decodeLimit(text: string): Limit {
   const known = knownLimits.get(text);
   if (known !== undefined) return known;
@@ -134,7 +134,7 @@ export function decodeCounts(text: string): UsageCounts {
   return { acquires, expired, consumedMilli: new Map(consumed.map(([name, milli]) => [name, decodeInt(milli)])) };
 }
 
-/** Free text of users: as JSON, because SQLite's own text neither keeps NUL in every library nor half a character in any. */
+/** Free text of users, stored as JSON: some SQLite libraries cut text at NUL, and none keeps a lone surrogate. */
 export function encodeText(text: string | null): string | null {
   return text === null ? null : JSON.stringify(text);
 }

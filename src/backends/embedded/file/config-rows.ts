@@ -19,7 +19,7 @@ export function writeConfig(sql: Statements, ns: string, level: ConfigLevel, con
   ).run(ns, ...columnsOf(level), encodeLimits(limits), onUnavailable, v);
 }
 
-/** Levels that have something. */
+/** Levels with settings. */
 export function selectConfigs(sql: Statements, ns: string, { limit, after }: PageRequest): Page<LevelRecord> {
   const seen = after === null ? undefined : parseLevelKey(after);
   const rows = sql(
@@ -30,7 +30,7 @@ export function selectConfigs(sql: Statements, ns: string, { limit, after }: Pag
   return pageOfRows(rows, limit, decodeLevel, ({ level }) => buildLevelKey(level));
 }
 
-/** Entities with limits of their own for a resource, in the order of their ids. */
+/** Entities with their own limits for a resource, in the order of their ids. */
 export function selectEntitiesWithConfig(
   sql: Statements,
   ns: string,
@@ -59,11 +59,11 @@ function decodeConfig(row: readonly SqlValue[]): StoredConfig {
 function decodeLevel(row: readonly SqlValue[]): LevelRecord {
   const names = row.slice(3).filter((name) => name !== '');
   const level = parseLevelKey(names.join('#'));
-  if (level === undefined) throw new TypeError(`A config of no level: ${names.join(' ')}`);
+  if (level === undefined) throw new TypeError(`A config row without a level: ${names.join(' ')}`);
   return { level, config: decodeConfig(row) };
 }
 
-/** Columns that a level does not have are empty text, which no name is. */
+/** Columns that a level does not have are empty; no name is. */
 function columnsOf(level: ConfigLevel): [kind: string, entity: string, resource: string] {
   const entity = 'entityId' in level ? level.entityId : '';
   return [level.kind, entity, 'resource' in level ? level.resource : ''];

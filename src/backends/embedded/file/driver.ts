@@ -3,7 +3,7 @@ import { AccessDenied, BackendUnavailable, InfrastructureError } from '../../../
 export type SqlValue = string | number | null;
 
 export interface SqliteStatement {
-  /** Gives how many rows changed. */
+  /** Returns how many rows changed. */
   run(...values: SqlValue[]): number;
   /** The first row, as a list of its columns. */
   get(...values: SqlValue[]): readonly SqlValue[] | undefined;
@@ -16,17 +16,17 @@ export interface SqliteDatabase {
   close(): void;
 }
 
-/** The part of SQLite that the file store needs, over whichever library this Node has. All of it is synchronous. */
+/** The part of SQLite that the file store needs, over the library that this Node has. All calls are synchronous. */
 export interface SqliteDriver {
   open(path: string): SqliteDatabase;
 }
 
-/** `node:sqlite` where Node has it, else libsql, which the user installs beside Headgate. */
+/** `node:sqlite` if Node has it, otherwise the optional peer libsql. */
 export async function loadDriver(): Promise<SqliteDriver> {
   return (await loadNodeSqlite()) ?? (await loadLibsql());
 }
 
-/** The part of `node:sqlite` that is used: Node 20, whose types these are, has none of it. */
+/** The part of `node:sqlite` that is used. The types are of Node 20, which does not have it. */
 interface NodeSqlite {
   readonly DatabaseSync: new (path: string) => NodeDatabase;
 }
@@ -48,7 +48,9 @@ async function loadNodeSqlite(): Promise<SqliteDriver | null> {
   return { open: (path) => wrapNodeSqlite(new sqlite.DatabaseSync(path)) };
 }
 
-/** Node 22 and 24 announce their SQLite as experimental, once per process: true, and of no use to whoever runs a limiter. */
+/**
+ * Node 22 and 24 warn once per process that SQLite is experimental. The warning does not help a user of the limiter.
+ */
 function withoutExperimentalWarning<T>(work: () => T): T {
   const { emitWarning } = process;
   process.emitWarning = () => {};
@@ -94,14 +96,14 @@ async function loadLibsql(): Promise<SqliteDriver> {
   } catch (cause) {
     throw new InfrastructureError(
       'infrastructure.missing-peer',
-      `The file store needs SQLite: Node ${process.versions.node} has none of its own. Run: npm install libsql@0.5.29 (or use Node 22.13 and later)`,
+      `The file store needs SQLite: Node ${process.versions.node} does not include it. Run: npm install libsql@0.5.29 (or use Node 22.13 and later)`,
       { cause },
     );
   }
   return { open: (path) => wrapLibsql(new Database(path)) };
 }
 
-/** By a name that bundlers cannot see: an app that never opens a file must bundle without the peer. */
+/** The variable name hides the import from bundlers: an app that never opens a file must bundle without the peer. */
 function importPeer(name: string): Promise<unknown> {
   return import(name);
 }
@@ -111,7 +113,7 @@ function wrapLibsql(database: InstanceType<Libsql>): SqliteDatabase {
     exec: (sql) => database.exec(sql),
     close: () => database.close(),
     prepare: (sql) => {
-      // Rows as lists: as objects, libsql adds a column of its own to what `get` returns.
+      // Rows as lists: as objects, libsql adds an extra column to the result of `get`.
       const statement = database.prepare(sql);
       if (statement.reader) statement.raw(true);
       return {
@@ -123,7 +125,7 @@ function wrapLibsql(database: InstanceType<Libsql>): SqliteDatabase {
   };
 }
 
-/** Result codes of SQLite, as `node:sqlite` numbers and as libsql names them. https://sqlite.org/rescode.html */
+/** SQLite's result codes, as `node:sqlite` numbers and as libsql names. https://sqlite.org/rescode.html */
 type ResultCode = readonly [number: number, name: string];
 
 const BUSY: ResultCode = [5, 'SQLITE_BUSY'];
@@ -138,17 +140,19 @@ const OUT: readonly ResultCode[] = [
   [13, 'SQLITE_FULL'],
 ];
 
-/** Another connection holds the lock that this one needs. */
+/** Another connection holds the lock. */
 export function isBusy(error: unknown): boolean {
   return hasCode(error, BUSY);
 }
 
-/** The file has a content that is not SQLite's. */
+/** The file is not a SQLite database. */
 export function isNotADatabase(error: unknown): boolean {
   return hasCode(error, NOT_A_DATABASE);
 }
 
-/** A failure of SQLite in the terms of the port; a lock, which is waited for, and all other errors as they are. */
+/**
+ * Maps a SQLite failure to an error of the port. A busy lock, which is retried, and all other errors stay as they are.
+ */
 export function explain(error: unknown, path: string): unknown {
   if (!isSqliteError(error) || isBusy(error)) return error;
   const message = `${path}: ${error.message}`;
@@ -169,7 +173,10 @@ function isSqliteError(error: unknown): error is SqliteError {
   return typeof code === 'string' && /^(?:ERR_)?SQLITE_/.test(code);
 }
 
-/** `node:sqlite` gives numbers, extended ones in the upper bytes; libsql gives names, extended ones with a suffix. */
+/**
+ * `node:sqlite` has numbers, with extended codes in the upper bytes; libsql has names, with a suffix for extended
+ * codes.
+ */
 function hasCode(error: unknown, [number, name]: ResultCode): boolean {
   if (!isSqliteError(error)) return false;
   const { errcode, code } = error;

@@ -5,7 +5,7 @@ import { FileClock, type TimeMark } from './file-clock.js';
 const START_MS = 1_800_000_000_000;
 const DAY_MS = 86_400_000;
 
-/** One host with one file: processes read the same clocks, and leave their time in the file. */
+/** One host with one file: all processes read the same clocks, and store their time in the file. */
 function host() {
   const times = { wallMs: START_MS, monotonicMs: 40_000, uptimeMs: 40_000, bootId: 'first' };
   let mark: TimeMark | null = null;
@@ -25,7 +25,7 @@ function host() {
     let reported = clock.follow(mark);
     return {
       now: () => clock.now(),
-      /** By how much the wall clock was ahead, if that was reported since the last call of this. */
+      /** How far the wall clock was ahead, if that was reported since the last call. */
       takeReport: () => {
         const report = reported;
         reported = null;
@@ -44,8 +44,8 @@ function host() {
   return { times, pass, start, fileMs };
 }
 
-describe('a process that opens a file', () => {
-  test('believes the wall clock where the file is new, or was idle for a day', () => {
+describe('opening a file', () => {
+  test('a process trusts the wall clock when the file is new or was idle for a day', () => {
     const { pass, start } = host();
     const first = start();
     first.use();
@@ -55,7 +55,7 @@ describe('a process that opens a file', () => {
   });
 
   test.each([-600_000, 600_000])(
-    'follows the processes that use it, although the wall clock was set by %d ms meanwhile, and reports that',
+    'a process follows the processes that use the file, although the wall clock was set by %d ms meanwhile, and reports that',
     (stepMs) => {
       const { times, pass, start } = host();
       start().use();
@@ -69,7 +69,7 @@ describe('a process that opens a file', () => {
     },
   );
 
-  test('believes the wall clock after a restart of the machine, also where the host’s clock is young again', () => {
+  test("a process trusts the wall clock after a restart of the machine, even when the host's clock restarted too", () => {
     const { times, pass, start } = host();
     start().use();
     times.wallMs += DAY_MS;
@@ -78,7 +78,7 @@ describe('a process that opens a file', () => {
     expect(start().now()).toBe(START_MS + DAY_MS + 1_000);
   });
 
-  test('goes on from the largest time in the file where the wall clock is behind it', () => {
+  test('a process continues from the largest time in the file when the wall clock is behind it', () => {
     const { times, pass, start } = host();
     start().use();
     pass(DAY_MS);
@@ -90,8 +90,8 @@ describe('a process that opens a file', () => {
   });
 });
 
-describe('a process that has a file open', () => {
-  test('counts a suspension of the machine', () => {
+describe('using an open file', () => {
+  test('the time of a file includes a suspension of the machine', () => {
     const { times, start } = host();
     const process = start();
     process.use();
@@ -100,7 +100,7 @@ describe('a process that has a file open', () => {
     expect(process.now()).toBe(START_MS + 3_600_000);
   });
 
-  test('catches up with a wall clock that is an hour ahead, by 2 ms a second, and not for ever behind', () => {
+  test('the time of a file catches up with a wall clock that is an hour ahead by 2 ms a second', () => {
     const { times, pass, start } = host();
     const process = start();
     times.wallMs += 3_600_000;
@@ -118,7 +118,7 @@ describe('a process that has a file open', () => {
     expect(Math.abs(process.now() - times.wallMs)).toBeLessThanOrEqual(1_000);
   });
 
-  test('follows another process that is ahead', () => {
+  test('a process follows another process that is ahead', () => {
     const { times, pass, start } = host();
     const idle = start();
     times.wallMs += 500;
@@ -137,7 +137,7 @@ const happening = fc.oneof(
   fc.record({ kind: fc.constant('start' as const), ms: fc.constant(0) }),
 );
 
-test('a step of the wall clock moves the time of a file in use by at most a second, and 2 ms for each second that passes', () => {
+test('a step of the wall clock moves the time of a file in use by at most a second, plus 2 ms for each second that passes', () => {
   fc.assert(
     fc.property(fc.array(happening, { maxLength: 60 }), (happenings) => {
       const { times, pass, start, fileMs } = host();

@@ -1,39 +1,39 @@
 import { SteadyTime, type TimeSources } from '../../../core/steady-time.js';
 import type { EpochMs } from '../../../core/units.js';
 
-/** What the processes of one host have in common, besides the wall clock that may be set. */
+/** The time sources that the processes of a host share, besides the wall clock, which may be set. */
 export interface HostTime extends TimeSources {
-  /** A monotonic clock of which all processes of the host read the same value. */
+  /** A monotonic clock with the same value in all processes of the host. */
   readonly hostMs: () => number;
-  /** Which start of which machine `hostMs` belongs to. */
+  /** Identifies the boot that `hostMs` belongs to. */
   readonly bootId: string;
 }
 
-/** The time that a process left in the file. */
+/** The time that a process stored in the file. */
 export interface TimeMark {
   readonly timeMs: EpochMs;
-  /** What the host's monotonic clock said then. */
+  /** The host's monotonic clock at that time. */
   readonly hostMs: number;
   readonly bootId: string;
 }
 
-/** A file that was not written to for so long is not in use: the next process to open it believes its own clock. */
+/** A file without a write for this long is not in use: the next process that opens it trusts its own clock. */
 const IDLE_MS = 60_000;
 
-/** Clocks that differ by less are the same. */
+/** Smaller differences between clocks are ignored. */
 const TOLERANCE_MS = 1_000;
 
-/** A wall clock that differs by more is reported. */
+/** A larger difference to the wall clock is reported. */
 const REPORTED_MS = 60_000;
 
-/** Time gains on a wall clock that is ahead by 2 ms a second: at most 2 s of rate more in a quarter of an hour. */
+/** The time gains 2 ms a second on a wall clock that is ahead: at most 2 s of extra refill in a quarter of an hour. */
 const GAIN = 1 / 500;
 const MAX_GAINING_MS = 10_000;
 
 /**
- * The time by which the processes of one host use a file. It begins with the wall clock, unless the file is in use by
- * another time, and advances with the monotonic clock. It is never behind the largest time in the file. A wall clock that
- * is set is followed so slowly that no limit shows it.
+ * The time that the processes of one host use for a file. It starts with the wall clock, unless the file is in use with
+ * another time, and advances with the monotonic clock. It is never behind the largest time in the file. It follows a
+ * wall clock that is set so slowly that no limit shows it.
  */
 export class FileClock {
   readonly #host: HostTime;
@@ -60,8 +60,8 @@ export class FileClock {
   }
 
   /**
-   * Takes in what the file says: when it is opened, then about once a second. Gives by how much the wall clock is ahead of
-   * the time in use, if that must be reported: once for each time that it goes wrong.
+   * Adjusts to the time in the file: when it is opened, then about once a second. Returns how far the wall clock is
+   * ahead of the time in use if that must be reported: once for each deviation.
    */
   follow(mark: TimeMark | null): number | null {
     const ownMs = this.#steady.now() + this.#offsetMs;

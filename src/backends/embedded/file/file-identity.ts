@@ -1,6 +1,6 @@
 import { rmSync, statSync } from 'node:fs';
 
-/** Which files an open store consists of, whatever their paths lead to by now: device and inode, '' for none. */
+/** The files of an open store, whatever their paths lead to now: device and inode, '' for none. */
 export interface FileIdentity {
   readonly file: string;
   readonly log: string;
@@ -11,8 +11,8 @@ const LOG = '-wal';
 const INDEX = '-shm';
 
 /**
- * What the path leads to. An inode is not given to another file while a process has it open, so that a different one is
- * another file. Never opens the file: to close it again would drop the locks that SQLite has on it in this process.
+ * The files that the path leads to. An inode is not reused while a process has it open, so a different inode is another
+ * file. Never opens the file: closing it again would drop SQLite's locks on it in this process.
  */
 export function identify(path: string): FileIdentity {
   return { file: inodeOf(path), log: inodeOf(path + LOG), index: inodeOf(path + INDEX) };
@@ -22,14 +22,14 @@ export function isSameStore(a: FileIdentity, b: FileIdentity): boolean {
   return a.file === b.file && a.log === b.log && a.index === b.index;
 }
 
-/** SQLite makes both, or neither where the file system has no shared memory. */
+/** SQLite creates both, or neither if the file system has no shared memory. */
 export function isWithoutIndex({ log, index }: FileIdentity): boolean {
   return log !== '' && index === '';
 }
 
 /**
- * Removes the log and the index that a file left behind when another one took its path: SQLite finds them by their names,
- * and would apply them to the new file.
+ * Removes the log and the index of a file that was replaced: SQLite finds them by name, and would apply them to the new
+ * file.
  */
 export function removeOrphans(path: string, left: FileIdentity): void {
   const found = identify(path);
@@ -39,13 +39,13 @@ export function removeOrphans(path: string, left: FileIdentity): void {
 }
 
 function inodeOf(path: string): string {
-  // Windows has no inodes; it does not let an open file be removed or replaced either.
+  // Windows has no inodes. It does not allow an open file to be removed or replaced either.
   if (process.platform === 'win32') return '';
   try {
     const found = statSync(path, { bigint: true, throwIfNoEntry: false });
     return found === undefined ? '' : `${found.dev}:${found.ino}`;
   } catch {
-    // A folder that may not be looked into any more: no process can open the file.
+    // The folder is no longer accessible, so no process can open the file.
     return '';
   }
 }

@@ -6,7 +6,7 @@ import type { SqlValue } from './driver.js';
 import { OWNED_TABLES } from './schema.js';
 import { pageOfRows, type Statements } from './statements.js';
 
-/** The namespace under which the registry's own audit stands: no id is that short. */
+/** The namespace of the registry's own audit records. No id is that short. */
 const REGISTRY_NS = '_';
 
 const COLUMNS = 'id, name, status, created_at';

@@ -23,7 +23,7 @@ import type { SqlValue } from './driver.js';
 import { selectMark, selectMarks, writeMark } from './managed-rows.js';
 import { pageOfRows, type Statements } from './statements.js';
 
-/** One namespace's rows of a file, inside a transaction. */
+/** The rows of one namespace in a file, inside a transaction. */
 export class FileSpace implements Space {
   readonly #sql: Statements;
   readonly #ns: string;

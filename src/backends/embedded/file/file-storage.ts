@@ -19,15 +19,15 @@ import { nap, NAPS, retryWhileBusy } from './wait-for-lock.js';
 export interface FileStorageOptions {
   readonly path: string;
   readonly synchronous: 'normal' | 'full';
-  /** The namespace that a file which does not exist yet is born with. */
+  /** The first namespace of a new file. */
   readonly namespace: { readonly id: string; readonly name: string };
-  /** The one that this Node has, unless given. */
+  /** Unless given: the driver of this Node. */
   readonly driver?: SqliteDriver;
-  /** The clocks of this machine, unless given. */
+  /** Unless given: the clocks of this machine. */
   readonly host?: HostTime;
 }
 
-/** Reads see one state of the file; writes have the only lock from their beginning. */
+/** Reads see one snapshot of the file; writes hold the write lock from their start. */
 type Begin = 'BEGIN' | 'BEGIN IMMEDIATE';
 
 interface Connection {
@@ -35,28 +35,28 @@ interface Connection {
   readonly sql: Statements;
   readonly registry: FileRegistry;
   readonly maintenance: Maintenance;
-  /** Of a format that lacks tables: the next write adds them, no read does. */
+  /** The file has an older format that lacks tables. The next write adds them; a read does not. */
   isOlder: boolean;
-  /** null: it is in memory. */
+  /** null: an in-memory database. */
   identity: FileIdentity | null;
 }
 
-/** How often, by the time of the calls, the path is compared with the open file. */
+/** How often the path is compared with the open file, by the time of the calls. */
 const COMPARE_EVERY_MS = 1_000;
 
 /**
- * For so long after an open, every call compares. The three files cannot be replaced at once: a log that was there may be
- * of the file before, and goes when the last process has noticed that.
+ * For this long after an open, every call compares. The three files cannot be replaced at once: an existing log may
+ * belong to the previous file, and is removed when the last process has noticed the replacement.
  */
 const YOUNG_MS = 2 * COMPARE_EVERY_MS;
 
-/** Opens of a path that leads to another file each time, before the call fails. */
+/** How often a path is opened that leads to another file each time, before the call fails. */
 const MAX_OPENS = 3;
 
 /**
- * One SQLite file in WAL mode. A transaction is synchronous and short; when another process holds the lock, the wait
- * for it is not, so that the event loop stays free. A file that does not exist is made by the first write, not by
- * looking: until then reads see a store that is empty.
+ * One SQLite file in WAL mode. A transaction is synchronous and short. While another process holds the lock, the call
+ * waits asynchronously, so that the event loop stays free. A missing file is created by the first write, not by a read:
+ * until then reads see an empty store.
  */
 export class FileStorage implements Storage {
   readonly name = 'file';
@@ -64,20 +64,20 @@ export class FileStorage implements Storage {
   readonly #options: FileStorageOptions;
   #driver: SqliteDriver | null;
   #file: Connection | null = null;
-  /** What reads see while there is no file. */
+  /** The empty store that reads see while there is no file. */
   #blank: Connection | null = null;
   #closed = false;
   #users = 0;
-  /** Calls that wait for another process. */
+  /** The number of calls that wait for another process. */
   #waiting = 0;
   readonly #time: TimeKeeper;
-  /** When the path was compared with the open file. NaN: it must be by the next call. */
+  /** When the path was last compared with the open file. NaN: the next call must compare. */
   #comparedAtMs = Number.NaN;
   /** When the open file was first used. NaN: not yet. */
   #usedFromMs = Number.NaN;
   #hadFile = false;
-  /** What the next call reports. */
-  readonly #news: InfrastructureError[] = [];
+  /** Errors that the next call reports. */
+  readonly #toReport: InfrastructureError[] = [];
 
   constructor(options: FileStorageOptions) {
     this.#options = options;
@@ -85,7 +85,7 @@ export class FileStorage implements Storage {
     this.#time = new TimeKeeper(options.host ?? readHostTime(), options.path);
   }
 
-  /** null before it is open: what the file says comes first. */
+  /** null before it is open: the time in the file comes first. */
   storeTimeMs(): EpochMs | null {
     return this.#users === 0 ? null : this.#time.now();
   }
@@ -106,7 +106,7 @@ export class FileStorage implements Storage {
     this.#users += 1;
   }
 
-  /** Closes with the last of those who opened it. */
+  /** Closes when the last user closes. */
   close(): void {
     this.#users -= 1;
     if (this.#users > 0) return;
@@ -142,7 +142,7 @@ export class FileStorage implements Storage {
       try {
         return this.#explained(() => this.#attempt(begin, call.nowMs, work));
       } finally {
-        for (const error of this.#news.splice(0)) call.tuning?.onError?.(error, 'the file store');
+        for (const error of this.#toReport.splice(0)) call.tuning?.onError?.(error, 'the file store');
       }
     };
     for (let naps = 0; ; naps++) {
@@ -150,7 +150,7 @@ export class FileStorage implements Storage {
         return attempt();
       } catch (error) {
         if (!isBusy(error)) throw error;
-        // Where others wait already, the lock is one of the long ones.
+        // If other calls are waiting, the lock is a long one.
         if (naps >= NAPS || this.#waiting > 0) return this.#wait(call.timeoutMs, attempt);
         nap();
       }
@@ -170,7 +170,7 @@ export class FileStorage implements Storage {
     try {
       return work();
     } catch (error) {
-      // A file that fails may no longer be the one that its path leads to.
+      // After a failure, the path may lead to another file.
       if (!isBusy(error)) this.#comparedAtMs = Number.NaN;
       throw explain(error, this.#options.path);
     }
@@ -181,17 +181,17 @@ export class FileStorage implements Storage {
     return transaction(connection, begin, () => {
       const result = work(connection);
       if (!connection.isOlder && connection.identity !== null) {
-        this.#tell(this.#time.keep(connection.sql, begin === 'BEGIN IMMEDIATE', nowMs));
+        this.#report(this.#time.keep(connection.sql, begin === 'BEGIN IMMEDIATE', nowMs));
       }
       return result;
     });
   }
 
-  #tell(error: InfrastructureError | null): void {
-    if (error !== null) this.#news.push(error);
+  #report(error: InfrastructureError | null): void {
+    if (error !== null) this.#toReport.push(error);
   }
 
-  /** The open file, if its path still leads to it. */
+  /** The open file, if the path still leads to it. */
   #sameFile(nowMs: EpochMs): Connection | null {
     const file = this.#file;
     if (file === null || file.identity === null) return file;
@@ -205,22 +205,22 @@ export class FileStorage implements Storage {
     return null;
   }
 
-  /** Lets go of a file whose path leads to another one, or to none. */
+  /** Closes a file whose path leads to another file, or to none. */
   #leave({ database }: Connection, left: FileIdentity, found: FileIdentity): void {
     const { path } = this.#options;
     this.#file = null;
     try {
-      // Renamed, perhaps: then the file goes without its log, and must have what is in it.
+      // The file may have been renamed without its log, so write the log into it.
       if (found.file === '') database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     } catch {
-      // It has no room, say. What was to be saved belongs to a file that is not the store any more.
+      // For example, the disk is full. The data belongs to a file that is no longer the store.
     }
     // Before the close: while they are open here, no other files have their inodes.
     removeOrphans(path, left);
     database.close();
     const what = found.file === '' ? 'removed' : 'replaced';
-    const then = 'Its state and its leases are no longer in use; the store is what the path leads to';
-    this.#tell(new InfrastructureError('infrastructure.file', `${path} was ${what} while it was open. ${then}`));
+    const then = 'Its state and its leases are no longer used; the store is now the file at that path';
+    this.#report(new InfrastructureError('infrastructure.file', `${path} was ${what} while it was open. ${then}`));
   }
 
   #connectionFor(begin: Begin, nowMs: EpochMs): Connection {
@@ -234,7 +234,7 @@ export class FileStorage implements Storage {
     return this.#blank;
   }
 
-  /** `nowMs`: when a file without tables is made ours. null: it is left alone, and there is nothing to connect to. */
+  /** `nowMs`: creates the tables of an empty file. null: leaves an empty file alone, and returns null. */
   #connect(nowMs: EpochMs | null): Connection | null {
     const { path } = this.#options;
     for (let opens = 0; opens < MAX_OPENS; opens++) {
@@ -242,8 +242,9 @@ export class FileStorage implements Storage {
       const connection = this.#connectOnce(nowMs);
       if (connection === null) return null;
       const identity = identify(path);
-      // Replaced meanwhile: it cannot be told which of the two is open. Or, after a replacement, another connection of this
-      // process has the new file with an index whose path is gone: SQLite shares that one until it is closed.
+      // The file was replaced meanwhile, and it is not known which one is open. Or, after a replacement, another
+      // connection of this process has the new file with an index whose path was removed: SQLite shares that index
+      // until it is closed.
       if ((before !== '' && identity.file !== before) || (this.#hadFile && isWithoutIndex(identity))) {
         connection.database.close();
         continue;
@@ -252,7 +253,7 @@ export class FileStorage implements Storage {
       this.#file = connection;
       this.#usedFromMs = Number.NaN;
       this.#hadFile = true;
-      if (!connection.isOlder) this.#tell(this.#time.follow(connection.sql));
+      if (!connection.isOlder) this.#report(this.#time.follow(connection.sql));
       return connection;
     }
     throw new BackendUnavailable(`${path} was replaced while it was being opened`, 'server');
@@ -262,7 +263,7 @@ export class FileStorage implements Storage {
     const { path, synchronous } = this.#options;
     const database = this.#openDatabase(path);
     try {
-      // In one transaction: another process may be making the file at this moment.
+      // In one transaction: another process may be creating the file.
       const state = transaction(connectionTo(database, false), 'BEGIN', () => inspectSchema(database, path));
       if (state === 'empty' && nowMs === null) {
         database.close();
@@ -270,7 +271,7 @@ export class FileStorage implements Storage {
       }
       database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${synchronous}`);
       const connection = nowMs === null ? connectionTo(database, state === 'older') : this.#prepare(database, nowMs);
-      // From the first read on SQLite has the log and its index open, and no other process removes them.
+      // After the first read, SQLite has the log and its index open, and no other process removes them.
       database.prepare('SELECT 1 FROM sqlite_schema').get();
       return connection;
     } catch (error) {
@@ -283,7 +284,7 @@ export class FileStorage implements Storage {
     return this.#complete(connectionTo(database, false), nowMs);
   }
 
-  /** Makes the tables that are missing, and the first namespace, unless another process was faster. */
+  /** Creates the missing tables and the first namespace, unless another process did. */
   #complete(connection: Connection, nowMs: EpochMs): Connection {
     const { database, registry } = connection;
     transaction(connection, 'BEGIN IMMEDIATE', () => {
@@ -301,7 +302,8 @@ export class FileStorage implements Storage {
     try {
       database = this.#driver.open(path);
     } catch (cause) {
-      if (this.#hadFile) throw new BackendUnavailable(`${path} is gone, and cannot be made again`, 'server', { cause });
+      if (this.#hadFile)
+        throw new BackendUnavailable(`${path} was removed, and cannot be created again`, 'server', { cause });
       const needs = 'its folder must exist, and it must be a file that this process may read and write';
       throw new InfrastructureError('infrastructure.file', `Cannot open ${path}: ${needs}`, { cause });
     }
@@ -337,11 +339,11 @@ function rollBack(database: SqliteDatabase): void {
   try {
     database.exec('ROLLBACK');
   } catch {
-    // A full disk, say, has ended the transaction already: the error that did so says more than this one.
+    // The transaction has ended already, for example because the disk is full. That error matters more than this one.
   }
 }
 
-/** A file of no length is one that another process is about to fill. */
+/** Another process is about to fill an empty file. */
 function hasContent(path: string): boolean {
   return existsSync(path) && statSync(path).size > 0;
 }

@@ -6,11 +6,13 @@ import { createEmbeddedBackend } from '../embedded-backend.js';
 import { FileStorage } from './file-storage.js';
 
 export interface FileOptions {
-  /** Relative to the working directory. A file that does not exist is made by the first write. */
+  /** Relative to the working directory. The first write creates a missing file. */
   readonly path: string;
-  /** `normal`: a grant survives the death of the process. `full`: also a loss of power, at the price of a sync for each. */
+  /**
+   * `normal`: a grant survives a crash of the process. `full`: also a power failure, at the cost of a sync per write.
+   */
   readonly synchronous?: 'normal' | 'full';
-  /** The namespace that a new file is born with: `default` unless given. */
+  /** The first namespace of a new file: `default` unless given. */
   readonly namespace?: string;
 }
 
@@ -28,7 +30,7 @@ export function file(options: FileOptions): Backend {
 
 const PREFIX = 'file:';
 
-/** Reads `file:./limits.db?synchronous=full`. Cut by hand: `new URL` would resolve a relative path to the root. */
+/** Parses `file:./limits.db?synchronous=full`. Without `new URL`, which would resolve a relative path to the root. */
 export function parseFileAddress(address: string): Omit<FileOptions, 'namespace'> {
   const [path = '', query = ''] = address.slice(PREFIX.length).split('?');
   const parameters = new URLSearchParams(query);

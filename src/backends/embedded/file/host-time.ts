@@ -11,7 +11,9 @@ export function readHostTime(): HostTime {
   };
 }
 
-/** Linux has one. Elsewhere a host's clock that starts again from 0 tells a restart, except in its first minutes. */
+/**
+ * Linux has a boot id. On other systems, a host clock that restarts at 0 shows a restart, except in its first minutes.
+ */
 function readBootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();

@@ -28,7 +28,7 @@ async function openFile(name: string) {
   return { clock, path, limiter, visit };
 }
 
-test('usage and audit are shown as long as they live, and removed afterwards', { timeout: 60_000 }, async () => {
+test('usage and audit records are shown until they expire, and removed afterwards', { timeout: 60_000 }, async () => {
   const { clock, path, limiter, visit } = await openFile('old.db');
   await limiter.entities.create({ id: 'visitor-1' });
   await visit(1);

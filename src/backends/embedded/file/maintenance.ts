@@ -6,19 +6,19 @@ import type { SqlValue } from './driver.js';
 import { FileSpace } from './file-space.js';
 import type { Statements } from './statements.js';
 
-/** Transactions of this process between two rounds of cleaning. */
+/** Write transactions of this process between two rounds of cleaning. */
 const WRITES_PER_ROUND = 1_000;
 
-/** Rows of each table that one round looks at: twice what can have been added meanwhile. */
+/** Rows of each table that one round reads: twice what can have been added since the last round. */
 const ROWS_PER_ROUND = 2 * WRITES_PER_ROUND;
 
-/** Fewer buckets than this are not worth looking for idle ones. */
+/** Below this number of buckets, idle ones are not removed. */
 const KEPT_BUCKETS = 10_000;
 
 /**
- * Removes what no answer depends on any more: idle buckets of a large file, usage and audit whose time is over. A hand
- * goes round each table, a bounded number of rows at a time, inside a transaction that writes anyway: no timer, no process
- * of its own, and no call that pays for all of it.
+ * Removes what no answer depends on: idle buckets of a large file, expired usage and audit records. Each round scans a
+ * bounded number of rows of each table from a cursor, inside a write transaction: no timer, no extra process, and no
+ * call that pays for all of it.
  */
 export class Maintenance {
   readonly #sql: Statements;
@@ -29,7 +29,7 @@ export class Maintenance {
     this.#sql = sql;
   }
 
-  /** Called within every writing transaction. */
+  /** Called in every write transaction. */
   afterWrite(nowMs: EpochMs): void {
     this.#writes += 1;
     if (this.#writes % WRITES_PER_ROUND === 0) this.clean(nowMs);
@@ -77,7 +77,7 @@ export class Maintenance {
     }
   }
 
-  /** The rows after those of the last round, in the order of the key; from the start again after the last. */
+  /** The rows after those of the last round, in key order; restarts after the last row. */
   #nextRows(table: string, key: readonly string[], ...columns: readonly string[]): readonly (readonly SqlValue[])[] {
     const keys = key.join(', ');
     const marks = key.map(() => '?').join(', ');

@@ -25,7 +25,7 @@ export function selectMarks(sql: Statements, ns: string, { limit, after }: PageR
   return pageOfRows(rows, limit, decodeMark, ({ key }) => key);
 }
 
-/** A file of format 1 lacks the table until something is written to it. */
+/** A file of format 1 does not have the table until the first write. */
 function hasMarks(sql: Statements): boolean {
   return sql(`SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'managed'`).get() !== undefined;
 }

@@ -1,12 +1,12 @@
 import { SchemaMismatch, ValidationError } from '../../../core/errors.js';
 import { isNotADatabase, type SqliteDatabase } from './driver.js';
 
-/** 'Head', so that a file of another program is told from one of ours. */
+/** 'Head': distinguishes Headgate's files from those of other programs. */
 const APPLICATION_ID = 0x48656164;
 
 /**
- * What makes each format out of the one before: format 1 out of an empty file. Rows are found by their keys alone, so that
- * the keys are the tables. Steps only add: processes that have an older format open go on working.
+ * The steps from each format to the next; the first creates format 1 in an empty file. Rows are found only by their
+ * keys, so the tables are WITHOUT ROWID. Steps only add: processes that have an older format open continue to work.
  */
 const STEPS: readonly string[] = [
   `
@@ -58,13 +58,13 @@ CREATE TABLE clock (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, host INTEGER NO
 
 const SCHEMA_VERSION = STEPS.length;
 
-/** The tables that hold what namespaces own; the registry's own audit stands under the namespace "_". */
+/** The tables with the data of namespaces; the registry's own audit records are under the namespace "_". */
 export const OWNED_TABLES = ['buckets', 'configs', 'entities', 'audit', 'usage', 'managed'] as const;
 
-/** What a file turned out to be; `older`: ours, of a format that lacks some tables. */
+/** The state of a file; `older`: Headgate's, in a format that lacks some tables. */
 export type FileState = 'ours' | 'older' | 'empty';
 
-/** Refuses files that are not ours, and those of a format that this code does not know. */
+/** Refuses files that are not Headgate's, and those of an unknown format. */
 export function inspectSchema(database: SqliteDatabase, path: string): FileState {
   let applicationId: number;
   try {
@@ -85,7 +85,10 @@ export function inspectSchema(database: SqliteDatabase, path: string): FileState
   return version < SCHEMA_VERSION ? 'older' : 'ours';
 }
 
-/** Makes an empty or older file one of today's. Inside a transaction: other processes see all of it or nothing. */
+/**
+ * Brings an empty or older file to the current format. Runs inside a transaction, so other processes see all of it or
+ * nothing.
+ */
 export function completeSchema(database: SqliteDatabase): void {
   for (const step of STEPS.slice(pragma(database, 'user_version'))) database.exec(step);
   database.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}`);
@@ -96,5 +99,5 @@ function pragma(database: SqliteDatabase, name: string): number {
 }
 
 function notOurs(path: string): ValidationError {
-  return new ValidationError('store', 'the path of a Headgate file, or of none yet', path);
+  return new ValidationError('store', 'the path of a Headgate file, or of a missing file', path);
 }

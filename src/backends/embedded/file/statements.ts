@@ -16,7 +16,7 @@ export function createStatements(database: SqliteDatabase): Statements {
   };
 }
 
-/** Rows come with one more than asked for if there is a next page. */
+/** `rows` has one more than `limit` if there is a next page. */
 export function pageOfRows<T>(
   rows: readonly (readonly SqlValue[])[],
   limit: number,

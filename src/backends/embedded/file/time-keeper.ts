@@ -4,10 +4,10 @@ import { FileClock, type HostTime } from './file-clock.js';
 import type { Statements } from './statements.js';
 import { selectTimeMark, writeTimeMark } from './time-row.js';
 
-/** How often the time in use and that of the file are compared, by the time of the calls. */
+/** How often the time in use and the file's time are compared, by the time of the calls. */
 const FOLLOW_EVERY_MS = 1_000;
 
-/** Keeps the time of a file and that of this process together. Each method gives what is to be reported, or null. */
+/** Synchronizes the time of a file and of this process. Each method returns an error to report, or null. */
 export class TimeKeeper {
   readonly #clock: FileClock;
   readonly #path: string;
@@ -30,7 +30,7 @@ export class TimeKeeper {
     return leadMs === null ? null : this.#describe(leadMs);
   }
 
-  /** Within every transaction. One that writes leaves the time, after it has read which is the largest. */
+  /** Called in every transaction. A write stores the time after reading the largest one. */
   keep(sql: Statements, writes: boolean, nowMs: EpochMs): InfrastructureError | null {
     const lastAtMs = writes ? this.#markedAtMs : this.#followedAtMs;
     if (Math.abs(nowMs - lastAtMs) < FOLLOW_EVERY_MS) return null;
@@ -45,7 +45,7 @@ export class TimeKeeper {
 
   #describe(leadMs: number): InfrastructureError {
     const what = `The wall clock of this machine is ${Math.abs(leadMs)} ms ${leadMs > 0 ? 'ahead of' : 'behind'} the time`;
-    const then = leadMs > 0 ? 'That time gains on it by 2 ms a second' : 'That time does not go back';
-    return new InfrastructureError('infrastructure.clock', `${what} by which ${this.#path} is used. ${then}`);
+    const then = leadMs > 0 ? 'That time gains on it by 2 ms a second' : 'That time never goes back';
+    return new InfrastructureError('infrastructure.clock', `${what} that ${this.#path} uses. ${then}`);
   }
 }

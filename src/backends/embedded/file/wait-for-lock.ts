@@ -2,9 +2,9 @@ import { BackendUnavailable } from '../../../core/errors.js';
 import { isBusy } from './driver.js';
 
 /**
- * A lock lasts some 100 us, which is less than the shortest timer. So a process that finds the file locked first naps a few
- * times, giving up the processor, which the holder may need to finish; half a millisecond in all. Only then does it
- * leave the thread to others. (Measured with 4 processes: spinning through turns of the event loop makes it 5 times worse.)
+ * A lock lasts about 100 us, less than the shortest timer. So a process that finds the file locked first naps a few
+ * times, which frees the processor for the lock's holder; half a millisecond in all. Only then does it return to the
+ * event loop. (Measured with 4 processes: spinning through turns of the event loop is 5 times slower.)
  */
 export const NAPS = 4;
 const NAP_MS = 0.1;
@@ -13,17 +13,17 @@ const SHORT_SLEEPS = 4;
 const MAX_SLEEP_MS = 20;
 
 /**
- * How long before the end of a call's time a writer stops waiting for the lock: the caller stops listening then, and
- * would take the silence for an outage, which the policy may answer with an admission. More than a timer is late by.
+ * How long before a call's timeout a writer stops waiting for the lock. After the timeout the caller would see an
+ * outage, which the outage policy may answer with an admission. More than the delay of a timer.
  */
-const SPARE_PART = 0.1;
-const LEAST_SPARE_MS = 15;
+const MARGIN_FRACTION = 0.1;
+const MIN_MARGIN_MS = 15;
 
-/** Waits with jitter for another process, in real time: what holds the lock is no fake. */
+/** Waits with jitter for another process, in real time, because the lock's holder is a real process. */
 export async function retryWhileBusy<T>(timeoutMs: number, where: string, attempt: () => T): Promise<T> {
-  const endMs = performance.now() + timeoutMs - Math.max(LEAST_SPARE_MS, timeoutMs * SPARE_PART);
-  for (let tries = 0; ; tries++) {
-    if (performance.now() < endMs) await pause(tries, endMs - performance.now());
+  const endMs = performance.now() + timeoutMs - Math.max(MIN_MARGIN_MS, timeoutMs * MARGIN_FRACTION);
+  for (let attempts = 0; ; attempts++) {
+    if (performance.now() < endMs) await pause(attempts, endMs - performance.now());
     try {
       return attempt();
     } catch (error) {
@@ -36,16 +36,16 @@ export async function retryWhileBusy<T>(timeoutMs: number, where: string, attemp
   }
 }
 
-function pause(tries: number, mostMs: number): Promise<void> {
-  const sleepMs = Math.random() * Math.min(MAX_SLEEP_MS, 2 ** Math.max(0, tries - SHORT_SLEEPS));
+function pause(attempts: number, mostMs: number): Promise<void> {
+  const sleepMs = Math.random() * Math.min(MAX_SLEEP_MS, 2 ** Math.max(0, attempts - SHORT_SLEEPS));
   return new Promise((resolve) => {
     setTimeout(resolve, Math.min(sleepMs, mostMs));
   });
 }
 
-const NOBODY_WAKES = new Int32Array(new SharedArrayBuffer(4));
+const NEVER_NOTIFIED = new Int32Array(new SharedArrayBuffer(4));
 
-/** Blocks this thread, not the processor. */
+/** Blocks this thread, and frees the processor. */
 export function nap(): void {
-  Atomics.wait(NOBODY_WAKES, 0, 0, NAP_MS);
+  Atomics.wait(NEVER_NOTIFIED, 0, 0, NAP_MS);
 }

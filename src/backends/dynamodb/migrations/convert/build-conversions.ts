@@ -24,36 +24,37 @@ import { type DroppableSetting, refuseSettings } from '../legacy/settings.js';
 import type { OldRecord, ConversionPlan, Conversion } from './conversion.js';
 import { Unmappable } from '../unmappable.js';
 
-/** What old records are read with. */
+/** What converting an old record depends on. */
 export interface ConversionContext {
   readonly migration: string;
-  readonly homes: TargetNamespaces;
+  readonly namespaces: TargetNamespaces;
   readonly disabled: DisabledLevels;
-  /** Settings that the operator gives up. */
+  /** The settings that the operator chose to drop. */
   readonly drop: ReadonlySet<DroppableSetting>;
 }
 
-/** The unit of records that belong together: one, or those of one bucket or level that had an item for each limit. */
-export function buildConversion(around: ConversionContext, records: readonly OldRecord[]): Conversion | null {
+/** The conversion of records that belong together: one record, or all limit items of one bucket or level. */
+export function buildConversion(context: ConversionContext, records: readonly OldRecord[]): Conversion | null {
   const [first] = records;
   if (first === undefined) return null;
   const { key, item } = first;
-  const ns = around.homes.of(key.ns);
-  if (ns === null) return stuckUnit(records, `its namespace ${key.ns} is registered nowhere, and cannot be`);
+  const ns = context.namespaces.of(key.ns);
+  if (ns === null)
+    return refusedConversion(records, `its namespace ${key.ns} is not registered, and its name cannot be registered`);
   switch (key.kind) {
     case 'limit-bucket':
-      return bucketUnit(around, ns, key, itemsOf(records), false, () => records.flatMap(decodeLimit));
+      return convertBucket(context, ns, key, itemsOf(records), false, () => records.flatMap(decodeLimit));
     case 'bucket':
-      return bucketUnit(around, ns, key, [item], false, () => {
-        refuseSettings(first, around.drop);
+      return convertBucket(context, ns, key, [item], false, () => {
+        refuseSettings(first, context.drop);
         return [decodeComposite(item)];
       });
     case 'limit':
-      return convertLimits(around, ns, key.level, records);
+      return convertLimits(context, ns, key.level, records);
     case 'config':
-      return convertConfig(around, ns, key.level, first);
+      return convertConfig(context, ns, key.level, first);
     case 'entity':
-      return convertEntity(around, ns, key.entityId, first);
+      return convertEntity(context, ns, key.entityId, first);
     case 'audit':
       return convertAudit(ns, key, first);
     case 'usage':
@@ -61,15 +62,15 @@ export function buildConversion(around: ConversionContext, records: readonly Old
     case 'namespace':
       return convertNamespace(key, item);
     case 'unreadable':
-      return stuckUnit(records, 'one of its names contains "#", which is refused here');
+      return refusedConversion(records, 'one of its names contains "#", which is not allowed');
     case 'shard':
     case 'version':
       return null;
   }
 }
 
-/** Records that go nowhere: their plan says why. */
-function stuckUnit(records: readonly OldRecord[], reason: string): Conversion {
+/** A conversion whose plan throws `Unmappable` with the reason. */
+function refusedConversion(records: readonly OldRecord[], reason: string): Conversion {
   const [first = {}] = itemsOf(records);
   const plan = (): ConversionPlan => {
     throw new Unmappable(reason);
@@ -86,29 +87,30 @@ function decodeLimit({ key, item }: OldRecord): readonly BucketPart[] {
 }
 
 /**
- * A bucket of v0.9, all shards together, or a shard whose bucket has been moved before. `shards`: those that are old, by
- * their number, the one that was met included.
+ * The conversion of a v0.9 bucket with all its shards, or of shards whose bucket was converted before. `shards`: the
+ * old shards by number, including `met`.
  */
 export function buildShardConversion(
-  around: ConversionContext,
+  context: ConversionContext,
   met: OldRecord,
   shards: ReadonlyMap<number, Item>,
 ): Conversion | null {
   const { key } = met;
   if (key.kind !== 'shard' || key.ns === null) return null;
-  const ns = around.homes.of(key.ns);
-  if (ns === null) return stuckUnit([met], `its namespace ${key.ns} is registered nowhere, and cannot be`);
+  const ns = context.namespaces.of(key.ns);
+  if (ns === null)
+    return refusedConversion([met], `its namespace ${key.ns} is not registered, and its name cannot be registered`);
   const first = shards.get(0);
   const decode = (): BucketPart[] => {
-    for (const item of shards.values()) refuseSettings({ key, item }, around.drop);
+    for (const item of shards.values()) refuseSettings({ key, item }, context.drop);
     const count = Math.max(...[...shards].map(([number, item]) => Math.max(number + 1, countOf(item))));
     return [...shards].map(([number, item]) => decodeComposite(item, number, count));
   };
-  const unit = bucketUnit(around, ns, key, [...shards.values()], first === undefined, decode);
-  // Its parts were read before: what is left of them now is added, not compared.
-  if (first === undefined) return { ...unit, mode: 'switch' };
-  if (ns !== key.ns) return unit;
-  return { ...unit, mode: first, plan: () => inPlaceOf(unit.plan(undefined)) };
+  const conversion = convertBucket(context, ns, key, [...shards.values()], first === undefined, decode);
+  // The bucket was converted before, so the tokens of these shards are added to it, not compared with it.
+  if (first === undefined) return { ...conversion, mode: 'switch' };
+  if (ns !== key.ns) return conversion;
+  return { ...conversion, mode: first, plan: () => replaceInPlace(conversion.plan(undefined)) };
 }
 
 export function countOf(item: Item): number {
@@ -116,34 +118,34 @@ export function countOf(item: Item): number {
   return Number.isSafeInteger(count) && count > 0 ? count : 1;
 }
 
-function bucketUnit(
-  around: ConversionContext,
+function convertBucket(
+  context: ConversionContext,
   ns: string,
   { entityId, resource }: { readonly entityId: string; readonly resource: string },
   olds: readonly Item[],
-  areStrays: boolean,
+  isStray: boolean,
   decode: () => readonly BucketPart[],
 ): Conversion {
   const key = { entityId, resource, shard: 0 };
-  const { migration } = around;
+  const { migration } = context;
   const plan = (there: Item | undefined): ConversionPlan => {
     mappable(() => checkEntityId(entityId));
     mappable(() => checkBucketResource(resource));
     const parts = decode();
     const expected = foldParts(key, parts, (atMs: EpochMs) => buildMigratedWriteId(migration, atMs));
     const target = there === undefined ? null : decodeShard(there, []);
-    if (areStrays) return asPlan(ns, planStrays(migration, parts, expected, target));
-    return asPlan(ns, planBucket(migration, expected, target));
+    if (isStray) return toConversionPlan(ns, planStrays(migration, parts, expected, target));
+    return toConversionPlan(ns, planBucket(migration, expected, target));
   };
   return { olds, target: buildShardKey(ns, key), mode: 'copy', plan };
 }
 
-function asPlan(ns: string, plan: BucketPlan): ConversionPlan {
+function toConversionPlan(ns: string, plan: BucketPlan): ConversionPlan {
   if (plan.kind === 'same') return plan;
   const item = buildShardItem(ns, plan.image);
   return plan.kind === 'copy' ? { kind: 'copy', item } : { kind: 'merge', item, strict: true };
 }
 
-function inPlaceOf(plan: ConversionPlan): ConversionPlan {
+function replaceInPlace(plan: ConversionPlan): ConversionPlan {
   return plan.kind === 'copy' ? switched(plan.item) : plan;
 }

@@ -8,12 +8,12 @@ import type { Item } from '../../client/transport.js';
 import { withRetries, REQUEST_MS } from '../retry.js';
 import { scanTable } from '../scan.js';
 
-/** Parents that were counted lately: children of one stand anywhere in a table. */
-const MAX_REMEMBERED = 100_000;
+/** The number of counted parents that are cached. The children of one parent are spread over the whole table. */
+const MAX_CACHED_PARENTS = 100_000;
 
 /**
- * Tells every parent how many children it has, which old layouts did not keep: without it a parent could be deleted under
- * them. Sets what is so, however often it is done.
+ * Stores on every parent how many children it has. Old layouts did not store this, and without it a parent with
+ * children could be deleted. Repeating it gives the same result.
  */
 export async function countChildren(table: Table, signal?: AbortSignal): Promise<void> {
   const counted = new Set<string>();
@@ -23,7 +23,7 @@ export async function countChildren(table: Table, signal?: AbortSignal): Promise
       const parentId = readText(item, 'parent_id');
       const ns = parseNamespaceId(readText(item, 'PK') ?? '');
       if (parentId === undefined || counted.has(`${ns}/${parentId}`)) continue;
-      if (counted.size >= MAX_REMEMBERED) counted.clear();
+      if (counted.size >= MAX_CACHED_PARENTS) counted.clear();
       counted.add(`${ns}/${parentId}`);
       await withRetries(async () => countOf(table, ns, parentId), signal);
     }
@@ -33,7 +33,7 @@ export async function countChildren(table: Table, signal?: AbortSignal): Promise
 async function countOf(table: Table, ns: string, parentId: string): Promise<void> {
   const key = buildEntityKey(ns, parentId);
   const parent = await readItem(table, key, deadlineIn(REQUEST_MS));
-  // A parent without a record has nothing to be deleted.
+  // A parent without a record cannot be deleted.
   if (parent === undefined) return;
   let children = 0;
   for (let start: Item | undefined; ;) {
@@ -56,7 +56,7 @@ async function countOf(table: Table, ns: string, parentId: string): Promise<void
     TableName: table.name,
     Key: keyItem(key),
     UpdateExpression: 'SET #children = :children',
-    // A child that came or left while they were counted was counted by the change itself.
+    // A child that was added or removed during the count has updated the number itself; this condition then fails.
     ConditionExpression: `attribute_exists(PK) AND ${before === undefined ? 'attribute_not_exists(#children)' : '#children = :before'}`,
     ExpressionAttributeNames: { '#children': CHILDREN },
     ExpressionAttributeValues: { ':children': number(children), ...(before && { ':before': before }) },

@@ -4,7 +4,7 @@ import type { TargetNamespaces } from '../legacy/target-namespaces.js';
 import type { LegacyKey } from '../legacy/legacy-key.js';
 import type { ScanFilter } from '../scan.js';
 
-/** An old record, and what its key says. */
+/** An old record with its parsed key. */
 export interface OldRecord {
   readonly key: LegacyKey;
   readonly item: Item;
@@ -15,35 +15,38 @@ export interface Conversion {
   readonly olds: readonly Item[];
   readonly target: RecordKey;
   /**
-   * `copy`: the new record is written long before the old ones go. `switch`: both happen in one transaction, because the
-   * new record adds to what is there. An item: the new record takes the place of this old one.
+   * `copy`: the new record is written before the old records are removed. `switch`: one transaction does both, because
+   * the new record adds to an existing one. An item: the new record replaces this old record under the same key.
    */
   readonly mode: 'copy' | 'switch' | Item;
-  /** The namespace of whose config sequence this takes the next number. */
+  /** The namespace whose config sequence provides the new record's version. */
   readonly sequenceOf?: string;
-  /** Old records that become the same new record, and are moved before these. */
+  /** Old records that become the same new record and are converted before these. */
   readonly rivals?: readonly RecordKey[];
-  /** What is to be written where `target` stands. Throws `Unmappable`. */
+  /** What to write, given the current `target`. Throws `Unmappable`. */
   plan(target: Item | undefined): ConversionPlan;
 }
 
 export type ConversionPlan =
-  /** The new record is what it should be. */
+  /** The new record is up to date. */
   | { readonly kind: 'same' }
-  /** Nothing of the old records is needed. */
+  /** The old records have nothing to keep. */
   | { readonly kind: 'drop' }
-  /** It is missing, or was copied from what the old records were before. */
+  /** The new record is missing, or is a copy of an earlier state of the old records. */
   | { readonly kind: 'copy'; readonly item: Item }
-  /** It is added to, or takes the old one's place: only together with the removal. `strict`: rather too little is left. */
+  /**
+   * The new record adds to `target` or replaces an old record: only in one transaction with the removal. `strict`: the
+   * result may have too few tokens, never too many.
+   */
   | { readonly kind: 'merge'; readonly item: Item; readonly strict: boolean };
 
 /** One of the numbered migrations. */
 export interface Migration {
-  /** Four digits, in the order in which they were made. */
+  /** Four digits, in the order in which the migrations were written. */
   readonly id: string;
   readonly title: string;
-  /** What a scan for its records shows. */
+  /** What the scan for its records returns. */
   readonly filter: ScanFilter;
-  /** Whether old records with such a key are this migration's. */
-  claims(key: Pick<LegacyKey, 'ns' | 'kind'>, homes: TargetNamespaces): boolean;
+  /** Whether this migration converts old records with such a key. */
+  claims(key: Pick<LegacyKey, 'ns' | 'kind'>, namespaces: TargetNamespaces): boolean;
 }

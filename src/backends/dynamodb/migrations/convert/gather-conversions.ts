@@ -8,57 +8,60 @@ import { readOldRecord } from '../legacy/old-record.js';
 import { withRetries, REQUEST_MS } from '../retry.js';
 import type { OldRecord, Conversion } from './conversion.js';
 
-/** One transaction holds the new item and those that go. What is beyond is left behind, and found again alone. */
+/** One transaction has the new item and the removals. Shards beyond this are converted later, as strays. */
 const MAX_SHARDS = 90;
 
 export interface Gathered {
-  readonly units: readonly Conversion[];
-  /** Shards that come after the first one of their bucket, which does not know of them: the next pass has them. */
+  readonly conversions: readonly Conversion[];
+  /** Shards beyond the shard count that their bucket's first shard states. The next pass converts them. */
   readonly postponed: number;
 }
 
-/** Shards of a bucket stand in partitions of their own: the others are read with the first. */
+/** The shards of a bucket are in different partitions. The other shards are read together with the first. */
 export async function gatherConversions(
   table: Table,
-  around: ConversionContext,
+  context: ConversionContext,
   groups: readonly (readonly OldRecord[])[],
   signal?: AbortSignal,
 ): Promise<Gathered> {
   const singles = groups.flatMap((group) => (group[0]?.key.kind === 'shard' ? group : []));
   const plain = groups.filter((group) => group[0]?.key.kind !== 'shard');
-  const units = plain.flatMap((group) => buildConversion(around, group) ?? []);
-  const families = await readFamilies(table, singles, signal);
+  const conversions = plain.flatMap((group) => buildConversion(context, group) ?? []);
+  const shardItems = await readOtherShards(table, singles, signal);
   const buckets: { readonly met: OldRecord; readonly shards: Map<number, Item> }[] = [];
   const open = new Map<string, Map<number, Item>>();
   let postponed = 0;
   for (const met of singles) {
-    const family = familyOf(met, families);
-    if (family === 'later') postponed += 1;
-    if (typeof family === 'string') continue;
-    // Shards without the first go together, as many as one transaction holds.
+    const shardSet = shardsOf(met, shardItems);
+    if (shardSet === 'later') postponed += 1;
+    if (typeof shardSet === 'string') continue;
+    // Shards without a first shard are converted together, as many as fit into one transaction.
     const bucket = keyOf(met, 0).PK;
-    const others = family.has(0) ? undefined : open.get(bucket);
+    const others = shardSet.has(0) ? undefined : open.get(bucket);
     if (others !== undefined && others.size < MAX_SHARDS) {
-      for (const [shard, item] of family) others.set(shard, item);
+      for (const [shard, item] of shardSet) others.set(shard, item);
     } else {
-      const shards = new Map(family);
+      const shards = new Map(shardSet);
       buckets.push({ met, shards });
-      if (!family.has(0)) open.set(bucket, shards);
+      if (!shardSet.has(0)) open.set(bucket, shards);
     }
   }
-  const shardUnits = buckets.flatMap(({ met, shards }) => buildShardConversion(around, met, shards) ?? []);
-  return { units: [...units, ...shardUnits], postponed };
+  const shardConversions = buckets.flatMap(({ met, shards }) => buildShardConversion(context, met, shards) ?? []);
+  return { conversions: [...conversions, ...shardConversions], postponed };
 }
 
-/** Units of one wave have targets of their own: what adds to a record must see what was added before it. */
-export function inWaves(units: readonly Conversion[]): readonly (readonly Conversion[])[] {
+/**
+ * The conversions of a wave have different targets: a conversion that adds to a record must see what an earlier one
+ * added.
+ */
+export function inWaves(conversions: readonly Conversion[]): readonly (readonly Conversion[])[] {
   const waves: Conversion[][] = [];
   const counts = new Map<string, number>();
-  for (const unit of units) {
-    const target = `${unit.target.PK}\n${unit.target.SK}`;
+  for (const conversion of conversions) {
+    const target = `${conversion.target.PK}\n${conversion.target.SK}`;
     const wave = counts.get(target) ?? 0;
     counts.set(target, wave + 1);
-    (waves[wave] ??= []).push(unit);
+    (waves[wave] ??= []).push(conversion);
   }
   return waves;
 }
@@ -71,14 +74,14 @@ function shardsToRead({ key, item }: OldRecord): readonly number[] {
   return Array.from({ length: Math.min(countOf(item), MAX_SHARDS) - 1 }, (_, more) => more + 1);
 }
 
-async function readFamilies(table: Table, met: readonly OldRecord[], signal?: AbortSignal): Promise<Shards> {
+async function readOtherShards(table: Table, met: readonly OldRecord[], signal?: AbortSignal): Promise<Shards> {
   const keys = met.flatMap((record) => shardsToRead(record).map((shard) => keyOf(record, shard)));
   const items = await withRetries(async () => readItems(table, keys, deadlineIn(REQUEST_MS)), signal);
   return new Map(items.flatMap((item) => (item === undefined ? [] : [[readKey(item).PK, item] as const])));
 }
 
-/** `with-first`: it goes with the first shard of its bucket. `later`: it comes after that one. */
-function familyOf(met: OldRecord, others: Shards): ReadonlyMap<number, Item> | 'with-first' | 'later' {
+/** `with-first`: converted with the first shard of its bucket. `later`: converted in a pass after the first shard. */
+function shardsOf(met: OldRecord, others: Shards): ReadonlyMap<number, Item> | 'with-first' | 'later' {
   if (met.key.kind !== 'shard') return 'with-first';
   const { shard } = met.key;
   const own = [[shard, met.item] as const];
@@ -89,7 +92,7 @@ function familyOf(met: OldRecord, others: Shards): ReadonlyMap<number, Item> | '
   }
   const more = shardsToRead(met).flatMap((number) => {
     const item = others.get(keyOf(met, number).PK);
-    // One that this version made is not to be moved.
+    // Skip shards that this version created.
     return item === undefined || readOldRecord(item) === null ? [] : [[number, item] as const];
   });
   return new Map([...own, ...more]);

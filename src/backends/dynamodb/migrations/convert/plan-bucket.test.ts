@@ -20,7 +20,7 @@ const part = (tokens: number, base: number, consumed = 0) =>
   });
 const oldBucket = (tokens: number, base: number, consumed = 0): ShardImage =>
   foldParts(KEY, [part(tokens, base, consumed)], (atMs) => buildMigratedWriteId('0002', atMs));
-/** One that a client has made, full, and taken from. */
+/** A full bucket that a client created and took from. */
 const clientBucket = (tokens: number, base: number, consumed = 0): ShardImage => ({
   ...oldBucket(tokens, base, consumed),
   writeId: '0PwBGNP9aaabbb',
@@ -33,26 +33,26 @@ function merged(plan: ReturnType<typeof planBucket>): ShardImage {
 }
 const held = (image: ShardImage, atMs: number): number => Number(heldAt(image.limits[0]!, image.baseMs, atMs));
 
-describe('the bucket that an old one becomes', () => {
-  test('is copied where there is none, and left where it is the same', () => {
+describe('planning the bucket of a conversion', () => {
+  test('an old bucket is copied when there is no new one, and left when the copy is up to date', () => {
     const expected = oldBucket(5_000, 1_000);
     expect(planBucket('0002', expected, null)).toEqual({ kind: 'copy', image: expected });
     expect(planBucket('0002', expected, expected)).toEqual({ kind: 'same' });
   });
 
-  test('is copied again if the old one was used since', () => {
+  test('an old bucket is copied again when it was used after the copy', () => {
     const later = oldBucket(1_000, 2_000, 5_000);
     expect(planBucket('0002', later, oldBucket(5_000, 1_000, 1_000))).toEqual({ kind: 'copy', image: later });
   });
 
-  test('is not given the tokens of an old one that was made anew', () => {
+  test('a copy does not get the tokens of an old bucket that was created again', () => {
     const image = merged(planBucket('0002', oldBucket(59_000, 9_000, 1_000), oldBucket(-30_000, 1_000, 90_000)));
     // 8 s refill of 60 per minute, less the one that the new one lacks.
     expect(held(image, 9_000)).toBe(-30_000 + 8_000 - 1_000);
     expect(image.limits[0]?.consumedMilli).toBe(91_000);
   });
 
-  test('loses what the old one lacked if a client uses it already, and keeps what it has besides', () => {
+  test('a new bucket that a client uses loses what the old bucket lacks, and keeps its other tokens', () => {
     const slots = Limit.concurrent('slots', 4);
     const holders = new Map([['0PwBGNP9abc', decodeHolder('0PwBGNP9abc', '99999|slots=1000')]]);
     const busy: ShardImage = {
@@ -75,7 +75,7 @@ describe('the bucket that an old one becomes', () => {
     expect(image.baseMs).toBeGreaterThan(busy.baseMs);
   });
 
-  test('never holds more than it held, whatever the two are', () => {
+  test('a merge never gives the new bucket more tokens than it had', () => {
     const tokens = fc.integer({ min: -200_000, max: 60_000 });
     const base = fc.integer({ min: 0, max: 100_000 });
     const consumed = fc.integer({ min: 0, max: 1_000 });
@@ -95,21 +95,21 @@ describe('the bucket that an old one becomes', () => {
     expect(kinds).toContain('merge');
   });
 
-  test('gets a limit that only the old one has', () => {
+  test('a merge adds a limit that only the old bucket has', () => {
     const other: ShardImage = { ...clientBucket(1_000, 5_000), limits: [] };
     const plan = planBucket('0002', oldBucket(2_000, 5_000, 3), other);
     expect(plan).toMatchObject({ kind: 'merge', image: { limits: [{ limit: RPM, consumedMilli: 3 }] } });
   });
 });
 
-describe('a shard that was left behind', () => {
-  test('is added to what was made of the others', () => {
+describe('planning stray shards', () => {
+  test('a stray shard is added to the bucket that the other shards became', () => {
     const first = { ...oldBucket(10_000, 1_000, 5), writeId: buildMigratedWriteId('0003', 1_000) };
     const plan = planStrays('0003', [part(4_000, 1_000, 6)], oldBucket(4_000, 1_000, 6), first);
     expect(plan).toMatchObject({ kind: 'merge', image: { limits: [{ tokensMilli: 14_000, consumedMilli: 11 }] } });
   });
 
-  test('takes from a bucket that clients use', () => {
+  test('a stray shard takes tokens from a bucket that clients use', () => {
     const plan = planStrays('0003', [part(4_000, 1_000)], oldBucket(4_000, 1_000), clientBucket(60_000, 1_000));
     expect(held(merged(plan), 1_001)).toBeLessThanOrEqual(4_001);
   });

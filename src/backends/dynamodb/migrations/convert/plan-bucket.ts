@@ -3,18 +3,21 @@ import { sameRule } from '../../../../core/limit.js';
 import type { EpochMs } from '../../../../core/units.js';
 import { buildMigratedWriteId, isMigratedWriteId, isWriteOfMigration } from '../../bucket/migrated-write-id.js';
 import type { Account, ShardImage } from '../../table/items.js';
-import { type BucketPart, foldParts, heldAt, withoutTwins } from '../legacy/legacy-buckets.js';
+import { type BucketPart, foldParts, heldAt, mergeRetired } from '../legacy/legacy-buckets.js';
 
-/** What is to become of the bucket that old items are moved to. */
+/** What to do with the bucket that old items become. */
 export type BucketPlan =
-  /** It is what it should be. */
+  /** The bucket is up to date. */
   | { readonly kind: 'same' }
-  /** It is not there, or is a copy of what the old items were a while ago. */
+  /** The bucket is missing, or is a copy of an earlier state of the old items. */
   | { readonly kind: 'copy'; readonly image: ShardImage }
-  /** Somebody uses it already: what the old bucket lacked is taken from it too. Once, with the removal of the old. */
+  /**
+   * A client uses the bucket: it loses the tokens that the old bucket lacks. Done once, in one transaction with the
+   * removal.
+   */
   | { readonly kind: 'merge'; readonly image: ShardImage };
 
-/** What comes out of old items; `target`: what stands where it goes. */
+/** `expected` is the image computed from the old items; `target` is the current image, or null. */
 export function planBucket(migration: string, expected: ShardImage, target: ShardImage | null): BucketPlan {
   if (target === null) return { kind: 'copy', image: expected };
   if (isMigratedWriteId(target.writeId) && sameImage(expected, target)) return { kind: 'same' };
@@ -23,7 +26,7 @@ export function planBucket(migration: string, expected: ShardImage, target: Shar
   return { kind: 'merge', image: debit(migration, expected, target) };
 }
 
-/** Shards that were left behind by those of their bucket which were moved before them. */
+/** Plans shards whose bucket was converted before them. */
 export function planStrays(
   migration: string,
   parts: readonly BucketPart[],
@@ -55,8 +58,8 @@ function sameImage(a: ShardImage, b: ShardImage): boolean {
 }
 
 /**
- * Whether the old bucket went on from where it was copied: it counts no less, and holds no more. Anything else may be a
- * bucket that was made anew, full, and must give nobody tokens back.
+ * Whether the old bucket's use continued after the copy: it counts no less, and has no more tokens. Otherwise it may be
+ * a new, full bucket, whose tokens must not be added.
  */
 function continues(expected: ShardImage, copy: ShardImage): boolean {
   const atMs = Math.max(expected.baseMs, copy.baseMs);
@@ -72,8 +75,8 @@ function continues(expected: ShardImage, copy: ShardImage): boolean {
 }
 
 /**
- * A bucket that was born full while the old one was in use: what the old one lacks at that moment, the new one loses, into
- * debt if need be. Strict where both were given the same refill.
+ * Merges into a bucket that was created full while the old bucket was in use. The new bucket loses what the old one
+ * lacks at that instant, down to a debt. This is strict where both buckets got the same refill.
  */
 function debit(migration: string, expected: ShardImage, target: ShardImage): ShardImage {
   const baseMs: EpochMs = Math.max(target.baseMs + 1, expected.baseMs);
@@ -97,7 +100,7 @@ function debit(migration: string, expected: ShardImage, target: ShardImage): Sha
   return {
     ...target,
     baseMs,
-    ...withoutTwins([...own, ...added], retired),
+    ...mergeRetired([...own, ...added], retired),
     ttlSec,
     writeId: buildMigratedWriteId(migration, baseMs),
   };

@@ -23,7 +23,7 @@ import type { MappedConfig } from '../legacy/legacy-records.js';
 import type { ConversionPlan } from './conversion.js';
 import { Unmappable } from '../unmappable.js';
 
-const DIFFERS = 'there is another one already, and nothing says which is newer';
+const DIFFERS = 'a different record exists already, and it is not known which is newer';
 
 export function planEntity(ns: string, entity: EntityRecord, target: Item | undefined): ConversionPlan {
   const item = mappable(() => encodeEntity(ns, entity));
@@ -34,18 +34,18 @@ export function planEntity(ns: string, entity: EntityRecord, target: Item | unde
   return { kind: 'copy', item: { ...item, ...childrenOf(target) } };
 }
 
-/** How many children an entity has is not part of its own record. */
+/** The number of children is stored with the entity, but is not part of its configuration. */
 export function childrenOf(item: Item): Item {
   const children = item[CHILDREN];
   return children === undefined ? {} : { [CHILDREN]: children };
 }
 
-/** With what the new record keeps of settings that this version does not have. */
+/** A config with an attribute that marks a setting which this version does not have. */
 export interface MarkedConfig extends MappedConfig {
   readonly mark?: Item;
 }
 
-/** What a level has in one record, and lacks in the other, is put together: the limits stood apart from the rest. */
+/** Combines what a level has in two records: old layouts stored limits and policy separately. */
 export function planConfig(
   ns: string,
   level: ConfigLevel,
@@ -85,14 +85,14 @@ export function planAudit(ns: string, record: AuditRecord, old: Item, target: It
   throw new Unmappable(DIFFERS);
 }
 
-/** Kept as long as it was to be: for good, if nothing said when to forget it. */
+/** Keeps the record at least until its old expiry, and for ever if it had none. */
 export function encodeOldAudit(ns: string, record: AuditRecord, old: Item): Item {
   const { ttl: own, ...item } = encodeAudit(ns, record);
   const ttl = readNumber(old, 'ttl');
   return ttl === undefined ? item : { ...item, ttl: number(Math.max(ttl, Number(own?.N ?? 0))) };
 }
 
-/** Usage that was counted here already is added to. */
+/** Adds to usage that this version has counted already. */
 export function planUsage(ns: string, record: UsageRecord, target: Item | undefined): ConversionPlan {
   if (target === undefined) return { kind: 'merge', item: encodeUsage(ns, record), strict: false };
   const sum = { ...record, ...addUsage(decodeUsage(target), record) };

@@ -31,13 +31,13 @@ import { Unmappable } from '../unmappable.js';
 
 type KeyOf<Kind extends LegacyKey['kind']> = Extract<LegacyKey, { readonly kind: Kind }>;
 
-/** What takes an old record's place, in the transaction that would have removed it. */
+/** A new record that replaces an old record in the transaction that would have removed it. */
 export function switched(item: Item): ConversionPlan {
   return { kind: 'merge', item, strict: false };
 }
 
-/** A record that has its namespace stands where it will stand. */
-function recordUnit(
+/** A record in a namespace keeps its key. */
+function convertRecord(
   { item }: OldRecord,
   target: RecordKey,
   encode: () => Item,
@@ -48,14 +48,14 @@ function recordUnit(
   return { olds: [item], target, mode: item, plan: () => switched(encode()) };
 }
 
-/** Keys of the same record of other sources that move to the same namespace before this one. */
+/** The keys of the same record in other sources that are converted to the same namespace before this one. */
 function rivalsOf(
-  { homes }: ConversionContext,
-  home: string,
+  { namespaces }: ConversionContext,
+  target: string,
   own: string | null | undefined,
   build: (ns: string) => RecordKey,
 ): readonly RecordKey[] {
-  const sources = homes.sourcesOf(home);
+  const sources = namespaces.sourcesOf(target);
   const earlier = own === undefined ? sources : sources.slice(0, sources.indexOf(own));
   return earlier.map((ns) => {
     const { PK, SK } = build(ns ?? '');
@@ -64,7 +64,7 @@ function rivalsOf(
 }
 
 export function convertLimits(
-  around: ConversionContext,
+  context: ConversionContext,
   ns: string,
   level: ConfigLevel,
   records: readonly OldRecord[],
@@ -74,13 +74,13 @@ export function convertLimits(
     checkLevel(level);
     return planConfig(ns, level, mapLimits(limits), there);
   };
-  const rivals = rivalsOf(around, ns, undefined, (source) => buildConfigKey(source, level));
+  const rivals = rivalsOf(context, ns, undefined, (source) => buildConfigKey(source, level));
   const olds = records.map(({ item }) => item);
   return { olds, target: buildConfigKey(ns, level), mode: 'copy', sequenceOf: ns, rivals, plan };
 }
 
 export function convertConfig(
-  around: ConversionContext,
+  context: ConversionContext,
   ns: string,
   level: ConfigLevel,
   record: OldRecord,
@@ -88,38 +88,38 @@ export function convertConfig(
   const { key, item } = record;
   const map = (): MarkedConfig => {
     checkLevel(level);
-    refuseSettings(record, around.drop);
+    refuseSettings(record, context.drop);
     const { config, writes } = mapConfig(item);
-    return { ...around.disabled.apply(level, item, config, [key.ns, ns]), writes };
+    return { ...context.disabled.apply(level, item, config, [key.ns, ns]), writes };
   };
   const encode = (): Item => {
     const { config, writes, mark } = map();
     return { ...encodeConfig(ns, level, config, writes), ...mark };
   };
-  const rivals = rivalsOf(around, ns, key.ns, (source) => buildConfigKey(source, level));
+  const rivals = rivalsOf(context, ns, key.ns, (source) => buildConfigKey(source, level));
   const plan = (there: Item | undefined): ConversionPlan => planConfig(ns, level, map(), there);
-  return { ...recordUnit(record, buildConfigKey(ns, level), encode, plan), sequenceOf: ns, rivals };
+  return { ...convertRecord(record, buildConfigKey(ns, level), encode, plan), sequenceOf: ns, rivals };
 }
 
-/** Nobody could ask for what has a name that is refused. */
+/** No call could reach a level with an invalid name. */
 function checkLevel(level: ConfigLevel): void {
   if ('entityId' in level) mappable(() => checkEntityId(level.entityId));
   if ('resource' in level) mappable(() => checkResource(level.resource));
 }
 
-export function convertEntity(around: ConversionContext, ns: string, id: string, record: OldRecord): Conversion {
+export function convertEntity(context: ConversionContext, ns: string, id: string, record: OldRecord): Conversion {
   const { key, item } = record;
   const encode = (): Item => ({ ...mappable(() => encodeEntity(ns, mapEntity(item, id))), ...childrenOf(item) });
   const plan = (there: Item | undefined): ConversionPlan => planEntity(ns, mapEntity(item, id), there);
-  const rivals = rivalsOf(around, ns, key.ns, (source) => buildEntityKey(source, id));
-  return { ...recordUnit(record, buildEntityKey(ns, id), encode, plan), rivals };
+  const rivals = rivalsOf(context, ns, key.ns, (source) => buildEntityKey(source, id));
+  return { ...convertRecord(record, buildEntityKey(ns, id), encode, plan), rivals };
 }
 
 export function convertAudit(ns: string, { subject, id }: KeyOf<'audit'>, record: OldRecord): Conversion {
   const { item } = record;
   const encode = (): Item => encodeOldAudit(ns, mapAudit(item, subject, id), item);
   const plan = (there: Item | undefined): ConversionPlan => planAudit(ns, mapAudit(item, subject, id), item, there);
-  return recordUnit(record, buildAuditKey(ns, subject, id), encode, plan);
+  return convertRecord(record, buildAuditKey(ns, subject, id), encode, plan);
 }
 
 export function convertUsage(ns: string, { entityId, resource, window }: KeyOf<'usage'>, item: Item): Conversion {
@@ -132,7 +132,7 @@ export function convertUsage(ns: string, { entityId, resource, window }: KeyOf<'
     return { olds, target, mode: 'switch', plan };
   } catch (error) {
     if (!(error instanceof Unmappable)) throw error;
-    // It goes nowhere, and its plan says why.
+    // The plan of this conversion throws the reason.
     return { olds, target: readKey(item), mode: item, plan };
   }
 }
@@ -140,7 +140,7 @@ export function convertUsage(ns: string, { entityId, resource, window }: KeyOf<'
 export function convertNamespace({ under, value }: KeyOf<'namespace'>, item: Item): Conversion {
   const plan = (): ConversionPlan => {
     const namespace = mapNamespace(item, under, value);
-    // A name leads to an active namespace, or to none.
+    // A name record leads to an active namespace, or it does not exist.
     if (under === 'name' && namespace.status !== 'active') return { kind: 'drop' };
     return switched(encodeNamespace(under, namespace, namespace.createdAtMs));
   };

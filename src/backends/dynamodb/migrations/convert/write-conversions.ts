@@ -5,31 +5,31 @@ import { sendRepeatable, type Table } from '../../client/requests.js';
 import type { Action } from '../../stores/actions.js';
 import { withRetries, REQUEST_MS } from '../retry.js';
 
-/** What DynamoDB takes in one transaction; the bytes with a margin for how they are spelt. */
+/** DynamoDB's limits for one transaction. The bytes leave a margin for the encoding. */
 const MAX_ACTIONS = 100;
 const MAX_BYTES = 2_000_000;
-const MAX_AT_ONCE = 4;
+const MAX_CONCURRENT = 4;
 
-/** Actions that are made together or not at all. */
+/** Actions that succeed or fail together. */
 export interface ConversionWrite {
   readonly actions: readonly Action[];
 }
 
 /**
- * Makes the writes of many units, in as few transactions as they fit in. Gives those of which a condition did not hold:
- * somebody has written since they were read. A transaction may be sent twice, because its conditions no longer hold then;
- * such a unit is among those, too, and is found to be done when it is looked at again.
+ * Writes many conversions in as few transactions as possible. Returns those whose conditions failed because a record
+ * changed after it was read. A transaction may be sent twice, because its conditions fail the second time. Such a
+ * conversion is also returned, and the next pass finds that it is done.
  */
 export async function writeConversions<T extends ConversionWrite>(
   table: Table,
-  units: readonly T[],
+  conversions: readonly T[],
   signal?: AbortSignal,
 ): Promise<readonly T[]> {
-  const packs = packed(units);
+  const packs = packed(conversions);
   const refused: T[] = [];
-  for (let at = 0; at < packs.length; at += MAX_AT_ONCE) {
+  for (let at = 0; at < packs.length; at += MAX_CONCURRENT) {
     const results = await Promise.all(
-      packs.slice(at, at + MAX_AT_ONCE).map(async (pack) => writePack(table, pack, signal)),
+      packs.slice(at, at + MAX_CONCURRENT).map(async (pack) => writePack(table, pack, signal)),
     );
     refused.push(...results.flat());
   }
@@ -44,9 +44,9 @@ async function writePack<T extends ConversionWrite>(
   const landed = await withRetries(async () => transact(table, pack), signal);
   if (landed) return [];
   if (pack.length === 1) return pack;
-  // One refusal refuses all: each alone tells which it was.
+  // One failed condition refuses the whole transaction. Send each conversion alone to find the ones that fail.
   const refused: T[] = [];
-  for (const unit of pack) refused.push(...(await writePack(table, [unit], signal)));
+  for (const conversion of pack) refused.push(...(await writePack(table, [conversion], signal)));
   return refused;
 }
 
@@ -62,19 +62,19 @@ async function transact(table: Table, pack: readonly ConversionWrite[]): Promise
   throw new BackendUnavailable(`TransactWriteItems: ${[...new Set(codes)].join(', ')}`, 'contended');
 }
 
-function packed<T extends ConversionWrite>(units: readonly T[]): readonly (readonly T[])[] {
+function packed<T extends ConversionWrite>(conversions: readonly T[]): readonly (readonly T[])[] {
   const packs: T[][] = [];
   let actions = MAX_ACTIONS;
   let bytes = MAX_BYTES;
-  for (const unit of units) {
-    const size = JSON.stringify(unit.actions).length;
-    if (actions + unit.actions.length > MAX_ACTIONS || bytes + size > MAX_BYTES) {
+  for (const conversion of conversions) {
+    const size = JSON.stringify(conversion.actions).length;
+    if (actions + conversion.actions.length > MAX_ACTIONS || bytes + size > MAX_BYTES) {
       packs.push([]);
       actions = 0;
       bytes = 0;
     }
-    packs.at(-1)?.push(unit);
-    actions += unit.actions.length;
+    packs.at(-1)?.push(conversion);
+    actions += conversion.actions.length;
     bytes += size;
   }
   return packs;

@@ -39,7 +39,7 @@ const itemOf = ({ level, hasLimits, disabled }: OldLevel): Item => ({
 });
 const same = (a: ConfigLevel, b: ConfigLevel): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/** Every level of a table after it was moved; null: one of them is refused. */
+/** Every level of a table after the migration; null: one of them is refused. */
 function moved(olds: readonly OldLevel[], levels: DisabledLevels): readonly (OldLevel & { limits: unknown })[] | null {
   try {
     return olds.map((old) => {
@@ -64,7 +64,7 @@ const tables = fc
   .map((olds) => olds.filter(({ level }, at) => olds.findIndex((old) => same(old.level, level)) === at))
   .map((olds) => olds.map((old) => (old.level.kind === 'system' ? { ...old, disabled: undefined } : old)));
 
-test('what was disabled is refused by the level that wins here, and nothing else is', () => {
+test('the winning level refuses exactly what was disabled', () => {
   let judged = 0;
   fc.assert(
     fc.property(tables, (olds) => {
@@ -89,7 +89,7 @@ test('what was disabled is refused by the level that wins here, and nothing else
   expect(judged).toBeGreaterThan(200);
 });
 
-test('a run that goes on after some levels were moved gives the same limits', () => {
+test('a run that continues after some levels were converted gives the same limits', () => {
   const levels = new DisabledLevels();
   const resource = { level: LEVELS[1]!, hasLimits: true, disabled: true };
   const { config, mark } = new DisabledLevels().apply(

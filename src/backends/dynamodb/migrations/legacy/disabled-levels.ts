@@ -6,17 +6,17 @@ import { mappable } from './legacy-fields.js';
 import { parseLegacyKey } from './legacy-key.js';
 import { Unmappable } from '../unmappable.js';
 
-/** What a config that was moved keeps of its old setting, so that a run that goes on still finds it. Nothing else reads it. */
+/** The attribute of a converted config that keeps its old setting, for a run that continues. Nothing else reads it. */
 const WAS_DISABLED = 'was_disabled';
-/** Where no limit of the namespace has a name. */
+/** The limit's name when no limit of the namespace has a name. */
 const NAMELESS = 'disabled';
 const DAY_MS = 86_400_000;
-/** What stands for the namespace of a table that knew none. */
+/** The map key for tables without namespaces. */
 const NO_NAMESPACE = '';
 
 /**
- * Levels that were disabled. The published walk asks entity and resource, the entity's default, then the resource, and
- * takes the first that says yes or no, whether or not it has limits. Here the first level with limits wins, so a
+ * Levels that were disabled. The old limiter checks entity and resource, then the entity's default, then the resource,
+ * and takes the first level with a setting, with or without limits. Here the first level with limits wins. So a
  * disabled level gets limits of 0, and so does every level that would hide it.
  */
 export class DisabledLevels {
@@ -24,7 +24,7 @@ export class DisabledLevels {
   readonly #resources = new Map<string, Set<string>>();
   readonly #names = new Map<string, Set<string>>();
 
-  /** Any record of a table, of an old layout or of this one. */
+  /** Records the setting of any item of a table, in an old layout or in this one. */
   note(item: Item): void {
     const key = parseLegacyKey(readKey(item));
     if (key?.kind !== 'config') return;
@@ -39,46 +39,63 @@ export class DisabledLevels {
     if (flag !== undefined && level.kind !== 'system') this.#flags.set(textOf(ns, level), flag);
   }
 
-  /** The config with limits of 0 where the level was disabled, and the mark of that. `sources`: all that means its namespace in keys. */
+  /**
+   * Returns the config with limits of 0 if the level was disabled, and the attribute that marks this. `sources`: all
+   * key prefixes of its namespace.
+   */
   apply(
     level: ConfigLevel,
     item: Item,
     config: StoredConfig,
     sources: readonly (string | null)[],
   ): { readonly config: StoredConfig; readonly mark: Item } {
-    const homes = sources.map((ns) => ns ?? NO_NAMESPACE);
+    const namespaces = sources.map((ns) => ns ?? NO_NAMESPACE);
     const own = flagOf(item);
     const mark: Item = own === undefined ? {} : { [WAS_DISABLED]: { BOOL: own } };
-    const above = own ?? this.#above(homes, level);
+    const above = own ?? this.#above(namespaces, level);
     if (above === true && (own === true || config.limits !== null)) {
-      return { config: { ...config, limits: this.#zeros(homes, config.limits ?? []) }, mark };
+      return { config: { ...config, limits: this.#zeros(namespaces, config.limits ?? []) }, mark };
     }
-    this.#refuseHidden(homes, level, own, config);
+    this.#refuseHidden(namespaces, level, own, config);
     return { config, mark };
   }
 
-  #above(homes: readonly string[], level: ConfigLevel): boolean | undefined {
+  #above(namespaces: readonly string[], level: ConfigLevel): boolean | undefined {
     if (level.kind !== 'entity') return undefined;
     const { entityId, resource } = level;
-    return this.#flag(homes, { kind: 'entity_default', entityId }) ?? this.#flag(homes, { kind: 'resource', resource });
+    return (
+      this.#flag(namespaces, { kind: 'entity_default', entityId }) ??
+      this.#flag(namespaces, { kind: 'resource', resource })
+    );
   }
 
-  /** What would be enabled here although it was disabled, or the reverse, and cannot be said by limits of this level. */
-  #refuseHidden(homes: readonly string[], level: ConfigLevel, own: boolean | undefined, config: StoredConfig): void {
-    const disabled = homes.flatMap((ns) => [...(this.#resources.get(ns) ?? [])]);
+  /**
+   * Refuses what would change from disabled to enabled, or the reverse, and cannot be expressed by limits of this
+   * level.
+   */
+  #refuseHidden(
+    namespaces: readonly string[],
+    level: ConfigLevel,
+    own: boolean | undefined,
+    config: StoredConfig,
+  ): void {
+    const disabled = namespaces.flatMap((ns) => [...(this.#resources.get(ns) ?? [])]);
     if (level.kind === 'entity_default' && own === undefined && config.limits !== null && disabled[0] !== undefined) {
       throw new Unmappable(
         `its limits would win over the disabled resource ${disabled[0]}: set limits of this entity for it first`,
       );
     }
     if (own !== false || config.limits !== null) return;
-    const hidden = level.kind === 'entity' ? this.#above(homes, level) === true : disabled.length > 0;
-    if (hidden) throw new Unmappable('it enables what is disabled above it, which only a level with limits can do');
+    const hidden = level.kind === 'entity' ? this.#above(namespaces, level) === true : disabled.length > 0;
+    if (hidden) throw new Unmappable('it enables what a level above disables, which only a level with limits can do');
   }
 
-  /** Each also costs 1 if it is not named: whatever an acquire names, it is refused. */
-  #zeros(homes: readonly string[], own: readonly Limit[]): readonly Limit[] {
-    const names = new Set([...own.map(({ name }) => name), ...homes.flatMap((ns) => [...(this.#names.get(ns) ?? [])])]);
+  /** Each limit costs 1 even when an acquire does not name it, so every acquire is refused. */
+  #zeros(namespaces: readonly string[], own: readonly Limit[]): readonly Limit[] {
+    const names = new Set([
+      ...own.map(({ name }) => name),
+      ...namespaces.flatMap((ns) => [...(this.#names.get(ns) ?? [])]),
+    ]);
     if (names.size === 0) names.add(NAMELESS);
     return [...names]
       .toSorted()
@@ -89,14 +106,14 @@ export class DisabledLevels {
       });
   }
 
-  #flag(homes: readonly string[], level: ConfigLevel): boolean | undefined {
-    return homes.map((ns) => this.#flags.get(textOf(ns, level))).find((flag) => flag !== undefined);
+  #flag(namespaces: readonly string[], level: ConfigLevel): boolean | undefined {
+    return namespaces.map((ns) => this.#flags.get(textOf(ns, level))).find((flag) => flag !== undefined);
   }
 }
 
 function flagOf(item: Item): boolean | undefined {
   const value: AttributeValue | undefined = item['disabled'] ?? item[WAS_DISABLED];
-  // An operator who gives the bypass up has the limits enforced, also below a level that is disabled.
+  // With `--drop bypass`, the limits are enforced, also below a disabled level.
   return value?.S === 'bypass' ? false : value?.BOOL;
 }
 

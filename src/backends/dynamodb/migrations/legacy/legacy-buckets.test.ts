@@ -41,15 +41,15 @@ const limitItem = ({ tokens, base, burst, amount, period, consumed }: Numbers): 
     total_consumed_milli: consumed,
   });
 
-/** The telescoping credit, in whole numbers and nothing else. */
+/** The telescoping credit in integers only. */
 const leftAt = ({ tokens, base, burst, amount, period }: Numbers, atMs: number): bigint => {
   const fallen = (ms: number): bigint => (BigInt(ms) * BigInt(amount) * 1_000n) / BigInt(period);
   const sum = BigInt(tokens) + fallen(atMs) - fallen(base);
   return sum < BigInt(burst) * 1_000n ? sum : BigInt(burst) * 1_000n;
 };
 
-describe('an item for each limit', () => {
-  test('together they hold at any later time what each of them held, debts included', () => {
+describe('buckets with an item for each limit', () => {
+  test('folded limit items hold at any later time what each of them held, including debts', () => {
     fc.assert(
       fc.property(fc.array(someNumbers, { minLength: 1, maxLength: 5 }), fc.nat(10 ** 9), (limits, laterMs) => {
         const parts = limits.map((limit, at) => decodeLimitBucket(limitItem(limit), `l${at}`));
@@ -65,7 +65,7 @@ describe('an item for each limit', () => {
     );
   });
 
-  test('the order in which they are found makes no difference', () => {
+  test('folding limit items gives the same image in any order', () => {
     fc.assert(
       fc.property(fc.uniqueArray(someNumbers, { minLength: 2, maxLength: 4 }), (limits) => {
         const parts = limits.map((limit, at) => decodeLimitBucket(limitItem(limit), `l${at}`));
@@ -74,12 +74,12 @@ describe('an item for each limit', () => {
     );
   });
 
-  test('fields in a map are the same', () => {
+  test('limit items with their fields in a map give the same image', () => {
     const fields = limitItem({ tokens: -5, base: 9, burst: 7, amount: 3, period: 1_000, consumed: 2 });
     expect(decodeLimitBucket({ data: { M: fields } }, 'rpm')).toEqual(decodeLimitBucket(fields, 'rpm'));
   });
 
-  test('the burst is the capacity, and the capacity where there is none', () => {
+  test('the capacity is the old burst, or the old capacity if there is no burst', () => {
     const item = limitItem({ tokens: 1, base: 9, burst: 7, amount: 3, period: 1_000, consumed: 2 });
     const { burst_milli: _, ...plain } = item;
     expect(decodeLimitBucket(item, 'rpm').limits[0]?.limit.capacity).toBe(7);
@@ -87,7 +87,7 @@ describe('an item for each limit', () => {
   });
 
   test.each(['tokens_milli', 'last_refill_ms', 'refill_amount_milli', 'refill_period_ms'])(
-    'without %s it is not guessed',
+    'a limit item without %s is refused',
     (name) => {
       const { [name]: _, ...item } = limitItem({ tokens: 1, base: 9, burst: 7, amount: 3, period: 60, consumed: 2 });
       expect(() => decodeLimitBucket(item, 'rpm')).toThrow(new Unmappable(`it has no ${name}`));
@@ -95,7 +95,7 @@ describe('an item for each limit', () => {
   );
 });
 
-describe('a composite item', () => {
+describe('buckets with a composite item', () => {
   const composite = numbers({
     rf: 1_000,
     b_rpm_tk: 99_000,
@@ -112,19 +112,19 @@ describe('a composite item', () => {
     b_wcu_tc: 9,
   });
 
-  test('keeps what it counted of limits that are gone, and drops the hidden one', () => {
+  test('a composite item keeps the counters of removed limits and drops the hidden limit', () => {
     const { limits, retired, ttlSec } = fold([decodeComposite(composite)]);
     expect(limits.map(({ limit }) => String(limit))).toEqual(['rpm:100/min:150']);
     expect(retired).toEqual(new Map([['gone', 77]]));
     expect(ttlSec).toBeNull();
   });
 
-  test('a limit with parts of a rule only is not guessed', () => {
+  test('a limit with an incomplete rule is refused', () => {
     const { b_rpm_ra: _, ...item } = composite;
     expect(() => decodeComposite(item)).toThrow(Unmappable);
   });
 
-  test('lives at least as long as it did, and until it is full', () => {
+  test('a converted bucket expires no earlier than before, and not before it is full', () => {
     const life = (ttl: number, tk: number): number | null =>
       fold([decodeComposite({ ...composite, ...numbers({ ttl, b_rpm_tk: tk }) })]).ttlSec;
     expect(life(2_000_000_000, 0)).toBe(2_000_000_000);
@@ -132,11 +132,11 @@ describe('a composite item', () => {
   });
 });
 
-describe('shards of one bucket', () => {
+describe('buckets with several shards', () => {
   const shard = (tokens: number, base: number): Item =>
     numbers({ rf: base, b_x_tk: tokens, b_x_cp: 10_000, b_x_ra: 10_000, b_x_rp: 1_000, b_x_tc: 5 });
 
-  test('add up, each with its own share at most, and never above the capacity', () => {
+  test('shards add up, each to at most its share, and never above the capacity', () => {
     const amounts = fc.array(fc.integer({ min: -50_000, max: 50_000 }), { minLength: 1, maxLength: 8 });
     fc.assert(
       fc.property(amounts, (tokens) => {
@@ -151,7 +151,7 @@ describe('shards of one bucket', () => {
     );
   });
 
-  test('one that is missing holds nothing', () => {
+  test('a missing shard holds nothing', () => {
     expect(fold([decodeComposite(shard(10_000, 1_000), 0, 4)]).limits[0]?.tokensMilli).toBe(2_500);
   });
 });

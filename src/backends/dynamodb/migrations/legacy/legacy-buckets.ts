@@ -10,22 +10,22 @@ import { fieldsOf, limitOfMilli, readWhole, requireWhole } from './legacy-fields
 import { isFilledBySetting } from './settings.js';
 import { Unmappable } from '../unmappable.js';
 
-/** What one old item says of a bucket: some of its limits, or all of them in one shard. */
+/** What one old item has of a bucket: some of its limits, or all of them in one shard. */
 export interface BucketPart {
   readonly baseMs: EpochMs;
-  /** null: it was kept for ever. */
+  /** null: it does not expire. */
   readonly ttlSec: number | null;
   readonly limits: readonly Account[];
-  /** Counters of limits that the bucket has no more. */
+  /** Counters of limits that the bucket no longer has. */
   readonly retired: ReadonlyMap<string, Int>;
 }
 
-/** The hidden limit of write pressure, which is the counter `wc` here: nobody's tokens, and nobody's usage. */
+/** The hidden limit for write pressure, which the counter `wc` replaces. It is neither tokens nor usage of a caller. */
 const PRESSURE_LIMIT = 'wcu';
-const LIFE_FACTOR = 7;
+const TTL_FACTOR = 7;
 const COMPOSITE = /^b_(.+)_(?:tk|tc)$/;
 
-/** One item for each limit, with long names. */
+/** Decodes the layout with one item per limit and long names. */
 export function decodeLimitBucket(item: Item, limitName: string): BucketPart {
   const fields = fieldsOf(item);
   const capacity = readWhole(fields, 'burst_milli') ?? requireWhole(fields, 'capacity_milli');
@@ -45,7 +45,7 @@ export function decodeLimitBucket(item: Item, limitName: string): BucketPart {
   };
 }
 
-/** All limits in one item, of the whole bucket or of shard `shard` of `count`. */
+/** Decodes the layout with all limits in one item: the whole bucket, or shard `shard` of `count`. */
 export function decodeComposite(item: Item, shard = 0, count = 1): BucketPart {
   const fields = fieldsOf(item);
   const names = new Set(Object.keys(fields).flatMap((name) => COMPOSITE.exec(name)?.[1] ?? []));
@@ -55,7 +55,7 @@ export function decodeComposite(item: Item, shard = 0, count = 1): BucketPart {
   for (const name of names) {
     const consumedMilli = readWhole(fields, `b_${name}_tc`) ?? 0;
     const tokensMilli = readWhole(fields, `b_${name}_tk`);
-    // A limit that is given up counts on, as one that was removed does.
+    // A dropped limit keeps its counter, as a removed limit does.
     if (tokensMilli === undefined || isFilledBySetting(fields, name)) {
       retired.set(name, consumedMilli);
       continue;
@@ -72,15 +72,15 @@ function ttlOf(item: Item): number | null {
   return item['ttl']?.N === undefined ? null : Number(item['ttl'].N);
 }
 
-/** What a limit of a part holds at an instant. */
+/** The tokens of a limit at an instant. */
 export function heldAt({ rate, tokensMilli }: Account, baseMs: EpochMs, atMs: EpochMs): Int {
   return effectiveTokens(rate, tokensMilli, credit(rate, baseMs, atMs));
 }
 
 /**
- * One bucket out of its parts. Refill telescopes, so that parts of different bases are brought to the latest one without
- * gaining or losing anything; what several shards hold of a limit adds up, up to its capacity. A part that is missing
- * holds nothing. The same parts always give the same image.
+ * Folds parts into one bucket. The refill is the same however often it is computed, so parts with different bases are
+ * brought to the latest base without gain or loss. The tokens of a limit's shards add up, to at most its capacity. A
+ * missing part holds nothing. The same parts always give the same image.
  */
 export function foldParts(key: ShardKey, parts: readonly BucketPart[], writeId: (atMs: EpochMs) => string): ShardImage {
   const byAge = parts.toSorted((a, b) => a.baseMs - b.baseMs);
@@ -92,7 +92,7 @@ export function foldParts(key: ShardKey, parts: readonly BucketPart[], writeId: 
       const { limit, consumedMilli } = account;
       const before = accounts.get(limit.name);
       const held = add(before?.tokensMilli ?? 0, heldAt(account, part.baseMs, baseMs));
-      // The rule is that of the newest part.
+      // The newest part has the current rule.
       accounts.set(limit.name, {
         limit,
         rate: limit,
@@ -113,7 +113,7 @@ export function foldParts(key: ShardKey, parts: readonly BucketPart[], writeId: 
     writeUnits: 0,
     acquires: 0,
     expired: 0,
-    ...withoutTwins(
+    ...mergeRetired(
       [...accounts.values()].toSorted((a, b) => (a.limit.name < b.limit.name ? -1 : 1)),
       retired,
     ),
@@ -121,11 +121,11 @@ export function foldParts(key: ShardKey, parts: readonly BucketPart[], writeId: 
     onSweepList: false,
     bytes: 0,
   };
-  return { ...image, ttlSec: lifeOf(image, parts) };
+  return { ...image, ttlSec: expiryOf(image, parts) };
 }
 
-/** A limit that one part has, and another had, counts both. */
-export function withoutTwins(
+/** Adds the counter of a removed limit to the limit of the same name in another part. */
+export function mergeRetired(
   limits: readonly Account[],
   retired: ReadonlyMap<string, Int>,
 ): Pick<ShardImage, 'limits' | 'retired'> {
@@ -139,9 +139,9 @@ export function withoutTwins(
   };
 }
 
-/** Not shorter than it was, nor than until it is full again: a debt must not be forgotten. */
-function lifeOf(image: ShardImage, parts: readonly BucketPart[]): number | null {
-  const lives = parts.map(({ ttlSec }) => ttlSec).filter((ttlSec) => ttlSec !== null);
-  if (lives.length < parts.length) return null;
-  return Math.max(expirySec(image, image.baseMs, LIFE_FACTOR), ...lives);
+/** The expiry is not before the old one, and not before the bucket is full: a debt must not be lost. */
+function expiryOf(image: ShardImage, parts: readonly BucketPart[]): number | null {
+  const expiries = parts.map(({ ttlSec }) => ttlSec).filter((ttlSec) => ttlSec !== null);
+  if (expiries.length < parts.length) return null;
+  return Math.max(expirySec(image, image.baseMs, TTL_FACTOR), ...expiries);
 }

@@ -6,7 +6,7 @@ import { readText } from '../../table/attributes.js';
 import type { AttributeValue, Item } from '../../client/transport.js';
 import { Unmappable } from '../unmappable.js';
 
-/** Attributes of a record, also of one that kept them in a map, as all did at first. */
+/** The attributes of a record. The first layout kept them in a map. */
 export function fieldsOf(item: Item): Item {
   const data = item['data']?.M;
   return data === undefined ? item : { ...data, ...item };
@@ -21,23 +21,23 @@ export function requireWhole(fields: Item, name: string): Int {
 export function readWhole(fields: Item, name: string): Int | undefined {
   const text = fields[name]?.N;
   if (text === undefined) return undefined;
-  if (!/^-?\d+$/.test(text)) throw new Unmappable(`its ${name} is no whole number: ${text}`);
+  if (!/^-?\d+$/.test(text)) throw new Unmappable(`its ${name} is not an integer: ${text}`);
   return toInt(BigInt(text));
 }
 
-/** ISO texts, and numbers of milliseconds. */
+/** ISO texts, or milliseconds as a number. */
 export function readInstant(fields: Item, name: string): EpochMs | undefined {
   const value = fields[name];
   const ms = value?.N === undefined ? Date.parse(value?.S ?? '') : Number(value.N);
   return Number.isFinite(ms) ? ms : undefined;
 }
 
-/** Texts that may be there as DynamoDB's null. */
+/** Texts that may be stored as DynamoDB's null. */
 export function readOptionalText(fields: Item, name: string): string | null {
   return readText(fields, name) ?? null;
 }
 
-/** DynamoDB's own maps and lists as plain data. */
+/** Converts DynamoDB's maps and lists to plain data. */
 export function plainOf(value: AttributeValue | undefined): unknown {
   if (value?.M !== undefined) {
     return Object.fromEntries(Object.entries(value.M).map(([key, item]) => [key, plainOf(item)]));
@@ -48,7 +48,7 @@ export function plainOf(value: AttributeValue | undefined): unknown {
   return value?.S ?? value?.BOOL ?? null;
 }
 
-/** A rule by its stored numbers, of which the capacity is the burst where there was one. */
+/** Builds a limit from stored numbers. `capacity` is the old burst if there was one. */
 export function limitOf(name: string, rule: { capacity: number; refillAmount: number; refillPeriodMs: number }): Limit {
   return mappable(() => Limit.custom(name, rule));
 }
@@ -59,7 +59,7 @@ export function limitOfMilli(name: string, capacityMilli: Int, refillMilli: Int,
   return limitOf(name, { capacity, refillAmount, refillPeriodMs: Number(refillPeriodMs) });
 }
 
-/** What this version refuses has no counterpart. */
+/** Turns a validation error into `Unmappable`. */
 export function mappable<T>(make: () => T): T {
   try {
     return make();

@@ -10,7 +10,7 @@ import {
 } from '../../table/keys.js';
 import { parseLegacyKey } from './legacy-key.js';
 
-describe('keys of the published layouts', () => {
+describe('parsing keys of the published layouts', () => {
   test.each([
     ['ENTITY#user-1', '#META', { ns: null, kind: 'entity', entityId: 'user-1' }],
     ['ns/ENTITY#a/b', '#META', { ns: 'ns', kind: 'entity', entityId: 'a/b' }],
@@ -45,7 +45,7 @@ describe('keys of the published layouts', () => {
     ['_/SYSTEM#', '#NAMESPACE#acme', { ns: '_', kind: 'namespace', under: 'name', value: 'acme' }],
     ['_/SYSTEM#', '#NSID#a7x', { ns: '_', kind: 'namespace', under: 'id', value: 'a7x' }],
     ['ns/SYSTEM#', '#VERSION', { ns: 'ns', kind: 'version' }],
-  ])('%s %s', (PK, SK, expected) => {
+  ])('parses the key %s %s', (PK, SK, expected) => {
     expect(parseLegacyKey({ PK, SK })).toEqual(expected);
   });
 
@@ -56,17 +56,17 @@ describe('keys of the published layouts', () => {
     ['ns/BUCKET#u#r#x', '#STATE'],
     ['anything', 'else'],
     ['', ''],
-  ])('%s %s is none of them', (PK, SK) => {
+  ])('the key %s %s belongs to no published layout', (PK, SK) => {
     expect(parseLegacyKey({ PK, SK })).toBeNull();
   });
 
-  test('a record that stands where it stood is found there by its old key', () => {
+  test('a record whose key did not change is found by its old key', () => {
     const level = { kind: 'entity', entityId: 'u', resource: 'r' } as const;
     expect(parseLegacyKey(buildConfigKey('ns', level))).toMatchObject({ ns: 'ns', level });
     expect(parseLegacyKey(buildEntityKey('ns', 'u'))).toMatchObject({ ns: 'ns', entityId: 'u' });
   });
 
-  test('no key that only this version has is taken for an old one', () => {
+  test('a key that only this version has is never parsed as an old one', () => {
     const keys = [
       buildSequenceKey('ns'),
       buildManagedKey('ns', 'system'),

@@ -2,7 +2,7 @@ import type { ConfigLevel } from '../../../../core/config/config.js';
 import { USAGE_WINDOWS } from '../../../../core/usage/usage.js';
 import type { RecordKey } from '../../table/keys.js';
 
-/** Where a record of a published layout stands, and what it is. `ns` is null in tables that knew no namespaces. */
+/** The key of a record in a published layout. `ns` is null in tables without namespaces. */
 export type LegacyKey = { readonly ns: string | null } & (
   | { readonly kind: 'limit-bucket'; readonly entityId: string; readonly resource: string; readonly limit: string }
   | { readonly kind: 'bucket'; readonly entityId: string; readonly resource: string }
@@ -14,18 +14,18 @@ export type LegacyKey = { readonly ns: string | null } & (
   | { readonly kind: 'audit'; readonly subject: string; readonly id: string }
   | { readonly kind: 'namespace'; readonly under: 'id' | 'name'; readonly value: string }
   | { readonly kind: 'version' }
-  /** A record of a known kind, of which nothing tells where one name ends and the next begins. */
+  /** A record of a known kind whose key does not show where one name ends and the next starts. */
   | { readonly kind: 'unreadable' }
 );
 
 const UNREADABLE = { kind: 'unreadable' } as const;
-/** Kinds of records in the partition of an entity, and of a level that all entities share. */
+/** The kinds of records in an entity's partition, and in the partition of a shared level. */
 const ENTITY_KINDS = new Set(['META', 'BUCKET', 'USAGE', 'LIMIT', 'CONFIG']);
 const LEVEL_KINDS = new Set(['LIMIT', 'CONFIG']);
 const DEFAULT_RESOURCE = '_default_';
 const REGISTRY = '_';
 
-/** null: no key of any published layout. Ids of namespaces contain no `/`; early releases took names with `#`. */
+/** null: no published layout has this key. Namespace ids contain no `/`; early releases allowed `#` in names. */
 export function parseLegacyKey({ PK, SK }: RecordKey): LegacyKey | null {
   const cut = PK.indexOf('/');
   const named = cut >= 0 && cut < PK.indexOf('#');
@@ -37,7 +37,7 @@ export function parseLegacyKey({ PK, SK }: RecordKey): LegacyKey | null {
   return parsed === null ? null : { ns, ...parsed };
 }
 
-/** A record, still without its namespace. */
+/** A record without its namespace. */
 type Parsed = LegacyKey extends infer Key ? (Key extends LegacyKey ? Omit<Key, 'ns'> : never) : never;
 
 function parseRecord(
@@ -87,7 +87,7 @@ function isUsageOfThisLayout(kind: string, [, window = '', ...more]: readonly st
   return kind === 'USAGE' && more.length === 1 && (USAGE_WINDOWS as readonly string[]).includes(window);
 }
 
-/** Limits of a resource stood under their name alone, or under the resource once more. */
+/** The limits of a resource are stored under their name, or under the resource and their name. */
 function parseOfLevel(level: ConfigLevel, kind: string, rest: readonly string[]): Parsed | null {
   if (kind === 'CONFIG' && rest.length === 0) return { kind: 'config', level };
   if (kind !== 'LIMIT' || rest.length === 0) return null;

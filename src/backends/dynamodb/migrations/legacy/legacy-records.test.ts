@@ -25,8 +25,8 @@ const someRule = fc.record({
   seconds: fc.integer({ min: 1, max: 86_400 }),
 });
 
-describe('config', () => {
-  test('of any rules is the same from an item for each limit and from one for all, in milliseconds, burst as capacity', () => {
+describe('converting config', () => {
+  test('limit items and a composite item with the same rules give the same config, in milliseconds, with the burst as capacity', () => {
     fc.assert(
       fc.property(fc.array(someRule, { minLength: 1, maxLength: 4 }), (rules) => {
         const single = rules.map(({ capacity, burst, seconds }, at) => ({
@@ -67,7 +67,7 @@ describe('config', () => {
   });
   const policy = mapConfig({ on_unavailable: text('allow') });
 
-  test('limits and policy that stood apart come together, whichever is moved first', () => {
+  test('separate limits and policy are combined, whichever is converted first', () => {
     const first = itemOf(planConfig('ns', { kind: 'system' }, limits, undefined));
     const both = itemOf(planConfig('ns', { kind: 'system' }, policy, first));
     expect(decodeConfig(both)).toMatchObject({ limits: [{ name: 'rpm' }], onUnavailable: 'allow', v: 1 });
@@ -77,7 +77,7 @@ describe('config', () => {
     expect(planConfig('ns', { kind: 'system' }, policy, both)).toEqual({ kind: 'same' });
   });
 
-  test('the one that was written more often is the newer; of equals nothing is overwritten', () => {
+  test('the config with more writes is newer, and equal counts overwrite nothing', () => {
     const there = itemOf(planConfig('ns', LEVEL, limits, undefined));
     const other = mapConfig({
       l_rpm_cp: number(6),
@@ -89,13 +89,13 @@ describe('config', () => {
     expect(() => planConfig('ns', LEVEL, { ...other, writes: 4 }, there)).toThrow(Unmappable);
   });
 
-  test('a rule that this version would refuse is not bent', () => {
+  test('a rule that this version would refuse is refused, not changed', () => {
     expect(() => mapConfig({ l_rpm_cp: number(5), l_rpm_ra: number(0), l_rpm_rp: number(60) })).toThrow(Unmappable);
     expect(() => mapConfig({ l_rpm_cp: number(5), l_rpm_ra: number(5) })).toThrow(new Unmappable('it has no l_rpm_rp'));
   });
 });
 
-test('an entity keeps all that it had', () => {
+test('a converted entity keeps all its fields', () => {
   const item: Item = {
     data: {
       M: {
@@ -124,7 +124,7 @@ test('an entity keeps all that it had', () => {
   expect(() => planEntity('ns', { ...newer, version: 1 }, itemOf(plan))).toThrow(Unmappable);
 });
 
-test('usage counts whole tokens, without the hidden limit, and adds to what is there', () => {
+test('converted usage counts whole tokens without the hidden limit, and adds to existing usage', () => {
   const item: Item = {
     window: text('hourly'),
     window_start: text('2026-01-01T14:00:00Z'),
@@ -142,7 +142,7 @@ test('usage counts whole tokens, without the hidden limit, and adds to what is t
   expect(() => mapUsage({ ...item, window: text('weekly') }, 'user-1', 'gpt-4', '')).toThrow(Unmappable);
 });
 
-test('an audit record says who did what, by the names of today', () => {
+test('a converted audit record has the action names of this version', () => {
   const item: Item = {
     timestamp: text('2026-01-01T00:00:00Z'),
     action: text('limits_set'),
@@ -163,7 +163,7 @@ test('an audit record says who did what, by the names of today', () => {
   expect(() => planAudit('ns', { ...record, principal: 'eve' }, item, itemOf(plan))).toThrow(Unmappable);
 });
 
-test('an audit record is not forgotten earlier than it was to be', () => {
+test('a converted audit record does not expire earlier than before', () => {
   const item: Item = { timestamp: text('2026-01-01T00:00:00Z'), action: text('limits_set') };
   const lifeOf = (ttl: object): unknown =>
     itemOf(planAudit('ns', mapAudit(item, 'user-1', '01J'), { ...item, ...ttl }, undefined))['ttl'];
@@ -172,7 +172,7 @@ test('an audit record is not forgotten earlier than it was to be', () => {
   expect(lifeOf({ ttl: number(1) })).toEqual(number(Date.UTC(2026, 3, 1) / 1_000));
 });
 
-test('a namespace is read from its key, and from what stands beside it', () => {
+test('a namespace is decoded from its key and its attributes', () => {
   const item: Item = {
     namespace_id: text('a7x'),
     namespace_name: text('acme'),

@@ -21,12 +21,12 @@ import {
 import { Unmappable } from '../unmappable.js';
 
 const SECOND_MS = 1_000;
-/** The first number of a namespace's config sequence: any config is newer than a bucket that was moved. */
+/** The first number of a namespace's config sequence. Every config is newer than a converted bucket. */
 export const FIRST_SEQUENCE = 1;
 
 export function mapEntity(item: Item, id: string): EntityRecord {
   mappable(() => checkEntityId(id));
-  // One of this version, which an old client has moved to another parent.
+  // A record of this version whose parent an old client changed.
   if (item['created_at']?.N !== undefined) return decodeEntity(item);
   const fields = fieldsOf(item);
   const metadata = plainOf(fields['metadata']);
@@ -45,11 +45,11 @@ export function mapEntity(item: Item, id: string): EntityRecord {
 
 export interface MappedConfig {
   readonly config: StoredConfig;
-  /** How often it was written. */
+  /** How often the config was written. */
   readonly writes: number;
 }
 
-/** One item for each limit of a level, whose periods are seconds and whose burst is the capacity here. */
+/** Maps one item per limit of a level. Periods are in seconds; the burst becomes the capacity. */
 export function mapLimits(items: readonly { readonly item: Item; readonly limit: string }[]): MappedConfig {
   const limits = items.map(({ item, limit }) => {
     const fields = fieldsOf(item);
@@ -64,14 +64,14 @@ export function mapLimits(items: readonly { readonly item: Item; readonly limit:
   return { config: { limits: inOrder(limits), onUnavailable, v: FIRST_SEQUENCE }, writes };
 }
 
-/** All limits of a level in one item; its periods are seconds. */
+/** Maps one item with all limits of a level. Periods are in seconds. */
 export function mapConfig(item: Item): MappedConfig {
   const fields = fieldsOf(item);
-  // One of this version, of which an old client has changed a setting: the limits are ours.
+  // A config of this version in which an old client changed a setting. The limits are of this version.
   if (item['v'] !== undefined) {
     return { config: { ...decodeConfig(item), v: FIRST_SEQUENCE }, writes: decodeConfigWrites(item) };
   }
-  // Those that a calendar fills are given up, or refused before.
+  // Limits that a calendar fills were dropped by the operator, or the record was refused before.
   const names = Object.keys(fields)
     .flatMap((name) => /^l_(.+)_cp$/.exec(name)?.[1] ?? [])
     .filter((name) => fields[`l_${name}_rsched`] === undefined);
@@ -94,12 +94,12 @@ function policyOf(fields: Item): OnUnavailable | null {
   return policy !== undefined && ON_UNAVAILABLE.includes(policy) ? policy : null;
 }
 
-/** What stands in a usage record beside the counters, which are named by their limits. */
+/** Attributes of a usage record that are not counters. A counter has the name of its limit. */
 const NO_COUNTER = /^(?:PK|SK|GSI\d[PS]K|ttl|data|entity_id|resource|window|window_start|window_end|total_events|wcu)$/;
 
 /**
- * Counters are whole tokens. An event was the change of one limit, so that an acquire of two limits was two events: the
- * grants are the events for each counter. Exact where every acquire took all limits that the record counts.
+ * Counters are whole tokens. An event was the change of one limit, so an acquire of two limits was two events: acquires
+ * = events / counters. Exact when every acquire took all limits that the record counts.
  */
 export function mapUsage(item: Item, entityId: string, resource: string, start: string): UsageRecord {
   mappable(() => checkEntityId(entityId));
@@ -107,11 +107,11 @@ export function mapUsage(item: Item, entityId: string, resource: string, start: 
   const fields = fieldsOf(item);
   const window = USAGE_WINDOWS.find((known) => known === readText(fields, 'window'));
   const startMs = readInstant(fields, 'window_start') ?? Date.parse(start);
-  if (window === undefined) throw new Unmappable('nothing says whether it is of an hour, a day or a month');
-  if (!Number.isFinite(startMs)) throw new Unmappable(`${start} is no instant`);
+  if (window === undefined) throw new Unmappable('its window (hour, day or month) is not known');
+  if (!Number.isFinite(startMs)) throw new Unmappable(`${start} is not a time`);
   const consumedMilli = new Map<string, Int>();
   for (const name of Object.keys(fields).toSorted()) {
-    // `{limit}#od` of later releases counts how often a limit was in debt: nothing here does.
+    // `{limit}#od` of later releases counts how often a limit was in debt. This version has no such counter.
     if (NO_COUNTER.test(name) || name.endsWith('#od') || fields[name]?.N === undefined) continue;
     mappable(() => checkLimitName(name));
     consumedMilli.set(name, mul(Number(requireWhole(fields, name)), MILLI));
@@ -121,7 +121,7 @@ export function mapUsage(item: Item, entityId: string, resource: string, start: 
   return { entityId, resource, window, startMs, consumedMilli, acquires, expired: 0 };
 }
 
-/** What was done, by its old name. Others keep theirs: a record of the past is not to be bent. */
+/** This version's name of each old action. Unknown actions keep their names. */
 const ACTIONS: Readonly<Record<string, AuditAction>> = {
   entity_created: 'entity.create',
   entity_updated: 'entity.update',
@@ -133,7 +133,7 @@ const ACTIONS: Readonly<Record<string, AuditAction>> = {
 export function mapAudit(item: Item, subject: string, id: string): AuditRecord {
   const fields = fieldsOf(item);
   const atMs = readInstant(fields, 'timestamp') ?? Date.parse(id);
-  if (!Number.isFinite(atMs)) throw new Unmappable('nothing says when it was');
+  if (!Number.isFinite(atMs)) throw new Unmappable('it has no time');
   const action = readText(fields, 'action') ?? 'unknown';
   const details = plainOf(fields['details']);
   const resource = readOptionalText(fields, 'resource');
@@ -151,11 +151,11 @@ export function mapAudit(item: Item, subject: string, id: string): AuditRecord {
 export function mapNamespace(item: Item, under: 'id' | 'name', value: string): NamespaceRecord {
   const name = under === 'name' ? value : (readText(item, 'namespace_name') ?? readText(item, 'name'));
   const id = under === 'id' ? value : readText(item, 'namespace_id');
-  if (id === undefined || name === undefined) throw new Unmappable('it does not say which namespace it is of');
+  if (id === undefined || name === undefined) throw new Unmappable('it does not name its namespace');
   mappable(() => checkNamespace(name));
   const status = readText(item, 'status') ?? 'active';
   if (status !== 'active' && status !== 'deleted' && status !== 'purging') {
-    throw new Unmappable(`${status} is no status of a namespace`);
+    throw new Unmappable(`${status} is not a status of a namespace`);
   }
   return { id, name, status, createdAtMs: readInstant(item, 'created_at') ?? 0 };
 }

@@ -4,16 +4,16 @@ import type { Item } from '../../client/transport.js';
 import { type LegacyKey, parseLegacyKey } from './legacy-key.js';
 import type { OldRecord } from '../convert/conversion.js';
 
-/** null: a record of this version, or one that no published layout had. */
+/** null: a record of this version, or of no published layout. */
 export function readOldRecord(item: Item): OldRecord | null {
   const key = parseLegacyKey(readKey(item));
   return key === null || !isOld(key, item) ? null : { key, item };
 }
 
-/** All that `readOldRecord` looks at. */
-export const TELLING_ATTRIBUTES = FOREIGN_MARKS;
+/** The attributes that `readOldRecord` reads. */
+export const OLD_RECORD_ATTRIBUTES = FOREIGN_MARKS;
 
-/** Some records stand where they stood, and are told apart by what only the new ones have. */
+/** Some records keep their key. Attributes that only old clients write tell them apart. */
 function isOld(key: LegacyKey, item: Item): boolean {
   if (key.kind === 'version' || key.ns === null) return true;
   switch (key.kind) {
@@ -32,14 +32,17 @@ function isOld(key: LegacyKey, item: Item): boolean {
   }
 }
 
-/** Records of one unit follow upon each other in a scan: they share a partition and the beginning of their sort key. */
-export function unitIdOf({ key, item }: OldRecord): string {
+/**
+ * Identifies the records of one conversion. They are adjacent in a scan: they share a partition and a prefix of the
+ * sort key.
+ */
+export function conversionIdOf({ key, item }: OldRecord): string {
   const { PK, SK } = readKey(item);
   if (key.kind === 'limit-bucket') return `${PK}\n#BUCKET#${key.resource}`;
   return key.kind === 'limit' ? `${PK}\n${JSON.stringify(key.level)}` : `${PK}\n${SK}`;
 }
 
-/** Whether more records of its unit may follow. */
-export function mayGoOn({ key }: OldRecord): boolean {
+/** Whether more records of its conversion may follow in the scan. */
+export function mayContinue({ key }: OldRecord): boolean {
   return key.kind === 'limit-bucket' || key.kind === 'limit';
 }

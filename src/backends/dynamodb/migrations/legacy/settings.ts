@@ -2,21 +2,21 @@ import type { Item } from '../../client/transport.js';
 import type { OldRecord } from '../convert/conversion.js';
 import { Unmappable } from '../unmappable.js';
 
-/** Settings of newer releases that have no counterpart here, and what an operator loses who drops them. */
+/** Settings of newer releases that have no counterpart here, and the effect of dropping each. */
 export const DROPPABLE = {
   schedules: 'the limits keep their basic rule at all times',
-  quotas: 'limits that are filled by a calendar go; a level without another limit has none of its own',
-  sessions: 'limits that are filled by a session go; a level without another limit has none of its own',
+  quotas: 'limits that a calendar fills are removed; a level without another limit then has no limits',
+  sessions: 'limits that a session fills are removed; a level without another limit then has no limits',
   bypass: 'the limits are enforced',
   soft: 'the limits are enforced',
   cascade: 'the setting of the entity decides for all its resources',
 } as const;
 export type DroppableSetting = keyof typeof DROPPABLE;
 
-/** What the survey counts: `disabled` has a counterpart, limits of 0. */
+/** The settings that the survey counts. `disabled` has a counterpart: limits of 0. */
 export type OldSetting = DroppableSetting | 'disabled';
 
-/** Written where a limit has no schedule of its own beside one of the whole item. */
+/** Stored for a limit without a schedule in an item that has one. */
 const NO_SCHEDULE = '-';
 
 /** The settings of a record that this version does not have. */
@@ -29,7 +29,7 @@ export function settingsOf({ key, item }: OldRecord): ReadonlySet<OldSetting> {
     if (/^(?:[lb]_.+_)?sched$/.test(name)) found.add('schedules');
     if (/^(?:[lb]_.+_)?rsched$/.test(name)) found.add('quotas');
     if (/^(?:w_.+_cp|b_.+_rsa)$/.test(name)) found.add('sessions');
-    // A bucket shows the next three, too, and only for as long as its config says so.
+    // A bucket also has the next three settings, but only as a cache of its config.
     if (isConfig && /^[lw]_.+_soft$/.test(name)) found.add('soft');
     if (isConfig && name === 'cascade') found.add('cascade');
     if (isConfig && name === 'disabled') found.add(value.S === 'bypass' ? 'bypass' : 'disabled');
@@ -37,7 +37,7 @@ export function settingsOf({ key, item }: OldRecord): ReadonlySet<OldSetting> {
   return found;
 }
 
-/** Throws `Unmappable` at a setting that the operator has not given up. */
+/** Throws `Unmappable` if a record has a setting that the operator did not drop. */
 export function refuseSettings(record: OldRecord, drop: ReadonlySet<DroppableSetting>): void {
   const refused = [...settingsOf(record)].filter((kind) => kind !== 'disabled' && !drop.has(kind));
   if (refused.length === 0) return;
@@ -46,7 +46,7 @@ export function refuseSettings(record: OldRecord, drop: ReadonlySet<DroppableSet
   );
 }
 
-/** Limits of a bucket that a calendar or a session fills: without it they would never be filled again. */
+/** Limits of a bucket that a calendar or a session fills. Without that setting they would never refill. */
 export function isFilledBySetting(item: Item, limit: string): boolean {
   if (item[`b_${limit}_rsa`] !== undefined) return true;
   const calendar = item[`b_${limit}_rsched`] ?? item['rsched'];

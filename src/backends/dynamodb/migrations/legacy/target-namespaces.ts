@@ -7,25 +7,25 @@ import { readItem, type Table } from '../../client/requests.js';
 import { withRetries, REQUEST_MS } from '../retry.js';
 import type { Survey } from '../survey.js';
 
-/** Where records without a namespace go. */
+/** The namespace of records without one. */
 const DEFAULT = 'default';
 
 /**
- * The namespaces that records move to, by what stands in their keys. Tables that knew no namespaces have null there;
- * the old constructors of zae-limiter 0.10 and later write under a name that no row of the registry has as an id.
+ * The namespaces that records are converted to, by the namespace in their keys. Tables without namespaces have null
+ * there. Constructors of zae-limiter 0.10 and later write under a name that is not a registered id.
  */
 export interface TargetNamespaces {
-  /** The id of the namespace; null: nothing can be registered under that name. */
+  /** The id of the namespace; null: the name cannot be registered. */
   of(ns: string | null): string | null;
-  /** Whether records with this in their keys go to another namespace. */
+  /** Whether records with this key prefix move to another namespace. */
   isMoved(ns: string | null): boolean;
-  /** What stands in the keys of all records that move to a namespace, in the order in which they move. */
-  sourcesOf(home: string): readonly (string | null)[];
+  /** The key prefixes of all records that move to a namespace, in the order in which they move. */
+  sourcesOf(target: string): readonly (string | null)[];
 }
 
-/** `register`: whether the namespaces that are missing are made; otherwise they get ids that no record has. */
+/** `register`: create the missing namespaces. Otherwise they get ids that no record has. */
 export async function findTargetNamespaces(table: Table, survey: Survey, register: boolean): Promise<TargetNamespaces> {
-  const names = new Set([...survey.literals, ...(survey.homeless ? [DEFAULT] : [])]);
+  const names = new Set([...survey.literals, ...(survey.hasRecordsWithoutNamespace ? [DEFAULT] : [])]);
   const ids = new Map<string, string | null>();
   for (const name of names) ids.set(name, await idOf(table, name, register));
   const of = (ns: string | null): string | null => {
@@ -36,7 +36,7 @@ export async function findTargetNamespaces(table: Table, survey: Survey, registe
   return {
     of,
     isMoved: (ns) => ns === null || survey.literals.has(ns),
-    sourcesOf: (home) => moved.filter((ns) => of(ns) === home),
+    sourcesOf: (target) => moved.filter((ns) => of(ns) === target),
   };
 }
 
@@ -49,6 +49,6 @@ async function idOf(table: Table, name: string, register: boolean): Promise<stri
   }
   const item = await withRetries(async () => readItem(table, buildNamespaceKey(name), deadlineIn(REQUEST_MS)));
   const id = item?.['status']?.S === undefined || item['status'].S === 'active' ? item?.['namespace_id']?.S : undefined;
-  // No id contains this character: nothing is found there.
+  // No id contains "#", so a read under this id finds nothing.
   return id ?? (register ? registerNamespace(table, name) : `#${name}`);
 }

@@ -11,14 +11,14 @@ import { runWorker } from '../worker/worker.js';
 
 const KEY = 'audit/namespace=ns/year=2027/month=01/day=15/event.jsonl.gz';
 
-describe('an archive in a folder', () => {
+describe('a folder archive', () => {
   let folder: string;
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'headgate-archive-'));
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  test('keeps what it was given last, and nothing else', async () => {
+  test('a folder archive keeps only the last bytes under a key', async () => {
     const archive = folderArchive(join(folder, 'made'));
     await archive.put(KEY, Buffer.from('first'));
     await archive.put(KEY, Buffer.from('second'));
@@ -26,14 +26,14 @@ describe('an archive in a folder', () => {
     expect(readdirSync(join(folder, 'made', KEY, '..'))).toEqual(['event.jsonl.gz']);
   });
 
-  test('refuses a key that leads out of it', async () => {
+  test('a folder archive refuses a key outside of its folder', async () => {
     const archive = folderArchive(join(folder, 'made'));
     await expect(archive.put('../out', Buffer.from('x'))).rejects.toThrow('a path inside of the archive');
     expect(readdirSync(folder)).toEqual([]);
   });
 });
 
-describe('an archive in S3', () => {
+describe('an S3 archive', () => {
   const put = async (status: number) => {
     const seen: { method: string | undefined; url: string | undefined; body: string }[] = [];
     const server = createServer((request, response) => {
@@ -62,21 +62,21 @@ describe('an archive in S3', () => {
     return seen;
   };
 
-  test('puts the bytes under the key', async () => {
+  test('an S3 archive puts the bytes under the key', async () => {
     const [{ method, url, body } = {}] = await put(200);
     expect(method).toBe('PUT');
     expect(decodeURIComponent(url ?? '')).toContain(`/my-archive/${KEY}`);
     expect(body).toContain('a line');
   });
 
-  test('rejects with the name of the bucket if it is not kept', async () => {
+  test('an S3 archive rejects with the name of the bucket if a put fails', async () => {
     await expect(put(403)).rejects.toMatchObject({
       code: 'infrastructure.archive',
       message: expect.stringContaining('Cannot archive to my-archive'),
     });
   });
 
-  test('without the SDK says what to install, each time that it is asked', async () => {
+  test('an S3 archive without the SDK names the package to install, on every call', async () => {
     vi.doMock('@aws-sdk/client-s3', () => {
       throw new Error('Cannot find package');
     });

@@ -1,24 +1,24 @@
 import { gzipSync } from 'node:zlib';
 import type { AuditChange } from '../decode.js';
 
-/** Where audit records go when their time in the table is over. */
+/** Stores audit records that expire in the table. */
 export interface Archive {
-  /** Keeps the bytes under the key, in place of what it kept there. Rejects unless they are kept for certain. */
+  /** Stores the bytes under the key, replacing earlier ones. Rejects unless they are stored durably. */
   put(key: string, bytes: Uint8Array): Promise<void>;
-  /** Rejects if something is missing that it needs: a worker asks at its start, long before the first record expires. */
+  /** Rejects if a requirement is missing. A worker checks at its start, long before the first record expires. */
   check?(): Promise<void>;
   close?(): void;
 }
 
-/** One record as it is archived: its key, which a repetition has too, and its line. */
+/** One archived record: its key, which is the same when the record is delivered again, and its line. */
 export interface ArchivedRecord {
   readonly key: string;
   readonly line: string;
 }
 
 /**
- * What an audit change leaves in the archive; null: nothing, because it was not removed by its time. Whoever deletes a
- * record by hand, or purges a namespace, wants it gone.
+ * The archived form of an audit change; null: the record did not expire. A record that was deleted by hand or by a
+ * purge is meant to be deleted.
  */
 export function archivedRecordOf(change: AuditChange): ArchivedRecord | null {
   if (change.event !== 'REMOVE' || !change.expired) return null;

@@ -4,25 +4,25 @@ import { dirname, resolve, sep } from 'node:path';
 import { ValidationError } from '../../../../core/errors.js';
 import type { Archive } from './archive.js';
 
-/** An archive in a folder, which is made if it is missing. A file is there whole or not at all. */
+/** An archive in a folder, which is created if missing. A file is written completely or not at all. */
 export function folderArchive(path: string): Archive {
   const root = resolve(path);
   return {
     async put(key, bytes) {
-      const place = resolve(root, key);
-      if (!place.startsWith(root + sep)) throw new ValidationError('key', 'a path inside of the archive', key);
-      await mkdir(dirname(place), { recursive: true });
-      const draft = `${place}.${randomUUID()}.part`;
+      const file = resolve(root, key);
+      if (!file.startsWith(root + sep)) throw new ValidationError('key', 'a path inside of the archive', key);
+      await mkdir(dirname(file), { recursive: true });
+      const draft = `${file}.${randomUUID()}.part`;
       try {
-        const file = await open(draft, 'wx');
+        const handle = await open(draft, 'wx');
         try {
-          await file.writeFile(bytes);
-          // The record is gone from the table: a loss of power must not lose it here.
-          await file.sync();
+          await handle.writeFile(bytes);
+          // The record is already deleted from the table: a power failure must not lose it here.
+          await handle.sync();
         } finally {
-          await file.close();
+          await handle.close();
         }
-        await rename(draft, place);
+        await rename(draft, file);
       } catch (error) {
         await rm(draft, { force: true });
         throw error;

@@ -4,13 +4,13 @@ import type { Archive } from './archive.js';
 
 export interface S3ArchiveOptions {
   readonly bucket: string;
-  /** A client of the caller's, with its own settings: it is not closed here. */
+  /** The caller's client. It is not closed here. */
   readonly client?: Sdk.S3Client;
   readonly region?: string;
   readonly endpoint?: string;
 }
 
-/** An archive in a bucket of S3. The SDK is loaded when it is first needed, and repeats by itself what failed. */
+/** An archive in an S3 bucket. The SDK is loaded by the first put, and retries failed requests. */
 export function s3Archive({ bucket, client, ...config }: S3ArchiveOptions): Archive {
   if (typeof bucket !== 'string' || bucket === '') throw new ValidationError('bucket', 'the name of a bucket', bucket);
   let opened: Promise<{ readonly sdk: typeof Sdk; readonly s3: Sdk.S3Client }> | null = null;

@@ -9,14 +9,14 @@ import { addSums, isCountable, readStatuses, type RefusedUsage } from './write-u
 const DEFERRED: readonly UsageWindow[] = ['daily', 'monthly'];
 /** Less than the time that a purge waits before it deletes. */
 const WRITE_MS = 30_000;
-/** Each takes some 300 bytes until it is written. */
+/** Each uses about 300 bytes of memory until it is written. */
 const MAX_CHANGES = 20_000;
 
 /**
- * Usage of days and months that was read from one shard of the stream and is not written yet: hours are written with
- * each batch, these at most once in `everyMs`. Whoever keeps it must not move a checkpoint behind the first change of
- * it: if the process dies, they are read again. What two processes keep of the same changes is added once, by the
- * condition of the write.
+ * Usage of days and months that was read from one shard of the stream and is not written yet. Hours are written with
+ * each batch, these at most once per `everyMs`. The owner must not move its checkpoint past the first deferred change,
+ * so that a crash reads the changes again. Changes that two processes defer are added once, by the condition of the
+ * write.
  */
 export class DeferredUsage {
   readonly #everyMs: number;
@@ -36,7 +36,7 @@ export class DeferredUsage {
     return nowMs >= this.#dueMs || this.#changes >= MAX_CHANGES;
   }
 
-  /** Those of one bucket shard in their order. They may come again. */
+  /** The changes of one bucket shard must be in order. They may be added again. */
   add(changes: readonly BucketChange[], nowMs: EpochMs): void {
     if (changes.length === 0) return;
     if (this.isEmpty) this.#dueMs = nowMs + this.#everyMs;
@@ -45,15 +45,15 @@ export class DeferredUsage {
   }
 
   /**
-   * Rejects if a part could not be written: that is kept, and due at once. What DynamoDB refuses for ever is told and
-   * forgotten.
+   * Rejects if a part could not be written: the part is kept and due at once. A part that DynamoDB permanently refuses
+   * is reported and dropped.
    */
   async write(table: Table, onRefused: (refused: RefusedUsage) => void): Promise<void> {
     if (this.isEmpty) return;
     this.#dueMs = Number.NEGATIVE_INFINITY;
     const deadline = deadlineIn(WRITE_MS);
     const sums = this.#fold.sums();
-    // They may have been purged since the changes were read.
+    // The namespaces may have been purged since the changes were read.
     const statuses = await readStatuses(table, new Set(sums.map(({ ns }) => ns)), deadline);
     const { failed, refused } = await addSums(
       table,

@@ -42,25 +42,25 @@ export interface RebuildOptions extends SdkOptions, SdkStreamOptions {
 export interface RebuildReport {
   readonly entityId: string;
   readonly resource: string;
-  /** What was missing and is added to the hour, day and month of now, in thousandths of tokens. */
+  /** The missing usage that was added to the current hour, day and month, in millitokens. */
   readonly addedMilli: ReadonlyMap<string, Int>;
   readonly acquires: number;
   readonly expired: number;
 }
 
 const REQUEST_MS = 10_000;
-const MAX_TRIES = 8;
-/** So many empty pages in a row are the end of an open shard. */
+const MAX_ATTEMPTS = 8;
+/** This many empty pages in a row mark the end of an open shard. */
 const MAX_EMPTY_PAGES = 5;
 const WAIT_MS = 1_000;
-/** A change may show in the stream a little after it was made. */
-const SHOWN_AFTER_MS = 5_000;
+/** A change may appear in the stream a little after it was made. */
+const STREAM_DELAY_MS = 5_000;
 
 /**
- * Repairs the usage totals of one entity on one resource after changes were lost from the stream. What its buckets have
- * counted since they were made is compared with what its usage records of all months hold; what is missing is added to
- * the windows of now, since nothing tells when it happened. Nothing is ever taken away: usage of buckets that have
- * expired stands in the records only. Changes that are still in the stream are counted first, each once.
+ * Repairs the usage totals of one entity and resource after changes were lost from the stream. It compares what the
+ * buckets have counted since their creation with the usage records of all months, and adds what is missing to the
+ * current windows, because the time of the use is not known. It never subtracts: usage of expired buckets is in the
+ * records only. Changes that are still in the stream are counted first, each once.
  */
 export async function rebuildUsage(options: RebuildOptions): Promise<RebuildReport> {
   const { table: name, entityId, resource } = options;
@@ -73,9 +73,9 @@ export async function rebuildUsage(options: RebuildOptions): Promise<RebuildRepo
   let stream: StreamApi | null = null;
   try {
     const found = await readItem(table, buildNamespaceKey(options.namespace), deadlineIn(REQUEST_MS));
-    if (found === undefined) throw new ValidationError('namespace', 'one that is registered', options.namespace);
+    if (found === undefined) throw new ValidationError('namespace', 'a registered namespace', options.namespace);
     const { id: ns, status } = decodeNamespace(requireOwn(table, found));
-    if (status !== 'active') throw new ValidationError('namespace', 'an active one', options.namespace);
+    if (status !== 'active') throw new ValidationError('namespace', 'an active namespace', options.namespace);
     stream = await openSdkStream(table, options);
     const missing = await repairUsage({ table, stream, ns, entityId, resource, clock });
     return {
@@ -100,10 +100,10 @@ interface Repair {
   readonly clock: Clock;
 }
 
-/** The repair on a stream that is open. */
+/** The repair on an open stream. */
 export async function repairUsage(job: Repair): Promise<UsageCounts> {
-  for (let tries = 1; ; tries++) {
-    // In this order: what the shards counted before the stream was read to its end is either counted, or lost.
+  for (let attempt = 1; ; attempt++) {
+    // The order matters: what the shards counted before the stream was read to its end is either counted or lost.
     const shards = await readShards(job);
     const seen = await countStream(job);
     const records = await readMonths(job);
@@ -111,21 +111,21 @@ export async function repairUsage(job: Repair): Promise<UsageCounts> {
     const held = records.map(decodeUsage).reduce<UsageCounts>(addUsage, NO_USAGE);
     const missing = excessOf(counted, held);
     if (isNothing(missing)) return missing;
-    const mayShow = [...shards].some(([id, shard]) => !seen.has(id) && isYoung(shard, job.clock.now()));
-    if (!mayShow && (await addMissing(job, missing, records))) return missing;
-    // Somebody counted meanwhile, or will count what the stream does not show yet.
-    if (tries === MAX_TRIES) {
-      throw new ValidationError('entity', 'one that is not counted at this moment: try again', job.entityId);
+    const isPending = [...shards].some(([id, shard]) => !seen.has(id) && isYoung(shard, job.clock.now()));
+    if (!isPending && (await addMissing(job, missing, records))) return missing;
+    // Another process counted meanwhile, or will count changes that the stream does not show yet.
+    if (attempt === MAX_ATTEMPTS) {
+      throw new ValidationError('entity', 'an entity without concurrent use: try again later', job.entityId);
     }
     await pause(WAIT_MS);
   }
 }
 
 function isYoung({ writtenAtMs }: ShardCounters, nowMs: number): boolean {
-  return writtenAtMs !== null && Math.abs(nowMs - writtenAtMs) < SHOWN_AFTER_MS;
+  return writtenAtMs !== null && Math.abs(nowMs - writtenAtMs) < STREAM_DELAY_MS;
 }
 
-/** By shard: what each has counted since it was made. */
+/** What each shard has counted since its creation, by shard. */
 async function readShards({ table, ns, entityId, resource }: Repair): Promise<ReadonlyMap<string, ShardCounters>> {
   const counters = new Map<string, ShardCounters>();
   for (let start: Item | undefined; ;) {
@@ -149,13 +149,13 @@ async function readShards({ table, ns, entityId, resource }: Repair): Promise<Re
   }
 }
 
-/** Counts what the stream still has of this entity, and gives what each shard had counted with its last change. */
+/** Counts the entity's changes that the stream still has. Returns the counters of each shard after its last change. */
 async function countStream(job: Repair): Promise<ReadonlyMap<string, ShardCounters>> {
   const { table, stream, ns, entityId, resource } = job;
   const seen = new Map<string, ShardCounters>();
   const checkpoints = await readCheckpoints(table, stream.label);
   const shards = await stream.listShards();
-  // Parents come before their children, whatever order they are listed in.
+  // Parents come before their children, in whatever order they are listed.
   const depthOf = (id: string | null): number => {
     const shard = shards.find((candidate) => candidate.id === id);
     return shard === undefined ? 0 : 1 + depthOf(shard.parentId);
@@ -168,12 +168,12 @@ async function countStream(job: Repair): Promise<ReadonlyMap<string, ShardCounte
     for (let place = await locate(stream, id, last); place !== null && empty < MAX_EMPTY_PAGES;) {
       const page = await stream.read(place);
       if (page === null) {
-        // The place has expired.
+        // The iterator has expired.
         place = await locate(stream, id, last);
         empty += 1;
         continue;
       }
-      // A page may be empty though there is more behind it.
+      // A page may be empty although more records follow.
       empty = page.records.length === 0 ? empty + 1 : 0;
       last = sequenceNumberOf(page.records.at(-1)) ?? last;
       const changes = page.records
@@ -193,7 +193,7 @@ async function countStream(job: Repair): Promise<ReadonlyMap<string, ShardCounte
   return seen;
 }
 
-/** After the checkpoint, or from the oldest change that is left: that some are gone is why it is rebuilt. */
+/** Starts after the checkpoint, or at the oldest change: lost changes are the reason for the rebuild. */
 async function locate(stream: StreamApi, shardId: string, sequenceNumber: string | null): Promise<string | null> {
   try {
     return await stream.locate(shardId, sequenceNumber);
@@ -225,7 +225,10 @@ async function readMonths({ table, ns, entityId, resource }: Repair): Promise<re
   }
 }
 
-/** What is counted and not held. Where more is held than counted, a bucket was made anew, and nothing can be told. */
+/**
+ * What is counted and not recorded. If more is recorded than counted, the bucket was created again and nothing can be
+ * concluded.
+ */
 function excessOf(counted: UsageCounts, held: UsageCounts): UsageCounts {
   const consumedMilli = new Map<string, Int>();
   for (const [limit, milli] of counted.consumedMilli) {
@@ -244,9 +247,9 @@ function isNothing({ consumedMilli, acquires, expired }: UsageCounts): boolean {
 }
 
 /**
- * Adds to the three windows of now.
+ * Adds to the three current windows.
  * Writes: ADD u per limit, ac, un; SET ttl and index keys, always to the same values.
- * Condition: of the month, every q as it was read, so that nothing was counted since; or that it is not there.
+ * Condition: the month has every q as it was read, so that nothing was counted since; or it does not exist.
  * On failure: false, and nothing is written.   Cost: 2 WCU for each of the three.
  */
 async function addMissing(job: Repair, missing: UsageCounts, records: readonly Item[]): Promise<boolean> {
@@ -266,7 +269,7 @@ async function addMissing(job: Repair, missing: UsageCounts, records: readonly I
       if (seen === undefined) expression.requireAbsent('PK');
       else requireAsSeen(expression, seen, countsOf(missing));
     } else {
-      // True of every item: the month decides for all three.
+      // True for every item: the condition of the month decides for all three.
       expression.requireOther('PK', number(0));
     }
     return { Update: { TableName: table.name, Key: keyItem(key), ...expression.buildUpdate() } };
@@ -296,7 +299,7 @@ function countsOf({ consumedMilli, acquires, expired }: UsageCounts): readonly s
   ];
 }
 
-/** A transaction that landed without an answer is not run again within ten minutes. */
+/** DynamoDB runs a transaction with the same token once within ten minutes, even when its answer was lost. */
 function tokenOf(): string {
   return randomUUID();
 }

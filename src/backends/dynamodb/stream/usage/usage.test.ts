@@ -34,8 +34,8 @@ function change(number: number, overrides: Partial<BucketChange> = {}): BucketCh
   };
 }
 
-describe('what a change has used', () => {
-  test('is the difference of its images', () => {
+describe('the usage of a change', () => {
+  test('the usage of a change is the difference of its images', () => {
     const before = counters({ rpm: 1_000, tpm: 7_000 }, 5, 1);
     const after = counters({ rpm: 3_000, tpm: 2_000 }, 6, 4);
     expect(usageOf({ before, after })).toEqual({
@@ -48,40 +48,40 @@ describe('what a change has used', () => {
     });
   });
 
-  test('is exact beyond 2^53', () => {
+  test('the usage of a change is exact beyond 2^53', () => {
     const [before, after] = [counters({ tpm: 2n ** 60n }), counters({ tpm: 2n ** 60n + 1n })];
     expect(usageOf({ before, after }).consumedMilli).toEqual(new Map([['tpm', 1]]));
   });
 
-  test('is everything that a new bucket has counted, also if that was given back', () => {
+  test("a new bucket's usage is everything that it has counted, even if that was given back", () => {
     const after = counters({ rpm: -1_000 }, 1);
     expect(usageOf({ before: null, after })).toMatchObject({ consumedMilli: new Map([['rpm', -1_000]]), acquires: 1 });
   });
 
-  test('is nothing where another layout counted it: clients of that one, or a migration, wrote it', () => {
+  test('a change by clients of another layout or by a migration has no usage', () => {
     const after = { ...counters({ rpm: 9_000 }, 3), foreign: true } as const;
     expect(usageOf({ before: null, after })).toEqual(NO_USAGE);
     expect(usageOf({ before: counters({ rpm: 1_000 }), after })).toEqual(NO_USAGE);
   });
 
-  test('is nothing when a bucket is removed: what it counted was used when it was counted', () => {
+  test('a removed bucket has no usage, because its counts were counted before', () => {
     expect(usageOf({ before: counters({ rpm: 5_000 }, 3), after: null })).toBe(NO_USAGE);
   });
 
-  test('is nothing when a shard takes over what another counted', () => {
+  test('a merge has no usage: a shard takes over what another counted', () => {
     const before = counters({ rpm: 5_000 }, 3, 0, 2);
     const after = counters({ rpm: 9_000 }, 7, 1, 1);
     expect(usageOf({ before, after })).toBe(NO_USAGE);
   });
 
-  test('counts in a write that also splits the shard', () => {
+  test('a write that also splits the shard counts its usage', () => {
     const [before, after] = [counters({ rpm: 5_000 }, 3, 0, 1), counters({ rpm: 6_000 }, 4, 0, 2)];
     expect(usageOf({ before, after })).toMatchObject({ acquires: 1 });
   });
 });
 
-describe('sums', () => {
-  test('are kept per kind of window, each by the time of the change', () => {
+describe('usage sums', () => {
+  test('sums are kept per kind of window, each by the time of the change', () => {
     const midnight = Date.UTC(2027, 1, 1);
     const sums = foldUsage([change(1, { atMs: midnight - 1 }), change(2, { atMs: midnight })]);
     expect(sums.map(({ window, startMs, parts }) => [window, new Date(startMs).toISOString(), parts.length])).toEqual([
@@ -94,7 +94,7 @@ describe('sums', () => {
     ]);
   });
 
-  test('of per-call limits and of shards stand together under the plain resource, with marks of their own', () => {
+  test('per-call limits and shards are summed under the plain resource, each with its own position', () => {
     const resource = 'gpt-4~AbCd1234';
     const keys = [
       { entityId: 'user-1', resource: 'gpt-4', shard: 0 },
@@ -107,7 +107,7 @@ describe('sums', () => {
     expect(totalOf(hour!.parts)).toMatchObject({ consumedMilli: new Map([['rpm', 6_000]]), acquires: 3 });
   });
 
-  test('of a bucket that expired and was made again go on from where they were', () => {
+  test('sums continue for a bucket that expired and was created again', () => {
     const first = counters({ rpm: 5_000 }, 3);
     const [hour] = foldUsage([
       change(1, { event: 'INSERT', before: null, after: first }),
@@ -118,14 +118,14 @@ describe('sums', () => {
     expect(totalOf(hour!.parts)).toMatchObject({ consumedMilli: new Map([['rpm', 8_000]]), acquires: 5 });
   });
 
-  test('leave out what changed nothing, and what came before', () => {
+  test('sums leave out changes without usage, and replays', () => {
     const idle = change(4, { before: counters({ rpm: 9 }, 2), after: counters({ rpm: 9 }, 2) });
     const [hour] = foldUsage([change(1), change(2), change(2), change(1), change(3), idle]);
     expect(hour?.parts.map(({ sequence }) => sequence)).toEqual([1, 2, 3].map(sequenceOf));
     expect(foldUsage([idle])).toEqual([]);
   });
 
-  test('of more bucket shards than one condition can name are written in groups', () => {
+  test('parts of more bucket shards than one condition can name are written in groups', () => {
     const changes = [0, 1, 2, 3, 4, 1].map((shard, at) =>
       change(at, { key: { entityId: 'user-1', resource: 'gpt-4', shard } }),
     );
@@ -137,7 +137,7 @@ describe('sums', () => {
   });
 });
 
-/** The usage records of a table, and its conditional write, in the plainest form. */
+/** A simple model of a table's usage records and their conditional write. */
 class Ledger {
   readonly records = new Map<string, UsageCounts>();
   readonly #marks = new Map<string, string>();
@@ -155,7 +155,7 @@ class Ledger {
   }
 }
 
-/** What each record must come to, without any folding. */
+/** The expected records, computed without folding. */
 function plainSums(changes: readonly BucketChange[]): Map<string, UsageCounts> {
   const sums = new Map<string, UsageCounts>();
   for (const one of changes) {
@@ -170,7 +170,7 @@ function plainSums(changes: readonly BucketChange[]): Map<string, UsageCounts> {
   return sums;
 }
 
-/** Changes of a few bucket shards in the order of one stream; times may go back, as those of several writers do. */
+/** Changes of a few bucket shards in the order of one stream. Times may go back, as those of several writers do. */
 const streams = fc
   .array(
     fc.record({
@@ -202,7 +202,7 @@ const streams = fc
     });
   });
 
-/** One delivery: how far behind it begins, how many it carries, which of them twice, and which writes never happen. */
+/** One delivery: how far back it starts, how many changes it has, which of them twice, and which writes fail. */
 const deliveries = fc.array(
   fc.record({
     back: fc.integer({ min: 0, max: 12 }),
@@ -213,11 +213,11 @@ const deliveries = fc.array(
   { minLength: 1, maxLength: 30 },
 );
 
-test('any batches, with duplicates, replays, failed writes and overlapping restarts, come to the same sums', () => {
+test('any batches with duplicates, replays, failed writes and overlapping restarts give the same sums', () => {
   fc.assert(
     fc.property(streams, deliveries, (changes, plan) => {
       const ledger = new Ledger();
-      // What was delivered and written; a restart may begin anywhere before.
+      // What was delivered and written; a restart may start anywhere before it.
       let done = 0;
       const deliver = (from: number, to: number, doubled: readonly number[], failed: readonly boolean[] | null) => {
         const batch = changes.slice(from, to).flatMap((one, at) => (doubled.includes(at) ? [one, one] : [one]));

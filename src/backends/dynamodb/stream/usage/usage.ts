@@ -17,21 +17,21 @@ import type { BucketChange } from '../decode.js';
 /** What changes add to one usage record. */
 export interface UsageSum extends Pick<UsageRecord, 'entityId' | 'resource' | 'window' | 'startMs'> {
   readonly ns: string;
-  /** Those of one bucket shard in their order, each once. */
+  /** The parts of one bucket shard are in order, each once. */
   readonly parts: readonly UsagePart[];
 }
 
 export interface UsagePart {
-  /** The attribute of the record that says up to where this bucket shard is counted. */
+  /** The attribute of the record with the position up to which this bucket shard is counted. */
   readonly counted: string;
   readonly sequence: string;
   readonly counts: UsageCounts;
 }
 
 /**
- * What a change has used. A removal uses nothing: what the shard counted was counted when it happened. Nor does a merge,
- * in which a shard takes over what the other one counted; in no other write do the shards become fewer. Nor does what
- * counts for another layout: that has usage of its own, which is moved as it is.
+ * The usage of a change. A removal has no usage: what the shard counted was counted before. A merge has none, because a
+ * shard takes over what the other one counted; no other write reduces the shard count. Counters of another layout have
+ * none: that layout has its own usage records, which are migrated.
  */
 export function usageOf({ before, after }: Pick<BucketChange, 'before' | 'after'>): UsageCounts {
   if (after === null || after.foreign === true || (before !== null && after.shardCount < before.shardCount))
@@ -47,11 +47,11 @@ export function usageOf({ before, after }: Pick<BucketChange, 'before' | 'after'
 
 interface GrowingSum extends UsageSum {
   readonly parts: UsagePart[];
-  /** Of each bucket shard the last change. */
+  /** The last change of each bucket shard. */
   readonly latest: Map<string, string>;
 }
 
-/** Sums per usage record. A change that comes again, or after a later one of its shard, is left out: it is a replay. */
+/** Sums per usage record. A change that comes again, or after a later one of its shard, is a replay and is left out. */
 export class UsageFold {
   readonly #windows: readonly UsageWindow[];
   readonly #sums = new Map<string, GrowingSum>();
@@ -79,7 +79,7 @@ export class UsageFold {
     return [...this.#sums.values()];
   }
 
-  /** Forgets a sum that is written. */
+  /** Drops a sum that is written. */
   remove(sum: UsageSum): void {
     this.#sums.delete(idOf(sum));
   }
@@ -87,10 +87,10 @@ export class UsageFold {
   #sumOf({ ns, key, atMs }: BucketChange, window: UsageWindow): GrowingSum {
     const { entityId } = key;
     const resource = parsePlainResource(key.resource);
-    const place = { ns, entityId, resource, window, startMs: windowStart(window, atMs) };
-    const id = idOf(place);
+    const record = { ns, entityId, resource, window, startMs: windowStart(window, atMs) };
+    const id = idOf(record);
     let sum = this.#sums.get(id);
-    if (sum === undefined) this.#sums.set(id, (sum = { ...place, parts: [], latest: new Map() }));
+    if (sum === undefined) this.#sums.set(id, (sum = { ...record, parts: [], latest: new Map() }));
     return sum;
   }
 }
@@ -108,7 +108,7 @@ export function totalOf(parts: readonly UsagePart[]): UsageCounts {
   return parts.reduce((sum, { counts }) => addUsage(sum, counts), NO_USAGE);
 }
 
-/** Of each bucket shard, the first and the last change. */
+/** The first and the last change of each bucket shard. */
 export function spansOf(parts: readonly UsagePart[]): ReadonlyMap<string, CountedSpan> {
   const spans = new Map<string, CountedSpan>();
   for (const { counted, sequence } of parts) {
@@ -117,7 +117,7 @@ export function spansOf(parts: readonly UsagePart[]): ReadonlyMap<string, Counte
   return spans;
 }
 
-/** Parts that a record does not count yet; `countedTo`: up to where it counts a bucket shard. */
+/** The parts that a record does not count yet. `countedTo`: the position up to which it counts a bucket shard. */
 export function newerParts(
   parts: readonly UsagePart[],
   countedTo: (counted: string) => string | undefined,
@@ -125,7 +125,7 @@ export function newerParts(
   return parts.filter(({ counted, sequence }) => sequence > (countedTo(counted) ?? ''));
 }
 
-/** Groups of parts with at most so many bucket shards: a condition names each, and has an end. */
+/** Groups of parts with at most `most` bucket shards. A condition names each shard, and its size is limited. */
 export function inGroupsOf(most: number, parts: readonly UsagePart[]): readonly (readonly UsagePart[])[] {
   const shards = [...new Set(parts.map(({ counted }) => counted))];
   if (shards.length <= most) return [parts];

@@ -11,31 +11,31 @@ import type { BucketChange, Poison } from '../decode.js';
 import { foldUsage, inGroupsOf, newerParts, spansOf, totalOf, type UsagePart, type UsageSum } from './usage.js';
 
 const BATCH_MS = 30_000;
-const MAX_AT_ONCE = 32;
+const MAX_CONCURRENT = 32;
 
-/** Each takes three operators and some 50 characters of the condition; DynamoDB ends at 300 and 4,096. */
+/** Each shard takes three operators and about 50 characters of the condition; DynamoDB's limits are 300 and 4,096. */
 const MAX_SHARDS_PER_WRITE = 50;
 
 export type NamespaceStatus = NamespaceRecord['status'];
 
-/** Changes of one bucket shard that a usage record cannot take: DynamoDB refuses the write, however often it is sent. */
+/** Changes of one bucket shard that DynamoDB permanently refuses to add to a usage record. */
 export interface RefusedUsage {
   readonly sum: UsageSum;
   readonly parts: readonly UsagePart[];
   readonly error: unknown;
 }
 
-/** What became of sums. Those that failed are not counted, or not for certain, and may be given again. */
+/** The result of adding sums. Failed sums are not counted, or their answer was lost; they may be added again. */
 export interface AddedSums {
   readonly failed: ReadonlyMap<UsageSum, unknown>;
-  /** These are passed over: whoever waited for them would wait for ever. */
+  /** Refused parts are skipped: a retry would never succeed. */
   readonly refused: readonly RefusedUsage[];
 }
 
 /**
- * Adds what changes have used to the usage records, each change once however often it comes, as long as those of one
- * item come in their order. Rejects if a record could not be written: the whole batch may then be given again. What
- * DynamoDB refuses for ever goes to `onRefused`; without it, that rejects too.
+ * Adds the usage of changes to the usage records. A change counts once however often it comes, if the changes of one
+ * item come in order. Rejects if a record could not be written: the whole batch may then be retried. A part that
+ * DynamoDB permanently refuses goes to `onRefused`; without it, the call rejects.
  */
 export async function writeUsage(
   table: Table,
@@ -54,7 +54,7 @@ export async function writeUsage(
   }
 }
 
-/** Adds what it can: hours, days and months unless other windows are named. */
+/** Adds as many sums as possible: hours, days and months unless `windows` are given. */
 export async function addUsageOf(
   table: Table,
   changes: readonly BucketChange[],
@@ -64,7 +64,7 @@ export async function addUsageOf(
   return addSums(table, foldUsage(changes, windows), deadline);
 }
 
-/** What a refusal is told as. The changes of one write are told together, under the last of them. */
+/** The report of a refusal. The changes of one write are reported together, under the last of them. */
 export function poisonOf({ sum, parts, error }: RefusedUsage): Poison {
   const { ns, entityId, resource, window, startMs } = sum;
   const record = `the ${window} usage of ${entityId} on ${resource} from ${new Date(startMs).toISOString()} (${ns})`;
@@ -81,10 +81,10 @@ export function poisonOf({ sum, parts, error }: RefusedUsage): Poison {
 export async function addSums(table: Table, sums: readonly UsageSum[], deadline: Deadline): Promise<AddedSums> {
   const failed = new Map<UsageSum, unknown>();
   const refused: RefusedUsage[] = [];
-  for (let at = 0; at < sums.length; at += MAX_AT_ONCE) {
-    // All of them come to their end before the batch may be given again.
+  for (let at = 0; at < sums.length; at += MAX_CONCURRENT) {
+    // All writes end before the batch may be retried.
     await Promise.all(
-      sums.slice(at, at + MAX_AT_ONCE).map(async (sum) => {
+      sums.slice(at, at + MAX_CONCURRENT).map(async (sum) => {
         try {
           refused.push(...(await addSum(table, sum, deadline)));
         } catch (error) {
@@ -96,7 +96,7 @@ export async function addSums(table: Table, sums: readonly UsageSum[], deadline:
   return { failed, refused };
 }
 
-/** Of namespaces by their ids; those that nobody ever registered are not in it. */
+/** The statuses of namespaces by id. Namespaces that were never registered are missing. */
 export async function readStatuses(
   table: Table,
   ids: ReadonlySet<string>,
@@ -111,7 +111,7 @@ export async function readStatuses(
   return new Map(namespaces.map(({ id, status }) => [id, status]));
 }
 
-/** A namespace that was deleted may come back, and wants its usage whole; one that is purged must stay empty. */
+/** A deleted namespace may be restored, and then needs its complete usage. A purged one must stay empty. */
 export function isCountable(status: NamespaceStatus | undefined): boolean {
   return status === 'active' || status === 'deleted';
 }
@@ -124,7 +124,7 @@ async function addSum(table: Table, sum: UsageSum, deadline: Deadline): Promise<
   return refused;
 }
 
-/** A write that landed without an answer refuses its own repetition: then nothing is left to add. */
+/** A write whose answer was lost makes its retry fail; then nothing is left to add. */
 async function addParts(
   table: Table,
   sum: UsageSum,
@@ -149,7 +149,9 @@ async function addParts(
   }
 }
 
-/** Down to single bucket shards: a record that is nearly full still takes those that it has an attribute for. */
+/**
+ * Halves down to single bucket shards: a record that is nearly full still accepts shards that it has an attribute for.
+ */
 async function addHalves(table: Table, whole: RefusedUsage, deadline: Deadline): Promise<readonly RefusedUsage[]> {
   const { sum, parts } = whole;
   const shards = new Set(parts.map(({ counted }) => counted)).size;

@@ -17,19 +17,19 @@ function known(...entries: readonly (Partial<Checkpoint> & { readonly shardId: s
 
 const ids = (claims: readonly StreamShard[]): readonly string[] => claims.map(({ id }) => id);
 
-describe('shards that a worker claims', () => {
-  test('are all that are free, if it is alone', () => {
+describe('claiming shards', () => {
+  test('a single worker claims all free shards', () => {
     const checkpoints = known({ shardId: 'a' }, { shardId: 'b', owner: 'dead', untilMs: NOW_MS });
     expect(ids(assignShards(shards('a', 'b', 'c'), checkpoints, ME, NOW_MS).claims)).toEqual(['a', 'b', 'c']);
   });
 
-  test('are its fair part of those that are free, but never none', () => {
+  test('a worker claims its fair part of the free shards, and at least one', () => {
     const checkpoints = known({ shardId: 'a', owner: 'other', untilMs: NOW_MS + 1 });
     expect(ids(assignShards(shards('a', 'b', 'c', 'd'), checkpoints, ME, NOW_MS).claims)).toEqual(['b', 'c']);
     expect(ids(assignShards(shards('a', 'b'), checkpoints, ME, NOW_MS).claims)).toEqual(['b']);
   });
 
-  test('are taken from one that has two more, and from no other', () => {
+  test('a worker claims a shard of one that has two more, and of no other', () => {
     const other = { owner: 'other', untilMs: NOW_MS + 1 };
     const two = known({ shardId: 'a', ...other }, { shardId: 'b', ...other });
     expect(ids(assignShards(shards('a', 'b'), two, ME, NOW_MS).claims)).toEqual(['b']);
@@ -39,12 +39,12 @@ describe('shards that a worker claims', () => {
     expect(assignShards(shards('a', 'b'), mine, reading, NOW_MS).claims).toEqual([]);
   });
 
-  test('are its own again if it does not know of them, since an answer was lost', () => {
+  test('a worker claims its own shards again when the answer to a claim was lost', () => {
     const mine = known({ shardId: 'a', owner: 'me', untilMs: NOW_MS + 1 });
     expect(ids(assignShards(shards('a'), mine, ME, NOW_MS).claims)).toEqual(['a']);
   });
 
-  test('are never those that it is reading, though their lease could not be renewed in time', () => {
+  test('a worker does not claim a shard that it is reading, although its lease was not renewed in time', () => {
     const late = known({ shardId: 'a', owner: 'me', untilMs: NOW_MS }, { shardId: 'b', owner: null, untilMs: 0 });
     const reading = { me: 'me', reading: new Set(['a', 'b']) };
     expect(assignShards(shards('a', 'b'), late, reading, NOW_MS)).toEqual({ claims: [], lost: [] });
@@ -54,7 +54,7 @@ describe('shards that a worker claims', () => {
     expect(assignShards(shards('a', 'b'), taken, reading, NOW_MS).claims).toEqual([]);
   });
 
-  test('are children only once their parent was read to its end, or is gone', () => {
+  test('a worker claims children only after their parent was read to its end or removed', () => {
     const family = [
       { id: 'parent', parentId: 'gone' },
       { id: 'child', parentId: 'parent' },
@@ -64,13 +64,13 @@ describe('shards that a worker claims', () => {
   });
 });
 
-describe('a shard that is gone from the stream', () => {
-  test('is lost if it was not read to its end', () => {
+describe('shards that were removed from the stream', () => {
+  test('a removed shard is lost if it was not read to its end', () => {
     const checkpoints = known({ shardId: 'lost' }, { shardId: 'read', done: true });
     expect(assignShards([], checkpoints, ME, NOW_MS).lost.map(({ shardId }) => shardId)).toEqual(['lost']);
   });
 
-  test('is left to the worker that has it', () => {
+  test('a removed shard is left to the worker that owns it', () => {
     const checkpoints = known({ shardId: 'lost', owner: 'other', untilMs: NOW_MS + 1 });
     expect(assignShards([], checkpoints, ME, NOW_MS).lost).toEqual([]);
   });

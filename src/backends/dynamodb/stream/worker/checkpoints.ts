@@ -7,26 +7,26 @@ import { buildWorkerKey, WORKER_SHARD_PREFIX } from '../../table/keys.js';
 import { sendRead, sendRepeatable, type Table } from '../../client/requests.js';
 import type { Item } from '../../client/transport.js';
 
-/** How far one shard of a stream was read, and by whom it is read now. */
+/** How far one shard of a stream was read, and which worker reads it. */
 export interface Checkpoint {
   readonly shardId: string;
-  /** The last record that is dealt with for certain, as the stream spells it; null: none. */
+  /** The last record that is processed durably, in the stream's format; null: none. */
   readonly sequenceNumber: string | null;
   /** Whether the shard is closed and was read to its end. */
   readonly done: boolean;
   readonly owner: string | null;
-  /** Until when it belongs to the owner, unless that one renews it. */
+  /** When the owner's lease expires unless it is renewed. */
   readonly untilMs: EpochMs;
 }
 
 const REQUEST_MS = 10_000;
 const SECOND_MS = 1_000;
-/** A stream keeps its records for a day: what is older than this nobody asks for. */
+/** A stream keeps its records for a day, so older checkpoints are not needed. */
 const KEEP_SEC = 30 * 86_400;
 
 /**
- * Which worker reads which shard. The times are the workers' own, and nothing depends on them but who does the work:
- * two that read one shard count nothing twice.
+ * Assigns shards to workers. The times are the workers' own, and only the assignment depends on them: two workers that
+ * read one shard count nothing twice.
  */
 export class Checkpoints {
   readonly #table: Table;
@@ -45,7 +45,7 @@ export class Checkpoints {
     return readCheckpoints(this.#table, this.#streamLabel);
   }
 
-  /** Makes a shard this worker's if it still is as it was seen, or not there; null: somebody was quicker. */
+  /** Claims a shard if its checkpoint did not change or does not exist; null: another worker was faster. */
   async claim(shardId: string, seen: Checkpoint | undefined, nowMs: EpochMs): Promise<Checkpoint | null> {
     const mine = { ':me': text(this.#owner), ':until': number(nowMs + this.#leaseMs), ...ttlAt(nowMs) };
     const asSeen =
@@ -64,7 +64,7 @@ export class Checkpoints {
     return item === null ? null : decodeCheckpoint(item);
   }
 
-  /** Notes how far the shard was read, and keeps it; false: it is another worker's by now. */
+  /** Stores how far the shard was read, and renews the lease; false: another worker owns the shard. */
   async advance(shardId: string, sequenceNumber: string | null, nowMs: EpochMs): Promise<boolean> {
     const read = sequenceNumber === null ? '' : ', #checkpoint = :checkpoint';
     const item = await this.#update(shardId, {
@@ -81,7 +81,7 @@ export class Checkpoints {
     return item !== null;
   }
 
-  /** Notes how far the shard was read, or that it was read to its end, and leaves it to others. */
+  /** Stores how far the shard was read, or that it was read to its end, and releases it. */
   async leave(shardId: string, sequenceNumber: string | null, done: boolean, nowMs: EpochMs): Promise<boolean> {
     const read = sequenceNumber === null ? '' : ', #checkpoint = :checkpoint';
     const item = await this.#update(shardId, {
@@ -104,7 +104,7 @@ export class Checkpoints {
     return item !== null;
   }
 
-  /** May be sent twice: the second one finds what the first one made, which its condition allows. */
+  /** May be sent twice: the condition also allows the result of the first request. */
   async #update(shardId: string, write: Omit<UpdateItemInput, 'TableName' | 'Key'>): Promise<Item | null> {
     const Key = keyItem(buildWorkerKey(this.#streamLabel, shardId));
     const input = { TableName: this.#table.name, Key, ...write, ReturnValues: 'ALL_NEW' as const };
@@ -115,7 +115,7 @@ export class Checkpoints {
   }
 }
 
-/** Of every shard that a worker ever read, by its id. */
+/** The checkpoints of all shards that a worker ever read, by shard id. */
 export async function readCheckpoints(table: Table, streamLabel: string): Promise<ReadonlyMap<string, Checkpoint>> {
   const checkpoints = new Map<string, Checkpoint>();
   for (let start: Item | undefined; ;) {

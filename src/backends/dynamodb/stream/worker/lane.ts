@@ -5,7 +5,7 @@ import { DeferredUsage } from '../usage/deferred-usage.js';
 import { type BatchResult, sequenceNumberOf } from '../process-batch.js';
 import type { StreamApi, StreamPage } from './stream-api.js';
 
-/** What a worker and its lanes have in common. */
+/** What all lanes of a worker share. */
 export interface LaneTools {
   readonly stream: StreamApi;
   readonly checkpoints: Checkpoints;
@@ -16,27 +16,27 @@ export interface LaneTools {
   readonly rollupMs: number;
   readonly process: (records: readonly unknown[], deferred: DeferredUsage) => Promise<BatchResult>;
   readonly writeDeferred: (deferred: DeferredUsage) => Promise<void>;
-  /** `lagMs`: how old the last record is; 0 at the end of the shard. */
+  /** `lagMs`: the age of the last record; 0 at the end of the shard. */
   readonly onRead: (shardId: string, records: number, result: BatchResult | null, lagMs: number) => void;
   readonly onTrimmed: (shardId: string, sequenceNumber: string | null) => void;
   readonly onError: (error: unknown, where: string) => void;
 }
 
-/** Why a lane ended: stopped, read to the end of a closed shard, or taken by another worker. */
+/** Why a lane ended: aborted, read to the end of a closed shard, or claimed by another worker. */
 export type LaneEnd = 'stopped' | 'done' | 'taken';
 
 const FIRST_WAIT_MS = 100;
-const LONGEST_WAIT_MS = 10_000;
+const MAX_WAIT_MS = 10_000;
 
-/** One worker's reading of one shard, from its checkpoint on. */
+/** One worker's reading of one shard, from its checkpoint. */
 export class Lane {
   readonly shardId: string;
   readonly #tools: LaneTools;
   readonly #deferred: DeferredUsage;
-  #place: string | null = null;
+  #iterator: string | null = null;
   /** The last record that was read. */
   #last: string | null;
-  /** The last one up to which nothing is deferred: whoever reads the shard next begins after it. */
+  /** The last record up to which nothing is deferred: the next reader of the shard starts after it. */
   #safe: string | null;
   #saved: string | null;
   #renewedMs: number;
@@ -52,7 +52,7 @@ export class Lane {
     this.#renewedMs = tools.clock.now();
   }
 
-  /** Never rejects: what goes wrong is told, and tried again. */
+  /** Never rejects: errors are reported and retried. */
   async run(signal: AbortSignal): Promise<LaneEnd> {
     const { clock, pollMs, onError } = this.#tools;
     for (;;) {
@@ -68,9 +68,9 @@ export class Lane {
         if (step === 'idle') waitMs = pollMs;
       } catch (error) {
         onError(error, `reading shard ${this.shardId}`);
-        // It stays leased to this worker, and is free again when that is over.
+        // The shard stays leased to this worker, and is free again when the lease expires.
         if (signal.aborted) return 'stopped';
-        waitMs = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** this.#failures);
+        waitMs = Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * 2 ** this.#failures);
         this.#failures += 1;
       }
       if (waitMs > 0) await clock.sleep(waitMs, signal).catch(() => {});
@@ -79,34 +79,34 @@ export class Lane {
 
   async #step(): Promise<'read' | 'idle' | 'done' | 'taken'> {
     const { clock, leaseMs } = this.#tools;
-    // Also while nothing can be read or written: whoever renews is alive.
+    // Renew also while reads and writes fail: the renewal shows that the worker runs.
     if (clock.now() - this.#renewedMs >= leaseMs / 3 && !(await this.#save())) return 'taken';
     if (this.#deferred.isDue(clock.now())) await this.#writeDeferred();
     const page = await this.#read();
     if (page === null) return 'read';
     const result = page.records.length === 0 ? null : await this.#tools.process(page.records, this.#deferred);
     const [failure] = result?.failures ?? [];
-    const dealtWith = failure === undefined ? page.records : page.records.slice(0, failure.at);
-    this.#last = lastNumberOf(dealtWith) ?? this.#last;
+    const processed = failure === undefined ? page.records : page.records.slice(0, failure.at);
+    this.#last = lastNumberOf(processed) ?? this.#last;
     if (this.#deferred.isEmpty) this.#safe = this.#last;
-    this.#place = failure === undefined ? page.next : null;
-    this.#tools.onRead(this.shardId, dealtWith.length, result, failure === undefined ? this.#lagOf(page) : 0);
+    this.#iterator = failure === undefined ? page.next : null;
+    this.#tools.onRead(this.shardId, processed.length, result, failure === undefined ? this.#lagOf(page) : 0);
     if (failure !== undefined) throw failure.error;
     if (page.next === null) return (await this.#leave(true)) ? 'done' : 'taken';
     return page.records.length === 0 ? 'idle' : 'read';
   }
 
-  /** null: the place was no longer good, or what should have come next is gone. */
+  /** null: the iterator expired, or the next records were trimmed. */
   async #read(): Promise<StreamPage | null> {
     const { stream, onTrimmed } = this.#tools;
     try {
-      this.#place ??= await stream.locate(this.shardId, this.#last);
-      const page = await stream.read(this.#place);
-      if (page === null) this.#place = null;
+      this.#iterator ??= await stream.locate(this.shardId, this.#last);
+      const page = await stream.read(this.#iterator);
+      if (page === null) this.#iterator = null;
       return page;
     } catch (error) {
-      this.#place = null;
-      // From the oldest record that is left; if even that fails, it is an error like any other.
+      this.#iterator = null;
+      // Continue from the oldest record. If that fails too, it is an ordinary error.
       if (this.#last === null || !isHeadgateError(error, 'infrastructure.stream-trimmed')) throw error;
       onTrimmed(this.shardId, this.#last);
       this.#last = null;
@@ -129,7 +129,10 @@ export class Lane {
     return kept;
   }
 
-  /** Nothing may be deferred any more: what comes after this shard would be counted before it, and it not at all. */
+  /**
+   * Writes the deferred usage first: changes after this shard must not be counted before it, or its own would be taken
+   * as replays.
+   */
   async #leave(done: boolean): Promise<boolean> {
     await this.#writeDeferred();
     const number = this.#safe === this.#saved ? null : this.#safe;

@@ -5,14 +5,14 @@ import { openSdkStream } from './sdk-stream.js';
 
 const ARN = 'arn:aws:dynamodb:us-east-1:123456789012:table/limits/stream/2026-11-15T14:05:30.891';
 
-/** A table of which only its stream is known. */
+/** A table of which only the stream is known. */
 function tableWith(view: string | null): Table {
   const found = view === null ? {} : { LatestStreamArn: ARN, StreamSpecification: { StreamViewType: view } };
   const send = async (): Promise<never> => ({ Table: found }) as never;
   return { name: 'limits', transport: { send, storeTimeMs: () => 0, close: () => {} }, random: () => 0 };
 }
 
-/** A client that gives these answers, one after the other; an error is thrown. */
+/** A client that returns these answers in order; an error is thrown. */
 function clientOf(...answers: unknown[]): { client: DynamoDBStreamsClient; asked: unknown[] } {
   const asked: unknown[] = [];
   const send = async ({ input }: { readonly input: unknown }): Promise<unknown> => {
@@ -34,7 +34,7 @@ async function streamOf(...answers: unknown[]) {
 }
 
 describe('the stream of a table', () => {
-  test('is named by the label in its address, and lists its shards over all pages', async () => {
+  test('the stream has the label of its ARN, and lists its shards over all pages', async () => {
     const { stream, asked } = await streamOf(
       { StreamDescription: { Shards: [{ ShardId: 'a' }], LastEvaluatedShardId: 'a' } },
       { StreamDescription: { Shards: [{ ShardId: 'b', ParentShardId: 'a' }] } },
@@ -47,7 +47,7 @@ describe('the stream of a table', () => {
     expect(asked).toEqual([{ StreamArn: ARN }, { StreamArn: ARN, ExclusiveStartShardId: 'a' }]);
   });
 
-  test('is read from its oldest record, or from behind one', async () => {
+  test('the stream is read from its oldest record, or after a given one', async () => {
     const { stream, asked } = await streamOf({ ShardIterator: 'i' }, { ShardIterator: 'j' });
     expect([await stream.locate('a', null), await stream.locate('a', '17')]).toEqual(['i', 'j']);
     expect(asked).toMatchObject([
@@ -56,7 +56,7 @@ describe('the stream of a table', () => {
     ]);
   });
 
-  test('says where the next page begins, that there is none, and that a place has expired', async () => {
+  test('a page has the next iterator, or null at the end, and an expired iterator reads null', async () => {
     const { stream } = await streamOf(
       { Records: [1], NextShardIterator: 'j' },
       { Records: [2] },
@@ -72,13 +72,13 @@ describe('the stream of a table', () => {
     ['AccessDeniedException', {}, 'backend.denied'],
     ['InternalServerError', { $metadata: { httpStatusCode: 500 } }, 'backend.unavailable'],
     ['Error', { code: 'ECONNREFUSED' }, 'backend.unavailable'],
-  ])('turns %s into an error with a code', async (name, more, code) => {
+  ])('reading the stream turns %s into an error with a code', async (name, more, code) => {
     const { stream } = await streamOf(failure(name, more), failure(name, more));
     await expect(stream.read('i')).rejects.toMatchObject({ code });
     await expect(stream.locate('a', '1')).rejects.toMatchObject({ code });
   });
 
-  test.each([null, 'KEYS_ONLY'])('must have both images: %s', async (view) => {
+  test.each([null, 'KEYS_ONLY'])('opening a stream without both images fails: %s', async (view) => {
     const opened = openSdkStream(tableWith(view), { streamsClient: clientOf().client });
     await expect(opened).rejects.toMatchObject({ code: 'infrastructure.stream-missing' });
   });
@@ -87,7 +87,7 @@ describe('the stream of a table', () => {
 describe('without the SDK', () => {
   afterEach(() => vi.doUnmock('@aws-sdk/client-dynamodb-streams'));
 
-  test('the command that installs it is named', async () => {
+  test('opening a stream without the SDK names the package to install', async () => {
     vi.doMock('@aws-sdk/client-dynamodb-streams', () => {
       throw new Error('Cannot find package');
     });

@@ -9,7 +9,7 @@ import { parseStreamLabel } from '../decode.js';
 import { type StreamApi, type StreamShard, streamTrimmed } from './stream-api.js';
 
 export interface SdkStreamOptions {
-  /** A client of the caller's, with its own settings: it is not closed here. */
+  /** The caller's client. It is not closed here. */
   readonly streamsClient?: Sdk.DynamoDBStreamsClient;
   readonly region?: string;
   readonly endpoint?: string;
@@ -19,14 +19,16 @@ const REQUEST_MS = 10_000;
 const MAX_RECORDS = 1_000;
 const VIEW = 'NEW_AND_OLD_IMAGES';
 
-/** The stream of a table, through the AWS SDK, which repeats by itself what failed: reading changes nothing. */
+/** Opens the stream of a table through the AWS SDK. The SDK retries failed requests, because reads have no effect. */
 export async function openSdkStream(table: Table, options: SdkStreamOptions): Promise<StreamApi> {
   const sdk = await loadSdk();
   const streamArn = await readStreamArn(table);
   const { streamsClient, ...config } = options;
   const client = streamsClient ?? new sdk.DynamoDBStreamsClient({ ...loopbackDefaults(config), ...config });
 
-  /** `partOf` gives what every complete answer has: without records and a next place, an empty one looks like the end. */
+  /**
+   * `partOf` returns a part that every complete answer has: an incomplete answer would look like the end of a shard.
+   */
   const send = async <T>(
     what: string,
     request: (settings: { readonly abortSignal: AbortSignal }) => Promise<T>,
@@ -77,8 +79,8 @@ export async function openSdkStream(table: Table, options: SdkStreamOptions): Pr
       );
       return output?.ShardIterator ?? '';
     },
-    async read(place) {
-      const input = { ShardIterator: place, Limit: MAX_RECORDS };
+    async read(iterator) {
+      const input = { ShardIterator: iterator, Limit: MAX_RECORDS };
       const output = await send(
         'GetRecords',
         async (settings) => client.send(new sdk.GetRecordsCommand(input), settings),

@@ -1,28 +1,34 @@
 import { InfrastructureError } from '../../../../core/errors.js';
 
-/** A part of a stream, in which changes stand in their order. */
+/** A part of a stream with ordered changes. */
 export interface StreamShard {
   readonly id: string;
-  /** Whose changes come before those of this one; it may be gone. */
+  /** The shard whose changes come before this one's; it may have been removed. */
   readonly parentId: string | null;
 }
 
 export interface StreamPage {
-  /** As `decodeChange` reads them. */
+  /** In the format of `decodeChange`. */
   readonly records: readonly unknown[];
-  /** Where the next page begins; null: the shard is closed, and this was its last. */
+  /** The iterator of the next page; null: the shard is closed, and this was its last page. */
   readonly next: string | null;
 }
 
-/** What can be asked of a table's stream. */
+/** The port to a table's stream. */
 export interface StreamApi {
   readonly label: string;
-  /** Every shard that still has records, or will have. */
+  /** Every shard that has records, or will have some. */
   listShards(): Promise<readonly StreamShard[]>;
-  /** Where to read on after a record, or from the oldest one. Rejects with `infrastructure.stream-trimmed` if that is gone. */
+  /**
+   * The iterator after a record, or at the oldest one. Rejects with `infrastructure.stream-trimmed` if that record was
+   * removed.
+   */
   locate(shardId: string, afterSequence: string | null): Promise<string>;
-  /** null: the place has expired, and must be located again. Rejects in the same way if what follows is gone. */
-  read(place: string): Promise<StreamPage | null>;
+  /**
+   * null: the iterator has expired and must be located again. Rejects with `infrastructure.stream-trimmed` if the next
+   * records were removed.
+   */
+  read(iterator: string): Promise<StreamPage | null>;
   close(): void;
 }
 

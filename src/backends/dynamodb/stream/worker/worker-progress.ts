@@ -1,41 +1,41 @@
 import type { EpochMs } from '../../../../core/units.js';
 import type { BatchResult } from '../process-batch.js';
 
-/** How far a worker is. Counts are since it was started. */
+/** The progress of a worker. Counts are since its start. */
 export interface WorkerProgress {
   readonly records: number;
-  /** Since the last time that progress was told. */
+  /** Since the last report. */
   readonly recordsPerSec: number;
-  /** How old the last record was that it read, over all its shards: 0 where it is at the end. */
+  /** The age of the last record that was read, the maximum over its shards: 0 at the end of all. */
   readonly lagMs: number;
-  /** Shards that it reads. */
+  /** The number of shards that it reads. */
   readonly shards: number;
-  /** Whether it has seen the end of every shard that it reads. */
+  /** Whether it has reached the end of every shard that it reads. */
   readonly caughtUp: boolean;
-  /** Changes that were passed over. One that several windows cannot take may be in it for each of them. */
+  /** Changes that were skipped. A change that several windows refuse may count once for each. */
   readonly poison: number;
   readonly archived: number;
   readonly splits: number;
 }
 
-/** DynamoDB gives empty pages in the middle of a shard, too. */
+/** DynamoDB also returns empty pages in the middle of a shard. */
 const EMPTY_PAGES_AT_END = 3;
 
 export class ProgressCount {
   #records = 0;
-  #toldRecords = 0;
-  #toldMs: EpochMs;
+  #reportedRecords = 0;
+  #reportedMs: EpochMs;
   #poison = 0;
   #archived = 0;
   #splits = 0;
   #discovered = false;
-  /** Per shard how old its last record was; null: nothing was read of it yet. */
+  /** The age of each shard's last record; null: nothing was read yet. */
   readonly #lagsMs = new Map<string, number | null>();
-  /** Per shard how many of its last pages were empty. */
+  /** How many of each shard's last pages were empty. */
   readonly #emptyPages = new Map<string, number>();
 
   constructor(startMs: EpochMs) {
-    this.#toldMs = startMs;
+    this.#reportedMs = startMs;
   }
 
   discovered(): void {
@@ -60,16 +60,16 @@ export class ProgressCount {
     this.#emptyPages.set(shardId, result === null ? (this.#emptyPages.get(shardId) ?? 0) + 1 : 0);
   }
 
-  /** Changes that a day or a month cannot take, which are found out after their page was read. */
-  passedOver(changes: number): void {
+  /** Changes that a day or a month refuses. This is known only after their page was read. */
+  skipped(changes: number): void {
     this.#poison += changes;
   }
 
-  tell(nowMs: EpochMs): WorkerProgress {
-    const seconds = Math.max(1, nowMs - this.#toldMs) / 1_000;
-    const recordsPerSec = Math.round((this.#records - this.#toldRecords) / seconds);
-    this.#toldMs = nowMs;
-    this.#toldRecords = this.#records;
+  report(nowMs: EpochMs): WorkerProgress {
+    const seconds = Math.max(1, nowMs - this.#reportedMs) / 1_000;
+    const recordsPerSec = Math.round((this.#records - this.#reportedRecords) / seconds);
+    this.#reportedMs = nowMs;
+    this.#reportedRecords = this.#records;
     return {
       records: this.#records,
       recordsPerSec,

@@ -17,7 +17,7 @@ import type { StreamApi } from './stream-api.js';
 import { ProgressCount, type WorkerProgress } from './worker-progress.js';
 import { poisonOf } from '../usage/write-usage.js';
 
-/** A part of the stream that DynamoDB removed before any worker had read it. */
+/** A part of the stream that DynamoDB removed before a worker read it. */
 export interface TrimmedStream {
   readonly shardId: string;
   /** The last record that was counted; null: none of this shard. */
@@ -27,35 +27,38 @@ export interface TrimmedStream {
 export interface WorkerOptions extends SdkOptions, SdkStreamOptions {
   /** The table's name. */
   readonly table: string;
-  /** Where audit records go that expire; without it, they are gone. */
+  /** Stores audit records that expire. Without it, they are not archived. */
   readonly archive?: Archive;
-  /** Once aborted, what is under way is finished, and the worker leaves its shards to others. */
+  /** Once aborted, the work in progress is finished, and the worker releases its shards. */
   readonly signal?: AbortSignal;
-  /** The system's clock, corrected by the store's time, unless given. */
+  /** Unless given: the system's clock, corrected by the store's time. */
   readonly clock?: Clock;
-  /** The name of this worker among others: a random one unless given. */
+  /** The unique name of this worker: random unless given. */
   readonly owner?: string;
   /**
-   * How long its shards are kept for a worker that does not say that it is alive: 30 seconds unless given, at least one.
-   * It says so three times as often, and each time is a change in the very stream that it reads.
+   * How long a worker keeps its shards without renewing: 30 seconds unless given, at least one. It renews three times
+   * as often, and each renewal is a change in the stream that it reads.
    */
   readonly leaseMs?: number;
-  /** How long it waits at the end of a shard for more: half a second unless given. */
+  /** The pause at the end of a shard before the next read: half a second unless given. */
   readonly pollMs?: number;
   /** How often it looks for shards: every 10 seconds unless given. */
   readonly discoverMs?: number;
-  /** How often usage of days and months is written, at most; that of hours is with each batch. A minute unless given. */
+  /**
+   * The shortest interval between writes of daily and monthly usage; hourly usage is written with each batch. A minute
+   * unless given.
+   */
   readonly rollupMs?: number;
-  /** How often progress is told: every 5 seconds unless given. */
+  /** How often progress is reported: every 5 seconds unless given. */
   readonly progressMs?: number;
   readonly onProgress?: (progress: WorkerProgress) => void;
-  /** Hears of records that were passed over: they cannot be understood, or DynamoDB refuses for ever to count them. */
+  /** Called for skipped records: they cannot be decoded, or DynamoDB permanently refuses to count them. */
   readonly onPoison?: (poison: Poison) => void;
-  /** Hears of changes that can no longer be counted: `rebuildUsage` repairs the totals. */
+  /** Called for changes that can no longer be counted: `rebuildUsage` repairs the totals. */
   readonly onTrimmed?: (trimmed: TrimmedStream) => void;
-  /** Hears of what failed and is tried again. */
+  /** Called for errors that are retried. */
   readonly onError?: (error: unknown, where: string) => void;
-  /** Work that runs as long as the worker does, such as the reconciler. If it rejects, the worker stops and rejects too. */
+  /** Work that runs as long as the worker, such as the reconciler. If it rejects, the worker stops and rejects too. */
   readonly alongside?: readonly ((signal: AbortSignal) => Promise<unknown>)[];
 }
 
@@ -66,15 +69,15 @@ const RANGES_MS: Readonly<Record<keyof typeof DEFAULTS, readonly [least: number,
   pollMs: [1, DAY_MS],
   discoverMs: [1, DAY_MS],
   progressMs: [1, DAY_MS],
-  // The checkpoint stays behind by as much, and the stream ends after a day.
+  // The checkpoint lags by this interval, and the stream keeps records for a day.
   rollupMs: [1, 3_600_000],
 };
 const OPEN_MS = 10_000;
 
 /**
  * Follows a table's stream until the signal aborts: counts usage, archives audit records that expire, splits busy
- * buckets. Any number of workers may run: they share the shards of the stream, and count nothing twice. Rejects if the
- * table or its stream cannot be opened; later failures are told and tried again.
+ * buckets. Any number of workers may run: they share the shards of the stream and count nothing twice. Rejects if the
+ * table or its stream cannot be opened; later failures are reported and retried.
  */
 export async function runWorker(options: WorkerOptions): Promise<void> {
   checkOptions(options);
@@ -106,7 +109,7 @@ function checkOptions(options: WorkerOptions): void {
   }
 }
 
-/** The worker on a stream that is open. */
+/** The worker on an open stream. */
 export async function runOn(
   table: Table,
   stream: StreamApi,
@@ -167,14 +170,14 @@ async function followShards(
     writeDeferred: async (deferred) =>
       deferred.write(table, (refused) => {
         onPoison(poisonOf(refused));
-        progress.passedOver(refused.parts.length);
+        progress.skipped(refused.parts.length);
       }),
     onRead: (shardId, records, result, lagMs) => progress.note(shardId, records, result, lagMs),
     onTrimmed,
     onError,
   };
   const lanes = new Map<string, Promise<void>>();
-  // Woken early by a lane that ends: its shard may have children.
+  // Aborted when a lane ends: its shard may have children.
   let wake = new AbortController();
 
   const discover = async (): Promise<void> => {
@@ -204,25 +207,25 @@ async function followShards(
   };
 
   let discoverAtMs = clock.now();
-  let tellAtMs = clock.now() + progressMs;
+  let reportAtMs = clock.now() + progressMs;
   while (!signal.aborted) {
     if (wake.signal.aborted || clock.now() >= discoverAtMs) {
       wake = new AbortController();
       discoverAtMs = clock.now() + discoverMs;
       await discover().catch((error: unknown) => onError(error, 'looking for shards'));
     }
-    if (clock.now() >= tellAtMs) {
-      tellAtMs = clock.now() + progressMs;
-      options.onProgress?.(progress.tell(clock.now()));
+    if (clock.now() >= reportAtMs) {
+      reportAtMs = clock.now() + progressMs;
+      options.onProgress?.(progress.report(clock.now()));
     }
-    const waitMs = Math.max(1, Math.min(discoverAtMs, tellAtMs) - clock.now());
+    const waitMs = Math.max(1, Math.min(discoverAtMs, reportAtMs) - clock.now());
     await clock.sleep(waitMs, AbortSignal.any([signal, wake.signal])).catch(() => {});
   }
   await Promise.all(lanes.values());
-  options.onProgress?.(progress.tell(clock.now()));
+  options.onProgress?.(progress.report(clock.now()));
 }
 
-/** An option that is undefined is one that was not given. */
+/** An option that is undefined counts as not given. */
 function definedOf(options: Omit<WorkerOptions, 'table'>): Partial<typeof DEFAULTS> {
   const named = Object.entries(options).filter(([name, value]) => name in DEFAULTS && value !== undefined);
   return Object.fromEntries(named);
