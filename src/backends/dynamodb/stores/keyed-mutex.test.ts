@@ -40,8 +40,8 @@ test('a waiter gives up as contended shortly before its deadline, and its work i
   const log: string[] = [];
   const mutex = new KeyedMutex();
   const [first, late] = ['first', 'late'].map((name) => work(log, name));
-  const done = inTurn.run('key', deadlineIn(LONG_MS), first!.start);
-  const given = inTurn.run('key', deadlineIn(30), late!.start);
+  const done = mutex.run('key', deadlineIn(LONG_MS), first!.start);
+  const given = mutex.run('key', deadlineIn(30), late!.start);
   time.pass(30);
   await expect(given).rejects.toMatchObject({ code: 'backend.unavailable', kind: 'contended' });
   first!.finish();

@@ -120,7 +120,7 @@ async function isOlder(table: Table, deadline: Deadline): Promise<boolean> {
  */
 async function hasOldRecord(table: Table, mostPages = Infinity): Promise<boolean> {
   let pages = 0;
-  for await (const { items } of scanTable(table, { attributes: TELLING_ATTRIBUTES }, undefined, undefined)) {
+  for await (const { items } of scanTable(table, { attributes: OLD_RECORD_ATTRIBUTES }, undefined, undefined)) {
     // Another process may have written our own version record since it was looked for.
     if (items.some((item) => !isVersion(item) && readOldRecord(item) !== null)) return true;
     pages += 1;
