@@ -116,7 +116,7 @@ export type ConsumeDecision =
     };
 
 export interface LevelChange extends LevelRef {
-  /** Positive takes more, into debt if need be; negative gives back. Rates only. */
+  /** Positive takes more, into debt if need be; negative gives back. Of rates and of unlimited limits. */
   readonly deltas: readonly Amount[];
   /**
    * What the lease will have taken of rates: charged whole, instead of the deltas, if an expiry gave everything back.
@@ -322,6 +322,7 @@ export interface BucketRecord {
   readonly resource: string;
   readonly limits: readonly {
     readonly limit: Limit;
+    /** 0 for an unlimited limit, which has no balance. */
     readonly availableMilli: Int;
     readonly consumedMilli: Int;
   }[];

@@ -15,12 +15,13 @@ export class ResourcesApi {
     this.#buckets = buckets;
   }
 
-  /** What a resource could give and can give now, over all entities; per-call limits are not among it. */
+  /** What a resource could give and can give now, over all entities; per-call and unlimited limits are not among it. */
   async capacity(resource: string): Promise<Record<string, LimitCapacity>> {
     const sums = new Map<string, LimitCapacity>();
     for await (const bucket of this.#buckets.list({ resource, limit: 1_000 })) {
       if (bucket.resource !== resource) continue;
       for (const { limit, available } of bucket.limits) {
+        if (limit.kind === 'unlimited') continue;
         const sum = sums.get(limit.name) ?? { capacity: 0, available: 0, entities: 0 };
         sums.set(limit.name, {
           capacity: sum.capacity + limit.capacity,

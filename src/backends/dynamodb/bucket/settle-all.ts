@@ -68,6 +68,7 @@ export function planSettleAll(shards: readonly ShardImage[], rules: Rules, nowMs
 
 /** An addition, not a value: takes and releases go on, and keep the sum of what is free and held. */
 function slotsAt(image: ShardImage, settled: SettledLimit, tokensMilli: Int): SettledLimit {
+  if (settled.kind === 'unlimited') return settled;
   if (settled.kind === 'starts') return { ...settled, tokensMilli };
   const deltaMilli = sub(tokensMilli, freeOf(image, settled.limit.name));
   // Slots that were taken meanwhile cannot be taken off: this shard would owe them while another has some.

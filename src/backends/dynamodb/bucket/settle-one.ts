@@ -48,7 +48,7 @@ function laterTtl(image: ShardImage, settlement: Settlement, nowMs: EpochMs, lif
 /** Refused where others have left a debt that would outlast the `ttl`. */
 function outliving(settlement: Settlement, ttlSec: number | null): Settlement {
   const limits = settlement.limits.map((settled) => {
-    if (settled.kind === 'starts' || settled.limit.kind === 'concurrent') return settled;
+    if (settled.kind !== 'stays' || settled.limit.kind === 'concurrent') return settled;
     return { ...settled, write: untilForgotten(settled.write, settled.limit, settlement.nextBaseMs, ttlSec) };
   });
   return { ...settlement, limits };

@@ -30,6 +30,9 @@ export type HolderChange =
   /** Nothing is written, but an answer depends on its not being there. */
   | { readonly kind: 'absent'; readonly leaseId: string };
 
+/** Leaves a balance as it is. */
+export const STAYS: LimitWrite = { write: 'add', deltaMilli: 0, atLeastMilli: null, atMostMilli: null };
+
 /** Whether there is anything to write, or only something to find out. */
 export function changesNothing({ limits, acquires, expired, holders, adopts, ttlSec }: ShardWrite): boolean {
   return (
@@ -37,7 +40,9 @@ export function changesNothing({ limits, acquires, expired, holders, adopts, ttl
     expired === 0 &&
     adopts === null &&
     ttlSec === undefined &&
-    limits.every(({ write }) => write.write === 'add' && write.deltaMilli === 0) &&
+    limits.every(
+      ({ write, consumedMilli }) => write.write === 'add' && write.deltaMilli === 0 && consumedMilli === 0,
+    ) &&
     holders.every(({ kind }) => kind === 'absent')
   );
 }
