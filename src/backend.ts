@@ -116,7 +116,7 @@ export type ConsumeDecision =
     };
 
 export interface LevelChange extends LevelRef {
-  /** A positive delta takes more and may cause debt; a negative delta gives back. Rates only. */
+  /** A positive delta takes more and may cause debt; a negative delta gives back. Of rates and unlimited limits. */
   readonly deltas: readonly Amount[];
   /**
    * What the lease has taken from rates after this change. If an expiry has given everything back, these totals are
@@ -321,6 +321,7 @@ export interface BucketRecord {
   readonly resource: string;
   readonly limits: readonly {
     readonly limit: Limit;
+    /** 0 for an unlimited limit, which has no balance. */
     readonly availableMilli: Int;
     readonly consumedMilli: Int;
   }[];

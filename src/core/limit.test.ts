@@ -31,7 +31,10 @@ const rateLimit = fc
 const slots = fc
   .tuple(name, amount, cost)
   .map(([named, capacity, costs]) => Limit.concurrent(named, capacity, costs === undefined ? {} : { cost: costs }));
-const anyLimit: fc.Arbitrary<Limit> = fc.oneof(rateLimit, slots);
+const unlimited = fc
+  .tuple(name, cost)
+  .map(([given, price]) => Limit.unlimited(given, price === undefined ? {} : { cost: price }));
+const anyLimit: fc.Arbitrary<Limit> = fc.oneof(rateLimit, slots, unlimited);
 
 describe('a limit as text', () => {
   test('is read back as the same limit', () => {

@@ -17,27 +17,36 @@ export interface RateOptions {
   readonly cost?: number;
 }
 
+/** What a limit does with an ask: a rate refills, slots are given back, an unlimited one only counts. */
+export type LimitKind = 'rate' | 'concurrent' | 'unlimited';
+
 interface LimitFields<Name extends string> {
   readonly name: Name;
+  readonly kind: LimitKind;
   readonly capacity: number;
   readonly refillAmount: number;
   readonly refillPeriodMs: number;
   readonly cost: number | undefined;
 }
 
-/** One named rule: a rate (a token bucket) or a number of slots. Immutable; prints as what `Limit.parse` reads. */
+/**
+ * One named rule: a rate (a token bucket), a number of slots, or a name that never refuses. Immutable; prints as what
+ * `Limit.parse` reads.
+ */
 export class Limit<Name extends string = string> {
   readonly name: Name;
-  /** How much the bucket holds: the burst of a rate, the number of slots of a concurrent limit. */
+  readonly kind: LimitKind;
+  /** How much the bucket holds: the burst of a rate, the number of slots of a concurrent limit, `Infinity` if unlimited. */
   readonly capacity: number;
-  /** Tokens that come back in each `refillPeriodMs`; 0 for a concurrent limit. */
+  /** Tokens that come back in each `refillPeriodMs`; 0 unless `kind` is `rate`. */
   readonly refillAmount: number;
-  /** 0 means concurrent: nothing refills, every slot is given back. */
+  /** 0 unless `kind` is `rate`: nothing refills. */
   readonly refillPeriodMs: number;
   readonly cost: number | undefined;
 
   private constructor(fields: LimitFields<Name>) {
     this.name = fields.name;
+    this.kind = fields.kind;
     this.capacity = fields.capacity;
     this.refillAmount = fields.refillAmount;
     this.refillPeriodMs = fields.refillPeriodMs;
@@ -77,7 +86,7 @@ export class Limit<Name extends string = string> {
     checkWhole(`${name}.refillAmount`, rule.refillAmount, rule.capacity === 0 ? 0 : 1, MAX_AMOUNT);
     checkWhole(`${name}.refillPeriodMs`, rule.refillPeriodMs, 1, MAX_PERIOD_MS);
     if (rule.cost !== undefined) checkWhole(`${name}.cost`, rule.cost, 0, MAX_AMOUNT);
-    return new Limit({ ...rule, name, cost: rule.cost });
+    return new Limit({ ...rule, name, kind: 'rate', cost: rule.cost });
   }
 
   /** Slots that are held, and given back at the end of the lease or when it expires. */
@@ -89,16 +98,23 @@ export class Limit<Name extends string = string> {
     checkLimitName(name);
     checkWhole(`${name}.capacity`, capacity, 0, MAX_AMOUNT);
     if (options?.cost !== undefined) checkWhole(`${name}.cost`, options.cost, 0, MAX_AMOUNT);
-    return new Limit({ name, capacity, refillAmount: 0, refillPeriodMs: 0, cost: options?.cost });
+    return new Limit({ name, kind: 'concurrent', capacity, refillAmount: 0, refillPeriodMs: 0, cost: options?.cost });
   }
 
-  /** Reads `rpm:100/min`, `tpm:10000/min:50000` (burst), `jobs:500/90s`, `slots:20/concurrent`, each with an optional `@cost`. */
+  /** Never refuses. Callers may name it, and what they take of it counts as usage. */
+  static unlimited<const Name extends string>(name: Name, options?: Pick<RateOptions, 'cost'>): Limit<Name> {
+    checkLimitName(name);
+    if (options?.cost !== undefined) checkWhole(`${name}.cost`, options.cost, 0, MAX_AMOUNT);
+    const capacity = Number.POSITIVE_INFINITY;
+    return new Limit({ name, kind: 'unlimited', capacity, refillAmount: 0, refillPeriodMs: 0, cost: options?.cost });
+  }
+
+  /**
+   * Reads `rpm:100/min`, `tpm:10000/min:50000` (burst), `jobs:500/90s`, `slots:20/concurrent`, `tpm:unlimited`, each with
+   * an optional `@cost`.
+   */
   static parse(text: string): Limit {
     return parseLimit(text);
-  }
-
-  get kind(): 'rate' | 'concurrent' {
-    return this.refillPeriodMs === 0 ? 'concurrent' : 'rate';
   }
 
   /** @internal */
@@ -118,9 +134,20 @@ export class Limit<Name extends string = string> {
 
   toString(): string {
     const cost = this.cost === undefined ? '' : `@${this.cost}`;
-    if (this.refillPeriodMs === 0) return `${this.name}:${this.capacity}/concurrent${cost}`;
-    const burst = this.capacity === this.refillAmount ? '' : `:${this.capacity}`;
-    return `${this.name}:${this.refillAmount}/${printPeriod(this.refillPeriodMs)}${burst}${cost}`;
+    return `${this.name}:${this.#printRule()}${cost}`;
+  }
+
+  #printRule(): string {
+    switch (this.kind) {
+      case 'unlimited':
+        return 'unlimited';
+      case 'concurrent':
+        return `${this.capacity}/concurrent`;
+      case 'rate': {
+        const burst = this.capacity === this.refillAmount ? '' : `:${this.capacity}`;
+        return `${this.refillAmount}/${printPeriod(this.refillPeriodMs)}${burst}`;
+      }
+    }
   }
 }
 
@@ -129,10 +156,32 @@ function rate<Name extends string>(name: Name, amount: number, periodMs: number,
   return Limit.custom(name, options?.cost === undefined ? rule : { ...rule, cost: options.cost });
 }
 
+/** Whether what is taken is used up and counts as consumption. Slots are given back instead. */
+export function isConsumed(kind: LimitKind): boolean {
+  switch (kind) {
+    case 'rate':
+    case 'unlimited':
+      return true;
+    case 'concurrent':
+      return false;
+  }
+}
+
+/** Whether the limit of that name is an unlimited one. */
+export function isUnlimitedIn(limits: readonly Limit[], name: string): boolean {
+  return limits.some((limit) => limit.name === name && limit.kind === 'unlimited');
+}
+
+/** The balance, in millitokens, of a limit of which nothing is taken: an unlimited one has none. */
+export function fullTokens(limit: Limit): number {
+  return limit.kind === 'unlimited' ? 0 : limit.capacityMilli;
+}
+
 /** Whether two limits are the same rule for a bucket; the default cost is the caller's affair. */
 export function sameRule(a: Limit, b: Limit): boolean {
   return (
     a.name === b.name &&
+    a.kind === b.kind &&
     a.capacity === b.capacity &&
     a.refillAmount === b.refillAmount &&
     a.refillPeriodMs === b.refillPeriodMs
@@ -170,20 +219,21 @@ const UNITS_MS: Readonly<Record<string, number>> = {
 };
 
 const LIMIT_TEXT =
-  /^(?<name>[^:/@\s]+):(?<amount>\d+)\/(?:(?<slots>concurrent)|(?<count>[1-9]\d*)?(?<unit>ms|sec|s|min|hour|day)(?::(?<burst>\d+))?)(?:@(?<cost>\d+))?$/;
+  /^(?<name>[^:/@\s]+):(?:(?<unlimited>unlimited)|(?<amount>\d+)\/(?:(?<slots>concurrent)|(?<count>[1-9]\d*)?(?<unit>ms|sec|s|min|hour|day)(?::(?<burst>\d+))?))(?:@(?<cost>\d+))?$/;
 
 function parseLimit(text: string): Limit {
   const parts = typeof text === 'string' ? LIMIT_TEXT.exec(text)?.groups : undefined;
   if (parts === undefined) {
     throw new ValidationError(
       'limit',
-      'a limit such as "rpm:100/min", "tpm:10000/min:50000", "jobs:500/90s" or "slots:20/concurrent" (units ms, sec, min, hour, day)',
+      'a limit such as "rpm:100/min", "tpm:10000/min:50000", "jobs:500/90s", "slots:20/concurrent" or "tpm:unlimited" (units ms, sec, min, hour, day)',
       text,
     );
   }
   const { name = '', unit = '' } = parts;
   const amount = Number(parts['amount']);
   const cost = parts['cost'] === undefined ? {} : { cost: Number(parts['cost']) };
+  if (parts['unlimited'] !== undefined) return Limit.unlimited(name, cost);
   if (parts['slots'] !== undefined) return Limit.concurrent(name, amount, cost);
   return Limit.custom(name, {
     capacity: Number(parts['burst'] ?? amount),

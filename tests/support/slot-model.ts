@@ -157,7 +157,7 @@ export class SlotModel {
       const isAsSeen = truth !== undefined && truth.baseMs === image.baseMs;
       const { countsHolders = false, limits = [] } = settlements[place] ?? {};
       if (!isAsSeen || (countsHolders && truth.writeId !== image.writeId)) return false;
-      return limits.every((one) => one.kind === 'starts' || writeHolds(one.write, tokensIn(truth, one.limit.name)));
+      return limits.every((one) => one.kind !== 'stays' || writeHolds(one.write, tokensIn(truth, one.limit.name)));
     });
     if (!holds) return;
     for (const [place, settlement] of settlements.entries()) {

@@ -14,6 +14,7 @@ import type { ConfigLevel, StoredConfig } from '../../core/config/config.js';
 import { BackendUnavailable, EntityExists, EntityNotFound, VersionConflict } from '../../core/errors.js';
 import { missingParent, refuseBadParent, refuseOtherVersion } from '../../core/config/parents.js';
 import { sameJson } from '../../core/manifest/same-json.js';
+import { fullTokens } from '../../core/limit.js';
 import { type EpochMs, MAX_CHAIN } from '../../core/units.js';
 import { type Bucket, copyOf, forgetAllHolders, move, negated, reclaimExpired } from './bucket.js';
 import { EVERYTHING } from './paging.js';
@@ -154,7 +155,7 @@ export function resetBucket(space: Space, call: AdminCall, entityId: string, res
   foldBeforeHourEnds(space, { entityId, resource }, bucket, call.nowMs);
   // Gives back what each lease would have got back at its expiry; its settle charges the whole amount again.
   for (const { rates } of bucket.holders.values()) move(bucket, 'rate', negated(rates ?? []), call.nowMs);
-  for (const account of bucket.limits) account.tokensMilli = account.limit.capacityMilli;
+  for (const account of bucket.limits) account.tokensMilli = fullTokens(account.limit);
   forgetAllHolders(bucket);
   bucket.baseMs = nextBase(bucket.baseMs, call.nowMs);
   space.writeBucket(entityId, resource, bucket, call.nowMs);
@@ -163,9 +164,11 @@ export function resetBucket(space: Space, call: AdminCall, entityId: string, res
 }
 
 function balances(bucket: Bucket, nowMs: EpochMs): { readonly tokensMilli: unknown; readonly holders: number } {
-  const tokens = bucket.limits.map(({ limit, tokensMilli }) => [
-    limit.name,
-    String(effectiveTokens(limit, tokensMilli, credit(limit, bucket.baseMs, nowMs))),
-  ]);
+  const tokens = bucket.limits
+    .filter(({ limit }) => limit.kind !== 'unlimited')
+    .map(({ limit, tokensMilli }) => [
+      limit.name,
+      String(effectiveTokens(limit, tokensMilli, credit(limit, bucket.baseMs, nowMs))),
+    ]);
   return { tokensMilli: Object.fromEntries(tokens), holders: bucket.holders.size };
 }

@@ -10,7 +10,7 @@ import {
 import { type ConfigVersion, compareConfig } from '../../core/config/config.js';
 import { type Amount, amountOf, type Holder, type Verdict } from '../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../core/int.js';
-import type { Limit } from '../../core/limit.js';
+import { fullTokens, isConsumed, isUnlimitedIn, type Limit } from '../../core/limit.js';
 import { windowStart } from '../../core/usage/usage.js';
 import type { EpochMs, Millitokens } from '../../core/units.js';
 
@@ -48,7 +48,7 @@ export function createBucket(limits: readonly Limit[], version: ConfigVersion, n
   return {
     baseMs: nowMs,
     version,
-    limits: limits.map((limit) => newAccount(limit, limit.capacityMilli)),
+    limits: limits.map((limit) => newAccount(limit, fullTokens(limit))),
     retired: NO_ACCOUNTS,
     holders: NO_HOLDERS,
     acquires: 0,
@@ -77,10 +77,11 @@ export function settle(
   const live = new Set(bucket.limits);
   bucket.limits = wanted.limits.map((limit) => {
     const account = before.find((candidate) => isSameAccount(candidate.limit, limit));
-    const stays = account !== undefined && live.has(account);
-    const tokensMilli = stays
-      ? applyWrite(planRebase(account.limit, limit, account.tokensMilli, bucket.baseMs, baseMs), account.tokensMilli)
-      : startingTokens(bucket, limit);
+    const stays = account !== undefined && live.has(account) && account.limit.kind === limit.kind;
+    const tokensMilli =
+      stays && limit.kind !== 'unlimited'
+        ? applyWrite(planRebase(account.limit, limit, account.tokensMilli, bucket.baseMs, baseMs), account.tokensMilli)
+        : startingTokens(bucket, limit);
     return { ...(account ?? newAccount(limit, tokensMilli)), limit, tokensMilli };
   });
   const retired = before.filter(({ limit }) => !wanted.limits.some((other) => isSameAccount(limit, other)));
@@ -90,15 +91,15 @@ export function settle(
   return true;
 }
 
-/** A limit that changes its kind gets another account: slots that were taken are not tokens that were used. */
+/** A limit that changes its kind gets another account: slots are not tokens. Of a rate that is lifted, the counter stays. */
 function isSameAccount(a: Limit, b: Limit): boolean {
-  return a.name === b.name && a.kind === b.kind;
+  return a.name === b.name && isConsumed(a.kind) === isConsumed(b.kind);
 }
 
 /** An added limit starts full, less the slots that are held already. */
 function startingTokens(bucket: Bucket, limit: Limit): Millitokens {
-  let tokensMilli: Millitokens = limit.capacityMilli;
-  if (limit.kind === 'rate') return tokensMilli;
+  let tokensMilli: Millitokens = fullTokens(limit);
+  if (limit.kind !== 'concurrent') return tokensMilli;
   for (const holder of bucket.holders.values()) tokensMilli = sub(tokensMilli, amountOf(holder.slots, limit.name) ?? 0);
   return tokensMilli;
 }
@@ -117,19 +118,29 @@ export function take(bucket: Bucket, verdicts: readonly Verdict[]): void {
 
 /**
  * Debits (positive, down to a debt) and refunds (negative, capped by the next read). Skips limits that were removed or
- * changed their kind since: tokens are not slots.
+ * changed their kind since: tokens are not slots. `rules`: the limits that the lease took by. What it took of an unlimited
+ * limit came from no balance, so a limit that has replaced it must not get it back.
  */
-export function move(bucket: Bucket, kind: Limit['kind'], deltas: readonly Amount[], nowMs: EpochMs): void {
+export function move(
+  bucket: Bucket,
+  kind: 'rate' | 'concurrent',
+  deltas: readonly Amount[],
+  nowMs: EpochMs,
+  rules: readonly Limit[] = [],
+): void {
   for (const account of bucket.limits) {
-    const deltaMilli = amountOf(deltas, account.limit.name);
-    if (deltaMilli === undefined || deltaMilli === 0 || account.limit.kind !== kind) continue;
+    const { name } = account.limit;
+    const deltaMilli = amountOf(deltas, name);
+    if (deltaMilli === undefined || deltaMilli === 0) continue;
+    if (isConsumed(account.limit.kind) !== isConsumed(kind)) continue;
+    account.consumedMilli = add(account.consumedMilli, deltaMilli);
+    if (account.limit.kind === 'unlimited' || (deltaMilli < 0 && isUnlimitedIn(rules, name))) continue;
     const write = planMove(account.limit, account.tokensMilli, credit(account.limit, bucket.baseMs, nowMs), {
       takeMilli: null,
       debitMilli: deltaMilli > 0 ? deltaMilli : 0,
       refundMilli: deltaMilli < 0 ? sub(0, deltaMilli) : 0,
     });
     account.tokensMilli = applyWrite(write, account.tokensMilli);
-    account.consumedMilli = add(account.consumedMilli, deltaMilli);
   }
 }
 
@@ -180,6 +191,7 @@ export function isIdle(bucket: Bucket, nowMs: EpochMs): boolean {
   if (bucket.holders.size > 0) return false;
   return bucket.limits.every(
     ({ limit, tokensMilli }) =>
+      limit.kind === 'unlimited' ||
       effectiveTokens(limit, tokensMilli, credit(limit, bucket.baseMs, nowMs)) >= limit.capacityMilli,
   );
 }

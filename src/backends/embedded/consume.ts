@@ -11,6 +11,7 @@ import type {
 } from '../../backend.js';
 import { compareConfig } from '../../core/config/config.js';
 import { type Amount, amountOf, conclude, decide, exceedsCapacity, type Holder } from '../../core/bucket/decide.js';
+import { isConsumed } from '../../core/limit.js';
 import type { EpochMs } from '../../core/units.js';
 import {
   type Bucket,
@@ -138,7 +139,7 @@ function adjustLevel(space: Space, leaseId: string, level: LevelChange, nowMs: E
   const holderLost = level.holder !== 'none' && holder === undefined;
   foldBeforeHourEnds(space, level, bucket, nowMs);
   // An expiry has given the rates back, so the whole amount is charged again.
-  move(bucket, 'rate', holderLost && level.totals !== null ? level.totals : level.deltas, nowMs);
+  move(bucket, 'rate', holderLost && level.totals !== null ? level.totals : level.deltas, nowMs, level.limits);
   if (level.holder === 'release') release(bucket, leaseId, nowMs);
   else if (holder?.rates && level.totals !== null) {
     hold(bucket, leaseId, { ...holder, rates: chargedRates(bucket, level.totals) });
@@ -149,7 +150,7 @@ function adjustLevel(space: Space, leaseId: string, level: LevelChange, nowMs: E
 
 /** Rates that the bucket lacks were not charged. The expiry must not give them back if the limit is added again. */
 function chargedRates({ limits }: Bucket, totals: readonly Amount[]): readonly Amount[] {
-  return totals.filter(({ name }) => limits.some(({ limit }) => limit.kind === 'rate' && limit.name === name));
+  return totals.filter(({ name }) => limits.some(({ limit }) => isConsumed(limit.kind) && limit.name === name));
 }
 
 /** Extends all holders or none, so that a lease is never partly extended. */

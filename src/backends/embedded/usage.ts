@@ -2,6 +2,7 @@ import type { Page, PageRequest, UsageQuery, UsageRecord } from '../../backend.j
 import { parsePlainResource } from '../../core/identifiers.js';
 import { type Int, sub } from '../../core/int.js';
 import { addUsage, NO_USAGE, type UsageCounts, usageLifeMs, windowStart } from '../../core/usage/usage.js';
+import { isConsumed } from '../../core/limit.js';
 import type { EpochMs } from '../../core/units.js';
 import { type Bucket, hasExpired, isIdle, reclaimExpired } from './bucket.js';
 import { EVERYTHING, mergePage } from './paging.js';
@@ -84,7 +85,7 @@ export function usageKey({ startMs, entityId }: { readonly startMs: EpochMs; rea
 function unfolded(bucket: Bucket): UsageCounts {
   const consumedMilli = new Map<string, Int>();
   for (const { limit, consumedMilli: total, foldedMilli } of [...bucket.limits, ...bucket.retired]) {
-    if (limit.kind === 'rate' && total !== foldedMilli) consumedMilli.set(limit.name, sub(total, foldedMilli));
+    if (isConsumed(limit.kind) && total !== foldedMilli) consumedMilli.set(limit.name, sub(total, foldedMilli));
   }
   const acquires = bucket.acquires - bucket.foldedAcquires;
   const expired = bucket.expired - bucket.foldedExpired;

@@ -94,6 +94,10 @@ export function decide(bucket: BucketView, asks: readonly Amount[], nowMs: Epoch
 
 function judge(bucket: BucketView, balance: LimitBalance, needMilli: number, nowMs: EpochMs): Verdict {
   const { limit, tokensMilli, rate = limit } = balance;
+  // There is always as much as is asked, so that a take leaves the balance at 0.
+  if (limit.kind === 'unlimited') {
+    return { limit, creditedMilli: 0, effectiveMilli: needMilli, requestedMilli: needMilli, waitMs: 0 };
+  }
   const creditedMilli = credit(rate, bucket.baseMs, nowMs);
   const effectiveMilli = effectiveTokens(rate, tokensMilli, creditedMilli);
   const waitMs = effectiveMilli >= needMilli ? 0 : waitFor(bucket, balance, needMilli, nowMs);
@@ -101,7 +105,7 @@ function judge(bucket: BucketView, balance: LimitBalance, needMilli: number, now
 }
 
 function waitFor(bucket: BucketView, balance: LimitBalance, needMilli: number, nowMs: EpochMs): number | null {
-  return balance.limit.refillPeriodMs === 0
+  return balance.limit.kind === 'concurrent'
     ? waitForSlots(bucket, balance, needMilli, nowMs)
     : waitForTokens(balance.rate ?? balance.limit, balance.tokensMilli, bucket.baseMs, needMilli, nowMs);
 }

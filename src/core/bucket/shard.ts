@@ -8,7 +8,8 @@ import { MILLI } from '../units.js';
  * A refill period that is `count` times as long keeps the amounts whole and adds up to less than one token more.
  */
 export function shareOf(rate: Rate, shard: number, count: number): Rate {
-  if (count === 1) return rate;
+  // An unlimited limit is whole on every shard.
+  if (count === 1 || rate.capacityMilli === Number.POSITIVE_INFINITY) return rate;
   const unit = rate.refillPeriodMs === 0 ? MILLI : 1;
   const units = exactFloor(rate.capacityMilli, unit);
   const each = exactFloor(units, count);

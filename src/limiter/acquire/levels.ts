@@ -2,7 +2,7 @@ import type { LevelAsk } from '../../backend.js';
 import { type Amount, amountOf, type Holder } from '../../core/bucket/decide.js';
 import { LimitsNotConfigured, ValidationError } from '../../core/errors.js';
 import { buildOwnLimitsResource } from '../../core/identifiers.js';
-import type { Limit } from '../../core/limit.js';
+import { isConsumed, type Limit } from '../../core/limit.js';
 import { type EpochMs, MILLI } from '../../core/units.js';
 import type { Ask } from './ask.js';
 import type { CachedConfig } from '../config/config-cache.js';
@@ -102,8 +102,8 @@ function isKnown(name: string, levels: readonly LevelAsk[]): boolean {
 /** The key part of the bucket that a request takes from at its own level. */
 export function bucketResource({ resource, limits }: AcquireRequest): string {
   if (limits === undefined) return resource;
-  const rules = limits.map(({ name, capacity, refillAmount, refillPeriodMs }) =>
-    [name, capacity, refillAmount, refillPeriodMs].join(':'),
+  const rules = limits.map(({ name, kind, capacity, refillAmount, refillPeriodMs }) =>
+    kind === 'unlimited' ? `${name}:unlimited` : [name, capacity, refillAmount, refillPeriodMs].join(':'),
   );
   return buildOwnLimitsResource(resource, rules.toSorted().join(' '));
 }
@@ -128,7 +128,7 @@ function withHolders(
       expiresAtMs,
       acquiredAtMs: nowMs,
       slots: level.asks.filter(({ name }) => kindOf(level, name) === 'concurrent'),
-      rates: refunds ? level.asks.filter(({ name }) => kindOf(level, name) === 'rate') : null,
+      rates: refunds ? level.asks.filter(({ name }) => isConsumed(kindOf(level, name) ?? 'rate')) : null,
       caller: options.caller,
     };
     return { ...level, holder };

@@ -16,8 +16,13 @@ interface Peeked {
   readonly answers: readonly LevelAnswer[];
 }
 
-/** Every limit of every level, as an acquire would find it now. */
+/** Every limit of every level that can refuse, as an acquire would find it now. */
 export async function status(context: Context, request: StatusRequest): Promise<LimitStatus[]> {
+  const { levels, answers } = await peekEverything(context, request);
+  return [...statusesOf(levels, answers, request.resource, false)];
+}
+
+async function peekEverything(context: Context, request: StatusRequest): Promise<Peeked> {
   checkRequest(request);
   const nowMs = context.clock.now();
   const endMs = endOfCall(context, nowMs);
@@ -27,13 +32,17 @@ export async function status(context: Context, request: StatusRequest): Promise<
     limits.length === 0 ? [] : [{ entityId, resource, limits, version, asks: [], holder: null }],
   );
   if (chain[0]?.resolved.limits.length === 0) throw new LimitsNotConfigured(request.entityId, request.resource);
-  return [...statusesOf(levels, await peek(context, levels, nowMs), request.resource, false)];
+  return { levels, answers: await peek(context, levels, nowMs) };
 }
 
-/** What is left of each limit, at the tightest level that has it. */
+/** What is left of each limit, at the tightest level that has it; `Infinity` where every such level is unlimited. */
 export async function available(context: Context, request: StatusRequest): Promise<Record<string, number>> {
   const tightest = new Map<string, number>();
-  for (const { limit, available: left } of await status(context, request)) {
+  const { levels, answers } = await peekEverything(context, request);
+  for (const { verdicts } of answers) {
+    for (const { limit } of verdicts) tightest.set(limit.name, Number.POSITIVE_INFINITY);
+  }
+  for (const { limit, available: left } of statusesOf(levels, answers, request.resource, false)) {
     tightest.set(limit.name, Math.min(left, tightest.get(limit.name) ?? left));
   }
   return Object.fromEntries(tightest);

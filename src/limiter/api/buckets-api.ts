@@ -22,6 +22,7 @@ export interface BucketView {
 
 export interface BucketLimit {
   readonly limit: Limit;
+  /** `Infinity` for an unlimited limit. */
   readonly available: number;
   /** Net of refunds, since the bucket was created. */
   readonly consumed: number;
@@ -82,7 +83,7 @@ function viewOf({ limits, ...record }: BucketRecord): BucketView {
     ...record,
     limits: limits.map(({ limit, availableMilli, consumedMilli }) => ({
       limit,
-      available: wholeTokens(availableMilli),
+      available: limit.kind === 'unlimited' ? Number.POSITIVE_INFINITY : wholeTokens(availableMilli),
       consumed: wholeTokens(consumedMilli),
     })),
   };

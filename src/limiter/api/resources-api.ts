@@ -15,12 +15,13 @@ export class ResourcesApi {
     this.#buckets = buckets;
   }
 
-  /** The capacity and the available tokens of a resource over all entities, without buckets of per-call limits. */
+  /** The capacity and the available tokens of a resource over all entities, without per-call and unlimited limits. */
   async capacity(resource: string): Promise<Record<string, LimitCapacity>> {
     const sums = new Map<string, LimitCapacity>();
     for await (const bucket of this.#buckets.list({ resource, limit: 1_000 })) {
       if (bucket.resource !== resource) continue;
       for (const { limit, available } of bucket.limits) {
+        if (limit.kind === 'unlimited') continue;
         const sum = sums.get(limit.name) ?? { capacity: 0, available: 0, entities: 0 };
         sums.set(limit.name, {
           capacity: sum.capacity + limit.capacity,

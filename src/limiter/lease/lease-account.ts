@@ -3,6 +3,7 @@ import { type Amount, wholeTokens } from '../../core/bucket/decide.js';
 import { BackendUnavailable, ValidationError } from '../../core/errors.js';
 import { buildLeaseId, parsePlainResource } from '../../core/identifiers.js';
 import { add, type Int, sub } from '../../core/int.js';
+import { isConsumed, type LimitKind } from '../../core/limit.js';
 import type { EpochMs } from '../../core/units.js';
 import { callStore, type Context } from '../context.js';
 import { report } from '../store-context.js';
@@ -49,7 +50,7 @@ export interface LeaseAccount {
   readonly holds: boolean;
   /** What was taken at the entity's own level, in whole tokens. */
   consumed(): Record<string, number>;
-  kindOf(name: string): 'rate' | 'concurrent' | undefined;
+  kindOf(name: string): LimitKind | undefined;
   /** Reads the config again: limits may have been added since the grant. */
   learnLimits(): Promise<void>;
   planTotals(actuals: readonly Amount[]): Totals;
@@ -106,7 +107,7 @@ export class StoredLeaseAccount implements LeaseAccount {
     return Object.fromEntries([...taken].map(([name, milli]) => [name, wholeTokens(milli)]));
   }
 
-  kindOf(name: string): 'rate' | 'concurrent' | undefined {
+  kindOf(name: string): LimitKind | undefined {
     for (const level of this.#levels ?? this.#granted) if (hasLimit(level, name)) return kindOf(level, name);
     return undefined;
   }
@@ -149,7 +150,7 @@ export class StoredLeaseAccount implements LeaseAccount {
   planReturn(except: ReadonlySet<string> | null): Totals {
     return this.#accounts().map((level) =>
       [...level.taken.keys()]
-        .filter((name) => kindOf(level, name) === 'rate' && except?.has(name) !== true)
+        .filter((name) => isConsumedOf(level, name) && except?.has(name) !== true)
         .map((name) => ({ name, milli: 0 })),
     );
   }
@@ -258,6 +259,11 @@ function givenBack({ limits, taken }: LevelAccount, { deltas, holder }: LevelCha
   return [...rates, ...slots.map(([name, milli]) => ({ name, milli }))];
 }
 
+function isConsumedOf(level: LevelRef, name: string): boolean {
+  const kind = kindOf(level, name);
+  return kind !== undefined && isConsumed(kind);
+}
+
 function hasLimit(level: LevelRef, name: string): boolean {
   return kindOf(level, name) !== undefined;
 }
@@ -297,5 +303,5 @@ function changeOf(level: LevelAccount, totals: readonly Amount[], holder: Holder
 function ratesAfter(level: LevelAccount, totals: readonly Amount[]): readonly Amount[] {
   const after = new Map(level.taken);
   for (const { name, milli } of totals) after.set(name, milli);
-  return [...after].filter(([name]) => kindOf(level, name) === 'rate').map(([name, milli]) => ({ name, milli }));
+  return [...after].filter(([name]) => isConsumedOf(level, name)).map(([name, milli]) => ({ name, milli }));
 }

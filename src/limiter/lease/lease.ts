@@ -1,5 +1,6 @@
 import type { Amount } from '../../core/bucket/decide.js';
 import { BackendUnavailable, LeaseClosed, ValidationError } from '../../core/errors.js';
+import { isConsumed } from '../../core/limit.js';
 import { MAX_AMOUNT } from '../../core/units.js';
 import type { Context } from '../context.js';
 import { report } from '../store-context.js';
@@ -210,7 +211,7 @@ export class Lease<L extends string = string> {
   #refuseOthers(field: string, amounts: readonly Amount[]): void {
     for (const { name } of amounts) {
       const kind = this.#account.kindOf(name);
-      if (kind === 'rate') continue;
+      if (kind !== undefined && isConsumed(kind)) continue;
       const expected = kind === 'concurrent' ? 'of a rate: slots are given back by release()' : 'the name of a limit';
       throw new ValidationError(`${field}.${name}`, expected, name);
     }

@@ -19,7 +19,8 @@ export function findHoldingLine(
   for (const level of cachedLevels(context, request)) {
     for (const { name, milli } of level.asks) {
       const limit = level.limits.find((candidate) => candidate.name === name);
-      if (limit === undefined) continue;
+      // A line may be left over from before the limit was lifted.
+      if (limit === undefined || limit.kind === 'unlimited') continue;
       const tokens = Number(milli) / MILLI;
       const line = context.lines.line(level, name);
       // The store refuses at once, and with the exact reason, what no wait can grant.

@@ -4,6 +4,8 @@ import { hasExpired } from '../../backends/embedded/bucket.js';
 import { adjust, consume, extend } from '../../backends/embedded/consume.js';
 import { MemorySpace } from '../../backends/embedded/memory-space.js';
 import { buildLeaseId } from '../../core/identifiers.js';
+import { isConsumed } from '../../core/limit.js';
+import { MAX_AMOUNT, MILLI } from '../../core/units.js';
 
 /** No lease has it: what is done to this lease changes nothing. */
 const NO_LEASE = buildLeaseId(0, 0);
@@ -110,7 +112,9 @@ function companionsOf({ leaseId, levels }: ConsumeRequest, takeNothing: boolean)
     const nothing = { leaseId: null, levels: levels.map((each) => askingFor(each, () => 0)) };
     return [nothing, nothing];
   }
-  const whole = askingFor(level, (name) => level.limits.find((limit) => limit.name === name)?.capacityMilli ?? 0);
+  const most = (name: string): number =>
+    Math.min(MAX_AMOUNT * MILLI, level.limits.find((limit) => limit.name === name)?.capacityMilli ?? 0);
+  const whole = askingFor(level, most);
   return [
     { leaseId: leaseId === null ? null : anotherId(leaseId, 1), levels },
     { leaseId: leaseId === null ? null : anotherId(leaseId, 2), levels: [whole] },
@@ -157,7 +161,7 @@ function tellingOf(outcome: ConsumeOutcome): unknown {
 function undoingOf(levels: readonly LevelAsk[], outcome: ConsumeOutcome | undefined): readonly LevelChange[] {
   if (outcome?.kind !== 'granted') return [];
   return levels.map((level, at): LevelChange => {
-    const rates = outcome.levels[at]?.verdicts.filter(({ limit }) => limit.kind === 'rate') ?? [];
+    const rates = outcome.levels[at]?.verdicts.filter(({ limit }) => isConsumed(limit.kind)) ?? [];
     const deltas = rates.map(({ limit, requestedMilli }) => ({ name: limit.name, milli: -requestedMilli }));
     const holder = level.holder === null ? 'none' : 'release';
     return { ...level, deltas, totals: null, holder, place: outcome.levels[at]?.place };

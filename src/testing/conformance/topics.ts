@@ -29,6 +29,7 @@ import { run } from './run.js';
 import { slots } from './slots.js';
 import { status } from './status.js';
 import { takes } from './takes.js';
+import { unlimited } from './unlimited.js';
 import { usageCounts } from './usage-counts.js';
 import { usageQueries } from './usage-queries.js';
 import { usage } from './usage.js';
@@ -48,6 +49,7 @@ export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   'config changes': configChanges,
   'config shapes': configShapes,
   'per-call limits': ownLimits,
+  'unlimited limits': unlimited,
   namespaces,
   entities,
   status,
@@ -82,6 +84,7 @@ export const DECIDING: ReadonlySet<string> = new Set([
   'cascade',
   'config changes',
   'per-call limits',
+  'unlimited limits',
   'run',
   'random sequences',
 ]);

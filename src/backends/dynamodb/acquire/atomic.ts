@@ -1,6 +1,7 @@
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import type { Call, LevelAsk } from '../../../backend.js';
 import { sub, toInt } from '../../../core/int.js';
+import { isConsumed } from '../../../core/limit.js';
 import { newBucketImage } from '../bucket/new-bucket.js';
 import type { BucketShards } from './bucket-shards.js';
 import { backOffMs, type Deadline, pause, timeLeftMs } from '../client/deadline.js';
@@ -151,9 +152,8 @@ function actionOf(
  */
 function revocationIn({ call, leaseId }: AtomicAsking, { level, bucket, line, counts }: Part): (() => void)[] {
   if (level.holder === null) return [];
-  const isRate = (name: string): boolean => level.limits.some((limit) => limit.name === name && limit.kind === 'rate');
   const rates = level.asks
-    .filter(({ name }) => isRate(name))
+    .filter(({ name }) => level.limits.some((limit) => limit.name === name && isConsumed(limit.kind)))
     .map(({ name, milli }) => ({ name, milli: sub(0, milli) }));
   const ask: AskEntry = { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts };
   const revocation = { ...revocationOfGrant(ask, rates), fences: line.image?.baseMs ?? null };

@@ -1,6 +1,7 @@
 import type { Call, LevelAnswer, LevelAsk, LevelChange } from '../../../backend.js';
 import { type Amount, amountOf, type Verdict } from '../../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../../core/int.js';
+import { isConsumed } from '../../../core/limit.js';
 import { knownAsks, partOf, refuseAcross, viewShards } from '../bucket/across-shards.js';
 import type { BucketShards } from './bucket-shards.js';
 import { changeLevel } from './change-level.js';
@@ -229,7 +230,7 @@ export async function undoLevel(
   answer: LevelAnswer,
 ): Promise<void> {
   const deltas = answer.verdicts
-    .filter(({ limit }) => limit.kind === 'rate')
+    .filter(({ limit }) => isConsumed(limit.kind))
     .map(({ limit, requestedMilli }) => ({ name: limit.name, milli: -requestedMilli }));
   const holder = level.holder === null ? 'none' : 'release';
   const change: LevelChange = { ...level, deltas, totals: null, holder, place: answer.place };

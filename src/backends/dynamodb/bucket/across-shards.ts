@@ -49,7 +49,10 @@ export function knownAsks(views: readonly ShardImage[], { asks }: Pick<LevelAsk,
 export function partOf(view: ShardImage, asks: readonly Amount[], owed: readonly Amount[], atMs: EpochMs) {
   if (owesZeroAsk(view, asks, atMs)) return [];
   const taken = owed
-    .map(({ name, milli }) => ({ name, milli: min(milli, availableIn(view, name, atMs)) }))
+    .map(({ name, milli }) => ({
+      name,
+      milli: isUnlimited(view, name) ? milli : min(milli, availableIn(view, name, atMs)),
+    }))
     .filter(({ milli }) => milli > 0);
   const zeros = asks.filter(({ name, milli }) => milli === 0 && accountOf(view, name) !== undefined);
   return taken.length === 0 ? [] : [...taken, ...zeros];
@@ -57,6 +60,10 @@ export function partOf(view: ShardImage, asks: readonly Amount[], owed: readonly
 
 function owesZeroAsk(view: ShardImage, asks: readonly Amount[], atMs: EpochMs): boolean {
   return asks.some(({ name, milli }) => milli === 0 && effectiveIn(view, name, atMs) < 0);
+}
+
+function isUnlimited(view: ShardImage, name: string): boolean {
+  return accountOf(view, name)?.limit.kind === 'unlimited';
 }
 
 /** 0 for a shard in debt: its debt takes nothing from the other shards. */
@@ -83,6 +90,10 @@ export function refuseAcross(views: readonly ShardImage[], level: LevelAsk, nowM
   const verdicts = asks.flatMap(({ name, milli }): Verdict[] => {
     const limit = level.limits.find((candidate) => candidate.name === name);
     if (limit === undefined) return [];
+    if (views.some((view) => isUnlimited(view, name))) {
+      const requestedMilli = Number(milli);
+      return [{ limit, creditedMilli: 0, effectiveMilli: milli, requestedMilli, waitMs: 0 }];
+    }
     const effectiveMilli =
       milli === 0
         ? views.reduce<Int>((sum, view) => min(sum, effectiveIn(view, name, nowMs)), 0)
@@ -154,7 +165,7 @@ function leastWait(
 
 function fullAfterMs({ limits, baseMs }: ShardImage, asks: readonly Amount[], nowMs: EpochMs): number {
   const waits = limits.map(({ limit, rate, tokensMilli }) => {
-    if (limit.kind === 'concurrent' || amountOf(asks, limit.name) === undefined) return 0;
+    if (limit.kind !== 'rate' || amountOf(asks, limit.name) === undefined) return 0;
     return waitForTokens(rate, tokensMilli, baseMs, rate.capacityMilli, nowMs) ?? 0;
   });
   return Math.max(0, ...waits);

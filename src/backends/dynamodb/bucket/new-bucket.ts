@@ -1,4 +1,5 @@
 import type { LevelRef } from '../../../backend.js';
+import { fullTokens } from '../../../core/limit.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { ShardImage } from '../table/items.js';
 import type { ShardKey } from '../table/keys.js';
@@ -18,7 +19,7 @@ export function newBucketImage(key: ShardKey, level: LevelRef, nowMs: EpochMs): 
     writeUnits: 0,
     acquires: 0,
     expired: 0,
-    limits: level.limits.map((limit) => ({ limit, rate: limit, tokensMilli: limit.capacityMilli, consumedMilli: 0 })),
+    limits: level.limits.map((limit) => ({ limit, rate: limit, tokensMilli: fullTokens(limit), consumedMilli: 0 })),
     retired: new Map(),
     holders: new Map(),
     onSweepList: false,

@@ -1,5 +1,5 @@
 import type { LevelAnswer, LevelAsk, LevelRef } from '../../../backend.js';
-import { credit, effectiveTokens, planMove, tokensAfterTake } from '../../../core/bucket/bucket.js';
+import { credit, effectiveTokens, tokensAfterTake } from '../../../core/bucket/bucket.js';
 import { compareVersions, compareConfig } from '../../../core/config/config.js';
 import {
   type Amount,
@@ -10,10 +10,12 @@ import {
   type LimitBalance,
   type Verdict,
 } from '../../../core/bucket/decide.js';
-import { add, type Int, sub } from '../../../core/int.js';
+import { sub } from '../../../core/int.js';
+import { isConsumed, isUnlimitedIn } from '../../../core/limit.js';
 import type { EpochMs, Millitokens } from '../../../core/units.js';
 import type { AskEntry, ChangeEntry, Entry, EntryResult, ExtendEntry } from './entries.js';
 import type { Account, ShardImage } from '../table/items.js';
+import { Sums } from './limit-sums.js';
 import { expiresTooEarly, expirySec, needsTtlRefresh, withinTtl } from './bucket-ttl.js';
 import {
   addHolder,
@@ -21,7 +23,6 @@ import {
   changesNothing,
   countsOnce,
   type HolderChange,
-  type LimitChange,
   type ShardWrite,
   removeHolder,
   replaceHolder,
@@ -131,54 +132,6 @@ export function planReclaim(image: ShardImage, nowMs: EpochMs): ShardWrite {
   return { limits, acquires: 0, expired: holders.length, holders, adopts: null, ttlSec: undefined };
 }
 
-interface Sum {
-  takeMilli: Int | null;
-  debitMilli: Int;
-  refundMilli: Int;
-}
-
-/** The sums that a write changes each limit by. */
-class Sums {
-  readonly #byName = new Map<string, Sum>();
-
-  take(name: string, milli: Int): void {
-    const sum = this.#of(name);
-    sum.takeMilli = add(sum.takeMilli ?? 0, milli);
-  }
-
-  debit(name: string, milli: Int): void {
-    const sum = this.#of(name);
-    sum.debitMilli = add(sum.debitMilli, milli);
-  }
-
-  /** Skips a limit that was removed, and one that has changed its kind: tokens are not slots. */
-  refund(image: ShardImage, kind: 'rate' | 'concurrent', amounts: readonly Amount[]): void {
-    for (const { name, milli } of amounts) {
-      if (accountOf(image, name)?.limit.kind !== kind) continue;
-      const sum = this.#of(name);
-      sum.refundMilli = add(sum.refundMilli, milli);
-    }
-  }
-
-  changes(image: ShardImage, nowMs: EpochMs): readonly LimitChange[] {
-    const changes: LimitChange[] = [];
-    for (const { limit, rate, tokensMilli } of image.limits) {
-      const sum = this.#byName.get(limit.name);
-      if (sum === undefined) continue;
-      const write = planMove(rate, tokensMilli, credit(rate, image.baseMs, nowMs), sum);
-      const consumedMilli = limit.kind === 'rate' ? sub(add(sum.takeMilli ?? 0, sum.debitMilli), sum.refundMilli) : 0;
-      changes.push({ name: limit.name, write, consumedMilli });
-    }
-    return changes;
-  }
-
-  #of(name: string): Sum {
-    let sum = this.#byName.get(name);
-    if (sum === undefined) this.#byName.set(name, (sum = { takeMilli: null, debitMilli: 0, refundMilli: 0 }));
-    return sum;
-  }
-}
-
 /** The state of one group while it is planned. */
 class GroupPlanner {
   /** An ask is short, and holders have expired: it is judged after they are reclaimed. */
@@ -269,9 +222,13 @@ class GroupPlanner {
     // If its holder changes in the same write, a refund counts once. Without that, a second write could count it twice.
     const mayRefund = !this.#at.withoutRefunds || countsOnce(this.#holders.get(leaseId));
     for (const { name, milli } of amounts) {
-      if (accountOf(this.#image, name)?.limit.kind !== 'rate' || milli === 0) continue;
+      const kind = accountOf(this.#image, name)?.limit.kind;
+      if (kind === undefined || !isConsumed(kind) || milli === 0) continue;
       if (milli > 0) this.#sums.debit(name, milli);
-      else if (mayRefund) this.#sums.refund(this.#image, 'rate', [{ name, milli: sub(0, milli) }]);
+      else if (!mayRefund) continue;
+      // It was in no balance: a limit that has replaced the unlimited one since must not get it back.
+      else if (isUnlimitedIn(level.limits, name)) this.#sums.uncount(name, sub(0, milli));
+      else this.#sums.refund(this.#image, 'rate', [{ name, milli: sub(0, milli) }]);
     }
     if (level.holder === 'release' && stored !== undefined) {
       this.#sums.refund(this.#image, 'concurrent', stored.slots);
@@ -290,7 +247,10 @@ class GroupPlanner {
     // The answer says whether the holder exists, so the condition must check it even if nothing of it changes.
     if (stored.rates === null || level.totals === null) return replaceHolder(leaseId, stored, stored);
     // A limit that the bucket lacks is not charged, so an expiry must not give it back if the limit returns.
-    const rates = level.totals.filter(({ name }) => accountOf(this.#image, name)?.limit.kind === 'rate');
+    const rates = level.totals.filter(({ name }) => {
+      const kind = accountOf(this.#image, name)?.limit.kind;
+      return kind !== undefined && isConsumed(kind);
+    });
     return replaceHolder(leaseId, stored, { ...stored, rates });
   }
 

@@ -1,5 +1,6 @@
 import type { LevelAnswer, LevelAsk } from '../../../backend.js';
 import type { Amount } from '../../../core/bucket/decide.js';
+import { isConsumed } from '../../../core/limit.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { AskEntry, ChangeEntry, Doubt, Entry, EntryResult } from './entries.js';
 import type { ShardImage } from '../table/items.js';
@@ -38,10 +39,10 @@ export function revocationOfGrant(ask: AskEntry, rates: readonly Amount[]): Chan
   };
 }
 
-/** The rates to give back, as negative amounts. */
+/** The rates and unlimited amounts to give back, as negative amounts. */
 export function ratesOf({ verdicts }: LevelAnswer): readonly Amount[] {
   return verdicts
-    .filter(({ limit }) => limit.kind === 'rate')
+    .filter(({ limit }) => isConsumed(limit.kind))
     .map(({ limit, requestedMilli }) => ({ name: limit.name, milli: -requestedMilli }));
 }
 

@@ -68,6 +68,7 @@ export function planSettleAll(shards: readonly ShardImage[], rules: Rules, nowMs
 
 /** An addition, not a value: takes and releases continue meanwhile, and keep the sum of free and held slots. */
 function slotsAt(image: ShardImage, settled: SettledLimit, tokensMilli: Int): SettledLimit {
+  if (settled.kind === 'unlimited') return settled;
   if (settled.kind === 'starts') return { ...settled, tokensMilli };
   const deltaMilli = sub(tokensMilli, freeOf(image, settled.limit.name));
   // Slots that were taken meanwhile must not be subtracted: this shard would owe them while another has some free.

@@ -59,7 +59,7 @@ function laterTtl(image: ShardImage, settlement: Settlement, nowMs: EpochMs, lif
 /** Adds conditions that refuse the settlement where other writers have left a debt that would outlast the `ttl`. */
 function settlementWithinTtl(settlement: Settlement, ttlSec: number | null): Settlement {
   const limits = settlement.limits.map((settled) => {
-    if (settled.kind === 'starts' || settled.limit.kind === 'concurrent') return settled;
+    if (settled.kind !== 'stays' || settled.limit.kind === 'concurrent') return settled;
     return { ...settled, write: withinTtl(settled.write, settled.limit, settlement.nextBaseMs, ttlSec) };
   });
   return { ...settlement, limits };

@@ -39,9 +39,24 @@ function settlementHolds(seen: ShardImage, settlement: Settlement, truth: ShardI
   if (seen.baseMs !== truth.baseMs) return false;
   return settlement.limits.every((one) => {
     const account = accountIn(truth, one.limit.name);
+    if (one.kind === 'unlimited') return true;
     if (one.kind === 'starts') return !one.isNew || account === undefined;
     return account !== undefined && writeHolds(one.write, account.tokensMilli);
   });
+}
+
+function tokensAfter(
+  truth: ShardImage,
+  one: Settlement['limits'][number],
+): ShardImage['limits'][number]['tokensMilli'] {
+  switch (one.kind) {
+    case 'starts':
+      return one.tokensMilli;
+    case 'stays':
+      return applyWrite(one.write, accountIn(truth, one.limit.name)!.tokensMilli);
+    case 'unlimited':
+      return 0;
+  }
 }
 
 /** The stored item after a settlement that may have been planned on another image. */
@@ -52,8 +67,7 @@ function settled(truth: ShardImage, settlement: Settlement): ShardImage {
     limits: settlement.limits.map((one) => ({
       limit: one.limit,
       rate: shareOf(one.limit, truth.key.shard, truth.shardCount),
-      tokensMilli:
-        one.kind === 'starts' ? one.tokensMilli : applyWrite(one.write, accountIn(truth, one.limit.name)!.tokensMilli),
+      tokensMilli: tokensAfter(truth, one),
       consumedMilli: 0,
     })),
   };

@@ -22,7 +22,9 @@ export type SettledLimit =
   /** The limit existed with the same kind: credited at the old rate, capped at the smaller capacity. */
   | { readonly kind: 'stays'; readonly limit: Limit; readonly write: LimitWrite }
   /** The limit is new, or had another kind. */
-  | { readonly kind: 'starts'; readonly limit: Limit; readonly tokensMilli: Millitokens; readonly isNew: boolean };
+  | { readonly kind: 'starts'; readonly limit: Limit; readonly tokensMilli: Millitokens; readonly isNew: boolean }
+  /** The limit is unlimited and has no balance. `isNew`: it had another kind, or did not exist. */
+  | { readonly kind: 'unlimited'; readonly limit: Limit; readonly isNew: boolean };
 
 /**
  * Moves the base, and with it every limit: to the level's rules, or to the same ones. One shard of several never gets
@@ -51,6 +53,7 @@ function startsSlots({ kind, limit }: SettledLimit): boolean {
 
 function planSettledLimit(image: ShardImage, limit: Limit, rate: Rate, nextBaseMs: EpochMs): SettledLimit {
   const account = accountOf(image, limit.name);
+  if (limit.kind === 'unlimited') return { kind: 'unlimited', limit, isNew: account?.limit.kind !== 'unlimited' };
   const isOneOfSeveral = image.shardCount > 1 && limit.kind === 'concurrent';
   if (account !== undefined && account.limit.kind === limit.kind) {
     const write = isOneOfSeveral
@@ -61,7 +64,7 @@ function planSettledLimit(image: ShardImage, limit: Limit, rate: Rate, nextBaseM
   const startMilli = isOneOfSeveral ? 0 : rate.capacityMilli;
   // Held slots stay held. On a shard that started without free slots, releasing them does not free any.
   const tokensMilli = limit.kind === 'concurrent' ? sub(startMilli, heldOf(image, limit.name)) : startMilli;
-  return { kind: 'starts', limit, tokensMilli, isNew: account === undefined };
+  return { kind: 'starts', limit, tokensMilli, isNew: account === undefined || account.limit.kind === 'unlimited' };
 }
 
 /**
@@ -93,10 +96,20 @@ export function applySettlement(image: ShardImage, { nextBaseMs, limits }: Settl
     limits: limits.map((settled) => {
       const { limit } = settled;
       const account = accountOf(image, limit.name);
-      const tokensMilli =
-        settled.kind === 'starts' ? settled.tokensMilli : applyWrite(settled.write, account?.tokensMilli ?? 0);
+      const tokensMilli = tokensAfter(settled, account?.tokensMilli ?? 0);
       const rate = shareOf(limit, image.key.shard, image.shardCount);
       return { limit, rate, tokensMilli, consumedMilli: account?.consumedMilli ?? 0 };
     }),
   };
+}
+
+function tokensAfter(settled: SettledLimit, tokensMilli: Millitokens): Millitokens {
+  switch (settled.kind) {
+    case 'starts':
+      return settled.tokensMilli;
+    case 'stays':
+      return applyWrite(settled.write, tokensMilli);
+    case 'unlimited':
+      return 0;
+  }
 }

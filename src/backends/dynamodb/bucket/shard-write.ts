@@ -32,6 +32,9 @@ export type HolderChange =
   /** Writes nothing, but the answer requires that the holder does not exist. */
   | { readonly kind: 'absent'; readonly leaseId: string };
 
+/** Leaves a balance as it is. */
+export const STAYS: LimitWrite = { write: 'add', deltaMilli: 0, atLeastMilli: null, atMostMilli: null };
+
 /** Whether there is nothing to write: only holders whose absence would be checked. */
 export function changesNothing({ limits, acquires, expired, holders, adopts, ttlSec }: ShardWrite): boolean {
   return (
@@ -39,7 +42,9 @@ export function changesNothing({ limits, acquires, expired, holders, adopts, ttl
     expired === 0 &&
     adopts === null &&
     ttlSec === undefined &&
-    limits.every(({ write }) => write.write === 'add' && write.deltaMilli === 0) &&
+    limits.every(
+      ({ write, consumedMilli }) => write.write === 'add' && write.deltaMilli === 0 && consumedMilli === 0,
+    ) &&
     holders.every(({ kind }) => kind === 'absent')
   );
 }

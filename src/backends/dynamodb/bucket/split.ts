@@ -5,6 +5,7 @@ import { shareOf } from '../../../core/bucket/shard.js';
 import { type EpochMs, MILLI, type Millitokens } from '../../../core/units.js';
 import type { Account, ShardImage } from '../table/items.js';
 import { DEFAULT_LIFE_FACTOR, expirySec } from './bucket-ttl.js';
+import { STAYS } from './shard-write.js';
 import { applySettlement, heldOf, planSettle } from './settle.js';
 
 export const MAX_SHARDS = 64;
@@ -59,6 +60,7 @@ function splitLimit(
   count: number,
 ): SplitLimit {
   const { limit, rate, tokensMilli } = account;
+  if (limit.kind === 'unlimited') return { account, movedMilli: 0, keeps: STAYS };
   if (limit.kind === 'concurrent') {
     // Only whole free slots move. Held slots stay with their holders.
     const movedMilli = tokensMilli <= 0 ? 0 : Number(floorDiv(tokensMilli, 2 * MILLI)) * MILLI;
@@ -114,6 +116,7 @@ export function planMerge(
   const settled = applySettlement(leaves, planSettle(leaves, rules, nowMs));
   const nextBaseMs = Math.max(nextBase(stays.baseMs, nowMs), settled.baseMs);
   const limits = stays.limits.map((account) => {
+    if (account.limit.kind === 'unlimited') return { account, tokensMilli: 0 };
     const other = settled.limits.find(({ limit }) => limit.name === account.limit.name);
     const merged = add(
       worthAt(account, stays, nextBaseMs),

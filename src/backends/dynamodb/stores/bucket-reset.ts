@@ -36,6 +36,7 @@ function balances(shards: readonly ShardImage[], nowMs: EpochMs, full: boolean) 
   const tokens = new Map<string, Int>();
   for (const { limits, baseMs } of shards) {
     for (const { limit, rate, tokensMilli } of limits) {
+      if (limit.kind === 'unlimited') continue;
       const tokensMilliNow = full
         ? rate.capacityMilli
         : effectiveTokens(rate, tokensMilli, credit(rate, baseMs, nowMs));

@@ -2,6 +2,7 @@ import type { BucketRecord, BucketStore, Call, Page, PageRequest } from '../../.
 import { credit, effectiveTokens } from '../../../core/bucket/bucket.js';
 import { amountOf } from '../../../core/bucket/decide.js';
 import { add, type Int } from '../../../core/int.js';
+import { isConsumed } from '../../../core/limit.js';
 import type { EpochMs } from '../../../core/units.js';
 import { readKey } from '../table/attributes.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
@@ -112,7 +113,7 @@ function sumLimit(
 
 /** For slots: the slots that are held. */
 function consumedOf({ limit, consumedMilli }: Account, { holders }: ShardImage): Int {
-  if (limit.kind === 'rate') return consumedMilli;
+  if (isConsumed(limit.kind)) return consumedMilli;
   let held: Int = 0;
   for (const { slots } of holders.values()) held = add(held, amountOf(slots, limit.name) ?? 0);
   return held;

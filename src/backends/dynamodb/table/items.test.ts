@@ -21,6 +21,7 @@ import { shareOf } from '../../../core/bucket/shard.js';
 import { buildShardItem } from '../bucket/expressions/create.js';
 import {
   ATTRIBUTE,
+  decodeCounters,
   decodeHolder,
   decodeShard,
   encodeHolder,
@@ -161,6 +162,18 @@ describe('shards', () => {
     const first = buildShardItem(NS, imageOf([limit]));
     delete first[ATTRIBUTE.shardCount];
     expect(decodeShard(first, []).shardCount).toBe(1);
+  });
+
+  test('a shard stores only the period and the counter of an unlimited limit', () => {
+    const image = imageOf([Limit.perMinute('rpm', 5), Limit.unlimited('tpm')]);
+    const [rpm, tpm] = image.limits;
+    const stored = { ...image, limits: [rpm!, { ...tpm!, tokensMilli: 0, consumedMilli: 7_000 }] };
+    const item = buildShardItem(NS, stored);
+    const ofLimit = Object.entries(item).filter(([name]) => name.startsWith('b_tpm_'));
+    expect(Object.fromEntries(ofLimit)).toEqual({ b_tpm_rp: { N: '-1' }, b_tpm_tc: { N: '7000' } });
+    const { limits, retired } = decodeShard(item, []);
+    expect([limits, retired.size]).toEqual([stored.limits, 0]);
+    expect(decodeCounters(item).consumedMilli.get('tpm')).toBe(7_000);
   });
 
   test('a shard stores no net consumption of slots', () => {

@@ -3,7 +3,7 @@ import type { ConfigVersion } from '../../../core/config/config.js';
 import type { Amount, Holder } from '../../../core/bucket/decide.js';
 import { parseLeaseTime } from '../../../core/identifiers.js';
 import { type Int, toInt } from '../../../core/int.js';
-import { Limit } from '../../../core/limit.js';
+import { isConsumed, Limit } from '../../../core/limit.js';
 import { shareOf } from '../../../core/bucket/shard.js';
 import type { UsageCounts } from '../../../core/usage/usage.js';
 import { type EpochMs, MILLI, type Millitokens } from '../../../core/units.js';
@@ -25,7 +25,7 @@ export const ATTRIBUTE = {
   capacity: (limit: string) => namesOf(limit).capacity,
   refillAmount: (limit: string) => namesOf(limit).refillAmount,
   refillPeriod: (limit: string) => namesOf(limit).refillPeriod,
-  /** Net consumption, of rates only. For slots, the held amount is the difference of capacity and tokens. */
+  /** Net consumption of rates and unlimited limits. For slots, the held amount is the difference of capacity and tokens. */
   consumed: (limit: string) => namesOf(limit).consumed,
   holder: (leaseId: string) => `h_${leaseId}`,
 } as const;
@@ -56,6 +56,9 @@ function namesOf(limit: string): LimitNames {
   LIMIT_NAMES.set(limit, names);
   return names;
 }
+
+/** The stored refill period of an unlimited limit, which has no other number and no balance. */
+export const UNLIMITED_PERIOD = -1;
 
 const LIMIT_ATTRIBUTE = /^b_(.+)_(tk|cp|ra|rp|tc)$/;
 const KNOWN_ATTRIBUTE = /^(?:[PS]K|GSI[1-4][PS]K|rf|shard_count|cv|ttl|w|wc|ac|un|b_.+_(?:tk|cp|ra|rp|tc)|h_.+)$/;
@@ -129,7 +132,11 @@ export function decodeShard(item: Item, known: readonly Limit[], key: ShardKey =
       if (account !== null) limits.push(account);
     } else if (name.endsWith('_tc') && name.startsWith('b_')) {
       const limit = name.slice('b_'.length, -'_tc'.length);
-      if (item[ATTRIBUTE.tokens(limit)] === undefined) (retired ??= new Map()).set(limit, parseInt10(value?.N ?? '0'));
+      const isRetired = item[ATTRIBUTE.tokens(limit)] === undefined && !isUnlimited(item, limit);
+      if (isRetired) (retired ??= new Map()).set(limit, parseInt10(value?.N ?? '0'));
+    } else if (name.endsWith('_rp') && name.startsWith('b_')) {
+      const limit = name.slice('b_'.length, -'_rp'.length);
+      if (isUnlimited(item, limit)) limits.push(decodeUnlimited(item, limit, known));
     }
   }
   return {
@@ -155,6 +162,16 @@ function shardKeyOf(item: Item): ShardKey {
   if (key === null) throw new RangeError(`Not the key of a bucket: ${item['PK']?.S ?? ''}`);
   const { entityId, resource, shard } = key;
   return { entityId, resource, shard };
+}
+
+function isUnlimited(item: Item, name: string): boolean {
+  return numberOf(item[ATTRIBUTE.refillPeriod(name)]) === UNLIMITED_PERIOD;
+}
+
+function decodeUnlimited(item: Item, name: string, known: readonly Limit[]): Account {
+  const limit = known.find((one) => one.name === name && one.kind === 'unlimited') ?? Limit.unlimited(name);
+  const consumedMilli = parseInt10(item[ATTRIBUTE.consumed(name)]?.N ?? '0');
+  return { limit, rate: limit, tokensMilli: 0, consumedMilli };
 }
 
 /** null unless all four numbers exist: of a removed limit only the counter stays. */
@@ -222,11 +239,14 @@ export function encodeShard(image: ShardImage): Item {
   };
   if (image.ttlSec !== null) item[ATTRIBUTE.ttl] = { N: String(image.ttlSec) };
   for (const { limit, tokensMilli, consumedMilli } of image.limits) {
-    item[ATTRIBUTE.tokens(limit.name)] = { N: String(tokensMilli) };
-    item[ATTRIBUTE.capacity(limit.name)] = { N: String(limit.capacityMilli) };
-    item[ATTRIBUTE.refillAmount(limit.name)] = { N: String(limit.refillMilli) };
-    item[ATTRIBUTE.refillPeriod(limit.name)] = { N: String(limit.refillPeriodMs) };
-    if (limit.kind === 'rate') item[ATTRIBUTE.consumed(limit.name)] = { N: String(consumedMilli) };
+    if (limit.kind === 'unlimited') item[ATTRIBUTE.refillPeriod(limit.name)] = { N: String(UNLIMITED_PERIOD) };
+    else {
+      item[ATTRIBUTE.tokens(limit.name)] = { N: String(tokensMilli) };
+      item[ATTRIBUTE.capacity(limit.name)] = { N: String(limit.capacityMilli) };
+      item[ATTRIBUTE.refillAmount(limit.name)] = { N: String(limit.refillMilli) };
+      item[ATTRIBUTE.refillPeriod(limit.name)] = { N: String(limit.refillPeriodMs) };
+    }
+    if (isConsumed(limit.kind)) item[ATTRIBUTE.consumed(limit.name)] = { N: String(consumedMilli) };
   }
   for (const [name, milli] of image.retired) item[ATTRIBUTE.consumed(name)] = { N: String(milli) };
   for (const [leaseId, { text }] of image.holders) item[ATTRIBUTE.holder(leaseId)] = { S: text };

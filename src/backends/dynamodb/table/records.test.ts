@@ -57,6 +57,8 @@ const limit = fc.oneof(
     .map(({ name, ...rule }) => Limit.custom(name, rule)),
   fc.tuple(limitName, amount, amount).map(([name, capacity, cost]) => Limit.concurrent(name, capacity, { cost })),
   limitName.map((name) => Limit.perMinute(name, 0)),
+  fc.tuple(limitName, amount).map(([name, cost]) => Limit.unlimited(name, { cost })),
+  limitName.map((name) => Limit.unlimited(name)),
 );
 const limits = fc.uniqueArray(limit, { selector: ({ name }) => name, minLength: 1, maxLength: 8 });
 const level: fc.Arbitrary<ConfigLevel> = fc.oneof(

@@ -7,6 +7,7 @@ import type { Int } from '../../../core/int.js';
 import { Limit } from '../../../core/limit.js';
 import { AUDIT_LIFE_MS, type UsageCounts, usageLifeMs, windowEnd } from '../../../core/usage/usage.js';
 import type { EpochMs } from '../../../core/units.js';
+import { UNLIMITED_PERIOD } from './items.js';
 import {
   json,
   keyItem,
@@ -68,10 +69,13 @@ export function encodeConfig(ns: string, level: ConfigLevel, config: StoredConfi
 
 function encodeLimits(limits: readonly Limit[]): Item {
   const item: Item = { lo: text(limits.map(({ name }) => name).join(',')) };
-  for (const { name, capacity, refillAmount, refillPeriodMs, cost } of limits) {
-    item[`l_${name}_cp`] = number(capacity);
-    item[`l_${name}_ra`] = number(refillAmount);
-    item[`l_${name}_rp`] = number(refillPeriodMs);
+  for (const { name, kind, capacity, refillAmount, refillPeriodMs, cost } of limits) {
+    if (kind === 'unlimited') item[`l_${name}_rp`] = number(UNLIMITED_PERIOD);
+    else {
+      item[`l_${name}_cp`] = number(capacity);
+      item[`l_${name}_ra`] = number(refillAmount);
+      item[`l_${name}_rp`] = number(refillPeriodMs);
+    }
     if (cost !== undefined) item[`l_${name}_cost`] = number(cost);
   }
   return item;
@@ -91,7 +95,7 @@ export function decodeConfigWrites(item: Item | undefined): number {
 
 function decodeLimits(item: Item): readonly Limit[] | null {
   const names = Object.keys(item)
-    .map((attribute) => /^l_(.+)_cp$/.exec(attribute)?.[1])
+    .map((attribute) => /^l_(.+)_rp$/.exec(attribute)?.[1])
     .filter((name) => name !== undefined);
   const order = readText(item, 'lo')?.split(',') ?? [];
   const limits = names
@@ -101,14 +105,15 @@ function decodeLimits(item: Item): readonly Limit[] | null {
   return limits.length === 0 ? null : limits;
 }
 
-/** null unless all three numbers of the rule exist. */
+/** null unless all three numbers of the rule exist; an unlimited limit has its period only. */
 function decodeLimit(item: Item, name: string): Limit | null {
   const capacity = readNumber(item, `l_${name}_cp`);
   const refillAmount = readNumber(item, `l_${name}_ra`);
   const refillPeriodMs = readNumber(item, `l_${name}_rp`);
   const cost = readNumber(item, `l_${name}_cost`);
-  if (capacity === undefined || refillAmount === undefined || refillPeriodMs === undefined) return null;
   const options = cost === undefined ? {} : { cost };
+  if (refillPeriodMs === UNLIMITED_PERIOD) return Limit.unlimited(name, options);
+  if (capacity === undefined || refillAmount === undefined || refillPeriodMs === undefined) return null;
   if (refillPeriodMs === 0) return Limit.concurrent(name, capacity, options);
   return Limit.custom(name, { capacity, refillAmount, refillPeriodMs, ...options });
 }

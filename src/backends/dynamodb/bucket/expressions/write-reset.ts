@@ -2,6 +2,7 @@ import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { nextBase } from '../../../../core/bucket/bucket.js';
 import { amountOf } from '../../../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../../../core/int.js';
+import { isConsumed } from '../../../../core/limit.js';
 import type { EpochMs } from '../../../../core/units.js';
 import { number } from '../../table/attributes.js';
 import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
@@ -23,9 +24,10 @@ export function buildReset(
     .requireEqual(ATTRIBUTE.writeId, { S: image.writeId })
     .set(ATTRIBUTE.base, number(nextBase(image.baseMs, nowMs)));
   for (const { limit, rate } of image.limits) {
-    expression.set(ATTRIBUTE.tokens(limit.name), number(rate.capacityMilli));
+    if (limit.kind !== 'unlimited') expression.set(ATTRIBUTE.tokens(limit.name), number(rate.capacityMilli));
     // A lease would get these rates back at its expiry. It gets them now: its settle will charge the whole amount.
-    if (limit.kind === 'rate') expression.add(ATTRIBUTE.consumed(limit.name), sub(0, carried(image, limit.name)));
+    if (!isConsumed(limit.kind)) continue;
+    expression.add(ATTRIBUTE.consumed(limit.name), sub(0, carried(image, limit.name)));
   }
   for (const leaseId of image.holders.keys()) expression.remove(ATTRIBUTE.holder(leaseId));
   return { Update: { TableName: tableName, Key: keyOf(ns, image.key), ...expression.buildUpdate() } };

@@ -186,6 +186,18 @@ describe('settlements', () => {
     `);
   });
 
+  test('a settlement that lifts a limit removes its balance, and the limit starts full when it returns', () => {
+    const lifted = requestFor(withTokens(seen([RPM]), 5_000), [Limit.unlimited('rpm')]);
+    expect(lifted).toContain('b_rpm_rp = -1');
+    expect(lifted).toContain('REMOVE b_rpm_tk, b_rpm_cp, b_rpm_ra');
+    expect(lifted).not.toContain('b_rpm_tk <=');
+    const unlimited = withTokens(seen([Limit.unlimited('rpm')]), 0);
+    expect(requestFor(unlimited, [Limit.unlimited('rpm')])).not.toContain('b_rpm');
+    const returned = requestFor(unlimited, [RPM]);
+    expect(returned).toContain('b_rpm_tk = 60000, b_rpm_cp = 60000, b_rpm_ra = 60000, b_rpm_rp = 60000');
+    expect(returned).toContain('attribute_not_exists(b_rpm_tk)');
+  });
+
   test('a settlement restarts a limit that changes its kind', () => {
     expect(requestFor(withTokens(seen([RPM]), 5_000), [Limit.concurrent('rpm', 4)])).toMatchInlineSnapshot(`
       "headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#0 #STATE

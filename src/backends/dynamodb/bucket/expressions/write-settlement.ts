@@ -1,7 +1,7 @@
 import type { TransactWriteItemsInput, UpdateItemInput } from '@aws-sdk/client-dynamodb';
 import type { ConfigVersion } from '../../../../core/config/config.js';
 import { number } from '../../table/attributes.js';
-import { ATTRIBUTE, printVersion, type ShardImage } from '../../table/items.js';
+import { ATTRIBUTE, printVersion, type ShardImage, UNLIMITED_PERIOD } from '../../table/items.js';
 import type { SettledLimit, Settlement } from '../settle.js';
 import type { WholeSettlement } from '../settle-all.js';
 import type { Expression } from './expression.js';
@@ -77,6 +77,10 @@ function setTtl(expression: Expression, image: ShardImage, ttlSec: number): void
 export function settleLimit(expression: Expression, settled: SettledLimit): void {
   const { name } = settled.limit;
   const tokens = ATTRIBUTE.tokens(name);
+  if (settled.kind === 'unlimited') {
+    if (settled.isNew) setUnlimited(expression, name);
+    return;
+  }
   if (settled.kind === 'starts') {
     if (settled.isNew) expression.requireAbsent(tokens);
     expression.set(tokens, number(settled.tokensMilli));
@@ -90,6 +94,15 @@ export function settleLimit(expression: Expression, settled: SettledLimit): void
     .set(ATTRIBUTE.capacity(name), number(settled.limit.capacityMilli))
     .set(ATTRIBUTE.refillAmount(name), number(settled.limit.refillMilli))
     .set(ATTRIBUTE.refillPeriod(name), number(settled.limit.refillPeriodMs));
+}
+
+/** The balance goes, and the numbers of the rule that was there before. */
+function setUnlimited(expression: Expression, name: string): void {
+  expression
+    .remove(ATTRIBUTE.tokens(name))
+    .remove(ATTRIBUTE.capacity(name))
+    .remove(ATTRIBUTE.refillAmount(name))
+    .set(ATTRIBUTE.refillPeriod(name), number(UNLIMITED_PERIOD));
 }
 
 function removeLimit(expression: Expression, name: string): void {

@@ -91,8 +91,9 @@ export function buildMerge(
     .add(ATTRIBUTE.acquires, leaves.acquires)
     .add(ATTRIBUTE.expired, leaves.expired)
     .add(ATTRIBUTE.writeUnits, leaves.writeUnits + 1);
-  for (const { account, tokensMilli } of merge.limits)
-    update.set(ATTRIBUTE.tokens(account.limit.name), number(tokensMilli));
+  for (const { account, tokensMilli } of merge.limits) {
+    if (account.limit.kind !== 'unlimited') update.set(ATTRIBUTE.tokens(account.limit.name), number(tokensMilli));
+  }
   if (merge.ttlSec !== null) update.set(ATTRIBUTE.ttl, number(merge.ttlSec));
   // Also for removed limits: usage subtracts all counters of the deleted shard, so the remaining one must have them.
   for (const { limit, consumedMilli } of leaves.limits) update.add(ATTRIBUTE.consumed(limit.name), consumedMilli);
