@@ -5,8 +5,8 @@ import { type Amount, amountOf, decide, type Verdict } from '../../../core/bucke
 import { add, type Int, min, sub } from '../../../core/int.js';
 import type { Limit } from '../../../core/limit.js';
 import { type EpochMs, MILLI } from '../../../core/units.js';
-import { accountOf, hasExpired, planReclaim } from './plan-group.js';
-import type { ShardImage } from '../table/items.js';
+import { hasExpired, planReclaim } from './plan-group.js';
+import { accountOf, type ShardImage } from '../table/items.js';
 import { applyShardWrite } from './shard-write.js';
 import { changesSlots, newestRules, planSettleAll } from './settle-all.js';
 import { applySettlement, planSettle } from './settle.js';

@@ -3,8 +3,7 @@ import type { Verdict } from '../../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../../core/int.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { EntryResult } from './entries.js';
-import { accountOf } from './plan-group.js';
-import type { ShardImage } from '../table/items.js';
+import { accountOf, type ShardImage } from '../table/items.js';
 import type { ShardWrite } from './shard-write.js';
 
 /**

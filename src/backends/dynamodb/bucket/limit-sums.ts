@@ -3,8 +3,7 @@ import type { Amount } from '../../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../../core/int.js';
 import { isConsumed } from '../../../core/limit.js';
 import type { EpochMs } from '../../../core/units.js';
-import type { ShardImage } from '../table/items.js';
-import { accountOf } from './plan-group.js';
+import { accountOf, type ShardImage } from '../table/items.js';
 import { type LimitChange, STAYS } from './shard-write.js';
 
 interface Sum {

@@ -14,7 +14,7 @@ import { sub } from '../../../core/int.js';
 import { isConsumed, isUnlimitedIn } from '../../../core/limit.js';
 import type { EpochMs, Millitokens } from '../../../core/units.js';
 import type { AskEntry, ChangeEntry, Entry, EntryResult, ExtendEntry } from './entries.js';
-import type { Account, ShardImage } from '../table/items.js';
+import { type Account, accountOf, type ShardImage } from '../table/items.js';
 import { Sums } from './limit-sums.js';
 import { expiresTooEarly, expirySec, needsTtlRefresh, withinTtl } from './bucket-ttl.js';
 import {
@@ -301,11 +301,6 @@ class GroupPlanner {
     if (!needsTtlRefresh(this.#image, nowMs, lifeFactor) && !expiresTooEarly(after)) return undefined;
     return Math.max(ttlSec, expirySec(after, nowMs, lifeFactor));
   }
-}
-
-export function accountOf({ limits }: ShardImage, name: string): Account | undefined {
-  for (const account of limits) if (account.limit.name === name) return account;
-  return undefined;
 }
 
 /** What a change takes (positive) or gives back (negative). */

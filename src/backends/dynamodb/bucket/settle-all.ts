@@ -4,8 +4,7 @@ import { add, type Int, min, sub } from '../../../core/int.js';
 import { type Limit, sameRule } from '../../../core/limit.js';
 import { shareOf } from '../../../core/bucket/shard.js';
 import type { EpochMs } from '../../../core/units.js';
-import { accountOf } from './plan-group.js';
-import type { ShardImage } from '../table/items.js';
+import { accountOf, type ShardImage } from '../table/items.js';
 import { heldOf, planSettle, type SettledLimit, type Settlement } from './settle.js';
 
 type Rules = Pick<LevelRef, 'limits' | 'version'>;

@@ -5,8 +5,7 @@ import { add, type Int, sub } from '../../../core/int.js';
 import type { Limit } from '../../../core/limit.js';
 import { shareOf } from '../../../core/bucket/shard.js';
 import type { EpochMs, Millitokens } from '../../../core/units.js';
-import { accountOf } from './plan-group.js';
-import type { Account, ShardImage } from '../table/items.js';
+import { type Account, accountOf, type ShardImage } from '../table/items.js';
 
 /** The settlement of one shard to new rules. */
 export interface Settlement {

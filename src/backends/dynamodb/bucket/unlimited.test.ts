@@ -96,7 +96,7 @@ function withRules(entry: Extract<Entry, { kind: 'change' }>): Entry {
   return { ...entry, level: { ...entry.level, limits: [...entry.level.limits, LIFTED] } };
 }
 
-type Changes = Extract<GroupPlan, { kind: 'write' }>['move']['limits'];
+type Changes = Extract<GroupPlan, { kind: 'write' }>['write']['limits'];
 
 function withoutLifted(changes: Changes): Changes {
   return changes.filter(({ name }) => name !== LIFTED.name);

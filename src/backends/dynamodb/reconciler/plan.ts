@@ -3,8 +3,8 @@ import { sub } from '../../../core/int.js';
 import type { Limit } from '../../../core/limit.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { SlotCorrection } from '../bucket/expressions/write-sweep.js';
-import { accountOf, hasExpired, planReclaim } from '../bucket/plan-group.js';
-import { type ShardImage, writtenAtMs } from '../table/items.js';
+import { hasExpired, planReclaim } from '../bucket/plan-group.js';
+import { accountOf, type ShardImage, writtenAtMs } from '../table/items.js';
 import type { ShardWrite } from '../bucket/shard-write.js';
 import {
   hasRightSlots,

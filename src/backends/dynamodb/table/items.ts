@@ -103,6 +103,11 @@ export interface ShardImage {
 const NO_HOLDERS: ReadonlyMap<string, StoredHolder> = new Map();
 const NONE_RETIRED: ReadonlyMap<string, Int> = new Map();
 
+export function accountOf({ limits }: ShardImage, name: string): Account | undefined {
+  for (const account of limits) if (account.limit.name === name) return account;
+  return undefined;
+}
+
 /** Whether the argument is a decoded image. */
 export function isImage(shown: Item | ShardImage): shown is ShardImage {
   return 'holders' in shown && shown['holders'] instanceof Map;
