@@ -315,14 +315,13 @@ export interface AuditStore {
   list(call: Call, subject: string | null, page: PageRequest): Awaitable<Page<AuditRecord>>;
 }
 
-/** The state of one bucket, all shards together. */
+/** The state of one bucket, all shards together. An unlimited limit has no balance: its `availableMilli` is 0. */
 export interface BucketRecord {
   readonly entityId: string;
   /** The key part: `{resource}~{hash}` for per-call limits. */
   readonly resource: string;
   readonly limits: readonly {
     readonly limit: Limit;
-    /** 0 for an unlimited limit, which has no balance. */
     readonly availableMilli: Int;
     readonly consumedMilli: Int;
   }[];

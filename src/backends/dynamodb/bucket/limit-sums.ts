@@ -4,7 +4,6 @@ import { add, type Int, sub } from '../../../core/int.js';
 import { isConsumed } from '../../../core/limit.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { ShardImage } from '../table/items.js';
-import { accountOf } from './plan-group.js';
 import { type LimitChange, STAYS } from './shard-write.js';
 
 interface Sum {
@@ -32,7 +31,7 @@ export class Sums {
   /** A limit that is gone drops its part; so does one that has changed its kind since: tokens are no slots. */
   refund(image: ShardImage, kind: 'rate' | 'concurrent', amounts: readonly Amount[]): void {
     for (const { name, milli } of amounts) {
-      const found = accountOf(image, name)?.limit.kind;
+      const found = image.limits.find(({ limit }) => limit.name === name)?.limit.kind;
       if (found === undefined || isConsumed(found) !== isConsumed(kind)) continue;
       const sum = this.#of(name);
       sum.refundMilli = add(sum.refundMilli, milli);
