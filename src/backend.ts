@@ -314,14 +314,13 @@ export interface AuditStore {
   list(call: Call, subject: string | null, page: PageRequest): Awaitable<Page<AuditRecord>>;
 }
 
-/** The state of one bucket, with all shards added up. */
+/** The state of one bucket, with all shards added up. An unlimited limit has no balance: its `availableMilli` is 0. */
 export interface BucketRecord {
   readonly entityId: string;
   /** The resource's name, or `{resource}~{hash}` for a bucket of per-call limits. */
   readonly resource: string;
   readonly limits: readonly {
     readonly limit: Limit;
-    /** 0 for an unlimited limit, which has no balance. */
     readonly availableMilli: Int;
     readonly consumedMilli: Int;
   }[];

@@ -4,6 +4,7 @@
  */
 type LimitText = string;
 export type Instant = string;
+type Left = number | null;
 type Counts = Readonly<Record<string, number>>;
 
 export interface ListShape<T> {
@@ -60,7 +61,7 @@ export interface AcquireLimitShape {
   readonly limit: LimitText;
   /** null: this limit was not asked. */
   readonly asked: number | null;
-  /** null: not known, since it was not asked. */
+  /** null: not known, since it was not asked, or unlimited. */
   readonly before: number | null;
   /** What is left when the command has ended: slots of a committed lease are back. */
   readonly after: number | null;
@@ -241,11 +242,11 @@ export interface LeaseShape {
   readonly expired: boolean;
 }
 
-/** Items of `bucket list` */
+/** Items of `bucket list`; `available` is null for an unlimited limit */
 export interface BucketShape {
   readonly entityId: string;
   readonly resource: string;
-  readonly limits: readonly { readonly limit: LimitText; readonly available: number; readonly consumed: number }[];
+  readonly limits: readonly { readonly limit: LimitText; readonly available: Left; readonly consumed: number }[];
   readonly holders: number;
   readonly acquires: number;
   readonly expired: number;

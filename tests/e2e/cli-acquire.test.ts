@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { AcquireShape } from '../../src/cli/shapes.js';
+import type { AcquireShape, BucketViewShape } from '../../src/cli/shapes.js';
 import { type CliStore, createCliStore } from '../support/cli-store.js';
 import { runCli } from '../support/run-cli.js';
 
@@ -36,6 +36,25 @@ test('a grant is explained level by level: slots come back, rates stay spent', a
   const again = await acquire(address, '-c', 'rpm=1', '--dry-run');
   expect(rows(again)).toContainEqual(['user-1', 'rpm:10/day', 5, 1, 4, false]);
   expect(rows(again)).toContainEqual(['user-1', 'slots:2/concurrent', 1, null, 1, false]);
+});
+
+test('an unlimited limit is shown as asked, without a balance, and its bucket counts it', async () => {
+  const address = store.copy();
+  const set = ['entity', 'set', 'user-1', '--resource', 'gpt-4', '-l', 'rpm:unlimited', '--store', address];
+  expect(await runCli(set)).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('rpm:unlimited') });
+  await runCli(['entity', 'set', 'proj-1', '--resource', 'gpt-4', '-l', 'rpm:unlimited', '--store', address]);
+  const explained = await acquire(address, '-c', 'rpm=5000');
+  expect(explained).toMatchObject({ granted: true, exitCode: 0 });
+  expect(rows(explained)).toContainEqual(['user-1', 'rpm:unlimited', null, 5_000, null, false]);
+  const looked = await acquire(address, '-c', 'rpm=5000', '--dry-run');
+  expect(rows(looked)).toContainEqual(['user-1', 'rpm:unlimited', null, 5_000, null, false]);
+  const shown = await runCli(['bucket', 'show', 'user-1', 'gpt-4', '--store', address, '--json']);
+  const { bucket } = JSON.parse(shown.stdout) as BucketViewShape;
+  // Two were taken before the limit was lifted.
+  expect(bucket?.limits).toContainEqual({ limit: 'rpm:unlimited', available: null, consumed: 5_002 });
+  const printed = await runCli(['acquire', 'user-1', 'gpt-4', '-c', 'rpm=1', '--store', address]);
+  expect(printed.stdout).toMatch(/^✓ {2}rpm:unlimited +1 *$/m);
+  expect((await runCli([...set.slice(0, 5), '-l', 'rpm:100', '--store', address])).exitCode).toBe(3);
 });
 
 test('a denial names the level that refused, its wait, and takes nothing anywhere', async () => {

@@ -55,6 +55,15 @@ describe('limits plan, apply and diff', () => {
     expect(await run('diff')).toMatchObject({ exitCode: 0, stdout: 'Nothing to do: 6 unchanged.\n', stderr: '' });
   });
 
+  test('an unlimited limit of a file is applied, and exported as it was written', async () => {
+    const { run, plan, address } = workplace(EXAMPLE.replace('tpm:10000/min:50000', 'tpm:unlimited@3'));
+    expect((await run('apply')).exitCode).toBe(0);
+    expect(await plan('plan')).toEqual(NOTHING);
+    expect((await run('export')).stdout).toContain('"tpm:unlimited@3"');
+    const { stdout } = await runCli(['resource', 'show', 'gpt-4', '--store', address]);
+    expect(stdout).toContain('tpm:unlimited@3  slots:20/concurrent');
+  });
+
   test('diff exits with 2 if the file wants something else, and if something was changed by hand', async () => {
     const { run, plan, address, write } = workplace();
     expect((await run('diff')).exitCode).toBe(2);

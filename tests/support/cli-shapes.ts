@@ -43,7 +43,7 @@ const source = exactly('entity', 'entity_default', 'resource', 'system');
 const bucket = record({
   entityId: text,
   resource: text,
-  limits: listOf(record({ limit, available: count, consumed: count })),
+  limits: listOf(record({ limit, available: nullable(count), consumed: count })),
   holders: count,
   acquires: count,
   expired: count,

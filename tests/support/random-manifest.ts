@@ -21,6 +21,7 @@ function limitNamed(name: string): fc.Arbitrary<string> {
   });
   return fc.oneof(
     fc.record({ amount, cost }).map((slots) => String(Limit.concurrent(name, slots.amount, costOf(slots.cost)))),
+    cost.map((price) => String(Limit.unlimited(name, costOf(price)))),
     rate.map(({ amount: refillAmount, burst: capacity, periodMs: refillPeriodMs, cost: given }) =>
       String(Limit.custom(name, { refillAmount, capacity, refillPeriodMs, ...costOf(given) })),
     ),

@@ -42,7 +42,7 @@ export const acquire: StoreAction<AcquireOptions> = async (session, [entityId = 
     entityId,
     resource,
     ...answer.decision,
-    levels: levels.map((level) => explainLevel(level, answer, dryRun, idle)),
+    levels: levels.map((level) => explainLevel(level, request, answer, dryRun, idle)),
   };
   return { data, text: (style) => renderAcquire(data, style), exitCode: exitCodeOf(data) };
 };
@@ -104,6 +104,7 @@ async function look({ limiter }: Session, request: AcquireRequest): Promise<Answ
 /** `idle`: how the limits stood before, also those that were not asked. */
 function explainLevel(
   { entityId, configSource, limits }: Level,
+  { consume = {} }: AcquireRequest,
   answer: Answer,
   dryRun: boolean,
   idle: readonly LimitStatus[],
@@ -115,7 +116,9 @@ function explainLevel(
     if (status !== undefined) return explainLimit(status, answer, dryRun);
     const before = of(idle, limit.name)?.available ?? null;
     const known = { name: limit.name, limit: String(limit), before, after: before };
-    return { ...known, asked: null, exceeded: false, retryAfterMs: 0 };
+    // No status tells of an unlimited limit: it takes what is asked.
+    const asked = limit.kind === 'unlimited' ? (consume[limit.name] ?? limit.cost ?? null) : null;
+    return { ...known, asked, exceeded: false, retryAfterMs: 0 };
   });
   return { entityId, configSource, limits: explained };
 }

@@ -58,7 +58,12 @@ function shapeOf({ entityId, resource, limits, holders, acquires, expired }: Buc
   return {
     entityId,
     resource,
-    limits: limits.map(({ limit, available, consumed }) => ({ limit: String(limit), available, consumed })),
+    limits: limits.map(({ limit, available, consumed }) => ({
+      limit: String(limit),
+      // JSON has no Infinity.
+      available: limit.kind === 'unlimited' ? null : available,
+      consumed,
+    })),
     holders,
     acquires,
     expired,
@@ -92,6 +97,7 @@ function renderList(list: ListShape<BucketShape>, style: Style): string {
   );
 }
 
-function leftCell(available: number, style: Style) {
+function leftCell(available: number | null, style: Style) {
+  if (available === null) return '';
   return { value: available, paint: available <= 0 ? style.red : (text: string) => text };
 }

@@ -51,7 +51,10 @@ function remark(
   style: Style,
 ): Cell {
   if (asked === null) return { value: 'not asked', paint: style.dim };
-  if (!exceeded) return data.granted && !data.dryRun && asked > 0 && before === after ? 'held, and given back' : '';
+  if (!exceeded)
+    return data.granted && !data.dryRun && asked > 0 && before !== null && before === after
+      ? 'held, and given back'
+      : '';
   const wait = retryAfterMs === null ? 'more than it can ever give' : `fits in ${formatDuration(retryAfterMs)}`;
   const missing = formatCount(asked - (before ?? 0));
   return { value: `REFUSED: ${missing} too many, ${wait}`, paint: style.red };

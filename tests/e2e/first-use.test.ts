@@ -1,0 +1,91 @@
+import { execFile, execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { findEngine } from '../../src/testing/dynamodb/index.js';
+import { environmentOf, type LocalEngineView, localMachine } from '../support/local-machine.js';
+import { README_OUTPUT, readmeProgram, readmeSeed } from '../support/readme.js';
+import { plainEnvironment } from '../support/run-cli.js';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const engine = findEngine('dynoxide');
+const ENGINE_NOTE = engine.status === 'available' ? '' : ` (skipped: ${engine.reason})`;
+const run = promisify(execFile);
+
+/** An empty folder in which a user has installed the packed package, and nothing else. */
+let folder: string;
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'headgate-first-use-'));
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'first-use', private: true, type: 'module' }));
+  const packed = npm(ROOT, 'pack', '--json', '--ignore-scripts', '--pack-destination', folder);
+  const [{ filename }] = JSON.parse(packed) as [{ filename: string }];
+  npm(folder, 'install', '--offline', '--ignore-scripts', '--no-audit', '--no-fund', join(folder, filename));
+  writeFileSync(join(folder, 'example.mjs'), readmeProgram());
+  writeFileSync(join(folder, 'limits.yaml'), readmeSeed());
+}, 60_000);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function npm(cwd: string, ...args: readonly string[]): string {
+  return execFileSync('npm', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+/** `npx headgate`, with an environment that names no store. */
+async function headgate(args: readonly string[], env = plainEnvironment()): Promise<string> {
+  return (await run('npx', ['--no-install', 'headgate', ...args], { cwd: folder, env })).stdout;
+}
+
+async function runExample(env: NodeJS.ProcessEnv, ...args: readonly string[]): Promise<unknown> {
+  return JSON.parse((await run(process.execPath, [...args, 'example.mjs'], { cwd: folder, env })).stdout);
+}
+
+/** Links what a user would install beside it, so that no test needs a registry. */
+function install(name: string): void {
+  const target = join(folder, 'node_modules', name);
+  mkdirSync(join(target, '..'), { recursive: true });
+  symlinkSync(join(ROOT, 'node_modules', name), target, 'junction');
+}
+
+describe('in a folder with nothing but the package', () => {
+  test('npx headgate tour ends well, and says what it leaves out without a SQLite', async () => {
+    const printed = await headgate(['tour']);
+    // Newer versions of Node.js bring a SQLite of their own.
+    expect(printed).toMatch(
+      /\n5\. Two processes on one file[^]*(?:Left out: [^\n]*npm install libsql|together +100\n)/,
+    );
+    expect(printed).toMatch(/\n6\. What was used/);
+  });
+
+  test('the example of the README runs in memory', async () => {
+    expect(await runExample(plainEnvironment())).toEqual(README_OUTPUT);
+  });
+});
+
+describe('after the install that a store asks for', () => {
+  test('the example of the README runs on a file, and its usage is there afterwards', async () => {
+    install('libsql');
+    const env = { ...plainEnvironment(), HEADGATE_URL: 'file:./limits.db' };
+    expect(await runExample(env)).toEqual(README_OUTPUT);
+    const used = JSON.parse(await headgate(['usage', 'summary', 'gpt-4', '--json'], env)) as unknown;
+    expect(used).toMatchObject({ total: { rpm: 2, tpm: 1_200 }, acquires: 2 });
+  });
+
+  test.skipIf(engine.status !== 'available')(
+    `the example of the README runs on what local up makes of the seed of the README${ENGINE_NOTE}`,
+    async () => {
+      install('@aws-sdk');
+      install('@dynoxide');
+      await using machine = localMachine();
+      const env = environmentOf(machine);
+      const up = await headgate(['local', 'up', '--seed', 'limits.yaml', '--json'], env);
+      const { url } = JSON.parse(up) as LocalEngineView;
+      // The SDK is loaded beforehand: on a busy machine that alone can take the second that the example gives the store.
+      const sdk = pathToFileURL(createRequire(import.meta.url).resolve('@aws-sdk/client-dynamodb')).href;
+      expect(await runExample({ ...env, HEADGATE_URL: url }, '--import', sdk)).toEqual(README_OUTPUT);
+    },
+  );
+});
