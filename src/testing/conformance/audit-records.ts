@@ -134,7 +134,7 @@ function assertRecord(
 }
 
 const records: readonly Case[] = [...ENTITY_CHANGES, ...CONFIG_CHANGES].map((change) => ({
-  title: `${change.what} leaves one record of who did what, when, and what it was before and after`,
+  title: `${change.what} adds one audit record with the principal, the time, and the values before and after`,
   run: async (bench) => {
     const limiter = await bench.limiter({ principal: 'ann', limits: limits('rpm:10/min') });
     await change.prepare?.(limiter);
@@ -156,7 +156,8 @@ const REGISTRY_CHANGES = [
 
 const registry: readonly Case[] = [
   {
-    title: 'registering, deleting, recovering and purging a namespace leave one record each, which outlive it',
+    title:
+      'registering, deleting, recovering and purging a namespace add one audit record each, which stay after the purge',
     run: async (bench) => {
       const limiter = await bench.limiter({ principal: 'ann' });
       const name = `${bench.namespace}-x`;
@@ -176,7 +177,7 @@ const registry: readonly Case[] = [
     },
   },
   {
-    title: 'what becomes of a namespace is not in its own audit, nor in that of another',
+    title: 'changes of a namespace itself are not in its own audit records, nor in those of another namespace',
     run: async (bench) => {
       const limiter = await bench.limiter();
       const other = await bench.register();

@@ -176,26 +176,26 @@ const LONG = 'one sequence of rates and one of slots take long enough in groups'
 
 export const model: readonly Case[] = [
   {
-    title: '500 random operations of three processes on one odd rate answer as exact arithmetic does',
+    title: '500 random operations of three processes on one uneven rate have the results of exact arithmetic',
     run: async (bench) => play(bench, 1, ['rpm:7/977ms'], []),
   },
   {
-    title: '500 random operations on rates from milliseconds to days answer as exact arithmetic does',
+    title: '500 random operations on rates from milliseconds to days have the results of exact arithmetic',
     alone: LONG,
     run: async (bench) => play(bench, 2, ['a:13/101ms:40', 'b:60/min:25', 'c:10/day', 'd:999983/sec'], []),
   },
   {
-    title: '500 random operations on the largest numbers answer as exact arithmetic does',
+    title: '500 random operations on the largest numbers have the results of exact arithmetic',
     alone: LONG,
     run: async (bench) => play(bench, 3, ['a:999999999989/day', 'b:999999999999/7ms'], []),
   },
   {
-    title: '500 random operations that climb to a parent answer as exact arithmetic does',
+    title: '500 random operations that cascade to a parent have the results of exact arithmetic',
     alone: LONG,
     run: async (bench) => play(bench, 4, ['a:11/sec:30', 'b:7/977ms:50'], ['a:5/sec:60', 'b:9/977ms']),
   },
   {
-    title: '500 random operations on slots answer as a plain list of holders does',
+    title: '500 random operations on slots have the results of a plain list of holders',
     run: async (bench) => slotModel(bench, 5),
   },
 ];
