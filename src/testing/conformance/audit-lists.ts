@@ -10,7 +10,7 @@ function told(records: readonly AuditEvent[]): string[] {
   return records.map(({ action, subject }) => `${action} ${subject}`);
 }
 
-/** Changes that are refused: by what they ask, or by what there is. */
+/** Changes that are refused because of their input or because of the stored state. */
 const REFUSED: readonly ((limiter: RateLimiter) => Promise<unknown>)[] = [
   async ({ entities }) => entities.create({ id: 'team' }),
   async ({ entities }) => entities.create({ id: 'x', parentId: 'nobody' }),

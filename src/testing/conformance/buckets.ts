@@ -6,7 +6,7 @@ import { collect } from './tenant.js';
 
 const TEAM = { entityId: 'team', resource: USER.resource } as const;
 
-/** `limit available consumed`, in the order of the alphabet. */
+/** `limit available consumed`, in alphabetical order. */
 export function balancesOf(bucket: BucketView | null): string[] {
   const { limits: told } = bucket ?? assert.fail('no bucket');
   return told.map(({ limit, available, consumed }) => `${limit.name} ${available} ${consumed}`).toSorted();

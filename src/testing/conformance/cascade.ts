@@ -17,7 +17,7 @@ import { type Bench, type Case, limits } from './bench.js';
 const PARENT = { entityId: 'team', resource: USER.resource } as const;
 const SIBLING = { entityId: 'user-2', resource: USER.resource } as const;
 
-/** `user-1` and `user-2` under `team`, with limits of their own, all of it seen by every later process. */
+/** Creates `user-1` and `user-2` under `team` with their limits, visible to every limiter that is opened later. */
 async function family(bench: Bench, child: readonly string[], parent: readonly string[]): Promise<RateLimiter> {
   const limiter = await bench.limiter();
   if (parent.length > 0) await limiter.config.setEntityDefault('team', { limits: limits(...parent) });
@@ -29,7 +29,7 @@ async function family(bench: Bench, child: readonly string[], parent: readonly s
   return limiter;
 }
 
-/** `level-1` at the bottom, each below the next. */
+/** Creates a chain with `level-1` at the bottom. */
 async function tower(limiter: RateLimiter, height: number): Promise<void> {
   for (let level = height; level >= 1; level--) {
     const above = level === height ? {} : { parentId: `level-${level + 1}`, cascade: true };

@@ -4,7 +4,7 @@ import { ask, assertRejects, times, USER } from './asking.js';
 import { type Case, limits } from './bench.js';
 import { STORED_LEVELS } from './config-levels.js';
 
-/** As text, because a store need not keep the order. */
+/** Sorted text, because a store need not keep the order. */
 function rulesOf(config: { readonly limits: readonly Limit[] } | null): string[] | undefined {
   return config?.limits.map(String).toSorted();
 }

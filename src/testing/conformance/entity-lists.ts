@@ -6,7 +6,7 @@ import { ask, assertRejects, USER } from './asking.js';
 import type { Case } from './bench.js';
 import { collect } from './tenant.js';
 
-/** In the order of their codes: not of a dictionary, and not of numbers. */
+/** Sorted by character code, not alphabetically and not by number. */
 const IN_ORDER = ['10', '9', 'B', 'a', 'a!', 'a-b', 'a.b', 'a/b', 'aa', 'b', '|x'] as const;
 const SHUFFLED = ['a.b', 'b', '9', 'aa', '|x', 'a', 'B', 'a/b', '10', 'a-b', 'a!'] as const;
 
@@ -14,7 +14,7 @@ function ids(items: readonly { readonly id: string }[]): string[] {
   return items.map(({ id }) => id);
 }
 
-/** Every list that there is. */
+/** Every method that lists. */
 const LISTS: Readonly<Record<string, (limiter: RateLimiter, page: ListOptions) => Promise<Page<unknown>>>> = {
   entities: async ({ entities }, page) => entities.list(page),
   children: async ({ entities }, page) => entities.children('team', page),

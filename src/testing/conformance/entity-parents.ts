@@ -3,7 +3,7 @@ import type { RateLimiter } from '../../limiter/rate-limiter.js';
 import { ask, assertRejects, denial, refusers, USER } from './asking.js';
 import { type Bench, type Case, limits } from './bench.js';
 
-/** Entities in a row, each below the next. */
+/** Creates a chain of entities: the parent of each is the next one. */
 async function row(limiter: RateLimiter, ...ids: string[]): Promise<void> {
   for (const [at, id] of ids.toReversed().entries()) {
     const parentId = ids[ids.length - at];
@@ -11,7 +11,7 @@ async function row(limiter: RateLimiter, ...ids: string[]): Promise<void> {
   }
 }
 
-/** `user-1` under `team`, with `club` beside it; each may spend 10 a day. */
+/** Creates `user-1` under `team`, and `club`. Each may spend 10 a day. */
 async function openTeam(bench: Bench, cascade = true): Promise<RateLimiter> {
   const limiter = await bench.limiter();
   await limiter.config.setSystem({ limits: limits('rpd:10/day') });
@@ -20,7 +20,7 @@ async function openTeam(bench: Bench, cascade = true): Promise<RateLimiter> {
   return limiter;
 }
 
-/** What is left of `rpd`, of each by itself. */
+/** The available `rpd` of each entity's own level. */
 async function left(limiter: RateLimiter, ...ids: string[]): Promise<(number | undefined)[]> {
   const statuses = ids.map(async (entityId) => limiter.status({ ...USER, entityId }));
   return (await Promise.all(statuses)).map(([own]) => own?.available);

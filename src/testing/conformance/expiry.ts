@@ -3,10 +3,10 @@ import { ask, assertExactWait, assertRejects, denial, USER } from './asking.js';
 import { type Bench, type Case, limits } from './bench.js';
 import type { RateLimiter } from '../../limiter/rate-limiter.js';
 
-/** Ten tokens a day, of which none comes back while a lease lives, and two slots. */
+/** Ten tokens a day, so that none refills during a lease, and two slots. */
 const RULES = ['rpd:10/day', 'slots:2/concurrent'];
 
-/** A process whose expired leases give their tokens back. */
+/** A limiter whose expired leases give their tokens back. */
 async function refunding(bench: Bench): Promise<RateLimiter> {
   return bench.limiter({ limits: limits(...RULES), onExpiry: 'refund' });
 }

@@ -7,7 +7,7 @@ import { collect, collectPages } from './tenant.js';
 
 let changes = 0;
 
-/** A call of an operator that brings a mark along. */
+/** An administrative call with a mark. */
 function marking({ call }: Bench, mark: ManagedMark | null): AdminCall {
   changes += 1;
   return { ...call(), principal: null, auditId: `audit-${String(changes).padStart(9, '0')}`, managed: mark };
@@ -17,7 +17,7 @@ async function marksOf({ backend, call }: Bench, limit = 1_000): Promise<Managed
   return collectPages(limit, (page) => backend.managed.list(call(), page));
 }
 
-/** A store may throw at once or later. */
+/** Accepts a store that throws synchronously and one that rejects. */
 async function refused(work: () => unknown, code: ErrorCode): Promise<void> {
   await assertRejects((async () => work())(), code);
 }

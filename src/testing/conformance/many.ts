@@ -6,7 +6,7 @@ import { type Bench, type Case, limits } from './bench.js';
 import { STORED_LEVELS } from './config-levels.js';
 import { collectPages } from './tenant.js';
 
-/** All levels that have something, read in pages of the given size. */
+/** All levels that have a config, read in pages of the given size. */
 async function levelsOf({ backend, call }: Bench, limit: number): Promise<LevelRecord[]> {
   return collectPages(limit, (page) => backend.config.all(call(), page));
 }

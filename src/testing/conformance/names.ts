@@ -16,7 +16,7 @@ const separators: readonly Case[] = SEPARATORS.map((mark) => ({
   },
 })) satisfies Case[];
 
-/** Legal names that are something else to an object, to an expression or to a table of short stored names. */
+/** Legal names with a meaning for a JavaScript object, an update expression or the table of short stored names. */
 const LIMIT_NAMES = ['constructor', 'toString', 'hasOwnProperty', 'in-put.tokens_per-min', 'SET', 'a'.repeat(64)];
 
 const limitNames: readonly Case[] = LIMIT_NAMES.map((name) => ({

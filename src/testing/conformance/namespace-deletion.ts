@@ -6,7 +6,7 @@ import { collect, furnish, pictureOf } from './tenant.js';
 
 const CACHE_LIFE_MS = 60_000;
 
-/** Everything that can be done in a namespace. */
+/** Every operation in a namespace. */
 const USES: Readonly<Record<string, (limiter: RateLimiter) => Promise<unknown>>> = {
   acquire: async (limiter) => limiter.acquire(ask({ rpd: 1 })),
   run: async (limiter) => limiter.run(ask({ rpd: 1 }), () => 1),
@@ -34,7 +34,7 @@ const USES: Readonly<Record<string, (limiter: RateLimiter) => Promise<unknown>>>
   'audit.list': async ({ audit }) => audit.list(),
 };
 
-/** `default` is nobody's own: who administers from there is not shut out. */
+/** No case deletes `default`, so a limiter there can still administer the others. */
 const OUTSIDE = { namespace: 'default' } as const;
 
 const closing: readonly Case[] = [
@@ -227,7 +227,7 @@ const again: readonly Case[] = [
       await assertRejects(limiter.namespaces.recover(id), 'namespace.conflict');
       await limiter.namespaces.delete(bench.namespace);
       await bench.catchUp();
-      // Two that were deleted have the name by now.
+      // Two deleted namespaces have the name now.
       await assertRejects(limiter.namespaces.recover(bench.namespace), 'namespace.conflict');
       await limiter.namespaces.recover(id);
       assert.deepEqual(await limiter.available(USER), { rpd: 6 });

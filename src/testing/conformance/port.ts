@@ -4,7 +4,7 @@ import type { Amount } from '../../core/bucket/decide.js';
 import { USER } from './asking.js';
 import { type Bench, type Case, limits } from './bench.js';
 
-/** The limits of a level as version `sequence` of its config has them. */
+/** A level with these limits as version `sequence` of its config. */
 function level(sequence: number, ...rules: string[]): Pick<LevelAsk, 'limits' | 'version' | 'entityId' | 'resource'> {
   return { ...USER, limits: limits(...rules), version: { sequence, openedAtMs: 0 } };
 }
@@ -25,7 +25,7 @@ async function consume(
   return { ...answer, granted: outcome.kind === 'granted' };
 }
 
-/** What is left by the bucket's own numbers, in whole tokens, and whether the config handed in is older than they are. */
+/** The available whole tokens by the bucket's own rules, and whether the given config is older than these. */
 async function peek({ backend, call }: Bench, ref: ReturnType<typeof level>): Promise<readonly [object, boolean]> {
   const [answer = assert.fail('no answer')] = await backend.peek(call(), [{ ...ref, asks: [], holder: null }]);
   const left = answer.verdicts.map(({ limit, effectiveMilli }) => [String(limit), Number(effectiveMilli) / 1_000]);

@@ -4,7 +4,7 @@ import type { RateLimiter } from '../../limiter/rate-limiter.js';
 import { ask, assertExactWait, denial, usageOf, USER } from './asking.js';
 import { type Bench, type Case, limits } from './bench.js';
 
-/** Every way to be refused, each with a limiter that will refuse. */
+/** Every reason for a denial, with a limiter that denies for it. */
 const REFUSALS: readonly (readonly [why: string, prepare: (bench: Bench) => Promise<RateLimiter>])[] = [
   ['an exhausted rate', async (bench) => prepared(bench, { rpd: 9 })],
   ['an impossible ask', async (bench) => prepared(bench, {}, 'tpd:2/day')],

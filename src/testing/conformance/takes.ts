@@ -201,7 +201,7 @@ const refusals: readonly Case[] = [
   },
 ];
 
-/** Three limits of ten each, one of them of slots. */
+/** Three limits with a capacity of ten, one of them concurrent. */
 const RULES = ['rpm:10/day', 'tpm:10/hour', 'slots:10/concurrent'];
 const NAMES = ['rpm', 'tpm', 'slots'];
 const SUBSETS = times(7, (at) => NAMES.filter((_, bit) => ((at + 1) & (1 << bit)) !== 0));

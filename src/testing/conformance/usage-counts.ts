@@ -8,7 +8,7 @@ import { collect } from './tenant.js';
 
 const HOUR_MS = 3_600_000;
 
-/** Ways to correct what was taken of `tpm:50`, and by how much. */
+/** Corrections of an ask for 50 `tpm`, with the difference. */
 const CORRECTIONS: readonly (readonly [what: string, correct: (lease: Lease) => Promise<void>, by: number])[] = [
   ['a rollback', async (lease) => lease.rollback(), -50],
   ['a settlement below what was taken', async (lease) => lease.settle({ tpm: 20 }), -30],
@@ -38,7 +38,7 @@ const corrections: readonly Case[] = CORRECTIONS.map(([what, correct, by]) => ({
   },
 }));
 
-/** The sum of what a kind of window tells. */
+/** The sums over all windows of one kind. */
 async function sumOf(bench: Bench, limiter: RateLimiter, window: 'hourly' | 'daily' | 'monthly'): Promise<number[]> {
   const found = await usageOf(bench, limiter, { window });
   return found.reduce(

@@ -9,7 +9,7 @@ import { collect } from './tenant.js';
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Ends of windows: how many of each kind the millisecond before and the one after fall into. */
+/** Boundaries: how many windows of each kind contain the millisecond before or the millisecond after. */
 const TURNS: readonly (readonly [what: string, at: string, windows: Readonly<Record<Usage['window'], number>>])[] = [
   ['an hour', '2027-03-10T11:00:00.000Z', { hourly: 2, daily: 1, monthly: 1 }],
   ['a day', '2027-03-10T00:00:00.000Z', { hourly: 2, daily: 2, monthly: 1 }],
@@ -39,7 +39,7 @@ const turns: readonly Case[] = TURNS.map(([what, at, windows]) => ({
   },
 }));
 
-/** Three hours of three entities: some of it folded into records, some not; `b` rests in the second hour. */
+/** Usage of three entities in three hours, some of it already in usage records, some not. `b` has none in the second hour. */
 async function spendForThreeHours(bench: Bench): Promise<RateLimiter> {
   const limiter = await bench.limited('rpm:99/min');
   for (let hour = 0; hour < 3; hour++) {

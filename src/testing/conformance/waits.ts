@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { ask, assertExactWait, assertRejects, denial, times, USER } from './asking.js';
 import { type Bench, type Case, limits, until } from './bench.js';
 
-/** Rates whose periods divide nothing, at an instant that divides nothing. */
+/** Includes rates whose periods do not divide evenly, to test rounding. */
 const ODD_RATES = ['rpm:60/min', 'rpm:7/977ms', 'rpm:1/day', 'rpm:1000/7ms', 'rpm:3/101ms:50', 'rpm:999999999999/day'];
 
 const exact: readonly Case[] = [
@@ -129,7 +129,7 @@ const untilAvailable: readonly Case[] = [
   },
 ];
 
-/** Lets time pass, as long as somebody waits for it, until the promise is settled. */
+/** Advances the clock, while calls sleep on it, until the promise is settled. */
 async function passUntil(bench: Bench, promise: Promise<unknown>): Promise<void> {
   const settled = new AbortController();
   const note = (): void => settled.abort();
