@@ -7,10 +7,10 @@ import { embeddedRows } from './embedded.js';
 import { takeFromFile } from './file-takers.js';
 import { isMissed, type Row, table } from './table.js';
 
-/** `npm run bench -- dynamodb`: only that part. */
+/** `npm run bench -- dynamodb` runs only that part. */
 const PARTS = { budgets, embedded, dynamodb };
 
-/** Prints the rows as a table, once the last is there; until then, which ones are. */
+/** Prints the name of each row when it is measured, and all rows as a table at the end. */
 async function show(title: string, rows: AsyncIterable<Row>): Promise<void> {
   const known: Row[] = [];
   for await (const row of rows) {
@@ -41,7 +41,7 @@ async function dynamodb(): Promise<void> {
   }
 }
 
-/** Each in a process of its own: what the compiler has learned from one must not slow the other down. */
+/** Runs each part in a separate process, so that optimisations for one part do not slow the other down. */
 function runAll(): void {
   const env = { ...process.env, AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true' };
   for (const part of Object.keys(PARTS)) {

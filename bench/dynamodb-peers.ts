@@ -8,9 +8,9 @@ import type { Contender } from './race.js';
 
 const TABLE = 'headgate-bench';
 const PEER_TABLE = 'peer-bench';
-/** So much that nothing is denied. */
+/** Large enough that nothing is denied. */
 const PLENTY = 1_000_000_000;
-/** Longer than any answer takes while two cores serve client and engine. */
+/** Longer than any answer takes while client and engine share two cores. */
 const PATIENCE_MS = 30_000;
 const SETUP_CONCURRENCY = 64;
 const MAX_IN_BATCH = 25;
@@ -19,7 +19,7 @@ const SAMPLE = 'sample-of-a-bucket';
 
 type Item = Record<string, AttributeValue>;
 
-/** One client for all: same connections, same signatures, no retries. */
+/** One client for all contenders: same connections, same signatures, no retries. */
 export function clientOf({ region, credentials }: Engine, endpoint: string): DynamoDB {
   const requestHandler = { httpAgent: { keepAlive: true, maxSockets: 256 } };
   return new DynamoDB({ endpoint, region, credentials, maxAttempts: 1, requestHandler });
@@ -27,7 +27,7 @@ export function clientOf({ region, credentials }: Engine, endpoint: string): Dyn
 
 export async function createTables(client: DynamoDB): Promise<void> {
   await createTable({ tableName: TABLE, client });
-  // dynoxide's writes become slower with every record that the stream has: that would measure its history, not us.
+  // dynoxide's writes become slower with every record in the stream, which would distort the measurement.
   await client.updateTable({ TableName: TABLE, StreamSpecification: { StreamEnabled: false } });
   await client.createTable({
     TableName: PEER_TABLE,
@@ -37,11 +37,11 @@ export async function createTables(client: DynamoDB): Promise<void> {
   });
 }
 
-/** A bucket of two limits for each key, and one acquire of both. */
+/** One bucket with two limits for each key, and one acquire from both. */
 export async function headgate(client: DynamoDB, keys: readonly string[]): Promise<Contender> {
   const limits = [Limit.perHour('rph', PLENTY), Limit.perHour('tph', 100 * PLENTY)];
   const timeouts = { callMs: PATIENCE_MS, acquireMs: PATIENCE_MS };
-  // Read before the first round, not again in one of them.
+  // Long enough that no round reads the config again.
   const configCacheMs = 3_600_000;
   const limiter = await RateLimiter.open(dynamodb({ table: TABLE, client }), { limits, timeouts, configCacheMs });
   const acquire: Contender = async (key) => {
@@ -61,7 +61,7 @@ export async function headgateDenied(client: DynamoDB): Promise<Contender> {
   };
 }
 
-/** The least that takes from counters and never goes below zero. */
+/** The smallest update that takes from counters and never goes below zero. */
 function takeOne(PK: string, ...counters: readonly string[]): UpdateItemInput {
   return {
     TableName: TABLE,
@@ -84,7 +84,7 @@ export async function bareCounter(client: DynamoDB, keys: readonly string[]): Pr
   };
 }
 
-/** Items like Headgate's, which can be found through the same indexes; one write takes from both of their limits. */
+/** Items like Headgate's, in the same indexes. One write takes from both limits. */
 export async function bareBucket(client: DynamoDB, keys: readonly string[]): Promise<Contender> {
   await headgate(client, [SAMPLE]);
   const found = await client.scan({
@@ -110,7 +110,7 @@ async function putAll(client: DynamoDB, items: readonly Item[]): Promise<void> {
   }
 }
 
-/** Of a counter that is not there. */
+/** Updates a counter that does not exist. */
 export function bareDenied(client: DynamoDB): Contender {
   return async (key) => {
     const refused = await client.updateItem(takeOne(`missing#${key}`, 'tk')).then(

@@ -14,13 +14,13 @@ import type { Row } from './table.js';
 import { writeUnitsPerDecision } from './write-units.js';
 
 const HOT = ['hot'];
-/** One caller on one bucket would be fast enough to be paced: this is about latency. */
+/** More than one bucket, because the writes of one caller to one bucket would be paced, and this measures latency. */
 const FEW = Array.from({ length: 16 }, (_, index) => `few-${index}`);
 const SPREAD = Array.from({ length: 10_000 }, (_, index) => `user-${index}`);
 const SOME = SPREAD.slice(0, 500);
 const AT_ONCE = 256;
 
-/** On a real engine over HTTP, row by row: it takes a while. */
+/** Measures on a real engine over HTTP, row by row, because it takes long. */
 export async function* dynamodbRows(): AsyncGenerator<Row> {
   await using engine = await startEngine('dynoxide');
   const client = clientOf(engine, engine.endpoint);
@@ -29,9 +29,9 @@ export async function* dynamodbRows(): AsyncGenerator<Row> {
     const bucket = await bareBucket(client, [...HOT, ...FEW, ...SPREAD]);
     const counter = await bareCounter(client, [...FEW, ...SPREAD]);
     const peer = await flexible(client, [...HOT, ...SPREAD]);
-    // A limiter of its own for each load: what one remembers must not crowd out what the other does.
+    // A separate limiter for each load, so that the entries of one load do not evict those of the other.
     const spread = await headgate(client, SPREAD);
-    // The first took the way of new buckets. Now the compiler has seen this one as often as that of the SDK.
+    // The first pass creates the buckets. This one warms up the path of existing buckets as much as that of the SDK.
     await callEach(SPREAD, AT_ONCE, spread);
     const onMany = { keys: SPREAD, concurrency: AT_ONCE, roundMs: 1_000 };
     const manyName = `${AT_ONCE} callers on 10,000`;

@@ -5,7 +5,7 @@ import { bytesPerKey } from './heap.js';
 import { type Contender, race } from './race.js';
 import type { Row } from './table.js';
 
-/** So much that nothing is denied. */
+/** Large enough that nothing is denied. */
 const PLENTY = 10_000_000;
 const DAY_S = 86_400;
 const KEYS = Array.from({ length: 1_000 }, (_, index) => `user-${index}`);
@@ -50,7 +50,7 @@ async function flexibleDeny(): Promise<Contender> {
   };
 }
 
-/** One token of a slow rate is taken from each key, so that no bucket is full, and dropped, while it is counted. */
+/** Takes one token of a slow rate from each key, because a bucket that is full again would be dropped before the count. */
 async function headgateBytes(...names: readonly string[]): Promise<number> {
   const limiter = await RateLimiter.open('memory:', { limits: names.map((name) => Limit.perDay(name, 10)) });
   const consume = Object.fromEntries(names.map((name) => [name, 1]));
@@ -67,7 +67,7 @@ async function flexibleBytes(limiter: RateLimiterMemory | RateLimiterUnion): Pro
 const union = (points = PLENTY, duration = 60) =>
   new RateLimiterUnion(flexible('rpm', points, duration), flexible('tpm', points, duration));
 
-/** Within this process, and with a file. */
+/** Measures the memory store and the file store. */
 export async function* embeddedRows(): AsyncGenerator<Row> {
   yield {
     name: 'acquire + commit, 2 limits / union of 2',

@@ -1,11 +1,11 @@
-/** How much the heap grows for each key that `use` sees. `keeper` is what must survive the collection. */
+/** How much the heap grows per key passed to `use`. `keeper` must stay reachable during the collection. */
 export async function bytesPerKey(
   keys: readonly string[],
   keeper: object,
   use: (key: string) => Promise<void>,
 ): Promise<number> {
   if (globalThis.gc === undefined) throw new Error('Needs node --expose-gc');
-  // Code is compiled and tables are made on first use: that is not the price of a bucket.
+  // A first use compiles code and creates tables, which must not count as the size of a bucket.
   await use('warm-up');
   const before = await settledHeap();
   for (const key of keys) await use(key);
@@ -16,7 +16,7 @@ export async function bytesPerKey(
 
 const kept = new Set<object>();
 
-/** Collects until nothing more goes: what waits for a turn of the event loop is still referenced. */
+/** Collects until the heap no longer shrinks: objects of pending event loop turns are still referenced. */
 async function settledHeap(): Promise<number> {
   for (let turn = 0; turn < 5; turn++) {
     await new Promise((resolve) => setImmediate(resolve));

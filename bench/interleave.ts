@@ -4,8 +4,8 @@ export interface Round {
 }
 
 /**
- * Both run in every round, each goes first in turn, and the first round only warms up: what slows the machine down for a
- * while slows both, and a ratio is of one round.
+ * Both contenders run in every round, and they alternate in going first. The first round only warms up. A ratio is
+ * computed per round, so that a temporary slowdown of the machine affects both.
  */
 export async function interleave(
   rounds: number,

@@ -1,4 +1,4 @@
-/** What buckets of different shapes weigh, and what a write of each is billed: by the codec that writes them. */
+/** The stored size of buckets of different shapes and the billed units of a write, computed with the real codec. */
 import { pathToFileURL } from 'node:url';
 import { buildShardItem } from '../src/backends/dynamodb/bucket/expressions/create.js';
 import { writeUnits } from '../src/backends/dynamodb/bucket/expressions/shard-update.js';
@@ -20,7 +20,7 @@ const NAMES = [
   [256, 128],
 ] as const;
 
-/** A bucket in the middle of its life: rates that are in use, and one concurrent limit where somebody holds it. */
+/** A bucket in use: partly used rates, and one concurrent limit if there are holders. */
 function bucketItem(limitCount: number, holderCount: number, names: readonly [number, number]): Item {
   const limits = Array.from({ length: limitCount }, (_, at) =>
     holderCount > 0 && at === limitCount - 1

@@ -4,7 +4,7 @@ import type { Contender } from './race.js';
 export interface LoadResult {
   readonly ours: number;
   readonly theirs: number;
-  /** Median of the rounds' ours / theirs. */
+  /** The median of ours / theirs over the rounds. */
   readonly ratio: number;
 }
 
@@ -14,18 +14,18 @@ const THROUGHPUT_ROUNDS = 5;
 
 interface Load {
   readonly keys: readonly string[];
-  /** How many callers ask at a time, each again as soon as it has its answer. */
+  /** The number of concurrent callers. Each asks again as soon as it has its answer. */
   readonly concurrency: number;
   /** How long one round takes. */
   readonly roundMs: number;
 }
 
 /*
- * Nobody asks for a collection of garbage between the rounds, as in race.ts: it throws compiled code away, too, and the SDK
- * has so much of that that both then run at half their speed.
+ * Unlike race.ts, this does not collect garbage between the rounds: a collection also discards compiled code, and the SDK
+ * has so much of it that both contenders would run at half their speed.
  */
 
-/** Median latency of one caller that takes the keys in turn, in microseconds. */
+/** The median latency of one caller that uses each key in turn, in microseconds. */
 export async function compareLatency(keys: readonly string[], ours: Contender, theirs: Contender): Promise<LoadResult> {
   return compare(
     LATENCY_ROUNDS,
@@ -34,7 +34,7 @@ export async function compareLatency(keys: readonly string[], ours: Contender, t
   );
 }
 
-/** Operations a second. */
+/** Compares operations per second. */
 export async function compareThroughput(load: Load, ours: Contender, theirs: Contender): Promise<LoadResult> {
   return compare(
     THROUGHPUT_ROUNDS,
@@ -73,7 +73,7 @@ export async function callEach(keys: readonly string[], concurrency: number, con
   return callAll({ keys, concurrency }, contender, (started) => started < keys.length);
 }
 
-/** Gives how many operations were done while `goesOn`. */
+/** Returns how many operations were done while `goesOn` returned true. */
 async function callAll(
   { keys, concurrency }: Pick<Load, 'keys' | 'concurrency'>,
   contender: Contender,

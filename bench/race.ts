@@ -3,17 +3,17 @@ import { interleave, median } from './interleave.js';
 export type Contender = (key: string) => Promise<void>;
 
 export interface RaceResult {
-  /** Median of the rounds, in ns per operation. */
+  /** The median of the rounds, in ns per operation. */
   readonly ours: number;
   readonly theirs: number;
-  /** Median of the ratios of each round: theirs / ours. */
+  /** The median of theirs / ours over the rounds. */
   readonly ratio: number;
 }
 
 const ROUNDS = 7;
 const OPERATIONS = 100_000;
 
-/** One operation after the other, over all keys in turn. */
+/** Runs one operation after the other, with each key in turn. */
 export async function race(
   keys: readonly string[],
   ours: Contender,
@@ -33,7 +33,7 @@ export async function race(
   };
 }
 
-/** Nanoseconds per operation. Starts on a clean heap, so that nobody pays for the other's garbage. */
+/** Nanoseconds per operation. Starts with a collected heap, so that neither contender pays for the garbage of the other. */
 async function nsPerOperation(keys: readonly string[], contender: Contender, operations: number): Promise<number> {
   globalThis.gc?.();
   const startNs = process.hrtime.bigint();

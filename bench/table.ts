@@ -4,7 +4,7 @@ export interface Row {
   readonly ours: number;
   readonly theirs: number;
   readonly ratio: number;
-  /** What is aimed at: the least ratio, or the most where less is better. */
+  /** The target: the smallest ratio, or the largest where less is better. */
   readonly goal?: number;
   readonly goalIs?: 'least' | 'most';
 }
@@ -43,12 +43,12 @@ function goalOf(row: Row): string {
   return `${goalIs === 'least' ? '>=' : '<='} ${goal}x ${isMissed(row) ? 'MISSED' : 'met'}`;
 }
 
-/** Whole numbers, but of small ones three digits. */
+/** Whole numbers; small numbers with three digits. */
 function figure(value: number): string {
   return value >= 100 ? value.toFixed(0) : value.toPrecision(3);
 }
 
-/** Words to the left, figures to the right. */
+/** Aligns words to the left and figures to the right. */
 function align(cell: string, width: number, column: number): string {
   return column < 2 || column === 5 ? cell.padEnd(width) : cell.padStart(width);
 }

@@ -8,7 +8,7 @@ import type { Contender } from './race.js';
 const DECISIONS = 2_560;
 const CONCURRENCY = 256;
 
-/** Write units per decision, of a contender that is made for a client which goes through a counting proxy. */
+/** Write units per decision of a contender, measured through a proxy that counts requests. */
 export async function writeUnitsPerDecision(
   engine: Engine,
   keys: readonly string[],
@@ -27,7 +27,7 @@ export async function writeUnitsPerDecision(
   }
 }
 
-/** AWS bills a write whose condition failed like one that succeeded; no answer says so, and all items here are below 1 KB. */
+/** AWS bills a write whose condition failed like a successful one, but reports no units for it. All items here are below 1 KB. */
 function unitsOf(requests: RequestLog): number {
   return requests.consumed().writeUnits + requests.recorded.filter(isRefused).length;
 }

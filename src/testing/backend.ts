@@ -5,24 +5,24 @@ import { askInGroups } from './conformance/in-groups.js';
 import { DECIDING, TOPICS } from './conformance/topics.js';
 import { type FakeClock, fakeClock } from './fake-clock.js';
 
-/** What the suite needs of a test runner: vitest, node:test, jest and mocha all have it. */
+/** The parts of a test runner that the suite needs. vitest, node:test, jest and mocha have them. */
 export interface BackendSuite {
   readonly describe: (title: string, body: () => void) => unknown;
   readonly test: {
     (title: string, body: () => Promise<void>): unknown;
     readonly skip: (title: string, body: () => Promise<void>) => unknown;
   };
-  /** A store of its own for each case, or one for all of them: every case has a namespace of its own. */
+  /** Returns a new store for each case, or the same one: every case uses its own namespace. */
   readonly create: (clock: FakeClock) => Awaitable<Backend>;
-  /** Called after each case, with what `create` gave for it. */
+  /** Called after each case, with the store that `create` returned for it. */
   readonly dispose?: (backend: Backend) => Awaitable<void>;
-  /** For stores that count usage or keep indexes behind their calls: resolves once everything written can be read. */
+  /** For stores that update usage or indexes in the background: resolves when everything written can be read. */
   readonly catchUp?: (backend: Backend) => Awaitable<void>;
-  /** Cases that this store cannot pass, and why. A title that no case has is refused. */
+  /** Cases that this store cannot pass, with the reason. An unknown title is refused. */
   readonly skip?: readonly SkippedCase[];
   /**
-   * Runs the cases that decide a second time, each ask together with others. false: this store does not answer the asks
-   * of one process in the order in which they were made.
+   * Runs the cases about decisions a second time, each ask in a group with other asks. false: this store does not answer
+   * the asks of one process in the order in which they were made.
    */
   readonly inGroups?: boolean;
 }
@@ -32,7 +32,7 @@ export interface SkippedCase {
   readonly reason: string;
 }
 
-/** Registers the conformance suite for a store: every backend must give the same answers to the same calls. */
+/** Registers the conformance suite for a store. Every backend must give the same answers to the same calls. */
 export function describeBackend(name: string, suite: BackendSuite): void {
   const reasons = new Map(suite.skip?.map(({ title, reason }) => [title, reason]));
   refuseUnknownTitles([...reasons.keys()]);
@@ -74,7 +74,7 @@ async function runCase(
   }
 }
 
-/** A skip that has outlived its case would hide that the case was renamed. */
+/** Without this check, a skip whose case was renamed would go unnoticed. */
 function refuseUnknownTitles(skipped: readonly string[]): void {
   const titles = new Set(
     Object.values(TOPICS)

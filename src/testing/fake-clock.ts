@@ -6,20 +6,20 @@ interface Sleeper {
   readonly wake: () => void;
 }
 
-/** A clock that stands still until it is told to move. */
+/** A clock that only moves when a test moves it. */
 export interface FakeClock extends Required<Clock> {
-  /** Moves time forward and wakes, in their order, whoever sleeps until then; each gets its turn before time goes on. */
+  /** Moves time forward and wakes the sleepers that are due, in order. Each one runs before time moves further. */
   advance(ms: number): Promise<void>;
-  /** Moves time without waking anybody; also backwards. */
+  /** Sets the time without waking sleepers; also backwards. */
   set(nowMs: EpochMs): void;
-  /** How many sleep now. */
+  /** The number of current sleepers. */
   readonly sleepers: number;
 }
 
 /** 2027-01-15T08:00:00Z: far from the ends of hours, days and months. */
 const START_MS = 1_800_000_000_000;
 
-/** Turns of the event loop that a woken sleeper gets before time moves on: enough for a chain of awaits. */
+/** Turns of the event loop that a woken sleeper gets before time moves further: enough for a chain of awaits. */
 const TURNS = 3;
 
 export function fakeClock(startMs: EpochMs = START_MS): FakeClock {
@@ -79,7 +79,7 @@ export function fakeClock(startMs: EpochMs = START_MS): FakeClock {
   }
 }
 
-/** Lets everything run that is ready to. */
+/** Runs everything that is ready. */
 async function turns(): Promise<void> {
   for (let turn = 0; turn < TURNS; turn++) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,30 +1,30 @@
 import type { Backend } from '../backend.js';
 import { BackendUnavailable, type UnavailableKind } from '../core/errors.js';
 
-/** How a store fails: at once with an error, or by not answering. */
+/** How a store fails: with an error at once, or without an answer. */
 export type OutageMode = 'fail' | 'hang';
 
 /** A store that can be made to fail. */
 export interface Outage {
   readonly backend: Backend;
-  /** Fails every call from now on, or those whose name is given (`consume`, `config.readFor`, ...). */
+  /** Makes every later call fail, or only the named calls (`consume`, `config.readFor`, ...). */
   start(options?: {
     readonly mode?: OutageMode;
     readonly kind?: UnavailableKind;
     readonly only?: readonly string[];
-    /** Fails this many calls, then the outage is over. */
+    /** Ends the outage after this many failed calls. */
     readonly calls?: number;
-    /** Lets the call reach the store, and loses the answer. */
+    /** The call reaches the store, and its answer is lost. */
     readonly afterWrite?: boolean;
     /** Thrown instead of `BackendUnavailable`. */
     readonly error?: unknown;
   }): void;
   end(): void;
-  /** The names of all calls that were made since the start of time, in their order. */
+  /** The names of all calls so far, in order. */
   readonly calls: readonly string[];
 }
 
-/** Puts a switch in front of a store, for tests of what happens while it is out. */
+/** Wraps a store so that a test can make it fail. */
 export function outage(inner: Backend): Outage {
   const calls: string[] = [];
   let fault: Parameters<Outage['start']>[0] | null = null;
@@ -56,7 +56,7 @@ export function outage(inner: Backend): Outage {
   };
 }
 
-/** Every method of the port, and of its small stores, goes through `guarded` under its name; also those of a class. */
+/** Passes every method of the port and of its stores through `guarded` with its name, also the methods of a class. */
 function wrap<T extends object>(target: T, prefix: string, guarded: (name: string, work: () => unknown) => unknown): T {
   const wrapped = namesOf(target).map((key) => {
     const value: unknown = target[key as keyof T];

@@ -45,7 +45,7 @@ describe('the suite', () => {
   });
 
   test('shows why a case is skipped', () => {
-    const title = 'grants a capacity of 1 once';
+    const title = 'a bucket with a capacity of 1 grants once';
     const skipped = record({ skip: [{ title, reason: 'no small numbers' }] }).filter((recorded) => recorded.skipped);
     expect(skipped.map((recorded) => recorded.title)).toEqual([
       `${title} (skipped: no small numbers)`,
@@ -70,7 +70,7 @@ describe('the suite', () => {
   test('catches up before it reads usage', async () => {
     let caughtUp = 0;
     const recorded = record({ catchUp: () => void caughtUp++ });
-    await recorded.find(({ title }) => title === 'the first acquire of a bucket counts')?.body();
+    await recorded.find(({ title }) => title === 'the first acquire of a bucket counts as usage')?.body();
     expect(caughtUp).toBe(2);
   });
 
@@ -86,7 +86,7 @@ describe('the suite', () => {
       return { ...store, config: { ...store.config, readFor } };
     };
     const recorded = record({ create });
-    const rereading = recorded.find(({ title }) => title.startsWith('limits in code reach a live bucket'));
+    const rereading = recorded.find(({ title }) => title.startsWith('limits in code reach an existing bucket'));
     await expect(rereading?.body()).rejects.toThrow('failures that no caller awaited');
   });
 });

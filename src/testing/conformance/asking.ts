@@ -7,11 +7,11 @@ import type { AcquireRequest, Amounts } from '../../limiter/acquire/request.js';
 import type { UsageRange, Usage } from '../../limiter/api/usage-api.js';
 import type { Bench } from './bench.js';
 
-/** Who spends on what, unless a case says otherwise. */
+/** The default entity and resource of the cases. */
 export const USER = { entityId: 'user-1', resource: 'gpt-4' } as const;
 
 /** Why a case is not run in groups. */
-export const COUNTS_ACQUIRES = 'it tells how many acquires were counted, and the others of a group are counted too';
+export const COUNTS_ACQUIRES = 'it checks the number of acquires, and the other asks of a group are counted too';
 
 export function ask(consume: Amounts, more: Partial<AcquireRequest> = {}): AcquireRequest {
   return { ...USER, ...more, consume };
@@ -23,12 +23,12 @@ export async function denial(limiter: RateLimiter, request: AcquireRequest): Pro
   return decision;
 }
 
-/** Who refused: `entity limit`, in the order of the alphabet. */
+/** The violations as `entity limit`, in alphabetical order. */
 export function refusers(denied: Denied): string[] {
   return denied.violations.map(({ entityId, limit }) => `${entityId} ${limit.name}`).toSorted();
 }
 
-/** The announced wait grants, and one millisecond less does not. Gives the wait; leaves the ask granted. */
+/** Checks that the ask is granted after the announced wait and not 1 ms before. Returns the wait; the ask stays granted. */
 export async function assertExactWait(
   bench: Bench,
   limiter: RateLimiter,
@@ -52,18 +52,18 @@ export async function assertRejects(work: Promise<unknown>, code: ErrorCode): Pr
   });
 }
 
-/** How many of these asks are granted when all are made at once. */
+/** How many of these concurrent asks are granted. */
 export async function countGranted(asks: readonly Promise<{ readonly granted: boolean }>[]): Promise<number> {
   const decisions = await Promise.all(asks);
   return decisions.filter(({ granted }) => granted).length;
 }
 
-/** `count` times what `make` gives. */
+/** The results of `count` calls of `make`. */
 export function times<T>(count: number, make: (at: number) => T): T[] {
   return Array.from({ length: count }, (_, at) => make(at));
 }
 
-/** Everything that usage says, in the order of time. */
+/** All usage of a range, in the order of time. */
 export async function usageOf(bench: Bench, limiter: RateLimiter, range: Partial<UsageRange> = {}): Promise<Usage[]> {
   await bench.catchUp();
   const found: Usage[] = [];
@@ -71,7 +71,7 @@ export async function usageOf(bench: Bench, limiter: RateLimiter, range: Partial
   return found;
 }
 
-/** The tokens of each window; limits of which nothing is left over are left out. */
+/** The tokens of each window, without limits whose net consumption is 0. */
 export function tokensOf(usages: readonly Usage[]): Record<string, number>[] {
   return usages.map(({ tokens }) => Object.fromEntries(Object.entries(tokens).filter(([, count]) => count !== 0)));
 }

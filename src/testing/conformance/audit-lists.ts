@@ -10,7 +10,7 @@ function told(records: readonly AuditEvent[]): string[] {
   return records.map(({ action, subject }) => `${action} ${subject}`);
 }
 
-/** Changes that are refused: by what they ask, or by what there is. */
+/** Changes that are refused because of their input or because of the stored state. */
 const REFUSED: readonly ((limiter: RateLimiter) => Promise<unknown>)[] = [
   async ({ entities }) => entities.create({ id: 'team' }),
   async ({ entities }) => entities.create({ id: 'x', parentId: 'nobody' }),
@@ -30,7 +30,7 @@ const REFUSED: readonly ((limiter: RateLimiter) => Promise<unknown>)[] = [
 
 const silence: readonly Case[] = [
   {
-    title: 'a change that is refused leaves no record',
+    title: 'a refused change adds no audit record',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:10/min');
       await limiter.entities.create({ id: 'team' });
@@ -43,7 +43,7 @@ const silence: readonly Case[] = [
     },
   },
   {
-    title: 'a change of a namespace that is refused, or that finds nothing to change, leaves no record',
+    title: 'a change of a namespace that is refused or has no effect adds no audit record',
     run: async (bench) => {
       const { namespaces, audit } = await bench.limiter();
       const name = await bench.register();
@@ -61,7 +61,7 @@ const silence: readonly Case[] = [
     },
   },
   {
-    title: 'spending and looking leave no record',
+    title: 'acquires and reads add no audit record',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:10/min', 'slots:2/concurrent');
       await limiter.entities.create({ id: 'team' });
@@ -85,7 +85,7 @@ const silence: readonly Case[] = [
 
 const lists: readonly Case[] = [
   {
-    title: 'a record names the principal of the process that made the change, and nobody where none was given',
+    title: 'an audit record names the principal of the process that made the change, or null if there is none',
     run: async (bench) => {
       const limiters = [
         await bench.limiter({ principal: 'ann' }),
@@ -106,7 +106,7 @@ const lists: readonly Case[] = [
     },
   },
   {
-    title: 'records are listed in the order of time, also of one instant, page by page, each once',
+    title: 'audit records are listed in the order of time, also within one instant, page by page, each once',
     run: async (bench) => {
       const limiter = await bench.limiter();
       for (let count = 0; count < 9; count++) {
@@ -123,7 +123,7 @@ const lists: readonly Case[] = [
     },
   },
   {
-    title: 'records of one entity, of one resource and of the system are told apart, and are all in the whole',
+    title: 'audit records of one entity, one resource and the system can be listed separately and all together',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:10/min');
       await limiter.config.setSystem({ limits: limits('rpm:10/min') });
@@ -157,7 +157,7 @@ const lists: readonly Case[] = [
     },
   },
   {
-    title: 'a record stays as it was, whatever becomes of its subject and of what was read',
+    title: 'an audit record does not change when its subject or the returned object changes',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await limiter.entities.create({ id: 'user-1', metadata: { tags: ['a'] } });
@@ -172,7 +172,7 @@ const lists: readonly Case[] = [
     },
   },
   {
-    title: 'changes that are made at once leave a record each',
+    title: 'concurrent changes add one audit record each',
     run: async (bench) => {
       const limiters = await Promise.all(times(3, async () => bench.limiter()));
       const changes = times(12, async (at) => limiters[at % 3]?.entities.create({ id: `user-${10 + at}` }));
@@ -185,7 +185,7 @@ const lists: readonly Case[] = [
     },
   },
   {
-    title: 'refuses to list the records of what has no legal name',
+    title: 'listing the audit records of an illegal name is refused',
     run: async (bench) => {
       const { audit } = await bench.limiter();
       for (const entityId of ['', '$SYSTEM', '$RESOURCE:gpt-4', 7]) {

@@ -7,7 +7,7 @@ import { type Bench, type Case, limits } from './bench.js';
 import { type StoredLevel, STORED_LEVELS } from './config-levels.js';
 import { collect } from './tenant.js';
 
-/** Some fields of what a record says there was; null: there was nothing. */
+/** Some fields of the `before` or `after` of a record; null: there was no object. */
 type Fields = Readonly<Record<string, unknown>> | null;
 
 interface Change {
@@ -27,7 +27,7 @@ const SUBJECTS = {
   system: '$SYSTEM',
 } as const;
 
-/** Which of an entity's levels it was is told by the resource. */
+/** The resource shows which of the entity's levels was changed. */
 function configOf({ source }: StoredLevel, rule: string): Fields {
   return { limits: [rule], resource: source === 'entity' ? USER.resource : undefined };
 }
@@ -99,7 +99,7 @@ const CONFIG_CHANGES: readonly Change[] = STORED_LEVELS.flatMap((level) => [
   },
 ]);
 
-/** What the audit of `query` has more after the work than before. */
+/** The audit records of `query` that `work` adds. */
 export async function recordsOf(
   bench: Bench,
   limiter: RateLimiter,
@@ -113,7 +113,7 @@ export async function recordsOf(
   return (await collect(limiter.audit.list(query))).filter(({ id }) => !known.has(id));
 }
 
-/** Of what a record holds, the fields that are expected. */
+/** Only the expected fields of the value in a record. */
 function like(held: unknown, expected: Fields): unknown {
   if (expected === null || typeof held !== 'object' || held === null) return held;
   const fields = Object.keys(expected).map((key) => [key, (held as Record<string, unknown>)[key]] as const);
@@ -134,7 +134,7 @@ function assertRecord(
 }
 
 const records: readonly Case[] = [...ENTITY_CHANGES, ...CONFIG_CHANGES].map((change) => ({
-  title: `${change.what} leaves one record of who did what, when, and what it was before and after`,
+  title: `${change.what} adds one audit record with the principal, the time, and the values before and after`,
   run: async (bench) => {
     const limiter = await bench.limiter({ principal: 'ann', limits: limits('rpm:10/min') });
     await change.prepare?.(limiter);
@@ -156,7 +156,8 @@ const REGISTRY_CHANGES = [
 
 const registry: readonly Case[] = [
   {
-    title: 'registering, deleting, recovering and purging a namespace leave one record each, which outlive it',
+    title:
+      'registering, deleting, recovering and purging a namespace add one audit record each, which stay after the purge',
     run: async (bench) => {
       const limiter = await bench.limiter({ principal: 'ann' });
       const name = `${bench.namespace}-x`;
@@ -176,7 +177,7 @@ const registry: readonly Case[] = [
     },
   },
   {
-    title: 'what becomes of a namespace is not in its own audit, nor in that of another',
+    title: 'changes of a namespace itself are not in its own audit records, nor in those of another namespace',
     run: async (bench) => {
       const limiter = await bench.limiter();
       const other = await bench.register();

@@ -7,36 +7,36 @@ import type { LimiterOptions } from '../../limiter/options.js';
 import { RateLimiter } from '../../limiter/rate-limiter.js';
 import type { FakeClock } from '../fake-clock.js';
 
-/** One sentence about every store, and how to find out whether it holds. */
+/** One statement about every store, and the check of it. */
 export interface Case {
   readonly title: string;
   readonly run: (bench: Bench) => Promise<void>;
-  /** Why its asks are not made in groups too. */
+  /** Why the case does not run a second time with its asks in groups. */
   readonly alone?: string;
 }
 
-/** What a case works with: a store, a namespace of its own, and time that stands still. */
+/** The environment of a case: a store, its own namespace, and a fake clock. */
 export interface Bench {
   readonly backend: Backend;
   readonly clock: FakeClock;
   readonly namespace: string;
-  /** Another process: a limiter over the one store, with caches of its own. */
+  /** Opens a limiter on the store with separate caches, like another process. */
   limiter(options?: LimiterOptions): Promise<RateLimiter>;
-  /** The same, with limits in code: `rpm:10/min`, `slots:2/concurrent`. */
+  /** Opens a limiter with limits in code, such as `rpm:10/min`, `slots:2/concurrent`. */
   limited(...rules: string[]): Promise<RateLimiter>;
-  /** Registers one more namespace, and gives its name. */
+  /** Registers another namespace and returns its name. */
   register(): Promise<string>;
-  /** What a call of the port brings along, now. */
+  /** The fields of a port call at the current time. */
   call(): Call;
-  /** Resolves once usage and lists show everything that was written. */
+  /** Resolves when usage and lists show everything that was written. */
   catchUp(): Promise<void>;
-  /** Resolves once this many wait for the clock. */
+  /** Resolves when this many calls sleep on the clock. */
   asleep(count: number): Promise<void>;
   /** Failures that no caller awaited. */
   readonly reported: readonly unknown[];
 }
 
-/** Marks a deadline of a store call, among all other sleeps. */
+/** Distinguishes the deadlines of store calls from other sleeps. */
 const DEADLINE_MS = 86_399_999;
 
 export async function openBench(backend: Backend, clock: FakeClock, catchUp: () => Promise<void>): Promise<Bench> {
@@ -72,10 +72,10 @@ export async function openBench(backend: Backend, clock: FakeClock, catchUp: () 
   };
 }
 
-/** Real time that a store has to come to a point that the test waits for. */
+/** The longest real time that a test waits for a condition. */
 const PATIENCE_MS = 10_000;
 
-/** Lets the store answer until the condition holds. */
+/** Lets the store continue until the condition holds. */
 export async function until(what: string, holds: () => boolean): Promise<void> {
   const endMs = performance.now() + PATIENCE_MS;
   while (!holds()) {
@@ -84,14 +84,14 @@ export async function until(what: string, holds: () => boolean): Promise<void> {
   }
 }
 
-/** Limits as `Limit.parse` reads them. */
+/** Limits in the format of `Limit.parse`. */
 export function limits(...rules: string[]): Limit[] {
   return rules.map((rule) => Limit.parse(rule));
 }
 
 /**
- * The test's time jumps, so that a store which needs real time for its answer would always be late. A store that hangs
- * is found by the runner's own time-out.
+ * The test's time jumps, so a store that needs real time for its answer would always be late. The timeout of the test
+ * runner detects a store that hangs.
  */
 function withoutDeadlines(clock: Clock, { sleep }: FakeClock): Required<Clock> {
   return {

@@ -7,7 +7,7 @@ const TEAM = { entityId: 'team', resource: USER.resource } as const;
 
 export const bucketResets: readonly Case[] = [
   {
-    title: 'a reset fills every limit, removes the holders, and leaves the counters as they are',
+    title: 'a reset fills every limit, removes the holders, and keeps the counters',
     run: async (bench) => {
       const limiter = await bench.limited('rpd:10/day', 'tpd:100/day', 'slots:2/concurrent');
       await (await limiter.acquire(ask({ rpd: 8, tpd: 90 }))).settle({ tpd: 400 });
@@ -28,7 +28,7 @@ export const bucketResets: readonly Case[] = [
     },
   },
   {
-    title: 'a reset of a bucket that does not exist says so, and makes none',
+    title: 'a reset of a bucket that does not exist returns false, and creates none',
     run: async (bench) => {
       const limiter = await bench.limited('rpd:10/day');
       await limiter.acquire(ask({ rpd: 4 }, { entityId: 'user-2' }));
@@ -37,7 +37,7 @@ export const bucketResets: readonly Case[] = [
     },
   },
   {
-    title: 'a bucket that was reset refills from then on, and holds no more than its capacity',
+    title: 'a bucket refills normally after a reset, up to its capacity',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:60/min');
       await limiter.acquire(ask({ rpm: 60 }));
@@ -60,7 +60,7 @@ export const bucketResets: readonly Case[] = [
     },
   },
   {
-    title: 'a lease that was open at a reset gives nothing back with its release, commit or rollback',
+    title: 'a lease that was open at a reset gives no slots back with its release, commit or rollback',
     run: async (bench) => {
       const limiter = await bench.limited('rpd:10/day', 'slots:3/concurrent');
       const take = async (): ReturnType<typeof limiter.acquire> => limiter.acquire(ask({ rpd: 2, slots: 1 }));
@@ -74,7 +74,7 @@ export const bucketResets: readonly Case[] = [
     },
   },
   {
-    title: 'a lease that was open at a reset settles by the difference, and is lost to extend',
+    title: 'a lease with a holder that was open at a reset settles by the difference, and cannot be extended',
     run: async (bench) => {
       const limiter = await bench.limited('rpd:10/day', 'slots:3/concurrent');
       const [more, less] = [
@@ -90,7 +90,7 @@ export const bucketResets: readonly Case[] = [
     },
   },
   {
-    title: 'a plain lease that was open at a reset settles by the difference',
+    title: 'a lease without a holder that was open at a reset settles by the difference',
     run: async (bench) => {
       const limiter = await bench.limited('rpd:10/day');
       const lease = await limiter.acquire(ask({ rpd: 2 }));
@@ -100,7 +100,7 @@ export const bucketResets: readonly Case[] = [
     },
   },
   {
-    title: 'a reset reaches no other bucket: not of the parent, another resource, or per-call limits',
+    title: 'a reset changes no other bucket: not of the parent, another resource, or per-call limits',
     run: async (bench) => {
       const limiter = await bench.limited('rpd:10/day', 'slots:3/concurrent');
       const own = limits('rpd:5/day');
@@ -120,7 +120,7 @@ export const bucketResets: readonly Case[] = [
     },
   },
   {
-    title: 'a reset takes nothing from the usage, and what is spent after it counts on',
+    title: 'a reset does not change the usage, and later spending is added to it',
     run: async (bench) => {
       const limiter = await bench.limited('rpd:10/day');
       await limiter.acquire(ask({ rpd: 9 }));
@@ -134,7 +134,7 @@ export const bucketResets: readonly Case[] = [
     },
   },
   {
-    title: 'a reset wakes nobody against the rules: a bucket of capacity 0 stays shut',
+    title: 'a bucket with capacity 0 still denies after a reset',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await limiter.config.setSystem({ limits: limits('rpd:10/day') });

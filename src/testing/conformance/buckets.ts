@@ -6,7 +6,7 @@ import { collect } from './tenant.js';
 
 const TEAM = { entityId: 'team', resource: USER.resource } as const;
 
-/** `limit available consumed`, in the order of the alphabet. */
+/** `limit available consumed`, in alphabetical order. */
 export function balancesOf(bucket: BucketView | null): string[] {
   const { limits: told } = bucket ?? assert.fail('no bucket');
   return told.map(({ limit, available, consumed }) => `${limit.name} ${available} ${consumed}`).toSorted();
@@ -14,7 +14,7 @@ export function balancesOf(bucket: BucketView | null): string[] {
 
 export const buckets: readonly Case[] = [
   {
-    title: 'there is no bucket before the first acquire, and neither looking nor a denial makes one',
+    title: 'the first grant creates a bucket; a read or a denial does not',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:10/min');
       assert.equal(await limiter.buckets.get(USER), null);
@@ -27,7 +27,7 @@ export const buckets: readonly Case[] = [
     },
   },
   {
-    title: 'a bucket tells its limits, balances, net consumption, holders, acquires and expiries',
+    title: 'a bucket shows its limits, balances, net consumption, holders, acquires and expiries',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await limiter.config.setSystem({ limits: limits('rpd:10/day', 'tpd:100/day:200', 'slots:3/concurrent') });
@@ -43,7 +43,7 @@ export const buckets: readonly Case[] = [
     },
   },
   {
-    title: 'a bucket tells the same balances as a status: refilled, in debt, and with expired leases taken back',
+    title: 'a bucket shows the same balances as a status: refilled, in debt, and with expired leases reclaimed',
     run: async (bench) => {
       const limiter = await bench.limiter({ limits: limits('rpm:60/min', 'tpm:100/min', 'slots:3/concurrent') });
       await (await limiter.acquire(ask({ rpm: 60, tpm: 40 }))).settle({ tpm: 350 });
@@ -59,7 +59,7 @@ export const buckets: readonly Case[] = [
     },
   },
   {
-    title: 'lists the buckets of an entity, page by page, each once, those of per-call limits by their hash',
+    title: 'the buckets of an entity are listed page by page, each once, those of per-call limits by their hash',
     run: async (bench) => {
       const limiter = await bench.limited('rpd:10/day');
       for (const resource of ['gpt-4', 'a/b:c', 'gpt-4o', 'Z']) await limiter.acquire(ask({ rpd: 1 }, { resource }));
@@ -79,7 +79,8 @@ export const buckets: readonly Case[] = [
     },
   },
   {
-    title: 'lists the buckets of a resource over all entities, page by page, each once, those of per-call limits too',
+    title:
+      'the buckets of a resource over all entities are listed page by page, each once, including those of per-call limits',
     run: async (bench) => {
       const limiter = await bench.limited('rpd:10/day');
       const ids = times(5, (at) => `user-${at}`);
@@ -99,7 +100,7 @@ export const buckets: readonly Case[] = [
     },
   },
   {
-    title: 'what is listed of buckets is what is read of each',
+    title: 'a list of buckets shows each bucket as a read does',
     run: async (bench) => {
       const limiter = await bench.limited('rpd:10/day', 'slots:3/concurrent');
       await limiter.entities.create({ id: 'team' });
@@ -114,7 +115,7 @@ export const buckets: readonly Case[] = [
     },
   },
   {
-    title: 'a bucket of per-call limits is shown and reset by the name under which it is listed',
+    title: 'a bucket of per-call limits is read and reset by the name under which it is listed',
     run: async (bench) => {
       const limiter = await bench.limited('rpd:10/day');
       await limiter.acquire({ ...ask({ rpd: 3 }), limits: limits('rpd:5/day') });
@@ -133,7 +134,7 @@ export const buckets: readonly Case[] = [
     },
   },
   {
-    title: 'refuses buckets of what has no legal name',
+    title: 'reading, listing and resetting buckets of an illegal name is refused',
     run: async (bench) => {
       const limiter = await bench.limiter();
       for (const bad of [{ ...USER, entityId: '$x' }, { ...USER, resource: 'gpt-4~x' }, { entityId: 'user-1' }, null]) {

@@ -57,7 +57,7 @@ export const capacity: readonly Case[] = [
     },
   },
   {
-    title: 'a resource that nobody used has no capacity to tell, and an illegal name is refused',
+    title: 'the capacity of an unused resource is empty, and an illegal name is refused',
     run: async (bench) => {
       const { resources } = await bench.limited('rpd:10/day');
       assert.deepEqual(await resources.capacity('unused'), {});

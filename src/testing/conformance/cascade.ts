@@ -17,7 +17,7 @@ import { type Bench, type Case, limits } from './bench.js';
 const PARENT = { entityId: 'team', resource: USER.resource } as const;
 const SIBLING = { entityId: 'user-2', resource: USER.resource } as const;
 
-/** `user-1` and `user-2` under `team`, with limits of their own, all of it seen by every later process. */
+/** Creates `user-1` and `user-2` under `team` with their limits, visible to every limiter that is opened later. */
 async function family(bench: Bench, child: readonly string[], parent: readonly string[]): Promise<RateLimiter> {
   const limiter = await bench.limiter();
   if (parent.length > 0) await limiter.config.setEntityDefault('team', { limits: limits(...parent) });
@@ -29,7 +29,7 @@ async function family(bench: Bench, child: readonly string[], parent: readonly s
   return limiter;
 }
 
-/** `level-1` at the bottom, each below the next. */
+/** Creates a chain with `level-1` at the bottom. */
 async function tower(limiter: RateLimiter, height: number): Promise<void> {
   for (let level = height; level >= 1; level--) {
     const above = level === height ? {} : { parentId: `level-${level + 1}`, cascade: true };
@@ -39,7 +39,7 @@ async function tower(limiter: RateLimiter, height: number): Promise<void> {
 
 const spending: readonly Case[] = [
   {
-    title: 'what a child takes counts for its parent too',
+    title: 'what a child takes is also taken from its parent',
     run: async (bench) => {
       const limiter = await family(bench, ['rpm:10/min'], ['rpm:15/min']);
       const decision = await limiter.tryAcquire(ask({ rpm: 4 }));
@@ -55,7 +55,7 @@ const spending: readonly Case[] = [
     },
   },
   {
-    title: 'the lease tells what its own entity consumed, not the sum over the levels',
+    title: 'a lease shows what its own entity consumed, not the sum over the levels',
     run: async (bench) => {
       const limiter = await family(bench, ['rpm:10/min'], ['rpm:15/min', 'tpm:100/min']);
       const lease = await limiter.acquire(ask({ rpm: 4, tpm: 7 }));
@@ -66,7 +66,7 @@ const spending: readonly Case[] = [
     },
   },
   {
-    title: 'what is available is what the tightest level has',
+    title: 'the available amount is that of the level with the fewest tokens',
     run: async (bench) => {
       const limiter = await family(bench, ['rpm:10/min', 'tpm:100/min'], ['rpm:5/min', 'usd:3/min']);
       assert.deepEqual(await limiter.available(USER), { rpm: 5, tpm: 100, usd: 3 });
@@ -80,7 +80,7 @@ const spending: readonly Case[] = [
     },
   },
   {
-    title: 'a parent that refuses is named with its limit, and nothing is taken from anybody',
+    title: 'a denial names the parent and the limit that refused, and nothing is taken at any level',
     run: async (bench) => {
       const limiter = await family(bench, ['rpm:10/min', 'slots:9/concurrent'], ['rpm:12/min', 'slots:9/concurrent']);
       await limiter.acquire(ask({ rpm: 9 }, SIBLING));
@@ -114,7 +114,7 @@ const spending: readonly Case[] = [
     },
   },
   {
-    title: 'the announced wait is that of the slowest level, exactly',
+    title: 'the announced wait is exactly that of the slowest level',
     run: async (bench) => {
       const limiter = await family(bench, ['rpm:60/min'], ['rpm:30/min:60']);
       await limiter.acquire(ask({ rpm: 60 }));
@@ -122,7 +122,7 @@ const spending: readonly Case[] = [
     },
   },
   {
-    title: 'corrections and rollback reach every level',
+    title: 'corrections and a rollback apply to every level',
     run: async (bench) => {
       const limiter = await family(bench, ['tpm:100/min'], ['tpm:500/min', 'slots:3/concurrent']);
       const lease = await limiter.acquire(ask({ tpm: 10, slots: 2 }));
@@ -135,7 +135,7 @@ const spending: readonly Case[] = [
     },
   },
   {
-    title: 'slots are held at every level, and come back at every level',
+    title: 'slots are held and given back at every level',
     run: async (bench) => {
       const limiter = await family(bench, ['slots:2/concurrent'], ['slots:3/concurrent']);
       const first = await limiter.acquire(ask({ slots: 2 }));
@@ -148,7 +148,7 @@ const spending: readonly Case[] = [
     },
   },
   {
-    title: 'an expiry that refunds does so at every level',
+    title: 'onExpiry refund gives tokens back at every level',
     run: async (bench) => {
       await family(bench, ['rpd:10/day'], ['rpd:20/day']);
       const limiter = await bench.limiter({ onExpiry: 'refund' });
@@ -158,7 +158,7 @@ const spending: readonly Case[] = [
     },
   },
   {
-    title: 'usage counts at every level, and a refusal of the parent at none',
+    title: 'usage counts at every level, and an ask that the parent refuses counts at none',
     alone: COUNTS_ACQUIRES,
     run: async (bench) => {
       const limiter = await family(bench, ['rpm:10/min'], ['rpm:12/min']);
@@ -196,7 +196,7 @@ const chains: readonly Case[] = [
     },
   },
   {
-    title: 'an entity without limits is refused, though its parent has some',
+    title: 'an ask of an entity without limits is refused, although its parent has some',
     run: async (bench) => {
       const limiter = await family(bench, ['rpm:10/min'], ['rpm:10/min']);
       await limiter.config.delete({ entityId: 'user-1' });
@@ -204,7 +204,7 @@ const chains: readonly Case[] = [
     },
   },
   {
-    title: 'a level that lacks a limit is not asked for it',
+    title: 'a level that does not have a limit is not asked for it',
     run: async (bench) => {
       const limiter = await family(bench, ['rpm:10/min', 'tpm:100/min'], ['tpm:150/min', 'usd:5/min']);
       await limiter.acquire(ask({ rpm: 2, tpm: 60, usd: 1 }));
@@ -214,7 +214,7 @@ const chains: readonly Case[] = [
     },
   },
   {
-    title: 'each level takes its own default cost of a limit that is not named',
+    title: 'each level takes its own default cost for a limit that the ask does not name',
     run: async (bench) => {
       const limiter = await family(bench, ['rpm:10/min@1', 'tpm:100/min'], ['rpm:50/min@3', 'usd:9/min@2']);
       await limiter.acquire(ask({ tpm: 5 }));
@@ -225,7 +225,7 @@ const chains: readonly Case[] = [
     },
   },
   {
-    title: 'what an entity spends by default counts for a parent that has no default of its own',
+    title: 'the default cost of an entity is also taken from a parent that has no default cost',
     run: async (bench) => {
       const limiter = await family(bench, ['rpm:10/min@2', 'tpm:100/min'], ['rpm:50/min']);
       await limiter.acquire(ask({ tpm: 5 }));
@@ -233,7 +233,7 @@ const chains: readonly Case[] = [
     },
   },
   {
-    title: 'spending climbs eight levels, and the top can refuse',
+    title: 'spending cascades over eight levels, and the top level can refuse',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:10/min');
       await tower(limiter, 8);
@@ -247,7 +247,7 @@ const chains: readonly Case[] = [
     },
   },
   {
-    title: 'a ninth level, a parent that does not exist and an entity above itself are refused',
+    title: 'a ninth level, a parent that does not exist and a cycle of parents are refused',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await tower(limiter, 8);
@@ -262,7 +262,7 @@ const chains: readonly Case[] = [
     },
   },
   {
-    title: 'a level in the middle that does not cascade ends the climb',
+    title: 'a level in the middle that does not cascade ends the chain',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:10/min');
       await limiter.entities.create({ id: 'company' });
@@ -274,7 +274,7 @@ const chains: readonly Case[] = [
     },
   },
   {
-    title: 'an entity that is created after its first acquire cascades once the cache has lived',
+    title: 'an entity whose record is created after its first acquire cascades after the cache lifetime',
     run: async (bench) => {
       const [limiter, other] = [await bench.limited('rpm:10/day'), await bench.limited('rpm:10/day')];
       await limiter.acquire(ask({ rpm: 1 }));
@@ -288,7 +288,7 @@ const chains: readonly Case[] = [
     },
   },
   {
-    title: 'siblings that ask at once share what their parent has',
+    title: 'siblings that ask concurrently share the tokens of their parent',
     run: async (bench) => {
       const limiter = await family(bench, ['rpm:60/min'], ['rpm:100/min']);
       const asks = times(120, async (at) => limiter.tryAcquire(ask({ rpm: 1 }, at % 2 === 0 ? USER : SIBLING)));

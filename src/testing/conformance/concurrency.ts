@@ -4,7 +4,7 @@ import { type Case, limits } from './bench.js';
 
 export const concurrency: readonly Case[] = [
   {
-    title: 'grants exactly 100 of 200 asks that are made at once',
+    title: 'exactly 100 of 200 concurrent asks are granted by a rate of 100',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:100/min');
       assert.equal(await countGranted(times(200, async () => limiter.tryAcquire(ask({ rpm: 1 })))), 100);
@@ -12,7 +12,7 @@ export const concurrency: readonly Case[] = [
     },
   },
   {
-    title: 'grants exactly 100 of 200 slots that are asked for at once',
+    title: 'exactly 100 of 200 concurrent asks for a slot are granted by a limit of 100 slots',
     run: async (bench) => {
       const limiter = await bench.limited('slots:100/concurrent');
       assert.equal(await countGranted(times(200, async () => limiter.tryAcquire(ask({ slots: 1 })))), 100);
@@ -20,7 +20,7 @@ export const concurrency: readonly Case[] = [
     },
   },
   ...(['rpm:100/min', 'rpm:100/concurrent'].map((rule) => ({
-    title: `grants the same total of ${rule} to five processes as to one`,
+    title: `five processes together are granted the same total of ${rule} as one`,
     run: async (bench) => {
       const limiters = await Promise.all(times(5, async () => bench.limited(rule)));
       const asks = limiters.flatMap((limiter) => times(40, async () => limiter.tryAcquire(ask({ rpm: 1 }))));
@@ -28,7 +28,7 @@ export const concurrency: readonly Case[] = [
     },
   })) satisfies Case[]),
   {
-    title: 'grants the same total over time to three processes as to one',
+    title: 'three processes together are granted the same total over time as one',
     run: async (bench) => {
       const limiters = await Promise.all(times(3, async () => bench.limited('rpm:60/min:10')));
       let granted = 0;
@@ -41,7 +41,7 @@ export const concurrency: readonly Case[] = [
     },
   },
   {
-    title: 'fills the bucket with asks of different sizes, and refuses only what no longer fits',
+    title: 'of concurrent asks of different sizes only those that no longer fit are refused',
     run: async (bench) => {
       const limiter = await bench.limited('tpm:100/min');
       const sizes = times(60, (at) => 1 + (at % 7));
@@ -53,7 +53,7 @@ export const concurrency: readonly Case[] = [
     },
   },
   {
-    title: 'gives everything back when all leases roll back at once',
+    title: 'concurrent rollbacks of all leases give everything back',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:100/day', 'slots:50/concurrent');
       const leases = [];
@@ -68,7 +68,7 @@ export const concurrency: readonly Case[] = [
     },
   },
   {
-    title: 'loses no settlement when many leases settle at once',
+    title: 'no settlement is lost when many leases settle concurrently',
     run: async (bench) => {
       const limiter = await bench.limited('tpm:1000/min');
       const leases = await Promise.all(times(50, async () => limiter.acquire(ask({ tpm: 10 }))));
@@ -77,7 +77,7 @@ export const concurrency: readonly Case[] = [
     },
   },
   {
-    title: 'gives the last slots to as many as there are, while others give back and take',
+    title: 'as many concurrent asks are granted as slots were given back',
     run: async (bench) => {
       const limiter = await bench.limited('slots:10/concurrent');
       const held = [];
@@ -90,7 +90,7 @@ export const concurrency: readonly Case[] = [
     },
   },
   {
-    title: 'tells those who miss a slot that is given back to wait for the lease of the one who gets it',
+    title: 'asks that miss a slot that was given back announce the expiry of the lease that got it',
     run: async (bench) => {
       const limiter = await bench.limiter({ limits: limits('slots:1/concurrent'), leaseTtlMs: 30_000 });
       let held = await limiter.acquire(ask({ slots: 1 }));
@@ -109,7 +109,7 @@ export const concurrency: readonly Case[] = [
     },
   },
   {
-    title: 'gives expired slots once to those who ask for them at once',
+    title: 'expired slots are granted once to concurrent asks',
     run: async (bench) => {
       const limiter = await bench.limited('slots:5/concurrent');
       for (let count = 0; count < 5; count++) await limiter.acquire(ask({ slots: 1 }));
@@ -118,7 +118,7 @@ export const concurrency: readonly Case[] = [
     },
   },
   {
-    title: 'applies a change of limits once, when many processes bring it at once',
+    title: 'a change of limits is applied once when many processes bring it concurrently',
     run: async (bench) => {
       const writer = await bench.limiter();
       await writer.config.setSystem({ limits: limits('rpm:10/day') });

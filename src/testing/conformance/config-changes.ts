@@ -5,7 +5,7 @@ import { STORED_LEVELS } from './config-levels.js';
 
 const atEachLevel: readonly Case[] = STORED_LEVELS.flatMap(({ source, ref, set }) => [
   {
-    title: `a cut of the ${source} limits clamps a live bucket, also for a process that still remembers the old ones`,
+    title: `lowering the ${source} limits reduces an existing bucket, also for a process that has the old limits cached`,
     run: async (bench) => {
       const [writer, old] = [await bench.limiter(), await bench.limiter()];
       await set(writer, 'rpd:10/day');
@@ -20,7 +20,7 @@ const atEachLevel: readonly Case[] = STORED_LEVELS.flatMap(({ source, ref, set }
     },
   },
   {
-    title: `a raise of the ${source} limits adds no tokens to a live bucket, which refills at the old rate before it and the new one after`,
+    title: `raising the ${source} limits adds no tokens to an existing bucket, which refills at the old rate before the change and the new rate after it`,
     run: async (bench) => {
       const [writer, fresh] = [await bench.limiter(), await bench.limiter()];
       await set(writer, 'rpm:60/min');
@@ -34,7 +34,7 @@ const atEachLevel: readonly Case[] = STORED_LEVELS.flatMap(({ source, ref, set }
     },
   },
   {
-    title: `deleting the ${source} limits lets the next level rule a live bucket, also for a process that still remembers them`,
+    title: `deleting the ${source} limits applies the next level to an existing bucket, also for a process that has them cached`,
     run: async (bench) => {
       const [writer, old] = [await bench.limited('rpm:120/min'), await bench.limited('rpm:120/min')];
       const next = STORED_LEVELS[STORED_LEVELS.findIndex((level) => level.source === source) + 1];
@@ -54,7 +54,8 @@ const atEachLevel: readonly Case[] = STORED_LEVELS.flatMap(({ source, ref, set }
 
 const inCode: readonly Case[] = [
   {
-    title: 'limits in code reach a live bucket from the process that was opened last, and no older one undoes them',
+    title:
+      'limits in code reach an existing bucket from the process that was opened last, and no older process undoes them',
     run: async (bench) => {
       const old = await bench.limited('rpd:10/day');
       await old.acquire(ask({ rpd: 2 }));
@@ -67,7 +68,8 @@ const inCode: readonly Case[] = [
     },
   },
   {
-    title: 'limits in code yield to stored ones on a live bucket, and return when those are deleted',
+    title:
+      'stored limits replace limits in code on an existing bucket, and limits in code return when the stored ones are deleted',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:60/min');
       await limiter.acquire(ask({ rpm: 60 }));
@@ -83,7 +85,7 @@ const inCode: readonly Case[] = [
 
 const caches: readonly Case[] = [
   {
-    title: 'a change takes effect on a live bucket within one cache life, wherever it was made',
+    title: 'a change reaches an existing bucket within one cache lifetime, whichever process made it',
     run: async (bench) => {
       const [writer, reader] = [await bench.limiter(), await bench.limiter()];
       await writer.config.setSystem({ limits: limits('rpd:10/day') });
@@ -112,7 +114,7 @@ const caches: readonly Case[] = [
     },
   },
   {
-    title: 'two processes with different caches that take turns grant no more than the limit',
+    title: 'two processes with different cached configs that ask alternately grant no more than the limit',
     run: async (bench) => {
       const [writer, old] = [await bench.limiter(), await bench.limiter()];
       await writer.config.setSystem({ limits: limits('rpm:300/min') });
@@ -128,7 +130,7 @@ const caches: readonly Case[] = [
     },
   },
   {
-    title: 'two processes with different limits in code that take turns grant no more than the newer limit',
+    title: 'two processes with different limits in code that ask alternately grant no more than the newer limit',
     run: async (bench) => {
       const old = await bench.limited('rpm:60/min', 'extra:50/min');
       await bench.clock.advance(1);
@@ -156,7 +158,7 @@ const caches: readonly Case[] = [
     },
   },
   {
-    title: 'a lease from before a change neither undoes it nor loses its settlement',
+    title: 'a lease that was granted before a change does not undo the change, and its settlement counts',
     run: async (bench) => {
       const [writer, old] = [await bench.limiter(), await bench.limiter()];
       await writer.config.setSystem({ limits: limits('rpd:10/day') });
@@ -172,7 +174,7 @@ const caches: readonly Case[] = [
     },
   },
   {
-    title: 'limits that were replaced by those before them are not applied by a process that remembers them',
+    title: 'after a change from A to B and back to A, a process that has B cached does not apply B',
     run: async (bench) => {
       const [writer, old] = [await bench.limiter(), await bench.limiter()];
       await writer.config.setSystem({ limits: limits('rpd:10/day') });

@@ -4,7 +4,7 @@ import type { RateLimiter } from '../../limiter/rate-limiter.js';
 import { USER } from './asking.js';
 import { limits } from './bench.js';
 
-/** One of the levels that a store keeps, as seen from `user-1` on `gpt-4`. */
+/** One of the stored levels of configuration that apply to `user-1` on `gpt-4`. */
 export interface StoredLevel {
   readonly source: Exclude<ConfigSource, 'code'>;
   readonly ref: ConfigLevelRef;
@@ -12,7 +12,7 @@ export interface StoredLevel {
   merge(limiter: RateLimiter, ...rules: string[]): Promise<void>;
 }
 
-/** The one that counts most comes first. */
+/** In the order of precedence, the highest first. */
 export const STORED_LEVELS: readonly StoredLevel[] = [
   {
     source: 'entity',

@@ -3,14 +3,14 @@ import type { RateLimiter } from '../../limiter/rate-limiter.js';
 import { ask, assertExactWait, denial, refusers, tokensOf, usageOf, USER } from './asking.js';
 import { type Bench, type Case, limits } from './bench.js';
 
-/** A process that has set these limits for everybody. */
+/** A limiter that has set these limits for the system. */
 async function limiterUnder(bench: Bench, ...rules: string[]): Promise<RateLimiter> {
   const limiter = await bench.limiter();
   await limiter.config.setSystem({ limits: limits(...rules) });
   return limiter;
 }
 
-/** Sets other limits a second later, and looks at the bucket so that they are applied to it. */
+/** Sets other limits one second later, and asks the bucket so that they are applied to it. */
 async function change(bench: Bench, limiter: RateLimiter, ...rules: string[]): Promise<void> {
   await bench.clock.advance(1_000);
   await limiter.config.setSystem({ limits: limits(...rules) });
@@ -19,7 +19,7 @@ async function change(bench: Bench, limiter: RateLimiter, ...rules: string[]): P
 
 const addedAndRemoved: readonly Case[] = [
   {
-    title: 'a limit that is added starts full and leaves the others as they are',
+    title: 'a limit that is added starts full and does not change the others',
     run: async (bench) => {
       const limiter = await limiterUnder(bench, 'rpd:10/day');
       await limiter.acquire(ask({ rpd: 4 }));
@@ -33,7 +33,7 @@ const addedAndRemoved: readonly Case[] = [
     },
   },
   {
-    title: 'a limit that was added elsewhere can be asked for by a process that does not remember it',
+    title: 'a process can ask for a limit that another process added and that is not in its cache',
     run: async (bench) => {
       const [writer, old] = [await limiterUnder(bench, 'rpd:10/day'), await bench.limiter()];
       await old.acquire(ask({ rpd: 4 }));
@@ -44,7 +44,7 @@ const addedAndRemoved: readonly Case[] = [
     },
   },
   {
-    title: 'a limit that is removed is asked for no more, also by a process that still remembers it',
+    title: 'a limit that is removed no longer applies, also for a process that has it cached',
     run: async (bench) => {
       const [writer, old] = [await limiterUnder(bench, 'rpd:10/day', 'tpd:1/day'), await bench.limiter()];
       await old.acquire(ask({ rpd: 1, tpd: 1 }));
@@ -56,7 +56,7 @@ const addedAndRemoved: readonly Case[] = [
     },
   },
   {
-    title: 'a lease settles what is left of its limits when one was removed',
+    title: 'a lease settles its other limits after one was removed',
     run: async (bench) => {
       const limiter = await limiterUnder(bench, 'rpd:10/day', 'tpd:100/day');
       const lease = await limiter.acquire(ask({ rpd: 1, tpd: 10 }));
@@ -66,7 +66,7 @@ const addedAndRemoved: readonly Case[] = [
     },
   },
   {
-    title: 'an expiry gives back no tokens of a limit that was not there to take them from',
+    title: 'an expiry gives no tokens back to a limit that did not exist when the lease was granted',
     run: async (bench) => {
       const writer = await limiterUnder(bench, 'rpd:10/day', 'tpd:100/day');
       const old = await bench.limiter({ onExpiry: 'refund' });
@@ -80,7 +80,7 @@ const addedAndRemoved: readonly Case[] = [
     },
   },
   {
-    title: 'a rate that is removed and added again starts full, and its usage goes on',
+    title: 'a rate that is removed and added again starts full, and its usage counter continues',
     run: async (bench) => {
       const limiter = await limiterUnder(bench, 'rpd:10/day', 'tpd:100/day');
       await limiter.acquire(ask({ tpd: 60 }));
@@ -95,7 +95,7 @@ const addedAndRemoved: readonly Case[] = [
     },
   },
   {
-    title: 'slots that are removed and added again while they are held stay held',
+    title: 'slots stay held when their limit is removed and added again',
     run: async (bench) => {
       const limiter = await limiterUnder(bench, 'rpd:10/day', 'slots:3/concurrent');
       const lease = await limiter.acquire(ask({ slots: 2 }));
@@ -121,7 +121,7 @@ const addedAndRemoved: readonly Case[] = [
 
 const resized: readonly Case[] = [
   {
-    title: 'a raise of a bucket that has been full for long adds no tokens, and neither does one that undoes a cut',
+    title: 'raising the limit of a bucket that was full for long adds no tokens, and neither does undoing a reduction',
     run: async (bench) => {
       const limiter = await limiterUnder(bench, 'rpd:10/day');
       await limiter.acquire(ask({ rpd: 1 }));
@@ -134,7 +134,7 @@ const resized: readonly Case[] = [
     },
   },
   {
-    title: 'slots that are raised while they are held are more by the difference',
+    title: 'raising a concurrent limit while slots are held adds the difference',
     run: async (bench) => {
       const limiter = await limiterUnder(bench, 'slots:2/concurrent');
       const lease = await limiter.acquire(ask({ slots: 2 }));
@@ -145,7 +145,8 @@ const resized: readonly Case[] = [
     },
   },
   {
-    title: 'slots that are cut below what is held are granted again once enough came back',
+    title:
+      'after a concurrent limit is lowered below what is held, slots are granted again once enough were given back',
     run: async (bench) => {
       const limiter = await limiterUnder(bench, 'slots:3/concurrent');
       const held = [];
@@ -161,7 +162,7 @@ const resized: readonly Case[] = [
     },
   },
   {
-    title: 'a debt outlives a change of limits',
+    title: 'a debt stays after a change of limits',
     run: async (bench) => {
       const limiter = await limiterUnder(bench, 'tpm:60/min');
       await (await limiter.acquire(ask({ tpm: 60 }))).settle({ tpm: 121 });
@@ -171,7 +172,7 @@ const resized: readonly Case[] = [
     },
   },
   {
-    title: 'a rate that blocks grants again after a raise, from nothing',
+    title: 'a rate with capacity 0 starts empty and grants again after it is raised',
     run: async (bench) => {
       const limiter = await limiterUnder(bench, 'rpm:0/min');
       await denial(limiter, ask({ rpm: 1 }));
@@ -184,7 +185,7 @@ const resized: readonly Case[] = [
 
 const switched: readonly Case[] = [
   {
-    title: 'a rate that becomes slots starts with all slots free, and they are held and given back as such',
+    title: 'a rate that becomes a concurrent limit starts with all slots free, which are held and given back',
     run: async (bench) => {
       const limiter = await limiterUnder(bench, 'x:10/day');
       await limiter.acquire(ask({ x: 7 }));
@@ -196,7 +197,7 @@ const switched: readonly Case[] = [
     },
   },
   {
-    title: 'slots that become a rate start full, and refill as such',
+    title: 'a concurrent limit that becomes a rate starts full and refills',
     run: async (bench) => {
       const limiter = await limiterUnder(bench, 'x:3/concurrent');
       await limiter.acquire(ask({ x: 2 }));
@@ -217,7 +218,7 @@ const switched: readonly Case[] = [
     },
   },
   ...((['rollback', 'adjust'] as const).map((verb) => ({
-    title: `${verb} of a lease whose rate became slots moves no slots`,
+    title: `${verb} of a lease whose rate became a concurrent limit changes no slots`,
     run: async (bench) => {
       const limiter = await limiterUnder(bench, 'x:10/day');
       const lease = await limiter.acquire(ask({ x: 5 }));
@@ -227,7 +228,7 @@ const switched: readonly Case[] = [
     },
   })) satisfies Case[]),
   {
-    title: 'a process that takes slots for a rate, by its old cache, does not keep them for ever',
+    title: 'slots that a process takes as rate tokens, because of its old cache, are not held for ever',
     run: async (bench) => {
       const [writer, old] = [await limiterUnder(bench, 'x:10/day'), await bench.limiter()];
       await old.acquire(ask({ x: 1 }));

@@ -4,14 +4,14 @@ import { ask, assertRejects, times, USER } from './asking.js';
 import { type Case, limits } from './bench.js';
 import { STORED_LEVELS } from './config-levels.js';
 
-/** As text, because a store need not keep the order. */
+/** Sorted text, because a store need not keep the order. */
 function rulesOf(config: { readonly limits: readonly Limit[] } | null): string[] | undefined {
   return config?.limits.map(String).toSorted();
 }
 
 const stored: readonly Case[] = STORED_LEVELS.flatMap(({ source, ref, set, merge }) => [
   {
-    title: `the ${source} level gives back every field of the limits that were set, and no other level does`,
+    title: `the ${source} level returns every field of the limits that were set, and no other level does`,
     run: async (bench) => {
       const limiter = await bench.limiter();
       const rules = ['jobs:7/977ms:50', 'rpm:60/min@2', 'slots:4/concurrent@1', 'zero:0/min'];
@@ -27,7 +27,7 @@ const stored: readonly Case[] = STORED_LEVELS.flatMap(({ source, ref, set, merge
     },
   },
   {
-    title: `setting the ${source} level again replaces all of its limits`,
+    title: `setting the ${source} level again replaces all its limits`,
     run: async (bench) => {
       const limiter = await bench.limiter();
       await set(limiter, 'rpm:10/min', 'tpm:5/min');
@@ -36,7 +36,7 @@ const stored: readonly Case[] = STORED_LEVELS.flatMap(({ source, ref, set, merge
     },
   },
   {
-    title: `merging into the ${source} level changes the limits that are named and keeps the others`,
+    title: `merging into the ${source} level changes the named limits and keeps the others`,
     run: async (bench) => {
       const limiter = await bench.limiter();
       await merge(limiter, 'rpm:10/min', 'tpm:5/min');
@@ -45,7 +45,7 @@ const stored: readonly Case[] = STORED_LEVELS.flatMap(({ source, ref, set, merge
     },
   },
   {
-    title: `merging at once from several callers into the ${source} level loses no limit`,
+    title: `concurrent merges into the ${source} level lose no limit`,
     run: async (bench) => {
       const limiter = await bench.limiter();
       const rules = ['a:1/min', 'b:1/min', 'c:1/min', 'd:1/min'];
@@ -54,7 +54,7 @@ const stored: readonly Case[] = STORED_LEVELS.flatMap(({ source, ref, set, merge
     },
   },
   {
-    title: `deleting the ${source} level leaves nothing there, and can be repeated`,
+    title: `deleting the ${source} level removes its config, and can be repeated`,
     run: async (bench) => {
       const limiter = await bench.limiter();
       await limiter.config.delete(ref);
@@ -69,7 +69,7 @@ const stored: readonly Case[] = STORED_LEVELS.flatMap(({ source, ref, set, merge
 
 const resolved: readonly Case[] = [
   {
-    title: 'the first level that has limits wins whole, from entity and resource down to code',
+    title: 'all limits come from the first level that has any, from entity and resource down to code',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:5/min', 'code:1/min');
       const seen = [await limiter.config.resolve(USER.entityId, USER.resource)];
@@ -90,7 +90,7 @@ const resolved: readonly Case[] = [
     },
   },
   {
-    title: 'a level counts for what it names, and for nothing else',
+    title: 'a level applies to the entity or resource that it names, and to no other',
     run: async (bench) => {
       const limiter = await bench.limiter();
       for (const level of STORED_LEVELS) await level.set(limiter, 'rpm:10/min');
@@ -107,7 +107,7 @@ const resolved: readonly Case[] = [
     },
   },
   {
-    title: 'without limits at any level nothing is resolved',
+    title: 'a config without limits at any level resolves to no limits',
     run: async (bench) => {
       const limiter = await bench.limiter();
       assert.deepEqual(await limiter.config.resolve(USER.entityId, USER.resource), {
@@ -118,7 +118,7 @@ const resolved: readonly Case[] = [
     },
   },
   {
-    title: 'the system level keeps a policy for outages beside its limits, and each may be set alone',
+    title: 'the system level has an outage policy and limits, and each can be set alone',
     run: async (bench) => {
       const [limiter, strict] = [await bench.limiter(), await bench.limiter({ onUnavailable: 'block' })];
       await limiter.config.setSystem({ onUnavailable: 'allow' });
@@ -133,7 +133,7 @@ const resolved: readonly Case[] = [
     },
   },
   {
-    title: 'refuses a level without limits, and two limits of one name',
+    title: 'an empty list of limits and two limits with the same name are refused',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await assertRejects(limiter.config.setSystem({ limits: [] }), 'input.invalid');
@@ -143,7 +143,7 @@ const resolved: readonly Case[] = [
     },
   },
   {
-    title: 'lists the entities with limits of their own for a resource, page by page, each once',
+    title: 'the entities that have limits for a resource are listed page by page, each once',
     run: async (bench) => {
       const limiter = await bench.limiter();
       const own = { limits: limits('rpm:1/min') };
@@ -164,7 +164,7 @@ const resolved: readonly Case[] = [
 
 const caches: readonly Case[] = [
   {
-    title: 'the process that changes a level uses the change at once, another one after its cache has lived',
+    title: 'a change of a level takes effect at once in the same process, and in another after its cache lifetime',
     run: async (bench) => {
       const [writer, reader] = [await bench.limited('rpm:1/min'), await bench.limited('rpm:1/min')];
       await reader.acquire(ask({ rpm: 1 }, { entityId: 'other' }));
@@ -189,7 +189,7 @@ const caches: readonly Case[] = [
     },
   },
   {
-    title: 'a process without limits finds those that were set elsewhere meanwhile',
+    title: 'a process without limits finds limits that another process has set meanwhile',
     run: async (bench) => {
       const [writer, reader] = [await bench.limiter(), await bench.limiter()];
       await assertRejects(reader.acquire(ask({ rpm: 1 })), 'limits.missing');

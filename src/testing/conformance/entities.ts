@@ -4,7 +4,7 @@ import type { Case } from './bench.js';
 
 export const entities: readonly Case[] = [
   {
-    title: 'an entity gives back everything that it was created with',
+    title: 'an entity is read with every field that it was created with',
     run: async (bench) => {
       const limiter = await bench.limiter();
       const metadata = { tier: 'gold', tags: ['a', ''], deep: { n: 1.5, none: null, yes: true }, 'odd key': 'ü' };
@@ -30,7 +30,7 @@ export const entities: readonly Case[] = [
     },
   },
   {
-    title: 'an entity that was created with its id alone has no parent, no name and no metadata',
+    title: 'an entity that was created with only an id has no parent, no name and no metadata',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await limiter.entities.create({ id: 'user-1' });
@@ -47,7 +47,7 @@ export const entities: readonly Case[] = [
     },
   },
   {
-    title: 'an entity that does not exist is not found, though it may spend',
+    title: 'an entity without a record is not found, although it may spend',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:10/min');
       await limiter.acquire(ask({ rpm: 1 }));
@@ -55,7 +55,7 @@ export const entities: readonly Case[] = [
     },
   },
   {
-    title: 'of those who create one entity at the same time one succeeds',
+    title: 'one of several concurrent creations of an entity succeeds',
     run: async (bench) => {
       const limiter = await bench.limiter();
       const outcomes = await Promise.allSettled(

@@ -6,7 +6,7 @@ import { ask, assertRejects, USER } from './asking.js';
 import type { Case } from './bench.js';
 import { collect } from './tenant.js';
 
-/** In the order of their codes: not of a dictionary, and not of numbers. */
+/** Sorted by character code, not alphabetically and not by number. */
 const IN_ORDER = ['10', '9', 'B', 'a', 'a!', 'a-b', 'a.b', 'a/b', 'aa', 'b', '|x'] as const;
 const SHUFFLED = ['a.b', 'b', '9', 'aa', '|x', 'a', 'B', 'a/b', '10', 'a-b', 'a!'] as const;
 
@@ -14,7 +14,7 @@ function ids(items: readonly { readonly id: string }[]): string[] {
   return items.map(({ id }) => id);
 }
 
-/** Every list that there is. */
+/** Every method that lists. */
 const LISTS: Readonly<Record<string, (limiter: RateLimiter, page: ListOptions) => Promise<Page<unknown>>>> = {
   entities: async ({ entities }, page) => entities.list(page),
   children: async ({ entities }, page) => entities.children('team', page),
@@ -31,7 +31,7 @@ const LISTS: Readonly<Record<string, (limiter: RateLimiter, page: ListOptions) =
 
 export const entityLists: readonly Case[] = [
   {
-    title: 'lists all entities in the order of their ids, page by page, each once',
+    title: 'all entities are listed in the order of their ids, page by page, each once',
     run: async (bench) => {
       const limiter = await bench.limiter();
       for (const id of SHUFFLED) {
@@ -48,7 +48,7 @@ export const entityLists: readonly Case[] = [
     },
   },
   {
-    title: 'lists the children of one parent in the order of their ids, page by page, whether or not they cascade',
+    title: 'the children of a parent are listed in the order of their ids, page by page, whether or not they cascade',
     run: async (bench) => {
       const limiter = await bench.limiter();
       for (const id of ['team', 'tea']) await limiter.entities.create({ id });
@@ -68,7 +68,7 @@ export const entityLists: readonly Case[] = [
     },
   },
   {
-    title: 'what is listed is what is read',
+    title: 'a list of entities shows each entity as a read does',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await limiter.entities.create({ id: 'team', name: 'Team' });
@@ -86,7 +86,7 @@ export const entityLists: readonly Case[] = [
     },
   },
   {
-    title: 'a child that moved is listed under its new parent only, and one that left under none',
+    title: 'a child that moved is listed under its new parent only, and a child without a parent under none',
     run: async (bench) => {
       const limiter = await bench.limiter();
       for (const id of ['team', 'club']) await limiter.entities.create({ id });
@@ -100,7 +100,7 @@ export const entityLists: readonly Case[] = [
     },
   },
   {
-    title: 'a list goes on behind an entity that was deleted meanwhile',
+    title: 'a list of entities continues after an entity that was deleted between two pages',
     run: async (bench) => {
       const limiter = await bench.limiter();
       for (const id of ['a', 'b', 'c', 'd']) await limiter.entities.create({ id });
@@ -112,7 +112,7 @@ export const entityLists: readonly Case[] = [
     },
   },
   {
-    title: 'a list of nothing has no items and no next page, also of a parent that does not exist',
+    title: 'an empty list has no items and no next page, also for a parent that does not exist',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:10/min');
       await limiter.acquire(ask({ rpm: 1 }));
@@ -124,7 +124,7 @@ export const entityLists: readonly Case[] = [
     },
   },
   {
-    title: 'every list refuses pages of 0, of more than 1000 and of half an item, and a next that is none',
+    title: 'every list refuses a page size of 0, above 1000 or with a fraction, and a malformed next',
     run: async (bench) => {
       const limiter = await bench.limiter();
       for (const list of Object.values(LISTS)) {

@@ -3,7 +3,7 @@ import type { RateLimiter } from '../../limiter/rate-limiter.js';
 import { ask, assertRejects, denial, refusers, USER } from './asking.js';
 import { type Bench, type Case, limits } from './bench.js';
 
-/** Entities in a row, each below the next. */
+/** Creates a chain of entities: the parent of each is the next one. */
 async function row(limiter: RateLimiter, ...ids: string[]): Promise<void> {
   for (const [at, id] of ids.toReversed().entries()) {
     const parentId = ids[ids.length - at];
@@ -11,7 +11,7 @@ async function row(limiter: RateLimiter, ...ids: string[]): Promise<void> {
   }
 }
 
-/** `user-1` under `team`, with `club` beside it; each may spend 10 a day. */
+/** Creates `user-1` under `team`, and `club`. Each may spend 10 a day. */
 async function openTeam(bench: Bench, cascade = true): Promise<RateLimiter> {
   const limiter = await bench.limiter();
   await limiter.config.setSystem({ limits: limits('rpd:10/day') });
@@ -20,7 +20,7 @@ async function openTeam(bench: Bench, cascade = true): Promise<RateLimiter> {
   return limiter;
 }
 
-/** What is left of `rpd`, of each by itself. */
+/** The available `rpd` of each entity's own level. */
 async function left(limiter: RateLimiter, ...ids: string[]): Promise<(number | undefined)[]> {
   const statuses = ids.map(async (entityId) => limiter.status({ ...USER, entityId }));
   return (await Promise.all(statuses)).map(([own]) => own?.available);
@@ -30,7 +30,7 @@ const CACHE_LIFE_MS = 60_000;
 
 const refusals: readonly Case[] = [
   {
-    title: 'an update refuses to let an entity without a parent cascade, and changes nothing',
+    title: 'an update refuses cascade for an entity without a parent, and changes nothing',
     run: async (bench) => {
       const limiter = await bench.limiter();
       const before = await limiter.entities.create({ id: 'user-1' });
@@ -39,7 +39,7 @@ const refusals: readonly Case[] = [
     },
   },
   {
-    title: 'an update refuses a parent that does not exist, or that is the entity itself, and changes nothing',
+    title: 'an update refuses a parent that does not exist or is the entity itself, and changes nothing',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await limiter.entities.create({ id: 'team' });
@@ -51,7 +51,7 @@ const refusals: readonly Case[] = [
     },
   },
   {
-    title: 'an update refuses a parent from below, however far',
+    title: 'an update refuses a descendant as the parent, at any depth',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await row(limiter, 'd', 'c', 'b', 'a');
@@ -64,7 +64,7 @@ const refusals: readonly Case[] = [
     },
   },
   {
-    title: 'an update refuses a parent that would put the levels below it deeper than eight',
+    title: 'an update refuses a parent that would make a chain longer than eight levels',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await row(limiter, 'a1', 'a2', 'a3', 'a4', 'a5');
@@ -81,7 +81,7 @@ const refusals: readonly Case[] = [
 
 const changes: readonly Case[] = [
   {
-    title: 'eight levels that an update put together are climbed to the top',
+    title: 'spending cascades over all eight levels of a chain that an update created',
     run: async (bench) => {
       const limiter = await bench.limited('rpd:10/day');
       await row(limiter, 'a1', 'a2', 'a3', 'a4');
@@ -95,7 +95,7 @@ const changes: readonly Case[] = [
     },
   },
   {
-    title: 'a changed parent counts at once in the process that changed it',
+    title: 'a changed parent takes effect at once in the process that changed it',
     run: async (bench) => {
       const limiter = await openTeam(bench);
       await limiter.acquire(ask({ rpd: 1 }));
@@ -105,7 +105,7 @@ const changes: readonly Case[] = [
     },
   },
   {
-    title: 'a changed parent counts in another process within one life of its cache',
+    title: 'a changed parent takes effect in another process within one cache lifetime',
     run: async (bench) => {
       const [limiter, other] = [await openTeam(bench), await bench.limiter()];
       await other.acquire(ask({ rpd: 1 }));
@@ -116,7 +116,7 @@ const changes: readonly Case[] = [
     },
   },
   {
-    title: 'a parent that was removed no longer counts, nor refuses',
+    title: 'a parent that was removed is no longer charged and no longer refuses',
     run: async (bench) => {
       const [limiter, other] = [await openTeam(bench), await bench.limiter()];
       await limiter.acquire(ask({ rpd: 9 }, { entityId: 'team' }));
@@ -129,7 +129,8 @@ const changes: readonly Case[] = [
     },
   },
   {
-    title: 'cascade is switched on and off, at once here and within one life of the cache elsewhere',
+    title:
+      'switching cascade on or off takes effect at once in the same process and within one cache lifetime in others',
     run: async (bench) => {
       const [limiter, other] = [await openTeam(bench, false), await bench.limiter()];
       await other.acquire(ask({ rpd: 1 }));
@@ -147,7 +148,7 @@ const changes: readonly Case[] = [
     },
   },
   {
-    title: 'a change in the middle of a chain counts for those at its bottom',
+    title: 'a change in the middle of a chain takes effect for the entities at its bottom',
     run: async (bench) => {
       const [limiter, other] = [await bench.limited('rpd:10/day'), await bench.limited('rpd:10/day')];
       await row(limiter, 'user-1', 'team', 'company');
@@ -161,7 +162,7 @@ const changes: readonly Case[] = [
     },
   },
   {
-    title: 'a lease settles and rolls back with the parents that it took from, whatever became of them',
+    title: 'a lease settles and rolls back with the parents that it took from, even if they have changed',
     run: async (bench) => {
       const limiter = await openTeam(bench);
       const [kept, undone] = [await limiter.acquire(ask({ rpd: 2 })), await limiter.acquire(ask({ rpd: 3 }))];
@@ -172,7 +173,7 @@ const changes: readonly Case[] = [
     },
   },
   {
-    title: 'an entity that was deleted no longer counts for its parent',
+    title: 'the spending of a deleted entity no longer counts for its parent',
     run: async (bench) => {
       const limiter = await openTeam(bench);
       await limiter.acquire(ask({ rpd: 1 }));

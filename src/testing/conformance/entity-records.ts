@@ -5,7 +5,7 @@ import type { Case } from './bench.js';
 
 const metadata: readonly Case[] = [
   {
-    title: 'an entity keeps a copy of its metadata, which nobody changes by holding on to what was given or read',
+    title: 'an entity keeps a copy of its metadata: changing the object that was passed or read does not change it',
     run: async (bench) => {
       const limiter = await bench.limiter();
       const given = { tags: ['a'], deep: { n: 1 } };
@@ -21,7 +21,7 @@ const metadata: readonly Case[] = [
     },
   },
   {
-    title: 'metadata is what JSON keeps of it',
+    title: 'metadata is stored as JSON represents it',
     run: async (bench) => {
       const limiter = await bench.limiter();
       const odd = { none: undefined, at: new Date(0), nan: Number.NaN, list: [undefined], 'a.b#c': { '': '😀' } };
@@ -31,7 +31,7 @@ const metadata: readonly Case[] = [
     },
   },
   {
-    title: 'refuses metadata that JSON cannot hold, or does not keep as an object',
+    title: 'metadata that JSON cannot represent as an object is refused',
     run: async (bench) => {
       const limiter = await bench.limiter();
       const circle: Record<string, unknown> = {};
@@ -49,7 +49,7 @@ const metadata: readonly Case[] = [
 
 const updates: readonly Case[] = [
   {
-    title: 'fields that an update leaves out stay, and the version moves by one',
+    title: 'fields that an update leaves out stay, and the version increases by one',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await limiter.entities.create({ id: 'team' });
@@ -66,7 +66,7 @@ const updates: readonly Case[] = [
     },
   },
   {
-    title: 'an update removes a name and a parent that it gives as null',
+    title: 'an update removes a name and a parent that are null',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await limiter.entities.create({ id: 'team' });
@@ -78,7 +78,7 @@ const updates: readonly Case[] = [
     },
   },
   {
-    title: 'an update replaces the metadata whole',
+    title: 'an update replaces all metadata',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await limiter.entities.create({ id: 'user-1', metadata: { tier: 'gold', deep: { a: 1 } } });
@@ -87,7 +87,7 @@ const updates: readonly Case[] = [
     },
   },
   {
-    title: 'an update of the version that was seen succeeds, and one of any other changes nothing',
+    title: 'an update succeeds with the current version, and changes nothing with any other version',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await limiter.entities.create({ id: 'user-1', name: 'Ann' });
@@ -99,7 +99,7 @@ const updates: readonly Case[] = [
     },
   },
   {
-    title: 'of several updates that saw the same version one wins',
+    title: 'one of several updates with the same version succeeds',
     run: async (bench) => {
       const limiters = [await bench.limiter(), await bench.limiter()];
       const [limiter = assert.fail('no limiter')] = limiters;
@@ -116,7 +116,7 @@ const updates: readonly Case[] = [
     },
   },
   {
-    title: 'updates at the same time that name no version all count',
+    title: 'concurrent updates without a version all take effect',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await limiter.entities.create({ id: 'user-1' });
@@ -129,7 +129,7 @@ const updates: readonly Case[] = [
     },
   },
   {
-    title: 'an entity that does not exist is neither updated nor deleted, though it has spent',
+    title: 'an entity without a record can be neither updated nor deleted, although it has spent',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:10/min');
       await limiter.acquire(ask({ rpm: 1 }));
@@ -143,7 +143,7 @@ const updates: readonly Case[] = [
 
 const deletions: readonly Case[] = [
   {
-    title: 'a deleted entity is gone, and is created anew without anything of its past',
+    title: 'a deleted entity is not found, and creating it again restores none of its fields',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await limiter.entities.create({ id: 'user-1', name: 'Ann', metadata: { tier: 'gold' } });
@@ -171,7 +171,7 @@ const deletions: readonly Case[] = [
     },
   },
   {
-    title: 'an entity is not deleted while it has children, and is once they are gone or have left',
+    title: 'an entity can be deleted only after its children were deleted or moved',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await limiter.entities.create({ id: 'team' });
@@ -189,7 +189,7 @@ const deletions: readonly Case[] = [
     },
   },
   {
-    title: 'of those who delete one entity at the same time one succeeds',
+    title: 'one of several concurrent deletions of an entity succeeds',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await limiter.entities.create({ id: 'user-1' });
@@ -205,7 +205,7 @@ const LEGAL_ID = `!"$%&'()*+,-./09:;<=>?@AZ[\\]^_\`az{|}~`;
 
 const input: readonly Case[] = [
   {
-    title: 'an id may have every legal character, and 256 of them',
+    title: 'an entity id may contain every legal character and may have 256 characters',
     run: async (bench) => {
       const limiter = await bench.limiter();
       const long = 'x'.repeat(256);
@@ -220,7 +220,7 @@ const input: readonly Case[] = [
     },
   },
   {
-    title: 'refuses entities and updates that are none, and writes nothing',
+    title: 'malformed entities and updates are refused, and nothing is written',
     run: async (bench) => {
       const limiter = await bench.limiter();
       const before = await limiter.entities.create({ id: 'user-1', name: 'Ann' });

@@ -3,17 +3,17 @@ import { ask, assertExactWait, assertRejects, denial, USER } from './asking.js';
 import { type Bench, type Case, limits } from './bench.js';
 import type { RateLimiter } from '../../limiter/rate-limiter.js';
 
-/** Ten tokens a day, of which none comes back while a lease lives, and two slots. */
+/** Ten tokens a day, so that none refills during a lease, and two slots. */
 const RULES = ['rpd:10/day', 'slots:2/concurrent'];
 
-/** A process whose expired leases give their tokens back. */
+/** A limiter whose expired leases give their tokens back. */
 async function refunding(bench: Bench): Promise<RateLimiter> {
   return bench.limiter({ limits: limits(...RULES), onExpiry: 'refund' });
 }
 
 const slots: readonly Case[] = [
   {
-    title: 'slots come back exactly when their holder expires: 60 s after the acquire unless told otherwise',
+    title: 'slots return exactly when their holder expires, by default 60 s after the acquire',
     run: async (bench) => {
       const limiter = await bench.limited('slots:1/concurrent');
       await limiter.acquire(ask({ slots: 1 }));
@@ -21,7 +21,7 @@ const slots: readonly Case[] = [
     },
   },
   {
-    title: 'a lease lives as long as its limiter or its acquire says, and at least 5 s',
+    title: 'a lease has the lifetime of its acquire or its limiter, which is at least 5 s',
     run: async (bench) => {
       const limiter = await bench.limiter({ limits: limits('slots:1/concurrent'), leaseTtlMs: 8_000 });
       await limiter.acquire(ask({ slots: 1 }));
@@ -31,7 +31,7 @@ const slots: readonly Case[] = [
     },
   },
   {
-    title: 'an expiry gives back its own slots only',
+    title: 'an expiry gives back only the slots of its own lease',
     run: async (bench) => {
       const limiter = await bench.limited('slots:6/concurrent');
       await limiter.acquire(ask({ slots: 3 }, { leaseTtlMs: 10_000 }));
@@ -42,7 +42,7 @@ const slots: readonly Case[] = [
     },
   },
   {
-    title: 'slots that were taken back are not given back again by their late holder',
+    title: 'slots that were reclaimed are not given back again when their lease ends late',
     run: async (bench) => {
       const limiter = await bench.limited('slots:1/concurrent');
       const late = await limiter.acquire(ask({ slots: 1 }));
@@ -55,7 +55,7 @@ const slots: readonly Case[] = [
     },
   },
   {
-    title: 'expired holders are left alone by an acquire that is not short',
+    title: 'an acquire that has enough slots does not reclaim expired holders',
     run: async (bench) => {
       const limiter = await bench.limited(...RULES);
       const lease = await limiter.acquire(ask({ slots: 1 }));
@@ -71,7 +71,7 @@ const slots: readonly Case[] = [
 
 const extending: readonly Case[] = [
   {
-    title: 'extend moves the expiry, exactly',
+    title: 'extend moves the expiry exactly',
     run: async (bench) => {
       const limiter = await bench.limited('slots:1/concurrent');
       const lease = await limiter.acquire(ask({ slots: 1 }));
@@ -83,7 +83,7 @@ const extending: readonly Case[] = [
     },
   },
   {
-    title: 'an extend that comes late, but before anybody took the slot back, keeps the lease',
+    title: 'a late extend keeps the lease if its slot was not reclaimed yet',
     run: async (bench) => {
       const limiter = await bench.limited('slots:1/concurrent');
       const lease = await limiter.acquire(ask({ slots: 1 }));
@@ -95,7 +95,7 @@ const extending: readonly Case[] = [
     },
   },
   {
-    title: 'an extend after the slot was taken back throws, and aborts the signal',
+    title: 'an extend after the slot was reclaimed throws, and aborts the signal',
     run: async (bench) => {
       const limiter = await bench.limited('slots:1/concurrent');
       const lease = await limiter.acquire(ask({ slots: 1 }));
@@ -134,7 +134,7 @@ const extending: readonly Case[] = [
 
 const keeping: readonly Case[] = [
   {
-    title: 'the tokens of an expired lease are kept unless told otherwise',
+    title: 'by default the tokens of an expired lease stay taken',
     run: async (bench) => {
       const limiter = await bench.limited(...RULES);
       await limiter.acquire(ask({ rpd: 4, slots: 2 }));
@@ -145,7 +145,7 @@ const keeping: readonly Case[] = [
     },
   },
   {
-    title: 'a settlement after the expiry was taken back corrects what was kept',
+    title: 'a settlement after the holder was reclaimed corrects what stayed taken',
     run: async (bench) => {
       const limiter = await bench.limited(...RULES);
       const lease = await limiter.acquire(ask({ rpd: 4, slots: 2 }));
@@ -158,7 +158,7 @@ const keeping: readonly Case[] = [
     },
   },
   {
-    title: 'leaseTtlMs keeps a holder without slots too',
+    title: 'leaseTtlMs creates a holder also without slots',
     run: async (bench) => {
       const limiter = await bench.limited(...RULES);
       const lease = await limiter.acquire(ask({ rpd: 4 }, { leaseTtlMs: 5_000 }));
@@ -172,7 +172,7 @@ const keeping: readonly Case[] = [
 
 const refunds: readonly Case[] = [
   {
-    title: 'onExpiry refund gives the tokens back at the expiry, exactly',
+    title: 'onExpiry refund gives the tokens back exactly at the expiry',
     run: async (bench) => {
       const limiter = await refunding(bench);
       await limiter.acquire(ask({ rpd: 10, slots: 1 }));
@@ -206,7 +206,7 @@ const refunds: readonly Case[] = [
     },
   },
   {
-    title: 'onExpiry refund gives nothing back of a lease that ended in time',
+    title: 'onExpiry refund gives nothing back for a lease that ended in time',
     run: async (bench) => {
       const limiter = await refunding(bench);
       const [committed, released] = [
@@ -229,7 +229,7 @@ const refunds: readonly Case[] = [
       ['rollback', 0, 10],
     ] as const
   ).map(([verb, charged, left]) => ({
-    title: `${verb} after a refunded expiry was taken back charges ${charged === 0 ? 'nothing' : 'the whole again'}`,
+    title: `${verb} after a refunded expiry was reclaimed charges ${charged === 0 ? 'nothing' : 'the whole amount again'}`,
     run: async (bench) => {
       const limiter = await refunding(bench);
       const lease = await limiter.acquire(ask({ rpd: 4, slots: 2 }));
@@ -242,7 +242,7 @@ const refunds: readonly Case[] = [
     },
   })) satisfies Case[]),
   {
-    title: 'a settlement after a refunded expiry was taken back goes into debt if need be, once',
+    title: 'a settlement after a refunded expiry was reclaimed charges once and may cause debt',
     run: async (bench) => {
       const limiter = await refunding(bench);
       const lease = await limiter.acquire(ask({ rpd: 4, slots: 2 }));
@@ -256,7 +256,7 @@ const refunds: readonly Case[] = [
     },
   },
   {
-    title: 'a settlement after an expiry that nobody took back is an ordinary one',
+    title: 'a settlement after an expiry that was not reclaimed is an ordinary settlement',
     run: async (bench) => {
       const limiter = await refunding(bench);
       const lease = await limiter.acquire(ask({ rpd: 4, slots: 1 }));

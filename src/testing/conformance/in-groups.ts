@@ -7,14 +7,14 @@ import { buildLeaseId } from '../../core/identifiers.js';
 import { isConsumed } from '../../core/limit.js';
 import { MAX_AMOUNT, MILLI } from '../../core/units.js';
 
-/** No lease has it: what is done to this lease changes nothing. */
+/** An id that no lease has: calls for it change nothing. */
 const NO_LEASE = buildLeaseId(0, 0);
 
 /**
- * The store, asked in groups: each ask goes out at once with other asks of its buckets, behind a call of those buckets
- * that is under way, so that a store which collects calls answers them together. All answers must be those that memory
- * gives to the same asks one after another. The ask itself comes first, so that the others do not change its answer;
- * what the others were granted is given back before anything else happens.
+ * Wraps the store so that each ask is sent together with other asks of its buckets, while a call of those buckets is in
+ * flight: a store that groups calls then answers them together. All answers must equal those of the memory store to the
+ * same asks one after another. The ask itself comes first, so that the others do not change its answer. What the others
+ * were granted is given back before the next call.
  */
 export function askInGroups(store: Backend): Backend {
   const spaces = new Map<string, MemorySpace>();
@@ -34,7 +34,7 @@ export function askInGroups(store: Backend): Backend {
         const expected = [first, ...companions.map((ask) => consume(memory, ask, call.nowMs))];
         const asks = [request, ...companions];
         const answers = await askTogether(store, call, asks);
-        // Where a parent refuses, others find what the ask has still to give back below.
+        // After a refusal of a parent, the other asks may see tokens of lower levels that the ask has not given back yet.
         const compared = request.levels.length > 1 ? 1 : asks.length;
         const told = (outcomes: readonly ConsumeOutcome[]): unknown[] => outcomes.slice(0, compared).map(tellingOf);
         assert.deepEqual(told(answers), told(expected), 'a group answers as one ask after another');
@@ -64,7 +64,7 @@ export function askInGroups(store: Backend): Backend {
   });
 }
 
-/** All at once, while a call of the same buckets is under way. */
+/** Sends all asks at once while a call of the same buckets is in flight. */
 async function askTogether(
   store: Backend,
   call: Call,
@@ -79,7 +79,7 @@ async function askTogether(
   return outcomes;
 }
 
-/** Memory must see the calls in the order of the store. */
+/** The memory store must get the calls in the order of the store under test. */
 function oneAfterAnother(): <T>(work: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
   return async (work) => {
@@ -89,12 +89,12 @@ function oneAfterAnother(): <T>(work: () => Promise<T>) => Promise<T> {
   };
 }
 
-/** A denial from memory does not wait for the asks before it, and so is answered as if it came before them. */
+/** A denial from the deny cache does not wait for the asks before it, so its answer would be that of an earlier ask. */
 function withoutDenyCache(call: Call): Call {
   return call.tuning === undefined ? call : { ...call, tuning: { ...call.tuning, denyCacheMs: 0 } };
 }
 
-/** A companion that is short would take them back, where the case may still look for them. */
+/** A companion ask that has too few slots would reclaim them, although the case may still check for them. */
 function hasExpiredHolders(memory: MemorySpace, { levels }: ConsumeRequest, nowMs: number): boolean {
   return levels.some(({ entityId, resource }) => {
     const bucket = memory.readBucket(entityId, resource);
@@ -103,8 +103,8 @@ function hasExpiredHolders(memory: MemorySpace, { levels }: ConsumeRequest, nowM
 }
 
 /**
- * The same once more, and as much as there can be. Companions of an ask of several levels take nothing: what they took
- * of one level before another refuses them would change the answer.
+ * The same ask again, and an ask for the whole capacity. Companions of an ask with several levels take nothing: what they
+ * take at one level before another refuses would change the answer.
  */
 function companionsOf({ leaseId, levels }: ConsumeRequest, takeNothing: boolean): readonly ConsumeRequest[] {
   const [level, ...parents] = levels;
@@ -123,7 +123,7 @@ function companionsOf({ leaseId, levels }: ConsumeRequest, takeNothing: boolean)
 
 type AmountOf = (name: string) => number;
 
-/** What is asked for nothing stays nothing: the holder knows no slots of it. */
+/** An ask for 0 stays 0, because its holder has no slots of that limit. */
 function askingFor(level: LevelAsk, amount: AmountOf): LevelAsk {
   const changed = (amounts: LevelAsk['asks']): LevelAsk['asks'] =>
     amounts.map(({ name, milli }) => ({ name, milli: milli === 0 ? 0 : amount(name) }));
@@ -144,7 +144,7 @@ function anotherId(leaseId: string, step: number): string {
   return leaseId.slice(0, -1) + LAST_CHARACTERS.charAt(at % LAST_CHARACTERS.length);
 }
 
-/** What a caller is told, without how the store came to know it. */
+/** The parts of the outcome that a caller sees. */
 function tellingOf(outcome: ConsumeOutcome): unknown {
   if (outcome.kind === 'id-taken') return outcome;
   const levels = outcome.levels.map(({ verdicts, configIsOlder }) => {

@@ -9,7 +9,7 @@ function ids(leases: readonly { readonly id: string }[]): string[] {
 
 export const leaseLists: readonly Case[] = [
   {
-    title: 'a lease of rates alone is listed if it was given a time to live, and has nothing to show but that',
+    title: 'a lease without slots is listed if it has a requested lifetime, and shows no amounts',
     run: async (bench) => {
       const limiter = await bench.limited('rpd:10/day');
       await limiter.acquire(ask({ rpd: 1 }));
@@ -20,7 +20,7 @@ export const leaseLists: readonly Case[] = [
     },
   },
   {
-    title: 'a lease whose expiry gives rates back is listed with them, as they were last settled',
+    title: 'a lease whose expiry gives rates back is listed with the rates as they were last settled',
     run: async (bench) => {
       const limiter = await bench.limiter({
         limits: limits('rpd:10/day', 'tpd:99/day', 'slots:3/concurrent'),
@@ -35,7 +35,7 @@ export const leaseLists: readonly Case[] = [
     },
   },
   {
-    title: 'an extension moves the listed expiry, and nothing else',
+    title: 'an extension changes the listed expiry, and nothing else',
     run: async (bench) => {
       const limiter = await bench.limiter({ limits: limits('slots:3/concurrent'), caller: 'worker-7' });
       const lease = await limiter.acquire(ask({ slots: 2 }));
@@ -48,7 +48,7 @@ export const leaseLists: readonly Case[] = [
     },
   },
   {
-    title: 'a lease that expired is listed until somebody takes back what it held',
+    title: 'an expired lease is listed until its holder is reclaimed',
     run: async (bench) => {
       const limiter = await bench.limited('slots:2/concurrent');
       const [late, alive] = [
@@ -63,7 +63,7 @@ export const leaseLists: readonly Case[] = [
     },
   },
   {
-    title: 'a lease that ended is listed at no level any more',
+    title: 'a lease that ended is not listed at any level',
     run: async (bench) => {
       const limiter = await bench.limited('slots:9/concurrent');
       await limiter.entities.create({ id: 'team' });
@@ -80,7 +80,7 @@ export const leaseLists: readonly Case[] = [
     },
   },
   {
-    title: 'leases under per-call limits are listed with those of the resource',
+    title: 'leases with per-call limits are listed under their resource',
     run: async (bench) => {
       const limiter = await bench.limited('slots:3/concurrent');
       const plain = await limiter.acquire(ask({ slots: 1 }));
@@ -98,7 +98,7 @@ export const leaseLists: readonly Case[] = [
     },
   },
   {
-    title: 'leases of another entity or resource are not listed, and nobody has leases of what is unused',
+    title: 'leases of another entity or resource are not listed, and an unused resource has no leases',
     run: async (bench) => {
       const limiter = await bench.limited('slots:3/concurrent');
       const { id } = await limiter.acquire(ask({ slots: 1 }));
@@ -117,7 +117,7 @@ export const leaseLists: readonly Case[] = [
     },
   },
   {
-    title: 'a list of leases goes on behind one that ended meanwhile',
+    title: 'a list of leases continues after a lease that ended between two pages',
     run: async (bench) => {
       const limiter = await bench.limited('slots:9/concurrent');
       const taken: Awaited<ReturnType<typeof limiter.acquire>>[] = [];
@@ -132,7 +132,7 @@ export const leaseLists: readonly Case[] = [
     },
   },
   {
-    title: 'refuses leases of what has no legal name',
+    title: 'listing the leases of an illegal name is refused',
     run: async (bench) => {
       const { leases } = await bench.limiter();
       await assertRejects(leases.list({ ...USER, entityId: '' }), 'input.invalid');

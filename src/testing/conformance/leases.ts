@@ -24,7 +24,7 @@ const corrections: readonly Case[] = [
     },
   },
   {
-    title: 'adjust and settle take limits that were not consumed at first',
+    title: 'adjust and settle accept limits that the acquire did not name',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:10/min', 'tpm:100/min', 'usd:50/min');
       const lease = await limiter.acquire(ask({ rpm: 1 }));
@@ -47,7 +47,7 @@ const corrections: readonly Case[] = [
     },
   },
   {
-    title: 'corrections of one lease that are made at once follow each other',
+    title: 'concurrent corrections of one lease are made one after the other',
     run: async (bench) => {
       const limiter = await bench.limited('tpm:1000/min');
       const lease = await limiter.acquire(ask({ tpm: 10 }));
@@ -56,7 +56,7 @@ const corrections: readonly Case[] = [
     },
   },
   {
-    title: 'corrections refuse slots, unknown limits and amounts that are none',
+    title: 'corrections refuse slots, unknown limits and malformed amounts',
     run: async (bench) => {
       const limiter = await bench.limited('tpm:100/min', 'slots:3/concurrent');
       const lease = await limiter.acquire(ask({ tpm: 10, slots: 1 }));
@@ -72,7 +72,7 @@ const corrections: readonly Case[] = [
 
 const debts: readonly Case[] = [
   {
-    title: 'a settlement above what is left goes into debt, and recovers exactly on time',
+    title: 'a settlement above the balance causes debt, which the refill pays back exactly on time',
     run: async (bench) => {
       const limiter = await bench.limited('tpm:60/min');
       const lease = await limiter.acquire(ask({ tpm: 10 }));
@@ -83,7 +83,7 @@ const debts: readonly Case[] = [
     },
   },
   {
-    title: 'debts of several leases add up, and a refund pays them',
+    title: 'debts of several leases add up, and a refund reduces them',
     run: async (bench) => {
       const limiter = await bench.limited('tpm:60/min');
       const leases = await Promise.all(times(3, async () => limiter.acquire(ask({ tpm: 20 }))));
@@ -118,7 +118,7 @@ const debts: readonly Case[] = [
     },
   },
   {
-    title: 'a settlement after a long rest is charged in full to a full bucket',
+    title: 'a settlement after a long idle time is charged in full to a full bucket',
     run: async (bench) => {
       const limiter = await bench.limited('tpm:60/min');
       const lease = await limiter.acquire(ask({ tpm: 10 }));
@@ -171,7 +171,7 @@ const endings: readonly Case[] = [
     },
   })) satisfies Case[]),
   ...((['commit', 'rollback'] as const).map((verb) => ({
-    title: `after ${verb} the lease is closed to everything but ${verb} and release`,
+    title: `after ${verb} a lease refuses everything except ${verb} and release`,
     run: async (bench) => {
       const limiter = await bench.limited('tpm:100/min', 'slots:2/concurrent');
       const lease = await limiter.acquire(ask({ tpm: 10, slots: 1 }));
@@ -199,7 +199,7 @@ const endings: readonly Case[] = [
     },
   },
   {
-    title: 'disposing of a lease commits it if it is open, and does nothing otherwise',
+    title: 'disposing of a lease commits it if it is open, and has no effect otherwise',
     run: async (bench) => {
       const limiter = await bench.limited('tpm:100/min', 'slots:2/concurrent');
       const [open, ended] = [await limiter.acquire(ask({ tpm: 1, slots: 1 })), await limiter.acquire(ask({ tpm: 2 }))];
@@ -210,7 +210,7 @@ const endings: readonly Case[] = [
     },
   },
   {
-    title: 'a lease without a holder has no expiry, and one with a holder has it from its start',
+    title: 'a lease without a holder has no expiry, and a lease with a holder has one from its start',
     run: async (bench) => {
       const limiter = await bench.limited('tpm:100/min', 'slots:2/concurrent');
       const plain = await limiter.acquire(ask({ tpm: 1 }));

@@ -7,7 +7,7 @@ import { collect, collectPages } from './tenant.js';
 
 let changes = 0;
 
-/** A call of an operator that brings a mark along. */
+/** An administrative call with a mark. */
 function marking({ call }: Bench, mark: ManagedMark | null): AdminCall {
   changes += 1;
   return { ...call(), principal: null, auditId: `audit-${String(changes).padStart(9, '0')}`, managed: mark };
@@ -17,7 +17,7 @@ async function marksOf({ backend, call }: Bench, limit = 1_000): Promise<Managed
   return collectPages(limit, (page) => backend.managed.list(call(), page));
 }
 
-/** A store may throw at once or later. */
+/** Accepts a store that throws synchronously and one that rejects. */
 async function refused(work: () => unknown, code: ErrorCode): Promise<void> {
   await assertRejects((async () => work())(), code);
 }
@@ -29,7 +29,7 @@ const OTHER = { key: 'system', value: { limits: ['rpm:1/min'] } };
 
 const alone: readonly Case[] = [
   {
-    title: 'a mark is listed as it was written, the last one of its key, until it is forgotten',
+    title: 'the list of marks shows the last mark of each key until it is removed',
     run: async (bench) => {
       const { managed } = bench.backend;
       const value = { limits: ['a:1/min'], deep: { list: [1, null, 'é', { ['__proto__']: 'x' }] }, empty: {} };
@@ -52,7 +52,7 @@ const alone: readonly Case[] = [
     },
   },
   {
-    title: 'what is kept of a mark is a copy, which nobody changes by holding on to what was given or read',
+    title: 'a store keeps a copy of a mark: changing the object that was passed or read does not change it',
     run: async (bench) => {
       const value = { limits: ['rpm:1/min'] };
       await bench.backend.managed.mark(bench.call(), { key: 'system', value });
@@ -63,7 +63,7 @@ const alone: readonly Case[] = [
     },
   },
   {
-    title: 'a mark leaves no audit record, and stays in its namespace',
+    title: 'a mark adds no audit record, and is visible only in its namespace',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await bench.backend.managed.mark(bench.call(), MARK);
@@ -94,7 +94,7 @@ const alone: readonly Case[] = [
 
 const withChanges: readonly Case[] = [
   {
-    title: 'a change of an entity writes its mark: when it is created, updated and deleted',
+    title: 'creating, updating and deleting an entity writes its mark',
     run: async (bench) => {
       const { entities } = bench.backend;
       await bench.backend.managed.mark(bench.call(), OTHER);
@@ -110,7 +110,7 @@ const withChanges: readonly Case[] = [
     },
   },
   {
-    title: 'a change of an entity that is refused writes no mark, and forgets none',
+    title: 'a refused change of an entity neither writes nor removes a mark',
     run: async (bench) => {
       const { entities } = bench.backend;
       await entities.create(marking(bench, null), { ...ENTITY, id: 'team' });
@@ -131,7 +131,7 @@ const withChanges: readonly Case[] = [
     },
   },
   {
-    title: 'a change of limits writes its mark, also where it changes nothing: then that is all it writes',
+    title: 'a change of limits writes its mark, and only the mark if the limits stay the same',
     run: async (bench) => {
       const { config } = bench.backend;
       const limiter = await bench.limiter();
@@ -162,7 +162,7 @@ const withChanges: readonly Case[] = [
 
 const races: readonly Case[] = [
   {
-    title: 'a mark is read by its key, as the last write left it',
+    title: 'a mark is read by its key, consistent with the last write',
     run: async (bench) => {
       const { managed: store } = bench.backend;
       assert.equal(await store.read(bench.call(), MARK.key), undefined);
@@ -174,7 +174,7 @@ const races: readonly Case[] = [
     },
   },
   {
-    title: 'a mark that is not what the caller saw is left alone, and so is everything that came with it',
+    title: 'a write whose mark is not the one that the caller saw changes nothing',
     run: async (bench) => {
       const { managed: store, entities, config } = bench.backend;
       const limiter = await bench.limiter();
@@ -200,7 +200,7 @@ const races: readonly Case[] = [
     },
   },
   {
-    title: 'a mark that is what the caller saw is replaced, whatever the order of its fields',
+    title: 'a write replaces the mark that the caller saw, whatever the order of its fields',
     run: async (bench) => {
       const { managed: store, entities } = bench.backend;
       const first = { key: MARK.key, value: { name: 'Ann', metadata: { a: 1, b: [{ c: 2, d: 3 }] } }, seen: null };
@@ -213,7 +213,7 @@ const races: readonly Case[] = [
     },
   },
   {
-    title: 'of several who saw the same mark one replaces it',
+    title: 'one of several writers that saw the same mark replaces it',
     run: async (bench) => {
       const { managed: store } = bench.backend;
       await store.mark(bench.call(), OTHER);
@@ -225,7 +225,7 @@ const races: readonly Case[] = [
     },
   },
   {
-    title: 'an entity is deleted by the version that was seen, or by whichever it has',
+    title: 'an entity is deleted with its current version, or without a version',
     run: async (bench) => {
       const { entities } = bench.backend;
       const limiter = await bench.limiter();

@@ -6,7 +6,7 @@ import { type Bench, type Case, limits } from './bench.js';
 import { STORED_LEVELS } from './config-levels.js';
 import { collectPages } from './tenant.js';
 
-/** All levels that have something, read in pages of the given size. */
+/** All levels that have a config, read in pages of the given size. */
 async function levelsOf({ backend, call }: Bench, limit: number): Promise<LevelRecord[]> {
   return collectPages(limit, (page) => backend.config.all(call(), page));
 }
@@ -34,7 +34,8 @@ const LEVELS: readonly ConfigLevel[] = [
 
 const reads: readonly Case[] = [
   {
-    title: 'many levels are read at once as each is read alone, in the order that was asked for, also twice',
+    title:
+      'a read of many levels returns each as a single read does, in the requested order, also if a level is named twice',
     run: async (bench) => {
       const limiter = await bench.limiter();
       for (const { set } of STORED_LEVELS) await set(limiter, 'rpm:10/min@2', 'slots:4/concurrent');
@@ -53,7 +54,7 @@ const reads: readonly Case[] = [
     },
   },
   {
-    title: 'a hundred levels are read at once, each right after it was written',
+    title: 'a read of 100 levels returns each right after it was written',
     run: async (bench) => {
       const limiter = await bench.limiter();
       const names = times(100, (at) => `user-${at}`);
@@ -69,7 +70,7 @@ const reads: readonly Case[] = [
     },
   },
   {
-    title: 'a hundred entities are read at once as each is read alone, also those that do not exist',
+    title: 'a read of 100 entities returns each as a single read does, including those that do not exist',
     run: async (bench) => {
       const { entities } = await bench.limiter();
       await entities.create({ id: 'team', metadata: { deep: { list: [1] } } });
@@ -89,7 +90,7 @@ const reads: readonly Case[] = [
 
 const lists: readonly Case[] = [
   {
-    title: 'every level that has something is listed once, page by page, with what it has',
+    title: 'every level that has a config is listed once, page by page, with its config',
     run: async (bench) => {
       const limiter = await bench.limiter();
       const own = { limits: limits('rpm:1/min', 'slots:2/concurrent') };
@@ -109,7 +110,7 @@ const lists: readonly Case[] = [
     },
   },
   {
-    title: 'a level that was deleted is not listed, until something is set there again',
+    title: 'a deleted level is not listed until it is set again',
     run: async (bench) => {
       const limiter = await bench.limiter();
       for (const { set } of STORED_LEVELS) await set(limiter, 'rpm:1/min');

@@ -8,7 +8,7 @@ import { type Bench, type Case, limits } from './bench.js';
 import { Random } from './random.js';
 import { slotModel } from './slot-model.js';
 
-/** A token bucket in the plainest form: one rate, eager refill, eager cap, every number a bigint of millitokens. */
+/** The simplest token bucket: one rate, refilled and capped at every operation, in bigint millitokens. */
 class ModelRate {
   readonly name: string;
   readonly capacity: bigint;
@@ -33,12 +33,12 @@ class ModelRate {
     return this.#tokens;
   }
 
-  /** Positive takes, negative gives back. */
+  /** A positive amount is taken, a negative one is given back. */
   move(tokens: number, nowMs: number): void {
     this.#tokens = least(this.tokens(nowMs) - BigInt(tokens) * 1_000n, this.capacity);
   }
 
-  /** The first T with floor(T * amount / period) >= floor(now * amount / period) + what is missing. */
+  /** The first T with floor(T * amount / period) >= floor(now * amount / period) + the missing amount. */
   waitMs(tokens: number, nowMs: number): number | null {
     const missing = BigInt(tokens) * 1_000n - this.tokens(nowMs);
     if (BigInt(tokens) * 1_000n > this.capacity) return null;
@@ -66,13 +66,13 @@ interface Scene {
   readonly limiters: readonly RateLimiter[];
   /** The entity's own rates. */
   readonly own: readonly ModelRate[];
-  /** Those and its parent's. */
+  /** The entity's own rates and those of its parent. */
   readonly all: readonly ModelRate[];
   readonly open: Lease[];
   readonly used: Map<string, number>;
 }
 
-/** Mostly small asks, some of the whole capacity, now and then one too many. */
+/** Mostly small asks, some for the whole capacity, a few for one token more. */
 function amounts({ random, own }: Scene): Record<string, number> {
   const named = own.filter(() => random.whole(0, 2) > 0);
   const asked = named.length === 0 ? [random.pick(own)] : named;
@@ -111,7 +111,7 @@ async function correct(scene: Scene): Promise<void> {
   if (lease === undefined) return;
   const before = { ...lease.consumed };
   const { name, capacity } = random.pick(own);
-  // Up to what was taken and a little more, now and then deep into debt.
+  // Mostly up to slightly more than was taken, sometimes far into debt.
   const most = random.whole(0, 9) === 0 ? Number(capacity / 1_000n) : (before[name] ?? 0) + 2;
   const total = random.whole(0, Math.min(most, MAX_AMOUNT));
   const verb = random.pick(['adjust', 'settle', 'rollback', 'commit'] as const);
@@ -176,26 +176,26 @@ const LONG = 'one sequence of rates and one of slots take long enough in groups'
 
 export const model: readonly Case[] = [
   {
-    title: '500 random operations of three processes on one odd rate answer as exact arithmetic does',
+    title: '500 random operations of three processes on one uneven rate have the results of exact arithmetic',
     run: async (bench) => play(bench, 1, ['rpm:7/977ms'], []),
   },
   {
-    title: '500 random operations on rates from milliseconds to days answer as exact arithmetic does',
+    title: '500 random operations on rates from milliseconds to days have the results of exact arithmetic',
     alone: LONG,
     run: async (bench) => play(bench, 2, ['a:13/101ms:40', 'b:60/min:25', 'c:10/day', 'd:999983/sec'], []),
   },
   {
-    title: '500 random operations on the largest numbers answer as exact arithmetic does',
+    title: '500 random operations on the largest numbers have the results of exact arithmetic',
     alone: LONG,
     run: async (bench) => play(bench, 3, ['a:999999999989/day', 'b:999999999999/7ms'], []),
   },
   {
-    title: '500 random operations that climb to a parent answer as exact arithmetic does',
+    title: '500 random operations that cascade to a parent have the results of exact arithmetic',
     alone: LONG,
     run: async (bench) => play(bench, 4, ['a:11/sec:30', 'b:7/977ms:50'], ['a:5/sec:60', 'b:9/977ms']),
   },
   {
-    title: '500 random operations on slots answer as a plain list of holders does',
+    title: '500 random operations on slots have the results of a plain list of holders',
     run: async (bench) => slotModel(bench, 5),
   },
 ];

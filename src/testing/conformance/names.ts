@@ -6,7 +6,7 @@ import { type Case, limits } from './bench.js';
 const SEPARATORS = ['-', '.', ':', '/', '|', '@', '_', '%'];
 
 const separators: readonly Case[] = SEPARATORS.map((mark) => ({
-  title: `keeps names apart that contain "${mark}"`,
+  title: `names that contain "${mark}" are not confused`,
   run: async (bench) => {
     const limiter = await bench.limited('rpm:1/min');
     await limiter.acquire({ entityId: `a${mark}b`, resource: 'c', consume: { rpm: 1 } });
@@ -16,11 +16,11 @@ const separators: readonly Case[] = SEPARATORS.map((mark) => ({
   },
 })) satisfies Case[];
 
-/** Legal names that are something else to an object, to an expression or to a table of short stored names. */
+/** Legal names with a meaning for a JavaScript object, an update expression or the table of short stored names. */
 const LIMIT_NAMES = ['constructor', 'toString', 'hasOwnProperty', 'in-put.tokens_per-min', 'SET', 'a'.repeat(64)];
 
 const limitNames: readonly Case[] = LIMIT_NAMES.map((name) => ({
-  title: `counts a limit named ${name.length > 30 ? 'with 64 characters' : name} like any other`,
+  title: `a limit named ${name.length > 30 ? 'with 64 characters' : name} works like any other`,
   run: async (bench) => {
     const limiter = await bench.limiter();
     await limiter.config.setResource(USER.resource, { limits: limits(`${name}:10/min`) });
@@ -34,7 +34,7 @@ const limitNames: readonly Case[] = LIMIT_NAMES.map((name) => ({
 
 const others: readonly Case[] = [
   {
-    title: 'keeps the configs of names apart that run together',
+    title: 'configs of names that would be equal when joined are not confused',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await limiter.config.setEntity('a', 'bc', { limits: limits('rpm:1/min') });
@@ -55,7 +55,7 @@ const others: readonly Case[] = [
     },
   },
   {
-    title: 'keeps limits apart whose names extend each other',
+    title: 'limits whose names are prefixes of each other are not confused',
     run: async (bench) => {
       const names = ['a', 'a_tk', 'a_cp', 'a_rp', 'a_tk_tk', 'b_a', 'A'];
       const limiter = await bench.limited(...names.map((name, at) => `${name}:${10 + at}/min`));
@@ -64,7 +64,7 @@ const others: readonly Case[] = [
     },
   },
   {
-    title: 'keeps names apart that differ in upper and lower case only',
+    title: 'names that differ only in upper and lower case are different',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:1/min');
       await limiter.acquire(ask({ rpm: 1 }, { entityId: 'User', resource: 'R' }));
@@ -74,7 +74,7 @@ const others: readonly Case[] = [
     },
   },
   {
-    title: 'takes names of the greatest length',
+    title: 'names of the maximum length work',
     run: async (bench) => {
       const longest = { entityId: '~'.repeat(256), resource: 'r'.repeat(128) };
       const limiter = await bench.limited('rpm:2/min', 'slots:1/concurrent');
@@ -85,7 +85,7 @@ const others: readonly Case[] = [
     },
   },
   {
-    title: 'counts an Auth0 subject on a Bedrock model by every verb',
+    title: 'every operation works for an Auth0 subject and a Bedrock model',
     run: async (bench) => {
       const odd = { entityId: 'auth0|1@x.y/z:0', resource: 'arn:aws:bedrock:eu-1::model/anthropic.claude-v2:1' };
       const limiter = await bench.limiter();
@@ -98,7 +98,7 @@ const others: readonly Case[] = [
     },
   },
   {
-    title: 'refuses an entity or a resource whose name is not legal',
+    title: 'an illegal entity id or resource name is refused',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:2/min');
       for (const entityId of ['', 'a#b', 'a b', '$SYSTEM', 'ü', 'a'.repeat(257)]) {

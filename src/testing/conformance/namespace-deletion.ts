@@ -6,7 +6,7 @@ import { collect, furnish, pictureOf } from './tenant.js';
 
 const CACHE_LIFE_MS = 60_000;
 
-/** Everything that can be done in a namespace. */
+/** Every operation in a namespace. */
 const USES: Readonly<Record<string, (limiter: RateLimiter) => Promise<unknown>>> = {
   acquire: async (limiter) => limiter.acquire(ask({ rpd: 1 })),
   run: async (limiter) => limiter.run(ask({ rpd: 1 }), () => 1),
@@ -34,12 +34,12 @@ const USES: Readonly<Record<string, (limiter: RateLimiter) => Promise<unknown>>>
   'audit.list': async ({ audit }) => audit.list(),
 };
 
-/** `default` is nobody's own: who administers from there is not shut out. */
+/** No case deletes `default`, so a limiter there can still administer the others. */
 const OUTSIDE = { namespace: 'default' } as const;
 
 const closing: readonly Case[] = [
   {
-    title: 'a deleted namespace is told as such, and is neither found, entered, opened nor listed',
+    title: 'a deleted namespace has the status deleted, and can be neither found, opened nor listed',
     run: async (bench) => {
       const limiter = await bench.limiter(OUTSIDE);
       const before = await limiter.namespaces.get(bench.namespace);
@@ -54,7 +54,7 @@ const closing: readonly Case[] = [
     },
   },
   {
-    title: 'a deleted namespace is closed to everything that a process which has it open may do in it',
+    title: 'every operation of a process that has a deleted namespace open is refused',
     run: async (bench) => {
       const [outside, inside] = [await bench.limiter(OUTSIDE), await bench.limiter()];
       await furnish(inside);
@@ -68,7 +68,7 @@ const closing: readonly Case[] = [
     },
   },
   {
-    title: 'who deletes the namespace that it works in is shut out at once, and can let itself in again',
+    title: 'a limiter that deletes its own namespace is refused at once, and can recover the namespace',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await furnish(limiter);
@@ -81,7 +81,7 @@ const closing: readonly Case[] = [
     },
   },
   {
-    title: 'a deleted namespace is no outage: who admits everything during one is refused all the same',
+    title: 'a deleted namespace is not an outage: calls are refused also under the policy allow',
     run: async (bench) => {
       const [outside, inside] = [
         await bench.limiter(OUTSIDE),
@@ -95,7 +95,7 @@ const closing: readonly Case[] = [
     },
   },
   {
-    title: 'a lease can be settled and ended again once its namespace is recovered',
+    title: 'a lease can be settled and ended after its namespace is recovered',
     run: async (bench) => {
       const limiter = await bench.limited('rpd:10/day', 'slots:2/concurrent');
       const lease = await limiter.acquire(ask({ rpd: 2, slots: 1 }));
@@ -110,7 +110,7 @@ const closing: readonly Case[] = [
     },
   },
   {
-    title: 'of those who delete one namespace at the same time one succeeds',
+    title: 'one of several concurrent deletions of a namespace succeeds',
     run: async (bench) => {
       const limiter = await bench.limiter(OUTSIDE);
       const outcomes = await Promise.allSettled(times(5, async () => limiter.namespaces.delete(bench.namespace)));
@@ -120,7 +120,7 @@ const closing: readonly Case[] = [
     },
   },
   {
-    title: 'what was never registered cannot be deleted, recovered or purged',
+    title: 'a namespace that was never registered cannot be deleted, recovered or purged',
     run: async (bench) => {
       const { namespaces } = await bench.limiter();
       const name = `${bench.namespace}-unknown`;
@@ -139,7 +139,7 @@ const closing: readonly Case[] = [
 ];
 
 const recoveries: readonly Case[] = (['name', 'id'] as const).map((key) => ({
-  title: `recovering a namespace by its ${key} brings everything of it back`,
+  title: `recovering a namespace by its ${key} restores all its data`,
   run: async (bench) => {
     const limiter = await bench.limiter({ principal: 'ann' });
     await furnish(limiter);
@@ -156,7 +156,7 @@ const recoveries: readonly Case[] = (['name', 'id'] as const).map((key) => ({
 
 const again: readonly Case[] = [
   {
-    title: 'time goes on in a deleted namespace',
+    title: 'buckets of a deleted namespace refill and holders expire as usual',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:60/min', 'slots:2/concurrent');
       await limiter.acquire(ask({ rpm: 60, slots: 2 }));
@@ -169,7 +169,7 @@ const again: readonly Case[] = [
     },
   },
   {
-    title: 'a name that is registered again gets a new id and nothing of what the old namespace had',
+    title: 'a name that is registered again gets a new id and no data of the old namespace',
     run: async (bench) => {
       const [outside, inside] = [await bench.limiter(OUTSIDE), await bench.limiter()];
       await furnish(inside);
@@ -191,7 +191,7 @@ const again: readonly Case[] = [
     },
   },
   {
-    title: 'a process that had a namespace open enters the new one of its name, within one life of its cache',
+    title: 'a process that had a namespace open finds the new namespace of the same name within one cache lifetime',
     run: async (bench) => {
       const limiter = await bench.limiter({ ...OUTSIDE, limits: limits('rpd:10/day') });
       const old = await limiter.in(bench.namespace);
@@ -205,7 +205,7 @@ const again: readonly Case[] = [
     },
   },
   {
-    title: 'a process that had a namespace open enters it no more once it is deleted, within one life of its cache',
+    title: 'a process that had a namespace open cannot open it again within one cache lifetime after its deletion',
     run: async (bench) => {
       const limiter = await bench.limiter({ ...OUTSIDE, limits: limits('rpd:10/day') });
       await limiter.in(bench.namespace);
@@ -215,7 +215,7 @@ const again: readonly Case[] = [
     },
   },
   {
-    title: 'a namespace whose name was registered again is not recovered until that one is deleted',
+    title: 'a namespace whose name was registered again cannot be recovered until the new namespace is deleted',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await limiter.config.setSystem({ limits: limits('rpd:10/day') });
@@ -227,14 +227,14 @@ const again: readonly Case[] = [
       await assertRejects(limiter.namespaces.recover(id), 'namespace.conflict');
       await limiter.namespaces.delete(bench.namespace);
       await bench.catchUp();
-      // Two that were deleted have the name by now.
+      // Two deleted namespaces have the name now.
       await assertRejects(limiter.namespaces.recover(bench.namespace), 'namespace.conflict');
       await limiter.namespaces.recover(id);
       assert.deepEqual(await limiter.available(USER), { rpd: 6 });
     },
   },
   {
-    title: 'an active namespace is not recovered, by its name or its id',
+    title: 'an active namespace cannot be recovered, by its name or its id',
     run: async (bench) => {
       const { namespaces } = await bench.limiter();
       const { id } = (await namespaces.get(bench.namespace)) ?? assert.fail('not registered');
@@ -242,7 +242,7 @@ const again: readonly Case[] = [
     },
   },
   {
-    title: 'orphans are the namespaces that were deleted and not recovered, page by page, each once',
+    title: 'orphans lists the namespaces that were deleted and not recovered, page by page, each once',
     run: async (bench) => {
       const { namespaces } = await bench.limiter();
       const names = await Promise.all(times(4, async () => bench.register()));

@@ -5,7 +5,7 @@ import { collect, furnish, FURNISHED, pictureOf } from './tenant.js';
 
 export const namespacePurge: readonly Case[] = [
   {
-    title: 'an active namespace is not purged, by its name or its id, and loses nothing',
+    title: 'an active namespace cannot be purged, by its name or its id, and loses nothing',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await furnish(limiter);
@@ -18,7 +18,7 @@ export const namespacePurge: readonly Case[] = [
     },
   },
   {
-    title: 'purging removes everything, which nobody recovers, and leaves the id behind',
+    title: 'purging removes all data of a namespace, which cannot be recovered, and keeps its id',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await furnish(limiter);
@@ -36,7 +36,7 @@ export const namespacePurge: readonly Case[] = [
     },
   },
   {
-    title: 'a namespace that was never used is purged by its name',
+    title: 'a namespace that was never used can be purged by its name',
     run: async (bench) => {
       const { namespaces } = await bench.limiter();
       const name = await bench.register();
@@ -48,7 +48,7 @@ export const namespacePurge: readonly Case[] = [
     },
   },
   {
-    title: 'purging one namespace leaves another untouched that has the same entities and resources',
+    title: 'purging a namespace does not change another one with the same entities and resources',
     run: async (bench) => {
       const here = await bench.limiter();
       const name = await bench.register();
@@ -63,7 +63,7 @@ export const namespacePurge: readonly Case[] = [
     },
   },
   {
-    title: 'purging by a name leaves the namespace that has it now untouched',
+    title: 'purging by name does not change the active namespace of that name',
     run: async (bench) => {
       const limiter = await bench.limiter({ namespace: 'default' });
       await furnish(await bench.limiter());
@@ -80,7 +80,7 @@ export const namespacePurge: readonly Case[] = [
     },
   },
   {
-    title: 'a name that was deleted more than once is clear by its ids only',
+    title: 'a name that was deleted more than once requires an id',
     run: async (bench) => {
       const { namespaces } = await bench.limiter();
       const name = await bench.register();
@@ -95,7 +95,7 @@ export const namespacePurge: readonly Case[] = [
     },
   },
   {
-    title: 'the name of a purged namespace is registered anew, under an id of its own',
+    title: 'the name of a purged namespace can be registered again, with a new id',
     run: async (bench) => {
       const limiter = await bench.limiter({ namespace: 'default' });
       const seen = new Set<string>();
@@ -115,7 +115,7 @@ export const namespacePurge: readonly Case[] = [
     },
   },
   {
-    title: 'of a recovery and a purge at the same time one succeeds, and what was recovered is whole',
+    title: 'either a recovery or a concurrent purge succeeds, and a recovered namespace has all its data',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await furnish(limiter);

@@ -4,7 +4,8 @@ import { type Case, limits } from './bench.js';
 
 const registry: readonly Case[] = [
   {
-    title: 'a registered namespace has an id of 11 characters, its name and its time, and is found by its name',
+    title:
+      'a registered namespace has an id of 11 characters, its name and its creation time, and is found by its name',
     run: async (bench) => {
       const limiter = await bench.limiter();
       const name = await bench.register();
@@ -14,7 +15,7 @@ const registry: readonly Case[] = [
     },
   },
   {
-    title: 'registering a name again, also at the same time, gives the namespace that has it',
+    title: 'registering a name again, also concurrently, returns the namespace that has the name',
     run: async (bench) => {
       const limiter = await bench.limiter();
       const name = `${await bench.register()}-again`;
@@ -28,7 +29,7 @@ const registry: readonly Case[] = [
     },
   },
   {
-    title: 'an unknown namespace is not found, not entered and not made',
+    title: 'an unknown namespace is not found, cannot be opened and is not created',
     run: async (bench) => {
       const limiter = await bench.limiter();
       const name = `${await bench.register()}-unknown`;
@@ -49,7 +50,7 @@ const registry: readonly Case[] = [
     },
   },
   {
-    title: 'refuses a namespace whose name is not legal',
+    title: 'an illegal namespace name is refused',
     run: async (bench) => {
       const limiter = await bench.limiter();
       for (const name of ['', '_', '-a', 'a/b', 'a b', 'a#b', 'a'.repeat(65)]) {
@@ -87,7 +88,7 @@ const apart: readonly Case[] = [
     },
   },
   {
-    title: 'two namespaces share no entities, and spending does not climb across',
+    title: 'two namespaces share no entities, and spending does not cascade between them',
     run: async (bench) => {
       const here = await bench.limited('rpm:10/min');
       const there = await here.in(await bench.register());
@@ -123,7 +124,7 @@ const apart: readonly Case[] = [
     },
   },
   {
-    title: 'a namespace that is entered is the same one as when it is opened',
+    title: 'limiter.in and RateLimiter.open of the same name use the same namespace',
     run: async (bench) => {
       const [opened, elsewhere] = [
         await bench.limited('rpm:10/min'),

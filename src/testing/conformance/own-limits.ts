@@ -14,7 +14,7 @@ import { type Case, limits } from './bench.js';
 
 export const ownLimits: readonly Case[] = [
   {
-    title: 'per-call limits live in a bucket of their own, and leave the stored one alone',
+    title: 'per-call limits have a separate bucket, and do not change the bucket of the stored limits',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:10/min');
       await limiter.acquire(ask({ rpm: 8 }));
@@ -25,7 +25,7 @@ export const ownLimits: readonly Case[] = [
     },
   },
   {
-    title: 'the same per-call limits share a bucket, in whatever order and with whatever cost, and others do not',
+    title: 'the same per-call limits share a bucket, whatever their order and cost, and different ones do not',
     run: async (bench) => {
       const [limiter, other] = [await bench.limiter(), await bench.limiter()];
       await limiter.acquire(ask({ a: 3 }, { limits: limits('a:5/min', 'b:7/min') }));
@@ -42,7 +42,7 @@ export const ownLimits: readonly Case[] = [
     },
   },
   {
-    title: 'per-call limits need no stored ones, and each entity and resource has its own bucket of them',
+    title: 'per-call limits need no stored limits, and each entity and resource has its own bucket of them',
     run: async (bench) => {
       const limiter = await bench.limiter();
       const own = limits('rpm:1/min');
@@ -54,7 +54,7 @@ export const ownLimits: readonly Case[] = [
     },
   },
   {
-    title: 'per-call limits wait, settle and hold like stored ones',
+    title: 'waiting, settling and holding work with per-call limits as with stored limits',
     run: async (bench) => {
       const limiter = await bench.limiter();
       const own = limits('rpm:60/min', 'slots:1/concurrent');
@@ -70,7 +70,7 @@ export const ownLimits: readonly Case[] = [
     },
   },
   {
-    title: 'per-call limits replace those of the entity, and its parents keep theirs',
+    title: 'per-call limits replace the limits of the entity, and its parents keep theirs',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:10/min');
       await limiter.entities.create({ id: 'team' });
@@ -82,7 +82,7 @@ export const ownLimits: readonly Case[] = [
     },
   },
   {
-    title: 'a change of the stored limits leaves buckets of per-call limits alone',
+    title: 'a change of the stored limits does not change buckets of per-call limits',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await limiter.acquire(ask({ rpm: 2 }, { limits: limits('rpm:5/min') }));
@@ -92,7 +92,7 @@ export const ownLimits: readonly Case[] = [
     },
   },
   {
-    title: 'usage under per-call limits is kept under the plain name of the resource',
+    title: 'usage with per-call limits is recorded under the plain name of the resource',
     alone: COUNTS_ACQUIRES,
     run: async (bench) => {
       const limiter = await bench.limited('rpm:10/min');

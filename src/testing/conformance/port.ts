@@ -4,7 +4,7 @@ import type { Amount } from '../../core/bucket/decide.js';
 import { USER } from './asking.js';
 import { type Bench, type Case, limits } from './bench.js';
 
-/** The limits of a level as version `sequence` of its config has them. */
+/** A level with these limits as version `sequence` of its config. */
 function level(sequence: number, ...rules: string[]): Pick<LevelAsk, 'limits' | 'version' | 'entityId' | 'resource'> {
   return { ...USER, limits: limits(...rules), version: { sequence, openedAtMs: 0 } };
 }
@@ -25,7 +25,7 @@ async function consume(
   return { ...answer, granted: outcome.kind === 'granted' };
 }
 
-/** What is left by the bucket's own numbers, in whole tokens, and whether the config handed in is older than they are. */
+/** The available whole tokens by the bucket's own rules, and whether the given config is older than these. */
 async function peek({ backend, call }: Bench, ref: ReturnType<typeof level>): Promise<readonly [object, boolean]> {
   const [answer = assert.fail('no answer')] = await backend.peek(call(), [{ ...ref, asks: [], holder: null }]);
   const left = answer.verdicts.map(({ limit, effectiveMilli }) => [String(limit), Number(effectiveMilli) / 1_000]);
@@ -55,7 +55,7 @@ const NOTHING = { deltas: [], totals: null } as const;
 
 const versions: readonly Case[] = [
   {
-    title: 'a bucket asked with an older config decides by its own numbers, and says so',
+    title: 'a bucket decides an ask with an older config by its own rules, and reports configIsOlder',
     run: async (bench) => {
       await consume(bench, level(2, 'rpm:10/min'), { rpm: 4 });
       const answer = await consume(bench, level(1, 'rpm:3/min'), { rpm: 5 });
@@ -65,7 +65,7 @@ const versions: readonly Case[] = [
     },
   },
   {
-    title: 'a bucket takes a newer config once, and never an older one again',
+    title: 'a bucket applies a newer config once, and never an older one again',
     run: async (bench) => {
       await consume(bench, level(1, 'rpd:10/day'), { rpd: 1 });
       for (let count = 0; count < 3; count++) {
@@ -79,7 +79,7 @@ const versions: readonly Case[] = [
     },
   },
   {
-    title: 'a bucket ignores a config that differs under the version that it has',
+    title: 'a bucket ignores a different config with the version that it already has',
     run: async (bench) => {
       await consume(bench, level(1, 'rpm:10/min'), { rpm: 1 });
       assert.equal((await consume(bench, level(1, 'rpm:3/min'), { rpm: 5 })).granted, true);
@@ -87,7 +87,7 @@ const versions: readonly Case[] = [
     },
   },
   {
-    title: 'of two configs in code the one that was opened later is newer, and any stored one is newer still',
+    title: 'of two configs in code the one that was opened later is newer, and any stored config is newer than both',
     run: async (bench) => {
       const opened = (openedAtMs: number, rule: string) => ({
         ...level(0, rule),
@@ -102,7 +102,7 @@ const versions: readonly Case[] = [
     },
   },
   {
-    title: 'a peek with a newer config shows it and writes nothing',
+    title: 'a peek with a newer config shows its result and writes nothing',
     run: async (bench) => {
       await consume(bench, level(1, 'rpm:10/min'), { rpm: 1 });
       assert.deepEqual(await peek(bench, level(2, 'rpm:3/min', 'tpm:5/min')), [
@@ -113,7 +113,7 @@ const versions: readonly Case[] = [
     },
   },
   {
-    title: 'a denied ask with a newer config applies it all the same',
+    title: 'a denied ask with a newer config applies the config',
     run: async (bench) => {
       await consume(bench, level(1, 'rpd:10/day'), { rpd: 1 });
       assert.equal((await consume(bench, level(2, 'rpd:5/day'), { rpd: 6 })).granted, false);
@@ -121,7 +121,7 @@ const versions: readonly Case[] = [
     },
   },
   {
-    title: 'each write of a config takes a number of its own, growing over all levels',
+    title: 'each config write gets a new sequence number, which increases over all levels',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await limiter.config.setResource(USER.resource, { limits: limits('rpm:1/min') });
@@ -141,7 +141,7 @@ const versions: readonly Case[] = [
 
 const corrections: readonly Case[] = [
   {
-    title: 'a refund of a bucket that is gone leaves it full, and a debit leaves it full less the debit',
+    title: 'a refund to a bucket that no longer exists leaves it full, and a debit leaves it full less the debit',
     run: async (bench) => {
       const ref = level(1, 'rpm:10/min', 'tpm:100/min');
       const change = { ...ref, deltas: milli({ rpm: -3, tpm: 30 }), totals: null, holder: 'none' } as const;
@@ -150,7 +150,8 @@ const corrections: readonly Case[] = [
     },
   },
   {
-    title: 'a correction with an older config changes balances and no limits, and drops what the bucket lacks',
+    title:
+      'a correction with an older config changes balances but no limits, and ignores limits that the bucket does not have',
     run: async (bench) => {
       await consume(bench, level(2, 'rpm:10/min'), { rpm: 5 });
       const change = {
@@ -163,7 +164,7 @@ const corrections: readonly Case[] = [
     },
   },
   {
-    title: 'a release of a holder that is gone gives nothing back, and says that it is lost',
+    title: 'a release of a holder that no longer exists gives nothing back, and reports that the holder is lost',
     run: async (bench) => {
       await hold(bench, 'lease-one', 2);
       const release = { ...level(1, 'slots:5/concurrent'), ...NOTHING, holder: 'release' } as const;
@@ -174,7 +175,7 @@ const corrections: readonly Case[] = [
     },
   },
   {
-    title: 'two leases that drew the same id lose no slot, whether the second is granted or not',
+    title: 'two leases with the same id lose no slot, whether the second is granted or not',
     run: async (bench) => {
       assert.equal(await hold(bench, 'lease-one', 2), true);
       await hold(bench, 'lease-one', 2);
@@ -183,7 +184,7 @@ const corrections: readonly Case[] = [
     },
   },
   {
-    title: 'an extension of a holder that is gone fails, and extends no other level of the lease',
+    title: 'an extension of a holder that no longer exists fails, and extends no other level of the lease',
     run: async (bench) => {
       await hold(bench, 'lease-one', 2);
       const [there, gone] = [USER, { ...USER, entityId: 'team' }];
@@ -203,7 +204,7 @@ const corrections: readonly Case[] = [
     },
   },
   {
-    title: 'the levels of one ask are taken from together or not at all, whichever refuses',
+    title: 'an ask takes from all its levels or from none, whichever level refuses',
     run: async (bench) => {
       const refs = ['a', 'b', 'c'].map((entityId) => ({ ...level(1, 'rpm:10/min'), entityId }));
       for (const short of refs) {

@@ -18,7 +18,7 @@ const ways: readonly (readonly [way: string, onThrow: OnThrow, left: Record<stri
   ['rollback', 'rollback', { rpm: 10, tpm: 100, slots: 1 }],
   ['commit', 'commit', { rpm: 9, tpm: 80, slots: 1 }],
   [
-    'what a function says',
+    'the answer of a function',
     (error) => (String(error).includes('down') ? 'commit' : 'rollback'),
     { rpm: 9, tpm: 80, slots: 1 },
   ],
@@ -26,7 +26,7 @@ const ways: readonly (readonly [way: string, onThrow: OnThrow, left: Record<stri
 
 export const run: readonly Case[] = [
   {
-    title: 'run gives what its function returns, and commits',
+    title: 'run returns the result of its function, and commits',
     run: async (bench) => {
       const limiter = await limiterOf(bench);
       const given = await limiter.run(ALL, async (lease) => {
@@ -39,7 +39,7 @@ export const run: readonly Case[] = [
     },
   },
   {
-    title: 'run rolls back and throws on when its function throws',
+    title: 'run rolls back and throws the same error when its function throws',
     run: async (bench) => {
       const limiter = await limiterOf(bench);
       await assert.rejects(limiter.run(ALL, fail), /the vendor is down/);
@@ -47,7 +47,7 @@ export const run: readonly Case[] = [
     },
   },
   ...(ways.map(([way, onThrow, left]) => ({
-    title: `run follows onThrow: ${way}`,
+    title: `run follows onThrow when its function throws: ${way}`,
     run: async (bench) => {
       const limiter = await limiterOf(bench);
       await assert.rejects(limiter.run({ ...ALL, onThrow }, fail), /the vendor is down/);
@@ -55,7 +55,7 @@ export const run: readonly Case[] = [
     },
   })) satisfies Case[]),
   {
-    title: 'run keeps what was settled when its function throws, and gives the rest back',
+    title: 'run keeps settled limits when its function throws, and gives the others back',
     run: async (bench) => {
       const limiter = await limiterOf(bench);
       const work = limiter.run(ALL, async (lease) => {
@@ -67,7 +67,7 @@ export const run: readonly Case[] = [
     },
   },
   {
-    title: 'run leaves a lease alone that its function has ended',
+    title: 'run does not change a lease that its function has ended',
     run: async (bench) => {
       const limiter = await limiterOf(bench);
       await limiter.run(ALL, async (lease) => lease.rollback());
@@ -81,7 +81,7 @@ export const run: readonly Case[] = [
     },
   },
   {
-    title: 'run does not call its function when it is denied',
+    title: 'run does not call its function after a denial',
     run: async (bench) => {
       const limiter = await limiterOf(bench);
       await limiter.acquire(ask({ slots: 1 }));
@@ -93,7 +93,7 @@ export const run: readonly Case[] = [
     },
   },
   {
-    title: 'run extends its lease for as long as its function takes',
+    title: 'run extends its lease while its function runs',
     run: async (bench) => {
       const limiter = await limiterOf(bench);
       await limiter.run(ALL, async (lease) => {
@@ -110,7 +110,7 @@ export const run: readonly Case[] = [
     },
   },
   ...((['to its end', 'in part'] as const).map((how) => ({
-    title: `run ends the lease of a generator that is read ${how}: ${how === 'in part' ? 'rolls back' : 'commits'}`,
+    title: `run ${how === 'in part' ? 'rolls back' : 'commits'} the lease of a generator that is read ${how}`,
     run: async (bench) => {
       const limiter = await limiterOf(bench);
       const stream = await limiter.run(ALL, async function* read() {

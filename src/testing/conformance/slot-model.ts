@@ -10,11 +10,11 @@ interface Holder {
   readonly lease: Lease;
   readonly slots: number;
   expiresAtMs: number;
-  /** Somebody who was short took it back. */
+  /** Another ask reclaimed the expired holder. */
   gone: boolean;
 }
 
-/** Random acquires, extensions, endings and waits of three processes against a plain list of who holds what. */
+/** Random acquires, extensions, endings and waits of three processes, compared with a plain list of holders. */
 export async function slotModel(bench: Bench, seed: number): Promise<void> {
   const random = new Random(seed);
   const [first = assert.fail('no limiter'), ...rest] = await Promise.all(
@@ -70,7 +70,7 @@ export async function slotModel(bench: Bench, seed: number): Promise<void> {
   };
 
   for (let step = 0; step < 500; step++) {
-    // Time moves with every step, so that no two lease ids share their time.
+    // Time moves with every step, so that no two lease ids have the same time.
     await bench.clock.advance(random.pick([1, random.whole(1, 500), random.whole(1, 5_000)]));
     await random.pick([acquire, acquire, change, look])();
   }

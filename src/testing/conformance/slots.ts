@@ -4,7 +4,7 @@ import type { Case } from './bench.js';
 
 export const slots: readonly Case[] = [
   {
-    title: 'grants as many slots as there are, and the next when one is given back',
+    title: 'all slots of a limit are granted, and the next ask when one is given back',
     run: async (bench) => {
       const limiter = await bench.limited('slots:2/concurrent');
       const [first] = [await limiter.acquire(ask({ slots: 1 })), await limiter.acquire(ask({ slots: 1 }))];
@@ -15,7 +15,7 @@ export const slots: readonly Case[] = [
     },
   },
   {
-    title: 'does not refill slots with time while they are held',
+    title: 'slots do not refill over time while they are held',
     run: async (bench) => {
       const limiter = await bench.limited('slots:1/concurrent');
       const lease = await limiter.acquire(ask({ slots: 1 }));
@@ -48,7 +48,7 @@ export const slots: readonly Case[] = [
     },
   },
   {
-    title: 'announces when enough holders will have expired',
+    title: 'a denial announces when enough holders will have expired',
     run: async (bench) => {
       const limiter = await bench.limited('slots:4/concurrent');
       for (const leaseTtlMs of [40_000, 10_000, 30_000, 20_000])
@@ -59,7 +59,7 @@ export const slots: readonly Case[] = [
     },
   },
   {
-    title: 'takes no slot when a rate refuses',
+    title: 'an ask that a rate refuses takes no slot',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:1/min', 'slots:2/concurrent');
       await limiter.acquire(ask({ rpm: 1 }));
@@ -69,7 +69,7 @@ export const slots: readonly Case[] = [
     },
   },
   {
-    title: 'takes no tokens when slots refuse',
+    title: 'an ask that a concurrent limit refuses takes no tokens',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:9/min', 'slots:1/concurrent');
       await limiter.acquire(ask({ slots: 1 }));
@@ -78,7 +78,7 @@ export const slots: readonly Case[] = [
     },
   },
   {
-    title: 'keeps no holder for an ask of 0 slots',
+    title: 'an ask for 0 slots creates no holder',
     run: async (bench) => {
       const limiter = await bench.limited('slots:1/concurrent');
       const lease = await limiter.acquire(ask({ slots: 0 }));
@@ -88,7 +88,7 @@ export const slots: readonly Case[] = [
     },
   },
   {
-    title: 'lists who holds what since when and until when',
+    title: 'a list of leases shows each holder with its slots, its start and its expiry',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:9/min', 'slots:4/concurrent');
       const named = await bench.limiter({ caller: 'worker-7', leaseTtlMs: 9_000 });
@@ -115,7 +115,7 @@ export const slots: readonly Case[] = [
     },
   },
   {
-    title: 'lists a holder no longer once it gave back, whichever way',
+    title: 'a holder is no longer listed after its slots were given back by any method',
     run: async (bench) => {
       const limiter = await bench.limited('slots:4/concurrent');
       const [a, b, c, d] = await Promise.all(times(4, async () => limiter.acquire(ask({ slots: 1 }))));
@@ -127,7 +127,7 @@ export const slots: readonly Case[] = [
     },
   },
   {
-    title: 'lists leases page by page, each once',
+    title: 'leases are listed page by page, each once',
     run: async (bench) => {
       const limiter = await bench.limited('slots:9/concurrent');
       const taken: string[] = [];

@@ -4,7 +4,7 @@ import type { RateLimiter } from '../../limiter/rate-limiter.js';
 import { ask, assertExactWait, denial, usageOf, USER } from './asking.js';
 import { type Bench, type Case, limits } from './bench.js';
 
-/** Every way to be refused, each with a limiter that will refuse. */
+/** Every reason for a denial, with a limiter that denies for it. */
 const REFUSALS: readonly (readonly [why: string, prepare: (bench: Bench) => Promise<RateLimiter>])[] = [
   ['an exhausted rate', async (bench) => prepared(bench, { rpd: 9 })],
   ['an impossible ask', async (bench) => prepared(bench, {}, 'tpd:2/day')],
@@ -48,7 +48,7 @@ const denials: readonly Case[] = REFUSALS.map(([why, prepare]) => ({
 
 const looking: readonly Case[] = [
   {
-    title: 'a bucket that nobody used is full, and looking at it does not start its time',
+    title: 'the status of an unused bucket is full, and reading it does not start its refill',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:60/min', 'slots:2/concurrent');
       const seen = (await limiter.status(USER)).map((status) => ({ ...status, limit: String(status.limit) }));
@@ -66,7 +66,7 @@ const looking: readonly Case[] = [
     },
   },
   {
-    title: 'balances are told in whole tokens, rounded down, in debt too',
+    title: 'a status shows balances in whole tokens, rounded down, also in debt',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:60/min');
       await limiter.acquire(ask({ rpm: 60 }));
@@ -84,7 +84,7 @@ const looking: readonly Case[] = [
     },
   },
   {
-    title: 'a balance in debt is told as exceeded, with the wait until it is none',
+    title: 'a status shows a debt as exceeded, with the wait until it is paid back',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:60/min');
       await (await limiter.acquire(ask({ rpm: 60 }))).adjust({ rpm: 2 });
@@ -93,7 +93,7 @@ const looking: readonly Case[] = [
     },
   },
   {
-    title: 'what is seen is as if a newer config were applied, which looking does not do',
+    title: 'a status shows the result of a newer config without applying it to the bucket',
     run: async (bench) => {
       const [writer, old] = [await bench.limiter(), await bench.limiter()];
       await writer.config.setSystem({ limits: limits('rpd:10/day') });
@@ -107,7 +107,7 @@ const looking: readonly Case[] = [
     },
   },
   {
-    title: 'what is seen is as if expired holders were taken back, which looking does not do',
+    title: 'a status shows the result of reclaiming expired holders without reclaiming them',
     run: async (bench) => {
       const limiter = await bench.limiter({ limits: limits('rpd:10/day', 'slots:2/concurrent'), onExpiry: 'refund' });
       const lease = await limiter.acquire(ask({ rpd: 10, slots: 2 }));
@@ -119,7 +119,7 @@ const looking: readonly Case[] = [
     },
   },
   {
-    title: 'looking often changes nothing',
+    title: 'reading a status often changes nothing',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:7/977ms');
       await limiter.acquire(ask({ rpm: 7 }));
@@ -133,7 +133,7 @@ const looking: readonly Case[] = [
     },
   },
   {
-    title: 'a status shows the limit by which the bucket lives',
+    title: 'a status shows the limit that the bucket applies',
     run: async (bench) => {
       const limiter = await bench.limiter();
       const given = Limit.custom('jobs', { capacity: 50, refillAmount: 7, refillPeriodMs: 977 });

@@ -5,7 +5,7 @@ import type { Case } from './bench.js';
 
 const boundaries: readonly Case[] = [
   {
-    title: 'grants the whole capacity of a new bucket, and then nothing',
+    title: 'a new bucket grants its whole capacity, and then nothing',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:10/min');
       await limiter.acquire(ask({ rpm: 10 }));
@@ -13,7 +13,7 @@ const boundaries: readonly Case[] = [
     },
   },
   {
-    title: 'grants one at a time until the capacity is gone',
+    title: 'a bucket grants one token at a time until its capacity is used up',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:3/min');
       for (const left of [2, 1, 0]) {
@@ -24,7 +24,7 @@ const boundaries: readonly Case[] = [
     },
   },
   {
-    title: 'grants a capacity of 1 once',
+    title: 'a bucket with a capacity of 1 grants once',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:1/min');
       await limiter.acquire(ask({ rpm: 1 }));
@@ -32,7 +32,7 @@ const boundaries: readonly Case[] = [
     },
   },
   {
-    title: 'grants what is left after larger asks were denied',
+    title: 'a bucket grants its remaining tokens after larger asks were denied',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:10/min');
       await limiter.acquire(ask({ rpm: 7 }));
@@ -42,7 +42,7 @@ const boundaries: readonly Case[] = [
     },
   },
   {
-    title: 'grants an ask of 0 and takes nothing, also from an empty bucket',
+    title: 'an ask for 0 is granted and takes nothing, also from an empty bucket',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:2/min');
       await limiter.acquire(ask({ rpm: 0 }));
@@ -52,7 +52,7 @@ const boundaries: readonly Case[] = [
     },
   },
   {
-    title: 'calls an ask of capacity + 1 impossible, gives no wait and takes nothing',
+    title: 'an ask for more than the capacity is denied as impossible, without a wait, and takes nothing',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:10/min');
       const { reason, retryAfterMs } = await denial(limiter, ask({ rpm: 11 }));
@@ -62,7 +62,7 @@ const boundaries: readonly Case[] = [
     },
   },
   {
-    title: 'calls more slots than there are impossible, and holds none',
+    title: 'an ask for more slots than the limit has is denied as impossible, and holds none',
     run: async (bench) => {
       const limiter = await bench.limited('slots:3/concurrent');
       assert.equal((await denial(limiter, ask({ slots: 4 }))).reason, 'impossible');
@@ -71,7 +71,7 @@ const boundaries: readonly Case[] = [
     },
   },
   ...(['rpm:0/min', 'rpm:0/concurrent'].map((rule) => ({
-    title: `blocks every ask of ${rule} but an ask of 0`,
+    title: `the limit ${rule} denies every ask except an ask for 0`,
     run: async (bench) => {
       const limiter = await bench.limited(rule);
       assert.equal((await denial(limiter, ask({ rpm: 1 }))).reason, 'impossible');
@@ -80,7 +80,7 @@ const boundaries: readonly Case[] = [
     },
   })) satisfies Case[]),
   {
-    title: 'takes the largest amount exactly',
+    title: 'the largest amount is taken exactly',
     run: async (bench) => {
       const limiter = await bench.limited('tpm:1000000000000/min', 'rpm:999999999999/min');
       await limiter.acquire(ask({ tpm: 999_999_999_999, rpm: 1 }));
@@ -88,7 +88,7 @@ const boundaries: readonly Case[] = [
     },
   },
   {
-    title: 'holds the burst, not the rate',
+    title: 'the capacity of a bucket is the burst, not the rate',
     run: async (bench) => {
       const limiter = await bench.limited('small:60/min:10', 'large:60/min:90');
       assert.equal((await denial(limiter, ask({ small: 11 }))).reason, 'impossible');
@@ -98,7 +98,7 @@ const boundaries: readonly Case[] = [
     },
   },
   {
-    title: 'keeps a bucket for each entity and each resource',
+    title: 'each entity and resource has its own bucket',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:1/min');
       await limiter.acquire(ask({ rpm: 1 }));
@@ -111,7 +111,7 @@ const boundaries: readonly Case[] = [
 
 const answers: readonly Case[] = [
   {
-    title: 'says of each limit that was asked what was requested and what is left',
+    title: 'a decision shows the requested and the available amount of each limit that was asked',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:10/min', 'tpm:100/min', 'slots:2/concurrent');
       const { statuses } = await limiter.tryAcquire(ask({ rpm: 4, slots: 1 }));
@@ -127,7 +127,7 @@ const answers: readonly Case[] = [
     },
   },
   {
-    title: 'throws a denial as an error that tells the same as the value',
+    title: 'a denial that is thrown has the same details as one that is returned',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:60/min');
       await limiter.acquire(ask({ rpm: 60 }));
@@ -142,7 +142,7 @@ const answers: readonly Case[] = [
     },
   },
   {
-    title: 'takes the default cost of a limit that is not named, and the named amount of one that is',
+    title: 'an ask takes the named amount of a limit, or the default cost of a limit that it does not name',
     run: async (bench) => {
       const limits = [Limit.perMinute('rpm', 10, { cost: 1 }), Limit.perMinute('tpm', 100, { cost: 20 })];
       const limiter = await bench.limiter({ limits });
@@ -154,7 +154,7 @@ const answers: readonly Case[] = [
     },
   },
   {
-    title: 'does not mind the debt of a limit that is not asked for',
+    title: 'the debt of a limit does not affect an ask for other limits',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:10/min', 'tpm:100/min');
       await (await limiter.acquire(ask({ tpm: 1 }))).settle({ tpm: 500 });
@@ -166,7 +166,7 @@ const answers: readonly Case[] = [
 
 const refusals: readonly Case[] = [
   {
-    title: 'refuses a misspelt limit name and takes nothing',
+    title: 'an ask with a misspelt limit name is refused and takes nothing',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:10/min');
       await assertRejects(limiter.tryAcquire(ask({ rpm: 1, rpn: 1 })), 'input.invalid');
@@ -174,7 +174,7 @@ const refusals: readonly Case[] = [
     },
   },
   {
-    title: 'refuses negative, fractional, missing and oversized amounts and takes nothing',
+    title: 'an ask with a negative, fractional, missing or oversized amount is refused and takes nothing',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:10/min');
       for (const rpm of [-1, 0.5, Number.NaN, 1e12 + 1, undefined as unknown as number]) {
@@ -184,7 +184,7 @@ const refusals: readonly Case[] = [
     },
   },
   {
-    title: 'refuses an ask for nothing where no limit has a cost',
+    title: 'an ask without amounts is refused if no limit has a default cost',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:10/min');
       await assertRejects(limiter.acquire(ask({})), 'input.invalid');
@@ -192,7 +192,7 @@ const refusals: readonly Case[] = [
     },
   },
   {
-    title: 'refuses an entity for which no level has limits',
+    title: 'an ask is refused if no level has limits for its entity',
     run: async (bench) => {
       const limiter = await bench.limiter();
       await assertRejects(limiter.acquire(ask({ rpm: 1 })), 'limits.missing');
@@ -201,7 +201,7 @@ const refusals: readonly Case[] = [
   },
 ];
 
-/** Three limits of ten each, one of them of slots. */
+/** Three limits with a capacity of ten, one of them concurrent. */
 const RULES = ['rpm:10/day', 'tpm:10/hour', 'slots:10/concurrent'];
 const NAMES = ['rpm', 'tpm', 'slots'];
 const SUBSETS = times(7, (at) => NAMES.filter((_, bit) => ((at + 1) & (1 << bit)) !== 0));
@@ -212,7 +212,7 @@ function amounts(names: readonly string[], amount: number): Record<string, numbe
 
 const subsets: readonly Case[] = SUBSETS.flatMap((names) => [
   {
-    title: `takes from ${names.join(' and ')} of three limits when these are asked`,
+    title: `an ask for ${names.join(' and ')} takes from these of three limits only`,
     run: async (bench) => {
       const limiter = await bench.limited(...RULES);
       const { consumed } = await limiter.acquire(ask(amounts(names, 4)));
@@ -221,7 +221,7 @@ const subsets: readonly Case[] = SUBSETS.flatMap((names) => [
     },
   },
   {
-    title: `names ${names.join(' and ')} of three limits when these are short, and takes from none`,
+    title: `a denial names ${names.join(' and ')} if these of three limits have too few tokens, and takes from none`,
     run: async (bench) => {
       const limiter = await bench.limited(...RULES);
       await limiter.acquire(ask(amounts(names, 8)));

@@ -23,7 +23,7 @@ export async function collectPages<T>(limit: number, read: (page: PageRequest) =
   }
 }
 
-/** Puts something of every kind into a namespace. */
+/** Creates records of every kind in a namespace. */
 export async function furnish(limiter: RateLimiter): Promise<void> {
   await limiter.config.setSystem({ limits: limits('rpd:10/day', 'slots:3/concurrent'), onUnavailable: 'local' });
   await limiter.config.setEntity('user-2', USER.resource, { limits: limits('rpd:20/day') });
@@ -33,10 +33,10 @@ export async function furnish(limiter: RateLimiter): Promise<void> {
   await limiter.acquire(ask({ rpd: 7 }, { entityId: 'user-2' }));
 }
 
-/** The least of records that this makes: two configs and two entities with their audit, and three buckets. */
+/** How many records `furnish` creates at least: two configs and two entities, their audit records, and three buckets. */
 export const FURNISHED = 2 + 2 + 4 + 3;
 
-/** Everything that a namespace shows of itself. */
+/** All data of a namespace that the API shows. */
 export async function pictureOf(bench: Bench, limiter: RateLimiter): Promise<Record<string, unknown>> {
   await bench.catchUp();
   return {

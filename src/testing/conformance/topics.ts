@@ -35,7 +35,7 @@ import { usageQueries } from './usage-queries.js';
 import { usage } from './usage.js';
 import { waits } from './waits.js';
 
-/** Every case, by what it is about. */
+/** Every case, by topic. */
 export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   takes,
   names,
@@ -74,7 +74,7 @@ export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   'many at once': many,
 };
 
-/** Topics whose cases are also run with every ask in a group of asks: those that are about what an ask is answered. */
+/** Topics about decisions. Their cases also run with every ask in a group of asks. */
 export const DECIDING: ReadonlySet<string> = new Set([
   'takes',
   'waits',

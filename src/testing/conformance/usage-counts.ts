@@ -8,7 +8,7 @@ import { collect } from './tenant.js';
 
 const HOUR_MS = 3_600_000;
 
-/** Ways to correct what was taken of `tpm:50`, and by how much. */
+/** Corrections of an ask for 50 `tpm`, with the difference. */
 const CORRECTIONS: readonly (readonly [what: string, correct: (lease: Lease) => Promise<void>, by: number])[] = [
   ['a rollback', async (lease) => lease.rollback(), -50],
   ['a settlement below what was taken', async (lease) => lease.settle({ tpm: 20 }), -30],
@@ -18,7 +18,7 @@ const CORRECTIONS: readonly (readonly [what: string, correct: (lease: Lease) => 
 ];
 
 const corrections: readonly Case[] = CORRECTIONS.map(([what, correct, by]) => ({
-  title: `${what} counts in the hour and day in which it happens, and changes no acquires`,
+  title: `${what} counts in the hour and day in which it happens, and does not change the number of acquires`,
   run: async (bench) => {
     const limiter = await bench.limited('tpm:999/min');
     bench.clock.set(Date.parse('2027-03-10T23:59:59.000Z'));
@@ -38,7 +38,7 @@ const corrections: readonly Case[] = CORRECTIONS.map(([what, correct, by]) => ({
   },
 }));
 
-/** The sum of what a kind of window tells. */
+/** The sums over all windows of one kind. */
 async function sumOf(bench: Bench, limiter: RateLimiter, window: 'hourly' | 'daily' | 'monthly'): Promise<number[]> {
   const found = await usageOf(bench, limiter, { window });
   return found.reduce(
@@ -49,7 +49,7 @@ async function sumOf(bench: Bench, limiter: RateLimiter, window: 'hourly' | 'dai
 
 const sums: readonly Case[] = [
   {
-    title: 'every kind of window adds up to what was granted, at any time',
+    title: 'the windows of every kind add up to the granted amount at any time',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:999/min');
       let granted = 0;
@@ -62,7 +62,7 @@ const sums: readonly Case[] = [
     },
   },
   {
-    title: 'what an hour counts is complete when the next one has begun, though nothing happens in that',
+    title: 'the usage of an hour is complete when the next hour has begun, even without usage in the next hour',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:99/min');
       await limiter.acquire(ask({ rpm: 3 }));
@@ -95,7 +95,7 @@ const sums: readonly Case[] = [
     },
   },
   {
-    title: 'slots are no tokens, in no window and no summary',
+    title: 'slots do not count as usage in any window or summary',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:99/min', 'slots:9/concurrent');
       for (let hour = 0; hour < 3; hour++) {
@@ -111,7 +111,7 @@ const sums: readonly Case[] = [
     },
   },
   {
-    title: 'leases that expired are counted where and when they were taken back, and summed up',
+    title: 'expired leases are counted in the window in which they were reclaimed, and in the summary',
     run: async (bench) => {
       const limiter = await bench.limited('slots:2/concurrent');
       await Promise.all(times(2, async () => limiter.acquire(ask({ slots: 1 }))));
@@ -134,7 +134,7 @@ const sums: readonly Case[] = [
     },
   },
   {
-    title: 'usage of a limit that was removed stays, and goes on when the limit comes back',
+    title: 'usage of a removed limit stays, and continues when the limit is added again',
     run: async (bench) => {
       const limiter = await bench.limiter();
       const set = async (...rules: string[]): Promise<void> => limiter.config.setSystem({ limits: limits(...rules) });
@@ -155,7 +155,7 @@ const sums: readonly Case[] = [
     },
   },
   {
-    title: 'looking at usage changes nothing',
+    title: 'reading usage changes nothing',
     run: async (bench) => {
       const limiter = await bench.limited('rpd:99/day', 'slots:2/concurrent');
       const [watched, left] = [USER, { ...USER, entityId: 'user-2' }];

@@ -9,7 +9,7 @@ import { collect } from './tenant.js';
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Ends of windows: how many of each kind the millisecond before and the one after fall into. */
+/** Boundaries: how many windows of each kind contain the millisecond before or the millisecond after. */
 const TURNS: readonly (readonly [what: string, at: string, windows: Readonly<Record<Usage['window'], number>>])[] = [
   ['an hour', '2027-03-10T11:00:00.000Z', { hourly: 2, daily: 1, monthly: 1 }],
   ['a day', '2027-03-10T00:00:00.000Z', { hourly: 2, daily: 2, monthly: 1 }],
@@ -19,7 +19,7 @@ const TURNS: readonly (readonly [what: string, at: string, windows: Readonly<Rec
 ];
 
 const turns: readonly Case[] = TURNS.map(([what, at, windows]) => ({
-  title: `at the beginning of ${what} each window counts what happened in it, and no other kind of window`,
+  title: `at the beginning of ${what} each window counts only what happened in it`,
   run: async (bench) => {
     const limiter = await bench.limited('rpm:99/min');
     bench.clock.set(Date.parse(at) - 1);
@@ -39,7 +39,7 @@ const turns: readonly Case[] = TURNS.map(([what, at, windows]) => ({
   },
 }));
 
-/** Three hours of three entities: some of it folded into records, some not; `b` rests in the second hour. */
+/** Usage of three entities in three hours, some of it already in usage records, some not. `b` has none in the second hour. */
 async function spendForThreeHours(bench: Bench): Promise<RateLimiter> {
   const limiter = await bench.limited('rpm:99/min');
   for (let hour = 0; hour < 3; hour++) {
@@ -64,7 +64,7 @@ function told(bench: Bench, found: readonly Usage[]): string[] {
 
 const lists: readonly Case[] = [
   {
-    title: 'usage of a resource is that of every entity, in the order of time, then of the entity',
+    title: 'the usage of a resource lists every entity, sorted by time, then by entity',
     run: async (bench) => {
       const limiter = await spendForThreeHours(bench);
       await bench.catchUp();
@@ -82,7 +82,7 @@ const lists: readonly Case[] = [
     },
   },
   {
-    title: 'usage of a resource is given page by page, each window of each entity once',
+    title: 'the usage of a resource is returned page by page, with each window of each entity once',
     run: async (bench) => {
       const limiter = await spendForThreeHours(bench);
       await bench.catchUp();
@@ -118,7 +118,7 @@ const lists: readonly Case[] = [
     },
   },
   {
-    title: 'more windows than a page holds are all given, and all summed up',
+    title: 'a query and a summary include all windows, also more than fit into one page',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:999/min');
       for (let hour = 0; hour < 105; hour++) {
@@ -139,7 +139,7 @@ const lists: readonly Case[] = [
     },
   },
   {
-    title: 'an hour in which nothing happened has no record',
+    title: 'an hour without usage has no record',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:99/min');
       const startMs = bench.clock.now();
@@ -170,7 +170,7 @@ const summaries: readonly Case[] = [
     },
   },
   {
-    title: 'a summary tells the range that was asked, or else where its first window begins and its last one ends',
+    title: 'a summary shows the requested range, or else the start of its first window and the end of its last window',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:99/min');
       const startMs = bench.clock.now();
@@ -191,7 +191,7 @@ const summaries: readonly Case[] = [
     },
   },
   {
-    title: 'an average is over the windows that have a record, whatever limits they used',
+    title: 'an average is over all windows that have a record, whichever limits they used',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:99/min', 'tpm:999/min');
       await limiter.acquire(ask({ rpm: 1, tpm: 100 }));
@@ -205,7 +205,7 @@ const summaries: readonly Case[] = [
     },
   },
   {
-    title: 'a query and a summary need a window, a resource, and ends that are dates',
+    title: 'a query and a summary require a window, a resource, and dates as range limits',
     run: async (bench) => {
       const { usage } = await bench.limiter();
       const bad: object[] = [

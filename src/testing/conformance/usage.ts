@@ -7,7 +7,7 @@ const DAY_MS = 24 * HOUR_MS;
 
 const counts: readonly Case[] = [
   {
-    title: 'usage is what was granted less what was given back',
+    title: 'usage is the granted amount less what was given back',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:99/min', 'tpm:999/min');
       await limiter.acquire(ask({ rpm: 1, tpm: 10 }));
@@ -19,7 +19,7 @@ const counts: readonly Case[] = [
     },
   },
   {
-    title: 'the first acquire of a bucket counts',
+    title: 'the first acquire of a bucket counts as usage',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:99/min');
       await limiter.acquire(ask({ rpm: 7 }));
@@ -29,7 +29,7 @@ const counts: readonly Case[] = [
     },
   },
   {
-    title: 'slots are no tokens, and an ask of 0 is an acquire',
+    title: 'slots do not count as usage, and an ask for 0 counts as an acquire',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:99/min', 'slots:9/concurrent');
       await limiter.acquire(ask({ slots: 2 }));
@@ -40,7 +40,7 @@ const counts: readonly Case[] = [
     },
   },
   {
-    title: 'what several processes take adds up, each entity and resource by itself',
+    title: 'usage of several processes adds up, separately for each entity and resource',
     run: async (bench) => {
       const limiters = await Promise.all(times(3, async () => bench.limited('rpm:999/min')));
       await Promise.all(limiters.flatMap((limiter) => times(10, async () => limiter.acquire(ask({ rpm: 2 })))));
@@ -53,7 +53,7 @@ const counts: readonly Case[] = [
     },
   },
   {
-    title: 'a lease that expired is counted as such once it was taken back, and refunded tokens are no usage',
+    title: 'an expired lease is counted when it is reclaimed, and refunded tokens are not usage',
     run: async (bench) => {
       const limiter = await bench.limiter({ limits: limits('rpd:10/day'), onExpiry: 'refund' });
       await limiter.acquire(ask({ rpd: 8 }, { leaseTtlMs: 5_000 }));
@@ -73,7 +73,7 @@ const counts: readonly Case[] = [
     },
   },
   {
-    title: 'nothing is counted where nothing was acquired',
+    title: 'an entity that acquired nothing has no usage',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:1/min');
       await denial(limiter, ask({ rpm: 2 }));
@@ -87,7 +87,7 @@ const counts: readonly Case[] = [
 
 const windows: readonly Case[] = [
   {
-    title: 'the last millisecond of an hour counts for it, and the next for the next',
+    title: 'the last millisecond of an hour counts for that hour, and the next millisecond for the next hour',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:99/min');
       const startMs = bench.clock.now();
@@ -108,7 +108,7 @@ const windows: readonly Case[] = [
     },
   },
   {
-    title: 'days and months begin at midnight UTC, and hours, days and months are kept apart',
+    title: 'days and months begin at midnight UTC, and hours, days and months are counted separately',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:99/min');
       bench.clock.set(Date.parse('2027-01-31T23:59:59.999Z'));
@@ -141,7 +141,7 @@ const windows: readonly Case[] = [
     },
   },
   {
-    title: 'an expiry counts for the hour in which it is taken back',
+    title: 'an expiry counts for the hour in which it is reclaimed',
     run: async (bench) => {
       const limiter = await bench.limiter({ limits: limits('rpd:10/day'), onExpiry: 'refund' });
       await limiter.acquire(ask({ rpd: 8 }, { leaseTtlMs: 5_000 }));
@@ -156,7 +156,7 @@ const windows: readonly Case[] = [
     },
   },
   {
-    title: 'a range gives the windows that begin in it, page by page, each once',
+    title: 'a query returns the windows that begin in its range, page by page, each once',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:99/min');
       const startMs = bench.clock.now();

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { ask, assertExactWait, assertRejects, denial, times, USER } from './asking.js';
 import { type Bench, type Case, limits, until } from './bench.js';
 
-/** Rates whose periods divide nothing, at an instant that divides nothing. */
+/** Includes rates whose periods do not divide evenly, to test rounding. */
 const ODD_RATES = ['rpm:60/min', 'rpm:7/977ms', 'rpm:1/day', 'rpm:1000/7ms', 'rpm:3/101ms:50', 'rpm:999999999999/day'];
 
 const exact: readonly Case[] = [
   ...(ODD_RATES.map((rule) => ({
-    title: `grants at the announced time and not 1 ms before, at ${rule}`,
+    title: `the limit ${rule} grants at the announced time and not 1 ms before`,
     run: async (bench) => {
       await bench.clock.advance(12_347);
       const limiter = await bench.limited(rule);
@@ -19,7 +19,7 @@ const exact: readonly Case[] = [
     },
   })) satisfies Case[]),
   {
-    title: 'waits for the slowest of several limits, and tells the wait of each',
+    title: 'the wait of a denial is that of the slowest limit, and each limit shows its own',
     run: async (bench) => {
       const limiter = await bench.limited('rps:10/sec', 'rpm:60/min', 'rph:60/hour');
       await limiter.acquire(ask({ rps: 10, rpm: 60, rph: 60 }));
@@ -33,7 +33,7 @@ const exact: readonly Case[] = [
     },
   },
   {
-    title: 'counts what was refilled since the last take against the wait',
+    title: 'the announced wait is shorter by what was refilled since the last take',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:60/min');
       await limiter.acquire(ask({ rpm: 60 }));
@@ -43,7 +43,7 @@ const exact: readonly Case[] = [
     },
   },
   {
-    title: 'never refills above the capacity',
+    title: 'a bucket never refills above its capacity',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:60/min');
       await limiter.acquire(ask({ rpm: 10 }));
@@ -53,7 +53,7 @@ const exact: readonly Case[] = [
     },
   },
   {
-    title: 'does not starve a slow limit beside a busy one',
+    title: 'a slow limit refills although another limit of the bucket is used often',
     run: async (bench) => {
       const limiter = await bench.limited('busy:1000/sec', 'slow:1/hour');
       await limiter.acquire(ask({ busy: 1, slow: 1 }));
@@ -65,7 +65,7 @@ const exact: readonly Case[] = [
     },
   },
   {
-    title: 'mints nothing when it is polled every millisecond',
+    title: 'a bucket that is asked every millisecond refills no more than its rate',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:3/101ms');
       await limiter.acquire(ask({ rpm: 3 }));
@@ -78,7 +78,7 @@ const exact: readonly Case[] = [
     },
   },
   {
-    title: 'mints nothing for a process whose clock is behind, and leaves nothing wrong for the others',
+    title: 'a process whose clock is behind gains no tokens, and does not change the balance for other processes',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:60/min');
       const behind = await bench.limiter({ clock: { now: () => bench.clock.now() - 300_000 } });
@@ -93,7 +93,7 @@ const exact: readonly Case[] = [
     },
   },
   {
-    title: 'takes a refill once that a process with a clock ahead has counted already',
+    title: 'a refill that a process with a clock ahead has already counted is not counted again',
     run: async (bench) => {
       const limiter = await bench.limiter();
       const ahead = await bench.limiter({ clock: { now: () => bench.clock.now() + 5_000 } });
@@ -107,7 +107,7 @@ const exact: readonly Case[] = [
 
 const untilAvailable: readonly Case[] = [
   {
-    title: 'tells the time until an ask would fit, and takes nothing',
+    title: 'timeUntilAvailable returns the time until an ask would fit, and takes nothing',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:60/min', 'slots:1/concurrent');
       assert.equal(await limiter.timeUntilAvailable(ask({ rpm: 60, slots: 1 })), 0);
@@ -118,7 +118,7 @@ const untilAvailable: readonly Case[] = [
     },
   },
   {
-    title: 'tells the same time as a denial does, for rates and slots together',
+    title: 'timeUntilAvailable returns the wait of a denial, for rates and slots together',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:60/min', 'slots:1/concurrent');
       await limiter.acquire(ask({ rpm: 60, slots: 1 }, { leaseTtlMs: 30_000 }));
@@ -129,7 +129,7 @@ const untilAvailable: readonly Case[] = [
   },
 ];
 
-/** Lets time pass, as long as somebody waits for it, until the promise is settled. */
+/** Advances the clock, while calls sleep on it, until the promise is settled. */
 async function passUntil(bench: Bench, promise: Promise<unknown>): Promise<void> {
   const settled = new AbortController();
   const note = (): void => settled.abort();
@@ -142,7 +142,7 @@ async function passUntil(bench: Bench, promise: Promise<unknown>): Promise<void>
 
 const inLine: readonly Case[] = [
   {
-    title: 'waits for the announced time and is granted then',
+    title: 'an acquire that waits is granted at the announced time',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:60/min');
       await limiter.acquire(ask({ rpm: 60 }));
@@ -155,7 +155,7 @@ const inLine: readonly Case[] = [
     },
   },
   {
-    title: 'denies at once a wait that is longer than the time allowed',
+    title: 'an acquire is denied at once if the announced wait is longer than its timeout',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:60/min');
       await limiter.acquire(ask({ rpm: 60 }));
@@ -165,7 +165,7 @@ const inLine: readonly Case[] = [
     },
   },
   {
-    title: 'wakes whoever waits for a slot when one is given back in its process',
+    title: 'an acquire that waits for a slot is granted when its own process gives one back',
     run: async (bench) => {
       const limiter = await bench.limited('slots:1/concurrent');
       const holder = await limiter.acquire(ask({ slots: 1 }));
@@ -177,7 +177,7 @@ const inLine: readonly Case[] = [
     },
   },
   {
-    title: 'finds a slot that another process gave back while it waits',
+    title: 'an acquire that waits for a slot finds one that another process gave back',
     run: async (bench) => {
       const [limiter, other] = [await bench.limited('slots:1/concurrent'), await bench.limited('slots:1/concurrent')];
       const holder = await other.acquire(ask({ slots: 1 }));
@@ -189,7 +189,7 @@ const inLine: readonly Case[] = [
     },
   },
   {
-    title: 'gives up on a slot when the time allowed is over',
+    title: 'an acquire that waits for a slot is denied after its timeout',
     run: async (bench) => {
       const limiter = await bench.limited('slots:1/concurrent');
       await limiter.acquire(ask({ slots: 1 }));
@@ -201,7 +201,7 @@ const inLine: readonly Case[] = [
     },
   },
   {
-    title: 'serves those who wait in one process in the order of their coming',
+    title: 'acquires that wait in one process are granted in the order of their arrival',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:60/min');
       await limiter.acquire(ask({ rpm: 60 }));
@@ -215,7 +215,7 @@ const inLine: readonly Case[] = [
     },
   },
   {
-    title: 'ends a wait with the reason of its signal, and takes nothing',
+    title: 'a wait that is aborted rejects with the reason of its signal, and takes nothing',
     run: async (bench) => {
       const limiter = await bench.limited('rpm:60/min');
       await limiter.acquire(ask({ rpm: 60 }));

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { asHtmlPage, UNSERVED, withBareObject, withHalfOfBody, withoutBody } from './broken-answers.js';
 import { fault } from './fault.js';
 import type { RawAnswer } from './forward.js';
@@ -9,26 +9,24 @@ const ANSWER: RawAnswer = {
   body: Buffer.from('{"Attributes":{}}'),
 };
 
-describe('a broken answer of the fault proxy', () => {
-  test.each([
-    ['has no body', withoutBody, ''],
-    ['has a bare object as its body', withBareObject, '{}'],
-    ['has half of the body', withHalfOfBody, '{"Attribu'],
-  ])('%s, and keeps its status and its headers but for the checksum', (_, broken, body) => {
-    const { status, headers, body: left } = broken(ANSWER);
-    expect([status, String(left)]).toEqual([200, body]);
-    expect(headers).toEqual(['Content-Type', 'application/x-amz-json-1.0', 'x-amzn-RequestId', 'id']);
-  });
+test.each([
+  ['has no body', withoutBody, ''],
+  ['has a bare object as its body', withBareObject, '{}'],
+  ['has half of the body', withHalfOfBody, '{"Attribu'],
+])('a broken answer %s, and keeps its status and its headers except the checksum', (_, broken, body) => {
+  const { status, headers, body: left } = broken(ANSWER);
+  expect([status, String(left)]).toEqual([200, body]);
+  expect(headers).toEqual(['Content-Type', 'application/x-amz-json-1.0', 'x-amzn-RequestId', 'id']);
+});
 
-  test('is a page of a proxy, whether the engine answered or not', () => {
-    for (const answer of [ANSWER, UNSERVED]) {
-      const { status, headers, body } = asHtmlPage(403)(answer);
-      expect([status, headers]).toEqual([403, ['Content-Type', 'text/html']]);
-      expect(String(body)).toContain('<html>');
-    }
-  });
+test('a broken answer can be an HTML page of a proxy, whether the engine answered or not', () => {
+  for (const answer of [ANSWER, UNSERVED]) {
+    const { status, headers, body } = asHtmlPage(403)(answer);
+    expect([status, headers]).toEqual([403, ['Content-Type', 'text/html']]);
+    expect(String(body)).toContain('<html>');
+  }
+});
 
-  test.each([0, 99, 200.5, 600, Number.NaN])('cannot have the status %d', (status) => {
-    expect(() => fault.htmlAnswer(status)).toThrow('a whole number from 200 to 599');
-  });
+test.each([0, 99, 200.5, 600, Number.NaN])('an HTML answer cannot have the status %d', (status) => {
+  expect(() => fault.htmlAnswer(status)).toThrow('a whole number from 200 to 599');
 });

@@ -1,9 +1,9 @@
 import { forwardable, type RawAnswer } from './forward.js';
 
-/** What becomes of an answer on its way to the client. */
+/** Changes an answer before the client gets it. */
 export type BreakAnswer = (answer: RawAnswer) => RawAnswer;
 
-/** What stands in for an answer of the engine, which did not get the request. */
+/** The answer to change when the engine does not get the request. */
 export const UNSERVED: RawAnswer = {
   status: 200,
   headers: ['Content-Type', 'application/x-amz-json-1.0'],
@@ -14,19 +14,19 @@ export const withoutBody: BreakAnswer = (answer) => replaceBody(answer, '');
 
 export const withBareObject: BreakAnswer = (answer) => replaceBody(answer, '{}');
 
-/** The first half of the body, as long as the header says: it looks complete until it is parsed. */
+/** The first half of the body with a matching length header: it looks complete until it is parsed. */
 export const withHalfOfBody: BreakAnswer = (answer) => {
   const { body } = answer;
   return { ...replaceBody(answer, ''), body: body.subarray(0, Math.ceil(body.length / 2)) };
 };
 
-/** The page that a proxy or load balancer shows in place of the answer. */
+/** The error page of a proxy or load balancer. */
 export function asHtmlPage(status: number): BreakAnswer {
   const page = `<!doctype html><html><body><h1>${status}</h1></body></html>`;
   return () => ({ status, headers: ['Content-Type', 'text/html'], body: Buffer.from(page) });
 }
 
-/** The checksum was of the engine's own body. */
+/** Removes the checksum, which is only valid for the engine's own body. */
 function replaceBody({ status, headers }: RawAnswer, body: string): RawAnswer {
   return { status, headers: forwardable(headers, ['x-amz-crc32']), body: Buffer.from(body) };
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { parseRequest } from './dynamo-request.js';
 
-test('the operation is what the target names after its version', () => {
+test('the operation is the part of the target after the version', () => {
   expect(parseRequest('DynamoDB_20120810.UpdateItem', Buffer.from('{"TableName":"a"}'))).toMatchObject({
     operation: 'UpdateItem',
     body: { TableName: 'a' },

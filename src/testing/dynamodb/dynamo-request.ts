@@ -1,17 +1,17 @@
-/** A request as DynamoDB's protocol has it. */
+/** A request of DynamoDB's protocol. */
 export interface DynamoRequest {
-  /** `UpdateItem`, `BatchGetItem`, ...; empty for a request that is not of the protocol. */
+  /** `UpdateItem`, `BatchGetItem`, ...; empty for a request of another protocol. */
   readonly operation: string;
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** An answer as DynamoDB's protocol has it. */
+/** An answer of DynamoDB's protocol. */
 export interface DynamoAnswer {
   readonly status: number;
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** Reads `x-amz-target` and body; the body is parsed only if somebody looks at it. */
+/** Parses `x-amz-target` now and the body at first use. */
 export function parseRequest(target: string, text: Buffer): DynamoRequest {
   let body: DynamoRequest['body'] | undefined;
   return {
@@ -22,7 +22,7 @@ export function parseRequest(target: string, text: Buffer): DynamoRequest {
   };
 }
 
-/** An object in every case: what is not JSON has no fields. */
+/** Always an object; empty if the text is not a JSON object. */
 export function parseBody(text: Buffer): Readonly<Record<string, unknown>> {
   try {
     const parsed: unknown = JSON.parse(text.toString('utf8'));

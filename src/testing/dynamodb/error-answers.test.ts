@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { DynamoRequest } from './dynamo-request.js';
 import { buildServerError, buildThrottling, buildTransactionConflict } from './error-answers.js';
 
@@ -17,54 +17,50 @@ const transaction: DynamoRequest = {
   },
 };
 
-describe('throttling', () => {
-  test('names the hot key range of the table that was written', () => {
-    expect(buildThrottling(update)).toMatchObject({
-      status: 400,
-      body: {
-        __type: 'com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException',
-        ThrottlingReasons: [{ reason: 'TableWriteKeyRangeThroughputExceeded', resource: TABLE_ARN }],
-      },
-    });
-  });
-
-  test('names reads and indexes as such', () => {
-    const { body } = buildThrottling(query, { limit: 'AccountLimitExceeded', index: 'GSI1' });
-    expect(body['ThrottlingReasons']).toEqual([
-      { reason: 'IndexReadAccountLimitExceeded', resource: `${TABLE_ARN}/index/GSI1` },
-    ]);
-  });
-
-  test('names each table of a batch or transaction once', () => {
-    const batch = { operation: 'BatchGetItem', body: { RequestItems: { a: {}, b: {} } } };
-    expect(resources(buildThrottling(batch))).toEqual(['table/a', 'table/b']);
-    expect(resources(buildThrottling(transaction))).toEqual(['table/tenants', 'table/audit']);
-  });
-
-  test('spells the reasons of ThrottlingException in lower case, as the service does', () => {
-    const { body } = buildThrottling(update, { error: 'ThrottlingException' });
-    expect(Object.keys(body)).toEqual(['__type', 'message', 'throttlingReasons']);
-  });
-
-  test('can come without reasons', () => {
-    expect(Object.keys(buildThrottling(update, { limit: null }).body)).toEqual(['__type', 'message']);
+test('a throttling error names the hot key range of the table that was written', () => {
+  expect(buildThrottling(update)).toMatchObject({
+    status: 400,
+    body: {
+      __type: 'com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException',
+      ThrottlingReasons: [{ reason: 'TableWriteKeyRangeThroughputExceeded', resource: TABLE_ARN }],
+    },
   });
 });
 
-describe('a transaction conflict', () => {
-  test('of a single write is an error of its own', () => {
-    expect(buildTransactionConflict(update).body['__type']).toBe(
-      'com.amazonaws.dynamodb.v20120810#TransactionConflictException',
-    );
-  });
+test('a throttling error distinguishes reads from writes and indexes from tables', () => {
+  const { body } = buildThrottling(query, { limit: 'AccountLimitExceeded', index: 'GSI1' });
+  expect(body['ThrottlingReasons']).toEqual([
+    { reason: 'IndexReadAccountLimitExceeded', resource: `${TABLE_ARN}/index/GSI1` },
+  ]);
+});
 
-  test('of a transaction cancels it, with a reason for every item', () => {
-    const { body } = buildTransactionConflict(transaction, [0, 2]);
-    expect(body).toMatchObject({
-      __type: 'com.amazonaws.dynamodb.v20120810#TransactionCanceledException',
-      Message: expect.stringContaining('[TransactionConflict, None, TransactionConflict]'),
-      CancellationReasons: [{ Code: 'TransactionConflict' }, { Code: 'None' }, { Code: 'TransactionConflict' }],
-    });
+test('a throttling error names each table of a batch or transaction once', () => {
+  const batch = { operation: 'BatchGetItem', body: { RequestItems: { a: {}, b: {} } } };
+  expect(resources(buildThrottling(batch))).toEqual(['table/a', 'table/b']);
+  expect(resources(buildThrottling(transaction))).toEqual(['table/tenants', 'table/audit']);
+});
+
+test('the reasons field of ThrottlingException begins in lower case, as in the service', () => {
+  const { body } = buildThrottling(update, { error: 'ThrottlingException' });
+  expect(Object.keys(body)).toEqual(['__type', 'message', 'throttlingReasons']);
+});
+
+test('a throttling error can have no reasons', () => {
+  expect(Object.keys(buildThrottling(update, { limit: null }).body)).toEqual(['__type', 'message']);
+});
+
+test('a transaction conflict of a single write is a TransactionConflictException', () => {
+  expect(buildTransactionConflict(update).body['__type']).toBe(
+    'com.amazonaws.dynamodb.v20120810#TransactionConflictException',
+  );
+});
+
+test('a transaction conflict of a transaction cancels it, with a reason for every item', () => {
+  const { body } = buildTransactionConflict(transaction, [0, 2]);
+  expect(body).toMatchObject({
+    __type: 'com.amazonaws.dynamodb.v20120810#TransactionCanceledException',
+    Message: expect.stringContaining('[TransactionConflict, None, TransactionConflict]'),
+    CancellationReasons: [{ Code: 'TransactionConflict' }, { Code: 'None' }, { Code: 'TransactionConflict' }],
   });
 });
 

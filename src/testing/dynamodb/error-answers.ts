@@ -5,16 +5,16 @@ const CORAL = 'com.amazon.coral.service#';
 const ACCOUNT = 'arn:aws:dynamodb:us-east-1:123456789012:table/';
 
 export interface Throttling {
-  /** The error's name; they differ in how they spell their reasons. */
+  /** The name of the error. The errors differ in the spelling of the reasons field. */
   readonly error?: 'ProvisionedThroughputExceededException' | 'ThrottlingException' | 'RequestLimitExceeded';
-  /** What ran out; null leaves the reasons away, as older versions of DynamoDB did. */
+  /** The limit that was exceeded. null: the error has no reasons, as in older versions of DynamoDB. */
   readonly limit?:
     | 'KeyRangeThroughputExceeded'
     | 'ProvisionedThroughputExceeded'
     | 'AccountLimitExceeded'
     | 'MaxOnDemandThroughputExceeded'
     | null;
-  /** The index that ran out; the table unless given. */
+  /** The throttled index. Default: the table. */
   readonly index?: string;
 }
 
@@ -25,7 +25,7 @@ export function buildThrottling(request: DynamoRequest, throttling: Throttling =
     reason: `${index === undefined ? 'Table' : 'Index'}${isWrite(request) ? 'Write' : 'Read'}${limit}`,
     resource: index === undefined ? `${ACCOUNT}${table}` : `${ACCOUNT}${table}/index/${index}`,
   }));
-  // Lower case for this one error only: so says the service's model.
+  // The service's model has lower case for this error only.
   const field = error === 'ThrottlingException' ? 'throttlingReasons' : 'ThrottlingReasons';
   return {
     status: 400,
@@ -50,7 +50,7 @@ export function buildAccessDenied({ operation }: DynamoRequest): DynamoAnswer {
   return { status: 400, body: { __type: `${CORAL}AccessDeniedException`, Message: message } };
 }
 
-/** One answer for a single write, another for a transaction, whose items from `items` on are in conflict. */
+/** The answer to a single write, or to a transaction. `items`: the indexes of the transaction items that are in conflict. */
 export function buildTransactionConflict(request: DynamoRequest, items: readonly number[] = [0]): DynamoAnswer {
   const message = 'Transaction is ongoing for the item';
   if (!isTransaction(request)) {

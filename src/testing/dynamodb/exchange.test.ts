@@ -4,7 +4,7 @@ import { forwardable } from './forward.js';
 
 const NOW_MS = Date.UTC(2024, 0, 1);
 
-test('the date of an answer is shifted by whole milliseconds, and stands once', () => {
+test('the date of an answer is shifted by whole milliseconds, and the header occurs once', () => {
   const headers = ['date', 'Mon, 01 Jan 2024 12:00:00 GMT', 'X-Other', 'kept'];
   expect(datedHeaders(headers, -300_000, NOW_MS)).toEqual(['X-Other', 'kept', 'Date', 'Mon, 01 Jan 2024 11:55:00 GMT']);
 });
@@ -13,7 +13,7 @@ test.each([[[]], [['Date', 'yesterday']]])('an answer with the headers %j gets a
   expect(datedHeaders(headers, 1_000, NOW_MS)).toEqual(['Date', 'Mon, 01 Jan 2024 00:00:01 GMT']);
 });
 
-test('headers of one connection and of the length are not passed on', () => {
+test('hop-by-hop headers and the content length are not forwarded', () => {
   const headers = [
     'Connection',
     'keep-alive',

@@ -6,22 +6,22 @@ import { forward, forwardable, type RawAnswer } from './forward.js';
 import { joinBatch, splitBatch } from './partial-batch.js';
 import { type OpenRecord, parseConsumed } from './request-log.js';
 
-/** One request on its way through the proxy. */
+/** One request that passes through the proxy. */
 export interface Exchange {
   readonly engine: { readonly endpoint: URL; readonly agent: Agent };
   readonly incoming: IncomingMessage;
   readonly text: Buffer;
   readonly request: DynamoRequest;
   readonly askForCapacity: boolean;
-  /** Filled in on the way; null if nothing is recorded. */
+  /** Filled in step by step; null if the proxy does not record. */
   readonly record: OpenRecord | null;
 }
 
-/** The operations that can report what they consumed. */
+/** The operations that can report consumed capacity. */
 const REPORTS_CAPACITY =
   /^(?:Put|Update|Delete|Get|BatchGet|BatchWrite)Item$|^Transact(?:Get|Write)Items$|^Query$|^Scan$/;
 
-/** Lets the fault that decides, if there is one, have its way. Null: the client gets no answer. */
+/** The answer of the engine, changed by the deciding fault if there is one. null: the client gets no answer. */
 export async function answerOf(exchange: Exchange, fault: DecisiveFault | undefined): Promise<RawAnswer | null> {
   if (fault === undefined) return forwarded(exchange);
   switch (fault.kind) {
@@ -53,7 +53,7 @@ async function forwarded(exchange: Exchange, changedBody?: DynamoRequest['body']
   return answer;
 }
 
-/** The text as it came wherever that will do: some engines verify the signature over it. */
+/** The original text if it need not be changed, because some engines verify its signature. */
 function textFor({ request, text, askForCapacity }: Exchange, changedBody: DynamoRequest['body'] | undefined): Buffer {
   const asks = askForCapacity && REPORTS_CAPACITY.test(request.operation);
   if (!asks && changedBody === undefined) return text;
@@ -61,7 +61,7 @@ function textFor({ request, text, askForCapacity }: Exchange, changedBody: Dynam
   return Buffer.from(JSON.stringify(asks ? { ...body, ReturnConsumedCapacity: 'INDEXES' } : body));
 }
 
-/** The checksum was of the engine's own body. */
+/** Removes the checksum, which is only valid for the engine's own body. */
 function withBody({ status, headers }: RawAnswer, body: DynamoAnswer['body']): RawAnswer {
   return { status, headers: forwardable(headers, ['x-amz-crc32']), body: Buffer.from(JSON.stringify(body)) };
 }
@@ -70,7 +70,7 @@ function ownAnswer({ status, body }: DynamoAnswer): RawAnswer {
   return withBody({ status, headers: ['Content-Type', 'application/x-amz-json-1.0'], body: Buffer.alloc(0) }, body);
 }
 
-/** The headers of an answer with a `Date` that is there in any case, and wrong by `shiftMs`. */
+/** The headers of an answer, with a `Date` that is shifted by `shiftMs` and added if it is missing. */
 export function datedHeaders(headers: readonly string[], shiftMs: number, nowMs: number): string[] {
   const at = headers.findIndex((name, index) => index % 2 === 0 && name.toLowerCase() === 'date');
   const told = at === -1 ? Number.NaN : Date.parse(headers[at + 1] ?? '');

@@ -6,7 +6,7 @@ import { ValidationError } from '../../core/errors.js';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.js';
 import { readAll } from './forward.js';
 
-/** What no engine shows: connections, missing dates, broken answers. Any HTTP server can stand behind the proxy for that. */
+/** A plain HTTP server instead of an engine, to test connections, missing dates and broken answers. */
 let upstream: Server;
 let proxy: FaultProxy;
 let agent: Agent;
@@ -32,7 +32,7 @@ async function send(text: string): Promise<IncomingMessage & { readonly text: st
   return Object.assign(response, { text: String(await readAll(response)), reused: sending.reusedSocket });
 }
 
-test('connections to the client and to the engine are kept', async () => {
+test('the proxy keeps connections to the client and to the engine open', async () => {
   let connections = 0;
   await begin((incoming, outgoing) => incoming.pipe(outgoing));
   upstream.on('connection', () => (connections += 1));
@@ -41,7 +41,7 @@ test('connections to the client and to the engine are kept', async () => {
   expect(connections).toBe(1);
 });
 
-test('bodies of any size go through unchanged', async () => {
+test('the proxy passes bodies of any size unchanged', async () => {
   await begin((incoming, outgoing) => incoming.pipe(outgoing));
   const text = 'ä€😀'.repeat(200_000);
   expect((await send(text)).text === text).toBe(true);
@@ -55,7 +55,7 @@ test('an answer without a date gets one', async () => {
   expect(Date.parse((await send('')).headers.date ?? '')).not.toBeNaN();
 });
 
-test('an engine that breaks off looks to the client as it is', async () => {
+test('a connection that the engine breaks is broken for the client too', async () => {
   await begin((incoming) => incoming.socket.destroy());
   await expect(send('{}')).rejects.toMatchObject({ code: 'ECONNRESET' });
   expect(proxy.requests.count('Echo')).toBe(1);

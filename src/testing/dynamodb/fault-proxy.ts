@@ -12,35 +12,35 @@ import { readAll } from './forward.js';
 import { ProxyLog, type RequestLog } from './request-log.js';
 
 export interface FaultProxyOptions {
-  /** The same seed gives the same chances to the same sequence of requests; 1 unless given. */
+  /** The same seed gives the same random faults for the same sequence of requests. Default: 1. */
   readonly seed?: number;
-  /** Keeps every request, answer and consumed capacity; otherwise requests are only counted. */
+  /** Records every request, answer and consumed capacity. Otherwise requests are only counted. */
   readonly record?: boolean;
   /**
-   * Adds `ReturnConsumedCapacity: INDEXES` on the way, for clients that do not ask. It changes what the client signed,
-   * as partial batches do: not for engines that verify signatures (ExtendDB).
+   * Adds `ReturnConsumedCapacity: INDEXES` to requests of clients that do not set it. This changes the signed body, as
+   * partial batches do, so it does not work with engines that verify signatures (ExtendDB).
    */
   readonly askForCapacity?: boolean;
 }
 
-/** A proxy in front of an engine, which counts requests and makes them fail on purpose. */
+/** A proxy in front of an engine that counts requests and injects faults. */
 export interface FaultProxy extends AsyncDisposable {
-  /** Where clients connect to instead of the engine. */
+  /** The endpoint for clients, instead of the engine's. */
   readonly endpoint: string;
   readonly requests: RequestLog;
-  /** Puts a fault in force, for the requests that fit the rule: all of them unless given. */
+  /** Injects a fault into the requests that match the rule. Default: all requests. */
   readonly inject: (fault: Fault, rule?: FaultRule) => InjectedFault;
-  /** Ends all faults; what they held back goes on. */
+  /** Ends all faults and releases the requests that they hold. */
   readonly heal: () => void;
-  /** Breaks every connection and refuses new ones, until `accept`. */
+  /** Breaks every connection and refuses new ones until `accept`. */
   readonly refuse: () => Promise<void>;
   /** Listens again, on the same port. */
   readonly accept: () => Promise<void>;
-  /** Ends the proxy, not the engine. Rejects if a rule of the test's own threw. */
+  /** Stops the proxy, not the engine. Rejects if a predicate of a rule threw. */
   readonly stop: () => Promise<void>;
 }
 
-/** Less than any engine's own: a connection that the engine closes just now would lose a request by itself. */
+/** Shorter than the idle timeout of any engine: a request on a connection that the engine is closing would be lost. */
 const IDLE_CONNECTION_MS = 4_000;
 
 /** Starts a proxy on a free port of this machine, in front of the engine with this endpoint. */
@@ -89,17 +89,17 @@ export async function startFaultProxy(engineEndpoint: string, options: FaultProx
     try {
       return rules.strike(request);
     } catch (error) {
-      // A predicate of the test threw: the client sees a broken connection, the test sees why when it stops the proxy.
+      // A predicate of the test threw. The client gets a broken connection; `stop` throws the error.
       mistakes.push(error);
       throw error;
     }
   };
 
   const server = createServer((incoming, outgoing) => {
-    // The client left, the engine broke off, or the proxy ends: in each case the connection breaks.
+    // The client disconnected, the engine disconnected, or the proxy stops. In each case the connection is closed.
     serve(incoming, outgoing).catch(() => incoming.socket.destroy());
   });
-  // Clients decide how long connections live.
+  // Clients decide when idle connections are closed.
   server.keepAliveTimeout = 0;
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -135,7 +135,7 @@ export async function startFaultProxy(engineEndpoint: string, options: FaultProx
   };
 }
 
-/** Waits as long as the faults of this kind hold the request back; rejects when the proxy ends meanwhile. */
+/** Waits while faults of this kind hold the request. Rejects if the proxy stops meanwhile. */
 async function held(
   strikes: readonly Strike[],
   kind: 'hold-request' | 'hold-answer',
@@ -155,5 +155,5 @@ async function held(
   }
 }
 
-/** The longest that a timer can be. */
+/** The longest delay of a timer. */
 const FOREVER_MS = 2 ** 31 - 1;

@@ -3,28 +3,28 @@ import type { Random } from '../conformance/random.js';
 import type { DynamoRequest } from './dynamo-request.js';
 import { type Fault, isDecisive } from './fault.js';
 
-/** Which requests a fault strikes: those that fit everything that is given. */
+/** Selects the requests that a fault applies to. All given conditions must hold. */
 export interface FaultRule {
   /** Only these operations, such as `UpdateItem`. */
   readonly operations?: readonly string[];
   readonly when?: (request: DynamoRequest) => boolean;
-  /** At most so many times; without an end unless given. */
+  /** How many requests the fault applies to at most. Default: no limit. */
   readonly times?: number;
-  /** How likely each of the requests that fit is struck, from 0 to 1; 1 unless given. */
+  /** The probability that the fault applies to a matching request, from 0 to 1. Default: 1. */
   readonly probability?: number;
 }
 
-/** A fault in force. */
+/** An active fault. */
 export interface InjectedFault {
-  /** How many requests it struck. */
+  /** How many requests it was applied to. */
   readonly fired: number;
-  /** Resolves once it has struck so many requests. */
+  /** Resolves when it was applied to `times` requests. */
   readonly untilFired: (times?: number) => Promise<void>;
-  /** Lets go what it holds back, and ends it. */
+  /** Ends the fault and releases the requests that it holds. */
   readonly release: () => void;
 }
 
-/** A fault that struck a request; the promise resolves when the fault is released. */
+/** A fault that applies to a request. The promise resolves when the fault is released. */
 export interface Strike {
   readonly fault: Fault;
   readonly released: Promise<void>;
@@ -32,7 +32,7 @@ export interface Strike {
 
 const RESOLUTION = 2 ** 32;
 
-/** The faults in force, in the order of injection: of those that decide a request's outcome, the first strikes alone. */
+/** The active faults, in the order of injection. Of those that decide the outcome of a request, only the first applies. */
 export class FaultRules {
   readonly #random: Random;
   readonly #active = new Set<ActiveFault>();
@@ -60,7 +60,7 @@ export class FaultRules {
     return strikes;
   }
 
-  /** Ends all faults; what they held back goes on. */
+  /** Ends all faults and releases the requests that they hold. */
   clear(): void {
     for (const active of this.#active) active.release();
   }

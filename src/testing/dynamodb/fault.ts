@@ -10,7 +10,7 @@ import {
 } from './error-answers.js';
 import { splitBatch } from './partial-batch.js';
 
-/** What can go wrong with a request. `applies` keeps a fault from requests that cannot have it. */
+/** A fault of a request. `applies` is false for requests that cannot have the fault. */
 export type Fault =
   | { readonly kind: 'lose-request' | 'lose-answer'; readonly applies: Applies }
   | { readonly kind: 'hold-request' | 'hold-answer'; readonly ms: number | null; readonly applies: Applies }
@@ -23,7 +23,7 @@ export type Fault =
       readonly applies: Applies;
     };
 
-/** A fault that decides a request's outcome; the others only delay or colour it, and can strike together. */
+/** A fault that decides the outcome of a request. The others only delay it or change its date, and can be combined. */
 export type DecisiveFault = Exclude<Fault, { readonly kind: 'hold-request' | 'hold-answer' | 'shift-date' }>;
 
 const ADDITIVE: readonly Fault['kind'][] = ['hold-request', 'hold-answer', 'shift-date'];
@@ -35,7 +35,7 @@ type Applies = (request: DynamoRequest) => boolean;
 const always: Applies = () => true;
 
 export interface BrokenAnswer {
-  /** Whether the engine serves the request before; true unless given. */
+  /** Whether the engine serves the request before. Default: true. */
   readonly served?: boolean;
 }
 
@@ -47,26 +47,26 @@ export const fault = {
   /** The engine serves the request, then the connection breaks instead of an answer. */
   loseAnswer: (): Fault => ({ kind: 'lose-answer', applies: always }),
 
-  /** The request reaches the engine late: after so many milliseconds, or once the injected fault is released. */
+  /** The request reaches the engine late: after `ms`, or when the injected fault is released. */
   holdRequest: (ms?: number): Fault => ({ kind: 'hold-request', ms: milliseconds(ms), applies: always }),
 
-  /** The answer comes late: after so many milliseconds, or once the injected fault is released. */
+  /** The answer is late: after `ms`, or when the injected fault is released. */
   holdAnswer: (ms?: number): Fault => ({ kind: 'hold-answer', ms: milliseconds(ms), applies: always }),
 
-  /** The `Date` header of answers is wrong by so much; positive is the future. Shifts add up. */
+  /** Shifts the `Date` header of answers by `ms`; positive values are in the future. Shifts add up. */
   shiftDate(ms: number): Fault {
     if (!Number.isFinite(ms)) throw new ValidationError('ms', 'a number of milliseconds', ms);
     return { kind: 'shift-date', ms, applies: always };
   },
 
-  /** A batch is served up to its first `count` keys or writes; the rest comes back unprocessed. */
+  /** The engine serves the first `count` keys or writes of a batch; the others are returned as unprocessed. */
   processOnly(count: number): Fault {
     if (!Number.isSafeInteger(count) || count < 1)
       throw new ValidationError('count', 'a whole number from 1 up', count);
     return { kind: 'process-only', count, applies: (request) => splitBatch(request, count) !== null };
   },
 
-  /** Throttled by DynamoDB: by default a hot key's range, named in the answer. */
+  /** A throttling error of DynamoDB. Default: for the key range of a hot key, named in the answer. */
   throttle: (throttling?: Throttling): Fault => answer((request) => buildThrottling(request, throttling)),
 
   /** InternalServerError or ServiceUnavailable; the engine does not get the request. */
@@ -79,7 +79,7 @@ export const fault = {
       (request) => isSingleWrite(request) || isTransaction(request),
     ),
 
-  /** The caller lacks the permission. */
+  /** The caller does not have the permission. */
   accessDenied: (): Fault => answer(buildAccessDenied),
 
   /** The answer has the engine's status and no body. */
@@ -88,10 +88,10 @@ export const fault = {
   /** The answer has the engine's status and the body `{}`. */
   bareAnswer: (options?: BrokenAnswer): Fault => breakAnswer(withBareObject, options),
 
-  /** The answer ends in the middle of its body. */
+  /** The answer has only the first half of its body. */
   truncatedAnswer: (): Fault => breakAnswer(withHalfOfBody),
 
-  /** A page of a proxy comes instead of the answer. */
+  /** The answer is replaced by an HTML page, as from a proxy. */
   htmlAnswer(status: number, options?: BrokenAnswer): Fault {
     if (!Number.isSafeInteger(status) || status < 200 || status > 599) {
       throw new ValidationError('status', 'a whole number from 200 to 599', status);

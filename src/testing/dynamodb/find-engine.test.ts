@@ -9,13 +9,13 @@ const empty = mkdtempSync(join(tmpdir(), 'headgate-no-engines-'));
 afterAll(() => rmSync(empty, { recursive: true }));
 afterEach(() => vi.unstubAllEnvs());
 
-test('what HEADGATE_TEST_ENDPOINT points to comes first, unless an engine is asked for by name', () => {
+test('the engine at HEADGATE_TEST_ENDPOINT is used first, unless an engine is requested by name', () => {
   vi.stubEnv('HEADGATE_TEST_ENDPOINT', 'http://127.0.0.1:8000');
   expect(findEngine(undefined, { folder: empty })).toEqual({ status: 'available', name: 'endpoint' });
   expect(findEngine('extenddb', { folder: empty })).toMatchObject({ status: 'unavailable' });
 });
 
-test('without any engine the reason names every place that was looked at, and what to install', () => {
+test('without any engine the reason names every place that was searched, and what to install', () => {
   vi.stubEnv('HEADGATE_TEST_ENDPOINT', '');
   const platform = `${process.platform}-${process.arch}`;
   expect(findEngine(undefined, { folder: empty })).toEqual({
@@ -26,7 +26,7 @@ test('without any engine the reason names every place that was looked at, and wh
   });
 });
 
-test('an engine that nobody knows is refused', () => {
+test('an unknown engine name is refused', () => {
   expect(() => findEngine('dynalite' as EngineName)).toThrow(
     new ValidationError('name', 'one of dynoxide, extenddb, dynamodb-local', 'dynalite'),
   );

@@ -7,29 +7,29 @@ import {
   findProgram,
 } from './engine-programs.js';
 
-/** Where tests find an engine that somebody else started and will stop. */
+/** The endpoint of an engine that was started outside of the tests. */
 const ENDPOINT_VARIABLE = 'HEADGATE_TEST_ENDPOINT';
 
-/** ExtendDB is not among them: it verifies signatures and makes tables slowly, which is for those who ask for it. */
+/** Without ExtendDB, which verifies signatures and creates tables slowly: it is used only by name. */
 const DEFAULT_ORDER: readonly EngineName[] = ['dynoxide', 'dynamodb-local'];
 
 export interface EngineOptions {
-  /** The folder whose packages are searched for engines; the working directory and Headgate's own unless given. */
+  /** The folder whose packages are searched for engines. Default: the working directory and Headgate's own folder. */
   readonly folder?: string;
 }
 
-/** An engine that can be used now, or one sentence that says why there is none. */
+/** An engine that can be used now, or the reason why there is none. */
 export type FoundEngine = EngineSearch<{ readonly name: EngineName | 'endpoint' }>;
 
-/** A found engine with what it takes to use it. */
+/** A found engine with the program or endpoint to use. */
 export type UsableEngine = EngineSearch<
   | { readonly name: EngineName; readonly program: EngineProgram }
   | { readonly name: 'endpoint'; readonly endpoint: string }
 >;
 
 /**
- * Which engine `startEngine` would use with the same arguments, without starting it.
- * Without a name: what HEADGATE_TEST_ENDPOINT points to (`endpoint`), else dynoxide, else DynamoDB Local.
+ * The engine that `startEngine` would use with the same arguments. Does not start it.
+ * Without a name: the engine at HEADGATE_TEST_ENDPOINT (`endpoint`), else dynoxide, else DynamoDB Local.
  */
 export function findEngine(name?: EngineName, options: EngineOptions = {}): FoundEngine {
   const usable = findUsableEngine(name, options);

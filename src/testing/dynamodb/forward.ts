@@ -1,14 +1,14 @@
 import { type Agent, type IncomingMessage, request } from 'node:http';
 
-/** An answer of the engine, as it came. */
+/** An answer of the engine, unchanged. */
 export interface RawAnswer {
   readonly status: number;
-  /** Names and values in turn. */
+  /** Names and values alternate. */
   readonly headers: readonly string[];
   readonly body: Buffer;
 }
 
-/** Of one connection only, or about the length of a body that may change on the way. */
+/** Hop-by-hop headers, and headers about the length of a body that the proxy may change. */
 const NOT_FORWARDED = ['connection', 'keep-alive', 'transfer-encoding', 'content-length'];
 
 export function forwardable(rawHeaders: readonly string[], without: readonly string[] = []): string[] {
@@ -21,7 +21,7 @@ export function forwardable(rawHeaders: readonly string[], without: readonly str
   return kept;
 }
 
-/** Sends a request to the engine over a connection that is kept for the next one. */
+/** Sends a request to the engine over a connection that is reused. */
 export function forward(
   engine: { readonly endpoint: URL; readonly agent: Agent },
   { method, url, rawHeaders }: Pick<IncomingMessage, 'method' | 'url' | 'rawHeaders'>,
@@ -34,7 +34,7 @@ export function forward(
       agent: engine.agent,
       method,
       path: url,
-      // The client's own Host header goes along: its signature covers it.
+      // Keeps the client's Host header, because the signature covers it.
       headers: [...forwardable(rawHeaders), 'Content-Length', String(body.length)],
     })
       .on('response', (response) => {

@@ -33,12 +33,12 @@ test('a batch of writes is split after its first writes', () => {
   });
 });
 
-test('a batch that is small enough, and what is no batch, is not split', () => {
+test('a batch that is small enough, and a request that is not a batch, is not split', () => {
   expect(splitBatch(batchGet({ a: ['1', '2'] }), 2)).toBeNull();
   expect(splitBatch({ operation: 'UpdateItem', body: { TableName: 'a' } }, 1)).toBeNull();
 });
 
-test('no key is lost or doubled by a split', () => {
+test('a split neither loses nor duplicates a key', () => {
   const tables = fc.dictionary(fc.stringMatching(/^[a-z]{3}$/), fc.array(fc.string(), { minLength: 1, maxLength: 5 }));
   const keysIn = (requests: unknown): string[] =>
     Object.entries(requests as Record<string, { Keys: string[] }>).flatMap(([table, { Keys }]) =>
@@ -58,7 +58,7 @@ test('no key is lost or doubled by a split', () => {
   );
 });
 
-test('what the engine itself left unprocessed is named too', () => {
+test('the joined answer also lists what the engine itself left unprocessed', () => {
   const split = splitBatch(batchGet({ a: ['1', '2', '3'] }), 2)!;
   const answer = { Responses: { a: ['item 1'] }, UnprocessedKeys: { a: { Keys: ['2'], ConsistentRead: true } } };
   expect(joinBatch(answer, split)).toEqual({

@@ -1,6 +1,6 @@
 import { type DynamoRequest, isRecord } from './dynamo-request.js';
 
-/** The part of a batch that is processed, and the field of the answer that names the rest. */
+/** The part of a batch that is processed, and the answer field for the unprocessed part. */
 export interface PartialBatch {
   readonly processed: Readonly<Record<string, unknown>>;
   readonly unprocessed: Readonly<Record<string, unknown>>;
@@ -12,7 +12,7 @@ const FIELDS: Readonly<Record<string, PartialBatch['field']>> = {
   BatchWriteItem: 'UnprocessedItems',
 };
 
-/** Splits a batch after its first `count` keys or writes; null if it is no batch, or has no more than that. */
+/** Splits a batch after its first `count` keys or writes; null if it is not a batch or has no more than that. */
 export function splitBatch({ operation, body }: DynamoRequest, count: number): PartialBatch | null {
   const field = FIELDS[operation];
   const tables = body['RequestItems'];
@@ -32,7 +32,7 @@ export function splitBatch({ operation, body }: DynamoRequest, count: number): P
   return { processed: { ...body, RequestItems: processed }, unprocessed, field };
 }
 
-/** A table of BatchGetItem has its keys beside other settings; one of BatchWriteItem is the list itself. */
+/** BatchGetItem has an object with keys and settings for each table; BatchWriteItem has a plain list. */
 function entriesOf(request: unknown): readonly unknown[] {
   const entries: unknown = isRecord(request) ? request['Keys'] : request;
   return Array.isArray(entries) ? entries : [];
@@ -42,7 +42,7 @@ function withEntries(request: unknown, entries: readonly unknown[]): unknown {
   return isRecord(request) ? { ...request, Keys: entries } : entries;
 }
 
-/** The engine's answer to the processed part, as an answer to the whole. */
+/** The engine's answer to the processed part, completed to an answer to the whole batch. */
 export function joinBatch(
   answer: Readonly<Record<string, unknown>>,
   { field, unprocessed }: PartialBatch,

@@ -3,7 +3,7 @@ import { parseConsumed, ProxyLog } from './request-log.js';
 
 const request = (operation: string) => ({ operation, body: { TableName: 'a' } });
 
-test('requests are counted by operation and in all', () => {
+test('requests are counted per operation and in total', () => {
   const log = new ProxyLog(false);
   for (const operation of ['GetItem', 'UpdateItem', 'UpdateItem']) log.add(request(operation), []);
   expect([log.count(), log.count('UpdateItem'), log.count('Query')]).toEqual([3, 2, 0]);
@@ -11,7 +11,7 @@ test('requests are counted by operation and in all', () => {
   expect(log.recorded).toEqual([]);
 });
 
-test('units of reads and writes are added up apart', () => {
+test('read units and write units are added up separately', () => {
   const log = new ProxyLog(true);
   log.add(request('UpdateItem'), [])!.consumed = [{ CapacityUnits: 1 }];
   log.add(request('TransactWriteItems'), [])!.consumed = [{ CapacityUnits: 4 }, { CapacityUnits: 2 }];
@@ -20,14 +20,14 @@ test('units of reads and writes are added up apart', () => {
   expect(log.consumed()).toEqual({ readUnits: 2.5, writeUnits: 7 });
 });
 
-test('a cleared log starts from nothing', () => {
+test('a cleared log is empty', () => {
   const log = new ProxyLog(true);
   log.add(request('UpdateItem'), [])!.consumed = [{ CapacityUnits: 1 }];
   log.clear();
   expect([log.count(), log.recorded, log.consumed()]).toEqual([0, [], { readUnits: 0, writeUnits: 0 }]);
 });
 
-test('an answer says what it consumed once, in a list, or not at all', () => {
+test('the consumed capacity of an answer is a single value, a list, or absent', () => {
   const consumed = { TableName: 'a', CapacityUnits: 1 };
   expect(parseConsumed({ ConsumedCapacity: consumed })).toEqual([consumed]);
   expect(parseConsumed({ ConsumedCapacity: [consumed, consumed] })).toEqual([consumed, consumed]);

@@ -1,20 +1,20 @@
 import { type DynamoRequest, isRecord, isWrite } from './dynamo-request.js';
 import type { Fault } from './fault.js';
 
-/** One request that came to the proxy, and what became of it. */
+/** One request that the proxy received, and its outcome. */
 export interface RecordedRequest {
   readonly operation: string;
   readonly body: Readonly<Record<string, unknown>>;
   readonly faults: readonly Fault['kind'][];
-  /** Whether the engine got it. */
+  /** Whether the request was forwarded to the engine. */
   readonly forwarded: boolean;
-  /** What the client was answered; null while it waits, and if it never was. */
+  /** The answer that the client got; null if there is none, or not yet. */
   readonly answer: { readonly status: number; readonly body: Readonly<Record<string, unknown>> } | null;
-  /** What the engine says that it consumed, also if its answer was lost. */
+  /** The consumed capacity that the engine reported, also if its answer was lost. */
   readonly consumed: readonly ConsumedCapacity[];
 }
 
-/** DynamoDB's ConsumedCapacity, as far as it matters here. */
+/** The fields of DynamoDB's ConsumedCapacity that the log uses. */
 export interface ConsumedCapacity {
   readonly TableName?: string;
   readonly CapacityUnits?: number;
@@ -22,21 +22,21 @@ export interface ConsumedCapacity {
   readonly GlobalSecondaryIndexes?: Readonly<Record<string, { readonly CapacityUnits?: number }>>;
 }
 
-/** What came to a proxy. */
+/** The requests that a proxy received. */
 export interface RequestLog {
-  /** How many requests came, of one operation or of all, whatever became of them. */
+  /** The number of requests, of one operation or of all, whatever their outcome. */
   readonly count: (operation?: string) => number;
-  /** How many requests came of each operation. */
+  /** The number of requests of each operation. */
   readonly byOperation: () => Readonly<Record<string, number>>;
-  /** The requests in order of arrival; empty unless the proxy records. */
+  /** The requests in the order of arrival; empty unless the proxy records. */
   readonly recorded: readonly RecordedRequest[];
   /** Capacity units that the engine reported; zero unless the proxy records. A failed condition reports none. */
   readonly consumed: () => { readonly readUnits: number; readonly writeUnits: number };
-  /** Forgets everything so far. */
+  /** Removes all records and counts. */
   readonly clear: () => void;
 }
 
-/** A record that is still being filled in. */
+/** A record that is not complete yet. */
 export type OpenRecord = { -readonly [Field in keyof RecordedRequest]: RecordedRequest[Field] };
 
 export class ProxyLog implements RequestLog {
@@ -52,7 +52,7 @@ export class ProxyLog implements RequestLog {
     return this.#recorded;
   }
 
-  /** Counts a request; gives its record to be filled in, or null if none is kept. */
+  /** Counts a request. Returns its record to fill in; null if the proxy does not record. */
   add(request: DynamoRequest, faults: readonly Fault['kind'][]): OpenRecord | null {
     const { operation } = request;
     this.#counts.set(operation, this.count(operation) + 1);

@@ -8,35 +8,35 @@ import { type EngineOptions, findUsableEngine } from './find-engine.js';
 import { freePort } from './free-port.js';
 import { type Supervised, supervised } from './supervised.js';
 
-/** A server that speaks DynamoDB's protocol, with what a client needs to use it. */
+/** A server that speaks DynamoDB's protocol, with the settings that a client needs. */
 export interface Engine extends AsyncDisposable {
-  /** `endpoint` is one that somebody else started. */
+  /** `endpoint`: an engine that was started outside of this process. */
   readonly name: EngineName | 'endpoint';
   readonly endpoint: string;
   readonly region: string;
   readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string };
-  /** The engine's process; null for one that somebody else started. */
+  /** The process id of the engine; null for `endpoint`. */
   readonly pid: number | null;
-  /** Kills the engine and forgets its tables; resolves once its process is gone. Does nothing to somebody else's. */
+  /** Kills the engine and removes its tables. Resolves when its process has ended. No effect for `endpoint`. */
   readonly stop: () => Promise<void>;
 }
 
-/** AWS's documented example, which is the only one that ExtendDB takes; the others take any. */
+/** AWS's documented example: ExtendDB accepts no other; the other engines accept any. */
 const CREDENTIALS = {
   accessKeyId: 'AKIAIOSFODNN7EXAMPLE',
   secretAccessKey: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY',
 } as const;
 const REGION = 'us-east-1';
 
-/** Between the choice of a free port and its use another process can take it. */
+/** More than one, because another process can take a free port before the engine uses it. */
 const PORTS_TRIED = 5;
 
 const START_MS = 30_000;
 
 /**
- * Starts an engine of this machine on a port of its own, empty and in memory, and resolves once it answers.
- * It ends with `stop()`, or with this process, however that dies. Without a name it takes what `findEngine()` finds.
- * Rejects with `InfrastructureError` if there is none; ask `findEngine` first to skip tests instead.
+ * Starts an engine on a free port of this machine, empty and in memory, and resolves when it answers. It ends with
+ * `stop()`, or with this process, however that ends. Without a name it uses the engine that `findEngine()` finds.
+ * Rejects with `InfrastructureError` if there is none; call `findEngine` first to skip tests instead.
  */
 export async function startEngine(name?: EngineName, options: EngineOptions = {}): Promise<Engine> {
   const found = findUsableEngine(name, options);

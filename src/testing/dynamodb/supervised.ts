@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
 /**
- * Runs an engine for a process that may die without a chance to clean up: when this program's stdin closes, for whatever
- * reason, it kills the engine and removes its folder. It is handed to Node as text, because it must also work from within
- * a bundle. It reads the engine's output all the time, so that an engine is never blocked by a busy parent.
+ * Runs an engine for a process that may be killed before it can clean up: when the stdin of this program closes, for
+ * whatever reason, it kills the engine and removes its folder. It is passed to Node as text, because it must also work
+ * from within a bundle. It always reads the engine's output, so that a busy parent never blocks the engine.
  */
 const SUPERVISOR = `
 const { spawn } = process.getBuiltinModule('node:child_process');
@@ -34,22 +34,22 @@ if (engine.pid !== undefined) say({ pid: engine.pid, ready });
 process.stdin.on('error', () => {}).on('close', () => engine.kill('SIGKILL')).resume();
 `;
 
-/** What to run: a program, in a folder that is its own and is removed with it. */
+/** A program to run, with a folder that is removed when the program ends. */
 export interface SupervisedProgram {
   readonly command: string;
   readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   readonly folder: string;
   readonly readyLine: string | null;
-  /** Gives up waiting until it is ready. */
+  /** Aborts the wait until the program is ready. */
   readonly signal: AbortSignal;
 }
 
 export interface Supervised {
   readonly pid: number;
-  /** Resolves when the program ended, with how it ended and what it said last. */
+  /** Resolves when the program has ended, with its exit code or signal and its last output. */
   readonly ended: Promise<string>;
-  /** Kills the program and resolves once it is gone. */
+  /** Kills the program and resolves when it has ended. */
   readonly kill: () => Promise<void>;
 }
 
@@ -58,11 +58,11 @@ type Message =
   | { readonly ready: true }
   | { readonly ended: string; readonly output: string };
 
-/** Starts a program that ends when this process does, even by kill -9; resolves once it says that it is ready. */
+/** Starts a program that ends with this process, even after kill -9. Resolves when the program reports that it is ready. */
 export function supervised({ signal, ...program }: SupervisedProgram): Promise<Supervised> {
   const supervisor = spawn(process.execPath, ['--eval', SUPERVISOR, JSON.stringify(program)], {
     stdio: ['pipe', 'pipe', 'inherit'],
-    // Out of the terminal's process group: Ctrl-C is for the tests, which then stop the engine.
+    // Not in the terminal's process group: Ctrl-C must reach only the tests, which then stop the engine.
     detached: process.platform !== 'win32',
     windowsHide: true,
     env: { ...process.env, NODE_OPTIONS: '' },
@@ -100,7 +100,7 @@ export function supervised({ signal, ...program }: SupervisedProgram): Promise<S
   });
 }
 
-/** An engine that nobody stopped must not keep the tests' process alive; it is killed when that process ends. */
+/** A running engine must not keep the test process alive; it is killed when that process ends. */
 function letParentExit(child: ChildProcess): void {
   child.unref();
   for (const stream of child.stdio) (stream as { unref?: () => void } | null)?.unref?.();

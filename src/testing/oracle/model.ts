@@ -8,17 +8,17 @@ export interface Part {
   readonly milli: number;
 }
 
-/** What one write of a client carries. The order is: asks as they arrived, debits, refunds. */
+/** The content of one write of a client, in this order: asks by arrival, debits, refunds. */
 export interface Group {
-  /** Each is all or nothing; one that does not fit is skipped. */
+  /** Each ask is taken completely or not at all; an ask that does not fit is skipped. */
   readonly asks: readonly (readonly Part[])[];
   readonly debits: readonly Part[];
   readonly refunds: readonly Part[];
 }
 
 /**
- * The truth: a plain account that settles at every operation, in numbers of any size.
- * Shares no arithmetic with what it judges.
+ * The reference: a plain account that settles at every operation, with numbers of any size. It shares no arithmetic with
+ * the code under test.
  */
 export class Model {
   #atMs: EpochMs;
@@ -47,7 +47,7 @@ export class Model {
     this.#atMs = nowMs;
   }
 
-  /** Which asks fit, in order of arrival. */
+  /** Which asks fit, in the order of arrival. */
   fits(asks: Group['asks']): readonly boolean[] {
     const left = [...this.#tokens];
     return asks.map((ask) => {
@@ -57,14 +57,14 @@ export class Model {
     });
   }
 
-  /** Books what was granted, whether it fitted or not. */
+  /** Books the granted asks, whether they fitted or not. */
   book(group: Group, granted: readonly boolean[]): void {
     const asks = group.asks.filter((_, index) => granted[index] === true);
     for (const { limit, milli } of [...asks.flat(), ...group.debits]) this.#add(limit, -BigInt(milli));
     for (const { limit, milli } of group.refunds) this.#add(limit, BigInt(milli));
   }
 
-  /** Settled at the old numbers; slots keep what is held. */
+  /** Settles by the old rule first. Held slots stay held. */
   change(limit: number, rate: Rate): void {
     const raise = BigInt(rate.capacityMilli) - BigInt(at(this.#rates, limit).capacityMilli);
     this.#rates[limit] = rate;
@@ -87,7 +87,7 @@ function fallen({ refillMilli, refillPeriodMs }: Rate, fromMs: EpochMs, toMs: Ep
   return (BigInt(toMs) * amount) / period - (BigInt(fromMs) * amount) / period;
 }
 
-/** What stored numbers are worth, by the definition. */
+/** The balance of stored numbers, by the definition. */
 export function worthOf(rate: Rate, tokensMilli: number | bigint, baseMs: EpochMs, nowMs: EpochMs): bigint {
   return capped(rate, BigInt(tokensMilli) + fallen(rate, baseMs, nowMs));
 }

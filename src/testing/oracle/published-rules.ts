@@ -8,9 +8,9 @@ import { at, type BucketWrite, type Image } from './store.js';
 const MAX_WRITES = 8;
 
 /**
- * The published speculate / normal / retry / adjust rules, kept to show that the oracle finds what is wrong with them:
- * a speculative write does not look at the base, so that it takes tokens which a refill of another client then gives
- * again; an adjustment does not apply the cap, so that a debit after a rest is forgiven.
+ * The published speculate / normal / retry / adjust rules, kept to show that the oracle finds their defects. A speculative
+ * write does not check the base, so it takes tokens that the refill of another client then adds again. An adjustment does
+ * not apply the capacity, so a debit after an idle time is lost.
  */
 export const publishedRules: Rules = (store, born) => {
   const images = new Map<number, Image>();
@@ -57,7 +57,7 @@ function fits(image: Image, ask: readonly Part[], nowMs: EpochMs): boolean {
   return ask.every(({ limit, milli }) => refilled(image, limit, nowMs) >= milli);
 }
 
-/** Refills every limit from the base, moves the base, takes. */
+/** Refills every limit from the base, moves the base, and takes. */
 function normal(image: Image, ask: readonly Part[], nowMs: EpochMs): BucketWrite {
   const limits = image.limits.map(({ tokensMilli }, limit) => {
     const refill = sub(refilled(image, limit, nowMs), tokensMilli);

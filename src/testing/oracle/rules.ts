@@ -13,25 +13,28 @@ import type { EpochMs } from '../../core/units.js';
 import type { Group, Part } from './model.js';
 import { at, type BucketWrite, type ConditionalStore, type Image } from './store.js';
 
-/** Several clients of one bucket, each with an image of its own that may be old. */
+/** Several clients of one bucket, each with its own image, which may be stale. */
 export interface Clients {
-  /** Writes a group; says which of its asks were granted. */
+  /** Writes a group. Returns which of its asks were granted. */
   move(client: number, group: Group, nowMs: EpochMs): Awaitable<readonly boolean[]>;
-  /** Gives one limit new numbers; says where the base is now. */
+  /** Changes one limit. Returns the new base. */
   change(client: number, limit: number, rate: Rate, nowMs: EpochMs): Awaitable<EpochMs>;
 }
 
-/** How clients write: what the oracle judges. */
+/** How clients write: the subject of the oracle. */
 export type Rules = (store: ConditionalStore, born: Image) => Clients;
 
-/** An image that a store handed back with a refusal is exact, so that a second write is enough where nobody else writes. */
+/** The image that a store returns with a refusal is exact, so without other writers a second write is enough. */
 const MAX_WRITES = 8;
 
-/** Headgate's: the base stays, the credit stands in the condition, a refused write is planned again from what refused it. */
+/**
+ * Headgate's rules: a take does not move the base, the condition contains the credit, and a refused write is planned again
+ * from the returned image.
+ */
 export const baseThatStays: Rules = (store, born) => {
   const images = new Map<number, Image>();
 
-  /** Writes until a plan holds. null: there is nothing to write any more. */
+  /** Plans and writes until a write is applied. A plan of null ends it: there is nothing to write. */
   async function write(client: number, plan: (image: Image, refused: boolean) => BucketWrite | null): Promise<Image> {
     for (let writes = 0; writes < MAX_WRITES; writes++) {
       const image = images.get(client) ?? born;
@@ -48,7 +51,7 @@ export const baseThatStays: Rules = (store, born) => {
     async move(client, group, nowMs) {
       let granted: readonly boolean[] = [];
       await write(client, (image, refused) => {
-        // A guess may grant only; that something does not fit is for the store to say.
+        // A guess from a stale image may only grant. Only the exact image of a refusal may deny.
         granted = refused ? whoFits(image, group.asks, nowMs) : group.asks.map(() => true);
         return planGroup(image, { ...group, asks: group.asks.filter((_, index) => granted[index]) }, nowMs);
       });
@@ -61,7 +64,7 @@ export const baseThatStays: Rules = (store, born) => {
   };
 };
 
-/** In order of arrival, skipping who does not fit. */
+/** In the order of arrival; skips asks that do not fit. */
 function whoFits(image: Image, asks: Group['asks'], nowMs: EpochMs): readonly boolean[] {
   const left = image.limits.map(({ rate, tokensMilli }) =>
     effectiveTokens(rate, tokensMilli, credit(rate, image.baseMs, nowMs)),
@@ -98,7 +101,7 @@ function planChange(image: Image, changed: number, wanted: Rate, nowMs: EpochMs)
   return { ifBaseMs: baseMs, setBaseMs, limits };
 }
 
-/** null: not named. 0 is named: it asks for a balance that is not negative. */
+/** null: the limit is not named. A named 0 requires a balance that is not negative. */
 function sumOf(parts: readonly Part[], limit: number): Int | null {
   let sum: Int | null = null;
   for (const part of parts) if (part.limit === limit) sum = add(sum ?? 0, part.milli);

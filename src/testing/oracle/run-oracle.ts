@@ -8,15 +8,15 @@ import { at, bornFull, type ConditionalStore, type CreateStore, memoryStore } fr
 export interface Findings {
   readonly steps: number;
   readonly writes: number;
-  /** Asks that were granted though they did not fit. */
+  /** Asks that were granted although they did not fit. */
   readonly overAdmitted: number;
-  /** Asks that were denied though they fitted. */
+  /** Asks that were denied although they fitted. */
   readonly underAdmitted: number;
-  /** The first step after which the store's balance is not the model's, in words. */
+  /** Describes the first step after which the balances of store and model differ. */
   readonly firstMismatch: string | null;
 }
 
-/** Plays a scenario by the rules on a store, beside the model, and tells where the two differ. */
+/** Runs a scenario by the rules on a store and on the model, and reports where the two differ. */
 export async function runOracle(
   scenario: Scenario,
   rules: Rules,
@@ -36,7 +36,7 @@ export async function runOracle(
     model.settleTo(nowMs);
     if (does.kind === 'change') {
       const rate = sameKind(at(model.rates, does.limit), does.rate);
-      // A base moves strictly, so that it may be ahead of the clock: until then nothing falls.
+      // A base always increases, so it may be ahead of the clock. There is no refill until the clock reaches it.
       model.settleTo(await clients.change(client, does.limit, rate, nowMs));
       model.change(does.limit, rate);
     } else {
@@ -64,12 +64,12 @@ function counted(store: ConditionalStore): ConditionalStore & { writes(): number
   };
 }
 
-/** A new rule of the same kind: what becomes of a limit that changes its kind is not a matter of one write. */
+/** A new rule of the same kind, because a change of the kind is not made by one write. */
 function sameKind(before: Rate, after: Rate): Rate {
   return before.refillPeriodMs === 0 ? { ...before, capacityMilli: after.capacityMilli } : after;
 }
 
-/** Slots are never debited, and no more of them are given back than are held. */
+/** Slots are never debited, and at most the held slots are given back. */
 function groupOf(does: Extract<Step['does'], { kind: 'group' }>, model: Model): Group {
   const part = ({ limit, permille }: Share): Part => {
     const { capacityMilli } = at(model.rates, limit);

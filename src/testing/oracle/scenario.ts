@@ -1,7 +1,7 @@
 import type { Rate } from '../../core/bucket/bucket.js';
 import type { EpochMs } from '../../core/units.js';
 
-/** Thousandths of what the limit's capacity is at that time: more than 1000 can never fit. */
+/** Thousandths of the limit's capacity at that time: more than 1000 can never fit. */
 export interface Share {
   readonly limit: number;
   readonly permille: number;
@@ -9,7 +9,7 @@ export interface Share {
 
 export interface Step {
   readonly client: number;
-  /** How long after the step before. */
+  /** The time since the previous step. */
   readonly afterMs: number;
   readonly does:
     | {
@@ -29,16 +29,16 @@ export interface Scenario {
 
 export interface ScenarioOptions {
   readonly steps: number;
-  /** Whether limits get new numbers on the way. */
+  /** Whether limits change during the scenario. */
   readonly changes: boolean;
-  /** Amounts of 1e12 tokens and periods up to a year, whose products and debts pass 2^53. */
+  /** Amounts of 1e12 tokens and periods of up to a year, whose products and debts exceed 2^53. */
   readonly huge: boolean;
 }
 
 const CLIENTS = 4;
 const YEAR_MS = 366 * 86_400_000;
 
-/** The same seed gives the same scenario: 2 rates, or 2 rates and slots, and clients that take turns at random. */
+/** The same seed gives the same scenario: 2 rates, or 2 rates and slots, and clients in random order. */
 export function randomScenario(seed: number, options: ScenarioOptions): Scenario {
   const random = mulberry32(seed);
   const int = (least: number, most: number): number => least + Math.floor(random() * (most - least + 1));
@@ -84,7 +84,7 @@ export function randomScenario(seed: number, options: ScenarioOptions): Scenario
   };
 }
 
-/** A small generator of numbers from 0 up to 1 whose sequence is its seed's. */
+/** A small seeded generator of numbers from 0 (included) to 1 (excluded). */
 function mulberry32(seed: number): () => number {
   let state = seed | 0;
   return () => {

@@ -2,15 +2,15 @@ import type { Awaitable } from '../../backend.js';
 import { applyWrite, type LimitWrite, type Rate, writeHolds } from '../../core/bucket/bucket.js';
 import type { EpochMs, Millitokens } from '../../core/units.js';
 
-/** A bucket as a client saw it. Limits are known by their place. */
+/** A bucket as a client saw it. Limits are identified by their index. */
 export interface Image {
   readonly baseMs: EpochMs;
   readonly limits: readonly { readonly rate: Rate; readonly tokensMilli: Millitokens }[];
 }
 
-/** One conditional write to one bucket: all of it, or nothing. */
+/** One conditional write to one bucket. It is applied completely or not at all. */
 export interface BucketWrite {
-  /** The base that the bucket must have; null: any. */
+  /** The required base of the bucket; null: any. */
   readonly ifBaseMs: EpochMs | null;
   readonly setBaseMs: EpochMs | null;
   readonly limits: readonly {
@@ -20,7 +20,7 @@ export interface BucketWrite {
   }[];
 }
 
-/** A store that applies conditional writes, and answers with the new state or with the one that refused. */
+/** A store that applies conditional writes. It answers with the new state, or with the state that failed the condition. */
 export interface ConditionalStore {
   write(write: BucketWrite): Awaitable<{ readonly applied: boolean; readonly image: Image }>;
   read(): Awaitable<Image>;
@@ -28,7 +28,7 @@ export interface ConditionalStore {
 
 export type CreateStore = (born: Image) => Awaitable<ConditionalStore>;
 
-/** The state of a bucket that was just created: full. */
+/** The state of a new bucket: full. */
 export function bornFull(rates: readonly Rate[], bornMs: EpochMs): Image {
   return { baseMs: bornMs, limits: rates.map((rate) => ({ rate, tokensMilli: rate.capacityMilli })) };
 }
