@@ -2,9 +2,11 @@ import { DynamoDBClient, PutItemCommand, QueryCommand } from '@aws-sdk/client-dy
 import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { createTable, dynamodb } from '../../src/backends/dynamodb/index.js';
-import { openTail, type Tail } from '../../src/backends/dynamodb/stream/worker/tail.js';
+import { sdkTransport } from '../../src/backends/dynamodb/client/sdk-transport.js';
+import { openSdkStream } from '../../src/backends/dynamodb/stream/worker/sdk-stream.js';
 import { describeBackend } from '../../src/testing/backend.js';
 import { type Engine, type EngineName, findEngine, startEngine } from '../../src/testing/dynamodb/index.js';
+import { StreamFold } from './stream-fold.js';
 
 const TABLE = 'conformance';
 const INDEXES = ['GSI1', 'GSI2', 'GSI3', 'GSI4'] as const;
@@ -22,7 +24,7 @@ export function describeDynamoDB(name?: EngineName): void {
   let engine: Engine;
   let client: DynamoDBClient;
   let streamsClient: DynamoDBStreamsClient;
-  let tail: Tail;
+  let fold: StreamFold;
 
   beforeAll(async () => {
     engine = await startEngine(name);
@@ -30,13 +32,10 @@ export function describeDynamoDB(name?: EngineName): void {
     client = new DynamoDBClient({ endpoint, region, credentials, maxAttempts: 1 });
     streamsClient = new DynamoDBStreamsClient({ endpoint, region, credentials });
     await createTable({ tableName: TABLE, client });
-    const onPoison = ({ reason }: { readonly reason: string }): never => {
-      throw new Error(`poison in the stream: ${reason}`);
-    };
-    tail = await openTail({ table: TABLE, client, streamsClient, onPoison });
+    const table = { name: TABLE, transport: sdkTransport({ client }), random: Math.random };
+    fold = new StreamFold(table, await openSdkStream(table, { streamsClient }));
   });
   afterAll(async () => {
-    tail?.close();
     client?.destroy();
     streamsClient?.destroy();
     await engine?.stop();
@@ -47,7 +46,7 @@ export function describeDynamoDB(name?: EngineName): void {
     test,
     create: () => dynamodb({ table: TABLE, client }),
     catchUp: async () => {
-      await tail.foldAll();
+      await fold.foldAll();
       if (engine.name === 'extenddb') await untilIndexed(client);
     },
   });
