@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { readBundles } from '../../src/infra/stack/read-bundles.js';
+import { readBundles } from '../../src/infra/stack/upload-code.js';
 import { type Engine, startEngine } from '../../src/testing/dynamodb/index.js';
 import { ENGINE } from '../support/dynamodb-world.js';
 import { CLI, plainEnvironment, runCli } from '../support/run-cli.js';

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { createTable } from '../../src/backends/dynamodb/index.js';
 import { runMigrations } from '../../src/backends/dynamodb/migrations/run.js';
 import { tableDefinition } from '../../src/backends/dynamodb/table/table-definition.js';
-import type { Change } from '../../src/infra/stack/cloudformation.js';
+import type { Change } from '../../src/infra/stack/stack-tools.js';
 import { deleteStack } from '../../src/infra/stack/delete-stack.js';
 import { deployStack, type StackDeployRequest } from '../../src/infra/stack/deploy-stack.js';
 import { chooseNames } from '../../src/infra/stack/stack-name.js';

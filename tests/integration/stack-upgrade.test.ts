@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { HeadgateError } from '../../src/core/errors.js';
-import { applyTemplate } from '../../src/infra/stack/apply-template.js';
-import { deployStack } from '../../src/infra/stack/deploy-stack.js';
-import { upgradeStack, type UpgradeRequest } from '../../src/infra/stack/upgrade-stack.js';
+import { applyTemplate, deployStack } from '../../src/infra/stack/deploy-stack.js';
+import { type UpgradeRequest, upgradeStack } from '../../src/infra/stack/upgrade-stack.js';
 import { type AwsAnswer, type AwsServer, startAwsServer } from '../support/aws-server.js';
 import { ENGINE } from '../support/dynamodb-world.js';
 import { legacyTable } from '../support/legacy-tables.js';

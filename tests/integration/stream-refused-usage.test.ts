@@ -10,7 +10,6 @@ import { USAGE_WINDOWS, type UsageWindow, windowStart } from '../../src/core/usa
 import { createStreamHandler } from '../../src/backends/dynamodb/stream/lambda.js';
 import { processBatch } from '../../src/backends/dynamodb/stream/process-batch.js';
 import type { StreamApi } from '../../src/backends/dynamodb/stream/worker/stream-api.js';
-import { Tail } from '../../src/backends/dynamodb/stream/worker/tail.js';
 import { fault } from '../../src/testing/dynamodb/index.js';
 import { type DynamoWorld, ENGINE, type Space, startWorld } from '../support/dynamodb-world.js';
 import { batchTools, openStream, readRecords, workOff } from '../support/stream-world.js';
@@ -115,17 +114,6 @@ describe.skipIf(ENGINE.missing)(`usage that DynamoDB refuses${ENGINE.note}`, () 
     reasons.length = 0;
     await workOff(world, { onPoison: ({ reason }) => reasons.push(reason) });
     expect(reasons).toEqual([]);
-  });
-
-  test('a tail reports what a full usage record cannot take, and goes on behind it', async () => {
-    const space = await world.space();
-    await fill(space, 'full');
-    for (const entityId of ['full', 'other']) await acquire(space, entityId);
-    const reasons: string[] = [];
-    const tail = new Tail(world.table, stream, { onPoison: ({ reason }) => reasons.push(reason) });
-    await tail.foldAll();
-    expect(reasons.filter((reason) => reason.includes(space.ns))).toEqual([expect.stringMatching(REFUSED)]);
-    expect(await acquiresOf(space, 'other')).toEqual(COUNTED);
   });
 
   test('a full usage record counts the buckets that it has an attribute for, beside one that it has no room for', async () => {

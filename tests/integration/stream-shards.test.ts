@@ -147,4 +147,29 @@ describe.skipIf(ENGINE.missing)(`shards of a stream${ENGINE.note}`, () => {
     const stream = scripted('alongside', { one: { records: 1 } });
     await expect(follow(stream, { alongside: [failing] })).rejects.toThrow('the reconciler cannot go on');
   });
+
+  test('a child that the stream lists late is read after its parent', async () => {
+    const stream = scripted('late', {
+      parent: { records: 1, closed: true },
+      child: { parentId: 'parent', records: 1 },
+    });
+    let lists = 0;
+    const listShards = async () => {
+      if (stream.log.includes('parent 1')) lists += 1;
+      return (await stream.listShards()).slice(0, lists > 1 ? 2 : 1);
+    };
+    expect(await follow({ ...stream, listShards })).toEqual([]);
+    expect(stream.log).toEqual(['parent 1', 'child 1']);
+  });
+
+  test('an expired iterator is located again, and no record is read twice or skipped', async () => {
+    const stream = scripted('expired', { one: { records: 4 } });
+    let reads = 0;
+    const read: StreamApi['read'] = async (iterator) => {
+      if (iterator === 'one 2') reads += 1;
+      return reads === 1 ? null : stream.read(iterator);
+    };
+    expect(await follow({ ...stream, read })).toEqual([]);
+    expect(stream.log).toEqual(['one 2', 'one 4']);
+  });
 });

@@ -7,7 +7,6 @@ import { USAGE_WINDOWS } from '../../src/core/usage/usage.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { type BucketChange, decodeChange } from '../../src/backends/dynamodb/stream/decode.js';
 import { openSdkStream } from '../../src/backends/dynamodb/stream/worker/sdk-stream.js';
-import { openTail } from '../../src/backends/dynamodb/stream/worker/tail.js';
 import { writeUsage } from '../../src/backends/dynamodb/stream/usage/write-usage.js';
 import { Random } from '../../src/testing/conformance/random.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
@@ -198,20 +197,4 @@ test('what was spent before a namespace was deleted is counted, and nothing once
   expect(await stores.namespaces.purge(change(), ns)).toBeGreaterThan(0);
   await writeUsage(stores.table, changes);
   expect(await stores.namespaces.purge(change(), ns)).toBe(0);
-});
-
-test('a tail goes on where another one stopped, and counts nothing twice that both have read', async () => {
-  const { ns, stores, limiter } = await spendInTurn(2);
-  const open = async (from = {}) => openTail({ table: TABLE_NAME, client: world.client, streamsClient, ...from });
-  const first = await open();
-  await first.foldAll();
-  const from = first.position();
-  await limiter.acquire({ entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 5 } });
-  const second = await open({ from });
-  expect((await second.foldAll()).records).toBeLessThan(20);
-  await first.foldAll();
-  await (await open()).foldAll();
-  const spent = await usageIn(stores, ns, START_MS + 3_600_000);
-  const hour = 'user-1 gpt-4 hourly 2027-01-15T08:00:00.000Z';
-  expect(spent.get(hour)).toEqual({ tokens: { rpm: 7, tpm: 40 }, acquires: 3 });
 });

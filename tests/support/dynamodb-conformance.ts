@@ -3,9 +3,11 @@ import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import type { Backend } from '../../src/backend.js';
 import { createTable, dynamodb } from '../../src/backends/dynamodb/index.js';
-import { openTail, type Tail } from '../../src/backends/dynamodb/stream/worker/tail.js';
+import { sdkTransport } from '../../src/backends/dynamodb/client/sdk-transport.js';
+import { openSdkStream } from '../../src/backends/dynamodb/stream/worker/sdk-stream.js';
 import { describeBackend } from '../../src/testing/backend.js';
 import { type Engine, type EngineName, findEngine, startEngine } from '../../src/testing/dynamodb/index.js';
+import { StreamFold } from './stream-fold.js';
 
 /** Each record in a stream makes the next write slower on dynoxide: its tables are replaced while they are small. */
 const CASES_OF_A_TABLE = 40;
@@ -25,17 +27,15 @@ export function describeDynamoDB(name?: EngineName): void {
   let client: DynamoDBClient;
   let streamsClient: DynamoDBStreamsClient;
   /** The newest table last. */
-  const tables: { readonly name: string; readonly tail: Tail }[] = [];
-  const tails = new WeakMap<Backend, Tail>();
+  const tables: { readonly name: string; readonly fold: StreamFold }[] = [];
+  const folds = new WeakMap<Backend, StreamFold>();
   let cases = 0;
 
   const addTable = async (): Promise<void> => {
-    const table = `conformance-${tables.length}`;
-    await createTable({ tableName: table, client });
-    const onPoison = ({ reason }: { readonly reason: string }): never => {
-      throw new Error(`poison in the stream: ${reason}`);
-    };
-    tables.push({ name: table, tail: await openTail({ table, client, streamsClient, onPoison }) });
+    const tableName = `conformance-${tables.length}`;
+    await createTable({ tableName, client });
+    const table = { name: tableName, transport: sdkTransport({ client }), random: Math.random };
+    tables.push({ name: tableName, fold: new StreamFold(table, await openSdkStream(table, { streamsClient })) });
   };
 
   beforeAll(async () => {
@@ -45,7 +45,6 @@ export function describeDynamoDB(name?: EngineName): void {
     streamsClient = new DynamoDBStreamsClient({ endpoint, region, credentials });
   });
   afterAll(async () => {
-    for (const { tail } of tables) tail.close();
     client?.destroy();
     streamsClient?.destroy();
     await engine?.stop();
@@ -56,13 +55,13 @@ export function describeDynamoDB(name?: EngineName): void {
     test,
     create: async () => {
       if (cases++ % (engine.name === 'dynoxide' ? CASES_OF_A_TABLE : Infinity) === 0) await addTable();
-      const { name: table, tail } = tables.at(-1)!;
+      const { name: table, fold } = tables.at(-1)!;
       const backend = dynamodb({ table, client });
-      tails.set(backend, tail);
+      folds.set(backend, fold);
       return backend;
     },
     catchUp: async (backend) => {
-      await tails.get(backend)?.foldAll();
+      await folds.get(backend)?.foldAll();
       if (engine.name === 'extenddb') await untilIndexed(client, tables.at(-1)!.name);
     },
   });

@@ -1,13 +1,11 @@
 import { DynamoDBClient, CreateTableCommand } from '@aws-sdk/client-dynamodb';
 import { tableDefinition } from '../../src/backends/dynamodb/table/table-definition.js';
 import type { AwsOptions } from '../../src/infra/stack/aws-client.js';
-import type { Change } from '../../src/infra/stack/cloudformation.js';
+import type { Change, StackTools, Watcher } from '../../src/infra/stack/stack-tools.js';
 import type { StackDeployRequest } from '../../src/infra/stack/deploy-stack.js';
-import type { Bundle } from '../../src/infra/stack/read-bundles.js';
+import { type Bundle, zipCode } from '../../src/infra/stack/upload-code.js';
 import { sdkStackTools } from '../../src/infra/stack/sdk-stack-tools.js';
 import { chooseNames } from '../../src/infra/stack/stack-name.js';
-import type { StackTools, Watcher } from '../../src/infra/stack/stack-tools.js';
-import { zipCode } from '../../src/infra/stack/zip-code.js';
 import { buildTemplate } from '../../src/infra/template.js';
 import type { Engine } from '../../src/testing/dynamodb/index.js';
 

@@ -1,8 +1,7 @@
-import type { Change } from '../../infra/stack/cloudformation.js';
-import { isTagOnly } from '../../infra/stack/change-set.js';
-import { deployStack, type DeployRequest, type StackDeployRequest } from '../../infra/stack/deploy-stack.js';
-import { parseParameters } from '../../infra/stack/parameters.js';
-import { readBundles } from '../../infra/stack/read-bundles.js';
+import type { Change } from '../../infra/stack/stack-tools.js';
+import { isTagOnly, parseParameters } from '../../infra/stack/change-set.js';
+import { type DeployRequest, deployStack, type StackDeployRequest } from '../../infra/stack/deploy-stack.js';
+import { readBundles } from '../../infra/stack/upload-code.js';
 import { buildTemplate } from '../../infra/template.js';
 import { renderChanges, renderDeployed } from '../render/stack.js';
 import type { Result } from '../result.js';

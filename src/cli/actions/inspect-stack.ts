@@ -1,6 +1,6 @@
-import type { Stack } from '../../infra/stack/cloudformation.js';
+import type { Stack } from '../../infra/stack/stack-tools.js';
 import { inspectStack, listStacks } from '../../infra/stack/inspect-stack.js';
-import { readBundles } from '../../infra/stack/read-bundles.js';
+import { readBundles } from '../../infra/stack/upload-code.js';
 import { ENV_TAG, hasFailed, VERSION_TAG } from '../../infra/stack/stack-status.js';
 import { PARAMETERS } from '../../infra/template/names.js';
 import { renderStackList } from '../render/stack.js';

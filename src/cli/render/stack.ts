@@ -1,4 +1,4 @@
-import type { StackEvent } from '../../infra/stack/cloudformation.js';
+import type { StackEvent } from '../../infra/stack/stack-tools.js';
 import { dataLosses } from '../../infra/stack/change-set.js';
 import { drawFields, drawTable } from '../../visualize/table.js';
 import type {

@@ -1,15 +1,13 @@
 import { InfrastructureError } from '../../core/errors.js';
 import { PARAMETERS, RESOURCES } from '../template/names.js';
 import { parameters } from '../template/parameters.js';
-import { buildImportRequest } from './change-set-request.js';
-import type { Change, Stack } from './cloudformation.js';
-import { buildImportTemplate } from './import-template.js';
+import { buildImportRequest } from './change-set.js';
+import type { Change, Stack, StackTools, Watcher } from './stack-tools.js';
+import { buildImportTemplate, differencesOf, type TableFacts } from './table-facts.js';
 import { runChangeSet, untilIdle } from './run-change-set.js';
 import type { StackNames } from './stack-name.js';
 import { isEmptyShell } from './stack-status.js';
 import { refuseVersion } from './stack-table.js';
-import { differencesOf, type TableFacts } from './table-facts.js';
-import type { StackTools, Watcher } from './stack-tools.js';
 
 export interface AdoptRequest {
   readonly names: StackNames;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { dataLosses, isTagOnly, readState } from './change-set.js';
-import type { Change, ChangeSet } from './cloudformation.js';
+import type { Change, ChangeSet } from './stack-tools.js';
 
 const changeSet = (parts: Partial<ChangeSet>): ChangeSet => ({
   id: 'c',

@@ -1,11 +1,8 @@
 import { InfrastructureError } from '../../core/errors.js';
-import type { Stack } from './cloudformation.js';
-import { stackFailed } from './errors.js';
-import { causesFirst } from './stack-events.js';
+import type { Stack, StackTools, Watcher } from './stack-tools.js';
+import { causesFirst, lastEventId, stackFailed, untilEnded } from './stack-events.js';
 import type { StackNames } from './stack-name.js';
 import { isEmptyShell, isHeadgates } from './stack-status.js';
-import type { StackTools, Watcher } from './stack-tools.js';
-import { lastEventId, untilEnded } from './until-ended.js';
 
 export interface DeleteRequest {
   readonly names: StackNames;
@@ -35,13 +32,13 @@ export async function deleteStack(
   const stack = await cloudformation.describeStack(names.stack);
   if (stack === null || stack.status === 'DELETE_COMPLETE') return { deleted: false, kept: [] };
   refuseForeign(stack);
-  const isUnderWay = stack.status === 'DELETE_IN_PROGRESS';
+  const isInProgress = stack.status === 'DELETE_IN_PROGRESS';
   const retained = await readRetained(tools, stack);
   if (dryRun) return { deleted: true, kept: retained };
-  if (!isUnderWay) await confirm(stack, retained);
-  const afterEvent = isUnderWay ? null : await lastEventId(tools, stack.id);
+  if (!isInProgress) await confirm(stack, retained);
+  const afterEvent = isInProgress ? null : await lastEventId(tools, stack.id);
   watcher.onStep(`deleting stack ${names.stack}`);
-  if (!isUnderWay) await cloudformation.deleteStack(stack.id, tools.newId());
+  if (!isInProgress) await cloudformation.deleteStack(stack.id, tools.newId());
   const ended = await untilEnded(tools, watcher, { kind: 'delete', stackId: stack.id, afterEvent });
   if (ended.ending === 'done') return { deleted: true, kept: retained };
   const status = ended.stack?.status ?? 'DELETE_FAILED';

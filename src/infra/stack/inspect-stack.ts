@@ -1,14 +1,12 @@
 import type { TableVersion } from '../../backends/dynamodb/table/prepare-table.js';
 import { InfrastructureError } from '../../core/errors.js';
 import { RESOURCES } from '../template/names.js';
-import type { Stack, StackResources } from './cloudformation.js';
-import { readinessOf } from './functions.js';
-import type { Bundle } from './read-bundles.js';
+import { readinessOf, type Stack, type StackResources, type StackTools } from './stack-tools.js';
+import type { Bundle } from './upload-code.js';
 import { lastOperation, type ResourceFailure, rootCause } from './stack-events.js';
 import type { StackNames } from './stack-name.js';
 import { foreignText, isEmptyShell, isHeadgates } from './stack-status.js';
 import { missingStack } from './stack-table.js';
-import type { StackTools } from './stack-tools.js';
 
 export interface InspectedFunction {
   readonly name: string;

@@ -1,13 +1,10 @@
 import { InfrastructureError } from '../../core/errors.js';
+import { FUNCTIONS } from '../template/names.js';
 import { readState } from './change-set.js';
-import type { Change, ChangeSetRequest, Stack } from './cloudformation.js';
-import { stackFailed } from './errors.js';
-import { rememberCode } from './remember-code.js';
-import { causesFirst, keptOf, lastOperation } from './stack-events.js';
+import { causesFirst, keptOf, lastEventId, lastOperation, stackFailed, untilEnded } from './stack-events.js';
 import type { StackNames } from './stack-name.js';
 import { decideDeploy, isEmptyShell } from './stack-status.js';
-import type { StackTools, Watcher } from './stack-tools.js';
-import { lastEventId, untilEnded } from './until-ended.js';
+import type { Change, ChangeSetRequest, FunctionCode, Stack, StackTools, Watcher } from './stack-tools.js';
 
 export interface ChangeSetRun {
   readonly names: StackNames;
@@ -122,7 +119,7 @@ async function execute(
   watcher: Watcher,
   { names, before, changes, id, stackId }: Execution,
 ): Promise<Stack> {
-  const code = await rememberCode(tools, before, changes);
+  const code = await saveCode(tools, before, changes);
   const afterEvent = await lastEventId(tools, stackId);
   watcher.onStep(`changing stack ${names.stack}`);
   await tools.cloudformation.executeChangeSet(id, tools.newId());
@@ -137,4 +134,59 @@ async function execute(
   const hint = notes.filter((note) => note !== null).join('. ');
   const details = { stackName: names.stack, status, failures };
   throw stackFailed(`Stack ${names.stack} is ${status}`, details, { hint: hint === '' ? null : hint });
+}
+
+interface SavedCode {
+  readonly name: string;
+  /** null: the code could not be read. */
+  readonly code: FunctionCode | null;
+}
+
+export interface CodeBackup {
+  /** Uploads the saved code where a roll-back replaced it. Returns a note for the user, or null. Never throws. */
+  restore(watcher: Watcher): Promise<string | null>;
+}
+
+/**
+ * Saves the code that the functions run before an update changes them. CloudFormation takes the code in the template,
+ * which is a placeholder, as the function's code: a roll-back may replace the uploaded code with it.
+ */
+export async function saveCode(
+  tools: StackTools,
+  before: Stack | null,
+  changes: readonly Change[],
+): Promise<CodeBackup> {
+  const ids: readonly string[] = Object.values(FUNCTIONS);
+  const touched = changes.filter(({ action, logicalId }) => action === 'Modify' && ids.includes(logicalId));
+  if (before === null || isEmptyShell(before) || touched.length === 0) return { restore: () => Promise.resolve(null) };
+  const resources = await tools.cloudformation.readResources(before.name);
+  const names = touched.flatMap(({ logicalId }) => resources[logicalId] ?? []);
+  const saved = await Promise.all(
+    // Best effort: without the permission to read code, the update runs without this safeguard.
+    names.map(async (name) => ({ name, code: await tools.functions.readCode(name).catch(() => null) })),
+  );
+  return {
+    async restore(watcher) {
+      const notes: string[] = [];
+      for (const one of saved) {
+        const note = await restoreOne(tools, watcher, one).catch((error: unknown) => failureNote(one.name, error));
+        if (note !== null) notes.push(note);
+      }
+      return notes.length === 0 ? null : notes.join('. ');
+    },
+  };
+}
+
+async function restoreOne(tools: StackTools, watcher: Watcher, { name, code }: SavedCode): Promise<string | null> {
+  if (code === null) return null;
+  const found = await tools.functions.describe(name);
+  if (found === null || found.sha256 === code.sha256) return null;
+  watcher.onStep(`restoring the code of ${name}`);
+  await tools.functions.uploadCode(name, code.bytes);
+  return `The previous code of ${name} was restored`;
+}
+
+function failureNote(name: string, error: unknown): string {
+  const reason = error instanceof Error ? error.message : String(error);
+  return `The previous code of ${name} could not be restored (${reason}): headgate upgrade uploads the code of this package`;
 }

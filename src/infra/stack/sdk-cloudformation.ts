@@ -1,10 +1,9 @@
 import type * as Sdk from '@aws-sdk/client-cloudformation';
-import { type AwsOptions, clientConfig, lazyClient } from './aws-client.js';
-import { serviceErrorName } from './aws-failure.js';
+import { parse } from 'yaml';
+import { type AwsOptions, clientConfig, lazyClient, serviceErrorName } from './aws-client.js';
 import { saysNothingToDo } from './change-set.js';
-import type { Change, ChangeSet, CloudFormation, ImportedResource, Stack, StackEvent } from './cloudformation.js';
-import { retainedIn } from './retained.js';
 import { isStart } from './stack-events.js';
+import type { Change, ChangeSet, CloudFormation, ImportedResource, Stack, StackEvent } from './stack-tools.js';
 
 const PEER = '@aws-sdk/client-cloudformation';
 
@@ -198,4 +197,27 @@ function changeOf({ ResourceChange: change = {} }: Sdk.Change): Change {
 
 function changeSetOf(id: string, output: Sdk.DescribeChangeSetOutput, changes: readonly Change[]): ChangeSet {
   return { id, status: output.Status ?? '', reason: output.StatusReason ?? null, changes };
+}
+
+/** The logical ids of the resources that a template retains when the stack is deleted. */
+export function retainedIn(template: string): readonly string[] {
+  const resources = resourcesOf(template);
+  return Object.keys(resources).filter((id) => {
+    const policy = resources[id]?.DeletionPolicy;
+    return policy === 'Retain' || policy === 'RetainExceptOnCreate';
+  });
+}
+
+/**
+ * A template that was deployed by hand may be YAML; JSON is a subset of YAML. An unreadable template retains nothing.
+ */
+function resourcesOf(template: string): Readonly<Record<string, { readonly DeletionPolicy?: string }>> {
+  try {
+    const read = parse(template, { logLevel: 'silent' }) as {
+      Resources?: Record<string, { DeletionPolicy?: string }>;
+    } | null;
+    return read?.Resources ?? {};
+  } catch {
+    return {};
+  }
 }

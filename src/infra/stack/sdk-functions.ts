@@ -1,14 +1,11 @@
 import type * as Sdk from '@aws-sdk/client-lambda';
-import { type AwsOptions, clientConfig, lazyClient } from './aws-client.js';
-import { serviceErrorName } from './aws-failure.js';
-import type { FunctionState, Functions } from './functions.js';
-
-const PEER = '@aws-sdk/client-lambda';
+import { type AwsOptions, clientConfig, lazyClient, serviceErrorName } from './aws-client.js';
+import type { Functions, FunctionState } from './stack-tools.js';
 
 /** Lambda through the AWS SDK. The SDK is loaded by the first call. */
 export function sdkFunctions(options: AwsOptions): Functions {
   const { send, close } = lazyClient(options, {
-    peer: PEER,
+    peer: '@aws-sdk/client-lambda',
     load: async () => import('@aws-sdk/client-lambda'),
     make: (sdk) => new sdk.LambdaClient(clientConfig(options)),
   });

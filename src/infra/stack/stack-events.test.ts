@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { StackEvent } from './cloudformation.js';
+import type { StackEvent } from './stack-tools.js';
 import { causesFirst, eventsAfter, lastOperation, rootCause } from './stack-events.js';
 
 let made = 0;

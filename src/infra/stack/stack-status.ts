@@ -1,5 +1,5 @@
 import { OUTPUTS } from '../template/names.js';
-import type { Stack } from './cloudformation.js';
+import type { Stack } from './stack-tools.js';
 
 /** Every stack of Headgate has this tag; `list` finds stacks by it. */
 export const VERSION_TAG = 'headgate:version';
@@ -36,7 +36,7 @@ export function decideDeploy(stack: Stack | null, flag: string): DeployDecision 
   if (!isHeadgates(stack)) {
     return { kind: 'refuse', why: foreignText(name), hint: 'choose another name with --env or --table', failed: false };
   }
-  if (isUnderWay(status)) return { kind: 'wait' };
+  if (isInProgress(status)) return { kind: 'wait' };
   if (UPDATABLE.has(status)) return { kind: 'update' };
   return { kind: 'refuse', why: `Stack ${name} is ${status}`, hint: hintFor(status, name, flag), failed: true };
 }
@@ -48,7 +48,7 @@ function hintFor(status: string, name: string, flag: string): string {
 }
 
 /** Whether CloudFormation has an operation in progress on the stack. */
-export function isUnderWay(status: string): boolean {
+function isInProgress(status: string): boolean {
   return status.endsWith('_IN_PROGRESS') && status !== EMPTY;
 }
 
@@ -69,7 +69,7 @@ export function foreignText(name: string): string {
 
 /** Whether the last operation on the stack failed. A roll-back is a failure too. */
 export function hasFailed(status: string): boolean {
-  return !isUnderWay(status) && (status.endsWith('_FAILED') || status.includes('ROLLBACK'));
+  return !isInProgress(status) && (status.endsWith('_FAILED') || status.includes('ROLLBACK'));
 }
 
 /** How an operation ended. */

@@ -1,8 +1,7 @@
 import type { TableVersion } from '../../backends/dynamodb/table/prepare-table.js';
 import { InfrastructureError, SchemaMismatch } from '../../core/errors.js';
 import { PARAMETERS, RESOURCES } from '../template/names.js';
-import type { Stack, StackResources } from './cloudformation.js';
-import type { StackTools } from './stack-tools.js';
+import type { Stack, StackResources, StackTools } from './stack-tools.js';
 
 export function tableNameOf({ name }: Stack, resources: StackResources): string {
   const table = resources[RESOURCES.table];

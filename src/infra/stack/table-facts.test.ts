@@ -1,8 +1,7 @@
 import type { TableDescription } from '@aws-sdk/client-dynamodb';
 import { expect, test } from 'vitest';
 import { tableDefinition } from '../../backends/dynamodb/table/table-definition.js';
-import { buildImportTemplate } from './import-template.js';
-import { differencesOf, tableFactsOf } from './table-facts.js';
+import { buildImportTemplate, differencesOf, tableFactsOf } from './table-facts.js';
 
 const KEY = 'arn:aws:kms:eu-west-1:1:key/1';
 const { BillingMode, ...DEFINITION } = tableDefinition('limits');

@@ -1,7 +1,10 @@
 import type { TableDescription } from '@aws-sdk/client-dynamodb';
 import { INDEXES, tableDefinition, TTL_ATTRIBUTE } from '../../backends/dynamodb/table/table-definition.js';
-import { PARAMETERS } from '../template/names.js';
-import { PROJECTION_PARAMETERS } from '../template/table.js';
+import type { Template } from '../template.js';
+import { ref, type Resource, type Value } from '../template/intrinsics.js';
+import { PARAMETERS, RESOURCES } from '../template/names.js';
+import { parameters } from '../template/parameters.js';
+import { PROJECTION_PARAMETERS, table } from '../template/table.js';
 
 /** The properties of an existing table that matter to a stack. */
 export interface TableFacts {
@@ -35,31 +38,31 @@ interface Settings {
   readonly pointInTimeRecovery: boolean;
 }
 
-export function tableFactsOf(table: TableDescription, settings: Settings): TableFacts {
-  const { StreamSpecification: stream, SSEDescription: encryption } = table;
+export function tableFactsOf(description: TableDescription, settings: Settings): TableFacts {
+  const { StreamSpecification: stream, SSEDescription: encryption } = description;
   return {
     ...settings,
-    name: table.TableName ?? '',
-    status: table.TableStatus ?? '',
-    keys: keysOf(table.KeySchema),
+    name: description.TableName ?? '',
+    status: description.TableStatus ?? '',
+    keys: keysOf(description.KeySchema),
     attributeTypes: Object.fromEntries(
-      (table.AttributeDefinitions ?? []).map(({ AttributeName = '', AttributeType = '' }) => [
+      (description.AttributeDefinitions ?? []).map(({ AttributeName = '', AttributeType = '' }) => [
         AttributeName,
         AttributeType,
       ]),
     ),
     indexes: Object.fromEntries(
-      (table.GlobalSecondaryIndexes ?? []).map(({ IndexName = '', KeySchema, Projection }) => [
+      (description.GlobalSecondaryIndexes ?? []).map(({ IndexName = '', KeySchema, Projection }) => [
         IndexName,
         { keys: keysOf(KeySchema), projection: Projection?.ProjectionType ?? 'ALL' },
       ]),
     ),
-    localIndexes: (table.LocalSecondaryIndexes ?? []).map(({ IndexName = '' }) => IndexName),
+    localIndexes: (description.LocalSecondaryIndexes ?? []).map(({ IndexName = '' }) => IndexName),
     stream: stream?.StreamEnabled === true ? (stream.StreamViewType ?? '') : null,
     // DescribeTable has no billing mode for a table that was never billed on demand.
-    billingMode: table.BillingModeSummary?.BillingMode ?? 'PROVISIONED',
-    replicas: (table.Replicas ?? []).map(({ RegionName = '' }) => RegionName),
-    deletionProtection: table.DeletionProtectionEnabled ?? false,
+    billingMode: description.BillingModeSummary?.BillingMode ?? 'PROVISIONED',
+    replicas: (description.Replicas ?? []).map(({ RegionName = '' }) => RegionName),
+    deletionProtection: description.DeletionProtectionEnabled ?? false,
     kmsKeyArn: encryption?.Status === 'DISABLED' ? null : (encryption?.KMSMasterKeyArn ?? null),
   };
 }
@@ -123,4 +126,60 @@ function ttlDifference({ name, ttlAttribute }: TableFacts): string {
   return ttlAttribute === null
     ? `its records do not expire: ${enable}`
     : `its records expire by ${ttlAttribute}, not ${TTL_ATTRIBUTE}: disable that, wait an hour, then ${enable}`;
+}
+
+/** A template with only an existing table, and the parameters that describe the table. */
+export interface ImportTemplate {
+  readonly template: Omit<Template, 'Conditions' | 'Outputs'>;
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+/**
+ * Describes the table as it is. CloudFormation compares templates, not tables: the update after the import finds the
+ * differences from the full template and applies them. An import allows no outputs and no resource that is not
+ * imported.
+ * https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/import-resources-manually.html
+ */
+export function buildImportTemplate(facts: TableFacts): ImportTemplate {
+  const chosen: Readonly<Record<string, string>> = {
+    [PARAMETERS.tableName]: facts.name,
+    ...Object.fromEntries(
+      Object.entries(PROJECTION_PARAMETERS).map(([index, parameter]) => [
+        parameter,
+        facts.indexes[index]?.projection ?? 'KEYS_ONLY',
+      ]),
+    ),
+    ...(facts.kmsKeyArn === null ? {} : { [PARAMETERS.kmsKeyArn]: facts.kmsKeyArn }),
+  };
+  const known = parameters();
+  const used = Object.keys(chosen).flatMap((name) => {
+    const parameter = known[name];
+    return parameter === undefined ? [] : [[name, parameter] as const];
+  });
+  return {
+    parameters: chosen,
+    template: {
+      AWSTemplateFormatVersion: '2010-09-09',
+      Description: 'Headgate: a table that exists, before the rest of its stack is added',
+      Metadata: { Headgate: { Template: 1 } },
+      Parameters: Object.fromEntries(used),
+      Resources: { [RESOURCES.table]: currentTable(facts) },
+    },
+  };
+}
+
+function currentTable({ pointInTimeRecovery, deletionProtection, kmsKeyArn }: TableFacts): Resource {
+  const { [RESOURCES.table]: whole } = table();
+  if (whole === undefined) throw new TypeError('the template has no table');
+  const { SSESpecification: _, ...properties } = whole.Properties;
+  const key: Value = { SSEEnabled: true, SSEType: 'KMS', KMSMasterKeyId: ref(PARAMETERS.kmsKeyArn) };
+  return {
+    ...whole,
+    Properties: {
+      ...properties,
+      PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: pointInTimeRecovery },
+      DeletionProtectionEnabled: deletionProtection,
+      ...(kmsKeyArn === null ? {} : { SSESpecification: key }),
+    },
+  };
 }

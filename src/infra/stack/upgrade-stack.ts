@@ -1,11 +1,9 @@
 import type { MigrationReport } from '../../backends/dynamodb/migrations/run.js';
 import { HeadgateError, isHeadgateError } from '../../core/errors.js';
-import { applyTemplate, type TemplateOutcome } from './apply-template.js';
-import type { Stack } from './cloudformation.js';
-import type { DeployRequest } from './deploy-stack.js';
+import { applyTemplate, type DeployRequest, type TemplateOutcome } from './deploy-stack.js';
+import type { Stack, StackTools, Watcher } from './stack-tools.js';
 import { isEmptyShell } from './stack-status.js';
 import { missingStack, requireVersion, tableNameOf } from './stack-table.js';
-import type { StackTools, Watcher } from './stack-tools.js';
 import { uploadCode, type UploadedFunction } from './upload-code.js';
 
 export interface UpgradeRequest extends DeployRequest {

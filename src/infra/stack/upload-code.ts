@@ -1,8 +1,12 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+// fflate's build for Node uses worker threads, which need `require`. A bundled ES module has no `require`.
+import { zipSync } from 'fflate/browser';
 import { InfrastructureError } from '../../core/errors.js';
-import type { StackResources } from './cloudformation.js';
-import { type FunctionState, readinessOf } from './functions.js';
-import type { Bundle } from './read-bundles.js';
-import type { StackTools, Watcher } from './stack-tools.js';
+import { CODE_ENTRY, FUNCTIONS } from '../template/names.js';
+import { type FunctionState, readinessOf, type StackResources, type StackTools, type Watcher } from './stack-tools.js';
 
 export interface UploadedFunction {
   readonly name: string;
@@ -72,4 +76,52 @@ function refuseFailure(found: FunctionState, sha256: string): void {
   if (found.sha256 === sha256) return;
   const message = `Function ${found.name} does not run the uploaded code: another upload ran at the same time`;
   throw new InfrastructureError('infrastructure.code-failed', message, { retryable: true });
+}
+
+/** A function of the stack, and this package's code for it. */
+export interface Bundle {
+  /** The logical id of the function. */
+  readonly logicalId: string;
+  readonly file: string;
+  readonly code: CodeZip;
+}
+
+const FILES = [
+  { logicalId: FUNCTIONS.stream, file: 'stream.cjs' },
+  { logicalId: FUNCTIONS.reconciler, file: 'reconciler.cjs' },
+] as const;
+
+/** Reads the code of the functions from this package's build. */
+export function readBundles(folder: string = join(packageFolder(), 'dist', 'lambda')): readonly Bundle[] {
+  return FILES.map(({ logicalId, file }) => {
+    const path = join(folder, file);
+    if (!existsSync(path)) {
+      throw new InfrastructureError('infrastructure.code-missing', `This package lacks ${path}: install it again`);
+    }
+    return { logicalId, file, code: zipCode(readFileSync(path, 'utf8')) };
+  });
+}
+
+/** The nearest parent folder with a package.json. The bundler puts this file into a chunk at any depth. */
+function packageFolder(): string {
+  let folder = dirname(fileURLToPath(import.meta.url));
+  while (!existsSync(join(folder, 'package.json')) && folder !== dirname(folder)) folder = dirname(folder);
+  return folder;
+}
+
+export interface CodeZip {
+  readonly bytes: Uint8Array;
+  /** In the format of Lambda's `CodeSha256`. */
+  readonly sha256: string;
+}
+
+/**
+ * Zips the code of a function. The same text gives the same bytes on every machine, so Lambda's hash shows whether the
+ * function already has the code.
+ */
+export function zipCode(source: string): CodeZip {
+  // A zip stores local time without a zone. A local date gives the same bytes in every zone; an instant would not.
+  const mtime = new Date(1980, 0, 1);
+  const bytes = zipSync({ [CODE_ENTRY]: [new TextEncoder().encode(source), { level: 9, mtime }] });
+  return { bytes, sha256: createHash('sha256').update(bytes).digest('base64') };
 }

@@ -9,10 +9,10 @@ import type { Item } from '../client/transport.js';
 import type { Phase } from './checkpoint.js';
 import { FIRST_SEQUENCE } from './legacy/legacy-records.js';
 import { readOldRecord } from './legacy/old-record.js';
-import { buildShardConversion, buildConversion, type ConversionContext } from './convert/build-conversions.js';
-import { withRetries, REQUEST_MS } from './retry.js';
+import { buildConversion, buildShardConversion } from './convert/build-conversions.js';
+import type { Conversion, ConversionContext, ConversionPlan } from './convert/conversion.js';
+import { REQUEST_MS, withRetries } from './retry.js';
 import { NOTHING, type Problem, type Tally } from './tally.js';
-import type { ConversionPlan, Conversion } from './convert/conversion.js';
 import { Unmappable } from './unmappable.js';
 import { writeConversions } from './convert/write-conversions.js';
 

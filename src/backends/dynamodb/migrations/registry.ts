@@ -1,6 +1,17 @@
 import type { TargetNamespaces } from './legacy/target-namespaces.js';
 import type { LegacyKey } from './legacy/legacy-key.js';
-import type { Migration } from './convert/conversion.js';
+import type { ScanFilter } from './scan.js';
+
+/** One of the numbered migrations. */
+export interface Migration {
+  /** Four digits, in the order in which the migrations were written. */
+  readonly id: string;
+  readonly title: string;
+  /** What the scan for its records returns. */
+  readonly filter: ScanFilter;
+  /** Whether this migration converts old records with such a key. */
+  claims(key: Pick<LegacyKey, 'ns' | 'kind'>, namespaces: TargetNamespaces): boolean;
+}
 
 const IN_NAMESPACE: readonly string[] = ['shard', 'entity', 'config', 'usage', 'audit', 'namespace', 'unreadable'];
 const WITHOUT_NAMESPACE: readonly string[] = ['entity', 'config', 'usage', 'audit', 'unreadable'];

@@ -9,12 +9,13 @@ import {
   writePass,
   writeState,
 } from './checkpoint.js';
-import type { ConversionContext } from './convert/build-conversions.js';
+import type { ConversionContext } from './convert/conversion.js';
 import { gatherConversions, inWaves } from './convert/gather-conversions.js';
-import { stillWritten, runPhase } from './phases.js';
+import { runPhase, stillWritten } from './phases.js';
 import { scanGroups } from './scan.js';
 import { addTally, NOTHING, type Tally } from './tally.js';
-import type { Migration, OldRecord } from './convert/conversion.js';
+import type { Migration } from './registry.js';
+import type { OldRecord } from './legacy/old-record.js';
 
 export interface MigrationJob {
   readonly table: Table;

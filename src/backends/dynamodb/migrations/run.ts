@@ -5,21 +5,20 @@ import { readItem, type Table } from '../client/requests.js';
 import { beginMigration, finishMigration, readVersion, SCHEMA_VERSION } from '../table/schema.js';
 import { type LoadSdk, type SdkOptions, sdkTransport } from '../client/sdk-transport.js';
 import { readState } from './checkpoint.js';
-import type { ConversionContext } from './convert/build-conversions.js';
+import type { ConversionContext } from './convert/conversion.js';
 import { countChildren } from './convert/children.js';
 import { findTargetNamespaces } from './legacy/target-namespaces.js';
 import { type IndexFinding, inspectIndexes, refuseMissing } from './indexes.js';
-import { withRetries, REQUEST_MS } from './retry.js';
+import { REQUEST_MS, withRetries } from './retry.js';
 import { stillWritten } from './phases.js';
 import { refuseOldClients } from './refuse-old-clients.js';
-import { checkDrop, reportSettings, refuseUnmovable, type SettingReport } from './refuse-unmovable.js';
-import { MIGRATIONS } from './registry.js';
+import { checkDrop, refuseUnmovable, reportSettings, type SettingReport } from './refuse-unmovable.js';
+import { type Migration, MIGRATIONS } from './registry.js';
 import { type MigrationOutcome, runMigration } from './run-migration.js';
 import type { DroppableSetting } from './legacy/settings.js';
 import { countOld, foundBy, rehearse, surveyTable } from './survey.js';
 import { tableNameOf } from '../table/table-name.js';
 import type { Problem } from './tally.js';
-import type { Migration } from './convert/conversion.js';
 
 export interface MigrateOptions extends SdkOptions {
   readonly tableName: string;

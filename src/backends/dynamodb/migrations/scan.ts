@@ -2,9 +2,8 @@ import { keyItem, readKey, text } from '../table/attributes.js';
 import { deadlineIn } from '../client/deadline.js';
 import { sendRead, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
-import { mayContinue, readOldRecord, conversionIdOf } from './legacy/old-record.js';
-import { withRetries, REQUEST_MS } from './retry.js';
-import type { OldRecord } from './convert/conversion.js';
+import { conversionIdOf, mayContinue, type OldRecord, readOldRecord } from './legacy/old-record.js';
+import { REQUEST_MS, withRetries } from './retry.js';
 
 /** Items read per page: the number that a migration has in memory, and repeats after a crash. */
 const PAGE = 250;

@@ -3,27 +3,22 @@ import { NAMESPACE_ID_PREFIX, NAMESPACE_PREFIX, REGISTRY } from '../table/keys.j
 import { NAMESPACE_ID } from '../table/records.js';
 import type { Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
-import type { ConversionContext } from './convert/build-conversions.js';
+import type { ConversionContext } from './convert/conversion.js';
 import { DisabledLevels } from './legacy/disabled-levels.js';
 import { gatherConversions, inWaves } from './convert/gather-conversions.js';
-import type { TargetNamespaces } from './legacy/target-namespaces.js';
+import type { NamespaceSurvey, TargetNamespaces } from './legacy/target-namespaces.js';
 import type { LegacyKey } from './legacy/legacy-key.js';
-import { readOldRecord, OLD_RECORD_ATTRIBUTES } from './legacy/old-record.js';
+import { OLD_RECORD_ATTRIBUTES, readOldRecord } from './legacy/old-record.js';
 import { runPhase } from './phases.js';
-import { migrationOf } from './registry.js';
+import { type Migration, migrationOf } from './registry.js';
 import { scanGroups, scanTable } from './scan.js';
 import { type OldSetting, settingsOf } from './legacy/settings.js';
 import { addTally, NOTHING, type Tally } from './tally.js';
-import type { Migration } from './convert/conversion.js';
 
 /** The state of the whole table before anything is written. */
-export interface Survey {
+export interface Survey extends NamespaceSurvey {
   /** The number of old records by kind and namespace. */
   readonly counts: readonly { readonly key: Pick<LegacyKey, 'ns' | 'kind'>; readonly records: number }[];
-  /** Namespaces in the keys of old records that are not registered ids. */
-  readonly literals: ReadonlySet<string>;
-  /** Whether there are records without a namespace. */
-  readonly hasRecordsWithoutNamespace: boolean;
   /** Partition keys of the version records of old clients. */
   readonly versions: readonly string[];
   /** The number of records by setting that this version does not have. */

@@ -7,8 +7,6 @@ import { decodeShard } from '../../table/items.js';
 import { buildShardKey } from '../../table/keys.js';
 import type { Item } from '../../client/transport.js';
 import { type BucketPart, decodeComposite, decodeLimitBucket, foldParts } from '../legacy/legacy-buckets.js';
-import type { DisabledLevels } from '../legacy/disabled-levels.js';
-import type { TargetNamespaces } from '../legacy/target-namespaces.js';
 import { mappable } from '../legacy/legacy-fields.js';
 import { type BucketPlan, planBucket, planStrays } from './plan-bucket.js';
 import {
@@ -17,21 +15,13 @@ import {
   convertEntity,
   convertLimits,
   convertNamespace,
-  switched,
   convertUsage,
+  switched,
 } from './record-conversions.js';
-import { type DroppableSetting, refuseSettings } from '../legacy/settings.js';
-import type { OldRecord, ConversionPlan, Conversion } from './conversion.js';
+import { refuseSettings } from '../legacy/settings.js';
+import type { Conversion, ConversionContext, ConversionPlan } from './conversion.js';
+import type { OldRecord } from '../legacy/old-record.js';
 import { Unmappable } from '../unmappable.js';
-
-/** What converting an old record depends on. */
-export interface ConversionContext {
-  readonly migration: string;
-  readonly namespaces: TargetNamespaces;
-  readonly disabled: DisabledLevels;
-  /** The settings that the operator chose to drop. */
-  readonly drop: ReadonlySet<DroppableSetting>;
-}
 
 /** The conversion of records that belong together: one record, or all limit items of one bucket or level. */
 export function buildConversion(context: ConversionContext, records: readonly OldRecord[]): Conversion | null {

@@ -1,13 +1,16 @@
 import type { RecordKey } from '../../table/keys.js';
 import type { Item } from '../../client/transport.js';
 import type { TargetNamespaces } from '../legacy/target-namespaces.js';
-import type { LegacyKey } from '../legacy/legacy-key.js';
-import type { ScanFilter } from '../scan.js';
+import type { DisabledLevels } from '../legacy/disabled-levels.js';
+import type { DroppableSetting } from '../legacy/settings.js';
 
-/** An old record with its parsed key. */
-export interface OldRecord {
-  readonly key: LegacyKey;
-  readonly item: Item;
+/** What converting an old record depends on. */
+export interface ConversionContext {
+  readonly migration: string;
+  readonly namespaces: TargetNamespaces;
+  readonly disabled: DisabledLevels;
+  /** The settings that the operator chose to drop. */
+  readonly drop: ReadonlySet<DroppableSetting>;
 }
 
 /** Old records that become one new record together. */
@@ -39,14 +42,3 @@ export type ConversionPlan =
    * result may have too few tokens, never too many.
    */
   | { readonly kind: 'merge'; readonly item: Item; readonly strict: boolean };
-
-/** One of the numbered migrations. */
-export interface Migration {
-  /** Four digits, in the order in which the migrations were written. */
-  readonly id: string;
-  readonly title: string;
-  /** What the scan for its records returns. */
-  readonly filter: ScanFilter;
-  /** Whether this migration converts old records with such a key. */
-  claims(key: Pick<LegacyKey, 'ns' | 'kind'>, namespaces: TargetNamespaces): boolean;
-}

@@ -3,10 +3,10 @@ import { deadlineIn } from '../../client/deadline.js';
 import { buildShardKey } from '../../table/keys.js';
 import { readItems, type Table } from '../../client/requests.js';
 import type { Item } from '../../client/transport.js';
-import { buildShardConversion, buildConversion, countOf, type ConversionContext } from './build-conversions.js';
-import { readOldRecord } from '../legacy/old-record.js';
-import { withRetries, REQUEST_MS } from '../retry.js';
-import type { OldRecord, Conversion } from './conversion.js';
+import { buildConversion, buildShardConversion, countOf } from './build-conversions.js';
+import type { Conversion, ConversionContext } from './conversion.js';
+import { type OldRecord, readOldRecord } from '../legacy/old-record.js';
+import { REQUEST_MS, withRetries } from '../retry.js';
 
 /** One transaction has the new item and the removals. Shards beyond this are converted later, as strays. */
 const MAX_SHARDS = 90;

@@ -2,7 +2,12 @@ import { readKey } from '../../table/attributes.js';
 import { FOREIGN_MARKS, isForeign } from '../../table/foreign-record.js';
 import type { Item } from '../../client/transport.js';
 import { type LegacyKey, parseLegacyKey } from './legacy-key.js';
-import type { OldRecord } from '../convert/conversion.js';
+
+/** An old record with its parsed key. */
+export interface OldRecord {
+  readonly key: LegacyKey;
+  readonly item: Item;
+}
 
 /** null: a record of this version, or of no published layout. */
 export function readOldRecord(item: Item): OldRecord | null {

@@ -5,7 +5,6 @@ import { deadlineIn } from '../../client/deadline.js';
 import { buildNamespaceKey } from '../../table/keys.js';
 import { readItem, type Table } from '../../client/requests.js';
 import { withRetries, REQUEST_MS } from '../retry.js';
-import type { Survey } from '../survey.js';
 
 /** The namespace of records without one. */
 const DEFAULT = 'default';
@@ -23,8 +22,19 @@ export interface TargetNamespaces {
   sourcesOf(target: string): readonly (string | null)[];
 }
 
+/** What the keys of old records show about namespaces. */
+export interface NamespaceSurvey {
+  /** Namespaces in the keys of old records that are not registered ids. */
+  readonly literals: ReadonlySet<string>;
+  readonly hasRecordsWithoutNamespace: boolean;
+}
+
 /** `register`: create the missing namespaces. Otherwise they get ids that no record has. */
-export async function findTargetNamespaces(table: Table, survey: Survey, register: boolean): Promise<TargetNamespaces> {
+export async function findTargetNamespaces(
+  table: Table,
+  survey: NamespaceSurvey,
+  register: boolean,
+): Promise<TargetNamespaces> {
   const names = new Set([...survey.literals, ...(survey.hasRecordsWithoutNamespace ? [DEFAULT] : [])]);
   const ids = new Map<string, string | null>();
   for (const name of names) ids.set(name, await idOf(table, name, register));
