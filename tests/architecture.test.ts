@@ -99,6 +99,9 @@ describe('imports point down only', () => {
     ['backends/dynamodb/reconciler/a.ts', `import type { X } from '../../../limiter/x.js';`],
     ['integrations/a.ts', `import { memory } from '../backends/embedded/memory.js';`],
     ['testing/a.ts', `export * from '../cli/main.js';`],
+    ['testing/a.ts', `import { startLocal } from '../local/local.js';`],
+    ['local/a.ts', `import { x } from '../testing/x.js';`],
+    ['local/engine/a.ts', `import { x } from '../local.js';`],
     ['limiter/a.ts', `const x = await import('../server/app.js');`],
     ['utils/a.ts', ''],
   ])('finds in %s: %s', (path, text) => {

@@ -4,7 +4,7 @@ import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'no
 import { type AddressInfo, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { freePort } from '../../src/testing/dynamodb/free-port.js';
+import { freePort } from '../../src/local/engine/free-port.js';
 import { findEngine } from '../../src/testing/dynamodb/index.js';
 import { CLI_SHAPES } from '../support/cli-shapes.js';
 import { environmentOf, type LocalEngineView, type LocalMachine, localMachine } from '../support/local-machine.js';
@@ -135,7 +135,7 @@ describe.skipIf(found.status !== 'available')(`a table on this machine${NOTE}`, 
       expect(await machine.run('local', 'up', '--port', String(port))).toMatchObject({
         exitCode: 9,
         stdout: '',
-        stderr: `headgate: Port ${port} is taken by another program: choose one with --port\n`,
+        stderr: `headgate: Port ${port} is used by another program: choose one with --port\n`,
       });
       expect(machine.engines()).toEqual([]);
       await machine.json('local', 'up');

@@ -66,8 +66,9 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     'core',
   ],
   index: ['limiter', 'backends/embedded', 'backend', 'clock', 'core'],
-  local: ['testing', 'backends/dynamodb', 'core'],
-  testing: ['index', 'limiter', 'backends/embedded', 'backends/dynamodb', 'backend', 'clock', 'core'],
+  'local/engine': [],
+  local: ['local/engine', 'backends/dynamodb', 'core'],
+  testing: ['local/engine', 'index', 'limiter', 'backends/embedded', 'backends/dynamodb', 'backend', 'clock', 'core'],
   cli: [
     'server',
     'integrations',
@@ -100,11 +101,11 @@ const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = {
   'backends/dynamodb': ['clock'],
 };
 
+/** The longest name of a layer that the path begins with; else its first folder, which is then in no layer. */
 function layerOf(path: string): string {
-  const program = /^backends\/dynamodb\/(?:stream|reconciler)\b/.exec(path)?.[0];
-  if (program !== undefined) return program;
   const parts = path.replace(/\.ts$/, '').split('/');
-  return parts.slice(0, parts[0] === 'backends' ? 2 : 1).join('/');
+  const prefixes = parts.map((_, at) => parts.slice(0, at + 1).join('/'));
+  return prefixes.findLast((prefix) => Object.hasOwn(LAYERS, prefix)) ?? parts[0] ?? '';
 }
 
 export const importsPointDown: Rule = (files) =>

@@ -5,7 +5,7 @@ import {
   type EngineProgram,
   type EngineSearch,
   findProgram,
-} from './engine-programs.js';
+} from '../../local/engine/engine-programs.js';
 
 /** Where tests find an engine that somebody else started and will stop. */
 const ENDPOINT_VARIABLE = 'HEADGATE_TEST_ENDPOINT';

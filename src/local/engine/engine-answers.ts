@@ -1,14 +1,14 @@
 import { request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Well-formed, but of no secret: enough for engines that do not verify. */
+/** Well-formed, but not made with a secret: enough for engines that do not verify signatures. */
 const MADE_UP_SIGNATURE =
   'AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20260101/us-east-1/dynamodb/aws4_request, ' +
   `SignedHeaders=host;x-amz-date;x-amz-target, Signature=${'0'.repeat(64)}`;
 
 const BETWEEN_TRIES_MS = 5;
 
-/** Resolves once the engine answers ListTables: with a list if it is to be `served`, else with anything. */
+/** Resolves once the engine answers ListTables: with status 200 if `served` is set, else with any status. */
 export async function answers(
   endpoint: string,
   { served, signal }: { readonly served: boolean; readonly signal: AbortSignal },
@@ -20,7 +20,7 @@ export async function answers(
   }
 }
 
-/** The HTTP status of the answer, or null: nobody answered. */
+/** The HTTP status of the answer; null: there was no answer. */
 function listTables(endpoint: string, signal: AbortSignal): Promise<number | null> {
   return new Promise((resolve) => {
     request(endpoint, {

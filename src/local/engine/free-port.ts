@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 
-/** The port itself if nobody listens on it on this machine, else null; without one, any that is free. */
+/** The given port if no process on this machine listens on it, else null. Without a port: any free one. */
 export async function freePort(): Promise<number>;
 export async function freePort(port: number): Promise<number | null>;
 export async function freePort(port = 0): Promise<number | null> {

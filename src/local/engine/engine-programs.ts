@@ -8,15 +8,15 @@ export const ENGINE_NAMES = ['dynoxide', 'extenddb', 'dynamodb-local'] as const;
 
 export type EngineName = (typeof ENGINE_NAMES)[number];
 
-/** How to start an engine that was found. */
+/** How to start an engine that is installed. */
 export interface EngineProgram {
   readonly command: string;
-  /** `data`: the file or, of DynamoDB Local, the folder that keeps the tables; without it they are in memory. */
+  /** `data`: the file or, for DynamoDB Local, the folder that keeps the tables; without it they are in memory. */
   readonly args: (port: number, data?: string) => readonly string[];
   readonly environment: (port: number) => Readonly<Record<string, string>>;
-  /** What it prints once the port is its own; null: it prints nothing then. */
+  /** The text that it prints once it listens on the port; null: it prints none. */
   readonly readyLine: string | null;
-  /** Whether a request with a made-up signature is served, or only refused. */
+  /** Whether the engine serves a request whose signature is made up, or refuses it. */
   readonly acceptsAnySignature: boolean;
 }
 
@@ -52,7 +52,7 @@ const LOOK_UP: Readonly<Record<EngineName, (folders: readonly string[]) => Engin
   'dynamodb-local': dynamodbLocal,
 };
 
-/** Looks for an engine among the packages that are installed where these folders are. */
+/** Looks for an engine among the packages that these folders can resolve. */
 export function findProgram(name: EngineName, folders: readonly string[]): EngineSearch<EngineProgram> {
   return LOOK_UP[name](folders);
 }
@@ -89,7 +89,7 @@ function dynamodbLocal(folders: readonly string[]): EngineSearch<EngineProgram> 
     command: 'java',
     args: (port, data) => [
       `-Djava.library.path=${join(lib, 'DynamoDBLocal_lib')}`,
-      // A test engine lives for seconds: start quickly, and leave the processors to the tests.
+      // A test engine runs for seconds: a short start matters more than fast code, and the tests need the processors.
       '-XX:TieredStopAtLevel=1',
       '-XX:+UseSerialGC',
       '-jar',
@@ -112,13 +112,13 @@ function notInstalled(packageName: string): EngineSearch<never> {
   return { status: 'unavailable', reason: `${packageName} is not installed (npm i -D ${packageName})` };
 }
 
-/** Packages are looked up when an engine is asked for, never imported: the published package works without them. */
+/** Engine packages are resolved on demand and never imported: the published package works without them. */
 function packageFolder(packageName: string, folders: readonly string[]): string | null {
   for (const folder of folders) {
     try {
       return dirname(createRequire(join(folder, 'package.json')).resolve(`${packageName}/package.json`));
     } catch {
-      // Not there: the next place may have it.
+      // Not installed here: the next folder may have it.
     }
   }
   return null;

@@ -4,9 +4,9 @@ import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from 'node:f
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { InfrastructureError } from '../core/errors.js';
-import { answers } from '../testing/dynamodb/engine-answers.js';
-import { type EngineProgram, findProgram } from '../testing/dynamodb/engine-programs.js';
-import { freePort } from '../testing/dynamodb/free-port.js';
+import { answers } from './engine/engine-answers.js';
+import { type EngineProgram, findProgram } from './engine/engine-programs.js';
+import { freePort } from './engine/free-port.js';
 import { LOCAL_ENGINES, type LocalEngine, type LocalState, removeState, writeState } from './state.js';
 
 export interface FoundProgram {
@@ -14,7 +14,7 @@ export interface FoundProgram {
   readonly program: EngineProgram;
 }
 
-/** The engine that is installed in the project of the working directory, or beside Headgate; dynoxide if there are both. */
+/** The engine that the project of the working directory, or Headgate itself, has installed; dynoxide before the other. */
 export function findLocalEngine(cwd: string): FoundProgram {
   for (const engine of LOCAL_ENGINES) {
     const found = findProgram(engine, [cwd, import.meta.dirname]);
@@ -26,7 +26,7 @@ export function findLocalEngine(cwd: string): FoundProgram {
   );
 }
 
-/** Where the data is unless the user says otherwise: two engines cannot read each other's. */
+/** The default place of the data. Each engine has a place of its own, because neither can read the other's files. */
 export function defaultData(folder: string, engine: LocalEngine): string {
   return join(folder, engine === 'dynoxide' ? 'dynoxide.db' : 'dynamodb-local');
 }
@@ -44,13 +44,13 @@ interface StartPlan extends FoundProgram {
   readonly folder: string;
   readonly port: number;
   readonly data: string;
-  /** What is remembered if it does not start. */
+  /** The state to restore if the engine does not start. */
   readonly before: LocalState | null;
 }
 
 /**
- * Starts an engine that outlives this process, and resolves once it answers; null: another program has the port. What it
- * is started with is written down first, so that it is found again even if this process dies in the middle.
+ * Starts an engine that outlives this process, and resolves once it answers; null: another program has the port. Its
+ * arguments are stored before it starts, so that a later command finds it even if this process is killed in between.
  */
 export async function startDetached(plan: StartPlan): Promise<LocalState | null> {
   const { folder, engine, program, port, data, before } = plan;
@@ -97,7 +97,7 @@ function spawnInto(log: string, program: EngineProgram, args: readonly string[],
       stdio: ['ignore', output, output],
       windowsHide: true,
     });
-    // Whoever waits for it hears of it; nobody else has to.
+    // `untilReady` reports a failed start; without a listener, Node would throw the error in this process.
     child.on('error', () => {}).unref();
     return child;
   } finally {
@@ -105,7 +105,7 @@ function spawnInto(log: string, program: EngineProgram, args: readonly string[],
   }
 }
 
-/** null once it answers; else why it does not. */
+/** Resolves to null once the engine answers, else to the reason why it does not. */
 async function untilReady(
   child: ChildProcess,
   { readyLine }: EngineProgram,
@@ -120,7 +120,7 @@ async function untilReady(
     return log() || `it ended with ${by ?? `code ${code}`}`;
   };
   const ready = async (): Promise<null> => {
-    // Before its own word somebody else could answer on the port.
+    // Before the engine prints that it listens, another program could answer on the port.
     while (!log().includes(readyLine ?? '')) await delay(LOOK_EVERY_MS, undefined, { signal });
     await answers(endpointOf(state), { served: true, signal });
     return null;
@@ -130,7 +130,7 @@ async function untilReady(
   try {
     return await Promise.race(waits);
   } catch (error) {
-    // There is no such program, or it may not be run.
+    // The program does not exist, or must not be executed.
     return error instanceof Error ? error.message : String(error);
   } finally {
     stop.abort();
