@@ -361,7 +361,7 @@ export interface MigrateShape {
   /** Indexes that are not as this version makes them. */
   readonly indexes: readonly {
     readonly index: string;
-    readonly state: 'dear' | 'missing';
+    readonly state: 'costly' | 'missing';
     readonly advice: string;
   }[];
   /** Settings of old records that this version does not have, and what becomes of the limits that have them. */

@@ -29,7 +29,7 @@ export interface StackChangeShape {
   readonly physicalId: string | null;
   readonly type: string;
   /** null: there is nothing to replace. */
-  readonly replacement: 'yes' | 'no' | 'perhaps' | null;
+  readonly replacement: 'yes' | 'no' | 'conditional' | null;
 }
 
 export interface UploadShape {

@@ -51,8 +51,8 @@ describe('limits plan, apply and diff', () => {
     const before = await plan('plan');
     expect(await plan('apply')).toEqual(before);
     expect(await plan('plan')).toEqual(NOTHING);
-    expect(await run('apply')).toMatchObject({ exitCode: 0, stdout: 'Nothing was to do: 6 unchanged.\n', stderr: '' });
-    expect(await run('diff')).toMatchObject({ exitCode: 0, stdout: 'Nothing to do: 6 unchanged.\n', stderr: '' });
+    expect(await run('apply')).toMatchObject({ exitCode: 0, stdout: 'No changes: 6 unchanged.\n', stderr: '' });
+    expect(await run('diff')).toMatchObject({ exitCode: 0, stdout: 'No changes: 6 unchanged.\n', stderr: '' });
   });
 
   test('diff exits with 2 if the file wants something else, and if something was changed by hand', async () => {
@@ -66,11 +66,11 @@ describe('limits plan, apply and diff', () => {
     expect(seen.stdout).toBe(`update system limits
     limits: rpm:7/min -> rpm:100/min
 
-Changed by hand since the last apply:
+Manual changes since the last apply:
   system limits
     limits: rpm:100/min -> rpm:7/min
 
-0 to create, 1 to update, 0 to delete, 5 unchanged; 1 changed by hand.
+0 to create, 1 to update, 0 to delete, 5 unchanged; 1 changed manually.
 `);
     expect(await plan('diff')).toMatchObject({
       drift: [{ target: { kind: 'system' }, applied: { limits: ['rpm:100/min'] }, live: { limits: ['rpm:7/min'] } }],

@@ -20,7 +20,7 @@ const DONE: MigrateShape = {
       problems: [{ record: 'ENTITY#a\u001B[2J #META', reason: 'it is strange' }],
     },
   ],
-  indexes: [{ index: 'GSI2', state: 'dear', advice: 'replace it' }],
+  indexes: [{ index: 'GSI2', state: 'costly', advice: 'replace it' }],
   settings: [{ setting: 'soft', records: 1_200, treatment: 'refused', effect: 'the limits are enforced' }],
 };
 
@@ -33,7 +33,7 @@ test('says what was done, what is left and why, and what is to be done', () => {
       '  left: ENTITY#a\\u001b[2J #META: it is strange',
       '  23 records are left in all',
       'soft: 1,200 records, refused unless --drop soft: the limits are enforced',
-      'index GSI2 makes takes dearer: replace it',
+      'index GSI2 makes takes more expensive: replace it',
     ].join('\n'),
   );
 });

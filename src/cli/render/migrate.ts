@@ -42,7 +42,7 @@ const TREATMENTS = {
   refused: (setting: string) => `refused unless --drop ${setting}`,
 } as const;
 
-const STATES = { dear: 'makes takes dearer', missing: 'is missing' } as const;
+const STATES = { costly: 'makes takes more expensive', missing: 'is missing' } as const;
 
 function headOf({ from, to, dryRun, migrations }: MigrateShape, style: Style): string {
   if (migrations.length === 0) {

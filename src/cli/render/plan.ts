@@ -15,7 +15,7 @@ export function renderPlan(plan: ManifestPlan, style: Style, tense: 'plan' | 'do
     `  ${style.yellow(describeTarget(target))}${live === null ? ' was removed' : ''}`,
     ...(live === null ? [] : fieldLines(applied, live)),
   ]);
-  const title = tense === 'plan' ? 'Changed by hand since the last apply:' : 'Was changed by hand, and is no more:';
+  const title = tense === 'plan' ? 'Manual changes since the last apply:' : 'Reverted manual changes:';
   return [lines, byHand.length === 0 ? [] : [title, ...byHand], [summaryOf(plan, tense)]]
     .filter((part) => part.length > 0)
     .map((part) => part.join('\n'))
@@ -53,9 +53,7 @@ function summaryOf({ changes, drift, unchanged }: ManifestPlan, tense: 'plan' | 
   const counts = (['create', 'update', 'delete'] as const).map(
     (action, at) => `${formatCount(count(action))} ${verbs[at]}`,
   );
-  const hand = drift.length === 0 ? '' : `; ${formatCount(drift.length)} changed by hand`;
+  const hand = drift.length === 0 ? '' : `; ${formatCount(drift.length)} changed manually`;
   const rest = `${formatCount(unchanged)} unchanged${hand}`;
-  return changes.length === 0
-    ? `Nothing ${tense === 'plan' ? 'to do' : 'was to do'}: ${rest}.`
-    : `${counts.join(', ')}, ${rest}.`;
+  return changes.length === 0 ? `No changes: ${rest}.` : `${counts.join(', ')}, ${rest}.`;
 }

@@ -12,7 +12,7 @@ import type {
 import { renderMigration } from './migrate.js';
 import type { Style } from '../terminal.js';
 
-const REPLACEMENT = { yes: 'replaced', perhaps: 'perhaps replaced', no: 'in place' } as const;
+const REPLACEMENT = { yes: 'replaced', conditional: 'may be replaced', no: 'in place' } as const;
 
 export function renderChanges(changes: readonly StackChangeShape[], { width }: Style): string {
   if (changes.length === 0) return 'No resource changes.';

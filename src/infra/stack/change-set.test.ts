@@ -47,7 +47,7 @@ describe('a change set', () => {
 describe('data is out of reach', () => {
   test.each([
     ['a replaced table', change({ replacement: 'yes' })],
-    ['a table that may be replaced', change({ replacement: 'perhaps' })],
+    ['a table that may be replaced', change({ replacement: 'conditional' })],
     ['a removed table', change({ action: 'Remove', replacement: null, scope: [] })],
     ['a removed archive', change({ action: 'Remove', type: 'AWS::S3::Bucket', replacement: null })],
   ])('by %s', (_, one) => {
@@ -66,7 +66,7 @@ describe('data is out of reach', () => {
 test.each<[what: string, parts: Partial<Change>, tagsOnly: boolean]>([
   ['changes tags only', { scope: ['Tags'] }, true],
   ['changes properties, too', { scope: ['Properties', 'Tags'] }, false],
-  ['may be replaced', { scope: ['Tags'], replacement: 'perhaps' }, false],
+  ['may be replaced', { scope: ['Tags'], replacement: 'conditional' }, false],
   ['is new', { action: 'Add', replacement: null, scope: [] }, false],
   ['says nothing of what changes', { scope: [] }, false],
 ])('a resource that %s is tags only: %j', (...[, parts, tagsOnly]) => {

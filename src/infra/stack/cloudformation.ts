@@ -87,7 +87,7 @@ export interface Change {
   readonly physicalId: string | null;
   readonly type: string;
   /** null: nothing is replaced, because it is new or removed. */
-  readonly replacement: 'yes' | 'no' | 'perhaps' | null;
+  readonly replacement: 'yes' | 'no' | 'conditional' | null;
   /** What of it changes: `Properties`, `Tags`, `Metadata`, ...; empty where nothing is said. */
   readonly scope: readonly string[];
 }

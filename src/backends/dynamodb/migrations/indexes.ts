@@ -8,8 +8,8 @@ import { REQUEST_MS } from './retry.js';
 /** What an index of an old table is to this version. */
 export interface IndexFinding {
   readonly index: string;
-  /** `dear`: it works, and every take is written to it too. `missing`: lists fail without it. */
-  readonly state: 'dear' | 'missing';
+  /** `costly`: it works, but DynamoDB writes every take to it too. `missing`: lists fail without it. */
+  readonly state: 'costly' | 'missing';
   readonly advice: string;
 }
 
@@ -29,7 +29,7 @@ export function findingsOf({ GlobalSecondaryIndexes = [] }: TableDescription): r
     const projection = index.Projection?.ProjectionType ?? 'ALL';
     if (projection === 'KEYS_ONLY') return [];
     const advice = `${name} projects ${projection}: it may stay, at the price of a second write with each take; delete it and add it again with KEYS_ONLY while nothing uses the table`;
-    return [{ index: name, state: 'dear', advice }];
+    return [{ index: name, state: 'costly', advice }];
   });
 }
 
