@@ -8,6 +8,7 @@ import {
   coreIsPure,
   entryHasOnlyNamedExports,
   filesStayShort,
+  helpLoadsLittle,
   importsOf,
   importsPointDown,
   isTest,
@@ -69,12 +70,12 @@ describe('the reader of imports', () => {
       `export const from = 'g';`,
     ].join('\n');
     expect(importsOf({ path: 'x/y.ts', text })).toEqual([
-      { specifier: './a.js', typeOnly: true, target: 'x/a.ts' },
-      { specifier: '../b.js', typeOnly: false, target: 'b.ts' },
-      { specifier: './c.js', typeOnly: true, target: 'x/c.ts' },
-      { specifier: './d/d.js', typeOnly: false, target: 'x/d/d.ts' },
-      { specifier: 'e', typeOnly: false, target: null },
-      { specifier: './f.js', typeOnly: false, target: 'x/f.ts' },
+      { specifier: './a.js', typeOnly: true, lazy: false, target: 'x/a.ts' },
+      { specifier: '../b.js', typeOnly: false, lazy: false, target: 'b.ts' },
+      { specifier: './c.js', typeOnly: true, lazy: false, target: 'x/c.ts' },
+      { specifier: './d/d.js', typeOnly: false, lazy: false, target: 'x/d/d.ts' },
+      { specifier: 'e', typeOnly: false, lazy: false, target: null },
+      { specifier: './f.js', typeOnly: false, lazy: true, target: 'x/f.ts' },
     ]);
   });
 });
@@ -226,6 +227,26 @@ describe('the entry consists of named exports', () => {
     expect(entryHasOnlyNamedExports(planted({ 'index.ts': index }))).toEqual([
       `index.ts has more than named exports: ${text}`,
     ]);
+  });
+});
+
+describe('the help of the command line loads little', () => {
+  test('in this tree', () => {
+    expect(helpLoadsLittle(src)).toEqual([]);
+  });
+
+  test.each([
+    `import { RateLimiter } from '../../limiter/rate-limiter.js';`,
+    `import { parse } from 'yaml';`,
+    `import { stackTools } from '../run.js';`,
+  ])('finds in a command: %s', (text) => {
+    const run = `import { sdkStackTools } from '../infra/stack/sdk-stack-tools.js';`;
+    expect(helpLoadsLittle(planted({ 'cli/commands/a.ts': text, 'cli/run.ts': run }))).toHaveLength(1);
+  });
+
+  test('lets a command load the library when it runs, and name its types', () => {
+    const text = `import type { Limit } from '../../limiter/a.js';\nconst run = () => import('../../limiter/a.js');`;
+    expect(helpLoadsLittle(planted({ 'cli/commands/a.ts': text }))).toEqual([]);
   });
 });
 

@@ -1,7 +1,7 @@
 import type { OnUnavailable } from '../core/config/config.js';
 import type { Limit } from '../core/limit.js';
 import type { ConfigLevelRef } from '../limiter/api/config-api.js';
-import { describeLevel } from './render/limits.js';
+import { describeLevel } from './describe-limits.js';
 import type { Session } from './session.js';
 import type { Style } from './terminal.js';
 

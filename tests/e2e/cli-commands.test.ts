@@ -198,7 +198,7 @@ const CASES: readonly Case[] = [
   {
     command: 'reconcile',
     args: [],
-    text: /^Nothing to do: a store in memory or in a file takes back what has expired by itself\.\n$/,
+    text: /^Nothing to do: a store in memory or in a file reclaims expired leases by itself\.\n$/,
     json: { reclaimed: 0, failed: 0, complete: true },
   },
   { command: 'resource delete', args: ['gpt-4', '--yes'], text: /^deleted: the limits of resource gpt-4\n/ },

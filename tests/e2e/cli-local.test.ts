@@ -47,8 +47,8 @@ describe.skipIf(found.status !== 'available')(`a table on this machine${NOTE}`, 
       const data = await machine.json<unknown>(...command.split(' '));
       expect([command, CLI_SHAPES[command]?.(data, command)]).toEqual([command, []]);
     }
-    expect((await machine.run('local', 'status')).stdout).toMatch(/^Nothing runs; the data of the last time is in /);
-    expect((await machine.launch('local', 'down')).stdout).toMatch(/^Nothing runs; the data stays in /);
+    expect((await machine.run('local', 'status')).stdout).toMatch(/^DynamoDB does not run; its data is in /);
+    expect((await machine.launch('local', 'down')).stdout).toMatch(/^DynamoDB did not run; the data stays in /);
   });
 
   test('what is stored outlives down, and not down --purge', async () => {
@@ -76,7 +76,7 @@ describe.skipIf(found.status !== 'available')(`a table on this machine${NOTE}`, 
     const { pid, url } = await machine.json('local', 'up');
     const told = await machine.run('local', 'up', '--seed', seed);
     expect(told).toMatchObject({ exitCode: 0, stderr: '' });
-    expect(told.stdout).toMatch(/^runs already: .*\n[^]*\ncreate system limits\n[^]*\n1 created, 0 updated/);
+    expect(told.stdout).toMatch(/^already running: .*\n[^]*\ncreate system limits\n[^]*\n1 created, 0 updated/);
     const again = await machine.json<LocalEngineView & { seed: unknown }>('local', 'up', '--seed', seed);
     expect(again).toMatchObject({ started: false, pid, seed: { changes: [], unchanged: 1 } });
     expect(await machine.json('system', 'show', '--store', `${url}&namespace=acme`)).toMatchObject({
@@ -194,9 +194,12 @@ test('status and down make no folder', async () => {
   expect(await machine.run('local', 'status')).toMatchObject({
     exitCode: 0,
     stderr: '',
-    stdout: expect.stringMatching(/^Nothing runs: /),
+    stdout: expect.stringMatching(/^DynamoDB does not run: /),
   });
-  expect(await machine.run('local', 'down', '--purge')).toMatchObject({ exitCode: 0, stdout: 'Nothing runs.\n' });
+  expect(await machine.run('local', 'down', '--purge')).toMatchObject({
+    exitCode: 0,
+    stdout: 'DynamoDB did not run.\n',
+  });
   expect(readdirSync(machine.home)).toEqual([]);
 });
 
