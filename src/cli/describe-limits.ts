@@ -2,7 +2,7 @@ import type { PaintedCell } from '../visualize/table.js';
 import type { ConfigLevelRef } from '../limiter/api/config-api.js';
 import type { Style } from './terminal.js';
 
-/** Limits on one line; where there are none, words that are easy to overlook. */
+/** Limits on one line; if there are none, the text `none`, dimmed. */
 export function showLimits(limits: readonly string[], style: Style, none: string): string | PaintedCell {
   return limits.length > 0 ? limits.join('  ') : { value: none, paint: style.dim };
 }
@@ -17,7 +17,6 @@ const SOURCES = {
 
 export type LimitsSource = keyof typeof SOURCES;
 
-/** A level of configuration, in words. */
 export function describeLevel(level: ConfigLevelRef): string {
   if (level === 'system') return SOURCES.system();
   if (!('entityId' in level)) return SOURCES.resource('', level.resource);
@@ -25,7 +24,6 @@ export function describeLevel(level: ConfigLevelRef): string {
   return resource === undefined ? SOURCES.entity_default(entityId) : SOURCES.entity(entityId, resource);
 }
 
-/** Where limits come from, in words. */
 export function describeSource(source: LimitsSource, entityId: string, resource: string): string {
   return SOURCES[source](entityId, resource);
 }

@@ -1,16 +1,16 @@
 import type { Clock } from '../clock.js';
 
 export interface PurgePasses {
-  /** Removes what it finds, and gives how much that was. */
+  /** Removes the records that it finds, and resolves to their number. */
   readonly pass: () => Promise<number>;
-  /** How long others may go on writing before they notice; 0: nobody can. */
+  /** How long other clients may write before they notice the deletion; 0: there are no other clients. */
   readonly noticedAfterMs: number;
   readonly clock: Required<Clock>;
-  /** Hears how much is gone, and whether only the last look is left. */
+  /** Called with the number of removed records, and whether only the last check remains. */
   readonly onProgress: (removed: number, isWaiting: boolean) => void;
 }
 
-/** Removes until nothing is left, and once more when everybody must have noticed. Gives how much that was. */
+/** Repeats passes until one finds nothing, and again after all clients have noticed. Resolves to the number of removed records. */
 export async function purgeUntilEmpty({ pass, noticedAfterMs, clock, onProgress }: PurgePasses): Promise<number> {
   let removed = 0;
   for (let hasWaited = noticedAfterMs === 0; ;) {

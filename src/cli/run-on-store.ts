@@ -7,7 +7,7 @@ import type { Result } from './result.js';
 import type { Session } from './session.js';
 import type { Terminal } from './terminal.js';
 
-/** Opens the store that the options name, runs the action, closes the store, prints. */
+/** Opens the store that the options name, runs the action, closes the store, and prints the result. */
 export async function runOnStore(
   terminal: Terminal,
   options: GlobalOptions,
@@ -16,7 +16,7 @@ export async function runOnStore(
   printResult(terminal, options, await useStore(terminal, options, action));
 }
 
-/** The same, for an action that is a part of a command: nothing is printed. */
+/** Opens the store, runs the action and closes the store. Prints no result. */
 export async function useStore<T>(
   terminal: Terminal,
   options: GlobalOptions,
@@ -28,7 +28,7 @@ export async function useStore<T>(
   try {
     const ask = createConfirm(terminal, options);
     const confirm = async (change: string): Promise<void> => {
-      // A question stands on a line of its own.
+      // The question must start on a new line.
       progress.clear();
       await ask(change);
     };
@@ -39,7 +39,7 @@ export async function useStore<T>(
     return await action({ limiter, address, namespace, confirm, progress: progress.show, say, note });
   } finally {
     progress.clear();
-    // `acquire` may leave a lease that is to outlive the command.
+    // `acquire --hold` leaves a lease that must outlive the command.
     await limiter.close({ leases: 'keep' });
   }
 }

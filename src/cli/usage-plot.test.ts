@@ -17,16 +17,16 @@ function plotOf(series: Readonly<Record<string, readonly number[]>>): UsagePlotS
   };
 }
 
-test('a plot draws what has data, and names what has none', () => {
+test('a plot draws the limits that have data, and names those that have none', () => {
   const text = renderPlot(plotOf({ rpm: [0, 0], tpm: [0, 500], acquires: [0, 2] }), false, PLAIN);
   expect(text).not.toContain('rpm of gpt-4');
-  expect(text).toMatch(/^tpm of gpt-4[^]*acquires of gpt-4[^]*\n\nNothing of rpm in this time\.$/);
+  expect(text).toMatch(/^tpm of gpt-4[^]*acquires of gpt-4[^]*\n\nNo usage of rpm in this time\.$/);
 });
 
-test('a plot of which everything has data names nothing besides', () => {
-  expect(renderPlot(plotOf({ tpm: [1, 2] }), false, PLAIN)).not.toContain('Nothing of');
+test('a plot in which every limit has data names no empty limits', () => {
+  expect(renderPlot(plotOf({ tpm: [1, 2] }), false, PLAIN)).not.toContain('No usage of');
 });
 
-test('a plot without any data is a sentence', () => {
+test('a plot without data is one sentence', () => {
   expect(renderPlot(plotOf({ rpm: [0] }), false, PLAIN)).toBe('No usage of gpt-4 by all entities in this time.');
 });

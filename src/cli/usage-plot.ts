@@ -8,11 +8,11 @@ import type { Session } from './session.js';
 import type { UsagePlotShape } from './shapes.js';
 import type { Style } from './terminal.js';
 
-/** What is drawn unless `--from` says otherwise: a day of hours, a month of days, a year of months. */
+/** The number of windows without `--from`: a day of hours, a month of days, a year of months. */
 const WINDOWS_SHOWN = { hourly: 24, daily: 30, monthly: 12 } as const satisfies Record<UsageWindow, number>;
 const MAX_WINDOWS = 1_000;
 
-/** Every window of the range, in the order of time. */
+/** The start of every window of the range, from the oldest to the newest. */
 export function windowStarts({ window, from, to }: UsageRange, now: Date): readonly number[] {
   const endMs = to?.getTime() ?? now.getTime() + 1;
   const firstMs = from === undefined ? startBefore(window, endMs) : startAfter(window, from.getTime());
@@ -38,7 +38,7 @@ function startBefore(window: UsageWindow, endMs: number): number {
   return startMs;
 }
 
-/** Per limit, and for `acquires`: what all entities of the range have in each window. */
+/** For each limit, and for `acquires`: the sum over all entities of the range by window. */
 export async function readSeries(
   { limiter, progress }: Session,
   range: UsageRange,
@@ -88,10 +88,10 @@ export function renderPlot(plot: UsagePlotShape, asTable: boolean, style: Style)
       return `${style.bold(title)}\n${drawBars(bars)}`;
     })
     .join('\n\n');
-  return empty.length === 0 ? charts : `${charts}\n\nNothing of ${empty.join(', ')} in this time.`;
+  return empty.length === 0 ? charts : `${charts}\n\nNo usage of ${empty.join(', ')} in this time.`;
 }
 
-/** As much of an instant as tells windows apart: `2027-01-31 10:00`, `2027-01-31`, `2027-01`. */
+/** The start of a window to the precision of its length: `2027-01-31 10:00`, `2027-01-31`, `2027-01`. */
 export function windowLabel(start: string, window: UsageWindow): string {
   const length = { hourly: 16, daily: 10, monthly: 7 }[window];
   return start.slice(0, length).replace('T', ' ');

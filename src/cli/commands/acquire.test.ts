@@ -23,7 +23,7 @@ const DENIED: AcquireShape = {
   ],
 };
 
-test('the level that refused is marked, with what was missing and the wait', () => {
+test('the explanation of a denial marks the limit that refused, the missing amount and the wait', () => {
   expect(renderAcquire(DENIED, PLAIN).split('\n')).toEqual([
     'denied: user-1 on gpt-4; refused by rpm of proj-1; retry in 6 s',
     '',
@@ -35,18 +35,18 @@ test('the level that refused is marked, with what was missing and the wait', () 
     '   LIMIT       BEFORE  ASKED  AFTER',
     '✗  rpm:10/min       3      4      3  REFUSED: 1 too many, fits in 6 s',
     '',
-    'org-1 (parent): no limits, so it is not asked',
+    'org-1 (parent): no limits, so nothing is taken from it',
     '',
     'Nothing was taken at any level.',
   ]);
 });
 
-test('a denial by contention names no limit', () => {
+test('the explanation of a denial by contention names no limit', () => {
   const [first] = renderAcquire({ ...DENIED, reason: 'contended', retryAfterMs: 100, levels: [] }, PLAIN).split('\n');
   expect(first).toBe('denied: user-1 on gpt-4; too many writers at once; retry in 100 ms');
 });
 
-test('an answer that did not come from the store says so', () => {
+test('the explanation says that a decision did not come from the store', () => {
   const [first] = renderAcquire({ ...DENIED, granted: true, decidedBy: 'open', levels: [] }, PLAIN).split('\n');
   expect(first).toBe('granted: user-1 on gpt-4 (decided by open, not by the store)');
 });
@@ -58,12 +58,12 @@ test.each([
   ],
   [{ id: 'L1', state: 'held', expiresAt: null }, /^Rates stay spent\. There is nothing to hold/],
   [{ id: 'L1', state: 'held', expiresAt: '2027-01-15T10:00:00.000Z' }, /^Lease L1 is held until 2027-01-15 10:00:00Z/],
-] as const)('the end says what became of the lease %j', (lease, says) => {
+] as const)('the last line gives the outcome of the lease %j', (lease, says) => {
   const text = renderAcquire({ ...DENIED, granted: true, reason: null, retryAfterMs: null, lease }, PLAIN);
   expect(text.split('\n').at(-1)).toMatch(says);
 });
 
-test('colours mark the refusal, and are off where they are off', () => {
+test('colours mark the refusal, and do not change the text', () => {
   const coloured = renderAcquire(DENIED, pc.createColors(true));
   expect(coloured).toContain('\u001B[31mREFUSED: 1 too many');
   // oxlint-disable-next-line no-control-regex -- colours

@@ -155,7 +155,7 @@ function exitCodeOf({ granted, reason }: AcquireShape): number {
   return errorTraits(reason === 'impossible' ? 'limit.impossible' : 'limit.exceeded').exit;
 }
 
-/** The decision, then level by level why, then what became of what was taken. */
+/** The decision, then the reason level by level, then the outcome of the lease. */
 export function renderAcquire(data: AcquireShape, style: Style): string {
   const levels = data.levels.map((level, at) => renderLevel(level, at > 0, data, style));
   return [headline(data, style), ...levels, outcome(data)].join('\n\n');
@@ -163,7 +163,7 @@ export function renderAcquire(data: AcquireShape, style: Style): string {
 
 function headline(data: AcquireShape, style: Style): string {
   const { granted, dryRun, entityId, resource, retryAfterMs, decidedBy } = data;
-  // A degraded answer is never disguised.
+  // A decision without the store must be visible as such.
   const answeredBy = decidedBy === 'store' ? '' : ` (decided by ${decidedBy}, not by the store)`;
   const verdict = granted
     ? style.green(dryRun ? 'would be granted' : 'granted')
@@ -184,7 +184,7 @@ function refusers({ levels }: AcquireShape): string {
 function renderLevel(level: AcquireLevelShape, isParent: boolean, data: AcquireShape, style: Style): string {
   const { entityId, configSource, limits } = level;
   const name = style.bold(isParent ? `${entityId} (parent)` : entityId);
-  if (configSource === null) return `${name}: no limits, so it is not asked`;
+  if (configSource === null) return `${name}: no limits, so nothing is taken from it`;
   const title = `${name}: limits from ${describeSource(configSource, entityId, data.resource)}`;
   const rows = limits.map((limit) => renderLimit(limit, data, style));
   return `${title}\n${drawTable(['', 'LIMIT', 'BEFORE', 'ASKED', 'AFTER', ''], rows, style.width)}`;

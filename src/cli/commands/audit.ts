@@ -52,20 +52,20 @@ function queryOf(entityId: string | undefined, { system, resource, namespaceRegi
   if (Object.keys(query).length > 1) {
     throw new HeadgateError(
       'input.invalid',
-      'Name one thing only: an entity, --system, --resource or --namespace-registry',
+      'Name only one of these: an entity, --system, --resource or --namespace-registry',
     );
   }
   return query;
 }
 
-/** The store gives the oldest first: all of them go by, and the last ones stay. */
+/** The store lists the oldest first, so that all changes are read to find the newest. */
 async function readLast(
   { limiter, progress }: Session,
   query: AuditQuery,
   { last = '', limit, after, all }: AuditOptions,
 ): Promise<ListShape<AuditShape>> {
   if (limit !== undefined || after !== undefined || all === true) {
-    throw new HeadgateError('input.invalid', '--last goes without --limit, --after and --all');
+    throw new HeadgateError('input.invalid', '--last cannot be combined with --limit, --after or --all');
   }
   const count = parseWhole('--last', last);
   checkWhole('--last', count, 1, 1_000);
@@ -96,14 +96,14 @@ function render(list: ListShape<AuditShape>, style: Style): string {
   return drawTable(['AT', 'WHO', 'ACTION', 'OF', 'CHANGE'], rows, style.width) + moreLine(list, style);
 }
 
-/** The fields that differ, each with what it was and what it is. */
+/** The fields that differ, each with its old and its new value. */
 function describeChange(before: unknown, after: unknown): string {
   const was = fieldsOf(before);
   const is = fieldsOf(after);
   const names = [...new Set([...Object.keys(was), ...Object.keys(is)])];
   const changes = names
     .filter((name) => JSON.stringify(was[name]) !== JSON.stringify(is[name]) && !BOOKKEEPING.has(name))
-    .filter((name) => !(before === null && isNothing(is[name])))
+    .filter((name) => !(before === null && isDefault(is[name])))
     .map((name) => {
       if (was[name] === undefined) return `${name} ${valueText(is[name])}`;
       if (is[name] === undefined) return `${name} was ${valueText(was[name])}`;
@@ -113,11 +113,11 @@ function describeChange(before: unknown, after: unknown): string {
   return [...on, ...changes].join('; ');
 }
 
-/** What every change changes. */
+/** Fields that differ after every change. */
 const BOOKKEEPING = new Set(['version', 'createdAtMs', 'id']);
 
-/** What a new record has unless somebody says otherwise. */
-function isNothing(value: unknown): boolean {
+/** Whether the value is the default of a new record. */
+function isDefault(value: unknown): boolean {
   return value === null || value === false || JSON.stringify(value) === '{}';
 }
 
@@ -139,7 +139,7 @@ interface OldLimit {
   readonly refill_period_seconds: number;
 }
 
-/** A limit in a record that was migrated: as the old client described it. */
+/** A limit in a migrated audit record has the format of the old client. */
 function isOldLimit(value: unknown): value is OldLimit {
   const { name, capacity, refill_amount: amount, refill_period_seconds: seconds } = fieldsOf(value);
   return typeof name === 'string' && [capacity, amount, seconds].every((number) => typeof number === 'number');

@@ -42,7 +42,7 @@ const showBucket: StoreAction = async (
     data: { bucket },
     text: (style) =>
       bucket === null
-        ? `${entityId} has no bucket on ${resource}: nothing was taken, it is full.`
+        ? `${entityId} has no bucket on ${resource}: nothing was taken, so all limits are full.`
         : render(bucket, style),
   };
 };
@@ -60,7 +60,7 @@ const listBuckets: StoreAction<PagingOptions & { readonly entity?: string; reado
 function queryOf(entity: string | undefined, resource: string | undefined) {
   if (entity !== undefined && resource === undefined) return { entityId: entity };
   if (resource !== undefined && entity === undefined) return { resource };
-  throw new HeadgateError('input.invalid', 'Name either --entity or --resource; both: headgate bucket show');
+  throw new HeadgateError('input.invalid', 'Name either --entity or --resource; `headgate bucket show` takes both');
 }
 
 const resetBucket: StoreAction = async (
@@ -69,14 +69,14 @@ const resetBucket: StoreAction = async (
 ): Promise<Result<ResetShape>> => {
   const bucket = await limiter.buckets.get({ entityId, resource });
   if (bucket === null) {
-    return { data: { reset: false }, text: () => `${entityId} has no bucket on ${resource}: it is full anyway.` };
+    return { data: { reset: false }, text: () => `${entityId} has no bucket on ${resource}: all limits are full.` };
   }
   const holders = bucket.holders === 0 ? '' : `, and takes back what its leases hold (${bucket.holders} now)`;
   await confirm(`fills the bucket of ${entityId} on ${resource}${holders}`);
   const reset = await limiter.buckets.reset({ entityId, resource });
   return {
     data: { reset },
-    text: (style) => `${style.green('reset')}: ${entityId} has everything on ${resource} again`,
+    text: (style) => `${style.green('reset')}: all limits of ${entityId} on ${resource} are full`,
   };
 };
 

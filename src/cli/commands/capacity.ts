@@ -20,7 +20,7 @@ const showCapacity: StoreAction = async ({ limiter }, [resource = '']) => {
     data,
     text: ({ width }) =>
       rows.length === 0
-        ? `No bucket on ${resource}: nothing was taken of it.`
+        ? `No bucket on ${resource}: nothing was taken.`
         : drawTable(['LIMIT', 'ENTITIES', 'CAPACITY', 'LEFT', ''], rows, width),
   };
 };

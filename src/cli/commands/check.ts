@@ -9,9 +9,9 @@ export const define: Definition = (command, context) => {
   );
 };
 
-/** The store answers, is of a version that this program understands, and has the namespace. */
+/** Checks that the store answers, that its version is supported, and that it has the namespace. */
 const check: StoreAction = async ({ limiter, address, namespace }): Promise<Result<CheckShape>> => {
-  // The first also opens the store; the second is what a call takes.
+  // The first ping also opens the store; the second measures a single call.
   const opening = await limiter.ping();
   const ping = opening.ok ? await limiter.ping() : opening;
   if (!ping.ok) throw ping.error;

@@ -79,7 +79,7 @@ async function readEffective({ limiter }: Session, entityId: string, resource: s
     const { limits, configSource } = await limiter.config.resolve(level, resource);
     return {
       entityId: level,
-      // No limits stand in the code of the command line.
+      // The command line opens its limiter without limits, so that the level `code` is empty.
       configSource: configSource === 'code' ? null : configSource,
       limits: limits.map(String),
     };
@@ -102,8 +102,8 @@ function render({ entityId, resource, levels, effective, onUnavailable }: Config
 function renderEffective(effective: readonly EffectiveShape[], resource: string, style: Style): string {
   const rows = effective.map(({ entityId, configSource, limits }) => [
     entityId,
-    showLimits(limits, style, 'none: it is not asked'),
+    showLimits(limits, style, 'none'),
     configSource === null ? '-' : describeSource(configSource, entityId, resource),
   ]);
-  return drawTable(['SPENDS FROM', 'LIMITS', 'WHICH COME FROM'], rows, style.width);
+  return drawTable(['SPENDS FROM', 'LIMITS', 'SOURCE'], rows, style.width);
 }

@@ -112,7 +112,7 @@ const createEntity: StoreAction<RecordOptions> = async ({ limiter }, [id = ''], 
   return { data, text: (style) => `${style.green('created')}\n${renderEntity(data)}` };
 };
 
-/** `false` is what `--no-name` gives. */
+/** Commander sets an option to `false` for its `--no-` form. */
 function readRecord({ name, parent, cascade, metadata }: RecordOptions): EntityUpdate {
   return {
     ...(name === undefined ? {} : { name: name === false ? null : name }),
@@ -159,7 +159,7 @@ interface SetOptions extends RecordOptions {
 
 const setEntity: StoreAction<SetOptions> = async (session, [id = ''], options) => {
   const { limiter } = session;
-  // All of it is read before anything is written.
+  // All input is checked before the first write.
   const record = readRecord(options);
   const limits = parseLimits(options.limits);
   const version = options.ifVersion === undefined ? {} : { version: parseWhole('--if-version', options.ifVersion) };
@@ -176,7 +176,7 @@ const setEntity: StoreAction<SetOptions> = async (session, [id = ''], options) =
     );
   }
   if (!changesRecord && options.ifVersion !== undefined) {
-    throw new HeadgateError('input.invalid', '--if-version is of the record: limits have no version to compare');
+    throw new HeadgateError('input.invalid', '--if-version compares the version of the record: limits have none');
   }
   if (changesRecord) await limiter.entities.update(id, { ...record, ...version });
   const level = resource === undefined ? { entityId: id } : { entityId: id, resource };

@@ -24,7 +24,7 @@ const listLeases: StoreAction<PagingOptions> = async (session, [entityId = '', r
   return {
     data,
     text: (style) =>
-      data.items.length === 0 ? `Nobody holds anything of ${entityId} on ${resource}.` : render(data, now, style),
+      data.items.length === 0 ? `No leases hold slots of ${entityId} on ${resource}.` : render(data, now, style),
   };
 };
 
@@ -48,7 +48,7 @@ function render(list: ListShape<LeaseShape>, now: Date, style: Style): string {
     caller ?? '-',
     acquiredAt === null ? '-' : formatInstant(new Date(acquiredAt)),
     expired
-      ? { value: 'expired, not taken back yet', paint: style.yellow }
+      ? { value: 'expired, not reclaimed yet', paint: style.yellow }
       : `in ${formatDuration(new Date(expiresAt).getTime() - now.getTime())}`,
   ]);
   return drawTable(['LEASE', 'HOLDS', 'CALLER', 'SINCE', 'EXPIRES'], rows, style.width) + moreLine(list, style);

@@ -57,7 +57,7 @@ function addFile(command: Command): Command {
   return command.requiredOption('-f, --file <file>', 'the limits file: YAML or JSON; - reads standard input');
 }
 
-/** An action on a namespace and the limits file of it. */
+/** An action on a namespace with its limits file. */
 type LimitsAction = (session: Session, file: ManifestFile) => Promise<Result<LimitsPlanShape>>;
 
 /** Reads the file before the store is opened, because the file names the namespace. */

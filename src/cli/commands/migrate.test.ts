@@ -24,7 +24,7 @@ const DONE: MigrateShape = {
   settings: [{ setting: 'soft', records: 1_200, treatment: 'refused', effect: 'the limits are enforced' }],
 };
 
-test('says what was done, what is left and why, and what is to be done', () => {
+test('the report of a migration has the counts, the records that are left, and the advice', () => {
   expect(renderMigration(DONE, PLAIN)).toBe(
     [
       'migrated from layout 0 to 1',
@@ -38,7 +38,7 @@ test('says what was done, what is left and why, and what is to be done', () => {
   );
 });
 
-test('tells a dry run from a real one, and nothing to do from both', () => {
+test('the report of a migration distinguishes a dry run, a real run, and no changes', () => {
   expect(renderMigration({ ...DONE, dryRun: true }, PLAIN)).toMatch(/^dry run: nothing was written\n/);
   const nothing = { ...DONE, migrations: [], indexes: [], settings: [] };
   expect(renderMigration({ ...nothing, from: 1 }, PLAIN)).toBe('No changes: the table has layout 1.');
@@ -49,10 +49,10 @@ test.each([
   [0, '[                        ] 0 %'],
   [199, '[===========             ] 49 %'],
   [400, '[========================] 100 %'],
-])('the bar after %s of 400', (done, drawn) => {
+])('the progress bar after %s of 400 records', (done, drawn) => {
   expect(drawProgress({ migration: '0001', done, total: 400 })).toBe(`migration 0001 ${drawn}`);
 });
 
-test('there is no bar where nobody knows how much there is', () => {
+test('the progress of a migration with an unknown total has no bar', () => {
   expect(drawProgress({ migration: '0001', done: 1_200, total: null })).toBe('migration 0001: 1,200 records');
 });

@@ -55,7 +55,7 @@ const createNamespace: StoreAction = async ({ limiter }, [name = '']): Promise<R
   const data = { ...shapeOf(await limiter.namespaces.register(name)), created: before === null };
   return {
     data,
-    text: (style) => `${data.created ? style.green('created') : 'It was there already.'}\n${render(data)}`,
+    text: (style) => `${data.created ? style.green('created') : 'It exists already.'}\n${render(data)}`,
   };
 };
 
@@ -80,12 +80,11 @@ const listOrphans: StoreAction<PagingOptions> = async (session, _, options) =>
 
 const deleteNamespace: StoreAction = async ({ limiter, confirm }, [name = '']) => {
   if ((await limiter.namespaces.get(name)) === null) throw new NamespaceNotFound(name);
-  await confirm(`closes namespace ${name} to everybody who uses it`);
+  await confirm(`closes namespace ${name} to all its clients`);
   const data = shapeOf(await limiter.namespaces.delete(name));
   return {
     data,
-    text: (style) =>
-      `${style.green('deleted')}; \`headgate namespace recover ${name}\` brings it back\n${render(data)}`,
+    text: (style) => `${style.green('deleted')}; \`headgate namespace recover ${name}\` recovers it\n${render(data)}`,
   };
 };
 
@@ -94,30 +93,30 @@ const recoverNamespace: StoreAction = async ({ limiter }, [nameOrId = '']) => {
   return { data, text: (style) => `${style.green('recovered')}\n${render(data)}` };
 };
 
-/** As long as a client may go by what it remembers of a namespace. */
+/** Clients cache the state of a namespace for this long. */
 const NOTICED_AFTER_MS = 60_000;
 
 const purgeNamespace: StoreAction = async (
   { limiter, address, confirm, progress },
   [nameOrId = ''],
 ): Promise<Result<PurgedShape>> => {
-  await confirm(`removes everything of namespace ${nameOrId} for ever`);
+  await confirm(`removes all data of namespace ${nameOrId} permanently`);
   progress(`purging ${nameOrId} ...`, 0);
-  // A name leads to it only until the first pass.
+  // The name finds the namespace only until the first pass: from then on its status is `purging`.
   const id = await orphanOf(limiter, nameOrId);
   const removed = await purgeUntilEmpty({
     pass: async () => (await limiter.namespaces.purge(id)).removed,
     noticedAfterMs: parseDynamoDBAddress(address) === null ? 0 : NOTICED_AFTER_MS,
     clock: systemClock,
     onProgress: (soFar, isWaiting) => {
-      const next = isWaiting ? '; looks again in a minute, for clients that have not noticed yet' : '';
-      progress(`purging ${nameOrId} ... ${formatCount(soFar)} records are gone${next}`, 0);
+      const next = isWaiting ? '; checks again in a minute, because clients may still write' : '';
+      progress(`purging ${nameOrId} ... ${formatCount(soFar)} records removed${next}`, 0);
     },
   });
-  return { data: { removed }, text: (style) => `${style.green('purged')}: ${formatCount(removed)} records are gone` };
+  return { data: { removed }, text: (style) => `${style.green('purged')}: ${formatCount(removed)} records` };
 };
 
-/** The id, or what was given where that leads to none or to several: the purge says what is wrong with it. */
+/** The id of the deleted namespace; unless there is exactly one, the input itself, which the purge then refuses. */
 async function orphanOf({ namespaces }: Session['limiter'], nameOrId: string): Promise<string> {
   const ids: string[] = [];
   for await (const { id, name, status } of namespaces.orphans({ limit: 1_000 })) {

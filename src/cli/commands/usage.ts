@@ -98,14 +98,14 @@ const summarizeUsage: StoreAction<RangeOptions> = async (session, [resource = ''
   return { data, text: () => renderSummary(data) };
 };
 
-/** On DynamoDB, usage is counted by what reads the stream of the table: says so where nothing ever has. */
+/** On DynamoDB, a reader of the table's stream counts usage. Adds a note if no reader has ever counted this resource. */
 async function noteUncounted({ limiter, address, note }: Session, resource: string): Promise<void> {
   if (parseDynamoDBAddress(address) === null) return;
   const counted = await limiter.usage.query({ resource, window: 'monthly', limit: 1 });
   if (counted.items.length > 0) return;
   const used = await limiter.buckets.list({ resource, limit: BUCKETS_LOOKED_AT });
   if (!used.items.some(({ acquires }) => acquires > 0)) return;
-  note(`${resource} is in use, but nothing has ever counted it: start headgate worker, or deploy a stack`);
+  note(`${resource} is in use, but its usage was never counted: start \`headgate worker\`, or deploy a stack`);
 }
 
 const BUCKETS_LOOKED_AT = 20;

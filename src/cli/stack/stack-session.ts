@@ -3,21 +3,21 @@ import type { StackTools, Watcher } from '../../infra/stack/stack-tools.js';
 import type { Result } from '../result.js';
 import type { Style } from '../terminal.js';
 
-/** What an action on a stack works with. */
+/** The environment of an action on a stack. */
 export interface StackSession {
   readonly tools: StackTools;
   readonly watcher: Watcher;
   readonly names: StackNames;
-  /** Of this package. */
+  /** The version of this package. */
   readonly version: string;
-  /** Resolves if the user agrees; throws, with one clear line, if not. `change` completes "This ...". */
+  /** Resolves if the user confirms, else throws. `change` completes "This ...". */
   confirm(change: string): Promise<void>;
-  /** The same, by typing `name`. */
+  /** Resolves if the user types `name`, else throws. */
   confirmByName(change: string, name: string): Promise<void>;
-  /** Text for people that comes before the result: on standard error, never with `--json`. */
+  /** Prints text on standard error before the result, but not with `--json`. */
   show(text: string): void;
   readonly style: Style;
-  /** A line that replaces itself, where somebody watches. */
+  /** Shows the progress on one line, only at a terminal. */
   progress(text: string): void;
 }
 

@@ -5,11 +5,11 @@ import type { MigrateShape } from '../shapes.js';
 /** `deploy` */
 export interface DeployShape {
   readonly stack: string;
-  /** true: nothing was changed, this is what would be. */
+  /** true: nothing was changed; the fields show what would happen. */
   readonly dryRun: boolean;
-  /** `none`: the stack is as the template wants it. `adopt`: a table that existed came under the stack. */
+  /** `none`: the stack matches the template. `adopt`: an existing table was put under the stack. */
   readonly action: 'create' | 'update' | 'none' | 'adopt';
-  /** As CloudFormation calls it; null: there is no stack. */
+  /** The status of CloudFormation; null: there is no stack. */
   readonly status: string | null;
   readonly changes: readonly StackChangeShape[];
   readonly outputs: Readonly<Record<string, string>>;
@@ -17,7 +17,7 @@ export interface DeployShape {
   /** null: a dry run. */
   readonly table: {
     readonly name: string;
-    /** false: it was ready before. */
+    /** false: the table was ready before. */
     readonly prepared: boolean;
   } | null;
 }
@@ -34,7 +34,7 @@ export interface StackChangeShape {
 
 export interface UploadShape {
   readonly name: string;
-  /** false: it has this code. In a dry run: whether it would be uploaded. */
+  /** false: the function has this code already. In a dry run: whether the code would be uploaded. */
   readonly uploaded: boolean;
   readonly sha256: string;
 }
@@ -55,7 +55,7 @@ export interface StackItemShape {
   readonly stack: string;
   readonly env: string | null;
   readonly status: string;
-  /** The version of Headgate that deployed it last; null: it was deployed by hand. */
+  /** The version of Headgate that deployed it last; null: it was deployed without this program. */
   readonly version: string | null;
   readonly table: string | null;
   readonly createdAt: string | null;
@@ -66,11 +66,11 @@ export interface StackItemShape {
 export interface StackStatusShape extends StackItemShape {
   readonly region: string;
   readonly statusReason: string | null;
-  /** Of this package. */
+  /** The version of this package. */
   readonly thisVersion: string;
   readonly parameters: Readonly<Record<string, string>>;
   readonly outputs: Readonly<Record<string, string>>;
-  /** What the version record says, seen from this package; null: the stack has no table. */
+  /** The version record of the table, compared with this package; null: the stack has no table. */
   readonly tableVersion: {
     readonly state: 'current' | 'older' | 'newer' | 'no-record' | 'no-table';
     readonly schemaVersion: number | null;
@@ -97,7 +97,7 @@ export interface StackDeletedShape {
   readonly dryRun: boolean;
   /** false: there was no such stack. In a dry run: whether there is one. */
   readonly deleted: boolean;
-  /** What stays. */
+  /** The resources that stay. */
   readonly kept: readonly {
     readonly logicalId: string;
     readonly physicalId: string;
