@@ -8,6 +8,7 @@ import {
   coreIsPure,
   entryHasOnlyNamedExports,
   filesStayShort,
+  helpLoadsLittle,
   importsOf,
   importsPointDown,
   isTest,
@@ -71,12 +72,12 @@ describe('the reader of imports', () => {
       `export const from = 'g';`,
     ].join('\n');
     expect(importsOf({ path: 'x/y.ts', text })).toEqual([
-      { specifier: './a.js', typeOnly: true, target: 'x/a.ts' },
-      { specifier: '../b.js', typeOnly: false, target: 'b.ts' },
-      { specifier: './c.js', typeOnly: true, target: 'x/c.ts' },
-      { specifier: './d/d.js', typeOnly: false, target: 'x/d/d.ts' },
-      { specifier: 'e', typeOnly: false, target: null },
-      { specifier: './f.js', typeOnly: false, target: 'x/f.ts' },
+      { specifier: './a.js', typeOnly: true, lazy: false, target: 'x/a.ts' },
+      { specifier: '../b.js', typeOnly: false, lazy: false, target: 'b.ts' },
+      { specifier: './c.js', typeOnly: true, lazy: false, target: 'x/c.ts' },
+      { specifier: './d/d.js', typeOnly: false, lazy: false, target: 'x/d/d.ts' },
+      { specifier: 'e', typeOnly: false, lazy: false, target: null },
+      { specifier: './f.js', typeOnly: false, lazy: true, target: 'x/f.ts' },
     ]);
   });
 });
@@ -101,6 +102,9 @@ describe('imports point down only', () => {
     ['backends/dynamodb/reconciler/a.ts', `import type { X } from '../../../limiter/x.js';`],
     ['integrations/a.ts', `import { memory } from '../backends/embedded/memory.js';`],
     ['testing/a.ts', `export * from '../cli/main.js';`],
+    ['testing/a.ts', `import { startLocal } from '../local/local.js';`],
+    ['local/a.ts', `import { x } from '../testing/x.js';`],
+    ['local/engine/a.ts', `import { x } from '../local.js';`],
     ['limiter/a.ts', `const x = await import('../server/app.js');`],
     ['utils/a.ts', ''],
   ])('finds in %s: %s', (path, text) => {
@@ -245,6 +249,26 @@ describe('the entry consists of named exports', () => {
     expect(entryHasOnlyNamedExports(planted({ 'index.ts': index }))).toEqual([
       `index.ts has more than named exports: ${text}`,
     ]);
+  });
+});
+
+describe('the help of the command line loads little', () => {
+  test('in this tree', () => {
+    expect(helpLoadsLittle(src)).toEqual([]);
+  });
+
+  test.each([
+    `import { RateLimiter } from '../../limiter/rate-limiter.js';`,
+    `import { parse } from 'yaml';`,
+    `import { stackTools } from '../run.js';`,
+  ])('finds in a command: %s', (text) => {
+    const run = `import { sdkStackTools } from '../infra/stack/sdk-stack-tools.js';`;
+    expect(helpLoadsLittle(planted({ 'cli/commands/a.ts': text, 'cli/run.ts': run }))).toHaveLength(1);
+  });
+
+  test('lets a command load the library when it runs, and name its types', () => {
+    const text = `import type { Limit } from '../../limiter/a.js';\nconst run = () => import('../../limiter/a.js');`;
+    expect(helpLoadsLittle(planted({ 'cli/commands/a.ts': text }))).toEqual([]);
   });
 });
 

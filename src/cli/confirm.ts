@@ -4,19 +4,19 @@ import type { Terminal } from './terminal.js';
 
 type Question = (change: string) => Promise<void>;
 
-/** Asks before something is lost. `change` completes "This ...": `deletes entity user-1`. */
+/** Asks for confirmation before data is lost. `change` completes "This ...": `deletes entity user-1`. */
 export function createConfirm(terminal: Terminal, { yes }: GlobalOptions): Question {
   return async (change) => {
     if (yes === true) return;
     requireTerminal(terminal, change);
     const { confirm } = await import('@clack/prompts');
-    // On standard error, so that standard output holds the result alone.
-    const answer = await confirm({ message: `This ${change}. Go on?`, initialValue: false, output: process.stderr });
+    // On standard error, because standard output has only the result.
+    const answer = await confirm({ message: `This ${change}. Continue?`, initialValue: false, output: process.stderr });
     if (answer !== true) throw notConfirmed();
   };
 }
 
-/** The same for what a hasty "y" must not be enough for: the answer is the name of what is lost. */
+/** Asks the user to type the name of what is lost, where a hasty "y" must not be enough. */
 export function createConfirmByName(
   terminal: Terminal,
   { yes }: GlobalOptions,
@@ -25,7 +25,7 @@ export function createConfirmByName(
     if (yes === true) return;
     requireTerminal(terminal, change);
     const { text } = await import('@clack/prompts');
-    const answer = await text({ message: `This ${change}. Type ${name} to go on:`, output: process.stderr });
+    const answer = await text({ message: `This ${change}. Type ${name} to continue:`, output: process.stderr });
     if (answer !== name) throw notConfirmed();
   };
 }

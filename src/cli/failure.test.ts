@@ -12,11 +12,14 @@ import {
 } from '../core/errors.js';
 import { describeFailure, printFailure } from './failure.js';
 
-test.each(Object.entries(ERRORS))('%s exits as the error table says', (code, { exit }) => {
-  expect(describeFailure(new HeadgateError(code as keyof typeof ERRORS, 'x')).exitCode).toBe(exit);
-});
+test.each(Object.entries(ERRORS))(
+  'an error with the code %s exits with the code of the error table',
+  (code, { exit }) => {
+    expect(describeFailure(new HeadgateError(code as keyof typeof ERRORS, 'x')).exitCode).toBe(exit);
+  },
+);
 
-test('what nobody expected exits with 1, says so, and keeps its stack for those who ask', () => {
+test('an unexpected error exits with 1, and prints its stack only with HEADGATE_DEBUG=1', () => {
   const failure = describeFailure(new TypeError('x is\n  not a function'));
   expect(failure).toMatchObject({
     exitCode: 1,
@@ -31,12 +34,12 @@ test('what nobody expected exits with 1, says so, and keeps its stack for those 
   expect(debugging.errText()).toMatch(/\nTypeError: x is\n[^]*\n {4}at /);
 });
 
-test('a thrown value that is no error is still one line', () => {
+test('a thrown value that is not an Error is printed in one line', () => {
   expect(describeFailure('gone').message).toBe('unexpected: gone');
 });
 
 describe('usage errors', () => {
-  test('exit with 3, in one line', () => {
+  test('a usage error exits with 3, in one line', () => {
     const error = new CommanderError(1, 'commander.unknownOption', `error: unknown option '--x'\n(Did you mean --y?)`);
     expect(describeFailure(error)).toMatchObject({
       exitCode: 3,
@@ -45,7 +48,7 @@ describe('usage errors', () => {
     });
   });
 
-  test('help and version are none', () => {
+  test('help and version are not errors', () => {
     for (const [exitCode, code] of [
       [0, 'commander.helpDisplayed'],
       [0, 'commander.version'],
@@ -56,22 +59,23 @@ describe('usage errors', () => {
   });
 });
 
-describe('advice is for those who type', () => {
-  test.each([
-    [new NamespaceNotFound('x'), 'Namespace x is not registered: `headgate namespace create` creates it'],
-    [
-      new LimitsNotConfigured('u', 'r'),
-      'No limits for entity u on resource r: set some, such as `headgate system set -l rpm:100/min`',
-    ],
-    [new ValidationError('consume', 'more', {}), 'Expected `-c` to be more, got {}'],
-    [new ValidationError('consume.rpn', 'known', 'rpn'), 'Expected `-c rpn` to be known, got "rpn"'],
-    [new BackendUnavailable('The store is out', 'timeout'), 'The store is out'],
-  ])('%s', (error, message) => {
-    expect(describeFailure(error).message).toBe(message);
-  });
+test.each([
+  [new NamespaceNotFound('x'), 'Namespace x is not registered: `headgate namespace create` creates it'],
+  [new NamespaceNotFound('x', 'deleted'), 'Namespace x is deleted'],
+  [
+    new LimitsNotConfigured('u', 'r'),
+    'No limits for entity u on resource r: set some, such as `headgate system set -l rpm:100/min`',
+  ],
+  [new ValidationError('consume', 'more', {}), 'Expected `-c` to be more, got {}'],
+  [new ValidationError('consume.rpn', 'known', 'rpn'), 'Expected `-c rpn` to be known, got "rpn"'],
+  [new ValidationError('leaseTtlMs', 'more', 1), 'Expected `leaseTtlMs` to be more, got 1'],
+  [new ValidationError('entityId', 'an id', 1), 'Expected `entityId` to be an id, got 1'],
+  [new BackendUnavailable('The store is out', 'timeout'), 'The store is out'],
+])('the advice of %s names a command or an option', (error, message) => {
+  expect(describeFailure(error).message).toBe(message);
 });
 
-test('where something was not found, the line also says where it was looked for', () => {
+test('the line of an error with exit code 4 also has the notes about the store', () => {
   const lineOf = (error: unknown): string => {
     const terminal = fakeTerminal();
     terminal.note('the store is in memory');

@@ -1,11 +1,17 @@
 import { CommanderError } from 'commander';
-import { type HeadgateError, isHeadgateError } from '../core/errors.js';
+import {
+  type HeadgateError,
+  isHeadgateError,
+  LimitsNotConfigured,
+  NamespaceNotFound,
+  ValidationError,
+} from '../core/errors.js';
 import type { Terminal } from './terminal.js';
 
-/** How a command failed, in one line for people and as data for programs. */
+/** A failed command: one line for people, and data for programs. */
 export interface Failure {
   readonly exitCode: number;
-  /** null: what there is to say was said, as help for instance. */
+  /** null: there is nothing to print, because commander has printed help. */
   readonly message: string | null;
   readonly json: Readonly<Record<string, unknown>>;
   readonly stack: string | undefined;
@@ -41,18 +47,28 @@ function describeUsage(error: CommanderError): Failure {
     : { exitCode: USAGE_EXIT, message, json, stack: error.stack };
 }
 
-/** Errors advise those who write code; this says what to type instead. */
+/** The message of the library, unless it advises a change of code: then the command that helps. */
 function adviceOf(error: HeadgateError): string {
-  if (isHeadgateError(error, 'namespace.missing')) {
-    return error.message.replace(/limiter\.namespaces\.register creates it$/, '`headgate namespace create` creates it');
+  if (error instanceof NamespaceNotFound && error.state === 'unregistered') {
+    return `Namespace ${error.namespace} is not registered: \`headgate namespace create\` creates it`;
   }
-  if (isHeadgateError(error, 'limits.missing')) {
-    return error.message.replace(/set them with .*$/, 'set some, such as `headgate system set -l rpm:100/min`');
+  if (error instanceof LimitsNotConfigured) {
+    const { entityId, resource } = error;
+    return `No limits for entity ${entityId} on resource ${resource}: set some, such as \`headgate system set -l rpm:100/min\``;
   }
-  // `consume` is what the library calls it.
-  return error.message.replace(/^(Expected `)consume(?:\.([^`]*))?`/, (_, begin: string, limit?: string) =>
-    limit === undefined ? `${begin}-c\`` : `${begin}-c ${limit}\``,
-  );
+  if (error instanceof ValidationError) {
+    const flag = flagOf(error.field);
+    if (flag !== null) return `Expected \`${flag}\` to be ${error.expected}, got ${error.got}`;
+  }
+  return error.message;
+}
+
+const CONSUME = 'consume';
+
+/** The option behind a field that only that option fills; null: the field keeps its name. */
+function flagOf(field: string): string | null {
+  if (field === CONSUME) return '-c';
+  return field.startsWith(`${CONSUME}.`) ? `-c ${field.slice(CONSUME.length + 1)}` : null;
 }
 
 function oneLine(text: string): string {
@@ -60,7 +76,7 @@ function oneLine(text: string): string {
 }
 
 export function printFailure(terminal: Terminal, failure: Failure, asJson: boolean): void {
-  // What was looked for is not there: perhaps it was looked for in the wrong place.
+  // The notes say which store was searched: it may be the wrong one.
   const notes = failure.exitCode === MISSING_EXIT ? terminal.notes : [];
   const line = [failure.message, ...notes.map((note) => `(${note})`)].join(' ');
   terminal.err(asJson ? `${JSON.stringify({ error: failure.json }, null, 2)}\n` : `headgate: ${line}\n`);

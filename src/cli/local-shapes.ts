@@ -1,11 +1,11 @@
 import type { Instant, LimitsPlanShape } from './shapes.js';
 
-/** What is said of the engine on this machine */
+/** The engine on this machine */
 interface LocalEngineShape {
   readonly engine: 'dynoxide' | 'dynamodb-local';
   readonly pid: number;
   readonly port: number;
-  /** For HEADGATE_URL. */
+  /** The value for HEADGATE_URL. */
   readonly url: string;
   /** The file, or the folder of DynamoDB Local, that keeps the table. */
   readonly data: string;
@@ -17,7 +17,7 @@ interface LocalEngineShape {
 export interface LocalUpShape extends LocalEngineShape {
   /** false: it ran already. */
   readonly started: boolean;
-  /** With `--seed`: what was done, as of `limits apply`. */
+  /** With `--seed`: the output of `limits apply`. */
   readonly seed: LimitsPlanShape | null;
 }
 
@@ -27,7 +27,7 @@ export type LocalStatusShape =
   | ({ readonly [Field in Exclude<keyof LocalEngineShape, 'data'>]: null } & {
       readonly running: false;
       readonly answers: false;
-      /** null: there was never any. */
+      /** null: there is no data. */
       readonly data: string | null;
     });
 

@@ -13,12 +13,12 @@ function parse(text: string): unknown {
 const HEAD = 'namespace: default\n';
 
 describe('a limits file', () => {
-  test('is YAML: blocks, flows, quotes, comments, anchors and aliases', () => {
+  test('a limits file can be YAML with blocks, flows, quotes, comments, anchors and aliases', () => {
     const text = `# All limits.
 namespace: "default"
 resources:
   gpt-4: &usual
-    limits: # of everybody
+    limits: # for all entities
       - rpm:60/min
       - 'slots:2/concurrent'
   gpt-5: *usual
@@ -41,13 +41,13 @@ entities:
     });
   });
 
-  test('is JSON as well', () => {
+  test('a limits file can be JSON', () => {
     const data = { namespace: 'default', entities: { a: { metadata: { '\u2028': 'é' } } } };
     expect(parse(JSON.stringify(data, null, 2))).toEqual(data);
     expect(parse(`\u{feff}${JSON.stringify(data)}\r\n`)).toEqual(data);
   });
 
-  test('is read as it was printed, whatever the names and texts are', () => {
+  test('a printed limits file reads back as the same data, for any names and texts', () => {
     const text = fc.string({ unit: 'binary', maxLength: 9 });
     const half = fc.constantFrom(
       '\u{d800}',
@@ -78,7 +78,7 @@ entities:
     );
   });
 
-  test('is printed as somebody would write it', () => {
+  test('a limits file is printed in the style of the documentation', () => {
     const data = {
       namespace: 'default',
       system: { onUnavailable: 'block', limits: ['rpm:100/min'] },
@@ -98,7 +98,7 @@ entities:
   });
 });
 
-describe('a mistake is told in one line, with its place:', () => {
+describe('mistakes in a limits file', () => {
   test.each<[string, string, string]>([
     ['an empty file', '', 'limits.yaml:1:1: expected an object, got null'],
     ['a text', 'hello', 'limits.yaml:1:1: expected an object, got "hello"'],
@@ -171,8 +171,8 @@ describe('a mistake is told in one line, with its place:', () => {
     ],
     [
       'an alias to nothing',
-      `${HEAD}system: *nobody\n`,
-      'limits.yaml:2:9: system: expected an anchor that stands above, got *nobody',
+      `${HEAD}system: *missing\n`,
+      'limits.yaml:2:9: system: expected an anchor that is defined above, got *missing',
     ],
     [
       'an alias to what it is in',
@@ -212,7 +212,7 @@ describe('a mistake is told in one line, with its place:', () => {
     expect(told.slice(0, message.length)).toBe(message);
   });
 
-  test('bytes that are no text', () => {
+  test('bytes that are not UTF-8 are refused', () => {
     const bytes = Uint8Array.from([...new TextEncoder().encode(HEAD), 0xff, 0xfe]);
     expect(() => parseManifestFile(bytes, 'limits.yaml')).toThrow(
       'limits.yaml: expected text in UTF-8, got other bytes',
@@ -224,17 +224,17 @@ describe('a mistake is told in one line, with its place:', () => {
     ['lists that end', `${HEAD}entities: ${'['.repeat(20_000)}${']'.repeat(20_000)}`],
     ['objects', `${HEAD}entities: ${'{a: '.repeat(20_000)}1${'}'.repeat(20_000)}`],
     ['lists in lines', `${HEAD}entities:\n${'- '.repeat(20_000)}a`],
-  ])('nesting without end: %s', (_, text) => {
+  ])('endless nesting is refused: %s', (_, text) => {
     expect(() => parse(text)).toThrow(/^limits\.yaml(?::\d+:\d+)?: /);
   });
 
-  test('a billion laughs', () => {
+  test('aliases that repeat billions of nodes are refused', () => {
     const lines = Array.from({ length: 20 }, (_, at) => `  l${at + 1}: &l${at + 1} [${`*l${at}, `.repeat(10)}]`);
     const text = `${HEAD}entities:\n  l0: &l0 [lol]\n${lines.join('\n')}\n`;
     expect(() => parse(text)).toThrow('expected aliases for at most 100000 values');
   });
 
-  test('what only the store can tell, where the file says it', () => {
+  test('an error of the store gets its place in the file', () => {
     const file = parseManifestFile(new TextEncoder().encode(`${HEAD}entities:\n  a: {parent: b}\n`), 'limits.yaml');
     const explained = file.explain(new ValidationError('entities.a.parent', 'somewhere', 'b', 2));
     expect(explained).toMatchObject({
@@ -249,7 +249,7 @@ describe('a mistake is told in one line, with its place:', () => {
     expect(file.explain(other)).toBe(other);
   });
 
-  test('a namespace that is not the one that was named', () => {
+  test('a file is refused if --namespace names another namespace', () => {
     const file = parseManifestFile(new TextEncoder().encode(HEAD), 'limits.yaml');
     expect([file.namespaceFor(undefined), file.namespaceFor('default')]).toEqual(['default', 'default']);
     expect(() => file.namespaceFor('acme')).toThrow(

@@ -4,12 +4,12 @@ import { findProblems, type ManifestData } from '../core/manifest/manifest.js';
 import { type Problem, ROOT } from '../core/manifest/problems.js';
 import { parseYaml, type Place, type YamlData, YamlError } from './yaml-data.js';
 
-/** A limits file that says nothing wrong by itself. */
+/** A limits file that passed every check that needs no store. */
 export interface ManifestFile {
   readonly data: ManifestData;
-  /** The namespace that the file is for; another one that was named beside it is refused. */
+  /** The namespace of the file. Throws if `named` is another one. */
   namespaceFor(named: string | undefined): string;
-  /** The same error, with the place in the file that it is about; other errors as they are. */
+  /** Adds the place in the file to an error about its content. Returns other errors unchanged. */
   explain(error: unknown): unknown;
 }
 
@@ -31,7 +31,7 @@ export class ManifestFileError extends HeadgateError<'input.invalid'> {
   }
 }
 
-/** Far more than a file that somebody reads; what is larger is something else. */
+/** Far more than any real limits file: a larger file is a mistake. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
 const STDIN = '-';
@@ -101,7 +101,7 @@ function parseBytes(bytes: Uint8Array, name: string): YamlData {
   }
 }
 
-/** Of several problems the one that comes first in the text. */
+/** The problem that comes first in the text. */
 function refuseProblems(file: string, yaml: YamlData, problems: readonly Problem[]): void {
   const placed = problems.map((problem) => ({ ...problem, place: placeOf(yaml, problem.path, problem.at) }));
   const [first] = placed.toSorted((a, b) => a.place.line - b.place.line || a.place.column - b.place.column);
@@ -113,14 +113,14 @@ function refuseProblems(file: string, yaml: YamlData, problems: readonly Problem
   throw new ManifestFileError(file, `expected ${expected}, got ${got}${others}`, { field, place });
 }
 
-/** What only the store could tell: a parent that does not exist, say. */
+/** An error that only the store can find, for example a parent that does not exist. */
 function locateError(file: string, yaml: YamlData, { field, expected, got, message }: ValidationError): Error {
   const [others = ''] = / \(and \d+ more problems?\)$/.exec(message) ?? [];
   const place = yaml.locate(field, 'value');
   return new ManifestFileError(file, `expected ${expected}, got ${got}${others}`, { field, place });
 }
 
-/** What is not there is missed in what is around it; what an alias repeats stands elsewhere. */
+/** A missing field has the place of its parent, and so has a field that an alias repeats. */
 function placeOf(yaml: YamlData, path: string, at: 'key' | 'value'): Place {
   const place = yaml.locate(path, at) ?? (path === ROOT ? { line: 1, column: 1 } : undefined);
   return place ?? placeOf(yaml, parentOf(path), 'value');

@@ -18,7 +18,7 @@ interface NamedStore {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Nobody's request waits for an operator's command: it may take longer than an acquire. */
+/** No request waits for an operator's command, so that it may take longer than an acquire in a server. */
 const TIMEOUTS = { callMs: 10_000, acquireMs: 10_000 };
 
 /** The limiter for a command; its first call opens the store. */
@@ -28,7 +28,7 @@ export function openStore(options: GlobalOptions, env: Environment, note: (text:
   const namespace = options.namespace ?? namespaceIn(address) ?? (env['HEADGATE_NAMESPACE'] || 'default');
   const principal = options.principal ?? (env['HEADGATE_PRINCIPAL'] || osUser());
   if (named === undefined)
-    note('no store is named (--store or HEADGATE_URL): this one is in memory, and gone at the end');
+    note('no store is named (--store or HEADGATE_URL): the store is in memory, and ends with the command');
   const limiter = new RateLimiter(storeOf(address, namespace, note), {
     namespace,
     timeouts: TIMEOUTS,
@@ -39,12 +39,12 @@ export function openStore(options: GlobalOptions, env: Environment, note: (text:
 }
 
 /**
- * A new file is born with `default`, not with the namespace that was asked for: that one may be misspelt, and only
- * `namespace create` makes one.
+ * A new file gets the namespace `default`, not the given one, which may be misspelt. Only `namespace create` creates
+ * another.
  */
 function storeOf(address: string, namespace: string, note: (text: string) => void): string | Backend {
   checkNamespace(namespace);
-  // As a backend, since an address would warn of what the note says.
+  // A backend instead of the address: the address would print a warning, which repeats the note.
   if (address === 'memory:') return memory({ namespaces: [namespace] });
   if (!address.startsWith('file:')) return address;
   const place = parseFileAddress(address);
@@ -56,7 +56,7 @@ function storeOf(address: string, namespace: string, note: (text: string) => voi
   return file({ ...place, namespace: 'default' });
 }
 
-/** Some containers have users that no name belongs to. */
+/** In some containers the user has no name. */
 function osUser(): string | undefined {
   try {
     return userInfo().username;

@@ -5,7 +5,7 @@ import type { Session } from './session.js';
 import type { ListShape } from './shapes.js';
 import type { Style } from './terminal.js';
 
-/** What `--limit`, `--after` and `--all` were given. */
+/** The values of `--limit`, `--after` and `--all`. */
 export interface PagingOptions {
   readonly limit?: string;
   readonly after?: string;
@@ -14,7 +14,7 @@ export interface PagingOptions {
 
 const LARGEST_PAGE = 1_000;
 
-/** One page, or with `--all` everything that comes after `--after`. */
+/** Reads one page, or with `--all` every item after `--after`. */
 export async function readList<T, Shape>(
   session: Session,
   options: PagingOptions,
@@ -36,12 +36,12 @@ export async function readList<T, Shape>(
   return { items, next: null };
 }
 
-/** What stands under a page that is not the last. */
+/** The line below a page that is not the last. */
 export function moreLine({ next }: ListShape<unknown>, style: Style): string {
-  return next === null ? '' : `\n${style.dim(`There are more: --all, or --after ${quote(next)}`)}`;
+  return next === null ? '' : `\n${style.dim(`There are more: use --all, or --after ${quote(next)}`)}`;
 }
 
-/** So that a shell reads it as one word. */
+/** Quotes the text as one word of a shell. */
 function quote(word: string): string {
   return /^[\w./:@%+,=-]+$/.test(word) ? word : `'${word.replaceAll(`'`, `'\\''`)}'`;
 }

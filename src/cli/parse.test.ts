@@ -11,7 +11,7 @@ test.each([
   ['6hour', '2027-01-31T06:00:00.000Z'],
   ['90s', '2027-01-31T11:58:30.000Z'],
   ['1day', '2027-01-30T12:00:00.000Z'],
-])('the time %s is %s, whatever the zone of the machine', (text, instant) => {
+])('the time %s is %s in any time zone of the machine', (text, instant) => {
   expect(parseInstant('--from', text, NOW).toISOString()).toBe(instant);
 });
 
@@ -40,7 +40,7 @@ test.each(['', '5', '5 min', '1.5h', '5weeks', '-5s', 'constructor', '5construct
 );
 
 describe('amounts', () => {
-  test('are read by the name of the limit, whatever it is called', () => {
+  test('amounts are read for any name of a limit', () => {
     const amounts = parseAmounts(['rpm=1', 'constructor=2', '__proto__=3']);
     expect(Object.entries(amounts)).toEqual([
       ['rpm', 1],
@@ -49,29 +49,32 @@ describe('amounts', () => {
     ]);
   });
 
-  test.each([['rpm'], ['rpm='], ['=1'], ['rpm=1.5'], ['rpm=-1'], ['rpm=1e3'], ['rpm==1']])('%s is refused', (text) => {
-    expect(() => parseAmounts([text])).toThrow(/^Expected `-c` to be a limit and a whole amount/);
-  });
+  test.each([['rpm'], ['rpm='], ['=1'], ['rpm=1.5'], ['rpm=-1'], ['rpm=1e3'], ['rpm==1']])(
+    'the amount %s is refused',
+    (text) => {
+      expect(() => parseAmounts([text])).toThrow(/^Expected `-c` to be a limit and a whole amount/);
+    },
+  );
 
   test('a limit that is named twice is refused', () => {
     expect(() => parseAmounts(['rpm=1', 'rpm=2'])).toThrow('given once for rpm');
   });
 });
 
-test('limits are read as the library reads them; none given is not an empty list', () => {
+test('limits are read by Limit.parse, and no limits are not an empty list', () => {
   expect(parseLimits(['rpm:1/min', 'slots:2/concurrent'])?.map(String)).toEqual(['rpm:1/min', 'slots:2/concurrent']);
   expect(parseLimits(undefined)).toBeUndefined();
   expect(() => parseLimits(['rpm:1/fortnight'])).toThrow(/^Expected `limit` to be a limit such as/);
 });
 
-test('whole numbers are digits only', () => {
+test('a whole number has only digits', () => {
   expect(parseWhole('--limit', '0100')).toBe(100);
   for (const text of ['', '1e2', '0x10', ' 1', '1.0', '9'.repeat(16)]) {
     expect(() => parseWhole('--limit', text)).toThrow(/^Expected `--limit` to be a whole number, got/);
   }
 });
 
-test('metadata is a JSON object', () => {
+test('metadata must be a JSON object', () => {
   expect(parseMetadata('{"a":[1]}')).toEqual({ a: [1] });
   for (const text of ['', '[]', 'null', '"x"', '{a:1}']) {
     expect(() => parseMetadata(text)).toThrow(/^Expected `--metadata` to be a JSON object/);

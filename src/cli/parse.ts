@@ -2,7 +2,7 @@ import { ValidationError } from '../core/errors.js';
 import { checkLimits, Limit } from '../core/limit.js';
 import type { Amounts } from '../limiter/acquire/request.js';
 
-/** `-l rpm:100/min -l slots:4/concurrent`; undefined if none was given. */
+/** `-l rpm:100/min -l slots:4/concurrent`; undefined if the option is missing. */
 export function parseLimits(texts: readonly string[] | undefined): readonly Limit[] | undefined {
   const limits = texts?.map((text) => Limit.parse(text));
   if (limits !== undefined) checkLimits('-l', limits);
@@ -18,7 +18,7 @@ export function parseAmounts(texts: readonly string[] = []): Amounts {
     if (amounts.has(name)) throw new ValidationError('-c', `given once for ${name}`, text);
     amounts.set(name, Number(amount));
   }
-  // Not by assignment: a limit may be called `__proto__`.
+  // An assignment would fail for a limit called `__proto__`.
   return Object.fromEntries(amounts);
 }
 
@@ -39,7 +39,7 @@ const UNITS_MS = new Map([
   ['day', 86_400_000],
 ]);
 
-/** `90s`, `5min`, `2hour`; undefined if it is no duration. */
+/** `90s`, `5min`, `2hour`; undefined if the text is not a duration. */
 function readDuration(text: string): number | undefined {
   const { count, unit } = /^(?<count>\d{1,9})(?<unit>[a-z]+)$/.exec(text)?.groups ?? {};
   const unitMs = UNITS_MS.get(unit ?? '');
@@ -54,21 +54,25 @@ export function parseDuration(flag: string, text: string): number {
 
 const ISO = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(?<zone>Z|[+-]\d{2}:\d{2})?)?$/;
 
-/** An ISO 8601 date or time, in UTC unless it names a zone; or how long ago. */
+/** Reads an ISO 8601 date or time, in UTC unless it names a zone, or a duration before now. */
 export function parseInstant(flag: string, text: string, now: Date): Date {
   const agoMs = readDuration(text);
   if (agoMs !== undefined) return new Date(now.getTime() - agoMs);
   const match = isDay(text.slice(0, 10)) ? ISO.exec(text) : null;
-  // Without a zone, JavaScript takes a time for local; windows of usage are UTC.
+  // JavaScript reads a time without a zone as local time; windows of usage are in UTC.
   const needsZone = match !== null && text.includes('T') && match.groups?.['zone'] === undefined;
   const instant = new Date(needsZone ? `${text}Z` : text);
   if (match === null || Number.isNaN(instant.getTime())) {
-    throw new ValidationError(flag, 'a UTC time such as 2027-01-31 or 2027-01-31T10:00, or how long ago: 6hour', text);
+    throw new ValidationError(
+      flag,
+      'a UTC time such as 2027-01-31 or 2027-01-31T10:00, or a duration before now such as 6hour',
+      text,
+    );
   }
   return instant;
 }
 
-/** JavaScript takes 30 February for 2 March. */
+/** JavaScript reads 30 February as 2 March. */
 function isDay(text: string): boolean {
   const day = new Date(text);
   return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(text);
@@ -80,7 +84,7 @@ export function parseMetadata(text: string): Readonly<Record<string, unknown>> {
   try {
     value = JSON.parse(text);
   } catch {
-    // The same sentence as for JSON that is no object.
+    // Reported below, with the same message as for JSON that is not an object.
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
   throw new ValidationError('--metadata', `a JSON object such as '{"tier":"gold"}'`, text);

@@ -3,16 +3,16 @@ import type { ManifestData } from '../core/manifest/manifest.js';
 
 const QUOTED = 'QUOTE_DOUBLE' satisfies Scalar.Type;
 
-/** All other text is quoted: YAML could take it for something else, and UTF-8 has no bytes for half a character. */
+/** All other text is quoted: YAML could read it as another type, and UTF-8 cannot encode half a surrogate pair. */
 const PLAIN = /^[\w ./:@|+-]*$/;
 
-/** A limits file, as somebody would write it. */
+/** Prints a limits file in the style of the documentation. */
 export function printManifest(data: ManifestData): string {
   const document = new Document(data, { aliasDuplicateObjects: false });
   visit(document, {
     Pair: (_, { key, value }) => {
       if (!isScalar(key) || key.value !== 'limits' || !isSeq(value)) return;
-      // On one line and in quotes, as in all examples.
+      // On one line and in quotes, as in the examples of the documentation.
       value.flow = true;
       for (const item of value.items) if (isScalar(item)) item.type = QUOTED;
     },

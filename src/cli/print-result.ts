@@ -2,7 +2,7 @@ import type { GlobalOptions } from './global-options.js';
 import type { Result } from './result.js';
 import type { Terminal } from './terminal.js';
 
-/** Prints what an action gave, and sets the exit code. */
+/** Prints the result of an action, and sets the exit code. */
 export function printResult(terminal: Terminal, { json }: GlobalOptions, { data, text, exitCode }: Result): void {
   const printed = json === true ? printJson(data) : text(terminal.style);
   if (printed !== '') terminal.out(`${printed}\n`);
@@ -10,7 +10,7 @@ export function printResult(terminal: Terminal, { json }: GlobalOptions, { data,
   terminal.exitCode = exitCode ?? 0;
 }
 
-/** Nothing for what was printed already, as it came. */
+/** `undefined`: the action has printed its data itself. */
 function printJson(data: unknown): string {
   return data === undefined ? '' : JSON.stringify(data, null, 2);
 }

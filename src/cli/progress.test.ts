@@ -9,7 +9,7 @@ function started(watched: boolean) {
   return { terminal, progress, advance: (ms: number) => void (nowMs += ms) };
 }
 
-test('nothing is shown in the first second, then the line replaces itself, and is gone at the end', () => {
+test('progress shows nothing in the first second, then redraws its line, and clears it at the end', () => {
   const { terminal, progress, advance } = started(true);
   advance(999);
   progress.show('read 10');
@@ -25,13 +25,13 @@ test('nothing is shown in the first second, then the line replaces itself, and i
   expect(terminal.errText()).toBe('\r\u001B[Kread 11\r\u001B[Kread 12\r\u001B[K');
 });
 
-test('a single long call is announced at once', () => {
+test('progress with afterMs 0 is shown at once', () => {
   const { terminal, progress } = started(true);
   progress.show('purging', 0);
   expect(terminal.errText()).toBe('\r\u001B[Kpurging');
 });
 
-test('where nobody watches nothing is shown', () => {
+test('progress shows nothing without a terminal', () => {
   const { terminal, progress, advance } = started(false);
   advance(60_000);
   progress.show('read 10');

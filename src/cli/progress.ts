@@ -9,7 +9,7 @@ export interface Progress {
   clear(): void;
 }
 
-/** One line on standard error that replaces itself: where somebody watches, and not before a second has passed. */
+/** One line on standard error that is redrawn in place: only at a terminal, and not in the first second. */
 export function createProgress(terminal: Terminal, now: () => number = () => performance.now()): Progress {
   const startMs = now();
   let drawnMs: number | null = null;

@@ -1,9 +1,9 @@
 import type { Style } from './terminal.js';
 
-/** What a command gives: data for `--json`, and how people see it. Actions return it and print nothing themselves. */
+/** The result of an action: data for `--json`, and text for people. The action itself prints nothing. */
 export interface Result<Data = unknown> {
   readonly data: Data;
   readonly text: (style: Style) => string;
-  /** 0 unless given: for answers that are no failure, and yet no yes. */
+  /** By default 0. For an answer such as a denial, which is neither a failure nor a success. */
   readonly exitCode?: number;
 }

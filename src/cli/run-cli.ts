@@ -4,12 +4,11 @@ import type { Terminal } from './terminal.js';
 
 /**
  * Runs one command line (without the name of the program), and resolves to its exit code. Failures are printed, never
- * thrown. The SDK and the library read `process.env` besides `terminal.env`: the two must say the same.
+ * thrown. The SDK and the library read `process.env`, so that `terminal.env` must have the same content.
  */
 export async function runCli(argv: readonly string[], terminal: Terminal, version: string): Promise<number> {
   try {
     const program = createProgram(terminal, version);
-    // A bare call asks for help.
     await program.parseAsync(argv.length === 0 ? ['--help'] : argv, { from: 'user' });
     return terminal.exitCode;
   } catch (error) {
@@ -19,7 +18,7 @@ export async function runCli(argv: readonly string[], terminal: Terminal, versio
   }
 }
 
-/** By hand: an error of usage means that the options were not read. */
+/** Reads the option itself, because commander has not read the options after a usage error. */
 function asksForJson(args: readonly string[]): boolean {
   const end = args.indexOf('--');
   return args.slice(0, end < 0 ? args.length : end).includes('--json');

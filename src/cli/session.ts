@@ -1,17 +1,17 @@
 import type { RateLimiter } from '../limiter/rate-limiter.js';
 
-/** What an action works with. */
+/** The environment of an action on a store. */
 export interface Session {
   readonly limiter: RateLimiter;
-  /** The store as it was named. */
+  /** The address of the store, as the user gave it. */
   readonly address: string;
   readonly namespace: string;
-  /** Resolves if the user agrees (`--yes`, or an answer at the terminal); throws, with one clear line, if not. `change` completes "This ...". */
+  /** Resolves if the user confirms (`--yes`, or an answer at the terminal), else throws. `change` completes "This ...". */
   confirm(change: string): Promise<void>;
-  /** Shows how far a long command is: only where somebody watches, and only after a second or `afterMs`. */
+  /** Shows the progress of a long command: only at a terminal, and only after a second or `afterMs`. */
   progress(text: string, afterMs?: number): void;
-  /** A line for people, at once: on standard error. */
+  /** Prints a line on standard error at once. */
   say(text: string): void;
-  /** A line for people, after the result: on standard error, never with `--json`. */
+  /** Prints a line on standard error after the result, but not with `--json`. */
   note(text: string): void;
 }

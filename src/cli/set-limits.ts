@@ -1,25 +1,25 @@
 import type { OnUnavailable } from '../core/config/config.js';
 import type { Limit } from '../core/limit.js';
 import type { ConfigLevelRef } from '../limiter/api/config-api.js';
-import { describeLevel } from './render/limits.js';
+import { describeLevel } from './describe-limits.js';
 import type { Session } from './session.js';
 import type { Style } from './terminal.js';
 
-/** What `-l` and `--replace` ask for. */
+/** The values of `-l` and `--replace`. */
 export interface LimitsToSet {
   readonly limits: readonly Limit[];
-  /** The whole list; without it, limits that are not named stay. */
+  /** Whether limits that are not named are removed. */
   readonly replace: boolean;
-  /** Of the system only: in the same write as its limits. */
+  /** Only for the system: written together with its limits. */
   readonly onUnavailable?: OnUnavailable;
 }
 
-/** Adds to what a `set` prints; empty if there is nothing to say. */
+/** Text after the result of a `set`; may be empty. */
 export type Note = (style: Style) => string;
 
 /**
- * Sets limits at one level. Replacing asks first if limits go. The note names the limits of a lower level that stop to
- * apply, because the first level that has limits wins whole.
+ * Sets limits at one level. Asks for confirmation before it removes limits. The note names the limits of a weaker level
+ * that no longer apply, because only the strongest level that has limits applies.
  */
 export async function setLimits(
   session: Session,
@@ -29,8 +29,8 @@ export async function setLimits(
   const { config } = session.limiter;
   const stored = (await config.get(level))?.limits ?? [];
   if (replace) {
-    const gone = withoutNames(stored, limits);
-    if (gone.length > 0) await session.confirm(`removes ${gone.join(', ')} from ${describeLevel(level)}`);
+    const removed = withoutNames(stored, limits);
+    if (removed.length > 0) await session.confirm(`removes ${removed.join(', ')} from ${describeLevel(level)}`);
   }
   const change = { limits };
   if (level === 'system') {

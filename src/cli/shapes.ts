@@ -9,7 +9,7 @@ type Counts = Readonly<Record<string, number>>;
 
 export interface ListShape<T> {
   readonly items: readonly T[];
-  /** For `--after`; null: this was the last page. */
+  /** The value for `--after`; null: this is the last page. */
   readonly next: string | null;
 }
 
@@ -31,7 +31,7 @@ export interface CheckShape {
 /** `acquire` */
 export interface AcquireShape {
   readonly granted: boolean;
-  /** true: nothing was taken, this is what would be. */
+  /** true: nothing was taken; the fields show what would happen. */
   readonly dryRun: boolean;
   readonly entityId: string;
   readonly resource: string;
@@ -45,7 +45,7 @@ export interface AcquireShape {
     readonly state: 'committed' | 'held';
     readonly expiresAt: Instant | null;
   } | null;
-  /** The entity first, then the parents that it spends from. */
+  /** The entity first, then the parents that its spending cascades to. */
   readonly levels: readonly AcquireLevelShape[];
 }
 
@@ -59,14 +59,14 @@ export interface AcquireLevelShape {
 export interface AcquireLimitShape {
   readonly name: string;
   readonly limit: LimitText;
-  /** null: this limit was not asked. */
+  /** null: the request does not name this limit. */
   readonly asked: number | null;
-  /** null: not known, since it was not asked, or unlimited. */
+  /** null: unknown, because the request does not name this limit, or because it is unlimited. */
   readonly before: number | null;
-  /** What is left when the command has ended: slots of a committed lease are back. */
+  /** The balance when the command has ended: the slots of a committed lease are given back. */
   readonly after: number | null;
   readonly exceeded: boolean;
-  /** 0: it fits. null: it never will. */
+  /** 0: the amount fits. null: it never fits. */
   readonly retryAfterMs: number | null;
 }
 
@@ -86,7 +86,7 @@ export interface EntityViewShape {
   readonly id: string;
   /** null: there is no record, only limits. */
   readonly entity: EntityShape | null;
-  /** Its own limits for every resource that is not listed. */
+  /** Its own limits for every resource without limits of its own. */
   readonly defaultLimits: readonly LimitText[];
   readonly resources: readonly ResourceShape[];
 }
@@ -113,12 +113,12 @@ export interface DeletedShape {
 export interface ConfigShape {
   readonly entityId: string;
   readonly resource: string;
-  /** What each level has, the strongest first. */
+  /** The limits of each level, the strongest first. */
   readonly levels: readonly {
     readonly source: 'entity' | 'entity_default' | 'resource' | 'system';
     readonly limits: readonly LimitText[];
   }[];
-  /** With `--effective`: what an acquire is judged by, the entity first, then the parents that it spends from. */
+  /** With `--effective`: the limits that an acquire uses, of the entity first, then of its parents. */
   readonly effective: readonly EffectiveShape[] | null;
   readonly onUnavailable: 'block' | 'allow' | 'local';
 }
@@ -129,7 +129,7 @@ export interface ConfigEntryShape {
   readonly entityId: string | null;
   readonly resource: string | null;
   readonly limits: readonly LimitText[];
-  /** Of the system only. */
+  /** null on all levels but the system. */
   readonly onUnavailable: 'block' | 'allow' | 'local' | null;
 }
 
@@ -149,13 +149,13 @@ export interface NamespaceShape {
 
 /** `namespace create` */
 export interface NamespaceCreatedShape extends NamespaceShape {
-  /** false: it was there already. */
+  /** false: it existed already. */
   readonly created: boolean;
 }
 
 /** `namespace purge` */
 export interface PurgedShape {
-  /** How many records there were. */
+  /** The number of removed records. */
   readonly removed: number;
 }
 
@@ -192,7 +192,7 @@ export interface UsagePlotShape {
   readonly entityId: string | null;
   readonly resource: string;
   readonly window: 'hourly' | 'daily' | 'monthly';
-  /** One per limit, then `acquires`; every window of the range has a point, also those without usage. */
+  /** One per limit, then `acquires`; every window of the range has a point, even without usage. */
   readonly series: readonly {
     readonly name: string;
     readonly points: readonly { readonly windowStart: Instant; readonly value: number }[];
@@ -203,7 +203,7 @@ export interface UsagePlotShape {
 export interface UsageRebuildShape {
   readonly entityId: string;
   readonly resource: string;
-  /** What was missing, and stands in the hour, day and month of now. */
+  /** What was missing, and was added to the current hour, day and month. */
   readonly added: Counts;
   readonly acquires: number;
   readonly expired: number;
@@ -212,11 +212,11 @@ export interface UsageRebuildShape {
 /** `worker`, when it has stopped */
 export interface WorkerShape {
   readonly records: number;
-  /** Records that could not be understood. */
+  /** Records that could not be decoded. */
   readonly poison: number;
   readonly archived: number;
   readonly splits: number;
-  /** Shards of the stream of which something was gone before it was read. */
+  /** Shards of the stream that lost records before they were read. */
   readonly trimmed: readonly string[];
 }
 
@@ -238,7 +238,7 @@ export interface LeaseShape {
   readonly caller: string | null;
   readonly acquiredAt: Instant | null;
   readonly expiresAt: Instant;
-  /** true: its time is over, and nobody has taken it back yet. */
+  /** true: the lease has expired and is not reclaimed yet. */
   readonly expired: boolean;
 }
 
@@ -254,13 +254,13 @@ export interface BucketShape {
 
 /** `bucket show` */
 export interface BucketViewShape {
-  /** null: nothing was ever taken, or everything is back for long: it is full. */
+  /** null: there is no bucket, because nothing was taken or it was full for long: all limits are full. */
   readonly bucket: BucketShape | null;
 }
 
 /** `bucket reset` */
 export interface ResetShape {
-  /** false: there is no such bucket, so that it is full anyway. */
+  /** false: there is no bucket, so that all limits are full. */
   readonly reset: boolean;
 }
 
@@ -275,26 +275,26 @@ export interface CapacityShape {
   }[];
 }
 
-/** `limits plan`, `limits diff`; `limits apply`: what it has done */
+/** `limits plan`, `limits diff`; `limits apply`: the changes that were made */
 export interface LimitsPlanShape {
   /** In the order in which they are made. */
   readonly changes: readonly {
     readonly action: 'create' | 'update' | 'delete';
     readonly target: LimitsTargetShape;
-    /** null: there is nothing yet. Fields that nobody has set are left out, here and below. */
+    /** null: the object does not exist yet. Unset fields are left out, here and below. */
     readonly before: LimitsFieldsShape | null;
-    /** null: nothing will be left. */
+    /** null: the object is deleted. */
     readonly after: LimitsFieldsShape | null;
   }[];
-  /** What was changed by hand since the last apply, and is not what the file wants now. */
+  /** Manual changes since the last apply that differ from the file. */
   readonly drift: readonly {
     readonly target: LimitsTargetShape;
     /** The fields that differ, as they were applied. */
     readonly applied: LimitsFieldsShape;
-    /** The same fields as they are; null: the whole object was removed. */
+    /** The same fields as they are now; null: the object was removed. */
     readonly live: LimitsFieldsShape | null;
   }[];
-  /** How many objects of the file are as it wants them. */
+  /** The number of objects that match the file. */
   readonly unchanged: number;
 }
 
@@ -305,7 +305,7 @@ export type LimitsTargetShape =
   | { readonly kind: 'entity_default'; readonly entityId: string }
   | { readonly kind: 'entity'; readonly entityId: string; readonly resource: string };
 
-/** Of a record `name`, `parent`, `cascade`, `metadata`; else `limits`, and of the system `onUnavailable`. */
+/** For a record `name`, `parent`, `cascade`, `metadata`; else `limits`, and for the system `onUnavailable`. */
 export type LimitsFieldsShape = Readonly<Record<string, unknown>>;
 
 /** `limits export`: a limits file, as JSON */
@@ -316,22 +316,22 @@ export interface LimitsExportShape {
   readonly entities?: Readonly<Record<string, unknown>> | null;
 }
 
-/** `reconcile`; with `--watch` one for each sweep, each in a line */
+/** `reconcile`; with `--watch` one object per sweep, each on one line */
 export interface ReconcileShape {
   readonly namespaces: number;
-  /** Buckets that were looked at. */
+  /** Buckets that were read. */
   readonly visited: number;
-  /** Leases that had expired. */
+  /** Expired leases that were reclaimed. */
   readonly reclaimed: number;
-  /** Limits whose free slots were wrong. */
+  /** Limits whose count of free slots was repaired. */
   readonly healed: number;
-  /** Pairs of shards that became one. */
+  /** Pairs of shards that were merged. */
   readonly merged: number;
-  /** Buckets that need not be looked at again until somebody holds something. */
+  /** Buckets that were removed from the sweep list, because no lease holds slots. */
   readonly unmarked: number;
-  /** Buckets that are too much in use to be put right now. */
+  /** Buckets that were written too often to be repaired in this sweep. */
   readonly busy: number;
-  /** Buckets that could not be put right; `failures` has the first 20. */
+  /** Buckets that could not be repaired; `failures` has the first 20. */
   readonly failed: number;
   readonly failures: readonly { readonly namespace: string; readonly bucket: string; readonly reason: string }[];
   /** false: it was interrupted. */
@@ -341,31 +341,31 @@ export interface ReconcileShape {
 
 /** `migrate` */
 export interface MigrateShape {
-  /** The number of the table's layout before and after; 0 is any that was published before there were numbers. */
+  /** The layout of the table before and after; 0: a layout without a number. */
   readonly from: number;
   readonly to: number;
   readonly dryRun: boolean;
-  /** Those that had something to do. */
+  /** The migrations that found records. */
   readonly migrations: readonly {
     readonly id: string;
     readonly title: string;
-    /** Old records; new ones that were written; old ones that are gone. */
+    /** Old records that were found; new records that were written; old records that were removed. */
     readonly found: number;
     readonly written: number;
     readonly removed: number;
-    /** Buckets that were in use here already, and lose what the old ones lacked. */
+    /** Buckets that were in use already, and were charged what the old ones had spent. */
     readonly strict: number;
-    /** Old records that have no counterpart and stay; `problems` has the first 20. */
+    /** Old records that cannot be converted and stay; `problems` has the first 20. */
     readonly left: number;
     readonly problems: readonly { readonly record: string; readonly reason: string }[];
   }[];
-  /** Indexes that are not as this version makes them. */
+  /** Indexes that differ from the definition of this version. */
   readonly indexes: readonly {
     readonly index: string;
-    readonly state: 'dear' | 'missing';
+    readonly state: 'costly' | 'missing';
     readonly advice: string;
   }[];
-  /** Settings of old records that this version does not have, and what becomes of the limits that have them. */
+  /** Settings of old records that this version does not have, and their effect on the limits. */
   readonly settings: readonly {
     readonly setting: string;
     readonly records: number;
@@ -374,7 +374,7 @@ export interface MigrateShape {
   }[];
 }
 
-/** `template`: that of CloudFormation */
+/** `template`: the CloudFormation template */
 export interface TemplateShape {
   readonly AWSTemplateFormatVersion: '2010-09-09';
   readonly Description: string;

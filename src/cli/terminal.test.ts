@@ -7,14 +7,14 @@ function widthOf(stdout: object): number | undefined {
   return createTerminal(parts).style.width;
 }
 
-test('a screen has a width, which tables keep to', () => {
+test('the style of a terminal has its width', () => {
   const width = widthOf({ isTTY: true, columns: 40 });
   expect(width).toBe(40);
   const lines = drawTable(['A', 'B'], [['x'.repeat(60), 'y'.repeat(60)]], width).split('\n');
   expect(Math.max(...lines.map(({ length }) => length))).toBe(40);
 });
 
-test('a pipe has none, so that each record stays on one line', () => {
+test('the style of a pipe has no width, so that each record stays on one line', () => {
   expect(widthOf({ columns: 40 })).toBeUndefined();
   expect(widthOf({ isTTY: true, columns: 0 })).toBeUndefined();
 });

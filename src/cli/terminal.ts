@@ -1,31 +1,31 @@
 import pc from 'picocolors';
 
-/** Colours and weights, each of which leaves text as it is where colours are off; and the width of the screen. */
+/** Colours and weights, which return the text unchanged if colours are off, and the width of the screen. */
 export type Style = ReturnType<typeof pc.createColors> & {
-  /** In columns; undefined: a file or a program reads it, and a line may be as long as it is. */
+  /** In columns; undefined: the output is a file or a pipe, and lines may have any length. */
   readonly width?: number;
 };
 
-/** What a command reads and writes of the process that it runs in. */
+/** The parts of the process that a command reads and writes. */
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdin: AsyncIterable<Uint8Array>;
-  /** Somebody is there to answer a question. */
+  /** Whether the user can answer a question. */
   readonly canAsk: boolean;
-  /** Somebody watches standard error. */
+  /** Whether standard error is a terminal. */
   readonly isWatched: boolean;
   readonly style: Style;
   out(text: string): void;
   err(text: string): void;
-  /** Keeps a line for people until the command has ended: `notes`. */
+  /** Adds a line to `notes`, which are printed after the result. */
   note(text: string): void;
   readonly notes: readonly string[];
-  /** What the command ends with, unless it fails. */
+  /** The exit code of the command unless it fails. */
   exitCode: number;
 }
 
 export function createTerminal({ env, stdin, stdout, stderr }: NodeJS.Process): Terminal {
-  // Not picocolors' own guess, which it makes of `undefined`, too: it colours the logs of CI, and pipes on Windows.
+  // Always given: without a value, picocolors would guess, and colour the logs of CI and pipes on Windows.
   const coloured = isTerminal(stdout) && !env['NO_COLOR'] && env['TERM'] !== 'dumb';
   const notes: string[] = [];
   return {
@@ -45,7 +45,7 @@ export function createTerminal({ env, stdin, stdout, stderr }: NodeJS.Process): 
   };
 }
 
-/** Of a pipe, Node says nothing at all. */
+/** Node leaves `isTTY` undefined for a pipe. */
 function isTerminal({ isTTY }: { readonly isTTY?: boolean }): boolean {
   return isTTY === true;
 }

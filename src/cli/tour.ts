@@ -17,16 +17,16 @@ const HOUR_MS = 3_600_000;
 /** Midnight of 2027-01-15, UTC. */
 const START_MS = 1_799_971_200_000;
 
-/** Starts a process that does `takeFromFile`, and gives its grants. */
+/** Starts a process that runs `takeFromFile`, and resolves to the number of its grants. */
 export type StartTaker = (path: string) => Promise<number>;
 
 const JOBS = 100;
 const ATTEMPTS = 80;
 
-/** Shows what Headgate does, on the stores that need no set-up. But for the two processes, time is simulated: it takes none. */
+/** Shows what Headgate does, on stores that need no set-up. Time is simulated, except in the two processes. */
 export async function tour(print: Print, startTaker: StartTaker): Promise<void> {
   const clock = fakeClock(START_MS);
-  print('Headgate: a tour. Time is simulated, so that nobody has to wait.\n');
+  print('Headgate: a tour. Time is simulated, so that there is no wait.\n');
   await showGrants(print, clock);
   await showDebt(print, clock);
   await showSlots(print, clock);
@@ -59,7 +59,7 @@ async function showDebt(print: Print, clock: FakeClock): Promise<void> {
 }
 
 async function showSlots(print: Print, clock: FakeClock): Promise<void> {
-  print('3. Slots are held, and come back when their holder dies (slots: 2, leases of 30 s)');
+  print('3. Slots are held, and come back when their lease expires (slots: 2, leases of 30 s)');
   const limits = [Limit.concurrent('slots', 2)];
   const limiter = await RateLimiter.open('memory:', { limits, leaseTtlMs: 30_000, caller: 'tour', clock });
   const ask = { entityId: 'proj-1', resource: 'gpt-4', consume: { slots: 1 } };
@@ -85,7 +85,7 @@ async function showCascade(print: Print, clock: FakeClock): Promise<void> {
   const refused = await limiter.tryAcquire({ ...ask, entityId: 'bob' });
   print(`   bob asks for 80:   ${describe(refused)}`);
   const { rpm } = await limiter.available({ entityId: 'bob', resource: 'gpt-4' });
-  print(`   nothing was taken from bob; what he can have now is what his project has left: ${rpm}\n`);
+  print(`   nothing was taken from bob, who can have what his project has left: ${rpm}\n`);
 }
 
 async function showSharing(print: Print, startTaker: StartTaker): Promise<void> {
@@ -103,7 +103,7 @@ async function showSharing(print: Print, startTaker: StartTaker): Promise<void> 
   }
 }
 
-/** Why no file can be opened here; null: one can. Node has SQLite of its own from 22.5 on. */
+/** Why no file can be opened; null: one can. Node includes SQLite since 22.5. */
 async function missingDriver(): Promise<string | null> {
   try {
     await loadDriver();
@@ -114,14 +114,14 @@ async function missingDriver(): Promise<string | null> {
   }
 }
 
-/** What each of the two processes does: takes one token after the other, and gives how many it got. */
+/** The work of each of the two processes: takes one token after the other, and resolves to the number of grants. */
 export async function takeFromFile(path: string): Promise<number> {
   await using limiter = await RateLimiter.open(`file:${path}`, { limits: [Limit.perDay('jobs', JOBS)] });
   let grants = 0;
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const { granted } = await limiter.tryAcquire({ entityId: 'batch', resource: 'export', consume: { jobs: 1 } });
     if (granted) grants += 1;
-    // Time to think, so that the other gets its share.
+    // A pause lets the other process take its share.
     await systemClock.sleep(2);
   }
   return grants;

@@ -1,20 +1,20 @@
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument } from 'yaml';
 import { joinPath, ROOT } from '../core/manifest/problems.js';
 
-/** A place in a text: both count from 1. */
+/** A place in a text; both numbers count from 1. */
 export interface Place {
   readonly line: number;
   readonly column: number;
 }
 
-/** Plain data that was read from YAML, and where each part of it stands. */
+/** Plain data that was read from YAML, with the place of each part. */
 export interface YamlData {
   readonly data: unknown;
-  /** By path (`entities.user-1.default`): where its name stands, or its value. Undefined: the text has no such path. */
+  /** The place of the name, or of the value, at a path such as `entities.user-1.default`; undefined: the text has no such path. */
   locate(path: string, at: 'key' | 'value'): Place | undefined;
 }
 
-/** YAML that is not, or says more than plain data can. */
+/** The text is not valid YAML, or has more than plain data. */
 export class YamlError extends Error {
   readonly place: Place | undefined;
   readonly path: string;
@@ -26,7 +26,7 @@ export class YamlError extends Error {
   }
 }
 
-/** Nodes that aliases may repeat in all: a file in earnest repeats hundreds, one in malice billions. */
+/** The number of nodes that all aliases together may repeat: a real file repeats hundreds, a malicious one billions. */
 const MAX_REPEATED = 100_000;
 
 const MAX_LEVELS = 1_000;
@@ -51,10 +51,10 @@ export function parseYaml(text: string): YamlData {
 
 function parseText(text: string, lineCounter: LineCounter): Document.Parsed {
   try {
-    // Keys are compared here, in one pass: the library compares each with all others.
+    // Duplicate keys are found here in one pass: the library compares each key with all others.
     return parseDocument(text, { lineCounter, prettyErrors: false, uniqueKeys: false, schema: 'core', merge: false });
   } catch (error) {
-    // The library calls itself for every level.
+    // The library recurses for every level of nesting.
     if (error instanceof RangeError) throw new YamlError('nested too deeply', undefined);
     throw error;
   }
@@ -74,7 +74,7 @@ class Reader {
   readonly #placeAt: (offset: number) => Place;
   readonly #places = new Map<string, Places>();
   readonly #anchors = new Map<string, Node>();
-  /** Nodes that are being read: an alias to one of them would never end. */
+  /** The nodes that are being read: an alias to one of them would be an infinite loop. */
   readonly #open = new Set<Node>();
   #isRepeating = false;
   #repeated = 0;
@@ -92,7 +92,7 @@ class Reader {
   read(node: unknown, path: string, level: number, keyAt?: number): unknown {
     const value = node as Node | null | undefined;
     const valueAt = value?.range?.[0];
-    // What stands in lines of its own below the name is found by the name.
+    // A block below its name has the place of the name.
     const isBelow = (isMap(value) || isSeq(value)) && value.flow !== true;
     if (!this.#isRepeating) this.#places.set(path, { key: keyAt, value: isBelow ? (keyAt ?? valueAt) : valueAt });
     if (value === null || value === undefined) return null;
@@ -119,7 +119,7 @@ class Reader {
       if (entries.has(name)) this.#fail(path, `expected each name once, got ${JSON.stringify(name)} again`, keyAt);
       entries.set(name, this.read(value, joinPath(path, name), level + 1, keyAt));
     }
-    // Also where a name is `__proto__`.
+    // An assignment would fail for the name `__proto__`.
     return Object.fromEntries(entries);
   }
 
@@ -141,7 +141,7 @@ class Reader {
 
   #readAlias(name: string, path: string, level: number, at: number | undefined): unknown {
     const node = this.#anchors.get(name);
-    if (node === undefined) return this.#fail(path, `expected an anchor that stands above, got *${name}`, at);
+    if (node === undefined) return this.#fail(path, `expected an anchor that is defined above, got *${name}`, at);
     if (this.#open.has(node)) return this.#fail(path, `expected an end, got *${name} inside of &${name}`, at);
     const before = this.#isRepeating;
     this.#isRepeating = true;

@@ -142,12 +142,21 @@ export class VersionConflict extends HeadgateError<'entity.conflict'> {
   }
 }
 
+const NAMESPACE_STATES = {
+  unregistered: 'is not registered: limiter.namespaces.register creates it',
+  'unknown-id': 'is the id of no namespace',
+  deleted: 'is deleted',
+  purging: 'is purging',
+} as const;
+
 export class NamespaceNotFound extends HeadgateError<'namespace.missing'> {
   readonly namespace: string;
+  readonly state: keyof typeof NAMESPACE_STATES;
 
-  constructor(namespace: string, why = 'is not registered: limiter.namespaces.register creates it') {
-    super('namespace.missing', `Namespace ${namespace} ${why}`);
+  constructor(namespace: string, state: keyof typeof NAMESPACE_STATES = 'unregistered') {
+    super('namespace.missing', `Namespace ${namespace} ${NAMESPACE_STATES[state]}`);
     this.namespace = namespace;
+    this.state = state;
   }
 }
 

@@ -3,25 +3,25 @@ import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createTableThrough } from '../backends/dynamodb/table/create-table.js';
 import { InfrastructureError, ValidationError } from '../core/errors.js';
-import { answers } from '../testing/dynamodb/engine-answers.js';
-import { freePort } from '../testing/dynamodb/free-port.js';
-import { defaultData, endpointOf, findLocalEngine, logFile, startDetached } from './engine.js';
+import { answers } from './engine/engine-answers.js';
+import { freePort } from './engine/free-port.js';
+import { defaultData, endpointOf, findLocalEngine, logFile, startDetached } from './start-detached.js';
 import { underLock } from './lock.js';
 import { hasArguments, listProcesses } from './processes.js';
 import { purgeData } from './purge.js';
 import { type LocalEngine, type LocalState, readState, removeState, writeState } from './state.js';
 
 const TABLE_NAME = 'headgate-local';
-/** Where DynamoDB Local and its kin are looked for, too. */
+/** The usual port of DynamoDB Local. */
 const FIRST_PORT = 8_000;
 
 const ANSWER_MS = 10_000;
 const STATUS_MS = 2_000;
-const POLITE_MS = 5_000;
+const STOP_MS = 5_000;
 const RELEASE_MS = 1_000;
 const LOOK_EVERY_MS = 20;
 
-/** An engine on this machine that runs. */
+/** A running engine on this machine. */
 export interface RunningEngine {
   readonly engine: LocalEngine;
   readonly pid: number;
@@ -34,15 +34,15 @@ export interface RunningEngine {
 }
 
 export interface UpOptions {
-  /** The folder that has the state. */
+  /** The folder of the state file. */
   readonly folder: string;
-  /** Where engines are looked for, and paths begin. */
+  /** The folder in which engine packages are searched, and to which paths are relative. */
   readonly cwd: string;
   readonly port?: number;
   readonly data?: string;
 }
 
-/** Starts the engine unless it runs, and makes its table unless it is there. */
+/** Starts the engine unless it runs, and creates its table unless it exists. */
 export async function startLocal(options: UpOptions): Promise<RunningEngine & { readonly started: boolean }> {
   const { folder } = options;
   makeFolder(folder);
@@ -71,13 +71,13 @@ function makeFolder(folder: string): void {
 async function start({ folder, cwd, port, data }: UpOptions, before: LocalState | null): Promise<RunningEngine> {
   const found = findLocalEngine(cwd);
   const place = data === undefined ? defaultData(folder, found.engine) : resolve(cwd, data);
-  // The port of the last time, so that an exported address stays right.
+  // The last port comes first, so that an exported HEADGATE_URL stays valid.
   const ports = port === undefined ? [before?.port ?? FIRST_PORT, await freePort()] : [port];
   for (const candidate of ports) {
     const state = await startDetached({ ...found, folder, port: candidate, data: place, before });
     if (state?.pid != null) return running(folder, state, state.pid);
   }
-  const message = `Port ${ports.join(' and port ')} is taken by another program: choose one with --port`;
+  const message = `Port ${ports.join(' and port ')} is used by another program: choose one with --port`;
   throw new InfrastructureError('infrastructure.port-taken', message);
 }
 
@@ -87,7 +87,7 @@ function running(folder: string, { engine, port, data, startedAt }: LocalState, 
 }
 
 function refuseOther({ cwd, port, data }: UpOptions, state: LocalState): void {
-  const how = 'with which it runs (`headgate local down` stops it)';
+  const how = 'which the running engine uses (`headgate local down` stops it)';
   if (port !== undefined && port !== state.port) throw new ValidationError('--port', `${state.port}, ${how}`, port);
   if (data !== undefined && resolve(cwd, data) !== state.data) {
     throw new ValidationError('--data', `${state.data}, ${how}`, resolve(cwd, data));
@@ -109,7 +109,7 @@ async function doesAnswer(state: LocalState, withinMs: number): Promise<boolean>
   }
 }
 
-/** The engine's process. Never one that merely got its number: the command line must be the engine's, too. */
+/** The engine's process. The command line must match, too: the operating system may have reused the id. */
 function findProcess({ pid, args }: LocalState): number | null {
   const processes = listProcesses();
   const candidates = pid === null ? [...processes.keys()] : [pid];
@@ -120,7 +120,7 @@ export type LocalStatus =
   | { readonly running: false; readonly data: string | null }
   | (RunningEngine & { readonly running: true; readonly answers: boolean });
 
-/** Only looks. */
+/** Changes nothing. */
 export async function readStatus(folder: string): Promise<LocalStatus> {
   const state = readState(folder);
   const pid = state === null ? null : findProcess(state);
@@ -129,14 +129,14 @@ export async function readStatus(folder: string): Promise<LocalStatus> {
 }
 
 export interface Stopped {
-  /** The process that was ended; null: none ran. */
+  /** The process that was stopped; null: none ran. */
   readonly pid: number | null;
   readonly purged: boolean;
   /** Where the data is, or was; null: there was never any. */
   readonly data: string | null;
 }
 
-/** Ends the engine that `startLocal` started, if it runs, and nothing else; resolves once it is gone. */
+/** Stops the engine that `startLocal` started, if it runs, and no other process; resolves once the process has ended. */
 export async function stopLocal(folder: string, { purge }: { readonly purge: boolean }): Promise<Stopped> {
   if (!existsSync(folder)) return { pid: null, purged: false, data: null };
   return underLock(folder, async () => {
@@ -155,21 +155,21 @@ export async function stopLocal(folder: string, { purge }: { readonly purge: boo
   });
 }
 
-/** Politely first: an engine that is told to end leaves one tidy file. */
+/** SIGTERM comes first: an engine that shuts down by itself leaves one file, without a write-ahead log. */
 async function end(state: LocalState, pid: number): Promise<void> {
-  const isGone = (): boolean => findProcess({ ...state, pid }) === null;
+  const hasEnded = (): boolean => findProcess({ ...state, pid }) === null;
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     try {
       process.kill(pid, signal);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
     }
-    if (!(await within(POLITE_MS, isGone))) continue;
-    // It closes its sockets as its last act: who starts it again wants the same port.
+    if (!(await within(STOP_MS, hasEnded))) continue;
+    // The engine closes its sockets last, and the next start wants the same port.
     await within(RELEASE_MS, async () => (await freePort(state.port)) !== null);
     return;
   }
-  throw new InfrastructureError('infrastructure.local-stop', `The engine (process ${pid}) does not end`);
+  throw new InfrastructureError('infrastructure.local-stop', `The engine (process ${pid}) does not stop`);
 }
 
 async function within(ms: number, isSo: () => boolean | Promise<boolean>): Promise<boolean> {

@@ -11,7 +11,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-test('of several at once, one works at a time, and none is left out', async () => {
+test('concurrent callers of underLock run one at a time, and all of them run', async () => {
   let inside = 0;
   let most = 0;
   const work = async (name: number): Promise<number> => {
@@ -27,12 +27,12 @@ test('of several at once, one works at a time, and none is left out', async () =
   expect(readdirSync(folder)).toEqual([]);
 });
 
-test('work that fails leaves no lock behind', async () => {
+test('underLock removes its lock file when the work fails', async () => {
   await expect(underLock(folder, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
   expect(readdirSync(folder)).toEqual([]);
 });
 
-test('what a dead process left, and what belongs to a program that got its number, is no lock', async () => {
+test('underLock ignores the lock file of a process that has ended, or whose id another program has now', async () => {
   writeFileSync(join(folder, '999999999.dead.lock'), 'headgate local up');
   writeFileSync(join(folder, `${process.ppid}.reused.lock`), 'headgate local up');
   expect(await underLock(folder, () => Promise.resolve(readdirSync(folder).length))).toBe(1);

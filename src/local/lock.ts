@@ -7,30 +7,30 @@ import { listProcesses } from './processes.js';
 import { isMissing, replaceFile } from './state.js';
 
 const SUFFIX = '.lock';
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 const BETWEEN_TRIES_MS = 50;
 
-/** Files that this process has made. */
+/** The lock files that this process has written. */
 const announced = new Set<string>();
 
 /**
- * Runs `work` while no other process that shares the folder does. Each announces itself by a file of its own and then looks
- * for others: of two, at least one sees the other and steps back. A file whose process is dead counts for nothing, so that
- * kill -9 leaves no lock behind.
+ * Runs `work` while no other process that shares the folder does. Each process first writes its own lock file and then
+ * looks for others: of two processes, at least one sees the other, removes its file and retries. The file of a process
+ * that has ended is ignored, so that kill -9 leaves no lock behind.
  */
 export async function underLock<T>(folder: string, work: () => Promise<T>): Promise<T> {
   const own = `${process.pid}.${randomUUID()}${SUFFIX}`;
   announced.add(own);
   const ownLine = listProcesses().get(process.pid) ?? '';
-  const untilMs = performance.now() + PATIENCE_MS;
+  const untilMs = performance.now() + TIMEOUT_MS;
   try {
     for (;;) {
       replaceFile(join(folder, own), ownLine);
-      const [other] = livingOthers(folder, own);
+      const [other] = runningOthers(folder, own);
       if (other === undefined) return await work();
       rmSync(join(folder, own), { force: true });
       if (performance.now() > untilMs) {
-        const message = `Another \`headgate local\` is at work (process ${other}), and does not come to an end`;
+        const message = `Another \`headgate local\` (process ${other}) has not finished within ${TIMEOUT_MS / 1_000} s`;
         throw new InfrastructureError('infrastructure.local-busy', message);
       }
       await delay(BETWEEN_TRIES_MS * (1 + Math.random()));
@@ -40,15 +40,15 @@ export async function underLock<T>(folder: string, work: () => Promise<T>): Prom
   }
 }
 
-/** The ids of the processes that have announced themselves and live; the files of the others are removed. */
-function livingOthers(folder: string, own: string): readonly number[] {
+/** The ids of the other running processes that have a lock file. Removes the files of processes that have ended. */
+function runningOthers(folder: string, own: string): readonly number[] {
   const others = readdirSync(folder).filter((name) => name.endsWith(SUFFIX) && name !== own);
   if (others.length === 0) return [];
   const processes = listProcesses();
   return others.flatMap((name) => {
     const line = readLine(join(folder, name));
     if (line === null) return [];
-    // One with this very id that this process did not make is of an earlier life of the machine, or of a container.
+    // A file with this process's id that this process did not write is from before a restart of the machine or container.
     const isStale = pidOf(name) === process.pid && !announced.has(name);
     if (!isStale && processes.get(pidOf(name)) === line) return [pidOf(name)];
     rmSync(join(folder, name), { force: true });
@@ -60,7 +60,7 @@ function pidOf(name: string): number {
   return Number(name.split('.')[0]);
 }
 
-/** null: it is gone. */
+/** null: the file does not exist any more. */
 function readLine(path: string): string | null {
   try {
     return readFileSync(path, 'utf8');

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import { hasArguments, listProcesses, parseList } from './processes.js';
 
-test('this process is listed with its arguments', () => {
+test('listProcesses lists this process with its arguments', () => {
   const line = listProcesses().get(process.pid);
   expect(line).toMatch(/node/);
   expect(hasArguments(line, [String(line).split(' ').at(-1) ?? ''])).toBe(true);
   expect(hasArguments(line, ['--of-another-process'])).toBe(false);
 });
 
-test('a list as `ps` prints it is read line by line', () => {
+test('parseList reads the output of `ps` line by line', () => {
   const list = parseList(
     '    1 /sbin/init splash\n 4711 "C:\\dynoxide.exe" serve --db-path "C:\\my data\\a.db"\n\n 9\n',
   );
@@ -17,7 +17,7 @@ test('a list as `ps` prints it is read line by line', () => {
   expect(hasArguments(list.get(4711), ['--db-path', 'C:\\my data\\b.db'])).toBe(false);
 });
 
-test('arguments that only end like those of another process are not theirs', () => {
+test('hasArguments compares whole words, not only the end of the command line', () => {
   expect(hasArguments('java -xserve --port 1', ['serve', '--port', '1'])).toBe(false);
   expect(hasArguments(undefined, ['serve'])).toBe(false);
 });

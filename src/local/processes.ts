@@ -5,8 +5,8 @@ const WINDOWS_LIST = 'Get-CimInstance Win32_Process | ForEach-Object { "$($_.Pro
 const MAX_BYTES = 64 * 1024 * 1024;
 
 /**
- * The command lines of the processes that can be seen, by their ids: how a process is told from another one that was given
- * the same id later. One that has ended and was not collected yet has none, and is not listed.
+ * The command lines of the visible processes by id. A command line tells a process from a later one with the same id. A
+ * process that has ended but was not reaped yet has no command line, and is not listed.
  */
 export function listProcesses(): ReadonlyMap<number, string> {
   if (process.platform === 'linux') return fromProc();
@@ -31,12 +31,12 @@ function commandLineOf(pid: string): string {
   try {
     return normalise(readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' '));
   } catch {
-    // It ended meanwhile.
+    // The process has ended since the folder was listed.
     return '';
   }
 }
 
-/** Lines of a number and a command line, as `ps` prints them. */
+/** Reads lines of an id and a command line, as `ps` prints them. */
 export function parseList(text: string): ReadonlyMap<number, string> {
   const found = new Map<number, string>();
   for (const line of text.split('\n')) {
@@ -46,7 +46,7 @@ export function parseList(text: string): ReadonlyMap<number, string> {
   return found;
 }
 
-/** Windows shows the quotes of the line, the others the words. */
+/** Windows lists the quotes of a command line, other systems only its words. */
 function normalise(line: string): string {
   return line.replaceAll('"', '').trim();
 }

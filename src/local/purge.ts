@@ -2,19 +2,19 @@ import { closeSync, openSync, readdirSync, readSync, rmdirSync, rmSync } from 'n
 import { join } from 'node:path';
 import type { LocalState } from './state.js';
 
-/** What SQLite keeps beside a database. */
-const BESIDE = ['', '-wal', '-shm', '-journal'];
+/** The database, and the files that SQLite keeps beside it. */
+const SUFFIXES = ['', '-wal', '-shm', '-journal'];
 const MAGIC = 'SQLite format 3\0';
 const SHARED_DATABASE = 'shared-local-instance.db';
 
-/** Removes the files of an engine that has ended, and nothing that is not its own: the user may have named any place. */
+/** Removes the files of an engine that has ended. It removes no other file, because `--data` may name any place. */
 export function purgeData({ engine, data }: Pick<LocalState, 'engine' | 'data'>): void {
   const database = engine === 'dynoxide' ? data : join(data, SHARED_DATABASE);
-  if (isDatabase(database)) for (const suffix of BESIDE) rmSync(`${database}${suffix}`, { force: true });
+  if (isDatabase(database)) for (const suffix of SUFFIXES) rmSync(`${database}${suffix}`, { force: true });
   if (engine === 'dynamodb-local' && isEmpty(data)) rmdirSync(data);
 }
 
-/** An engine that never came up may have been given a file that is something else. */
+/** `--data` may have named a file that is no database, which made the engine fail to start. */
 function isDatabase(path: string): boolean {
   try {
     const start = Buffer.alloc(MAGIC.length);

@@ -20,7 +20,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-test('what was written is read again, and nothing else is left in the folder', () => {
+test('readState returns what writeState wrote, and no draft stays in the folder', () => {
   expect(readState(folder)).toBeNull();
   writeState(folder, { ...STATE, pid: 1 });
   writeState(folder, STATE);
@@ -31,16 +31,19 @@ test('what was written is read again, and nothing else is left in the folder', (
 });
 
 test.each(['', '{', '{}', 'null', JSON.stringify({ ...STATE, pid: 'x' }), JSON.stringify({ ...STATE, args: [] })])(
-  'a file that holds %j is refused with its name',
+  'readState refuses a file with the content %j, and names the file',
   (text) => {
     writeFileSync(join(folder, 'local.json'), text);
     expect(() => readState(folder)).toThrow(/local\.json cannot be read \(.+\): remove it$/);
   },
 );
 
-test.skipIf(process.platform === 'win32')('the folder is that of the user, unless a variable names one', () => {
-  expect(localFolder({})).toBe(join(homedir(), '.local/state/headgate'));
-  expect(localFolder({ XDG_STATE_HOME: '/state' })).toBe('/state/headgate');
-  expect(localFolder({ XDG_STATE_HOME: '/state', HEADGATE_LOCAL_DIR: '/mine' })).toBe('/mine');
-  expect(localFolder({ HEADGATE_LOCAL_DIR: 'here' })).toBe(join(process.cwd(), 'here'));
-});
+test.skipIf(process.platform === 'win32')(
+  'localFolder is in the home of the user unless a variable names another folder',
+  () => {
+    expect(localFolder({})).toBe(join(homedir(), '.local/state/headgate'));
+    expect(localFolder({ XDG_STATE_HOME: '/state' })).toBe('/state/headgate');
+    expect(localFolder({ XDG_STATE_HOME: '/state', HEADGATE_LOCAL_DIR: '/mine' })).toBe('/mine');
+    expect(localFolder({ HEADGATE_LOCAL_DIR: 'here' })).toBe(join(process.cwd(), 'here'));
+  },
+);

@@ -8,22 +8,22 @@ export const LOCAL_ENGINES = ['dynoxide', 'dynamodb-local'] as const;
 
 export type LocalEngine = (typeof LOCAL_ENGINES)[number];
 
-/** What is remembered of the engine on this machine, also after it was stopped. */
+/** The stored state of the engine on this machine. It stays after the engine was stopped. */
 export interface LocalState {
   readonly engine: LocalEngine;
   readonly port: number;
-  /** The file, or the folder of DynamoDB Local, that has the table. */
+  /** The file or, for DynamoDB Local, the folder that has the table. */
   readonly data: string;
-  /** What it was started with: its process is known by them. */
+  /** The arguments of the engine's process, by which it is recognised. */
   readonly args: readonly string[];
-  /** null: it was stopped, or whoever started it died before it could tell. */
+  /** null: the engine was stopped, or the command that started it was killed before it stored the id. */
   readonly pid: number | null;
   readonly startedAt: string;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The folder of this user for what `headgate local` keeps. Absolute: the engine works in it. */
+/** The user's folder for the files of `headgate local`. Absolute, because it is the engine's working directory. */
 export function localFolder(env: Environment): string {
   if (env['HEADGATE_LOCAL_DIR']) return resolve(env['HEADGATE_LOCAL_DIR']);
   if (process.platform === 'win32' && env['LOCALAPPDATA']) return join(env['LOCALAPPDATA'], 'headgate');
@@ -32,7 +32,7 @@ export function localFolder(env: Environment): string {
 
 const stateFile = (folder: string): string => join(folder, 'local.json');
 
-/** null: nothing was ever started. */
+/** null: no engine was ever started. */
 export function readState(folder: string): LocalState | null {
   const path = stateFile(folder);
   let text: string;
@@ -51,14 +51,14 @@ export function readState(folder: string): LocalState | null {
 
 function parseState(text: string): LocalState {
   const state = JSON.parse(text) as LocalState;
-  const right =
+  const isValid =
     LOCAL_ENGINES.includes(state.engine) &&
     Number.isInteger(state.port) &&
     (state.pid === null || Number.isInteger(state.pid)) &&
     Array.isArray(state.args) &&
     state.args.length > 0 &&
     [state.data, state.startedAt, ...(state.args as unknown[])].every((value) => typeof value === 'string');
-  if (!right) throw new TypeError('fields are missing');
+  if (!isValid) throw new TypeError('a field is missing or has the wrong type');
   return state;
 }
 
@@ -70,7 +70,7 @@ export function removeState(folder: string): void {
   rmSync(stateFile(folder), { force: true });
 }
 
-/** Whoever reads meanwhile, or after a crash, sees the old file or the new one, whole. */
+/** Replaces the file by a rename: a concurrent reader, and a reader after a crash, sees the whole old or the whole new file. */
 export function replaceFile(path: string, text: string): void {
   const draft = `${path}.${randomUUID()}.tmp`;
   try {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { drawBars } from './chart.js';
 
-test('bars are in proportion, and the longest has the full width', () => {
+test('bars are proportional to their values, and the longest has the full width', () => {
   expect(
     drawBars(
       [
@@ -13,7 +13,7 @@ test('bars are in proportion, and the longest has the full width', () => {
   ).toBe('a  ████ 10\nbb ██ 5');
 });
 
-test('the smallest value above nothing still shows, and nothing shows nothing', () => {
+test('a chart draws a mark for the smallest value above 0, and none for 0', () => {
   const chart = drawBars(
     [
       { label: 'x', value: 1_000_000 },
@@ -25,10 +25,10 @@ test('the smallest value above nothing still shows, and nothing shows nothing', 
   expect(chart.split('\n')).toEqual(['x ██████████ 1000000', 'y ▏ 1', 'z  0']);
 });
 
-test('what stands behind a bar can be said in other words', () => {
+test('the text after a bar can be given', () => {
   expect(drawBars([{ label: 'a', value: 1000, shown: '1,000' }], 1)).toBe('a █ 1,000');
 });
 
-test('empty charts are empty', () => {
+test('a chart without bars is an empty text', () => {
   expect(drawBars([])).toBe('');
 });

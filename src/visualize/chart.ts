@@ -2,13 +2,13 @@
 export interface Bar {
   readonly label: string;
   readonly value: number;
-  /** What stands behind the bar: the value unless given. */
+  /** The text after the bar, by default the value. */
   readonly shown?: string;
 }
 
 const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'] as const;
 
-/** Horizontal bars with their labels and values, the longest `width` characters; a value above 0 always shows. */
+/** Horizontal bars with their labels and values, the longest `width` characters; a value above 0 is always visible. */
 export function drawBars(bars: readonly Bar[], width = 40): string {
   const most = bars.reduce((largest, { value }) => Math.max(largest, value), 0);
   const labelWidth = bars.reduce((longest, { label }) => Math.max(longest, label.length), 0);

@@ -10,7 +10,7 @@ test.each([
   [12.5, '12.5'],
   [1 / 3, '0.33'],
   [1e12, '1,000,000,000,000'],
-])('%d is written as %s', (value, text) => {
+])('formatCount writes %d as %s', (value, text) => {
   expect(formatCount(value)).toBe(text);
 });
 
@@ -26,13 +26,13 @@ test.each([
   [90_500, '1 min 31 s'],
   [3_599_999, '1 h'],
   [3_600_000 * 25, '1 d 1 h'],
-])('%d ms are written as %s', (durationMs, text) => {
+])('formatDuration writes %d ms as %s', (durationMs, text) => {
   expect(formatDuration(durationMs)).toBe(text);
 });
 
 const UNITS_MS: Record<string, number> = { d: 86_400_000, h: 3_600_000, min: 60_000, s: 1_000, ms: 1 };
 
-test('a wait is never written shorter than it is', () => {
+test('formatDuration never writes a shorter duration', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 1e11 }), (durationMs) => {
       const parts = [...formatDuration(durationMs).matchAll(/([\d.]+) (\w+)/g)];
@@ -42,11 +42,11 @@ test('a wait is never written shorter than it is', () => {
   );
 });
 
-test('instants are UTC, to the second', () => {
+test('formatInstant writes UTC, to the second', () => {
   expect(formatInstant(new Date('2027-01-15T10:00:05.678Z'))).toBe('2027-01-15 10:00:05Z');
 });
 
-test('what would steer a terminal is shown instead', () => {
+test('printable escapes control characters', () => {
   expect(printable('a\u001B]0;title\u0007\u202Eb')).toBe('a\\u001b]0;title\\u0007\\u202eb');
   expect(printable('Prodüktion 東京')).toBe('Prodüktion 東京');
 });

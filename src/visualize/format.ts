@@ -14,7 +14,7 @@ const UNITS = [
   ['ms', 1],
 ] as const;
 
-/** The two largest units, rounded up: who waits that long has waited long enough. `90500` is `1 min 31 s`. */
+/** The two largest units, rounded up, so that the printed wait is never too short. `90500` is `1 min 31 s`. */
 export function formatDuration(durationMs: number): string {
   const wholeMs = Math.ceil(durationMs);
   const first = UNITS.findIndex(([, unitMs]) => wholeMs >= unitMs);
@@ -31,15 +31,15 @@ export function formatDuration(durationMs: number): string {
   return restMs === 0 ? count : `${count} ${restMs / smallerMs} ${smaller}`;
 }
 
-/** `2027-01-15 10:00:05Z`: to the second, in UTC as everything is. */
+/** `2027-01-15 10:00:05Z`: to the second, in UTC. */
 export function formatInstant(instant: Date): string {
   return `${instant.toISOString().slice(0, 19).replace('T', ' ')}Z`;
 }
 
-/** Text that a user chose, without what would move the cursor or colour the screen of whoever looks at it. */
+/** Escapes the control characters of a text, which could move the cursor of the terminal or change its colours. */
 export function printable(text: string): string {
   return text.replaceAll(
-    // oxlint-disable-next-line no-control-regex -- these are what must not pass
+    // oxlint-disable-next-line no-control-regex -- control characters are what it escapes
     /[\u0000-\u001F\u007F-\u009F\u2028\u2029\u202A-\u202E\u2066-\u2069]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );

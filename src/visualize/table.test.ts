@@ -10,7 +10,7 @@ test('a table aligns text to the left and numbers, with their title, to the righ
   expect(drawTable(['limit', 'left'], rows)).toBe('limit    left\nrpm         7\ntokens  1,200');
 });
 
-test('paint takes no width', () => {
+test('the escape codes of paint do not count for the width of a column', () => {
   const red = (text: string) => `\u001B[31m${text}\u001B[39m`;
   expect(
     drawTable(
@@ -23,20 +23,20 @@ test('paint takes no width', () => {
   ).toBe('a     b\n\u001B[31mx\u001B[39m     y\nlong  z');
 });
 
-test('a table without titles has no line for them', () => {
+test('a table without titles has no title line', () => {
   expect(drawTable(['', ''], [['a', 'b']])).toBe('a  b');
 });
 
-test('a name cannot reach the terminal as a command', () => {
+test('a table escapes control characters in names', () => {
   expect(drawTable(['name'], [['\u001B[2Jgone\nnext']])).toBe('name\n\\u001b[2Jgone\\u000anext');
 });
 
-test('a table may be as long as a store is large', () => {
+test('a table can have hundreds of thousands of rows', () => {
   const rows = Array.from({ length: 200_000 }, (_, at) => [`user-${at}`]);
   expect(drawTable(['ENTITY'], rows).split('\n')).toHaveLength(200_001);
 });
 
-test('fields stand under each other', () => {
+test('drawFields aligns the values of all fields', () => {
   expect(
     drawFields([
       ['id', 'user-1'],
@@ -46,7 +46,7 @@ test('fields stand under each other', () => {
   ).toBe('id       user-1\nversion  1,200\nname');
 });
 
-test('a table that is too wide for the screen goes on in further lines of its widest column', () => {
+test('a table that is too wide for the screen wraps its widest column', () => {
   const rows = [['user-1', 'rpm:100/min tpm:10000/min slots:4/concurrent', 7]];
   expect(drawTable(['ENTITY', 'LIMITS', 'LEFT'], rows, 40).split('\n')).toEqual([
     'ENTITY  LIMITS                      LEFT',
@@ -55,12 +55,12 @@ test('a table that is too wide for the screen goes on in further lines of its wi
   ]);
 });
 
-test('paint stays on every line of a cell that goes on', () => {
+test('every line of a wrapped cell is painted', () => {
   const mark = (text: string) => `<${text}>`;
   expect(drawTable([''], [[{ value: 'aaaaaaaaaa bbbbbbbbbb', paint: mark }]], 12)).toBe('<aaaaaaaaaa>\n<bbbbbbbbbb>');
 });
 
-test('columns of numbers and columns that are narrow already are not narrowed, even where they do not fit', () => {
+test('columns of numbers and narrow columns keep their width, even if the table does not fit', () => {
   const rows = [['a'.repeat(30), 123_456_789_012]];
   expect(drawTable(['N', 'COUNT'], rows, 5).split('\n')).toEqual([
     'N                     COUNT',

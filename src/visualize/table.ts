@@ -1,6 +1,6 @@
 import { formatCount, printable } from './format.js';
 
-/** Numbers stand to the right. `paint` is applied once the width is known: escape codes have none. */
+/** Numbers are aligned to the right. `paint` is applied after the width is known, because escape codes have no width. */
 export type Cell = string | number | PaintedCell;
 
 export interface PaintedCell {
@@ -9,12 +9,12 @@ export interface PaintedCell {
 }
 
 const GAP = '  ';
-/** No column of text is made narrower than this: below, words fall apart. */
+/** No column of text is made narrower than this, because most words would be broken. */
 const LEAST_WIDTH = 10;
 
 /**
- * Columns as wide as their widest cell; those that hold numbers are aligned to the right, with their title. Where that is wider
- * than `screenWidth`, the widest columns of text are narrowed and their cells go on in further lines: nothing is cut off.
+ * Columns as wide as their widest cell; columns of numbers are aligned to the right, with their title. If the
+ * table is wider than `screenWidth`, the widest columns of text are narrowed and their cells are wrapped.
  */
 export function drawTable(
   header: readonly string[],
@@ -22,7 +22,7 @@ export function drawTable(
   screenWidth = Number.POSITIVE_INFINITY,
 ): string {
   const isNumeric = header.map((_, column) => rows.some((row) => typeof valueOf(row[column]) === 'number'));
-  // Not by spreading: a list may have more rows than a call may have arguments.
+  // A spread would fail: a list may have more rows than a call may have arguments.
   const wanted = header.map((title, column) =>
     rows.reduce((most, row) => Math.max(most, width(textOf(row[column]))), width(title)),
   );
@@ -40,7 +40,7 @@ export function drawTable(
   return [...(header.some((title) => title !== '') ? [header] : []), ...rows].flatMap(draw).join('\n');
 }
 
-/** Takes from the widest column of text first, so that the narrow ones stay as they are. */
+/** Narrows the widest column of text first, so that narrow columns keep their width. */
 function fitWidths(wanted: readonly number[], isNumeric: readonly boolean[], most: number): readonly number[] {
   const widths = [...wanted];
   let excess = widths.reduce((sum, one) => sum + one, 0) - most;
@@ -56,7 +56,7 @@ function fitWidths(wanted: readonly number[], isNumeric: readonly boolean[], mos
   return widths;
 }
 
-/** The lines of a cell, each of which fits: broken between words where it can be. Paint stays on every line. */
+/** Wraps a cell, between words if possible. Each line is painted. */
 function linesOf(cell: Cell | undefined, columnWidth: number): readonly Cell[] {
   const text = textOf(cell);
   if (cell === undefined || width(text) <= columnWidth) return [cell ?? ''];
@@ -76,7 +76,7 @@ function wrap(text: string, lineWidth: number): string[] {
   return [...lines, rest.join('')];
 }
 
-/** Names of things and their values, one to a line. */
+/** Names and their values, one per line. */
 export function drawFields(fields: readonly (readonly [name: string, value: Cell])[]): string {
   const nameWidth = Math.max(0, ...fields.map(([name]) => name.length));
   return fields.map(([name, value]) => `${name.padEnd(nameWidth)}  ${drawCell(value, 0, false)}`.trimEnd()).join('\n');
@@ -98,7 +98,7 @@ function textOf(cell: Cell | undefined): string {
   return typeof value === 'number' ? formatCount(value) : printable(value ?? '');
 }
 
-/** In code points: a name may hold what UTF-16 needs two units for. */
+/** In code points, because a name may have characters of two UTF-16 units. */
 function width(text: string): number {
   return Array.from(text).length;
 }

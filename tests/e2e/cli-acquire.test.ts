@@ -22,7 +22,7 @@ function rows({ levels }: AcquireShape): readonly (readonly unknown[])[] {
   );
 }
 
-test('a grant is explained level by level: slots come back, rates stay spent', async () => {
+test('acquire explains a grant level by level: slots are given back, rates stay spent', async () => {
   const address = store.copy();
   const explained = await acquire(address, '-c', 'rpm=3', '-c', 'slots=1');
   expect(explained).toMatchObject({ granted: true, exitCode: 0, lease: { state: 'committed', expiresAt: null } });
@@ -57,7 +57,7 @@ test('an unlimited limit is shown as asked, without a balance, and its bucket co
   expect((await runCli([...set.slice(0, 5), '-l', 'rpm:100', '--store', address])).exitCode).toBe(3);
 });
 
-test('a denial names the level that refused, its wait, and takes nothing anywhere', async () => {
+test('a denied acquire names the level that refused and its wait, and takes nothing at any level', async () => {
   const address = store.copy();
   await runCli(['entity', 'set', 'proj-1', '--resource', 'gpt-4', '-l', 'rpm:60/day:4', '--store', address]);
   await runCli(['acquire', 'proj-1', 'gpt-4', '-c', 'rpm=2', '--store', address]);
@@ -73,14 +73,14 @@ test('a denial names the level that refused, its wait, and takes nothing anywher
   expect(rows(looked)).toEqual(rows(denied));
 });
 
-test('an ask that can never fit exits with a code of its own, also as a dry run', async () => {
+test('an acquire that can never fit exits with 11, also as a dry run', async () => {
   const address = store.copy();
   const impossible = { granted: false, reason: 'impossible', retryAfterMs: null, exitCode: 11 };
   expect(await acquire(address, '-c', 'rpm=11')).toMatchObject(impossible);
   expect(await acquire(address, '-c', 'rpm=11', '--dry-run')).toMatchObject({ ...impossible, dryRun: true });
 });
 
-test('what is held stays taken, under the name of the caller, until it expires', async () => {
+test('acquire --hold keeps the slots under the name of the caller until the lease expires', async () => {
   const address = store.copy();
   const held = await acquire(address, '-c', 'slots=1', '--hold', '--lease-ttl', '2hour', '--principal', 'carol');
   expect(held.lease).toMatchObject({ state: 'held', expiresAt: expect.stringMatching(/Z$/) });
@@ -93,7 +93,7 @@ test('what is held stays taken, under the name of the caller, until it expires',
   expect(await acquire(address, '-c', 'slots=1')).toMatchObject({ granted: false, exitCode: 10 });
 });
 
-test('limits of the call have a bucket of their own, and the parent still counts', async () => {
+test('acquire -l uses its own bucket, and the limits of the parent still apply', async () => {
   const address = store.copy();
   const own = ['-l', 'rpm:5/day', '-l', 'tpm:100/day'];
   const first = await acquire(address, '-c', 'rpm=5', ...own);

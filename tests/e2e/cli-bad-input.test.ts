@@ -35,7 +35,7 @@ const REFUSED: readonly Refusal[] = [
   ['entity set user-1 --name X -l nonsense', 3, /a limit such as/],
   ['entity set user-1 --name X -l rpm:1/min -l rpm:2/min', 3, /without a second limit named rpm/],
   ['entity set user-1 --name X --resource a#b -l rpm:1/min', 3, /a resource name/],
-  ['entity set user-1 -l rpm:1/min --if-version 1', 3, /--if-version is of the record/],
+  ['entity set user-1 -l rpm:1/min --if-version 1', 3, /--if-version compares the version of the record/],
   ['entity set user-1 --metadata [1]', 3, /a JSON object/],
   ['entity set user-1 --if-version x --name Y', 3, /Expected `--if-version` to be a whole number/],
   ['entity set user-1 --if-version 9 --name Y', 5, /expected version 9, it is at 1/],
@@ -48,8 +48,8 @@ const REFUSED: readonly Refusal[] = [
   ['entity delete user-1 --default-limits --resource gpt-4', 3, /not both/],
   ['entity list --limit 0', 3, /Expected `--limit` to be a whole number from 1 to 1000, got 0/],
   ['entity list --limit many', 3, /Expected `--limit` to be a whole number, got "many"/],
-  ['audit list user-1 --system', 3, /Name one thing only/],
-  ['audit list --last 3 --all', 3, /--last goes without/],
+  ['audit list user-1 --system', 3, /Name only one of these/],
+  ['audit list --last 3 --all', 3, /--last cannot be combined with/],
   ['bucket list', 3, /Name either --entity or --resource/],
   ['usage list gpt-4 --window weekly', 3, /Allowed choices are hourly, daily, monthly/],
   ['usage list gpt-4 --from yesterday', 3, /Expected `--from` to be a UTC time/],
@@ -85,7 +85,7 @@ describe('bad input', () => {
     expect(run).toMatchObject({ exitCode, stdout: '', stderr: expect.stringMatching(/^headgate: [^\n]+\n$/) });
   });
 
-  test('changed nothing, all of it together', async () => {
+  test('refused commands change nothing in the store', async () => {
     expect(await readAllRows(address.slice('file:'.length))).toEqual(before);
   });
 });
@@ -97,7 +97,7 @@ describe('stores that cannot be used', () => {
     ['file:./x.db?mode=ro', 3, /no parameter but `synchronous`/],
     ['file:./no/such/folder/x.db', 9, /there is no folder \.\/no\/such\/folder/],
     ['file:./other.txt', 3, /the path of a Headgate file/],
-  ])('%s is refused in one line, by every way to look and to write', async (bad, exitCode, says) => {
+  ])('the store %s is refused in one line, by reads and by writes', async (bad, exitCode, says) => {
     const other = join(store.folder, 'other.txt');
     writeFileSync(other, 'these are words, and no tables at all\n'.repeat(40));
     for (const command of [['check'], ['system', 'set', '-l', 'rpm:1/min']]) {
@@ -114,7 +114,7 @@ describe('errors as JSON', () => {
     ['system set -l nonsense', 3, { code: 'input.invalid', field: 'limit', got: '"nonsense"' }],
     ['frobnicate', 3, { code: 'input.invalid', message: `unknown command 'frobnicate'` }],
     ['entity delete user-1', 3, { code: 'input.invalid' }],
-  ])('%s prints its error on standard error, and nothing else', async (line, exitCode, error) => {
+  ])('%s --json prints its error as JSON on standard error, and nothing else', async (line, exitCode, error) => {
     const run = await runCli([...line.split(' '), '--json', '--store', address]);
     expect(run).toMatchObject({ exitCode, stdout: '' });
     expect(JSON.parse(run.stderr)).toMatchObject({ error: { message: expect.any(String), ...error } });
@@ -122,10 +122,10 @@ describe('errors as JSON', () => {
   });
 });
 
-describe('what nobody expected', () => {
+describe('unexpected errors', () => {
   const broken = { HEADGATE_LEASE_TTL_MS: 'soon' };
 
-  test('an error of the environment is one line, too', async () => {
+  test('a bad value in the environment is refused in one line', async () => {
     const run = await runCli(['check'], { env: broken });
     expect(run).toMatchObject({
       exitCode: 3,
@@ -134,7 +134,7 @@ describe('what nobody expected', () => {
     });
   });
 
-  test('the stack is shown to whoever asks for it', async () => {
+  test('HEADGATE_DEBUG=1 shows the stack of an error', async () => {
     const run = await runCli(['check'], { env: { ...broken, HEADGATE_DEBUG: '1' } });
     expect(run.stderr).toMatch(/^headgate: [^\n]*\nValidationError: [^\n]*\n {4}at /);
   });

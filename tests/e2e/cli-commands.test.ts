@@ -68,7 +68,7 @@ const CASES: readonly Case[] = [
   {
     command: 'bucket reset',
     args: ['user-1', 'gpt-4', '--yes'],
-    text: /^reset: user-1 has everything on gpt-4 again\n/,
+    text: /^reset: all limits of user-1 on gpt-4 are full\n/,
   },
   {
     command: 'bucket show',
@@ -120,7 +120,7 @@ const CASES: readonly Case[] = [
   {
     command: 'entity list',
     args: ['--limit', '2'],
-    text: /There are more: --all, or --after user-1\n$/,
+    text: /There are more: use --all, or --after user-1\n$/,
     json: { next: 'user-1' },
   },
   {
@@ -180,13 +180,13 @@ const CASES: readonly Case[] = [
   {
     command: 'namespace delete',
     args: ['acme', '--yes'],
-    text: /^deleted; `headgate namespace recover acme` brings it back\n/,
+    text: /^deleted; `headgate namespace recover acme` recovers it\n/,
     json: { status: 'deleted' },
     whenEmpty: 4,
   },
   { command: 'namespace list', args: [], text: /acme .*active[^]*default .*active/ },
   { command: 'namespace orphans', args: [], text: /old .*deleted/ },
-  { command: 'namespace purge', args: ['old', '--yes'], text: /^purged: \d+ records are gone\n/, whenEmpty: 4 },
+  { command: 'namespace purge', args: ['old', '--yes'], text: /^purged: \d+ records\n/, whenEmpty: 4 },
   {
     command: 'namespace recover',
     args: ['old'],
@@ -198,7 +198,7 @@ const CASES: readonly Case[] = [
   {
     command: 'reconcile',
     args: [],
-    text: /^Nothing to do: a store in memory or in a file takes back what has expired by itself\.\n$/,
+    text: /^Nothing to do: a store in memory or in a file reclaims expired leases by itself\.\n$/,
     json: { reclaimed: 0, failed: 0, complete: true },
   },
   { command: 'resource delete', args: ['gpt-4', '--yes'], text: /^deleted: the limits of resource gpt-4\n/ },
@@ -264,7 +264,7 @@ const PLOT_OF_NOTHING = 3;
 /** `limits diff` answers with 2. */
 const ANSWERS = [0, 2];
 
-describe('on a file that has something', () => {
+describe('on a file with data', () => {
   test.concurrent.each(NAMED)('%s prints text for people', async (_, { command, args, text, exitCode = 0 }) => {
     const run = await runCli([...command.split(' '), ...args, '--store', store.copy()]);
     expect(run.stdout).toMatch(text);
@@ -282,8 +282,8 @@ describe('on a file that has something', () => {
   });
 });
 
-describe('in memory, where there is nothing', () => {
-  test.concurrent.each(NAMED)('%s answers as well', async (_, one) => {
+describe('on an empty store in memory', () => {
+  test.concurrent.each(NAMED)('%s succeeds on an empty store in memory, or is refused in one line', async (_, one) => {
     const { command, args, whenEmpty = 0 } = one;
     const expected = args.includes('--only') ? PLOT_OF_NOTHING : whenEmpty;
     const [told, data] = await Promise.all([
@@ -301,7 +301,7 @@ describe('in memory, where there is nothing', () => {
   });
 });
 
-test('every command that has a shape is run here, on a table of DynamoDB, on a stack, or in the test of the tour', () => {
+test('every command with a documented shape is run here, on a DynamoDB table, on a stack, or in the test of the tour', () => {
   const run = [...CASES.map(({ command }) => command), ...ON_DYNAMODB, ...Object.keys(STACK_SHAPES), 'tour'];
   expect([...new Set(run)].toSorted()).toEqual(Object.keys(CLI_SHAPES).toSorted());
 });

@@ -10,8 +10,8 @@ const DESTRUCTIVE = [
   ['entity delete user-1', /deletes the record of entity user-1/],
   ['entity delete user-1 --resource gpt-4', /deletes the limits of user-1 on gpt-4 \(rpm:10\/day, tpm:1000\/day, /],
   ['entity delete user-2 --default-limits', /deletes the limits of user-2 for every resource \(rpm:7\/day\)/],
-  ['namespace delete acme', /closes namespace acme to everybody who uses it/],
-  ['namespace purge old', /removes everything of namespace old for ever/],
+  ['namespace delete acme', /closes namespace acme to all its clients/],
+  ['namespace purge old', /removes all data of namespace old permanently/],
   ['resource delete gpt-4', /deletes the limits of resource gpt-4 \(rpm:60\/day, slots:4\/concurrent\)/],
   ['resource set gpt-4 -l rpm:90/day --replace', /removes slots:4\/concurrent from resource gpt-4/],
   ['system delete', /deletes the limits and the outage policy of the system in namespace default/],
@@ -25,21 +25,24 @@ beforeAll(async () => {
 afterAll(() => store.remove());
 
 describe('without a terminal and without --yes', () => {
-  test.concurrent.each(DESTRUCTIVE)('%s is refused in one line and changes nothing', async (line, says) => {
-    const address = store.copy();
-    const before = await readAllRows(address.slice('file:'.length));
-    const run = await runCli([...line.split(' '), '--store', address]);
-    expect(run).toMatchObject({
-      exitCode: 3,
-      stdout: '',
-      stderr: expect.stringMatching(/^headgate: This [^\n]*: without a terminal to ask on, it needs --yes\n$/),
-    });
-    expect(run.stderr).toMatch(says);
-    expect(await readAllRows(address.slice('file:'.length))).toEqual(before);
-  });
+  test.concurrent.each(DESTRUCTIVE)(
+    '%s without --yes and without a terminal is refused in one line and changes nothing',
+    async (line, says) => {
+      const address = store.copy();
+      const before = await readAllRows(address.slice('file:'.length));
+      const run = await runCli([...line.split(' '), '--store', address]);
+      expect(run).toMatchObject({
+        exitCode: 3,
+        stdout: '',
+        stderr: expect.stringMatching(/^headgate: This [^\n]*: without a terminal to ask on, it needs --yes\n$/),
+      });
+      expect(run.stderr).toMatch(says);
+      expect(await readAllRows(address.slice('file:'.length))).toEqual(before);
+    },
+  );
 });
 
-test('--yes is accepted where there is nothing to ask', async () => {
+test('--yes is accepted by a command that asks nothing', async () => {
   const run = await runCli(['--yes', 'entity', 'list', '--yes', '--store', store.copy()]);
   expect(run).toMatchObject({ exitCode: 0, stderr: '' });
 });
@@ -49,9 +52,9 @@ describe.skipIf(!HAS_TERMINAL)('at a terminal (skipped where util-linux `script`
     ['y', 0, 'deleted: the limits of the system', 0],
     ['n', 3, 'Not confirmed: nothing was changed', 1],
     ['\u0003', 3, 'Not confirmed: nothing was changed', 1],
-  ])('the answer %j ends with exit code %d', async (key, exitCode, says, left) => {
+  ])('the answer %j at a terminal ends with exit code %d', async (key, exitCode, says, left) => {
     const address = store.copy();
-    const { output, code } = await answerAtTerminal(`system delete --store ${address}`, 'Go on?', key);
+    const { output, code } = await answerAtTerminal(`system delete --store ${address}`, 'Continue?', key);
     expect(code).toBe(exitCode);
     expect(output).toContain(says);
     const { configs = [] } = await readAllRows(address.slice('file:'.length));

@@ -39,7 +39,7 @@ function workplace(text = EXAMPLE) {
 const NOTHING = { changes: [], drift: [], unchanged: OBJECTS };
 
 describe('limits plan, apply and diff', () => {
-  test('plan says what apply then does, and there is nothing left to plan', async () => {
+  test('limits plan shows what apply then does, and the next plan is empty', async () => {
     const { run, plan, database } = workplace();
     const planned = await run('plan');
     expect(planned).toMatchObject({
@@ -51,8 +51,8 @@ describe('limits plan, apply and diff', () => {
     const before = await plan('plan');
     expect(await plan('apply')).toEqual(before);
     expect(await plan('plan')).toEqual(NOTHING);
-    expect(await run('apply')).toMatchObject({ exitCode: 0, stdout: 'Nothing was to do: 6 unchanged.\n', stderr: '' });
-    expect(await run('diff')).toMatchObject({ exitCode: 0, stdout: 'Nothing to do: 6 unchanged.\n', stderr: '' });
+    expect(await run('apply')).toMatchObject({ exitCode: 0, stdout: 'No changes: 6 unchanged.\n', stderr: '' });
+    expect(await run('diff')).toMatchObject({ exitCode: 0, stdout: 'No changes: 6 unchanged.\n', stderr: '' });
   });
 
   test('an unlimited limit of a file is applied, and exported as it was written', async () => {
@@ -64,7 +64,7 @@ describe('limits plan, apply and diff', () => {
     expect(stdout).toContain('tpm:unlimited@3  slots:20/concurrent');
   });
 
-  test('diff exits with 2 if the file wants something else, and if something was changed by hand', async () => {
+  test('limits diff exits with 2 if the file differs, and after a manual change', async () => {
     const { run, plan, address, write } = workplace();
     expect((await run('diff')).exitCode).toBe(2);
     await run('apply');
@@ -75,21 +75,32 @@ describe('limits plan, apply and diff', () => {
     expect(seen.stdout).toBe(`update system limits
     limits: rpm:7/min -> rpm:100/min
 
-Changed by hand since the last apply:
+Manual changes since the last apply:
   system limits
     limits: rpm:100/min -> rpm:7/min
 
-0 to create, 1 to update, 0 to delete, 5 unchanged; 1 changed by hand.
+0 to create, 1 to update, 0 to delete, 5 unchanged; 1 changed manually.
 `);
     expect(await plan('diff')).toMatchObject({
       drift: [{ target: { kind: 'system' }, applied: { limits: ['rpm:100/min'] }, live: { limits: ['rpm:7/min'] } }],
     });
-    // What was changed by hand, and stands in the file now, is no difference.
+    // A manual change that the file has adopted is no difference.
     write(EXAMPLE.replace('rpm:100/min', 'rpm:7/min'));
     expect((await run('diff')).exitCode).toBe(0);
   });
 
-  test('apply asks before it deletes: without a terminal it needs --yes, and changes nothing without', async () => {
+  test('limits apply reverts a manual change, and shows it', async () => {
+    const { run, address } = workplace();
+    await run('apply');
+    await using limiter = await RateLimiter.open(address);
+    await limiter.config.setSystem({ limits: [Limit.perMinute('rpm', 7)] });
+    expect((await run('apply')).stdout).toMatch(
+      /\n\nReverted manual changes:\n {2}system limits\n {4}limits: rpm:100\/min -> rpm:7\/min\n\n0 created, 1 updated, /,
+    );
+    expect((await run('plan')).stdout).toBe('No changes: 6 unchanged.\n');
+  });
+
+  test('limits apply asks before it deletes: without a terminal and --yes it changes nothing', async () => {
     const { run, plan, database, write } = workplace();
     await run('apply');
     write(WITHOUT_USER.replace('Production', 'Changed'));
@@ -106,7 +117,7 @@ Changed by hand since the last apply:
     expect(await plan('plan')).toEqual({ ...NOTHING, unchanged: 3 });
   });
 
-  test('what the file never named stays', async () => {
+  test('limits apply keeps what the file never named', async () => {
     const { run, address, write } = workplace();
     await using limiter = await RateLimiter.open(address);
     await limiter.entities.create({ id: 'proj-1', metadata: { by: 'hand' } });
@@ -119,7 +130,7 @@ Changed by hand since the last apply:
     expect(await limiter.entities.get('user-1')).toBeNull();
   });
 
-  test('apply leaves who did it in the audit', async () => {
+  test('limits apply writes the principal to the audit', async () => {
     const { run, address } = workplace();
     await run('apply', '--principal', 'alice');
     await using limiter = await RateLimiter.open(address);
@@ -127,7 +138,7 @@ Changed by hand since the last apply:
     expect(items.map(({ principal }) => principal)).toEqual(Array.from({ length: OBJECTS }, () => 'alice'));
   });
 
-  test('memory is planned and applied as well', async () => {
+  test('limits plan, apply and diff work on a store in memory', async () => {
     const { path } = workplace();
     for (const verb of ['plan', 'apply', 'diff']) {
       const { exitCode, stdout } = await runCli(['limits', verb, '-f', path, '--store', 'memory:', '--json']);
@@ -136,7 +147,7 @@ Changed by hand since the last apply:
     }
   });
 
-  test('a file is read from standard input', async () => {
+  test('limits apply reads the file from standard input', async () => {
     const { address } = workplace();
     const done = await launchCli(['limits', 'apply', '-f', '-', '--store', address], { input: EXAMPLE });
     expect(done).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/\n6 created, /) });
@@ -146,7 +157,7 @@ Changed by hand since the last apply:
 });
 
 describe('the namespace', () => {
-  test('is the one that the file names, whatever the environment says', async () => {
+  test('the namespace of the file takes precedence over the environment', async () => {
     const { path, address } = workplace(EXAMPLE.replace('default\n', 'acme\n'));
     await using limiter = await RateLimiter.open(address);
     await limiter.namespaces.register('acme');
@@ -155,7 +166,7 @@ describe('the namespace', () => {
     expect(await limiter.entities.get('user-1')).toBeNull();
   });
 
-  test('is refused if --namespace names another', async () => {
+  test('a file is refused if --namespace names another namespace', async () => {
     const { run, database, path } = workplace();
     expect(await run('apply', '--namespace', 'acme')).toMatchObject({
       exitCode: 3,
@@ -164,7 +175,7 @@ describe('the namespace', () => {
     expect(existsSync(database)).toBe(false);
   });
 
-  test.each(['plan', 'apply', 'diff'])('is not made by %s', async (verb) => {
+  test.each(['plan', 'apply', 'diff'])('limits %s does not create the namespace of the file', async (verb) => {
     const { run, database } = workplace(EXAMPLE.replace('default\n', 'acme\n'));
     const { exitCode, stderr } = await run(verb);
     expect([exitCode, stderr]).toEqual([4, expect.stringContaining('Namespace acme is not registered')]);
@@ -173,7 +184,7 @@ describe('the namespace', () => {
 });
 
 describe('limits export', () => {
-  test('gives a file whose plan is empty, as YAML and as JSON', async () => {
+  test('limits export prints a file whose plan is empty, as YAML and as JSON', async () => {
     const { run, plan, address, path } = workplace();
     await run('apply');
     await using limiter = await RateLimiter.open(address);
@@ -184,7 +195,7 @@ describe('limits export', () => {
     }
   });
 
-  test('writes to a file, whole, and asks before it replaces one', async () => {
+  test('limits export writes a whole file, and asks before it replaces one', async () => {
     const { run, plan, path } = workplace();
     await run('apply');
     const refused = await run('export', '-o', path);
@@ -202,7 +213,7 @@ describe('limits export', () => {
     expect(readdirSync(folder).filter((name) => name.includes('.tmp'))).toEqual([]);
   });
 
-  test('says in one line that it cannot write there', async () => {
+  test('limits export reports in one line that it cannot write the file', async () => {
     const { run } = workplace();
     const nowhere = join(folder, 'none', 'limits.yaml');
     const { exitCode, stderr } = await run('export', '-o', nowhere);
@@ -255,7 +266,7 @@ describe('a mistake gives one line, exit code 3, no stack and no change:', () =>
     expect(await readAllRows(database)).toEqual(before);
   });
 
-  test('no file', async () => {
+  test('a missing file is refused in one line', async () => {
     const missing = await runCli(['limits', 'plan', '-f', 'nothing.yaml', '--store', 'memory:']);
     expect(missing).toEqual({
       exitCode: 3,

@@ -4,7 +4,7 @@ import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'no
 import { type AddressInfo, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { freePort } from '../../src/testing/dynamodb/free-port.js';
+import { freePort } from '../../src/local/engine/free-port.js';
 import { findEngine } from '../../src/testing/dynamodb/index.js';
 import { CLI_SHAPES } from '../support/cli-shapes.js';
 import { environmentOf, type LocalEngineView, type LocalMachine, localMachine } from '../support/local-machine.js';
@@ -37,7 +37,7 @@ function isAlive(pid: number): boolean {
 }
 
 describe.skipIf(found.status !== 'available')(`a table on this machine${NOTE}`, () => {
-  test('up, status and down print text for people and their documented JSON', async () => {
+  test('local up, status and down print text for people and their documented JSON', async () => {
     const up = await machine.launch('local', 'up');
     expect(up).toMatchObject({ exitCode: 0, stderr: '' });
     expect(up.stdout).toMatch(
@@ -47,11 +47,11 @@ describe.skipIf(found.status !== 'available')(`a table on this machine${NOTE}`, 
       const data = await machine.json<unknown>(...command.split(' '));
       expect([command, CLI_SHAPES[command]?.(data, command)]).toEqual([command, []]);
     }
-    expect((await machine.run('local', 'status')).stdout).toMatch(/^Nothing runs; the data of the last time is in /);
-    expect((await machine.launch('local', 'down')).stdout).toMatch(/^Nothing runs; the data stays in /);
+    expect((await machine.run('local', 'status')).stdout).toMatch(/^DynamoDB does not run; its data is in /);
+    expect((await machine.launch('local', 'down')).stdout).toMatch(/^DynamoDB did not run; the data stays in /);
   });
 
-  test('what is stored outlives down, and not down --purge', async () => {
+  test('stored data survives local down, but not local down --purge', async () => {
     const { url, port, data } = await machine.json('local', 'up', '--port', String(await freePort()));
     await machine.run('system', 'set', '-l', 'rpm:7/min', '--store', url);
     await machine.run('local', 'down');
@@ -70,13 +70,13 @@ describe.skipIf(found.status !== 'available')(`a table on this machine${NOTE}`, 
     expect(readdirSync(join(machine.home, 'state'))).toEqual([]);
   });
 
-  test('a second up says that it runs, and applies its seed all the same', async () => {
+  test('a second local up reports the running engine, and applies its seed', async () => {
     const seed = join(machine.home, 'limits.yaml');
     writeFileSync(seed, 'namespace: acme\nsystem: { limits: ["rpm:3/min"] }\n');
     const { pid, url } = await machine.json('local', 'up');
     const told = await machine.run('local', 'up', '--seed', seed);
     expect(told).toMatchObject({ exitCode: 0, stderr: '' });
-    expect(told.stdout).toMatch(/^runs already: .*\n[^]*\ncreate system limits\n[^]*\n1 created, 0 updated/);
+    expect(told.stdout).toMatch(/^already running: .*\n[^]*\ncreate system limits\n[^]*\n1 created, 0 updated/);
     const again = await machine.json<LocalEngineView & { seed: unknown }>('local', 'up', '--seed', seed);
     expect(again).toMatchObject({ started: false, pid, seed: { changes: [], unchanged: 1 } });
     expect(await machine.json('system', 'show', '--store', `${url}&namespace=acme`)).toMatchObject({
@@ -85,7 +85,7 @@ describe.skipIf(found.status !== 'available')(`a table on this machine${NOTE}`, 
     expect(machine.engines()).toEqual([pid]);
   });
 
-  test('two at once start one engine', async () => {
+  test('two concurrent local up start one engine', async () => {
     const runs = await Promise.all([1, 2].map(() => machine.launch('local', 'up', '--json')));
     const both = runs.map(({ stdout }) => JSON.parse(stdout) as LocalEngineView);
     expect(both.filter((one) => one.started)).toHaveLength(1);
@@ -93,7 +93,7 @@ describe.skipIf(found.status !== 'available')(`a table on this machine${NOTE}`, 
     expect(machine.engines()).toEqual([both[0]?.pid]);
   });
 
-  test('an up that is killed half-way leaves nothing that the next one cannot use', async () => {
+  test('the next local up works after one that was killed half-way', async () => {
     const child = spawn(process.execPath, [CLI, 'local', 'up'], { env: environmentOf(machine), stdio: 'ignore' });
     started.push(child);
     const ended = once(child, 'exit');
@@ -104,7 +104,7 @@ describe.skipIf(found.status !== 'available')(`a table on this machine${NOTE}`, 
     expect(machine.engines()).toEqual([pid]);
   });
 
-  test('an engine whose id nobody wrote down is found by what it was started with', async () => {
+  test('an engine whose process id was not stored is found by its arguments', async () => {
     const { pid } = await machine.json('local', 'up');
     machine.changeState({ pid: null });
     expect(await machine.json('local', 'status')).toMatchObject({ running: true, answers: true, pid });
@@ -115,7 +115,7 @@ describe.skipIf(found.status !== 'available')(`a table on this machine${NOTE}`, 
     expect(machine.engines()).toEqual([]);
   });
 
-  test('a program that got the id of an engine that died is left alone', async () => {
+  test('local down does not stop another program that has the process id of an ended engine', async () => {
     const { pid, port } = await machine.json('local', 'up', '--port', String(await freePort()));
     process.kill(pid, 'SIGKILL');
     const other = await stranger();
@@ -127,7 +127,7 @@ describe.skipIf(found.status !== 'available')(`a table on this machine${NOTE}`, 
     expect(isAlive(other.pid)).toBe(true);
   });
 
-  test('a port that is taken is refused if it was asked for, else avoided', async () => {
+  test('local up refuses a used port that --port names, and avoids one that it does not', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
@@ -135,7 +135,7 @@ describe.skipIf(found.status !== 'available')(`a table on this machine${NOTE}`, 
       expect(await machine.run('local', 'up', '--port', String(port))).toMatchObject({
         exitCode: 9,
         stdout: '',
-        stderr: `headgate: Port ${port} is taken by another program: choose one with --port\n`,
+        stderr: `headgate: Port ${port} is used by another program: choose one with --port\n`,
       });
       expect(machine.engines()).toEqual([]);
       await machine.json('local', 'up');
@@ -149,7 +149,7 @@ describe.skipIf(found.status !== 'available')(`a table on this machine${NOTE}`, 
     }
   });
 
-  test('a file that is no database is refused with the reason, and stays as it is', async () => {
+  test('local up refuses a data file that is not a database, and does not change it', async () => {
     const data = join(machine.home, 'notes.txt');
     writeFileSync(data, 'not a database '.repeat(100));
     const run = await machine.run('local', 'up', '--data', data);
@@ -169,7 +169,7 @@ describe.skipIf(found.status !== 'available')(`a table on this machine${NOTE}`, 
     expect(readFileSync(data, 'utf8')).toMatch(/^not a database /);
   });
 
-  test('another port or file than that of the engine that runs is refused', async () => {
+  test('local up refuses another port or data file than that of the running engine', async () => {
     const { port } = await machine.json('local', 'up');
     const stderr = expect.stringContaining('`headgate local down` stops it');
     expect(await machine.run('local', 'up', '--port', String(port + 1))).toMatchObject({ exitCode: 3, stderr });
@@ -177,7 +177,7 @@ describe.skipIf(found.status !== 'available')(`a table on this machine${NOTE}`, 
   });
 });
 
-test('where no engine is installed, up says which package is missing', async () => {
+test('local up names the missing package if no engine is installed', async () => {
   const elsewhere = join(machine.home, 'headgate');
   cpSync(dirname(CLI), join(elsewhere, 'dist/cli'), { recursive: true });
   writeFileSync(join(elsewhere, 'package.json'), JSON.stringify({ version: '1.0.0', type: 'module' }));
@@ -190,13 +190,16 @@ test('where no engine is installed, up says which package is missing', async () 
   expect(readdirSync(join(machine.home, 'state'))).toEqual([]);
 });
 
-test('status and down make no folder', async () => {
+test('local status and local down create no folder', async () => {
   expect(await machine.run('local', 'status')).toMatchObject({
     exitCode: 0,
     stderr: '',
-    stdout: expect.stringMatching(/^Nothing runs: /),
+    stdout: expect.stringMatching(/^DynamoDB does not run: /),
   });
-  expect(await machine.run('local', 'down', '--purge')).toMatchObject({ exitCode: 0, stdout: 'Nothing runs.\n' });
+  expect(await machine.run('local', 'down', '--purge')).toMatchObject({
+    exitCode: 0,
+    stdout: 'DynamoDB did not run.\n',
+  });
   expect(readdirSync(machine.home)).toEqual([]);
 });
 
@@ -205,7 +208,7 @@ test.each([
   [['--port', '99999'], 'a port from 1 to 65535'],
   [['--port', 'x'], 'a whole number'],
   [['--seed', 'missing.yaml'], 'there is no such file'],
-])('local up %s is refused before anything is made', async (args, says) => {
+])('local up %s is refused before anything is created', async (args, says) => {
   expect(await machine.run('local', 'up', ...args)).toMatchObject({
     exitCode: 3,
     stderr: expect.stringContaining(says),

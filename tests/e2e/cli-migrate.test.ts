@@ -18,13 +18,13 @@ describe.skipIf(ENGINE.missing)(`headgate migrate${ENGINE.note}`, () => {
   });
   afterAll(async () => world?.stop());
 
-  test('is what other commands on the table advise', async () => {
+  test('other commands on an old table advise headgate migrate', async () => {
     const run = await runCli(['system', 'show', ...store]);
     expect(run).toMatchObject({ exitCode: 6, stdout: '' });
     expect(run.stderr).toContain(`Run: headgate migrate --store '${store[1]}'\n`);
   });
 
-  test('asks first, where nobody can answer it is refused, and a dry run needs no answer', async () => {
+  test('migrate asks first, is refused without a terminal, and a dry run asks nothing', async () => {
     const before = await world.dump(name);
     const asked = await runCli(['migrate', ...store]);
     expect(asked).toMatchObject({ exitCode: 3, stdout: '' });
@@ -35,18 +35,18 @@ describe.skipIf(ENGINE.missing)(`headgate migrate${ENGINE.note}`, () => {
     expect(await world.dump(name)).toEqual(before);
   });
 
-  test('migrates, and the second time finds nothing to do', async () => {
+  test('migrate converts the table, and a second run changes nothing', async () => {
     const first = await runCli(['migrate', '--yes', '--json', ...store]);
     expect(first).toMatchObject({ exitCode: 0, stderr: '' });
     const report: unknown = JSON.parse(first.stdout);
     expect(CLI_SHAPES['migrate']?.(report, 'migrate')).toEqual([]);
     expect(report).toMatchObject({ from: 0, to: 1, dryRun: false, migrations: [{ id: '0001', left: 0 }] });
     const second = await runCli(['migrate', ...store]);
-    expect(second).toMatchObject({ exitCode: 0, stderr: '', stdout: 'Nothing to do: the table is of layout 1.\n' });
+    expect(second).toMatchObject({ exitCode: 0, stderr: '', stdout: 'No changes: the table has layout 1.\n' });
     expect(await runCli(['system', 'show', ...store])).toMatchObject({ exitCode: 0 });
   });
 
-  test('refuses before it writes where a record has no counterpart; `--leave` names it, and ends with 1', async () => {
+  test('migrate refuses a record that cannot be converted before it writes; `--leave` reports it and exits with 1', async () => {
     const strange = { PK: { S: 'ENTITY#two words' }, SK: { S: '#META' }, entity_id: { S: 'two words' } };
     const { name: other } = await world.table([strange]);
     const address = store[1]?.replace(name, other) ?? '';
@@ -64,7 +64,7 @@ describe.skipIf(ENGINE.missing)(`headgate migrate${ENGINE.note}`, () => {
     expect(run.stdout).toMatch(/\n {2}left: ENTITY#two words #META: Expected `entityId` /);
   });
 
-  test('takes settings to drop by name, and shows the limits of moved audit records as limits', async () => {
+  test('migrate --drop takes settings by name, and audit list shows the limits of migrated records as limits', async () => {
     const text = (value: string) => ({ S: value });
     const limit = {
       name: text('rpm'),
@@ -100,7 +100,7 @@ describe.skipIf(ENGINE.missing)(`headgate migrate${ENGINE.note}`, () => {
     expect(audit.stdout).not.toContain('[object Object]');
   });
 
-  test('is for tables of DynamoDB only', async () => {
+  test('migrate refuses stores other than DynamoDB', async () => {
     const run = await runCli(['migrate', '--store', 'memory:']);
     expect(run).toMatchObject({ exitCode: 3, stdout: '' });
     expect(run.stderr).toContain('Expected `--store`');

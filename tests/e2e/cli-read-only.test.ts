@@ -75,20 +75,25 @@ describe('a namespace that is misspelt', () => {
     ...LOOKS.slice(0, 3),
   ];
 
-  test.concurrent.each(WRITES)('is not created by %s, neither in a file nor with one', async (line) => {
-    const address = store.copy();
-    const before = await readAllRows(address.slice('file:'.length));
-    const fresh = join(store.folder, `fresh-${line.replaceAll(/\W+/g, '-')}.db`);
-    const args = [...line.split(' '), '--namespace', 'acmee', '--store'];
-    const [known, unknown] = await Promise.all([runCli([...args, address]), runCli([...args, `file:${fresh}`])]);
-    expect(known).toMatchObject({ exitCode: 4, stdout: '' });
-    expect(known.stderr).toBe('headgate: Namespace acmee is not registered: `headgate namespace create` creates it\n');
-    expect(await readAllRows(address.slice('file:'.length))).toEqual(before);
-    expect(unknown.exitCode).toBe(4);
-    expect(existsSync(fresh)).toBe(false);
-  });
+  test.concurrent.each(WRITES)(
+    'a misspelt namespace is not created by %s, neither in an existing nor in a new file',
+    async (line) => {
+      const address = store.copy();
+      const before = await readAllRows(address.slice('file:'.length));
+      const fresh = join(store.folder, `fresh-${line.replaceAll(/\W+/g, '-')}.db`);
+      const args = [...line.split(' '), '--namespace', 'acmee', '--store'];
+      const [known, unknown] = await Promise.all([runCli([...args, address]), runCli([...args, `file:${fresh}`])]);
+      expect(known).toMatchObject({ exitCode: 4, stdout: '' });
+      expect(known.stderr).toBe(
+        'headgate: Namespace acmee is not registered: `headgate namespace create` creates it\n',
+      );
+      expect(await readAllRows(address.slice('file:'.length))).toEqual(before);
+      expect(unknown.exitCode).toBe(4);
+      expect(existsSync(fresh)).toBe(false);
+    },
+  );
 
-  test('is created by `namespace create` only, and a new file has `default` beside it', async () => {
+  test('a namespace is created by `namespace create` only, and a new file also has `default`', async () => {
     const address = `file:${join(store.folder, 'made.db')}`;
     await runCli(['namespace', 'create', 'acme', '--store', address]);
     const { stdout } = await runCli(['namespace', 'list', '--json', '--store', address]);

@@ -73,7 +73,7 @@ async function typeAll(steps: readonly Step[]): Promise<readonly Step[]> {
 }
 
 describe.skipIf(process.platform === 'win32')('the session of the guide (skipped on Windows: it needs sh)', () => {
-  test('prints what the guide says', async () => {
+  test('the commands of the session in the guide print what the guide shows', async () => {
     const steps = readSession(GUIDE);
     const hour = (): number => Math.floor(Date.now() / 3_600_000);
     let startedIn = hour();
@@ -86,7 +86,7 @@ describe.skipIf(process.platform === 'win32')('the session of the guide (skipped
     );
   });
 
-  test('has the main commands', () => {
+  test('the session of the guide has the main commands', () => {
     const typed = readSession(GUIDE).map(({ line }) => line.split(' ').slice(1, 3).join(' '));
     const main = [
       'system set',

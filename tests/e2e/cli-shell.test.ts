@@ -61,23 +61,26 @@ COMP_WORDS=(${quoted}); COMP_CWORD=${words.length - 1}; _headgate; printf '%s\\n
   });
 });
 
-test.skipIf(process.platform === 'win32')('a reader that leaves early is no failure', async () => {
-  const child = spawn('sh', ['-c', `"$0" "$1" tour; echo "exit $?" >&2`, process.execPath, CLI], {
-    env: plainEnvironment(),
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  child.stdout.once('data', () => child.stdout.destroy());
-  let stderr = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text;
-  });
-  await new Promise((resolve) => {
-    child.on('close', resolve);
-  });
-  expect(stderr).toBe('exit 0\n');
-});
+test.skipIf(process.platform === 'win32')(
+  'the program exits with 0 when the reader of its output closes the pipe',
+  async () => {
+    const child = spawn('sh', ['-c', `"$0" "$1" tour; echo "exit $?" >&2`, process.execPath, CLI], {
+      env: plainEnvironment(),
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    child.stdout.once('data', () => child.stdout.destroy());
+    let stderr = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text;
+    });
+    await new Promise((resolve) => {
+      child.on('close', resolve);
+    });
+    expect(stderr).toBe('exit 0\n');
+  },
+);
 
-test.skipIf(!existsSync('/dev/full'))('a disk that is full is a failure (skipped without /dev/full)', () => {
+test.skipIf(!existsSync('/dev/full'))('the program fails when the disk is full (skipped without /dev/full)', () => {
   const line = `"$0" "$1" version > /dev/full`;
   const run = spawnSync('sh', ['-c', line, process.execPath, CLI], { env: plainEnvironment(), encoding: 'utf8' });
   expect(run.status).toBe(1);
@@ -85,7 +88,7 @@ test.skipIf(!existsSync('/dev/full'))('a disk that is full is a failure (skipped
 });
 
 describe('the environment', () => {
-  test('names store, namespace and principal; options go before it', async () => {
+  test('the environment names store, namespace and principal, and options override it', async () => {
     const env = { HEADGATE_URL: store.copy(), HEADGATE_NAMESPACE: 'acme', HEADGATE_PRINCIPAL: 'env' };
     await runCli(['system', 'set', '-l', 'rpm:1/min'], { env });
     await runCli(['system', 'set', '-l', 'rpm:2/min', '--principal', 'option'], { env });
@@ -97,21 +100,21 @@ describe('the environment', () => {
     expect(JSON.parse(stdout)).toMatchObject({ limits: ['rpm:100/min'] });
   });
 
-  test('without a principal, the user of the system signs', async () => {
+  test('without a principal, the audit names the user of the operating system', async () => {
     const address = store.copy();
     await runCli(['system', 'set', '-l', 'rpm:1/min', '--store', address]);
     const { stdout } = await runCli(['audit', 'list', '--last', '1', '--json', '--store', address]);
     expect(JSON.parse(stdout)).toMatchObject({ items: [{ principal: userInfo().username }] });
   });
 
-  test('without a store, a note says that what was set is gone', async () => {
+  test('without a store, a note says that the store is in memory', async () => {
     const run = await runCli(['system', 'set', '-l', 'rpm:1/min'], { env: { NODE_ENV: 'production' } });
     expect(run).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^set\n/) });
-    expect(run.stderr).toMatch(/^headgate: no store is named [^\n]*in memory, and gone at the end\n$/);
+    expect(run.stderr).toMatch(/^headgate: no store is named [^\n]*in memory, and ends with the command\n$/);
     expect((await runCli(['system', 'show', '--json'])).stderr).toBe('');
   });
 
-  test('pipes and CI get no colours', async () => {
+  test('the output has no colours in a pipe and in CI', async () => {
     const run = await runCli(['system', 'show', '--store', 'memory:'], { env: { CI: 'true', FORCE_COLOR: '1' } });
     // oxlint-disable-next-line no-control-regex -- colours
     expect(run.stdout).not.toMatch(/\u001B/);
@@ -143,7 +146,7 @@ describe('what is loaded', () => {
     },
   );
 
-  test('a command on a store loads it', async () => {
+  test('a command on a store loads the library', async () => {
     expect((await loadedBy('check')).filter(hasStore)).toHaveLength(1);
   });
 });

@@ -42,7 +42,7 @@ describe.skipIf(MOTO.missing)(`deploy, status, list, upgrade and delete on moto$
     return data;
   };
 
-  test('from nothing to nothing', async () => {
+  test('deploy, status, list, upgrade and delete work one after the other on moto', async () => {
     expect(await run('deploy --env moto --dry-run')).toMatchObject({ action: 'create', status: null });
     expect(await run('list')).toEqual({ items: [], next: null });
 
@@ -105,7 +105,7 @@ describe.skipIf(MOTO.missing)(`deploy --adopt on moto${MOTO.note}`, () => {
 
   const run = async (line: string) => runCli(line.split(' '), { env: awsEnvironment(moto.endpoint) });
 
-  test('a dry run of a migrated table shows the import, and leaves nothing', async () => {
+  test('a dry run of deploy --adopt shows the import of a migrated table, and leaves no stack', async () => {
     const { exitCode, stdout } = await run('deploy --table limits --adopt --dry-run --json');
     expect({ exitCode, ...(JSON.parse(stdout) as object) }).toMatchObject({
       exitCode: 0,
@@ -115,13 +115,13 @@ describe.skipIf(MOTO.missing)(`deploy --adopt on moto${MOTO.note}`, () => {
     expect((await run('list')).stdout).toContain('No stacks of Headgate');
   }, 60_000);
 
-  test('without --adopt the table is refused, with the option that helps', async () => {
+  test('deploy refuses an existing table without --adopt, and names the option', async () => {
     const { exitCode, stderr } = await run('deploy --table limits --yes');
     expect(exitCode).toBe(9);
     expect(stderr).toContain('--adopt puts it under this stack');
   }, 60_000);
 
-  test('the change set of the import gives a stack that has the table alone, and status shows it', async () => {
+  test('the change set of an import creates a stack with only the table, and status shows it', async () => {
     const tools = sdkStackTools({ endpoint: moto.endpoint, region: 'eu-west-1' });
     const watcher = { onEvent: () => {}, onStep: () => {} };
     const adopted = await adoptTable(tools, watcher, {

@@ -36,7 +36,7 @@ describe.skipIf(ENGINE.missing)(`commands on a stack, one after the other${ENGIN
   const written = (): readonly string[] =>
     cli.server.actions().filter((action) => !/^(?:Describe|List|Get)/.test(action));
 
-  test('a dry run of deploy shows what would be made, and nothing is left of it', async () => {
+  test('a dry run of deploy shows what it would create, and leaves nothing', async () => {
     const { exitCode, stdout } = await run('deploy --env pre --dry-run');
     expect(exitCode).toBe(0);
     expect(stdout).toMatch(
@@ -47,7 +47,7 @@ describe.skipIf(ENGINE.missing)(`commands on a stack, one after the other${ENGIN
     expect([...cli.aws.stacks.keys()]).toEqual([]);
   });
 
-  test('deploy makes it, and shows events as they come on standard error', async () => {
+  test('deploy creates the stack, and shows its events on standard error', async () => {
     const { exitCode, stdout, stderr } = await run('deploy --env pre --param LogRetentionDays=7');
     expect(exitCode).toBe(0);
     expect(stderr).toMatch(
@@ -78,7 +78,7 @@ describe.skipIf(ENGINE.missing)(`commands on a stack, one after the other${ENGIN
     expect(written().length).toBe(before);
   });
 
-  test('deploy again finds nothing to do', async () => {
+  test('a second deploy changes nothing', async () => {
     expect(await json('deploy --env pre')).toMatchObject({
       action: 'none',
       changes: [],
@@ -87,7 +87,7 @@ describe.skipIf(ENGINE.missing)(`commands on a stack, one after the other${ENGIN
     });
   });
 
-  test('a change is refused without a terminal and without --yes, and the change set is taken back', async () => {
+  test('deploy of a change is refused without a terminal and without --yes, and deletes the change set', async () => {
     const { exitCode, stdout, stderr } = await run('deploy --env pre --param ArchiveDays=30');
     expect({ exitCode, stdout }).toEqual({ exitCode: 3, stdout: '' });
     expect(stderr).toMatch(
@@ -96,27 +96,25 @@ describe.skipIf(ENGINE.missing)(`commands on a stack, one after the other${ENGIN
     expect([...cli.aws.changeSets]).toEqual([]);
   });
 
-  test('upgrade changes the template, the data and the code, in a dry run none of them', async () => {
+  test('upgrade changes the template, the data and the code, and a dry run none of them', async () => {
     expect(await json('upgrade --env pre --param ArchiveDays=30 --dry-run')).toMatchObject({
       dryRun: true,
       template: { action: 'update' },
     });
     const { exitCode, stdout } = await run('upgrade --env pre --param ArchiveDays=30 --yes');
     expect(exitCode).toBe(0);
-    expect(stdout).toMatch(
-      /^upgraded: stack headgate-pre\ntemplate updated\nNothing to do: the table is of layout \d+\.\n/,
-    );
+    expect(stdout).toMatch(/^upgraded: stack headgate-pre\ntemplate updated\nNo changes: the table has layout \d+\.\n/);
     expect(await json('status --env pre')).toMatchObject({ parameters: { ArchiveDays: '30', LogRetentionDays: '7' } });
   });
 
-  test.skipIf(!HAS_TERMINAL)('delete at a terminal wants the name, and nothing less', async () => {
+  test.skipIf(!HAS_TERMINAL)('delete at a terminal accepts only the whole name of the stack', async () => {
     const { output, code } = await answerAtTerminal('delete --env pre', 'Type headgate-pre', 'y\r', cli.env);
     expect(code).toBe(3);
     expect(output).toContain('Not confirmed: nothing was changed');
     expect([...cli.aws.stacks.values()]).toMatchObject([{ status: 'UPDATE_COMPLETE' }]);
   });
 
-  test('delete asks by name, says what stays, and is done where there is nothing', async () => {
+  test('delete asks for the name, shows what stays, and succeeds if there is no stack', async () => {
     const refused = await run('delete --env pre');
     expect(refused).toMatchObject({ exitCode: 3, stdout: '' });
     expect(refused.stderr).toMatch(
@@ -151,7 +149,7 @@ describe.skipIf(ENGINE.missing)(`a stack that was not made by deploy${ENGINE.not
     cli.aws.addStack('headgate-hand', { template, parameters, tags });
   };
 
-  test('deploy finishes what the printed template began without a question, with the tags of the page or without any', async () => {
+  test('deploy completes a stack of the printed template without a question, with or without tags', async () => {
     const { version } = JSON.parse((await run('version --json')).stdout) as { readonly version: string };
     byHand({ 'headgate:version': version, 'headgate:env': 'hand' });
     const tagged = await run('deploy --env hand');
@@ -168,13 +166,13 @@ describe.skipIf(ENGINE.missing)(`a stack that was not made by deploy${ENGINE.not
     expect(cli.aws.stacks.get('headgate-hand')).toMatchObject({ tags: { owner: 'ops', 'headgate:env': 'hand' } });
   });
 
-  test('a change of anything but tags still asks', async () => {
+  test('deploy asks before it changes anything but tags', async () => {
     const { exitCode, stderr } = await run('deploy --env hand --param ArchiveDays=9');
     expect(exitCode).toBe(3);
     expect(stderr).toContain('it needs --yes');
   });
 
-  test('status of a stack that rolled back ends with 9, and of one that works with 0', async () => {
+  test('status exits with 9 for a stack that rolled back, and with 0 for one that works', async () => {
     expect(await run('status --env hand')).toMatchObject({ exitCode: 0 });
     cli.aws.failing.add('Dashboard');
     expect(await run('deploy --env hand --param ArchiveDays=9 --yes')).toMatchObject({ exitCode: 9 });
@@ -183,7 +181,7 @@ describe.skipIf(ENGINE.missing)(`a stack that was not made by deploy${ENGINE.not
     expect(stdout).toMatch(/status +UPDATE_ROLLBACK_COMPLETE\n[^]*failed last +Dashboard/);
   });
 
-  test('status of a stack of another program refuses, and names what it has not', async () => {
+  test('status refuses the stack of another program, and names what it lacks', async () => {
     cli.aws.addStack('shop', { template: '{"Resources":{}}', parameters: {}, tags: {} });
     expect(await run('status --table shop')).toEqual({
       exitCode: 9,
@@ -226,7 +224,7 @@ describe('without anything to talk to', () => {
     ['deploy --param Colour=red', 3, /^headgate: Expected `--param` to be one of TableName, /],
     ['status --env a --table b', 3, /^headgate: Expected `--table` to be left out when --env is given/],
     ['list', 7, /^headgate: CloudFormation DescribeStacks: .*ECONNREFUSED/],
-  ])('%s ends with %d, in one sentence', async (line, exitCode, says) => {
+  ])('%s without AWS exits with %d, in one sentence', async (line, exitCode, says) => {
     const run = await runCli(line.split(' '), { env: awsEnvironment('http://127.0.0.1:9') });
     expect(run).toMatchObject({ exitCode, stdout: '', stderr: expect.stringMatching(says) });
     expect(run.stderr.trim().split('\n')).toHaveLength(1);
@@ -243,7 +241,7 @@ describe('without anything to talk to', () => {
       3,
       'headgate: Region not accepted: region="" is not a valid hostname component: set it with --region, AWS_REGION or the profile\n',
     ],
-  ])('%j is one sentence as well', async (missing, exitCode, stderr) => {
+  ])('the missing setting %j is reported in one sentence', async (missing, exitCode, stderr) => {
     const env = { ...awsEnvironment('http://127.0.0.1:9'), HOME: home, AWS_EC2_METADATA_DISABLED: 'true', ...missing };
     expect(await runCli(['status'], { env })).toEqual({ exitCode, stdout: '', stderr });
   });

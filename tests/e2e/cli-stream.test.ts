@@ -26,7 +26,7 @@ describe.skipIf(ENGINE.missing)(`commands on the stream of a table${ENGINE.note}
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  test('worker --once reads to the end and says what it did', async () => {
+  test('worker --once reads to the end of the stream and reports what it did', async () => {
     const told = await runCli(['worker', '--once', ...store]);
     expect(told).toMatchObject({
       exitCode: 0,
@@ -39,7 +39,7 @@ describe.skipIf(ENGINE.missing)(`commands on the stream of a table${ENGINE.note}
     expect(JSON.parse(usage.stdout)).toMatchObject({ items: [{ tokens: { rpm: 2 }, acquires: 1 }] });
   });
 
-  test('usage rebuild finds nothing where nothing was lost', async () => {
+  test('usage rebuild adds nothing if nothing was lost', async () => {
     await runCli(['worker', '--once', ...store]);
     const told = await runCli(['usage', 'rebuild', 'user-1', 'gpt-4', ...store]);
     expect(told).toMatchObject({ exitCode: 0, stderr: '', stdout: 'Nothing was missing of user-1 on gpt-4.\n' });
@@ -62,13 +62,16 @@ describe.skipIf(ENGINE.missing)(`commands on the stream of a table${ENGINE.note}
     expect(await hasOwner(world)).toBe(false);
   });
 
-  test.each(['worker --once', 'usage rebuild user-1 gpt-4'])('%s says that it needs a table', async (line) => {
-    const run = await runCli([...line.split(' '), '--store', 'memory:']);
-    expect(run).toMatchObject({ exitCode: 3, stderr: expect.stringContaining('dynamodb://my-table') });
-  });
+  test.each(['worker --once', 'usage rebuild user-1 gpt-4'])(
+    '%s is refused on a store without a DynamoDB table',
+    async (line) => {
+      const run = await runCli([...line.split(' '), '--store', 'memory:']);
+      expect(run).toMatchObject({ exitCode: 3, stderr: expect.stringContaining('dynamodb://my-table') });
+    },
+  );
 });
 
-test('the bundle for Lambda is one file that needs nothing but the SDK', () => {
+test('the bundle for Lambda is one file that needs only the SDK', () => {
   const bundle = fileURLToPath(new URL('../../dist/lambda/stream.cjs', import.meta.url));
   const asked = [...readFileSync(bundle, 'utf8').matchAll(/\b(?:require|import)\("([^"]+)"\)/g)].map(
     ([, name = '']) => name,

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createTable } from '../../src/backends/dynamodb/index.js';
-import { startDetached } from '../../src/local/engine.js';
+import { startDetached } from '../../src/local/start-detached.js';
 import { readStatus, stopLocal } from '../../src/local/local.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import { findProgram } from '../../src/testing/dynamodb/engine-programs.js';
-import { freePort } from '../../src/testing/dynamodb/free-port.js';
+import { findProgram } from '../../src/local/engine/engine-programs.js';
+import { freePort } from '../../src/local/engine/free-port.js';
 
 const program = findProgram('dynamodb-local', [import.meta.dirname]);
 

@@ -16,7 +16,7 @@ export const migrated = {
       problems: listOf(record({ record: text, reason: text })),
     }),
   ),
-  indexes: listOf(record({ index: text, state: exactly('dear', 'missing'), advice: text })),
+  indexes: listOf(record({ index: text, state: exactly('costly', 'missing'), advice: text })),
   settings: listOf(
     record({ setting: text, records: count, treatment: exactly('converted', 'dropped', 'refused'), effect: text }),
   ),
@@ -28,7 +28,7 @@ const stackChanges = listOf(
     logicalId: text,
     physicalId: nullable(text),
     type: text,
-    replacement: nullable(exactly('yes', 'no', 'perhaps')),
+    replacement: nullable(exactly('yes', 'no', 'conditional')),
   }),
 );
 const stackAction = exactly('create', 'update', 'none');

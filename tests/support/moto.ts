@@ -1,7 +1,7 @@
 import { accessSync, constants, mkdtempSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { tmpdir } from 'node:os';
-import { freePort } from '../../src/testing/dynamodb/free-port.js';
+import { freePort } from '../../src/local/engine/free-port.js';
 import { supervised } from '../../src/testing/dynamodb/supervised.js';
 
 /** moto's server: CloudFormation, Lambda and DynamoDB in one, where Python is at hand. */

@@ -9,6 +9,8 @@ export interface SourceFile {
 export interface Import {
   readonly specifier: string;
   readonly typeOnly: boolean;
+  /** `import()`: loaded when the expression is evaluated. */
+  readonly lazy: boolean;
   /** The imported file of `src/`; null for a package. */
   readonly target: string | null;
 }
@@ -28,8 +30,13 @@ export function importsOf({ path, text }: SourceFile): Import[] {
     ...Array.from(text.matchAll(STATIC), ([, type, specifier]) => ({
       specifier: specifier!,
       typeOnly: type !== undefined,
+      lazy: false,
     })),
-    ...Array.from(text.matchAll(DYNAMIC), ([, specifier]) => ({ specifier: specifier!, typeOnly: false })),
+    ...Array.from(text.matchAll(DYNAMIC), ([, specifier]) => ({
+      specifier: specifier!,
+      typeOnly: false,
+      lazy: true,
+    })),
   ];
   return found.map((entry) => ({ ...entry, target: resolve(path, entry.specifier) }));
 }
@@ -66,8 +73,9 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     'core',
   ],
   index: ['limiter', 'backends/embedded', 'backend', 'clock', 'core'],
-  local: ['testing', 'backends/dynamodb', 'core'],
-  testing: ['index', 'limiter', 'backends/embedded', 'backends/dynamodb', 'backend', 'clock', 'core'],
+  'local/engine': [],
+  local: ['local/engine', 'backends/dynamodb', 'core'],
+  testing: ['local/engine', 'index', 'limiter', 'backends/embedded', 'backends/dynamodb', 'backend', 'clock', 'core'],
   cli: [
     'server',
     'integrations',
@@ -100,11 +108,11 @@ const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = {
   'backends/dynamodb': ['clock'],
 };
 
+/** The longest name of a layer that the path begins with; else its first folder, which is then in no layer. */
 function layerOf(path: string): string {
-  const program = /^backends\/dynamodb\/(?:stream|reconciler)\b/.exec(path)?.[0];
-  if (program !== undefined) return program;
   const parts = path.replace(/\.ts$/, '').split('/');
-  return parts.slice(0, parts[0] === 'backends' ? 2 : 1).join('/');
+  const prefixes = parts.map((_, at) => parts.slice(0, at + 1).join('/'));
+  return prefixes.findLast((prefix) => Object.hasOwn(LAYERS, prefix)) ?? parts[0] ?? '';
 }
 
 export const importsPointDown: Rule = (files) =>
@@ -204,3 +212,39 @@ export const entryHasOnlyNamedExports: Rule = (files) =>
         .trim();
       return rest === '' ? [] : [`${path} has more than named exports: ${rest.split('\n')[0]}`];
     });
+
+/** What the help of a command may load. The library, AWS code and the YAML parser take far longer than the rest. */
+const LIGHT_LAYERS = ['cli', 'visualize', 'clock', 'machine-time', 'core'];
+const LIGHT_FILES = [
+  'backends/dynamodb/address.ts',
+  'backends/dynamodb/table/table-name.ts',
+  'infra/stack/change-set.ts',
+  'infra/stack/stack-status.ts',
+  'infra/template/names.ts',
+];
+const LIGHT_PACKAGES = /^(?:node:.*|commander|picocolors)$/;
+
+/** The program and the definitions of its commands load the rest only when a command runs. */
+export const helpLoadsLittle: Rule = (files) => {
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  const seen = new Set<string>();
+  const heavy: string[] = [];
+  const visit = (path: string): void => {
+    const file = byPath.get(path);
+    if (file === undefined || seen.has(path)) return;
+    seen.add(path);
+    for (const { specifier, target, typeOnly, lazy } of importsOf(file)) {
+      if (typeOnly || lazy) continue;
+      const isLight =
+        target === null
+          ? LIGHT_PACKAGES.test(specifier)
+          : LIGHT_LAYERS.includes(layerOf(target)) || LIGHT_FILES.includes(target);
+      if (!isLight) heavy.push(`${path} imports ${target ?? specifier}: the help would load it`);
+      else if (target !== null) visit(target);
+    }
+  };
+  for (const { path } of files.filter((file) => !isTest(file))) {
+    if (path === 'cli/main.ts' || path.startsWith('cli/commands/')) visit(path);
+  }
+  return heavy;
+};

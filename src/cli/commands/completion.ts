@@ -1,23 +1,26 @@
-import { Argument } from 'commander';
-import { addVerb, type CommandContext, withoutStore } from '../define-command.js';
+import { buildBashScript } from '../completion/bash.js';
+import { readCommandTree } from '../completion/command-tree.js';
+import { buildFishScript } from '../completion/fish.js';
+import { buildZshScript } from '../completion/zsh.js';
+import { addExamples, type Definition, withoutStore } from '../define-command.js';
+import type { CompletionShape } from '../shapes.js';
 
-const SHELLS = ['bash', 'zsh', 'fish'] as const;
+const BUILDERS = { bash: buildBashScript, zsh: buildZshScript, fish: buildFishScript } as const;
 
-export function addCompletionCommand(context: CommandContext): void {
-  addVerb(context.program, {
-    usage: 'completion',
-    summary: 'Print a script that completes commands and options in a shell',
-    examples: [
-      'completion bash > ~/.local/share/bash-completion/completions/headgate',
-      'completion zsh > "${fpath[1]}/_headgate"',
-      'completion fish > ~/.config/fish/completions/headgate.fish',
-    ],
-  })
-    .addArgument(new Argument('<shell>', 'the shell').choices(SHELLS))
-    .action(
-      withoutStore(context, async () => {
-        const { printCompletion } = await import('../actions/completion.js');
-        return async ([shell]) => printCompletion(context.program, shell as (typeof SHELLS)[number]);
-      }),
-    );
-}
+type Shell = keyof typeof BUILDERS;
+
+export const define: Definition = (command, context) => {
+  command.registeredArguments[0]?.choices(Object.keys(BUILDERS));
+  addExamples(command, [
+    'completion bash > ~/.local/share/bash-completion/completions/headgate',
+    'completion zsh > "${fpath[1]}/_headgate"',
+    'completion fish > ~/.config/fish/completions/headgate.fish',
+  ]).action(
+    withoutStore(context, async ([word]) => {
+      const shell = word as Shell;
+      const script = BUILDERS[shell](readCommandTree(await context.createWholeProgram()));
+      const data: CompletionShape = { shell, script };
+      return { data, text: () => script.trimEnd() };
+    }),
+  );
+};

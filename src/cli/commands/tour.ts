@@ -1,23 +1,41 @@
 import type { Command } from 'commander';
-import { addVerb, type CommandContext } from '../define-command.js';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { addExamples, type Definition } from '../define-command.js';
 import type { GlobalOptions } from '../global-options.js';
+import type { TourShape } from '../shapes.js';
 
-export function addTourCommand({ program, terminal }: CommandContext): void {
-  addVerb(program, {
-    usage: 'tour',
-    summary: 'Show what Headgate does, in a few seconds and without a store',
-    examples: ['tour'],
-  }).action(async (_options: unknown, command: Command) => {
-    const { startTour, tourSteps } = await import('../actions/tour.js');
+export const define: Definition = (tour, { terminal }) => {
+  addExamples(tour, ['tour']).action(async (_options: unknown, command: Command) => {
     if (command.optsWithGlobals<GlobalOptions>().json === true) {
       terminal.out(`${JSON.stringify(await tourSteps(), null, 2)}\n`);
     } else {
       await startTour((text) => terminal.out(`${text}\n`));
     }
   });
-  // What the two processes of the tour are started as.
-  program.command('take <file>', { hidden: true }).action(async (path: string) => {
-    const { takeFromFile } = await import('../tour.js');
-    terminal.out(`${await takeFromFile(path)}\n`);
+};
+
+const STEP = /^\d+\. (.*)$/;
+
+/** The title and the lines of each step. */
+async function tourSteps(): Promise<TourShape> {
+  const steps: { title: string; lines: string[] }[] = [];
+  await startTour((text) => {
+    for (const line of text.split('\n')) {
+      const [, title] = STEP.exec(line) ?? [];
+      if (title !== undefined) steps.push({ title, lines: [] });
+      else if (line !== '') steps.at(-1)?.lines.push(line.trim());
+    }
+  });
+  return { steps };
+}
+
+/** The two processes of the tour are this program, called with `take`. */
+async function startTour(print: (text: string) => void): Promise<void> {
+  const { tour } = await import('../tour.js');
+  const [, program = ''] = process.argv;
+  await tour(print, async (file) => {
+    const { stdout } = await promisify(execFile)(process.execPath, [program, 'take', file]);
+    return Number(stdout);
   });
 }

@@ -1,16 +1,11 @@
-import { addVerb, type CommandContext, withoutStore } from '../define-command.js';
+import { addExamples, type Definition, withoutStore } from '../define-command.js';
 import type { VersionShape } from '../shapes.js';
 
-export function addVersionCommand(context: CommandContext): void {
-  const { version } = context;
-  addVerb(context.program, {
-    usage: 'version',
-    summary: 'Show the version of Headgate and of Node',
-    examples: ['version', 'version --json'],
-  }).action(
-    withoutStore(context, async () => async () => {
-      const data: VersionShape = { version, node: process.versions.node };
+export const define: Definition = (command, context) => {
+  addExamples(command, ['version', 'version --json']).action(
+    withoutStore(context, async () => {
+      const data: VersionShape = { version: context.version, node: process.versions.node };
       return { data, text: () => `headgate ${data.version} (Node ${data.node})` };
     }),
   );
-}
+};

@@ -31,7 +31,7 @@ complete -o default -F _headgate headgate
 `;
 }
 
-/** Every path but the empty one: each begins with a space, as the words that were typed are joined. */
+/** Every path except the empty one. Each begins with a space, because the script joins words that way. */
 function paths(tree: readonly CommandNode[]): string {
   return tree
     .filter(({ path }) => path !== '')

@@ -1,12 +1,12 @@
 import type { Command, Option } from 'commander';
 
-/** What a shell needs to know of a command to complete the words that follow it. */
+/** The words that can follow a command. */
 export interface CommandNode {
-  /** The words that lead here, after `headgate`: empty, `entity`, `entity show`. */
+  /** The words after `headgate`: empty, `entity`, `entity show`. */
   readonly path: string;
   readonly commands: readonly CompletionWord[];
   readonly options: readonly CompletionOption[];
-  /** What the first argument can be, where only some words are legal. */
+  /** The legal values of the first argument, if they are limited. */
   readonly choices: readonly string[];
 }
 
@@ -24,7 +24,7 @@ export interface CompletionOption {
   readonly choices: readonly string[];
 }
 
-/** Every command that is not hidden, with its own options and those that all share. */
+/** Every visible command, with its own options and the global ones. */
 export function readCommandTree(program: Command): readonly CommandNode[] {
   const shared = program.options.map(describeOption).filter(({ long }) => long !== '--version');
   const help: CompletionOption = { long: '--help', short: '-h', help: 'show help', takesValue: false, choices: [] };
@@ -64,7 +64,7 @@ export function allOptions(tree: readonly CommandNode[]): readonly CompletionOpt
   return [...new Map(tree.flatMap(({ options }) => options.map((option) => [option.long, option]))).values()];
 }
 
-/** As one word of a shell. */
+/** Quotes the text as one word of a shell. */
 export function quote(text: string): string {
   return `'${text.replaceAll(`'`, `'\\''`)}'`;
 }

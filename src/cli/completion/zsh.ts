@@ -1,6 +1,6 @@
 import { allOptions, type CommandNode, quote } from './command-tree.js';
 
-/** `at`, not `path`: that one is zsh's own. */
+/** The script uses `at` because zsh reserves `path`. */
 export function buildZshScript(tree: readonly CommandNode[]): string {
   const paths = tree.filter(({ path }) => path !== '').map(({ path }) => quote(` ${path}`));
   return `#compdef headgate
@@ -60,7 +60,7 @@ function wordCase({ path, commands, choices, options }: CommandNode): string {
   return `    ${quote(path === '' ? '' : ` ${path}`)}) list=(${words.join(' ')}) ;;`;
 }
 
-/** A colon divides the word from its help. */
+/** A colon separates the word from its help. */
 function describe(word: string, help: string): string {
   return quote(`${word.replaceAll(':', '\\:')}:${help}`);
 }

@@ -8,7 +8,7 @@ interface Namespace {
 /** Refuses a namespace that is missing, deleted or being purged. */
 export function requireActive(namespace: Namespace | undefined, id: string): void {
   if (namespace === undefined) throw new NamespaceNotFound(id);
-  if (namespace.status !== 'active') throw new NamespaceNotFound(namespace.name, `is ${namespace.status}`);
+  if (namespace.status !== 'active') throw new NamespaceNotFound(namespace.name, namespace.status);
 }
 
 /** Refuses a namespace that is missing or active. */
@@ -17,7 +17,7 @@ export function requireOrphan<T extends Namespace>(
   id: string,
   verb: 'recovered' | 'purged',
 ): T {
-  if (namespace === undefined) throw new NamespaceNotFound(id, 'is the id of no namespace');
+  if (namespace === undefined) throw new NamespaceNotFound(id, 'unknown-id');
   if (namespace.status === 'active') throw new NamespaceConflict(namespace.name, `is active and cannot be ${verb}`);
   return namespace;
 }

@@ -47,7 +47,7 @@ describe('the state of a change set', () => {
 describe('changes that lose data', () => {
   test.each([
     ['a replaced table', change({ replacement: 'yes' })],
-    ['a table that may be replaced', change({ replacement: 'perhaps' })],
+    ['a table that may be replaced', change({ replacement: 'conditional' })],
     ['a removed table', change({ action: 'Remove', replacement: null, scope: [] })],
     ['a removed archive', change({ action: 'Remove', type: 'AWS::S3::Bucket', replacement: null })],
   ])('%s loses data', (_, one) => {
@@ -66,7 +66,7 @@ describe('changes that lose data', () => {
 test.each<[what: string, parts: Partial<Change>, tagsOnly: boolean]>([
   ['changes tags only', { scope: ['Tags'] }, true],
   ['also changes properties', { scope: ['Properties', 'Tags'] }, false],
-  ['may be replaced', { scope: ['Tags'], replacement: 'perhaps' }, false],
+  ['may be replaced', { scope: ['Tags'], replacement: 'conditional' }, false],
   ['is new', { action: 'Add', replacement: null, scope: [] }, false],
   ['has no scope', { scope: [] }, false],
 ])('a resource that %s is tags only: %j', (...[, parts, tagsOnly]) => {

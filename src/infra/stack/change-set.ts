@@ -39,7 +39,7 @@ const HOLDS_DATA = new Set(['AWS::DynamoDB::Table', 'AWS::DynamoDB::GlobalTable'
 export function dataLosses<C extends Omit<Change, 'scope'>>(changes: readonly C[]): readonly C[] {
   return changes.filter(
     ({ action, type, replacement }) =>
-      HOLDS_DATA.has(type) && (action === 'Remove' || replacement === 'yes' || replacement === 'perhaps'),
+      HOLDS_DATA.has(type) && (action === 'Remove' || replacement === 'yes' || replacement === 'conditional'),
   );
 }
 

@@ -181,7 +181,7 @@ function eventOf(event: Sdk.StackEvent): StackEvent {
 const REPLACEMENTS: Readonly<Record<string, Change['replacement']>> = {
   True: 'yes',
   False: 'no',
-  Conditional: 'perhaps',
+  Conditional: 'conditional',
 };
 
 function changeOf({ ResourceChange: change = {} }: Sdk.Change): Change {

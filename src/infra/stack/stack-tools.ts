@@ -120,7 +120,7 @@ export interface Change {
   readonly physicalId: string | null;
   readonly type: string;
   /** null: the resource is new or removed, so nothing is replaced. */
-  readonly replacement: 'yes' | 'no' | 'perhaps' | null;
+  readonly replacement: 'yes' | 'no' | 'conditional' | null;
   /** The parts that change: `Properties`, `Tags`, `Metadata`, ...; empty when CloudFormation gives none. */
   readonly scope: readonly string[];
 }

@@ -5,7 +5,7 @@ import {
   type EngineProgram,
   type EngineSearch,
   findProgram,
-} from './engine-programs.js';
+} from '../../local/engine/engine-programs.js';
 
 /** The endpoint of an engine that was started outside of the tests. */
 const ENDPOINT_VARIABLE = 'HEADGATE_TEST_ENDPOINT';

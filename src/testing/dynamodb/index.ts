@@ -1,5 +1,5 @@
 /** Real DynamoDB engines for tests, and a proxy that injects faults. Imports no test runner and no AWS SDK. */
-export type { EngineName } from './engine-programs.js';
+export type { EngineName } from '../../local/engine/engine-programs.js';
 export { type EngineOptions, findEngine, type FoundEngine } from './find-engine.js';
 export { type Engine, startEngine } from './start-engine.js';
 export type { DynamoAnswer, DynamoRequest } from './dynamo-request.js';

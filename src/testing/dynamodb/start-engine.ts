@@ -2,10 +2,10 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { InfrastructureError } from '../../core/errors.js';
-import { answers } from './engine-answers.js';
-import type { EngineName, EngineProgram } from './engine-programs.js';
+import { answers } from '../../local/engine/engine-answers.js';
+import type { EngineName, EngineProgram } from '../../local/engine/engine-programs.js';
 import { type EngineOptions, findUsableEngine } from './find-engine.js';
-import { freePort } from './free-port.js';
+import { freePort } from '../../local/engine/free-port.js';
 import { type Supervised, supervised } from './supervised.js';
 
 /** A server that speaks DynamoDB's protocol, with the settings that a client needs. */

@@ -8,8 +8,8 @@ import { REQUEST_MS } from './retry.js';
 /** How an index of an old table differs from this version's. */
 export interface IndexFinding {
   readonly index: string;
-  /** `dear`: it works, and every take is written to it too. `missing`: lists fail without it. */
-  readonly state: 'dear' | 'missing';
+  /** `costly`: it works, but DynamoDB writes every take to it too. `missing`: lists fail without it. */
+  readonly state: 'costly' | 'missing';
   readonly advice: string;
 }
 
@@ -29,7 +29,7 @@ export function findingsOf({ GlobalSecondaryIndexes = [] }: TableDescription): r
     const projection = index.Projection?.ProjectionType ?? 'ALL';
     if (projection === 'KEYS_ONLY') return [];
     const advice = `${name} projects ${projection}: it may stay, but each take then costs a second write; to change it, delete it and add it again with KEYS_ONLY while the table is not in use`;
-    return [{ index: name, state: 'dear', advice }];
+    return [{ index: name, state: 'costly', advice }];
   });
 }
 

@@ -1,0 +1,146 @@
+import type { Definition } from './define-command.js';
+
+/** What `headgate --help` shows of a command. */
+export interface ListedCommand {
+  /** The name with its arguments. */
+  readonly usage: string;
+  readonly summary: string;
+  /** The file of the command, which has the rest of its definition. */
+  readonly load: () => Promise<{ readonly define: Definition }>;
+}
+
+/** In the order of the help. */
+export const COMMAND_GROUPS: Readonly<Record<string, readonly ListedCommand[]>> = {
+  'Inspect and try:': [
+    {
+      usage: 'acquire <entity> <resource>',
+      summary: 'Try one request, and explain the decision level by level',
+      load: () => import('./commands/acquire.js'),
+    },
+    {
+      usage: 'config',
+      summary: 'Show which limits apply, and where they come from',
+      load: () => import('./commands/config.js'),
+    },
+    {
+      usage: 'bucket',
+      summary: 'Show or reset what is available of the limits of an entity on a resource',
+      load: () => import('./commands/bucket.js'),
+    },
+    { usage: 'leases', summary: 'List the leases that hold slots', load: () => import('./commands/leases.js') },
+    {
+      usage: 'capacity <resource>',
+      summary: 'Show the capacity of a resource over all entities, and how much is available',
+      load: () => import('./commands/capacity.js'),
+    },
+    {
+      usage: 'usage',
+      summary: 'Show the consumption of a resource by hour, day and month (UTC)',
+      load: () => import('./commands/usage.js'),
+    },
+    { usage: 'audit', summary: 'Show who changed what, and when', load: () => import('./commands/audit.js') },
+    {
+      usage: 'check',
+      summary: 'Check that the store answers and that the namespace exists',
+      load: () => import('./commands/check.js'),
+    },
+  ],
+  'Set limits, from the weakest level to the strongest:': [
+    {
+      usage: 'system',
+      summary: 'Manage the limits that apply where no other level has limits',
+      load: () => import('./commands/system.js'),
+    },
+    {
+      usage: 'resource',
+      summary: 'Manage the limits of a resource, for entities without limits of their own',
+      load: () => import('./commands/resource.js'),
+    },
+    {
+      usage: 'entity',
+      summary: 'Manage entities (users, API keys, projects) and their own limits',
+      load: () => import('./commands/entity.js'),
+    },
+    {
+      usage: 'limits',
+      summary: 'Manage all limits and entities of a namespace as one file',
+      load: () => import('./commands/limits.js'),
+    },
+  ],
+  'Tenants:': [
+    {
+      usage: 'namespace',
+      summary: 'Manage tenants, which share nothing',
+      load: () => import('./commands/namespace.js'),
+    },
+  ],
+  'Maintain a DynamoDB table:': [
+    {
+      usage: 'worker',
+      summary: 'Read the change stream of a table: count usage, archive audit records, split busy buckets',
+      load: () => import('./commands/worker.js'),
+    },
+    {
+      usage: 'reconcile',
+      summary: 'Reclaim expired leases, repair slot counts and merge idle shards, in every namespace',
+      load: () => import('./commands/reconcile.js'),
+    },
+    {
+      usage: 'migrate',
+      summary: 'Convert a table of an older layout: copy, verify, remove; an interrupted run can be continued',
+      load: () => import('./commands/migrate.js'),
+    },
+  ],
+  'Develop on this machine:': [
+    {
+      usage: 'local',
+      summary: 'Run DynamoDB with a table on this machine, without AWS',
+      load: () => import('./commands/local.js'),
+    },
+  ],
+  'Deploy to AWS:': [
+    {
+      usage: 'deploy',
+      summary: 'Create or update the stack of an environment: table, functions, alarms, policies',
+      load: () => import('./commands/deploy.js'),
+    },
+    {
+      usage: 'status',
+      summary: 'Show the state of a stack, its table and its functions, and its last failure',
+      load: () => import('./commands/status.js'),
+    },
+    { usage: 'list', summary: 'List the stacks of Headgate in the region', load: () => import('./commands/list.js') },
+    {
+      usage: 'upgrade',
+      summary: 'Upgrade a stack to this version: the template, then the data in its table, then the code',
+      load: () => import('./commands/upgrade.js'),
+    },
+    {
+      usage: 'delete',
+      summary: 'Delete a stack; its table and its archive stay',
+      load: () => import('./commands/delete.js'),
+    },
+    {
+      usage: 'template',
+      summary: 'Print the CloudFormation template: table, functions, alarms, policies',
+      load: () => import('./commands/template.js'),
+    },
+  ],
+  'About this program:': [
+    {
+      usage: 'completion <shell>',
+      summary: 'Print a script that completes commands and options in a shell',
+      load: () => import('./commands/completion.js'),
+    },
+    {
+      usage: 'tour',
+      summary: 'Show what Headgate does, in a few seconds and without a store',
+      load: () => import('./commands/tour.js'),
+    },
+    {
+      usage: 'version',
+      summary: 'Show the version of Headgate and of Node',
+      load: () => import('./commands/version.js'),
+    },
+  ],
+};
