@@ -46,8 +46,11 @@ function onMachine<O>({ terminal }: CommandContext, action: LocalAction<O>) {
 }
 
 async function loadLocal() {
-  const [local, state] = await Promise.all([import('../../local/local.js'), import('../../local/state.js')]);
-  return { ...local, localFolder: state.localFolder };
+  const [{ readStatus, startLocal, stopLocal }, { localFolder }] = await Promise.all([
+    import('../../local/local.js'),
+    import('../../local/state.js'),
+  ]);
+  return { localFolder, readStatus, startLocal, stopLocal };
 }
 
 async function readSeed(path: string, { stdin }: Terminal): Promise<ManifestFile> {
