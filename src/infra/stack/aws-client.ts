@@ -90,7 +90,7 @@ const NO_CREDENTIALS =
   'There are no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run `aws sso login`';
 
 /** Classifies a failed AWS request. `what` names the request: "CloudFormation DescribeStacks". */
-export function awsFailure(thrown: unknown, what: string): HeadgateError {
+function awsFailure(thrown: unknown, what: string): HeadgateError {
   if (isHeadgateError(thrown)) return thrown;
   const { name = '', message = String(thrown), code, $metadata } = (thrown ?? {}) as ServiceError;
   const wrap = { cause: thrown };

@@ -142,7 +142,7 @@ interface SavedCode {
   readonly code: FunctionCode | null;
 }
 
-export interface CodeBackup {
+interface CodeBackup {
   /** Uploads the saved code where a roll-back replaced it. Returns a note for the user, or null. Never throws. */
   restore(watcher: Watcher): Promise<string | null>;
 }
@@ -151,11 +151,7 @@ export interface CodeBackup {
  * Saves the code that the functions run before an update changes them. CloudFormation takes the code in the template,
  * which is a placeholder, as the function's code: a roll-back may replace the uploaded code with it.
  */
-export async function saveCode(
-  tools: StackTools,
-  before: Stack | null,
-  changes: readonly Change[],
-): Promise<CodeBackup> {
+async function saveCode(tools: StackTools, before: Stack | null, changes: readonly Change[]): Promise<CodeBackup> {
   const ids: readonly string[] = Object.values(FUNCTIONS);
   const touched = changes.filter(({ action, logicalId }) => action === 'Modify' && ids.includes(logicalId));
   if (before === null || isEmptyShell(before) || touched.length === 0) return { restore: () => Promise.resolve(null) };

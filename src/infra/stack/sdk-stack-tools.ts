@@ -34,7 +34,7 @@ export function sdkStackTools(options: AwsOptions): StackTools & { close(): void
 }
 
 /** Describes a table; null: there is none. Writes nothing. */
-export async function readTableFacts(options: AwsOptions, tableName: string): Promise<TableFacts | null> {
+async function readTableFacts(options: AwsOptions, tableName: string): Promise<TableFacts | null> {
   const { send, close } = lazyClient(options, {
     peer: '@aws-sdk/client-dynamodb',
     load: async () => import('@aws-sdk/client-dynamodb'),

@@ -34,24 +34,16 @@ export interface AddedSums {
 
 /**
  * Adds the usage of changes to the usage records. A change counts once however often it comes, if the changes of one
- * item come in order. Rejects if a record could not be written: the whole batch may then be retried. A part that
- * DynamoDB permanently refuses goes to `onRefused`; without it, the call rejects.
+ * item come in order. Rejects if a record could not be written: the whole batch may then be retried.
  */
-export async function writeUsage(
-  table: Table,
-  changes: readonly BucketChange[],
-  onRefused?: (refused: RefusedUsage) => void,
-): Promise<void> {
+export async function writeUsage(table: Table, changes: readonly BucketChange[]): Promise<void> {
   if (changes.length === 0) return;
   const deadline = deadlineIn(BATCH_MS);
   const statuses = await readStatuses(table, new Set(changes.map(({ ns }) => ns)), deadline);
   const countable = changes.filter(({ ns }) => isCountable(statuses.get(ns)));
   const { failed, refused } = await addSums(table, foldUsage(countable), deadline);
   for (const error of failed.values()) throw error;
-  for (const one of refused) {
-    if (onRefused === undefined) throw one.error;
-    onRefused(one);
-  }
+  for (const { error } of refused) throw error;
 }
 
 /** Adds as many sums as possible: hours, days and months unless `windows` are given. */
