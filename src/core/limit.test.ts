@@ -37,7 +37,7 @@ const unlimited = fc
 const anyLimit: fc.Arbitrary<Limit> = fc.oneof(rateLimit, slots, unlimited);
 
 describe('a limit as text', () => {
-  test('is read back as the same limit', () => {
+  test('a limit that is printed and parsed is the same limit', () => {
     fc.assert(
       fc.property(anyLimit, (limit) => {
         expect(Limit.parse(String(limit))).toEqual(limit);
@@ -62,7 +62,7 @@ describe('a limit as text', () => {
     expect(Limit.parse(text)).toEqual(limit);
   });
 
-  test('may count its unit, and may write seconds short', () => {
+  test('the text of a limit may have a number before its unit, and s for seconds', () => {
     expect(Limit.parse('a:500/90s')).toEqual(Limit.parse('a:500/90000ms'));
     expect(Limit.parse('a:1/1min')).toEqual(Limit.parse('a:1/60sec'));
     expect(Limit.parse('a:1/24hour')).toEqual(Limit.parse('a:1/day'));
@@ -78,11 +78,11 @@ describe('a limit as text', () => {
     ['wcu:1/min', '1a:1/min', '_a:1/min', 'a b:1/min', 'a#:1/min', `${'a'.repeat(65)}:1/min`, 'é:1/min'],
     ['rpm:1000000000001/min', 'rpm:1/min:1000000000001', 'rpm:1/min@1000000000001', 'rpm:1/367day', 'rpm:0/min:5'],
     ['rpm:99999999999999999999/min', `rpm:${'9'.repeat(400)}/min`, `rpm:1/${'9'.repeat(400)}ms`],
-  ])('is refused if it is malformed (%s, %s, %s and others)', (...texts) => {
+  ])('a malformed limit text is refused (%s, %s, %s and others)', (...texts) => {
     for (const text of texts) expect(() => Limit.parse(text), JSON.stringify(text)).toThrow(ValidationError);
   });
 
-  test('is refused or read for whatever text comes, with nothing else thrown', () => {
+  test('parsing any text either succeeds or throws a ValidationError', () => {
     const pieces = fc.constantFrom(
       'rpm',
       ':',
@@ -118,7 +118,7 @@ describe('a limit as text', () => {
 });
 
 describe('a limit', () => {
-  test('has its capacity from the burst, else from the amount', () => {
+  test('the capacity of a limit is its burst, else its amount', () => {
     expect(Limit.perMinute('a', 5).capacity).toBe(5);
     expect(Limit.perMinute('a', 5, { burst: 9 })).toMatchObject({ capacity: 9, refillAmount: 5, kind: 'rate' });
     expect(Limit.perMinute('a', 5, { burst: 0 }).capacity).toBe(0);
@@ -130,19 +130,19 @@ describe('a limit', () => {
     });
   });
 
-  test('counts millitokens inside', () => {
+  test('a limit has its numbers also in millitokens', () => {
     expect(Limit.perMinute('a', 5, { burst: 9 })).toMatchObject({ capacityMilli: 9_000, refillMilli: 5_000 });
     expect(Limit.perMinute('a', 1e12)).toMatchObject({ capacityMilli: 1e15, refillMilli: 1e15 });
   });
 
-  test('cannot be changed', () => {
+  test('a limit cannot be changed', () => {
     const limit = Limit.perMinute('a', 5) as { capacity: number };
     expect(() => (limit.capacity = 6)).toThrow(TypeError);
   });
 
   const wrong = [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 1e12 + 1, '5', null, undefined, 5n, {}] as number[];
 
-  test.each(wrong.map((value) => [value]))('is refused with an amount of %s', (value) => {
+  test.each(wrong.map((value) => [value]))('a limit with an amount of %s is refused', (value) => {
     for (const factory of ['perSecond', 'perMinute', 'perHour', 'perDay', 'concurrent'] as const) {
       expect(() => Limit[factory]('a', value)).toThrow(ValidationError);
     }
@@ -156,7 +156,7 @@ describe('a limit', () => {
     if (value !== null) expect(() => Limit.perMinute('a', 5, { burst: value })).toThrow(ValidationError);
   });
 
-  test('is refused with an illegal name, by every factory', () => {
+  test('every factory refuses an illegal limit name', () => {
     for (const illegal of ['', 'wcu', '1', 'a b', undefined as never]) {
       expect(() => Limit.perSecond(illegal, 1)).toThrow(ValidationError);
       expect(() => Limit.custom(illegal, { capacity: 1, refillAmount: 1, refillPeriodMs: 1 })).toThrow(ValidationError);
@@ -164,13 +164,13 @@ describe('a limit', () => {
     }
   });
 
-  test('is refused if it holds something and never refills; a capacity of 0 blocks on purpose', () => {
+  test('a rate that has a capacity but never refills is refused; a capacity of 0 is accepted', () => {
     const rule = { capacity: 1, refillAmount: 0, refillPeriodMs: 1 };
     expect(() => Limit.custom('a', rule)).toThrow('Expected `a.refillAmount` to be a whole number from 1');
     expect(Limit.custom('a', { ...rule, capacity: 0 }).capacity).toBe(0);
   });
 
-  test('is refused with a period of 0 or of more than a leap year', () => {
+  test('a period of 0 or of more than a leap year is refused', () => {
     for (const refillPeriodMs of [0, YEAR_MS + 1]) {
       expect(() => Limit.custom('a', { capacity: 1, refillAmount: 1, refillPeriodMs })).toThrow(ValidationError);
     }
@@ -178,7 +178,7 @@ describe('a limit', () => {
 });
 
 describe('lists and comparisons of limits', () => {
-  test('two limits are the same rule whatever they cost', () => {
+  test('two limits with different costs are the same rule', () => {
     fc.assert(
       fc.property(anyLimit, anyLimit, (a, b) => {
         const rule = (limit: Limit): string => String(limit).split('@')[0]!;
@@ -189,7 +189,7 @@ describe('lists and comparisons of limits', () => {
     );
   });
 
-  test('a list needs limits with names of their own', () => {
+  test('a list of limits needs different names', () => {
     expect(() => checkLimits('limits', [Limit.perMinute('a', 1), Limit.perMinute('b', 1)])).not.toThrow();
     expect(() => checkLimits('limits', [])).not.toThrow();
     for (const wrong of [undefined, null, {}, 'rpm:1/min', [{ name: 'a' }], ['rpm:1/min'], [null]]) {
@@ -199,13 +199,13 @@ describe('lists and comparisons of limits', () => {
     expect(() => checkLimits('limits', twice)).toThrow('without a second limit named a');
   });
 
-  test('there are at most as many in a list as one write has room for', () => {
+  test('a list has at most as many limits as fit into one write', () => {
     const some = (count: number) => Array.from({ length: count }, (_, at) => Limit.perMinute(`l${at}`, 1));
     checkLimits('limits', some(MAX_LIMITS));
     expect(() => checkLimits('limits', some(MAX_LIMITS + 1))).toThrow(`at most ${MAX_LIMITS} limits`);
   });
 
-  test('a whole number is one within its bounds', () => {
+  test('a whole number is accepted only within its bounds', () => {
     fc.assert(
       fc.property(fc.anything(), fc.integer({ min: -5, max: 5 }), (value, least) => {
         const isWhole = typeof value === 'number' && Number.isSafeInteger(value) && value >= least && value <= 10;

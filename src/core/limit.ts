@@ -11,9 +11,9 @@ const DAY_MS = 24 * HOUR_MS;
 const MAX_PERIOD_MS = 366 * DAY_MS;
 
 export interface RateOptions {
-  /** The capacity: how much may be taken at once after a rest. The rate's amount unless given. */
+  /** The capacity: how much may be taken at once from a full bucket. Default: the amount of the rate. */
   readonly burst?: number;
-  /** What an acquire takes when its `consume` does not name this limit. Nothing unless given. */
+  /** What an acquire takes when its `consume` does not name this limit. Default: nothing. */
   readonly cost?: number;
 }
 
@@ -30,15 +30,15 @@ interface LimitFields<Name extends string> {
 }
 
 /**
- * One named rule: a rate (a token bucket), a number of slots, or a name that never refuses. Immutable; prints as what
- * `Limit.parse` reads.
+ * One named rule: a rate (a token bucket), a number of slots, or a name that never refuses. Immutable. Prints in
+ * the format of `Limit.parse`.
  */
 export class Limit<Name extends string = string> {
   readonly name: Name;
   readonly kind: LimitKind;
-  /** How much the bucket holds: the burst of a rate, the number of slots of a concurrent limit, `Infinity` if unlimited. */
+  /** The size of the bucket: the burst of a rate, the number of slots of a concurrent limit, `Infinity` if unlimited. */
   readonly capacity: number;
-  /** Tokens that come back in each `refillPeriodMs`; 0 unless `kind` is `rate`. */
+  /** Tokens that refill in each `refillPeriodMs`; 0 unless `kind` is `rate`. */
   readonly refillAmount: number;
   /** 0 unless `kind` is `rate`: nothing refills. */
   readonly refillPeriodMs: number;
@@ -82,14 +82,14 @@ export class Limit<Name extends string = string> {
   ): Limit<Name> {
     checkLimitName(name);
     checkWhole(`${name}.capacity`, rule.capacity, 0, MAX_AMOUNT);
-    // A bucket that holds something but never refills would block for ever once empty; 0 of 0 is how one blocks on purpose.
+    // A bucket that has a capacity but never refills would deny for ever once empty. A capacity of 0 denies on purpose.
     checkWhole(`${name}.refillAmount`, rule.refillAmount, rule.capacity === 0 ? 0 : 1, MAX_AMOUNT);
     checkWhole(`${name}.refillPeriodMs`, rule.refillPeriodMs, 1, MAX_PERIOD_MS);
     if (rule.cost !== undefined) checkWhole(`${name}.cost`, rule.cost, 0, MAX_AMOUNT);
     return new Limit({ ...rule, name, kind: 'rate', cost: rule.cost });
   }
 
-  /** Slots that are held, and given back at the end of the lease or when it expires. */
+  /** Slots that a lease holds until it ends or expires. */
   static concurrent<const Name extends string>(
     name: Name,
     capacity: number,
@@ -177,7 +177,7 @@ export function fullTokens(limit: Limit): number {
   return limit.kind === 'unlimited' ? 0 : limit.capacityMilli;
 }
 
-/** Whether two limits are the same rule for a bucket; the default cost is the caller's affair. */
+/** Whether two limits are the same rule for a bucket. The default cost is not part of the rule. */
 export function sameRule(a: Limit, b: Limit): boolean {
   return (
     a.name === b.name &&
@@ -188,10 +188,10 @@ export function sameRule(a: Limit, b: Limit): boolean {
   );
 }
 
-/** Of one bucket: all that an acquire may take must fit into one write. */
+/** The maximum for one bucket: everything that an acquire may take must fit into one write. */
 export const MAX_LIMITS = 32;
 
-/** Refuses what is not a list of limits with names of their own. */
+/** Refuses a value that is not a list of limits with different names. */
 export function checkLimits(field: string, limits: unknown): asserts limits is readonly Limit[] {
   if (!Array.isArray(limits)) throw new ValidationError(field, 'a list of limits', limits);
   if (limits.length > MAX_LIMITS) throw new ValidationError(field, `at most ${MAX_LIMITS} limits`, limits.length);

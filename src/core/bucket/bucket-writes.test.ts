@@ -17,7 +17,7 @@ import { add, type Int, sub, toInt } from '../int.js';
 const RUNS = { numRuns: runs(5_000) };
 const NOW_MS = 1_800_000_000_000;
 
-/** Small numbers, so that guesses and bounds meet often, and huge ones, so that sums pass 2^53. */
+/** Small numbers, so that guesses often hit the bounds, and huge ones, so that sums exceed 2^53. */
 const scale = fc.constantFrom(1, 1_000, 1e12);
 const rateAt = (unit: number): fc.Arbitrary<Rate> =>
   fc.record({
@@ -30,7 +30,7 @@ const tokensAt = (unit: number): fc.Arbitrary<Int> =>
 const amountAt = (unit: number): fc.Arbitrary<number> => fc.integer({ min: 0, max: 14 }).map((n) => n * unit);
 const elapsed = fc.oneof(fc.constant(0), fc.integer({ min: -5, max: 20 }), fc.integer({ min: 0, max: 200_000 }));
 
-/** A stored balance, what a client remembers of it (right, nearly right or wrong), and what it wants to write. */
+/** A stored balance, a client's image of it (right, nearly right or wrong), and the move to write. */
 const scene = scale.chain((unit) =>
   fc
     .record({
@@ -47,7 +47,7 @@ const scene = scale.chain((unit) =>
     .map(({ guess, ...rest }) => ({ ...rest, seen: guess ?? rest.stored })),
 );
 
-/** The balance that an account which settles at every operation has afterwards, or null: it refuses. */
+/** The balance afterwards of an account that settles at every operation; null: it refuses. */
 function exact(rate: Rate, stored: Int, credited: Int, move: Move): bigint | null {
   const capacity = BigInt(rate.capacityMilli);
   const capped = (value: bigint): bigint => (rate.refillPeriodMs !== 0 && value > capacity ? capacity : value);
@@ -61,7 +61,7 @@ function balanceAfter(rate: Rate, write: LimitWrite, stored: Int, credited: Int)
 }
 
 describe('a planned write', () => {
-  test('is exact wherever its condition holds, whatever the plan was made from', () => {
+  test('a planned write is exact wherever its condition holds, whatever image it was planned from', () => {
     fc.assert(
       fc.property(scene, ({ rate, stored, seen, elapsedMs, move }) => {
         const credited = credit(rate, NOW_MS, NOW_MS + elapsedMs);
@@ -73,7 +73,7 @@ describe('a planned write', () => {
     );
   });
 
-  test('holds for whatever fits if it was planned from the state that is stored', () => {
+  test('a write that was planned from the stored state holds for every ask that fits', () => {
     fc.assert(
       fc.property(scene, ({ rate, stored, elapsedMs, move }) => {
         const credited = credit(rate, NOW_MS, NOW_MS + elapsedMs);
@@ -84,7 +84,7 @@ describe('a planned write', () => {
     );
   });
 
-  test('must not be applied where its condition fails: the balance would be wrong, or the ask did not fit', () => {
+  test('applying a write whose condition fails would give a wrong balance or grant an ask that does not fit', () => {
     fc.assert(
       fc.property(scene, ({ rate, stored, seen, elapsedMs, move: { takeMilli, debitMilli } }) => {
         const move = { takeMilli, debitMilli, refundMilli: 0 };
@@ -98,7 +98,7 @@ describe('a planned write', () => {
     );
   });
 
-  test('of a take beyond the capacity holds nowhere, however full the bucket looks', () => {
+  test('the condition of a take above the capacity never holds, however full the bucket looks', () => {
     const rate = { capacityMilli: 10_000, refillMilli: 1_000, refillPeriodMs: 1_000 };
     const move = { takeMilli: 10_001, debitMilli: 0, refundMilli: 0 };
     for (const seen of [-5_000, 0, 9_999, 10_000, 50_000]) {
@@ -107,7 +107,7 @@ describe('a planned write', () => {
     }
   });
 
-  test('of slots has a floor and no ceiling', () => {
+  test('a write of slots has a lower bound and no upper bound', () => {
     const slots = { capacityMilli: 4_000, refillMilli: 0, refillPeriodMs: 0 };
     const write = planMove(slots, 4_000, 0, { takeMilli: 1_000, debitMilli: 0, refundMilli: 0 });
     expect(write).toEqual({ write: 'add', deltaMilli: -1_000, atLeastMilli: 1_000, atMostMilli: null });
@@ -115,7 +115,7 @@ describe('a planned write', () => {
 });
 
 describe('a take', () => {
-  test('that is given back restores the balance, then and at any later time', () => {
+  test('a take that is given back restores the balance, at once and at any later time', () => {
     fc.assert(
       fc.property(scene, fc.nat({ max: 100_000 }), ({ rate, stored, elapsedMs, move: { takeMilli } }, laterMs) => {
         const nowMs = NOW_MS + elapsedMs;
@@ -134,7 +134,7 @@ describe('a take', () => {
     );
   });
 
-  test('of nothing is refused in debt and granted at zero', () => {
+  test('a take of 0 is refused in debt and granted at a balance of 0', () => {
     const rate = { capacityMilli: 10, refillMilli: 1, refillPeriodMs: 1 };
     const zero = planMove(rate, -5, 5, { takeMilli: 0, debitMilli: 0, refundMilli: 0 });
     expect([writeHolds(zero, -6), writeHolds(zero, -5)]).toEqual([false, true]);
@@ -142,7 +142,7 @@ describe('a take', () => {
 });
 
 describe('a debit', () => {
-  test('is never refused by the state that it was planned from, and counts fully', () => {
+  test('a debit is never refused by the state that it was planned from, and is charged in full', () => {
     fc.assert(
       fc.property(scene, ({ rate, stored, elapsedMs, move: { debitMilli } }) => {
         const credited = credit(rate, NOW_MS, NOW_MS + elapsedMs);
@@ -169,7 +169,7 @@ describe('moving the base', () => {
       .map(({ guess, ...rest }) => ({ ...rest, seen: guess ?? rest.stored })),
   );
 
-  test('credits at the old rate and caps at the smaller capacity: a raise adds no tokens, a cut clamps', () => {
+  test('moving the base credits at the old rate and caps at the smaller capacity', () => {
     fc.assert(
       fc.property(change, ({ before, after, stored, seen, elapsedMs }) => {
         const next = NOW_MS + elapsedMs;
@@ -184,7 +184,7 @@ describe('moving the base', () => {
     );
   });
 
-  test('leaves what is held of slots held, even if that is more than there are now', () => {
+  test('moving the base keeps held slots, even if they are more than the new capacity', () => {
     fc.assert(
       fc.property(amountAt(1_000), amountAt(1_000), tokensAt(1_000), (had, has, stored) => {
         const slots = (capacityMilli: number): Rate => ({ capacityMilli, refillMilli: 0, refillPeriodMs: 0 });
@@ -212,18 +212,18 @@ describe('the trace of the published design', () => {
     return { stored, effective: effectiveTokens(rate, stored, credited) };
   }
 
-  // 1.67 is 1,666 2/3 millitokens. Refill counts the millitokens that fell within the second, so it is 1,666 or 1,667,
-  // depending on where the second lies, and 5,000 in any three. It is refilled once, is never written, and the second
-  // writer needs no retry although the first has written since.
-  test('ends at 81.666 if the second starts where a minute does', () => {
+  // 1.67 is 1,666 2/3 millitokens. The refill is in whole millitokens, so it is 1,666 or 1,667, depending on when the
+  // second starts, and 5,000 in any three seconds. It counts once and is never written, and the second writer needs no
+  // retry although the first has written since.
+  test('the trace of the published design ends at 81.666 if the second starts with a minute', () => {
     expect(trace(NOW_MS)).toEqual({ stored: 80_000, effective: 81_666 });
   });
 
-  test('ends at 81.667 if the second starts 1 ms later', () => {
+  test('the trace of the published design ends at 81.667 if the second starts 1 ms later', () => {
     expect(trace(NOW_MS + 1)).toEqual({ stored: 80_000, effective: 81_667 });
   });
 
-  test('has refilled exactly 5 tokens after three seconds, wherever they lie', () => {
+  test('the trace of the published design has refilled exactly 5 tokens after any three seconds', () => {
     for (let off = 0; off < 60; off++) expect(credit(rate, NOW_MS + off, NOW_MS + off + 3_000)).toBe(5_000);
   });
 });

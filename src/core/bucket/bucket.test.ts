@@ -38,7 +38,7 @@ const tokens = (capacityMilli: number): fc.Arbitrary<Int> =>
   );
 const account = rate.chain((numbers) => fc.record({ rate: fc.constant(numbers), held: tokens(numbers.capacityMilli) }));
 
-/** What has fallen since the epoch: the definition, in numbers of any size. */
+/** The refill since the epoch by the definition, in numbers of any size. */
 function fallen({ refillMilli, refillPeriodMs }: Rate, atMs: number): bigint {
   return (BigInt(atMs) * BigInt(refillMilli)) / BigInt(refillPeriodMs);
 }
@@ -48,7 +48,7 @@ function balance(of: Rate, held: Int, baseMs: number, nowMs: number): Int {
 }
 
 describe('credit', () => {
-  test('is the difference of what has fallen since the epoch, to the millitoken', () => {
+  test('the credit is exactly the difference of the refills since the epoch', () => {
     fc.assert(
       fc.property(rate, instant, instant, (of, a, b) => {
         const [from, to] = a < b ? [a, b] : [b, a];
@@ -58,7 +58,7 @@ describe('credit', () => {
     );
   });
 
-  test('sums over any split of time to what one step gives', () => {
+  test('the credit is the same however often it is computed', () => {
     fc.assert(
       fc.property(rate, fc.array(instant, { minLength: 2, maxLength: 12 }), (of, instants) => {
         const times = instants.toSorted((a, b) => a - b);
@@ -70,7 +70,7 @@ describe('credit', () => {
     );
   });
 
-  test('sums over every single millisecond to what one step gives', () => {
+  test('the credits of every single millisecond add up to the credit of one step', () => {
     const third = { capacityMilli: 1_000, refillMilli: 1_000, refillPeriodMs: 3_000 };
     const tenPerDay = { capacityMilli: 10_000, refillMilli: 10_000, refillPeriodMs: DAY_MS };
     for (const of of [third, tenPerDay]) {
@@ -82,7 +82,7 @@ describe('credit', () => {
     expect(credit(tenPerDay, NOW_MS, NOW_MS + DAY_MS)).toBe(10_000);
   });
 
-  test('never falls backwards in time', () => {
+  test('the credit is 0 if time goes back', () => {
     fc.assert(
       fc.property(rate, instant, instant, (of, a, b) => {
         expect(credit(of, Math.max(a, b), Math.min(a, b))).toBe(0);
@@ -92,7 +92,7 @@ describe('credit', () => {
     );
   });
 
-  test('is nothing for slots', () => {
+  test('the credit of slots is 0', () => {
     fc.assert(
       fc.property(amount, instant, instant, (capacityMilli, a, b) => {
         expect(credit({ capacityMilli, refillMilli: 0, refillPeriodMs: 0 }, a, b)).toBe(0);
@@ -103,7 +103,7 @@ describe('credit', () => {
 });
 
 describe('effective tokens', () => {
-  test('are never above the capacity of a rate', () => {
+  test('the balance of a rate is never above its capacity', () => {
     fc.assert(
       fc.property(account, instant, instant, ({ rate: of, held }, baseMs, nowMs) => {
         expect(balance(of, held, baseMs, nowMs) <= of.capacityMilli).toBe(true);
@@ -112,7 +112,7 @@ describe('effective tokens', () => {
     );
   });
 
-  test('are the same whether the cap is applied at every step or at the last', () => {
+  test('the balance is the same whether the cap is applied at every step or at the last', () => {
     fc.assert(
       fc.property(account, fc.array(instant, { minLength: 2, maxLength: 8 }), ({ rate: of, held }, instants) => {
         const times = instants.toSorted((a, b) => a - b);
@@ -124,7 +124,7 @@ describe('effective tokens', () => {
     );
   });
 
-  test('count a debt fully', () => {
+  test('the balance includes a debt in full', () => {
     fc.assert(
       fc.property(rate, debt, instant, instant, (of, owed, a, b) => {
         const [baseMs, nowMs] = a < b ? [a, b] : [b, a];
@@ -136,7 +136,7 @@ describe('effective tokens', () => {
     );
   });
 
-  test('of slots have no cap', () => {
+  test('the balance of slots is not capped', () => {
     expect(effectiveTokens({ capacityMilli: 1_000, refillMilli: 0, refillPeriodMs: 0 }, 5_000, 0)).toBe(5_000);
   });
 });
@@ -152,7 +152,7 @@ describe('the wait for tokens', () => {
     }),
   );
 
-  test('is exact: waiting that long grants, 1 ms less does not', () => {
+  test('the wait for tokens is exact: waiting that long grants, 1 ms less does not', () => {
     fc.assert(
       fc.property(question, ({ of, held, baseMs, nowMs, need }) => {
         const waitMs = waitForTokens(of, held, baseMs, need, nowMs);
@@ -162,7 +162,7 @@ describe('the wait for tokens', () => {
         else {
           expect(waitMs).toBeGreaterThan(0);
           const thenMs = nowMs + waitMs!;
-          // Debts of 2^70 are paid off after the end of time: 2^53 ms is the longest wait that is told.
+          // Debts of 2^70 take longer than the longest wait that can be expressed, 2^53 ms.
           if (thenMs >= Number.MAX_SAFE_INTEGER) return;
           expect(balance(of, held, baseMs, thenMs) >= need).toBe(true);
           expect(balance(of, held, baseMs, thenMs - 1) < need).toBe(true);
@@ -172,7 +172,7 @@ describe('the wait for tokens', () => {
     );
   });
 
-  test('is the least T of the definition, also for debts beyond 2^53', () => {
+  test('the wait for tokens is the smallest T of the definition, also for debts above 2^53', () => {
     fc.assert(
       fc.property(question, ({ of, held, baseMs, nowMs, need }) => {
         fc.pre(of.refillMilli > 0 && balance(of, held, baseMs, nowMs) < need);
@@ -186,7 +186,7 @@ describe('the wait for tokens', () => {
     );
   });
 
-  test('is never for more than the capacity, and for what does not refill', () => {
+  test('the wait for tokens is null above the capacity and for a rate that does not refill', () => {
     fc.assert(
       fc.property(account, instant, instant, ({ rate: of, held }, baseMs, nowMs) => {
         expect(waitForTokens(of, held, baseMs, of.capacityMilli + 1, nowMs)).toBeNull();
@@ -196,13 +196,13 @@ describe('the wait for tokens', () => {
     );
   });
 
-  test('counts from the base when the clock is behind it', () => {
+  test('the wait for tokens starts at the base when the clock is behind it', () => {
     const perSecond = { capacityMilli: 10_000, refillMilli: 1_000, refillPeriodMs: 1_000 };
     expect(waitForTokens(perSecond, 0, NOW_MS, 1_000, NOW_MS - 5_000)).toBe(6_000);
   });
 });
 
-test('a base that must move goes forward, at least by 1 ms', () => {
+test('a base that must move increases by at least 1 ms', () => {
   fc.assert(
     fc.property(instant, instant, (baseMs, nowMs) => {
       const next = nextBase(baseMs, nowMs);

@@ -1,7 +1,7 @@
 import { add, exactFloor, type Int, min, mul, mulDivCeil, mulDivFloor, sub } from '../int.js';
 import type { EpochMs, Millitokens } from '../units.js';
 
-/** The numbers of one limit as a bucket applies them: a whole limit, or one shard's share of it. */
+/** The parameters of one limit as a bucket applies them: the whole limit, or one shard's share of it. */
 export interface Rate {
   readonly capacityMilli: number;
   readonly refillMilli: number;
@@ -10,14 +10,13 @@ export interface Rate {
 }
 
 /**
- * The tokens that fall between two instants: floor(to * ra / rp) - floor(from * ra / rp).
- * Sums exactly over any split of time, so one base serves all limits of a bucket and no remainder is stored.
- * Nothing falls backwards in time.
+ * The tokens that refill between two instants: floor(to * ra / rp) - floor(from * ra / rp). The refill is the same however
+ * often it is computed, so all limits of a bucket share one base and no remainder is stored. 0 if `toMs` is before `fromMs`.
  */
 export function credit(rate: Rate, fromMs: EpochMs, toMs: EpochMs): Int {
   const { refillMilli, refillPeriodMs } = rate;
   if (toMs <= fromMs || refillPeriodMs === 0) return 0;
-  // Whole periods and the rest, because now * ra passes 2^53 early.
+  // Whole periods and the remainder separately, because now * ra exceeds 2^53 for common rates.
   const fromPeriods = exactFloor(fromMs, refillPeriodMs);
   const toPeriods = exactFloor(toMs, refillPeriodMs);
   const whole = mul(toPeriods - fromPeriods, refillMilli);
@@ -26,15 +25,15 @@ export function credit(rate: Rate, fromMs: EpochMs, toMs: EpochMs): Int {
   return add(whole, sub(toRest, fromRest));
 }
 
-/** What the bucket really holds: the stored tokens and the credit since the base, up to the capacity. Slots have no cap. */
+/** The balance: the stored tokens plus the credit since the base, up to the capacity. Slots are not capped. */
 export function effectiveTokens(rate: Rate, tokensMilli: Millitokens, creditedMilli: Int): Millitokens {
   if (rate.refillPeriodMs === 0) return tokensMilli;
   return min(add(tokensMilli, creditedMilli), rate.capacityMilli);
 }
 
 /**
- * The wait until a rate holds `needMilli`: the least T with floor(T * ra / rp) >= floor(base * ra / rp) + need - tokens,
- * less now. 0 if it does already, null if it never will.
+ * The wait until a rate has `needMilli`: T - now, for the smallest T with
+ * floor(T * ra / rp) >= floor(base * ra / rp) + need - tokens. 0: it has them now. null: it will never have them.
  */
 export function waitForTokens(
   rate: Rate,
@@ -46,7 +45,7 @@ export function waitForTokens(
   if (needMilli > rate.capacityMilli) return null;
   if (effectiveTokens(rate, tokensMilli, credit(rate, baseMs, nowMs)) >= needMilli) return 0;
   if (rate.refillMilli === 0) return null;
-  // Counted from the start of the base's period, which keeps the numbers small.
+  // Relative to the start of the base's period, which keeps the numbers small.
   const periods = exactFloor(baseMs, rate.refillPeriodMs);
   const startMs = periods * rate.refillPeriodMs;
   const before = mulDivFloor(baseMs - startMs, rate.refillMilli, rate.refillPeriodMs);
@@ -55,17 +54,17 @@ export function waitForTokens(
   return Number(min(sub(readyMs, nowMs), Number.MAX_SAFE_INTEGER));
 }
 
-/** What one write does to one limit: takes need room, debits go into debt, refunds are capped when next looked at. */
+/** What one write does to one limit. Takes need enough balance, debits may cause debt, refunds are capped at the next read. */
 export interface Move {
-  /** null: nothing is asked. 0 is an ask too: it needs a balance that is not negative. */
+  /** null: no take. 0 is a take too: it needs a balance that is not negative. */
   readonly takeMilli: Int | null;
   readonly debitMilli: Int;
   readonly refundMilli: Int;
 }
 
 /**
- * A write to one limit together with the condition under which it is exact, whatever happened since the image was seen.
- * `base` and parameters must also be as in the image; that is one condition for the whole bucket.
+ * A write to one limit with the condition under which it is exact, even if the image is stale. The base and the parameters
+ * must also equal those of the image; that is one condition for the whole bucket.
  */
 export type LimitWrite =
   | {
@@ -77,20 +76,20 @@ export type LimitWrite =
   | { readonly write: 'set'; readonly tokensMilli: Int; readonly atLeastMilli: Int };
 
 /**
- * Chooses between the two forms of a write, guessing from a remembered balance:
- * - room (tokens + credit <= capacity): ADD, if the stored tokens lie within [take - credit, capacity - credit];
- * - full (tokens + credit > capacity): SET capacity - credit less what is moved, if the stored tokens are at least capacity - credit.
- * The base does not move, so refill is never written; only the loss at the cap is, by the full form.
+ * Chooses between the two forms of a write by the balance of an image:
+ * - room (tokens + credit <= capacity): ADD, if the stored tokens are within [take - credit, capacity - credit];
+ * - full (tokens + credit > capacity): SET capacity - credit - the amount, if the stored tokens are at least capacity - credit.
+ * The base does not move, so the refill is never written. The full form writes only what was lost at the capacity.
  */
 export function planMove(rate: Rate, seenTokensMilli: Millitokens, creditedMilli: Int, move: Move): LimitWrite {
   const { takeMilli, debitMilli, refundMilli } = move;
   const spent = add(takeMilli ?? 0, debitMilli);
   const deltaMilli = sub(refundMilli, spent);
   const atLeastMilli = takeMilli === null ? null : sub(takeMilli, creditedMilli);
-  // Slots have no cap, and what spends nothing cannot lose refill at it.
+  // Slots are not capped, and a write that spends nothing does not need to account for the cap.
   if (rate.refillPeriodMs === 0 || spent === 0) return { write: 'add', deltaMilli, atLeastMilli, atMostMilli: null };
   const brim = sub(rate.capacityMilli, creditedMilli);
-  // A take beyond the capacity is planned as room, whose bounds then hold nowhere: a full bucket must not grant it.
+  // A take above the capacity is planned as room, whose bounds then never hold: a full bucket must not grant it.
   if (seenTokensMilli > brim && (takeMilli ?? 0) <= rate.capacityMilli) {
     return { write: 'set', tokensMilli: add(brim, deltaMilli), atLeastMilli: brim };
   }
@@ -98,7 +97,7 @@ export function planMove(rate: Rate, seenTokensMilli: Millitokens, creditedMilli
 }
 
 /**
- * The stored tokens after a take that fits, whichever form it has: `planMove` for whoever has the bucket in hand.
+ * The stored tokens after a take that fits, in either form. Replaces `planMove` where the exact bucket is known.
  * Room: tokens - take. Full: capacity - credit - take. Both are effective - credit - take.
  */
 export function tokensAfterTake(effectiveMilli: Millitokens, creditedMilli: Int, takeMilli: Int): Millitokens {
@@ -106,8 +105,8 @@ export function tokensAfterTake(effectiveMilli: Millitokens, creditedMilli: Int,
 }
 
 /**
- * Moves one limit's base, crediting at the old rate and capping at the smaller of both capacities:
- * a raise adds no tokens, a cut clamps. Slots have no cap: they move by the difference, so that what is held stays held.
+ * Moves the base of one limit: credits at the old rate and caps at the smaller of both capacities. Raising a limit adds no
+ * tokens; lowering it reduces the balance. Slots are not capped: they change by the difference, so that held slots stay held.
  */
 export function planRebase(
   before: Rate,
@@ -127,12 +126,12 @@ export function planRebase(
   return { write: 'add', deltaMilli: credited, atLeastMilli: null, atMostMilli: brim };
 }
 
-/** Where the base goes when it must move: forward, strictly, because it is the lock on the parameters. */
+/** The new base. It always increases, because writes compare it to detect a change of the parameters. */
 export function nextBase(baseMs: EpochMs, nowMs: EpochMs): EpochMs {
   return Math.max(nowMs, baseMs + 1);
 }
 
-/** Whether a write is exact on these stored tokens. */
+/** Whether the condition of a write holds for these stored tokens. */
 export function writeHolds(write: LimitWrite, tokensMilli: Millitokens): boolean {
   if (write.atLeastMilli !== null && tokensMilli < write.atLeastMilli) return false;
   return write.write === 'set' || write.atMostMilli === null || tokensMilli <= write.atMostMilli;

@@ -16,7 +16,7 @@ import { Limit } from '../limit.js';
 
 const RUNS = { numRuns: runs(2_000) };
 const BASE_MS = 1_800_000_000_000;
-/** Some of these are members of every object: they must be names like any other. */
+/** Some of these are members of every object and must work like any other name. */
 const NAMES = ['rpm', 'constructor', 'toString', 'valueOf', 'slots'];
 
 const rateLimit = fc
@@ -36,7 +36,7 @@ const limits = fc.uniqueArray(fc.oneof(rateLimit, slotLimit), {
   selector: ({ name }) => name,
 });
 
-/** Holders of some of the slots; what they hold is what the slots lack. */
+/** Holders of some of the slots. The slots that they hold are the ones that are not free. */
 const holders = (of: readonly Limit[]): fc.Arbitrary<ReadonlyMap<string, Holder>> =>
   fc
     .array(fc.record({ lifeMs: fc.integer({ min: 1, max: 5_000 }), slots: fc.array(fc.nat({ max: 3 })) }), {
@@ -86,7 +86,7 @@ function isGranted(of: BucketView, asked: readonly Amount[], nowMs: number): boo
 }
 
 describe('a decision', () => {
-  test('judges every limit that is asked for and exists, and no other', () => {
+  test('a decision has a verdict for every existing limit that is asked, and for no other', () => {
     fc.assert(
       fc.property(bucket, asks, now, (of, asked, nowMs) => {
         const verdicts = decide(of, asked, nowMs);
@@ -98,7 +98,7 @@ describe('a decision', () => {
     );
   });
 
-  test('judges each limit of any subset as it does alone', () => {
+  test('a decision about several limits has the verdict of each limit alone', () => {
     fc.assert(
       fc.property(bucket, asks, now, fc.func(fc.boolean()), (of, asked, nowMs, isChosen) => {
         const all = decide(of, asked, nowMs);
@@ -109,7 +109,7 @@ describe('a decision', () => {
     );
   });
 
-  test('grants if and only if every limit has what is asked of it', () => {
+  test('an ask is granted if and only if every limit has enough', () => {
     fc.assert(
       fc.property(bucket, asks, now, (of, asked, nowMs) => {
         const fits = of.limits.every(({ limit, tokensMilli }) => {
@@ -125,7 +125,7 @@ describe('a decision', () => {
     );
   });
 
-  test('never admits more because a limit was added', () => {
+  test('adding a limit never admits more', () => {
     fc.assert(
       fc.property(bucket, asks, now, fc.nat({ max: 3 }), (of, asked, nowMs, leftOut) => {
         const fewer = { ...of, limits: of.limits.filter((_, at) => at !== leftOut) };
@@ -135,7 +135,7 @@ describe('a decision', () => {
     );
   });
 
-  test('on several levels is all or nothing, with the longest wait', () => {
+  test('a decision over several levels grants all or denies with the longest wait', () => {
     fc.assert(
       fc.property(fc.array(bucket, { minLength: 1, maxLength: 3 }), asks, now, (chain, asked, nowMs) => {
         const levels = chain.map((of) => ({ verdicts: decide(of, asked, nowMs) }));
@@ -153,7 +153,7 @@ describe('a decision', () => {
 });
 
 describe('an ask', () => {
-  test('for nothing is granted while the balance is not negative', () => {
+  test('an ask for 0 is granted while the balance is not negative', () => {
     fc.assert(
       fc.property(bucket, now, (of, nowMs) => {
         for (const { limit } of of.limits) {
@@ -165,7 +165,7 @@ describe('an ask', () => {
     );
   });
 
-  test('above the capacity is impossible, without a wait; up to the capacity it never is', () => {
+  test('an ask is impossible, without a wait, exactly if it is above the capacity', () => {
     fc.assert(
       fc.property(bucket, now, (of, nowMs) => {
         for (const { limit } of of.limits) {
@@ -182,7 +182,7 @@ describe('an ask', () => {
     );
   });
 
-  test('up to the capacity is not impossible where the bucket lacks slots that no holder has', () => {
+  test('an ask up to the capacity is not impossible if slots are missing that no holder has', () => {
     fc.assert(
       fc.property(bucket, now, (of, nowMs) => {
         const short = { ...of, limits: of.limits.map((balance) => ({ ...balance, tokensMilli: -1_000_000 })) };
@@ -196,7 +196,7 @@ describe('an ask', () => {
     );
   });
 
-  test('of rates fits after the announced wait, and not 1 ms earlier', () => {
+  test('an ask for rates fits after the announced wait, and not 1 ms earlier', () => {
     fc.assert(
       fc.property(bucket, asks, now, (of, asked, nowMs) => {
         const rates = { ...of, limits: of.limits.filter(({ limit }) => limit.kind === 'rate') };
@@ -210,7 +210,7 @@ describe('an ask', () => {
     );
   });
 
-  test('of slots waits until just enough holders will have expired', () => {
+  test('an ask for slots waits until just enough holders will have expired', () => {
     fc.assert(
       fc.property(bucket, asks, (of, asked) => {
         const slots = { ...of, limits: of.limits.filter(({ limit }) => limit.kind === 'concurrent') };
@@ -233,7 +233,7 @@ describe('a status', () => {
   const limit = Limit.perMinute('toString', 10);
   const verdict = { limit, creditedMilli: 0, effectiveMilli: 4_999, requestedMilli: 2_000, waitMs: 0 };
 
-  test('tells what is left after a grant, and what there is after a denial, in whole tokens rounded down', () => {
+  test('a status shows the balance after the decision, in whole tokens rounded down', () => {
     expect(limitStatus('e', 'r', verdict, true)).toEqual({
       entityId: 'e',
       resource: 'r',
@@ -249,7 +249,7 @@ describe('a status', () => {
     expect(limitStatus('e', 'r', impossible, false)).toMatchObject({ exceeded: true, retryAfterMs: null });
   });
 
-  test('rounds balances of any size down', () => {
+  test('a status rounds balances of any size down', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: -(2n ** 62n), max: 2n ** 62n }), (milli) => {
         const rest = ((milli % 1_000n) + 1_000n) % 1_000n;

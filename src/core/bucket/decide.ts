@@ -3,69 +3,69 @@ import { add, floorDiv, type Int } from '../int.js';
 import type { Limit } from '../limit.js';
 import { type EpochMs, MILLI, type Millitokens } from '../units.js';
 
-/** An amount of one limit. Lists of these, not objects keyed by name: `constructor` is a legal limit name. */
+/** An amount of one limit. Used in lists, not in objects keyed by name, because `constructor` is a legal limit name. */
 export interface Amount {
   readonly name: string;
   readonly milli: Millitokens;
 }
 
-/** A lease that is kept in the bucket until it is given back or expires. */
+/** The entry of a lease in a bucket, until it is given back or expires. */
 export interface Holder {
   readonly expiresAtMs: EpochMs;
   readonly acquiredAtMs: EpochMs;
-  /** What it holds of concurrent limits. */
+  /** The slots that it holds. */
   readonly slots: readonly Amount[];
-  /** What it took of rates: carried only where an expiry gives it back. */
+  /** What it took from rates; null unless an expiry gives it back. */
   readonly rates: readonly Amount[] | null;
   readonly caller: string | null;
 }
 
 export interface LimitBalance {
   readonly limit: Limit;
-  /** What this bucket applies of the limit, where that is a share only. */
+  /** The share of the limit that this shard applies; left out if it applies the whole limit. */
   readonly rate?: Rate;
   readonly tokensMilli: Millitokens;
 }
 
-/** What a decision needs to know of a bucket. */
+/** The part of a bucket that a decision needs. */
 export interface BucketView {
   readonly baseMs: EpochMs;
   readonly limits: readonly LimitBalance[];
   readonly holders: ReadonlyMap<string, Holder>;
 }
 
-/** How one limit stands to one ask. */
+/** The result of one ask for one limit. */
 export interface Verdict {
   readonly limit: Limit;
-  /** What has been refilled since the bucket's base, not capped. */
+  /** The refill since the bucket's base, not capped. */
   readonly creditedMilli: Int;
   readonly effectiveMilli: Millitokens;
   readonly requestedMilli: number;
-  /** 0: it fits. null: this bucket, or this shard of it, will never have it. */
+  /** 0: the ask fits. null: this bucket, or this shard of it, will never have enough. */
   readonly waitMs: number | null;
 }
 
-/** Slots that no known lease holds, and asks that no shard fits alone, may be served at any time: ask again after this. */
+/** The announced wait where none can be computed: slots that no known lease holds, and asks that no single shard can serve. */
 const ASK_AGAIN_MS = 1_000;
 
-/** How long a caller is told to wait; null: waiting does not help. What one shard never has, the whole limit may have. */
+/** The wait that the caller gets; null: waiting does not help. The whole limit may serve what one shard never can. */
 function announcedWait(verdict: Verdict): number | null {
   const { limit, waitMs } = verdict;
   const neverRefills = limit.kind === 'rate' && limit.refillMilli === 0;
   return waitMs !== null || exceedsCapacity(verdict) || neverRefills ? waitMs : ASK_AGAIN_MS;
 }
 
-/** No wait and no reclaim helps: the ask is larger than the whole limit. */
+/** Whether the ask is larger than the whole limit, so that no wait and no reclaim helps. */
 export function exceedsCapacity({ limit, requestedMilli }: Verdict): boolean {
   return requestedMilli > limit.capacityMilli;
 }
 
-/** How one limit of one level stands, in whole tokens. */
+/** The state of one limit of one level, in whole tokens. */
 export interface LimitStatus {
   readonly entityId: string;
   readonly resource: string;
   readonly limit: Limit;
-  /** What is left once the decision took effect; negative in debt. */
+  /** The balance after the decision; negative in debt. */
   readonly available: number;
   readonly requested: number;
   readonly exceeded: boolean;
@@ -78,9 +78,9 @@ export function amountOf(amounts: readonly Amount[], name: string): Millitokens 
   return undefined;
 }
 
-/** One verdict for each limit of the bucket that is asked for; names that the bucket lacks are not asked. */
+/** One verdict for each limit of the bucket that the ask names. Names that the bucket does not have are ignored. */
 export function decide(bucket: BucketView, asks: readonly Amount[], nowMs: EpochMs): readonly Verdict[] {
-  // Loops over arrays of their final size, here and on the rest of this path: every acquire goes through it.
+  // Every acquire runs this code, so it uses plain loops and arrays of their final size.
   const { limits } = bucket;
   const verdicts = new Array<Verdict>(limits.length);
   let asked = 0;
@@ -110,7 +110,7 @@ function waitFor(bucket: BucketView, balance: LimitBalance, needMilli: number, n
     : waitForTokens(balance.rate ?? balance.limit, balance.tokensMilli, bucket.baseMs, needMilli, nowMs);
 }
 
-/** The latest wait: until enough holders will have expired, at least 1 ms. They may well give back sooner. */
+/** The longest possible wait: until enough holders will have expired, at least 1 ms. Leases may end earlier. */
 function waitForSlots(bucket: BucketView, balance: LimitBalance, needMilli: number, nowMs: EpochMs): number | null {
   if (needMilli > balance.limit.capacityMilli) return null;
   let free = balance.tokensMilli;
@@ -128,7 +128,7 @@ export type Conclusion =
 
 const GRANTED: Conclusion = { granted: true };
 
-/** All or nothing: granted if every verdict of every level fits, otherwise the longest wait. */
+/** Granted if every verdict of every level fits, otherwise denied with the longest wait. */
 export function conclude(levels: readonly { readonly verdicts: readonly Verdict[] }[]): Conclusion {
   let longestMs = 0;
   for (const { verdicts } of levels) {
@@ -141,7 +141,7 @@ export function conclude(levels: readonly { readonly verdicts: readonly Verdict[
   return longestMs === 0 ? GRANTED : { granted: false, reason: 'exhausted', retryAfterMs: longestMs };
 }
 
-/** What a user sees of a verdict: whole tokens, rounded down; less what was taken if the ask was granted. */
+/** The public form of a verdict: whole tokens, rounded down, less the ask if it was granted. */
 export function limitStatus(entityId: string, resource: string, verdict: Verdict, granted: boolean): LimitStatus {
   const { limit, effectiveMilli, requestedMilli, waitMs } = verdict;
   return {

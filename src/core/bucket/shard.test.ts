@@ -19,7 +19,7 @@ function sharesOf(of: Rate, shards: number): readonly Rate[] {
 }
 
 describe('the shares of a limit', () => {
-  test('add up to the whole capacity, and differ by less than a token', () => {
+  test('the capacities of all shares add up to the whole, and differ by less than a token', () => {
     fc.assert(
       fc.property(rate, count, (of, shards) => {
         const capacities = sharesOf(of, shards).map(({ capacityMilli }) => capacityMilli);
@@ -30,7 +30,7 @@ describe('the shares of a limit', () => {
     );
   });
 
-  test('refill over any window by the whole, give or take less than a token', () => {
+  test('the refills of all shares over any window differ from the whole by less than a token', () => {
     fc.assert(
       fc.property(rate, count, instant, instant, (of, shards, a, b) => {
         const [fromMs, toMs] = a < b ? [a, b] : [b, a];
@@ -43,7 +43,7 @@ describe('the shares of a limit', () => {
     );
   });
 
-  test('are the whole if there is one', () => {
+  test('a single share is the whole limit', () => {
     fc.assert(
       fc.property(rate, (of) => {
         expect(shareOf(of, 0, 1)).toEqual(of);
@@ -52,7 +52,7 @@ describe('the shares of a limit', () => {
     );
   });
 
-  test('of slots are whole slots', () => {
+  test('the shares of a concurrent limit are whole slots', () => {
     const slots = { capacityMilli: 5_000, refillMilli: 0, refillPeriodMs: 0 };
     expect(sharesOf(slots, 3)).toEqual([
       { ...slots, capacityMilli: 2_000 },
@@ -61,7 +61,7 @@ describe('the shares of a limit', () => {
     ]);
   });
 
-  test('of one half and of the halves of the other add up too', () => {
+  test('the shares of one half and of the two halves of the other add up to the whole', () => {
     fc.assert(
       fc.property(rate, fc.constantFrom(1, 2, 4, 8, 16, 32), fc.boolean(), (of, shards, areSlots) => {
         const whole = areSlots ? { capacityMilli: of.refillMilli * 1_000, refillMilli: 0, refillPeriodMs: 0 } : of;
@@ -77,13 +77,13 @@ describe('the shares of a limit', () => {
 });
 
 describe('the shard that a shard came from', () => {
-  test('is the one that was split into both', () => {
+  test('the parent of a shard is the shard that was split', () => {
     for (let shards = 1; shards < 4_096; shards *= 2) {
       for (let shard = 0; shard < shards; shard++) expect(parentShard(shard + shards)).toBe(shard);
     }
   });
 
-  test('has the same number without its highest bit, and ends at shard 0', () => {
+  test('the parent of a shard has its number without the highest bit, and shard 0 is the last', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 2 ** 30 - 1 }), (shard) => {
         const highestBit = 1 << (31 - Math.clz32(shard));

@@ -3,9 +3,9 @@ import { exactFloor } from '../int.js';
 import { MILLI } from '../units.js';
 
 /**
- * What shard `shard` of `count` holds of a limit. Capacities add up exactly: remainders go to the first shards. Slots are
- * divided whole: two halves of one could not be taken by anybody.
- * A refill period that is `count` times as long keeps the amounts whole and adds up to less than one token more.
+ * The share of a limit that shard `shard` of `count` has. Capacities add up exactly: the first shards get the remainder.
+ * Each share is in whole slots for a concurrent limit, because half a slot could never be taken.
+ * A refill period that is `count` times as long keeps the amounts whole. The sum of the refills differs by less than one token.
  */
 export function shareOf(rate: Rate, shard: number, count: number): Rate {
   // An unlimited limit is whole on every shard.
@@ -20,7 +20,7 @@ export function shareOf(rate: Rate, shard: number, count: number): Rate {
   };
 }
 
-/** The shard that a shard came from when its bucket was split: the same number without its highest bit. */
+/** The shard that was split into this one: the same number without its highest bit. */
 export function parentShard(shard: number): number {
   return shard === 0 ? 0 : shard - 2 ** Math.floor(Math.log2(shard));
 }

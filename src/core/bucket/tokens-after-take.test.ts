@@ -4,7 +4,7 @@ import { applyWrite, credit, effectiveTokens, planMove, tokensAfterTake } from '
 
 const NOW_MS = 1_800_000_000_000;
 
-test('a take in hand leaves the same balance as the planned write does, now and at any later time', () => {
+test('tokensAfterTake leaves the same balance as the planned write, at once and at any later time', () => {
   const scene = fc.record({
     rate: fc.record({
       capacityMilli: fc.integer({ min: 0, max: 1e15 }),

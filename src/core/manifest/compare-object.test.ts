@@ -4,7 +4,7 @@ import type { ManagedTarget } from './managed.js';
 
 const RECORD: ManagedTarget = { kind: 'record', entityId: 'user-1' };
 const SYSTEM: ManagedTarget = { kind: 'system' };
-const NOBODY = { name: null, parent: null, cascade: false, metadata: {} };
+const EMPTY_RECORD = { name: null, parent: null, cascade: false, metadata: {} };
 
 function compare(target: ManagedTarget, views: Partial<Views>): Comparison {
   return compareObject(target, { wanted: undefined, owned: undefined, live: undefined, ...views });
@@ -21,20 +21,20 @@ test('an object that the file wants without fields is created empty', () => {
 });
 
 test('an object that is already as wanted is marked and not changed', () => {
-  const live = { ...NOBODY, name: 'Ann', metadata: { by: 'hand' } };
+  const live = { ...EMPTY_RECORD, name: 'Ann', metadata: { by: 'hand' } };
   const { change, drift, isMarked } = compare(RECORD, { wanted: { name: 'Ann' }, live });
   expect([change, drift, isMarked]).toEqual([null, null, false]);
 });
 
 test('an object keeps the fields that the file does not name', () => {
-  const live = { ...NOBODY, name: 'By hand', cascade: true };
+  const live = { ...EMPTY_RECORD, name: 'By hand', cascade: true };
   const { change, writes, final } = compare(RECORD, { wanted: { cascade: false }, live });
   expect(change).toMatchObject({
     action: 'update',
     before: { name: 'By hand', cascade: true },
     after: { name: 'By hand' },
   });
-  expect([writes, final]).toEqual([{ cascade: false }, { ...NOBODY, name: 'By hand' }]);
+  expect([writes, final]).toEqual([{ cascade: false }, { ...EMPTY_RECORD, name: 'By hand' }]);
 });
 
 test('an object loses the fields that the file named before and no longer names', () => {
@@ -56,23 +56,23 @@ test('the order of limits makes no difference', () => {
 
 test('the order of metadata fields makes no difference, but the order of list items does', () => {
   const wanted = { metadata: { a: 1, b: { c: [1, 2], d: null } } };
-  const same = { ...NOBODY, metadata: { b: { d: null, c: [1, 2] }, a: 1 } };
+  const same = { ...EMPTY_RECORD, metadata: { b: { d: null, c: [1, 2] }, a: 1 } };
   expect(compare(RECORD, { wanted, live: same }).change).toBeNull();
-  const other = { ...NOBODY, metadata: { b: { d: null, c: [2, 1] }, a: 1 } };
+  const other = { ...EMPTY_RECORD, metadata: { b: { d: null, c: [2, 1] }, a: 1 } };
   expect(compare(RECORD, { wanted, live: other }).change).not.toBeNull();
-  const tricky = { ...NOBODY, metadata: { a: 1, b: { c: { 0: 1, 1: 2 }, d: null } } };
+  const tricky = { ...EMPTY_RECORD, metadata: { a: 1, b: { c: { 0: 1, 1: 2 }, d: null } } };
   expect(compare(RECORD, { wanted, live: tricky }).change).not.toBeNull();
 });
 
 test('an object that the file no longer names is deleted if it has no other fields', () => {
-  const live = { ...NOBODY, name: 'Ann' };
+  const live = { ...EMPTY_RECORD, name: 'Ann' };
   const { change, mark, final, drift } = compare(RECORD, { owned: { name: 'Ann' }, live });
   expect(change).toEqual({ action: 'delete', target: RECORD, before: { name: 'Ann' }, after: null });
   expect([mark.value, final, drift]).toEqual([null, null, null]);
 });
 
 test('an object that the file no longer names keeps the fields that were set by hand', () => {
-  const live = { ...NOBODY, name: 'Ann', metadata: { by: 'hand' } };
+  const live = { ...EMPTY_RECORD, name: 'Ann', metadata: { by: 'hand' } };
   expect(compare(RECORD, { owned: { name: 'Ann' }, live })).toMatchObject({
     change: { action: 'update', after: { metadata: { by: 'hand' } } },
     writes: { name: null },
@@ -100,7 +100,7 @@ test('a change by hand to an object that the file no longer names is drift', () 
 const applied = { limits: ['a:1/min'] };
 
 test('drift lists each field that was changed by hand', () => {
-  const live = { ...NOBODY, name: 'By hand', cascade: true };
+  const live = { ...EMPTY_RECORD, name: 'By hand', cascade: true };
   const { drift } = compare(RECORD, {
     wanted: { name: 'Ann', cascade: true },
     owned: { name: 'Ann', cascade: true },

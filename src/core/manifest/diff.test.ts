@@ -5,7 +5,7 @@ import type { Fields, LiveRecord } from './managed-fields.js';
 import { buildManagedKey, describeTarget } from './managed.js';
 import { readManifest } from './manifest.js';
 
-const NOBODY: LiveRecord = { name: null, parentId: null, cascade: false, metadata: {}, version: 1 };
+const EMPTY_RECORD: LiveRecord = { name: null, parentId: null, cascade: false, metadata: {}, version: 1 };
 
 /** Records by id and parent, levels by key and limits. */
 function liveOf(
@@ -15,7 +15,7 @@ function liveOf(
   const configs = Object.entries(levels).map(
     ([key, texts]) => [key, { limits: texts.map((text) => Limit.parse(text)), onUnavailable: null, v: 1 }] as const,
   );
-  const records = Object.entries(parents).map(([id, parentId]) => [id, { ...NOBODY, parentId }] as const);
+  const records = Object.entries(parents).map(([id, parentId]) => [id, { ...EMPTY_RECORD, parentId }] as const);
   return { configs: new Map(configs), records: new Map(records) };
 }
 

@@ -14,8 +14,8 @@ import { CONTENDED, decisionOf, NO_ID_FREE } from './outcome.js';
 import { type AcquireRequest, checkRequest, readAmounts } from './request.js';
 
 /**
- * Asks once: chain and limits, then one consume over all levels; gives what `finish` makes of the decision. Answers that
- * are at hand are not awaited, so that an embedded store costs no turn of the event loop.
+ * Asks once: resolves the chain and its limits, then makes one consume over all levels. Returns the result of `finish`.
+ * Synchronous answers are not awaited, so that an embedded store needs no turn of the event loop.
  */
 export function attempt<T>(
   context: Context,
@@ -36,7 +36,7 @@ export function attempt<T>(
   }
 }
 
-/** For a limiter that could not even open its store: what the outage policy says. */
+/** Decides by the outage policy, for a limiter whose store could not be opened. */
 export async function attemptWithoutStore<T>(
   context: Context,
   request: AcquireRequest,
@@ -51,7 +51,7 @@ export async function attemptWithoutStore<T>(
   return finish(deliver(request, await byPolicy(context, ask, error), context));
 }
 
-/** The decision, or what the outage policy says if the store does not answer. */
+/** The decision of the store, or of the outage policy if the store does not answer. */
 function decideByStore(context: Context, ask: Ask): Awaitable<Decision> {
   try {
     const { request, nowMs } = ask;
@@ -65,7 +65,7 @@ function decideByStore(context: Context, ask: Ask): Awaitable<Decision> {
   }
 }
 
-/** A store that is only contended lives: whoever asks is denied and comes again. No policy may admit it. */
+/** Contention is not an outage: the ask is denied and can be retried. No policy may grant it. */
 function byPolicy(context: Context, ask: Ask, error: unknown): Awaitable<Decision> {
   if (!isHeadgateError(error, 'backend.unavailable')) throw error;
   if (error instanceof BackendUnavailable && error.kind === 'closed') throw error;
@@ -86,12 +86,12 @@ function timeOfCall({ options }: Context): number {
   return Math.min(options.timeouts.callMs, options.timeouts.acquireMs);
 }
 
-/** The config took its time: both together stay within the time of one acquire. */
+/** The timeout of the consume: together with the config read it stays within `acquireMs`. */
 function timeOfConsume(context: Context, { nowMs }: Ask): number {
   return timeLeft(context, endOfCall(context, nowMs), 'acquire');
 }
 
-/** Limits that the cache does not know yet may have been set elsewhere: looks once more before it refuses. */
+/** Another process may have set limits that are not in the cache yet: reads the config once more before it refuses. */
 export function levelsOf(
   context: Context,
   ask: Omit<Ask, 'wants'>,
@@ -107,7 +107,7 @@ export function levelsOf(
   }
 }
 
-/** Ids that are drawn for one lease before it gives up: each has one chance in 262,144 to be taken. */
+/** The number of random ids that are tried for one lease. The probability that an id is taken is 1 in 262,144. */
 const MAX_DRAWS = 5;
 
 function consume(
@@ -129,7 +129,7 @@ function consume(
     throw guard.failed(error);
   }
   if (!isPromise(answer)) {
-    // What is remembered says nothing about whether the store lives.
+    // An answer from the deny cache does not show that the store works.
     if (!isRemembered(answer)) guard.answered(answer);
     return decided(context, ask, grant, answer, draw);
   }
@@ -171,7 +171,7 @@ function isRemembered(outcome: ConsumeOutcome): boolean {
   return outcome.kind === 'denied' && outcome.remembered === true;
 }
 
-/** The last step: the caller may have left meanwhile. */
+/** The last step: rejects if the signal aborted meanwhile. */
 function deliver(request: AcquireRequest, decision: Decision, context: Context): Decision {
   if (request.signal?.aborted === true) {
     if (decision.granted) giveBack(context, decision.lease);
@@ -180,12 +180,12 @@ function deliver(request: AcquireRequest, decision: Decision, context: Context):
   return decision;
 }
 
-/** The caller has left: what was taken for it goes back in the background. */
+/** Gives back, in the background, what was taken for a caller that stopped waiting. */
 export function giveBack(context: Context, lease: Lease): void {
   lease.rollback().catch((error: unknown) => report(context.options, error, 'giving back after the caller left'));
 }
 
-/** Tells `onDecision`, which must not be able to break what it hears of. */
+/** Calls `onDecision`. An exception that it throws does not affect the decision. */
 export function tell(context: Context, request: AcquireRequest, decision: Decision): void {
   if (context.options.onDecision === null) return;
   try {

@@ -2,12 +2,12 @@ import type { Amount } from '../../core/bucket/decide.js';
 import type { EpochMs } from '../../core/units.js';
 import type { AcquireRequest } from './request.js';
 
-/** A request on its way down: checked, with the one time at which it is decided. */
+/** A checked request with the time at which it is decided. */
 export interface Ask {
   readonly request: AcquireRequest;
-  /** What `consume` names, in millitokens. */
+  /** The amounts of `consume`, in millitokens. */
   readonly named: readonly Amount[];
   readonly nowMs: EpochMs;
-  /** Whoever wants a lease does not look at the statuses of a grant, so that they need not be made. */
+  /** A caller that wants only a lease does not use the statuses of a grant, so they are not built. */
   readonly wants: 'decision' | 'lease';
 }

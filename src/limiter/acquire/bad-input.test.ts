@@ -5,7 +5,7 @@ import type { RateLimiter } from '../rate-limiter.js';
 
 type Call = (limiter: RateLimiter) => Promise<unknown>;
 
-/** A request as a caller without types could make it. */
+/** A request that a caller without type checks could make. */
 const asking =
   (change: object, verb: 'tryAcquire' | 'acquire' = 'tryAcquire'): Call =>
   (limiter) =>
@@ -57,7 +57,7 @@ const REFUSED: readonly (readonly [string, Call, string])[] = [
   ['a request that is null', (limiter) => limiter.acquire(null as never), 'request'],
   ['an unknown onThrow', (limiter) => limiter.run({ ...ASK, onThrow: 'retry' as never }, () => 1), 'onThrow'],
   ['a run without a function', (limiter) => limiter.run(ASK, undefined as never), 'work'],
-  ['a status of nobody', (limiter) => limiter.status({ entityId: '', resource: 'gpt-4' }), 'entityId'],
+  ['a status of an empty entity id', (limiter) => limiter.status({ entityId: '', resource: 'gpt-4' }), 'entityId'],
   ['a status without a request', (limiter) => limiter.status(undefined as never), 'request'],
   [
     'a time until a negative ask fits',
@@ -118,14 +118,14 @@ const REFUSED: readonly (readonly [string, Call, string])[] = [
 ];
 
 describe('bad input is refused, with its field, and nothing is written', () => {
-  test.each([...REFUSED])('%s', async (_, call, field) => {
+  test.each([...REFUSED])('bad input is refused with its field: %s', async (_, call, field) => {
     const { limiter, store } = await openLimiter();
     const before = store.calls.length;
     await expect(call(limiter)).rejects.toMatchObject({ name: 'ValidationError', code: 'input.invalid', field });
     expect(writes(store.calls.slice(before))).toEqual([]);
   });
 
-  test.each(REFUSED.slice(0, 30))('%s, also once the names are known', async (_, call, field) => {
+  test.each(REFUSED.slice(0, 30))('bad input is refused also when the names are cached: %s', async (_, call, field) => {
     const { limiter, store } = await openLimiter();
     await limiter.acquire(ASK);
     const before = store.calls.length;
@@ -135,7 +135,7 @@ describe('bad input is refused, with its field, and nothing is written', () => {
 });
 
 describe('what only the store can know is refused there, and changes nothing', () => {
-  test('a parent that does not exist', async () => {
+  test('the store refuses a parent that does not exist', async () => {
     const { limiter } = await openLimiter();
     await expect(limiter.entities.create({ id: 'a', parentId: 'nobody' })).rejects.toMatchObject({
       code: 'input.invalid',
@@ -144,12 +144,12 @@ describe('what only the store can know is refused there, and changes nothing', (
     expect(await limiter.entities.get('a')).toBeNull();
   });
 
-  test('an entity that is its own parent', async () => {
+  test('the store refuses an entity that is its own parent', async () => {
     const { limiter } = await openLimiter();
     await expect(limiter.entities.create({ id: 'a', parentId: 'a' })).rejects.toMatchObject({ field: 'parentId' });
   });
 
-  test('a chain deeper than 8', async () => {
+  test('the store refuses a chain of more than 8 levels', async () => {
     const { limiter } = await openLimiter();
     await limiter.entities.create({ id: 'e1' });
     for (let level = 2; level <= 8; level++) {
@@ -159,28 +159,28 @@ describe('what only the store can know is refused there, and changes nothing', (
     expect(await limiter.entities.get('e9')).toBeNull();
   });
 
-  test('an entity that exists', async () => {
+  test('the store refuses to create an entity that exists', async () => {
     const { limiter } = await openLimiter();
     await limiter.entities.create({ id: 'a', name: 'first' });
     await expect(limiter.entities.create({ id: 'a', name: 'second' })).rejects.toMatchObject({ code: 'entity.exists' });
     expect(await limiter.entities.get('a')).toMatchObject({ name: 'first' });
   });
 
-  test('an entity without limits at any level', async () => {
+  test('an acquire of an entity without limits at any level is refused', async () => {
     const { limiter, store } = await openLimiter({ limits: [] });
     await expect(limiter.acquire(ASK)).rejects.toMatchObject({ code: 'limits.missing', entityId: 'user-1' });
     await expect(limiter.status(ASK)).rejects.toMatchObject({ code: 'limits.missing' });
     expect(writes(store.calls)).toEqual([]);
   });
 
-  test('a namespace that is not registered', async () => {
+  test('a namespace that is not registered is refused', async () => {
     const { limiter } = await openLimiter();
     await expect(limiter.in('acne')).rejects.toMatchObject({ code: 'namespace.missing', namespace: 'acne' });
     expect((await limiter.namespaces.list()).items.map(({ name }) => name)).toEqual(['default']);
   });
 });
 
-test('no method throws before it returns a promise', async () => {
+test('no method throws synchronously', async () => {
   const { limiter } = await openLimiter();
   const calls = REFUSED.map(([, call]) => call(limiter));
   const outcomes = await Promise.allSettled(calls);

@@ -11,7 +11,7 @@ const ASK = { entityId: 'level-0', resource: 'gpt-4', consume: { rpm: 1 } };
 const LIMITS = [Limit.perMinute('rpm', 60)];
 
 interface Delays {
-  /** Of the config read of each level, the entity first. */
+  /** The delay of the config read of each level, the entity first. */
   readonly configMs: readonly number[];
   readonly bucketMs: number;
 }
@@ -25,7 +25,7 @@ const CALLS = {
   timeUntilAvailable: (limiter: RateLimiter) => limiter.timeUntilAvailable(ASK),
 } as const;
 
-/** A store whose answers come late. */
+/** A store whose answers are delayed. */
 function slowBackend(clock: FakeClock, delays: () => Delays): Backend {
   const inner = memory();
   const late = async <T>(ms: number, work: () => Awaitable<T>): Promise<T> => {
@@ -46,7 +46,7 @@ function slowBackend(clock: FakeClock, delays: () => Delays): Backend {
   };
 }
 
-/** `level-0` under `level-1` and so on, over a store that is slow from then on. */
+/** Creates `level-0` under `level-1` and so on, in a store that is slow afterwards. */
 async function chainOf(delays: Delays, timeouts: { readonly callMs: number; readonly acquireMs: number }) {
   const clock = fakeClock();
   let current: Delays = { configMs: [], bucketMs: 0 };
@@ -63,7 +63,7 @@ async function chainOf(delays: Delays, timeouts: { readonly callMs: number; read
   return { clock, limiter };
 }
 
-/** How a call ended, and after how long. */
+/** The outcome of a call and how long it took. */
 async function outcomeOf(clock: FakeClock, call: Promise<unknown>, advanceMs = 60_000) {
   const startMs = clock.now();
   const ended = call.then(
@@ -87,7 +87,7 @@ describe('one deadline bounds everything that a call asks of the store', () => {
     },
   );
 
-  test('a call ends within acquireMs whatever the delays, and succeeds if they leave it the time', async () => {
+  test('a call ends within acquireMs whatever the delays, and succeeds if they are short enough', async () => {
     const delay = fc.integer({ min: 0, max: 1_200 });
     await fc.assert(
       fc.asyncProperty(
@@ -109,14 +109,14 @@ describe('one deadline bounds everything that a call asks of the store', () => {
     );
   });
 
-  test('no write is sent once the config has used up the time', async () => {
+  test('no write is sent after the config reads have used up the time', async () => {
     const delays = { configMs: [900, 900, 900], bucketMs: 0 };
     const { clock, limiter } = await chainOf(delays, { callMs: 1_000, acquireMs: 2_000 });
     expect(await outcomeOf(clock, limiter.acquire(ASK))).toEqual({ ok: false, afterMs: 2_000 });
     expect(await limiter.buckets.get(ASK)).toBeNull();
   });
 
-  test('a caller whose time is over does not end the read that another caller shares', async () => {
+  test('a caller that times out does not end a read that another caller shares', async () => {
     const { clock, limiter } = await chainOf(
       { configMs: [900, 900, 900], bucketMs: 0 },
       { callMs: 1_000, acquireMs: 2_000 },
@@ -130,7 +130,7 @@ describe('one deadline bounds everything that a call asks of the store', () => {
     expect((await short).state).toBe('open');
   });
 
-  test('a chain whose first level is read in vain goes on with what is remembered of the others', async () => {
+  test('after a failed read of the first level the cached configs of its parents are used', async () => {
     const delays = { configMs: [10, 10, 10], bucketMs: 10 };
     const { clock, limiter } = await chainOf(delays, { callMs: 1_000, acquireMs: 2_000 });
     expect(await outcomeOf(clock, limiter.acquire(ASK))).toMatchObject({ ok: true });

@@ -1,10 +1,10 @@
-/** Who answered. Anything but `store` and `deny-cache` is a degraded answer, given by policy while the store was out. */
+/** What decided. `fallback` and `open` are decisions of the outage policy while the store did not answer. */
 export type DecidedBy = 'store' | 'deny-cache' | 'fallback' | 'open';
 
 /** `exhausted`: retry after the wait. `contended`: too many writers at once, retry soon. `impossible`: more than the capacity. */
 export type DenialReason = 'exhausted' | 'contended' | 'impossible';
 
-/** What `onDecision` hears. */
+/** The argument of `onDecision`. */
 export interface DecisionEvent {
   readonly namespace: string;
   readonly entityId: string;

@@ -5,7 +5,7 @@ import type { DecidedBy, DenialReason } from './decision-event.js';
 export interface Granted<L extends string = string> {
   readonly granted: true;
   readonly lease: Lease<L>;
-  /** Every limit that was asked, of every level. */
+  /** Every limit that was asked, at every level. */
   readonly statuses: readonly LimitStatus[];
   readonly decidedBy: DecidedBy;
 }
@@ -16,7 +16,7 @@ export interface Denied {
   readonly retryAfterMs: number | null;
   readonly reason: DenialReason;
   readonly statuses: readonly LimitStatus[];
-  /** The statuses that refused. */
+  /** The statuses of the limits that refused. */
   readonly violations: readonly LimitStatus[];
   readonly decidedBy: DecidedBy;
 }

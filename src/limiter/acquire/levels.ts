@@ -9,10 +9,10 @@ import type { CachedConfig } from '../config/config-cache.js';
 import type { ResolvedOptions } from '../options.js';
 import type { AcquireRequest } from './request.js';
 
-/** A bucket of per-call limits is named after them, so that its rules never change. */
+/** The key of a bucket of per-call limits contains a hash of them, so its rules never change. */
 const UNCHANGING = { sequence: 0, openedAtMs: 0 };
 
-/** What to ask of each level of the chain. Refuses names that none of them has, and asks for nothing. */
+/** The asks for each level of the chain. Refuses names that no level has, and a request that asks for nothing. */
 export function buildLevels(
   { request, named, nowMs }: Omit<Ask, 'wants'>,
   chain: readonly CachedConfig[],
@@ -30,9 +30,9 @@ export function buildLevels(
       request.consume,
     );
   }
-  // The entity's own level counts the grant, also where only a parent has the limit.
+  // The entity's own level is always included, because it counts the grant even if only a parent has the limit.
   const levels = all.length === 1 ? all : all.filter((level, at) => at === 0 || asksAnything(level));
-  // Most leases need no holder, which is known before anybody looks.
+  // Most leases need no holder. This check avoids the work in `withHolders`.
   const mayHold = request.leaseTtlMs !== undefined || request.limits !== undefined || chain.some(hasSlots);
   return mayHold ? withHolders(levels, request, options, nowMs) : levels;
 }
@@ -55,7 +55,7 @@ function ownLevel(request: AcquireRequest, config: CachedConfig, named: readonly
   return levelOf(config, config.resolved.limits, named);
 }
 
-/** A level takes what is named, else its own default cost, else what the entity itself spends: `spent`. */
+/** A level takes the named amount, else its own default cost, else the amount that the entity itself spends (`spent`). */
 function levelOf(
   config: CachedConfig,
   limits: readonly Limit[],
@@ -99,7 +99,7 @@ function isKnown(name: string, levels: readonly LevelAsk[]): boolean {
   return false;
 }
 
-/** The key part of the bucket that a request takes from at its own level. */
+/** The key part of the bucket that a request takes from at the entity's own level. */
 export function bucketResource({ resource, limits }: AcquireRequest): string {
   if (limits === undefined) return resource;
   const rules = limits.map(({ name, kind, capacity, refillAmount, refillPeriodMs }) =>
@@ -109,8 +109,8 @@ export function bucketResource({ resource, limits }: AcquireRequest): string {
 }
 
 /**
- * A level keeps a holder if it gives away slots. The entity's own also does if the caller asked for a lease that
- * expires. Where an expiry gives rates back, every level of such a lease does, with its amounts.
+ * A level gets a holder if it grants slots. The entity's own level also gets one if the request has `leaseTtlMs`. If an
+ * expiry gives rates back, every level of such a lease gets one, with its rate amounts.
  */
 function withHolders(
   levels: readonly LevelAsk[],

@@ -7,7 +7,7 @@ import type { DecidedBy } from './decision-event.js';
 import { type GrantedLevel, StoredLeaseAccount } from '../lease/lease-account.js';
 import { Lease } from '../lease/lease.js';
 
-/** What the caller gets for what the backend said. */
+/** Converts the outcome of the backend to a decision. */
 export function decisionOf(
   context: Context,
   { request, nowMs, wants }: Ask,
@@ -30,10 +30,10 @@ export function decisionOf(
   return { granted, lease, statuses, decidedBy };
 }
 
-/** Too many at once for the time given: soon again. */
+/** Too many concurrent writers within the timeout: retry soon. */
 export const CONTENDED: ConsumeDecision = { kind: 'denied', reason: 'contended', retryAfterMs: 100, levels: [] };
 
-/** What the caller hears when no id could be found for its lease. */
+/** The denial when no free id was found for the lease. */
 export const NO_ID_FREE: ConsumeDecision = { kind: 'denied', reason: 'contended', retryAfterMs: 1, levels: [] };
 
 const NO_STATUSES: readonly LimitStatus[] = [];
@@ -55,7 +55,7 @@ function hasBalance({ limit }: Verdict): boolean {
   return limit.kind !== 'unlimited';
 }
 
-/** A level that lacks a limit was not asked for it: what was not asked was not taken. */
+/** Keeps only the amounts that were asked: a level that does not have a limit took nothing of it. */
 function taken(levels: readonly LevelAsk[], answers: readonly LevelAnswer[]): readonly GrantedLevel[] {
   let whole = true;
   for (let at = 0; at < levels.length; at++) {

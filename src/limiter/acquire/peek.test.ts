@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { ASK, openLimiter } from '../../../tests/support/open-limiter.js';
 import { Limit } from '../../core/limit.js';
 
-test('a look says what a take would say, and takes nothing', async () => {
+test('a peek has the statuses of a take, and takes nothing', async () => {
   const { limiter } = await openLimiter();
   await limiter.acquire({ ...ASK, consume: { rpm: 55, slots: 1 } });
   const ask = { ...ASK, consume: { rpm: 10, slots: 1 } };
@@ -13,13 +13,13 @@ test('a look says what a take would say, and takes nothing', async () => {
   expect(looked).toEqual(decision.statuses);
 });
 
-test('a look that would be granted shows what there is, not what would be left', async () => {
+test('a peek that would be granted shows the current balance, not the balance after a take', async () => {
   const { limiter } = await openLimiter();
   const [status] = await limiter.peek({ ...ASK, consume: { rpm: 10 } });
   expect(status).toMatchObject({ available: 60, requested: 10, exceeded: false, retryAfterMs: 0 });
 });
 
-test('a look names every level that would be asked, by the limits of the call', async () => {
+test('a peek shows every level that would be asked, with the limits of the call', async () => {
   const { limiter } = await openLimiter();
   await limiter.entities.create({ id: 'proj-1' });
   await limiter.entities.create({ id: ASK.entityId, parentId: 'proj-1', cascade: true });

@@ -12,25 +12,25 @@ export type Amounts<L extends string = string> = { readonly [Name in L]?: number
 export interface AcquireRequest<L extends string = string> {
   readonly entityId: string;
   readonly resource: string;
-  /** What to take. A limit that is not named takes its default cost, or nothing. 0 asks only that there is no debt. */
+  /** The amounts to take. A limit that is not named takes its default cost, or nothing. An amount of 0 is denied only in debt. */
   readonly consume?: Amounts<L>;
-  /** These limits instead of the configured ones, for the entity's own level, in a bucket of their own. */
+  /** Replaces the configured limits at the entity's own level. They have a separate bucket. */
   readonly limits?: readonly Limit[];
-  /** Keeps a holder for this long, also without concurrent limits: at least 5 000. */
+  /** Creates a holder that expires after this time, also without concurrent limits. At least 5 000. */
   readonly leaseTtlMs?: number;
-  /** Waits in line for up to `timeoutMs` instead of being denied. */
+  /** Waits for up to `timeoutMs` instead of being denied. */
   readonly wait?: { readonly timeoutMs: number };
-  /** Ends the wait or the call; what was taken meanwhile is given back. */
+  /** Ends the wait or the call. What was taken meanwhile is given back. */
   readonly signal?: AbortSignal;
-  /** What to do while the store is out, for this call. */
+  /** The outage policy of this call. */
   readonly onUnavailable?: OnUnavailable;
-  /** All levels in one transaction, where a store would otherwise write them one by one. */
+  /** Writes all levels in one transaction, where a store would otherwise write them one by one. */
   readonly atomic?: boolean;
 }
 
 const MAX_WAIT_MS = 86_400_000;
 
-/** `onThrow` belongs to `run`, which takes it beside the request. */
+/** Includes `onThrow`, which `run` accepts in the same object. */
 const REQUEST_FIELDS: ReadonlySet<string> = new Set([
   'entityId',
   'resource',
@@ -46,7 +46,7 @@ const REQUEST_FIELDS: ReadonlySet<string> = new Set([
 
 const WAIT_FIELDS: ReadonlySet<string> = new Set(['timeoutMs']);
 
-/** Refuses bad input before anything is read or written. Names are checked where they are first looked up. */
+/** Refuses bad input before anything is read or written. Entity and resource are checked at their first look-up. */
 export function checkRequest(request: AcquireRequest): void {
   if (typeof request !== 'object' || request === null) throw new ValidationError('request', 'an object', request);
   checkKnownFields('request', request, REQUEST_FIELDS);
@@ -73,7 +73,7 @@ function checkOwnLimits(limits: unknown): void {
   if (limits.length === 0) throw new ValidationError('limits', 'at least one limit, or left out', limits);
 }
 
-/** Amounts as a list in millitokens. Whole numbers from `least` to 1e12; `undefined` is a mistake, not an absence. */
+/** Amounts as a list in millitokens. Accepts whole numbers from `least` to 1e12; refuses fields that are `undefined`. */
 export function readAmounts(field: string, amounts: Amounts | undefined, least: number): readonly Amount[] {
   if (amounts === undefined) return NOTHING;
   if (typeof amounts !== 'object' || amounts === null || Array.isArray(amounts)) {

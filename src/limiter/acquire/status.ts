@@ -16,7 +16,7 @@ interface Peeked {
   readonly answers: readonly LevelAnswer[];
 }
 
-/** Every limit of every level that can refuse, as an acquire would find it now. */
+/** The current state of every limit of every level that can refuse. */
 export async function status(context: Context, request: StatusRequest): Promise<LimitStatus[]> {
   const { levels, answers } = await peekEverything(context, request);
   return [...statusesOf(levels, answers, request.resource, false)];
@@ -35,7 +35,7 @@ async function peekEverything(context: Context, request: StatusRequest): Promise
   return { levels, answers: await peek(context, levels, nowMs) };
 }
 
-/** What is left of each limit, at the tightest level that has it; `Infinity` where every such level is unlimited. */
+/** The available tokens of each limit, at the level that has the fewest; `Infinity` where every level is unlimited. */
 export async function available(context: Context, request: StatusRequest): Promise<Record<string, number>> {
   const tightest = new Map<string, number>();
   const { levels, answers } = await peekEverything(context, request);
@@ -48,7 +48,7 @@ export async function available(context: Context, request: StatusRequest): Promi
   return Object.fromEntries(tightest);
 }
 
-/** The wait until the request would be granted; null for never. */
+/** The wait until the request would be granted; null: never. */
 export async function timeUntilAvailable(context: Context, request: AcquireRequest): Promise<number | null> {
   checkRequest(request);
   const { answers } = await peekRequest(context, request);
@@ -56,14 +56,14 @@ export async function timeUntilAvailable(context: Context, request: AcquireReque
   return conclusion.granted ? 0 : conclusion.retryAfterMs;
 }
 
-/** How every limit that a request asks stands to it. Takes nothing. */
+/** The statuses of the decision that the request would get now. Takes nothing. */
 export async function peekStatuses(context: Context, request: AcquireRequest): Promise<LimitStatus[]> {
   checkRequest(request);
   const { levels, answers } = await peekRequest(context, request);
   return [...statusesOf(levels, answers, request.resource, false)];
 }
 
-/** What each level would say to a request. */
+/** The answer of each level to a request, without a take. */
 async function peekRequest(context: Context, request: AcquireRequest): Promise<Peeked> {
   const nowMs = context.clock.now();
   const endMs = endOfCall(context, nowMs);

@@ -307,7 +307,7 @@ test('an error that the store answers resets the failure count of the breaker', 
   for (let round = 0; round < 6; round++) {
     store.start({ only: ['consume'], calls: 1 });
     await limiter.tryAcquire(ASK).catch(() => {});
-    await expect(limiter.entities.delete('nobody')).rejects.toMatchObject({ code: 'entity.missing' });
+    await expect(limiter.entities.delete('missing')).rejects.toMatchObject({ code: 'entity.missing' });
   }
   expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true });
 });

@@ -13,13 +13,13 @@ function told(records: readonly AuditEvent[]): string[] {
 /** Changes that are refused because of their input or because of the stored state. */
 const REFUSED: readonly ((limiter: RateLimiter) => Promise<unknown>)[] = [
   async ({ entities }) => entities.create({ id: 'team' }),
-  async ({ entities }) => entities.create({ id: 'x', parentId: 'nobody' }),
+  async ({ entities }) => entities.create({ id: 'x', parentId: 'missing' }),
   async ({ entities }) => entities.create({ id: 'a#b' }),
   async ({ entities }) => entities.update('team', { name: 'x', version: 9 }),
   async ({ entities }) => entities.update('team', { parentId: 'user-1' }),
-  async ({ entities }) => entities.update('nobody', { name: 'x' }),
+  async ({ entities }) => entities.update('missing', { name: 'x' }),
   async ({ entities }) => entities.delete('team'),
-  async ({ entities }) => entities.delete('nobody'),
+  async ({ entities }) => entities.delete('missing'),
   async ({ config }) => config.setSystem({ limits: [] }),
   async ({ config }) => config.setSystem({ onUnavailable: 'maybe' as never }),
   async ({ config }) => config.setResource('a#b', { limits: limits('rpm:1/min') }),
@@ -153,7 +153,7 @@ const lists: readonly Case[] = [
         ...ofUser,
         'config.delete $SYSTEM',
       ]);
-      assert.deepEqual((await audit.list({ entityId: 'nobody' })).items, []);
+      assert.deepEqual((await audit.list({ entityId: 'missing' })).items, []);
     },
   },
   {

@@ -252,7 +252,7 @@ const chains: readonly Case[] = [
       const limiter = await bench.limiter();
       await tower(limiter, 8);
       await assertRejects(limiter.entities.create({ id: 'level-0', parentId: 'level-1' }), 'input.invalid');
-      await assertRejects(limiter.entities.create({ id: 'orphan', parentId: 'nobody' }), 'input.invalid');
+      await assertRejects(limiter.entities.create({ id: 'orphan', parentId: 'missing' }), 'input.invalid');
       await assertRejects(limiter.entities.create({ id: 'snake', parentId: 'snake' }), 'input.invalid');
       assert.deepEqual(await Promise.all(['level-0', 'orphan', 'snake'].map(async (id) => limiter.entities.get(id))), [
         null,

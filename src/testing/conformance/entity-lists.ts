@@ -119,7 +119,7 @@ export const entityLists: readonly Case[] = [
       await bench.catchUp();
       const empty = { items: [], next: null };
       assert.deepEqual({ ...(await limiter.entities.list()) }, empty);
-      assert.deepEqual({ ...(await limiter.entities.children('nobody')) }, empty);
+      assert.deepEqual({ ...(await limiter.entities.children('missing')) }, empty);
       assert.deepEqual(await collect(limiter.entities.list({ limit: 1 })), []);
     },
   },

@@ -44,7 +44,7 @@ const refusals: readonly Case[] = [
       const limiter = await bench.limiter();
       await limiter.entities.create({ id: 'team' });
       const before = await limiter.entities.create({ id: 'user-1', parentId: 'team', name: 'Ann' });
-      for (const parentId of ['nobody', 'user-1']) {
+      for (const parentId of ['missing', 'user-1']) {
         await assertRejects(limiter.entities.update('user-1', { parentId, name: 'Bea' }), 'input.invalid');
       }
       assert.deepEqual(await limiter.entities.get('user-1'), before);

@@ -112,7 +112,7 @@ export const leaseLists: readonly Case[] = [
       }
       await bench.catchUp();
       assert.deepEqual(ids(await collect(limiter.leases.list(USER))), [id]);
-      const none = await limiter.leases.list({ ...USER, entityId: 'nobody' });
+      const none = await limiter.leases.list({ ...USER, entityId: 'missing' });
       assert.deepEqual([none.items, none.next], [[], null]);
     },
   },

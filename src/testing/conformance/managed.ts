@@ -123,10 +123,10 @@ const withChanges: readonly Case[] = [
         'input.invalid',
       );
       await refused(() => entities.update(marking(bench, wrong), 'user-1', {}, 7), 'entity.conflict');
-      await refused(() => entities.update(marking(bench, wrong), 'nobody', {}, null), 'entity.missing');
+      await refused(() => entities.update(marking(bench, wrong), 'missing', {}, null), 'entity.missing');
       await refused(() => entities.update(marking(bench, team), 'team', { parentId: 'user-1' }, 1), 'input.invalid');
       await refused(() => entities.delete(marking(bench, team), 'team'), 'entity.conflict');
-      await refused(() => entities.delete(marking(bench, FORGET), 'nobody'), 'entity.missing');
+      await refused(() => entities.delete(marking(bench, FORGET), 'missing'), 'entity.missing');
       assert.deepEqual(await marksOf(bench), [MARK]);
     },
   },

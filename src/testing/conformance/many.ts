@@ -28,8 +28,8 @@ const LEVELS: readonly ConfigLevel[] = [
   { kind: 'entity_default', entityId: USER.entityId },
   { kind: 'entity', ...USER },
   { kind: 'resource', resource: 'never' },
-  { kind: 'entity_default', entityId: 'nobody' },
-  { kind: 'entity', entityId: 'nobody', resource: USER.resource },
+  { kind: 'entity_default', entityId: 'missing' },
+  { kind: 'entity', entityId: 'missing', resource: USER.resource },
 ];
 
 const reads: readonly Case[] = [

@@ -185,7 +185,7 @@ const summaries: readonly Case[] = [
       const range = { from: new Date(startMs + 7), to: new Date(startMs + 9 * DAY_MS) };
       const part = await limiter.usage.summary({ ...USER, window: 'hourly', ...range });
       assert.deepEqual([part.total, part.from, part.to], [{ rpm: 5 }, range.from, range.to]);
-      const none = await limiter.usage.summary({ ...USER, entityId: 'nobody', window: 'hourly' });
+      const none = await limiter.usage.summary({ ...USER, entityId: 'missing', window: 'hourly' });
       const empty = { total: {}, average: {}, acquires: 0, expired: 0, count: 0, from: null, to: null };
       assert.deepEqual(none, empty);
     },
