@@ -210,3 +210,22 @@ test('a bucket can be forgotten once it is full and nothing is held', () => {
   spend(bucket, [{ name: 'slots', milli: 0 }], NOW_MS, ['id', holding('slots', 0)]);
   expect(isIdle(bucket, NOW_MS + HOUR_MS)).toBe(false);
 });
+
+test('a bucket of an unlimited limit is idle whatever was taken, and one of another limit that is short is not', () => {
+  const version = { sequence: 0, openedAtMs: 0 };
+  for (const [limits, idle] of [
+    [[Limit.unlimited('tpm')], true],
+    [[Limit.unlimited('tpm'), Limit.perDay('rpd', 5)], false],
+  ] as const) {
+    const bucket = createBucket(limits, version, NOW_MS);
+    take(
+      bucket,
+      decide(
+        bucket,
+        limits.map(({ name }) => ({ name, milli: 1_000 })),
+        NOW_MS,
+      ),
+    );
+    expect(isIdle(bucket, NOW_MS)).toBe(idle);
+  }
+});
