@@ -212,12 +212,11 @@ test('a bucket can be forgotten once it is full and nothing is held', () => {
 });
 
 test('a bucket of an unlimited limit is idle whatever was taken, and one of another limit that is short is not', () => {
-  const version = { sequence: 0, openedAtMs: 0 };
   for (const [limits, idle] of [
     [[Limit.unlimited('tpm')], true],
     [[Limit.unlimited('tpm'), Limit.perDay('rpd', 5)], false],
   ] as const) {
-    const bucket = createBucket(limits, version, NOW_MS);
+    const bucket = createBucket(limits, { sequence: 0, openedAtMs: 0 }, NOW_MS);
     take(
       bucket,
       decide(
