@@ -87,6 +87,26 @@ describe.skipIf(ENGINE.missing)(`an unlimited limit of a bucket of several shard
     expect(sumOf(await shards(space), 'rpm', 0).consumed).toBe((64 + 1_200 + 64) * 1_000);
   });
 
+  test('lifts slots on every shard, and those that are held stay held when the limit returns', async () => {
+    const space = await world.space();
+    const limiter = await space.open({}, spreading());
+    const set = async (slots: Limit): Promise<void> => {
+      await space.clock.advance(1_000);
+      await limiter.config.setSystem({ limits: [Limit.perDay('rpm', 64), slots] });
+    };
+    await set(Limit.concurrent('slots', 8));
+    const held = await limiter.acquire({ ...BUCKET, consume: { slots: 1 }, leaseTtlMs: HOUR_MS });
+    await space.clock.advance(MINUTE_MS);
+    await splitInto(4, world, space, BUCKET);
+    await set(Limit.unlimited('slots'));
+    for (let taken = 0; taken < 12; taken++) await limiter.acquire({ ...BUCKET, consume: { slots: 3 } });
+    await set(Limit.concurrent('slots', 8));
+    await limiter.acquire({ ...BUCKET, consume: { slots: 7 }, leaseTtlMs: HOUR_MS });
+    expect(await limiter.tryAcquire({ ...BUCKET, consume: { slots: 1 } })).toMatchObject({ granted: false });
+    await held.release();
+    expect((await limiter.available(BUCKET))['slots']).toBe(1);
+  });
+
   test('is passed over by a reset of all shards', async () => {
     const { space, limiter } = await sharded(2);
     await limiter.acquire({ ...BUCKET, consume: { rpm: 50, tpm: 30 } });

@@ -210,3 +210,21 @@ test('a bucket is idle once it is full and nothing is held', () => {
   spend(bucket, [{ name: 'slots', milli: 0 }], NOW_MS, ['id', holding('slots', 0)]);
   expect(isIdle(bucket, NOW_MS + HOUR_MS)).toBe(false);
 });
+
+test('a bucket of an unlimited limit is idle whatever was taken, and one of another limit that is short is not', () => {
+  for (const [limits, idle] of [
+    [[Limit.unlimited('tpm')], true],
+    [[Limit.unlimited('tpm'), Limit.perDay('rpd', 5)], false],
+  ] as const) {
+    const bucket = createBucket(limits, { sequence: 0, openedAtMs: 0 }, NOW_MS);
+    take(
+      bucket,
+      decide(
+        bucket,
+        limits.map(({ name }) => ({ name, milli: 1_000 })),
+        NOW_MS,
+      ),
+    );
+    expect(isIdle(bucket, NOW_MS)).toBe(idle);
+  }
+});

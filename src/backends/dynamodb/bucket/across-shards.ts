@@ -87,13 +87,12 @@ function availableAt(views: readonly ShardImage[], name: string, atMs: EpochMs):
 /** The verdicts of a denial over all shards: what they have together, and how long the bucket needs for the rest. */
 export function refuseAcross(views: readonly ShardImage[], level: LevelAsk, nowMs: EpochMs): readonly Verdict[] {
   const asks = knownAsks(views, level);
-  const verdicts = asks.flatMap(({ name, milli }): Verdict[] => {
+  const verdicts = asks.flatMap(({ name, milli }): readonly Verdict[] => {
     const limit = level.limits.find((candidate) => candidate.name === name);
     if (limit === undefined) return [];
-    if (views.some((view) => isUnlimited(view, name))) {
-      const requestedMilli = Number(milli);
-      return [{ limit, creditedMilli: 0, effectiveMilli: milli, requestedMilli, waitMs: 0 }];
-    }
+    const lifted = views.find((view) => isUnlimited(view, name));
+    // By the rules of the bucket, which may be newer than those of the caller.
+    if (lifted !== undefined) return decide(lifted, [{ name, milli }], nowMs);
     const effectiveMilli =
       milli === 0
         ? views.reduce<Int>((sum, view) => min(sum, effectiveIn(view, name, nowMs)), 0)
