@@ -175,21 +175,10 @@ describe('only tests import test tools', () => {
   );
 });
 
-/** Cycles that are known and not yet broken: each has a file of one of these folders in it. Delete an entry once it is gone. */
-const KNOWN_CYCLES = ['cli/', 'backends/dynamodb/migrations/'];
-
 describe('cycles of imports', () => {
   test('no file of this tree imports itself through others, not even for a type', () => {
-    const unknown = noCycles(src).filter((cycle) => !KNOWN_CYCLES.some((folder) => cycle.includes(folder)));
-    expect(unknown).toEqual([]);
+    expect(noCycles(src)).toEqual([]);
   });
-
-  test.each(KNOWN_CYCLES)(
-    'the known cycle in %s still exists: delete its entry from the list when this test fails',
-    (folder) => {
-      expect(noCycles(src).filter((cycle) => cycle.includes(folder))).not.toEqual([]);
-    },
-  );
 
   test('a cycle of imports is reported as the path from a file back to itself', () => {
     const files = planted({

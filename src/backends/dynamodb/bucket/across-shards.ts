@@ -67,7 +67,7 @@ function isUnlimited(view: ShardImage, name: string): boolean {
 }
 
 /** 0 for a shard in debt: its debt takes nothing from the other shards. */
-export function availableIn(view: ShardImage, name: string, atMs: EpochMs): Int {
+function availableIn(view: ShardImage, name: string, atMs: EpochMs): Int {
   const effective = effectiveIn(view, name, atMs);
   if (effective <= 0) return 0;
   // Slots are whole.
