@@ -164,9 +164,9 @@ export class RateLimiter<L extends string = string> {
     checkCloseOptions(options);
     if (this.#closed) return;
     this.#closed = true;
-    this.#context?.lines.close(closedError(), this);
+    const endedWaits = this.#context?.lines.close(closedError(), this);
     this.#context = null;
-    if (this.#ownsStore) await this.#store.close(options);
+    if (this.#ownsStore) await this.#store.close(options, endedWaits);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -132,12 +132,14 @@ export class StoreConnection {
    * Ends the waits of every namespace, and gives back the slots of open leases unless `leases` is `keep`. Does not close a
    * store that was never opened.
    */
-  async close({ leases = 'release', timeoutMs = CLOSE_MS }: CloseOptions = {}): Promise<void> {
-    const contexts = [...this.#contexts.values()];
-    for (const { lines } of contexts) lines.close(closedError());
-    if (leases === 'release') for (const { heldLeases } of contexts) heldLeases.releaseAll();
-    // A call in flight may still be granted. Its slots are given back too.
-    await this.#untilIdle(timeoutMs);
+  async close({ leases = 'release', timeoutMs = CLOSE_MS }: CloseOptions = {}, endedWaits = 0): Promise<void> {
+    let givesBack = endedWaits;
+    for (const { lines, heldLeases } of this.#contexts.values()) {
+      givesBack += lines.close(closedError());
+      if (leases === 'release') givesBack += heldLeases.releaseAll();
+    }
+    // An ask of an ended wait may still be granted. Its slots are given back too.
+    if (givesBack > 0) await this.#untilIdle(timeoutMs);
     this.#store.guard.close();
     const opening = this.#opening;
     this.#opening = null;

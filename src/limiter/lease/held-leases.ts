@@ -35,11 +35,13 @@ export class HeldLeases {
     this.#leases.delete(lease);
   }
 
-  /** Starts to release every lease, and every lease that is added later. */
-  releaseAll(): void {
+  /** Starts to release every lease, and every lease that is added later. Returns how many it starts with. */
+  releaseAll(): number {
     this.#isClosing = true;
+    const count = this.#leases.size;
     for (const lease of this.#leases) this.#release(lease);
     this.#leases.clear();
+    return count;
   }
 
   #release(lease: HeldLease): void {

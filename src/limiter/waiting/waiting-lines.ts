@@ -52,13 +52,14 @@ export class WaitingLines {
     this.#waiting.delete(waiting);
   }
 
-  /** Ends every wait, or those of one limiter. */
-  close(reason: unknown, owner?: object): void {
+  /** Ends every wait, or the waits of one limiter. Returns how many. */
+  close(reason: unknown, owner?: object): number {
     const leaving = [...this.#waiting].filter((waiting) => owner === undefined || waiting.owner === owner);
     // All leave before any line is served, because a line must not send the ask of a call that leaves next.
     const lines = new Set(leaving.map((waiting) => waiting.leaveLine()));
     for (const waiting of leaving) waiting.leave(reason);
     for (const line of lines) line?.serve();
+    return leaving.length;
   }
 
   line({ entityId, resource }: Pick<LevelRef, 'entityId' | 'resource'>, limit: string): WaitingLine | undefined {
