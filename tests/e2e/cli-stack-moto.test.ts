@@ -118,7 +118,7 @@ describe.skipIf(MOTO.missing)(`deploy --adopt on moto${MOTO.note}`, () => {
   test('deploy refuses an existing table without --adopt, and names the option', async () => {
     const { exitCode, stderr } = await run('deploy --table limits --yes');
     expect(exitCode).toBe(9);
-    expect(stderr).toContain('--adopt puts it under this stack');
+    expect(stderr).toContain('--adopt imports it into this stack');
   }, 60_000);
 
   test('the change set of an import creates a stack with only the table, and status shows it', async () => {

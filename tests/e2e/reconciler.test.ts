@@ -58,7 +58,7 @@ describe.skipIf(ENGINE.missing)(`the reconciler as it is built${ENGINE.note}`, (
       const world = await worldWithHolders();
       const run = await runCli(['reconcile', '--store', addressOf(world)], { env });
       expect(run).toMatchObject({ exitCode: 0, stderr: '' });
-      expect(run.stdout).toMatch(/^reconciled in .*\nnamespaces +1\nbuckets visited +1\nleases taken back +2\n/);
+      expect(run.stdout).toMatch(/^reconciled in .*\nnamespaces +1\nbuckets visited +1\nleases reclaimed +2\n/);
       expect((await world.bucket('user-1')).holders.size).toBe(1);
     });
 

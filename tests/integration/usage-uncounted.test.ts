@@ -6,7 +6,7 @@ import { fakeTerminal } from '../support/fake-terminal.js';
 import { workOff } from '../support/stream-world.js';
 
 const LIMITS = [Limit.perDay('rpd', 100)];
-const NOTE = 'gpt-4 is in use, but nothing has ever counted it: start headgate worker, or deploy a stack';
+const NOTE = 'gpt-4 is in use, but its usage was never counted: start `headgate worker`, or deploy a stack';
 
 describe.skipIf(ENGINE.missing)(`usage of a table whose stream was never read${ENGINE.note}`, () => {
   let world: DynamoWorld;
