@@ -1,11 +1,16 @@
 import { defineConfig } from 'vitest/config';
 
-/** What takes processes, minutes or the memory of the machine: `npm run test:chaos`. */
+/** What takes processes, minutes, the memory of the machine, or programs in Python: `npm run test:chaos`. */
 export const CHAOS = [
   'tests/chaos/**/*.test.ts',
+  'tests/e2e/cli-stack-moto.test.ts',
+  'tests/e2e/first-use.test.ts',
+  'tests/infra/cfn-lint.test.ts',
+  'tests/infra/checkov.test.ts',
   'tests/integration/manifest-large.test.ts',
   'tests/integration/memory-stays-flat.test.ts',
   'tests/integration/stream-exactly-once.test.ts',
+  'tests/upgrade/dynamodb-migrations.test.ts',
 ];
 
 /** Properties that `npm test` tries with a quarter of their cases (`tests/support/runs.ts`), and `test:chaos` with all. */

@@ -34,7 +34,7 @@ function normalise(output: string): string {
     .replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?Z?/g, '<time>')
     .replaceAll(/^\d{4}-\d\d(?= )/gm, '<month>')
     .replaceAll(/(?<=answers in )(?:less than 1|\d+) ms/g, '<duration>')
-    .replaceAll(/(?<=in )(?:1 h|5\d min(?: \d+ s)?)/g, '<duration>')
+    .replaceAll(/(?<=in )(?:1 h(?: 1 min)?|5\d min(?: \d+ s)?)/g, '<duration>')
     .replaceAll(/(?<=Lease |id {9}|\(id )[\w~-]{11}/g, '<id>')
     .replaceAll(/^[\w~-]{11}(?= {2}slots=)/gm, '<id>');
 }
