@@ -7,9 +7,11 @@ export const CHAOS = [
   'tests/e2e/first-use.test.ts',
   'tests/infra/cfn-lint.test.ts',
   'tests/infra/checkov.test.ts',
+  'tests/integration/engines.test.ts',
   'tests/integration/manifest-large.test.ts',
   'tests/integration/memory-stays-flat.test.ts',
   'tests/integration/stream-exactly-once.test.ts',
+  'tests/types/compiled.test.ts',
   'tests/upgrade/dynamodb-migrations.test.ts',
 ];
 
