@@ -61,6 +61,6 @@ describe('answers to BatchGetItem', () => {
       const part = Object.fromEntries(rest.map((name) => [name, []]));
       expect(findMissingPart('BatchGetItem', input, { Responses: part })).toBe(`Responses.${first}`);
     };
-    fc.assert(fc.property(names, check));
+    fc.assert(fc.property(names, check), { examples: [[['toString', ' ']]] });
   });
 });

@@ -60,14 +60,21 @@ function showsNewItem(input: object): boolean {
 function findMissingTable({ RequestItems }: Fields, { Responses, UnprocessedKeys }: Fields): string | null {
   const missing = Object.keys(RequestItems ?? {}).find((table) => {
     const unprocessed = keysOf(UnprocessedKeys, table);
-    return !isThere((Responses as Fields | undefined)?.[table]) && unprocessed < keysOf(RequestItems, table);
+    return !isThere(ownField(Responses, table)) && unprocessed < keysOf(RequestItems, table);
   });
   return missing === undefined ? null : `Responses.${missing}`;
 }
 
 function keysOf(requests: unknown, table: string): number {
-  const perTable = requests as Readonly<Record<string, { readonly Keys?: readonly unknown[] }>> | undefined;
-  return perTable?.[table]?.Keys?.length ?? 0;
+  const ofTable = ownField(requests, table) as { readonly Keys?: readonly unknown[] } | undefined;
+  return ofTable?.Keys?.length ?? 0;
+}
+
+/** A table may be called `toString`, which every object inherits. */
+function ownField(fields: unknown, name: string): unknown {
+  return typeof fields === 'object' && fields !== null && Object.hasOwn(fields, name)
+    ? (fields as Fields)[name]
+    : undefined;
 }
 
 function isThere(value: unknown): boolean {
