@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { Awaitable, Backend } from '../backend.js';
-import { type Case, openBench } from './conformance/bench.js';
-import { askInGroups } from './conformance/in-groups.js';
-import { DECIDING, TOPICS } from './conformance/topics.js';
+import { type Case, openBench } from './conformance/kit/bench.js';
+import { askInGroups } from './conformance/kit/in-groups.js';
+import { DECIDING, TOPICS } from './conformance/kit/topics.js';
 import { type FakeClock, fakeClock } from './fake-clock.js';
 
 /** The parts of a test runner that the suite needs. vitest, node:test, jest and mocha have them. */

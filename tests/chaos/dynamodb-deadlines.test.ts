@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { isHeadgateError } from '../../src/core/errors.js';
 import { Limit } from '../../src/core/limit.js';
 import type { Decision } from '../../src/limiter/acquire/decision.js';
-import { Random } from '../../src/testing/conformance/random.js';
+import { Random } from '../../src/testing/conformance/kit/random.js';
 import { fault, findEngine } from '../../src/testing/dynamodb/index.js';
 import { LIMIT, RESOURCE } from '../support/bucket-work.js';
 import { Arena, sumShards } from '../support/dynamodb-arena.js';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../src/core/limit.js';
-import { Random } from '../../src/testing/conformance/random.js';
+import { Random } from '../../src/testing/conformance/kit/random.js';
 import { findEngine } from '../../src/testing/dynamodb/index.js';
 import { LIMIT, RESOURCE } from '../support/bucket-work.js';
 import { Demand } from '../support/demand.js';

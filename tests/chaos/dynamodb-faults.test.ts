@@ -3,7 +3,7 @@ import { purgeNamespace } from '../../src/backends/dynamodb/stores/purge.js';
 import { isHeadgateError } from '../../src/core/errors.js';
 import { Limit } from '../../src/core/limit.js';
 import type { LimiterOptions } from '../../src/limiter/options.js';
-import { Random } from '../../src/testing/conformance/random.js';
+import { Random } from '../../src/testing/conformance/kit/random.js';
 import { findEngine } from '../../src/testing/dynamodb/index.js';
 import { BucketWorker, LIMIT, type Operation, RESOURCE } from '../support/bucket-work.js';
 import { Demand } from '../support/demand.js';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Backend } from '../../src/backend.js';
 import { Limit } from '../../src/core/limit.js';
 import type { ReconcilerReport } from '../../src/backends/dynamodb/reconciler/report.js';
-import { Random } from '../../src/testing/conformance/random.js';
+import { Random } from '../../src/testing/conformance/kit/random.js';
 import { type Engine, fault, startEngine, startFaultProxy } from '../../src/testing/dynamodb/index.js';
 import { ENGINE } from '../support/dynamodb-world.js';
 import { HOUR_MS, MINUTE_MS, ReconcilerWorld, slots, START_MS, tokensOf } from '../support/reconciler-world.js';

@@ -5,7 +5,7 @@ import { buildAuditKey } from '../../src/backends/dynamodb/table/keys.js';
 import { deleteItems } from '../../src/backends/dynamodb/client/requests.js';
 import { Limit } from '../../src/core/limit.js';
 import { runWorker } from '../../src/backends/dynamodb/stream/worker/worker.js';
-import { Random } from '../../src/testing/conformance/random.js';
+import { Random } from '../../src/testing/conformance/kit/random.js';
 import { findEngine } from '../../src/testing/dynamodb/index.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
 import { type DynamoWorld, startWorld } from '../support/dynamodb-world.js';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { ValidationError } from '../../src/core/errors.js';
 import { Limit } from '../../src/core/limit.js';
-import { Random } from '../../src/testing/conformance/random.js';
+import { Random } from '../../src/testing/conformance/kit/random.js';
 import { mutate } from '../support/mutate.js';
 import { runs } from '../support/runs.js';
 

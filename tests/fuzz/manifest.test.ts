@@ -8,7 +8,7 @@ import { printManifest } from '../../src/cli/print-manifest.js';
 import { isHeadgateError } from '../../src/core/errors.js';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import { Random } from '../../src/testing/conformance/random.js';
+import { Random } from '../../src/testing/conformance/kit/random.js';
 import { logicalState } from '../support/logical-state.js';
 import { mutate } from '../support/mutate.js';
 import { runs } from '../support/runs.js';

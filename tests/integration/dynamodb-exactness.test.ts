@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Item } from '../../src/backends/dynamodb/client/transport.js';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import { Random } from '../../src/testing/conformance/random.js';
+import { Random } from '../../src/testing/conformance/kit/random.js';
 import { type DynamoRequest, fault, findEngine } from '../../src/testing/dynamodb/index.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
 import { LIMIT, RESOURCE } from '../support/bucket-work.js';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { isHeadgateError } from '../../src/core/errors.js';
 import { windowEnd, windowStart } from '../../src/core/usage/usage.js';
-import { Random } from '../../src/testing/conformance/random.js';
+import { Random } from '../../src/testing/conformance/kit/random.js';
 import { type FakeClock, fakeClock } from '../../src/testing/fake-clock.js';
 import { badCall } from '../support/bad-calls.js';
 import * as acquires from '../support/random-acquires.js';

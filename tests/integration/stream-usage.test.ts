@@ -8,7 +8,7 @@ import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { type BucketChange, decodeChange } from '../../src/backends/dynamodb/stream/decode.js';
 import { openSdkStream } from '../../src/backends/dynamodb/stream/worker/sdk-stream.js';
 import { writeUsage } from '../../src/backends/dynamodb/stream/usage/write-usage.js';
-import { Random } from '../../src/testing/conformance/random.js';
+import { Random } from '../../src/testing/conformance/kit/random.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
 import {
   allPages,

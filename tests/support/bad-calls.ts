@@ -1,6 +1,6 @@
 import { Limit } from '../../src/core/limit.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import type { Random } from '../../src/testing/conformance/random.js';
+import type { Random } from '../../src/testing/conformance/kit/random.js';
 import { call, type Operation, somewhere } from './random-acquires.js';
 
 const KEY = { entityId: 'a', resource: 'gpt-4' };

@@ -1,6 +1,6 @@
 import type { EpochMs } from '../../src/core/units.js';
 import { MILLI } from '../../src/core/units.js';
-import type { Random } from '../../src/testing/conformance/random.js';
+import type { Random } from '../../src/testing/conformance/kit/random.js';
 import type { Operation, Outcome } from './bucket-work.js';
 import type { TokenLedger } from './token-ledger.js';
 

@@ -13,7 +13,7 @@ import { tableDefinition } from '../../src/backends/dynamodb/table/table-definit
 import { credit, effectiveTokens } from '../../src/core/bucket/bucket.js';
 import type { EpochMs } from '../../src/core/units.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import type { Random } from '../../src/testing/conformance/random.js';
+import type { Random } from '../../src/testing/conformance/kit/random.js';
 import { type Engine, startEngine } from '../../src/testing/dynamodb/index.js';
 import { LIMIT, RESOURCE } from './bucket-work.js';
 

@@ -4,7 +4,7 @@ import type { DynamoDBInternals } from '../../src/backends/dynamodb/dynamodb.js'
 import type { ShardImage } from '../../src/backends/dynamodb/table/items.js';
 import { credit, effectiveTokens } from '../../src/core/bucket/bucket.js';
 import { amountOf } from '../../src/core/bucket/decide.js';
-import { Random } from '../../src/testing/conformance/random.js';
+import { Random } from '../../src/testing/conformance/kit/random.js';
 import type { DynamoWorld, Space } from './dynamodb-world.js';
 
 const PATIENCE_MS = 10_000;

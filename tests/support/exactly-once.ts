@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { Limit } from '../../src/core/limit.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { type BatchTools, processBatch } from '../../src/backends/dynamodb/stream/process-batch.js';
-import { Random } from '../../src/testing/conformance/random.js';
+import { Random } from '../../src/testing/conformance/kit/random.js';
 import type { DynamoWorld, Space } from './dynamodb-world.js';
 import { ended, forkable } from './fork-bundled.js';
 import { batchTools, failingTable, openStream, readRecords, workOff } from './stream-world.js';

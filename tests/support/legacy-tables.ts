@@ -1,5 +1,5 @@
 import type { AttributeValue, Item } from '../../src/backends/dynamodb/client/transport.js';
-import { Random } from '../../src/testing/conformance/random.js';
+import { Random } from '../../src/testing/conformance/kit/random.js';
 
 /** `literal`: that of v0.9, written by the old constructor, under a namespace id that is registered nowhere. */
 export const LAYOUTS = ['per-limit', 'composite', 'v0.9', 'literal'] as const;

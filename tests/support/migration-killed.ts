@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type MigrationReport, runMigrations } from '../../src/backends/dynamodb/migrations/run.js';
-import { Random } from '../../src/testing/conformance/random.js';
+import { Random } from '../../src/testing/conformance/kit/random.js';
 import { ENGINE } from './dynamodb-world.js';
 import { ended, forkable } from './fork-bundled.js';
 import { expectMigrated } from './legacy-checks.js';

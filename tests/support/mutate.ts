@@ -1,4 +1,4 @@
-import type { Random } from '../../src/testing/conformance/random.js';
+import type { Random } from '../../src/testing/conformance/kit/random.js';
 
 /** What has a meaning in YAML, JSON, JavaScript or a limit. */
 const TOKENS = [

@@ -2,7 +2,7 @@ import { Limit } from '../../src/core/limit.js';
 import type { LimiterOptions } from '../../src/limiter/options.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import type { AcquireRequest } from '../../src/limiter/acquire/request.js';
-import type { Random } from '../../src/testing/conformance/random.js';
+import type { Random } from '../../src/testing/conformance/kit/random.js';
 import type { World } from './world.js';
 
 /** One call of the public surface, made up once and run in each world. */

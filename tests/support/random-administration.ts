@@ -1,7 +1,7 @@
 import { USAGE_WINDOWS as WINDOWS, windowStart } from '../../src/core/usage/usage.js';
 import type { ConfigLevelRef } from '../../src/limiter/api/config-api.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import type { Random } from '../../src/testing/conformance/random.js';
+import type { Random } from '../../src/testing/conformance/kit/random.js';
 import {
   call,
   chance,

@@ -7,7 +7,7 @@ import { openSdkStream } from '../../src/backends/dynamodb/stream/worker/sdk-str
 import type { StreamApi } from '../../src/backends/dynamodb/stream/worker/stream-api.js';
 import { runWorker, type WorkerOptions } from '../../src/backends/dynamodb/stream/worker/worker.js';
 import type { WorkerProgress } from '../../src/backends/dynamodb/stream/worker/worker-progress.js';
-import type { Random } from '../../src/testing/conformance/random.js';
+import type { Random } from '../../src/testing/conformance/kit/random.js';
 import type { DynamoWorld } from './dynamodb-world.js';
 
 export async function openStream(world: DynamoWorld): Promise<StreamApi> {

@@ -1,7 +1,7 @@
 import { USAGE_WINDOWS, windowStart } from '../../src/core/usage/usage.js';
 import type { Lease } from '../../src/limiter/lease/lease.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import type { Random } from '../../src/testing/conformance/random.js';
+import type { Random } from '../../src/testing/conformance/kit/random.js';
 import type { FakeClock } from '../../src/testing/fake-clock.js';
 
 /** Per entity, resource and window: what was used of each limit, and `acquires`. Zeros are left out. */

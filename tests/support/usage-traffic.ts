@@ -8,7 +8,7 @@ import { Limit } from '../../src/core/limit.js';
 import { USAGE_WINDOWS, windowStart } from '../../src/core/usage/usage.js';
 import type { Lease } from '../../src/limiter/lease/lease.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import type { Random } from '../../src/testing/conformance/random.js';
+import type { Random } from '../../src/testing/conformance/kit/random.js';
 import type { FakeClock } from '../../src/testing/fake-clock.js';
 
 export const ENTITIES = ['user-1', 'user-2', 'team'] as const;

@@ -9,7 +9,7 @@ import { Limit } from '../../src/core/limit.js';
 import { Lease } from '../../src/limiter/lease/lease.js';
 import type { LimiterOptions } from '../../src/limiter/options.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import { Random } from '../../src/testing/conformance/random.js';
+import { Random } from '../../src/testing/conformance/kit/random.js';
 import type { FakeClock } from '../../src/testing/fake-clock.js';
 
 /** One store with the processes that share it. Two worlds that are told the same must say the same. */

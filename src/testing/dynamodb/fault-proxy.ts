@@ -3,7 +3,7 @@ import { Agent, createServer, type IncomingMessage, type ServerResponse } from '
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ValidationError } from '../../core/errors.js';
-import { Random } from '../conformance/random.js';
+import { Random } from '../conformance/kit/random.js';
 import { parseBody, parseRequest } from './dynamo-request.js';
 import { answerOf, datedHeaders } from './exchange.js';
 import { isDecisive, type Fault } from './fault.js';

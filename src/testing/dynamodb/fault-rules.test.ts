@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ValidationError } from '../../core/errors.js';
-import { Random } from '../conformance/random.js';
+import { Random } from '../conformance/kit/random.js';
 import type { DynamoRequest } from './dynamo-request.js';
 import { fault } from './fault.js';
 import { type FaultRule, FaultRules } from './fault-rules.js';

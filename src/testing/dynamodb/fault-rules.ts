@@ -1,5 +1,5 @@
 import { ValidationError } from '../../core/errors.js';
-import type { Random } from '../conformance/random.js';
+import type { Random } from '../conformance/kit/random.js';
 import type { DynamoRequest } from './dynamo-request.js';
 import { type Fault, isDecisive } from './fault.js';
 

@@ -1,0 +1,90 @@
+import type { Case } from './bench.js';
+import { auditLists } from '../records/audit-lists.js';
+import { auditRecords } from '../records/audit-records.js';
+import { bucketResets } from '../usage/bucket-resets.js';
+import { buckets } from '../usage/buckets.js';
+import { capacity } from '../usage/capacity.js';
+import { cascade } from '../decisions/cascade.js';
+import { concurrency } from '../decisions/concurrency.js';
+import { configChanges } from '../config/config-changes.js';
+import { configShapes } from '../config/config-shapes.js';
+import { config } from '../config/config.js';
+import { entities } from '../records/entities.js';
+import { entityLists } from '../records/entity-lists.js';
+import { entityParents } from '../records/entity-parents.js';
+import { entityRecords } from '../records/entity-records.js';
+import { expiry } from '../decisions/expiry.js';
+import { leaseLists } from '../leases/lease-lists.js';
+import { leases } from '../leases/leases.js';
+import { managed } from '../config/managed.js';
+import { many } from '../decisions/many.js';
+import { model } from './model.js';
+import { names } from './names.js';
+import { namespaceDeletion } from '../records/namespace-deletion.js';
+import { namespacePurge } from '../records/namespace-purge.js';
+import { namespaces } from '../records/namespaces.js';
+import { ownLimits } from '../decisions/own-limits.js';
+import { port } from './port.js';
+import { run } from './run.js';
+import { slots } from '../decisions/slots.js';
+import { status } from '../decisions/status.js';
+import { takes } from '../decisions/takes.js';
+import { unlimited } from '../decisions/unlimited.js';
+import { usageCounts } from '../usage/usage-counts.js';
+import { usageQueries } from '../usage/usage-queries.js';
+import { usage } from '../usage/usage.js';
+import { waits } from '../decisions/waits.js';
+
+/** Every case, by topic. */
+export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
+  takes,
+  names,
+  waits,
+  leases,
+  slots,
+  expiry,
+  cascade,
+  concurrency,
+  config,
+  'config changes': configChanges,
+  'config shapes': configShapes,
+  'per-call limits': ownLimits,
+  'unlimited limits': unlimited,
+  namespaces,
+  entities,
+  status,
+  usage,
+  run,
+  port,
+  'random sequences': model,
+  'entity records': entityRecords,
+  'entity parents': entityParents,
+  'entity lists': entityLists,
+  'namespace deletion': namespaceDeletion,
+  'namespace purge': namespacePurge,
+  'audit records': auditRecords,
+  'audit lists': auditLists,
+  'usage counts': usageCounts,
+  'usage queries': usageQueries,
+  buckets,
+  'bucket resets': bucketResets,
+  capacity,
+  'lease lists': leaseLists,
+  'managed marks': managed,
+  'many at once': many,
+};
+
+/** Topics about decisions. Their cases also run with every ask in a group of asks. */
+export const DECIDING: ReadonlySet<string> = new Set([
+  'takes',
+  'waits',
+  'leases',
+  'slots',
+  'expiry',
+  'cascade',
+  'config changes',
+  'per-call limits',
+  'unlimited limits',
+  'run',
+  'random sequences',
+]);
