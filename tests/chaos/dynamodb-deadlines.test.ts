@@ -42,7 +42,7 @@ describe.skipIf(found.status === 'unavailable').concurrent(`clients with little 
   });
   afterAll(async () => arena?.[Symbol.asyncDispose]());
 
-  /** Everything that a storm has, and requests and answers that come when nobody waits for them any more. */
+  /** Everything that a storm has, and requests and answers that arrive after their caller stopped waiting. */
   const startClient = async (seed: number, namespace: string, onUnavailable: Policy, now: () => number) => {
     const client = await FaultyClient.make(arena, seed, {
       namespace,
@@ -87,7 +87,7 @@ describe.skipIf(found.status === 'unavailable').concurrent(`clients with little 
     };
 
     const giveBack = async ({ lease }: Extract<Decision, { granted: true }>, amount: number): Promise<void> => {
-      // Whoever got no answer asks again.
+      // A client without an answer asks again.
       let tries = 0;
       for (let done = false; !done && tries < 3; tries++)
         done = (await timed(async () => lease.rollback().then(() => true))) === true;
@@ -116,7 +116,7 @@ describe.skipIf(found.status === 'unavailable').concurrent(`clients with little 
       if (byStore && !isNew && returns) await giveBack(decision, amount);
     };
 
-    // The breaker lets somebody through each second.
+    // The breaker lets one call through each second.
     for (; nowMs < START_MS + ROUNDS * 1_000; nowMs += 1_000) await Promise.all(Array.from({ length: AT_ONCE }, act));
     // What is still on its way lands now.
     client.proxy.heal();

@@ -45,7 +45,7 @@ describe.skipIf(found.status === 'unavailable')(`eight processes on one DynamoDB
   const potOf = (limits: readonly Limit[]) =>
     arena.namespace(START_MS, (limiter) => limiter.config.setResource(RESOURCE, { limits }));
 
-  /** Everybody with empty caches. Asks are spread over the shards of a bucket that is written to ten times a second. */
+  /** All processes start with empty caches. Asks are spread over the shards of a bucket that is written to ten times a second. */
   const open = async ({ name: namespace }: Namespace, splitAbove = Number.MAX_SAFE_INTEGER): Promise<void> => {
     const { endpoint, region } = arena.engine;
     const { tableName: table } = arena;

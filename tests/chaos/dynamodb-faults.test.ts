@@ -56,7 +56,7 @@ describe.skipIf(found.status === 'unavailable').concurrent(`clients that lose a 
     return Promise.all(Array.from({ length: CLIENTS }, async (_, at) => FaultyClient.make(arena, seed + at, options)));
   };
 
-  /** Everybody does what it is told, at once; the ledgers hear what they were told. */
+  /** All clients run their operations at once; the ledgers get the outcomes. */
   const act = async (
     demand: Demand,
     workers: readonly BucketWorker[],

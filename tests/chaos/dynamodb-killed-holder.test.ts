@@ -24,7 +24,7 @@ describe.skipIf(ENGINE.missing)(`a process that is killed with its slots${ENGINE
   });
   afterAll(async () => engine?.stop());
 
-  test('with -9 leaves its slots to the next caller at their expiry, not before, and nobody else helps', async () => {
+  test('a process killed with -9 leaves its slots to the next caller at their expiry, not before, without a reconciler', async () => {
     const table = 'killed';
     const { endpoint, region } = engine;
     await createTable({ tableName: table, endpoint, region });
@@ -57,7 +57,7 @@ describe.skipIf(ENGINE.missing)(`a process that is killed with its slots${ENGINE
     await limiter.close();
   });
 
-  test('with SIGTERM gives every slot back before it ends, if it closes its limiter', async () => {
+  test('a process that closes its limiter on SIGTERM gives every slot back before it ends', async () => {
     const table = 'terminated';
     const { endpoint, region } = engine;
     await createTable({ tableName: table, endpoint, region });

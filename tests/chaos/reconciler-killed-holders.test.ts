@@ -25,7 +25,7 @@ describe.skipIf(ENGINE.missing)(`processes that were killed with -9${ENGINE.note
   });
   afterAll(async () => engine?.stop());
 
-  test('get their slots taken back once by two reconcilers, and whoever lives keeps theirs', async () => {
+  test('two reconcilers reclaim the slots of killed holders once, and live holders keep theirs', async () => {
     const { endpoint, region } = engine;
     const size = { slots: SLOTS, takes: TAKES };
     const held = await killHolders(PROCESSES, { table: TABLE, region, endpoint, ...size, waits: true });

@@ -50,7 +50,7 @@ describe.skipIf(found.status !== 'available')(`usage from a stream of several sh
       const archivist = await space.open({ limits: LIMITS, clock: fakeClock(Date.now() - 100 * DAY_MS) });
       for (const id of ['user-1', 'user-2']) await archivist.entities.create({ id });
       await limiter.acquire(ASK);
-      // One that somebody deletes is no loss.
+      // A record that a client deletes is not lost.
       const { items } = await limiter.audit.list({ entityId: 'user-2' });
       const keys = items.map(({ id }) => buildAuditKey(space.ns, 'user-2', id));
       expect(keys).toHaveLength(1);

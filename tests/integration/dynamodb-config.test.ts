@@ -48,7 +48,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on live buckets${ENGINE.note}
       expect(await capacities(space)).toEqual({ rpm: 3 });
     });
 
-    test('apply each of many versions at most once, in their order, whoever knows it first', async () => {
+    test('processes apply each of many versions at most once, in their order, whichever process knows it first', async () => {
       const space = await world.space();
       const admin = await space.open();
       await admin.config.setSystem(rpm(100));

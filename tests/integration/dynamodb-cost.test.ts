@@ -126,7 +126,7 @@ describe.skipIf(ENGINE.missing)(`what operations cost${ENGINE.note}`, () => {
       world.proxy.requests.clear();
       const asks = 60;
       for (let asked = 0; asked < asks; asked++) {
-        // Whenever somebody comes, and whoever it is.
+        // At any time, for any caller.
         await space.clock.advance(Math.round((-Math.log(1 - random.whole(0, 999) / 1_000) * 100) / load));
         await processes[random.whole(0, 7)]?.acquire(ask);
       }

@@ -25,7 +25,7 @@ describe.skipIf(found.status === 'unavailable')(`buckets in DynamoDB, to the mil
   });
   afterAll(async () => arena?.[Symbol.asyncDispose]());
 
-  /** A bucket that somebody took one token from, and as many limiters on it as asked for. */
+  /** A bucket that one token was taken from, and as many limiters on it as asked for. */
   const start = async (limiters: number) => {
     const clock = fakeClock();
     const nowMs = clock.now();
@@ -102,7 +102,7 @@ describe.skipIf(found.status === 'unavailable')(`buckets in DynamoDB, to the mil
       const lost = proxy.inject(fault.loseAnswer(), { operations: ['UpdateItem', 'GetItem'] });
       const rollback = leases[which].rollback();
       await lost.untilFired();
-      // Somebody else writes: nothing shows any more whose write it was.
+      // Another client writes: the item no longer shows whose write it was.
       await other.acquire(ask(1));
       await expect(rollback).rejects.toMatchObject({ code: 'backend.unavailable' });
       proxy.heal();
@@ -144,7 +144,7 @@ describe.skipIf(found.status === 'unavailable')(`buckets in DynamoDB, to the mil
     },
   );
 
-  test('a release that lands late grants nothing to whoever was to be written with its repetition', async () => {
+  test('a release that lands late grants nothing to the asks that shared its retry', async () => {
     const nowMs = fakeClock().now();
     const slot = { entityId: 'pot', resource: RESOURCE, consume: { [SLOTS]: 1 } };
     const limits = [Limit.concurrent(SLOTS, 1)];

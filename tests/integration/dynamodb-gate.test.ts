@@ -58,7 +58,7 @@ suite(`the gate of namespaces${reason}`, () => {
     expect(reads).toHaveLength(3);
   });
 
-  test('asks again in the background before its memory is old, so that nobody waits', async () => {
+  test('the status of a namespace is read again in the background before its cache entry expires, so that no call waits', async () => {
     const { call } = await enter(elsewhere);
     const { reads, stores } = watched();
     await stores.gate.check(call);

@@ -12,7 +12,7 @@ const MINUTE_MS = 60_000;
 /** A token in nine seconds, so that days of rest are needed to fill it. */
 const LIMITS = [Limit.perDay('rpm', 10_000, { burst: 100_000 }), Limit.concurrent('slots', 40)];
 
-describe.skipIf(ENGINE.missing)(`shards that nobody needs${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`cold shards${ENGINE.note}`, () => {
   let world: DynamoWorld;
 
   beforeAll(async () => {

@@ -63,7 +63,7 @@ describe.skipIf(ENGINE.missing)(`opening a table${ENGINE.note}`, () => {
       });
     });
 
-    test('is refused with the command that makes it: nobody has finished it', async () => {
+    test('an unfinished table is refused with the command that finishes it', async () => {
       await client.send(new CreateTableCommand(tableDefinition('unfinished')));
       await expect(open(address('unfinished'))).rejects.toMatchObject({
         code: 'schema.mismatch',
@@ -128,7 +128,7 @@ describe.skipIf(ENGINE.missing)(`opening a table${ENGINE.note}`, () => {
       await expect(open(wrong)).rejects.toMatchObject({ code: 'input.invalid' });
     });
 
-    test('that nobody answers at is an outage', async () => {
+    test('an endpoint without a listener is an outage', async () => {
       const at = `dynamodb://my-table?region=eu-west-1&endpoint=http://127.0.0.1:9`;
       const timeouts = { callMs: 10_000, openMs: 100 };
       const opening = open(at, { ...LIMITS, timeouts });

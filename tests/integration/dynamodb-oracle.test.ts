@@ -133,7 +133,7 @@ describe.skipIf(installed.status === 'unavailable')(
               Promise.all(debits.map(async (part) => change(part, 1))),
               Promise.all(refunds.map(async (part) => change(part, -1))),
             ]);
-            // Whoever is told that its config is old reads it again.
+            // A client whose config is old reads it again.
             if (
               granted.some(
                 (outcome) => 'levels' in outcome && outcome.levels.some(({ configIsOlder }) => configIsOlder),

@@ -27,7 +27,7 @@ describe.skipIf(ENGINE.missing)(`a refund on DynamoDB${ENGINE.note}`, () => {
     const held = world.proxy.inject(fault.holdAnswer(), { ...UPDATES, times: 1 });
     const first = lease.rollback();
     await held.untilFired();
-    // Others write over it, so that nobody can tell.
+    // Another write replaces the id, so the item no longer tells.
     while ((await taken(space)) !== 0) expect(lost.fired).toBe(1);
     await other.acquire({ ...ASK, consume: { rpm: 1 } });
     held.release();

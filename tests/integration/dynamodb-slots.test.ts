@@ -56,7 +56,7 @@ describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
       expect(await stored(space)).toEqual({ free: 2, expiries: [TTL_MS] });
     });
 
-    test('that comes after somebody took the expired slot back does nothing', async () => {
+    test('a release after the expired slot was reclaimed does nothing', async () => {
       const space = await world.space();
       const { holding, other } = await aroundExpiry(space, 1);
       const lease = await holding.acquire(ASK);

@@ -139,7 +139,7 @@ suite(`the stores while requests go wrong${reason}`, () => {
     });
   });
 
-  test('a change whose answer is lost and whose namespace somebody else changes meanwhile counts once', async () => {
+  test('a change whose answer is lost counts once, although another client changes the namespace meanwhile', async () => {
     const { call, admin } = await enter(sound);
     let isFirst = true;
     const stores = openStores(table.transport, async (operation, input, forward) => {

@@ -72,8 +72,8 @@ suite(`the table${reason}`, () => {
     await check(tableName);
   });
 
-  test('of somebody else is refused, and nothing is written into it', async () => {
-    const tableName = 'of-somebody-else';
+  test('a table of another product is refused, and nothing is written into it', async () => {
+    const tableName = 'of-another-product';
     const definition = tableDefinition(tableName);
     await table.client.send(
       new CreateTableCommand({

@@ -67,7 +67,7 @@ describe.skipIf(dynoxide.status === 'unavailable')(`engines of test files${why(d
     await Promise.all(engines.map((engine) => engine.stop()));
   });
 
-  test('that are somebody else’s are used as they are, and never stopped', async () => {
+  test('an engine that another process started is used as it is, and never stopped', async () => {
     const owned = await startEngine('dynoxide');
     vi.stubEnv('HEADGATE_TEST_ENDPOINT', `${owned.endpoint}/`);
     const foreign = await startEngine();

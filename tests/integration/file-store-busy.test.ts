@@ -47,7 +47,7 @@ async function turnsDuring(work: Promise<unknown>, most: number): Promise<number
   return turns;
 }
 
-test('whoever waits for the lock leaves the event loop free, and is granted once it is released', async () => {
+test('a call that waits for the lock leaves the event loop free, and is granted once the lock is released', async () => {
   const pending = limiter.tryAcquire(ASK);
   expect(await turnsDuring(pending, 1_000)).toBe(1_000);
   other.exec('COMMIT');
@@ -64,7 +64,7 @@ test('a hundred that wait are all served once the lock is released, none twice',
   expect((await limiter.buckets.get(ASK))?.acquires).toBe(60);
 });
 
-test('reading waits for nobody', async () => {
+test('reading needs no lock', async () => {
   expect(await limiter.available(ASK)).toMatchObject({ slots: 2 });
   expect(await limiter.config.get('system')).toBeNull();
   const late = await open({ timeouts: SOON });
@@ -134,7 +134,7 @@ test('a file that is made at this moment is waited for', async () => {
   await first.close();
 });
 
-test('closing ends the wait', async () => {
+test('closing a limiter ends its wait for the lock', async () => {
   const pending = limiter.tryAcquire(ASK).catch((error: unknown) => error);
   await limiter.close();
   expect(await pending).toMatchObject({ code: 'backend.unavailable', kind: 'closed' });

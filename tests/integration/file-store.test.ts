@@ -217,7 +217,7 @@ describe('a path of which there is nothing', () => {
     await limiter.close();
   });
 
-  test('is seen to be a file by whoever opened it before there was one', async () => {
+  test('a limiter that was opened before the file existed finds the file', async () => {
     const path = newPath();
     const clock = fakeClock();
     const [reader, writer] = [await openFile(path, { clock }), await openFile(path, { clock })];

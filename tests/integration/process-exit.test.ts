@@ -54,7 +54,7 @@ test('a limiter that is closed keeps no process alive by its waits for a rate or
   expect(await run(script)).toBe('closed closed\n');
 });
 
-test('a wait that somebody awaits does keep the process alive until it is served', async () => {
+test('a wait that the program awaits keeps the process alive until it is served', async () => {
   const script = `${OPEN} await limiter.acquire({ ...ask, consume: { rps: 10 } });
     await limiter.acquire({ ...ask, consume: { rps: 1 }, wait: { timeoutMs: 5000 } });
     console.log('served');`;

@@ -9,7 +9,7 @@ import { MINUTE_MS, ReconcilerWorld, slots, START_MS } from '../support/reconcil
 
 const LIMITS = [Limit.concurrent('slots', 5)];
 
-/** Hands over what comes, one by one, to whoever waits for it. */
+/** A queue: each value goes to the next reader. */
 function line<T>() {
   const waiting: ((item: T) => void)[] = [];
   const items: T[] = [];
@@ -84,7 +84,7 @@ describe.skipIf(ENGINE.missing)(`the loop of the reconciler${ENGINE.note}`, () =
     await ended;
   });
 
-  test('rejects at the first sweep that fails if nobody listens', async () => {
+  test('the loop rejects at the first sweep that fails if it has no listener', async () => {
     const gone = { table: 'no-such-table', region: engine.region, endpoint: engine.endpoint };
     await expect(runReconciler(gone)).rejects.toMatchObject({ code: 'schema.mismatch' });
     await expect(reconcile(gone)).rejects.toMatchObject({ code: 'schema.mismatch' });

@@ -16,7 +16,7 @@ describe.skipIf(ENGINE.missing)(`the list of buckets that a sweep visits${ENGINE
   });
   afterAll(async () => engine?.stop());
 
-  test('loses a bucket on which nobody holds anything, and gets it back with the next holder', async () => {
+  test('the sweep list loses a bucket without holders, and gets it back with the next holder', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     await world.hold('user-1', HOLD);
     expect(await world.listed()).toHaveLength(1);
@@ -27,7 +27,7 @@ describe.skipIf(ENGINE.missing)(`the list of buckets that a sweep visits${ENGINE
     expect(await world.listed()).toHaveLength(1);
   });
 
-  test('keeps a bucket that is in use, though nobody holds anything at the moment', async () => {
+  test('the sweep list keeps a bucket that is in use, although it has no holder now', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     await world.hold('user-1', HOLD);
     const nowMs = START_MS + 3 * MINUTE_MS;

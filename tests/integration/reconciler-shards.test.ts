@@ -98,7 +98,7 @@ describe.skipIf(ENGINE.missing)(`a sweep over buckets of several shards${ENGINE.
     expect((await world.sweep(START_MS + HOUR_MS + 11 * MINUTE_MS)).merged).toBe(3);
   });
 
-  test('a shard on which somebody holds something stays until that is given back', async () => {
+  test('a shard with a holder is not merged until the holder releases', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     await world.hold('user-1', { asks: slots(1), untilMs: EXPIRED_MS });
     await world.split('user-1', 0);

@@ -281,7 +281,7 @@ describe('a dry run', () => {
     expect(request.confirmed).toEqual([]);
   });
 
-  test('of a new stack leaves it to whoever is making it by now', async () => {
+  test('a dry run of a new stack leaves it to the deploy that is creating it', async () => {
     const begun = [NO_STACK, stack('CREATE_IN_PROGRESS')];
     const { tools, watcher, server } = await play({ ...CREATED, DescribeStacks: begun });
     await using _ = server;
@@ -289,7 +289,7 @@ describe('a dry run', () => {
     expect(server.actions().slice(-2)).toEqual(['DeleteChangeSet', 'DescribeStacks']);
   });
 
-  test('leaves an empty stack that somebody else has left', async () => {
+  test('a dry run leaves an empty stack of another deploy', async () => {
     const { tools, watcher, server } = await play({ ...CREATED, DescribeStacks: [stack('REVIEW_IN_PROGRESS')] });
     await using _ = server;
     await deployStack(tools, watcher, wanted({ dryRun: true }));

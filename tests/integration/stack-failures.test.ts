@@ -217,7 +217,7 @@ describe('deploy tells why it failed', () => {
     });
   });
 
-  test('an endpoint that nobody is at', async () => {
+  test('an endpoint without a listener', async () => {
     const { tools, watcher } = stackWorld('http://127.0.0.1:9', null, { callMs: 2_000 });
     await expect(deployStack(tools, watcher, wanted())).rejects.toMatchObject({ code: 'backend.unavailable' });
   });

@@ -15,7 +15,7 @@ interface ScriptedShard {
   readonly trimmedTo?: number;
 }
 
-/** A stream whose shards close, split and are trimmed, which no engine of ours does. Its records are nobody's. */
+/** A stream whose shards close, split and are trimmed, which no local engine does. Its records belong to no bucket. */
 function scripted(label: string, shards: Record<string, ScriptedShard>): StreamApi & { readonly log: string[] } {
   const log: string[] = [];
   return {

@@ -82,7 +82,7 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     );
   });
 
-  test('days and months wait for their minute, the checkpoint for them, and whoever stops writes them', async () => {
+  test('a worker defers days and months for a minute, its checkpoint waits for them, and a worker that stops writes them', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: LIMITS });
     await workOff(world);
@@ -210,7 +210,7 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     const limiter = await space.open({ limits: LIMITS });
     const ledger = new UsageLedger();
     for (let taken = 0; taken < 4; taken++) await limiter.acquire(ASK);
-    // As if a day had passed: nobody has counted them, and a checkpoint lies behind them.
+    // As if a day had passed: they were never counted, and a checkpoint lies behind them.
     await space.clock.advance(86_400_000);
     const records = await readRecords(stream);
     await workOff(world, {});

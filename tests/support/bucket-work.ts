@@ -3,7 +3,7 @@ import { isHeadgateError } from '../../src/core/errors.js';
 import type { Lease } from '../../src/limiter/lease/lease.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
 
-/** What a client is told to do. Leases are named by whoever tells. */
+/** An order for a client. The sender names the leases. */
 export type Operation =
   | { readonly kind: 'take'; readonly lease: number; readonly entityId: string; readonly amount: number }
   | { readonly kind: 'settle'; readonly lease: number; readonly total: number }

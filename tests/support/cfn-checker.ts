@@ -4,7 +4,7 @@ import { checkPolicyDocument } from './cfn-policy-document.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A template as anybody could have written it. */
+/** A parsed template of any origin. */
 export interface AnyTemplate {
   readonly Parameters?: Readonly<Record<string, Fields>>;
   readonly Conditions?: Fields;

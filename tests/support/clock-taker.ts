@@ -23,7 +23,7 @@ export interface ClockTakerNews {
   readonly denials: readonly (readonly [askedMs: number, toldMs: number])[];
 }
 
-/** How many ask at once, and how soon whoever was denied asks again. */
+/** How many asks run at once, and how soon a denied one is repeated. */
 const AT_ONCE = 8;
 const ASK_AGAIN_MS = 10;
 

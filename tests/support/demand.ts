@@ -11,7 +11,7 @@ export interface DemandShape {
   readonly asks: number;
   /** How often a correction that failed is tried again: never unless given. */
   readonly retries?: number;
-  /** Nobody settles for more than was taken. */
+  /** No client settles for more than was taken. */
   readonly withoutDebits?: boolean;
   /** The ledgers of an entity's own bucket and of those above it. */
   readonly ledgersOf: (entityId: string) => readonly TokenLedger[];

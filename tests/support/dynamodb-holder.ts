@@ -28,7 +28,7 @@ const leaseIds: string[] = [];
 const take = async (at: number): Promise<void> => {
   const entityId = order.buckets === undefined ? 'shared' : `shared-${at % order.buckets}`;
   const lease = await limiter.acquire({ entityId, resource: 'batch', consume: { slots: 1 } });
-  // Somebody listens: the loss of a lease is watched by a timer.
+  // With a listener, a timer watches for the loss of the lease.
   lease.signal.addEventListener('abort', () => {});
   leaseIds.push(lease.id);
 };
@@ -40,6 +40,6 @@ for (let taken = 0; taken < order.takes;) {
 }
 process.once('SIGTERM', () => void limiter.close().then(() => process.exit()));
 process.send?.({ leaseIds } satisfies HolderNews);
-// Whoever started it may be gone before it kills it.
+// The parent may end before it kills this process.
 if (order.waits) process.once('disconnect', () => process.exit());
 else process.disconnect();

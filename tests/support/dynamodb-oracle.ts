@@ -60,7 +60,7 @@ export async function itemStore(engine: ShardEngine, ns: string, born: Image): P
   let last = image;
 
   return {
-    // Nobody else writes, and every answer shows the whole item.
+    // No other client writes, and every answer shows the whole item.
     read: () => shown(last),
     async write(write) {
       // What the oracle's client remembers is in its bounds; of the image only the base goes into the request.

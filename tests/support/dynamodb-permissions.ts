@@ -31,7 +31,7 @@ const PART_PERMISSIONS: Readonly<Record<string, string>> = {
   ConditionCheck: 'ConditionCheckItem',
 };
 
-/** An hour that somebody has counted from the stream. */
+/** An hour whose usage was counted from the stream. */
 export async function putUsage({ table }: DynamoWorld, { ns, clock }: Space): Promise<void> {
   const startMs = windowStart('hourly', clock.now());
   const Item = encodeUsage(ns, { ...BUCKET, window: 'hourly', startMs, ...NO_USAGE });
@@ -123,7 +123,7 @@ async function useLeases({ space }: Stage): Promise<void> {
 const SENSITIVE = { paceAbove: 5, splitAbove: 10 };
 const WRITES_PER_SEC = 20;
 
-/** Splits what is written too often, and merges what nobody has used for an hour. */
+/** Splits what is written too often, and merges what was not used for an hour. */
 async function useBusyBucket({ space }: Stage): Promise<void> {
   const ask = { entityId: 'busy', resource: 'gpt-4', consume: { rpd: 1 } };
   const shape = async () => shapeOf(await space.shards('busy', 'gpt-4'));

@@ -79,7 +79,7 @@ export type Stores = ReturnType<typeof openStores>;
 
 let ids = 0;
 
-/** An id that nobody else has drawn. */
+/** An id that no other test uses. */
 export function freshId(): string {
   ids += 1;
   return `${process.pid.toString(36).padStart(5, '0')}${String(ids).padStart(6, '0')}`;

@@ -6,7 +6,7 @@ export interface FakeTerminal extends Terminal {
   readonly errText: () => string;
 }
 
-/** A terminal that remembers what was written; nobody sits at it unless `watched`. */
+/** A terminal that records its output. It is not interactive unless `watched`. */
 export function fakeTerminal(
   settings: { readonly watched?: boolean; readonly env?: NodeJS.ProcessEnv; readonly input?: string } = {},
 ): FakeTerminal {

@@ -19,7 +19,7 @@ client.middlewareStack.add(
     notePhase((request.input as { Item?: Item }).Item);
     if (current === phase) requests += 1;
     const dies = requests === Number(dieAt);
-    // Every other time when the request has been answered, and nobody here knows yet.
+    // Every other time after the answer has arrived, before this process has read it.
     if (dies && requests % 2 === 0) process.kill(process.pid, 'SIGKILL');
     const answer = await next(request);
     if (dies) process.kill(process.pid, 'SIGKILL');

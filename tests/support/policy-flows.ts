@@ -15,7 +15,7 @@ import type { DynamoWorld } from './dynamodb-world.js';
 import { fakeTerminal } from './fake-terminal.js';
 import { batchTools, openStream, readRecords, workOff } from './stream-world.js';
 
-/** What somebody did, in which namespace, and what DynamoDB was asked for it. */
+/** One operation, its namespace, and the requests that it sent to DynamoDB. */
 export interface Flow {
   readonly name: string;
   readonly ns: string;
@@ -91,7 +91,7 @@ const UPKEEP: Readonly<Record<string, (stage: Stage) => Promise<unknown>>> = {
 
 export const FUNCTION_FLOWS = { stream: 'the function on the stream', reconciler: 'the reconciler' } as const;
 
-/** Everything that anybody does, each on a stage of its own. Upkeep first: it goes through all that is there. */
+/** Every operation, each in its own namespace. Maintenance comes first, because it visits all records. */
 export async function recordFlows(world: DynamoWorld): Promise<readonly Flow[]> {
   const flows: Flow[] = [];
   for (const [name, use] of Object.entries({ ...UPKEEP, ...OPERATIONS, [LOOKS_BY_COMMAND]: look })) {
@@ -130,7 +130,7 @@ async function look({ world, space: { namespace } }: Stage): Promise<void> {
 const SENSITIVE = { paceAbove: 5, splitAbove: 10 };
 
 /**
- * What a sweep can find: a holder that died and two shards that nobody used for two hours; and two that are in use,
+ * What a sweep can find: an expired holder and two shards without writes for two hours; and two that are in use,
  * whose free slots are not what they should be.
  */
 async function leaveBehind({ world, space }: Pick<Stage, 'world' | 'space'>): Promise<void> {

@@ -17,7 +17,7 @@ import {
   VERSION,
 } from './shard-images.js';
 
-/** A shard as it is, and as somebody remembers it. */
+/** A shard as it is stored, and as a process has cached it. */
 export interface StalePair {
   readonly truth: ShardImage;
   readonly seen: ShardImage;
@@ -86,7 +86,7 @@ const parts = fc.array(fc.oneof(fc.double({ min: -1.5, max: 1.6, noNaN: true }),
 });
 
 /**
- * What somebody remembers may have other balances, other holders, another version, another ttl; mostly it is of the same
+ * A cached image may have other balances, other holders, another version, another ttl; mostly it is of the same
  * base and the same rules, because nothing else could be written.
  */
 export const stalePairs: fc.Arbitrary<StalePair> = fc

@@ -142,7 +142,7 @@ export class ReconcilerWorld {
     if (!answer.ok) throw new Error(`shard ${shard} of ${entityId} was not settled`);
   }
 
-  /** What nobody does: changes an item behind everybody's back. */
+  /** Changes an item directly, as no client does. */
   async tamper(entityId: string, attributes: Item, shard = 0): Promise<void> {
     const entries = Object.entries(attributes);
     const input = {

@@ -19,7 +19,7 @@ export type Answer =
 /**
  * One shard as a plain account that does one thing after the other, in numbers of any size. It is given the truth, and
  * shares no arithmetic with the planning that it judges: asks in the order of their arrival, skipping who does not fit;
- * then debits; then refunds. Whoever is refused has expired holders taken back first.
+ * then debits; then refunds. A refused ask reclaims expired holders first.
  */
 export class SequentialModel {
   readonly #nowMs: number;

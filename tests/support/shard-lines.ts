@@ -99,7 +99,7 @@ export function losing({ lands, times = 1, after = 0, meanwhile }: Losing): Tap 
     if (operation !== 'UpdateItem' && operation !== 'PutItem') return forward();
     writes += 1;
     if (writes <= after || writes > after + times) return forward();
-    // Whatever the store says to it, nobody hears.
+    // The answer of the store is not used.
     if (lands) await forward().catch(() => undefined);
     await meanwhile?.();
     throw connectionBroken();

@@ -37,7 +37,7 @@ export interface SimulatedAws {
   readonly changeSets: ReadonlyMap<string, unknown>;
   /** Logical ids whose next update fails, so that the stack is rolled back. */
   readonly failing: Set<string>;
-  /** A stack that was made by somebody else, out of a template of theirs. */
+  /** A stack of another product, with its own template. */
   addStack(name: string, wish: Wish): void;
 }
 
@@ -77,7 +77,7 @@ export function simulatedAws(makeTable: (name: string) => Promise<void>): Simula
     if (logicalId === stack.name) stack.status = status;
   };
 
-  /** What is under way goes on whenever somebody looks. */
+  /** Operations in progress advance with each request. */
   const goOn = async (stack: SimulatedStack): Promise<void> => {
     if (!stack.status.endsWith('_IN_PROGRESS') || stack.status === 'REVIEW_IN_PROGRESS') return;
     stack.looks -= 1;

@@ -166,7 +166,7 @@ export class SlotModel {
     }
   }
 
-  /** What the reconciler does once everybody has left, and all shards were asked by the newest rules. */
+  /** What the reconciler does once no client is active, and all shards have the newest rules. */
   reconcile(): void {
     for (let shard = 0; shard < this.#shards.length; shard++) this.settle(shard, this.#rules.length);
     for (let steps = 0; ; steps++) {

@@ -8,7 +8,7 @@ import type { TokenLedger } from './token-ledger.js';
 
 export const SLOTS = 'slots';
 
-/** How a lease ends: its tokens are kept, some of them come back, or all; or nobody thinks of it any more. */
+/** How a lease ends: its tokens are kept, some of them come back, or all; or the lease is abandoned. */
 type End = 'release' | 'commit' | 'settle' | 'rollback' | 'forget';
 const ENDS: readonly End[] = ['release', 'commit', 'commit', 'settle', 'settle', 'rollback', 'rollback', 'forget'];
 
@@ -88,7 +88,7 @@ export class SlotWork {
     else if (held.end !== 'forget' && this.#random.whole(1, 6) === 1) await this.#extend(held, nowMs);
   }
 
-  /** Its tokens may come back whenever somebody finds it, unless expiries keep them. */
+  /** Its tokens may come back when a call finds the expired holder, unless expiries keep them. */
   #expire(held: Held): void {
     this.counts.expired += 1;
     const fromMs = Math.min(held.triedAtMs ?? held.expiresAtMs, held.expiresAtMs);
@@ -96,7 +96,7 @@ export class SlotWork {
     this.#drop(held);
   }
 
-  /** Until it is answered: whoever got no answer asks again. */
+  /** Repeats until there is an answer. */
   async #end(held: Held, nowMs: EpochMs): Promise<void> {
     held.triedAtMs ??= nowMs;
     held.tries += 1;
@@ -128,7 +128,7 @@ export class SlotWork {
     this.#held = this.#held.filter((other) => other !== held);
   }
 
-  /** Everybody ends what they have. */
+  /** All clients end their leases. */
   async end(nowMs: EpochMs): Promise<void> {
     for (const held of this.#held) await this.#try(async () => this.#end(held, nowMs));
     for (const held of this.#held) this.#expire(held);

@@ -10,7 +10,7 @@ export interface WorkerOrder {
 }
 
 const order = JSON.parse(process.argv[2] ?? '{}') as WorkerOrder;
-// Whoever started it may be gone before it kills it.
+// The parent may end before it kills this process.
 process.once('disconnect', () => process.exit());
 await runWorker({
   ...order,

@@ -17,8 +17,8 @@ interface Instant {
  *
  * A take leaves a balance that is not negative, and no balance is ever above the capacity. So in every window that ends
  * with a take:   takes - refunds + debits before its last instant  <=  capacity + what falls in the window.
- * Of an operation whose outcome nobody knows, the ledger assumes what allows the bucket most: takes and debits that
- * nobody was told of are not in it, a refund is in every window in which it may have counted.
+ * Of an operation whose outcome is unknown, the ledger assumes what allows the bucket most: takes and debits that
+ * no client was told of are not in it, a refund is in every window in which it may have counted.
  */
 export class TokenLedger {
   readonly #rate: Rate;

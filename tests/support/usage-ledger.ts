@@ -25,7 +25,7 @@ export class UsageLedger {
   }
 }
 
-/** The same of the usage records, as anybody can query them. */
+/** The same from the usage records, as a query returns them. */
 export async function readTotals(limiter: RateLimiter, resources: readonly string[]): Promise<Totals> {
   const rows: [string, Record<string, number>][] = [];
   for (const resource of resources) {

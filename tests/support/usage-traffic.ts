@@ -15,7 +15,7 @@ export const ENTITIES = ['user-1', 'user-2', 'team'] as const;
 export const RESOURCES = ['gpt-4', 'gpt-5'] as const;
 const OWN_LIMITS = [Limit.parse('rpm:40/min'), Limit.parse('tpm:900/min')];
 
-/** What was used by one entity of one resource in one window, as whoever spends keeps it. */
+/** What was used by one entity of one resource in one window, as the spending client counts it. */
 export interface Spent {
   readonly tokens: Record<string, number>;
   acquires: number;
