@@ -10,7 +10,7 @@ export const CHAOS = [
   'tests/integration/engines.test.ts',
   'tests/integration/manifest-large.test.ts',
   'tests/integration/memory-stays-flat.test.ts',
-  'tests/integration/stream-exactly-once.test.ts',
+  'tests/integration/stream/exactly-once.test.ts',
   'tests/types/compiled.test.ts',
   'tests/upgrade/dynamodb-migrations.test.ts',
 ];
@@ -23,10 +23,10 @@ export const MANY_CASES = [
   'src/testing/oracle/oracle.test.ts',
   'tests/fuzz/limit.test.ts',
   'tests/fuzz/manifest.test.ts',
-  'tests/integration/dynamodb-oracle.test.ts',
+  'tests/integration/dynamodb/decisions/oracle.test.ts',
   'tests/integration/manifest-properties.test.ts',
   'tests/integration/same-answers.test.ts',
-  'tests/integration/stream-usage.test.ts',
+  'tests/integration/stream/usage.test.ts',
 ];
 
 /** The conformance suite on engines that take minutes: `npm run test:engines`. */

@@ -17,7 +17,7 @@ import {
   noDefaultExports,
   onlyTestsImportTestTools,
   type SourceFile,
-} from './support/source-rules.js';
+} from './source-rules.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 

@@ -1,6 +1,6 @@
 import { CommanderError } from 'commander';
 import { describe, expect, test } from 'vitest';
-import { fakeTerminal } from '../../tests/support/fake-terminal.js';
+import { fakeTerminal } from '../../tests/support/cli/fake-terminal.js';
 import { ERRORS } from '../core/error-codes.js';
 import {
   BackendUnavailable,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { manifestData } from '../../tests/support/random-manifest.js';
+import { manifestData } from '../../tests/support/models/random-manifest.js';
 import { ValidationError } from '../core/errors.js';
 import { readManifest } from '../core/manifest/manifest.js';
 import { parseManifestFile } from './manifest-file.js';

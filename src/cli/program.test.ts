@@ -1,7 +1,7 @@
 import { type Command, CommanderError } from 'commander';
 import { expect, test } from 'vitest';
-import { CLI_SHAPES } from '../../tests/support/cli-shapes.js';
-import { fakeTerminal } from '../../tests/support/fake-terminal.js';
+import { CLI_SHAPES } from '../../tests/support/cli/cli-shapes.js';
+import { fakeTerminal } from '../../tests/support/cli/fake-terminal.js';
 import { createProgram, createWholeProgram } from './program.js';
 
 interface Found {

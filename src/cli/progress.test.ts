@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { fakeTerminal } from '../../tests/support/fake-terminal.js';
+import { fakeTerminal } from '../../tests/support/cli/fake-terminal.js';
 import { createProgress } from './progress.js';
 
 function started(watched: boolean) {

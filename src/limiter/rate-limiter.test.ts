@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { ASK, ASK_SLOT, LIMITS, openLimiter } from '../../tests/support/open-limiter.js';
+import { ASK, ASK_SLOT, LIMITS, openLimiter } from '../../tests/support/models/open-limiter.js';
 import { memory } from '../backends/embedded/memory.js';
 import { RateLimitExceeded } from '../core/rate-limit-exceeded.js';
 import { Limit } from '../core/limit.js';

@@ -7,9 +7,9 @@ import { type Fields, sameField } from '../../src/core/manifest/managed-fields.j
 import type { ManifestData } from '../../src/core/manifest/manifest.js';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import { checkIntegrity } from '../support/file-rows.js';
-import { ended, forkable } from '../support/fork-bundled.js';
-import { marksOf, objectsOf } from '../support/logical-state.js';
+import { checkIntegrity } from '../support/file/file-rows.js';
+import { ended, forkable } from '../support/processes/fork-bundled.js';
+import { marksOf, objectsOf } from '../support/models/logical-state.js';
 
 const limits = (...texts: string[]) => ({ limits: texts });
 
@@ -62,7 +62,7 @@ const AT_ONCE = 3;
 let start: Awaited<ReturnType<typeof forkable>>;
 
 beforeAll(async () => {
-  start = await forkable('apply-child.ts');
+  start = await forkable(new URL('./apply-child.ts', import.meta.url));
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -2,10 +2,10 @@ import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ALL_STEPS, runSteps, stepsDone } from '../support/audit-script.js';
-import { checkIntegrity, readAllRows, type Row } from '../support/file-rows.js';
-import { ended, forkable } from '../support/fork-bundled.js';
-import { contradictions } from '../support/state-against-audit.js';
+import { ALL_STEPS, runSteps, stepsDone } from '../support/processes/audit-script.js';
+import { checkIntegrity, readAllRows, type Row } from '../support/file/file-rows.js';
+import { ended, forkable } from '../support/processes/fork-bundled.js';
+import { contradictions } from './state-against-audit.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-audit-'));
 /** Children at a time: they do little but start. */
@@ -13,7 +13,7 @@ const AT_ONCE = 3;
 let start: Awaited<ReturnType<typeof forkable>>;
 
 beforeAll(async () => {
-  start = await forkable('audit-child.ts');
+  start = await forkable(new URL('./audit-child.ts', import.meta.url));
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readBundles } from '../../src/infra/stack/upload-code.js';
 import { type Engine, startEngine } from '../../src/testing/dynamodb/index.js';
-import { ENGINE } from '../support/dynamodb-world.js';
-import { CLI, plainEnvironment, runCli } from '../support/run-cli.js';
-import { type StackCli, startStackCli } from '../support/stack-cli.js';
+import { ENGINE } from '../support/dynamodb/world.js';
+import { CLI, plainEnvironment, runCli } from '../support/cli/run-cli.js';
+import { type StackCli, startStackCli } from '../support/cli/stack-cli.js';
 
 /** Each in its turn is the last thing that a run of the program does: what it asked for happens, the answer is lost. */
 const LAST_REQUESTS = ['CreateChangeSet', 'ExecuteChangeSet', 'ListStackResources', 'UpdateFunctionCode'];

@@ -2,9 +2,9 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { fault, type FaultProxy, findEngine, startFaultProxy } from '../../src/testing/dynamodb/index.js';
-import type { ClockTakerNews, ClockTakerOrder } from '../support/clock-taker.js';
-import { Arena } from '../support/dynamodb-arena.js';
-import { ended, forkable } from '../support/fork-bundled.js';
+import type { ClockTakerNews, ClockTakerOrder } from './clock-taker.js';
+import { Arena } from '../support/dynamodb/arena.js';
+import { ended, forkable } from '../support/processes/fork-bundled.js';
 
 const found = findEngine('dynoxide');
 const why = found.status === 'unavailable' ? ` (skipped: ${found.reason})` : '';
@@ -49,7 +49,7 @@ describe.skipIf(found.status === 'unavailable')(`machines whose clocks are wrong
     // The store's own time is none of theirs.
     proxy = await startFaultProxy(arena.engine.endpoint);
     proxy.inject(fault.shiftDate(5 * MINUTES_MS));
-    start = await forkable('clock-taker.ts');
+    start = await forkable(new URL('./clock-taker.ts', import.meta.url));
   });
   afterAll(async () => {
     await proxy?.stop();

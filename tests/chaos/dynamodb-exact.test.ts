@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../src/core/limit.js';
 import { Random } from '../../src/testing/conformance/kit/random.js';
 import { findEngine } from '../../src/testing/dynamodb/index.js';
-import { LIMIT, RESOURCE } from '../support/bucket-work.js';
-import { Demand } from '../support/demand.js';
-import { Arena, type Namespace, sumShards } from '../support/dynamodb-arena.js';
-import { TakerPool } from '../support/taker-pool.js';
-import { TokenLedger } from '../support/token-ledger.js';
+import { LIMIT, RESOURCE } from '../support/dynamodb/bucket-work.js';
+import { Demand } from '../support/models/demand.js';
+import { Arena, type Namespace, sumShards } from '../support/dynamodb/arena.js';
+import { TakerPool } from './taker-pool.js';
+import { TokenLedger } from '../support/models/token-ledger.js';
 
 const found = findEngine('dynoxide');
 const why = found.status === 'unavailable' ? ` (skipped: ${found.reason})` : '';

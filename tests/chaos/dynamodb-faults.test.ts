@@ -5,12 +5,12 @@ import { Limit } from '../../src/core/limit.js';
 import type { LimiterOptions } from '../../src/limiter/options.js';
 import { Random } from '../../src/testing/conformance/kit/random.js';
 import { findEngine } from '../../src/testing/dynamodb/index.js';
-import { BucketWorker, LIMIT, type Operation, RESOURCE } from '../support/bucket-work.js';
-import { Demand } from '../support/demand.js';
-import { Arena, type Namespace, sumShards } from '../support/dynamodb-arena.js';
-import { FaultyClient } from '../support/faulty-client.js';
-import { SLOTS, SlotWork } from '../support/slot-work.js';
-import { TokenLedger } from '../support/token-ledger.js';
+import { BucketWorker, LIMIT, type Operation, RESOURCE } from '../support/dynamodb/bucket-work.js';
+import { Demand } from '../support/models/demand.js';
+import { Arena, type Namespace, sumShards } from '../support/dynamodb/arena.js';
+import { FaultyClient } from '../support/dynamodb/faulty-client.js';
+import { SLOTS, SlotWork } from '../support/dynamodb/slot-work.js';
+import { TokenLedger } from '../support/models/token-ledger.js';
 
 const found = findEngine('dynoxide');
 const why = found.status === 'unavailable' ? ` (skipped: ${found.reason})` : '';

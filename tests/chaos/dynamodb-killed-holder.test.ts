@@ -5,9 +5,9 @@ import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { type Engine, startEngine } from '../../src/testing/dynamodb/index.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
-import type { HolderNews, HolderOrder } from '../support/dynamodb-holder.js';
-import { ENGINE } from '../support/dynamodb-world.js';
-import { ended, forkable } from '../support/fork-bundled.js';
+import type { HolderNews, HolderOrder } from '../support/processes/holder.js';
+import { ENGINE } from '../support/dynamodb/world.js';
+import { ended, forkable } from '../support/processes/fork-bundled.js';
 
 const BATCH = { entityId: 'shared', resource: 'batch' };
 const SLOTS = 3;
@@ -20,7 +20,7 @@ describe.skipIf(ENGINE.missing)(`a process that is killed with its slots${ENGINE
     engine = await startEngine();
     process.env['AWS_ACCESS_KEY_ID'] = engine.credentials.accessKeyId;
     process.env['AWS_SECRET_ACCESS_KEY'] = engine.credentials.secretAccessKey;
-    start = await forkable('dynamodb-holder.ts');
+    start = await forkable(new URL('../support/processes/holder.ts', import.meta.url));
   });
   afterAll(async () => engine?.stop());
 

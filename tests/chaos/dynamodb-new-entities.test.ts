@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../src/core/limit.js';
 import { fault } from '../../src/testing/dynamodb/index.js';
-import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb-world.js';
+import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb/world.js';
 
 const ENTITIES = 1_000;
 

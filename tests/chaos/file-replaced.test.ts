@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { HolderCommand, HolderOrder } from '../support/file-holder.js';
-import { ended, forkable } from '../support/fork-bundled.js';
-import { REPLACEMENTS, replaceFile } from '../support/replace-file.js';
+import type { HolderCommand, HolderOrder } from './file-holder.js';
+import { ended, forkable } from '../support/processes/fork-bundled.js';
+import { REPLACEMENTS, replaceFile } from '../support/file/replace-file.js';
 
 const SLOTS = 10;
 const PROCESSES = 3;
@@ -17,7 +17,7 @@ const folder = mkdtempSync(join(tmpdir(), 'headgate-replaced-'));
 let start: Awaited<ReturnType<typeof forkable>>;
 
 beforeAll(async () => {
-  start = await forkable('file-holder.ts');
+  start = await forkable(new URL('./file-holder.ts', import.meta.url));
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -8,15 +8,15 @@ import { file } from '../../src/backends/embedded/file/file.js';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
-import type { TakerNews, TakerOrder } from '../support/file-taker.js';
-import { ended, forkable } from '../support/fork-bundled.js';
+import type { TakerNews, TakerOrder } from './file-taker.js';
+import { ended, forkable } from '../support/processes/fork-bundled.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-chaos-'));
 const BATCH = { entityId: 'shared', resource: 'batch' };
 let start: Awaited<ReturnType<typeof forkable>>;
 
 beforeAll(async () => {
-  start = await forkable('file-taker.ts');
+  start = await forkable(new URL('./file-taker.ts', import.meta.url));
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -1,3 +1,3 @@
-import { describeMigrationKilled } from '../support/migration-killed.js';
+import { describeMigrationKilled } from '../support/migration/killed.js';
 
 describeMigrationKilled(320);

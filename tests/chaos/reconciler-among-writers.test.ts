@@ -4,8 +4,8 @@ import { Limit } from '../../src/core/limit.js';
 import type { ReconcilerReport } from '../../src/backends/dynamodb/reconciler/report.js';
 import { Random } from '../../src/testing/conformance/kit/random.js';
 import { type Engine, fault, startEngine, startFaultProxy } from '../../src/testing/dynamodb/index.js';
-import { ENGINE } from '../support/dynamodb-world.js';
-import { HOUR_MS, MINUTE_MS, ReconcilerWorld, slots, START_MS, tokensOf } from '../support/reconciler-world.js';
+import { ENGINE } from '../support/dynamodb/world.js';
+import { HOUR_MS, MINUTE_MS, ReconcilerWorld, slots, START_MS, tokensOf } from '../support/reconciler/world.js';
 
 const SLOTS = 16;
 const LIMITS = [Limit.perHour('rph', 400), Limit.concurrent('slots', SLOTS)];

@@ -4,8 +4,8 @@ import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { createTable, dynamodb } from '../../src/backends/dynamodb/index.js';
 import { reconcile } from '../../src/backends/dynamodb/reconciler/loop.js';
 import { type Engine, startEngine } from '../../src/testing/dynamodb/index.js';
-import { ENGINE } from '../support/dynamodb-world.js';
-import { killHolders } from '../support/killed-holders.js';
+import { ENGINE } from '../support/dynamodb/world.js';
+import { killHolders } from '../support/dynamodb/killed-holders.js';
 
 const TABLE = 'killed-holders';
 const SLOTS = 40;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb-world.js';
-import { countByKilledWorkers, openSpending } from '../support/exactly-once.js';
+import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb/world.js';
+import { countByKilledWorkers, openSpending } from '../support/stream/exactly-once.js';
 
 const KILLS = 3;
 

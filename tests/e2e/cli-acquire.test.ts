@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { AcquireShape, BucketViewShape } from '../../src/cli/shapes.js';
-import { type CliStore, createCliStore } from '../support/cli-store.js';
-import { runCli } from '../support/run-cli.js';
+import { type CliStore, createCliStore } from '../support/cli/cli-store.js';
+import { runCli } from '../support/cli/run-cli.js';
 
 let store: CliStore;
 

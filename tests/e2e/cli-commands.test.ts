@@ -1,11 +1,11 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { CLI_SHAPES, ON_DYNAMODB } from '../support/cli-shapes.js';
-import { STACK_SHAPES } from '../support/cli-stack-shapes.js';
-import { type CliStore, createCliStore } from '../support/cli-store.js';
-import { runCli } from '../support/run-cli.js';
+import { CLI_SHAPES, ON_DYNAMODB } from '../support/cli/cli-shapes.js';
+import { STACK_SHAPES } from '../support/cli/cli-stack-shapes.js';
+import { type CliStore, createCliStore } from '../support/cli/cli-store.js';
+import { runCli } from '../support/cli/run-cli.js';
 
-const LIMITS_FILE = fileURLToPath(new URL('../support/limits.yaml', import.meta.url));
+const LIMITS_FILE = fileURLToPath(new URL('../support/cli/limits.yaml', import.meta.url));
 
 interface Case {
   readonly command: string;

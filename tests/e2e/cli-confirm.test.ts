@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type CliStore, createCliStore } from '../support/cli-store.js';
-import { readAllRows } from '../support/file-rows.js';
-import { answerAtTerminal, HAS_TERMINAL } from '../support/at-terminal.js';
-import { runCli } from '../support/run-cli.js';
+import { type CliStore, createCliStore } from '../support/cli/cli-store.js';
+import { readAllRows } from '../support/file/file-rows.js';
+import { answerAtTerminal, HAS_TERMINAL } from '../support/cli/at-terminal.js';
+import { runCli } from '../support/cli/run-cli.js';
 
 /** With `--yes` these change something, as cli-commands.test.ts shows. */
 const DESTRUCTIVE = [

@@ -5,8 +5,8 @@ import { afterAll, describe, expect, test } from 'vitest';
 import type { LimitsPlanShape } from '../../src/cli/shapes.js';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import { readAllRows } from '../support/file-rows.js';
-import { type CliRun, launchCli, runCli } from '../support/run-cli.js';
+import { readAllRows } from '../support/file/file-rows.js';
+import { type CliRun, launchCli, runCli } from '../support/cli/run-cli.js';
 
 const EXAMPLE = `namespace: default
 system: { onUnavailable: block, limits: ["rpm:100/min"] }

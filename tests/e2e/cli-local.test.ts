@@ -6,9 +6,9 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { freePort } from '../../src/local/engine/free-port.js';
 import { findEngine } from '../../src/testing/dynamodb/index.js';
-import { CLI_SHAPES } from '../support/cli-shapes.js';
-import { environmentOf, type LocalEngineView, type LocalMachine, localMachine } from '../support/local-machine.js';
-import { CLI } from '../support/run-cli.js';
+import { CLI_SHAPES } from '../support/cli/cli-shapes.js';
+import { environmentOf, type LocalEngineView, type LocalMachine, localMachine } from '../support/cli/local-machine.js';
+import { CLI } from '../support/cli/run-cli.js';
 
 const found = findEngine('dynoxide');
 const NOTE = found.status === 'available' ? '' : ` (skipped: ${found.reason})`;

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { CLI_SHAPES } from '../support/cli-shapes.js';
-import { ENGINE } from '../support/dynamodb-world.js';
-import { legacyTable } from '../support/legacy-tables.js';
-import { LegacyWorld } from '../support/legacy-world.js';
-import { runCli } from '../support/run-cli.js';
+import { CLI_SHAPES } from '../support/cli/cli-shapes.js';
+import { ENGINE } from '../support/dynamodb/world.js';
+import { legacyTable } from '../support/migration/legacy-tables.js';
+import { LegacyWorld } from '../support/migration/legacy-world.js';
+import { runCli } from '../support/cli/run-cli.js';
 
 describe.skipIf(ENGINE.missing)(`headgate migrate${ENGINE.note}`, () => {
   let world: LegacyWorld;

@@ -1,9 +1,9 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type CliStore, createCliStore } from '../support/cli-store.js';
-import { readAllRows } from '../support/file-rows.js';
-import { runCli } from '../support/run-cli.js';
+import { type CliStore, createCliStore } from '../support/cli/cli-store.js';
+import { readAllRows } from '../support/file/file-rows.js';
+import { runCli } from '../support/cli/run-cli.js';
 
 /** Those that only look: with arguments by which each finds something. */
 const LOOKS = [

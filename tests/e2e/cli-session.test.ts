@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
-import { CLI_SHAPES } from '../support/cli-shapes.js';
-import { type CliRun, runCli } from '../support/run-cli.js';
+import { CLI_SHAPES } from '../support/cli/cli-shapes.js';
+import { type CliRun, runCli } from '../support/cli/run-cli.js';
 
 const GUIDE = readFileSync(fileURLToPath(new URL('../../docs/guide/cli.md', import.meta.url)), 'utf8');
 

@@ -4,10 +4,10 @@ import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type CliStore, createCliStore } from '../support/cli-store.js';
-import { CLI, launchCli, plainEnvironment, runCli } from '../support/run-cli.js';
+import { type CliStore, createCliStore } from '../support/cli/cli-store.js';
+import { CLI, launchCli, plainEnvironment, runCli } from '../support/cli/run-cli.js';
 
-const LIMITS_FILE = fileURLToPath(new URL('../support/limits.yaml', import.meta.url));
+const LIMITS_FILE = fileURLToPath(new URL('../support/cli/limits.yaml', import.meta.url));
 
 let store: CliStore;
 

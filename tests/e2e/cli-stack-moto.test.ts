@@ -12,12 +12,12 @@ import { adoptTable } from '../../src/infra/stack/adopt-table.js';
 import { sdkStackTools } from '../../src/infra/stack/sdk-stack-tools.js';
 import { chooseNames } from '../../src/infra/stack/stack-name.js';
 import { zipCode } from '../../src/infra/stack/upload-code.js';
-import { CLI_SHAPES } from '../support/cli-shapes.js';
-import { legacyTable } from '../support/legacy-tables.js';
-import { MOTO, startMoto } from '../support/moto.js';
-import { runCli } from '../support/run-cli.js';
-import { awsEnvironment } from '../support/stack-cli.js';
-import { wanted } from '../support/stack-world.js';
+import { CLI_SHAPES } from '../support/cli/cli-shapes.js';
+import { legacyTable } from '../support/migration/legacy-tables.js';
+import { MOTO, startMoto } from './moto.js';
+import { runCli } from '../support/cli/run-cli.js';
+import { awsEnvironment } from '../support/cli/stack-cli.js';
+import { wanted } from '../support/aws/stack-world.js';
 
 /**
  * What moto lacks: outputs of stacks that are made by change sets, events of resources, failures, and updates of a table or
@@ -81,7 +81,7 @@ describe.skipIf(MOTO.missing)(`deploy, status, list, upgrade and delete on moto$
 /**
  * moto executes an import as a creation, and so fails at a table that exists: the last test deletes the table at the last moment,
  * so that moto can make it. The update that follows is not run here, because moto cannot update a table: it then forgets that the
- * stack has one. tests/integration/stack-adopt.test.ts runs the whole way on the simulation.
+ * stack has one. tests/integration/stack/adopt.test.ts runs the whole way on the simulation.
  */
 describe.skipIf(MOTO.missing)(`deploy --adopt on moto${MOTO.note}`, () => {
   let moto: Awaited<ReturnType<typeof startMoto>>;

@@ -5,12 +5,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createTable } from '../../src/backends/dynamodb/index.js';
 import { buildTemplate } from '../../src/infra/template.js';
 import { type Engine, startEngine } from '../../src/testing/dynamodb/index.js';
-import { CLI_SHAPES } from '../support/cli-shapes.js';
-import { ENGINE } from '../support/dynamodb-world.js';
-import { answerAtTerminal, HAS_TERMINAL } from '../support/at-terminal.js';
-import { type CliRun, runCli } from '../support/run-cli.js';
-import { awsEnvironment, type StackCli, startStackCli } from '../support/stack-cli.js';
-import { makeEmptyTable } from '../support/stack-world.js';
+import { CLI_SHAPES } from '../support/cli/cli-shapes.js';
+import { ENGINE } from '../support/dynamodb/world.js';
+import { answerAtTerminal, HAS_TERMINAL } from '../support/cli/at-terminal.js';
+import { type CliRun, runCli } from '../support/cli/run-cli.js';
+import { awsEnvironment, type StackCli, startStackCli } from '../support/cli/stack-cli.js';
+import { makeEmptyTable } from '../support/aws/stack-world.js';
 
 describe.skipIf(ENGINE.missing)(`commands on a stack, one after the other${ENGINE.note}`, () => {
   let engine: Engine;

@@ -4,9 +4,9 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../src/core/limit.js';
-import { CLI_SHAPES } from '../support/cli-shapes.js';
-import { type DynamoWorld, ENGINE, type Space, startWorld } from '../support/dynamodb-world.js';
-import { CLI, plainEnvironment, runCli } from '../support/run-cli.js';
+import { CLI_SHAPES } from '../support/cli/cli-shapes.js';
+import { type DynamoWorld, ENGINE, type Space, startWorld } from '../support/dynamodb/world.js';
+import { CLI, plainEnvironment, runCli } from '../support/cli/run-cli.js';
 
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 2 } };
 

@@ -7,9 +7,9 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findEngine } from '../../src/testing/dynamodb/index.js';
-import { environmentOf, type LocalEngineView, localMachine } from '../support/local-machine.js';
-import { README_OUTPUT, readmeProgram, readmeSeed } from '../support/readme.js';
-import { plainEnvironment } from '../support/run-cli.js';
+import { environmentOf, type LocalEngineView, localMachine } from '../support/cli/local-machine.js';
+import { README_OUTPUT, readmeProgram, readmeSeed } from '../docs/readme.js';
+import { plainEnvironment } from '../support/cli/run-cli.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const engine = findEngine('dynoxide');

@@ -6,8 +6,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { findEngine } from '../../src/testing/dynamodb/index.js';
-import { environmentOf, type LocalMachine, localMachine } from '../support/local-machine.js';
-import { README_OUTPUT, readmeProgram, readmeSeed } from '../support/readme.js';
+import { environmentOf, type LocalMachine, localMachine } from '../support/cli/local-machine.js';
+import { README_OUTPUT, readmeProgram, readmeSeed } from '../docs/readme.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const SDK = '@aws-sdk/client-dynamodb';

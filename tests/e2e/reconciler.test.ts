@@ -9,10 +9,10 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../src/core/limit.js';
 import { type Engine, startEngine } from '../../src/testing/dynamodb/index.js';
-import { CLI_SHAPES } from '../support/cli-shapes.js';
-import { ENGINE } from '../support/dynamodb-world.js';
-import { MINUTE_MS, ReconcilerWorld, slots } from '../support/reconciler-world.js';
-import { CLI, plainEnvironment, runCli } from '../support/run-cli.js';
+import { CLI_SHAPES } from '../support/cli/cli-shapes.js';
+import { ENGINE } from '../support/dynamodb/world.js';
+import { MINUTE_MS, ReconcilerWorld, slots } from '../support/reconciler/world.js';
+import { CLI, plainEnvironment, runCli } from '../support/cli/run-cli.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BUNDLE = join(ROOT, 'dist/lambda/reconciler.cjs');

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
-import { CLI_SHAPES } from '../support/cli-shapes.js';
+import { CLI_SHAPES } from '../support/cli/cli-shapes.js';
 
 const BUILT = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 

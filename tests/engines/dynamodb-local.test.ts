@@ -1,3 +1,3 @@
-import { describeDynamoDB } from '../support/dynamodb-conformance.js';
+import { describeDynamoDB } from '../support/dynamodb/conformance.js';
 
 describeDynamoDB('dynamodb-local');

@@ -8,9 +8,9 @@ import { runWorker } from '../../src/backends/dynamodb/stream/worker/worker.js';
 import { Random } from '../../src/testing/conformance/kit/random.js';
 import { findEngine } from '../../src/testing/dynamodb/index.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
-import { type DynamoWorld, startWorld } from '../support/dynamodb-world.js';
-import { archiveInMemory, workOff } from '../support/stream-world.js';
-import { makeTraffic, readTotals, RESOURCES, UsageLedger } from '../support/usage-ledger.js';
+import { type DynamoWorld, startWorld } from '../support/dynamodb/world.js';
+import { archiveInMemory, workOff } from '../support/stream/world.js';
+import { makeTraffic, readTotals, RESOURCES, UsageLedger } from '../support/stream/usage-ledger.js';
 
 const LIMITS = [Limit.perMinute('rpm', 6_000), Limit.perMinute('tpm', 600_000)];
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 2 } };

@@ -4,7 +4,7 @@ import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { reconcile } from '../../src/backends/dynamodb/reconciler/loop.js';
 import { findEngine, startEngine } from '../../src/testing/dynamodb/index.js';
-import { killHolders } from '../support/killed-holders.js';
+import { killHolders } from '../support/dynamodb/killed-holders.js';
 
 const TABLE = 'killed-holders';
 const SLOTS = 30;

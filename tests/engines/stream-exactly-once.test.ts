@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { findEngine } from '../../src/testing/dynamodb/index.js';
-import { startWorld } from '../support/dynamodb-world.js';
-import { countByKilledWorkers, countByShakyReaders, openSpending } from '../support/exactly-once.js';
+import { startWorld } from '../support/dynamodb/world.js';
+import { countByKilledWorkers, countByShakyReaders, openSpending } from '../support/stream/exactly-once.js';
 
 const CALLS = 5_000;
 const KILLS = 8;

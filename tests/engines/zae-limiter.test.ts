@@ -8,9 +8,9 @@ import {
 } from '../../src/backends/dynamodb/migrations/run.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
-import { ENGINE } from '../support/dynamodb-world.js';
-import { LegacyWorld } from '../support/legacy-world.js';
-import { ZaeClient, zaeRelease } from '../support/zae-clients.js';
+import { ENGINE } from '../support/dynamodb/world.js';
+import { LegacyWorld } from '../support/migration/legacy-world.js';
+import { ZaeClient, zaeRelease } from './zae-clients.js';
 
 const HOUR_MS = 3_600_000;
 const RPD = { name: 'rpd', amount: 10, seconds: 86_400 };

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { ValidationError } from '../../src/core/errors.js';
 import { Limit } from '../../src/core/limit.js';
 import { Random } from '../../src/testing/conformance/kit/random.js';
-import { mutate } from '../support/mutate.js';
+import { mutate } from '../support/migration/mutate.js';
 import { runs } from '../support/runs.js';
 
 const CASES = Number(process.env['FUZZ_CASES'] ?? runs(3_000)) * 10;

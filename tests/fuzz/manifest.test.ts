@@ -9,8 +9,8 @@ import { isHeadgateError } from '../../src/core/errors.js';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { Random } from '../../src/testing/conformance/kit/random.js';
-import { logicalState } from '../support/logical-state.js';
-import { mutate } from '../support/mutate.js';
+import { logicalState } from '../support/models/logical-state.js';
+import { mutate } from '../support/migration/mutate.js';
 import { runs } from '../support/runs.js';
 
 const CASES = Number(process.env['FUZZ_CASES'] ?? runs(3_000));

@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { tableDefinition } from '../../src/backends/dynamodb/table/table-definition.js';
 import { buildImportTemplate, tableFactsOf } from '../../src/infra/stack/table-facts.js';
 import { buildTemplate } from '../../src/infra/template.js';
-import { settleTemplate } from '../support/settle-template.js';
+import { settleTemplate } from '../support/aws/settle-template.js';
 
 const PROGRAM = process.env['HEADGATE_CFN_LINT'] ?? 'cfn-lint';
 const missing = spawnSync(PROGRAM, ['--version']).status !== 0;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { buildTemplate } from '../../src/infra/template.js';
-import { settleTemplate } from '../support/settle-template.js';
+import { settleTemplate } from '../support/aws/settle-template.js';
 
 const PROGRAM = process.env['HEADGATE_CHECKOV'] ?? 'checkov';
 const missing = spawnSync(PROGRAM, ['--version']).status !== 0;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { buildTemplate } from '../../src/infra/template.js';
 import type { Resource } from '../../src/infra/template/intrinsics.js';
-import { settleTemplate } from '../support/settle-template.js';
+import { settleTemplate } from '../support/aws/settle-template.js';
 
 interface Statement {
   readonly Effect: string;

@@ -4,8 +4,8 @@ import { buildTemplate } from '../../src/infra/template.js';
 import { archivedRecordOf } from '../../src/backends/dynamodb/stream/archive/archive.js';
 import { handler as reconcilerHandler } from '../../src/backends/dynamodb/reconciler/lambda.js';
 import { createStreamHandler } from '../../src/backends/dynamodb/stream/lambda.js';
-import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb-world.js';
-import { resolveValue } from '../support/resolve-template.js';
+import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb/world.js';
+import { resolveValue } from '../support/aws/resolve-template.js';
 
 type Line = Readonly<Record<string, unknown>>;
 

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildTemplate } from '../../src/infra/template.js';
 import { NAMESPACE_TAG, POLICIES } from '../../src/infra/template/names.js';
-import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb-world.js';
-import { isAllowed, type Policy, type Statement } from '../support/iam-evaluator.js';
-import { type Authorization, authorizationsOf, STREAM_ARN, TABLE_ARN } from '../support/iam-requests.js';
-import { type Flow, FUNCTION_FLOWS, LOOKS_BY_COMMAND, recordFlows } from '../support/policy-flows.js';
-import { resolveValue } from '../support/resolve-template.js';
+import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb/world.js';
+import { isAllowed, type Policy, type Statement } from './iam-evaluator.js';
+import { type Authorization, authorizationsOf, STREAM_ARN, TABLE_ARN } from '../support/aws/iam-requests.js';
+import { type Flow, FUNCTION_FLOWS, LOOKS_BY_COMMAND, recordFlows } from './policy-flows.js';
+import { resolveValue } from '../support/aws/resolve-template.js';
 
 const TEMPLATE = buildTemplate();
 const GIVEN = { 'Table.Arn': TABLE_ARN, 'Table.StreamArn': STREAM_ARN };

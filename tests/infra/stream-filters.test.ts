@@ -3,10 +3,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildTemplate } from '../../src/infra/template.js';
 import { archivedRecordOf } from '../../src/backends/dynamodb/stream/archive/archive.js';
 import { decodeChange } from '../../src/backends/dynamodb/stream/decode.js';
-import { LIMITS } from '../support/dynamodb-permissions.js';
-import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb-world.js';
-import { matchesFilter } from '../support/filter-pattern.js';
-import { openStream, readRecords, workOff } from '../support/stream-world.js';
+import { LIMITS } from '../support/dynamodb/permissions.js';
+import { type DynamoWorld, ENGINE, startWorld } from '../support/dynamodb/world.js';
+import { matchesFilter } from './filter-pattern.js';
+import { openStream, readRecords, workOff } from '../support/stream/world.js';
 
 interface Record {
   readonly eventName: string;

@@ -2,8 +2,8 @@ import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { buildTemplate } from '../../src/infra/template.js';
 import { FUNCTIONS } from '../../src/infra/template/names.js';
-import { type AnyTemplate, checkTemplate } from '../support/cfn-checker.js';
-import { intrinsicOf } from '../support/cfn-intrinsics.js';
+import { type AnyTemplate, checkTemplate } from './cfn-checker.js';
+import { intrinsicOf } from '../support/aws/cfn-intrinsics.js';
 
 type Fields = Record<string, unknown>;
 type Path = readonly string[];

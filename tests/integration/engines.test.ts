@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type EngineName, findEngine, startEngine } from '../../src/testing/dynamodb/index.js';
-import { clientOf, makeTable, TABLE } from '../support/dynamodb-table.js';
-import { ended, forkable } from '../support/fork-bundled.js';
+import { clientOf, makeTable, TABLE } from '../support/dynamodb/table.js';
+import { ended, forkable } from '../support/processes/fork-bundled.js';
 
 const why = (found: ReturnType<typeof findEngine>): string =>
   found.status === 'unavailable' ? ` (skipped: ${found.reason})` : '';
@@ -82,7 +82,7 @@ describe.skipIf(dynoxide.status === 'unavailable')(`engines of test files${why(d
   describe('when the process that started them dies', () => {
     let fork: (...args: readonly string[]) => ChildProcess;
     beforeAll(async () => {
-      fork = await forkable('engine-parent.ts');
+      fork = await forkable(new URL('./engine-parent.ts', import.meta.url));
     });
 
     async function engineOf(parent: ChildProcess): Promise<URL> {

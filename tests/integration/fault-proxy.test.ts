@@ -16,7 +16,7 @@ import {
   startEngine,
   startFaultProxy,
 } from '../../src/testing/dynamodb/index.js';
-import { clientOf, makeTable, TABLE } from '../support/dynamodb-table.js';
+import { clientOf, makeTable, TABLE } from '../support/dynamodb/table.js';
 
 const found = findEngine('dynoxide');
 const why = found.status === 'unavailable' ? ` (skipped: ${found.reason})` : '';

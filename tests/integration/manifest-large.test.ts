@@ -7,7 +7,7 @@ import { printManifest } from '../../src/cli/print-manifest.js';
 import type { LimitsPlanShape } from '../../src/cli/shapes.js';
 import type { ManifestData } from '../../src/core/manifest/manifest.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import { runCli } from '../support/run-cli.js';
+import { runCli } from '../support/cli/run-cli.js';
 
 const ENTITIES = 5_000;
 

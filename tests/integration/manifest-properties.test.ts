@@ -11,8 +11,8 @@ import { defaultsOf, type Fields, fieldsOfManifest, sameField } from '../../src/
 import { parseManagedKey } from '../../src/core/manifest/managed.js';
 import { type ManifestData, readManifest } from '../../src/core/manifest/manifest.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import { logicalState, marksOf, objectsOf } from '../support/logical-state.js';
-import { deeds, manifestData, perform } from '../support/random-manifest.js';
+import { logicalState, marksOf, objectsOf } from '../support/models/logical-state.js';
+import { deeds, manifestData, perform } from '../support/models/random-manifest.js';
 import { runs } from '../support/runs.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-manifests-'));

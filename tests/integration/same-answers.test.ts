@@ -3,11 +3,11 @@ import { isHeadgateError } from '../../src/core/errors.js';
 import { windowEnd, windowStart } from '../../src/core/usage/usage.js';
 import { Random } from '../../src/testing/conformance/kit/random.js';
 import { type FakeClock, fakeClock } from '../../src/testing/fake-clock.js';
-import { badCall } from '../support/bad-calls.js';
-import * as acquires from '../support/random-acquires.js';
-import * as administration from '../support/random-administration.js';
+import { badCall } from './bad-calls.js';
+import * as acquires from '../support/models/random-acquires.js';
+import * as administration from '../support/models/random-administration.js';
 import { runs } from '../support/runs.js';
-import { twinWorlds, type World } from '../support/world.js';
+import { twinWorlds, type World } from '../support/models/world.js';
 
 const OPERATIONS = runs(10_000);
 const COMPARE_ALL_EVERY = 500;

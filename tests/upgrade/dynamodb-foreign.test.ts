@@ -6,8 +6,8 @@ import type { Item } from '../../src/backends/dynamodb/client/transport.js';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
-import { ENGINE } from '../support/dynamodb-world.js';
-import { keyOf, LegacyWorld } from '../support/legacy-world.js';
+import { ENGINE } from '../support/dynamodb/world.js';
+import { keyOf, LegacyWorld } from '../support/migration/legacy-world.js';
 
 const NOW_MS = Date.UTC(2026, 5, 15, 12, 30);
 const text = (value: string) => ({ S: value });

@@ -14,11 +14,11 @@ import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
 import type { DynamoRequest } from '../../src/testing/dynamodb/dynamo-request.js';
 import { fault, type FaultProxy, startFaultProxy } from '../../src/testing/dynamodb/index.js';
-import { permissionsOf } from '../support/dynamodb-permissions.js';
-import { ENGINE } from '../support/dynamodb-world.js';
-import { expectMigrated } from '../support/legacy-checks.js';
-import { LAYOUTS, type LegacyLayout, legacyTable, OLD_NAMESPACE } from '../support/legacy-tables.js';
-import { keyOf, LegacyWorld } from '../support/legacy-world.js';
+import { permissionsOf } from '../support/dynamodb/permissions.js';
+import { ENGINE } from '../support/dynamodb/world.js';
+import { expectMigrated } from '../support/migration/legacy-checks.js';
+import { LAYOUTS, type LegacyLayout, legacyTable, OLD_NAMESPACE } from '../support/migration/legacy-tables.js';
+import { keyOf, LegacyWorld } from '../support/migration/legacy-world.js';
 
 const PAGE = readFileSync(new URL('../../docs/backends/dynamodb.md', import.meta.url), 'utf8');
 const NOW_MS = Date.UTC(2026, 5, 15, 12, 30);

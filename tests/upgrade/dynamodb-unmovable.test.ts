@@ -10,9 +10,9 @@ import type { DroppableSetting } from '../../src/backends/dynamodb/migrations/le
 import type { AttributeValue, Item } from '../../src/backends/dynamodb/client/transport.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
-import { ENGINE } from '../support/dynamodb-world.js';
-import { OLD_NAMESPACE } from '../support/legacy-tables.js';
-import { keyOf, LegacyWorld } from '../support/legacy-world.js';
+import { ENGINE } from '../support/dynamodb/world.js';
+import { OLD_NAMESPACE } from '../support/migration/legacy-tables.js';
+import { keyOf, LegacyWorld } from '../support/migration/legacy-world.js';
 
 const NOW_MS = Date.UTC(2026, 5, 15, 12, 30);
 const NS = `${OLD_NAMESPACE}/`;

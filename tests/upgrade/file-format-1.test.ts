@@ -6,8 +6,8 @@ import { file } from '../../src/backends/embedded/file/file.js';
 import { buildFirstNamespaceId } from '../../src/core/identifiers.js';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import { writeFormat1 } from '../support/file-format-1.js';
-import { checkIntegrity, readAllRows } from '../support/file-rows.js';
+import { writeFormat1 } from './file-format-1.js';
+import { checkIntegrity, readAllRows } from '../support/file/file-rows.js';
 
 const NS = buildFirstNamespaceId('default');
 const CALL = { namespaceId: NS, nowMs: 1_800_000_000_000, timeoutMs: 1_000 };

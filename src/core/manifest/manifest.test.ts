@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { manifestData } from '../../../tests/support/random-manifest.js';
+import { manifestData } from '../../../tests/support/models/random-manifest.js';
 import { ValidationError } from '../errors.js';
 import { fieldsOfManifest } from './managed-fields.js';
 import { findProblems, type ManifestEntity, readManifest, writeManifest } from './manifest.js';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ASK, LIMITS, openLimiter, writes } from '../../../tests/support/open-limiter.js';
+import { ASK, LIMITS, openLimiter, writes } from '../../../tests/support/models/open-limiter.js';
 import { Limit } from '../../core/limit.js';
 import type { RateLimiter } from '../rate-limiter.js';
 

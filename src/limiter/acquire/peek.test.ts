@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ASK, openLimiter } from '../../../tests/support/open-limiter.js';
+import { ASK, openLimiter } from '../../../tests/support/models/open-limiter.js';
 import { Limit } from '../../core/limit.js';
 
 test('a peek has the statuses of a take, and takes nothing', async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { distantBackend } from '../../../tests/support/distant-backend.js';
-import { ASK, ASK_SLOT, LIMITS, openLimiter } from '../../../tests/support/open-limiter.js';
+import { distantBackend } from '../../../tests/support/models/distant-backend.js';
+import { ASK, ASK_SLOT, LIMITS, openLimiter } from '../../../tests/support/models/open-limiter.js';
 import { memory } from '../../backends/embedded/memory.js';
 import { fakeClock } from '../../testing/fake-clock.js';
 import { RateLimiter } from '../rate-limiter.js';

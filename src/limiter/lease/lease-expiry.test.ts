@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ASK, ASK_SLOT, openLimiter } from '../../../tests/support/open-limiter.js';
+import { ASK, ASK_SLOT, openLimiter } from '../../../tests/support/models/open-limiter.js';
 
 test('a lease without a holder has no expiry', async () => {
   const { limiter, clock } = await openLimiter();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ASK, ASK_SLOT, openLimiter } from '../../../tests/support/open-limiter.js';
+import { ASK, ASK_SLOT, openLimiter } from '../../../tests/support/models/open-limiter.js';
 import type { Lease } from './lease.js';
 
 type Opened = Awaited<ReturnType<typeof openLimiter>>;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ASK, ASK_SLOT, openLimiter } from '../../../tests/support/open-limiter.js';
+import { ASK, ASK_SLOT, openLimiter } from '../../../tests/support/models/open-limiter.js';
 
 const FULL = { rpm: 60, tpm: 6_000, slots: 2 };
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { memory } from '../../backends/embedded/memory.js';
-import { marksOf, objectsOf } from '../../../tests/support/logical-state.js';
+import { marksOf, objectsOf } from '../../../tests/support/models/logical-state.js';
 import { outage } from '../../testing/outage.js';
 import type { ManifestData } from '../../core/manifest/manifest.js';
 import { Limit } from '../../core/limit.js';

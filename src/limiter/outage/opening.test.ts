@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { memory } from '../../backends/embedded/memory.js';
 import { fakeClock } from '../../testing/fake-clock.js';
 import { outage } from '../../testing/outage.js';
-import { ASK, LIMITS } from '../../../tests/support/open-limiter.js';
+import { ASK, LIMITS } from '../../../tests/support/models/open-limiter.js';
 import type { LimiterOptions } from '../options.js';
 import { RateLimiter } from '../rate-limiter.js';
 

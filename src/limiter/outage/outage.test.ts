@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ASK, ASK_SLOT, LIMITS, openLimiter } from '../../../tests/support/open-limiter.js';
+import { ASK, ASK_SLOT, LIMITS, openLimiter } from '../../../tests/support/models/open-limiter.js';
 import { Limit } from '../../core/limit.js';
 import { RateLimiter } from '../rate-limiter.js';
 

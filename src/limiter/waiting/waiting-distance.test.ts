@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { distantBackend } from '../../../tests/support/distant-backend.js';
+import { distantBackend } from '../../../tests/support/models/distant-backend.js';
 import { memory } from '../../backends/embedded/memory.js';
 import { Limit } from '../../core/limit.js';
 import { fakeClock } from '../../testing/fake-clock.js';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { ASK_SLOT, openLimiter } from '../../../tests/support/open-limiter.js';
-import { distantBackend } from '../../../tests/support/distant-backend.js';
+import { ASK_SLOT, openLimiter } from '../../../tests/support/models/open-limiter.js';
+import { distantBackend } from '../../../tests/support/models/distant-backend.js';
 import { memory } from '../../backends/embedded/memory.js';
 import { ON_UNAVAILABLE } from '../../core/config/config.js';
 import { Limit } from '../../core/limit.js';

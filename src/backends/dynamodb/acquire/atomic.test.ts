@@ -1,8 +1,16 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ShardEngine, startShardEngine } from '../../../../tests/support/shard-engine.js';
-import { amount, holderOf, imageOf, KEY, levelOf, NOW_MS, withTokens } from '../../../../tests/support/shard-images.js';
-import { type Tap, tapped, TUNING } from '../../../../tests/support/shard-lines.js';
+import { type ShardEngine, startShardEngine } from '../../../../tests/support/dynamodb/shard-engine.js';
+import {
+  amount,
+  holderOf,
+  imageOf,
+  KEY,
+  levelOf,
+  NOW_MS,
+  withTokens,
+} from '../../../../tests/support/dynamodb/shard-images.js';
+import { type Tap, tapped, TUNING } from '../../../../tests/support/dynamodb/shard-lines.js';
 import type { Call, LevelAsk } from '../../../backend.js';
 import { buildLeaseId } from '../../../core/identifiers.js';
 import { Limit } from '../../../core/limit.js';

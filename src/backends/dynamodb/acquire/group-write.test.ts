@@ -1,7 +1,12 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { stopDeadlines } from '../../../../tests/support/hand-time.js';
-import { clientOf, type ShardEngine, startShardEngine, TABLE_NAME } from '../../../../tests/support/shard-engine.js';
+import { stopDeadlines } from '../../../../tests/support/models/hand-time.js';
+import {
+  clientOf,
+  type ShardEngine,
+  startShardEngine,
+  TABLE_NAME,
+} from '../../../../tests/support/dynamodb/shard-engine.js';
 import {
   amount,
   askEntry,
@@ -13,8 +18,8 @@ import {
   NOW_MS,
   withHolders,
   withTokens,
-} from '../../../../tests/support/shard-images.js';
-import { openProcess, type Process, tapped } from '../../../../tests/support/shard-lines.js';
+} from '../../../../tests/support/dynamodb/shard-images.js';
+import { openProcess, type Process, tapped } from '../../../../tests/support/dynamodb/shard-lines.js';
 import { buildLeaseId } from '../../../core/identifiers.js';
 import { Limit } from '../../../core/limit.js';
 import { fault, type FaultProxy, findEngine, startFaultProxy } from '../../../testing/dynamodb/index.js';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { imageOf, NOW_MS } from '../../../../tests/support/shard-images.js';
+import { imageOf, NOW_MS } from '../../../../tests/support/dynamodb/shard-images.js';
 import { ImageMemory } from './image-memory.js';
 
 const IMAGE = imageOf([]);

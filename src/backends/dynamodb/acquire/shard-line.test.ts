@@ -1,6 +1,11 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { clientOf, type ShardEngine, startShardEngine, TABLE_NAME } from '../../../../tests/support/shard-engine.js';
+import {
+  clientOf,
+  type ShardEngine,
+  startShardEngine,
+  TABLE_NAME,
+} from '../../../../tests/support/dynamodb/shard-engine.js';
 import {
   amount,
   askEntry,
@@ -11,8 +16,8 @@ import {
   KEY,
   NOW_MS,
   withTokens,
-} from '../../../../tests/support/shard-images.js';
-import { openProcess, type Process, TUNING } from '../../../../tests/support/shard-lines.js';
+} from '../../../../tests/support/dynamodb/shard-images.js';
+import { openProcess, type Process, TUNING } from '../../../../tests/support/dynamodb/shard-lines.js';
 import { buildLeaseId } from '../../../core/identifiers.js';
 import { Limit } from '../../../core/limit.js';
 import {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { amount, changeEntry } from '../../../../tests/support/shard-images.js';
+import { amount, changeEntry } from '../../../../tests/support/dynamodb/shard-images.js';
 import type { LevelChange } from '../../../backend.js';
 import { amountOf } from '../../../core/bucket/decide.js';
 import { type Int, toInt } from '../../../core/int.js';

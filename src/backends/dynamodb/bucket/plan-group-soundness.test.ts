@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { groups, stalePairs } from '../../../../tests/support/random-groups.js';
+import { groups, stalePairs } from '../../../../tests/support/dynamodb/random-groups.js';
 import { runs } from '../../../../tests/support/runs.js';
-import { type Answer, SequentialModel } from '../../../../tests/support/sequential-model.js';
-import { NOW_MS } from '../../../../tests/support/shard-images.js';
-import { accountIn, shardWriteHolds } from '../../../../tests/support/shard-truth.js';
+import { type Answer, SequentialModel } from '../../../../tests/support/models/sequential-model.js';
+import { NOW_MS } from '../../../../tests/support/dynamodb/shard-images.js';
+import { accountIn, shardWriteHolds } from '../../../../tests/support/dynamodb/shard-truth.js';
 import { amountOf, exceedsCapacity } from '../../../core/bucket/decide.js';
 import { worthOf } from '../../../testing/oracle/model.js';
 import { correctVerdicts } from './correct-verdicts.js';

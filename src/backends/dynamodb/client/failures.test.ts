@@ -3,8 +3,8 @@ import { Agent, createServer, type ServerResponse } from 'node:http';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { createServer as createSocketServer, type AddressInfo, type Server } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { stopTimers } from '../../../../tests/support/hand-time.js';
-import { clientOf } from '../../../../tests/support/shard-engine.js';
+import { stopTimers } from '../../../../tests/support/models/hand-time.js';
+import { clientOf } from '../../../../tests/support/dynamodb/shard-engine.js';
 import {
   AccessDenied,
   BackendUnavailable,

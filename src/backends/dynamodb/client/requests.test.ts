@@ -1,7 +1,12 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { stopDeadlines, stopTimers, until } from '../../../../tests/support/hand-time.js';
-import { clientOf, type ShardEngine, startShardEngine, TABLE_NAME } from '../../../../tests/support/shard-engine.js';
+import { stopDeadlines, stopTimers, until } from '../../../../tests/support/models/hand-time.js';
+import {
+  clientOf,
+  type ShardEngine,
+  startShardEngine,
+  TABLE_NAME,
+} from '../../../../tests/support/dynamodb/shard-engine.js';
 import { fault, type FaultProxy, findEngine, startFaultProxy } from '../../../testing/dynamodb/index.js';
 import { keyItem } from '../table/attributes.js';
 import { deadlineIn } from './deadline.js';

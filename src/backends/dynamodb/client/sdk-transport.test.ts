@@ -3,7 +3,7 @@ import { createServer, type RequestListener, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { afterEach, expect, test, vi } from 'vitest';
-import { stopTimers, until } from '../../../../tests/support/hand-time.js';
+import { stopTimers, until } from '../../../../tests/support/models/hand-time.js';
 import { deadlineIn } from './deadline.js';
 import { failureOf } from './failures.js';
 import { sdkTransport } from './sdk-transport.js';

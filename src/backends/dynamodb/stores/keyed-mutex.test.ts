@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { stopTimers, until } from '../../../../tests/support/hand-time.js';
+import { stopTimers, until } from '../../../../tests/support/models/hand-time.js';
 import { deadlineIn } from '../client/deadline.js';
 import { KeyedMutex } from './keyed-mutex.js';
 

@@ -1,6 +1,14 @@
 import { expect, test } from 'vitest';
-import { printRequest } from '../../../../../tests/support/printed-requests.js';
-import { amount, imageOf, KEY, levelOf, NOW_MS, NS, withHolders } from '../../../../../tests/support/shard-images.js';
+import { printRequest } from '../../../../../tests/support/dynamodb/printed-requests.js';
+import {
+  amount,
+  imageOf,
+  KEY,
+  levelOf,
+  NOW_MS,
+  NS,
+  withHolders,
+} from '../../../../../tests/support/dynamodb/shard-images.js';
 import { Limit } from '../../../../core/limit.js';
 import { newBucketImage } from '../new-bucket.js';
 import { buildCreate } from './create.js';

@@ -1,6 +1,13 @@
 import { expect, test } from 'vitest';
-import { printTransaction } from '../../../../../tests/support/printed-requests.js';
-import { amount, imageOf, NOW_MS, NS, withHolders, withTokens } from '../../../../../tests/support/shard-images.js';
+import { printTransaction } from '../../../../../tests/support/dynamodb/printed-requests.js';
+import {
+  amount,
+  imageOf,
+  NOW_MS,
+  NS,
+  withHolders,
+  withTokens,
+} from '../../../../../tests/support/dynamodb/shard-images.js';
 import { Limit } from '../../../../core/limit.js';
 import { buildReset } from './write-reset.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { printRequest, printTransaction } from '../../../../../tests/support/printed-requests.js';
+import { printRequest, printTransaction } from '../../../../../tests/support/dynamodb/printed-requests.js';
 import {
   amount,
   imageOf,
@@ -8,7 +8,7 @@ import {
   NS,
   withHolders,
   withTokens,
-} from '../../../../../tests/support/shard-images.js';
+} from '../../../../../tests/support/dynamodb/shard-images.js';
 import { Limit } from '../../../../core/limit.js';
 import type { ShardImage } from '../../table/items.js';
 import { planSettleAll } from '../settle-all.js';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { printRequest } from '../../../../../tests/support/printed-requests.js';
+import { printRequest } from '../../../../../tests/support/dynamodb/printed-requests.js';
 import {
   amount,
   askEntry,
@@ -11,7 +11,7 @@ import {
   NS,
   withHolders,
   withTokens,
-} from '../../../../../tests/support/shard-images.js';
+} from '../../../../../tests/support/dynamodb/shard-images.js';
 import { Limit } from '../../../../core/limit.js';
 import type { Entry } from '../entries.js';
 import { type PlanContext, planGroup } from '../plan-group.js';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { printRequest } from '../../../../../tests/support/printed-requests.js';
-import { imageOf, NOW_MS, NS, withTokens } from '../../../../../tests/support/shard-images.js';
+import { printRequest } from '../../../../../tests/support/dynamodb/printed-requests.js';
+import { imageOf, NOW_MS, NS, withTokens } from '../../../../../tests/support/dynamodb/shard-images.js';
 import { Limit } from '../../../../core/limit.js';
 import { planSettle } from '../settle.js';
 import { buildHeal, buildUnmark } from './write-sweep.js';

@@ -1,0 +1,63 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+
+interface Link {
+  readonly page: string;
+  readonly target: string;
+}
+
+/** Every page for readers, by its path from the root. */
+function pages(): readonly string[] {
+  const docs = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' });
+  const found = docs.filter((name) => name.endsWith('.md')).map((name) => join('docs', name));
+  return ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', ...found];
+}
+
+/** Without what stands in blocks of code. */
+function proseOf(page: string): string {
+  return readFileSync(join(ROOT, page), 'utf8').replaceAll(/^```[^]*?^```$/gm, '');
+}
+
+function linksOf(page: string): readonly Link[] {
+  return Array.from(proseOf(page).matchAll(/\]\((?!https?:)([^)\s]+)\)/g), ([, target = '']) => ({ page, target }));
+}
+
+/** The anchors that a page's headings get on the web. */
+function anchorsOf(page: string): readonly string[] {
+  return Array.from(proseOf(page).matchAll(/^#+ (.*)$/gm), ([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+function leadsSomewhere({ page, target }: Link): boolean {
+  const [path = '', anchor] = target.split('#');
+  const file = path === '' ? page : relative(ROOT, join(ROOT, dirname(page), path));
+  if (!existsSync(join(ROOT, file))) return false;
+  return anchor === undefined || anchorsOf(file).includes(anchor);
+}
+
+test('every link of a page leads to a page, and to a heading of it', () => {
+  const links = pages().flatMap(linksOf);
+  expect(links.length).toBeGreaterThan(50);
+  expect(links.filter((link) => !leadsSomewhere(link))).toEqual([]);
+});
+
+test('a link to nowhere is found', () => {
+  const page = 'docs/operate/costs.md';
+  expect(leadsSomewhere({ page, target: '../backends/dynamodb.md#group-commit' })).toBe(true);
+  expect(leadsSomewhere({ page, target: '../backends/dynamodb.md#no-such-heading' })).toBe(false);
+  expect(leadsSomewhere({ page, target: 'no-such-page.md' })).toBe(false);
+});
+
+test('the guide to operating lists each of its pages', () => {
+  const listed = linksOf('docs/operate/README.md').map(({ target }) => target);
+  const there = readdirSync(join(ROOT, 'docs/operate')).filter((name) => name !== 'README.md');
+  expect(there.filter((name) => !listed.includes(name))).toEqual([]);
+});

@@ -1,0 +1,271 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Limit } from '../../../../src/core/limit.js';
+import type { RateLimiter } from '../../../../src/limiter/rate-limiter.js';
+import { Random } from '../../../../src/testing/conformance/kit/random.js';
+import { fault } from '../../../../src/testing/dynamodb/index.js';
+import { type DynamoWorld, ENGINE, type Space, startWorld } from '../../../support/dynamodb/world.js';
+
+const LIMITS = [Limit.perMinute('rpm', 600), Limit.perMinute('tpm', 60_000)];
+const WITH_SLOTS = [...LIMITS, Limit.concurrent('slots', 50)];
+const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1, tpm: 500 } };
+const ASK_SLOT = { ...ASK, consume: { rpm: 1, slots: 1 } };
+
+describe.skipIf(ENGINE.missing)(`what operations cost${ENGINE.note}`, () => {
+  let world: DynamoWorld;
+
+  beforeAll(async () => {
+    world = await startWorld({ record: true, askForCapacity: true });
+  });
+  afterAll(async () => world?.[Symbol.asyncDispose]());
+
+  /** Requests and capacity units of some work. */
+  const costOf = async (work: () => Promise<unknown>) => {
+    const { requests } = world.proxy;
+    requests.clear();
+    await work();
+    return { requests: requests.count(), ...requests.consumed() };
+  };
+  const FREE = { requests: 0, readUnits: 0, writeUnits: 0 };
+  const ONE_WRITE = { requests: 1, readUnits: 0, writeUnits: 1 };
+
+  /** An entity `user-1` under so many parents, with limits in code; made by a process of its own. */
+  const family = async (space: Space, parents: number): Promise<void> => {
+    const admin = await space.open();
+    const ids = ['user-1', ...Array.from({ length: parents }, (_, at) => `parent-${at + 1}`)];
+    for (let at = parents; at >= 0; at--) {
+      const parentId = ids[at + 1];
+      await admin.entities.create({
+        id: ids[at] ?? '',
+        ...(parentId === undefined ? {} : { parentId, cascade: true }),
+      });
+    }
+  };
+  const warm = async (space: Space, limits: readonly Limit[] = LIMITS): Promise<RateLimiter> => {
+    const limiter = await space.open({ limits });
+    await limiter.acquire(ASK);
+    return limiter;
+  };
+
+  describe('an acquire of one process', () => {
+    test('is one write of one unit once it is warm, at the same instant and after a refill', async () => {
+      const space = await world.space();
+      const limiter = await warm(space);
+      expect(await costOf(() => limiter.acquire(ASK))).toEqual(ONE_WRITE);
+      await space.clock.advance(1);
+      expect(await costOf(() => limiter.acquire(ASK))).toEqual(ONE_WRITE);
+      // Full again, so that the write takes the other form.
+      await space.clock.advance(20_000);
+      expect(await costOf(() => limiter.acquire(ASK))).toEqual(ONE_WRITE);
+      expect(await costOf(() => limiter.acquire(ASK))).toEqual(ONE_WRITE);
+    });
+
+    test('with a slot is one write of one unit too, once the bucket is on the list of the reconciler', async () => {
+      const space = await world.space();
+      const limiter = await space.open({ limits: WITH_SLOTS });
+      await limiter.acquire(ASK_SLOT);
+      expect(await costOf(() => limiter.acquire(ASK_SLOT))).toEqual(ONE_WRITE);
+    });
+
+    test('ever first reads the config at 2.5 units and creates the bucket at 4', async () => {
+      const space = await world.space();
+      const limiter = await space.open({ limits: LIMITS });
+      expect(await costOf(() => limiter.acquire(ASK))).toEqual({ requests: 2, readUnits: 2.5, writeUnits: 4 });
+    });
+
+    test('ever first creates the bucket at 5 units with a holder', async () => {
+      const space = await world.space();
+      const limiter = await space.open({ limits: WITH_SLOTS });
+      expect(await costOf(() => limiter.acquire(ASK_SLOT))).toEqual({ requests: 2, readUnits: 2.5, writeUnits: 5 });
+    });
+
+    test('ever first in its process finds a bucket that exists by the refusal of its creation', async () => {
+      const space = await world.space();
+      await warm(space);
+      const limiter = await space.open({ limits: LIMITS });
+      // The engine reports no units for a refused write; DynamoDB bills it as a write.
+      expect(await costOf(() => limiter.acquire(ASK))).toEqual({ requests: 3, readUnits: 2.5, writeUnits: 1 });
+      expect(world.proxy.requests.byOperation()).toEqual({ BatchGetItem: 1, PutItem: 1, UpdateItem: 1 });
+    });
+
+    test('ever first reads 1.5 units more for each parent', async () => {
+      const space = await world.space();
+      await family(space, 2);
+      const limiter = await space.open({ limits: LIMITS });
+      expect(await costOf(() => limiter.acquire(ASK))).toEqual({ requests: 6, readUnits: 5.5, writeUnits: 12 });
+    });
+  });
+
+  test.each([1, 2, 7])(
+    'a cascade over %i parents with room is one round trip and a unit per level',
+    async (parents) => {
+      const space = await world.space();
+      await family(space, parents);
+      const limiter = await warm(space);
+      const levels = parents + 1;
+      const held = world.proxy.inject(fault.holdRequest());
+      const cost = costOf(async () => {
+        const granted = limiter.acquire(ASK);
+        // All of them are on their way before any is answered.
+        await held.untilFired(levels);
+        held.release();
+        await granted;
+      });
+      expect(await cost).toEqual({ requests: levels, readUnits: 0, writeUnits: levels });
+    },
+  );
+
+  test.each([0.1, 0.5, 0.8, 0.95])(
+    'many processes around a full bucket that take %f of its rate need 1.0 to 1.8 writes for an acquire',
+    async (load) => {
+      const space = await world.space();
+      const limits = [Limit.custom('rpm', { capacity: 100, refillAmount: 1, refillPeriodMs: 100 })];
+      const processes = await Promise.all(Array.from({ length: 8 }, () => space.open({ limits })));
+      const ask = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } };
+      for (const limiter of processes) await limiter.acquire(ask);
+      const random = new Random(7);
+      world.proxy.requests.clear();
+      const asks = 60;
+      for (let asked = 0; asked < asks; asked++) {
+        // At any time, for any caller.
+        await space.clock.advance(Math.round((-Math.log(1 - random.whole(0, 999) / 1_000) * 100) / load));
+        await processes[random.whole(0, 7)]?.acquire(ask);
+      }
+      // Refused writes too: they are billed.
+      const average = world.proxy.requests.count('UpdateItem') / asks;
+      expect(average).toBeGreaterThanOrEqual(1);
+      expect(average).toBeLessThanOrEqual(1.8);
+    },
+  );
+
+  test('256 acquires that start together are at most 4 requests of 4 units', async () => {
+    const space = await world.space();
+    const limiter = await warm(space);
+    const cost = await costOf(() =>
+      Promise.all(Array.from({ length: 256 }, () => limiter.acquire({ ...ASK, consume: { rpm: 1 } }))),
+    );
+    expect(cost.requests).toBeLessThanOrEqual(4);
+    expect(cost.writeUnits).toBeLessThanOrEqual(4);
+    expect(cost.readUnits).toBe(0);
+    const [shard] = await space.shards('user-1', 'gpt-4');
+    expect(shard?.acquires).toBe(257);
+  });
+
+  describe('a denial', () => {
+    test('is one refused write, and none while what it showed is young', async () => {
+      const space = await world.space();
+      const taker = await warm(space);
+      const limiter = await warm(space);
+      await taker.acquire({ ...ASK, consume: { rpm: 598 } });
+      const denied = () => limiter.tryAcquire({ ...ASK, consume: { rpm: 10 } });
+      expect(await costOf(denied)).toEqual({ requests: 1, readUnits: 0, writeUnits: 0 });
+      expect(await denied()).toMatchObject({ granted: false, decidedBy: 'deny-cache' });
+      await space.clock.advance(500);
+      // Five tokens have come: a smaller ask is for the store to decide, a larger one has its own wait.
+      expect(await costOf(denied)).toEqual(FREE);
+      expect(await denied()).toMatchObject({ granted: false, retryAfterMs: 500, decidedBy: 'deny-cache' });
+      expect(await limiter.tryAcquire({ ...ASK, consume: { rpm: 20 } })).toMatchObject({ retryAfterMs: 1_500 });
+      expect(await costOf(() => limiter.acquire({ ...ASK, consume: { rpm: 4 } }))).toEqual(ONE_WRITE);
+    });
+
+    test('asks the store again once what it knows is older than `denyCacheMs`', async () => {
+      const space = await world.space();
+      const limiter = await space.open({ limits: [Limit.perHour('rpm', 60)], denyCacheMs: 1_000 });
+      const ask = { ...ASK, consume: { rpm: 60 } };
+      await limiter.acquire(ask);
+      expect(await costOf(() => limiter.tryAcquire(ask))).toEqual(FREE);
+      await space.clock.advance(1_000);
+      expect(await costOf(() => limiter.tryAcquire(ask))).toMatchObject({ requests: 1, readUnits: 0, writeUnits: 0 });
+    });
+
+    test('is for the store again once this process gives something back or changes the limits', async () => {
+      const space = await world.space();
+      const limiter = await space.open({ limits: [Limit.perHour('rpm', 60)] });
+      const ask = { ...ASK, consume: { rpm: 40 } };
+      const lease = await limiter.acquire(ask);
+      expect(await limiter.tryAcquire(ask)).toMatchObject({ granted: false, decidedBy: 'deny-cache' });
+      await lease.rollback();
+      expect(await limiter.tryAcquire(ask)).toMatchObject({ granted: true });
+      expect(await limiter.tryAcquire(ask)).toMatchObject({ granted: false, decidedBy: 'deny-cache' });
+      await limiter.config.setResource('gpt-4', { limits: [Limit.perHour('rpm', 60), Limit.perHour('tpm', 9)] });
+      expect(await limiter.tryAcquire(ask)).toMatchObject({ granted: false, decidedBy: 'store' });
+    });
+
+    test('of more than there can ever be is no write at all', async () => {
+      const space = await world.space();
+      const limiter = await warm(space);
+      await space.clock.advance(5_000);
+      const never = () => limiter.tryAcquire({ ...ASK, consume: { rpm: 601 } });
+      expect(await costOf(never)).toEqual(FREE);
+      expect(await never()).toMatchObject({ granted: false, reason: 'impossible', retryAfterMs: null });
+    });
+
+    test('by the entity itself is free for its parents too while what is known of them is young', async () => {
+      const space = await world.space();
+      await family(space, 2);
+      const limiter = await warm(space);
+      await limiter.acquire({ ...ASK, consume: { rpm: 599 } });
+      const denied = () => limiter.tryAcquire({ ...ASK, consume: { rpm: 10 } });
+      expect(await costOf(denied)).toEqual(FREE);
+      const decision = await denied();
+      expect(decision).toMatchObject({ granted: false, retryAfterMs: 1_000, decidedBy: 'deny-cache' });
+      expect(decision.statuses.map(({ entityId, exceeded }) => [entityId, exceeded])).toEqual([
+        ['user-1', true],
+        ['parent-1', true],
+        ['parent-2', true],
+      ]);
+    });
+
+    test('by a parent takes nothing from the entity while what is known of the parent is young', async () => {
+      const space = await world.space();
+      await family(space, 2);
+      const limiter = await warm(space);
+      await limiter.acquire({ entityId: 'parent-1', resource: 'gpt-4', consume: { rpm: 599 } });
+      const denied = () => limiter.tryAcquire({ ...ASK, consume: { rpm: 10 } });
+      expect(await costOf(denied)).toEqual(FREE);
+      const decision = await denied();
+      expect(decision).toMatchObject({ granted: false, decidedBy: 'deny-cache' });
+      expect(decision.statuses.map(({ entityId, exceeded }) => [entityId, exceeded])).toEqual([
+        ['user-1', false],
+        ['parent-1', true],
+        ['parent-2', true],
+      ]);
+    });
+  });
+
+  describe('what a lease does afterwards', () => {
+    const operations = {
+      adjust: (lease) => lease.adjust({ tpm: 100 }),
+      settle: (lease) => lease.settle({ tpm: 900 }),
+      release: (lease) => lease.release(),
+      rollback: (lease) => lease.rollback(),
+      'commit with a holder': (lease) => lease.commit(),
+      'commit with totals': (lease) => lease.commit({ tpm: 700 }),
+    } satisfies Record<string, (lease: Awaited<ReturnType<RateLimiter['acquire']>>) => Promise<void>>;
+
+    test.each(Object.entries(operations))('%s is one write of one unit per level', async (_, operation) => {
+      for (const parents of [0, 2]) {
+        const space = await world.space();
+        if (parents > 0) await family(space, parents);
+        const limiter = await warm(space, WITH_SLOTS);
+        const lease = await limiter.acquire({ ...ASK, consume: { rpm: 1, tpm: 500, slots: 1 } });
+        const levels = parents + 1;
+        expect(await costOf(() => operation(lease))).toEqual({ requests: levels, readUnits: 0, writeUnits: levels });
+      }
+    });
+
+    test('commit without a holder is free', async () => {
+      const space = await world.space();
+      const limiter = await warm(space);
+      const lease = await limiter.acquire(ASK);
+      expect(await costOf(() => lease.commit())).toEqual(FREE);
+    });
+
+    test('extend is one write of one unit', async () => {
+      const space = await world.space();
+      const limiter = await warm(space, WITH_SLOTS);
+      const lease = await limiter.acquire(ASK_SLOT);
+      await space.clock.advance(1_000);
+      expect(await costOf(() => lease.extend())).toEqual(ONE_WRITE);
+    });
+  });
+});

@@ -1,0 +1,172 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Item } from '../../../../src/backends/dynamodb/client/transport.js';
+import { Limit } from '../../../../src/core/limit.js';
+import { RateLimiter } from '../../../../src/limiter/rate-limiter.js';
+import { Random } from '../../../../src/testing/conformance/kit/random.js';
+import { type DynamoRequest, fault, findEngine } from '../../../../src/testing/dynamodb/index.js';
+import { fakeClock } from '../../../../src/testing/fake-clock.js';
+import { LIMIT, RESOURCE } from '../../../support/dynamodb/bucket-work.js';
+import { Arena, sumShards } from '../../../support/dynamodb/arena.js';
+import { FaultyClient } from '../../../support/dynamodb/faulty-client.js';
+import { SLOTS } from '../../../support/dynamodb/slot-work.js';
+
+const found = findEngine('dynoxide');
+const why = found.status === 'unavailable' ? ` (skipped: ${found.reason})` : '';
+
+/** Nothing falls while a test runs. */
+const SLOW = Limit.custom(LIMIT, { capacity: 100, refillAmount: 1, refillPeriodMs: 86_400_000 });
+const ask = (amount: number) => ({ entityId: 'pot', resource: RESOURCE, consume: { [LIMIT]: amount } });
+
+describe.skipIf(found.status === 'unavailable')(`buckets in DynamoDB, to the millitoken${why}`, () => {
+  let arena: Arena;
+
+  beforeAll(async () => {
+    arena = await Arena.start();
+  });
+  afterAll(async () => arena?.[Symbol.asyncDispose]());
+
+  /** A bucket that one token was taken from, and as many limiters on it as asked for. */
+  const start = async (limiters: number) => {
+    const clock = fakeClock();
+    const nowMs = clock.now();
+    const namespace = await arena.namespace(nowMs, (limiter) => limiter.config.setSystem({ limits: [SLOW] }));
+    const open = () => RateLimiter.open(arena.backend(), { clock: { now: clock.now }, namespace: namespace.name });
+    const all = await Promise.all(Array.from({ length: limiters }, open));
+    await all[0]!.acquire(ask(1));
+    const sums = async () => sumShards(await arena.shards(namespace, 'pot'), nowMs);
+    return { clock, nowMs, namespace, limiters: all, sums };
+  };
+
+  test('an ask that all shards together cannot serve gives back what it took, and no more', async () => {
+    const { nowMs, namespace, limiters, sums } = await start(1);
+    const [limiter] = limiters;
+    await arena.splitInto(4, namespace, 'pot', nowMs);
+    await limiter!.acquire(ask(1));
+    const before = await sums();
+    expect(await limiter!.tryAcquire(ask(99))).toMatchObject({ granted: false });
+    expect(await sums()).toEqual(before);
+    await limiter!.close();
+  });
+
+  test('an ask of which one shard fails gives back what it took from the others', async () => {
+    const { nowMs, namespace, sums, limiters } = await start(1);
+    await limiters[0]!.close();
+    await arena.splitInto(2, namespace, 'pot', nowMs);
+    const clock = { now: () => nowMs };
+    await using client = await FaultyClient.make(arena, 1, { namespace: namespace.name, clock });
+    await client.limiter.acquire(ask(1));
+    const before = await sums();
+    const ofShard1 = ({ body }: DynamoRequest) => (body['Key'] as Item | undefined)?.['PK']?.S?.endsWith('#1') === true;
+    client.proxy.inject(fault.serverError(), { operations: ['UpdateItem'], when: ofShard1 });
+    await expect(client.limiter.acquire(ask(90))).rejects.toMatchObject({ code: 'backend.unavailable' });
+    expect(await sums()).toEqual(before);
+  });
+
+  test('a shard that was merged and split off again by others is taken from again', async () => {
+    const { clock, nowMs, namespace, limiters, sums } = await start(1);
+    const [limiter] = limiters;
+    await arena.splitInto(2, namespace, 'pot', nowMs);
+    await limiter!.acquire(ask(45));
+    await limiter!.acquire(ask(45));
+    expect(await arena.mergeOne(namespace, 'pot', nowMs, new Random(1))).toBe(true);
+    // Too much for one: it looks for the other, and finds that there is none.
+    clock.set(nowMs + 2_000);
+    expect(await limiter!.tryAcquire(ask(20))).toMatchObject({ granted: false });
+    await arena.splitInto(2, namespace, 'pot', nowMs);
+    clock.set(nowMs + 4_000);
+    await limiter!.acquire(ask(4));
+    await limiter!.acquire(ask(4));
+    expect(await sums()).toMatchObject({ shards: 2, consumed: 99_000 });
+    await limiter!.close();
+  });
+
+  describe('a refund that got no answer', () => {
+    /** One client behind faults, which took 10 more, and another that has seen the bucket. */
+    const startFaulty = async () => {
+      const { nowMs, namespace, limiters, sums } = await start(1);
+      const [other] = limiters;
+      const timeouts = { callMs: 500, acquireMs: 500 };
+      const clock = { now: () => nowMs };
+      const client = await FaultyClient.make(arena, 1, { namespace: namespace.name, clock, timeouts });
+      const lease = await client.limiter.acquire({ ...ask(10), leaseTtlMs: 60_000 });
+      const plain = await client.limiter.acquire(ask(10));
+      const stop = async () => {
+        await client[Symbol.asyncDispose]();
+        await other!.close();
+      };
+      return { other: other!, proxy: client.proxy, lease, plain, sums, stop };
+    };
+
+    test.each(['lease', 'plain'] as const)('is not made again, of a %s one', async (which) => {
+      const { other, proxy, sums, stop, ...leases } = await startFaulty();
+      const lost = proxy.inject(fault.loseAnswer(), { operations: ['UpdateItem', 'GetItem'] });
+      const rollback = leases[which].rollback();
+      await lost.untilFired();
+      // Another client writes: the item no longer shows whose write it was.
+      await other.acquire(ask(1));
+      await expect(rollback).rejects.toMatchObject({ code: 'backend.unavailable' });
+      proxy.heal();
+      await leases[which].rollback();
+      expect(leases[which].state).toBe('rolled-back');
+      expect((await sums()).consumed).toBe(12_000);
+      await stop();
+    });
+
+    test('is not made again after its time was over', async () => {
+      const { proxy, plain, sums, stop } = await startFaulty();
+      const held = proxy.inject(fault.holdAnswer(), { operations: ['UpdateItem'] });
+      await expect(plain.settle({ [LIMIT]: 4 })).rejects.toMatchObject({ code: 'backend.unavailable' });
+      held.release();
+      await plain.settle({ [LIMIT]: 4 });
+      expect((await sums()).consumed).toBe(15_000);
+      await stop();
+    });
+  });
+
+  test.each(['given back', 'left to expire'] as const)(
+    'slots of several shards that others have %s can be taken at once',
+    async (how) => {
+      const clock = fakeClock();
+      const nowMs = clock.now();
+      const slots = (count: number) => ({ entityId: 'pot', resource: RESOURCE, consume: { [SLOTS]: count } });
+      const limits = [Limit.concurrent(SLOTS, 4)];
+      const namespace = await arena.namespace(nowMs, ({ config }) => config.setSystem({ limits }));
+      const open = () => RateLimiter.open(arena.backend(), { clock: { now: clock.now }, namespace: namespace.name });
+      await using other = await open();
+      await using limiter = await open();
+      const leases = [await other.acquire(slots(1))];
+      await arena.splitInto(2, namespace, 'pot', nowMs);
+      for (let at = 0; at < 3; at++) leases.push(await other.acquire(slots(1)));
+      expect(await limiter.tryAcquire(slots(4))).toMatchObject({ granted: false });
+      if (how === 'given back') for (const lease of leases) await lease.release();
+      else clock.set(nowMs + 60_000);
+      expect(await limiter.tryAcquire(slots(4))).toMatchObject({ granted: true });
+    },
+  );
+
+  test('a release that lands late grants nothing to the asks that shared its retry', async () => {
+    const nowMs = fakeClock().now();
+    const slot = { entityId: 'pot', resource: RESOURCE, consume: { [SLOTS]: 1 } };
+    const limits = [Limit.concurrent(SLOTS, 1)];
+    const namespace = await arena.namespace(nowMs, ({ config }) => config.setSystem({ limits }));
+    const options = { namespace: namespace.name, clock: { now: () => nowMs }, timeouts: { callMs: 1_000 } };
+    await using other = await RateLimiter.open(arena.backend(), options);
+    await using client = await FaultyClient.make(arena, 1, options);
+    const { limiter, proxy } = client;
+    const lease = await limiter.acquire(slot);
+    const once = { when: ({ body }: DynamoRequest) => /REMOVE/.test(String(body['UpdateExpression'])), times: 1 };
+    const late = proxy.inject(fault.holdRequest(), once);
+    await expect(lease.release()).rejects.toMatchObject({ code: 'backend.unavailable' });
+    expect(await limiter.tryAcquire(slot)).toMatchObject({ granted: false });
+
+    // While one of them is being written, the others come together.
+    const repeated = proxy.inject(fault.holdRequest(), once);
+    const work = Promise.all([limiter.tryAcquire(slot), limiter.tryAcquire(slot), lease.release()]);
+    await repeated.untilFired();
+    late.release();
+    await expect.poll(async () => (await arena.shards(namespace, 'pot'))[0]?.holders.size).toBe(0);
+    await other.acquire(slot);
+    repeated.release();
+    expect(await work).toMatchObject([{ granted: false }, { granted: false }, undefined]);
+  });
+});

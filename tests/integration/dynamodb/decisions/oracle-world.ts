@@ -1,0 +1,110 @@
+import type { Rate } from '../../../../src/core/bucket/bucket.js';
+import { Limit } from '../../../../src/core/limit.js';
+import { buildCreate } from '../../../../src/backends/dynamodb/bucket/expressions/create.js';
+import type { WriteIds } from '../../../../src/backends/dynamodb/bucket/expressions/shard-update.js';
+import { buildShardWrite } from '../../../../src/backends/dynamodb/bucket/expressions/write-shard.js';
+import { buildSettlement } from '../../../../src/backends/dynamodb/bucket/expressions/write-settlement.js';
+import { decodeShard, type ShardImage } from '../../../../src/backends/dynamodb/table/items.js';
+import type { ShardWrite } from '../../../../src/backends/dynamodb/bucket/shard-write.js';
+import type { Item } from '../../../../src/backends/dynamodb/client/transport.js';
+import type { Scenario } from '../../../../src/testing/oracle/scenario.js';
+import { at, type BucketWrite, type ConditionalStore, type Image } from '../../../../src/testing/oracle/store.js';
+import type { ShardEngine } from '../../../support/dynamodb/shard-engine.js';
+import { imageOf } from '../../../support/dynamodb/shard-images.js';
+
+const nameOf = (limit: number): string => `limit-${limit}`;
+
+/** Limits have whole tokens; the oracle's rates need not. */
+export function inWholeTokens(scenario: Scenario): Scenario {
+  const whole = (milli: number): number => Math.ceil(milli / 1_000) * 1_000;
+  const rounded = (rate: Rate): Rate => ({
+    ...rate,
+    capacityMilli: whole(rate.capacityMilli),
+    refillMilli: whole(rate.refillMilli),
+  });
+  return {
+    ...scenario,
+    rates: scenario.rates.map(rounded),
+    steps: scenario.steps.map((step) =>
+      step.does.kind === 'change' ? { ...step, does: { ...step.does, rate: rounded(step.does.rate) } } : step,
+    ),
+  };
+}
+
+export function limitOf(limit: number, { capacityMilli, refillMilli, refillPeriodMs }: Rate): Limit {
+  if (refillPeriodMs === 0) return Limit.concurrent(nameOf(limit), capacityMilli / 1_000);
+  return Limit.custom(nameOf(limit), {
+    capacity: capacityMilli / 1_000,
+    refillAmount: refillMilli / 1_000,
+    refillPeriodMs,
+  });
+}
+
+/** One item of the table as the oracle's store: every write is the request that the real builders make of it. */
+export async function itemStore(engine: ShardEngine, ns: string, born: Image): Promise<ConditionalStore> {
+  const target = { tableName: engine.table.name, ns };
+  let writes = 0;
+  let limits = born.limits.map(({ rate }, limit) => limitOf(limit, rate));
+  const ids = (): WriteIds => ({ own: `write-${(writes += 1)}`, unanswered: [] });
+  const decoded = (item: Item | undefined): ShardImage => decodeShard(item ?? {}, limits);
+  const shown = (image: ShardImage): Image => ({
+    baseMs: image.baseMs,
+    limits: limits.map(({ name }) => {
+      const { limit, tokensMilli } = image.limits.find((account) => account.limit.name === name)!;
+      return { rate: rateOf(limit), tokensMilli };
+    }),
+  });
+
+  const image = imageOf(limits, { baseMs: born.baseMs });
+  await engine.send('PutItem', buildCreate(target, image));
+  let last = image;
+
+  return {
+    // No other client writes, and every answer shows the whole item.
+    read: () => shown(last),
+    async write(write) {
+      // What the oracle's client remembers is in its bounds; of the image only the base goes into the request.
+      const seen = { ...last, baseMs: write.ifBaseMs ?? last.baseMs };
+      const settles = write.setBaseMs !== null;
+      if (settles) limits = limits.map((limit, place) => changed(write, place) ?? limit);
+      const input = settles
+        ? buildSettlement(target, seen, settlementOf(write, limits), seen.version, seen.ttlSec, ids())
+        : buildShardWrite(target, seen, moveOf(write), ids());
+      const answer = await engine.send('UpdateItem', input);
+      if (!answer.ok && answer.failure.kind !== 'condition') throw new Error(answer.failure.kind);
+      last = decoded(
+        answer.ok ? answer.output.Attributes : answer.failure.kind === 'condition' ? answer.failure.item : undefined,
+      );
+      return { applied: answer.ok, image: shown(last) };
+    },
+  };
+}
+
+function rateOf({ capacityMilli, refillMilli, refillPeriodMs }: Limit): Rate {
+  return { capacityMilli, refillMilli, refillPeriodMs };
+}
+
+function changed({ limits }: BucketWrite, place: number): Limit | undefined {
+  const setRate = limits.find(({ limit }) => limit === place)?.setRate ?? null;
+  return setRate === null ? undefined : limitOf(place, setRate);
+}
+
+function moveOf({ limits }: BucketWrite): ShardWrite {
+  return {
+    limits: limits.map(({ limit, write }) => ({ name: nameOf(limit), write, consumedMilli: 0 })),
+    acquires: 1,
+    expired: 0,
+    holders: [],
+    adopts: null,
+    ttlSec: undefined,
+  };
+}
+
+function settlementOf({ setBaseMs, limits: writes }: BucketWrite, limits: readonly Limit[]) {
+  return {
+    nextBaseMs: setBaseMs!,
+    limits: writes.map(({ limit, write }) => ({ kind: 'stays' as const, limit: at(limits, limit), write })),
+    removed: [],
+    countsHolders: false,
+  };
+}

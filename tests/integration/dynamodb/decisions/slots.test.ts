@@ -1,0 +1,213 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { LeaseClosed } from '../../../../src/core/errors.js';
+import { Limit } from '../../../../src/core/limit.js';
+import { type DynamoRequest, fault } from '../../../../src/testing/dynamodb/index.js';
+import { fakeClock } from '../../../../src/testing/fake-clock.js';
+import { type DynamoWorld, ENGINE, type Space, startWorld } from '../../../support/dynamodb/world.js';
+
+/** Shorter than what is remembered of config and namespace, so that those need not be read again. */
+const TTL_MS = 10_000;
+const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { slots: 1 } };
+const limits = (count: number) => ({ limits: [Limit.concurrent('slots', count)] });
+const slots = (count: number) => ({ ...limits(count), leaseTtlMs: TTL_MS });
+
+describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
+  let world: DynamoWorld;
+
+  beforeAll(async () => {
+    world = await startWorld({ record: true });
+  });
+  afterAll(async () => world?.[Symbol.asyncDispose]());
+
+  /** What is free, and when each holder expires. */
+  const stored = async (space: Space, entityId = 'user-1') => {
+    const [shard] = await space.shards(entityId, 'gpt-4');
+    const expiries = [...(shard?.holders.values() ?? [])].map(({ expiresAtMs }) => expiresAtMs - space.clock.now());
+    return { free: Number(shard?.limits[0]?.tokensMilli) / 1_000, expiries };
+  };
+  /** Two processes whose clocks differ: one thinks that the lease of the other has just expired. */
+  const aroundExpiry = async (space: Space, count: number) => {
+    const holding = await space.open(slots(count));
+    const clock = fakeClock(space.clock.now() + TTL_MS);
+    const other = await space.open({ ...slots(count), clock });
+    return { holding, other };
+  };
+  const outcomeOf = async (extended: Promise<void>): Promise<'extended' | 'lost'> => {
+    try {
+      await extended;
+      return 'extended';
+    } catch (error) {
+      expect(error).toBeInstanceOf(LeaseClosed);
+      return 'lost';
+    }
+  };
+
+  describe('a release', () => {
+    test.each(['lose-answer', 'lose-request'] as const)('that is sent again after %s counts once', async (kind) => {
+      const space = await world.space();
+      const limiter = await space.open(slots(3));
+      const [lease] = [await limiter.acquire(ASK), await limiter.acquire(ASK)];
+      const lost = world.proxy.inject(kind === 'lose-answer' ? fault.loseAnswer() : fault.loseRequest(), { times: 1 });
+      await lease.release();
+      expect(lost.fired).toBe(1);
+      expect(await stored(space)).toEqual({ free: 2, expiries: [TTL_MS] });
+      await lease.release();
+      await lease.commit();
+      expect(await stored(space)).toEqual({ free: 2, expiries: [TTL_MS] });
+    });
+
+    test('a release after the expired slot was reclaimed does nothing', async () => {
+      const space = await world.space();
+      const { holding, other } = await aroundExpiry(space, 1);
+      const lease = await holding.acquire(ASK);
+      await other.acquire(ASK);
+      await lease.release();
+      expect(await stored(space)).toEqual({ free: 0, expiries: [2 * TTL_MS] });
+      expect(lease.state).toBe('expired');
+    });
+
+    test('and a reclaim that meet count once together, whichever is first', async () => {
+      const space = await world.space();
+      const { holding, other } = await aroundExpiry(space, 2);
+      for (let round = 0; round < 24; round++) {
+        const ask = { ...ASK, entityId: `user-${round}` };
+        const lease = await holding.acquire(ask);
+        const both = { ...ask, consume: { slots: 2 } };
+        const acts = [() => lease.release(), () => other.acquire(both)];
+        await Promise.all((round % 2 === 0 ? acts : acts.toReversed()).map((act) => act()));
+        expect(await stored(space, ask.entityId)).toEqual({ free: 0, expiries: [2 * TTL_MS] });
+      }
+    });
+  });
+
+  describe('a reclaim', () => {
+    test('takes the slots of an expired holder at the very millisecond, and says that it expired', async () => {
+      const space = await world.space();
+      const [dead, limiter] = [await space.open(slots(1)), await space.open(slots(1))];
+      await dead.acquire(ASK);
+      await space.clock.advance(TTL_MS - 1);
+      expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: false, retryAfterMs: 1 });
+      await space.clock.advance(1);
+      await limiter.acquire(ASK);
+      const [shard] = await space.shards('user-1', 'gpt-4');
+      expect(shard).toMatchObject({ expired: 1, acquires: 2 });
+      expect(await stored(space)).toEqual({ free: 0, expiries: [TTL_MS] });
+    });
+
+    test('and an extension that meet: one of them wins, the slot is never held twice nor lost', async () => {
+      const space = await world.space();
+      const holding = await space.open(slots(1));
+      const clock = fakeClock(space.clock.now());
+      const other = await space.open({ ...slots(1), clock });
+      const won = { extended: 0, lost: 0 };
+      for (let round = 0; round < 40; round++) {
+        const ask = { ...ASK, entityId: `user-${round}` };
+        const lease = await holding.acquire(ask);
+        clock.set(space.clock.now());
+        expect(await other.tryAcquire(ask)).toMatchObject({ granted: false });
+        clock.set(space.clock.now() + TTL_MS);
+        const early = round % 2 === 0 ? other.tryAcquire(ask) : null;
+        const extending = outcomeOf(lease.extend(2 * TTL_MS));
+        const [{ granted }, outcome] = await Promise.all([early ?? other.tryAcquire(ask), extending]);
+        expect(granted).toBe(outcome === 'lost');
+        expect(await stored(space, ask.entityId)).toEqual({ free: 0, expiries: [2 * TTL_MS] });
+        won[outcome] += 1;
+      }
+      expect(won.extended).toBeGreaterThan(0);
+      expect(won.lost).toBeGreaterThan(0);
+    });
+  });
+
+  describe('the order of a reclaim and an extension', () => {
+    const setUp = async () => {
+      const space = await world.space();
+      const { holding, other } = await aroundExpiry(space, 1);
+      const lease = await holding.acquire(ASK);
+      const touchesHolder = ({ body }: DynamoRequest): boolean =>
+        Object.values(body['ExpressionAttributeNames'] ?? {}).includes(`h_${lease.id}`);
+      const held = world.proxy.inject(fault.holdRequest(), { when: touchesHolder, times: 1 });
+      return { space, other, lease, held };
+    };
+
+    test('an extension that arrives after the reclaim fails, and aborts the signal of its lease', async () => {
+      const { space, other, lease, held } = await setUp();
+      const { signal } = lease;
+      const extending = outcomeOf(lease.extend(3 * TTL_MS));
+      await held.untilFired();
+      await other.acquire(ASK);
+      held.release();
+      expect(await extending).toBe('lost');
+      expect([signal.aborted, lease.state]).toEqual([true, 'expired']);
+      expect(await stored(space)).toEqual({ free: 0, expiries: [2 * TTL_MS] });
+    });
+
+    test('a reclaim that arrives after the extension is refused, and so is its acquire', async () => {
+      const { space, other, lease, held } = await setUp();
+      const taking = other.tryAcquire(ASK);
+      await held.untilFired();
+      expect(await outcomeOf(lease.extend(2 * TTL_MS))).toBe('extended');
+      held.release();
+      expect(await taking).toMatchObject({ granted: false, reason: 'exhausted', retryAfterMs: TTL_MS });
+      expect(await stored(space)).toEqual({ free: 0, expiries: [2 * TTL_MS] });
+    });
+  });
+
+  describe('an extension of a cascade', () => {
+    const family = async () => {
+      const space = await world.space();
+      const admin = await space.open();
+      await admin.config.setSystem(limits(5));
+      await admin.entities.create({ id: 'proj-1' });
+      for (const id of ['user-1', 'user-2']) await admin.entities.create({ id, parentId: 'proj-1', cascade: true });
+      await admin.config.setEntity('proj-1', 'gpt-4', limits(1));
+      const limiter = await space.open({ leaseTtlMs: TTL_MS });
+      return { space, limiter, lease: await limiter.acquire(ASK) };
+    };
+
+    test('moves the expiry at every level, in one transaction', async () => {
+      const { space, lease } = await family();
+      world.proxy.requests.clear();
+      await lease.extend(3 * TTL_MS);
+      expect(await stored(space)).toEqual({ free: 4, expiries: [3 * TTL_MS] });
+      expect(await stored(space, 'proj-1')).toEqual({ free: 0, expiries: [3 * TTL_MS] });
+      expect(world.proxy.requests.byOperation()).toEqual({ TransactWriteItems: 1 });
+    });
+
+    test('moves none if one of its holders is gone', async () => {
+      const { space, lease } = await family();
+      const other = await space.open({ leaseTtlMs: TTL_MS, clock: fakeClock(space.clock.now() + TTL_MS) });
+      // The other child needs the parent's only slot, and takes it back; the holder of user-1 itself stays.
+      await other.acquire({ ...ASK, entityId: 'user-2' });
+      expect(await outcomeOf(lease.extend(3 * TTL_MS))).toBe('lost');
+      expect(await stored(space)).toEqual({ free: 4, expiries: [TTL_MS] });
+      expect(await stored(space, 'proj-1')).toEqual({ free: 0, expiries: [2 * TTL_MS] });
+    });
+
+    test.each(['lose-answer', 'lose-request', 'conflict'] as const)('survives %s', async (kind) => {
+      const { space, lease } = await family();
+      const faults = {
+        'lose-answer': fault.loseAnswer(),
+        'lose-request': fault.loseRequest(),
+        conflict: fault.transactionConflict(),
+      };
+      const struck = world.proxy.inject(faults[kind], { operations: ['TransactWriteItems'], times: 1 });
+      await lease.extend(3 * TTL_MS);
+      expect(struck.fired).toBe(1);
+      expect(await stored(space)).toEqual({ free: 4, expiries: [3 * TTL_MS] });
+      expect(await stored(space, 'proj-1')).toEqual({ free: 0, expiries: [3 * TTL_MS] });
+    });
+
+    test('finds its holders while others write to the same buckets', async () => {
+      const { space, limiter, lease } = await family();
+      await lease.extend(2 * TTL_MS);
+      // Nothing is remembered after a transaction; the next write has not been answered yet.
+      const held = world.proxy.inject(fault.holdRequest(), { operations: ['PutItem', 'UpdateItem'], times: 1 });
+      const taking = limiter.tryAcquire(ASK);
+      await held.untilFired();
+      expect(await outcomeOf(lease.extend(3 * TTL_MS))).toBe('extended');
+      held.release();
+      expect(await taking).toMatchObject({ granted: false });
+      expect(await stored(space)).toEqual({ free: 4, expiries: [3 * TTL_MS] });
+    });
+  });
+});

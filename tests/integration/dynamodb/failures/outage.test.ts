@@ -1,0 +1,326 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { dynamodb } from '../../../../src/backends/dynamodb/index.js';
+import { BackendUnavailable, HeadgateError } from '../../../../src/core/errors.js';
+import { Limit } from '../../../../src/core/limit.js';
+import type { LimiterOptions } from '../../../../src/limiter/options.js';
+import { RateLimiter } from '../../../../src/limiter/rate-limiter.js';
+import { type DynamoRequest, type Fault, fault } from '../../../../src/testing/dynamodb/index.js';
+import { type DynamoWorld, ENGINE, type Space, startWorld } from '../../../support/dynamodb/world.js';
+import { stopTimers, until } from '../../../support/models/hand-time.js';
+
+const LIMITS = { limits: [Limit.perMinute('rpm', 60), Limit.concurrent('slots', 5)] };
+const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } };
+/** Pauses between two attempts are chosen at random: short ones. */
+const QUICK = { random: () => Math.random() / 100 };
+const POLICIES = ['block', 'allow', 'local'] as const;
+type Policy = (typeof POLICIES)[number];
+
+/** What an acquire says under a policy while the store is out: the limits in this process allow three. */
+async function verdictOf(limiter: RateLimiter, policy: Policy) {
+  try {
+    const { granted, decidedBy } = await limiter.tryAcquire({ ...ASK, onUnavailable: policy });
+    return { granted, decidedBy };
+  } catch (error) {
+    expect(error).toBeInstanceOf(BackendUnavailable);
+    return 'blocked';
+  }
+}
+const EXPECTED = {
+  block: 'blocked',
+  allow: { granted: true, decidedBy: 'open' },
+  local: { granted: true, decidedBy: 'fallback' },
+};
+
+describe.skipIf(ENGINE.missing)(`while DynamoDB is out${ENGINE.note}`, () => {
+  let world: DynamoWorld;
+
+  beforeAll(async () => {
+    world = await startWorld({ record: true });
+  });
+  afterEach(async () => {
+    world?.proxy.heal();
+    await world?.proxy.accept();
+  });
+  afterAll(async () => world?.[Symbol.asyncDispose]());
+
+  const writesTo = (entityId: string) => (request: DynamoRequest) =>
+    /^(PutItem|UpdateItem)$/.test(request.operation) && JSON.stringify(request.body).includes(`/BUCKET#${entityId}#`);
+  const family = async (space: Space): Promise<void> => {
+    const admin = await space.open();
+    await admin.entities.create({ id: 'proj-1' });
+    await admin.entities.create({ id: 'user-1', parentId: 'proj-1', cascade: true });
+  };
+  const accountOf = async (space: Space, entityId: string) => {
+    const [shard] = await space.shards(entityId, 'gpt-4');
+    const rpm = shard?.limits.find(({ limit }) => limit.name === 'rpm');
+    return shard && { acquires: shard.acquires, tokens: rpm?.tokensMilli, taken: rpm?.consumedMilli };
+  };
+
+  describe.each(POLICIES)('the policy %s decides', (policy) => {
+    test('before the store has ever answered', async () => {
+      const { name: table } = world.table;
+      const { region } = world.engine;
+      await world.proxy.refuse();
+      const limiter = new RateLimiter(dynamodb({ table, region, endpoint: world.proxy.endpoint }), LIMITS);
+      expect(await verdictOf(limiter, policy)).toEqual(EXPECTED[policy]);
+      await limiter.close();
+    });
+
+    test('the reading of the config', async () => {
+      const limiter = await (await world.space()).open(LIMITS, QUICK);
+      await world.proxy.refuse();
+      expect(await verdictOf(limiter, policy)).toEqual(EXPECTED[policy]);
+    });
+
+    test('the first write', async () => {
+      const limiter = await (await world.space()).open(LIMITS, QUICK);
+      await limiter.config.resolve('user-1', 'gpt-4');
+      await world.proxy.refuse();
+      expect(await verdictOf(limiter, policy)).toEqual(EXPECTED[policy]);
+    });
+
+    test('a later write', async () => {
+      const limiter = await (await world.space()).open(LIMITS, QUICK);
+      await limiter.acquire(ASK);
+      await world.proxy.refuse();
+      expect(await verdictOf(limiter, policy)).toEqual(EXPECTED[policy]);
+    });
+
+    test.each([
+      ['a new bucket', false],
+      ['buckets that are known to have room', true],
+    ])('the second level of a cascade, over %s, once the first has been given back', async (_, isWarm) => {
+      const space = await world.space();
+      await family(space);
+      const limiter = await space.open(LIMITS, QUICK);
+      if (isWarm) await limiter.acquire(ASK);
+      const before = await accountOf(space, 'user-1');
+      world.proxy.inject(fault.serverError(), { when: writesTo('proj-1') });
+      expect(await verdictOf(limiter, policy)).toEqual(EXPECTED[policy]);
+      const nothing = { acquires: 0, tokens: 60_000, taken: 0 };
+      expect(await accountOf(space, 'user-1')).toEqual(before ?? nothing);
+      expect(space.errors).toEqual([]);
+    });
+
+    test('a transaction over several levels', async () => {
+      const space = await world.space();
+      await family(space);
+      const limiter = await space.open(LIMITS, QUICK);
+      world.proxy.inject(fault.serverError(), { operations: ['TransactWriteItems'] });
+      const decision = limiter.tryAcquire({ ...ASK, atomic: true, onUnavailable: policy });
+      if (policy === 'block') await expect(decision).rejects.toMatchObject({ code: 'backend.unavailable' });
+      else expect(await decision).toMatchObject(EXPECTED[policy]);
+      expect(await accountOf(space, 'user-1')).toBeUndefined();
+    });
+  });
+
+  test('what a cascade cannot give back is told', async () => {
+    const space = await world.space();
+    await family(space);
+    const limiter = await space.open(LIMITS, QUICK);
+    await limiter.acquire(ASK);
+    world.proxy.inject(fault.serverError(), { when: writesTo('proj-1') });
+    let sent = 0;
+    // The take gets through, what gives it back does not.
+    world.proxy.inject(fault.serverError(), { when: (request) => writesTo('user-1')(request) && (sent += 1) > 1 });
+    expect(await verdictOf(limiter, 'allow')).toEqual(EXPECTED.allow);
+    expect(space.errors).toMatchObject([{ code: 'backend.unavailable' }]);
+    // The strict side.
+    expect(await accountOf(space, 'user-1')).toMatchObject({ taken: 2_000 });
+  });
+
+  test('local limits count in this process, and the store knows nothing of it afterwards', async () => {
+    const space = await world.space();
+    const limiter = await space.open({ limits: [Limit.perHour('rpm', 2)], onUnavailable: 'local' });
+    await limiter.config.resolve('user-1', 'gpt-4');
+    await world.proxy.refuse();
+    const decisions = [];
+    for (let call = 0; call < 3; call++) decisions.push(await limiter.tryAcquire(ASK));
+    expect(decisions.map(({ granted, decidedBy }) => [granted, decidedBy])).toEqual([
+      [true, 'fallback'],
+      [true, 'fallback'],
+      [false, 'fallback'],
+    ]);
+    await world.proxy.accept();
+    await space.clock.advance(1_000);
+    expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true, decidedBy: 'store' });
+    expect(await accountOf(space, 'user-1')).toMatchObject({ acquires: 1, taken: 1_000 });
+  });
+
+  describe('what a lease does', () => {
+    test('rejects, and is done once when it is repeated afterwards', async () => {
+      const space = await world.space();
+      const limiter = await space.open(LIMITS, QUICK);
+      const leases = [];
+      for (let call = 0; call < 4; call++)
+        leases.push(await limiter.acquire({ ...ASK, consume: { rpm: 5, slots: 1 } }));
+      const [adjusted, released, committed, rolledBack] = leases;
+      const work = [
+        () => adjusted?.settle({ rpm: 9 }),
+        () => released?.release(),
+        () => committed?.commit({ rpm: 2 }),
+        () => rolledBack?.rollback(),
+      ];
+      await world.proxy.refuse();
+      for (const act of work) await expect(act()).rejects.toMatchObject({ code: 'backend.unavailable' });
+      await world.proxy.accept();
+      // Five failures in a row would have opened the breaker.
+      for (const act of work) await act();
+      const [shard] = await space.shards('user-1', 'gpt-4');
+      expect([...(shard?.holders.keys() ?? [])]).toEqual([adjusted?.id]);
+      expect(await accountOf(space, 'user-1')).toMatchObject({ taken: 16_000, tokens: 44_000 });
+    });
+  });
+
+  describe('the breaker', () => {
+    const failing = async () => {
+      const space = await world.space();
+      const limiter = await space.open(LIMITS, QUICK);
+      await limiter.acquire(ASK);
+      world.proxy.inject(fault.serverError(), { operations: ['UpdateItem'] });
+      return { space, limiter };
+    };
+
+    test('opens after five failures, lets one probe a second through, and closes with an answer', async () => {
+      const { space, limiter } = await failing();
+      for (let call = 0; call < 5; call++) expect(await verdictOf(limiter, 'block')).toBe('blocked');
+      world.proxy.requests.clear();
+      await expect(limiter.tryAcquire(ASK)).rejects.toMatchObject({ kind: 'breaker-open' });
+      expect(world.proxy.requests.count()).toBe(0);
+      await space.clock.advance(1_000);
+      await expect(limiter.tryAcquire(ASK)).rejects.toMatchObject({ kind: 'server' });
+      await expect(limiter.tryAcquire(ASK)).rejects.toMatchObject({ kind: 'breaker-open' });
+      world.proxy.heal();
+      await space.clock.advance(1_000);
+      expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true, decidedBy: 'store' });
+    });
+
+    test('counts a group of acquires once', async () => {
+      const { limiter } = await failing();
+      const ask = async () => limiter.acquire({ ...ASK, onUnavailable: 'block' }).catch((error: unknown) => error);
+      const told = await Promise.all(Array.from({ length: 20 }, ask));
+      // Those of one group get one error. One may go at once, and the others together.
+      const failures = new Set(told).size;
+      expect(failures).toBeLessThanOrEqual(2);
+      for (let call = failures; call < 5; call++) expect(await ask()).toMatchObject({ kind: 'server' });
+      await expect(limiter.tryAcquire(ASK)).rejects.toMatchObject({ kind: 'breaker-open' });
+    });
+
+    test('is not closed by denials from memory', async () => {
+      const space = await world.space();
+      const limiter = await space.open(LIMITS, QUICK);
+      const busy = { ...ASK, entityId: 'user-2', consume: { rpm: 60 } };
+      await limiter.acquire(ASK);
+      await limiter.acquire(busy);
+      world.proxy.inject(fault.serverError(), { operations: ['UpdateItem'] });
+      for (let call = 0; call < 5; call++) {
+        expect(await verdictOf(limiter, 'block')).toBe('blocked');
+        if (call < 4) expect(await limiter.tryAcquire(busy)).toMatchObject({ granted: false, decidedBy: 'deny-cache' });
+      }
+      await expect(limiter.tryAcquire(ASK)).rejects.toMatchObject({ kind: 'breaker-open' });
+    });
+
+    test('is not moved by throttling or conflicts', async () => {
+      const space = await world.space();
+      const limiter = await space.open({ ...LIMITS, maxRetries: 0 }, QUICK);
+      await limiter.acquire(ASK);
+      for (const struck of [fault.throttle(), fault.transactionConflict()]) {
+        world.proxy.inject(struck, { operations: ['UpdateItem'] });
+        for (let call = 0; call < 7; call++) {
+          const outcome = await limiter.tryAcquire(ASK).catch((error: BackendUnavailable) => error.kind);
+          expect(outcome).toSatisfy(
+            (is: unknown) => is === 'throttled' || (is as { reason: string }).reason === 'contended',
+          );
+        }
+        world.proxy.heal();
+      }
+      // The first may lose against the split that so much throttling leads to, and has no second attempt.
+      await limiter.tryAcquire(ASK);
+      expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true });
+    });
+  });
+
+  describe('a store that does not answer', () => {
+    const TIME_MS = 300;
+    const impatient = async (options: LimiterOptions = {}) => {
+      const space = await world.space();
+      const timeouts = { callMs: TIME_MS, acquireMs: TIME_MS };
+      return space.open({ ...LIMITS, timeouts, ...options });
+    };
+
+    test.each(['BatchGetItem', 'PutItem', 'UpdateItem', 'TransactWriteItems'])(
+      'is given up in time, and nothing is sent afterwards: %s',
+      async (operation) => {
+        const limiter = await impatient();
+        const atomic = operation === 'TransactWriteItems';
+        if (operation === 'UpdateItem') await limiter.acquire(ASK);
+        if (operation !== 'BatchGetItem') await limiter.config.resolve('user-1', 'gpt-4');
+        const ask = { ...ASK, atomic };
+        if (atomic) {
+          await limiter.entities.create({ id: 'proj-1' });
+          await limiter.entities.create({ id: 'user-1', parentId: 'proj-1', cascade: true });
+        }
+        const held = world.proxy.inject(fault.holdAnswer(), { operations: [operation] });
+        using time = stopTimers();
+        const late = limiter.tryAcquire(ask);
+        await until(() => held.fired > 0);
+        time.pass(TIME_MS);
+        await expect(late).rejects.toMatchObject({ code: 'backend.unavailable', kind: 'timeout' });
+        const { fired } = held;
+        await limiter.ping();
+        expect(held.fired).toBe(fired);
+      },
+    );
+  });
+
+  describe('every error is typed', () => {
+    const faults: Record<
+      string,
+      { readonly make: () => Fault; readonly codes: readonly string[]; readonly admits: boolean }
+    > = {
+      'a server error': { make: () => fault.serverError(), codes: ['backend.unavailable'], admits: true },
+      'an unavailable service': { make: () => fault.serverError(503), codes: ['backend.unavailable'], admits: true },
+      'a broken connection': { make: () => fault.loseRequest(), codes: ['backend.unavailable'], admits: true },
+      throttling: { make: () => fault.throttle(), codes: ['backend.unavailable'], admits: true },
+      'a missing permission': { make: () => fault.accessDenied(), codes: ['backend.denied'], admits: false },
+    };
+
+    test.each(Object.entries(faults))('for every operation, after %s', async (_, { make, codes, admits }) => {
+      const space = await world.space();
+      // Corrections that are throttled go on until their time is over.
+      const limiter = await space.open({ ...LIMITS, timeouts: { callMs: 1_000, acquireMs: 1_000 } }, QUICK);
+      const lease = await limiter.acquire({ ...ASK, consume: { rpm: 1, slots: 1 } });
+      world.proxy.inject(make());
+      const work: readonly (() => Promise<unknown>)[] = [
+        () => limiter.acquire(ASK),
+        () => limiter.acquire({ ...ASK, entityId: 'user-2' }),
+        () => lease.adjust({ rpm: 1 }),
+        () => lease.extend(90_000),
+        () => limiter.status(ASK),
+        () => limiter.config.setSystem(LIMITS),
+        () => limiter.config.get('system'),
+        () => limiter.entities.create({ id: 'user-3' }),
+        () => limiter.entities.list(),
+        () => limiter.buckets.list({ entityId: 'user-1' }),
+        () => limiter.leases.list(ASK),
+        () => limiter.audit.list({ entityId: 'user-1' }),
+        () => limiter.namespaces.register('another'),
+        () => lease.commit(),
+      ];
+      for (const [at, act] of work.entries()) {
+        // The breaker is not what is tested here.
+        await space.clock.advance(1_000);
+        const error = await act().then(
+          () => `operation ${at} succeeded`,
+          (thrown: unknown) => thrown,
+        );
+        expect(error).toBeInstanceOf(HeadgateError);
+        expect(codes).toContain((error as HeadgateError).code);
+      }
+      await space.clock.advance(1_000);
+      const allowed = limiter.tryAcquire({ ...ASK, onUnavailable: 'allow' });
+      if (admits) expect(await allowed).toMatchObject({ granted: true, decidedBy: 'open' });
+      else await expect(allowed).rejects.toMatchObject({ code: codes[0] });
+    });
+  });
+});

@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Limit } from '../../../../src/core/limit.js';
+import { fault } from '../../../../src/testing/dynamodb/index.js';
+import { type DynamoWorld, ENGINE, type Space, startWorld } from '../../../support/dynamodb/world.js';
+
+const LIMITS = { limits: [Limit.perMinute('rpm', 60), Limit.concurrent('slots', 3)] };
+const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 10 } };
+const UPDATES = { operations: ['UpdateItem'] };
+
+describe.skipIf(ENGINE.missing)(`a refund on DynamoDB${ENGINE.note}`, () => {
+  let world: DynamoWorld;
+
+  beforeAll(async () => void (world = await startWorld()));
+  afterAll(async () => world?.[Symbol.asyncDispose]());
+
+  const taken = async (space: Space): Promise<number> => {
+    const [shard] = await space.shards('user-1', 'gpt-4');
+    const rpm = shard?.limits.find(({ limit }) => limit.name === 'rpm');
+    return Number(rpm?.consumedMilli) / 1_000;
+  };
+
+  test('that landed without an answer counts once, however often the lease is rolled back', async () => {
+    const space = await world.space();
+    const [limiter, other] = [await space.open(LIMITS), await space.open(LIMITS)];
+    const lease = await limiter.acquire(ASK);
+    const lost = world.proxy.inject(fault.loseAnswer(), { ...UPDATES, times: 1 });
+    const held = world.proxy.inject(fault.holdAnswer(), { ...UPDATES, times: 1 });
+    const first = lease.rollback();
+    await held.untilFired();
+    // Another write replaces the id, so the item no longer tells.
+    while ((await taken(space)) !== 0) expect(lost.fired).toBe(1);
+    await other.acquire({ ...ASK, consume: { rpm: 1 } });
+    held.release();
+    await expect(first).rejects.toMatchObject({ code: 'backend.unavailable' });
+    await lease.rollback();
+    expect(lease.state).toBe('rolled-back');
+    expect(await taken(space)).toBe(1);
+  });
+
+  test('that did not land is lost, and told: the tokens stay taken', async () => {
+    const space = await world.space();
+    const limiter = await space.open(LIMITS);
+    const lease = await limiter.acquire(ASK);
+    world.proxy.inject(fault.loseRequest(), { ...UPDATES, times: 1 });
+    await expect(lease.adjust({ rpm: -4 })).rejects.toMatchObject({ code: 'backend.unavailable' });
+    expect(lease.consumed).toEqual({ rpm: 6 });
+    await lease.rollback();
+    expect(await taken(space)).toBe(10 - 6);
+  });
+
+  test('of a lease with slots is sent again until it is answered, because its holder tells', async () => {
+    const space = await world.space();
+    const limiter = await space.open(LIMITS);
+    const lease = await limiter.acquire({ ...ASK, consume: { rpm: 10, slots: 1 } });
+    world.proxy.inject(fault.loseAnswer(), { ...UPDATES, times: 2 });
+    await lease.rollback();
+    expect(await taken(space)).toBe(0);
+  });
+
+  test('that could not be sent at all is sent by the next call', async () => {
+    const space = await world.space();
+    const limiter = await space.open(LIMITS);
+    const lease = await limiter.acquire(ASK);
+    world.proxy.inject(fault.accessDenied(), { ...UPDATES, times: 1 });
+    await expect(lease.rollback()).rejects.toMatchObject({ code: 'backend.denied' });
+    await lease.rollback();
+    expect(await taken(space)).toBe(0);
+  });
+});

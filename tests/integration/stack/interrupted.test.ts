@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { deployStack } from '../../../src/infra/stack/deploy-stack.js';
+import { chooseNames } from '../../../src/infra/stack/stack-name.js';
+import { type Engine, startEngine } from '../../../src/testing/dynamodb/index.js';
+import { type AwsServer, startAwsServer } from '../../support/aws/aws-server.js';
+import { ENGINE } from '../../support/dynamodb/world.js';
+import { type SimulatedAws, simulatedAws } from '../../support/aws/simulated-aws.js';
+import { BUNDLES, makeEmptyTable, stackWorld, wanted } from '../../support/aws/stack-world.js';
+
+const CODE = BUNDLES.map(({ code }) => code.sha256);
+
+/** A deployment whose process ends with its `last` request, which still has its effect. */
+async function deployUntil(aws: SimulatedAws, engine: Engine, env: string, last: number) {
+  let asked = 0;
+  let die: () => void = () => {};
+  const dead = new Promise<null>((resolve) => {
+    die = () => resolve(null);
+  });
+  const server: AwsServer = await startAwsServer(async (request) => {
+    asked += 1;
+    if (asked < last) return aws.answer(request);
+    if (asked === last) await aws.answer(request);
+    die();
+    return { hangs: true };
+  });
+  const { tools, watcher } = stackWorld(server.endpoint, engine, { callMs: 60_000 });
+  const deploying = deployStack(tools, watcher, wanted({ names: chooseNames({ env }) }));
+  const done = await Promise.race([deploying, dead]);
+  deploying.catch(() => {});
+  await server[Symbol.asyncDispose]();
+  return done;
+}
+
+describe.skipIf(ENGINE.missing)(`a deployment that ended at any request is finished by the next${ENGINE.note}`, () => {
+  let engine: Engine;
+  beforeAll(async () => {
+    engine = await startEngine();
+  });
+  afterAll(async () => engine?.stop());
+
+  test('whatever had an effect by then', async () => {
+    let last = 1;
+    for (; ; last += 1) {
+      const env = `until-${last}`;
+      const aws = simulatedAws(async (name) => makeEmptyTable(engine, name));
+      if ((await deployUntil(aws, engine, env, last)) !== null) break;
+      const done = await deployUntil(aws, engine, env, Number.POSITIVE_INFINITY);
+      expect(done?.stack?.status).toBe('CREATE_COMPLETE');
+      expect([...aws.functions.values()]).toEqual(CODE);
+      expect([...aws.changeSets]).toEqual([]);
+      const { tools } = stackWorld(engine.endpoint, engine);
+      expect(await tools.tables.readVersion(`headgate-${env}`)).toMatchObject({ kind: 'current' });
+    }
+    expect(last).toBeGreaterThan(10);
+  });
+});

@@ -1,0 +1,138 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { HeadgateError } from '../../../src/core/errors.js';
+import { applyTemplate, deployStack } from '../../../src/infra/stack/deploy-stack.js';
+import { type UpgradeRequest, upgradeStack } from '../../../src/infra/stack/upgrade-stack.js';
+import { type AwsAnswer, type AwsServer, startAwsServer } from '../../support/aws/aws-server.js';
+import { ENGINE } from '../../support/dynamodb/world.js';
+import { legacyTable } from '../../support/migration/legacy-tables.js';
+import { LegacyWorld } from '../../support/migration/legacy-world.js';
+import { type SimulatedAws, simulatedAws } from '../../support/aws/simulated-aws.js';
+import { BUNDLES, makeEmptyTable, type StackWorld, stackWorld, wanted } from '../../support/aws/stack-world.js';
+
+const TABLE = 'headgate-pre';
+
+describe.skipIf(ENGINE.missing)(`upgrade of a stack whose table is of a published layout${ENGINE.note}`, () => {
+  let legacy: LegacyWorld;
+  let aws: SimulatedAws;
+  let server: AwsServer;
+  let world: StackWorld;
+  /** What an action answers instead of what it does. */
+  const refusals: Record<string, AwsAnswer> = {};
+
+  beforeAll(async () => {
+    legacy = await LegacyWorld.start();
+    aws = simulatedAws(async (name) => {
+      await makeEmptyTable(legacy.engine, name);
+      await legacy.put(name, legacyTable('v0.9', 60, 7).items);
+    });
+    server = await startAwsServer(async (request) => refusals[request.action] ?? aws.answer(request));
+    world = stackWorld(server.endpoint, legacy.engine);
+    await applyTemplate(world.tools, world.watcher, { ...wanted(), check: () => Promise.resolve() });
+  });
+  afterAll(async () => {
+    await server?.[Symbol.asyncDispose]();
+    await legacy?.stop();
+  });
+
+  const request = (parts: Partial<UpgradeRequest> = {}): UpgradeRequest => ({
+    ...wanted({ given: { ArchiveDays: '30' } }),
+    confirmMigration: null,
+    onMigration: () => {},
+    ...parts,
+  });
+  const upgrade = async (parts: Partial<UpgradeRequest> = {}) =>
+    upgradeStack(world.tools, world.watcher, request(parts));
+  const since = async (run: () => Promise<unknown>): Promise<readonly string[]> => {
+    const before = server.requests.length;
+    await run();
+    return server.actions().slice(before);
+  };
+  const code = (): readonly string[] => [...aws.functions.values()];
+
+  test('deploy refuses it with the command that helps, before anything is changed', async () => {
+    const asked = await since(async () => {
+      await expect(deployStack(world.tools, world.watcher, wanted())).rejects.toMatchObject({
+        code: 'schema.mismatch',
+        exitCode: 6,
+        command: 'headgate upgrade --env pre',
+      });
+    });
+    expect(asked).toEqual(['DescribeStacks', 'ListStackResources']);
+  });
+
+  test('a dry run says what each step would do, and does none of them', async () => {
+    const before = await legacy.dump(TABLE);
+    const asked = await since(async () => {
+      expect(await upgrade({ dryRun: true })).toMatchObject({
+        template: { action: 'update' },
+        data: { from: 0, dryRun: true, migrations: [{ found: expect.any(Number), written: 0 }] },
+        functions: [{ uploaded: true }, { uploaded: true }],
+      });
+    });
+    expect(asked).not.toContain('ExecuteChangeSet');
+    expect(asked).not.toContain('UpdateFunctionCode');
+    expect(await legacy.dump(TABLE)).toEqual(before);
+  });
+
+  test('a template that CloudFormation refuses stops it before the data', async () => {
+    refusals['ExecuteChangeSet'] = { error: 'InsufficientCapabilitiesException', message: 'Requires capabilities' };
+    await expect(upgrade()).rejects.toMatchObject({
+      code: 'infrastructure.refused',
+      done: [],
+      failed: 'template',
+      notDone: ['data', 'code'],
+      message:
+        'Nothing was upgraded; failed: template; not begun: data, code. CloudFormation ExecuteChangeSet: Requires capabilities',
+    });
+    delete refusals['ExecuteChangeSet'];
+  });
+
+  test('a migration that is not confirmed stops it before the code', async () => {
+    const before = await legacy.dump(TABLE);
+    const refuse = (): Promise<void> => Promise.reject(new HeadgateError('input.invalid', 'Not confirmed'));
+    await expect(upgrade({ confirmMigration: refuse })).rejects.toMatchObject({
+      code: 'input.invalid',
+      done: ['template'],
+      failed: 'data',
+      message: 'Done: template; failed: data; not begun: code. Not confirmed',
+    });
+    expect(await legacy.dump(TABLE)).toEqual(before);
+    expect(code()).toEqual(['placeholder', 'placeholder']);
+  });
+
+  test('code that Lambda does not take is told, with what is done by then', async () => {
+    refusals['UpdateFunctionCode'] = {
+      error: 'CodeStorageExceededException',
+      message: 'Code storage limit exceeded.',
+    };
+    await expect(upgrade()).rejects.toMatchObject({
+      done: ['template', 'data'],
+      failed: 'code',
+      notDone: [],
+      message: 'Done: template, data; failed: code. Lambda UpdateFunctionCode: Code storage limit exceeded.',
+    });
+    delete refusals['UpdateFunctionCode'];
+    expect(await world.tools.tables.readVersion(TABLE)).toMatchObject({ kind: 'current' });
+  });
+
+  test('the next run does what is left, and the one after that nothing', async () => {
+    expect(await upgrade()).toMatchObject({
+      template: { action: 'none' },
+      data: { migrations: [] },
+      functions: [{ uploaded: true }, { uploaded: true }],
+    });
+    expect(code()).toEqual(BUNDLES.map(({ code: { sha256 } }) => sha256));
+    const done = await legacy.dump(TABLE);
+    expect(await upgrade()).toMatchObject({ functions: [{ uploaded: false }, { uploaded: false }] });
+    expect(await legacy.dump(TABLE)).toEqual(done);
+  });
+
+  test('a stack that is not there is refused with the command that creates it', async () => {
+    const names = { stack: 'headgate-x', table: 'headgate-x', flag: ' --env x', env: 'x' };
+    await expect(upgrade({ names })).rejects.toMatchObject({
+      code: 'infrastructure.stack-missing',
+      message: 'There is no stack headgate-x in eu-west-1: headgate deploy --env x creates it',
+    });
+    expect([...aws.stacks.keys()]).toEqual(['headgate-pre']);
+  });
+});

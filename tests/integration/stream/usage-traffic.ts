@@ -1,0 +1,132 @@
+import { readBuckets } from '../../../src/backends/dynamodb/acquire/peek.js';
+import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
+import { buildMerge, buildSplit } from '../../../src/backends/dynamodb/bucket/expressions/write-split.js';
+import { createWriteId } from '../../../src/backends/dynamodb/bucket/write-id.js';
+import { sendRepeatable, type Table } from '../../../src/backends/dynamodb/client/requests.js';
+import { planMerge, planSplit } from '../../../src/backends/dynamodb/bucket/split.js';
+import { Limit } from '../../../src/core/limit.js';
+import { USAGE_WINDOWS, windowStart } from '../../../src/core/usage/usage.js';
+import type { Lease } from '../../../src/limiter/lease/lease.js';
+import type { RateLimiter } from '../../../src/limiter/rate-limiter.js';
+import type { Random } from '../../../src/testing/conformance/kit/random.js';
+import type { FakeClock } from '../../../src/testing/fake-clock.js';
+
+export const ENTITIES = ['user-1', 'user-2', 'team'] as const;
+export const RESOURCES = ['gpt-4', 'gpt-5'] as const;
+const OWN_LIMITS = [Limit.parse('rpm:40/min'), Limit.parse('tpm:900/min')];
+
+/** What was used by one entity of one resource in one window, as the spending client counts it. */
+export interface Spent {
+  readonly tokens: Record<string, number>;
+  acquires: number;
+}
+
+/** A ledger that knows nothing of how the store counts: only what was granted and corrected, and when. */
+export class SpendingLedger {
+  readonly windows = new Map<string, Spent>();
+
+  add(entityId: string, resource: string, atMs: number, tokens: Readonly<Record<string, number>>, acquires = 0): void {
+    for (const window of USAGE_WINDOWS) {
+      const key = `${entityId} ${resource} ${window} ${new Date(windowStart(window, atMs)).toISOString()}`;
+      const spent = this.windows.get(key) ?? { tokens: {}, acquires: 0 };
+      this.windows.set(key, spent);
+      spent.acquires += acquires;
+      for (const [name, count] of Object.entries(tokens)) spent.tokens[name] = (spent.tokens[name] ?? 0) + count;
+    }
+  }
+
+  /** Without what came to nothing. */
+  used(): Map<string, Spent> {
+    const used = new Map<string, Spent>();
+    for (const [key, { tokens, acquires }] of this.windows) {
+      const left = Object.fromEntries(Object.entries(tokens).filter(([, count]) => count !== 0));
+      if (acquires !== 0 || Object.keys(left).length > 0) used.set(key, { tokens: left, acquires });
+    }
+    return used;
+  }
+}
+
+interface Traffic {
+  readonly random: Random;
+  readonly clock: FakeClock;
+  readonly limiters: readonly RateLimiter[];
+  readonly table: Table;
+  readonly ns: string;
+  readonly ledger: SpendingLedger;
+}
+
+/** Random spending of `user-1` and `user-2`, of whom the first also spends of `team`, through splits and merges. */
+export async function spendAtRandom(traffic: Traffic, steps: number): Promise<void> {
+  const { random, clock, limiters } = traffic;
+  const open: Lease[] = [];
+  for (let step = 0; step < steps; step++) {
+    const kind = random.whole(0, 19);
+    if (kind < 9) await acquire(traffic, open);
+    else if (kind < 14) await correct(traffic, open);
+    else if (kind < 17) await clock.advance(random.pick([1, 400, 7 * 60_000, 50 * 60_000]));
+    else if (kind < 18) await reshard(traffic, 'split');
+    else if (kind < 19) await reshard(traffic, 'merge');
+    else await random.pick(limiters).buckets.reset({ entityId: random.pick(ENTITIES), resource: 'gpt-4' });
+  }
+}
+
+async function acquire({ random, clock, limiters, ledger }: Traffic, open: Lease[]): Promise<void> {
+  const consume = { rpm: random.whole(0, 3), tpm: random.whole(0, 200) };
+  const entityId = random.pick(['user-1', 'user-1', 'user-2']);
+  const resource = random.pick(RESOURCES);
+  const limits = random.whole(0, 4) === 0 ? { limits: OWN_LIMITS } : {};
+  const asks = Array.from({ length: random.pick([1, 1, 1, 5]) }, async () =>
+    random.pick(limiters).tryAcquire({ entityId, resource, consume, ...limits }),
+  );
+  for (const decision of await Promise.all(asks)) {
+    if (!decision.granted) continue;
+    ledger.add(entityId, resource, clock.now(), consume, 1);
+    if (entityId === 'user-1') ledger.add('team', resource, clock.now(), consume, 1);
+    open.push(decision.lease);
+  }
+}
+
+async function correct({ random, clock, ledger }: Traffic, open: Lease[]): Promise<void> {
+  const at = random.whole(0, Math.max(0, open.length - 1));
+  const lease = open[at];
+  if (lease === undefined) return;
+  const before = { ...lease.consumed };
+  const total = random.whole(0, 300);
+  const verb = random.pick(['adjust', 'settle', 'commit', 'rollback'] as const);
+  if (verb === 'adjust') await lease.adjust({ tpm: total - (before['tpm'] ?? 0) });
+  else if (verb === 'rollback') await lease.rollback();
+  else await lease[verb]({ tpm: total });
+  const deltas =
+    verb === 'rollback'
+      ? Object.fromEntries(Object.entries(before).map(([name, count]) => [name, -count]))
+      : { tpm: total - (before['tpm'] ?? 0) };
+  for (const entityId of lease.entityId === 'user-1' ? ['user-1', 'team'] : [lease.entityId]) {
+    ledger.add(entityId, lease.resource, clock.now(), deltas);
+  }
+  if (verb === 'rollback' || verb === 'commit') open.splice(at, 1);
+}
+
+/** As a busy or a cold process would, if the bucket allows it. */
+async function reshard(traffic: Traffic, how: 'split' | 'merge'): Promise<void> {
+  const { random, clock, table, ns } = traffic;
+  const nowMs = clock.now();
+  const deadline = deadlineIn(10_000);
+  const target = { tableName: table.name, ns };
+  const writeId = createWriteId(nowMs, Math.random);
+  const ref = { entityId: random.pick(ENTITIES), resource: random.pick(RESOURCES) };
+  const [shards = []] = await readBuckets(table, ns, [ref], deadline);
+  for (const image of shards) {
+    const other = shards.find(({ key }) => key.shard === image.key.shard + image.shardCount / 2);
+    const merge = other === undefined ? null : planMerge(image, other, nowMs);
+    if (how === 'split' && image.shardCount < 4) {
+      const input = buildSplit(target, image, planSplit(image, nowMs), writeId);
+      await sendRepeatable(table, 'TransactWriteItems', input, deadline);
+      return;
+    }
+    if (how === 'merge' && other !== undefined && merge !== null) {
+      const input = buildMerge(target, image, other, merge, writeId);
+      await sendRepeatable(table, 'TransactWriteItems', input, deadline);
+      return;
+    }
+  }
+}

@@ -1,0 +1,88 @@
+import { DynamoDBClient, CreateTableCommand } from '@aws-sdk/client-dynamodb';
+import { tableDefinition } from '../../../src/backends/dynamodb/table/table-definition.js';
+import type { AwsOptions } from '../../../src/infra/stack/aws-client.js';
+import type { Change, StackTools, Watcher } from '../../../src/infra/stack/stack-tools.js';
+import type { StackDeployRequest } from '../../../src/infra/stack/deploy-stack.js';
+import { type Bundle, zipCode } from '../../../src/infra/stack/upload-code.js';
+import { sdkStackTools } from '../../../src/infra/stack/sdk-stack-tools.js';
+import { chooseNames } from '../../../src/infra/stack/stack-name.js';
+import { buildTemplate } from '../../../src/infra/template.js';
+import type { Engine } from '../../../src/testing/dynamodb/index.js';
+
+const REGION = 'eu-west-1';
+export const BUNDLES: readonly Bundle[] = [
+  { logicalId: 'StreamFunction', file: 'stream.cjs', code: zipCode('exports.handler = 1;') },
+  { logicalId: 'ReconcilerFunction', file: 'reconciler.cjs', code: zipCode('exports.handler = 2;') },
+];
+
+export interface StackWorld {
+  readonly tools: StackTools;
+  readonly watcher: Watcher;
+  /** What was told of events and steps, in order. */
+  readonly told: string[];
+  /** How long was waited, by the clock of this world. */
+  waitedMs(): number;
+}
+
+export type Limits = Pick<AwsOptions, 'attempts' | 'callMs'>;
+
+/** Tools that talk to a server of this test, and to a real engine for the table; time passes by waiting alone. */
+export function stackWorld(endpoint: string, engine: Engine | null = null, limits: Limits = {}): StackWorld {
+  process.env['AWS_ACCESS_KEY_ID'] = 'AKIAIOSFODNN7EXAMPLE';
+  process.env['AWS_SECRET_ACCESS_KEY'] = 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY';
+  const tools = sdkStackTools({ endpoint, region: REGION, callMs: 5_000, ...limits });
+  const onEngine = engine === null ? tools : sdkStackTools({ endpoint: engine.endpoint, region: engine.region });
+  const told: string[] = [];
+  let nowMs = 0;
+  let ids = 0;
+  return {
+    tools: {
+      ...tools,
+      tables: onEngine.tables,
+      newId: () => `headgate-${(ids += 1)}`,
+      now: () => nowMs,
+      pause: (ms) => {
+        nowMs += ms;
+        return Promise.resolve();
+      },
+    },
+    watcher: {
+      onEvent: ({ status, logicalId }) => void told.push(`${status} ${logicalId}`),
+      onStep: (text) => void told.push(text),
+    },
+    told,
+    waitedMs: () => nowMs,
+  };
+}
+
+export interface Wanted extends StackDeployRequest {
+  readonly confirmed: (readonly Change[])[];
+}
+
+/** A deployment of `headgate-pre` to which everything is agreed. */
+export function wanted(parts: Partial<StackDeployRequest> = {}): Wanted {
+  const confirmed: (readonly Change[])[] = [];
+  return {
+    names: chooseNames({ env: 'pre' }),
+    template: buildTemplate(),
+    version: '1.0.0',
+    given: {},
+    dryRun: false,
+    allowReplacement: false,
+    bundles: BUNDLES,
+    confirmAdoption: null,
+    confirmed,
+    confirm: (_action, changes) => {
+      confirmed.push(changes);
+      return Promise.resolve();
+    },
+    ...parts,
+  };
+}
+
+/** A table as CloudFormation makes it: of the right shape, and empty. */
+export async function makeEmptyTable({ endpoint, region, credentials }: Engine, name: string): Promise<void> {
+  const client = new DynamoDBClient({ endpoint, region, credentials });
+  await client.send(new CreateTableCommand(tableDefinition(name)));
+  client.destroy();
+}

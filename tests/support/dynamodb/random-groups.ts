@@ -1,0 +1,211 @@
+import fc from 'fast-check';
+import { amountOf, type Holder } from '../../../src/core/bucket/decide.js';
+import type { Limit } from '../../../src/core/limit.js';
+import type { Entry } from '../../../src/backends/dynamodb/bucket/entries.js';
+import { encodeHolder, decodeHolder, type ShardImage } from '../../../src/backends/dynamodb/table/items.js';
+import {
+  amount,
+  askEntry,
+  callers,
+  changeEntry,
+  extendEntry,
+  holderOf,
+  imageOf,
+  leaseIds,
+  limitLists,
+  NOW_MS,
+  VERSION,
+} from './shard-images.js';
+
+/** A shard as it is stored, and as a process has cached it. */
+export interface StalePair {
+  readonly truth: ShardImage;
+  readonly seen: ShardImage;
+}
+
+interface Held {
+  readonly id: string;
+  readonly part: number;
+  readonly expiresInMs: number;
+  readonly carries: boolean;
+  readonly caller: string | null;
+}
+
+const heldLists: fc.Arbitrary<Held[]> = fc.uniqueArray(
+  fc.record({
+    id: leaseIds,
+    part: fc.nat(3),
+    expiresInMs: fc.constantFrom(-5_000, 0, 1, 30_000),
+    carries: fc.boolean(),
+    caller: callers,
+  }),
+  { selector: ({ id }) => id, maxLength: 5 },
+);
+
+function holderFor(limits: readonly Limit[], { part, expiresInMs, carries, caller }: Held): Holder {
+  const slots = limits.filter(({ kind }) => kind === 'concurrent').map(({ name }) => amount(name, (part % 3) * 1_000));
+  const rates = limits.filter(({ kind }) => kind === 'rate').map(({ name }) => amount(name, part * 700));
+  return holderOf({ expiresAtMs: NOW_MS + expiresInMs, slots, rates: carries ? rates : null, caller });
+}
+
+/** Slots lack what the holders say; rates have anything, from debt to far above the brim. */
+function bucketOf(
+  limits: readonly Limit[],
+  held: readonly Held[],
+  parts: readonly number[],
+  baseMs: number,
+): ShardImage {
+  const holders = new Map(
+    held.map((one) => [one.id, decodeHolder(one.id, encodeHolder(holderFor(limits, one)))] as const),
+  );
+  const image = imageOf(limits, { baseMs, holders, onSweepList: holders.size > 0 });
+  return {
+    ...image,
+    limits: image.limits.map((account, at) => {
+      if (account.limit.kind === 'rate') {
+        return {
+          ...account,
+          tokensMilli: whole(account.limit.capacityMilli * (parts[at] ?? 1)),
+          consumedMilli: 5_000,
+        };
+      }
+      const taken = [...holders.values()].flatMap(({ slots }) =>
+        slots.filter(({ name }) => name === account.limit.name),
+      );
+      return {
+        ...account,
+        tokensMilli: taken.reduce((free, { milli }) => free - Number(milli), account.limit.capacityMilli),
+      };
+    }),
+  };
+}
+
+const parts = fc.array(fc.oneof(fc.double({ min: -1.5, max: 1.6, noNaN: true }), fc.constantFrom(0, 0.5, 1)), {
+  minLength: 4,
+  maxLength: 4,
+});
+
+/**
+ * A cached image may have other balances, other holders, another version, another ttl; mostly it is of the same
+ * base and the same rules, because nothing else could be written.
+ */
+export const stalePairs: fc.Arbitrary<StalePair> = fc
+  .record({
+    limits: limitLists(),
+    held: heldLists,
+    newlyHeld: heldLists,
+    keepsHolders: fc.boolean(),
+    sameBalances: fc.boolean(),
+    truthParts: parts,
+    seenParts: parts,
+    ageMs: fc.constantFrom(0, 1, 999, 20_000),
+    movedBase: fc.integer({ min: 0, max: 9 }).map((n) => n === 0),
+    adopted: fc.integer({ min: 0, max: 4 }).map((n) => n === 0),
+  })
+  .map((drawn) => {
+    const { limits, held, newlyHeld, truthParts, seenParts } = drawn;
+    const baseMs = NOW_MS - drawn.ageMs;
+    const seenHeld = drawn.keepsHolders ? held : held.filter((_, at) => at % 2 === 0);
+    const truthHeld = drawn.keepsHolders
+      ? held
+      : [...held.filter((_, at) => at % 3 !== 1), ...newlyHeld].filter(isFirst);
+    const seen = bucketOf(limits, seenHeld, seenParts, baseMs);
+    const truth = bucketOf(
+      limits,
+      truthHeld,
+      drawn.sameBalances ? seenParts : truthParts,
+      drawn.movedBase ? baseMs + 1 : baseMs,
+    );
+    if (drawn.keepsHolders && drawn.sameBalances && !drawn.movedBase && !drawn.adopted) return { seen, truth };
+    const version = drawn.adopted ? { ...VERSION, openedAtMs: 5 } : truth.version;
+    return { seen, truth: { ...truth, version, writeId: 'true-write-id-' } };
+  });
+
+function isFirst({ id }: Held, at: number, all: readonly Held[]): boolean {
+  return all.findIndex((other) => other.id === id) === at;
+}
+
+interface Draw {
+  readonly kind: 'ask' | 'hold' | 'debit' | 'refund' | 'settle' | 'release' | 'extend';
+  readonly amounts: readonly number[];
+  readonly id: string;
+  readonly pick: number;
+}
+
+const draws: fc.Arbitrary<Draw> = fc.record({
+  kind: fc.constantFrom('ask', 'ask', 'hold', 'hold', 'debit', 'refund', 'settle', 'release', 'extend'),
+  amounts: fc.array(fc.constantFrom(-1, 0, 0.1, 0.3, 0.5, 1, 1.1), { minLength: 4, maxLength: 4 }),
+  id: leaseIds,
+  pick: fc.nat(9),
+});
+
+/** A group as callers of this shard would send it: from what they remember. */
+export type RandomGroup = (seen: ShardImage) => readonly Entry[];
+
+export const groups: fc.Arbitrary<RandomGroup> = fc
+  .tuple(fc.array(draws, { minLength: 1, maxLength: 8 }), fc.integer({ min: 0, max: 3 }))
+  .map(
+    ([drawn, sequence]) =>
+      (seen) =>
+        drawn.map((draw) => entryOf(seen, draw, sequence === 0 ? 2 : 1)),
+  );
+
+function entryOf(seen: ShardImage, { kind, amounts, id, pick }: Draw, sequence: number): Entry {
+  const limits = seen.limits.map(({ limit }) => limit);
+  const version = { sequence, openedAtMs: 0 };
+  const asked = limits.flatMap((limit, at) => {
+    const part = amounts[at] ?? 0;
+    if (part < 0) return [];
+    // Slots are whole.
+    const unit = limit.kind === 'concurrent' ? 1_000 : 1;
+    return [[limit, Math.round((limit.capacityMilli * part) / unit) * unit] as const];
+  });
+  const rates = Object.fromEntries(
+    asked.filter(([limit]) => limit.kind === 'rate').map(([{ name }, milli]) => [name, milli]),
+  );
+  const ids = [...seen.holders.keys(), id];
+  const leaseId = ids[pick % ids.length] ?? id;
+  switch (kind) {
+    case 'ask':
+      return askEntry(limits, rates, { version });
+    case 'hold': {
+      const slots = asked
+        .filter(([limit]) => limit.kind === 'concurrent')
+        .map(([{ name }, milli]) => amount(name, milli));
+      const holder = holderOf({
+        expiresAtMs: NOW_MS + 7_000 * (1 + pick),
+        slots,
+        rates: pick % 2 === 0 ? null : Object.entries(rates).map(([name, milli]) => amount(name, milli)),
+      });
+      const all = Object.fromEntries(asked.map(([{ name }, milli]) => [name, milli]));
+      return askEntry(limits, all, { version, leaseId: pick > 7 ? leaseId : id, holder });
+    }
+    case 'debit':
+      return changeEntry(limits, rates, { version });
+    case 'refund':
+      return changeEntry(limits, negated(rates), { version, uncounts: pick % 2 === 0 });
+    case 'settle': {
+      // The difference to what the lease says that it has taken; without a word of that, all of it.
+      const carried = seen.holders.get(leaseId)?.rates ?? [];
+      const totals = { ...Object.fromEntries(carried.map(({ name, milli }) => [name, Number(milli)])), ...rates };
+      const deltas = Object.entries(totals).map(([name, milli]) => [
+        name,
+        milli - Number(amountOf(carried, name) ?? 0),
+      ]);
+      return changeEntry(limits, Object.fromEntries(deltas), { version, leaseId, holder: 'keep', totals });
+    }
+    case 'release':
+      return changeEntry(limits, pick % 2 === 0 ? rates : negated(rates), { version, leaseId, holder: 'release' });
+    case 'extend':
+      return extendEntry(leaseId, NOW_MS + Math.max(1, 30_000 * (pick % 3)));
+  }
+}
+
+/** Without -0, which is no stored number. */
+function whole(value: number): number {
+  return Math.round(value) + 0;
+}
+
+function negated(amounts: Readonly<Record<string, number>>): Record<string, number> {
+  return Object.fromEntries(Object.entries(amounts).map(([name, milli]) => [name, 0 - milli]));
+}

@@ -1,0 +1,107 @@
+import type { Tuning } from '../../../src/backend.js';
+import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
+import type { Entry, EntryResult } from '../../../src/backends/dynamodb/bucket/entries.js';
+import { writeGroup } from '../../../src/backends/dynamodb/acquire/group-write.js';
+import { ImageMemory } from '../../../src/backends/dynamodb/acquire/image-memory.js';
+import type { Table } from '../../../src/backends/dynamodb/client/requests.js';
+import { ShardLine } from '../../../src/backends/dynamodb/acquire/shard-line.js';
+import type { Operation, Operations } from '../../../src/backends/dynamodb/client/transport.js';
+import { KEY } from './shard-images.js';
+
+/** Denials are never remembered unless a test wants it, so that every answer is the store's. */
+export const TUNING: Tuning = { maxRetries: 5, denyCacheMs: 0, bucketLifeFactor: 7, configCacheMs: 60_000 };
+
+/** One shard as one process knows it. */
+export interface Process {
+  readonly line: ShardLine;
+  readonly memory: ImageMemory;
+  /** How often DynamoDB called the key hot. */
+  readonly hot: () => number;
+  submit(entry: Entry, options?: SubmitOptions): Promise<EntryResult>;
+  /** All in one group; those that must wait for the next write are told so. */
+  together(entries: readonly Entry[], options?: SubmitOptions): Promise<readonly Told[]>;
+}
+
+/** What became of an entry. */
+export type Told = EntryResult | { readonly kind: 'rejected'; readonly error: unknown } | { readonly kind: 'deferred' };
+
+interface SubmitOptions {
+  readonly tuning?: Partial<Tuning>;
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+export function openProcess(table: Table, ns: string, shard = 0): Process {
+  const memory = new ImageMemory();
+  let hot = 0;
+  const markHot = (): void => void (hot += 1);
+  const target = { tableName: table.name, ns };
+  const parts = { table, target, key: { ...KEY, shard }, memory, markHot };
+  const line = new ShardLine(parts, () => 0);
+  return {
+    line,
+    memory,
+    hot: () => hot,
+    submit: async (entry, { tuning, timeoutMs = 10_000, signal } = {}) =>
+      line.submit(entry, deadlineIn(timeoutMs), { ...TUNING, ...tuning }, signal),
+    async together(entries, { tuning, timeoutMs = 10_000 } = {}) {
+      const told = new Map<Entry, Told>();
+      const group = entries.map((entry) => ({
+        entry,
+        deadline: deadlineIn(timeoutMs),
+        tuning: { ...TUNING, ...tuning },
+        resolve: (result: EntryResult) => void told.set(entry, result),
+        reject: (error: unknown) => void told.set(entry, { kind: 'rejected', error }),
+      }));
+      for (const { entry } of await writeGroup(parts, group)) told.set(entry, { kind: 'deferred' });
+      return entries.map((entry) => told.get(entry)!);
+    },
+  };
+}
+
+/** What happens to a request on its way. `forward` sends it. */
+export type Tap = (operation: Operation, forward: () => Promise<unknown>) => Promise<unknown>;
+
+/** The table behind a tap, with short pauses; ids are drawn from it, too, so that it is not always the same. */
+export function tapped(table: Table, tap: Tap): Table {
+  const { transport } = table;
+  return {
+    ...table,
+    random: () => Math.random() / 100,
+    transport: {
+      ...transport,
+      send: async <Op extends Operation>(operation: Op, input: Operations[Op][0], deadline: number) =>
+        (await tap(operation, async () => transport.send(operation, input, deadline))) as Operations[Op][1],
+    },
+  };
+}
+
+/** What the SDK throws when a connection breaks. */
+export function connectionBroken(): Error {
+  return Object.assign(new Error('socket hang up'), { name: 'TimeoutError', code: 'ECONNRESET' });
+}
+
+interface Losing {
+  /** Whether the store gets the request before the connection breaks. */
+  readonly lands: boolean;
+  /** How many writes are lost; 1 unless given. */
+  readonly times?: number;
+  /** How many writes go through before. */
+  readonly after?: number;
+  /** What others do before the connection breaks. */
+  readonly meanwhile?: () => Promise<unknown>;
+}
+
+/** Loses writes; everything else goes through. */
+export function losing({ lands, times = 1, after = 0, meanwhile }: Losing): Tap {
+  let writes = 0;
+  return async (operation, forward) => {
+    if (operation !== 'UpdateItem' && operation !== 'PutItem') return forward();
+    writes += 1;
+    if (writes <= after || writes > after + times) return forward();
+    // The answer of the store is not used.
+    if (lands) await forward().catch(() => undefined);
+    await meanwhile?.();
+    throw connectionBroken();
+  };
+}

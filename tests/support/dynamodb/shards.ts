@@ -1,0 +1,66 @@
+import { BucketShards } from '../../../src/backends/dynamodb/acquire/bucket-shards.js';
+import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
+import type { DynamoDBInternals } from '../../../src/backends/dynamodb/dynamodb.js';
+import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';
+import { credit, effectiveTokens } from '../../../src/core/bucket/bucket.js';
+import { amountOf } from '../../../src/core/bucket/decide.js';
+import { Random } from '../../../src/testing/conformance/kit/random.js';
+import type { DynamoWorld, Space } from './world.js';
+
+const PATIENCE_MS = 10_000;
+
+interface Bucket {
+  readonly entityId: string;
+  readonly resource: string;
+}
+
+/** What all shards of a bucket have of one limit, in millitokens. */
+export function sumOf(shards: readonly ShardImage[], name: string, nowMs: number) {
+  const sum = { effective: 0, held: 0, consumed: 0 };
+  for (const { limits, baseMs, holders } of shards) {
+    for (const { limit, rate, tokensMilli, consumedMilli } of limits) {
+      if (limit.name !== name) continue;
+      sum.effective += Number(effectiveTokens(rate, tokensMilli, credit(rate, baseMs, nowMs)));
+      sum.consumed += Number(consumedMilli);
+    }
+    for (const { slots } of holders.values()) sum.held += Number(amountOf(slots, name) ?? 0);
+  }
+  return sum;
+}
+
+/** `0/4 1/2 2/4`: which shards there are, and of how many each takes itself to be. */
+export function shapeOf(shards: readonly ShardImage[]): string {
+  return shards.map(({ key, shardCount }) => `${key.shard}/${shardCount}`).join(' ');
+}
+
+/** Every acquire goes to any shard, and nothing but a throttled key makes one split. */
+export function spreading(seed = 1): DynamoDBInternals {
+  const random = new Random(seed);
+  return {
+    pressure: { paceAbove: 0, splitAbove: Infinity },
+    random: () => random.whole(0, 2 ** 32 - 1) / 2 ** 32,
+  };
+}
+
+const EAGER = { paceAbove: 0, splitAbove: -1 };
+
+/** Splits one shard, as a process does that finds its key too busy for two seconds. */
+export async function splitShard(world: DynamoWorld, space: Space, bucket: Bucket, shard: number) {
+  const { entityId, resource } = bucket;
+  const shards = new BucketShards(world.table, space.ns, entityId, resource, EAGER);
+  const line = shards.line(shard);
+  const nowMs = space.clock.now();
+  await line.look(nowMs, deadlineIn(PATIENCE_MS));
+  for (const agoMs of [2_000, 1_000]) await shards.tend(line, nowMs - agoMs, deadlineIn(PATIENCE_MS));
+  return shards.tend(line, nowMs, deadlineIn(PATIENCE_MS));
+}
+
+/** Splits a bucket, which exists, into so many shards of the same size. */
+export async function splitInto(count: number, world: DynamoWorld, space: Space, bucket: Bucket): Promise<void> {
+  for (let half = 1; half < count; half *= 2) {
+    for (let shard = 0; shard < half; shard++) {
+      const outcome = await splitShard(world, space, bucket, shard);
+      if (outcome !== 'split') throw new Error(`shard ${shard} of ${half} cannot be split`);
+    }
+  }
+}

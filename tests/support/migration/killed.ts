@@ -1,0 +1,74 @@
+import type { ChildProcess } from 'node:child_process';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type MigrationReport, runMigrations } from '../../../src/backends/dynamodb/migrations/run.js';
+import { Random } from '../../../src/testing/conformance/kit/random.js';
+import { ENGINE } from '../dynamodb/world.js';
+import { ended, forkable } from '../processes/fork-bundled.js';
+import { expectMigrated } from './legacy-checks.js';
+import { LAYOUTS, legacyTable } from './legacy-tables.js';
+import { LegacyWorld } from './legacy-world.js';
+
+/** The migration that has most to do. */
+const MIGRATION = { 'per-limit': '0003', composite: '0002', 'v0.9': '0001', literal: '0004' } as const;
+/** A run dies in each phase, at one of so many requests: of the first two some have hardly more. */
+const deathsOf = (items: number) =>
+  [
+    ['copy', Math.floor(items / 80)],
+    ['verify', Math.floor(items / 80)],
+    ['remove', Math.floor(items / 42)],
+  ] as const;
+
+/** Tables of so many records, of each layout. */
+export function describeMigrationKilled(records: number): void {
+  describe.skipIf(ENGINE.missing)(`a migration of ${records} records that is killed${ENGINE.note}`, () => {
+    let world: LegacyWorld;
+    let fork: (...args: readonly string[]) => ChildProcess;
+
+    beforeAll(async () => {
+      fork = await forkable(new URL('./child.ts', import.meta.url));
+      world = await LegacyWorld.start();
+    });
+    afterAll(async () => world?.stop());
+
+    const migrate = async (tableName: string): Promise<MigrationReport> => runMigrations({ tableName, ...world.reach });
+    /** Every item as text: thousands of them are compared faster so. */
+    const dump = async (table: string): Promise<string> => {
+      const items = await world.dump(table);
+      return items
+        .map((item) => JSON.stringify(Object.entries(item).toSorted(([a], [b]) => (a < b ? -1 : 1))))
+        .join('\n');
+    };
+
+    test.each(LAYOUTS)(
+      'in each of its phases, and run again: a table of layout %s is whole, and says what it said',
+      async (layout) => {
+        const seed = LAYOUTS.indexOf(layout) + 1;
+        const random = new Random(seed);
+        const legacy = legacyTable(layout, records, seed);
+        const table = await world.table(legacy.items);
+        for (const [phase, requests] of deathsOf(records)) {
+          const dieAt = String(random.whole(1, requests));
+          const { endpoint, region } = world.reach;
+          const child = fork(table.name, endpoint, region, MIGRATION[layout], phase, dieAt);
+          expect(await ended(child)).toBe('SIGKILL');
+        }
+        const report = await migrate(table.name);
+        expect(report).toMatchObject({ from: 0, to: 1, dryRun: false, indexes: [] });
+        expect(report.migrations.length).toBeGreaterThan(0);
+        for (const { found, removed, left, strict } of report.migrations) {
+          expect({ removed, left, strict }).toEqual({ removed: found, left: 0, strict: 0 });
+        }
+        await expectMigrated(world, table.name, legacy);
+
+        const before = await dump(table.name);
+        expect(await migrate(table.name)).toMatchObject({ from: 1, to: 1, migrations: [] });
+        expect(await dump(table.name)).toBe(before);
+        // Not even if the table forgets that it is ready.
+        await world.put(table.name, [{ PK: { S: '_/SYSTEM#' }, SK: { S: '#VERSION' } }]);
+        expect(await migrate(table.name)).toMatchObject({ from: 0, to: 1, migrations: [] });
+        expect(await dump(table.name)).toBe(before);
+      },
+      300_000,
+    );
+  });
+}

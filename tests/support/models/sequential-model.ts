@@ -1,0 +1,128 @@
+import type { Amount } from '../../../src/core/bucket/decide.js';
+import type { ChangeEntry, Entry, EntryResult } from '../../../src/backends/dynamodb/bucket/entries.js';
+import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';
+import { worthOf } from '../../../src/testing/oracle/model.js';
+
+interface ModelHolder {
+  readonly expiresAtMs: number;
+  readonly slots: readonly Amount[];
+  readonly rates: readonly Amount[] | null;
+}
+
+/** One line for each entry: what it must be told. */
+export type Answer =
+  | { readonly kind: 'granted' | 'denied'; readonly left: ReadonlyMap<string, bigint> }
+  | { readonly kind: 'id-taken' }
+  | { readonly kind: 'done'; readonly holderLost: boolean }
+  | { readonly kind: 'extended'; readonly found: boolean };
+
+/**
+ * One shard as a plain account that does one thing after the other, in numbers of any size. It is given the truth, and
+ * shares no arithmetic with the planning that it judges: asks in the order of their arrival, skipping who does not fit;
+ * then debits; then refunds. A refused ask reclaims expired holders first.
+ */
+export class SequentialModel {
+  readonly #nowMs: number;
+  readonly #image: ShardImage;
+  readonly tokens: Map<string, bigint>;
+  readonly holders: Map<string, ModelHolder>;
+  acquires = 0;
+  expired = 0;
+  readonly consumed = new Map<string, bigint>();
+
+  constructor(truth: ShardImage, nowMs: number) {
+    this.#nowMs = nowMs;
+    this.#image = truth;
+    this.tokens = new Map(
+      truth.limits.map(({ limit, rate, tokensMilli }) => [limit.name, worthOf(rate, tokensMilli, truth.baseMs, nowMs)]),
+    );
+    this.holders = new Map(
+      [...truth.holders].map(([id, { expiresAtMs, slots, rates }]) => [id, { expiresAtMs, slots, rates }]),
+    );
+  }
+
+  /** `null` results are entries that wait for the next write. `reclaimed`: expired holders that went first. */
+  run(
+    entries: readonly Entry[],
+    results: readonly (EntryResult | null)[],
+    reclaimed: readonly string[],
+  ): readonly (Answer | null)[] {
+    const now = entries.filter((_, at) => results[at] !== null);
+    this.#reclaim(reclaimed);
+    const answers = new Map<Entry, Answer>();
+    for (const entry of now) if (entry.kind === 'ask') answers.set(entry, this.#ask(entry));
+    // Debits before refunds: a refund at the brim is lost, also if a debit comes after it.
+    const refunds: (readonly [string, bigint])[] = [];
+    for (const entry of now) {
+      if (entry.kind === 'change') answers.set(entry, this.#change(entry, refunds));
+      if (entry.kind === 'extend') answers.set(entry, this.#extend(entry.leaseId, entry.expiresAtMs));
+    }
+    for (const [name, milli] of refunds) this.#move(name, milli);
+    return entries.map((entry) => answers.get(entry) ?? null);
+  }
+
+  #ask({ level, leaseId, counts }: Extract<Entry, { kind: 'ask' }>): Answer {
+    const left = new Map(this.tokens);
+    const asks = level.asks.filter(({ name }) => left.has(name));
+    if (asks.some(({ name, milli }) => left.get(name)! < BigInt(milli))) return { kind: 'denied', left };
+    if (level.holder !== null && leaseId !== null) {
+      if (this.holders.has(leaseId)) return { kind: 'id-taken' };
+      this.holders.set(leaseId, level.holder);
+    }
+    for (const { name, milli } of asks) this.#move(name, -BigInt(milli));
+    if (counts) this.acquires += 1;
+    return { kind: 'granted', left };
+  }
+
+  #change({ level, leaseId, uncounts }: ChangeEntry, refunds: (readonly [string, bigint])[]): Answer {
+    const stored = level.holder === 'none' ? undefined : this.holders.get(leaseId);
+    const holderLost = level.holder !== 'none' && stored === undefined;
+    for (const { name, milli } of holderLost && level.totals !== null ? level.totals : level.deltas) {
+      if (!this.#isOfKind(name, 'rate')) continue;
+      if (milli > 0) this.#move(name, -BigInt(milli));
+      else refunds.push([name, -BigInt(milli)]);
+    }
+    if (stored !== undefined && level.holder === 'release') {
+      this.holders.delete(leaseId);
+      refunds.push(...this.#partsOf(stored.slots, 'concurrent'));
+    } else if (stored !== undefined && stored.rates !== null && level.totals !== null) {
+      const rates = level.totals.filter(({ name }) => this.#isOfKind(name, 'rate'));
+      this.holders.set(leaseId, { ...stored, rates });
+    }
+    if (uncounts) this.acquires -= 1;
+    return { kind: 'done', holderLost };
+  }
+
+  #extend(leaseId: string, expiresAtMs: number): Answer {
+    const stored = this.holders.get(leaseId);
+    if (stored !== undefined) this.holders.set(leaseId, { ...stored, expiresAtMs });
+    return { kind: 'extended', found: stored !== undefined };
+  }
+
+  #reclaim(ids: readonly string[]): void {
+    for (const id of ids) {
+      const { expiresAtMs, slots, rates } = this.holders.get(id)!;
+      if (expiresAtMs > this.#nowMs) throw new Error(`${id} lives`);
+      this.holders.delete(id);
+      this.expired += 1;
+      for (const [name, milli] of this.#partsOf(slots, 'concurrent')) this.#move(name, milli);
+      for (const [name, milli] of this.#partsOf(rates ?? [], 'rate')) this.#move(name, milli);
+    }
+  }
+
+  #partsOf(amounts: readonly Amount[], kind: 'rate' | 'concurrent'): (readonly [string, bigint])[] {
+    return amounts.filter(({ name }) => this.#isOfKind(name, kind)).map(({ name, milli }) => [name, BigInt(milli)]);
+  }
+
+  #move(name: string, milli: bigint): void {
+    const { rate } = this.#image.limits.find(({ limit }) => limit.name === name)!;
+    const after = this.tokens.get(name)! + milli;
+    const capacity = BigInt(rate.capacityMilli);
+    this.tokens.set(name, rate.refillPeriodMs !== 0 && after > capacity ? capacity : after);
+    if (rate.refillPeriodMs !== 0) this.consumed.set(name, (this.consumed.get(name) ?? 0n) - milli);
+  }
+
+  #isOfKind(name: string, kind: 'rate' | 'concurrent'): boolean {
+    return this.#image.limits.some(({ limit }) => limit.name === name && limit.kind === kind);
+  }
+}
