@@ -1,6 +1,6 @@
 import { readBuckets } from '../../../src/backends/dynamodb/acquire/peek.js';
 import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
-import { buildMerge, buildSplit } from '../../../src/backends/dynamodb/bucket/expressions/write-split.js';
+import { buildMerge, buildSplit } from '../../../src/backends/dynamodb/bucket/writes/write-split.js';
 import { createWriteId } from '../../../src/backends/dynamodb/bucket/write-id.js';
 import { sendRepeatable, type Table } from '../../../src/backends/dynamodb/client/requests.js';
 import { planMerge, planSplit } from '../../../src/backends/dynamodb/bucket/split.js';

@@ -4,7 +4,7 @@ import { createDynamoDBBackend } from '../../../src/backends/dynamodb/dynamodb.j
 import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
 import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';
 import { readBuckets } from '../../../src/backends/dynamodb/acquire/peek.js';
-import { buildMerge, buildSplit } from '../../../src/backends/dynamodb/bucket/expressions/write-split.js';
+import { buildMerge, buildSplit } from '../../../src/backends/dynamodb/bucket/writes/write-split.js';
 import { createWriteId } from '../../../src/backends/dynamodb/bucket/write-id.js';
 import { send, type Table } from '../../../src/backends/dynamodb/client/requests.js';
 import { sdkTransport } from '../../../src/backends/dynamodb/client/sdk-transport.js';

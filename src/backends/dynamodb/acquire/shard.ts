@@ -1,7 +1,7 @@
 import type { Tuning } from '../../../backend.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { Doubt, Entry, EntryResult } from '../bucket/entries.js';
-import type { Target } from '../bucket/expressions/shard-update.js';
+import type { Target } from '../bucket/writes/shard-update.js';
 import type { Deadline } from '../client/deadline.js';
 import type { Table } from '../client/requests.js';
 import type { ShardKey } from '../table/keys.js';

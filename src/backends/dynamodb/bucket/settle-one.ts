@@ -1,8 +1,8 @@
 import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
 import type { LevelRef } from '../../../backend.js';
 import type { EpochMs } from '../../../core/units.js';
-import type { Target, WriteIds } from './expressions/shard-update.js';
-import { buildSettlement } from './expressions/write-settlement.js';
+import type { Target, WriteIds } from './writes/shard-update.js';
+import { buildSettlement } from './writes/write-settlement.js';
 import type { ShardImage } from '../table/items.js';
 import { expirySec, withinTtl } from './bucket-ttl.js';
 import { applySettlement, planSettle, type Settlement } from './settle.js';

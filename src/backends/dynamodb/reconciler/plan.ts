@@ -2,7 +2,7 @@ import { compareVersions } from '../../../core/config/config.js';
 import { sub } from '../../../core/int.js';
 import type { Limit } from '../../../core/limit.js';
 import type { EpochMs } from '../../../core/units.js';
-import type { SlotCorrection } from '../bucket/expressions/write-sweep.js';
+import type { SlotCorrection } from '../bucket/writes/write-sweep.js';
 import { hasExpired, planReclaim } from '../bucket/plan-group.js';
 import { accountOf, type ShardImage, writtenAtMs } from '../table/items.js';
 import type { ShardWrite } from '../bucket/shard-write.js';

@@ -1,6 +1,6 @@
 import type { EpochMs } from '../../../core/units.js';
 import { backOffMs, deadlineIn, pause } from '../client/deadline.js';
-import type { Target } from '../bucket/expressions/shard-update.js';
+import type { Target } from '../bucket/writes/shard-update.js';
 import type { Failure } from '../client/failures.js';
 import { createWriteId } from '../bucket/write-id.js';
 import type { ShardImage } from '../table/items.js';

@@ -1,10 +1,10 @@
 import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
 import type { Deadline } from '../client/deadline.js';
-import type { Target } from '../bucket/expressions/shard-update.js';
-import { buildShardWrite } from '../bucket/expressions/write-shard.js';
-import { buildSettlement, buildSettlementOfAll } from '../bucket/expressions/write-settlement.js';
-import { buildMerge } from '../bucket/expressions/write-split.js';
-import { buildHeal, buildUnmark } from '../bucket/expressions/write-sweep.js';
+import type { Target } from '../bucket/writes/shard-update.js';
+import { buildShardWrite } from '../bucket/writes/write-shard.js';
+import { buildSettlement, buildSettlementOfAll } from '../bucket/writes/write-settlement.js';
+import { buildMerge } from '../bucket/writes/write-split.js';
+import { buildHeal, buildUnmark } from '../bucket/writes/write-sweep.js';
 import type { ShardImage } from '../table/items.js';
 import { type Answer, send, type Table } from '../client/requests.js';
 import type { Step } from './plan.js';

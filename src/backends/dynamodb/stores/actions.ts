@@ -2,7 +2,7 @@ import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { keyItem } from '../table/attributes.js';
 import type { RecordKey } from '../table/keys.js';
 import type { Table } from '../client/requests.js';
-import { Expression } from '../bucket/expressions/expression.js';
+import { Expression } from '../expressions/expression.js';
 import type { AttributeValue, Item } from '../client/transport.js';
 
 /** One put, update, delete or condition check of a transaction. */

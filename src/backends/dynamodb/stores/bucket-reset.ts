@@ -4,7 +4,7 @@ import { add, type Int } from '../../../core/int.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { BucketCache } from '../acquire/bucket-cache.js';
 import { deadlineIn } from '../client/deadline.js';
-import { buildReset } from '../bucket/expressions/write-reset.js';
+import { buildReset } from '../bucket/writes/write-reset.js';
 import { createWriteId } from '../bucket/write-id.js';
 import type { ShardImage } from '../table/items.js';
 import { readBuckets } from '../acquire/peek.js';

@@ -1,6 +1,6 @@
 import type { EpochMs } from '../../../core/units.js';
 import type { Deadline } from '../client/deadline.js';
-import { buildSplit } from '../bucket/expressions/write-split.js';
+import { buildSplit } from '../bucket/writes/write-split.js';
 import { errorOf } from '../client/failures.js';
 import { isForeign } from '../table/foreign-record.js';
 import { createWriteId } from '../bucket/write-id.js';

@@ -1,9 +1,9 @@
 import type { Rate } from '../../../../src/core/bucket/bucket.js';
 import { Limit } from '../../../../src/core/limit.js';
-import { buildCreate } from '../../../../src/backends/dynamodb/bucket/expressions/create.js';
-import type { WriteIds } from '../../../../src/backends/dynamodb/bucket/expressions/shard-update.js';
-import { buildShardWrite } from '../../../../src/backends/dynamodb/bucket/expressions/write-shard.js';
-import { buildSettlement } from '../../../../src/backends/dynamodb/bucket/expressions/write-settlement.js';
+import { buildCreate } from '../../../../src/backends/dynamodb/bucket/writes/create.js';
+import type { WriteIds } from '../../../../src/backends/dynamodb/bucket/writes/shard-update.js';
+import { buildShardWrite } from '../../../../src/backends/dynamodb/bucket/writes/write-shard.js';
+import { buildSettlement } from '../../../../src/backends/dynamodb/bucket/writes/write-settlement.js';
 import { decodeShard, type ShardImage } from '../../../../src/backends/dynamodb/table/items.js';
 import type { ShardWrite } from '../../../../src/backends/dynamodb/bucket/shard-write.js';
 import type { Item } from '../../../../src/backends/dynamodb/client/transport.js';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { deadlineIn } from '../../../../src/backends/dynamodb/client/deadline.js';
-import { keyOf } from '../../../../src/backends/dynamodb/bucket/expressions/shard-update.js';
+import { keyOf } from '../../../../src/backends/dynamodb/bucket/writes/shard-update.js';
 import { send } from '../../../../src/backends/dynamodb/client/requests.js';
 import { Limit } from '../../../../src/core/limit.js';
 import { splitInto, spreading } from '../../../support/dynamodb/shards.js';

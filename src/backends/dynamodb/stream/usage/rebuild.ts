@@ -6,7 +6,7 @@ import { type Int, sub } from '../../../../core/int.js';
 import { addUsage, NO_USAGE, USAGE_WINDOWS, type UsageCounts, windowStart } from '../../../../core/usage/usage.js';
 import { keyItem, number, text } from '../../table/attributes.js';
 import { deadlineIn, pause } from '../../client/deadline.js';
-import { Expression } from '../../bucket/expressions/expression.js';
+import { Expression } from '../../expressions/expression.js';
 import { errorOf } from '../../client/failures.js';
 import { requireOwn } from '../../table/foreign-record.js';
 import { decodeCounters, type ShardCounters } from '../../table/items.js';

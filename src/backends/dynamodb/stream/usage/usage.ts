@@ -9,7 +9,7 @@ import {
   type UsageWindow,
   windowStart,
 } from '../../../../core/usage/usage.js';
-import type { CountedSpan } from '../../bucket/expressions/add-usage.js';
+import type { CountedSpan } from '../../expressions/add-usage.js';
 import { buildUsageKey } from '../../table/keys.js';
 import { USAGE_ATTRIBUTE } from '../../table/records.js';
 import type { BucketChange } from '../decode.js';

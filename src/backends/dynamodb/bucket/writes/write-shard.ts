@@ -2,7 +2,7 @@ import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
 import { number } from '../../table/attributes.js';
 import { ATTRIBUTE, printVersion, type ShardImage } from '../../table/items.js';
 import type { HolderChange, LimitChange, ShardWrite } from '../shard-write.js';
-import type { Expression } from './expression.js';
+import type { Expression } from '../../expressions/expression.js';
 import { startShardUpdate, raiseTtl, sweepKeys, type Target, buildShardUpdate, type WriteIds } from './shard-update.js';
 
 /**

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { UsageRecord } from '../../../../backend.js';
-import { index } from '../../table/keys.js';
+import type { UsageRecord } from '../../../backend.js';
+import { index } from '../table/keys.js';
 import { buildAddUsage } from './add-usage.js';
 
 const TARGET = { tableName: 'limits', ns: 'ns1' };

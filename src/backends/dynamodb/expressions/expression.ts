@@ -1,5 +1,5 @@
-import type { Int } from '../../../../core/int.js';
-import type { AttributeValue } from '../../client/transport.js';
+import type { Int } from '../../../core/int.js';
+import type { AttributeValue } from '../client/transport.js';
 
 /** The fields of a conditional write request. */
 export interface ExpressionInput {

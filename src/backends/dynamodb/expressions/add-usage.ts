@@ -1,10 +1,10 @@
 import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
-import type { UsageRecord } from '../../../../backend.js';
-import { keyItem, text } from '../../table/attributes.js';
-import { buildUsageKey } from '../../table/keys.js';
-import { USAGE_ATTRIBUTE, usageConstants } from '../../table/records.js';
+import type { UsageRecord } from '../../../backend.js';
+import { keyItem, text } from '../table/attributes.js';
+import { buildUsageKey } from '../table/keys.js';
+import { USAGE_ATTRIBUTE, usageConstants } from '../table/records.js';
 import { Expression } from './expression.js';
-import type { Target } from './shard-update.js';
+import type { Target } from '../bucket/writes/shard-update.js';
 
 /** The first and last change of one bucket shard that a write counts. */
 export interface CountedSpan {

@@ -3,7 +3,7 @@ import type { Int } from '../../../../core/int.js';
 import { number } from '../../table/attributes.js';
 import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
 import type { Settlement } from '../settle.js';
-import type { Expression } from './expression.js';
+import type { Expression } from '../../expressions/expression.js';
 import { startShardUpdate, SWEEP_ATTRIBUTES, type Target, buildShardUpdate, type WriteIds } from './shard-update.js';
 import { settleLimit } from './write-settlement.js';
 

@@ -3,7 +3,7 @@ import { keyItem, number } from '../../table/attributes.js';
 import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
 import { buildShardKey, index, type ShardKey } from '../../table/keys.js';
 import type { AttributeValue, Item } from '../../client/transport.js';
-import { Expression, type ExpressionInput } from './expression.js';
+import { Expression, type ExpressionInput } from '../../expressions/expression.js';
 
 /** The table and namespace of a write. */
 export interface Target {

@@ -4,7 +4,7 @@ import { number } from '../../table/attributes.js';
 import { ATTRIBUTE, printVersion, type ShardImage, UNLIMITED_PERIOD } from '../../table/items.js';
 import type { SettledLimit, Settlement } from '../settle.js';
 import type { WholeSettlement } from '../settle-all.js';
-import type { Expression } from './expression.js';
+import type { Expression } from '../../expressions/expression.js';
 import { startShardUpdate, keyOf, raiseTtl, type Target, buildShardUpdate, type WriteIds } from './shard-update.js';
 
 /**

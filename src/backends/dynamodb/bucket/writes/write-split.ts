@@ -3,7 +3,7 @@ import { number } from '../../table/attributes.js';
 import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
 import type { Merge, Split } from '../split.js';
 import { buildShardItem } from './create.js';
-import { Expression } from './expression.js';
+import { Expression } from '../../expressions/expression.js';
 import { startShardUpdate, keyOf, sweepKeys, type Target } from './shard-update.js';
 
 /**
