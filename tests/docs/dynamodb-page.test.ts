@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { newBucketImage } from '../../src/backends/dynamodb/bucket/new-bucket.js';
-import { buildShardItem } from '../../src/backends/dynamodb/bucket/writes/create.js';
+import { buildShardItem } from '../../src/backends/dynamodb/expressions/shard-item.js';
 import { addHolder, applyShardWrite } from '../../src/backends/dynamodb/bucket/shard-write.js';
 import {
   encodeAudit,

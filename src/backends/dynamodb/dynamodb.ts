@@ -4,7 +4,8 @@ import { adjust, consume } from './acquire/consume.js';
 import { deadlineIn } from './client/deadline.js';
 import { extend } from './acquire/extend.js';
 import { InFlight } from './client/in-flight.js';
-import { everyLimit, judgeLevel, readBuckets } from './acquire/peek.js';
+import { everyLimit, judgeLevel } from './bucket/judge-level.js';
+import { DynamoDBExecutor } from './expressions/dynamodb-executor.js';
 import { PRESSURE, type PressureOptions } from './bucket/pressure.js';
 import type { Table } from './client/requests.js';
 import { openTable, reportClockNews } from './table/open-table.js';
@@ -41,7 +42,7 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
   const random = internals.random ?? Math.random;
   const { region, endpoint } = options;
   const table: Table = { name, transport, random, inFlight: new InFlight(), address: { region, endpoint } };
-  const buckets = new BucketCache(table, internals.pressure ?? PRESSURE);
+  const buckets = new BucketCache((ns) => new DynamoDBExecutor(table, ns), random, internals.pressure ?? PRESSURE);
   const gate = createNamespaceGate(table);
   const ownWrites = new RecentWrites();
 
@@ -63,12 +64,12 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
     },
     storeTimeMs: () => transport.storeTimeMs(),
 
-    consume: (call, request) => inNamespace(call, () => consume(table, buckets, call, request)),
+    consume: (call, request) => inNamespace(call, () => consume(buckets, call, request)),
     adjust: (call, request) => inNamespace(call, () => adjust(buckets, call, request)),
-    extend: (call, request) => inNamespace(call, () => extend(table, buckets, call, request)),
+    extend: (call, request) => inNamespace(call, () => extend(buckets, call, request)),
     peek: (call, levels) =>
       inNamespace(call, async () => {
-        const images = await readBuckets(table, call.namespaceId, levels, deadlineIn(call.timeoutMs));
+        const images = await buckets.read(call.namespaceId, levels, deadlineIn(call.timeoutMs));
         return levels.map((level, at) => judgeLevel(images[at] ?? [], level, everyLimit(level), call.nowMs));
       }),
 

@@ -1,7 +1,7 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { createTable } from '../../../src/backends/dynamodb/index.js';
 import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
-import { buildShardItem } from '../../../src/backends/dynamodb/bucket/writes/create.js';
+import { buildShardItem } from '../../../src/backends/dynamodb/expressions/shard-item.js';
 import { decodeShard, type ShardImage } from '../../../src/backends/dynamodb/table/items.js';
 import { buildShardKey, type ShardKey } from '../../../src/backends/dynamodb/table/keys.js';
 import { type Answer, readItem, send, type Table } from '../../../src/backends/dynamodb/client/requests.js';

@@ -1,22 +1,26 @@
 import type { Tuning } from '../../../src/backend.js';
-import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
+import { BucketCache } from '../../../src/backends/dynamodb/acquire/bucket-cache.js';
+import { sendGroup } from '../../../src/backends/dynamodb/acquire/send-group.js';
+import { Shard } from '../../../src/backends/dynamodb/acquire/shard.js';
 import type { Entry, EntryResult } from '../../../src/backends/dynamodb/bucket/entries.js';
-import { writeGroup } from '../../../src/backends/dynamodb/acquire/group-write.js';
-import { ImageMemory } from '../../../src/backends/dynamodb/acquire/image-memory.js';
+import { PRESSURE } from '../../../src/backends/dynamodb/bucket/pressure.js';
+import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
 import type { Table } from '../../../src/backends/dynamodb/client/requests.js';
-import { ShardLine } from '../../../src/backends/dynamodb/acquire/shard-line.js';
 import type { Operation, Operations } from '../../../src/backends/dynamodb/client/transport.js';
+import { DynamoDBExecutor } from '../../../src/backends/dynamodb/expressions/dynamodb-executor.js';
 import { KEY } from './shard-images.js';
 
 /** Denials are never remembered unless a test wants it, so that every answer is the store's. */
 export const TUNING: Tuning = { maxRetries: 5, denyCacheMs: 0, bucketLifeFactor: 7, configCacheMs: 60_000 };
 
+/** The buckets that one process knows. */
+export function openBuckets(table: Table): BucketCache {
+  return new BucketCache((ns) => new DynamoDBExecutor(table, ns), table.random, PRESSURE);
+}
+
 /** One shard as one process knows it. */
 export interface Process {
-  readonly line: ShardLine;
-  readonly memory: ImageMemory;
-  /** How often DynamoDB called the key hot. */
-  readonly hot: () => number;
+  readonly shard: Shard;
   submit(entry: Entry, options?: SubmitOptions): Promise<EntryResult>;
   /** All in one group; those that must wait for the next write are told so. */
   together(entries: readonly Entry[], options?: SubmitOptions): Promise<readonly Told[]>;
@@ -31,19 +35,12 @@ interface SubmitOptions {
   readonly signal?: AbortSignal;
 }
 
-export function openProcess(table: Table, ns: string, shard = 0): Process {
-  const memory = new ImageMemory();
-  let hot = 0;
-  const markHot = (): void => void (hot += 1);
-  const target = { tableName: table.name, ns };
-  const parts = { table, target, key: { ...KEY, shard }, memory, markHot };
-  const line = new ShardLine(parts, () => 0);
+export function openProcess(table: Table, ns: string, number = 0): Process {
+  const shard = new Shard(new DynamoDBExecutor(table, ns), { ...KEY, shard: number }, PRESSURE);
   return {
-    line,
-    memory,
-    hot: () => hot,
+    shard,
     submit: async (entry, { tuning, timeoutMs = 10_000, signal } = {}) =>
-      line.submit(entry, deadlineIn(timeoutMs), { ...TUNING, ...tuning }, signal),
+      shard.submit(entry, deadlineIn(timeoutMs), { ...TUNING, ...tuning }, signal),
     async together(entries, { tuning, timeoutMs = 10_000 } = {}) {
       const told = new Map<Entry, Told>();
       const group = entries.map((entry) => ({
@@ -53,7 +50,7 @@ export function openProcess(table: Table, ns: string, shard = 0): Process {
         resolve: (result: EntryResult) => void told.set(entry, result),
         reject: (error: unknown) => void told.set(entry, { kind: 'rejected', error }),
       }));
-      for (const { entry } of await writeGroup(parts, group)) told.set(entry, { kind: 'deferred' });
+      for (const { entry } of await sendGroup(shard, group)) told.set(entry, { kind: 'deferred' });
       return entries.map((entry) => told.get(entry)!);
     },
   };

@@ -1,6 +1,7 @@
 import { BucketShards } from '../../../src/backends/dynamodb/acquire/bucket-shards.js';
 import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
 import type { DynamoDBInternals } from '../../../src/backends/dynamodb/dynamodb.js';
+import { DynamoDBExecutor } from '../../../src/backends/dynamodb/expressions/dynamodb-executor.js';
 import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';
 import { credit, effectiveTokens } from '../../../src/core/bucket/bucket.js';
 import { amountOf } from '../../../src/core/bucket/decide.js';
@@ -46,13 +47,12 @@ const EAGER = { paceAbove: 0, splitAbove: -1 };
 
 /** Splits one shard, as a process does that finds its key too busy for two seconds. */
 export async function splitShard(world: DynamoWorld, space: Space, bucket: Bucket, shard: number) {
-  const { entityId, resource } = bucket;
-  const shards = new BucketShards(world.table, space.ns, entityId, resource, EAGER);
-  const line = shards.line(shard);
+  const shards = new BucketShards(new DynamoDBExecutor(world.table, space.ns), bucket, EAGER);
+  const busy = shards.shard(shard);
   const nowMs = space.clock.now();
-  await line.look(nowMs, deadlineIn(PATIENCE_MS));
-  for (const agoMs of [2_000, 1_000]) await shards.tend(line, nowMs - agoMs, deadlineIn(PATIENCE_MS));
-  return shards.tend(line, nowMs, deadlineIn(PATIENCE_MS));
+  await busy.read(nowMs, deadlineIn(PATIENCE_MS));
+  for (const agoMs of [2_000, 1_000]) await shards.tender.tend(busy, nowMs - agoMs, deadlineIn(PATIENCE_MS));
+  return shards.tender.tend(busy, nowMs, deadlineIn(PATIENCE_MS));
 }
 
 /** Splits a bucket, which exists, into so many shards of the same size. */

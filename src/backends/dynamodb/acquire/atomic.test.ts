@@ -10,15 +10,13 @@ import {
   NOW_MS,
   withTokens,
 } from '../../../../tests/support/dynamodb/shard-images.js';
-import { type Tap, tapped, TUNING } from '../../../../tests/support/dynamodb/shard-lines.js';
+import { openBuckets, type Tap, tapped, TUNING } from '../../../../tests/support/dynamodb/shard-lines.js';
 import type { Call, LevelAsk } from '../../../backend.js';
 import { buildLeaseId } from '../../../core/identifiers.js';
 import { Limit } from '../../../core/limit.js';
 import { findEngine } from '../../../testing/dynamodb/index.js';
-import { BucketCache } from './bucket-cache.js';
 import { consume } from './consume.js';
 import type { ShardImage } from '../table/items.js';
-import { PRESSURE } from '../bucket/pressure.js';
 
 const found = findEngine();
 const reason = found.status === 'available' ? '' : ` (skipped: ${found.reason})`;
@@ -41,9 +39,9 @@ describe.skipIf(found.status === 'unavailable')(`atomic asks${reason}`, () => {
   function setUp(tap: Tap = async (_, forward) => forward(), random: () => number = Math.random) {
     const call: Call = { namespaceId: `atomic${(namespaces += 1)}`, nowMs: NOW_MS, timeoutMs: 10_000, tuning: TUNING };
     const table = { ...tapped(engine.table, tap), random };
-    const buckets = new BucketCache(table, PRESSURE);
+    const buckets = openBuckets(table);
     const ask = (asked: readonly LevelAsk[], leaseId: string | null = null, atomic = true) =>
-      consume(table, buckets, call, { leaseId, levels: asked, ...(atomic ? { atomic } : {}) });
+      consume(buckets, call, { leaseId, levels: asked, ...(atomic ? { atomic } : {}) });
     const tokens = async (entityId: string) => {
       const image = await engine.read(call.namespaceId, { ...KEY, entityId });
       return image?.limits[0]?.tokensMilli;

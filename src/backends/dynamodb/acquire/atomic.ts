@@ -1,4 +1,3 @@
-import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import type { Call, LevelAsk } from '../../../backend.js';
 import { sub, toInt } from '../../../core/int.js';
 import { isConsumed } from '../../../core/limit.js';
@@ -7,21 +6,18 @@ import type { BucketShards } from './bucket-shards.js';
 import { backOffMs, type Deadline, pause, timeLeftMs } from '../client/deadline.js';
 import type { AskEntry } from '../bucket/entries.js';
 import { buildCreate } from '../bucket/writes/create.js';
-import { keyOf } from '../bucket/writes/shard-update.js';
-import { shardWriteExpression } from '../bucket/writes/write-shard.js';
-import { errorOf } from '../client/failures.js';
-import { createWriteId } from '../bucket/write-id.js';
+import type { RecordWrite } from '../bucket/writes/record-write.js';
+import { createWriteId } from '../bucket/writes/shard-update.js';
+import { buildShardWrite } from '../bucket/writes/write-shard.js';
 import { planGroup } from '../bucket/plan-group.js';
 import { applyShardWrite } from '../bucket/shard-write.js';
 import { readLocation } from '../bucket/grant-location.js';
-import { send, type Table } from '../client/requests.js';
 import { revocationOfGrant } from '../bucket/revocation.js';
-import type { ShardLine } from './shard-line.js';
+import type { Shard } from './shard.js';
 import { type LevelOutcome, partialAsk, takeLevel } from './take-level.js';
 import { tuningOf } from '../bucket/tuning.js';
 
 interface AtomicAsking {
-  readonly table: Table;
   readonly call: Call;
   readonly leaseId: string | null;
   readonly deadline: Deadline;
@@ -31,7 +27,7 @@ interface AtomicAsking {
 /** One shard that a level takes from, and the part of the ask that it gives. */
 interface Part {
   readonly bucket: BucketShards;
-  readonly line: ShardLine;
+  readonly shard: Shard;
   readonly level: LevelAsk;
   /** False for the second and further parts of one grant: a grant is counted once. */
   readonly counts: boolean;
@@ -60,38 +56,43 @@ export async function takeAtomically(asking: AtomicAsking): Promise<readonly Lev
 }
 
 async function takeInTransaction(asking: AtomicAsking, doubts: (() => void)[]): Promise<readonly LevelOutcome[]> {
-  const { table, call, deadline } = asking;
+  const { call, deadline } = asking;
   const { maxRetries } = tuningOf(call);
+  const { executor } = (asking.levels[0] as AtomicAsking['levels'][number]).bucket;
   for (let attempt = 0; ; attempt++) {
     const outcomes = await dryRunLevels(asking);
     if (outcomes.length < asking.levels.length || outcomes.some(({ kind }) => kind !== 'granted')) return outcomes;
     const parts = outcomes.flatMap((outcome, at) => partsOf(asking.levels[at], outcome));
     // The shards do not fit into one transaction until some of them merge.
     if (parts.length > MAX_ITEMS) return [{ kind: 'contended' }];
-    const writeId = createWriteId(call.nowMs, table.random);
-    const actions = parts.map((part) => actionOf(asking, part, writeId));
-    if (actions.includes('id-taken')) return [{ kind: 'id-taken' }];
+    const writeId = createWriteId(call.nowMs, executor.random);
+    const writes: RecordWrite[] = [];
+    const obstacles = new Set<'id-taken' | 'changed'>();
+    for (const part of parts) {
+      const write = writeOf(asking, part, writeId);
+      if (typeof write === 'string') obstacles.add(write);
+      else writes.push(write);
+    }
+    if (obstacles.has('id-taken')) return [{ kind: 'id-taken' }];
     // Another call of this process changed one of the shards since the dry run.
-    if (actions.includes('changed')) {
+    if (obstacles.has('changed')) {
       if (attempt >= maxRetries) return [{ kind: 'contended' }];
       continue;
     }
-    const TransactItems = actions as TransactWriteItem[];
     const revocations = parts.flatMap((part) => revocationIn(asking, part));
-    const answer = await send(table, 'TransactWriteItems', { TransactItems }, deadline);
-    if (!answer.ok && answer.failure.kind === 'lost') doubts.push(...revocations);
+    const answer = await executor.writeAll(writes, deadline);
+    if (answer.kind === 'no-answer') doubts.push(...revocations);
     // A transaction returns no images, so the cached ones are stale.
-    for (const { line } of parts) line.forget();
-    if (answer.ok || (answer.failure.kind === 'lost' && (await hasLanded(parts, writeId, asking)))) return outcomes;
-    const { kind } = answer.failure;
-    if (kind !== 'cancelled' && kind !== 'conflict' && kind !== 'throttled' && kind !== 'lost') {
-      throw errorOf(answer.failure, 'TransactWriteItems');
-    }
-    const waitMs = backOffMs(attempt, table.random);
+    for (const { shard } of parts) shard.forget();
+    if (answer.kind === 'written') return outcomes;
+    if (answer.kind === 'no-answer' && (await hasLanded(parts, writeId, asking))) return outcomes;
+    if (answer.kind === 'failed') throw answer.error;
+    const waitMs = backOffMs(attempt, executor.random);
     if (attempt >= maxRetries || timeLeftMs(deadline) <= waitMs) {
       // Other writers won each attempt. Any other failure is for the outage policy.
-      if (kind === 'cancelled' || kind === 'conflict') return [{ kind: 'contended' }];
-      throw errorOf(answer.failure, 'TransactWriteItems');
+      const isContended = answer.kind === 'refused' || (answer.kind === 'busy' && answer.cause === 'conflict');
+      if (isContended) return [{ kind: 'contended' }];
+      throw answer.error;
     }
     await pause(waitMs);
   }
@@ -116,56 +117,50 @@ function partsOf(asked: AtomicAsking['levels'][number] | undefined, outcome: Lev
     const asks = taken.map(({ name, milli }) => ({ name, milli: toInt(BigInt(milli)) }));
     return {
       bucket,
-      line: bucket.line(shard),
+      shard: bucket.shard(shard),
       level: locations.length === 1 ? level : partialAsk(level, asks),
       counts: at === 0,
     };
   });
 }
 
-function actionOf(
-  { table, call, leaseId }: AtomicAsking,
-  { level, line, counts }: Part,
+function writeOf(
+  { call, leaseId }: AtomicAsking,
+  { level, shard, counts }: Part,
   writeId: string,
-): TransactWriteItem | 'id-taken' | 'changed' {
+): RecordWrite | 'id-taken' | 'changed' {
   const { namespaceId: ns, nowMs } = call;
-  const key = { entityId: level.entityId, resource: level.resource, shard: line.shard };
-  const image = line.image ?? newBucketImage(key, level, nowMs);
+  const image = shard.image ?? newBucketImage(shard.key, level, nowMs);
   const lifeFactor = tuningOf(call).bucketLifeFactor;
   const entry: AskEntry = { kind: 'ask', level, leaseId, nowMs, counts };
   const plan = planGroup(image, [entry], { nowMs, trust: 'exact', lifeFactor, withoutRefunds: false });
   const result = plan.kind === 'write' || plan.kind === 'answer' ? plan.results[0] : null;
   if (plan.kind !== 'write' || result?.kind !== 'granted') return result?.kind === 'id-taken' ? 'id-taken' : 'changed';
-  if (line.image === null) {
-    // Only shard 0 is ever created. Any other shard that is absent was merged after the dry run.
-    if (line.shard > 0) return 'changed';
-    const created = { ...applyShardWrite(image, plan.write, writeId), writeUnits: 2 };
-    return { Put: buildCreate({ tableName: table.name, ns }, created) };
-  }
-  const expression = shardWriteExpression(ns, image, plan.write, { own: writeId, unanswered: [] });
-  return { Update: { TableName: table.name, Key: keyOf(ns, key), ...expression.buildUpdate() } };
+  if (shard.image !== null) return buildShardWrite(ns, image, plan.write, { own: writeId, unanswered: [] });
+  // Only shard 0 is ever created. Any other shard that is absent was merged after the dry run.
+  if (shard.number > 0) return 'changed';
+  return buildCreate(ns, { ...applyShardWrite(image, plan.write, writeId), writeUnits: 2 });
 }
 
 /**
  * Functions that undo a part if the transaction gets no answer. None without a holder, because nothing would show
  * whether the part was taken.
  */
-function revocationIn({ call, leaseId }: AtomicAsking, { level, bucket, line, counts }: Part): (() => void)[] {
+function revocationIn({ call, leaseId }: AtomicAsking, { level, bucket, shard, counts }: Part): (() => void)[] {
   if (level.holder === null) return [];
   const rates = level.asks
     .filter(({ name }) => level.limits.some((limit) => limit.name === name && isConsumed(limit.kind)))
     .map(({ name, milli }) => ({ name, milli: sub(0, milli) }));
   const ask: AskEntry = { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts };
-  const revocation = { ...revocationOfGrant(ask, rates), fences: line.image?.baseMs ?? null };
-  const { shard } = line;
-  return [() => bucket.revoke(shard, revocation, tuningOf(call))];
+  const revocation = { ...revocationOfGrant(ask, rates), fences: shard.image?.baseMs ?? null };
+  return [() => bucket.revoke(shard.number, revocation, tuningOf(call))];
 }
 
 /** After a lost answer: the write id or the holder of the lease shows whether the transaction landed. */
 async function hasLanded(parts: readonly Part[], writeId: string, asking: AtomicAsking): Promise<boolean> {
   const { call, deadline, leaseId } = asking;
-  for (const { line } of parts) {
-    const image = await line.look(call.nowMs, deadline);
+  for (const { shard } of parts) {
+    const image = await shard.read(call.nowMs, deadline);
     if (image?.writeId === writeId || (leaseId !== null && image?.holders.has(leaseId) === true)) return true;
   }
   return false;

@@ -1,6 +1,8 @@
 import { BucketShards } from './bucket-shards.js';
 import type { PressureOptions } from '../bucket/pressure.js';
-import type { Table } from '../client/requests.js';
+import type { BucketRef, Executor } from '../bucket/executor.js';
+import type { Deadline } from '../client/deadline.js';
+import type { ShardImage } from '../table/items.js';
 import { Revocations } from './revocations.js';
 
 /** The number of cached buckets. Beyond it the least recently used bucket is evicted. */
@@ -8,21 +10,26 @@ const MAX_BUCKETS = 20_000;
 
 /** The buckets that this process has cached. Bounded, because there may be one for every user. */
 export class BucketCache {
-  readonly #table: Table;
+  readonly #executorOf: (ns: string) => Executor;
   readonly #pressure: PressureOptions;
   readonly #revocations: Revocations;
   /** Least recently used first. */
   readonly #known = new Map<string, BucketShards>();
 
-  constructor(table: Table, pressure: PressureOptions) {
-    this.#table = table;
+  constructor(executorOf: (ns: string) => Executor, random: () => number, pressure: PressureOptions) {
+    this.#executorOf = executorOf;
     this.#pressure = pressure;
-    this.#revocations = new Revocations(table.random);
+    this.#revocations = new Revocations(random);
   }
 
   /** Finishes the revocations that run in the background. */
   async finish(): Promise<void> {
     await this.#revocations.finish();
+  }
+
+  /** Reads all shards of each bucket, in the order of the references. */
+  async read(ns: string, refs: readonly BucketRef[], deadline: Deadline): Promise<readonly (readonly ShardImage[])[]> {
+    return this.#executorOf(ns).readBuckets(refs, deadline);
   }
 
   of(ns: string, entityId: string, resource: string): BucketShards {
@@ -36,13 +43,13 @@ export class BucketCache {
       }
       return known;
     }
-    const bucket = new BucketShards(this.#table, ns, entityId, resource, this.#pressure, this.#revocations);
+    const bucket = new BucketShards(this.#executorOf(ns), { entityId, resource }, this.#pressure, this.#revocations);
     this.#known.set(key, bucket);
     if (this.#known.size > MAX_BUCKETS) this.#evictOldest();
     return bucket;
   }
 
-  /** Skips busy buckets: two lines of one shard would not know of each other's groups. */
+  /** Skips busy buckets: two queues of one shard would not know of each other's groups. */
   #evictOldest(): void {
     for (const [key, bucket] of this.#known) {
       if (bucket.busy) continue;

@@ -3,7 +3,7 @@ import type { BucketShards } from './bucket-shards.js';
 import type { Deadline } from '../client/deadline.js';
 import type { ChangeEntry } from '../bucket/entries.js';
 import { divideChange, readLocation } from '../bucket/grant-location.js';
-import { RefundLost } from './refund-lost.js';
+import { RefundLost } from '../bucket/refund-lost.js';
 import { tuningOf } from '../bucket/tuning.js';
 
 interface Changing {
@@ -40,12 +40,7 @@ async function changeShard(
   uncounts: boolean,
 ): Promise<boolean> {
   const entry: ChangeEntry = { kind: 'change', level, leaseId, nowMs: call.nowMs, uncounts };
-  for (;;) {
-    const line = bucket.line(shard);
-    // Not under the caller's signal: what was taken must be corrected even if the caller has aborted.
-    const result = await line.submit(entry, deadline, tuningOf(call));
-    if (result.kind === 'done') return result.holderLost;
-    if (result.kind !== 'no-shard') throw new TypeError(`A change cannot end as ${result.kind}`);
-    bucket.noteMissing(line.shard);
-  }
+  // Not under the caller's signal: what was taken must be corrected even if the caller has aborted.
+  const { result } = await bucket.submit(shard, entry, deadline, tuningOf(call));
+  return result.holderLost;
 }

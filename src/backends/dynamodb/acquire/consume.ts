@@ -13,9 +13,8 @@ import { takeAtomically } from './atomic.js';
 import type { BucketCache } from './bucket-cache.js';
 import { changeLevel } from './change-level.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
-import { judgeLevel, readBuckets } from './peek.js';
-import { RefundLost } from './refund-lost.js';
-import type { Table } from '../client/requests.js';
+import { judgeLevel } from '../bucket/judge-level.js';
+import { RefundLost } from '../bucket/refund-lost.js';
 import { revokeGrant } from './revoke-grant.js';
 import { type LevelOutcome, recallLevel, takeLevel, undoLevel } from './take-level.js';
 import { tuningOf } from '../bucket/tuning.js';
@@ -26,7 +25,6 @@ const CONTENDED_RETRY_MS = 100;
 const CONFIG_REREAD_MS = 1_000;
 
 interface Consuming {
-  readonly table: Table;
   readonly buckets: BucketCache;
   readonly call: Call;
   readonly request: ConsumeRequest;
@@ -34,13 +32,8 @@ interface Consuming {
 }
 
 /** Takes from all levels or from none. */
-export function consume(
-  table: Table,
-  buckets: BucketCache,
-  call: Call,
-  request: ConsumeRequest,
-): Awaitable<ConsumeOutcome> {
-  const consuming = { table, buckets, call, request, deadline: deadlineIn(call.timeoutMs) };
+export function consume(buckets: BucketCache, call: Call, request: ConsumeRequest): Awaitable<ConsumeOutcome> {
+  const consuming = { buckets, call, request, deadline: deadlineIn(call.timeoutMs) };
   if (request.levels.length > 1) return consumeCascade(consuming);
   const asking = askingOf(consuming, request.levels[0] as LevelAsk);
   // A take from one shard is one write, which is atomic. Only a take from several shards needs a transaction.
@@ -49,11 +42,11 @@ export function consume(
 }
 
 /** Takes from several shards of the only level, in one transaction. */
-function takeWhole({ table, buckets, call, request, deadline }: Consuming): () => Promise<LevelOutcome> {
+function takeWhole({ buckets, call, request, deadline }: Consuming): () => Promise<LevelOutcome> {
   return async () => {
     const [level] = request.levels as readonly [LevelAsk];
     const bucket = buckets.of(call.namespaceId, level.entityId, level.resource);
-    const asked = { table, call, leaseId: request.leaseId, deadline, levels: [{ level, bucket }] };
+    const asked = { call, leaseId: request.leaseId, deadline, levels: [{ level, bucket }] };
     const [outcome] = await takeAtomically(asked);
     return outcome ?? { kind: 'contended' };
   };
@@ -120,10 +113,10 @@ function recallDenials(consuming: Consuming): readonly Taken[] | null {
 }
 
 async function takeLevels(consuming: Consuming): Promise<readonly Taken[]> {
-  const { table, call, request, deadline } = consuming;
+  const { call, request, deadline } = consuming;
   if (request.atomic === true) {
     const levels = request.levels.map((level) => ({ level, bucket: askingOf(consuming, level).bucket }));
-    return takeAtomically({ table, call, leaseId: request.leaseId, deadline, levels });
+    return takeAtomically({ call, leaseId: request.leaseId, deadline, levels });
   }
   const doubtful = doubtfulLevels(consuming);
   const every = request.levels.map((_, at) => at);
@@ -180,7 +173,7 @@ function haveRoom(consuming: Consuming, levels: readonly number[]): boolean {
 
 function hasRoom({ bucket, call, level, leaseId }: ReturnType<typeof askingOf>): boolean {
   const entry = { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts: true } as const;
-  return bucket.realShards().some((shard) => bucket.line(shard).hasRoom(entry, tuningOf(call)));
+  return bucket.all().some((shard) => shard.hasRoom(entry));
 }
 
 /** Takes further levels in parallel and adds their outcomes. */
@@ -264,13 +257,13 @@ async function verdictsOfAll(
   consuming: Consuming,
   outcomes: readonly Taken[],
 ): Promise<{ readonly levels: readonly LevelAnswer[]; readonly read: boolean }> {
-  const { table, call, request, deadline } = consuming;
+  const { buckets, call, request, deadline } = consuming;
   const seen = request.levels.map((level, at) =>
     isDenied(outcomes[at]) ? [] : askingOf(consuming, level).bucket.youngImages(call.nowMs, tuningOf(call).denyCacheMs),
   );
   const unseen = request.levels.filter((_, at) => seen[at] === null);
   const keepers = unseen.map((level) => askingOf(consuming, level).bucket.keeper(call.nowMs));
-  const images = unseen.length === 0 ? [] : await readBuckets(table, call.namespaceId, unseen, deadline);
+  const images = unseen.length === 0 ? [] : await buckets.read(call.namespaceId, unseen, deadline);
   // Cached, so that the next denial needs no read.
   for (const [at, keep] of keepers.entries()) keep(images[at] ?? []);
   const levels = request.levels.map((level, at) => {

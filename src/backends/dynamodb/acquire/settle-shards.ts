@@ -1,25 +1,22 @@
 import type { LevelRef } from '../../../backend.js';
 import { compareVersions } from '../../../core/config/config.js';
 import type { EpochMs } from '../../../core/units.js';
-import { backOffMs, type Deadline, pause, timeLeftMs } from '../client/deadline.js';
-import type { Target, WriteIds } from '../bucket/writes/shard-update.js';
-import { buildSettlement, buildSettlementOfAll } from '../bucket/writes/write-settlement.js';
-import type { ShardImage } from '../table/items.js';
-import { readBuckets } from './peek.js';
-import { send, type Table } from '../client/requests.js';
-import { changesSlots, hasRightSlots, isWhole, newestRules, planSettleAll } from '../bucket/settle-all.js';
+import type { Executor } from '../bucket/executor.js';
 import { planSettle } from '../bucket/settle.js';
+import { changesSlots, hasRightSlots, isWhole, newestRules, planSettleAll } from '../bucket/settle-all.js';
+import { createWriteId, type WriteIds } from '../bucket/writes/shard-update.js';
+import { buildSettlement, buildSettlementOfAll } from '../bucket/writes/write-settlement.js';
+import { backOffMs, type Deadline, pause, timeLeftMs } from '../client/deadline.js';
+import type { ShardImage } from '../table/items.js';
 
 /** After these attempts every shard is settled alone, and the reconciler adds the slots that are missing. */
 const MAX_ATTEMPTS = 4;
 
 interface SettleShardsOptions {
-  readonly table: Table;
-  readonly target: Target;
+  readonly executor: Executor;
   readonly level: LevelRef;
   readonly nowMs: EpochMs;
   readonly deadline: Deadline;
-  readonly createIds: () => WriteIds;
 }
 
 /**
@@ -27,9 +24,9 @@ interface SettleShardsOptions {
  * not possible, for example because other writers are too frequent or a shard cannot be read.
  */
 export async function settleShards(options: SettleShardsOptions): Promise<boolean> {
-  const { table, target, level, nowMs, deadline, createIds } = options;
+  const { executor, level, nowMs, deadline } = options;
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-    const waitMs = attempt === 0 ? 0 : backOffMs(attempt, table.random);
+    const waitMs = attempt === 0 ? 0 : backOffMs(attempt, executor.random);
     if (timeLeftMs(deadline) <= waitMs) return false;
     if (waitMs > 0) await pause(waitMs);
     let shards = await readShards(options);
@@ -43,27 +40,37 @@ export async function settleShards(options: SettleShardsOptions): Promise<boolea
       return true;
     }
     const whole = planSettleAll(shards, rules, nowMs);
-    const input = buildSettlementOfAll(target, shards, whole, createIds);
-    const answer = await send(table, 'TransactWriteItems', input, deadline);
-    if (answer.ok) return true;
-    if (answer.failure.kind === 'fatal' || answer.failure.kind === 'unreached') return false;
+    const writes = buildSettlementOfAll(executor.ns, shards, whole, () => freshIds(options));
+    const answer = await executor.writeAll(writes, deadline);
+    if (answer.kind === 'written') return true;
+    if (answer.kind === 'failed') return false;
   }
   return false;
 }
 
-async function readShards({ table, target, level, deadline }: SettleShardsOptions): Promise<readonly ShardImage[]> {
-  const [shards = []] = await readBuckets(table, target.ns, [level], deadline);
+function freshIds({ executor, nowMs }: SettleShardsOptions): WriteIds {
+  return { own: createWriteId(nowMs, executor.random), unanswered: [] };
+}
+
+async function readShards({ executor, level, deadline }: SettleShardsOptions): Promise<readonly ShardImage[]> {
+  const [shards = []] = await executor.readBuckets([level], deadline);
   return shards;
 }
 
 /** Settles shards one by one, which frees no slots. Refused writes are left to the next attempt. */
 async function settleEach(options: SettleShardsOptions, shards: readonly ShardImage[]): Promise<boolean> {
-  const { table, target, level, nowMs, deadline, createIds } = options;
+  const { executor, level, nowMs, deadline } = options;
   const rules = newestRules(shards, level) ?? level;
-  const writes = shards.flatMap((image) => {
-    if (!changesSlots(image, rules)) return [];
-    return [buildSettlement(target, image, planSettle(image, rules, nowMs), rules.version, null, createIds())];
+  const due = shards.filter((image) => changesSlots(image, rules));
+  const writes = due.map((image) => {
+    const settlement = planSettle(image, rules, nowMs);
+    return buildSettlement(executor.ns, image, settlement, rules.version, null, freshIds(options));
   });
-  await Promise.all(writes.map(async (input) => send(table, 'UpdateItem', input, deadline)));
-  return writes.length > 0;
+  await Promise.all(
+    due.map(async ({ key }, at) => {
+      const write = writes[at];
+      if (write !== undefined) await executor.write(key, write, rules.limits, deadline);
+    }),
+  );
+  return due.length > 0;
 }

@@ -1,29 +1,209 @@
-import type { Tuning } from '../../../backend.js';
+import type { Awaitable, Tuning } from '../../../backend.js';
+import { type Amount, decide, type Verdict } from '../../../core/bucket/decide.js';
+import { compareConfig } from '../../../core/config/config.js';
+import { BackendUnavailable } from '../../../core/errors.js';
 import type { EpochMs } from '../../../core/units.js';
-import type { Doubt, Entry, EntryResult } from '../bucket/entries.js';
-import type { Target } from '../bucket/writes/shard-update.js';
-import type { Deadline } from '../client/deadline.js';
-import type { Table } from '../client/requests.js';
+import {
+  type AskEntry,
+  type Doubt,
+  type Entry,
+  type EntryResult,
+  givesBack,
+  type ResultOf,
+} from '../bucket/entries.js';
+import type { Executor } from '../bucket/executor.js';
+import type { CachedImage } from '../bucket/group-state.js';
+import { type Judgement, planGroup } from '../bucket/plan-group.js';
+import { Pressure, type PressureOptions } from '../bucket/pressure.js';
+import { type Deadline, pause, timeLeftMs } from '../client/deadline.js';
+import type { ShardImage } from '../table/items.js';
 import type { ShardKey } from '../table/keys.js';
-import type { ImageMemory } from './image-memory.js';
+import { sendGroup, type Waiting } from './send-group.js';
 
-/** One entry of a shard's queue, with the callbacks of its caller. */
-export interface Waiting {
-  readonly entry: Entry;
-  readonly deadline: Deadline;
-  readonly tuning: Tuning;
-  readonly resolve: (result: EntryResult) => void;
-  readonly reject: (error: unknown) => void;
-  /** Set once a write that would have granted an ask with a holder got no answer. */
-  doubt?: Doubt | undefined;
+interface Queued extends Waiting {
+  readonly signal: AbortSignal | undefined;
 }
 
-/** One shard of one bucket, with its cached image. */
-export interface Shard {
-  readonly table: Table;
-  readonly target: Target;
+/** Called for an ask that was not granted although one of its writes may have landed or may still land. */
+export type Abandon = (shard: number, ask: AskEntry, doubt: Doubt, tuning: Tuning) => void;
+
+/**
+ * One shard of one bucket in this process: its queue, its cached image and its write rate. One group is written at a
+ * time. Entries that arrive during a write go into the next group. An idle shard writes at once what arrives in one turn
+ * of the event loop.
+ */
+export class Shard {
+  readonly executor: Executor;
   readonly key: ShardKey;
-  readonly memory: ImageMemory;
-  /** Called when DynamoDB reports that this key's range is throttled. */
-  readonly markHot: (nowMs: EpochMs) => void;
+  readonly pressure: Pressure;
+  readonly #abandon: Abandon;
+  #image: ShardImage | null = null;
+  #isAbsent = false;
+  #seenAtMs: EpochMs = Number.NEGATIVE_INFINITY;
+  #judgement: Judgement | null = null;
+  #queue: Queued[] = [];
+  #busy = false;
+  /** The number of refunds under way. A balance from before a refund must not deny. */
+  #refunds = 0;
+
+  constructor(executor: Executor, key: ShardKey, options: PressureOptions, abandon: Abandon = () => {}) {
+    this.executor = executor;
+    this.key = key;
+    this.pressure = new Pressure(options);
+    this.#abandon = abandon;
+  }
+
+  get number(): number {
+    return this.key.shard;
+  }
+
+  get image(): ShardImage | null {
+    return this.#image;
+  }
+
+  get busy(): boolean {
+    return this.#busy;
+  }
+
+  markHot(): void {
+    this.pressure.markHot();
+  }
+
+  /** Caches what the store has just returned. null: the shard does not exist. */
+  see(image: ShardImage | null, nowMs: EpochMs): void {
+    this.#image = image;
+    this.#isAbsent = image === null;
+    this.#seenAtMs = nowMs;
+  }
+
+  /** Caches an image, unless a write is under way, whose answer is newer. */
+  keep(image: ShardImage | null, nowMs: EpochMs): void {
+    if (!this.#busy) this.see(image, nowMs);
+  }
+
+  /** The next write must read the store first. */
+  forget(): void {
+    this.#image = null;
+    this.#isAbsent = false;
+  }
+
+  cachedAt(nowMs: EpochMs, denyCacheMs: number): CachedImage {
+    const isYoung = this.#isYoung(nowMs, denyCacheMs);
+    const trust = isYoung ? 'young' : 'guess';
+    return { image: this.#image, trust, isAbsent: this.#isAbsent && isYoung, judgement: this.#judgement };
+  }
+
+  /** The image, if it was seen within the last `denyCacheMs` and no refund is under way; else null. */
+  youngImage(nowMs: EpochMs, denyCacheMs: number): ShardImage | null {
+    return this.#refunds === 0 && this.#isYoung(nowMs, denyCacheMs) ? this.#image : null;
+  }
+
+  #isYoung(nowMs: EpochMs, denyCacheMs: number): boolean {
+    const ageMs = nowMs - this.#seenAtMs;
+    return ageMs >= 0 && ageMs < denyCacheMs;
+  }
+
+  /** Reads the shard. null: it does not exist. */
+  async read(nowMs: EpochMs, deadline: Deadline): Promise<ShardImage | null> {
+    const known = this.#image?.limits.map(({ limit }) => limit) ?? [];
+    const image = await this.executor.read(this.key, known, deadline);
+    this.keep(image, nowMs);
+    return image;
+  }
+
+  /** What the image says about the asks. null: there is no image. A warm ask is judged once, however often it is asked. */
+  judge(asks: readonly Amount[], nowMs: EpochMs): readonly Verdict[] | null {
+    if (this.#image === null) return null;
+    const { image, asks: judged, nowMs: atMs, verdicts } = this.#judgement ?? {};
+    if (image === this.#image && judged === asks && atMs === nowMs && verdicts !== undefined) return verdicts;
+    this.#judgement = { image: this.#image, asks, nowMs, verdicts: decide(this.#image, asks, nowMs) };
+    return this.#judgement.verdicts;
+  }
+
+  /** Whether the whole ask fits into the image, without a settlement before. */
+  hasRoom({ level, nowMs }: AskEntry): boolean {
+    if (this.#image === null || compareConfig(this.#image, level) === 'settle') return false;
+    return this.judge(level.asks, nowMs)?.every(fits) === true;
+  }
+
+  /** A denial from the deny cache; null if the image cannot deny the ask. */
+  recall(ask: AskEntry, { denyCacheMs, bucketLifeFactor: lifeFactor }: Tuning): ResultOf<AskEntry> | null {
+    const { nowMs, level } = ask;
+    // Most asks fit, and skip the full plan below.
+    if (this.#refunds > 0 || this.judge(level.asks, nowMs)?.every(fits) !== false) return null;
+    const { image, trust, judgement } = this.cachedAt(nowMs, denyCacheMs);
+    const plan = image && planGroup(image, [ask], { nowMs, trust, lifeFactor, withoutRefunds: false, judgement });
+    return plan?.kind === 'answer' ? (plan.results[0] as ResultOf<AskEntry>) : null;
+  }
+
+  /** A value and no promise: the deny cache has decided. */
+  submit(entry: Entry, deadline: Deadline, tuning: Tuning, signal?: AbortSignal): Awaitable<EntryResult> {
+    const recalled = entry.kind === 'ask' ? this.recall(entry, tuning) : null;
+    return recalled ?? this.#enqueue(entry, deadline, tuning, signal);
+  }
+
+  #enqueue(entry: Entry, deadline: Deadline, tuning: Tuning, signal: AbortSignal | undefined): Promise<EntryResult> {
+    const result = new Promise<EntryResult>((resolve, reject) => {
+      const queued: Queued = {
+        entry,
+        deadline,
+        signal,
+        tuning,
+        resolve: (value) => {
+          if (value.kind !== 'granted') this.#leaveInDoubt(queued);
+          resolve(value);
+        },
+        reject: (error) => {
+          this.#leaveInDoubt(queued);
+          reject(error);
+        },
+      };
+      this.#queue.push(queued);
+    });
+    if (!this.#busy) void this.#run();
+    if (!givesBack(entry)) return result;
+    this.#refunds += 1;
+    return result.finally(() => (this.#refunds -= 1));
+  }
+
+  /** The caller gets no lease, although a write may have granted it. */
+  #leaveInDoubt({ entry, doubt, tuning }: Queued): void {
+    if (entry.kind === 'ask' && doubt !== undefined) this.#abandon(this.number, entry, doubt, tuning);
+  }
+
+  async #run(): Promise<void> {
+    this.#busy = true;
+    // Calls that are made in the same turn of the event loop, as by a queue of waiters, share one write.
+    await Promise.resolve();
+    while (this.#queue.length > 0) {
+      const waitMs = this.#image === null ? 0 : this.pressure.pauseMs(this.executor.random);
+      if (waitMs > 0) await pause(waitMs);
+      const group = this.#nextGroup();
+      if (group.length === 0) continue;
+      const deferred = await sendGroup(this, group);
+      // Not spread into `unshift`: 140,000 arguments overflow the stack.
+      if (deferred.length > 0) this.#queue = (deferred as Queued[]).concat(this.#queue);
+    }
+    this.#busy = false;
+  }
+
+  /** Drops entries that aborted or timed out before they were sent. */
+  #nextGroup(): readonly Queued[] {
+    const queued = this.#queue;
+    this.#queue = [];
+    return queued.filter(({ deadline, signal, reject }) => {
+      if (signal?.aborted === true) reject(signal.reason);
+      else if (timeLeftMs(deadline) <= 0) reject(deadlinePassed());
+      else return true;
+      return false;
+    });
+  }
+}
+
+function fits({ waitMs }: Verdict): boolean {
+  return waitMs === 0;
+}
+
+function deadlinePassed(): BackendUnavailable {
+  return new BackendUnavailable('The deadline passed before the write was sent', 'timeout');
 }

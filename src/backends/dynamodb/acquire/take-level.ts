@@ -1,22 +1,18 @@
-import type { Call, LevelAnswer, LevelAsk, LevelChange } from '../../../backend.js';
+import type { Awaitable, Call, LevelAnswer, LevelAsk, LevelChange } from '../../../backend.js';
 import { type Amount, amountOf, type Verdict } from '../../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../../core/int.js';
 import { isConsumed } from '../../../core/limit.js';
 import { knownAsks, partOf, refuseAcross, viewShards } from '../bucket/across-shards.js';
-import type { BucketShards } from './bucket-shards.js';
+import type { BucketShards, Submitted } from './bucket-shards.js';
 import { changeLevel } from './change-level.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
-import type { AskEntry, EntryResult } from '../bucket/entries.js';
+import type { AskEntry, ResultOf } from '../bucket/entries.js';
 import type { ShardImage } from '../table/items.js';
 import { locationOf, type ShardLocation } from '../bucket/grant-location.js';
 import { revokeGrant } from './revoke-grant.js';
-import type { ShardLine } from './shard-line.js';
 import { tuningOf } from '../bucket/tuning.js';
 
-export type LevelOutcome = Extract<
-  EntryResult,
-  { readonly kind: 'granted' | 'denied' | 'unheld' | 'id-taken' | 'contended' }
->;
+export type LevelOutcome = ResultOf<AskEntry>;
 
 interface Asking {
   readonly call: Call;
@@ -35,79 +31,68 @@ const MAX_SHARDS_ASKED = 3;
 const TEND_WITHIN_MS = 2_000;
 
 /** Takes from one shard of a bucket, or, if the ask is larger than a share, from as many shards as it needs. */
-export function takeLevel(asking: Asking): LevelOutcome | Promise<LevelOutcome> {
+export function takeLevel(asking: Asking): Awaitable<LevelOutcome> {
   const { bucket, level, call } = asking;
-  bucket.noteAsk(level, call.nowMs);
+  bucket.tender.noteAsk(level, call.nowMs);
+  const entry = entryOf(asking, level, true);
+  const first = askShard(asking, bucket.pick(), entry);
+  if (first instanceof Promise) return first.then((asked) => takeElsewhere(asking, entry, asked));
   // The common denial is answered without a turn of the event loop.
-  return recallLevel(asking) ?? takeSomewhere(asking, entryOf(asking, level, true));
+  return bucket.count === 1 ? first.result : takeElsewhere(asking, entry, first);
 }
 
 /** A denial from the deny cache, for a bucket of one shard. null: the store must decide. */
 export function recallLevel(asking: Asking): LevelOutcome | null {
   const { bucket, level, call } = asking;
   if (bucket.count > 1) return null;
-  const recalled = bucket.line(0).recall(entryOf(asking, level, true), tuningOf(call));
-  return recalled !== null && isOutcome(recalled) ? recalled : null;
+  return bucket.shard(0).recall(entryOf(asking, level, true), tuningOf(call));
 }
 
-async function takeSomewhere(asking: Asking, entry: AskEntry): Promise<LevelOutcome> {
-  const { bucket } = asking;
-  const first = await askShard(asking, bucket.pick(), entry);
-  if (first.outcome.kind !== 'denied' || bucket.count === 1) return first.outcome;
+/** If the first shard denied the ask: asks other shards, or takes from several where one cannot be enough. */
+function takeElsewhere(asking: Asking, entry: AskEntry, first: Asked): Awaitable<LevelOutcome> {
+  const outcome = concluded(asking, first);
+  return outcome.kind !== 'denied' || asking.bucket.count === 1
+    ? outcome
+    : takeFromOthers(asking, entry, first, outcome);
+}
+
+async function takeFromOthers(asking: Asking, entry: AskEntry, first: Asked, denied: Denial): Promise<LevelOutcome> {
   const takeFromSeveral = asking.takeAcross ?? (async () => takeAcross(asking));
-  if (exceedsShare(first.outcome.answer, asking.level)) return takeFromSeveral();
-  let best = first.outcome;
-  const asked = new Set([first.line.shard]);
-  for (const shard of otherShards(asking, entry, asked)) {
-    const { outcome, line } = await askShard(asking, shard, entry);
+  if (exceedsShare(denied.answer, asking.level)) return takeFromSeveral();
+  let best = denied;
+  for (const shard of otherShards(asking, entry, first.shard.number)) {
+    const outcome = concluded(asking, await askShard(asking, shard, entry));
     if (outcome.kind !== 'denied') return outcome;
     // Shares differ by a remainder, and free slots are spread unevenly: another shard may show that the ask exceeds a
     // share where the first did not.
     if (exceedsShare(outcome.answer, asking.level)) return takeFromSeveral();
-    asked.add(line.shard);
     if (longestWait(outcome.answer) < longestWait(best.answer)) best = outcome;
   }
   return best;
 }
 
 /** Two other shards drawn at random, first the one that has room by its image. */
-function otherShards({ bucket, call }: Asking, entry: AskEntry, asked: ReadonlySet<number>): readonly number[] {
-  const others = new Set<number>();
-  for (let shard = 0; shard < bucket.count; shard++) {
-    const { shard: real } = bucket.line(shard);
-    if (!asked.has(real)) others.add(real);
-  }
+function otherShards({ bucket }: Asking, entry: AskEntry, asked: number): readonly number[] {
+  const others = bucket.all().flatMap(({ number }) => (number === asked ? [] : [number]));
   const drawn: number[] = [];
-  for (const pool = [...others]; pool.length > 0 && drawn.length < MAX_SHARDS_ASKED - 1;) {
-    drawn.push(...pool.splice(Math.floor(bucket.random() * pool.length), 1));
+  for (const pool = others; pool.length > 0 && drawn.length < MAX_SHARDS_ASKED - 1;) {
+    drawn.push(...pool.splice(Math.floor(bucket.executor.random() * pool.length), 1));
   }
-  const tuning = tuningOf(call);
-  const hasRoom = (shard: number): number => (bucket.line(shard).hasRoom(entry, tuning) ? 0 : 1);
+  const hasRoom = (shard: number): number => (bucket.shard(shard).hasRoom(entry) ? 0 : 1);
   return drawn.toSorted((a, b) => hasRoom(a) - hasRoom(b));
 }
 
-async function askShard(
-  asking: Asking,
-  shard: number,
-  entry: AskEntry,
-): Promise<{ readonly outcome: LevelOutcome; readonly line: ShardLine }> {
-  const { bucket, call, deadline } = asking;
-  const tuning = tuningOf(call);
-  for (;;) {
-    const line = bucket.line(shard);
-    const result = line.recall(entry, tuning) ?? (await line.submit(entry, deadline, tuning, call.signal));
-    if (result.kind === 'no-shard') {
-      bucket.noteMissing(line.shard);
-      continue;
-    }
-    if (!isOutcome(result)) throw new TypeError(`An ask cannot end as ${result.kind}`);
-    bucket.tendInBackground(line, call, deadlineIn(TEND_WITHIN_MS));
-    return { outcome: withLocation(result, line.shard, bucket.count), line };
-  }
+type Asked = Submitted<AskEntry>;
+type Denial = Extract<LevelOutcome, { readonly kind: 'denied' }>;
+
+function askShard({ bucket, call, deadline }: Asking, shard: number, entry: AskEntry): Awaitable<Asked> {
+  return bucket.submit(shard, entry, deadline, tuningOf(call), call.signal);
 }
 
-function isOutcome(result: EntryResult): result is LevelOutcome {
-  return result.kind !== 'done' && result.kind !== 'extended' && result.kind !== 'no-shard';
+/** The outcome of an ask, with the shard of the grant. Splits or merges the shard in the background if it should be. */
+function concluded({ bucket, call }: Asking, { result, shard }: Asked): LevelOutcome {
+  bucket.tender.tendInBackground(shard, call, deadlineIn(TEND_WITHIN_MS));
+  return withLocation(result, shard.number, bucket.count);
 }
 
 function withLocation(outcome: LevelOutcome, shard: number, count: number): LevelOutcome {
@@ -148,18 +133,19 @@ async function takeAcross(asking: Asking): Promise<LevelOutcome> {
   const granted: LevelAnswer[] = [];
   // Slots may have been released at any time since the image was read.
   const takesSlots = level.limits.some(({ name, kind }) => kind === 'concurrent' && amountOf(level.asks, name));
-  await bucket.lookAtAll(call.nowMs, asking.deadline, takesSlots ? 0 : tuningOf(call).denyCacheMs);
+  await bucket.readAll(call.nowMs, asking.deadline, takesSlots ? 0 : tuningOf(call).denyCacheMs);
   let owed = knownAsks(viewsOf(asking), level);
   try {
-    for (const shard of bucket.realShards()) {
-      const { image } = bucket.line(shard);
+    for (const { number } of bucket.all()) {
+      const { image } = bucket.shard(number);
       const [view] = image === null ? [] : viewShards([image], level, call.nowMs);
       const asks = view === undefined ? [] : partOf(view, level.asks, owed, call.nowMs);
       if (asks.length === 0) continue;
       const entry = entryOf(asking, partialAsk(level, asks), locations.length === 0);
-      const { outcome, line } = await askShard(asking, shard, entry);
+      const asked = await askShard(asking, number, entry);
+      const outcome = concluded(asking, asked);
       if (outcome.kind !== 'granted') continue;
-      locations.push(locationOf(line.shard, asks));
+      locations.push(locationOf(asked.shard.number, asks));
       granted.push(outcome.answer);
       owed = owed.map(({ name, milli }) => ({ name, milli: sub(milli, amountOf(asks, name) ?? 0) }));
       if (owed.every(({ milli }) => milli === 0)) {
@@ -200,7 +186,7 @@ export function partialAsk(level: LevelAsk, asks: readonly Amount[]): LevelAsk {
 
 /** The shards that have an image, as if settled and reclaimed. */
 function viewsOf({ bucket, level, call }: Asking): readonly ShardImage[] {
-  const images = bucket.realShards().flatMap((shard) => bucket.line(shard).image ?? []);
+  const images = bucket.all().flatMap(({ image }) => image ?? []);
   return viewShards(images, level, call.nowMs);
 }
 

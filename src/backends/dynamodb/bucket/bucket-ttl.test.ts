@@ -16,9 +16,8 @@ import { Limit } from '../../../core/limit.js';
 import { worthOf } from '../../../testing/oracle/model.js';
 import { planGroup } from './plan-group.js';
 import type { ShardImage } from '../table/items.js';
-import { expiresTooEarly, expirySec, needsTtlRefresh } from './bucket-ttl.js';
+import { expiresTooEarly, expirySec, needsTtl, needsTtlRefresh } from './bucket-ttl.js';
 import { applyShardWrite } from './shard-write.js';
-import { needsTtl } from './settle-one.js';
 
 const NOW_SEC = NOW_MS / 1_000;
 const HOUR_SEC = 3_600;

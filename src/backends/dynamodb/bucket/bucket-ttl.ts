@@ -70,3 +70,13 @@ export function withinTtl(write: LimitWrite, rate: Rate, baseMs: EpochMs, ttlSec
   const { atLeastMilli } = write;
   return atLeastMilli !== null && atLeastMilli >= leastMilli ? write : { ...write, atLeastMilli: leastMilli };
 }
+
+/** A bucket that was not written for this long is written so seldom that a write under `w = :seen` will land. */
+const IDLE_MS = 60_000;
+
+/**
+ * Whether a bucket without a ttl should get one: its limits are inherited, it has one shard, and it is seldom written.
+ */
+export function needsTtl({ ttlSec, shardCount }: ShardImage, lasting: boolean | undefined, idleMs: number): boolean {
+  return ttlSec === null && shardCount === 1 && lasting === false && idleMs >= IDLE_MS;
+}

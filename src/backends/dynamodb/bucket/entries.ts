@@ -62,6 +62,18 @@ export type EntryResult =
   | { readonly kind: 'done'; readonly holderLost: boolean }
   | { readonly kind: 'extended'; readonly found: boolean };
 
+/** The results that an entry of this kind can have. */
+export type ResultOf<E extends Entry> = Extract<
+  EntryResult,
+  {
+    readonly kind: E extends AskEntry
+      ? 'granted' | 'denied' | 'unheld' | 'id-taken' | 'contended'
+      : E extends ChangeEntry
+        ? 'done'
+        : 'extended' | 'no-shard';
+  }
+>;
+
 /** Whether the entry gives tokens or slots back. A balance from before it must not deny. */
 export function givesBack(entry: Entry): boolean {
   if (entry.kind !== 'change') return false;

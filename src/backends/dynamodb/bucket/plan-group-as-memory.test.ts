@@ -7,7 +7,7 @@ import { conclude, type Verdict } from '../../../core/bucket/decide.js';
 import { type Bucket, createBucket, move, negated, release } from '../../embedded/bucket.js';
 import { consume } from '../../embedded/consume.js';
 import { MemorySpace } from '../../embedded/memory-space.js';
-import { correctVerdicts } from './correct-verdicts.js';
+import { correctVerdicts } from './shard-write.js';
 import type { AskEntry, Entry, EntryResult } from './entries.js';
 import { planGroup, type Trust } from './plan-group.js';
 import type { ShardImage } from '../table/items.js';

@@ -7,7 +7,7 @@ import { NOW_MS } from '../../../../tests/support/dynamodb/shard-images.js';
 import { accountIn, shardWriteHolds } from '../../../../tests/support/dynamodb/shard-truth.js';
 import { amountOf, exceedsCapacity } from '../../../core/bucket/decide.js';
 import { worthOf } from '../../../testing/oracle/model.js';
-import { correctVerdicts } from './correct-verdicts.js';
+import { correctVerdicts } from './shard-write.js';
 import type { Entry, EntryResult } from './entries.js';
 import { planGroup, type Trust } from './plan-group.js';
 import type { ShardImage } from '../table/items.js';

@@ -52,6 +52,15 @@ export interface PlanContext {
   readonly lifeFactor: number;
   /** A write of this group got no answer: refunds that would count twice if it landed are left out. */
   readonly withoutRefunds: boolean;
+  /** What an image says about an ask, if that was judged before. */
+  readonly judgement?: Judgement | null;
+}
+
+export interface Judgement {
+  readonly image: ShardImage;
+  readonly asks: readonly Amount[];
+  readonly nowMs: EpochMs;
+  readonly verdicts: readonly Verdict[];
 }
 
 /** The holders in one write. DynamoDB accepts 300 operators and 4 KB in a condition. */
@@ -147,6 +156,7 @@ class GroupPlanner {
   /** The balances for the next ask. */
   readonly #balances: { limit: LimitBalance['limit']; rate: Account['rate']; tokensMilli: Millitokens }[];
   #acquires = 0;
+  #hasTaken = false;
 
   constructor(image: ShardImage, at: PlanContext) {
     this.#image = image;
@@ -156,8 +166,8 @@ class GroupPlanner {
   }
 
   ask({ level, leaseId, counts, dryRun }: AskEntry): EntryResult | null {
-    const { baseMs, holders } = this.#image;
-    const verdicts = decide({ baseMs, limits: this.#balances, holders: this.#held }, level.asks, this.#at.nowMs);
+    const { holders } = this.#image;
+    const verdicts = this.#judge(level.asks);
     const configIsOlder = compareConfig(this.#image, level) === 'reread';
     let answer: LevelAnswer = { verdicts, configIsOlder };
     if (verdicts.some(({ waitMs }) => waitMs !== 0)) {
@@ -182,6 +192,7 @@ class GroupPlanner {
       if (holders.has(leaseId) && this.#at.trust === 'exact') return { kind: 'id-taken' };
       this.#hold(leaseId, takenHolder(level.holder, verdicts, configIsOlder));
     }
+    this.#hasTaken = true;
     for (const { limit, creditedMilli, effectiveMilli, requestedMilli } of verdicts) {
       this.#sums.take(limit.name, requestedMilli);
       const left = this.#balances.find((balance) => balance.limit === limit);
@@ -189,6 +200,15 @@ class GroupPlanner {
     }
     if (counts) this.#acquires += 1;
     return { kind: 'granted', answer };
+  }
+
+  /** The first ask of a group meets the balances of the image, for which it may have been judged already. */
+  #judge(asks: readonly Amount[]): readonly Verdict[] {
+    const { nowMs, judgement } = this.#at;
+    const isJudged =
+      !this.#hasTaken && judgement?.image === this.#image && judgement.asks === asks && judgement.nowMs === nowMs;
+    if (isJudged) return judgement.verdicts;
+    return decide({ baseMs: this.#image.baseMs, limits: this.#balances, holders: this.#held }, asks, nowMs);
   }
 
   #hold(leaseId: string, holder: Holder): void {

@@ -1,55 +1,38 @@
-import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
 import type { LevelRef } from '../../../backend.js';
 import type { EpochMs } from '../../../core/units.js';
-import type { Target, WriteIds } from './writes/shard-update.js';
-import { buildSettlement } from './writes/write-settlement.js';
 import type { ShardImage } from '../table/items.js';
 import { expirySec, withinTtl } from './bucket-ttl.js';
 import { applySettlement, planSettle, type Settlement } from './settle.js';
-
-/** A bucket that was not written for this long is written so seldom that a write under `w = :seen` will land. */
-const IDLE_MS = 60_000;
+import type { Update } from './writes/record-write.js';
+import { buildSettlement } from './writes/write-settlement.js';
 
 interface SettleOneOptions {
-  readonly target: Target;
+  readonly ns: string;
   readonly image: ShardImage;
   readonly nowMs: EpochMs;
   readonly lifeFactor: number;
-  readonly ids: WriteIds;
+  readonly writeId: string;
 }
 
 /** Settles one shard to the rules of a level. null: to its own rules, at a new base. */
-export function settleOne(
-  { target, image, nowMs, lifeFactor, ids }: SettleOneOptions,
-  level: LevelRef | null,
-): UpdateItemInput {
+export function settleOne({ ns, image, nowMs, lifeFactor, writeId }: SettleOneOptions, level: LevelRef | null): Update {
   const settlement = planSettle(image, level ?? rulesOf(image), nowMs);
   const lasts = image.shardCount > 1 || image.ttlSec === null || level?.lasting === true;
   const ttlSec = lasts ? null : laterTtl(image, settlement, nowMs, lifeFactor);
-  return buildSettlement(
-    target,
-    image,
-    settlementWithinTtl(settlement, ttlSec),
-    level?.version ?? image.version,
-    ttlSec,
-    ids,
-  );
-}
-
-/**
- * Whether a bucket without a ttl should get one: its limits are inherited, it has one shard, and it is seldom written.
- */
-export function needsTtl({ ttlSec, shardCount }: ShardImage, lasting: boolean | undefined, idleMs: number): boolean {
-  return ttlSec === null && shardCount === 1 && lasting === false && idleMs >= IDLE_MS;
+  const version = level?.version ?? image.version;
+  return buildSettlement(ns, image, settlementWithinTtl(settlement, ttlSec), version, ttlSec, {
+    own: writeId,
+    unanswered: [],
+  });
 }
 
 /**
  * Adds a ttl to a bucket that has none, at a new base, so that writes planned on an image without the ttl are refused.
  */
-export function addTtl({ target, image, nowMs, lifeFactor, ids }: SettleOneOptions): UpdateItemInput {
+export function addTtl({ ns, image, nowMs, lifeFactor, writeId }: SettleOneOptions): Update {
   const settlement = planSettle(image, rulesOf(image), nowMs);
   const ttlSec = expirySec(applySettlement(image, settlement), nowMs, lifeFactor);
-  return buildSettlement(target, image, settlement, image.version, ttlSec, ids);
+  return buildSettlement(ns, image, settlement, image.version, ttlSec, { own: writeId, unanswered: [] });
 }
 
 function laterTtl(image: ShardImage, settlement: Settlement, nowMs: EpochMs, lifeFactor: number): number {

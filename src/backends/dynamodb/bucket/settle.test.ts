@@ -19,7 +19,7 @@ import { amountOf } from '../../../core/bucket/decide.js';
 import { Limit } from '../../../core/limit.js';
 import { shareOf } from '../../../core/bucket/shard.js';
 import { worthOf } from '../../../testing/oracle/model.js';
-import { buildSettlement } from './writes/write-settlement.js';
+import { buildSettlement } from '../../../../tests/support/dynamodb/write-inputs.js';
 import type { ShardImage } from '../table/items.js';
 import { planSettleAll } from './settle-all.js';
 import { applySettlement, planSettle, type Settlement } from './settle.js';

@@ -4,7 +4,6 @@ import { keyItem, text } from '../table/attributes.js';
 import { buildUsageKey } from '../table/keys.js';
 import { USAGE_ATTRIBUTE, usageConstants } from '../table/records.js';
 import { Expression } from './expression.js';
-import type { Target } from '../bucket/writes/shard-update.js';
 
 /** The first and last change of one bucket shard that a write counts. */
 export interface CountedSpan {
@@ -20,7 +19,7 @@ export interface CountedSpan {
  * Cost: 1 WCU per started KB either way; 1 more when the record is created, 2 for a month.
  */
 export function buildAddUsage(
-  { tableName, ns }: Target,
+  { tableName, ns }: { readonly tableName: string; readonly ns: string },
   usage: UsageRecord,
   spans: ReadonlyMap<string, CountedSpan>,
 ): UpdateItemInput {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { buildLeaseId } from '../../../core/identifiers.js';
 import { Limit } from '../../../core/limit.js';
 import { newBucketImage } from '../bucket/new-bucket.js';
-import { buildShardItem } from '../bucket/writes/create.js';
+import { buildShardItem } from '../expressions/shard-item.js';
 import { decodeHolder, encodeHolder } from '../table/items.js';
 import type { Item } from '../client/transport.js';
 import { decodeStrictly } from './strict-shard.js';

@@ -109,12 +109,11 @@ async function visitPage(
 ): Promise<void> {
   const keys = page.map((ref) => buildShardKey(namespace.id, { ...ref, shard: 0 }));
   const items = await readItems(table, keys, deadlineIn(timeoutMs));
-  const target = { tableName: table.name, ns: namespace.id };
   await inParallel(page.entries(), async ([at, ref]) => {
     const item = items[at];
     // The index is eventually consistent: the bucket may have been deleted.
     if (item === undefined || signal?.aborted === true) return;
-    const { repairs, end } = await visitBucket({ table, target, nowMs: now(), timeoutMs }, ref, item);
+    const { repairs, end } = await visitBucket({ table, ns: namespace.id, nowMs: now(), timeoutMs }, ref, item);
     sum.noteVisit(repairs, end.kind === 'busy');
     if (end.kind !== 'failed') return;
     const reason = end.error instanceof Error ? end.error.message : String(end.error);

@@ -1,10 +1,9 @@
 import type { EpochMs } from '../../../core/units.js';
 import { backOffMs, deadlineIn, pause } from '../client/deadline.js';
-import type { Target } from '../bucket/writes/shard-update.js';
 import type { Failure } from '../client/failures.js';
-import { createWriteId } from '../bucket/write-id.js';
+import { createWriteId } from '../bucket/writes/shard-update.js';
 import type { ShardImage } from '../table/items.js';
-import { readBuckets } from '../acquire/peek.js';
+import { readBuckets } from '../table/read-buckets.js';
 import type { Table } from '../client/requests.js';
 import { isWhole } from '../bucket/settle-all.js';
 import type { Item } from '../client/transport.js';
@@ -21,7 +20,7 @@ export interface BucketRef {
 
 export interface Visitor {
   readonly table: Table;
-  readonly target: Target;
+  readonly ns: string;
   readonly nowMs: EpochMs;
   /** The timeout of each request. */
   readonly timeoutMs: number;
@@ -81,7 +80,7 @@ class BucketVisit {
 
   /** Returns the shards after the step. */
   async #take(shards: readonly ShardImage[], step: Step): Promise<readonly ShardImage[]> {
-    const { table, target, nowMs, timeoutMs } = this.#visitor;
+    const { table, ns, nowMs, timeoutMs } = this.#visitor;
     const id = createWriteId(nowMs, table.random);
     const changed = changedBy(step, shards);
     for (const image of changed) {
@@ -89,7 +88,7 @@ class BucketVisit {
       const usedMs = lastUsedMs(image, { ownWrites: this.#ownWrites });
       this.#ownWrites.set(own, Math.max(usedMs, this.#ownWrites.get(own) ?? 0));
     }
-    const answer = await writeStep(table, target, shards, step, id, deadlineIn(timeoutMs));
+    const answer = await writeStep(table, ns, shards, step, id, deadlineIn(timeoutMs));
     if (!answer.ok) return this.#afterRefusal(answer.failure, step, id);
     this.repairs = addRepairs(this.repairs, repairsOf(step));
     const shown = 'Attributes' in answer.output ? answer.output.Attributes : undefined;
@@ -117,8 +116,8 @@ class BucketVisit {
   }
 
   async #read(): Promise<readonly ShardImage[]> {
-    const { table, target, timeoutMs } = this.#visitor;
-    const [shards = []] = await readBuckets(table, target.ns, [this.#ref], deadlineIn(timeoutMs), decodeStrictly);
+    const { table, ns, timeoutMs } = this.#visitor;
+    const [shards = []] = await readBuckets(table, ns, [this.#ref], deadlineIn(timeoutMs), decodeStrictly);
     return shards;
   }
 }

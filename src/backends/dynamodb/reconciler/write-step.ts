@@ -1,10 +1,10 @@
-import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
 import type { Deadline } from '../client/deadline.js';
-import type { Target } from '../bucket/writes/shard-update.js';
+import type { RecordWrite, Update } from '../bucket/writes/record-write.js';
 import { buildShardWrite } from '../bucket/writes/write-shard.js';
 import { buildSettlement, buildSettlementOfAll } from '../bucket/writes/write-settlement.js';
 import { buildMerge } from '../bucket/writes/write-split.js';
 import { buildHeal, buildUnmark } from '../bucket/writes/write-sweep.js';
+import { renderAction, renderUpdate } from '../expressions/render-write.js';
 import type { ShardImage } from '../table/items.js';
 import { type Answer, send, type Table } from '../client/requests.js';
 import type { Step } from './plan.js';
@@ -19,41 +19,37 @@ import type { Step } from './plan.js';
  */
 export async function writeStep(
   table: Table,
-  target: Target,
+  ns: string,
   shards: readonly ShardImage[],
   step: Step,
   writeId: string,
   deadline: Deadline,
 ): Promise<Answer<'UpdateItem'> | Answer<'TransactWriteItems'>> {
   const ids = { own: writeId, unanswered: [] };
-  const update = async (input: UpdateItemInput) => send(table, 'UpdateItem', input, deadline);
+  const update = async (write: Update) => send(table, 'UpdateItem', renderUpdate(table.name, write), deadline);
+  const updateAll = async (writes: readonly RecordWrite[]) => {
+    const TransactItems = writes.map((write) => renderAction(table.name, write));
+    return send(table, 'TransactWriteItems', { TransactItems }, deadline);
+  };
   switch (step.kind) {
     case 'reclaim':
-      return update(buildShardWrite(target, step.image, step.move, ids));
+      return update(buildShardWrite(ns, step.image, step.move, ids));
     case 'settle':
       // Shards of a split bucket have no ttl.
-      return update(buildSettlement(target, step.image, step.settlement, step.version, null, ids));
+      return update(buildSettlement(ns, step.image, step.settlement, step.version, null, ids));
     case 'unmark':
-      return update(buildUnmark(target, step.image, step.settlement, ids));
+      return update(buildUnmark(ns, step.image, step.settlement, ids));
     case 'heal':
-      return update(buildHeal(target, step.correction, ids));
+      return update(buildHeal(ns, step.correction, ids));
     case 'level':
-      return send(
-        table,
-        'TransactWriteItems',
-        buildSettlementOfAll(target, shards, step.whole, (image) => ({
+      return updateAll(
+        buildSettlementOfAll(ns, shards, step.whole, (image) => ({
           own: writeIdOn(step, writeId, image),
           unanswered: [],
         })),
-        deadline,
       );
     case 'merge':
-      return send(
-        table,
-        'TransactWriteItems',
-        buildMerge(target, step.stays, step.leaves, step.merge, writeId),
-        deadline,
-      );
+      return updateAll(buildMerge(ns, step.stays, step.leaves, step.merge, writeId));
   }
 }
 

@@ -5,9 +5,10 @@ import type { EpochMs } from '../../../core/units.js';
 import type { BucketCache } from '../acquire/bucket-cache.js';
 import { deadlineIn } from '../client/deadline.js';
 import { buildReset } from '../bucket/writes/write-reset.js';
-import { createWriteId } from '../bucket/write-id.js';
+import { createWriteId } from '../bucket/writes/shard-update.js';
+import { renderAction } from '../expressions/render-write.js';
 import type { ShardImage } from '../table/items.js';
-import { readBuckets } from '../acquire/peek.js';
+import { readBuckets } from '../table/read-buckets.js';
 import type { Table } from '../client/requests.js';
 import { writeChange } from './change.js';
 import type { NamespaceGate } from './namespace-gate.js';
@@ -17,12 +18,13 @@ export function createBucketReset(table: Table, buckets: BucketCache, gate: Name
   return async (call, entityId, resource) => {
     await gate.check(call);
     const { namespaceId: ns, nowMs } = call;
-    const target = { tableName: table.name, ns };
     const deadline = deadlineIn(call.timeoutMs);
     const done = await writeChange<boolean>(table, ns, call, deadline, async () => {
       const [shards = []] = await readBuckets(table, ns, [{ entityId, resource }], deadline);
       if (shards.length === 0) return { result: false, write: null };
-      const actions = shards.map((image) => buildReset(target, image, nowMs, createWriteId(nowMs, table.random)));
+      const actions = shards.map((image) =>
+        renderAction(table.name, buildReset(ns, image, nowMs, createWriteId(nowMs, table.random))),
+      );
       const before = { resource, ...balances(shards, nowMs, false) };
       const after = { resource, ...balances(shards, nowMs, true) };
       return { result: true, write: { action: 'bucket.reset', subject: entityId, before, after, actions } };

@@ -9,7 +9,7 @@ import { type Deadline, deadlineIn } from '../client/deadline.js';
 import type { Account, ShardImage } from '../table/items.js';
 import { index, parseShardKey, type ShardKey, SUFFIXES } from '../table/keys.js';
 import { asReclaimed } from '../bucket/across-shards.js';
-import { readBuckets } from '../acquire/peek.js';
+import { readBuckets } from '../table/read-buckets.js';
 import type { Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
 import type { NamespaceGate } from './namespace-gate.js';

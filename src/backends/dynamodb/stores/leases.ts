@@ -4,7 +4,7 @@ import { pageOf } from '../../../core/paging.js';
 import { readKey } from '../table/attributes.js';
 import { deadlineIn } from '../client/deadline.js';
 import { index, parseShardKey } from '../table/keys.js';
-import { readBuckets } from '../acquire/peek.js';
+import { readBuckets } from '../table/read-buckets.js';
 import type { Table } from '../client/requests.js';
 import type { NamespaceGate } from './namespace-gate.js';
 import { behind, readRows } from './rows.js';

@@ -3,7 +3,8 @@ import type { Deadline } from '../client/deadline.js';
 import { buildSplit } from '../bucket/writes/write-split.js';
 import { errorOf } from '../client/failures.js';
 import { isForeign } from '../table/foreign-record.js';
-import { createWriteId } from '../bucket/write-id.js';
+import { createWriteId } from '../bucket/writes/shard-update.js';
+import { renderAction } from '../expressions/render-write.js';
 import { ATTRIBUTE, decodeShard } from '../table/items.js';
 import { buildShardKey } from '../table/keys.js';
 import { Pressure, PRESSURE, type PressureOptions } from '../bucket/pressure.js';
@@ -103,8 +104,9 @@ export class SplitAhead {
     if (image.shardCount !== after?.shardCount) return false;
     if (!maySplit(image, (limit) => largestAsks.get(limit) ?? 0)) return false;
     const writeId = createWriteId(nowMs, this.#table.random);
-    const input = buildSplit({ tableName: this.#table.name, ns }, image, planSplit(image, nowMs), writeId);
-    const answer = await send(this.#table, 'TransactWriteItems', input, deadline);
+    const writes = buildSplit(ns, image, planSplit(image, nowMs), writeId);
+    const TransactItems = writes.map((write) => renderAction(this.#table.name, write));
+    const answer = await send(this.#table, 'TransactWriteItems', { TransactItems }, deadline);
     if (answer.ok) return true;
     // The balance moved out of the split's bounds. If the shard stays busy, the next batch tries again.
     if (answer.failure.kind === 'cancelled' || answer.failure.kind === 'condition') return false;

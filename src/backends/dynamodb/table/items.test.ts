@@ -18,7 +18,7 @@ import { buildLeaseId, parseLeaseTime } from '../../../core/identifiers.js';
 import { type Int, toInt } from '../../../core/int.js';
 import { Limit } from '../../../core/limit.js';
 import { shareOf } from '../../../core/bucket/shard.js';
-import { buildShardItem } from '../bucket/writes/create.js';
+import { buildShardItem } from '../expressions/shard-item.js';
 import {
   ATTRIBUTE,
   decodeCounters,

@@ -177,3 +177,11 @@ export const index = {
     `${index.configs(ns)}${PK.slice(ns.length + 1)}${SK.slice('#CONFIG'.length)}`,
   usage: (ns: string, { PK, SK }: RecordKey) => `${ns}/USAGE#${PK.slice(ns.length + 1)}${SK}`,
 } as const;
+
+/** The attributes that put a bucket on the sweep list. */
+export const SWEEP_ATTRIBUTES = ['GSI1PK', 'GSI1SK'] as const;
+
+/** The sweep list keys of a shard whose holders may have to be reclaimed or that may have to be merged. */
+export function sweepKeys(ns: string, key: ShardKey): Readonly<Record<(typeof SWEEP_ATTRIBUTES)[number], string>> {
+  return { GSI1PK: index.sweep(ns), GSI1SK: buildShardKey(ns, key).PK };
+}

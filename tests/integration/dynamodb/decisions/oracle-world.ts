@@ -1,9 +1,9 @@
 import type { Rate } from '../../../../src/core/bucket/bucket.js';
 import { Limit } from '../../../../src/core/limit.js';
-import { buildCreate } from '../../../../src/backends/dynamodb/bucket/writes/create.js';
+import { buildCreate } from '../../../support/dynamodb/write-inputs.js';
 import type { WriteIds } from '../../../../src/backends/dynamodb/bucket/writes/shard-update.js';
-import { buildShardWrite } from '../../../../src/backends/dynamodb/bucket/writes/write-shard.js';
-import { buildSettlement } from '../../../../src/backends/dynamodb/bucket/writes/write-settlement.js';
+import { buildShardWrite } from '../../../support/dynamodb/write-inputs.js';
+import { buildSettlement } from '../../../support/dynamodb/write-inputs.js';
 import { decodeShard, type ShardImage } from '../../../../src/backends/dynamodb/table/items.js';
 import type { ShardWrite } from '../../../../src/backends/dynamodb/bucket/shard-write.js';
 import type { Item } from '../../../../src/backends/dynamodb/client/transport.js';

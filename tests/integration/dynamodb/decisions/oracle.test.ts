@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Call, LevelRef } from '../../../../src/backend.js';
 import type { Rate } from '../../../../src/core/bucket/bucket.js';
 import type { Limit } from '../../../../src/core/limit.js';
-import { BucketCache } from '../../../../src/backends/dynamodb/acquire/bucket-cache.js';
+import type { BucketCache } from '../../../../src/backends/dynamodb/acquire/bucket-cache.js';
+import { openBuckets } from '../../../support/dynamodb/shard-lines.js';
 import { adjust, consume } from '../../../../src/backends/dynamodb/acquire/consume.js';
-import { PRESSURE } from '../../../../src/backends/dynamodb/bucket/pressure.js';
 import { findEngine } from '../../../../src/testing/dynamodb/index.js';
 import type { Part } from '../../../../src/testing/oracle/model.js';
 import { baseThatStays, type Rules } from '../../../../src/testing/oracle/rules.js';
@@ -86,7 +86,7 @@ describe.skipIf(installed.status === 'unavailable')(
         const processOf = (client: number) => {
           let process = processes.get(client);
           if (process === undefined) {
-            process = { buckets: new BucketCache(engine.table, PRESSURE), limits, sequence };
+            process = { buckets: openBuckets(engine.table), limits, sequence };
             processes.set(client, process);
           }
           return process;
@@ -116,7 +116,7 @@ describe.skipIf(installed.status === 'unavailable')(
             const call = callAt(nowMs);
             const ask = async (parts: readonly Part[]) => {
               const level = { ...refOf(process), asks: amountsOf(parts, 1), holder: null };
-              return consume(engine.table, buckets, call, { leaseId: null, levels: [level] });
+              return consume(buckets, call, { leaseId: null, levels: [level] });
             };
             const change = async (part: Part, sign: number) => {
               const level = {
@@ -149,7 +149,7 @@ describe.skipIf(installed.status === 'unavailable')(
             limits = limits.map((known, place) => (place === limit ? limitOf(limit, rate) : known));
             Object.assign(process, { limits, sequence });
             const level = { ...refOf(process), asks: [], holder: null };
-            await consume(engine.table, process.buckets, callAt(nowMs), { leaseId: null, levels: [level] });
+            await consume(process.buckets, callAt(nowMs), { leaseId: null, levels: [level] });
             return (await engine.read(ns, KEY))!.baseMs;
           },
         };

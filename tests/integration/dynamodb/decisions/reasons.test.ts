@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { deadlineIn } from '../../../../src/backends/dynamodb/client/deadline.js';
-import { keyOf } from '../../../../src/backends/dynamodb/bucket/writes/shard-update.js';
+import { keyItem } from '../../../../src/backends/dynamodb/table/attributes.js';
+import { buildShardKey } from '../../../../src/backends/dynamodb/table/keys.js';
 import { send } from '../../../../src/backends/dynamodb/client/requests.js';
 import { Limit } from '../../../../src/core/limit.js';
 import { splitInto, spreading } from '../../../support/dynamodb/shards.js';
@@ -33,7 +34,7 @@ describe.skipIf(ENGINE.missing)(`a denial on DynamoDB is impossible only beyond 
   const loseSlots = async ({ ns, clock }: Space, count: number): Promise<void> => {
     const input = {
       TableName: world.table.name,
-      Key: keyOf(ns, { ...CHILD, shard: 0 }),
+      Key: keyItem(buildShardKey(ns, { ...CHILD, shard: 0 })),
       UpdateExpression: 'ADD b_slots_tk :lost SET w = :other',
       ExpressionAttributeValues: { ':lost': { N: String(-1_000 * count) }, ':other': { S: `lost-${clock.now()}` } },
     };

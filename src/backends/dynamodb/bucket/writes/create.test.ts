@@ -11,7 +11,7 @@ import {
 } from '../../../../../tests/support/dynamodb/shard-images.js';
 import { Limit } from '../../../../core/limit.js';
 import { newBucketImage } from '../new-bucket.js';
-import { buildCreate } from './create.js';
+import { buildCreate } from '../../../../../tests/support/dynamodb/write-inputs.js';
 
 const TARGET = { tableName: 'headgate', ns: NS };
 const RPM = Limit.perMinute('rpm', 100);

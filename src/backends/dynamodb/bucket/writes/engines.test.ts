@@ -23,11 +23,11 @@ import type { ShardImage } from '../../table/items.js';
 import { applyShardWrite } from '../shard-write.js';
 import { applySettlement, planSettle } from '../settle.js';
 import { planMerge, planSplit } from '../split.js';
-import { buildCreate } from './create.js';
-import { buildShardWrite } from './write-shard.js';
-import { buildReset } from './write-reset.js';
-import { buildSettlement } from './write-settlement.js';
-import { buildMerge, buildSplit } from './write-split.js';
+import { buildCreate } from '../../../../../tests/support/dynamodb/write-inputs.js';
+import { buildShardWrite } from '../../../../../tests/support/dynamodb/write-inputs.js';
+import { buildReset } from '../../../../../tests/support/dynamodb/write-inputs.js';
+import { buildSettlement } from '../../../../../tests/support/dynamodb/write-inputs.js';
+import { buildMerge, buildSplit } from '../../../../../tests/support/dynamodb/write-inputs.js';
 
 const RUNS = { numRuns: 50 };
 const MAX_HOLDERS = 80;

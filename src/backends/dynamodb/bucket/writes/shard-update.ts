@@ -1,21 +1,18 @@
-import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
-import { keyItem, number } from '../../table/attributes.js';
+import { buildLeaseId } from '../../../../core/identifiers.js';
+import type { EpochMs } from '../../../../core/units.js';
 import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
-import { buildShardKey, index, type ShardKey } from '../../table/keys.js';
-import type { AttributeValue, Item } from '../../client/transport.js';
-import { Expression, type ExpressionInput } from '../../expressions/expression.js';
-
-/** The table and namespace of a write. */
-export interface Target {
-  readonly tableName: string;
-  readonly ns: string;
-}
+import { RecordUpdate } from './record-write.js';
 
 const BYTES_PER_UNIT = 1024;
 
 /** The write units that DynamoDB bills for an item of this size. */
 export function writeUnits(bytes: number): number {
   return Math.max(1, Math.ceil(bytes / BYTES_PER_UNIT));
+}
+
+/** The time of the write and 36 random bits. Usage is counted in the window of this time. */
+export function createWriteId(nowMs: EpochMs, random: () => number): string {
+  return buildLeaseId(nowMs, random()) + buildLeaseId(0, random()).slice(8);
 }
 
 /**
@@ -30,46 +27,16 @@ export interface WriteIds {
  * Starts a write to an existing shard: under the base of the image, so that the rate parameters are those of the image,
  * and never twice under one id. Counts its own write units.
  */
-export function startShardUpdate(image: ShardImage, { own, unanswered }: WriteIds): Expression {
-  const expression = new Expression()
-    .requireEqual(ATTRIBUTE.base, number(image.baseMs))
-    .set(ATTRIBUTE.writeId, { S: own })
+export function startShardUpdate(image: ShardImage, { own, unanswered }: WriteIds): RecordUpdate {
+  const update = new RecordUpdate()
+    .requireEqual(ATTRIBUTE.base, image.baseMs)
+    .set(ATTRIBUTE.writeId, own)
     .add(ATTRIBUTE.writeUnits, writeUnits(image.bytes));
-  for (const id of [own, ...unanswered]) expression.requireOther(ATTRIBUTE.writeId, { S: id });
-  return expression;
+  for (const id of [own, ...unanswered]) update.requireOther(ATTRIBUTE.writeId, id);
+  return update;
 }
 
 /** Never lowers the ttl, and adds none: a debt or a holder that the image lacks may need a longer one. */
-export function raiseTtl(expression: Expression, ttlSec: number): void {
-  expression.requireWithin(ATTRIBUTE.ttl, null, ttlSec).set(ATTRIBUTE.ttl, number(ttlSec));
-}
-
-export function keyOf(ns: string, key: ShardKey): Item {
-  return keyItem(buildShardKey(ns, key));
-}
-
-/** An update that returns the whole item: the new one, or the one that refused it. */
-export function buildShardUpdate(
-  { tableName, ns }: Target,
-  key: ShardKey,
-  expression: ExpressionInput,
-): UpdateItemInput {
-  return {
-    TableName: tableName,
-    Key: keyOf(ns, key),
-    ...expression,
-    ReturnValues: 'ALL_NEW',
-    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
-  };
-}
-
-/** The attributes that put a bucket on the sweep list. */
-export const SWEEP_ATTRIBUTES = ['GSI1PK', 'GSI1SK'] as const;
-
-/** The sweep list keys of a shard whose holders may have to be reclaimed or that may have to be merged. */
-export function sweepKeys(
-  ns: string,
-  key: ShardKey,
-): Readonly<Record<(typeof SWEEP_ATTRIBUTES)[number], AttributeValue>> {
-  return { GSI1PK: { S: index.sweep(ns) }, GSI1SK: { S: buildShardKey(ns, key).PK } };
+export function raiseTtl(update: RecordUpdate, ttlSec: number): void {
+  update.requireWithin(ATTRIBUTE.ttl, null, ttlSec).set(ATTRIBUTE.ttl, ttlSec);
 }

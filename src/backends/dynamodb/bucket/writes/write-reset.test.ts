@@ -9,7 +9,7 @@ import {
   withTokens,
 } from '../../../../../tests/support/dynamodb/shard-images.js';
 import { Limit } from '../../../../core/limit.js';
-import { buildReset } from './write-reset.js';
+import { buildReset } from '../../../../../tests/support/dynamodb/write-inputs.js';
 
 const TARGET = { tableName: 'headgate', ns: NS };
 

@@ -1,12 +1,12 @@
-import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { nextBase } from '../../../../core/bucket/bucket.js';
 import { amountOf } from '../../../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../../../core/int.js';
 import { isConsumed } from '../../../../core/limit.js';
 import type { EpochMs } from '../../../../core/units.js';
-import { number } from '../../table/attributes.js';
 import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
-import { startShardUpdate, keyOf, type Target } from './shard-update.js';
+import { buildShardKey } from '../../table/keys.js';
+import type { Update } from './record-write.js';
+import { startShardUpdate } from './shard-update.js';
 
 /**
  * Fills one shard and removes its holders, as one action of a transaction.
@@ -14,23 +14,18 @@ import { startShardUpdate, keyOf, type Target } from './shard-update.js';
  * Condition: rf = :rf and w = :seen, so that no holder was added since; w <> :id.
  * On success: nothing.   On failure: reasons.   Cost: 2 WCU per started KB.
  */
-export function buildReset(
-  { tableName, ns }: Target,
-  image: ShardImage,
-  nowMs: EpochMs,
-  writeId: string,
-): TransactWriteItem {
-  const expression = startShardUpdate(image, { own: writeId, unanswered: [] })
-    .requireEqual(ATTRIBUTE.writeId, { S: image.writeId })
-    .set(ATTRIBUTE.base, number(nextBase(image.baseMs, nowMs)));
+export function buildReset(ns: string, image: ShardImage, nowMs: EpochMs, writeId: string): Update {
+  const update = startShardUpdate(image, { own: writeId, unanswered: [] })
+    .requireEqual(ATTRIBUTE.writeId, image.writeId)
+    .set(ATTRIBUTE.base, nextBase(image.baseMs, nowMs));
   for (const { limit, rate } of image.limits) {
-    if (limit.kind !== 'unlimited') expression.set(ATTRIBUTE.tokens(limit.name), number(rate.capacityMilli));
+    if (limit.kind !== 'unlimited') update.set(ATTRIBUTE.tokens(limit.name), rate.capacityMilli);
     // A lease would get these rates back at its expiry. It gets them now: its settle will charge the whole amount.
     if (!isConsumed(limit.kind)) continue;
-    expression.add(ATTRIBUTE.consumed(limit.name), sub(0, carried(image, limit.name)));
+    update.add(ATTRIBUTE.consumed(limit.name), sub(0, carried(image, limit.name)));
   }
-  for (const leaseId of image.holders.keys()) expression.remove(ATTRIBUTE.holder(leaseId));
-  return { Update: { TableName: tableName, Key: keyOf(ns, image.key), ...expression.buildUpdate() } };
+  for (const leaseId of image.holders.keys()) update.remove(ATTRIBUTE.holder(leaseId));
+  return update.of(buildShardKey(ns, image.key));
 }
 
 function carried({ holders }: ShardImage, name: string): Int {

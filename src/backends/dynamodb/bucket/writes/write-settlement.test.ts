@@ -13,7 +13,7 @@ import { Limit } from '../../../../core/limit.js';
 import type { ShardImage } from '../../table/items.js';
 import { planSettleAll } from '../settle-all.js';
 import { planSettle } from '../settle.js';
-import { buildSettlement, buildSettlementOfAll } from './write-settlement.js';
+import { buildSettlement, buildSettlementOfAll } from '../../../../../tests/support/dynamodb/write-inputs.js';
 
 const RPM = Limit.perMinute('rpm', 60);
 const SLOTS = Limit.concurrent('slots', 3);

@@ -17,7 +17,7 @@ import type { Entry } from '../entries.js';
 import { type PlanContext, planGroup } from '../plan-group.js';
 import type { ShardImage } from '../../table/items.js';
 import type { WriteIds } from './shard-update.js';
-import { buildShardWrite } from './write-shard.js';
+import { buildShardWrite } from '../../../../../tests/support/dynamodb/write-inputs.js';
 
 const RPM = Limit.perMinute('rpm', 60);
 const TPM = Limit.perMinute('tpm', 6_000);

@@ -12,7 +12,7 @@ import {
 import { Limit } from '../../../../core/limit.js';
 import type { ShardImage } from '../../table/items.js';
 import { planMerge, planSplit } from '../split.js';
-import { buildMerge, buildSplit } from './write-split.js';
+import { buildMerge, buildSplit } from '../../../../../tests/support/dynamodb/write-inputs.js';
 
 const TARGET = { tableName: 'headgate', ns: NS };
 const RPM = Limit.perMinute('rpm', 60);
@@ -80,7 +80,6 @@ describe('splits', () => {
                   "S": "#STATE",
                 },
               },
-              "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
               "TableName": "headgate",
               "UpdateExpression": "SET w = :v1, #a0 = :v3, rf = :v4, #a1 = :v5, #a2 = :v6 ADD wc :v2, b_rpm_tk :v9 REMOVE #a3",
             },
@@ -180,7 +179,7 @@ describe('splits', () => {
          b_rpm_tk >= 19500
          b_rpm_tk <= 49500
          b_slots_tk >= 1000
-      RETURN nothing, else ALL_OLD
+      RETURN nothing, else nothing
       CREATE headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#1 #STATE
       PUT rf 1800000000000, shard_count 2, cv "1", w "own-write-id--", wc 1, ac 0, un 0, b_rpm_tk 20500, b_rpm_cp 60000, b_rpm_ra 60000, b_rpm_rp 60000, b_rpm_tc 0, b_slots_tk 1000, b_slots_cp 3000, b_slots_ra 0, b_slots_rp 0, GSI1PK "AAAAAAAAAA0/SWEEP", GSI1SK "AAAAAAAAAA0/BUCKET#user-1#gpt-4#1", GSI2PK "AAAAAAAAAA0/RESOURCE#gpt-4#4", GSI2SK "BUCKET#user-1#gpt-4#1", GSI3PK "AAAAAAAAAA0/ENTITY#user-1", GSI3SK "BUCKET#gpt-4#1", GSI4PK "AAAAAAAAAA0/ALL#4", GSI4SK "AAAAAAAAAA0/BUCKET#user-1#gpt-4#1"
       IF attribute_not_exists(PK)
@@ -197,7 +196,7 @@ describe('splits', () => {
          w <> "own-write-id--"
          shard_count = 1
          b_rpm_tk >= 59000
-      RETURN nothing, else ALL_OLD
+      RETURN nothing, else nothing
       CREATE headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#1 #STATE
       PUT rf 1800000000000, shard_count 2, cv "1", w "own-write-id--", wc 1, ac 0, un 0, b_rpm_tk 30000, b_rpm_cp 60000, b_rpm_ra 60000, b_rpm_rp 60000, b_rpm_tc 0, GSI1PK "AAAAAAAAAA0/SWEEP", GSI1SK "AAAAAAAAAA0/BUCKET#user-1#gpt-4#1", GSI2PK "AAAAAAAAAA0/RESOURCE#gpt-4#4", GSI2SK "BUCKET#user-1#gpt-4#1", GSI3PK "AAAAAAAAAA0/ENTITY#user-1", GSI3SK "BUCKET#gpt-4#1", GSI4PK "AAAAAAAAAA0/ALL#4", GSI4SK "AAAAAAAAAA0/BUCKET#user-1#gpt-4#1"
       IF attribute_not_exists(PK)
@@ -217,7 +216,7 @@ describe('splits', () => {
          shard_count = 2
          b_rpm_tk >= 2250
          b_rpm_tk <= 17250
-      RETURN nothing, else ALL_OLD
+      RETURN nothing, else nothing
       CREATE headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#3 #STATE
       PUT rf 1800000000000, shard_count 4, cv "1", w "own-write-id--", wc 1, ac 0, un 0, b_rpm_tk 2750, b_rpm_cp 60000, b_rpm_ra 60000, b_rpm_rp 60000, b_rpm_tc 0, GSI1PK "AAAAAAAAAA0/SWEEP", GSI1SK "AAAAAAAAAA0/BUCKET#user-1#gpt-4#3", GSI2PK "AAAAAAAAAA0/RESOURCE#gpt-4#4", GSI2SK "BUCKET#user-1#gpt-4#3", GSI3PK "AAAAAAAAAA0/ENTITY#user-1", GSI3SK "BUCKET#gpt-4#3", GSI4PK "AAAAAAAAAA0/ALL#4", GSI4SK "AAAAAAAAAA0/BUCKET#user-1#gpt-4#3"
       IF attribute_not_exists(PK)

@@ -1,33 +1,27 @@
-import type { TransactWriteItemsInput } from '@aws-sdk/client-dynamodb';
-import { number } from '../../table/attributes.js';
 import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
 import type { Merge, Split } from '../split.js';
-import { buildShardItem } from './create.js';
-import { Expression } from '../../expressions/expression.js';
-import { startShardUpdate, keyOf, sweepKeys, type Target } from './shard-update.js';
+import { buildShardKey, sweepKeys } from '../../table/keys.js';
+import { buildCreate } from './create.js';
+import { RecordUpdate, type RecordWrite } from './record-write.js';
+import { startShardUpdate } from './shard-update.js';
 
 /**
  * Splits one shard into two, in one transaction.
  * Writes: to the old shard, SET rf, shard_count, GSI1, w, and ADD or SET tk of every limit, ADD wc, REMOVE ttl; the whole new shard.
  * Condition: rf = :rf, shard_count = :n, the bounds of every limit; the new shard does not exist.
- * On success: nothing.   On failure: reasons with ALL_OLD.   Cost: 2 WCU per started KB, for each; the indexes of the new shard.
+ * On success: nothing.   On failure: reasons.   Cost: 2 WCU per started KB, for each; the indexes of the new shard.
  */
-export function buildSplit(
-  { tableName, ns }: Target,
-  image: ShardImage,
-  split: Split,
-  writeId: string,
-): TransactWriteItemsInput {
+export function buildSplit(ns: string, image: ShardImage, split: Split, writeId: string): readonly RecordWrite[] {
   const update = startShardUpdate(image, { own: writeId, unanswered: [] })
-    .requireEqual(ATTRIBUTE.shardCount, number(image.shardCount))
-    .set(ATTRIBUTE.shardCount, number(split.count))
-    .set(ATTRIBUTE.base, number(split.nextBaseMs));
+    .requireEqual(ATTRIBUTE.shardCount, image.shardCount)
+    .set(ATTRIBUTE.shardCount, split.count)
+    .set(ATTRIBUTE.base, split.nextBaseMs);
   for (const [attribute, value] of Object.entries(sweepKeys(ns, image.key))) update.set(attribute, value);
   if (image.ttlSec !== null) update.remove(ATTRIBUTE.ttl);
   for (const { account, keeps } of split.limits) {
     const tokens = ATTRIBUTE.tokens(account.limit.name);
     if (keeps.write === 'set') {
-      update.requireWithin(tokens, keeps.atLeastMilli, null).set(tokens, number(keeps.tokensMilli));
+      update.requireWithin(tokens, keeps.atLeastMilli, null).set(tokens, keeps.tokensMilli);
     } else {
       update.requireWithin(tokens, keeps.atLeastMilli, keeps.atMostMilli).add(tokens, keeps.deltaMilli);
     }
@@ -47,26 +41,7 @@ export function buildSplit(
     holders: new Map(),
     onSweepList: true,
   };
-  return {
-    TransactItems: [
-      {
-        Update: {
-          TableName: tableName,
-          Key: keyOf(ns, image.key),
-          ...update.buildUpdate(),
-          ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
-        },
-      },
-      {
-        Put: {
-          TableName: tableName,
-          Item: buildShardItem(ns, added),
-          ConditionExpression: 'attribute_not_exists(PK)',
-          ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
-        },
-      },
-    ],
-  };
+  return [update.of(buildShardKey(ns, image.key)), buildCreate(ns, added)];
 }
 
 /**
@@ -77,32 +52,27 @@ export function buildSplit(
  * On success: nothing.   On failure: reasons.   Cost: 2 WCU per started KB, for each; the indexes of the deleted shard.
  */
 export function buildMerge(
-  { tableName, ns }: Target,
+  ns: string,
   stays: ShardImage,
   leaves: ShardImage,
   merge: Merge,
   writeId: string,
-): TransactWriteItemsInput {
-  const update = new Expression()
-    .requireEqual(ATTRIBUTE.writeId, { S: stays.writeId })
-    .set(ATTRIBUTE.writeId, { S: writeId })
-    .set(ATTRIBUTE.base, number(merge.nextBaseMs))
-    .set(ATTRIBUTE.shardCount, number(merge.count))
+): readonly RecordWrite[] {
+  const update = new RecordUpdate()
+    .requireEqual(ATTRIBUTE.writeId, stays.writeId)
+    .set(ATTRIBUTE.writeId, writeId)
+    .set(ATTRIBUTE.base, merge.nextBaseMs)
+    .set(ATTRIBUTE.shardCount, merge.count)
     .add(ATTRIBUTE.acquires, leaves.acquires)
     .add(ATTRIBUTE.expired, leaves.expired)
     .add(ATTRIBUTE.writeUnits, leaves.writeUnits + 1);
   for (const { account, tokensMilli } of merge.limits) {
-    if (account.limit.kind !== 'unlimited') update.set(ATTRIBUTE.tokens(account.limit.name), number(tokensMilli));
+    if (account.limit.kind !== 'unlimited') update.set(ATTRIBUTE.tokens(account.limit.name), tokensMilli);
   }
-  if (merge.ttlSec !== null) update.set(ATTRIBUTE.ttl, number(merge.ttlSec));
+  if (merge.ttlSec !== null) update.set(ATTRIBUTE.ttl, merge.ttlSec);
   // Also for removed limits: usage subtracts all counters of the deleted shard, so the remaining one must have them.
   for (const { limit, consumedMilli } of leaves.limits) update.add(ATTRIBUTE.consumed(limit.name), consumedMilli);
   for (const [name, milli] of leaves.retired) update.add(ATTRIBUTE.consumed(name), milli);
-  const deletion = new Expression().requireEqual(ATTRIBUTE.writeId, { S: leaves.writeId });
-  return {
-    TransactItems: [
-      { Update: { TableName: tableName, Key: keyOf(ns, stays.key), ...update.buildUpdate() } },
-      { Delete: { TableName: tableName, Key: keyOf(ns, leaves.key), ...deletion.build() } },
-    ],
-  };
+  const deletion = new RecordUpdate().requireEqual(ATTRIBUTE.writeId, leaves.writeId);
+  return [update.of(buildShardKey(ns, stays.key)), deletion.deleteOf(buildShardKey(ns, leaves.key))];
 }

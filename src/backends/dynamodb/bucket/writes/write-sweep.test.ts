@@ -3,7 +3,7 @@ import { printRequest } from '../../../../../tests/support/dynamodb/printed-requ
 import { imageOf, NOW_MS, NS, withTokens } from '../../../../../tests/support/dynamodb/shard-images.js';
 import { Limit } from '../../../../core/limit.js';
 import { planSettle } from '../settle.js';
-import { buildHeal, buildUnmark } from './write-sweep.js';
+import { buildHeal, buildUnmark } from '../../../../../tests/support/dynamodb/write-inputs.js';
 
 const TARGET = { tableName: 'table', ns: NS };
 const IDS = { own: 'own-write-id--', unanswered: [] };

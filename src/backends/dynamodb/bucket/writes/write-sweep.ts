@@ -1,10 +1,9 @@
-import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
 import type { Int } from '../../../../core/int.js';
-import { number } from '../../table/attributes.js';
 import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
 import type { Settlement } from '../settle.js';
-import type { Expression } from '../../expressions/expression.js';
-import { startShardUpdate, SWEEP_ATTRIBUTES, type Target, buildShardUpdate, type WriteIds } from './shard-update.js';
+import { buildShardKey, SWEEP_ATTRIBUTES } from '../../table/keys.js';
+import type { Update } from './record-write.js';
+import { startShardUpdate, type WriteIds } from './shard-update.js';
 import { settleLimit } from './write-settlement.js';
 
 /** The correction of the free slots of one shard. */
@@ -18,14 +17,10 @@ export interface SlotCorrection {
  * Writes: ADD tk per limit, wc; SET w.   Condition: w = :seen, so that the holders are those that were counted; rf = :rf, w <> :id.
  * On success: ALL_NEW.   On failure: ALL_OLD.   Cost: 1 WCU per started KB either way.
  */
-export function buildHeal(target: Target, correction: SlotCorrection, ids: WriteIds): UpdateItemInput {
-  return buildShardUpdate(target, correction.image.key, healExpression(correction, ids).build());
-}
-
-function healExpression({ image, limits }: SlotCorrection, ids: WriteIds): Expression {
-  const expression = startShardUpdate(image, ids).requireEqual(ATTRIBUTE.writeId, { S: image.writeId });
-  for (const { name, deltaMilli } of limits) expression.add(ATTRIBUTE.tokens(name), deltaMilli);
-  return expression;
+export function buildHeal(ns: string, { image, limits }: SlotCorrection, ids: WriteIds): Update {
+  const update = startShardUpdate(image, ids).requireEqual(ATTRIBUTE.writeId, image.writeId);
+  for (const { name, deltaMilli } of limits) update.add(ATTRIBUTE.tokens(name), deltaMilli);
+  return update.of(buildShardKey(ns, image.key));
 }
 
 /**
@@ -35,11 +30,11 @@ function healExpression({ image, limits }: SlotCorrection, ids: WriteIds): Expre
  * Condition: w = :seen, so that no holder was added since; rf = :rf, w <> :id.
  * On success: ALL_NEW.   On failure: ALL_OLD.   Cost: 1 WCU per started KB, and 1 for the index.
  */
-export function buildUnmark(target: Target, image: ShardImage, settlement: Settlement, ids: WriteIds): UpdateItemInput {
-  const expression = startShardUpdate(image, ids)
-    .requireEqual(ATTRIBUTE.writeId, { S: image.writeId })
-    .set(ATTRIBUTE.base, number(settlement.nextBaseMs));
-  for (const limit of settlement.limits) settleLimit(expression, limit);
-  for (const attribute of SWEEP_ATTRIBUTES) expression.remove(attribute);
-  return buildShardUpdate(target, image.key, expression.build());
+export function buildUnmark(ns: string, image: ShardImage, settlement: Settlement, ids: WriteIds): Update {
+  const update = startShardUpdate(image, ids)
+    .requireEqual(ATTRIBUTE.writeId, image.writeId)
+    .set(ATTRIBUTE.base, settlement.nextBaseMs);
+  for (const limit of settlement.limits) settleLimit(update, limit);
+  for (const attribute of SWEEP_ATTRIBUTES) update.remove(attribute);
+  return update.of(buildShardKey(ns, image.key));
 }

@@ -2,7 +2,7 @@ import { checkBucketResource, checkEntityId } from '../../../../core/identifiers
 import type { EpochMs } from '../../../../core/units.js';
 import { readKey } from '../../table/attributes.js';
 import { buildMigratedWriteId } from '../../bucket/migrated-write-id.js';
-import { buildShardItem } from '../../bucket/writes/create.js';
+import { buildShardItem } from '../../expressions/shard-item.js';
 import { decodeShard } from '../../table/items.js';
 import { buildShardKey } from '../../table/keys.js';
 import type { Item } from '../../client/transport.js';

@@ -70,13 +70,13 @@ describe.skipIf(found.status === 'unavailable')(`group writes${reason}`, () => {
     const ns = freshNs();
     if (image !== null) await engine.put(ns, image);
     const process = openProcess(table, ns);
-    if (seen !== null) process.memory.keep(seen, NOW_MS);
+    if (seen !== null) process.shard.see(seen, NOW_MS);
     return { ...process, ns };
   }
 
   describe('a bucket that does not exist', () => {
     test('the first take creates a bucket in one request', async () => {
-      const { submit, ns, memory } = await shard(null);
+      const { submit, ns, shard: queue } = await shard(null);
       expect(await submit(take)).toMatchObject({ kind: 'granted' });
       expect(proxy.requests.byOperation()).toEqual({ PutItem: 1 });
       const stored = (await engine.read(ns, KEY))!;
@@ -85,7 +85,7 @@ describe.skipIf(found.status === 'unavailable')(`group writes${reason}`, () => {
         acquires: 1,
         limits: [{ tokensMilli: 59_000, consumedMilli: 1_000 }],
       });
-      expect({ ...memory.image, bytes: 0 }).toEqual({ ...stored, bytes: 0 });
+      expect({ ...queue.image, bytes: 0 }).toEqual({ ...stored, bytes: 0 });
     });
 
     test('two concurrent takes create a bucket once', async () => {
@@ -108,8 +108,8 @@ describe.skipIf(found.status === 'unavailable')(`group writes${reason}`, () => {
     });
 
     test('a take finds a bucket that was cached as absent', async () => {
-      const { submit, ns, memory } = await shard(half, null);
-      memory.keep(null, NOW_MS);
+      const { submit, ns, shard: queue } = await shard(half, null);
+      queue.see(null, NOW_MS);
       expect(await submit(take)).toMatchObject({ kind: 'granted' });
       expect(await engine.read(ns, KEY)).toMatchObject({ limits: [{ tokensMilli: 29_000 }] });
     });
@@ -264,13 +264,13 @@ describe.skipIf(found.status === 'unavailable')(`group writes${reason}`, () => {
     });
 
     test('a throttled key is marked as hot, asks are rejected as throttled, and corrections are retried', async () => {
-      const { together, hot } = await shard(half);
+      const { together, shard: queue } = await shard(half);
       proxy.inject(fault.throttle(), { operations: ['UpdateItem'], times: 4 });
       expect(await together([take, debit], { tuning })).toMatchObject([
         { kind: 'rejected', error: { code: 'backend.unavailable', kind: 'throttled' } },
         { kind: 'done' },
       ]);
-      expect(hot()).toBe(4);
+      expect(queue.pressure.wantsSplit(NOW_MS)).toBe(true);
     });
 
     test('a throttled group is rejected as throttled, not as contended, when its deadline has passed', async () => {

@@ -66,7 +66,7 @@ describe.skipIf(found.status === 'unavailable')(`the queue of a shard${reason}`,
     const ns = `line${(namespaces += 1)}`;
     if (image !== null) await engine.put(ns, image);
     const process = openProcess(table, ns);
-    if (image !== null) process.memory.keep(image, NOW_MS);
+    if (image !== null) process.shard.see(image, NOW_MS);
     return { ...process, ns };
   }
 
@@ -143,7 +143,7 @@ describe.skipIf(found.status === 'unavailable')(`the queue of a shard${reason}`,
   test('every one of 200,000 queued asks is answered, including those that must wait for the next write', async () => {
     // The first write has room for 80 holders.
     const limit = Limit.perMinute('rpm', 81);
-    const { line } = await shard(null);
+    const { shard: queue } = await shard(null);
     const level = askEntry([limit], { rpm: 1_000 }, { holder: holderOf() });
     const kinds = new Map<string, number>();
     const count = ({ kind }: { readonly kind: string }): void => void kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
@@ -151,7 +151,7 @@ describe.skipIf(found.status === 'unavailable')(`the queue of a shard${reason}`,
     let last: Promise<void> | null = null;
     for (let at = 0; at < 200_000; at++) {
       const entry = { ...level, leaseId: buildLeaseId(NOW_MS - at, 0.5) };
-      last = line.submit(entry, deadline, TUNING).then(count);
+      last = Promise.resolve(queue.submit(entry, deadline, TUNING)).then(count);
     }
     await last;
     expect(Object.fromEntries(kinds)).toEqual({ granted: 81, denied: 199_919 });
@@ -244,8 +244,8 @@ describe.skipIf(found.status === 'unavailable')(`the queue of a shard${reason}`,
     const process = await shard(half);
     proxy.inject(fault.loseAnswer(), { operations: ['UpdateItem'], times: 3 });
     await expect(process.submit(take())).rejects.toMatchObject({ kind: 'connection' });
-    expect(process.line.busy).toBe(false);
-    expect(process.line.image).toBeNull();
+    expect(process.shard.busy).toBe(false);
+    expect(process.shard.image).toBeNull();
     expect(await process.submit(take())).toMatchObject({ kind: 'granted' });
     // The first write landed although its answers were lost, which is the strict side.
     expect(await engine.read(process.ns, KEY)).toMatchObject({ limits: [{ tokensMilli: 28_000 }] });
@@ -253,15 +253,15 @@ describe.skipIf(found.status === 'unavailable')(`the queue of a shard${reason}`,
 
   describe('the deny cache', () => {
     test('a young image denies without a request, with the exact wait of each ask', async () => {
-      const { line, memory } = await shard(null);
-      memory.keep(withTokens(half, 500), NOW_MS);
-      expect(line.recall(take(), YOUNG)).toMatchObject({
+      const { shard: queue } = await shard(null);
+      queue.see(withTokens(half, 500), NOW_MS);
+      expect(queue.recall(take(), YOUNG)).toMatchObject({
         kind: 'denied',
         remembered: true,
         answer: { verdicts: [{ waitMs: 500 }] },
       });
-      expect(line.recall(take(2_000), YOUNG)).toMatchObject({ answer: { verdicts: [{ waitMs: 1_500 }] } });
-      expect(line.recall({ ...take(), nowMs: NOW_MS + 499 }, YOUNG)).toMatchObject({
+      expect(queue.recall(take(2_000), YOUNG)).toMatchObject({ answer: { verdicts: [{ waitMs: 1_500 }] } });
+      expect(queue.recall({ ...take(), nowMs: NOW_MS + 499 }, YOUNG)).toMatchObject({
         answer: { verdicts: [{ waitMs: 1 }] },
       });
       expect(proxy.requests.count()).toBe(0);
@@ -269,36 +269,36 @@ describe.skipIf(found.status === 'unavailable')(`the queue of a shard${reason}`,
 
     test('the deny cache does not decide asks that fit, slots, or asks on an old image', async () => {
       const slots = Limit.concurrent('slots', 1);
-      const { line, memory } = await shard(null);
-      memory.keep(withTokens(imageOf([RPM, slots], { baseMs: NOW_MS }), 500, 0), NOW_MS);
-      expect(line.recall(take(500), YOUNG)).toBeNull();
-      expect(line.recall({ ...take(), nowMs: NOW_MS + 500 }, YOUNG)).toBeNull();
+      const { shard: queue } = await shard(null);
+      queue.see(withTokens(imageOf([RPM, slots], { baseMs: NOW_MS }), 500, 0), NOW_MS);
+      expect(queue.recall(take(500), YOUNG)).toBeNull();
+      expect(queue.recall({ ...take(), nowMs: NOW_MS + 500 }, YOUNG)).toBeNull();
       expect(
-        line.recall(askEntry([RPM, slots], { slots: 1_000 }, { leaseId: 'a', holder: holderOf() }), YOUNG),
+        queue.recall(askEntry([RPM, slots], { slots: 1_000 }, { leaseId: 'a', holder: holderOf() }), YOUNG),
       ).toBeNull();
-      expect(line.recall(take(), TUNING)).toBeNull();
-      expect(line.recall({ ...take(30_000), nowMs: NOW_MS + 1_000 }, YOUNG)).toBeNull();
+      expect(queue.recall(take(), TUNING)).toBeNull();
+      expect(queue.recall({ ...take(30_000), nowMs: NOW_MS + 1_000 }, YOUNG)).toBeNull();
     });
 
     test('an image from before a refund denies nothing while the refund is under way', async () => {
       const process = await shard(withTokens(half, 500));
       const { first, held } = await underWay(process);
       const refund = process.submit(changeEntry([RPM], { rpm: -5_000 }));
-      expect(process.line.recall(take(), YOUNG)).toBeNull();
+      expect(process.shard.recall(take(), YOUNG)).toBeNull();
       const ask = process.submit(take(5_000), { tuning: YOUNG });
       held.release();
       await first;
       await refund;
       // The ask arrived after the refund but is planned first: the store denies it, not the cached image.
       expect(await ask).toMatchObject({ kind: 'denied', remembered: false });
-      expect(process.line.recall(take(5_000), YOUNG)).toBeNull();
+      expect(process.shard.recall(take(5_000), YOUNG)).toBeNull();
       expect(await process.submit(take(5_000))).toMatchObject({ kind: 'granted' });
     });
 
     test('an image of any age denies an ask that can never fit', async () => {
-      const { line, memory } = await shard(null);
-      memory.keep(half, NOW_MS - 9e9);
-      expect(line.recall(take(60_001), TUNING)).toMatchObject({
+      const { shard: queue } = await shard(null);
+      queue.see(half, NOW_MS - 9e9);
+      expect(queue.recall(take(60_001), TUNING)).toMatchObject({
         kind: 'denied',
         answer: { verdicts: [{ waitMs: null }] },
       });
@@ -308,12 +308,13 @@ describe.skipIf(found.status === 'unavailable')(`the queue of a shard${reason}`,
   test('reading a shard does not replace the image while a write is under way', async () => {
     const process = await shard(half);
     const { first, held } = await underWay(process);
-    const seen = await process.line.look(NOW_MS, performance.now() + 9_000);
+    const before = process.shard.image;
+    const seen = await process.shard.read(NOW_MS, performance.now() + 9_000);
     expect(seen?.limits[0]?.tokensMilli).toBe(29_000);
-    expect(process.line.image).toBe(process.memory.image);
-    expect(process.line.image?.limits[0]?.tokensMilli).toBe(30_000);
+    expect(process.shard.image).toBe(before);
+    expect(process.shard.image?.limits[0]?.tokensMilli).toBe(30_000);
     held.release();
     await first;
-    expect(process.line.image?.limits[0]?.tokensMilli).toBe(29_000);
+    expect(process.shard.image?.limits[0]?.tokensMilli).toBe(29_000);
   });
 });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { amount, imageOf, NOW_MS, withHolders, withTokens } from '../../../../tests/support/dynamodb/shard-images.js';
 import { buildLeaseId } from '../../../core/identifiers.js';
 import { Limit } from '../../../core/limit.js';
-import { asReclaimed } from '../bucket/across-shards.js';
+import { asReclaimed } from './across-shards.js';
 
 test('peeking counts every expired holder as reclaimed, even more of them than one write can reclaim', () => {
   const expired = Array.from({ length: 200 }, (_, at) => [

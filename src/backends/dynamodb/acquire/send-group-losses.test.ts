@@ -46,7 +46,7 @@ describe.skipIf(found.status === 'unavailable')(`group writes without an answer$
     if (image !== null) await engine.put(ns, image);
     const other = openProcess(engine.table, ns);
     const process = openProcess(tapped(engine.table, tap(other)), ns);
-    if (image !== null) process.memory.keep(image, NOW_MS);
+    if (image !== null) process.shard.see(image, NOW_MS);
     const stored = async () => {
       const read = (await engine.read(ns, KEY))!;
       const balance = (name: string) => read.limits.find(({ limit }) => limit.name === name);

@@ -1,0 +1,40 @@
+import type { LevelAnswer, LevelAsk } from '../../../backend.js';
+import { compareConfig } from '../../../core/config/config.js';
+import { type Amount, amountOf, decide, type Verdict } from '../../../core/bucket/decide.js';
+import { add } from '../../../core/int.js';
+import type { EpochMs } from '../../../core/units.js';
+import { viewShards, waitAcross } from './across-shards.js';
+import { newBucketImage } from './new-bucket.js';
+import type { ShardImage } from '../table/items.js';
+
+/** Judges asks against a level, over all shards of its bucket. */
+export function judgeLevel(shards: readonly ShardImage[], level: LevelAsk, asks: Asks, nowMs: EpochMs): LevelAnswer {
+  const images = shards.length === 0 ? [newBucketImage({ ...level, shard: 0 }, level, nowMs)] : shards;
+  const views = viewShards(images, level, nowMs);
+  const perShard = views.map((view) => decide(view, asks(view), nowMs));
+  const configIsOlder = images.some((image) => compareConfig(image, level) === 'reread');
+  return { verdicts: perShard.length === 1 ? (perShard[0] ?? []) : sumVerdicts(views, perShard, nowMs), configIsOlder };
+}
+
+type Asks = (image: ShardImage) => readonly Amount[];
+
+/** Asks for every limit of the bucket; for 0 where the level names no amount. */
+export function everyLimit({ asks }: LevelAsk): Asks {
+  return ({ limits }) => limits.map(({ limit }) => ({ name: limit.name, milli: amountOf(asks, limit.name) ?? 0 }));
+}
+
+/** What the shards have together, and how long they need for the rest. For a debt: the shortest wait of the shards. */
+function sumVerdicts(
+  views: readonly ShardImage[],
+  perShard: readonly (readonly Verdict[])[],
+  nowMs: EpochMs,
+): readonly Verdict[] {
+  return (perShard[0] ?? []).map((first) => {
+    const parts = perShard.flatMap((verdicts) => verdicts.filter(({ limit }) => limit.name === first.limit.name));
+    const effectiveMilli = parts.map((part) => part.effectiveMilli).reduce(add);
+    if (effectiveMilli >= first.requestedMilli) return { ...first, effectiveMilli, waitMs: 0 };
+    const waits = parts.flatMap(({ waitMs }) => (waitMs === null ? [] : [waitMs]));
+    const together = waitAcross(views, first.limit.name, first.requestedMilli, nowMs);
+    return { ...first, effectiveMilli, waitMs: waits.length === 0 ? together : Math.min(...waits) };
+  });
+}
