@@ -1,5 +1,4 @@
 import type { Awaitable, Tuning } from '../../../backend.js';
-import type { Amount } from '../../../core/bucket/decide.js';
 import { parentShard } from '../../../core/bucket/shard.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { ChangeEntry, Entry, ResultOf } from '../bucket/entries.js';
@@ -115,43 +114,6 @@ export class BucketShards {
       if (image !== null || shard.number === 0) return { shard, image };
       this.noteMissing(shard.number);
     }
-  }
-
-  /** Reads every shard that was not seen within the last `denyCacheMs`. */
-  async readAll(nowMs: EpochMs, deadline: Deadline, denyCacheMs: number): Promise<void> {
-    let isKnown = (shard: Shard): boolean => shard.youngImage(nowMs, denyCacheMs) !== null;
-    for (;;) {
-      const unknown = this.all().filter((shard) => !isKnown(shard));
-      if (unknown.length === 0) return;
-      const images = await Promise.all(unknown.map(async (shard) => shard.read(nowMs, deadline)));
-      const missing = unknown.filter((_, at) => images[at] === null);
-      // A shard that does not exist is part of its parent, and shard 0 has none: there is no bucket.
-      if (missing.some(({ number }) => number === 0)) return;
-      for (const { number } of missing) this.noteMissing(number);
-      isKnown = ({ image }) => image !== null;
-    }
-  }
-
-  /** The image of every shard, if all are younger than `denyCacheMs`. null: at least one is not. */
-  youngImages(nowMs: EpochMs, denyCacheMs: number): readonly ShardImage[] | null {
-    const images = this.all().map((shard) => shard.youngImage(nowMs, denyCacheMs));
-    return images.every((image) => image !== null) ? images : null;
-  }
-
-  /** Returns a function that caches images read after this call, except of shards whose image changed meanwhile. */
-  keeper(nowMs: EpochMs): (images: readonly ShardImage[]) => void {
-    const before = new Map([...this.#shards].map(([number, { image }]) => [number, image]));
-    return (images) => {
-      for (const image of images) {
-        const shard = this.#shards.get(image.key.shard);
-        if (shard !== undefined && before.get(shard.number) === shard.image) shard.keep(image, nowMs);
-      }
-    };
-  }
-
-  /** Whether the image of every shard has too little for the asks. A shard without an image may have enough. */
-  isShortOf(asks: readonly Amount[], nowMs: EpochMs): boolean {
-    return this.all().every((shard) => shard.judge(asks, nowMs)?.some(({ waitMs }) => waitMs !== 0) === true);
   }
 
   forget(): void {

@@ -10,6 +10,7 @@ import type {
 } from '../../../backend.js';
 import { conclude } from '../../../core/bucket/decide.js';
 import { takeAtomically } from './atomic.js';
+import { isShortOf, startKeeping, youngImages } from './bucket-images.js';
 import type { BucketCache } from './bucket-cache.js';
 import { changeLevel } from './change-level.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
@@ -155,7 +156,7 @@ function doubtfulLevels(consuming: Consuming): readonly number[] {
   return request.levels
     .map((level, at) => {
       const { bucket } = askingOf(consuming, level);
-      return { at, isShort: bucket.isShortOf(level.asks, call.nowMs), refusedAtMs: bucket.refusedAtMs };
+      return { at, isShort: isShortOf(bucket, level.asks, call.nowMs), refusedAtMs: bucket.refusedAtMs };
     })
     .filter(({ isShort, refusedAtMs }) => isShort || refusedAtMs !== null)
     .toSorted(
@@ -259,10 +260,12 @@ async function verdictsOfAll(
 ): Promise<{ readonly levels: readonly LevelAnswer[]; readonly read: boolean }> {
   const { buckets, call, request, deadline } = consuming;
   const seen = request.levels.map((level, at) =>
-    isDenied(outcomes[at]) ? [] : askingOf(consuming, level).bucket.youngImages(call.nowMs, tuningOf(call).denyCacheMs),
+    isDenied(outcomes[at])
+      ? []
+      : youngImages(askingOf(consuming, level).bucket, call.nowMs, tuningOf(call).denyCacheMs),
   );
   const unseen = request.levels.filter((_, at) => seen[at] === null);
-  const keepers = unseen.map((level) => askingOf(consuming, level).bucket.keeper(call.nowMs));
+  const keepers = unseen.map((level) => startKeeping(askingOf(consuming, level).bucket, call.nowMs));
   const images = unseen.length === 0 ? [] : await buckets.read(call.namespaceId, unseen, deadline);
   // Cached, so that the next denial needs no read.
   for (const [at, keep] of keepers.entries()) keep(images[at] ?? []);

@@ -1,6 +1,6 @@
 import type { Tuning } from '../../../backend.js';
 import type { EpochMs } from '../../../core/units.js';
-import { type Doubt, type Entry, type EntryResult, givesBack } from '../bucket/entries.js';
+import { type AskEntry, type Doubt, type Entry, type EntryResult, givesBack } from '../bucket/entries.js';
 import type { Executor } from '../bucket/executor.js';
 import type { CachedImage, EntryAnswer, GroupAction, GroupAnswer, GroupState } from '../bucket/group-state.js';
 import { knownLimits, shownBy, startGroup, step } from '../bucket/group-write.js';
@@ -31,6 +31,8 @@ export interface WrittenShard {
   forget(): void;
   /** The store names this key as too busy. */
   markHot(): void;
+  /** An ask was not granted although one of its writes may have landed or may still land. */
+  abandon(ask: AskEntry, doubt: Doubt, tuning: Tuning): void;
 }
 
 /** Sends the writes of a group until each entry is answered. Returns the entries that must wait for the next group. */
@@ -46,7 +48,7 @@ export async function sendGroup(shard: WrittenShard, waiting: readonly Waiting[]
   let { state, action, answers } = startGroup(group, entries.some(givesBack) ? { ...cached, trust: 'guess' } : cached);
   const deferred: Waiting[] = [];
   for (;;) {
-    deliver(answers, waiting, deferred);
+    deliver(shard, answers, waiting, deferred);
     if (action.kind === 'done') {
       if (action.forget) shard.forget();
       return deferred;
@@ -59,14 +61,32 @@ export async function sendGroup(shard: WrittenShard, waiting: readonly Waiting[]
   }
 }
 
-function deliver(answers: readonly EntryAnswer[], waiting: readonly Waiting[], deferred: Waiting[]): void {
+function deliver(
+  shard: WrittenShard,
+  answers: readonly EntryAnswer[],
+  waiting: readonly Waiting[],
+  deferred: Waiting[],
+): void {
   for (const { index, outcome, doubt } of answers) {
     const one = waiting[index] as Waiting;
     if (doubt !== undefined) one.doubt = doubt;
     if (outcome.kind === 'deferred') deferred.push(one);
-    else if (outcome.kind === 'result') one.resolve(outcome.result);
-    else one.reject(outcome.error);
+    else if (outcome.kind === 'error') rejectWaiting(shard, one, outcome.error);
+    else {
+      if (outcome.result.kind !== 'granted') abandonIfInDoubt(shard, one);
+      one.resolve(outcome.result);
+    }
   }
+}
+
+export function rejectWaiting(shard: Pick<WrittenShard, 'abandon'>, waiting: Waiting, error: unknown): void {
+  abandonIfInDoubt(shard, waiting);
+  waiting.reject(error);
+}
+
+/** The caller gets no lease, although a write may have granted it. */
+function abandonIfInDoubt(shard: Pick<WrittenShard, 'abandon'>, { entry, doubt, tuning }: Waiting): void {
+  if (entry.kind === 'ask' && doubt !== undefined) shard.abandon(entry, doubt, tuning);
 }
 
 async function perform(

@@ -18,7 +18,7 @@ import { Pressure, type PressureOptions } from '../bucket/pressure.js';
 import { type Deadline, pause, timeLeftMs } from '../client/deadline.js';
 import type { ShardImage } from '../table/items.js';
 import type { ShardKey } from '../table/keys.js';
-import { sendGroup, type Waiting } from './send-group.js';
+import { rejectWaiting, sendGroup, type Waiting, type WrittenShard } from './send-group.js';
 
 interface Queued extends Waiting {
   readonly signal: AbortSignal | undefined;
@@ -36,7 +36,7 @@ export class Shard {
   readonly executor: Executor;
   readonly key: ShardKey;
   readonly pressure: Pressure;
-  readonly #abandon: Abandon;
+  readonly abandon: WrittenShard['abandon'];
   #image: ShardImage | null = null;
   #isAbsent = false;
   #seenAtMs: EpochMs = Number.NEGATIVE_INFINITY;
@@ -50,7 +50,7 @@ export class Shard {
     this.executor = executor;
     this.key = key;
     this.pressure = new Pressure(options);
-    this.#abandon = abandon;
+    this.abandon = (ask, doubt, tuning) => abandon(key.shard, ask, doubt, tuning);
   }
 
   get number(): number {
@@ -144,31 +144,12 @@ export class Shard {
 
   #enqueue(entry: Entry, deadline: Deadline, tuning: Tuning, signal: AbortSignal | undefined): Promise<EntryResult> {
     const result = new Promise<EntryResult>((resolve, reject) => {
-      const queued: Queued = {
-        entry,
-        deadline,
-        signal,
-        tuning,
-        resolve: (value) => {
-          if (value.kind !== 'granted') this.#leaveInDoubt(queued);
-          resolve(value);
-        },
-        reject: (error) => {
-          this.#leaveInDoubt(queued);
-          reject(error);
-        },
-      };
-      this.#queue.push(queued);
+      this.#queue.push({ entry, deadline, signal, tuning, resolve, reject });
     });
     if (!this.#busy) void this.#run();
     if (!givesBack(entry)) return result;
     this.#refunds += 1;
     return result.finally(() => (this.#refunds -= 1));
-  }
-
-  /** The caller gets no lease, although a write may have granted it. */
-  #leaveInDoubt({ entry, doubt, tuning }: Queued): void {
-    if (entry.kind === 'ask' && doubt !== undefined) this.#abandon(this.number, entry, doubt, tuning);
   }
 
   async #run(): Promise<void> {
@@ -191,9 +172,9 @@ export class Shard {
   #nextGroup(): readonly Queued[] {
     const queued = this.#queue;
     this.#queue = [];
-    return queued.filter(({ deadline, signal, reject }) => {
-      if (signal?.aborted === true) reject(signal.reason);
-      else if (timeLeftMs(deadline) <= 0) reject(deadlinePassed());
+    return queued.filter((one) => {
+      if (one.signal?.aborted === true) rejectWaiting(this, one, one.signal.reason);
+      else if (timeLeftMs(one.deadline) <= 0) rejectWaiting(this, one, deadlinePassed());
       else return true;
       return false;
     });

@@ -3,6 +3,7 @@ import { type Amount, amountOf, type Verdict } from '../../../core/bucket/decide
 import { add, type Int, sub } from '../../../core/int.js';
 import { isConsumed } from '../../../core/limit.js';
 import { knownAsks, partOf, refuseAcross, viewShards } from '../bucket/across-shards.js';
+import { readShards } from './bucket-images.js';
 import type { BucketShards, Submitted } from './bucket-shards.js';
 import { changeLevel } from './change-level.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
@@ -133,7 +134,7 @@ async function takeAcross(asking: Asking): Promise<LevelOutcome> {
   const granted: LevelAnswer[] = [];
   // Slots may have been released at any time since the image was read.
   const takesSlots = level.limits.some(({ name, kind }) => kind === 'concurrent' && amountOf(level.asks, name));
-  await bucket.readAll(call.nowMs, asking.deadline, takesSlots ? 0 : tuningOf(call).denyCacheMs);
+  await readShards(bucket, call.nowMs, asking.deadline, takesSlots ? 0 : tuningOf(call).denyCacheMs);
   let owed = knownAsks(viewsOf(asking), level);
   try {
     for (const { number } of bucket.all()) {

@@ -16,10 +16,9 @@ import type { EpochMs, Millitokens } from '../../../core/units.js';
 import type { AskEntry, ChangeEntry, Entry, EntryResult, ExtendEntry } from './entries.js';
 import { type Account, accountOf, type ShardImage } from '../table/items.js';
 import { Sums } from './limit-sums.js';
-import { expiresTooEarly, expirySec, needsTtlRefresh, withinTtl } from './bucket-ttl.js';
+import { withTtl } from './write-ttl.js';
 import {
   addHolder,
-  applyShardWrite,
   changesNothing,
   countsOnce,
   type HolderChange,
@@ -175,7 +174,7 @@ class GroupPlanner {
         this.needsReclaim = true;
         return null;
       }
-      if (this.#refusesForCertain(verdicts, level)) {
+      if (refusesForCertain(verdicts, level, this.#at.trust)) {
         return { kind: 'denied', answer, remembered: this.#at.trust !== 'exact' };
       }
       this.unsure = true;
@@ -217,18 +216,6 @@ class GroupPlanner {
     (this.#held as Map<string, Holder>).set(leaseId, holder);
   }
 
-  /** Slots that are held now may be released in the next moment, so only the store can deny them. */
-  #refusesForCertain(verdicts: readonly Verdict[], level: LevelAsk): boolean {
-    if (this.#at.trust === 'exact') return true;
-    const short = verdicts.filter(({ waitMs }) => waitMs !== 0);
-    if (
-      short.some(({ limit, waitMs, requestedMilli }) => waitMs === null && neverFits(level, limit.name, requestedMilli))
-    ) {
-      return true;
-    }
-    return this.#at.trust === 'young' && short.some(({ limit }) => limit.kind === 'rate');
-  }
-
   change({ level, leaseId, uncounts, onlyIfHeld }: ChangeEntry): EntryResult | null {
     const stored = level.holder === 'none' ? undefined : this.#image.holders.get(leaseId);
     const holderLost = level.holder !== 'none' && stored === undefined;
@@ -266,12 +253,7 @@ class GroupPlanner {
     if (level.holder === 'release') return removeHolder(leaseId, stored);
     // The answer says whether the holder exists, so the condition must check it even if nothing of it changes.
     if (stored.rates === null || level.totals === null) return replaceHolder(leaseId, stored, stored);
-    // A limit that the bucket lacks is not charged, so an expiry must not give it back if the limit returns.
-    const rates = level.totals.filter(({ name }) => {
-      const kind = accountOf(this.#image, name)?.limit.kind;
-      return kind !== undefined && isConsumed(kind);
-    });
-    return replaceHolder(leaseId, stored, { ...stored, rates });
+    return replaceHolder(leaseId, stored, { ...stored, rates: chargedRates(this.#image, level.totals) });
   }
 
   extend({ leaseId, expiresAtMs }: ExtendEntry): EntryResult | null {
@@ -295,32 +277,16 @@ class GroupPlanner {
       adopts,
       ttlSec: undefined,
     };
-    return changesNothing(write) ? write : this.#withTtl(write, newest);
+    return changesNothing(write) ? write : withTtl(this.#image, write, newest, this.#at);
   }
+}
 
-  /** Renews the `ttl` if needed, and adds conditions that refuse the write where other writers left a larger debt. */
-  #withTtl(write: ShardWrite, newest: LevelRef | null): ShardWrite {
-    const { baseMs, limits, ttlSec, version } = this.#image;
-    // A separate write adds a ttl and moves the base, so this write cannot land on a bucket that has got one.
-    if (ttlSec === null) return write;
-    if (newest?.lasting === true && compareVersions(newest.version, version) >= 0) return { ...write, ttlSec: null };
-    const renewedSec = this.#renewedTtl(write, ttlSec);
-    const bounded = write.limits.map((limit) => {
-      const rate = limits.find((account) => account.limit.name === limit.name)?.rate;
-      const isSpent = limit.write.write === 'add' && limit.write.deltaMilli < 0;
-      if (rate === undefined || !isSpent) return limit;
-      return { ...limit, write: withinTtl(limit.write, rate, baseMs, renewedSec ?? ttlSec) };
-    });
-    return { ...write, limits: bounded, ttlSec: renewedSec };
-  }
-
-  /** undefined: the stored ttl is long enough. */
-  #renewedTtl(write: ShardWrite, ttlSec: number): number | undefined {
-    const { nowMs, lifeFactor } = this.#at;
-    const after = applyShardWrite(this.#image, write, '');
-    if (!needsTtlRefresh(this.#image, nowMs, lifeFactor) && !expiresTooEarly(after)) return undefined;
-    return Math.max(ttlSec, expirySec(after, nowMs, lifeFactor));
-  }
+/** A limit that the bucket lacks is not charged, so an expiry must not give it back if the limit returns. */
+function chargedRates(image: ShardImage, totals: readonly Amount[]): readonly Amount[] {
+  return totals.filter(({ name }) => {
+    const kind = accountOf(image, name)?.limit.kind;
+    return kind !== undefined && isConsumed(kind);
+  });
 }
 
 /** What a change takes (positive) or gives back (negative). */
@@ -339,6 +305,18 @@ function amountsDue(
     return { name, milli: sub(milli, amountOf(carried, name) ?? 0) };
   });
   return [...corrected, ...deltas.filter((delta) => !isCarried(delta))];
+}
+
+/** Slots that are held now may be released in the next moment, so only the store can deny them. */
+function refusesForCertain(verdicts: readonly Verdict[], level: LevelAsk, trust: Trust): boolean {
+  if (trust === 'exact') return true;
+  const short = verdicts.filter(({ waitMs }) => waitMs !== 0);
+  if (
+    short.some(({ limit, waitMs, requestedMilli }) => waitMs === null && neverFits(level, limit.name, requestedMilli))
+  ) {
+    return true;
+  }
+  return trust === 'young' && short.some(({ limit }) => limit.kind === 'rate');
 }
 
 /** Judged also by the rules that the caller has read: those of an old image may have been raised since. */
