@@ -42,7 +42,8 @@ export async function sendGroup(shard: WrittenShard, waiting: readonly Waiting[]
   const deadline = waiting.reduce((latest, one) => Math.max(latest, one.deadline), 0);
   const entries = waiting.map(({ entry }) => entry);
   const { maxRetries, bucketLifeFactor: lifeFactor } = tuning;
-  const group = { ns: shard.executor.ns, key: shard.key, entries, nowMs, maxRetries, lifeFactor };
+  const inDoubt = new Set(waiting.flatMap(({ entry, doubt }) => (doubt === undefined ? [] : (entry.leaseId ?? []))));
+  const group = { ns: shard.executor.ns, key: shard.key, entries, nowMs, maxRetries, lifeFactor, inDoubt };
   const cached = shard.cachedAt(nowMs, tuning.denyCacheMs);
   // A balance from before a refund must not deny.
   let { state, action, answers } = startGroup(group, entries.some(givesBack) ? { ...cached, trust: 'guess' } : cached);

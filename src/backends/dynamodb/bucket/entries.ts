@@ -60,6 +60,8 @@ export type EntryResult =
   /** The shard does not exist. The entry belongs to the shard that it would be split from. */
   | { readonly kind: 'no-shard' }
   | { readonly kind: 'done'; readonly holderLost: boolean }
+  /** A write with this refund got no answer, so a later write leaves it out: it could count twice. */
+  | { readonly kind: 'refund-left-out' }
   | { readonly kind: 'extended'; readonly found: boolean };
 
 /** The results that an entry of this kind can have. */

@@ -17,6 +17,8 @@ export interface Group {
   readonly nowMs: EpochMs;
   readonly maxRetries: number;
   readonly lifeFactor: number;
+  /** The leases of asks that an earlier group may have granted, because a write of it got no answer. */
+  readonly inDoubt: ReadonlySet<string>;
 }
 
 /** The image that is cached when the group starts. */

@@ -183,9 +183,7 @@ function afterRead(before: GroupState, image: ShardImage | null): GroupStep {
     return finish(state, results);
   }
   if (state.purpose.kind !== 'prove') return plan(state);
-  const landed = landedResults(state.unanswered, image, state.open);
-  if (landed !== null) return finish({ ...state, unanswered: landed.unanswered }, landed.results);
-  return answerReleased(state, state.unanswered.writes, plan);
+  return finishIfLanded(state, null) ?? answerReleased(state, state.unanswered.writes, plan);
 }
 
 function afterWrite(state: GroupState, id: string, answer: WriteAnswer): GroupStep {
@@ -226,12 +224,20 @@ function afterLanding(
 }
 
 function afterRefusedGroup(state: GroupState, sent: SentWrite): GroupStep {
-  const { image, unanswered, open } = state;
-  // The caller's own SDK client may have sent the write twice, and returns only the second answer.
-  if (image?.writeId === sent.id) return finish(state, sent.results);
-  const landed = landedResults(unanswered, image, open);
-  if (landed !== null) return finish({ ...state, unanswered: landed.unanswered }, landed.results);
-  return answerReleased(state, [...unanswered.writes, sent], (rest) => afterRefusal(rest, 'refused', null));
+  const landed = finishIfLanded(state, sent);
+  if (landed !== null) return landed;
+  return answerReleased(state, [...state.unanswered.writes, sent], (rest) => afterRefusal(rest, 'refused', null));
+}
+
+/**
+ * The last step, if the image proves that an unanswered write landed, or the refused one: a request that was sent twice
+ * gets only the answer of the second time.
+ */
+function finishIfLanded(state: GroupState, refused: SentWrite | null): GroupStep | null {
+  const { image, open, group } = state;
+  if (image === null) return null;
+  const landed = landedResults(state.unanswered, { image, open, refused, inDoubt: group.inDoubt });
+  return landed && finish({ ...state, unanswered: landed.unanswered }, landed.results);
 }
 
 function noteUnanswered(state: GroupState, sent: SentWrite, error: unknown): GroupState {
@@ -304,10 +310,13 @@ function see(state: GroupState, image: ShardImage | null): GroupState {
 
 /** Answers all open entries. null: the entry must wait for the next group. */
 function finish(state: GroupState, results: readonly (EntryResult | null)[]): GroupStep {
-  const { lostRefunds } = state.unanswered;
+  const { group } = state;
+  const { lostRefunds, error } = state.unanswered;
   const { state: finished, answers } = answerEntries(state, (index, at) => {
     const result = results[at] ?? null;
     if (lostRefunds.has(index)) return { kind: 'error', error: new RefundLost(lostRefunds.get(index)) };
+    const isUncertain = result === null && mayHaveRefunded(state.unanswered, group.entries[index] as Entry, index);
+    if (isUncertain || result?.kind === 'refund-left-out') return { kind: 'error', error: new RefundLost(error) };
     return result === null ? { kind: 'deferred' } : { kind: 'result', result };
   });
   return { ...maybeAddTtl(finished), answers };

@@ -2,9 +2,15 @@ import type { ChangeEntry, Entry } from './entries.js';
 import type { ShardImage } from '../table/items.js';
 import { countsOnce, type ShardWrite } from './shard-write.js';
 
-/** Whether the image has the exact holder that the write would have added. No other writer knows its lease id. */
-export function showsAdditionOf(image: ShardImage, { holders }: ShardWrite): boolean {
-  return holders.some((holder) => holder.kind === 'add' && image.holders.get(holder.leaseId)?.text === holder.text);
+/**
+ * Whether the image has an exact holder that the write would have added. No other writer knows its lease id. `except`:
+ * leases that another write may have added.
+ */
+export function showsAdditionOf(image: ShardImage, { holders }: ShardWrite, except: ReadonlySet<string>): boolean {
+  return holders.some(
+    (holder) =>
+      holder.kind === 'add' && !except.has(holder.leaseId) && image.holders.get(holder.leaseId)?.text === holder.text,
+  );
 }
 
 /**

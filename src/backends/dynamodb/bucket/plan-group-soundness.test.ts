@@ -4,14 +4,13 @@ import { groups, stalePairs } from '../../../../tests/support/dynamodb/random-gr
 import { runs } from '../../../../tests/support/runs.js';
 import { type Answer, SequentialModel } from '../../../../tests/support/models/sequential-model.js';
 import { NOW_MS } from '../../../../tests/support/dynamodb/shard-images.js';
-import { accountIn, shardWriteHolds } from '../../../../tests/support/dynamodb/shard-truth.js';
-import { amountOf, exceedsCapacity } from '../../../core/bucket/decide.js';
-import { worthOf } from '../../../testing/oracle/model.js';
-import { correctVerdicts } from './shard-write.js';
+import { expectSame, kindsOf } from '../../../../tests/support/dynamodb/same-as-model.js';
+import { shardWriteHolds } from '../../../../tests/support/dynamodb/shard-truth.js';
+import { exceedsCapacity } from '../../../core/bucket/decide.js';
 import type { Entry, EntryResult } from './entries.js';
 import { planGroup, type Trust } from './plan-group.js';
 import type { ShardImage } from '../table/items.js';
-import { applyShardWrite } from './shard-write.js';
+import { applyShardWrite, correctVerdicts } from './shard-write.js';
 import { applySettlement, planSettle } from './settle.js';
 
 const RUNS = { numRuns: runs(1_000) };
@@ -59,40 +58,6 @@ const hasExpired = ({ holders }: ShardImage): boolean =>
 const isCurableDenial = (result: EntryResult | null): boolean =>
   result?.kind === 'denied' && result.answer.verdicts.every(({ waitMs }) => waitMs !== null);
 
-const kindsOf = (answers: readonly (Answer | EntryResult | null)[]): unknown[] =>
-  answers.map((answer) => {
-    if (answer === null) return null;
-    if (answer.kind === 'done') return answer.holderLost ? 'done, holder lost' : 'done';
-    if (answer.kind === 'extended') return answer.found ? 'extended' : 'not extended';
-    return answer.kind;
-  });
-
-/** Expects the stored item to equal the model: balances to the millitoken, counters, holders and slots. */
-function expectSame(after: ShardImage, before: ShardImage, model: SequentialModel): void {
-  for (const { limit, rate, tokensMilli, consumedMilli } of after.limits) {
-    const worth = worthOf(rate, tokensMilli, after.baseMs, NOW_MS);
-    expect([limit.name, worth]).toEqual([limit.name, model.tokens.get(limit.name)]);
-    if (limit.kind === 'concurrent') {
-      const held = [...after.holders.values()].reduce(
-        (sum, { slots }) => sum + Number(amountOf(slots, limit.name) ?? 0),
-        0,
-      );
-      expect([limit.name, Number(tokensMilli) + held]).toEqual([limit.name, limit.capacityMilli]);
-    } else {
-      const moved = BigInt(consumedMilli) - BigInt(accountIn(before, limit.name)!.consumedMilli);
-      expect([limit.name, moved]).toEqual([limit.name, model.consumed.get(limit.name) ?? 0n]);
-    }
-  }
-  expect(after.acquires - before.acquires).toBe(model.acquires);
-  expect(after.expired - before.expired).toBe(model.expired);
-  const holders = [...after.holders].map(
-    ([id, { expiresAtMs, slots, rates }]) => [id, { expiresAtMs, slots, rates }] as const,
-  );
-  expect(new Map(holders)).toEqual(
-    new Map([...model.holders].map(([id, { expiresAtMs, slots, rates }]) => [id, { expiresAtMs, slots, rates }])),
-  );
-}
-
 /** Expects exact balances in every verdict, except for asks that can never fit, which are denied without a request. */
 function expectSameVerdicts(results: readonly (EntryResult | null)[], expected: readonly (Answer | null)[]): void {
   for (const [at, result] of results.entries()) {
@@ -122,7 +87,7 @@ describe('groups', () => {
         if (reclaimed.length > 0) expect(entries.some(({ kind }) => kind === 'ask')).toBe(true);
         expect(kindsOf(results)).toEqual(kindsOf(expected));
         expectSameVerdicts(results, expected);
-        expectSame(after, truth, model);
+        expectSame(after, truth, model, NOW_MS);
         for (const kind of kindsOf(results)) seenKinds.add(kind);
       }),
       RUNS,
@@ -142,7 +107,7 @@ describe('groups', () => {
         if (results.some(isCurableDenial)) expect(hasExpired(after)).toBe(false);
         if (reclaimed.length > 0) expect(entries.some(({ kind }) => kind === 'ask')).toBe(true);
         expect(kindsOf(results)).toEqual(kindsOf(expected));
-        expectSame(after, truth, model);
+        expectSame(after, truth, model, NOW_MS);
         // One more write if an ask was denied and expired holders had to be reclaimed first.
         expect(writes).toBeLessThanOrEqual(model.expired > 0 ? 2 : 1);
         expectSameVerdicts(results, expected);

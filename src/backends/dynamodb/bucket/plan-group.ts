@@ -228,11 +228,12 @@ class GroupPlanner {
     const amounts = amountsDue(level, stored, holderLost);
     // If its holder changes in the same write, a refund counts once. Without that, a second write could count it twice.
     const mayRefund = !this.#at.withoutRefunds || countsOnce(this.#holders.get(leaseId));
+    let isLeftOut = false;
     for (const { name, milli } of amounts) {
       const kind = accountOf(this.#image, name)?.limit.kind;
       if (kind === undefined || !isConsumed(kind) || milli === 0) continue;
       if (milli > 0) this.#sums.debit(name, milli);
-      else if (!mayRefund) continue;
+      else if (!mayRefund) isLeftOut = true;
       // It was in no balance: a limit that has replaced the unlimited one since must not get it back.
       else if (isUnlimitedIn(level.limits, name)) this.#sums.uncount(name, sub(0, milli));
       else this.#sums.refund(this.#image, 'rate', [{ name, milli: sub(0, milli) }]);
@@ -241,7 +242,7 @@ class GroupPlanner {
       this.#sums.refund(this.#image, 'concurrent', stored.slots);
     }
     if (uncounts && mayRefund) this.#acquires -= 1;
-    return { kind: 'done', holderLost };
+    return isLeftOut ? { kind: 'refund-left-out' } : { kind: 'done', holderLost };
   }
 
   #holderChange(level: ChangeEntry['level'], leaseId: string): HolderChange | null {

@@ -18,13 +18,15 @@ export interface SentWrite {
 /** The writes of a group that got no answer. One of them may have landed, or may still land. */
 export interface Unanswered {
   readonly writes: readonly SentWrite[];
+  /** Why the last of them got no answer. */
+  readonly error: unknown;
   /** The entries whose refund was in the first of these writes, with its error. Their refund is not sent again. */
   readonly lostRefunds: ReadonlyMap<number, unknown>;
   /** What is in doubt for the asks that one of these writes would have granted. */
   readonly doubts: ReadonlyMap<number, Doubt>;
 }
 
-export const ALL_ANSWERED: Unanswered = { writes: [], lostRefunds: new Map(), doubts: new Map() };
+export const ALL_ANSWERED: Unanswered = { writes: [], error: null, lostRefunds: new Map(), doubts: new Map() };
 
 export function addUnanswered(
   { writes, lostRefunds, doubts }: Unanswered,
@@ -42,7 +44,7 @@ export function addUnanswered(
     const doubt = doubtOf(entry, result, sent.seen);
     if (doubt !== null) doubtful.set(index, doubt);
   }
-  return { writes: [...writes, sent], lostRefunds: lost, doubts: doubtful };
+  return { writes: [...writes, sent], error, lostRefunds: lost, doubts: doubtful };
 }
 
 /** The result of an entry if the write landed. null: the write did not contain the entry. */
@@ -55,28 +57,39 @@ export function mayHaveRefunded({ writes }: Unanswered, entry: Entry, index: num
   return refunds(entry) && writes.some((sent) => resultIn(sent, index) !== null);
 }
 
+export interface LandedOptions {
+  readonly image: ShardImage;
+  readonly open: readonly number[];
+  /** The write that the image has just refused. It may have landed before, if its request was sent twice. */
+  readonly refused: SentWrite | null;
+  /** Leases that a write of an earlier group may have added. Their holders prove nothing about this group's writes. */
+  readonly inDoubt: ReadonlySet<string>;
+}
+
 /**
- * The results of an unanswered write for the open entries, if this image proves that the write landed, and what remains
- * in doubt then. null: no proof.
+ * The results for the open entries, if this image proves that one of the writes landed, and what remains in doubt then.
+ * The id of the last write proves it, and so does a holder that only this group can have added. null: no proof.
  */
 export function landedResults(
   unanswered: Unanswered,
-  image: ShardImage | null,
-  open: readonly number[],
+  { image, open, refused, inDoubt }: LandedOptions,
 ): { readonly results: readonly (EntryResult | null)[]; readonly unanswered: Unanswered } | null {
-  const { writes } = unanswered;
-  if (image === null) return null;
-  const proven = writes.find(({ id, write }) => id === image.writeId || showsAdditionOf(image, write));
-  if (proven === undefined) return null;
-  const isCertain = proven.id === image.writeId || writes.length === 1;
-  const refundsLanded = isCertain && proven === writes[0];
-  // Several of the writes may have added the same holder. Then only results that all of them agree on are certain, and
-  // the other entries are planned again.
+  const isShown = ({ id, write }: SentWrite): boolean => id === image.writeId || showsAdditionOf(image, write, inDoubt);
+  const last = unanswered.writes.find(({ id }) => id === image.writeId);
+  const candidates = last === undefined ? unanswered.writes.filter(isShown) : [last];
+  const rival = refused !== null && last === undefined && isShown(refused) ? refused : null;
+  const proven = rival?.id === image.writeId ? rival : (candidates[0] ?? rival);
+  if (proven === null) return null;
+  // Several writes may have added the same holder. Then only results that all of them agree on are certain, and the
+  // other entries are planned again.
   const results = open.map((index) => {
     const result = resultIn(proven, index);
-    const agrees = isCertain || writes.every((sent) => resultIn(sent, index)?.kind === result?.kind);
-    return agrees ? result : null;
+    if (proven === rival) return result;
+    const isAgreed = candidates.every((sent) => resultIn(sent, index)?.kind === result?.kind);
+    const isRivalled = rival !== null && result?.kind === 'granted' && resultIn(rival, index)?.kind !== 'granted';
+    return isAgreed && !isRivalled ? result : null;
   });
+  const refundsLanded = candidates.length === 1 && proven === unanswered.writes[0];
   return { results, unanswered: refundsLanded ? { ...unanswered, lostRefunds: new Map() } : unanswered };
 }
 

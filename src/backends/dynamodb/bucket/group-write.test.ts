@@ -1,0 +1,322 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { FlatRecord } from '../../../../tests/support/dynamodb/flat-record.js';
+import { groups, stalePairs } from '../../../../tests/support/dynamodb/random-groups.js';
+import { expectSame, kindsOf } from '../../../../tests/support/dynamodb/same-as-model.js';
+import { KEY, NOW_MS, NS } from '../../../../tests/support/dynamodb/shard-images.js';
+import { SequentialModel } from '../../../../tests/support/models/sequential-model.js';
+import { runs } from '../../../../tests/support/runs.js';
+import { BackendUnavailable } from '../../../core/errors.js';
+import { ATTRIBUTE, type ShardImage } from '../table/items.js';
+import { buildShardKey } from '../table/keys.js';
+import type { Entry, EntryResult } from './entries.js';
+import type { WriteAnswer } from './executor.js';
+import type { GroupAnswer, GroupStep } from './group-state.js';
+import { startGroup, step } from './group-write.js';
+import { RefundLost } from './refund-lost.js';
+import { planSettle } from './settle.js';
+import { type Creation, RecordUpdate, type Update } from './writes/record-write.js';
+import { buildSettlement } from './writes/write-settlement.js';
+
+const RUNS = { numRuns: runs(4_000) };
+const MAX_STEPS = 200;
+const LOST = new BackendUnavailable('no answer', 'timeout');
+
+/** What happens to one write on its way. The first five may come with a foreign write before. */
+const EVENTS = [
+  'answered',
+  'lost, landed',
+  'lost, not landed',
+  'sent twice',
+  'throttled',
+  'conflict',
+  'unsent',
+] as const;
+
+interface Happening {
+  readonly event: (typeof EVENTS)[number];
+  /** A foreign writer comes first, and, where the write is sent twice, in between. */
+  readonly foreign: 'none' | 'take' | 'refund' | 'rebase';
+}
+
+const happenings: fc.Arbitrary<Happening> = fc.record({
+  event: fc.constantFrom(...EVENTS, 'answered', 'answered'),
+  foreign: fc.constantFrom('none', 'none', 'none', 'take', 'refund', 'rebase'),
+});
+
+/** A write of the group that landed, with the record before and after. */
+interface Landing {
+  readonly before: ShardImage;
+  readonly after: ShardImage;
+  readonly results: ReadonlyMap<number, EntryResult | null>;
+  /** False: an earlier write got no answer, so this one left out the refunds that could count twice. */
+  readonly withRefunds: boolean;
+  /** A write had landed whose sender does not know it: the store got it twice, with a foreign write in between. */
+  readonly isDuplicate: boolean;
+}
+
+type Told = EntryResult | 'deferred' | { readonly error: unknown };
+
+interface Driven {
+  readonly told: readonly Told[];
+  readonly landings: readonly Landing[];
+  readonly final: ShardImage;
+  readonly foreignWrites: number;
+  readonly events: ReadonlySet<string>;
+}
+
+/** Drives the group through a history of answers until it is done. When the history ends, every write is answered. */
+function drive(
+  truth: ShardImage,
+  seen: ShardImage | null,
+  entries: readonly Entry[],
+  history: readonly Happening[],
+): Driven {
+  const record = new FlatRecord(truth);
+  const told: Told[] = [];
+  const landings: Landing[] = [];
+  const events = new Set<string>();
+  let isDuplicate = false;
+  let foreignWrites = 0;
+  let sends = 0;
+
+  const interfere = (kind: Happening['foreign']): void => {
+    const image = record.image;
+    if (kind === 'none' || image === null) return;
+    foreignWrites += 1;
+    record.write(kind === 'rebase' ? rebaseOf(image, foreignWrites) : foreignChange(image, kind, foreignWrites));
+  };
+  const land = (write: Creation | Update, { state }: GroupStep): WriteAnswer => {
+    const before = record.image!;
+    if (!record.write(write)) return { kind: 'refused', image: record.image };
+    const after = record.image!;
+    if (state.purpose.kind === 'group') {
+      const { open, results } = state.purpose.sent;
+      const withRefunds = state.unanswered.writes.length === 0;
+      const answers = new Map(open.map((index, at) => [index, results[at] ?? null]));
+      landings.push({ before, after, results: answers, withRefunds, isDuplicate });
+    }
+    return { kind: 'written', image: after };
+  };
+  const send = (write: Creation | Update, now: GroupStep): WriteAnswer => {
+    const { event, foreign } = history[sends++] ?? { event: 'answered', foreign: 'none' };
+    events.add(event);
+    if (event !== 'sent twice') interfere(foreign);
+    switch (event) {
+      case 'answered':
+        return land(write, now);
+      case 'lost, landed':
+        land(write, now);
+        return { kind: 'no-answer', unsent: false, error: LOST };
+      case 'lost, not landed':
+        return { kind: 'no-answer', unsent: false, error: LOST };
+      case 'unsent':
+        return { kind: 'no-answer', unsent: true, error: LOST };
+      case 'sent twice':
+        isDuplicate = (land(write, now).kind === 'written' && foreign !== 'none') || isDuplicate;
+        interfere(foreign);
+        return land(write, now);
+      case 'throttled':
+      case 'conflict':
+        return { kind: 'busy', cause: event, hotKey: false, error: LOST };
+    }
+  };
+  const perform = (now: GroupStep): GroupAnswer => {
+    switch (now.action.kind) {
+      case 'send': {
+        const id = `write-${sends}`;
+        return { kind: 'sent', id, answer: send(now.action.build(id), now) };
+      }
+      case 'read':
+        return { kind: 'read', image: record.image };
+      case 'pause':
+        return { kind: 'paused' };
+      case 'settle-all':
+      case 'done':
+        throw new Error(`The group asked for ${now.action.kind}`);
+    }
+  };
+
+  const group = { ns: NS, key: KEY, entries, nowMs: NOW_MS, maxRetries: 5, lifeFactor: 7, inDoubt: new Set<string>() };
+  let now = startGroup(group, { image: seen, trust: 'guess', isAbsent: false, judgement: null });
+  for (let steps = 0; steps < MAX_STEPS; steps++) {
+    for (const { index, outcome } of now.answers) {
+      expect(told[index]).toBeUndefined();
+      told[index] =
+        outcome.kind === 'result' ? outcome.result : outcome.kind === 'error' ? { error: outcome.error } : 'deferred';
+    }
+    if (now.action.kind === 'done') return { told, landings, final: record.image!, foreignWrites, events };
+    now = step(now.state, perform(now));
+  }
+  throw new Error('The group does not end');
+}
+
+/** Another process takes a tenth of each rate, if it is there, or gives it back. */
+function foreignChange({ key, limits }: ShardImage, kind: 'take' | 'refund', at: number): Update {
+  const update = new RecordUpdate().set(ATTRIBUTE.writeId, `foreign-write-${at}`);
+  for (const { limit, tokensMilli } of limits) {
+    const part = Math.floor(limit.capacityMilli / 10);
+    if (limit.kind !== 'rate' || (kind === 'take' && tokensMilli < part)) continue;
+    const milli = kind === 'take' ? part : -part;
+    update.add(ATTRIBUTE.tokens(limit.name), -milli).add(ATTRIBUTE.consumed(limit.name), milli);
+  }
+  return update.of(buildShardKey(NS, key));
+}
+
+function rebaseOf(image: ShardImage, at: number): Update {
+  const settlement = planSettle(image, { limits: image.limits.map(({ limit }) => limit) }, NOW_MS);
+  const ids = { own: `foreign-write-${at}`, unanswered: [] };
+  return buildSettlement(NS, image, settlement, image.version, image.ttlSec, ids);
+}
+
+/** The ids of leases are unique. A random group may use one twice, or that of a lease which it releases. */
+function realistic(entries: readonly Entry[], ...images: readonly ShardImage[]): readonly Entry[] {
+  const isNew = (leaseId: string | null): boolean =>
+    !images.some(({ holders }) => holders.has(leaseId ?? '')) &&
+    entries.filter((entry) => entry.leaseId === leaseId).length === 1;
+  return entries.filter((entry) => entry.kind !== 'ask' || entry.level.holder === null || isNew(entry.leaseId));
+}
+
+/** An undo that gives nothing back only takes its grant out of the counter, which no holder and no refund shows. */
+function onlyUncounts(entry: Entry): boolean {
+  return entry.kind === 'change' && entry.uncounts && entry.level.deltas.every(({ milli }) => milli >= 0);
+}
+
+const isError = (told: Told): told is { readonly error: unknown } => typeof told === 'object' && 'error' in told;
+const isLostRefund = (told: Told): boolean => isError(told) && told.error instanceof RefundLost;
+const isResult = (told: Told): told is EntryResult => typeof told === 'object' && 'kind' in told;
+
+/**
+ * The results of a landing as callers were told them; null for the entries that it did not answer. An ask may be denied
+ * by the balance from before a foreign refund, and changes nothing either way.
+ */
+function answeredBy({ results }: Landing, told: readonly Told[]): (EntryResult | null)[] {
+  const isIn = (index: number): boolean => (results.get(index) ?? null) !== null;
+  return told.map((one, index) => (isResult(one) && one.kind !== 'denied' && isIn(index) ? one : null));
+}
+
+describe('the steps of a group write', () => {
+  test('after any history of answers every entry is answered once, and no grant is missing in the store', () => {
+    const seenEvents = new Set<string>();
+    fc.assert(
+      fc.property(stalePairs, groups, fc.array(happenings, { maxLength: 8 }), ({ truth, seen }, group, history) => {
+        const entries = realistic(group(seen), seen, truth);
+        if (entries.length === 0) return;
+        const { told, landings, final, events } = drive(truth, seen, entries, history);
+        expect(told.filter((one) => one !== undefined)).toHaveLength(entries.length);
+        for (const [index, one] of told.entries()) {
+          const entry = entries[index]!;
+          if (!isResult(one) || one.kind !== 'granted') continue;
+          // Without a holder, a refund in the same group may cancel the ask, and nothing is written.
+          if (entry.kind !== 'ask' || entry.level.holder === null) continue;
+          expect(landings.some(({ results }) => results.get(index)?.kind === 'granted')).toBe(true);
+          expect(final.holders.has(entry.leaseId!)).toBe(true);
+        }
+        for (const event of events) seenEvents.add(event);
+      }),
+      RUNS,
+    );
+    expect(seenEvents).toEqual(new Set(EVENTS));
+  });
+
+  test('without a foreign writer a group lands at most once, and leaves the store as if its entries came one by one', () => {
+    let [lost, landed] = [0, 0];
+    const quiet = happenings.map(({ event }): Happening => ({ event, foreign: 'none' }));
+    fc.assert(
+      fc.property(stalePairs, groups, fc.array(quiet, { maxLength: 8 }), ({ truth, seen }, group, history) => {
+        const entries = realistic(group(seen), seen, truth).filter((entry) => !onlyUncounts(entry));
+        if (entries.length === 0) return;
+        const { told, landings } = drive(truth, seen, entries, history);
+        expect(landings.length).toBeLessThanOrEqual(1);
+        const [only] = landings;
+        if (only === undefined) return;
+        landed += 1;
+        // A write after a lost one holds the other amounts of an entry whose refund it leaves out.
+        if (!only.withRefunds && told.some(isLostRefund)) return;
+        // An entry whose caller got an error, or gave up, is in the store as the write says.
+        const inLanding = told.map((one, index) => {
+          const result = only.results.get(index) ?? null;
+          return result !== null && isResult(one) && one.kind !== 'contended' ? one : result;
+        });
+        lost += told.some(isError) ? 1 : 0;
+        const model = new SequentialModel(only.before, NOW_MS);
+        const expected = model.run(entries, inLanding, []);
+        expect(kindsOf(inLanding)).toEqual(kindsOf(expected));
+        expectSame(only.after, only.before, model, NOW_MS);
+      }),
+      RUNS,
+    );
+    expect(landed).toBeGreaterThan(100);
+    expect(lost).toBeGreaterThan(5);
+  });
+
+  test('with foreign writers the store never counts less than the callers were told', () => {
+    let repeated = 0;
+    fc.assert(
+      fc.property(stalePairs, groups, fc.array(happenings, { maxLength: 8 }), ({ truth, seen }, group, history) => {
+        const entries = realistic(group(seen), seen, truth);
+        if (entries.length === 0) return;
+        const { told, landings, foreignWrites } = drive(truth, seen, entries, history);
+        if (landings.length > 1) {
+          repeated += 1;
+          expect(foreignWrites).toBeGreaterThan(0);
+        }
+        const last = landings.at(-1);
+        if (last === undefined) return;
+        const model = new SequentialModel(last.before, NOW_MS);
+        model.run(entries, answeredBy(last, told), []);
+        for (const { limit } of truth.limits) {
+          if (limit.kind !== 'rate') continue;
+          const consumed = landings.reduce((sum, { before, after }) => sum + movedBy(limit.name, before, after), 0n);
+          // A lost refund may have landed, an earlier write may have answered a release, and the store may have got a write twice without its sender knowing.
+          const mayRefund = (index: number): number =>
+            Number(isError(told[index]!) || (isResult(told[index]!) && !last.results.has(index))) +
+            landings.filter(({ isDuplicate, results }) => isDuplicate && (results.get(index) ?? null) !== null).length;
+          const uncertain = entries.reduce(
+            (sum, entry, index) => sum + BigInt(mayRefund(index)) * refundOf(entry, limit.name),
+            0n,
+          );
+          expect(consumed).toBeGreaterThanOrEqual((model.consumed.get(limit.name) ?? 0n) - uncertain);
+        }
+      }),
+      RUNS,
+    );
+    expect(repeated).toBeGreaterThan(0);
+  });
+
+  test('a refund without a holder lands at most once if no request is sent twice', () => {
+    let refunded = 0;
+    const once = happenings.filter(({ event }) => event !== 'sent twice');
+    fc.assert(
+      fc.property(stalePairs, groups, fc.array(once, { maxLength: 8 }), ({ truth, seen }, group, history) => {
+        const entries = realistic(group(seen), seen, truth).filter(({ kind }) => kind !== 'ask');
+        if (entries.length === 0) return;
+        const { landings } = drive(truth, seen, entries, history);
+        for (const [index, entry] of entries.entries()) {
+          if (entry.kind !== 'change' || entry.level.holder !== 'none') continue;
+          const done = landings.filter(
+            ({ results, withRefunds }) => withRefunds && (results.get(index) ?? null) !== null,
+          );
+          if (entry.level.deltas.every(({ milli }) => milli <= 0)) expect(done.length).toBeLessThanOrEqual(1);
+          refunded += done.length;
+        }
+      }),
+      RUNS,
+    );
+    expect(refunded).toBeGreaterThan(30);
+  });
+});
+
+function movedBy(name: string, before: ShardImage, after: ShardImage): bigint {
+  const consumed = ({ limits }: ShardImage): bigint =>
+    BigInt(limits.find(({ limit }) => limit.name === name)?.consumedMilli ?? 0);
+  return consumed(after) - consumed(before);
+}
+
+function refundOf(entry: Entry, name: string): bigint {
+  if (entry.kind !== 'change') return 0n;
+  return entry.level.deltas.reduce(
+    (sum, delta) => (delta.name === name && delta.milli < 0 ? sum - BigInt(delta.milli) : sum),
+    0n,
+  );
+}
