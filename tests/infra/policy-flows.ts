@@ -1,4 +1,4 @@
-import { createProgram } from '../../src/cli/program.js';
+import { createProgram } from '../../src/cli/run/program.js';
 import { keyItem, number } from '../../src/backends/dynamodb/table/attributes.js';
 import { deadlineIn } from '../../src/backends/dynamodb/client/deadline.js';
 import { buildShardKey } from '../../src/backends/dynamodb/table/keys.js';

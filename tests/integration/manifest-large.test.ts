@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { file } from '../../src/backends/embedded/file/file.js';
-import { printManifest } from '../../src/cli/print-manifest.js';
+import { printManifest } from '../../src/cli/limits/print-manifest.js';
 import type { LimitsPlanShape } from '../../src/cli/shapes.js';
 import type { ManifestData } from '../../src/core/manifest/manifest.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';

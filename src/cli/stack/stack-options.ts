@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { collect } from '../define-command.js';
+import { collect } from '../run/define-command.js';
 
 /** Adds the options of commands that change a stack by its template. */
 export function addChangeOptions(command: Command): Command {

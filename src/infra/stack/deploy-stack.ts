@@ -1,12 +1,12 @@
 import type { TableReadiness } from '../../backends/dynamodb/table/prepare-table.js';
 import { InfrastructureError } from '../../core/errors.js';
 import type { Template } from '../template.js';
-import { type AdoptRequest, adoptTable } from './adopt-table.js';
-import { buildChangeSetRequest, dataLosses } from './change-set.js';
-import { runChangeSet, untilIdle } from './run-change-set.js';
+import { type AdoptRequest, adoptTable } from './table/adopt-table.js';
+import { buildChangeSetRequest, dataLosses } from './change-set/change-set.js';
+import { runChangeSet, untilIdle } from './change-set/run-change-set.js';
 import type { StackNames } from './stack-name.js';
-import { isEmptyShell } from './stack-status.js';
-import { requireNoTable, requireVersion, tableNameOf } from './stack-table.js';
+import { isEmptyShell } from './status/stack-status.js';
+import { requireNoTable, requireVersion, tableNameOf } from './table/stack-table.js';
 import type { Change, Stack, StackTools, Watcher } from './stack-tools.js';
 import { type Bundle, uploadCode, type UploadedFunction } from './upload-code.js';
 

@@ -2,8 +2,8 @@ import type { MigrationReport } from '../../backends/dynamodb/migrations/run.js'
 import { HeadgateError, isHeadgateError } from '../../core/errors.js';
 import { applyTemplate, type DeployRequest, type TemplateOutcome } from './deploy-stack.js';
 import type { Stack, StackTools, Watcher } from './stack-tools.js';
-import { isEmptyShell } from './stack-status.js';
-import { missingStack, requireVersion, tableNameOf } from './stack-table.js';
+import { isEmptyShell } from './status/stack-status.js';
+import { missingStack, requireVersion, tableNameOf } from './table/stack-table.js';
 import { uploadCode, type UploadedFunction } from './upload-code.js';
 
 export interface UpgradeRequest extends DeployRequest {

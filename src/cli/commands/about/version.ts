@@ -1,0 +1,11 @@
+import { addExamples, type Definition, withoutStore } from '../../run/define-command.js';
+import type { VersionShape } from '../../shapes.js';
+
+export const define: Definition = (command, context) => {
+  addExamples(command, ['version', 'version --json']).action(
+    withoutStore(context, async () => {
+      const data: VersionShape = { version: context.version, node: process.versions.node };
+      return { data, text: () => `headgate ${data.version} (Node ${data.node})` };
+    }),
+  );
+};

@@ -1,0 +1,140 @@
+import type { MigrateOptions, MigrationProgress, MigrationReport } from '../../../backends/dynamodb/migrations/run.js';
+import type { DroppableSetting } from '../../../backends/dynamodb/migrations/legacy/settings.js';
+import { InfrastructureError, ValidationError } from '../../../core/errors.js';
+import { formatCount, printable } from '../../../visualize/format.js';
+import { drawTable } from '../../../visualize/table.js';
+import { addExamples, collect, type Definition, onStore, type StoreAction } from '../../run/define-command.js';
+import type { GlobalOptions } from '../../run/global-options.js';
+import { requireDynamoDB } from '../../run/require-dynamodb.js';
+import type { Result } from '../../run/result.js';
+import type { MigrateShape } from '../../shapes.js';
+import type { Style } from '../../terminal/terminal.js';
+
+export const define: Definition = (command, context) => {
+  addExamples(command, [
+    'migrate --dry-run --store dynamodb://headgate-prod',
+    'migrate --yes --store dynamodb://headgate-prod',
+  ])
+    .option('--dry-run', 'only read, and show what there is to do')
+    .option('--leave', 'leave and report records that cannot be converted, instead of refusing the migration')
+    .option('--drop <setting>', 'drop a setting that cannot be converted, such as soft; can be repeated', collect)
+    .action(onStore(context, migrate));
+};
+
+interface MigrateFlags extends GlobalOptions {
+  readonly dryRun?: boolean;
+  readonly leave?: boolean;
+  readonly drop?: readonly string[];
+}
+
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+const SOME_LEFT_EXIT = 1;
+
+const migrate: StoreAction<MigrateFlags> = async ({ address, confirm, progress }, _args, flags) => {
+  const { runMigrations } = await import('../../../backends/dynamodb/migrations/run.js');
+  const { dryRun, yes, leave = false, drop = [] } = flags;
+  const { table, ...reach } = requireDynamoDB(address);
+  const stop = new AbortController();
+  const onSignal = (): void => stop.abort(interrupted());
+  for (const signal of SIGNALS) process.once(signal, onSignal);
+  const options: MigrateOptions = {
+    ...reach,
+    tableName: table,
+    leave,
+    drop: await requireSettings(drop),
+    signal: stop.signal,
+    onProgress: (done) => progress(drawProgress(done)),
+  };
+  try {
+    if (dryRun === true) return resultOf(await runMigrations({ ...options, dryRun }));
+    // The question names how much is to be moved. A run that will be refused asks no question.
+    if (yes !== true) {
+      const ahead = await runMigrations({ ...options, dryRun: true });
+      const isRefused = !leave && ahead.migrations.some((migration) => migration.left > 0);
+      if (ahead.migrations.length > 0 && !isRefused) await confirm(describe(table, ahead));
+    }
+    return resultOf(await runMigrations(options));
+  } finally {
+    for (const signal of SIGNALS) process.removeListener(signal, onSignal);
+  }
+};
+
+async function requireSettings(drop: readonly string[]): Promise<readonly DroppableSetting[]> {
+  const { DROPPABLE } = await import('../../../backends/dynamodb/migrations/legacy/settings.js');
+  return drop.map((setting) => {
+    if (Object.hasOwn(DROPPABLE, setting)) return setting as DroppableSetting;
+    throw new ValidationError('--drop', `one of ${Object.keys(DROPPABLE).join(', ')}`, setting);
+  });
+}
+
+function interrupted(): InfrastructureError {
+  const message = 'Interrupted: headgate migrate continues from here when it is run again';
+  return new InfrastructureError('infrastructure.migration', message, { retryable: true });
+}
+
+function describe(table: string, { migrations }: MigrationReport): string {
+  const found = migrations.reduce((sum, migration) => sum + migration.found, 0);
+  return `moves ${formatCount(found)} old records of table ${table} and removes them: clients of the old version must not run any more`;
+}
+
+function resultOf(data: MigrateShape): Result<MigrateShape> {
+  const left = data.migrations.some((migration) => migration.left > 0);
+  return { data, text: (style) => renderMigration(data, style), exitCode: left ? SOME_LEFT_EXIT : 0 };
+}
+
+const BAR = 24;
+
+export function drawProgress({ migration, done, total }: MigrationProgress): string {
+  if (total === null || total === 0) return `migration ${migration}: ${formatCount(done)} records`;
+  const filled = Math.floor((BAR * done) / total);
+  const bar = `${'='.repeat(filled)}${' '.repeat(BAR - filled)}`;
+  return `migration ${migration} [${bar}] ${Math.floor((100 * done) / total)} %`;
+}
+
+export function renderMigration(report: MigrateShape, style: Style): string {
+  const { migrations, indexes, settings } = report;
+  const notes = [
+    ...settings.map(
+      ({ setting, records, treatment, effect }) =>
+        `${setting}: ${formatCount(records)} records, ${TREATMENTS[treatment](setting)}: ${effect}`,
+    ),
+    ...indexes.map(({ index, state, advice }) => `index ${index} ${STATES[state]}: ${advice}`),
+  ];
+  if (migrations.length === 0) return [headOf(report, style), ...notes].join('\n');
+  const rows = migrations.map(({ id, title, found, written, removed, strict, left }) => [
+    id,
+    found,
+    written,
+    removed,
+    strict,
+    left,
+    title,
+  ]);
+  const table = drawTable(['MIGRATION', 'FOUND', 'WRITTEN', 'REMOVED', 'STRICT', 'LEFT', ''], rows, style.width);
+  return [headOf(report, style), table, ...problemLines(migrations), ...notes].join('\n');
+}
+
+const TREATMENTS = {
+  converted: () => 'converted',
+  dropped: () => 'dropped',
+  refused: (setting: string) => `refused unless --drop ${setting}`,
+} as const;
+
+const STATES = { costly: 'makes takes more expensive', missing: 'is missing' } as const;
+
+function headOf({ from, to, dryRun, migrations }: MigrateShape, style: Style): string {
+  if (migrations.length === 0) {
+    return from === to && !dryRun ? `No changes: the table has layout ${to}.` : 'No records of an older layout.';
+  }
+  if (dryRun) return 'dry run: nothing was written';
+  return style.green(`migrated from layout ${from} to ${to}`);
+}
+
+function problemLines(migrations: MigrateShape['migrations']): readonly string[] {
+  return migrations.flatMap(({ left, problems }) => {
+    const lines = problems.map(({ record, reason }) => `  left: ${record}: ${reason}`);
+    return [...lines, ...(left > problems.length ? [`  ${formatCount(left)} records are left in all`] : [])].map(
+      printable,
+    );
+  });
+}
