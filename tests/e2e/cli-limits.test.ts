@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import type { LimitsPlanShape } from '../../src/cli/shapes.js';
+import type { LimitsPlanShape } from '../../src/cli/commands/manage/limits-shapes.js';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { readAllRows } from '../support/file/file-rows.js';

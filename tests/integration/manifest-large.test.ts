@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { file } from '../../src/backends/embedded/file/file.js';
 import { printManifest } from '../../src/cli/limits/print-manifest.js';
-import type { LimitsPlanShape } from '../../src/cli/shapes.js';
+import type { LimitsPlanShape } from '../../src/cli/commands/manage/limits-shapes.js';
 import type { ManifestData } from '../../src/core/manifest/manifest.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { runCli } from '../support/cli/run-cli.js';

@@ -2,8 +2,8 @@ import type { Listing, ListOptions } from '../../limiter/api/listing.js';
 import { checkWhole } from '../../core/limit.js';
 import { parseWhole } from './parse.js';
 import type { Session } from '../run/session.js';
-import type { ListShape } from '../shapes.js';
 import type { Style } from '../terminal/terminal.js';
+import type { ListShape } from '../run/common-shapes.js';
 
 /** The values of `--limit`, `--after` and `--all`. */
 export interface PagingOptions {

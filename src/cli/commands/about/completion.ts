@@ -3,7 +3,12 @@ import { readCommandTree } from '../../completion/command-tree.js';
 import { buildFishScript } from '../../completion/fish.js';
 import { buildZshScript } from '../../completion/zsh.js';
 import { addExamples, type Definition, withoutStore } from '../../run/define-command.js';
-import type { CompletionShape } from '../../shapes.js';
+
+/** `--json` of `completion` */
+export interface CompletionShape {
+  readonly shell: 'bash' | 'zsh' | 'fish';
+  readonly script: string;
+}
 
 const BUILDERS = { bash: buildBashScript, zsh: buildZshScript, fish: buildFishScript } as const;
 

@@ -3,7 +3,14 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { addExamples, type Definition } from '../../run/define-command.js';
 import type { GlobalOptions } from '../../run/global-options.js';
-import type { TourShape } from '../../shapes.js';
+
+/** `--json` of `tour` */
+export interface TourShape {
+  readonly steps: readonly {
+    readonly title: string;
+    readonly lines: readonly string[];
+  }[];
+}
 
 export const define: Definition = (tour, { terminal }) => {
   addExamples(tour, ['tour']).action(async (_options: unknown, command: Command) => {

@@ -1,5 +1,10 @@
 import { addExamples, type Definition, withoutStore } from '../../run/define-command.js';
-import type { VersionShape } from '../../shapes.js';
+
+/** `--json` of `version` */
+export interface VersionShape {
+  readonly version: string;
+  readonly node: string;
+}
 
 export const define: Definition = (command, context) => {
   addExamples(command, ['version', 'version --json']).action(

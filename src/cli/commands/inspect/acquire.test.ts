@@ -1,7 +1,7 @@
 import pc from 'picocolors';
 import { expect, test } from 'vitest';
-import type { AcquireShape } from '../../shapes.js';
 import { renderAcquire } from './acquire.js';
+import type { AcquireShape } from './acquire-shapes.js';
 
 const PLAIN = pc.createColors(false);
 

@@ -11,8 +11,8 @@ import { addExamples, collect, type Definition, onStore, type StoreAction } from
 import { describeSource } from '../../limits/describe-limits.js';
 import { parseAmounts, parseDuration, parseLimits } from '../../arguments/parse.js';
 import type { Session } from '../../run/session.js';
-import type { AcquireLevelShape, AcquireLimitShape, AcquireShape } from '../../shapes.js';
 import type { Style } from '../../terminal/terminal.js';
+import type { AcquireLevelShape, AcquireLimitShape, AcquireShape } from './acquire-shapes.js';
 
 export const define: Definition = (command, context) => {
   addExamples(command, [

@@ -14,8 +14,19 @@ import {
 import { moreLine, type PagingOptions, readList } from '../../arguments/paging.js';
 import { parseWhole } from '../../arguments/parse.js';
 import type { Session } from '../../run/session.js';
-import type { AuditShape, ListShape } from '../../shapes.js';
 import type { Style } from '../../terminal/terminal.js';
+import type { Instant, ListShape } from '../../run/common-shapes.js';
+
+/** `--json`: items of `audit list` */
+export interface AuditShape {
+  readonly id: string;
+  readonly at: Instant;
+  readonly principal: string | null;
+  readonly action: string;
+  readonly subject: string;
+  readonly before: unknown;
+  readonly after: unknown;
+}
 
 export const define: Definition = (audit, context) => {
   addExamples(audit, ['audit list --last 20']);

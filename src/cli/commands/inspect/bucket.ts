@@ -12,8 +12,34 @@ import {
 } from '../../run/define-command.js';
 import { moreLine, type PagingOptions, readList } from '../../arguments/paging.js';
 import type { Result } from '../../run/result.js';
-import type { BucketShape, BucketViewShape, ListShape, ResetShape } from '../../shapes.js';
 import type { Style } from '../../terminal/terminal.js';
+import type { LimitText, ListShape } from '../../run/common-shapes.js';
+
+/** `--json`: items of `bucket list`; `available` is null for an unlimited limit */
+export interface BucketShape {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly limits: readonly {
+    readonly limit: LimitText;
+    readonly available: number | null;
+    readonly consumed: number;
+  }[];
+  readonly holders: number;
+  readonly acquires: number;
+  readonly expired: number;
+}
+
+/** `--json` of `bucket show` */
+export interface BucketViewShape {
+  /** null: there is no bucket, because nothing was taken or it was full for long: all limits are full. */
+  readonly bucket: BucketShape | null;
+}
+
+/** `--json` of `bucket reset` */
+export interface ResetShape {
+  /** false: there is no bucket, so that all limits are full. */
+  readonly reset: boolean;
+}
 
 export const define: Definition = (bucket, context) => {
   addExamples(bucket, ['bucket show user-1 gpt-4']);

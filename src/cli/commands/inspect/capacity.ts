@@ -1,6 +1,16 @@
 import { drawTable } from '../../../visualize/table.js';
 import { addExamples, type Definition, onStore, type StoreAction } from '../../run/define-command.js';
-import type { CapacityShape } from '../../shapes.js';
+
+/** `--json` of `capacity` */
+export interface CapacityShape {
+  readonly resource: string;
+  readonly limits: readonly {
+    readonly name: string;
+    readonly capacity: number;
+    readonly available: number;
+    readonly entities: number;
+  }[];
+}
 
 export const define: Definition = (command, context) => {
   addExamples(command, ['capacity gpt-4']).action(onStore(context, showCapacity));

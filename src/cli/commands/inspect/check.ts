@@ -1,7 +1,15 @@
 import { NamespaceNotFound } from '../../../core/errors.js';
 import { addExamples, type Definition, onStore, type StoreAction } from '../../run/define-command.js';
 import type { Result } from '../../run/result.js';
-import type { CheckShape } from '../../shapes.js';
+
+/** `--json` of `check` */
+export interface CheckShape {
+  readonly ok: true;
+  readonly store: string;
+  readonly latencyMs: number;
+  readonly namespace: string;
+  readonly namespaceId: string;
+}
 
 export const define: Definition = (command, context) => {
   addExamples(command, ['check --store file:./limits.db', 'check --namespace acme --json']).action(

@@ -12,8 +12,38 @@ import {
 import { moreLine, type PagingOptions, readList } from '../../arguments/paging.js';
 import { describeSource, showLimits } from '../../limits/describe-limits.js';
 import type { Session } from '../../run/session.js';
-import type { ConfigEntryShape, ConfigShape, EffectiveShape } from '../../shapes.js';
 import type { Style } from '../../terminal/terminal.js';
+import type { LimitText } from '../../run/common-shapes.js';
+
+/** `--json` of `config show` */
+export interface ConfigShape {
+  readonly entityId: string;
+  readonly resource: string;
+  /** The limits of each level, the strongest first. */
+  readonly levels: readonly {
+    readonly source: 'entity' | 'entity_default' | 'resource' | 'system';
+    readonly limits: readonly LimitText[];
+  }[];
+  /** With `--effective`: the limits that an acquire uses, of the entity first, then of its parents. */
+  readonly effective: readonly EffectiveShape[] | null;
+  readonly onUnavailable: 'block' | 'allow' | 'local';
+}
+
+/** `--json`: items of `config list` */
+export interface ConfigEntryShape {
+  readonly source: 'entity' | 'entity_default' | 'resource' | 'system';
+  readonly entityId: string | null;
+  readonly resource: string | null;
+  readonly limits: readonly LimitText[];
+  /** null on all levels but the system. */
+  readonly onUnavailable: 'block' | 'allow' | 'local' | null;
+}
+
+export interface EffectiveShape {
+  readonly entityId: string;
+  readonly configSource: 'entity' | 'entity_default' | 'resource' | 'system' | null;
+  readonly limits: readonly LimitText[];
+}
 
 export const define: Definition = (config, context) => {
   addExamples(config, ['config show --effective user-1 gpt-4']);

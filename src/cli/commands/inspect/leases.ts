@@ -10,8 +10,19 @@ import {
   type StoreAction,
 } from '../../run/define-command.js';
 import { moreLine, type PagingOptions, readList } from '../../arguments/paging.js';
-import type { LeaseShape, ListShape } from '../../shapes.js';
 import type { Style } from '../../terminal/terminal.js';
+import type { Counts, Instant, ListShape } from '../../run/common-shapes.js';
+
+/** `--json`: items of `leases list` */
+export interface LeaseShape {
+  readonly id: string;
+  readonly amounts: Counts;
+  readonly caller: string | null;
+  readonly acquiredAt: Instant | null;
+  readonly expiresAt: Instant;
+  /** true: the lease has expired and is not reclaimed yet. */
+  readonly expired: boolean;
+}
 
 export const define: Definition = (leases, context) => {
   addExamples(leases, ['leases list user-1 gpt-4']);

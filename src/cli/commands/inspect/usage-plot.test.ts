@@ -1,7 +1,7 @@
 import pc from 'picocolors';
 import { expect, test } from 'vitest';
-import type { UsagePlotShape } from '../../shapes.js';
 import { renderPlot } from './usage-plot.js';
+import type { UsagePlotShape } from './usage-shapes.js';
 
 const PLAIN = pc.createColors(false);
 

@@ -5,8 +5,8 @@ import { drawBars } from '../../../visualize/chart.js';
 import { formatCount } from '../../../visualize/format.js';
 import { drawTable } from '../../../visualize/table.js';
 import type { Session } from '../../run/session.js';
-import type { UsagePlotShape } from '../../shapes.js';
 import type { Style } from '../../terminal/terminal.js';
+import type { UsagePlotShape } from './usage-shapes.js';
 
 /** The number of windows without `--from`: a day of hours, a month of days, a year of months. */
 const WINDOWS_SHOWN = { hourly: 24, daily: 30, monthly: 12 } as const satisfies Record<UsageWindow, number>;

@@ -18,9 +18,10 @@ import { moreLine, type PagingOptions, readList } from '../../arguments/paging.j
 import { parseInstant } from '../../arguments/parse.js';
 import { requireDynamoDB } from '../../run/require-dynamodb.js';
 import type { Session } from '../../run/session.js';
-import type { ListShape, UsagePlotShape, UsageRebuildShape, UsageShape, UsageSummaryShape } from '../../shapes.js';
 import type { Style } from '../../terminal/terminal.js';
 import { readSeries, renderPlot, windowLabel, windowStarts } from './usage-plot.js';
+import type { UsagePlotShape, UsageRebuildShape, UsageShape, UsageSummaryShape } from './usage-shapes.js';
+import type { ListShape } from '../../run/common-shapes.js';
 
 export const define: Definition = (usage, context) => {
   addExamples(usage, ['usage plot gpt-4 --from 12hour']);

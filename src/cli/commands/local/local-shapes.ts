@@ -1,4 +1,5 @@
-import type { Instant, LimitsPlanShape } from '../../shapes.js';
+import type { LimitsPlanShape } from '../manage/limits-shapes.js';
+import type { Instant } from '../../run/common-shapes.js';
 
 /** The engine on this machine */
 interface LocalEngineShape {
@@ -13,7 +14,7 @@ interface LocalEngineShape {
   readonly startedAt: Instant;
 }
 
-/** `local up` */
+/** `--json` of `local up` */
 export interface LocalUpShape extends LocalEngineShape {
   /** false: it ran already. */
   readonly started: boolean;
@@ -21,7 +22,7 @@ export interface LocalUpShape extends LocalEngineShape {
   readonly seed: LimitsPlanShape | null;
 }
 
-/** `local status` */
+/** `--json` of `local status` */
 export type LocalStatusShape =
   | (LocalEngineShape & { readonly running: true; readonly answers: boolean })
   | ({ readonly [Field in Exclude<keyof LocalEngineShape, 'data'>]: null } & {
@@ -31,7 +32,7 @@ export type LocalStatusShape =
       readonly data: string | null;
     });
 
-/** `local down` */
+/** `--json` of `local down` */
 export interface LocalDownShape {
   /** null: none ran. */
   readonly pid: number | null;

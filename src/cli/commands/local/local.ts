@@ -8,9 +8,9 @@ import type { LocalDownShape, LocalStatusShape, LocalUpShape } from './local-sha
 import type { ManifestFile } from '../../limits/manifest-file.js';
 import { parseWhole } from '../../arguments/parse.js';
 import type { Result } from '../../run/result.js';
-import type { LimitsPlanShape } from '../../shapes.js';
 import type { Style, Terminal } from '../../terminal/terminal.js';
 import { applyLimits } from '../manage/limits.js';
+import type { LimitsPlanShape } from '../manage/limits-shapes.js';
 
 export const define: Definition = (local, context) => {
   addExamples(local, ['local up --seed limits.yaml', 'local down']);

@@ -1,7 +1,7 @@
 import pc from 'picocolors';
 import { expect, test } from 'vitest';
-import type { MigrateShape } from '../../shapes.js';
 import { drawProgress, renderMigration } from './migrate.js';
+import type { MigrateShape } from './migrate.js';
 
 const PLAIN = pc.createColors(false);
 const DONE: MigrateShape = {

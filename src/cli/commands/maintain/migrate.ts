@@ -7,8 +7,42 @@ import { addExamples, collect, type Definition, onStore, type StoreAction } from
 import type { GlobalOptions } from '../../run/global-options.js';
 import { requireDynamoDB } from '../../run/require-dynamodb.js';
 import type { Result } from '../../run/result.js';
-import type { MigrateShape } from '../../shapes.js';
 import type { Style } from '../../terminal/terminal.js';
+
+/** `--json` of `migrate` */
+export interface MigrateShape {
+  /** The layout of the table before and after; 0: a layout without a number. */
+  readonly from: number;
+  readonly to: number;
+  readonly dryRun: boolean;
+  /** The migrations that found records. */
+  readonly migrations: readonly {
+    readonly id: string;
+    readonly title: string;
+    /** Old records that were found; new records that were written; old records that were removed. */
+    readonly found: number;
+    readonly written: number;
+    readonly removed: number;
+    /** Buckets that were in use already, and were charged what the old ones had spent. */
+    readonly strict: number;
+    /** Old records that cannot be converted and stay; `problems` has the first 20. */
+    readonly left: number;
+    readonly problems: readonly { readonly record: string; readonly reason: string }[];
+  }[];
+  /** Indexes that differ from the definition of this version. */
+  readonly indexes: readonly {
+    readonly index: string;
+    readonly state: 'costly' | 'missing';
+    readonly advice: string;
+  }[];
+  /** Settings of old records that this version does not have, and their effect on the limits. */
+  readonly settings: readonly {
+    readonly setting: string;
+    readonly records: number;
+    readonly treatment: 'converted' | 'dropped' | 'refused';
+    readonly effect: string;
+  }[];
+}
 
 export const define: Definition = (command, context) => {
   addExamples(command, [

@@ -1,7 +1,7 @@
 import pc from 'picocolors';
 import { expect, test } from 'vitest';
-import type { ReconcileShape } from '../../shapes.js';
 import { renderReport, renderReportLine } from './reconcile.js';
+import type { ReconcileShape } from './reconcile.js';
 
 const PLAIN = pc.createColors(false);
 const AT = new Date('2027-01-15T10:00:00Z');

@@ -8,8 +8,30 @@ import { describeFailure, printFailure } from '../../run/failure.js';
 import type { GlobalOptions } from '../../run/global-options.js';
 import { parseDuration } from '../../arguments/parse.js';
 import type { Result } from '../../run/result.js';
-import type { ReconcileShape } from '../../shapes.js';
 import type { Style, Terminal } from '../../terminal/terminal.js';
+
+/** `--json` of `reconcile`; with `--watch` one object per sweep, each on one line */
+export interface ReconcileShape {
+  readonly namespaces: number;
+  /** Buckets that were read. */
+  readonly visited: number;
+  /** Expired leases that were reclaimed. */
+  readonly reclaimed: number;
+  /** Limits whose count of free slots was repaired. */
+  readonly healed: number;
+  /** Pairs of shards that were merged. */
+  readonly merged: number;
+  /** Buckets that were removed from the sweep list, because no lease holds slots. */
+  readonly unmarked: number;
+  /** Buckets that were written too often to be repaired in this sweep. */
+  readonly busy: number;
+  /** Buckets that could not be repaired; `failures` has the first 20. */
+  readonly failed: number;
+  readonly failures: readonly { readonly namespace: string; readonly bucket: string; readonly reason: string }[];
+  /** false: it was interrupted. */
+  readonly complete: boolean;
+  readonly durationMs: number;
+}
 
 export const define: Definition = (command, context) => {
   addExamples(command, [

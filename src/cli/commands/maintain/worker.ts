@@ -2,7 +2,17 @@ import type { Archive } from '../../../backends/dynamodb/stream/archive/archive.
 import type { WorkerProgress } from '../../../backends/dynamodb/stream/worker/worker-progress.js';
 import { addExamples, type Definition, onStore, type StoreAction } from '../../run/define-command.js';
 import { requireDynamoDB } from '../../run/require-dynamodb.js';
-import type { WorkerShape } from '../../shapes.js';
+
+/** `--json` of `worker`, when it has stopped */
+export interface WorkerShape {
+  readonly records: number;
+  /** Records that could not be decoded. */
+  readonly poison: number;
+  readonly archived: number;
+  readonly splits: number;
+  /** Shards of the stream that lost records before they were read. */
+  readonly trimmed: readonly string[];
+}
 
 export const define: Definition = (command, context) => {
   addExamples(command, [

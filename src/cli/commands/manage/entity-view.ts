@@ -5,8 +5,9 @@ import { formatInstant } from '../../../visualize/format.js';
 import { drawFields, drawTable } from '../../../visualize/table.js';
 import { showLimits } from '../../limits/describe-limits.js';
 import { moreLine } from '../../arguments/paging.js';
-import type { EntityShape, EntityViewShape, ListShape } from '../../shapes.js';
 import type { Style } from '../../terminal/terminal.js';
+import type { EntityShape, EntityViewShape } from './entity-shapes.js';
+import type { ListShape } from '../../run/common-shapes.js';
 
 /** The record of an entity, its default limits, and its limits on these resources. */
 export async function viewEntity(

@@ -17,7 +17,8 @@ import { parseLimits, parseMetadata, parseWhole } from '../../arguments/parse.js
 import type { Result } from '../../run/result.js';
 import type { Session } from '../../run/session.js';
 import { setLimits } from '../../limits/set-limits.js';
-import type { DeletedShape, EntityShape, ListShape } from '../../shapes.js';
+import type { EntityShape } from './entity-shapes.js';
+import type { DeletedShape, ListShape } from '../../run/common-shapes.js';
 
 export const define: Definition = (entity, context) => {
   addExamples(entity, ['entity set user-1 -l rpm:60/min', 'entity create user-1 --parent proj-1 --cascade']);

@@ -18,8 +18,8 @@ import type { GlobalOptions } from '../../run/global-options.js';
 import type { ManifestFile } from '../../limits/manifest-file.js';
 import type { Result } from '../../run/result.js';
 import type { Session } from '../../run/session.js';
-import type { LimitsExportShape, LimitsPlanShape } from '../../shapes.js';
 import type { Style } from '../../terminal/terminal.js';
+import type { LimitsExportShape, LimitsPlanShape } from './limits-shapes.js';
 
 export const define: Definition = (limits, context) => {
   addExamples(limits, ['limits export -o limits.yaml', 'limits plan -f limits.yaml', 'limits apply -f limits.yaml']);

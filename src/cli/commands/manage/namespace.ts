@@ -15,8 +15,28 @@ import {
 import { moreLine, type PagingOptions, readList } from '../../arguments/paging.js';
 import type { Result } from '../../run/result.js';
 import type { Session } from '../../run/session.js';
-import type { ListShape, NamespaceCreatedShape, NamespaceShape, PurgedShape } from '../../shapes.js';
 import { purgeUntilEmpty } from './purge-passes.js';
+import type { Instant, ListShape } from '../../run/common-shapes.js';
+
+/** `--json` of `namespace show|delete|recover`, items of `namespace list` and `namespace orphans` */
+export interface NamespaceShape {
+  readonly id: string;
+  readonly name: string;
+  readonly status: 'active' | 'deleted' | 'purging';
+  readonly createdAt: Instant;
+}
+
+/** `--json` of `namespace create` */
+export interface NamespaceCreatedShape extends NamespaceShape {
+  /** false: it existed already. */
+  readonly created: boolean;
+}
+
+/** `--json` of `namespace purge` */
+export interface PurgedShape {
+  /** The number of removed records. */
+  readonly removed: number;
+}
 
 export const define: Definition = (namespace, context) => {
   addExamples(namespace, ['namespace create acme', 'entity list --namespace acme']);

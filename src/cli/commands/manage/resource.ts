@@ -11,11 +11,17 @@ import {
 import { showLimits } from '../../limits/describe-limits.js';
 import { moreLine, type PagingOptions, readList } from '../../arguments/paging.js';
 import { parseLimits } from '../../arguments/parse.js';
-import type { DeletedShape, ListShape, ResourceShape } from '../../shapes.js';
 import type { Result } from '../../run/result.js';
 import type { Session } from '../../run/session.js';
 import { setLimits } from '../../limits/set-limits.js';
 import type { Style } from '../../terminal/terminal.js';
+import type { DeletedShape, LimitText, ListShape } from '../../run/common-shapes.js';
+
+/** `--json` of `resource show`, `resource set`, items of `resource list` */
+export interface ResourceShape {
+  readonly resource: string;
+  readonly limits: readonly LimitText[];
+}
 
 export const define: Definition = (resource, context) => {
   addExamples(resource, ['resource set gpt-4 -l tpm:10000/min:50000']);

@@ -8,8 +8,14 @@ import { parseLimits } from '../../arguments/parse.js';
 import type { Result } from '../../run/result.js';
 import type { Session } from '../../run/session.js';
 import { setLimits } from '../../limits/set-limits.js';
-import type { DeletedShape, SystemShape } from '../../shapes.js';
 import type { Style } from '../../terminal/terminal.js';
+import type { DeletedShape, LimitText } from '../../run/common-shapes.js';
+
+/** `--json` of `system show`, `system set` */
+export interface SystemShape {
+  readonly limits: readonly LimitText[];
+  readonly onUnavailable: 'block' | 'allow' | 'local' | null;
+}
 
 export const define: Definition = (system, context) => {
   addExamples(system, ['system set -l rpm:100/min']);

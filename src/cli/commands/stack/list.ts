@@ -1,12 +1,12 @@
 import { drawTable } from '../../../visualize/table.js';
 import { addExamples, type Definition, onStack } from '../../run/define-command.js';
 import type { Result } from '../../run/result.js';
-import type { ListShape } from '../../shapes.js';
 import { stackItem } from '../../stack/stack-item.js';
 import { addRegionOptions } from '../../stack/stack-options.js';
 import type { StackAction } from '../../stack/stack-session.js';
 import type { StackItemShape } from '../../stack/stack-shapes.js';
 import type { Style } from '../../terminal/terminal.js';
+import type { ListShape } from '../../run/common-shapes.js';
 
 export const define: Definition = (command, context) => {
   addRegionOptions(addExamples(command, ['list', 'list --region eu-west-1 --json'])).action(

@@ -1,7 +1,17 @@
 import { Option } from 'commander';
 import { addExamples, type Definition, withoutStore } from '../../run/define-command.js';
 import type { Result } from '../../run/result.js';
-import type { TemplateShape } from '../../shapes.js';
+
+/** `--json` of `template`: the CloudFormation template */
+export interface TemplateShape {
+  readonly AWSTemplateFormatVersion: '2010-09-09';
+  readonly Description: string;
+  readonly Metadata: object;
+  readonly Parameters: object;
+  readonly Conditions: object;
+  readonly Resources: object;
+  readonly Outputs: object;
+}
 
 const FORMATS = ['yaml', 'json'] as const;
 
