@@ -81,7 +81,7 @@ function argumentsOf(command: Command): readonly string[] {
 }
 
 /** For options that can be repeated. */
-export function collect(value: string, before: readonly string[] = []): readonly string[] {
+export function appendValue(value: string, before: readonly string[] = []): readonly string[] {
   return [...before, value];
 }
 

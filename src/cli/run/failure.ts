@@ -9,7 +9,7 @@ import {
 import type { Terminal } from '../terminal/terminal.js';
 
 /** A failed command: one line for people, and data for programs. */
-export interface Failure {
+export interface CommandFailure {
   readonly exitCode: number;
   /** null: there is nothing to print, because commander has printed help. */
   readonly message: string | null;
@@ -21,7 +21,7 @@ const USAGE_EXIT = 3;
 const MISSING_EXIT = 4;
 const UNEXPECTED_EXIT = 1;
 
-export function describeFailure(error: unknown): Failure {
+export function describeFailure(error: unknown): CommandFailure {
   if (error instanceof CommanderError) return describeUsage(error);
   if (isHeadgateError(error)) {
     const message = oneLine(adviceOf(error));
@@ -38,7 +38,7 @@ export function describeFailure(error: unknown): Failure {
   };
 }
 
-function describeUsage(error: CommanderError): Failure {
+function describeUsage(error: CommanderError): CommandFailure {
   const message = oneLine(error.message.replace(/^error: /, ''));
   const json = { name: 'UsageError', code: 'input.invalid', message };
   const isHelp = error.exitCode === 0 || error.code === 'commander.help';
@@ -75,7 +75,7 @@ function oneLine(text: string): string {
   return text.trim().replaceAll(/\s*\n\s*/g, ' ');
 }
 
-export function printFailure(terminal: Terminal, failure: Failure, asJson: boolean): void {
+export function printFailure(terminal: Terminal, failure: CommandFailure, asJson: boolean): void {
   // The notes say which store was searched: it may be the wrong one.
   const notes = failure.exitCode === MISSING_EXIT ? terminal.notes : [];
   const line = [failure.message, ...notes.map((note) => `(${note})`)].join(' ');

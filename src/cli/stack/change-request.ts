@@ -1,4 +1,4 @@
-import type { Change } from '../../infra/stack/stack-tools.js';
+import type { ResourceChange } from '../../infra/stack/stack-tools.js';
 import { isTagOnly } from '../../infra/stack/change-set/change-set.js';
 import type { DeployRequest } from '../../infra/stack/deploy-stack.js';
 import { renderChanges } from './render-changes.js';
@@ -39,6 +39,6 @@ export async function buildRequest(
   };
 }
 
-function countOf({ length }: readonly Change[]): string {
+function countOf({ length }: readonly ResourceChange[]): string {
   return length === 1 ? '1 resource' : `${length} resources`;
 }

@@ -111,10 +111,10 @@ export interface ChangeSet {
   /** `CREATE_PENDING`, `CREATE_IN_PROGRESS`, `CREATE_COMPLETE`, `FAILED`, ... */
   readonly status: string;
   readonly reason: string | null;
-  readonly changes: readonly Change[];
+  readonly changes: readonly ResourceChange[];
 }
 
-export interface Change {
+export interface ResourceChange {
   readonly action: string;
   readonly logicalId: string;
   readonly physicalId: string | null;

@@ -19,7 +19,7 @@ interface Waiting {
 }
 
 /** The part of a decision that the lines use. */
-interface Answer {
+interface LineAnswer {
   readonly granted: boolean;
   readonly statuses: readonly LimitStatus[];
 }
@@ -80,7 +80,7 @@ export class WaitingLines {
   }
 
   /** Updates the lines from the answer to a request. Returns the lines of the limits in the answer. */
-  learn(request: AcquireRequest, { granted, statuses }: Answer, askedMs: EpochMs): readonly WaitingLine[] {
+  learn(request: AcquireRequest, { granted, statuses }: LineAnswer, askedMs: EpochMs): readonly WaitingLine[] {
     if (this.isEmpty) return [];
     const concerned: WaitingLine[] = [];
     for (const status of statuses) {

@@ -25,8 +25,8 @@ export class Model {
   readonly #rates: Rate[];
   readonly #tokens: bigint[];
 
-  constructor(rates: readonly Rate[], bornMs: EpochMs) {
-    this.#atMs = bornMs;
+  constructor(rates: readonly Rate[], createdAtMs: EpochMs) {
+    this.#atMs = createdAtMs;
     this.#rates = [...rates];
     this.#tokens = rates.map(({ capacityMilli }) => BigInt(capacityMilli));
   }

@@ -5,8 +5,8 @@ import { credit, type Rate } from '../../core/bucket/bucket.js';
 import { publishedRules } from './published-rules.js';
 import { baseThatStays, type Rules } from './rules.js';
 import { type Findings, runOracle } from './run-oracle.js';
-import { randomScenario, type Scenario, type ScenarioOptions, type Share, type Step } from './scenario.js';
-import { bornFull, memoryStore } from './store.js';
+import { randomScenario, type Scenario, type ScenarioOptions, type Share, type ScenarioStep } from './scenario.js';
+import { fullImage, memoryStore } from './store.js';
 
 const RUNS = runs(700);
 const STEPS = 300;
@@ -48,10 +48,15 @@ test('the oracle finds that the published rules over-admit', async () => {
 
 test('the oracle finds that the published rules grant twice the capacity in one instant', async () => {
   const rate: Rate = { capacityMilli: 100, refillMilli: 100, refillPeriodMs: 1_000 };
-  const does: Step['does'] = { kind: 'group', asks: [[{ limit: 0, permille: 1_000 }]], debits: [], refunds: [] };
+  const does: ScenarioStep['does'] = {
+    kind: 'group',
+    asks: [[{ limit: 0, permille: 1_000 }]],
+    debits: [],
+    refunds: [],
+  };
   // The bucket was always full, but the first take does not move the base: the second refills from there.
   const steps = [5_000, 0].map((afterMs) => ({ client: 1, afterMs, does }));
-  const scenario: Scenario = { rates: [rate], bornMs: 0, steps };
+  const scenario: Scenario = { rates: [rate], createdAtMs: 0, steps };
   expect(await runOracle(scenario, publishedRules)).toMatchObject({ overAdmitted: 1 });
   expect(await runOracle(scenario, baseThatStays)).toMatchObject({ overAdmitted: 0, firstMismatch: null });
 });
@@ -69,7 +74,7 @@ const slots = fc.record({
 const permille = fc.integer({ min: 0, max: 22 }).map((n) => n * 50);
 const share: fc.Arbitrary<Share> = fc.record({ limit: fc.nat({ max: 2 }), permille });
 const ask = fc.uniqueArray(share, { minLength: 1, maxLength: 3, selector: ({ limit }) => limit });
-const step: fc.Arbitrary<Step> = fc.record({
+const step: fc.Arbitrary<ScenarioStep> = fc.record({
   client: fc.nat({ max: 2 }),
   afterMs: fc.oneof(fc.constant(0), fc.nat({ max: 12 })),
   does: fc.oneof(
@@ -84,7 +89,7 @@ const step: fc.Arbitrary<Step> = fc.record({
 });
 const scenario: fc.Arbitrary<Scenario> = fc.record({
   rates: fc.tuple(anyRate, anyRate, slots),
-  bornMs: fc.nat({ max: 50 }),
+  createdAtMs: fc.nat({ max: 50 }),
   steps: fc.array(step, { maxLength: 25 }),
 });
 
@@ -107,9 +112,9 @@ test('clients whose clocks differ are granted no more than the earliest and the 
   await fc.assert(
     fc.asyncProperty(skews, asks, fc.integer({ min: 1, max: 9_000 }), async (offsets, steps, refillMilli) => {
       const rate: Rate = { capacityMilli: 5_000, refillMilli, refillPeriodMs: 1_000 };
-      const born = bornFull([rate], 1_000_000);
-      const clients = baseThatStays(memoryStore(born), born);
-      let nowMs = born.baseMs;
+      const initial = fullImage([rate], 1_000_000);
+      const clients = baseThatStays(memoryStore(initial), initial);
+      let nowMs = initial.baseMs;
       let granted = 0;
       for (const { client, afterMs, milli } of steps) {
         nowMs += afterMs;
@@ -117,7 +122,7 @@ test('clients whose clocks differ are granted no more than the earliest and the 
         const [did] = await clients.move(client, group, nowMs + offsets[client % offsets.length]!);
         if (did === true) granted += milli;
       }
-      const allowed = rate.capacityMilli + Number(credit(rate, born.baseMs - 1_000, nowMs + 1_000));
+      const allowed = rate.capacityMilli + Number(credit(rate, initial.baseMs - 1_000, nowMs + 1_000));
       expect(granted).toBeLessThanOrEqual(allowed);
     }),
     { numRuns: runs(1_000) },

@@ -12,7 +12,7 @@ const MAX_WRITES = 8;
  * write does not check the base, so it takes tokens that the refill of another client then adds again. An adjustment does
  * not apply the capacity, so a debit after an idle time is lost.
  */
-export const publishedRules: Rules = (store, born) => {
+export const publishedRules: Rules = (store, initial) => {
   const images = new Map<number, Image>();
 
   async function send(client: number, write: BucketWrite): Promise<boolean> {
@@ -23,11 +23,11 @@ export const publishedRules: Rules = (store, born) => {
 
   async function acquire(client: number, ask: readonly Part[], nowMs: EpochMs): Promise<boolean> {
     for (let writes = 0; writes < MAX_WRITES; writes++) {
-      const image = images.get(client) ?? born;
+      const image = images.get(client) ?? initial;
       const isShort = ask.some(({ limit, milli }) => at(image.limits, limit).tokensMilli < milli);
       const write = isShort && fits(image, ask, nowMs) ? normal(image, ask, nowMs) : speculate(ask);
       if (await send(client, write)) return true;
-      if (!fits(images.get(client) ?? born, ask, nowMs)) return false;
+      if (!fits(images.get(client) ?? initial, ask, nowMs)) return false;
     }
     throw new Error(`No write was applied in ${MAX_WRITES} attempts`);
   }
@@ -43,7 +43,7 @@ export const publishedRules: Rules = (store, born) => {
     async change(client, limit, rate) {
       const write = { limit, write: addUnder(0, null), setRate: rate };
       await send(client, { ifBaseMs: null, setBaseMs: null, limits: [write] });
-      return (images.get(client) ?? born).baseMs;
+      return (images.get(client) ?? initial).baseMs;
     },
   };
 };

@@ -22,7 +22,7 @@ export interface Clients {
 }
 
 /** How clients write: the subject of the oracle. */
-export type Rules = (store: ConditionalStore, born: Image) => Clients;
+export type Rules = (store: ConditionalStore, initial: Image) => Clients;
 
 /** The image that a store returns with a refusal is exact, so without other writers a second write is enough. */
 const MAX_WRITES = 8;
@@ -31,13 +31,13 @@ const MAX_WRITES = 8;
  * Headgate's rules: a take does not move the base, the condition contains the credit, and a refused write is planned again
  * from the returned image.
  */
-export const baseThatStays: Rules = (store, born) => {
+export const baseThatStays: Rules = (store, initial) => {
   const images = new Map<number, Image>();
 
   /** Plans and writes until a write is applied. A plan of null ends it: there is nothing to write. */
   async function write(client: number, plan: (image: Image, refused: boolean) => BucketWrite | null): Promise<Image> {
     for (let writes = 0; writes < MAX_WRITES; writes++) {
-      const image = images.get(client) ?? born;
+      const image = images.get(client) ?? initial;
       const planned = plan(image, writes > 0);
       if (planned === null) return image;
       const answer = await store.write(planned);
@@ -52,7 +52,7 @@ export const baseThatStays: Rules = (store, born) => {
       let granted: readonly boolean[] = [];
       await write(client, (image, refused) => {
         // A guess from a stale image may only grant. Only the exact image of a refusal may deny.
-        granted = refused ? whoFits(image, group.asks, nowMs) : group.asks.map(() => true);
+        granted = refused ? fittingAsks(image, group.asks, nowMs) : group.asks.map(() => true);
         return planGroup(image, { ...group, asks: group.asks.filter((_, index) => granted[index]) }, nowMs);
       });
       return granted;
@@ -65,7 +65,7 @@ export const baseThatStays: Rules = (store, born) => {
 };
 
 /** In the order of arrival; skips asks that do not fit. */
-function whoFits(image: Image, asks: Group['asks'], nowMs: EpochMs): readonly boolean[] {
+function fittingAsks(image: Image, asks: Group['asks'], nowMs: EpochMs): readonly boolean[] {
   const left = image.limits.map(({ rate, tokensMilli }) =>
     effectiveTokens(rate, tokensMilli, credit(rate, image.baseMs, nowMs)),
   );

@@ -2,8 +2,8 @@ import type { Rate } from '../../core/bucket/bucket.js';
 import type { EpochMs } from '../../core/units.js';
 import { type Group, Model, type Part, worthOf } from './model.js';
 import type { Rules } from './rules.js';
-import type { Scenario, Share, Step } from './scenario.js';
-import { at, bornFull, type ConditionalStore, type CreateStore, memoryStore } from './store.js';
+import type { Scenario, Share, ScenarioStep } from './scenario.js';
+import { at, fullImage, type ConditionalStore, type CreateStore, memoryStore } from './store.js';
 
 export interface Findings {
   readonly steps: number;
@@ -22,11 +22,11 @@ export async function runOracle(
   rules: Rules,
   createStore: CreateStore = memoryStore,
 ): Promise<Findings> {
-  const born = bornFull(scenario.rates, scenario.bornMs);
-  const model = new Model(scenario.rates, scenario.bornMs);
-  const store = counted(await createStore(born));
-  const clients = rules(store, born);
-  let nowMs = scenario.bornMs;
+  const initial = fullImage(scenario.rates, scenario.createdAtMs);
+  const model = new Model(scenario.rates, scenario.createdAtMs);
+  const store = counted(await createStore(initial));
+  const clients = rules(store, initial);
+  let nowMs = scenario.createdAtMs;
   let overAdmitted = 0;
   let underAdmitted = 0;
   let firstMismatch: string | null = null;
@@ -70,7 +70,7 @@ function sameKind(before: Rate, after: Rate): Rate {
 }
 
 /** Slots are never debited, and at most the held slots are given back. */
-function groupOf(does: Extract<Step['does'], { kind: 'group' }>, model: Model): Group {
+function groupOf(does: Extract<ScenarioStep['does'], { kind: 'group' }>, model: Model): Group {
   const part = ({ limit, permille }: Share): Part => {
     const { capacityMilli } = at(model.rates, limit);
     return { limit, milli: Number((BigInt(capacityMilli) * BigInt(permille)) / 1000n) };

@@ -7,7 +7,7 @@ export interface Share {
   readonly permille: number;
 }
 
-export interface Step {
+export interface ScenarioStep {
   readonly client: number;
   /** The time since the previous step. */
   readonly afterMs: number;
@@ -23,8 +23,8 @@ export interface Step {
 
 export interface Scenario {
   readonly rates: readonly Rate[];
-  readonly bornMs: EpochMs;
-  readonly steps: readonly Step[];
+  readonly createdAtMs: EpochMs;
+  readonly steps: readonly ScenarioStep[];
 }
 
 export interface ScenarioOptions {
@@ -64,7 +64,7 @@ export function randomScenario(seed: number, options: ScenarioOptions): Scenario
     if (chance(0.9)) return int(0, 200);
     return int(0, options.huge && chance(0.3) ? 86_400_000 : 60_000);
   };
-  const does = (): Step['does'] => {
+  const does = (): ScenarioStep['does'] => {
     const kind = random();
     if (options.changes && kind < 0.05) return { kind: 'change', limit: limit(), rate: rate() };
     if (kind < 0.6) return { kind: 'group', asks: [ask()], debits: [], refunds: [] };
@@ -75,7 +75,7 @@ export function randomScenario(seed: number, options: ScenarioOptions): Scenario
 
   return {
     rates,
-    bornMs: 1_763_000_000_000 + int(0, 1e6),
+    createdAtMs: 1_763_000_000_000 + int(0, 1e6),
     steps: Array.from({ length: options.steps }, () => ({
       client: int(1, CLIENTS),
       afterMs: pause(),

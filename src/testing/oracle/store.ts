@@ -26,15 +26,15 @@ export interface ConditionalStore {
   read(): Awaitable<Image>;
 }
 
-export type CreateStore = (born: Image) => Awaitable<ConditionalStore>;
+export type CreateStore = (initial: Image) => Awaitable<ConditionalStore>;
 
 /** The state of a new bucket: full. */
-export function bornFull(rates: readonly Rate[], bornMs: EpochMs): Image {
-  return { baseMs: bornMs, limits: rates.map((rate) => ({ rate, tokensMilli: rate.capacityMilli })) };
+export function fullImage(rates: readonly Rate[], createdAtMs: EpochMs): Image {
+  return { baseMs: createdAtMs, limits: rates.map((rate) => ({ rate, tokensMilli: rate.capacityMilli })) };
 }
 
-export function memoryStore(born: Image): ConditionalStore {
-  let image = born;
+export function memoryStore(initial: Image): ConditionalStore {
+  let image = initial;
   return {
     write(write) {
       const holds =

@@ -4,7 +4,7 @@ import { buildNamespaceKey } from '../table/keys.js';
 import { readItem, type Table } from '../client/requests.js';
 import { beginMigration, finishMigration, readVersion, SCHEMA_VERSION } from '../table/schema.js';
 import { type LoadSdk, type SdkOptions, sdkTransport } from '../client/sdk-transport.js';
-import { readState } from './checkpoint.js';
+import { readMigrationState } from './checkpoint.js';
 import type { ConversionContext } from './convert/conversion.js';
 import { countChildren } from './convert/children.js';
 import { findTargetNamespaces } from './legacy/target-namespaces.js';
@@ -18,7 +18,7 @@ import { type MigrationOutcome, runMigration } from './run-migration.js';
 import type { DroppableSetting } from './legacy/settings.js';
 import { countOld, foundBy, rehearse, surveyTable } from './survey.js';
 import { tableNameOf } from '../table/table-name.js';
-import type { Problem } from './tally.js';
+import type { MigrationProblem } from './tally.js';
 
 export interface MigrateOptions extends SdkOptions {
   readonly tableName: string;
@@ -69,7 +69,7 @@ export interface MigrationResult {
   /** Old records without a counterpart. They stay. */
   readonly left: number;
   /** The first of those, with the reasons. */
-  readonly problems: readonly Problem[];
+  readonly problems: readonly MigrationProblem[];
 }
 
 /** Every phase reads every record. */
@@ -125,7 +125,7 @@ async function migrate(table: Table, options: MigrateOptions): Promise<Migration
 
 /** Includes migrations that were killed after their last record was removed. */
 async function toRun(table: Table, found: ReadonlyMap<string, number>): Promise<readonly Migration[]> {
-  const states = await Promise.all(MIGRATIONS.map(async ({ id }) => readState(table, id)));
+  const states = await Promise.all(MIGRATIONS.map(async ({ id }) => readMigrationState(table, id)));
   return MIGRATIONS.filter(({ id }, at) => {
     const phase = states[at]?.phase ?? 'done';
     return (found.get(id) ?? 0) > 0 || phase !== 'done';
@@ -138,7 +138,7 @@ async function withWork(
   migrations: readonly Migration[],
   rehearsed: readonly MigrationResult[],
 ): Promise<readonly Migration[]> {
-  const states = await Promise.all(migrations.map(async ({ id }) => readState(table, id)));
+  const states = await Promise.all(migrations.map(async ({ id }) => readMigrationState(table, id)));
   return migrations.filter((_, at) => {
     const { found = 0, left = 0 } = rehearsed[at] ?? {};
     return found > left || (states[at]?.phase ?? 'done') !== 'done';

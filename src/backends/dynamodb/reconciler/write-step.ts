@@ -7,7 +7,7 @@ import { buildMerge } from '../bucket/expressions/write-split.js';
 import { buildHeal, buildUnmark } from '../bucket/expressions/write-sweep.js';
 import type { ShardImage } from '../table/items.js';
 import { type Answer, send, type Table } from '../client/requests.js';
-import type { Step } from './plan.js';
+import type { RepairStep } from './plan.js';
 
 /**
  * Sends one step, once. If its answer is lost, the bucket is read and planned again, which is safe:
@@ -21,7 +21,7 @@ export async function writeStep(
   table: Table,
   target: Target,
   shards: readonly ShardImage[],
-  step: Step,
+  step: RepairStep,
   writeId: string,
   deadline: Deadline,
 ): Promise<Answer<'UpdateItem'> | Answer<'TransactWriteItems'>> {
@@ -37,7 +37,7 @@ export async function writeStep(
       return update(buildUnmark(target, step.image, step.settlement, ids));
     case 'heal':
       return update(buildHeal(target, step.correction, ids));
-    case 'level':
+    case 'heal-all':
       return send(
         table,
         'TransactWriteItems',
@@ -60,16 +60,16 @@ export async function writeStep(
 /**
  * The write id that a step leaves on a shard. Each shard has its own, so that a visit knows when each was last used.
  */
-export function writeIdOn({ kind }: Step, writeId: string, { key }: ShardImage): string {
-  return kind === 'level' ? `${writeId}_${key.shard}` : writeId;
+export function writeIdOn({ kind }: RepairStep, writeId: string, { key }: ShardImage): string {
+  return kind === 'heal-all' ? `${writeId}_${key.shard}` : writeId;
 }
 
 /** The shards that a step changes: after it, they have its id, or are deleted. */
-export function changedBy(step: Step, shards: readonly ShardImage[]): readonly ShardImage[] {
+export function changedBy(step: RepairStep, shards: readonly ShardImage[]): readonly ShardImage[] {
   switch (step.kind) {
     case 'heal':
       return [step.correction.image];
-    case 'level':
+    case 'heal-all':
       return shards;
     case 'merge':
       return [step.stays, step.leaves];

@@ -7,7 +7,7 @@ import type { AcquireRequest } from '../../../limiter/acquire/request.js';
 import { formatCount, formatDuration, formatInstant } from '../../../visualize/format.js';
 import { type Cell, drawTable } from '../../../visualize/table.js';
 import { readChain } from './chain.js';
-import { addExamples, collect, type Definition, onStore, type StoreAction } from '../../run/define-command.js';
+import { addExamples, appendValue, type Definition, onStore, type StoreAction } from '../../run/define-command.js';
 import { describeSource } from '../../limits/describe-limits.js';
 import { parseAmounts, parseDuration, parseLimits } from '../../arguments/parse.js';
 import type { Session } from '../../run/session.js';
@@ -21,8 +21,8 @@ export const define: Definition = (command, context) => {
     'acquire user-1 gpt-4 -c slots=1 --hold --lease-ttl 5min',
     'acquire user-1 gpt-4 -c rpm=1 -l rpm:5/min',
   ])
-    .option('-c, --consume <limit=amount>', 'the amount to take of a limit; can be repeated', collect)
-    .option('-l, --limits <limit>', 'a limit that replaces the stored ones for this call; can be repeated', collect)
+    .option('-c, --consume <limit=amount>', 'the amount to take of a limit; can be repeated', appendValue)
+    .option('-l, --limits <limit>', 'a limit that replaces the stored ones for this call; can be repeated', appendValue)
     .option('--lease-ttl <duration>', 'the time until the lease expires: 5s to 7day, by default 1min')
     .option('--hold', 'keep slots until the lease expires, instead of giving them back at once')
     .option('--dry-run', 'take nothing')
@@ -44,7 +44,7 @@ interface Level {
   readonly limits: readonly Limit[];
 }
 
-interface Answer {
+interface TriedRequest {
   readonly decision: Pick<AcquireShape, 'granted' | 'reason' | 'retryAfterMs' | 'decidedBy' | 'lease'>;
   readonly statuses: readonly LimitStatus[];
 }
@@ -91,7 +91,7 @@ async function readLevels({ limiter }: Session, request: AcquireRequest): Promis
   return Promise.all(levels);
 }
 
-async function take({ limiter }: Session, request: AcquireRequest, hold: boolean): Promise<Answer> {
+async function take({ limiter }: Session, request: AcquireRequest, hold: boolean): Promise<TriedRequest> {
   const decision = await limiter.tryAcquire(request);
   const { statuses, decidedBy, granted } = decision;
   if (!decision.granted) {
@@ -109,7 +109,7 @@ async function finish({ lease }: Extract<Decision, { granted: true }>, hold: boo
   return { id, state: 'committed', expiresAt: null };
 }
 
-async function look({ limiter }: Session, request: AcquireRequest): Promise<Answer> {
+async function look({ limiter }: Session, request: AcquireRequest): Promise<TriedRequest> {
   const statuses = await limiter.peek(request);
   const waits = statuses.map(({ retryAfterMs }) => retryAfterMs);
   const granted = statuses.every(({ exceeded }) => !exceeded);
@@ -123,7 +123,7 @@ async function look({ limiter }: Session, request: AcquireRequest): Promise<Answ
 function explainLevel(
   { entityId, configSource, limits }: Level,
   { consume = {} }: AcquireRequest,
-  answer: Answer,
+  answer: TriedRequest,
   dryRun: boolean,
   idle: readonly LimitStatus[],
 ): AcquireLevelShape {
@@ -143,7 +143,7 @@ function explainLevel(
 
 function explainLimit(
   { limit, available, requested, exceeded, retryAfterMs }: LimitStatus,
-  { decision: { granted, lease } }: Answer,
+  { decision: { granted, lease } }: TriedRequest,
   dryRun: boolean,
 ): AcquireLimitShape {
   // The status of a grant has the balance after the take; every other status has the balance before it.

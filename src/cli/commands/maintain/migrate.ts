@@ -3,7 +3,7 @@ import type { DroppableSetting } from '../../../backends/dynamodb/migrations/leg
 import { InfrastructureError, ValidationError } from '../../../core/errors.js';
 import { formatCount, printable } from '../../../visualize/format.js';
 import { drawTable } from '../../../visualize/table.js';
-import { addExamples, collect, type Definition, onStore, type StoreAction } from '../../run/define-command.js';
+import { addExamples, appendValue, type Definition, onStore, type StoreAction } from '../../run/define-command.js';
 import type { GlobalOptions } from '../../run/global-options.js';
 import { requireDynamoDB } from '../../run/require-dynamodb.js';
 import type { Result } from '../../run/result.js';
@@ -51,7 +51,7 @@ export const define: Definition = (command, context) => {
   ])
     .option('--dry-run', 'only read, and show what there is to do')
     .option('--leave', 'leave and report records that cannot be converted, instead of refusing the migration')
-    .option('--drop <setting>', 'drop a setting that cannot be converted, such as soft; can be repeated', collect)
+    .option('--drop <setting>', 'drop a setting that cannot be converted, such as soft; can be repeated', appendValue)
     .action(onStore(context, migrate));
 };
 

@@ -29,7 +29,7 @@ export const define: Definition = (command, context) => {
     .action(onStore(context, work));
 };
 
-interface WorkerOptions {
+interface WorkerFlags {
   readonly archive?: string;
   readonly once?: boolean;
   /** `--no-reconcile` */
@@ -41,7 +41,7 @@ const PROGRESS_MS = 1_000;
 /** With `--once` the command ends at a report of progress: short intervals let it end soon. */
 const PROGRESS_ONCE_MS = 50;
 
-const work: StoreAction<WorkerOptions> = async (
+const work: StoreAction<WorkerFlags> = async (
   { address, progress, say },
   _args,
   { archive, once = false, reconcile },

@@ -6,7 +6,7 @@ import {
   addExamples,
   addPaging,
   addVerb,
-  collect,
+  appendValue,
   type Definition,
   onStore,
   type StoreAction,
@@ -34,7 +34,7 @@ export const define: Definition = (entity, context) => {
     summary: 'Show an entity and its own limits',
     examples: ['entity show user-1', 'entity show user-1 --resource gpt-4 --json'],
   })
-    .option('--resource <resource>', 'also its limits on this resource; can be repeated', collect)
+    .option('--resource <resource>', 'also its limits on this resource; can be repeated', appendValue)
     .option('--all-resources', 'also its limits on every resource (reads all limits of the namespace)')
     .action(onStore(context, showEntity));
   addRecordOptions(
@@ -52,7 +52,7 @@ export const define: Definition = (entity, context) => {
     .option('--no-name', 'remove the name')
     .option('--no-parent', 'remove the parent')
     .option('--no-cascade', 'count what it spends for itself only')
-    .option('-l, --limits <limit>', 'a limit of its own, such as rpm:60/min; can be repeated', collect)
+    .option('-l, --limits <limit>', 'a limit of its own, such as rpm:60/min; can be repeated', appendValue)
     .option('--replace', 'replace the whole list: removes the limits that are not named, after confirmation')
     .option('--resource <resource>', 'the resource of the limits; without it they apply to every resource')
     .option('--if-version <version>', 'change the record only if it still has this version')

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { HeadgateError } from '../../../core/errors.js';
+import type { ManifestChange } from '../../../core/manifest/compare-object.js';
 import { describeTarget } from '../../../core/manifest/managed.js';
 import { sameField } from '../../../core/manifest/managed-fields.js';
 import type { ManifestPlan } from '../../../limiter/manifest/manifest-types.js';
@@ -174,7 +175,6 @@ function shapeOf({ changes, drift, unchanged }: ManifestPlan): LimitsPlanShape {
 }
 
 type Fields = Readonly<Record<string, unknown>>;
-type Change = ManifestPlan['changes'][number];
 
 /** The changes, object by object: `plan` before they are made, `done` afterwards. */
 function renderPlan(plan: ManifestPlan, style: Style, tense: 'plan' | 'done'): string {
@@ -193,7 +193,7 @@ function renderPlan(plan: ManifestPlan, style: Style, tense: 'plan' | 'done'): s
 
 const MARKS = { create: 'green', update: 'cyan', delete: 'red' } as const;
 
-function renderChange({ action, target, before, after }: Change, style: Style): readonly string[] {
+function renderChange({ action, target, before, after }: ManifestChange, style: Style): readonly string[] {
   const title = `${style[MARKS[action]](action)} ${describeTarget(target)}`;
   return [title, ...fieldLines(before, after)];
 }
@@ -216,7 +216,8 @@ function show(value: unknown): string {
 }
 
 function summaryOf({ changes, drift, unchanged }: ManifestPlan, tense: 'plan' | 'done'): string {
-  const count = (action: Change['action']): number => changes.filter((change) => change.action === action).length;
+  const count = (action: ManifestChange['action']): number =>
+    changes.filter((change) => change.action === action).length;
   const verbs = { plan: ['to create', 'to update', 'to delete'], done: ['created', 'updated', 'deleted'] }[tense];
   const counts = (['create', 'update', 'delete'] as const).map(
     (action, at) => `${formatCount(count(action))} ${verbs[at]}`,

@@ -3,7 +3,7 @@ import {
   addExamples,
   addPaging,
   addVerb,
-  collect,
+  appendValue,
   type Definition,
   onStore,
   type StoreAction,
@@ -35,7 +35,7 @@ export const define: Definition = (resource, context) => {
     summary: 'Set limits of a resource; limits that are not named stay',
     examples: ['resource set gpt-4 -l tpm:10000/min:50000 -l slots:20/concurrent'],
   })
-    .requiredOption('-l, --limits <limit>', 'a limit such as rpm:60/min; can be repeated', collect)
+    .requiredOption('-l, --limits <limit>', 'a limit such as rpm:60/min; can be repeated', appendValue)
     .option('--replace', 'replace the whole list: removes the limits that are not named, after confirmation')
     .action(onStore(context, setResource));
   addVerb(resource, {

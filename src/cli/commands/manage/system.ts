@@ -2,7 +2,14 @@ import { Option } from 'commander';
 import { ON_UNAVAILABLE, type OnUnavailable } from '../../../core/config/config.js';
 import { HeadgateError } from '../../../core/errors.js';
 import { drawFields } from '../../../visualize/table.js';
-import { addExamples, addVerb, collect, type Definition, onStore, type StoreAction } from '../../run/define-command.js';
+import {
+  addExamples,
+  addVerb,
+  appendValue,
+  type Definition,
+  onStore,
+  type StoreAction,
+} from '../../run/define-command.js';
 import { showLimits } from '../../limits/describe-limits.js';
 import { parseLimits } from '../../arguments/parse.js';
 import type { Result } from '../../run/result.js';
@@ -29,7 +36,7 @@ export const define: Definition = (system, context) => {
     summary: 'Set limits of the system, or the policy for outages of the store; what is not named stays',
     examples: ['system set -l rpm:100/min -l tpm:10000/min:50000', 'system set --on-unavailable local'],
   })
-    .option('-l, --limits <limit>', 'a limit such as rpm:60/min; can be repeated', collect)
+    .option('-l, --limits <limit>', 'a limit such as rpm:60/min; can be repeated', appendValue)
     .option('--replace', 'replace the whole list: removes the limits that are not named, after confirmation')
     .addOption(
       new Option('--on-unavailable <policy>', 'what an acquire does while the store does not answer').choices(

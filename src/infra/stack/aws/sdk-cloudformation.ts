@@ -3,7 +3,7 @@ import { parse } from 'yaml';
 import { type AwsOptions, clientConfig, lazyClient, serviceErrorName } from './aws-client.js';
 import { saysNothingToDo } from '../change-set/change-set.js';
 import { isStart } from '../status/stack-events.js';
-import type { Change, ChangeSet, CloudFormation, ImportedResource, Stack, StackEvent } from '../stack-tools.js';
+import type { ResourceChange, ChangeSet, CloudFormation, ImportedResource, Stack, StackEvent } from '../stack-tools.js';
 
 const PEER = '@aws-sdk/client-cloudformation';
 
@@ -104,7 +104,7 @@ export function sdkCloudFormation(options: AwsOptions): CloudFormation {
       }
     },
     async readChangeSet(id) {
-      const changes: Change[] = [];
+      const changes: ResourceChange[] = [];
       let token: string | undefined;
       let last: Sdk.DescribeChangeSetOutput;
       do {
@@ -178,13 +178,13 @@ function eventOf(event: Sdk.StackEvent): StackEvent {
   };
 }
 
-const REPLACEMENTS: Readonly<Record<string, Change['replacement']>> = {
+const REPLACEMENTS: Readonly<Record<string, ResourceChange['replacement']>> = {
   True: 'yes',
   False: 'no',
   Conditional: 'conditional',
 };
 
-function changeOf({ ResourceChange: change = {} }: Sdk.Change): Change {
+function changeOf({ ResourceChange: change = {} }: Sdk.Change): ResourceChange {
   return {
     action: change.Action ?? '',
     logicalId: change.LogicalResourceId ?? '',
@@ -195,7 +195,7 @@ function changeOf({ ResourceChange: change = {} }: Sdk.Change): Change {
   };
 }
 
-function changeSetOf(id: string, output: Sdk.DescribeChangeSetOutput, changes: readonly Change[]): ChangeSet {
+function changeSetOf(id: string, output: Sdk.DescribeChangeSetOutput, changes: readonly ResourceChange[]): ChangeSet {
   return { id, status: output.Status ?? '', reason: output.StatusReason ?? null, changes };
 }
 

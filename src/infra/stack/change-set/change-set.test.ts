@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { dataLosses, isTagOnly, readState } from './change-set.js';
-import type { Change, ChangeSet } from '../stack-tools.js';
+import { dataLosses, isTagOnly, changeSetStateOf } from './change-set.js';
+import type { ResourceChange, ChangeSet } from '../stack-tools.js';
 
 const changeSet = (parts: Partial<ChangeSet>): ChangeSet => ({
   id: 'c',
@@ -10,7 +10,7 @@ const changeSet = (parts: Partial<ChangeSet>): ChangeSet => ({
   ...parts,
 });
 
-const change = (parts: Partial<Change>): Change => ({
+const change = (parts: Partial<ResourceChange>): ResourceChange => ({
   action: 'Modify',
   logicalId: 'Table',
   physicalId: 'headgate',
@@ -27,20 +27,20 @@ describe('the state of a change set', () => {
     ['Parameters: [Colour] do not exist in the template', 'failed'],
     [null, 'failed'],
   ])('a change set that failed with %j is %s', (reason, kind) => {
-    expect(readState(changeSet({ status: 'FAILED', reason })).kind).toBe(kind);
+    expect(changeSetStateOf(changeSet({ status: 'FAILED', reason })).kind).toBe(kind);
   });
 
   test.each(['CREATE_PENDING', 'CREATE_IN_PROGRESS'])('a change set that is %s is pending', (status) => {
-    expect(readState(changeSet({ status }))).toEqual({ kind: 'pending' });
+    expect(changeSetStateOf(changeSet({ status }))).toEqual({ kind: 'pending' });
   });
 
   test('a complete change set has its changes', () => {
     const changes = [change({})];
-    expect(readState(changeSet({ status: 'CREATE_COMPLETE', changes }))).toEqual({ kind: 'ready', changes });
+    expect(changeSetStateOf(changeSet({ status: 'CREATE_COMPLETE', changes }))).toEqual({ kind: 'ready', changes });
   });
 
   test('a change set that was deleted meanwhile is a failure, not one to wait for', () => {
-    expect(readState(changeSet({ status: 'DELETE_COMPLETE' }))).toMatchObject({ kind: 'failed' });
+    expect(changeSetStateOf(changeSet({ status: 'DELETE_COMPLETE' }))).toMatchObject({ kind: 'failed' });
   });
 });
 
@@ -63,7 +63,7 @@ describe('changes that lose data', () => {
   });
 });
 
-test.each<[what: string, parts: Partial<Change>, tagsOnly: boolean]>([
+test.each<[what: string, parts: Partial<ResourceChange>, tagsOnly: boolean]>([
   ['changes tags only', { scope: ['Tags'] }, true],
   ['also changes properties', { scope: ['Properties', 'Tags'] }, false],
   ['may be replaced', { scope: ['Tags'], replacement: 'conditional' }, false],

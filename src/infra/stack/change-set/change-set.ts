@@ -3,12 +3,12 @@ import type { Template } from '../../template.js';
 import { PARAMETERS, RESOURCES } from '../../template/names.js';
 import type { StackNames } from '../stack-name.js';
 import { ENV_TAG, isEmptyShell, VERSION_TAG } from '../status/stack-status.js';
-import type { Change, ChangeSet, ChangeSetRequest, Stack, StackParameter } from '../stack-tools.js';
+import type { ResourceChange, ChangeSet, ChangeSetRequest, Stack, StackParameter } from '../stack-tools.js';
 import type { ImportTemplate } from '../table/table-facts.js';
 
 export type ChangeSetState =
   | { readonly kind: 'pending' }
-  | { readonly kind: 'ready'; readonly changes: readonly Change[] }
+  | { readonly kind: 'ready'; readonly changes: readonly ResourceChange[] }
   /** No changes. CloudFormation reports this as a failure. */
   | { readonly kind: 'empty' }
   | { readonly kind: 'failed'; readonly reason: string };
@@ -16,7 +16,7 @@ export type ChangeSetState =
 /** CloudFormation has two texts for "no changes". */
 const NOTHING_TO_DO = /didn't contain changes|No updates are to be performed/i;
 
-export function readState({ status, reason, changes }: ChangeSet): ChangeSetState {
+export function changeSetStateOf({ status, reason, changes }: ChangeSet): ChangeSetState {
   if (status === 'CREATE_COMPLETE') return { kind: 'ready', changes };
   if (status === 'CREATE_PENDING' || status === 'CREATE_IN_PROGRESS') return { kind: 'pending' };
   if (status === 'FAILED' && reason !== null && saysNothingToDo(reason)) return { kind: 'empty' };
@@ -28,7 +28,7 @@ export function saysNothingToDo(reason: string): boolean {
 }
 
 /** Only tags change. `deploy` adds its tags to a stack that a user deployed from the printed template. */
-export function isTagOnly({ action, replacement, scope }: Change): boolean {
+export function isTagOnly({ action, replacement, scope }: ResourceChange): boolean {
   return action === 'Modify' && replacement === 'no' && scope.length > 0 && scope.every((part) => part === 'Tags');
 }
 
@@ -36,7 +36,7 @@ export function isTagOnly({ action, replacement, scope }: Change): boolean {
 const HOLDS_DATA = new Set(['AWS::DynamoDB::Table', 'AWS::DynamoDB::GlobalTable', 'AWS::S3::Bucket']);
 
 /** Changes after which the stack would have a new, empty table or archive. */
-export function dataLosses<C extends Omit<Change, 'scope'>>(changes: readonly C[]): readonly C[] {
+export function dataLosses<C extends Omit<ResourceChange, 'scope'>>(changes: readonly C[]): readonly C[] {
   return changes.filter(
     ({ action, type, replacement }) =>
       HOLDS_DATA.has(type) && (action === 'Remove' || replacement === 'yes' || replacement === 'conditional'),

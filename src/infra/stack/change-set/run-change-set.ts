@@ -1,10 +1,10 @@
 import { InfrastructureError } from '../../../core/errors.js';
 import { FUNCTIONS } from '../../template/names.js';
-import { readState } from './change-set.js';
+import { changeSetStateOf } from './change-set.js';
 import { causesFirst, keptOf, lastEventId, lastOperation, stackFailed, untilEnded } from '../status/stack-events.js';
 import type { StackNames } from '../stack-name.js';
 import { decideDeploy, isEmptyShell } from '../status/stack-status.js';
-import type { Change, ChangeSetRequest, FunctionCode, Stack, StackTools, Watcher } from '../stack-tools.js';
+import type { ResourceChange, ChangeSetRequest, FunctionCode, Stack, StackTools, Watcher } from '../stack-tools.js';
 
 export interface ChangeSetRun {
   readonly names: StackNames;
@@ -13,12 +13,12 @@ export interface ChangeSetRun {
   readonly request: ChangeSetRequest;
   readonly dryRun: boolean;
   /** Throws to stop before any change. Not called in a dry run. */
-  readonly allow: (changes: readonly Change[]) => Promise<void>;
+  readonly allow: (changes: readonly ResourceChange[]) => Promise<void>;
 }
 
 export interface ChangeSetOutcome {
   /** null: no changes. */
-  readonly changes: readonly Change[] | null;
+  readonly changes: readonly ResourceChange[] | null;
   /** The stack after the run; null: there is none. */
   readonly stack: Stack | null;
 }
@@ -45,7 +45,7 @@ export async function runChangeSet(
     const shell = await cloudformation.describeStack(made.stackId);
     if (shell !== null && isEmptyShell(shell)) await cloudformation.deleteStack(made.stackId, tools.newId());
   };
-  let changes: readonly Change[];
+  let changes: readonly ResourceChange[];
   try {
     const found = await untilCompared(tools, names, made.id);
     if (found === null) {
@@ -88,10 +88,14 @@ async function refusal(
 }
 
 /** The changes, once CloudFormation has computed them; null: no changes. */
-async function untilCompared(tools: StackTools, names: StackNames, id: string): Promise<readonly Change[] | null> {
+async function untilCompared(
+  tools: StackTools,
+  names: StackNames,
+  id: string,
+): Promise<readonly ResourceChange[] | null> {
   const startMs = tools.now();
   for (;;) {
-    const state = readState(await tools.cloudformation.readChangeSet(id));
+    const state = changeSetStateOf(await tools.cloudformation.readChangeSet(id));
     if (state.kind === 'ready') return state.changes;
     if (state.kind === 'empty') return null;
     if (state.kind === 'failed') {
@@ -109,7 +113,7 @@ async function untilCompared(tools: StackTools, names: StackNames, id: string): 
 interface Execution {
   readonly names: StackNames;
   readonly before: Stack | null;
-  readonly changes: readonly Change[];
+  readonly changes: readonly ResourceChange[];
   readonly id: string;
   readonly stackId: string;
 }
@@ -151,7 +155,11 @@ interface CodeBackup {
  * Saves the code that the functions run before an update changes them. CloudFormation takes the code in the template,
  * which is a placeholder, as the function's code: a roll-back may replace the uploaded code with it.
  */
-async function saveCode(tools: StackTools, before: Stack | null, changes: readonly Change[]): Promise<CodeBackup> {
+async function saveCode(
+  tools: StackTools,
+  before: Stack | null,
+  changes: readonly ResourceChange[],
+): Promise<CodeBackup> {
   const ids: readonly string[] = Object.values(FUNCTIONS);
   const touched = changes.filter(({ action, logicalId }) => action === 'Modify' && ids.includes(logicalId));
   if (before === null || isEmptyShell(before) || touched.length === 0) return { restore: () => Promise.resolve(null) };

@@ -89,7 +89,7 @@ export interface Ended {
   readonly events: readonly StackEvent[];
 }
 
-interface Operation {
+interface StackOperation {
   readonly kind: 'deploy' | 'delete';
   /** The stack's id: a deleted stack cannot be found by name. */
   readonly stackId: string;
@@ -98,7 +98,7 @@ interface Operation {
 }
 
 /** Waits until the operation on a stack has ended. Reports every event once, in order. */
-export async function untilEnded(tools: StackTools, watcher: Watcher, operation: Operation): Promise<Ended> {
+export async function untilEnded(tools: StackTools, watcher: Watcher, operation: StackOperation): Promise<Ended> {
   const startMs = tools.now();
   let reported = operation.afterEvent;
   let outMs: number | null = null;

@@ -3,7 +3,7 @@ import { InfrastructureError, SchemaMismatch } from '../../../core/errors.js';
 import { PARAMETERS, RESOURCES } from '../../template/names.js';
 import type { Stack, StackResources, StackTools } from '../stack-tools.js';
 
-export function tableNameOf({ name }: Stack, resources: StackResources): string {
+export function tableOfStack({ name }: Stack, resources: StackResources): string {
   const table = resources[RESOURCES.table];
   if (table !== undefined) return table;
   const message = `Stack ${name} has no ${RESOURCES.table}: it does not belong to Headgate`;

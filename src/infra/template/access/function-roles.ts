@@ -1,5 +1,5 @@
 import { ARCHIVE_PREFIX } from '../storage/archive.js';
-import { attribute, onlyIf, ref, type Resource, type Resources, sub, type Value } from '../intrinsics.js';
+import { attribute, onlyIf, ref, type Resource, type Resources, substitute, type Value } from '../intrinsics.js';
 import { KEY_POLICIES, RESOURCES } from '../names.js';
 import { CONDITIONS } from '../parameters.js';
 import { assumedBy } from './roles.js';
@@ -37,7 +37,7 @@ export function functionRoles(): Resources {
         Sid: 'Archive',
         Effect: 'Allow',
         Action: ['s3:PutObject'],
-        Resource: [sub(`\${${RESOURCES.archive}.Arn}/${ARCHIVE_PREFIX}*`)],
+        Resource: [substitute(`\${${RESOURCES.archive}.Arn}/${ARCHIVE_PREFIX}*`)],
       },
       {
         Sid: 'GiveUp',

@@ -1,5 +1,5 @@
 import { REGISTRY, VERSION_KEY } from '../../../backends/dynamodb/table/keys.js';
-import { either, type Resource, type Resources, sub, type Value } from '../intrinsics.js';
+import { either, type Resource, type Resources, substitute, type Value } from '../intrinsics.js';
 import { NAMESPACE_TAG, PARAMETERS, POLICIES } from '../names.js';
 import { CONDITIONS } from '../parameters.js';
 import { allow, type Grant, policyDocument } from './statements.js';
@@ -71,7 +71,7 @@ function managedPolicy(name: keyof typeof POLICIES): Resource {
 /** Limits a grant to the tenant's namespace. A tag that names the registry grants nothing. */
 function own(grant: Grant, rest = '*'): Grant {
   const byTag = `\${aws:PrincipalTag/${NAMESPACE_TAG}}/${rest}`;
-  const key: Value = either(CONDITIONS.hasNamespaceId, sub(`\${${PARAMETERS.namespaceId}}/${rest}`), byTag);
+  const key: Value = either(CONDITIONS.hasNamespaceId, substitute(`\${${PARAMETERS.namespaceId}}/${rest}`), byTag);
   return { ...grant, keys: [key], notKeys: [`${REGISTRY}/*`] };
 }
 

@@ -1,4 +1,4 @@
-import { either, onlyIf, ref, type Resource, type Resources, sub, type Value } from '../intrinsics.js';
+import { either, onlyIf, ref, type Resource, type Resources, substitute, type Value } from '../intrinsics.js';
 import { KEY_POLICIES, PARAMETERS, POLICIES, ROLES } from '../names.js';
 import { CONDITIONS } from '../parameters.js';
 import { policyDocument } from './statements.js';
@@ -10,7 +10,7 @@ export function appRoles(): Resources {
 }
 
 function appRole(policy: string): Resource {
-  const anyone = sub('arn:${AWS::Partition}:iam::${AWS::AccountId}:root');
+  const anyone = substitute('arn:${AWS::Partition}:iam::${AWS::AccountId}:root');
   const principal = either(CONDITIONS.hasRolePrincipal, ref(PARAMETERS.rolePrincipalArn), anyone);
   return {
     Type: 'AWS::IAM::Role',

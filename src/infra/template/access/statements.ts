@@ -1,5 +1,5 @@
 import { INDEXES } from '../../../backends/dynamodb/table/table-definition.js';
-import { attribute, sub, type Value } from '../intrinsics.js';
+import { attribute, substitute, type Value } from '../intrinsics.js';
 import { RESOURCES } from '../names.js';
 
 /** One permission of a policy. Actions are DynamoDB's, without the prefix. */
@@ -27,7 +27,7 @@ function resourcesOf(on: Grant['on']): readonly Value[] {
     case 'GSI2':
     case 'GSI3':
     case 'GSI4':
-      return [sub(`\${${RESOURCES.table}.Arn}/index/${on}`)];
+      return [substitute(`\${${RESOURCES.table}.Arn}/index/${on}`)];
   }
 }
 

@@ -1,4 +1,4 @@
-import { onlyIf, ref, type Resource, type Resources, sub } from '../intrinsics.js';
+import { onlyIf, ref, type Resource, type Resources, substitute } from '../intrinsics.js';
 import { PARAMETERS, RESOURCES } from '../names.js';
 import { CONDITIONS } from '../parameters.js';
 
@@ -12,7 +12,7 @@ function logGroup(name: string): Resource {
     DeletionPolicy: 'Delete',
     UpdateReplacePolicy: 'Delete',
     Properties: {
-      LogGroupName: sub(`/headgate/\${AWS::StackName}/${name}`),
+      LogGroupName: substitute(`/headgate/\${AWS::StackName}/${name}`),
       RetentionInDays: ref(PARAMETERS.logRetentionDays),
       KmsKeyId: onlyIf(CONDITIONS.hasKmsKey, ref(PARAMETERS.kmsKeyArn)),
     },

@@ -1,4 +1,4 @@
-import { either, ref, type Resources, sub } from '../intrinsics.js';
+import { either, ref, type Resources, substitute } from '../intrinsics.js';
 import { PARAMETERS, RESOURCES } from '../names.js';
 import { CONDITIONS } from '../parameters.js';
 import { overTlsOnly, policyDocument } from '../access/statements.js';
@@ -29,7 +29,9 @@ export function alarmTopic(): Resources {
             Resource: [ref(RESOURCES.alarms)],
             Condition: {
               ArnLike: {
-                'aws:SourceArn': sub('arn:${AWS::Partition}:cloudwatch:${AWS::Region}:${AWS::AccountId}:alarm:*'),
+                'aws:SourceArn': substitute(
+                  'arn:${AWS::Partition}:cloudwatch:${AWS::Region}:${AWS::AccountId}:alarm:*',
+                ),
               },
             },
           },
@@ -53,14 +55,14 @@ function alarmKey(): Resources[string] {
     DeletionPolicy: 'Delete',
     UpdateReplacePolicy: 'Delete',
     Properties: {
-      Description: sub('Headgate: messages in the alarm topic of ${AWS::StackName}'),
+      Description: substitute('Headgate: messages in the alarm topic of ${AWS::StackName}'),
       EnableKeyRotation: true,
       PendingWindowInDays: PENDING_DAYS,
       KeyPolicy: policyDocument([
         {
           Sid: 'Administer',
           Effect: 'Allow',
-          Principal: { AWS: sub('arn:${AWS::Partition}:iam::${AWS::AccountId}:root') },
+          Principal: { AWS: substitute('arn:${AWS::Partition}:iam::${AWS::AccountId}:root') },
           Action: 'kms:*',
           Resource: '*',
         },

@@ -1,4 +1,4 @@
-import { type Resources, sub } from '../intrinsics.js';
+import { type Resources, substitute } from '../intrinsics.js';
 import { FUNCTIONS, RESOURCES } from '../names.js';
 
 /** CloudFormation replaces the names in `${}`. */
@@ -93,8 +93,8 @@ export function dashboard(): Resources {
     Dashboard: {
       Type: 'AWS::CloudWatch::Dashboard',
       Properties: {
-        DashboardName: sub('${AWS::StackName}'),
-        DashboardBody: sub(JSON.stringify({ widgets: widgets() })),
+        DashboardName: substitute('${AWS::StackName}'),
+        DashboardBody: substitute(JSON.stringify({ widgets: widgets() })),
       },
     },
   };

@@ -1,4 +1,4 @@
-import { ref, type Resource, type Resources, sub, type Value } from '../intrinsics.js';
+import { ref, type Resource, type Resources, substitute, type Value } from '../intrinsics.js';
 import { RESOURCES } from '../names.js';
 
 /** Metrics that only the logs can provide. Their names include the stack: a region may have several stacks. */
@@ -28,7 +28,7 @@ export function logMetrics(): Resources {
 }
 
 function metricName(suffix: string): Value {
-  return sub(`\${AWS::StackName}-${suffix}`);
+  return substitute(`\${AWS::StackName}-${suffix}`);
 }
 
 function filter(log: string, pattern: string, name: Value, value: string): Resource {

@@ -1,4 +1,4 @@
-import { attribute, either, onlyIf, ref, type Resources, sub } from '../intrinsics.js';
+import { attribute, either, onlyIf, ref, type Resources, substitute } from '../intrinsics.js';
 import { PARAMETERS, RESOURCES } from '../names.js';
 import { CONDITIONS } from '../parameters.js';
 import { overTlsOnly, policyDocument } from '../access/statements.js';
@@ -62,7 +62,7 @@ export function archive(): Resources {
       Properties: {
         Bucket: ref(RESOURCES.archive),
         PolicyDocument: policyDocument([
-          overTlsOnly('s3:*', [attribute(RESOURCES.archive, 'Arn'), sub(`\${${RESOURCES.archive}.Arn}/*`)]),
+          overTlsOnly('s3:*', [attribute(RESOURCES.archive, 'Arn'), substitute(`\${${RESOURCES.archive}.Arn}/*`)]),
         ]),
       },
     },

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
-import { ask, assertExactWait, denial, refusers, tokensOf, usageOf, USER } from '../kit/asking.js';
+import { ask, assertExactWait, denial, refusers, tokensOf, listUsage, USER } from '../kit/asking.js';
 import { type Bench, type Case, limits } from '../kit/bench.js';
 
 /** A limiter that has set these limits for the system. */
@@ -86,12 +86,12 @@ const addedAndRemoved: readonly Case[] = [
       await limiter.acquire(ask({ tpd: 60 }));
       await change(bench, limiter, 'rpd:10/day');
       for (let count = 0; count < 2; count++) {
-        assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{ tpd: 60 }]);
+        assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{ tpd: 60 }]);
       }
       await change(bench, limiter, 'rpd:10/day', 'tpd:100/day');
       assert.deepEqual(await limiter.available(USER), { rpd: 10, tpd: 100 });
       await limiter.acquire(ask({ tpd: 5 }));
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{ tpd: 65 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{ tpd: 65 }]);
     },
   },
   {

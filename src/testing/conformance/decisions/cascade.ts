@@ -9,7 +9,7 @@ import {
   refusers,
   times,
   tokensOf,
-  usageOf,
+  listUsage,
   USER,
 } from '../kit/asking.js';
 import { type Bench, type Case, limits } from '../kit/bench.js';
@@ -165,7 +165,7 @@ const spending: readonly Case[] = [
       await limiter.acquire(ask({ rpm: 4 }));
       await limiter.acquire(ask({ rpm: 7 }, SIBLING));
       await denial(limiter, ask({ rpm: 3 }));
-      const [own, above] = [await usageOf(bench, limiter), await usageOf(bench, limiter, PARENT)];
+      const [own, above] = [await listUsage(bench, limiter), await listUsage(bench, limiter, PARENT)];
       assert.deepEqual([tokensOf(own), tokensOf(above)], [[{ rpm: 4 }], [{ rpm: 11 }]]);
       assert.deepEqual([own[0]?.acquires, above[0]?.acquires], [1, 2]);
     },

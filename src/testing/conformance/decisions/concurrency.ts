@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { ask, countGranted, times, tokensOf, usageOf, USER } from '../kit/asking.js';
+import { ask, countGranted, times, tokensOf, listUsage, USER } from '../kit/asking.js';
 import { type Case, limits } from '../kit/bench.js';
 
 export const concurrency: readonly Case[] = [
@@ -64,7 +64,7 @@ export const concurrency: readonly Case[] = [
       await Promise.all(leases.map(async (lease) => lease.rollback()));
       assert.deepEqual(await limiter.available(USER), { rpm: 100, slots: 50 });
       assert.deepEqual((await limiter.leases.list(USER)).items, []);
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{}]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{}]);
     },
   },
   {

@@ -7,7 +7,7 @@ import {
   denial,
   refusers,
   tokensOf,
-  usageOf,
+  listUsage,
   USER,
 } from '../kit/asking.js';
 import { type Case, limits } from '../kit/bench.js';
@@ -98,12 +98,12 @@ export const ownLimits: readonly Case[] = [
       const limiter = await bench.limited('rpm:10/min');
       await limiter.acquire(ask({ rpm: 2 }));
       await limiter.acquire(ask({ rpm: 3, tpm: 5 }, { limits: limits('rpm:5/min', 'tpm:9/min') }));
-      const [usage, ...others] = await usageOf(bench, limiter);
+      const [usage, ...others] = await listUsage(bench, limiter);
       assert.deepEqual(
         [usage?.resource, usage?.tokens, usage?.acquires, others],
         [USER.resource, { rpm: 5, tpm: 5 }, 2, []],
       );
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter, { window: 'daily' })), [{ rpm: 5, tpm: 5 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter, { window: 'daily' })), [{ rpm: 5, tpm: 5 }]);
     },
   },
 ];

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Limit } from '../../../core/limit.js';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
-import { ask, assertExactWait, denial, usageOf, USER } from '../kit/asking.js';
+import { ask, assertExactWait, denial, listUsage, USER } from '../kit/asking.js';
 import { type Bench, type Case, limits } from '../kit/bench.js';
 
 /** Every reason for a denial, with a limiter that denies for it. */
@@ -40,9 +40,9 @@ const denials: readonly Case[] = REFUSALS.map(([why, prepare]) => ({
   run: async (bench) => {
     const limiter = await prepare(bench);
     await bench.clock.advance(1_234);
-    const [before, usage] = [await limiter.status(USER), await usageOf(bench, limiter)];
+    const [before, usage] = [await limiter.status(USER), await listUsage(bench, limiter)];
     for (let count = 0; count < 3; count++) await denial(limiter, ask({ rpd: 2, tpd: 3, slots: 1 }));
-    assert.deepEqual([await limiter.status(USER), await usageOf(bench, limiter)], [before, usage]);
+    assert.deepEqual([await limiter.status(USER), await listUsage(bench, limiter)], [before, usage]);
   },
 })) satisfies Case[];
 

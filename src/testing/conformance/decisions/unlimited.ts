@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Limit } from '../../../core/limit.js';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
-import { ask, assertRejects, COUNTS_ACQUIRES, denial, refusers, tokensOf, usageOf, USER } from '../kit/asking.js';
+import { ask, assertRejects, COUNTS_ACQUIRES, denial, refusers, tokensOf, listUsage, USER } from '../kit/asking.js';
 import { type Case, limits } from '../kit/bench.js';
 import { balancesOf } from '../usage/buckets.js';
 import { STORED_LEVELS } from '../config/config-levels.js';
@@ -29,7 +29,7 @@ const asking: readonly Case[] = [
         assert.deepEqual(lease.consumed, { tpm: HUGE });
       }
       await limiter.acquire(ask({ tpm: 0 }));
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{ tpm: 3 * HUGE }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{ tpm: 3 * HUGE }]);
     },
   },
   {
@@ -40,7 +40,7 @@ const asking: readonly Case[] = [
       const denied = await denial(limiter, ask({ rpm: 1, tpm: 500 }));
       assert.deepEqual([refusers(denied), denied.retryAfterMs], [['user-1 rpm'], 1_000]);
       assert.equal((await denial(limiter, ask({ rpm: 3, tpm: 500 }))).reason, 'impossible');
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{ rpm: 2, tpm: 1_000 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{ rpm: 2, tpm: 1_000 }]);
     },
   },
   {
@@ -66,7 +66,7 @@ const asking: readonly Case[] = [
       const limiter = await bench.limited('tpm:5/min');
       const own = [Limit.unlimited('tpm')];
       for (let taken = 0; taken < 2; taken++) await limiter.acquire(ask({ tpm: 500 }, { limits: own }));
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{ tpm: 1_000 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{ tpm: 1_000 }]);
       assert.deepEqual(await limiter.available(USER), { tpm: 5 });
     },
   },
@@ -78,7 +78,7 @@ const asking: readonly Case[] = [
       await limiter.entities.create({ id: 'user-1', parentId: 'team', cascade: true });
       for (let taken = 0; taken < 2; taken++) await limiter.acquire(ask({ rpd: 1, tpm: 40 }, { atomic: true }));
       for (const { entityId } of [USER, TEAM]) {
-        assert.deepEqual(tokensOf(await usageOf(bench, limiter, { entityId })), [{ rpd: 2, tpm: 80 }]);
+        assert.deepEqual(tokensOf(await listUsage(bench, limiter, { entityId })), [{ rpd: 2, tpm: 80 }]);
       }
     },
   },
@@ -111,7 +111,7 @@ const looking: readonly Case[] = [
       await limiter.acquire(ask({ tpd: 40 }));
       assert.deepEqual(await limiter.available(USER), { tpd: 60 });
       assert.deepEqual(refusers(await denial(limiter, ask({ tpd: 61 }))), ['team tpd']);
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{ tpd: 40 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{ tpd: 40 }]);
     },
   },
   {
@@ -135,7 +135,7 @@ const looking: readonly Case[] = [
       assert.equal(await limiter.buckets.reset(USER), true);
       assert.deepEqual(balancesOf(await limiter.buckets.get(USER)), ['rpd 9 2', 'tpm Infinity 500']);
       await limiter.acquire(ask({ rpd: 9, tpm: 1 }));
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{ rpd: 11, tpm: 501 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{ rpd: 11, tpm: 501 }]);
     },
   },
 ];
@@ -150,7 +150,7 @@ const correcting: readonly Case[] = [
       await (await take()).adjust({ tpm: -30 });
       await (await take()).commit({ tpm: 7 });
       await (await take()).rollback();
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{ tpm: 1_577 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{ tpm: 1_577 }]);
       assert.deepEqual(await limiter.available(USER), { tpm: Infinity });
     },
   },
@@ -165,9 +165,9 @@ const correcting: readonly Case[] = [
       const lost = await limiter.acquire(ask({ tpm: 100, slots: 1 }, { leaseTtlMs: 5_000 }));
       await bench.clock.advance(5_000);
       await limiter.acquire(ask({ tpm: 1, slots: 1 }));
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{ tpm: 1 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{ tpm: 1 }]);
       await lost.settle({ tpm: 250 });
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{ tpm: 251 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{ tpm: 251 }]);
     },
   },
 ];
@@ -189,7 +189,7 @@ const changing: readonly Case[] = [
       assert.deepEqual(await limiter.available(USER), { rpd: 2, tpd: 6 });
       await limiter.acquire(ask({ rpd: 2, tpd: 0 }));
       await denial(limiter, ask({ rpd: 1 }));
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{ rpd: 1_052, tpd: 3 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{ rpd: 1_052, tpd: 3 }]);
     },
   })),
   {
@@ -204,7 +204,7 @@ const changing: readonly Case[] = [
       assert.equal((await limiter.available(USER))['slots'], 1);
       await held.commit();
       assert.equal((await limiter.available(USER))['slots'], 2);
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{ rpd: 6, slots: 5 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{ rpd: 6, slots: 5 }]);
     },
   },
   {
@@ -217,7 +217,7 @@ const changing: readonly Case[] = [
       await limiter.acquire(ask({ slots: 3 }));
       await held.release();
       assert.deepEqual((await limiter.leases.list(USER)).items, []);
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{ slots: 3 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{ slots: 3 }]);
     },
   },
   {
@@ -231,7 +231,7 @@ const changing: readonly Case[] = [
       const lease = await old.acquire(ask({ tpd: 10 }));
       assert.deepEqual(lease.consumed, { tpd: 10 });
       await lease.settle({ tpd: 400 });
-      assert.deepEqual(tokensOf(await usageOf(bench, writer)), [{ tpd: 411 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, writer)), [{ tpd: 411 }]);
     },
   },
   {
@@ -244,7 +244,7 @@ const changing: readonly Case[] = [
       await limiter.acquire(ask({ rpd: 1 }));
       await more.settle({ tpd: 900 });
       await less.rollback();
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{ rpd: 1, tpd: 900 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{ rpd: 1, tpd: 900 }]);
     },
   },
   {
@@ -257,7 +257,7 @@ const changing: readonly Case[] = [
       await limiter.acquire(ask({ tpd: 10 }));
       await lease.rollback();
       await denial(limiter, ask({ tpd: 1 }));
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{ tpd: 10 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{ tpd: 10 }]);
     },
   },
 ];

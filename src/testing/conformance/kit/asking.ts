@@ -64,7 +64,7 @@ export function times<T>(count: number, make: (at: number) => T): T[] {
 }
 
 /** All usage of a range, in the order of time. */
-export async function usageOf(bench: Bench, limiter: RateLimiter, range: Partial<UsageRange> = {}): Promise<Usage[]> {
+export async function listUsage(bench: Bench, limiter: RateLimiter, range: Partial<UsageRange> = {}): Promise<Usage[]> {
   await bench.catchUp();
   const found: Usage[] = [];
   for await (const usage of limiter.usage.query({ ...USER, window: 'hourly', ...range })) found.push(usage);

@@ -73,11 +73,11 @@ export async function openBench(backend: Backend, clock: FakeClock, catchUp: () 
 }
 
 /** The longest real time that a test waits for a condition. */
-const PATIENCE_MS = 10_000;
+const MAX_WAIT_MS = 10_000;
 
 /** Lets the store continue until the condition holds. */
 export async function until(what: string, holds: () => boolean): Promise<void> {
-  const endMs = performance.now() + PATIENCE_MS;
+  const endMs = performance.now() + MAX_WAIT_MS;
   while (!holds()) {
     assert.ok(performance.now() < endMs, `waited in vain for ${what}`);
     await new Promise((resolve) => setImmediate(resolve));

@@ -3,7 +3,7 @@ import type { Limit } from '../../../core/limit.js';
 import { MAX_AMOUNT } from '../../../core/units.js';
 import type { Lease } from '../../../limiter/lease/lease.js';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
-import { ask, times, tokensOf, usageOf, USER } from './asking.js';
+import { ask, times, tokensOf, listUsage, USER } from './asking.js';
 import { type Bench, type Case, limits } from './bench.js';
 import { Random } from './random.js';
 import { slotModel } from './slot-model.js';
@@ -169,7 +169,7 @@ async function play(
     else await look(scene);
   }
   const used = [...scene.used].filter(([, count]) => count !== 0);
-  assert.deepEqual(tokensOf(await usageOf(bench, admin)), [Object.fromEntries(used)]);
+  assert.deepEqual(tokensOf(await listUsage(bench, admin)), [Object.fromEntries(used)]);
 }
 
 const LONG = 'one sequence of rates and one of slots take long enough in groups';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { ask, assertRejects, denial, tokensOf, usageOf, USER } from './asking.js';
+import { ask, assertRejects, denial, tokensOf, listUsage, USER } from './asking.js';
 import { type Case, limits } from './bench.js';
 
 /** Characters that a store may use between the parts of a key. */
@@ -28,7 +28,7 @@ const limitNames: readonly Case[] = LIMIT_NAMES.map((name) => ({
     await lease.settle({ [name]: 7 });
     assert.deepEqual(lease.consumed, { [name]: 7 });
     assert.deepEqual(await limiter.available(USER), { [name]: 3 });
-    assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{ [name]: 7 }]);
+    assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{ [name]: 7 }]);
   },
 })) satisfies Case[];
 
@@ -94,7 +94,7 @@ const others: readonly Case[] = [
       assert.equal((await limiter.leases.list(odd)).items[0]?.id, lease.id);
       await lease.commit({ rpm: 3 });
       assert.deepEqual(await limiter.available(odd), { rpm: 2, slots: 2 });
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter, odd)), [{ rpm: 3 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter, odd)), [{ rpm: 3 }]);
     },
   },
   {

@@ -6,7 +6,7 @@ import { Random } from './random.js';
 
 const CAPACITY = 7;
 
-interface Holder {
+interface ModelHolder {
   readonly lease: Lease;
   readonly slots: number;
   expiresAtMs: number;
@@ -20,9 +20,9 @@ export async function slotModel(bench: Bench, seed: number): Promise<void> {
   const [first = assert.fail('no limiter'), ...rest] = await Promise.all(
     times(3, async () => bench.limited(`slots:${CAPACITY}/concurrent`)),
   );
-  let holders: Holder[] = [];
+  let holders: ModelHolder[] = [];
   const free = (): number => CAPACITY - holders.reduce((sum, { slots, gone }) => sum + (gone ? 0 : slots), 0);
-  const isOver = ({ expiresAtMs }: Holder): boolean => expiresAtMs <= bench.clock.now();
+  const isOver = ({ expiresAtMs }: ModelHolder): boolean => expiresAtMs <= bench.clock.now();
 
   const acquire = async (): Promise<void> => {
     const [slots, leaseTtlMs] = [random.whole(1, CAPACITY), random.whole(5_000, 20_000)];

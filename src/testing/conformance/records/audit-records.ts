@@ -10,7 +10,7 @@ import { collect } from '../kit/tenant.js';
 /** Some fields of the `before` or `after` of a record; null: there was no object. */
 type Fields = Readonly<Record<string, unknown>> | null;
 
-interface Change {
+interface AuditedChange {
   readonly what: string;
   readonly prepare?: (limiter: RateLimiter) => Promise<unknown>;
   readonly make: (limiter: RateLimiter) => Promise<unknown>;
@@ -32,7 +32,7 @@ function configOf({ source }: StoredLevel, rule: string): Fields {
   return { limits: [rule], resource: source === 'entity' ? USER.resource : undefined };
 }
 
-const ENTITY_CHANGES: readonly Change[] = [
+const ENTITY_CHANGES: readonly AuditedChange[] = [
   {
     what: 'creating an entity',
     make: async ({ entities }) => entities.create({ id: 'user-1', name: 'Ann', metadata: { tier: 'gold' } }),
@@ -70,7 +70,7 @@ const ENTITY_CHANGES: readonly Change[] = [
   },
 ];
 
-const CONFIG_CHANGES: readonly Change[] = STORED_LEVELS.flatMap((level) => [
+const CONFIG_CHANGES: readonly AuditedChange[] = STORED_LEVELS.flatMap((level) => [
   {
     what: `setting the ${level.source} limits for the first time`,
     make: async (limiter) => level.set(limiter, 'rpm:5/min'),
@@ -122,7 +122,7 @@ function like(held: unknown, expected: Fields): unknown {
 
 function assertRecord(
   record: AuditEvent | undefined,
-  { action, subject, before, after }: Omit<Change, 'what' | 'make'>,
+  { action, subject, before, after }: Omit<AuditedChange, 'what' | 'make'>,
   at: Date,
 ): void {
   const held =

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { NewEntity } from '../../../limiter/api/entities-api.js';
-import { ask, assertRejects, denial, times, tokensOf, usageOf } from '../kit/asking.js';
+import { ask, assertRejects, denial, times, tokensOf, listUsage } from '../kit/asking.js';
 import type { Case } from '../kit/bench.js';
 
 const metadata: readonly Case[] = [
@@ -167,7 +167,7 @@ const deletions: readonly Case[] = [
       await limiter.entities.delete('user-1');
       await denial(limiter, ask({ rpd: 3 }));
       await limiter.acquire(ask({ rpd: 2 }));
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{ rpd: 10 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{ rpd: 10 }]);
     },
   },
   {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
 import { ask, assertRejects, times, USER } from '../kit/asking.js';
 import { type Case, limits } from '../kit/bench.js';
-import { collect, furnish, pictureOf } from '../kit/tenant.js';
+import { collect, createRecords, pictureOf } from '../kit/tenant.js';
 
 const CACHE_LIFE_MS = 60_000;
 
@@ -57,7 +57,7 @@ const closing: readonly Case[] = [
     title: 'every operation of a process that has a deleted namespace open is refused',
     run: async (bench) => {
       const [outside, inside] = [await bench.limiter(OUTSIDE), await bench.limiter()];
-      await furnish(inside);
+      await createRecords(inside);
       const before = await pictureOf(bench, inside);
       await outside.namespaces.delete(bench.namespace);
       await bench.clock.advance(CACHE_LIFE_MS);
@@ -71,7 +71,7 @@ const closing: readonly Case[] = [
     title: 'a limiter that deletes its own namespace is refused at once, and can recover the namespace',
     run: async (bench) => {
       const limiter = await bench.limiter();
-      await furnish(limiter);
+      await createRecords(limiter);
       await limiter.namespaces.delete(bench.namespace);
       for (const use of [USES['acquire'], USES['status'], USES['config.setSystem'], USES['entities.list']]) {
         await assertRejects(use?.(limiter) ?? Promise.resolve(), 'namespace.missing');
@@ -142,7 +142,7 @@ const recoveries: readonly Case[] = (['name', 'id'] as const).map((key) => ({
   title: `recovering a namespace by its ${key} restores all its data`,
   run: async (bench) => {
     const limiter = await bench.limiter({ principal: 'ann' });
-    await furnish(limiter);
+    await createRecords(limiter);
     const before = await pictureOf(bench, limiter);
     const registered = await limiter.namespaces.get(bench.namespace);
     const deleted = await limiter.namespaces.delete(bench.namespace);
@@ -172,7 +172,7 @@ const again: readonly Case[] = [
     title: 'a name that is registered again gets a new id and no data of the old namespace',
     run: async (bench) => {
       const [outside, inside] = [await bench.limiter(OUTSIDE), await bench.limiter()];
-      await furnish(inside);
+      await createRecords(inside);
       const old = await outside.namespaces.delete(bench.namespace);
       await bench.clock.advance(CACHE_LIFE_MS);
       const anew = await outside.namespaces.register(bench.namespace);

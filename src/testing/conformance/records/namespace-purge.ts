@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { ask, assertRejects, USER } from '../kit/asking.js';
 import { type Case, limits } from '../kit/bench.js';
-import { collect, furnish, FURNISHED, pictureOf } from '../kit/tenant.js';
+import { collect, createRecords, CREATED_RECORDS, pictureOf } from '../kit/tenant.js';
 
 export const namespacePurge: readonly Case[] = [
   {
     title: 'an active namespace cannot be purged, by its name or its id, and loses nothing',
     run: async (bench) => {
       const limiter = await bench.limiter();
-      await furnish(limiter);
+      await createRecords(limiter);
       const before = await pictureOf(bench, limiter);
       const { id } = (await limiter.namespaces.get(bench.namespace)) ?? assert.fail('not registered');
       for (const key of [bench.namespace, id]) {
@@ -21,11 +21,11 @@ export const namespacePurge: readonly Case[] = [
     title: 'purging removes all data of a namespace, which cannot be recovered, and keeps its id',
     run: async (bench) => {
       const limiter = await bench.limiter();
-      await furnish(limiter);
+      await createRecords(limiter);
       const deleted = await limiter.namespaces.delete(bench.namespace);
       await bench.catchUp();
       const { removed } = await limiter.namespaces.purge(deleted.id);
-      assert.ok(removed >= FURNISHED, `${removed}`);
+      assert.ok(removed >= CREATED_RECORDS, `${removed}`);
       await bench.catchUp();
       await assertRejects(limiter.namespaces.recover(deleted.id), 'namespace.conflict');
       await assertRejects(limiter.namespaces.recover(bench.namespace), 'namespace.missing');
@@ -53,7 +53,7 @@ export const namespacePurge: readonly Case[] = [
       const here = await bench.limiter();
       const name = await bench.register();
       const [gone, kept] = [await here.in(name), await here.in(await bench.register())];
-      await Promise.all([here, gone, kept].map(furnish));
+      await Promise.all([here, gone, kept].map(createRecords));
       const before = await pictureOf(bench, kept);
       await here.namespaces.delete(name);
       await bench.catchUp();
@@ -66,12 +66,12 @@ export const namespacePurge: readonly Case[] = [
     title: 'purging by name does not change the active namespace of that name',
     run: async (bench) => {
       const limiter = await bench.limiter({ namespace: 'default' });
-      await furnish(await bench.limiter());
+      await createRecords(await bench.limiter());
       const old = await limiter.namespaces.delete(bench.namespace);
       await bench.clock.advance(60_000);
       await limiter.namespaces.register(bench.namespace);
       const anew = await bench.limiter();
-      await furnish(anew);
+      await createRecords(anew);
       const before = await pictureOf(bench, anew);
       assert.ok((await limiter.namespaces.purge(bench.namespace)).removed > 0);
       assert.deepEqual(await pictureOf(bench, anew), before);
@@ -118,7 +118,7 @@ export const namespacePurge: readonly Case[] = [
     title: 'either a recovery or a concurrent purge succeeds, and a recovered namespace has all its data',
     run: async (bench) => {
       const limiter = await bench.limiter();
-      await furnish(limiter);
+      await createRecords(limiter);
       const before = await pictureOf(bench, limiter);
       const { id } = await limiter.namespaces.delete(bench.namespace);
       await bench.catchUp();

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { ask, assertRejects, denial, times, tokensOf, usageOf, USER } from '../kit/asking.js';
+import { ask, assertRejects, denial, times, tokensOf, listUsage, USER } from '../kit/asking.js';
 import { type Case, limits } from '../kit/bench.js';
 
 const registry: readonly Case[] = [
@@ -119,8 +119,8 @@ const apart: readonly Case[] = [
       const there = await here.in(await bench.register());
       await here.acquire(ask({ rpm: 7 }));
       await there.acquire(ask({ rpm: 2 }));
-      assert.deepEqual(tokensOf(await usageOf(bench, here)), [{ rpm: 7 }]);
-      assert.deepEqual(tokensOf(await usageOf(bench, there)), [{ rpm: 2 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, here)), [{ rpm: 7 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, there)), [{ rpm: 2 }]);
     },
   },
   {

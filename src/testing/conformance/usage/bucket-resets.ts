@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { ask, assertExactWait, assertRejects, denial, tokensOf, usageOf, USER } from '../kit/asking.js';
+import { ask, assertExactWait, assertRejects, denial, tokensOf, listUsage, USER } from '../kit/asking.js';
 import { type Case, limits } from '../kit/bench.js';
 import { balancesOf } from './buckets.js';
 
@@ -125,11 +125,11 @@ export const bucketResets: readonly Case[] = [
       const limiter = await bench.limited('rpd:10/day');
       await limiter.acquire(ask({ rpd: 9 }));
       await limiter.buckets.reset(USER);
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{ rpd: 9 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{ rpd: 9 }]);
       await bench.clock.advance(3_600_000);
       await limiter.buckets.reset(USER);
       await limiter.acquire(ask({ rpd: 5 }));
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{ rpd: 9 }, { rpd: 5 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{ rpd: 9 }, { rpd: 5 }]);
       assert.deepEqual(balancesOf(await limiter.buckets.get(USER)), ['rpd 5 14']);
     },
   },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { USAGE_WINDOWS } from '../../../core/usage/usage.js';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
 import type { Lease } from '../../../limiter/lease/lease.js';
-import { ask, times, tokensOf, usageOf, USER } from '../kit/asking.js';
+import { ask, times, tokensOf, listUsage, USER } from '../kit/asking.js';
 import { type Bench, type Case, limits } from '../kit/bench.js';
 import { collect } from '../kit/tenant.js';
 
@@ -26,21 +26,21 @@ const corrections: readonly Case[] = CORRECTIONS.map(([what, correct, by]) => ({
     await bench.clock.advance(1_000);
     await correct(lease);
     for (const window of ['hourly', 'daily'] as const) {
-      const found = await usageOf(bench, limiter, { window });
+      const found = await listUsage(bench, limiter, { window });
       assert.deepEqual(tokensOf(found), [{ tpm: 50 }, { tpm: by }]);
       assert.deepEqual(
         found.map(({ acquires }) => acquires),
         [1, 0],
       );
     }
-    const [month] = await usageOf(bench, limiter, { window: 'monthly' });
+    const [month] = await listUsage(bench, limiter, { window: 'monthly' });
     assert.deepEqual([month?.tokens['tpm'] ?? 0, month?.acquires], [50 + by, 1]);
   },
 }));
 
 /** The sums over all windows of one kind. */
 async function sumOf(bench: Bench, limiter: RateLimiter, window: 'hourly' | 'daily' | 'monthly'): Promise<number[]> {
-  const found = await usageOf(bench, limiter, { window });
+  const found = await listUsage(bench, limiter, { window });
   return found.reduce(
     ([tokens = 0, acquires = 0], usage) => [tokens + (usage.tokens['rpm'] ?? 0), acquires + usage.acquires],
     [0, 0],
@@ -66,9 +66,9 @@ const sums: readonly Case[] = [
     run: async (bench) => {
       const limiter = await bench.limited('rpm:99/min');
       await limiter.acquire(ask({ rpm: 3 }));
-      const before = await usageOf(bench, limiter);
+      const before = await listUsage(bench, limiter);
       await bench.clock.advance(30 * HOUR_MS);
-      assert.deepEqual(await usageOf(bench, limiter), before);
+      assert.deepEqual(await listUsage(bench, limiter), before);
       assert.deepEqual(tokensOf(before), [{ rpm: 3 }]);
     },
   },
@@ -83,7 +83,7 @@ const sums: readonly Case[] = [
         await limiter.acquire(ask({ rpm: 20, tpm: hour }, { limits: own[1] }));
         await bench.clock.advance(HOUR_MS);
       }
-      const found = await usageOf(bench, limiter);
+      const found = await listUsage(bench, limiter);
       assert.deepEqual(tokensOf(found), [{ rpm: 31 }, { rpm: 21, tpm: 1 }, { rpm: 31, tpm: 2 }]);
       assert.deepEqual(
         found.map(({ resource, acquires }) => [resource, acquires]),
@@ -120,7 +120,7 @@ const sums: readonly Case[] = [
       await second[0]?.commit();
       await bench.clock.advance(HOUR_MS);
       await limiter.acquire(ask({ slots: 2 }));
-      const found = await usageOf(bench, limiter);
+      const found = await listUsage(bench, limiter);
       assert.deepEqual(
         found.map(({ acquires, expired }) => [acquires, expired]),
         [
@@ -143,12 +143,12 @@ const sums: readonly Case[] = [
       await bench.clock.advance(1_000);
       await set('rpm:99/min');
       await limiter.acquire(ask({ rpm: 2 }));
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{ rpm: 3, tpm: 10 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{ rpm: 3, tpm: 10 }]);
       await bench.clock.advance(HOUR_MS);
       await limiter.acquire(ask({ rpm: 4 }));
       await set('rpm:99/min', 'tpm:50/min');
       await limiter.acquire(ask({ tpm: 20 }));
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [
         { rpm: 3, tpm: 10 },
         { rpm: 4, tpm: 20 },
       ]);
@@ -163,12 +163,12 @@ const sums: readonly Case[] = [
         for (const who of [watched, left]) await limiter.acquire(ask({ rpd: 5, ...(step === 3 && { slots: 1 }) }, who));
         await bench.clock.advance(25 * 60_000);
         for (const window of USAGE_WINDOWS) {
-          await usageOf(bench, limiter, { ...watched, window });
+          await listUsage(bench, limiter, { ...watched, window });
           await limiter.usage.summary({ ...watched, window });
         }
       }
       const seen = async ({ entityId }: { readonly entityId: string }): Promise<unknown> => {
-        const usage = await usageOf(bench, limiter, { entityId });
+        const usage = await listUsage(bench, limiter, { entityId });
         const bucket = await limiter.buckets.get({ ...USER, entityId });
         return [usage.map((one) => ({ ...one, entityId: '' })), { ...bucket, entityId: '' }];
       };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { USAGE_WINDOWS } from '../../../core/usage/usage.js';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
 import type { Usage } from '../../../limiter/api/usage-api.js';
-import { ask, assertRejects, times, tokensOf, usageOf, USER } from '../kit/asking.js';
+import { ask, assertRejects, times, tokensOf, listUsage, USER } from '../kit/asking.js';
 import type { Bench, Case } from '../kit/bench.js';
 import { collect } from '../kit/tenant.js';
 
@@ -27,7 +27,7 @@ const turns: readonly Case[] = TURNS.map(([what, at, windows]) => ({
     await bench.clock.advance(1);
     await limiter.acquire(ask({ rpm: 2 }));
     for (const window of USAGE_WINDOWS) {
-      const found = await usageOf(bench, limiter, { window });
+      const found = await listUsage(bench, limiter, { window });
       const split = windows[window] === 2;
       assert.deepEqual(tokensOf(found), split ? [{ rpm: 1 }, { rpm: 2 }] : [{ rpm: 3 }]);
       assert.deepEqual(
@@ -125,7 +125,7 @@ const lists: readonly Case[] = [
         await limiter.acquire(ask({ rpm: hour }));
         await bench.clock.advance(HOUR_MS);
       }
-      const found = await usageOf(bench, limiter);
+      const found = await listUsage(bench, limiter);
       assert.deepEqual(
         found.map(({ tokens }) => tokens['rpm'] ?? 0),
         times(105, (hour) => hour),
@@ -148,7 +148,7 @@ const lists: readonly Case[] = [
         await bench.clock.advance(5 * HOUR_MS);
       }
       assert.deepEqual(
-        (await usageOf(bench, limiter)).map(({ windowStart }) => windowStart.getTime() - startMs),
+        (await listUsage(bench, limiter)).map(({ windowStart }) => windowStart.getTime() - startMs),
         [0, 5 * HOUR_MS],
       );
     },

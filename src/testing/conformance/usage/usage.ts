@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { ask, denial, times, tokensOf, usageOf, USER } from '../kit/asking.js';
+import { ask, denial, times, tokensOf, listUsage, USER } from '../kit/asking.js';
 import { type Case, limits } from '../kit/bench.js';
 
 const HOUR_MS = 3_600_000;
@@ -14,7 +14,7 @@ const counts: readonly Case[] = [
       await (await limiter.acquire(ask({ rpm: 1, tpm: 20 }))).settle({ tpm: 5 });
       await (await limiter.acquire(ask({ rpm: 1, tpm: 30 }))).adjust({ tpm: 100 });
       await (await limiter.acquire(ask({ rpm: 1, tpm: 40 }))).rollback();
-      const [usage] = await usageOf(bench, limiter);
+      const [usage] = await listUsage(bench, limiter);
       assert.deepEqual([usage?.tokens, usage?.acquires], [{ rpm: 3, tpm: 145 }, 4]);
     },
   },
@@ -23,9 +23,9 @@ const counts: readonly Case[] = [
     run: async (bench) => {
       const limiter = await bench.limited('rpm:99/min');
       await limiter.acquire(ask({ rpm: 7 }));
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{ rpm: 7 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{ rpm: 7 }]);
       await limiter.acquire(ask({ rpm: 1 }));
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{ rpm: 8 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{ rpm: 8 }]);
     },
   },
   {
@@ -34,7 +34,7 @@ const counts: readonly Case[] = [
       const limiter = await bench.limited('rpm:99/min', 'slots:9/concurrent');
       await limiter.acquire(ask({ slots: 2 }));
       await limiter.acquire(ask({ rpm: 0 }));
-      const [usage] = await usageOf(bench, limiter);
+      const [usage] = await listUsage(bench, limiter);
       assert.deepEqual([tokensOf(usage === undefined ? [] : [usage]), usage?.acquires], [[{}], 2]);
       assert.ok(!Object.keys(usage?.tokens ?? {}).includes('slots'));
     },
@@ -47,9 +47,9 @@ const counts: readonly Case[] = [
       const [limiter = assert.fail('no limiter')] = limiters;
       await limiter.acquire(ask({ rpm: 5 }, { entityId: 'user-2' }));
       await limiter.acquire(ask({ rpm: 6 }, { resource: 'gpt-5' }));
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{ rpm: 60 }]);
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter, { entityId: 'user-2' })), [{ rpm: 5 }]);
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter, { resource: 'gpt-5' })), [{ rpm: 6 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{ rpm: 60 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter, { entityId: 'user-2' })), [{ rpm: 5 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter, { resource: 'gpt-5' })), [{ rpm: 6 }]);
     },
   },
   {
@@ -59,7 +59,7 @@ const counts: readonly Case[] = [
       await limiter.acquire(ask({ rpd: 8 }, { leaseTtlMs: 5_000 }));
       await bench.clock.advance(5_000);
       await limiter.acquire(ask({ rpd: 9 }));
-      const [usage] = await usageOf(bench, limiter);
+      const [usage] = await listUsage(bench, limiter);
       assert.deepEqual([usage?.tokens, usage?.acquires, usage?.expired], [{ rpd: 9 }, 2, 1]);
     },
   },
@@ -69,7 +69,7 @@ const counts: readonly Case[] = [
       const limiter = await bench.limited('tpm:1000000000000/min');
       const lease = await limiter.acquire(ask({ tpm: 1 }));
       for (let count = 0; count < 12; count++) await lease.adjust({ tpm: 1e12 });
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter)), [{ tpm: 12e12 + 1 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter)), [{ tpm: 12e12 + 1 }]);
     },
   },
   {
@@ -78,7 +78,7 @@ const counts: readonly Case[] = [
       const limiter = await bench.limited('rpm:1/min');
       await denial(limiter, ask({ rpm: 2 }));
       await limiter.status(USER);
-      assert.deepEqual(await usageOf(bench, limiter), []);
+      assert.deepEqual(await listUsage(bench, limiter), []);
       const { total, acquires, count } = await limiter.usage.summary({ ...USER, window: 'daily' });
       assert.deepEqual({ total, acquires, count }, { total: {}, acquires: 0, count: 0 });
     },
@@ -96,7 +96,7 @@ const windows: readonly Case[] = [
       await limiter.acquire(ask({ rpm: 2 }));
       await bench.clock.advance(1);
       await limiter.acquire(ask({ rpm: 4 }));
-      const found = await usageOf(bench, limiter);
+      const found = await listUsage(bench, limiter);
       assert.deepEqual(tokensOf(found), [{ rpm: 3 }, { rpm: 4 }]);
       assert.deepEqual(
         found.map(({ windowStart, windowEnd }) => [windowStart.getTime() - startMs, windowEnd.getTime() - startMs]),
@@ -116,11 +116,11 @@ const windows: readonly Case[] = [
       await bench.clock.advance(1);
       await limiter.acquire(ask({ rpm: 2 }));
       for (const window of ['hourly', 'daily', 'monthly'] as const) {
-        const found = await usageOf(bench, limiter, { window });
+        const found = await listUsage(bench, limiter, { window });
         assert.deepEqual(tokensOf(found), [{ rpm: 1 }, { rpm: 2 }]);
         assert.equal(found[1]?.windowStart.toISOString(), '2027-02-01T00:00:00.000Z');
       }
-      const [, february] = await usageOf(bench, limiter, { window: 'monthly' });
+      const [, february] = await listUsage(bench, limiter, { window: 'monthly' });
       assert.equal(february?.windowEnd.toISOString(), '2027-03-01T00:00:00.000Z');
     },
   },
@@ -131,13 +131,13 @@ const windows: readonly Case[] = [
       const lease = await limiter.acquire(ask({ tpm: 50 }));
       await bench.clock.advance(HOUR_MS);
       await lease.settle({ tpm: 20 });
-      const found = await usageOf(bench, limiter);
+      const found = await listUsage(bench, limiter);
       assert.deepEqual(tokensOf(found), [{ tpm: 50 }, { tpm: -30 }]);
       assert.deepEqual(
         found.map(({ acquires }) => acquires),
         [1, 0],
       );
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter, { window: 'daily' })), [{ tpm: 20 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter, { window: 'daily' })), [{ tpm: 20 }]);
     },
   },
   {
@@ -147,7 +147,7 @@ const windows: readonly Case[] = [
       await limiter.acquire(ask({ rpd: 8 }, { leaseTtlMs: 5_000 }));
       await bench.clock.advance(HOUR_MS);
       await limiter.acquire(ask({ rpd: 9 }));
-      const found = await usageOf(bench, limiter);
+      const found = await listUsage(bench, limiter);
       assert.deepEqual(tokensOf(found), [{ rpd: 8 }, { rpd: 1 }]);
       assert.deepEqual(
         found.map(({ expired }) => expired),
@@ -165,7 +165,7 @@ const windows: readonly Case[] = [
         await bench.clock.advance(HOUR_MS);
       }
       const range = { from: new Date(startMs + 1), to: new Date(startMs + 4 * HOUR_MS) };
-      assert.deepEqual(tokensOf(await usageOf(bench, limiter, range)), [{ rpm: 2 }, { rpm: 3 }, { rpm: 4 }]);
+      assert.deepEqual(tokensOf(await listUsage(bench, limiter, range)), [{ rpm: 2 }, { rpm: 3 }, { rpm: 4 }]);
       const { items, next } = await limiter.usage.query({ ...USER, window: 'hourly', limit: 3 });
       const rest = await limiter.usage.query({ ...USER, window: 'hourly', limit: 3, after: next ?? '' });
       assert.deepEqual(

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import {
   buildConfigKey,
   buildEntityKey,
-  buildManagedKey,
+  buildManagedRecordKey,
   buildMigrationKey,
   buildSequenceKey,
   buildUsageKey,
@@ -69,7 +69,7 @@ describe('parsing keys of the published layouts', () => {
   test('a key that only this version has is never parsed as an old one', () => {
     const keys = [
       buildSequenceKey('ns'),
-      buildManagedKey('ns', 'system'),
+      buildManagedRecordKey('ns', 'system'),
       buildWorkerKey('2027', 'shard-1'),
       buildMigrationKey('0001', 'state'),
       buildMigrationKey('0001', 'pass'),
