@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Awaitable, Page, PageRequest } from '../../../backend.js';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
 import { ask, USER, listUsage } from './asking.js';
-import { type Bench, limits } from './bench.js';
+import { type Fixture, limits } from './fixture.js';
 
 /** Every item of all pages. */
 export async function collect<T>(listing: AsyncIterable<T>): Promise<T[]> {
@@ -37,15 +37,15 @@ export async function createRecords(limiter: RateLimiter): Promise<void> {
 export const CREATED_RECORDS = 2 + 2 + 4 + 3;
 
 /** All data of a namespace that the API shows. */
-export async function pictureOf(bench: Bench, limiter: RateLimiter): Promise<Record<string, unknown>> {
-  await bench.catchUp();
+export async function pictureOf(fixture: Fixture, limiter: RateLimiter): Promise<Record<string, unknown>> {
+  await fixture.catchUp();
   return {
     balances: await limiter.status(USER),
     config: await limiter.config.resolve(USER.entityId, USER.resource),
     entitiesWithLimits: await collect(limiter.config.list(USER)),
     entities: await collect(limiter.entities.list()),
     children: await collect(limiter.entities.children('team')),
-    usage: await listUsage(bench, limiter),
+    usage: await listUsage(fixture, limiter),
     audit: await collect(limiter.audit.list()),
     buckets: await collect(limiter.buckets.list({ entityId: USER.entityId })),
     leases: await collect(limiter.leases.list(USER)),

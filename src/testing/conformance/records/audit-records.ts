@@ -3,7 +3,7 @@ import type { AuditAction } from '../../../backend.js';
 import type { AuditEvent, AuditQuery } from '../../../limiter/api/audit-api.js';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
 import { ask, USER } from '../kit/asking.js';
-import { type Bench, type Case, limits } from '../kit/bench.js';
+import { type Fixture, type Case, limits } from '../kit/fixture.js';
 import { type StoredLevel, STORED_LEVELS } from '../config/config-levels.js';
 import { collect } from '../kit/tenant.js';
 
@@ -101,15 +101,15 @@ const CONFIG_CHANGES: readonly AuditedChange[] = STORED_LEVELS.flatMap((level) =
 
 /** The audit records of `query` that `work` adds. */
 export async function recordsOf(
-  bench: Bench,
+  fixture: Fixture,
   limiter: RateLimiter,
   work: () => Promise<unknown>,
   query: AuditQuery = {},
 ): Promise<AuditEvent[]> {
-  await bench.catchUp();
+  await fixture.catchUp();
   const known = new Set((await collect(limiter.audit.list(query))).map(({ id }) => id));
   await work();
-  await bench.catchUp();
+  await fixture.catchUp();
   return (await collect(limiter.audit.list(query))).filter(({ id }) => !known.has(id));
 }
 
@@ -135,12 +135,12 @@ function assertRecord(
 
 const records: readonly Case[] = [...ENTITY_CHANGES, ...CONFIG_CHANGES].map((change) => ({
   title: `${change.what} adds one audit record with the principal, the time, and the values before and after`,
-  run: async (bench) => {
-    const limiter = await bench.limiter({ principal: 'ann', limits: limits('rpm:10/min') });
+  run: async (fixture) => {
+    const limiter = await fixture.limiter({ principal: 'ann', limits: limits('rpm:10/min') });
     await change.prepare?.(limiter);
-    await bench.clock.advance(1_234);
-    const at = new Date(bench.clock.now());
-    const [record, ...others] = await recordsOf(bench, limiter, async () => change.make(limiter));
+    await fixture.clock.advance(1_234);
+    const at = new Date(fixture.clock.now());
+    const [record, ...others] = await recordsOf(fixture, limiter, async () => change.make(limiter));
     assertRecord(record, change, at);
     assert.deepEqual(others, []);
   },
@@ -158,14 +158,14 @@ const registry: readonly Case[] = [
   {
     title:
       'registering, deleting, recovering and purging a namespace add one audit record each, which stay after the purge',
-    run: async (bench) => {
-      const limiter = await bench.limiter({ principal: 'ann' });
-      const name = `${bench.namespace}-x`;
-      const startMs = bench.clock.now();
+    run: async (fixture) => {
+      const limiter = await fixture.limiter({ principal: 'ann' });
+      const name = `${fixture.namespace}-x`;
+      const startMs = fixture.clock.now();
       for (const [verb] of REGISTRY_CHANGES) {
         await limiter.namespaces[verb](name);
-        await bench.catchUp();
-        await bench.clock.advance(1_000);
+        await fixture.catchUp();
+        await fixture.clock.advance(1_000);
       }
       const found = await collect(limiter.audit.list({ namespace: name, limit: 2 }));
       assert.equal(found.length, REGISTRY_CHANGES.length);
@@ -178,14 +178,14 @@ const registry: readonly Case[] = [
   },
   {
     title: 'changes of a namespace itself are not in its own audit records, nor in those of another namespace',
-    run: async (bench) => {
-      const limiter = await bench.limiter();
-      const other = await bench.register();
+    run: async (fixture) => {
+      const limiter = await fixture.limiter();
+      const other = await fixture.register();
       await limiter.namespaces.delete(other);
-      await limiter.namespaces.delete(bench.namespace);
-      await bench.catchUp();
-      await limiter.namespaces.recover(bench.namespace);
-      await bench.catchUp();
+      await limiter.namespaces.delete(fixture.namespace);
+      await fixture.catchUp();
+      await limiter.namespaces.recover(fixture.namespace);
+      await fixture.catchUp();
       assert.deepEqual((await limiter.audit.list()).items, []);
       const actions = (await limiter.audit.list({ namespace: other })).items.map(({ action }) => action);
       assert.deepEqual(actions, ['namespace.register', 'namespace.delete']);

@@ -10,13 +10,13 @@ import type { FakeClock } from '../../fake-clock.js';
 /** One statement about every store, and the check of it. */
 export interface Case {
   readonly title: string;
-  readonly run: (bench: Bench) => Promise<void>;
+  readonly run: (fixture: Fixture) => Promise<void>;
   /** Why the case does not run a second time with its asks in groups. */
   readonly alone?: string;
 }
 
 /** The environment of a case: a store, its own namespace, and a fake clock. */
-export interface Bench {
+export interface Fixture {
   readonly backend: Backend;
   readonly clock: FakeClock;
   readonly namespace: string;
@@ -39,7 +39,7 @@ export interface Bench {
 /** Distinguishes the deadlines of store calls from other sleeps. */
 const DEADLINE_MS = 86_399_999;
 
-export async function openBench(backend: Backend, clock: FakeClock, catchUp: () => Promise<void>): Promise<Bench> {
+export async function openFixture(backend: Backend, clock: FakeClock, catchUp: () => Promise<void>): Promise<Fixture> {
   const reported: unknown[] = [];
   const open = async (options: LimiterOptions): Promise<RateLimiter> =>
     RateLimiter.open(backend, {
