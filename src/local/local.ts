@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createTableThrough } from '../backends/dynamodb/table/create-table.js';
+import { createTableThrough } from '../backends/dynamodb/schema/create-table.js';
 import { InfrastructureError, ValidationError } from '../core/errors.js';
 import { answers } from './engine/engine-answers.js';
 import { freePort } from './engine/free-port.js';

@@ -1,4 +1,4 @@
-import { createConfirm } from '../terminal/confirm.js';
+import { createConfirm } from './confirm.js';
 import type { GlobalOptions } from './global-options.js';
 import { openStore } from './open-store.js';
 import { printResult } from './print-result.js';

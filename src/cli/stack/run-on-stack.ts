@@ -1,7 +1,7 @@
 import type { StackEvent } from '../../infra/stack/stack-tools.js';
 import { sdkStackTools } from '../../infra/stack/aws/sdk-stack-tools.js';
 import { chooseNames } from '../../infra/stack/stack-name.js';
-import { createConfirm, createConfirmByName } from '../terminal/confirm.js';
+import { createConfirm, createConfirmByName } from '../run/confirm.js';
 import type { GlobalOptions } from '../run/global-options.js';
 import { printResult } from '../run/print-result.js';
 import { createProgress } from '../terminal/progress.js';

@@ -1,7 +1,7 @@
-import type { TableReadiness } from '../../backends/dynamodb/table/prepare-table.js';
+import type { TableReadiness } from '../../backends/dynamodb/schema/prepare-table.js';
 import { InfrastructureError } from '../../core/errors.js';
 import type { Template } from '../template.js';
-import { type AdoptRequest, adoptTable } from './table/adopt-table.js';
+import { type AdoptRequest, adoptTable } from './adopt-table.js';
 import { buildChangeSetRequest, dataLosses } from './change-set/change-set.js';
 import { runChangeSet, untilIdle } from './change-set/run-change-set.js';
 import type { StackNames } from './stack-name.js';

@@ -1,5 +1,5 @@
 import type { MigrateOptions, MigrationReport } from '../../backends/dynamodb/migrations/run.js';
-import type { TableReadiness, TableVersion } from '../../backends/dynamodb/table/prepare-table.js';
+import type { TableReadiness, TableVersion } from '../../backends/dynamodb/schema/prepare-table.js';
 import type { TableFacts } from './table/table-facts.js';
 
 /** The ports that the operations on a stack use. */

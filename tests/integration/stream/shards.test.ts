@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.js';
 import { Limit } from '../../../src/core/limit.js';
 import { readCheckpoints } from '../../../src/backends/dynamodb/stream/worker/checkpoints.js';
-import { repairUsage } from '../../../src/backends/dynamodb/stream/usage/rebuild.js';
+import { repairUsage } from '../../../src/backends/dynamodb/stream/rebuild/rebuild.js';
 import { type StreamApi, streamTrimmed } from '../../../src/backends/dynamodb/stream/worker/stream-api.js';
 import { runOn, type TrimmedStream, type WorkerOptions } from '../../../src/backends/dynamodb/stream/worker/worker.js';
 import { type DynamoWorld, ENGINE, startWorld } from '../../support/dynamodb/world.js';

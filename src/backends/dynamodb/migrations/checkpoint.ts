@@ -4,7 +4,7 @@ import { errorOf } from '../client/failures.js';
 import { buildMigrationKey } from '../table/keys.js';
 import { readItem, sendRepeatable, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
-import { withRetries, REQUEST_MS } from './retry.js';
+import { withRetries, REQUEST_MS } from '../schema/retry.js';
 import { NOTHING, type Tally } from './tally.js';
 
 export const PHASES = ['copy', 'verify', 'remove'] as const;

@@ -3,7 +3,7 @@ import { SchemaMismatch } from '../../../core/errors.js';
 import { deadlineIn } from '../client/deadline.js';
 import { sendRead, type Table } from '../client/requests.js';
 import { INDEXES } from '../table/table-definition.js';
-import { REQUEST_MS } from './retry.js';
+import { REQUEST_MS } from '../schema/retry.js';
 
 /** How an index of an old table differs from this version's. */
 export interface IndexFinding {

@@ -8,10 +8,10 @@ import { ABSENT, type Action, deleteAction, putAction, type Seen } from '../stor
 import type { Item } from '../client/transport.js';
 import type { Phase } from './checkpoint.js';
 import { FIRST_SEQUENCE } from './legacy/legacy-records.js';
-import { readOldRecord } from './legacy/old-record.js';
+import { readOldRecord } from '../schema/old-record.js';
 import { buildConversion, buildShardConversion } from './convert/build-conversions.js';
 import type { Conversion, ConversionContext, ConversionPlan } from './convert/conversion.js';
-import { REQUEST_MS, withRetries } from './retry.js';
+import { REQUEST_MS, withRetries } from '../schema/retry.js';
 import { NOTHING, type MigrationProblem, type Tally } from './tally.js';
 import { Unmappable } from './unmappable.js';
 import { writeConversions } from './convert/write-conversions.js';

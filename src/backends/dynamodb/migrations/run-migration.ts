@@ -12,10 +12,10 @@ import {
 import type { ConversionContext } from './convert/conversion.js';
 import { gatherConversions, inWaves } from './convert/gather-conversions.js';
 import { runPhase, stillWritten } from './phases.js';
-import { scanGroups } from './scan.js';
+import { scanGroups } from './scan-groups.js';
 import { addTally, NOTHING, type Tally } from './tally.js';
 import type { Migration } from './registry.js';
-import type { OldRecord } from './legacy/old-record.js';
+import type { OldRecord } from '../schema/old-record.js';
 
 export interface MigrationJob {
   readonly table: Table;

@@ -1,15 +1,15 @@
-import { registerNamespace } from '../table/create-table.js';
+import { registerNamespace } from '../schema/create-table.js';
 import { deadlineIn } from '../client/deadline.js';
 import { buildNamespaceKey } from '../table/keys.js';
 import { readItem, type Table } from '../client/requests.js';
-import { beginMigration, finishMigration, readVersion, SCHEMA_VERSION } from '../table/schema.js';
+import { beginMigration, finishMigration, readVersion, SCHEMA_VERSION } from '../schema/schema.js';
 import { type LoadSdk, type SdkOptions, sdkTransport } from '../client/sdk-transport.js';
 import { readMigrationState } from './checkpoint.js';
 import type { ConversionContext } from './convert/conversion.js';
 import { countChildren } from './convert/children.js';
 import { findTargetNamespaces } from './legacy/target-namespaces.js';
 import { type IndexFinding, inspectIndexes, refuseMissing } from './indexes.js';
-import { REQUEST_MS, withRetries } from './retry.js';
+import { REQUEST_MS, withRetries } from '../schema/retry.js';
 import { stillWritten } from './phases.js';
 import { refuseOldClients } from './refuse-old-clients.js';
 import { checkDrop, refuseUnmovable, reportSettings, type SettingReport } from './refuse-unmovable.js';

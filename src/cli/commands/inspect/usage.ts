@@ -152,7 +152,7 @@ function isEmpty(series: ReadonlyMap<string, ReadonlyMap<number, number>>): bool
 }
 
 const rebuildUsageOf: StoreAction = async ({ address, namespace }, [entityId = '', resource = '']) => {
-  const { rebuildUsage } = await import('../../../backends/dynamodb/stream/usage/rebuild.js');
+  const { rebuildUsage } = await import('../../../backends/dynamodb/stream/rebuild/rebuild.js');
   const report = await rebuildUsage({ ...requireDynamoDB(address), namespace, entityId, resource });
   const { addedMilli, acquires, expired } = report;
   const added = Object.fromEntries([...addedMilli].map(([limit, milli]) => [limit, wholeTokens(milli)]));

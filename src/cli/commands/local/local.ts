@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { ValidationError } from '../../../core/errors.js';
 import type { RunningEngine } from '../../../local/local.js';
-import { createConfirm } from '../../terminal/confirm.js';
+import { createConfirm } from '../../run/confirm.js';
 import { addExamples, addVerb, type CommandContext, type Definition } from '../../run/define-command.js';
 import type { GlobalOptions } from '../../run/global-options.js';
 import type { LocalDownShape, LocalStatusShape, LocalUpShape } from './local-shapes.js';

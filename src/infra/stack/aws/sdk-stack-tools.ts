@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { pause } from '../../../backends/dynamodb/client/deadline.js';
 import { runMigrations } from '../../../backends/dynamodb/migrations/run.js';
-import { prepareTable, readTableVersion } from '../../../backends/dynamodb/table/prepare-table.js';
+import { prepareTable, readTableVersion } from '../../../backends/dynamodb/schema/prepare-table.js';
 import { type AwsOptions, clientConfig, lazyClient, serviceErrorName } from './aws-client.js';
 import { sdkCloudFormation } from './sdk-cloudformation.js';
 import { sdkFunctions } from './sdk-functions.js';

@@ -1,4 +1,4 @@
-import type { TableVersion } from '../../../backends/dynamodb/table/prepare-table.js';
+import type { TableVersion } from '../../../backends/dynamodb/schema/prepare-table.js';
 import { InfrastructureError } from '../../../core/errors.js';
 import { RESOURCES } from '../../template/names.js';
 import { readinessOf, type Stack, type StackResources, type StackTools } from '../stack-tools.js';

@@ -1,4 +1,4 @@
-import type { TableVersion } from '../../../backends/dynamodb/table/prepare-table.js';
+import type { TableVersion } from '../../../backends/dynamodb/schema/prepare-table.js';
 import { InfrastructureError, SchemaMismatch } from '../../../core/errors.js';
 import { PARAMETERS, RESOURCES } from '../../template/names.js';
 import type { Stack, StackResources, StackTools } from '../stack-tools.js';

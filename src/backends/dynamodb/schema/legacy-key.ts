@@ -1,6 +1,6 @@
-import type { ConfigLevel } from '../../../../core/config/config.js';
-import { USAGE_WINDOWS } from '../../../../core/usage/usage.js';
-import type { RecordKey } from '../../table/keys.js';
+import type { ConfigLevel } from '../../../core/config/config.js';
+import { USAGE_WINDOWS } from '../../../core/usage/usage.js';
+import type { RecordKey } from '../table/keys.js';
 
 /** The key of a record in a published layout. `ns` is null in tables without namespaces. */
 export type LegacyKey = { readonly ns: string | null } & (

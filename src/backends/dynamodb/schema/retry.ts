@@ -5,7 +5,7 @@ const FIRST_WAIT_MS = 200;
 const MAX_WAIT_MS = 5_000;
 const MAX_RETRY_MS = 120_000;
 
-/** The timeout of each request of a migration. */
+/** The timeout of each request of a migration or a scan. */
 export const REQUEST_MS = 10_000;
 
 /**

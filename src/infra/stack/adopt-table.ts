@@ -1,13 +1,13 @@
-import { InfrastructureError } from '../../../core/errors.js';
-import { PARAMETERS, RESOURCES } from '../../template/names.js';
-import { parameters } from '../../template/parameters.js';
-import { buildImportRequest } from '../change-set/change-set.js';
-import type { ResourceChange, Stack, StackTools, Watcher } from '../stack-tools.js';
-import { buildImportTemplate, differencesOf, type TableFacts } from './table-facts.js';
-import { runChangeSet, untilIdle } from '../change-set/run-change-set.js';
-import type { StackNames } from '../stack-name.js';
-import { isEmptyShell } from '../status/stack-status.js';
-import { refuseVersion } from './stack-table.js';
+import { InfrastructureError } from '../../core/errors.js';
+import { PARAMETERS, RESOURCES } from '../template/names.js';
+import { parameters } from '../template/parameters.js';
+import { buildImportRequest } from './change-set/change-set.js';
+import type { ResourceChange, Stack, StackTools, Watcher } from './stack-tools.js';
+import { buildImportTemplate, differencesOf, type TableFacts } from './table/table-facts.js';
+import { runChangeSet, untilIdle } from './change-set/run-change-set.js';
+import type { StackNames } from './stack-name.js';
+import { isEmptyShell } from './status/stack-status.js';
+import { refuseVersion } from './table/stack-table.js';
 
 export interface AdoptRequest {
   readonly names: StackNames;

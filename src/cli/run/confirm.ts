@@ -1,6 +1,6 @@
 import { HeadgateError } from '../../core/errors.js';
-import type { GlobalOptions } from '../run/global-options.js';
-import type { Terminal } from './terminal.js';
+import type { GlobalOptions } from './global-options.js';
+import type { Terminal } from '../terminal/terminal.js';
 
 type Question = (change: string) => Promise<void>;
 

@@ -4,7 +4,7 @@ import { type Deadline, deadlineIn } from '../client/deadline.js';
 import type { Table } from '../client/requests.js';
 import { checkSchema, hasVersion, inspectVersion, refuseOlder, type VersionRecord } from './schema.js';
 import { sdkTransport } from '../client/sdk-transport.js';
-import { tableNameOf } from './table-name.js';
+import { tableNameOf } from '../table/table-name.js';
 
 const PATIENCE_MS = 120_000;
 const READ_MS = 20_000;

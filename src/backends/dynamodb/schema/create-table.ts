@@ -8,8 +8,8 @@ import { type LoadSdk, type SdkOptions, sdkTransport } from '../client/sdk-trans
 import { createNamespaceGate } from '../stores/namespace-gate.js';
 import { createNamespaceStore } from '../stores/namespaces.js';
 import type { Operation } from '../client/transport.js';
-import { isOfThisShape, tableDefinition, TTL_ATTRIBUTE } from './table-definition.js';
-import { type NamedTable, tableNameOf } from './table-name.js';
+import { isOfThisShape, tableDefinition, TTL_ATTRIBUTE } from '../table/table-definition.js';
+import { type NamedTable, tableNameOf } from '../table/table-name.js';
 
 /** `tableName` is the table's name. `table`, the option of `dynamodb`, is accepted too. */
 export type CreateTableOptions = SdkOptions & NamedTable;

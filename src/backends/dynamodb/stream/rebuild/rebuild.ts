@@ -28,7 +28,7 @@ import { type BucketChange, decodeChange } from '../decode.js';
 import { sequenceNumberOf } from '../process-batch.js';
 import { openSdkStream, type SdkStreamOptions } from '../worker/sdk-stream.js';
 import type { StreamApi } from '../worker/stream-api.js';
-import { writeUsage } from './write-usage.js';
+import { writeUsage } from '../usage/write-usage.js';
 
 export interface RebuildOptions extends SdkOptions, SdkStreamOptions {
   readonly table: string;

@@ -1,11 +1,11 @@
 import { SchemaMismatch } from '../../../core/errors.js';
 import { storeArgument } from '../address.js';
-import { keyItem, number, readKey, readNumber, text } from './attributes.js';
+import { keyItem, number, readKey, readNumber, text } from '../table/attributes.js';
 import type { Deadline } from '../client/deadline.js';
 import { errorOf } from '../client/failures.js';
-import { buildNamespaceKey, VERSION_KEY } from './keys.js';
-import { readOldRecord, OLD_RECORD_ATTRIBUTES } from '../migrations/legacy/old-record.js';
-import { scanTable } from '../migrations/scan.js';
+import { buildNamespaceKey, VERSION_KEY } from '../table/keys.js';
+import { readOldRecord, OLD_RECORD_ATTRIBUTES } from './old-record.js';
+import { scanTable } from './scan-table.js';
 import { readItem, sendRepeatable, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
 

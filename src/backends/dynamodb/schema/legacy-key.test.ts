@@ -7,7 +7,7 @@ import {
   buildSequenceKey,
   buildUsageKey,
   buildWorkerKey,
-} from '../../table/keys.js';
+} from '../table/keys.js';
 import { parseLegacyKey } from './legacy-key.js';
 
 describe('parsing keys of the published layouts', () => {

@@ -1,6 +1,6 @@
-import { readKey } from '../../table/attributes.js';
-import { FOREIGN_MARKS, isForeign } from '../../table/foreign-record.js';
-import type { Item } from '../../client/transport.js';
+import { readKey } from '../table/attributes.js';
+import { FOREIGN_MARKS, isForeign } from '../table/foreign-record.js';
+import type { Item } from '../client/transport.js';
 import { type LegacyKey, parseLegacyKey } from './legacy-key.js';
 
 /** An old record with its parsed key. */
