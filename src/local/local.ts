@@ -7,7 +7,8 @@ import { answers } from './engine/engine-answers.js';
 import { freePort } from './engine/free-port.js';
 import { defaultData, endpointOf, findLocalEngine, logFile, startDetached } from './start-detached.js';
 import { underLock } from './lock.js';
-import { hasArguments, listProcesses } from './processes.js';
+import { hasArguments } from './process-list.js';
+import { listProcesses } from './processes.js';
 import { purgeData } from './purge.js';
 import { type LocalEngine, type LocalState, readLocalState, removeLocalState, writeLocalState } from './state.js';
 

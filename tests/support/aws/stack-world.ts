@@ -3,7 +3,8 @@ import { tableDefinition } from '../../../src/backends/dynamodb/table/table-defi
 import type { AwsOptions } from '../../../src/infra/stack/aws/aws-client.js';
 import type { ResourceChange, StackTools, Watcher } from '../../../src/infra/stack/stack-tools.js';
 import type { StackDeployRequest } from '../../../src/infra/stack/deploy-stack.js';
-import { type Bundle, zipCode } from '../../../src/infra/stack/upload-code.js';
+import type { Bundle } from '../../../src/infra/stack/upload-code.js';
+import { zipCode } from '../../../src/infra/stack/zip-code.js';
 import { sdkStackTools } from '../../../src/infra/stack/aws/sdk-stack-tools.js';
 import { chooseNames } from '../../../src/infra/stack/stack-name.js';
 import { buildTemplate } from '../../../src/infra/template.js';

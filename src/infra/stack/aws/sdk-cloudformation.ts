@@ -1,7 +1,7 @@
 import type * as Sdk from '@aws-sdk/client-cloudformation';
-import { parse } from 'yaml';
 import { type AwsOptions, clientConfig, lazyClient, serviceErrorName } from './aws-client.js';
 import { saysNothingToDo } from '../change-set/change-set.js';
+import { retainedIn } from './retained-resources.js';
 import { isStart } from '../status/stack-events.js';
 import type { ResourceChange, ChangeSet, CloudFormation, ImportedResource, Stack, StackEvent } from '../stack-tools.js';
 
@@ -197,27 +197,4 @@ function changeOf({ ResourceChange: change = {} }: Sdk.Change): ResourceChange {
 
 function changeSetOf(id: string, output: Sdk.DescribeChangeSetOutput, changes: readonly ResourceChange[]): ChangeSet {
   return { id, status: output.Status ?? '', reason: output.StatusReason ?? null, changes };
-}
-
-/** The logical ids of the resources that a template retains when the stack is deleted. */
-export function retainedIn(template: string): readonly string[] {
-  const resources = resourcesOf(template);
-  return Object.keys(resources).filter((id) => {
-    const policy = resources[id]?.DeletionPolicy;
-    return policy === 'Retain' || policy === 'RetainExceptOnCreate';
-  });
-}
-
-/**
- * A template that was deployed by hand may be YAML; JSON is a subset of YAML. An unreadable template retains nothing.
- */
-function resourcesOf(template: string): Readonly<Record<string, { readonly DeletionPolicy?: string }>> {
-  try {
-    const read = parse(template, { logLevel: 'silent' }) as {
-      Resources?: Record<string, { DeletionPolicy?: string }>;
-    } | null;
-    return read?.Resources ?? {};
-  } catch {
-    return {};
-  }
 }

@@ -139,7 +139,7 @@ function checkName(name: string, { Parameters }: Template): void {
  * The parameters of a change set: the given values, and the previous values of the other parameters that the stack has.
  * A parameter that the stack does not have yet is not sent, so it gets the template's default.
  */
-export function chooseParameters(
+function chooseParameters(
   template: Template,
   stack: Stack | null,
   given: Readonly<Record<string, string>>,

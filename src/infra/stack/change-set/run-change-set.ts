@@ -1,7 +1,9 @@
 import { InfrastructureError } from '../../../core/errors.js';
 import { FUNCTIONS } from '../../template/names.js';
 import { changeSetStateOf } from './change-set.js';
-import { causesFirst, keptOf, lastEventId, lastOperation, stackFailed, untilEnded } from '../status/stack-events.js';
+import { causesFirst, keptOf, lastOperation } from '../status/stack-events.js';
+import { stackFailed } from '../status/stack-failed.js';
+import { lastEventId, untilEnded } from '../status/until-ended.js';
 import type { StackNames } from '../stack-name.js';
 import { decideDeploy, isEmptyShell } from '../status/stack-status.js';
 import type { ResourceChange, ChangeSetRequest, FunctionCode, Stack, StackTools, Watcher } from '../stack-tools.js';

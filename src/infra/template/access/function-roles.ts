@@ -1,6 +1,5 @@
-import { ARCHIVE_PREFIX } from '../storage/archive.js';
 import { attribute, onlyIf, ref, type Resource, type Resources, substitute, type Value } from '../intrinsics.js';
-import { KEY_POLICIES, RESOURCES } from '../names.js';
+import { ARCHIVE_PREFIX, KEY_POLICIES, RESOURCES } from '../names.js';
 import { CONDITIONS } from '../parameters.js';
 import { assumedBy } from './roles.js';
 import { allow, type Grant, policyDocument } from './statements.js';

@@ -1,10 +1,7 @@
 import { attribute, either, onlyIf, ref, type Resources, substitute } from '../intrinsics.js';
-import { PARAMETERS, RESOURCES } from '../names.js';
+import { ARCHIVE_PREFIX, PARAMETERS, RESOURCES } from '../names.js';
 import { CONDITIONS } from '../parameters.js';
 import { overTlsOnly, policyDocument } from '../access/statements.js';
-
-/** The key prefix of archived audit records. */
-export const ARCHIVE_PREFIX = 'audit/';
 
 /** How long an overwritten or deleted object can be restored. */
 const NONCURRENT_DAYS = 30;

@@ -1,6 +1,6 @@
 import { strFromU8, unzipSync } from 'fflate/browser';
 import { afterEach, expect, test } from 'vitest';
-import { zipCode } from './upload-code.js';
+import { zipCode } from './zip-code.js';
 
 const zone = process.env['TZ'];
 afterEach(() => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { retainedIn } from './sdk-cloudformation.js';
+import { retainedIn } from './retained-resources.js';
 
 test('finds the resources that a template retains by either deletion policy', () => {
   const Resources = {

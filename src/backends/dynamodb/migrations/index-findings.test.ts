@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { tableDefinition } from '../table/table-definition.js';
-import { findingsOf, refuseMissing } from './indexes.js';
+import { findingsOf, refuseMissing } from './index-findings.js';
 
 const indexesOf = (projections: Readonly<Record<string, 'ALL' | 'KEYS_ONLY'>>) =>
   Object.entries(projections).map(([IndexName, ProjectionType]) => ({ IndexName, Projection: { ProjectionType } }));
