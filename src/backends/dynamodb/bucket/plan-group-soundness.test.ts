@@ -6,7 +6,7 @@ import { type Answer, SequentialModel } from '../../../../tests/support/models/s
 import { NOW_MS } from '../../../../tests/support/dynamodb/shard-images.js';
 import { accountIn, shardWriteHolds } from '../../../../tests/support/dynamodb/shard-truth.js';
 import { amountOf, exceedsCapacity } from '../../../core/bucket/decide.js';
-import { worthOf } from '../../../testing/oracle/model.js';
+import { worthOf } from '../../../../tests/oracle/model.js';
 import { correctVerdicts } from './correct-verdicts.js';
 import type { Entry, EntryResult } from './entries.js';
 import { planGroup, type Trust } from './plan-group.js';

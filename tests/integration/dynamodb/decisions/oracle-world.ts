@@ -7,8 +7,8 @@ import { buildSettlement } from '../../../../src/backends/dynamodb/bucket/expres
 import { decodeShard, type ShardImage } from '../../../../src/backends/dynamodb/table/items.js';
 import type { ShardWrite } from '../../../../src/backends/dynamodb/bucket/shard-write.js';
 import type { Item } from '../../../../src/backends/dynamodb/client/transport.js';
-import type { Scenario } from '../../../../src/testing/oracle/scenario.js';
-import { at, type BucketWrite, type ConditionalStore, type Image } from '../../../../src/testing/oracle/store.js';
+import type { Scenario } from '../../../oracle/scenario.js';
+import { at, type BucketWrite, type ConditionalStore, type Image } from '../../../oracle/store.js';
 import type { ShardEngine } from '../../../support/dynamodb/shard-engine.js';
 import { imageOf } from '../../../support/dynamodb/shard-images.js';
 

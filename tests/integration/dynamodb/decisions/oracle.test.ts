@@ -6,11 +6,11 @@ import { BucketCache } from '../../../../src/backends/dynamodb/acquire/bucket-ca
 import { adjust, consume } from '../../../../src/backends/dynamodb/acquire/consume.js';
 import { PRESSURE } from '../../../../src/backends/dynamodb/bucket/pressure.js';
 import { findEngine } from '../../../../src/testing/dynamodb/index.js';
-import type { Part } from '../../../../src/testing/oracle/model.js';
-import { baseThatStays, type Rules } from '../../../../src/testing/oracle/rules.js';
-import { type Findings, runOracle } from '../../../../src/testing/oracle/run-oracle.js';
-import { randomScenario, type Scenario, type ScenarioOptions } from '../../../../src/testing/oracle/scenario.js';
-import type { ConditionalStore, Image } from '../../../../src/testing/oracle/store.js';
+import type { Part } from '../../../oracle/model.js';
+import { baseThatStays, type Rules } from '../../../oracle/rules.js';
+import { type Findings, runOracle } from '../../../oracle/run-oracle.js';
+import { randomScenario, type Scenario, type ScenarioOptions } from '../../../oracle/scenario.js';
+import type { ConditionalStore, Image } from '../../../oracle/store.js';
 import { inWholeTokens, itemStore, limitOf } from './oracle-world.js';
 import { runs } from '../../../support/runs.js';
 import { type ShardEngine, startShardEngine } from '../../../support/dynamodb/shard-engine.js';

@@ -1,6 +1,6 @@
-import type { Awaitable } from '../../backend.js';
-import { applyWrite, type LimitWrite, type Rate, writeHolds } from '../../core/bucket/bucket.js';
-import type { EpochMs, Millitokens } from '../../core/units.js';
+import type { Awaitable } from '../../src/backend.js';
+import { applyWrite, type LimitWrite, type Rate, writeHolds } from '../../src/core/bucket/bucket.js';
+import type { EpochMs, Millitokens } from '../../src/core/units.js';
 
 /** A bucket as a client saw it. Limits are identified by their index. */
 export interface Image {

@@ -1,6 +1,6 @@
-import { credit, effectiveTokens, type LimitWrite } from '../../core/bucket/bucket.js';
-import { type Int, sub } from '../../core/int.js';
-import type { EpochMs } from '../../core/units.js';
+import { credit, effectiveTokens, type LimitWrite } from '../../src/core/bucket/bucket.js';
+import { type Int, sub } from '../../src/core/int.js';
+import type { EpochMs } from '../../src/core/units.js';
 import type { Part } from './model.js';
 import type { Rules } from './rules.js';
 import { at, type BucketWrite, type Image } from './store.js';

@@ -1,5 +1,5 @@
-import type { Rate } from '../../core/bucket/bucket.js';
-import type { EpochMs } from '../../core/units.js';
+import type { Rate } from '../../src/core/bucket/bucket.js';
+import type { EpochMs } from '../../src/core/units.js';
 import { at } from './store.js';
 
 /** An amount of one limit. */

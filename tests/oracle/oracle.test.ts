@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { runs } from '../../../tests/support/runs.js';
-import { credit, type Rate } from '../../core/bucket/bucket.js';
+import { runs } from '../support/runs.js';
+import { credit, type Rate } from '../../src/core/bucket/bucket.js';
 import { publishedRules } from './published-rules.js';
 import { baseThatStays, type Rules } from './rules.js';
 import { type Findings, runOracle } from './run-oracle.js';

@@ -1,4 +1,4 @@
-import type { Awaitable } from '../../backend.js';
+import type { Awaitable } from '../../src/backend.js';
 import {
   credit,
   effectiveTokens,
@@ -7,9 +7,9 @@ import {
   planMove,
   planRebase,
   type Rate,
-} from '../../core/bucket/bucket.js';
-import { add, type Int, sub } from '../../core/int.js';
-import type { EpochMs } from '../../core/units.js';
+} from '../../src/core/bucket/bucket.js';
+import { add, type Int, sub } from '../../src/core/int.js';
+import type { EpochMs } from '../../src/core/units.js';
 import type { Group, Part } from './model.js';
 import { at, type BucketWrite, type ConditionalStore, type Image } from './store.js';
 
