@@ -49,9 +49,9 @@ const ALARMS: Readonly<Record<string, Alarm>> = {
     // An empty queue stops reporting the metric after some hours.
     silence: 'notBreaching',
   },
-  PassedOverAlarm: {
+  SkippedAlarm: {
     description: 'The function on the stream skipped a change that it does not understand',
-    of: metric(LOG_METRIC_NAMESPACE, LOG_METRICS.passedOver, 'Sum', FIVE_MINUTES, {}),
+    of: metric(LOG_METRIC_NAMESPACE, LOG_METRICS.skipped, 'Sum', FIVE_MINUTES, {}),
     threshold: 0,
     silence: 'notBreaching',
   },

@@ -3,7 +3,7 @@ import { RESOURCES } from '../names.js';
 
 /** Metrics that only the logs can provide. Their names include the stack: a region may have several stacks. */
 export const LOG_METRICS = {
-  passedOver: metricName('passed-over'),
+  skipped: metricName('skipped'),
   unrepaired: metricName('unrepaired'),
 } as const;
 
@@ -12,10 +12,10 @@ export const LOG_METRIC_NAMESPACE = 'Headgate';
 /** CloudWatch creates a metric with the first line that matches, so an unused metric costs nothing. */
 export function logMetrics(): Resources {
   return {
-    PassedOverFilter: filter(
+    SkippedFilter: filter(
       RESOURCES.streamLog,
-      '{ $.message = "headgate stream: a record was passed over" }',
-      LOG_METRICS.passedOver,
+      '{ $.message = "headgate stream: a record was skipped" }',
+      LOG_METRICS.skipped,
       '1',
     ),
     UnrepairedFilter: filter(
