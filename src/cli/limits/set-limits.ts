@@ -5,6 +5,12 @@ import { describeLevel } from './describe-limits.js';
 import type { Session } from '../run/session.js';
 import type { Style } from '../terminal/terminal.js';
 
+/** The flag and its help, for every command that sets limits. */
+export const REPLACE_OPTION = [
+  '--replace',
+  'replace the whole list: removes the limits that are not named, after confirmation',
+] as const;
+
 /** The values of `-l` and `--replace`. */
 export interface LimitsToSet {
   readonly limits: readonly Limit[];

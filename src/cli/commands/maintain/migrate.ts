@@ -8,6 +8,7 @@ import type { GlobalOptions } from '../../run/global-options.js';
 import { requireDynamoDB } from '../../run/require-dynamodb.js';
 import type { Result } from '../../run/result.js';
 import type { Style } from '../../terminal/terminal.js';
+import { stopOnSignal } from '../../terminal/interruption.js';
 
 /** `--json` of `migrate` */
 export interface MigrateShape {
@@ -61,25 +62,22 @@ interface MigrateFlags extends GlobalOptions {
   readonly drop?: readonly string[];
 }
 
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 const SOME_LEFT_EXIT = 1;
 
 const migrate: StoreAction<MigrateFlags> = async ({ address, confirm, progress }, _args, flags) => {
   const { runMigrations } = await import('../../../backends/dynamodb/migrations/run.js');
   const { dryRun, yes, leave = false, drop = [] } = flags;
   const { table, ...reach } = requireDynamoDB(address);
-  const stop = new AbortController();
-  const onSignal = (): void => stop.abort(interrupted());
-  for (const signal of SIGNALS) process.once(signal, onSignal);
-  const options: MigrateOptions = {
-    ...reach,
-    tableName: table,
-    leave,
-    drop: await requireSettings(drop),
-    signal: stop.signal,
-    onProgress: (done) => progress(drawProgress(done)),
-  };
-  try {
+  const settings = await requireSettings(drop);
+  return stopOnSignal(async ({ signal }) => {
+    const options: MigrateOptions = {
+      ...reach,
+      tableName: table,
+      leave,
+      drop: settings,
+      signal,
+      onProgress: (done) => progress(drawProgress(done)),
+    };
     if (dryRun === true) return resultOf(await runMigrations({ ...options, dryRun }));
     // The question names how much is to be moved. A run that will be refused asks no question.
     if (yes !== true) {
@@ -88,9 +86,7 @@ const migrate: StoreAction<MigrateFlags> = async ({ address, confirm, progress }
       if (ahead.migrations.length > 0 && !isRefused) await confirm(describe(table, ahead));
     }
     return resultOf(await runMigrations(options));
-  } finally {
-    for (const signal of SIGNALS) process.removeListener(signal, onSignal);
-  }
+  }, interrupted);
 };
 
 async function requireSettings(drop: readonly string[]): Promise<readonly DroppableSetting[]> {

@@ -9,6 +9,7 @@ import type { GlobalOptions } from '../../run/global-options.js';
 import { parseDuration } from '../../arguments/parse.js';
 import type { Result } from '../../run/result.js';
 import type { Style, Terminal } from '../../terminal/terminal.js';
+import { stopOnSignal } from '../../terminal/interruption.js';
 
 /** `--json` of `reconcile`; with `--watch` one object per sweep, each on one line */
 export interface ReconcileShape {
@@ -48,7 +49,6 @@ interface ReconcileFlags extends GlobalOptions {
   readonly every?: string;
 }
 
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 const SOME_FAILED_EXIT = 1;
 
 /** Embedded stores reclaim expired leases whenever they read a bucket, and need no reconciler. */
@@ -98,26 +98,22 @@ async function watch(
   intervalMs: number | undefined,
 ): Promise<Result<undefined>> {
   const { runReconciler } = await import('../../../backends/dynamodb/reconciler/loop.js');
-  const stop = new AbortController();
-  const onSignal = (): void => stop.abort();
-  for (const signal of SIGNALS) process.once(signal, onSignal);
-  const watching = runReconciler({
-    ...options,
-    signal: stop.signal,
-    ...(intervalMs === undefined ? {} : { intervalMs }),
-    onReport: (report) => {
-      const line = json === true ? JSON.stringify(report) : renderReportLine(report, new Date(), terminal.style);
-      terminal.out(`${line}\n`);
-    },
-    onError: (error) => {
-      // An error that a later sweep cannot overcome ends the command.
-      if (!isHeadgateError(error) || !error.retryable) throw error;
-      printFailure(terminal, describeFailure(error), json === true);
-    },
-  });
-  await watching.finally(() => {
-    for (const signal of SIGNALS) process.removeListener(signal, onSignal);
-  });
+  await stopOnSignal(async ({ signal }) =>
+    runReconciler({
+      ...options,
+      signal,
+      ...(intervalMs === undefined ? {} : { intervalMs }),
+      onReport: (report) => {
+        const line = json === true ? JSON.stringify(report) : renderReportLine(report, new Date(), terminal.style);
+        terminal.out(`${line}\n`);
+      },
+      onError: (error) => {
+        // An error that a later sweep cannot overcome ends the command.
+        if (!isHeadgateError(error) || !error.retryable) throw error;
+        printFailure(terminal, describeFailure(error), json === true);
+      },
+    }),
+  );
   return { data: undefined, text: () => '' };
 }
 

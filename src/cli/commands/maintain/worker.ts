@@ -2,6 +2,7 @@ import type { Archive } from '../../../backends/dynamodb/stream/archive/archive.
 import type { WorkerProgress } from '../../../backends/dynamodb/stream/worker/worker-progress.js';
 import { addExamples, type Definition, onStore, type StoreAction } from '../../run/define-command.js';
 import { requireDynamoDB } from '../../run/require-dynamodb.js';
+import { stopOnSignal } from '../../terminal/interruption.js';
 
 /** `--json` of `worker`, when it has stopped */
 export interface WorkerShape {
@@ -36,7 +37,6 @@ interface WorkerFlags {
   readonly reconcile: boolean;
 }
 
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 const PROGRESS_MS = 1_000;
 /** With `--once` the command ends at a report of progress: short intervals let it end soon. */
 const PROGRESS_ONCE_MS = 50;
@@ -52,37 +52,35 @@ const work: StoreAction<WorkerFlags> = async (
     import('../../../backends/dynamodb/stream/worker/worker.js'),
   ]);
   const kept = archive === undefined ? undefined : await archiveAt(archive);
-  const stop = new AbortController();
-  const onSignal = (): void => stop.abort();
-  for (const signal of SIGNALS) process.once(signal, onSignal);
   const trimmed: string[] = [];
   const reconciling = async (signal: AbortSignal): Promise<void> =>
     runReconciler({ ...place, signal, onError: (error) => say(`reconciling: ${reasonOf(error)}`) });
   let last: WorkerProgress | null = null;
   try {
-    await runWorker({
-      ...place,
-      ...(kept === undefined ? {} : { archive: kept }),
-      signal: stop.signal,
-      ...(once ? { pollMs: PROGRESS_ONCE_MS } : {}),
-      progressMs: once ? PROGRESS_ONCE_MS : PROGRESS_MS,
-      onProgress: (now) => {
-        last = now;
-        progress(describe(now), 0);
-        if (once && now.caughtUp) stop.abort();
-      },
-      onPoison: ({ reason, eventId }) => say(`record ${eventId ?? 'without an id'} was skipped: ${reason}`),
-      onTrimmed: ({ shardId }) => {
-        trimmed.push(shardId);
-        say(
-          `changes of shard ${shardId} left the stream before they were counted: \`headgate usage rebuild\` adds them`,
-        );
-      },
-      onError: (error, where) => say(`${where}: ${reasonOf(error)}`),
-      alongside: reconcile && !once ? [reconciling] : [],
-    });
+    await stopOnSignal(async (stop) =>
+      runWorker({
+        ...place,
+        ...(kept === undefined ? {} : { archive: kept }),
+        signal: stop.signal,
+        ...(once ? { pollMs: PROGRESS_ONCE_MS } : {}),
+        progressMs: once ? PROGRESS_ONCE_MS : PROGRESS_MS,
+        onProgress: (now) => {
+          last = now;
+          progress(describe(now), 0);
+          if (once && now.caughtUp) stop.abort();
+        },
+        onPoison: ({ reason, eventId }) => say(`record ${eventId ?? 'without an id'} was skipped: ${reason}`),
+        onTrimmed: ({ shardId }) => {
+          trimmed.push(shardId);
+          say(
+            `changes of shard ${shardId} left the stream before they were counted: \`headgate usage rebuild\` adds them`,
+          );
+        },
+        onError: (error, where) => say(`${where}: ${reasonOf(error)}`),
+        alongside: reconcile && !once ? [reconciling] : [],
+      }),
+    );
   } finally {
-    for (const signal of SIGNALS) process.removeListener(signal, onSignal);
     kept?.close?.();
   }
   const { records = 0, poison = 0, archived = 0, splits = 0 }: Partial<WorkerProgress> = last ?? {};

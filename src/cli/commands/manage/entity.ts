@@ -16,7 +16,7 @@ import { type PagingOptions, readList } from '../../arguments/paging.js';
 import { parseLimits, parseMetadata, parseWhole } from '../../arguments/parse.js';
 import type { Result } from '../../run/result.js';
 import type { Session } from '../../run/session.js';
-import { setLimits } from '../../limits/set-limits.js';
+import { REPLACE_OPTION, setLimits } from '../../limits/set-limits.js';
 import type { EntityShape } from './entity-shapes.js';
 import type { DeletedShape, ListShape } from '../../run/common-shapes.js';
 
@@ -53,7 +53,7 @@ export const define: Definition = (entity, context) => {
     .option('--no-parent', 'remove the parent')
     .option('--no-cascade', 'count what it spends for itself only')
     .option('-l, --limits <limit>', 'a limit of its own, such as rpm:60/min; can be repeated', appendValue)
-    .option('--replace', 'replace the whole list: removes the limits that are not named, after confirmation')
+    .option(...REPLACE_OPTION)
     .option('--resource <resource>', 'the resource of the limits; without it they apply to every resource')
     .option('--if-version <version>', 'change the record only if it still has this version')
     .action(onStore(context, setEntity));

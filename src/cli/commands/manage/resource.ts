@@ -13,7 +13,7 @@ import { moreLine, type PagingOptions, readList } from '../../arguments/paging.j
 import { parseLimits } from '../../arguments/parse.js';
 import type { Result } from '../../run/result.js';
 import type { Session } from '../../run/session.js';
-import { setLimits } from '../../limits/set-limits.js';
+import { REPLACE_OPTION, setLimits } from '../../limits/set-limits.js';
 import type { Style } from '../../terminal/terminal.js';
 import type { DeletedShape, LimitText, ListShape } from '../../run/common-shapes.js';
 
@@ -36,7 +36,7 @@ export const define: Definition = (resource, context) => {
     examples: ['resource set gpt-4 -l tpm:10000/min:50000 -l slots:20/concurrent'],
   })
     .requiredOption('-l, --limits <limit>', 'a limit such as rpm:60/min; can be repeated', appendValue)
-    .option('--replace', 'replace the whole list: removes the limits that are not named, after confirmation')
+    .option(...REPLACE_OPTION)
     .action(onStore(context, setResource));
   addVerb(resource, {
     usage: 'delete <resource>',

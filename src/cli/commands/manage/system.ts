@@ -14,7 +14,7 @@ import { showLimits } from '../../limits/describe-limits.js';
 import { parseLimits } from '../../arguments/parse.js';
 import type { Result } from '../../run/result.js';
 import type { Session } from '../../run/session.js';
-import { setLimits } from '../../limits/set-limits.js';
+import { REPLACE_OPTION, setLimits } from '../../limits/set-limits.js';
 import type { Style } from '../../terminal/terminal.js';
 import type { DeletedShape, LimitText } from '../../run/common-shapes.js';
 
@@ -37,7 +37,7 @@ export const define: Definition = (system, context) => {
     examples: ['system set -l rpm:100/min -l tpm:10000/min:50000', 'system set --on-unavailable local'],
   })
     .option('-l, --limits <limit>', 'a limit such as rpm:60/min; can be repeated', appendValue)
-    .option('--replace', 'replace the whole list: removes the limits that are not named, after confirmation')
+    .option(...REPLACE_OPTION)
     .addOption(
       new Option('--on-unavailable <policy>', 'what an acquire does while the store does not answer').choices(
         ON_UNAVAILABLE,
