@@ -9,7 +9,7 @@ import type { AcquireRequest } from '../acquire/request.js';
 import { WaitingLine } from './waiting-line.js';
 
 /** A call that waits, including the time of its first ask. */
-interface Waiting {
+interface WaitingCall {
   /** The limiter that received the call. */
   readonly owner: object;
   /** Removes the call from its line and returns that line. */
@@ -30,7 +30,7 @@ export class WaitingLines {
   readonly #random: () => number;
   /** By the name of the limit and the key of the bucket. */
   readonly #lines = new TwoKeyMap<WaitingLine>();
-  readonly #waiting = new Set<Waiting>();
+  readonly #waiting = new Set<WaitingCall>();
   #entered = 0;
 
   constructor(clock: Required<Clock>, random: () => number) {
@@ -43,12 +43,12 @@ export class WaitingLines {
   }
 
   /** Returns the number of the call in the order of arrival. */
-  enter(waiting: Waiting): number {
+  enter(waiting: WaitingCall): number {
     this.#waiting.add(waiting);
     return (this.#entered += 1);
   }
 
-  exit(waiting: Waiting): void {
+  exit(waiting: WaitingCall): void {
     this.#waiting.delete(waiting);
   }
 

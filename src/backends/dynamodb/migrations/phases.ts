@@ -33,7 +33,7 @@ interface Planned {
   readonly plan: ConversionPlan;
 }
 
-interface ConversionWrite extends Planned {
+interface PlannedConversion extends Planned {
   readonly actions: readonly Action[];
 }
 
@@ -155,7 +155,7 @@ async function verify(job: PhaseJob, planned: readonly Planned[], attempt: numbe
  */
 async function remove(job: PhaseJob, planned: readonly Planned[]): Promise<Pick<Tally, 'changed' | 'strict'>> {
   await takeNumbers(job, planned.filter(isWritten));
-  const writes = planned.map((one): ConversionWrite => ({ ...one, actions: removalOf(job, one) }));
+  const writes = planned.map((one): PlannedConversion => ({ ...one, actions: removalOf(job, one) }));
   const refused = new Set(await writeConversions(job.table, writes, job.signal));
   const made = writes.filter((write) => !refused.has(write));
   return { changed: refused.size, strict: made.filter(isStrict).length };

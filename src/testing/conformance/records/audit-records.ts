@@ -8,7 +8,7 @@ import { type StoredLevel, STORED_LEVELS } from '../config/config-levels.js';
 import { collect } from '../kit/tenant.js';
 
 /** Some fields of the `before` or `after` of a record; null: there was no object. */
-type Fields = Readonly<Record<string, unknown>> | null;
+type AuditFields = Readonly<Record<string, unknown>> | null;
 
 interface AuditedChange {
   readonly what: string;
@@ -16,8 +16,8 @@ interface AuditedChange {
   readonly make: (limiter: RateLimiter) => Promise<unknown>;
   readonly action: AuditAction;
   readonly subject: string;
-  readonly before: Fields;
-  readonly after: Fields;
+  readonly before: AuditFields;
+  readonly after: AuditFields;
 }
 
 const SUBJECTS = {
@@ -28,7 +28,7 @@ const SUBJECTS = {
 } as const;
 
 /** The resource shows which of the entity's levels was changed. */
-function configOf({ source }: StoredLevel, rule: string): Fields {
+function configOf({ source }: StoredLevel, rule: string): AuditFields {
   return { limits: [rule], resource: source === 'entity' ? USER.resource : undefined };
 }
 
@@ -114,7 +114,7 @@ export async function recordsOf(
 }
 
 /** Only the expected fields of the value in a record. */
-function like(held: unknown, expected: Fields): unknown {
+function like(held: unknown, expected: AuditFields): unknown {
   if (expected === null || typeof held !== 'object' || held === null) return held;
   const fields = Object.keys(expected).map((key) => [key, (held as Record<string, unknown>)[key]] as const);
   return Object.fromEntries(fields);
