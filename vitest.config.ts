@@ -21,7 +21,7 @@ export const MANY_CASES = [
   'src/backends/dynamodb/bucket/plan-group-soundness.test.ts',
   'src/core/bucket/bucket-writes.test.ts',
   'src/core/bucket/decide.test.ts',
-  'src/testing/oracle/oracle.test.ts',
+  'tests/oracle/oracle.test.ts',
   'tests/fuzz/limit.test.ts',
   'tests/fuzz/manifest.test.ts',
   'tests/integration/dynamodb/decisions/oracle.test.ts',

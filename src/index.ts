@@ -46,7 +46,7 @@ export type {
 export { file, type FileOptions } from './backends/embedded/file/file.js';
 export { memory, type MemoryOptions } from './backends/embedded/memory.js';
 export { type Clock, type SleepOptions, systemClock } from './clock.js';
-export type { Change as ManifestChange, Drift as ManifestDrift } from './core/manifest/compare-object.js';
+export type { ManifestChange, ManifestDrift } from './core/manifest/compare-object.js';
 export type { ConfigSource, OnUnavailable } from './core/config/config.js';
 export type { LimitStatus } from './core/bucket/decide.js';
 export { type ErrorCode, type ErrorTraits, errorTraits } from './core/error-codes.js';

@@ -92,6 +92,7 @@ describe('imports point down only', () => {
     ['core/a.ts', `import type { Clock } from '../clock.js';`],
     ['core/a.ts', `import { randomBytes } from 'node:crypto';`],
     ['backend.ts', `import type { X } from './limiter/x.js';`],
+    ['backend/config-store.ts', `import type { X } from '../limiter/x.js';`],
     ['backends/embedded/a.ts', `import { x } from '../dynamodb/x.js';`],
     ['backends/embedded/a.ts', `import type { X } from '../../limiter/x.js';`],
     ['backends/embedded/a.ts', `import { systemClock } from '../../clock.js';`],

@@ -218,8 +218,8 @@ const LIGHT_LAYERS = ['cli', 'visualize', 'clock', 'machine-time', 'core'];
 const LIGHT_FILES = [
   'backends/dynamodb/address.ts',
   'backends/dynamodb/table/table-name.ts',
-  'infra/stack/change-set.ts',
-  'infra/stack/stack-status.ts',
+  'infra/stack/change-set/change-set.ts',
+  'infra/stack/status/stack-status.ts',
   'infra/template/names.ts',
 ];
 const LIGHT_PACKAGES = /^(?:node:.*|commander|picocolors)$/;

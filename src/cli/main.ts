@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs';
-import { describeFailure, printFailure } from './failure.js';
-import { runCli } from './run-cli.js';
-import { createTerminal } from './terminal.js';
+import { describeFailure, printFailure } from './run/failure.js';
+import { runCli } from './run/run-cli.js';
+import { createTerminal } from './terminal/terminal.js';
 
 const terminal = createTerminal(process);
 

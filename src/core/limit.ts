@@ -197,7 +197,8 @@ export function checkLimits(field: string, limits: unknown): asserts limits is r
   if (limits.length > MAX_LIMITS) throw new ValidationError(field, `at most ${MAX_LIMITS} limits`, limits.length);
   const seen = new Set<string>();
   for (const limit of limits as readonly unknown[]) {
-    if (!(limit instanceof Limit)) throw new ValidationError(field, 'made of Limit.perMinute(...) and its kin', limit);
+    if (!(limit instanceof Limit))
+      throw new ValidationError(field, 'built with Limit.perMinute(...) or another method of Limit', limit);
     if (seen.has(limit.name))
       throw new ValidationError(field, `without a second limit named ${limit.name}`, String(limit));
     seen.add(limit.name);

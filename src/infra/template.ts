@@ -1,19 +1,19 @@
-import { alarms } from './template/alarms.js';
-import { archive } from './template/archive.js';
-import { dashboard } from './template/dashboard.js';
-import { functions } from './template/functions.js';
-import { functionRoles } from './template/function-roles.js';
+import { alarms } from './template/monitoring/alarms.js';
+import { archive } from './template/storage/archive.js';
+import { dashboard } from './template/monitoring/dashboard.js';
+import { functions } from './template/functions/functions.js';
+import { functionRoles } from './template/access/function-roles.js';
 import type { Output, Parameter, Resources, Value } from './template/intrinsics.js';
-import { logMetrics } from './template/log-metrics.js';
-import { logs } from './template/logs.js';
+import { logMetrics } from './template/monitoring/log-metrics.js';
+import { logs } from './template/functions/logs.js';
 import { outputs } from './template/outputs.js';
 import { conditions, parameters } from './template/parameters.js';
-import { keyPolicies } from './template/key-policies.js';
-import { policies } from './template/policies.js';
-import { appRoles } from './template/roles.js';
-import { schedule } from './template/schedule.js';
-import { streamSource } from './template/stream-source.js';
-import { table } from './template/table.js';
+import { keyPolicies } from './template/access/key-policies.js';
+import { policies } from './template/access/policies.js';
+import { appRoles } from './template/access/roles.js';
+import { schedule } from './template/functions/schedule.js';
+import { streamSource } from './template/functions/stream-source.js';
+import { table } from './template/storage/table.js';
 
 /** A CloudFormation template, as plain data. */
 export interface Template {

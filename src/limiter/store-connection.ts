@@ -92,12 +92,12 @@ export class StoreConnection {
   async callRegistry<T>(
     where: string,
     start: (store: NamespaceStore, call: RegistryCall) => Awaitable<T>,
-    patienceMs: number | null = this.#store.options.timeouts.callMs,
+    callTimeoutMs: number | null = this.#store.options.timeouts.callMs,
   ): Promise<T> {
     const { backend, guard, options, clock, tuning } = this.#store;
-    const timeoutMs = patienceMs ?? options.timeouts.callMs;
+    const timeoutMs = callTimeoutMs ?? options.timeouts.callMs;
     await this.#open(timeoutMs);
-    return guard.call({ where, timeoutMs: patienceMs }, () =>
+    return guard.call({ where, timeoutMs: callTimeoutMs }, () =>
       start(backend.namespaces, { nowMs: clock.now(), timeoutMs, tuning }),
     );
   }
@@ -105,11 +105,11 @@ export class StoreConnection {
   async changeRegistry<T>(
     where: string,
     start: (store: NamespaceStore, call: RegistryChange) => Awaitable<T>,
-    patienceMs?: number | null,
+    callTimeoutMs?: number | null,
   ): Promise<T> {
     const auditId = await createAuditId(this.#store.clock.now());
     const { principal } = this.#store.options;
-    return this.callRegistry(where, (store, call) => start(store, { ...call, principal, auditId }), patienceMs);
+    return this.callRegistry(where, (store, call) => start(store, { ...call, principal, auditId }), callTimeoutMs);
   }
 
   async ping(namespace: string, timeoutMs: number = this.#store.options.timeouts.callMs): Promise<PingResult> {

@@ -1,15 +1,16 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createTableThrough } from '../backends/dynamodb/table/create-table.js';
+import { createTableThrough } from '../backends/dynamodb/schema/create-table.js';
 import { InfrastructureError, ValidationError } from '../core/errors.js';
 import { answers } from './engine/engine-answers.js';
 import { freePort } from './engine/free-port.js';
 import { defaultData, endpointOf, findLocalEngine, logFile, startDetached } from './start-detached.js';
 import { underLock } from './lock.js';
-import { hasArguments, listProcesses } from './processes.js';
+import { hasArguments } from './process-list.js';
+import { listProcesses } from './processes.js';
 import { purgeData } from './purge.js';
-import { type LocalEngine, type LocalState, readState, removeState, writeState } from './state.js';
+import { type LocalEngine, type LocalState, readLocalState, removeLocalState, writeLocalState } from './state.js';
 
 const TABLE_NAME = 'headgate-local';
 /** The usual port of DynamoDB Local. */
@@ -47,11 +48,11 @@ export async function startLocal(options: UpOptions): Promise<RunningEngine & { 
   const { folder } = options;
   makeFolder(folder);
   const up = await underLock(folder, async () => {
-    const state = readState(folder);
+    const state = readLocalState(folder);
     const pid = state === null ? null : findProcess(state);
     if (state === null || pid === null) return { started: true, ...(await start(options, state)) };
     refuseOther(options, state);
-    writeState(folder, { ...state, pid });
+    writeLocalState(folder, { ...state, pid });
     await untilItAnswers(state, pid);
     return { started: false, ...running(folder, state, pid) };
   });
@@ -122,7 +123,7 @@ export type LocalStatus =
 
 /** Changes nothing. */
 export async function readStatus(folder: string): Promise<LocalStatus> {
-  const state = readState(folder);
+  const state = readLocalState(folder);
   const pid = state === null ? null : findProcess(state);
   if (state === null || pid === null) return { running: false, data: state?.data ?? null };
   return { running: true, answers: await doesAnswer(state, STATUS_MS), ...running(folder, state, pid) };
@@ -140,16 +141,16 @@ export interface Stopped {
 export async function stopLocal(folder: string, { purge }: { readonly purge: boolean }): Promise<Stopped> {
   if (!existsSync(folder)) return { pid: null, purged: false, data: null };
   return underLock(folder, async () => {
-    const state = readState(folder);
+    const state = readLocalState(folder);
     if (state === null) return { pid: null, purged: false, data: null };
     const pid = findProcess(state);
     if (pid !== null) await end(state, pid);
     if (purge) {
       purgeData(state);
       rmSync(logFile(folder), { force: true });
-      removeState(folder);
+      removeLocalState(folder);
     } else if (state.pid !== null) {
-      writeState(folder, { ...state, pid: null });
+      writeLocalState(folder, { ...state, pid: null });
     }
     return { pid, purged: purge, data: state.data };
   });

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { hasArguments, listProcesses, parseList } from './processes.js';
+import { hasArguments, parseList } from './process-list.js';
+import { listProcesses } from './processes.js';
 
 test('listProcesses lists this process with its arguments', () => {
   const line = listProcesses().get(process.pid);

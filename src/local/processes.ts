@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
+import { normalise, parseList } from './process-list.js';
 
 const WINDOWS_LIST = 'Get-CimInstance Win32_Process | ForEach-Object { "$($_.ProcessId) $($_.CommandLine)" }';
 const MAX_BYTES = 64 * 1024 * 1024;
@@ -34,24 +35,4 @@ function commandLineOf(pid: string): string {
     // The process has ended since the folder was listed.
     return '';
   }
-}
-
-/** Reads lines of an id and a command line, as `ps` prints them. */
-export function parseList(text: string): ReadonlyMap<number, string> {
-  const found = new Map<number, string>();
-  for (const line of text.split('\n')) {
-    const { pid = '', command = '' } = /^\s*(?<pid>\d+)\s+(?<command>\S.*)$/.exec(line)?.groups ?? {};
-    if (command !== '') found.set(Number(pid), normalise(command));
-  }
-  return found;
-}
-
-/** Windows lists the quotes of a command line, other systems only its words. */
-function normalise(line: string): string {
-  return line.replaceAll('"', '').trim();
-}
-
-/** Whether a command line of the list ends with these arguments. */
-export function hasArguments(line: string | undefined, args: readonly string[]): boolean {
-  return line?.endsWith(` ${normalise(args.join(' '))}`) ?? false;
 }

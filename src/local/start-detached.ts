@@ -7,7 +7,7 @@ import { InfrastructureError } from '../core/errors.js';
 import { answers } from './engine/engine-answers.js';
 import { type EngineProgram, findProgram } from './engine/engine-programs.js';
 import { freePort } from './engine/free-port.js';
-import { LOCAL_ENGINES, type LocalEngine, type LocalState, removeState, writeState } from './state.js';
+import { LOCAL_ENGINES, type LocalEngine, type LocalState, removeLocalState, writeLocalState } from './state.js';
 
 export interface FoundProgram {
   readonly engine: LocalEngine;
@@ -58,15 +58,15 @@ export async function startDetached(plan: StartPlan): Promise<LocalState | null>
   makeRoom(engine, data);
   const args = program.args(port, data);
   const planned = { engine, port, data, args, pid: null, startedAt: new Date().toISOString() };
-  writeState(folder, planned);
+  writeLocalState(folder, planned);
   const child = spawnInto(logFile(folder), program, args, folder);
   const state = { ...planned, pid: child.pid ?? null };
-  writeState(folder, state);
+  writeLocalState(folder, state);
   const reason = await untilReady(child, program, state, folder);
   if (reason === null) return state;
   child.kill('SIGKILL');
-  if (before === null) removeState(folder);
-  else writeState(folder, { ...before, pid: null });
+  if (before === null) removeLocalState(folder);
+  else writeLocalState(folder, { ...before, pid: null });
   if (/in use/i.test(reason)) return null;
   throw new InfrastructureError('infrastructure.local-start', `${engine} did not start: ${reason}`);
 }

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { localFolder, type LocalState, readState, removeState, writeState } from './state.js';
+import { localFolder, type LocalState, readLocalState, removeLocalState, writeLocalState } from './state.js';
 
 const STATE: LocalState = {
   engine: 'dynoxide',
@@ -21,20 +21,20 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 test('readState returns what writeState wrote, and no draft stays in the folder', () => {
-  expect(readState(folder)).toBeNull();
-  writeState(folder, { ...STATE, pid: 1 });
-  writeState(folder, STATE);
-  expect(readState(folder)).toEqual(STATE);
+  expect(readLocalState(folder)).toBeNull();
+  writeLocalState(folder, { ...STATE, pid: 1 });
+  writeLocalState(folder, STATE);
+  expect(readLocalState(folder)).toEqual(STATE);
   expect(readdirSync(folder)).toEqual(['local.json']);
-  removeState(folder);
-  expect(readState(folder)).toBeNull();
+  removeLocalState(folder);
+  expect(readLocalState(folder)).toBeNull();
 });
 
 test.each(['', '{', '{}', 'null', JSON.stringify({ ...STATE, pid: 'x' }), JSON.stringify({ ...STATE, args: [] })])(
   'readState refuses a file with the content %j, and names the file',
   (text) => {
     writeFileSync(join(folder, 'local.json'), text);
-    expect(() => readState(folder)).toThrow(/local\.json cannot be read \(.+\): remove it$/);
+    expect(() => readLocalState(folder)).toThrow(/local\.json cannot be read \(.+\): remove it$/);
   },
 );
 

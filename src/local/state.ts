@@ -33,7 +33,7 @@ export function localFolder(env: Environment): string {
 const stateFile = (folder: string): string => join(folder, 'local.json');
 
 /** null: no engine was ever started. */
-export function readState(folder: string): LocalState | null {
+export function readLocalState(folder: string): LocalState | null {
   const path = stateFile(folder);
   let text: string;
   try {
@@ -62,11 +62,11 @@ function parseState(text: string): LocalState {
   return state;
 }
 
-export function writeState(folder: string, state: LocalState): void {
+export function writeLocalState(folder: string, state: LocalState): void {
   replaceFile(stateFile(folder), `${JSON.stringify(state, null, 2)}\n`);
 }
 
-export function removeState(folder: string): void {
+export function removeLocalState(folder: string): void {
   rmSync(stateFile(folder), { force: true });
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Awaitable, Backend } from '../backend.js';
-import { type Case, openBench } from './conformance/kit/bench.js';
+import { type Case, openFixture } from './conformance/kit/fixture.js';
 import { askInGroups } from './conformance/kit/in-groups.js';
 import { DECIDING, TOPICS } from './conformance/kit/topics.js';
 import { type FakeClock, fakeClock } from './fake-clock.js';
@@ -66,9 +66,9 @@ async function runCase(
   const clock = fakeClock();
   const backend = await suite.create(clock);
   try {
-    const bench = await openBench(reach(backend), clock, async () => suite.catchUp?.(backend));
-    await run(bench);
-    assert.deepEqual(bench.reported, [], 'failures that no caller awaited');
+    const fixture = await openFixture(reach(backend), clock, async () => suite.catchUp?.(backend));
+    await run(fixture);
+    assert.deepEqual(fixture.reported, [], 'failures that no caller awaited');
   } finally {
     await suite.dispose?.(backend);
   }

@@ -12,8 +12,8 @@ function actionsOf(service: string): readonly string[] {
 }
 
 test.each([
-  ['CloudFormation', 'src/infra/stack/sdk-cloudformation.ts'],
-  ['Lambda', 'src/infra/stack/sdk-functions.ts'],
+  ['CloudFormation', 'src/infra/stack/aws/sdk-cloudformation.ts'],
+  ['Lambda', 'src/infra/stack/aws/sdk-functions.ts'],
 ])('the page names the actions of %s that are sent, and no others', (service, file) => {
   const sent = Array.from(read(file).matchAll(/new sdk\.(\w+)Command\(/g), ([, name = '']) => name);
   expect(actionsOf(service)).toEqual([...new Set(sent)].toSorted());

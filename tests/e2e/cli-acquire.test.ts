@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { AcquireShape, BucketViewShape } from '../../src/cli/shapes.js';
+import type { AcquireShape } from '../../src/cli/commands/inspect/acquire-shapes.js';
+import type { BucketViewShape } from '../../src/cli/commands/inspect/bucket.js';
 import { type CliStore, createCliStore } from '../support/cli/cli-store.js';
 import { runCli } from '../support/cli/run-cli.js';
 

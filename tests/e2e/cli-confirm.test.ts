@@ -50,7 +50,6 @@ test('--yes is accepted by a command that asks nothing', async () => {
 describe.skipIf(!HAS_TERMINAL)('at a terminal (skipped where util-linux `script` is missing)', () => {
   test.each([
     ['y', 0, 'deleted: the limits of the system', 0],
-    ['n', 3, 'Not confirmed: nothing was changed', 1],
     ['\u0003', 3, 'Not confirmed: nothing was changed', 1],
   ])('the answer %j at a terminal ends with exit code %d', async (key, exitCode, says, left) => {
     const address = store.copy();

@@ -2,11 +2,11 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import type { LimitsPlanShape } from '../../src/cli/shapes.js';
+import type { LimitsPlanShape } from '../../src/cli/commands/manage/limits-shapes.js';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { readAllRows } from '../support/file/file-rows.js';
-import { type CliRun, launchCli, runCli } from '../support/cli/run-cli.js';
+import { type CliRun, runCli } from '../support/cli/run-cli.js';
 
 const EXAMPLE = `namespace: default
 system: { onUnavailable: block, limits: ["rpm:100/min"] }
@@ -149,7 +149,7 @@ Manual changes since the last apply:
 
   test('limits apply reads the file from standard input', async () => {
     const { address } = workplace();
-    const done = await launchCli(['limits', 'apply', '-f', '-', '--store', address], { input: EXAMPLE });
+    const done = await runCli(['limits', 'apply', '-f', '-', '--store', address], { input: EXAMPLE });
     expect(done).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/\n6 created, /) });
     const bad = await runCli(['limits', 'plan', '-f', '-', '--store', address], { input: 'a: [' });
     expect(bad).toMatchObject({ exitCode: 3, stderr: expect.stringMatching(/^headgate: stdin:1:5: not valid YAML: /) });

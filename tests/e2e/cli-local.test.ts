@@ -38,7 +38,7 @@ function isAlive(pid: number): boolean {
 
 describe.skipIf(found.status !== 'available')(`a table on this machine${NOTE}`, () => {
   test('local up, status and down print text for people and their documented JSON', async () => {
-    const up = await machine.launch('local', 'up');
+    const up = await machine.run('local', 'up');
     expect(up).toMatchObject({ exitCode: 0, stderr: '' });
     expect(up.stdout).toMatch(
       /^started: dynoxide on 127\.0\.0\.1:\d+, process \d+\n[^]*\nexport HEADGATE_URL='dynamodb:\/\/headgate-local\?endpoint=http:\/\/127\.0\.0\.1:\d+'\n$/,
@@ -48,7 +48,7 @@ describe.skipIf(found.status !== 'available')(`a table on this machine${NOTE}`, 
       expect([command, CLI_SHAPES[command]?.(data, command)]).toEqual([command, []]);
     }
     expect((await machine.run('local', 'status')).stdout).toMatch(/^DynamoDB does not run; its data is in /);
-    expect((await machine.launch('local', 'down')).stdout).toMatch(/^DynamoDB did not run; the data stays in /);
+    expect((await machine.run('local', 'down')).stdout).toMatch(/^DynamoDB did not run; the data stays in /);
   });
 
   test('stored data survives local down, but not local down --purge', async () => {
@@ -85,8 +85,9 @@ describe.skipIf(found.status !== 'available')(`a table on this machine${NOTE}`, 
     expect(machine.engines()).toEqual([pid]);
   });
 
-  test('two concurrent local up start one engine', async () => {
-    const runs = await Promise.all([1, 2].map(() => machine.launch('local', 'up', '--json')));
+  test('two concurrent local up of two processes start one engine', async () => {
+    const args = ['local', 'up', '--json'];
+    const runs = await Promise.all([machine.launch(...args), machine.run(...args)]);
     const both = runs.map(({ stdout }) => JSON.parse(stdout) as LocalEngineView);
     expect(both.filter((one) => one.started)).toHaveLength(1);
     expect(both[0]?.pid).toBe(both[1]?.pid);

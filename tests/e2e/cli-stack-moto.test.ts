@@ -9,9 +9,9 @@ import { LambdaClient, UpdateFunctionCodeCommand } from '@aws-sdk/client-lambda'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { tableDefinition } from '../../src/backends/dynamodb/table/table-definition.js';
 import { adoptTable } from '../../src/infra/stack/adopt-table.js';
-import { sdkStackTools } from '../../src/infra/stack/sdk-stack-tools.js';
+import { sdkStackTools } from '../../src/infra/stack/aws/sdk-stack-tools.js';
 import { chooseNames } from '../../src/infra/stack/stack-name.js';
-import { zipCode } from '../../src/infra/stack/upload-code.js';
+import { zipCode } from '../../src/infra/stack/zip-code.js';
 import { CLI_SHAPES } from '../support/cli/cli-shapes.js';
 import { legacyTable } from '../support/migration/legacy-tables.js';
 import { MOTO, startMoto } from './moto.js';

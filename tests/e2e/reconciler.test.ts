@@ -98,7 +98,7 @@ describe.skipIf(ENGINE.missing)(`the reconciler as it is built${ENGINE.note}`, (
       expect(run.stderr).toContain(`Expected \`${field}\``);
     });
 
-    test('goes on with --watch until it is told to end', async () => {
+    test('reconcile --watch sweeps again and again until SIGINT', async () => {
       const world = await worldWithHolders();
       const args = [CLI, 'reconcile', '--watch', '--every', '50ms', '--json', '--store', addressOf(world)];
       const child = spawn(process.execPath, args, { env: { ...plainEnvironment(), ...env } });
@@ -114,7 +114,7 @@ describe.skipIf(ENGINE.missing)(`the reconciler as it is built${ENGINE.note}`, (
       }
       expect(await world.bucket('user-2')).toMatchObject({ expired: 1 });
       const exit = once(child, 'exit');
-      child.kill('SIGTERM');
+      child.kill('SIGINT');
       expect(await exit).toEqual([0, null]);
     });
   });

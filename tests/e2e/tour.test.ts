@@ -8,10 +8,17 @@ import { CLI_SHAPES } from '../support/cli/cli-shapes.js';
 
 const BUILT = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
+interface Tour {
+  readonly steps: readonly { readonly title: string; readonly lines: readonly string[] }[];
+}
+
+let tour: Tour;
 let printed = '';
 
 beforeAll(() => {
-  printed = execFileSync(process.execPath, [BUILT, 'tour'], { encoding: 'utf8', timeout: 30_000 });
+  const text = execFileSync(process.execPath, [BUILT, 'tour', '--json'], { encoding: 'utf8', timeout: 30_000 });
+  tour = JSON.parse(text) as Tour;
+  printed = tour.steps.flatMap(({ lines }) => lines.map((line) => `${line}\n`)).join('');
 });
 
 test.each([
@@ -35,14 +42,12 @@ test('two real processes on one file are granted exactly what there is', () => {
 });
 
 test('the tour as data has the titles of its steps and their lines', () => {
-  const text = execFileSync(process.execPath, [BUILT, 'tour', '--json'], { encoding: 'utf8', timeout: 30_000 });
-  const data = JSON.parse(text) as { readonly steps: readonly { readonly title: string; readonly lines: string[] }[] };
-  expect(CLI_SHAPES['tour']?.(data, 'tour')).toEqual([]);
-  expect(data.steps.map(({ title }) => title)).toHaveLength(6);
-  expect(data.steps[0]?.lines).toContain('call 4: denied by rpm of user-1, retry in 1000 ms');
+  expect(CLI_SHAPES['tour']?.(tour, 'tour')).toEqual([]);
+  expect(tour.steps.map(({ title }) => title)).toHaveLength(6);
+  expect(tour.steps[0]?.lines).toContain('call 4: denied by rpm of user-1, retry in 1000 ms');
 });
 
-test('without a SQLite the tour leaves out the step that needs one, with a sentence, and goes on', () => {
+test('the tour as text has all steps; without a SQLite, a sentence takes the place of the step that needs one', () => {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-tour-'));
   try {
     // Where no libsql can be found: as after npx in an empty folder.
@@ -53,6 +58,7 @@ test('without a SQLite the tour leaves out the step that needs one, with a sente
     expect(text).toMatch(
       /\n5\. Two processes on one file[^\n]*\n(?: {3}Left out: [^\n]*npm install libsql|[^]*together +100\n)/,
     );
+    expect(text).toMatch(/call 3: granted .*\n.*call 4: denied by rpm of user-1, retry in 1000 ms/);
     expect(text).toMatch(/\n6\. What was used/);
   } finally {
     rmSync(folder, { recursive: true, force: true });

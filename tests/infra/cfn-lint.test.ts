@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { tableDefinition } from '../../src/backends/dynamodb/table/table-definition.js';
-import { buildImportTemplate, tableFactsOf } from '../../src/infra/stack/table-facts.js';
+import { buildImportTemplate, tableFactsOf } from '../../src/infra/stack/table/table-facts.js';
 import { buildTemplate } from '../../src/infra/template.js';
 import { settleTemplate } from '../support/aws/settle-template.js';
 

@@ -75,7 +75,7 @@ describe.skipIf(ENGINE.missing)(`log lines of the functions${ENGINE.note}`, () =
   });
 
   test('the metric counts a skipped change, and no other log line', () => {
-    expect(streamLines.map((line) => matches(filterOf('PassedOverFilter'), line))).toEqual([true, false]);
+    expect(streamLines.map((line) => matches(filterOf('SkippedFilter'), line))).toEqual([true, false]);
   });
 
   test('the metric counts a sweep with a bucket that could not be repaired, and no other sweep', () => {

@@ -1,4 +1,4 @@
-import { createProgram } from '../../src/cli/program.js';
+import { createProgram } from '../../src/cli/run/program.js';
 import { keyItem, number } from '../../src/backends/dynamodb/table/attributes.js';
 import { deadlineIn } from '../../src/backends/dynamodb/client/deadline.js';
 import { buildShardKey } from '../../src/backends/dynamodb/table/keys.js';
@@ -7,7 +7,7 @@ import type { Table } from '../../src/backends/dynamodb/client/requests.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { reconcile } from '../../src/backends/dynamodb/reconciler/loop.js';
 import { processBatch } from '../../src/backends/dynamodb/stream/process-batch.js';
-import { rebuildUsage } from '../../src/backends/dynamodb/stream/usage/rebuild.js';
+import { rebuildUsage } from '../../src/backends/dynamodb/stream/rebuild/rebuild.js';
 import { SplitAhead } from '../../src/backends/dynamodb/stream/split-ahead.js';
 import type { RecordedRequest } from '../../src/testing/dynamodb/index.js';
 import { LIMITS, OPERATIONS, putUsage, type Stage } from '../support/dynamodb/permissions.js';

@@ -8,7 +8,7 @@ import { everyLimit, judgeLevel } from './bucket/judge-level.js';
 import { DynamoDBExecutor } from './expressions/dynamodb-executor.js';
 import { PRESSURE, type PressureOptions } from './bucket/pressure.js';
 import type { Table } from './client/requests.js';
-import { openTable, reportClockNews } from './table/open-table.js';
+import { openTable, reportClockNews } from './schema/open-table.js';
 import { type LoadSdk, type SdkOptions, sdkTransport } from './client/sdk-transport.js';
 import { createAuditStore } from './stores/audit.js';
 import { createBucketReset } from './stores/bucket-reset.js';

@@ -1,6 +1,6 @@
 /** This entry point imports the AWS SDK by its literal name, so that bundlers include it. */
 import type { Backend } from '../../backend.js';
-import { type CreateTableOptions, createTableThrough } from './table/create-table.js';
+import { type CreateTableOptions, createTableThrough } from './schema/create-table.js';
 import { createDynamoDBBackend, type DynamoDBOptions } from './dynamodb.js';
 import type { LoadSdk } from './client/sdk-transport.js';
 

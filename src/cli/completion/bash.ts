@@ -1,4 +1,4 @@
-import { allOptions, type CommandNode, quote } from './command-tree.js';
+import { allOptions, type CommandNode, quote, valueOptions } from './command-tree.js';
 
 export function buildBashScript(tree: readonly CommandNode[]): string {
   return `# Completion of headgate for bash. Made by: headgate completion bash
@@ -23,7 +23,7 @@ ${wordCases(tree)}
 }
 _headgate_takes_value() {
   case "$1" in
-    ${valueOptions(tree)}) return 0 ;;
+    ${valueOptions(tree).join('|')}) return 0 ;;
   esac
   return 1
 }
@@ -36,13 +36,6 @@ function paths(tree: readonly CommandNode[]): string {
   return tree
     .filter(({ path }) => path !== '')
     .map(({ path }) => quote(` ${path}`))
-    .join('|');
-}
-
-function valueOptions(tree: readonly CommandNode[]): string {
-  return allOptions(tree)
-    .filter(({ takesValue }) => takesValue)
-    .flatMap(({ long, short }) => (short === null ? [long] : [short, long]))
     .join('|');
 }
 

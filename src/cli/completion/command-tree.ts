@@ -64,6 +64,13 @@ export function allOptions(tree: readonly CommandNode[]): readonly CompletionOpt
   return [...new Map(tree.flatMap(({ options }) => options.map((option) => [option.long, option]))).values()];
 }
 
+/** The options of the whole tree that take a value, in both their forms. */
+export function valueOptions(tree: readonly CommandNode[]): readonly string[] {
+  return allOptions(tree)
+    .filter(({ takesValue }) => takesValue)
+    .flatMap(({ long, short }) => (short === null ? [long] : [short, long]));
+}
+
 /** Quotes the text as one word of a shell. */
 export function quote(text: string): string {
   return `'${text.replaceAll(`'`, `'\\''`)}'`;

@@ -1,16 +1,13 @@
-import { allOptions, type CommandNode, type CompletionOption } from './command-tree.js';
+import { type CommandNode, type CompletionOption, valueOptions } from './command-tree.js';
 
 export function buildFishScript(tree: readonly CommandNode[]): string {
   const paths = tree.filter(({ path }) => path !== '').map(({ path }) => quote(path));
-  const valueOptions = allOptions(tree)
-    .filter(({ takesValue }) => takesValue)
-    .flatMap(({ long, short }) => (short === null ? [long] : [short, long]));
   return `# Completion of headgate for fish. Made by: headgate completion fish
 function __headgate_at
     set -l at
     set -l before ''
     for word in (commandline -opc)[2..]
-        if contains -- $before ${valueOptions.join(' ')}
+        if contains -- $before ${valueOptions(tree).join(' ')}
             set before ''
             continue
         end

@@ -1,4 +1,4 @@
-import { allOptions, type CommandNode, quote } from './command-tree.js';
+import { allOptions, type CommandNode, quote, valueOptions } from './command-tree.js';
 
 /** The script uses `at` because zsh reserves `path`. */
 export function buildZshScript(tree: readonly CommandNode[]): string {
@@ -27,19 +27,12 @@ ${tree.map(wordCase).join('\n')}
 }
 _headgate_takes_value() {
   case "$1" in
-    ${valueOptions(tree)}) return 0 ;;
+    ${valueOptions(tree).join('|')}) return 0 ;;
   esac
   return 1
 }
 if [ "$funcstack[1]" = '_headgate' ]; then _headgate "$@"; else compdef _headgate headgate; fi
 `;
-}
-
-function valueOptions(tree: readonly CommandNode[]): string {
-  return allOptions(tree)
-    .filter(({ takesValue }) => takesValue)
-    .flatMap(({ long, short }) => (short === null ? [long] : [short, long]))
-    .join('|');
 }
 
 function valueCases(tree: readonly CommandNode[]): string {

@@ -1,5 +1,5 @@
-import type { Change } from '../../infra/stack/stack-tools.js';
-import { isTagOnly } from '../../infra/stack/change-set.js';
+import type { ResourceChange } from '../../infra/stack/stack-tools.js';
+import { isTagOnly } from '../../infra/stack/change-set/change-set.js';
 import type { DeployRequest } from '../../infra/stack/deploy-stack.js';
 import { renderChanges } from './render-changes.js';
 import type { StackSession } from './stack-session.js';
@@ -17,7 +17,7 @@ export async function buildRequest(
   { param = [], allowReplacement = false, dryRun = false }: ChangeOptions,
 ): Promise<DeployRequest> {
   const [{ parseParameters }, { readBundles }, { buildTemplate }] = await Promise.all([
-    import('../../infra/stack/change-set.js'),
+    import('../../infra/stack/change-set/change-set.js'),
     import('../../infra/stack/upload-code.js'),
     import('../../infra/template.js'),
   ]);
@@ -39,6 +39,6 @@ export async function buildRequest(
   };
 }
 
-function countOf({ length }: readonly Change[]): string {
+function countOf({ length }: readonly ResourceChange[]): string {
   return length === 1 ? '1 resource' : `${length} resources`;
 }

@@ -1,11 +1,11 @@
-import type { Change } from '../../infra/stack/stack-tools.js';
-import { dataLosses } from '../../infra/stack/change-set.js';
+import type { ResourceChange } from '../../infra/stack/stack-tools.js';
+import { dataLosses } from '../../infra/stack/change-set/change-set.js';
 import { drawTable } from '../../visualize/table.js';
-import type { Style } from '../terminal.js';
+import type { Style } from '../terminal/terminal.js';
 import type { StackChangeShape, UploadShape } from './stack-shapes.js';
 
 /** The part of a change that `--json` prints. */
-export function changeShape({ action, logicalId, physicalId, type, replacement }: Change): StackChangeShape {
+export function changeShape({ action, logicalId, physicalId, type, replacement }: ResourceChange): StackChangeShape {
   return { action, logicalId, physicalId, type, replacement };
 }
 

@@ -1,13 +1,13 @@
 import type { StackEvent } from '../../infra/stack/stack-tools.js';
-import { sdkStackTools } from '../../infra/stack/sdk-stack-tools.js';
+import { sdkStackTools } from '../../infra/stack/aws/sdk-stack-tools.js';
 import { chooseNames } from '../../infra/stack/stack-name.js';
-import { createConfirm, createConfirmByName } from '../confirm.js';
-import type { GlobalOptions } from '../global-options.js';
-import { printResult } from '../print-result.js';
-import { createProgress } from '../progress.js';
-import type { Result } from '../result.js';
+import { createConfirm, createConfirmByName } from '../run/confirm.js';
+import type { GlobalOptions } from '../run/global-options.js';
+import { printResult } from '../run/print-result.js';
+import { createProgress } from '../terminal/progress.js';
+import type { Result } from '../run/result.js';
 import type { StackOptions, StackSession } from './stack-session.js';
-import type { Style, Terminal } from '../terminal.js';
+import type { Style, Terminal } from '../terminal/terminal.js';
 
 /** Runs an action on the stack that the options name, and prints its result. */
 export async function runOnStack(

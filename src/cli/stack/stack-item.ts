@@ -1,5 +1,5 @@
 import type { Stack } from '../../infra/stack/stack-tools.js';
-import { ENV_TAG, VERSION_TAG } from '../../infra/stack/stack-status.js';
+import { ENV_TAG, VERSION_TAG } from '../../infra/stack/status/stack-status.js';
 import { PARAMETERS } from '../../infra/template/names.js';
 import type { StackItemShape } from './stack-shapes.js';
 

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { collect } from '../define-command.js';
+import { appendValue } from '../run/define-command.js';
 
 /** Adds the options of commands that change a stack by its template. */
 export function addChangeOptions(command: Command): Command {
@@ -7,7 +7,7 @@ export function addChangeOptions(command: Command): Command {
     .option(
       '--param <name=value>',
       'a parameter of the template; can be repeated; the others keep their values',
-      collect,
+      appendValue,
     )
     .option('--allow-replacement', 'allow that a table or an archive is replaced or removed')
     .option('--dry-run', 'show what would change, and change nothing');

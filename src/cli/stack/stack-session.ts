@@ -1,7 +1,7 @@
 import type { StackNames } from '../../infra/stack/stack-name.js';
 import type { StackTools, Watcher } from '../../infra/stack/stack-tools.js';
-import type { Result } from '../result.js';
-import type { Style } from '../terminal.js';
+import type { Result } from '../run/result.js';
+import type { Style } from '../terminal/terminal.js';
 
 /** The environment of an action on a stack. */
 export interface StackSession {

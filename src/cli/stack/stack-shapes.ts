@@ -1,6 +1,6 @@
-import type { MigrateShape } from '../shapes.js';
+import type { MigrateShape } from '../commands/maintain/migrate.js';
 
-/** What `--json` prints of stacks; see `shapes.ts`. Instants are ISO 8601 in UTC. */
+/** What `--json` prints of stacks; see `common-shapes.ts`. Instants are ISO 8601 in UTC. */
 
 /** `deploy` */
 export interface DeployShape {

@@ -4,7 +4,7 @@ import { runs } from '../../../tests/support/runs.js';
 import {
   type Amount,
   amountOf,
-  type BucketView,
+  type BucketState,
   conclude,
   decide,
   type Holder,
@@ -60,7 +60,7 @@ const holders = (of: readonly Limit[]): fc.Arbitrary<ReadonlyMap<string, Holder>
 const heldOf = (held: ReadonlyMap<string, Holder>, name: string): number =>
   [...held.values()].reduce((sum, { slots }) => sum + Number(amountOf(slots, name) ?? 0), 0);
 
-const bucket: fc.Arbitrary<BucketView> = limits.chain((of) =>
+const bucket: fc.Arbitrary<BucketState> = limits.chain((of) =>
   fc
     .record({ held: holders(of), balances: fc.tuple(...of.map(() => fc.integer({ min: -30_000, max: 20_000 }))) })
     .map(({ held, balances }) => ({
@@ -81,7 +81,7 @@ const asks: fc.Arbitrary<readonly Amount[]> = fc.uniqueArray(
 );
 const now = fc.nat({ max: 3_000 }).map((ms) => BASE_MS + ms);
 
-function isGranted(of: BucketView, asked: readonly Amount[], nowMs: number): boolean {
+function isGranted(of: BucketState, asked: readonly Amount[], nowMs: number): boolean {
   return conclude([{ verdicts: decide(of, asked, nowMs) }]).granted;
 }
 

@@ -28,7 +28,7 @@ export interface LimitBalance {
 }
 
 /** The part of a bucket that a decision needs. */
-export interface BucketView {
+export interface BucketState {
   readonly baseMs: EpochMs;
   readonly limits: readonly LimitBalance[];
   readonly holders: ReadonlyMap<string, Holder>;
@@ -79,7 +79,7 @@ export function amountOf(amounts: readonly Amount[], name: string): Millitokens 
 }
 
 /** One verdict for each limit of the bucket that the ask names. Names that the bucket does not have are ignored. */
-export function decide(bucket: BucketView, asks: readonly Amount[], nowMs: EpochMs): readonly Verdict[] {
+export function decide(bucket: BucketState, asks: readonly Amount[], nowMs: EpochMs): readonly Verdict[] {
   // Every acquire runs this code, so it uses plain loops and arrays of their final size.
   const { limits } = bucket;
   const verdicts = new Array<Verdict>(limits.length);
@@ -92,7 +92,7 @@ export function decide(bucket: BucketView, asks: readonly Amount[], nowMs: Epoch
   return verdicts;
 }
 
-function judge(bucket: BucketView, balance: LimitBalance, needMilli: number, nowMs: EpochMs): Verdict {
+function judge(bucket: BucketState, balance: LimitBalance, needMilli: number, nowMs: EpochMs): Verdict {
   const { limit, tokensMilli, rate = limit } = balance;
   // There is always as much as is asked, so that a take leaves the balance at 0.
   if (limit.kind === 'unlimited') {
@@ -104,14 +104,14 @@ function judge(bucket: BucketView, balance: LimitBalance, needMilli: number, now
   return { limit, creditedMilli, effectiveMilli, requestedMilli: needMilli, waitMs };
 }
 
-function waitFor(bucket: BucketView, balance: LimitBalance, needMilli: number, nowMs: EpochMs): number | null {
+function waitFor(bucket: BucketState, balance: LimitBalance, needMilli: number, nowMs: EpochMs): number | null {
   return balance.limit.kind === 'concurrent'
     ? waitForSlots(bucket, balance, needMilli, nowMs)
     : waitForTokens(balance.rate ?? balance.limit, balance.tokensMilli, bucket.baseMs, needMilli, nowMs);
 }
 
 /** The longest possible wait: until enough holders will have expired, at least 1 ms. Leases may end earlier. */
-function waitForSlots(bucket: BucketView, balance: LimitBalance, needMilli: number, nowMs: EpochMs): number | null {
+function waitForSlots(bucket: BucketState, balance: LimitBalance, needMilli: number, nowMs: EpochMs): number | null {
   if (needMilli > balance.limit.capacityMilli) return null;
   let free = balance.tokensMilli;
   const byExpiry = [...bucket.holders.values()].toSorted((a, b) => a.expiresAtMs - b.expiresAtMs);

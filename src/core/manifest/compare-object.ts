@@ -2,7 +2,7 @@ import { defaultsOf, type Fields, sameField, sameFields } from './managed-fields
 import { buildManagedKey, type ManagedTarget } from './managed.js';
 
 /** One difference between the file and the store. Fields that have no value are left out. */
-export interface Change {
+export interface ManifestChange {
   readonly action: 'create' | 'update' | 'delete';
   readonly target: ManagedTarget;
   /** null: the object does not exist yet. */
@@ -12,7 +12,7 @@ export interface Change {
 }
 
 /** A change by hand since the file was applied, to values that the file does not want. */
-export interface Drift {
+export interface ManifestDrift {
   readonly target: ManagedTarget;
   /** The fields that differ, as they were applied. */
   readonly applied: Fields;
@@ -34,10 +34,10 @@ export interface Comparison {
   /** The version of the record that was compared; null if there was no record. */
   readonly seenVersion: number | null;
   /** null: the object is as the file wants it. */
-  readonly change: Change | null;
+  readonly change: ManifestChange | null;
   /** The fields to write: those that the file owns or owned before and that have a wrong value. */
   readonly writes: Fields;
-  readonly drift: Drift | null;
+  readonly drift: ManifestDrift | null;
   /** What the file owns after this change. */
   readonly mark: Mark;
   /** The mark is stored already. */
@@ -84,7 +84,7 @@ function findChange(
   live: Fields | undefined,
   final: Fields | null,
   writes: Fields,
-): Change | null {
+): ManifestChange | null {
   if (live === undefined && final === null) return null;
   if (live !== undefined && final !== null && Object.keys(writes).length === 0) return null;
   const defaults = defaultsOf(target);
@@ -97,7 +97,7 @@ function findChange(
   };
 }
 
-function findDrift(target: ManagedTarget, { wanted, owned, live }: Views, due: Fields): Drift | null {
+function findDrift(target: ManagedTarget, { wanted, owned, live }: Views, due: Fields): ManifestDrift | null {
   if (owned === undefined) return null;
   if (live === undefined) return wanted === undefined ? null : { target, applied: owned, live: null };
   const applied = filter(

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type LiveState, type Plan, planChanges } from './diff.js';
+import { type LiveState, type ApplyPlan, planChanges } from './diff.js';
 import { Limit } from '../limit.js';
 import type { Fields, LiveRecord } from './managed-fields.js';
 import { buildManagedKey, describeTarget } from './managed.js';
@@ -19,7 +19,7 @@ function liveOf(
   return { configs: new Map(configs), records: new Map(records) };
 }
 
-function plan(entities: object, live: LiveState, owned: Readonly<Record<string, Fields>> = {}): Plan {
+function plan(entities: object, live: LiveState, owned: Readonly<Record<string, Fields>> = {}): ApplyPlan {
   return planChanges({
     wanted: readManifest({ namespace: 'default', entities }),
     owned: new Map(Object.entries(owned)),
@@ -27,7 +27,7 @@ function plan(entities: object, live: LiveState, owned: Readonly<Record<string, 
   });
 }
 
-function printed({ steps }: Plan): string[] {
+function printed({ steps }: ApplyPlan): string[] {
   return steps.map(({ change }) => `${change.action} ${describeTarget(change.target)}`);
 }
 

@@ -1,5 +1,11 @@
 import type { StoredConfig } from '../config/config.js';
-import { type Change, compareObject, type Comparison, type Drift, type Views } from './compare-object.js';
+import {
+  type ManifestChange,
+  compareObject,
+  type Comparison,
+  type ManifestDrift,
+  type Views,
+} from './compare-object.js';
 import { type Fields, fieldsOfConfig, fieldsOfManifest, fieldsOfRecord, type LiveRecord } from './managed-fields.js';
 import { buildManagedKey, type ManagedTarget, parseManagedKey } from './managed.js';
 import type { Manifest } from './manifest.js';
@@ -14,14 +20,14 @@ export interface LiveState {
   readonly records: ReadonlyMap<string, LiveRecord>;
 }
 
-export interface Step extends Comparison {
-  readonly change: Change;
+export interface ApplyStep extends Comparison {
+  readonly change: ManifestChange;
 }
 
-export interface Plan {
+export interface ApplyPlan {
   /** In an order in which the store accepts each of them. */
-  readonly steps: readonly Step[];
-  readonly drift: readonly Drift[];
+  readonly steps: readonly ApplyStep[];
+  readonly drift: readonly ManifestDrift[];
   /** How many objects of the file are as it wants them. */
   readonly unchanged: number;
   /** Objects that need only a new mark: they are already as wanted, or no longer exist. */
@@ -33,7 +39,7 @@ export function planChanges(input: {
   readonly wanted: Manifest;
   readonly owned: ReadonlyMap<string, Fields>;
   readonly live: LiveState;
-}): Plan {
+}): ApplyPlan {
   const { owned, live } = input;
   const wanted = fieldsOfManifest(input.wanted);
   const compared: Comparison[] = [];
@@ -64,7 +70,7 @@ export function compareLive(target: ManagedTarget, views: Omit<Views, 'live'>, l
   return compareObject(target, { ...views, live: record && fieldsOfRecord(record) }, record?.version);
 }
 
-function isStep(comparison: Comparison): comparison is Step {
+function isStep(comparison: Comparison): comparison is ApplyStep {
   return comparison.change !== null;
 }
 
@@ -72,7 +78,7 @@ function keyOfRecord(entityId: string): string {
   return buildManagedKey({ kind: 'record', entityId });
 }
 
-function treeOf(steps: readonly Step[], { records }: LiveState): TreeChange {
+function treeOf(steps: readonly ApplyStep[], { records }: LiveState): TreeChange {
   const written = new Map<string, string | null>();
   const deleted = new Set<string>();
   for (const { target, final } of steps) {
@@ -84,13 +90,13 @@ function treeOf(steps: readonly Step[], { records }: LiveState): TreeChange {
 }
 
 /** Records first, so that parents exist; then limits; then deletions. */
-function inOrder(steps: readonly Step[], tree: TreeChange): readonly Step[] {
+function inOrder(steps: readonly ApplyStep[], tree: TreeChange): readonly ApplyStep[] {
   const records = new Map(
     steps.flatMap((step) => (step.target.kind === 'record' ? [[step.target.entityId, step] as const] : [])),
   );
   const { first, last } = orderRecords(tree);
   const configs = steps.filter(({ target }) => target.kind !== 'record');
-  const stepsOf = (ids: readonly string[]): readonly Step[] => ids.flatMap((id) => records.get(id) ?? []);
+  const stepsOf = (ids: readonly string[]): readonly ApplyStep[] => ids.flatMap((id) => records.get(id) ?? []);
   return [
     ...stepsOf(first),
     ...configs.filter(({ final }) => final !== null),

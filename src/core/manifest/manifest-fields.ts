@@ -50,7 +50,7 @@ function entriesOf(problems: Problems, path: string, value: unknown): readonly (
 const MAX_LEVELS = 500;
 
 /** A copy of the data. Reports values that JSON cannot represent. */
-export function readJson(problems: Problems, path: string, value: unknown, levels = MAX_LEVELS): unknown {
+export function readJsonData(problems: Problems, path: string, value: unknown, levels = MAX_LEVELS): unknown {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   // JSON has no -0: the value read back from a store would differ from the one in the file.
   if (typeof value === 'number' && Number.isFinite(value)) return value + 0;
@@ -59,12 +59,14 @@ export function readJson(problems: Problems, path: string, value: unknown, level
     return null;
   }
   if (Array.isArray(value)) {
-    return (value as readonly unknown[]).map((item, at) => readJson(problems, joinPath(path, at), item, levels - 1));
+    return (value as readonly unknown[]).map((item, at) =>
+      readJsonData(problems, joinPath(path, at), item, levels - 1),
+    );
   }
   if (plainObject(value)) {
     const entries = Object.entries(value).filter(([, item]) => item !== undefined);
     return Object.fromEntries(
-      entries.map(([name, item]) => [name, readJson(problems, joinPath(path, name), item, levels - 1)]),
+      entries.map(([name, item]) => [name, readJsonData(problems, joinPath(path, name), item, levels - 1)]),
     );
   }
   problems.add(path, 'plain data that JSON can hold', value);

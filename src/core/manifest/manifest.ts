@@ -2,7 +2,7 @@ import { ON_UNAVAILABLE, type OnUnavailable } from '../config/config.js';
 import { ValidationError } from '../errors.js';
 import { checkEntityId, checkNamespace, checkResource } from '../identifiers.js';
 import { Limit, MAX_LIMITS } from '../limit.js';
-import { plainObject, readFields, readJson, readMap } from './manifest-fields.js';
+import { plainObject, readFields, readJsonData, readMap } from './manifest-fields.js';
 import { joinPath, type Problem, Problems, ROOT } from './problems.js';
 import { measureDepths } from './tree.js';
 import { MAX_CHAIN } from '../units.js';
@@ -149,7 +149,7 @@ function readEntity(problems: Problems, path: string, value: unknown): EntityWis
   if (fields.has('name') && typeof name !== 'string') problems.add(at('name'), 'text', name);
   if (fields.has('parent')) problems.try(at('parent'), parent, () => checkEntityId(parent));
   if (fields.has('cascade') && typeof cascade !== 'boolean') problems.add(at('cascade'), 'true or false', cascade);
-  const metadata = fields.has('metadata') ? readJson(problems, at('metadata'), fields.get('metadata')) : undefined;
+  const metadata = fields.has('metadata') ? readJsonData(problems, at('metadata'), fields.get('metadata')) : undefined;
   if (metadata !== undefined && !plainObject(metadata)) problems.add(at('metadata'), 'an object', metadata);
   const resources = readMap(problems, at('resources'), fields.get('resources'), checkResource, readLevel);
   if (fields.has('resources') && resources.size === 0) {

@@ -1,13 +1,13 @@
 import { InfrastructureError } from '../../core/errors.js';
 import { PARAMETERS, RESOURCES } from '../template/names.js';
 import { parameters } from '../template/parameters.js';
-import { buildImportRequest } from './change-set.js';
-import type { Change, Stack, StackTools, Watcher } from './stack-tools.js';
-import { buildImportTemplate, differencesOf, type TableFacts } from './table-facts.js';
-import { runChangeSet, untilIdle } from './run-change-set.js';
+import { buildImportRequest } from './change-set/change-set.js';
+import type { ResourceChange, Stack, StackTools, Watcher } from './stack-tools.js';
+import { buildImportTemplate, differencesOf, type TableFacts } from './table/table-facts.js';
+import { runChangeSet, untilIdle } from './change-set/run-change-set.js';
 import type { StackNames } from './stack-name.js';
-import { isEmptyShell } from './stack-status.js';
-import { refuseVersion } from './stack-table.js';
+import { isEmptyShell } from './status/stack-status.js';
+import { refuseVersion } from './table/stack-table.js';
 
 export interface AdoptRequest {
   readonly names: StackNames;
@@ -16,12 +16,12 @@ export interface AdoptRequest {
   readonly given: Readonly<Record<string, string>>;
   readonly dryRun: boolean;
   /** Throws to stop before any change. `settings` lists what the update after the import will change on the table. */
-  readonly confirmAdoption: (changes: readonly Change[], settings: readonly string[]) => Promise<void>;
+  readonly confirmAdoption: (changes: readonly ResourceChange[], settings: readonly string[]) => Promise<void>;
 }
 
 export interface Adoption {
   /** null: the stack has its table already. */
-  readonly changes: readonly Change[] | null;
+  readonly changes: readonly ResourceChange[] | null;
   /** What the update after the import changes on the table: `PointInTimeRecovery: false -> true`. */
   readonly settings: readonly string[];
 }

@@ -1,8 +1,10 @@
 import { InfrastructureError } from '../../core/errors.js';
 import type { Stack, StackTools, Watcher } from './stack-tools.js';
-import { causesFirst, lastEventId, stackFailed, untilEnded } from './stack-events.js';
+import { causesFirst } from './status/stack-events.js';
+import { stackFailed } from './status/stack-failed.js';
+import { lastEventId, untilEnded } from './status/until-ended.js';
 import type { StackNames } from './stack-name.js';
-import { isEmptyShell, isHeadgates } from './stack-status.js';
+import { isEmptyShell, isHeadgates } from './status/stack-status.js';
 
 export interface DeleteRequest {
   readonly names: StackNames;

@@ -1,13 +1,13 @@
-import type { TableReadiness } from '../../backends/dynamodb/table/prepare-table.js';
+import type { TableReadiness } from '../../backends/dynamodb/schema/prepare-table.js';
 import { InfrastructureError } from '../../core/errors.js';
 import type { Template } from '../template.js';
 import { type AdoptRequest, adoptTable } from './adopt-table.js';
-import { buildChangeSetRequest, dataLosses } from './change-set.js';
-import { runChangeSet, untilIdle } from './run-change-set.js';
+import { buildChangeSetRequest, dataLosses } from './change-set/change-set.js';
+import { runChangeSet, untilIdle } from './change-set/run-change-set.js';
 import type { StackNames } from './stack-name.js';
-import { isEmptyShell } from './stack-status.js';
-import { requireNoTable, requireVersion, tableNameOf } from './stack-table.js';
-import type { Change, Stack, StackTools, Watcher } from './stack-tools.js';
+import { isEmptyShell } from './status/stack-status.js';
+import { requireNoTable, requireVersion, tableOfStack } from './table/stack-table.js';
+import type { ResourceChange, Stack, StackTools, Watcher } from './stack-tools.js';
 import { type Bundle, uploadCode, type UploadedFunction } from './upload-code.js';
 
 export interface DeployRequest extends Omit<TemplateRequest, 'check'> {
@@ -61,7 +61,7 @@ export async function deployStack(tools: StackTools, watcher: Watcher, request: 
   const { stack } = outcome;
   if (stack === null || (dryRun && outcome.action === 'create')) return { ...outcome, functions: [], table: null };
   const resources = await tools.cloudformation.readResources(names.stack);
-  const tableName = tableNameOf(stack, resources);
+  const tableName = tableOfStack(stack, resources);
   watcher.onStep(`preparing table ${tableName}`);
   const table = dryRun ? null : await tools.tables.prepare(tableName);
   const functions = await uploadCode(tools, watcher, { resources, bundles, dryRun });
@@ -81,12 +81,12 @@ export interface TemplateRequest {
   /** Throws when the stack must not be changed. null: there is no stack. */
   readonly check: (stack: Stack | null) => Promise<void>;
   /** Throws to stop before any change. */
-  readonly confirm: (action: 'create' | 'update', changes: readonly Change[]) => Promise<void>;
+  readonly confirm: (action: 'create' | 'update', changes: readonly ResourceChange[]) => Promise<void>;
 }
 
 export interface TemplateOutcome {
   readonly action: 'create' | 'update' | 'none';
-  readonly changes: readonly Change[];
+  readonly changes: readonly ResourceChange[];
   /** The stack after the run; null: there is none, because this was a dry run. */
   readonly stack: Stack | null;
 }
@@ -115,7 +115,7 @@ export async function applyTemplate(
 async function allow(
   { allowReplacement, confirm }: TemplateRequest,
   action: 'create' | 'update',
-  changes: readonly Change[],
+  changes: readonly ResourceChange[],
 ): Promise<void> {
   const losses = allowReplacement ? [] : dataLosses(changes);
   if (losses.length === 0) return confirm(action, changes);

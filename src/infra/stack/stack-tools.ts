@@ -1,6 +1,6 @@
 import type { MigrateOptions, MigrationReport } from '../../backends/dynamodb/migrations/run.js';
-import type { TableReadiness, TableVersion } from '../../backends/dynamodb/table/prepare-table.js';
-import type { TableFacts } from './table-facts.js';
+import type { TableReadiness, TableVersion } from '../../backends/dynamodb/schema/prepare-table.js';
+import type { TableFacts } from './table/table-facts.js';
 
 /** The ports that the operations on a stack use. */
 export interface StackTools {
@@ -111,10 +111,10 @@ export interface ChangeSet {
   /** `CREATE_PENDING`, `CREATE_IN_PROGRESS`, `CREATE_COMPLETE`, `FAILED`, ... */
   readonly status: string;
   readonly reason: string | null;
-  readonly changes: readonly Change[];
+  readonly changes: readonly ResourceChange[];
 }
 
-export interface Change {
+export interface ResourceChange {
   readonly action: string;
   readonly logicalId: string;
   readonly physicalId: string | null;

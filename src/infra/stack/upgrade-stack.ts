@@ -2,8 +2,8 @@ import type { MigrationReport } from '../../backends/dynamodb/migrations/run.js'
 import { HeadgateError, isHeadgateError } from '../../core/errors.js';
 import { applyTemplate, type DeployRequest, type TemplateOutcome } from './deploy-stack.js';
 import type { Stack, StackTools, Watcher } from './stack-tools.js';
-import { isEmptyShell } from './stack-status.js';
-import { missingStack, requireVersion, tableNameOf } from './stack-table.js';
+import { isEmptyShell } from './status/stack-status.js';
+import { missingStack, requireVersion, tableOfStack } from './table/stack-table.js';
 import { uploadCode, type UploadedFunction } from './upload-code.js';
 
 export interface UpgradeRequest extends DeployRequest {
@@ -20,16 +20,16 @@ export interface Upgraded {
 
 /** The order matters: new code must not run on old data, and needs its permissions first. */
 const STEPS = ['template', 'data', 'code'] as const;
-type Step = (typeof STEPS)[number];
+type UpgradeStep = (typeof STEPS)[number];
 
 /** An upgrade failed at a step. Completed steps are kept; running the upgrade again does the rest. */
 class UpgradeStopped extends HeadgateError {
-  readonly done: readonly Step[];
-  readonly failed: Step;
-  readonly notDone: readonly Step[];
+  readonly done: readonly UpgradeStep[];
+  readonly failed: UpgradeStep;
+  readonly notDone: readonly UpgradeStep[];
 
   /** `cause` is the reason and provides the error code. */
-  constructor(cause: HeadgateError, failed: Step) {
+  constructor(cause: HeadgateError, failed: UpgradeStep) {
     const at = STEPS.indexOf(failed);
     const done = STEPS.slice(0, at);
     const notDone = STEPS.slice(at + 1);
@@ -57,7 +57,7 @@ export async function upgradeStack(tools: StackTools, watcher: Watcher, request:
   const template = await step('template', async () => applyTemplate(tools, watcher, { ...request, check }));
   const stack = template.stack as Stack;
   const resources = await tools.cloudformation.readResources(names.stack);
-  const tableName = tableNameOf(stack, resources);
+  const tableName = tableOfStack(stack, resources);
   const data = await step('data', async () => {
     watcher.onStep(`migrating table ${tableName}`);
     const { kind } = await tools.tables.readVersion(tableName);
@@ -79,7 +79,7 @@ export async function upgradeStack(tools: StackTools, watcher: Watcher, request:
  */
 const BEFORE_IT_BEGAN = new Set<string>(['input.invalid', 'infrastructure.stack-missing', 'schema.mismatch']);
 
-async function step<T>(name: Step, run: () => Promise<T>): Promise<T> {
+async function step<T>(name: UpgradeStep, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (error) {

@@ -41,7 +41,7 @@ export function attribute(resource: string, name: string): Value {
 }
 
 /** `${Name}` is replaced by a parameter or a resource; `${!name}` stays as `${name}`. */
-export function sub(text: string): Value {
+export function substitute(text: string): Value {
   return { 'Fn::Sub': text };
 }
 

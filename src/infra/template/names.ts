@@ -73,3 +73,6 @@ export const OUTPUTS = {
 /** The file name inside the zip of a function, and the matching handler setting of Lambda. */
 export const CODE_ENTRY = 'index.cjs';
 export const HANDLER = 'index.handler';
+
+/** The key prefix of archived audit records. */
+export const ARCHIVE_PREFIX = 'audit/';

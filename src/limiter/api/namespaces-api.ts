@@ -65,11 +65,11 @@ export class NamespacesApi {
   async purge(nameOrId: string): Promise<{ readonly removed: number }> {
     const id = await this.#orphanId(nameOrId);
     // No deadline, because the duration depends on the amount of data.
-    const patienceMs = null;
+    const callTimeoutMs = null;
     const removed = await this.#store.changeRegistry(
       'purging a namespace',
       (store, call) => store.purge(call, id),
-      patienceMs,
+      callTimeoutMs,
     );
     return { removed };
   }

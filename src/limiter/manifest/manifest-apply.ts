@@ -1,7 +1,7 @@
 import type { AdminCall, ConfigChange, EntityRecord } from '../../backend.js';
 import type { Comparison } from '../../core/manifest/compare-object.js';
 import type { ConfigLevel, OnUnavailable } from '../../core/config/config.js';
-import { compareLive, type LiveState, type Plan } from '../../core/manifest/diff.js';
+import { compareLive, type LiveState, type ApplyPlan } from '../../core/manifest/diff.js';
 import { ApplyStopped, BackendUnavailable, isHeadgateError } from '../../core/errors.js';
 import { Limit } from '../../core/limit.js';
 import type { Fields } from '../../core/manifest/managed-fields.js';
@@ -23,7 +23,11 @@ export async function applyManifest(context: Context, data: unknown, options: Ap
   return viewOf(plan);
 }
 
-async function makeChanges(context: Context, { steps, unmarked }: Plan, { onProgress }: ApplyOptions): Promise<void> {
+async function makeChanges(
+  context: Context,
+  { steps, unmarked }: ApplyPlan,
+  { onProgress }: ApplyOptions,
+): Promise<void> {
   const total = steps.length;
   let what = '';
   let applied = 0;

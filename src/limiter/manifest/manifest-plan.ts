@@ -1,6 +1,6 @@
 import { type Awaitable, type Call, type ManagedRecord, MAX_READ, type Page, type PageRequest } from '../../backend.js';
 import type { ConfigLevel, StoredConfig } from '../../core/config/config.js';
-import { type LiveState, type Plan, planChanges } from '../../core/manifest/diff.js';
+import { type LiveState, type ApplyPlan, planChanges } from '../../core/manifest/diff.js';
 import { ValidationError } from '../../core/errors.js';
 import { plainObject } from '../../core/manifest/manifest-fields.js';
 import { buildManagedKey, parseManagedKey } from '../../core/manifest/managed.js';
@@ -10,7 +10,7 @@ import { callStore, type Context } from '../context.js';
 import type { ManifestPlan } from './manifest-types.js';
 
 /** Compares the manifest with the objects that it names or owns. */
-export async function makePlan(context: Context, data: unknown): Promise<Plan> {
+export async function makePlan(context: Context, data: unknown): Promise<ApplyPlan> {
   const wanted = readManifest(data);
   if (wanted.namespace !== context.namespace) {
     throw new ValidationError('namespace', `${context.namespace}, the namespace that is open`, wanted.namespace);
@@ -19,7 +19,7 @@ export async function makePlan(context: Context, data: unknown): Promise<Plan> {
   return planChanges({ wanted, owned, live: await readLive(context, wanted, owned) });
 }
 
-export function viewOf({ steps, drift, unchanged }: Plan): ManifestPlan {
+export function viewOf({ steps, drift, unchanged }: ApplyPlan): ManifestPlan {
   return { changes: steps.map(({ change }) => change), drift, unchanged };
 }
 

@@ -1,11 +1,11 @@
 import type { Awaitable } from '../../backend.js';
-import type { Change, Drift } from '../../core/manifest/compare-object.js';
+import type { ManifestChange, ManifestDrift } from '../../core/manifest/compare-object.js';
 
 /** The differences between a namespace and a manifest. */
 export interface ManifestPlan {
   /** In the order in which `apply` makes them. */
-  readonly changes: readonly Change[];
-  readonly drift: readonly Drift[];
+  readonly changes: readonly ManifestChange[];
+  readonly drift: readonly ManifestDrift[];
   /** How many objects of the manifest need no change. */
   readonly unchanged: number;
 }
@@ -18,7 +18,7 @@ export interface ApplyOptions {
 }
 
 export interface ApplyProgress {
-  readonly change: Change;
+  readonly change: ManifestChange;
   readonly done: number;
   readonly total: number;
 }

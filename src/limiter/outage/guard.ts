@@ -9,7 +9,7 @@ const PROBE_EVERY_MS = 1_000;
 /** The kinds that open the breaker. Throttling and contention show that the store works. */
 const COUNTED: ReadonlySet<UnavailableKind> = new Set(['timeout', 'connection', 'server']);
 
-export interface Patience<T> {
+export interface CallDetails<T> {
   /** The operation, for messages. */
   readonly where: string;
   /** null: no deadline for the call. Each request that the store makes then has its own deadline. */
@@ -52,15 +52,15 @@ export class Guard {
   }
 
   /** Makes one call to the store. A synchronous answer is returned without a timer and without a promise. */
-  call<T>(patience: Patience<T>, start: () => Awaitable<T>): Awaitable<T> {
-    this.enter(patience.where);
+  call<T>(details: CallDetails<T>, start: () => Awaitable<T>): Awaitable<T> {
+    this.enter(details.where);
     let answer: Awaitable<T>;
     try {
       answer = start();
     } catch (error) {
       throw this.failed(error);
     }
-    return isPromise(answer) ? this.within(answer, patience) : this.answered(answer);
+    return isPromise(answer) ? this.within(answer, details) : this.answered(answer);
   }
 
   /** Refuses a call while the breaker is open. `call` consists of `enter`, `answered`, `within` and `failed`. */
@@ -88,7 +88,7 @@ export class Guard {
   }
 
   /** The answer, if it arrives before the deadline and before the signal aborts. */
-  within<T>(answer: Promise<T>, { where, timeoutMs, signal, onLate }: Patience<T>): Promise<T> {
+  within<T>(answer: Promise<T>, { where, timeoutMs, signal, onLate }: CallDetails<T>): Promise<T> {
     this.#pending += 1;
     if (timeoutMs === null) return this.#whenever(answer);
     return new Promise((resolve, reject) => {

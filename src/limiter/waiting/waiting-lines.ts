@@ -9,7 +9,7 @@ import type { AcquireRequest } from '../acquire/request.js';
 import { WaitingLine } from './waiting-line.js';
 
 /** A call that waits, including the time of its first ask. */
-interface Waiting {
+interface WaitingCall {
   /** The limiter that received the call. */
   readonly owner: object;
   /** Removes the call from its line and returns that line. */
@@ -19,7 +19,7 @@ interface Waiting {
 }
 
 /** The part of a decision that the lines use. */
-interface Answer {
+interface LineAnswer {
   readonly granted: boolean;
   readonly statuses: readonly LimitStatus[];
 }
@@ -30,7 +30,7 @@ export class WaitingLines {
   readonly #random: () => number;
   /** By the name of the limit and the key of the bucket. */
   readonly #lines = new TwoKeyMap<WaitingLine>();
-  readonly #waiting = new Set<Waiting>();
+  readonly #waiting = new Set<WaitingCall>();
   #entered = 0;
 
   constructor(clock: Required<Clock>, random: () => number) {
@@ -43,12 +43,12 @@ export class WaitingLines {
   }
 
   /** Returns the number of the call in the order of arrival. */
-  enter(waiting: Waiting): number {
+  enter(waiting: WaitingCall): number {
     this.#waiting.add(waiting);
     return (this.#entered += 1);
   }
 
-  exit(waiting: Waiting): void {
+  exit(waiting: WaitingCall): void {
     this.#waiting.delete(waiting);
   }
 
@@ -80,7 +80,7 @@ export class WaitingLines {
   }
 
   /** Updates the lines from the answer to a request. Returns the lines of the limits in the answer. */
-  learn(request: AcquireRequest, { granted, statuses }: Answer, askedMs: EpochMs): readonly WaitingLine[] {
+  learn(request: AcquireRequest, { granted, statuses }: LineAnswer, askedMs: EpochMs): readonly WaitingLine[] {
     if (this.isEmpty) return [];
     const concerned: WaitingLine[] = [];
     for (const status of statuses) {

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { createTable } from '../../../src/backends/dynamodb/index.js';
 import { runMigrations } from '../../../src/backends/dynamodb/migrations/run.js';
 import { tableDefinition } from '../../../src/backends/dynamodb/table/table-definition.js';
-import type { Change } from '../../../src/infra/stack/stack-tools.js';
+import type { ResourceChange } from '../../../src/infra/stack/stack-tools.js';
 import { deleteStack } from '../../../src/infra/stack/delete-stack.js';
 import { deployStack, type StackDeployRequest } from '../../../src/infra/stack/deploy-stack.js';
 import { chooseNames } from '../../../src/infra/stack/stack-name.js';
@@ -22,7 +22,7 @@ describe.skipIf(ENGINE.missing)(`deploy --adopt${ENGINE.note}`, () => {
   let aws: SimulatedAws;
   let server: AwsServer;
   let world: StackWorld;
-  const asked: { readonly changes: readonly Change[]; readonly settings: readonly string[] }[] = [];
+  const asked: { readonly changes: readonly ResourceChange[]; readonly settings: readonly string[] }[] = [];
   /** The request after which nothing is answered any more; Infinity: none. */
   let last = Number.POSITIVE_INFINITY;
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { deleteStack } from '../../../src/infra/stack/delete-stack.js';
-import { inspectStack, listStacks } from '../../../src/infra/stack/inspect-stack.js';
+import { inspectStack, listStacks } from '../../../src/infra/stack/status/inspect-stack.js';
 import { chooseNames } from '../../../src/infra/stack/stack-name.js';
 import { type AwsServer, startAwsServer } from '../../support/aws/aws-server.js';
 import {

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { DeleteTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { deployStack, type StackDeployRequest } from '../../../src/infra/stack/deploy-stack.js';
-import { zipCode } from '../../../src/infra/stack/upload-code.js';
+import { zipCode } from '../../../src/infra/stack/zip-code.js';
 import { buildTemplate, type Template } from '../../../src/infra/template.js';
 import { type Engine, startEngine } from '../../../src/testing/dynamodb/index.js';
 import { type AwsAnswer, type AwsServer, startAwsServer } from '../../support/aws/aws-server.js';

@@ -141,7 +141,7 @@ describe.skipIf(ENGINE.missing)(`the Lambda handler${ENGINE.note}`, () => {
     const Records = [...poison, ...event.Records] as StreamEvent['Records'];
     expect(await handle({ Records: [...event.Records.slice(0, 1), ...Records] })).toEqual({ batchItemFailures: [] });
     expect(await usageOf(ns)).toMatchObject({ acquires: 2 });
-    expect(lines.filter((line) => line.includes('passed over'))).toHaveLength(poison.length);
+    expect(lines.filter((line) => line.includes('was skipped'))).toHaveLength(poison.length);
     expect(lines.at(-1)).toContain('"poison":6');
   });
 

@@ -134,7 +134,7 @@ describe.skipIf(ENGINE.missing)(`usage that DynamoDB refuses${ENGINE.note}`, () 
     ['throttles', fault.throttle()],
     ['is out', fault.serverError(503)],
     ['denies access', fault.accessDenied()],
-  ])('a batch fails and comes again while DynamoDB %s, and nothing is passed over', async (_, trouble) => {
+  ])('a batch fails and comes again while DynamoDB %s, and nothing is skipped', async (_, trouble) => {
     const space = await world.space();
     await acquire(space, 'other');
     const transport = sdkTransport({ endpoint: world.proxy.endpoint, region: world.engine.region });

@@ -2,9 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.js';
 import { Limit } from '../../../src/core/limit.js';
 import { readCheckpoints } from '../../../src/backends/dynamodb/stream/worker/checkpoints.js';
-import { repairUsage } from '../../../src/backends/dynamodb/stream/usage/rebuild.js';
+import { repairUsage } from '../../../src/backends/dynamodb/stream/rebuild/repair-usage.js';
 import { type StreamApi, streamTrimmed } from '../../../src/backends/dynamodb/stream/worker/stream-api.js';
-import { runOn, type TrimmedStream, type WorkerOptions } from '../../../src/backends/dynamodb/stream/worker/worker.js';
+import { followStream } from '../../../src/backends/dynamodb/stream/worker/follow-stream.js';
+import type { TrimmedStream, WorkerOptions } from '../../../src/backends/dynamodb/stream/worker/worker-options.js';
 import { type DynamoWorld, ENGINE, startWorld } from '../../support/dynamodb/world.js';
 
 interface ScriptedShard {
@@ -55,7 +56,7 @@ describe.skipIf(ENGINE.missing)(`shards of a stream${ENGINE.note}`, () => {
     const stop = new AbortController();
     const trimmed: TrimmedStream[] = [];
     let quiet = 0;
-    await runOn(world.table, stream, systemClock, {
+    await followStream(world.table, stream, systemClock, {
       pollMs: 2,
       discoverMs: 5,
       progressMs: 5,
@@ -125,7 +126,7 @@ describe.skipIf(ENGINE.missing)(`shards of a stream${ENGINE.note}`, () => {
     const stop = new AbortController();
     const had = new Map<string, number>();
     const worker = (owner: string): Promise<void> =>
-      runOn(world.table, scripted('shared', shards), systemClock, {
+      followStream(world.table, scripted('shared', shards), systemClock, {
         owner,
         // Short enough to notice soon that a shard is another's.
         leaseMs: 600,

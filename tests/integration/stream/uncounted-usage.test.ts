@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Limit } from '../../../src/core/limit.js';
-import { createProgram } from '../../../src/cli/program.js';
+import { createProgram } from '../../../src/cli/run/program.js';
 import { type DynamoWorld, ENGINE, startWorld } from '../../support/dynamodb/world.js';
 import { fakeTerminal } from '../../support/cli/fake-terminal.js';
 import { workOff } from '../../support/stream/world.js';

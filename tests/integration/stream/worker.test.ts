@@ -8,7 +8,7 @@ import type { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 import { readCheckpoints } from '../../../src/backends/dynamodb/stream/worker/checkpoints.js';
 import { DeferredUsage } from '../../../src/backends/dynamodb/stream/usage/deferred-usage.js';
 import { processBatch } from '../../../src/backends/dynamodb/stream/process-batch.js';
-import { rebuildUsage } from '../../../src/backends/dynamodb/stream/usage/rebuild.js';
+import { rebuildUsage } from '../../../src/backends/dynamodb/stream/rebuild/rebuild.js';
 import { SplitAhead } from '../../../src/backends/dynamodb/stream/split-ahead.js';
 import type { StreamApi } from '../../../src/backends/dynamodb/stream/worker/stream-api.js';
 import { runWorker } from '../../../src/backends/dynamodb/stream/worker/worker.js';

@@ -1,10 +1,11 @@
 import { DynamoDBClient, CreateTableCommand } from '@aws-sdk/client-dynamodb';
 import { tableDefinition } from '../../../src/backends/dynamodb/table/table-definition.js';
-import type { AwsOptions } from '../../../src/infra/stack/aws-client.js';
-import type { Change, StackTools, Watcher } from '../../../src/infra/stack/stack-tools.js';
+import type { AwsOptions } from '../../../src/infra/stack/aws/aws-client.js';
+import type { ResourceChange, StackTools, Watcher } from '../../../src/infra/stack/stack-tools.js';
 import type { StackDeployRequest } from '../../../src/infra/stack/deploy-stack.js';
-import { type Bundle, zipCode } from '../../../src/infra/stack/upload-code.js';
-import { sdkStackTools } from '../../../src/infra/stack/sdk-stack-tools.js';
+import type { Bundle } from '../../../src/infra/stack/upload-code.js';
+import { zipCode } from '../../../src/infra/stack/zip-code.js';
+import { sdkStackTools } from '../../../src/infra/stack/aws/sdk-stack-tools.js';
 import { chooseNames } from '../../../src/infra/stack/stack-name.js';
 import { buildTemplate } from '../../../src/infra/template.js';
 import type { Engine } from '../../../src/testing/dynamodb/index.js';
@@ -56,12 +57,12 @@ export function stackWorld(endpoint: string, engine: Engine | null = null, limit
 }
 
 export interface Wanted extends StackDeployRequest {
-  readonly confirmed: (readonly Change[])[];
+  readonly confirmed: (readonly ResourceChange[])[];
 }
 
 /** A deployment of `headgate-pre` to which everything is agreed. */
 export function wanted(parts: Partial<StackDeployRequest> = {}): Wanted {
-  const confirmed: (readonly Change[])[] = [];
+  const confirmed: (readonly ResourceChange[])[] = [];
   return {
     names: chooseNames({ env: 'pre' }),
     template: buildTemplate(),

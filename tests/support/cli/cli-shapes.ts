@@ -107,7 +107,7 @@ const limitsFile: Shape = (value, place) =>
     place,
   );
 
-/** What docs/guide/cli.md promises of each command; written apart from the types of `src/cli/shapes.ts`, to check them. */
+/** What docs/guide/cli.md promises of each command; written apart from the types in `src/cli/commands/`, to check them. */
 export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   ...STACK_SHAPES,
   acquire,

@@ -1,5 +1,5 @@
 import pc from 'picocolors';
-import type { Terminal } from '../../../src/cli/terminal.js';
+import type { Terminal } from '../../../src/cli/terminal/terminal.js';
 
 export interface FakeTerminal extends Terminal {
   readonly outText: () => string;

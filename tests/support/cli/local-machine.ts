@@ -1,7 +1,8 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { hasArguments, listProcesses } from '../../../src/local/processes.js';
+import { hasArguments } from '../../../src/local/process-list.js';
+import { listProcesses } from '../../../src/local/processes.js';
 import type { LocalState } from '../../../src/local/state.js';
 import { type CliRun, launchCli, plainEnvironment, runCli } from './run-cli.js';
 

@@ -1,7 +1,7 @@
 import { execFile, type ExecFileException } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { runCli as runInProcess } from '../../../src/cli/run-cli.js';
+import { runCli as runInProcess } from '../../../src/cli/run/run-cli.js';
 import { fakeTerminal } from './fake-terminal.js';
 
 export const CLI = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import type { EntryResult } from '../../../src/backends/dynamodb/bucket/entries.js';
 import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';
 import { amountOf } from '../../../src/core/bucket/decide.js';
-import { worthOf } from '../../../src/testing/oracle/model.js';
+import { worthOf } from '../../oracle/model.js';
 import type { Answer, SequentialModel } from '../models/sequential-model.js';
 import { accountIn } from './shard-truth.js';
 

@@ -7,7 +7,7 @@ import { applyShardWrite } from '../../../src/backends/dynamodb/bucket/shard-wri
 import { isWhole, newestRules, planSettleAll } from '../../../src/backends/dynamodb/bucket/settle-all.js';
 import { applySettlement, heldOf, planSettle, type Settlement } from '../../../src/backends/dynamodb/bucket/settle.js';
 import { planMerge, planSplit } from '../../../src/backends/dynamodb/bucket/split.js';
-import { planStep, type Step } from '../../../src/backends/dynamodb/reconciler/plan.js';
+import { planStep, type RepairStep } from '../../../src/backends/dynamodb/reconciler/plan.js';
 import { holderOf, imageOf, KEY, NOW_MS } from './shard-images.js';
 
 const RPM = Limit.perMinute('rpm', 60_000);
@@ -177,7 +177,7 @@ export class SlotModel {
     }
   }
 
-  #take(step: Step): void {
+  #take(step: RepairStep): void {
     switch (step.kind) {
       case 'heal': {
         const { image, limits } = step.correction;
@@ -189,7 +189,7 @@ export class SlotModel {
         const move = { limits: moves, acquires: 0, expired: 0, holders: [], adopts: null, ttlSec: undefined };
         return this.#write(image, applyShardWrite(image, move, ''));
       }
-      case 'level':
+      case 'heal-all':
         this.look();
         return this.settleAll(0);
       case 'settle':

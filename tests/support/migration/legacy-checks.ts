@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { createDynamoDBBackend } from '../../../src/backends/dynamodb/dynamodb.js';
 import { parseConfigKey } from '../../../src/backends/dynamodb/table/keys.js';
-import { readOldRecord } from '../../../src/backends/dynamodb/migrations/legacy/old-record.js';
+import { readOldRecord } from '../../../src/backends/dynamodb/schema/old-record.js';
 import {
   decodeAudit,
   decodeChildren,

@@ -1,7 +1,7 @@
 import type { Amount } from '../../../src/core/bucket/decide.js';
 import type { ChangeEntry, Entry, EntryResult } from '../../../src/backends/dynamodb/bucket/entries.js';
 import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';
-import { worthOf } from '../../../src/testing/oracle/model.js';
+import { worthOf } from '../../oracle/model.js';
 
 interface ModelHolder {
   readonly expiresAtMs: number;

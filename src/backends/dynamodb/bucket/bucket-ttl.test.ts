@@ -13,7 +13,7 @@ import {
 } from '../../../../tests/support/dynamodb/shard-images.js';
 import { shardWriteHolds } from '../../../../tests/support/dynamodb/shard-truth.js';
 import { Limit } from '../../../core/limit.js';
-import { worthOf } from '../../../testing/oracle/model.js';
+import { worthOf } from '../../../../tests/oracle/model.js';
 import { planGroup } from './plan-group.js';
 import type { ShardImage } from '../table/items.js';
 import { expiresTooEarly, expirySec, needsTtl, needsTtlRefresh } from './bucket-ttl.js';

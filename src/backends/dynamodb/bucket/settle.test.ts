@@ -18,7 +18,7 @@ import { applyWrite, writeHolds } from '../../../core/bucket/bucket.js';
 import { amountOf } from '../../../core/bucket/decide.js';
 import { Limit } from '../../../core/limit.js';
 import { shareOf } from '../../../core/bucket/shard.js';
-import { worthOf } from '../../../testing/oracle/model.js';
+import { worthOf } from '../../../../tests/oracle/model.js';
 import { buildSettlement } from '../../../../tests/support/dynamodb/write-inputs.js';
 import type { ShardImage } from '../table/items.js';
 import { planSettleAll } from './settle-all.js';

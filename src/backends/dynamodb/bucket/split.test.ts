@@ -15,7 +15,7 @@ import { applyWrite, writeHolds } from '../../../core/bucket/bucket.js';
 import { sub } from '../../../core/int.js';
 import { Limit } from '../../../core/limit.js';
 import { shareOf } from '../../../core/bucket/shard.js';
-import { worthOf } from '../../../testing/oracle/model.js';
+import { worthOf } from '../../../../tests/oracle/model.js';
 import type { Account, ShardImage } from '../table/items.js';
 import { heldOf } from './settle.js';
 import { MAX_SHARDS, maySplit, planMerge, planSplit, type Split } from './split.js';

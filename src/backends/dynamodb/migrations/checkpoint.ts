@@ -4,7 +4,7 @@ import { errorOf } from '../client/failures.js';
 import { buildMigrationKey } from '../table/keys.js';
 import { readItem, sendRepeatable, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
-import { withRetries, REQUEST_MS } from './retry.js';
+import { withRetries, REQUEST_MS } from '../schema/retry.js';
 import { NOTHING, type Tally } from './tally.js';
 
 export const PHASES = ['copy', 'verify', 'remove'] as const;
@@ -23,12 +23,12 @@ export interface MigrationState {
 
 export const FRESH: MigrationState = { phase: 'copy', pass: 1, found: 0, written: 0, strict: 0 };
 
-export async function readState(table: Table, migration: string): Promise<MigrationState | null> {
+export async function readMigrationState(table: Table, migration: string): Promise<MigrationState | null> {
   const item = await read(table, migration, 'state');
   return item === undefined ? null : (readJson(item, 'state') as MigrationState);
 }
 
-export async function writeState(table: Table, migration: string, state: MigrationState): Promise<void> {
+export async function writeMigrationState(table: Table, migration: string, state: MigrationState): Promise<void> {
   await write(table, migration, 'state', { state: json(state) });
 }
 

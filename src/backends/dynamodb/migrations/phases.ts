@@ -8,11 +8,11 @@ import { ABSENT, type Action, deleteAction, putAction, type Seen } from '../stor
 import type { Item } from '../client/transport.js';
 import type { Phase } from './checkpoint.js';
 import { FIRST_SEQUENCE } from './legacy/legacy-records.js';
-import { readOldRecord } from './legacy/old-record.js';
+import { readOldRecord } from '../schema/old-record.js';
 import { buildConversion, buildShardConversion } from './convert/build-conversions.js';
 import type { Conversion, ConversionContext, ConversionPlan } from './convert/conversion.js';
-import { REQUEST_MS, withRetries } from './retry.js';
-import { NOTHING, type Problem, type Tally } from './tally.js';
+import { REQUEST_MS, withRetries } from '../schema/retry.js';
+import { NOTHING, type MigrationProblem, type Tally } from './tally.js';
 import { Unmappable } from './unmappable.js';
 import { writeConversions } from './convert/write-conversions.js';
 
@@ -33,7 +33,7 @@ interface Planned {
   readonly plan: ConversionPlan;
 }
 
-interface PlannedWrite extends Planned {
+interface PlannedConversion extends Planned {
   readonly actions: readonly Action[];
 }
 
@@ -61,13 +61,13 @@ export async function runPhase(job: PhaseJob, conversions: readonly Conversion[]
 async function planConversions(
   { table, phase, context, signal }: PhaseJob,
   conversions: readonly Conversion[],
-): Promise<{ planned: Planned[]; problems: Problem[]; left: number }> {
+): Promise<{ planned: Planned[]; problems: MigrationProblem[]; left: number }> {
   const keys = conversions.filter(({ mode }) => typeof mode === 'string').map(({ target }) => target);
   if (phase === 'look') keys.push(...conversions.flatMap(({ rivals = [] }) => rivals));
   const found = await withRetries(async () => readItems(table, keys, deadlineIn(REQUEST_MS)), signal);
   const there = new Map(found.flatMap((item) => (item === undefined ? [] : [[textOf(readKey(item)), item] as const])));
   const planned: Planned[] = [];
-  const problems: Problem[] = [];
+  const problems: MigrationProblem[] = [];
   let left = 0;
   for (const conversion of conversions) {
     const target = typeof conversion.mode === 'string' ? there.get(textOf(conversion.target)) : conversion.mode;
@@ -155,7 +155,7 @@ async function verify(job: PhaseJob, planned: readonly Planned[], attempt: numbe
  */
 async function remove(job: PhaseJob, planned: readonly Planned[]): Promise<Pick<Tally, 'changed' | 'strict'>> {
   await takeNumbers(job, planned.filter(isWritten));
-  const writes = planned.map((one): PlannedWrite => ({ ...one, actions: removalOf(job, one) }));
+  const writes = planned.map((one): PlannedConversion => ({ ...one, actions: removalOf(job, one) }));
   const refused = new Set(await writeConversions(job.table, writes, job.signal));
   const made = writes.filter((write) => !refused.has(write));
   return { changed: refused.size, strict: made.filter(isStrict).length };

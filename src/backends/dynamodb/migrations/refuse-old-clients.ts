@@ -2,8 +2,8 @@ import { json, keyItem, readText, text } from '../table/attributes.js';
 import { deadlineIn } from '../client/deadline.js';
 import { errorOf } from '../client/failures.js';
 import { readItem, sendRepeatable, type Table } from '../client/requests.js';
-import { OLD_VERSION_KEY } from '../table/schema.js';
-import { withRetries, REQUEST_MS } from './retry.js';
+import { OLD_VERSION_KEY } from '../schema/schema.js';
+import { withRetries, REQUEST_MS } from '../schema/retry.js';
 import type { Survey } from './survey.js';
 
 /**

@@ -2,7 +2,7 @@ import { InfrastructureError, ValidationError } from '../../../core/errors.js';
 import { storeArgument } from '../address.js';
 import type { Table } from '../client/requests.js';
 import { DROPPABLE, type DroppableSetting, type OldSetting } from './legacy/settings.js';
-import type { Problem } from './tally.js';
+import type { MigrationProblem } from './tally.js';
 
 /** A setting of old records that this version does not have. */
 export interface SettingReport {
@@ -36,7 +36,7 @@ export function checkDrop(drop: readonly string[] = []): void {
 
 interface Rehearsed {
   readonly left: number;
-  readonly problems: readonly Problem[];
+  readonly problems: readonly MigrationProblem[];
 }
 
 /** Runs before anything is written. The error lists all records that cannot be converted. */

@@ -1,6 +1,6 @@
 import type { TargetNamespaces } from './legacy/target-namespaces.js';
-import type { LegacyKey } from './legacy/legacy-key.js';
-import type { ScanFilter } from './scan.js';
+import type { LegacyKey } from '../schema/legacy-key.js';
+import type { ScanFilter } from '../schema/scan-table.js';
 
 /** One of the numbered migrations. */
 export interface Migration {

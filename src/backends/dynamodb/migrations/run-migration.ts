@@ -5,17 +5,17 @@ import {
   type Phase,
   PHASES,
   readPass,
-  readState,
+  readMigrationState,
   writePass,
-  writeState,
+  writeMigrationState,
 } from './checkpoint.js';
 import type { ConversionContext } from './convert/conversion.js';
 import { gatherConversions, inWaves } from './convert/gather-conversions.js';
 import { runPhase, stillWritten } from './phases.js';
-import { scanGroups } from './scan.js';
+import { scanGroups } from './scan-groups.js';
 import { addTally, NOTHING, type Tally } from './tally.js';
 import type { Migration } from './registry.js';
-import type { OldRecord } from './legacy/old-record.js';
+import type { OldRecord } from '../schema/old-record.js';
 
 export interface MigrationJob {
   readonly table: Table;
@@ -42,14 +42,14 @@ const MAX_PASSES = 8;
 /** Copies, verifies, removes. Each phase starts when the previous one has scanned the whole table. */
 export async function runMigration(job: MigrationJob): Promise<MigrationOutcome> {
   const { table, migration } = job;
-  const stored = await readState(table, migration.id);
+  const stored = await readMigrationState(table, migration.id);
   let state: MigrationState = stored === null || stored.phase === 'done' ? FRESH : stored;
-  if (state !== stored) await writeState(table, migration.id, state);
+  if (state !== stored) await writeMigrationState(table, migration.id, state);
   let last: Tally = NOTHING;
   for (let passes = 1; state.phase !== 'done'; passes++) {
     last = await runPass(job, state.phase, state.pass);
     state = next(state, last);
-    await writeState(table, migration.id, state);
+    await writeMigrationState(table, migration.id, state);
     if (passes >= MAX_PASSES && last.changed > 0) {
       throw stillWritten(`${last.changed} records changed during their removal`);
     }

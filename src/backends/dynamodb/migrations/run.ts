@@ -1,15 +1,16 @@
-import { registerNamespace } from '../table/create-table.js';
+import { registerNamespace } from '../schema/create-table.js';
 import { deadlineIn } from '../client/deadline.js';
 import { buildNamespaceKey } from '../table/keys.js';
 import { readItem, type Table } from '../client/requests.js';
-import { beginMigration, finishMigration, readVersion, SCHEMA_VERSION } from '../table/schema.js';
+import { beginMigration, finishMigration, readVersion, SCHEMA_VERSION } from '../schema/schema.js';
 import { type LoadSdk, type SdkOptions, sdkTransport } from '../client/sdk-transport.js';
-import { readState } from './checkpoint.js';
+import { readMigrationState } from './checkpoint.js';
 import type { ConversionContext } from './convert/conversion.js';
 import { countChildren } from './convert/children.js';
 import { findTargetNamespaces } from './legacy/target-namespaces.js';
-import { type IndexFinding, inspectIndexes, refuseMissing } from './indexes.js';
-import { REQUEST_MS, withRetries } from './retry.js';
+import { type IndexFinding, refuseMissing } from './index-findings.js';
+import { inspectIndexes } from './indexes.js';
+import { REQUEST_MS, withRetries } from '../schema/retry.js';
 import { stillWritten } from './phases.js';
 import { refuseOldClients } from './refuse-old-clients.js';
 import { checkDrop, refuseUnmovable, reportSettings, type SettingReport } from './refuse-unmovable.js';
@@ -18,7 +19,7 @@ import { type MigrationOutcome, runMigration } from './run-migration.js';
 import type { DroppableSetting } from './legacy/settings.js';
 import { countOld, foundBy, rehearse, surveyTable } from './survey.js';
 import { tableNameOf } from '../table/table-name.js';
-import type { Problem } from './tally.js';
+import type { MigrationProblem } from './tally.js';
 
 export interface MigrateOptions extends SdkOptions {
   readonly tableName: string;
@@ -69,7 +70,7 @@ export interface MigrationResult {
   /** Old records without a counterpart. They stay. */
   readonly left: number;
   /** The first of those, with the reasons. */
-  readonly problems: readonly Problem[];
+  readonly problems: readonly MigrationProblem[];
 }
 
 /** Every phase reads every record. */
@@ -125,7 +126,7 @@ async function migrate(table: Table, options: MigrateOptions): Promise<Migration
 
 /** Includes migrations that were killed after their last record was removed. */
 async function toRun(table: Table, found: ReadonlyMap<string, number>): Promise<readonly Migration[]> {
-  const states = await Promise.all(MIGRATIONS.map(async ({ id }) => readState(table, id)));
+  const states = await Promise.all(MIGRATIONS.map(async ({ id }) => readMigrationState(table, id)));
   return MIGRATIONS.filter(({ id }, at) => {
     const phase = states[at]?.phase ?? 'done';
     return (found.get(id) ?? 0) > 0 || phase !== 'done';
@@ -138,7 +139,7 @@ async function withWork(
   migrations: readonly Migration[],
   rehearsed: readonly MigrationResult[],
 ): Promise<readonly Migration[]> {
-  const states = await Promise.all(migrations.map(async ({ id }) => readState(table, id)));
+  const states = await Promise.all(migrations.map(async ({ id }) => readMigrationState(table, id)));
   return migrations.filter((_, at) => {
     const { found = 0, left = 0 } = rehearsed[at] ?? {};
     return found > left || (states[at]?.phase ?? 'done') !== 'done';

@@ -7,11 +7,12 @@ import type { ConversionContext } from './convert/conversion.js';
 import { DisabledLevels } from './legacy/disabled-levels.js';
 import { gatherConversions, inWaves } from './convert/gather-conversions.js';
 import type { NamespaceSurvey, TargetNamespaces } from './legacy/target-namespaces.js';
-import type { LegacyKey } from './legacy/legacy-key.js';
-import { OLD_RECORD_ATTRIBUTES, readOldRecord } from './legacy/old-record.js';
+import type { LegacyKey } from '../schema/legacy-key.js';
+import { OLD_RECORD_ATTRIBUTES, readOldRecord } from '../schema/old-record.js';
 import { runPhase } from './phases.js';
 import { type Migration, migrationOf } from './registry.js';
-import { scanGroups, scanTable } from './scan.js';
+import { scanTable } from '../schema/scan-table.js';
+import { scanGroups } from './scan-groups.js';
 import { type OldSetting, settingsOf } from './legacy/settings.js';
 import { addTally, NOTHING, type Tally } from './tally.js';
 

@@ -9,10 +9,10 @@ export interface Tally {
   readonly strict: number;
   /** Old records without a counterpart. */
   readonly left: number;
-  readonly problems: readonly Problem[];
+  readonly problems: readonly MigrationProblem[];
 }
 
-export interface Problem {
+export interface MigrationProblem {
   readonly record: string;
   readonly reason: string;
 }

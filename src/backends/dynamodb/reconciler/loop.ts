@@ -2,7 +2,7 @@ import { type Clock, completeClock, systemClock } from '../../../clock.js';
 import { ValidationError } from '../../../core/errors.js';
 import { deadlineIn } from '../client/deadline.js';
 import type { Table } from '../client/requests.js';
-import { openTable } from '../table/open-table.js';
+import { openTable } from '../schema/open-table.js';
 import { type SdkOptions, sdkTransport } from '../client/sdk-transport.js';
 import type { ReconcilerReport } from './report.js';
 import { sweep } from './sweep.js';

@@ -8,7 +8,7 @@ import { newBucketImage } from '../bucket/new-bucket.js';
 import { decodeHolder, encodeHolder, type ShardImage } from '../table/items.js';
 import { isWhole } from '../bucket/settle-all.js';
 import { applySettlement } from '../bucket/settle.js';
-import { planStep, type Step } from './plan.js';
+import { planStep, type RepairStep } from './plan.js';
 
 const NOW_MS = 1_800_000_000_000;
 const HOUR_MS = 3_600_000;
@@ -63,7 +63,7 @@ function shardOf(parts: Parts): ShardImage {
 
 const AT = { nowMs: NOW_MS, ownWrites: new Map<string, number>() };
 
-function next(...shards: readonly ShardImage[]): Step | null {
+function next(...shards: readonly ShardImage[]): RepairStep | null {
   return planStep(shards, AT);
 }
 
@@ -80,7 +80,7 @@ describe('holders', () => {
       }),
     );
     expect(step).toMatchObject({ kind: 'reclaim', move: { expired: 2, acquires: 0 } });
-    const { move } = step as Extract<Step, { kind: 'reclaim' }>;
+    const { move } = step as Extract<RepairStep, { kind: 'reclaim' }>;
     expect(move.holders.map(({ kind }) => kind)).toEqual(['remove', 'remove']);
     expect(move.limits).toMatchObject([
       { name: 'slots', write: { write: 'add', deltaMilli: 3_000 }, consumedMilli: 0 },
@@ -120,7 +120,7 @@ describe('slots', () => {
   /** The free slots of each shard after the next step, which must be one step over all of them. */
   const levelled = (...shards: readonly ShardImage[]): readonly number[] => {
     const step = next(...shards);
-    if (step?.kind !== 'level') throw new Error(`The next step is ${step?.kind ?? 'none'}`);
+    if (step?.kind !== 'heal-all') throw new Error(`The next step is ${step?.kind ?? 'none'}`);
     return shards.map((image, at) => freeOf(applySettlement(image, step.whole.settlements[at]!)) / 1_000);
   };
 
@@ -189,9 +189,9 @@ describe('slots', () => {
   });
 });
 
-function freeAfter(shards: readonly ShardImage[], step: Step): readonly number[] {
+function freeAfter(shards: readonly ShardImage[], step: RepairStep): readonly number[] {
   if (step.kind === 'heal') return [freeOf(step.correction.image) + Number(step.correction.limits[0]?.deltaMilli)];
-  if (step.kind !== 'level') throw new Error(`The next step is ${step.kind}`);
+  if (step.kind !== 'heal-all') throw new Error(`The next step is ${step.kind}`);
   return shards.map((image, at) => freeOf(applySettlement(image, step.whole.settlements[at]!)));
 }
 
@@ -266,7 +266,7 @@ describe('the mark on the sweep list', () => {
 
   test('unmarking moves the base, so that a write from an older image is refused', () => {
     const image = shardOf(IDLE);
-    const step = next(image) as Extract<Step, { kind: 'unmark' }>;
+    const step = next(image) as Extract<RepairStep, { kind: 'unmark' }>;
     expect(step.settlement.nextBaseMs).toBeGreaterThan(image.baseMs);
     expect(step.settlement.limits.map(({ limit }) => limit.name)).toEqual(['rpm', 'slots']);
   });

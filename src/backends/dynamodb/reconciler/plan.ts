@@ -18,14 +18,14 @@ import { planSettle, type Settlement } from '../bucket/settle.js';
 import { isCold, type Merge, planMerge } from '../bucket/split.js';
 
 /** The next repair of a bucket. */
-export type Step =
+export type RepairStep =
   | { readonly kind: 'reclaim'; readonly image: ShardImage; readonly move: ShardWrite }
   | { readonly kind: 'heal'; readonly correction: SlotCorrection }
   /**
    * Repairs slots over several shards, which all get the newest rules of any of them. `limits`: how many limits have
    * slots.
    */
-  | { readonly kind: 'level'; readonly whole: WholeSettlement; readonly limits: number }
+  | { readonly kind: 'heal-all'; readonly whole: WholeSettlement; readonly limits: number }
   /** The staying shard of a merge must not have older rules than the leaving one. */
   | {
       readonly kind: 'settle';
@@ -54,11 +54,11 @@ export function lastUsedMs(image: ShardImage, { ownWrites }: Pick<Circumstances,
 const LISTED_FOR_MS = 240_000;
 
 /** The next step for a bucket, given all its shards; null: nothing to repair. */
-export function planStep(shards: readonly ShardImage[], at: Circumstances): Step | null {
+export function planStep(shards: readonly ShardImage[], at: Circumstances): RepairStep | null {
   return planReclaims(shards, at) ?? planHeal(shards, at) ?? planPair(shards, at) ?? planUnmark(shards, at);
 }
 
-function planReclaims(shards: readonly ShardImage[], { nowMs }: Circumstances): Step | null {
+function planReclaims(shards: readonly ShardImage[], { nowMs }: Circumstances): RepairStep | null {
   const image = shards.find((candidate) => hasExpired(candidate, nowMs));
   return image === undefined ? null : { kind: 'reclaim', image, move: planReclaim(image, nowMs) };
 }
@@ -67,12 +67,12 @@ function planReclaims(shards: readonly ShardImage[], { nowMs }: Circumstances): 
  * Free slots may be on any shard, so only their sum can be wrong. The shards are not read at one instant: a split
  * between two reads can move slots to a shard that was not read. Then the shards are not whole, and no step is planned.
  */
-function planHeal(shards: readonly ShardImage[], { nowMs }: Circumstances): Step | null {
+function planHeal(shards: readonly ShardImage[], { nowMs }: Circumstances): RepairStep | null {
   const rules = newestRules(shards, null);
   if (rules === null || !isWhole(shards) || hasRightSlots(shards, rules)) return null;
   const [only, ...others] = shards;
   if (only !== undefined && others.length === 0) return { kind: 'heal', correction: correctionOf(only) };
-  return { kind: 'level', whole: planSettleAll(shards, rules, nowMs), limits: slotsOf(rules.limits).length };
+  return { kind: 'heal-all', whole: planSettleAll(shards, rules, nowMs), limits: slotsOf(rules.limits).length };
 }
 
 function correctionOf(image: ShardImage): SlotCorrection {
@@ -88,7 +88,7 @@ function slotsOf(limits: readonly Limit[]): readonly Limit[] {
 }
 
 /** Pairs merge in any order: the shards of a bucket need not be split equally deep. */
-function planPair(shards: readonly ShardImage[], at: Circumstances): Step | null {
+function planPair(shards: readonly ShardImage[], at: Circumstances): RepairStep | null {
   for (const leaves of shards) {
     const half = leaves.shardCount / 2;
     if (leaves.key.shard < half || leaves.holders.size > 0 || !isCold(lastUsedMs(leaves, at), at.nowMs)) continue;
@@ -103,7 +103,7 @@ function planPair(shards: readonly ShardImage[], at: Circumstances): Step | null
   return null;
 }
 
-function planRules(older: ShardImage, newer: ShardImage, { nowMs }: Circumstances): Step {
+function planRules(older: ShardImage, newer: ShardImage, { nowMs }: Circumstances): RepairStep {
   return { kind: 'settle', image: older, settlement: planSettle(older, rulesOf(newer), nowMs), version: newer.version };
 }
 
@@ -111,7 +111,7 @@ function rulesOf({ limits }: ShardImage): { readonly limits: readonly Limit[] } 
   return { limits: limits.map(({ limit }) => limit) };
 }
 
-function planUnmark(shards: readonly ShardImage[], at: Circumstances): Step | null {
+function planUnmark(shards: readonly ShardImage[], at: Circumstances): RepairStep | null {
   const [image] = shards;
   if (image === undefined || !image.onSweepList || image.shardCount > 1 || image.holders.size > 0) return null;
   if (at.nowMs - lastUsedMs(image, at) < LISTED_FOR_MS) return null;

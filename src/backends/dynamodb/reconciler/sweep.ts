@@ -28,7 +28,7 @@ const NAMESPACES = 1_000;
 /** Below and above the first character of every sort key. */
 const WHOLE = { from: ' ', to: '\u007f' } as const;
 
-interface Namespace {
+interface SweptNamespace {
   readonly id: string;
   readonly name: string;
 }
@@ -55,7 +55,7 @@ export async function sweep(table: Table, options: SweepOptions): Promise<Reconc
 }
 
 /** Deleted and purging namespaces have no record under their name. */
-async function* activeNamespaces(table: Table, now: () => EpochMs, timeoutMs: number): AsyncGenerator<Namespace> {
+async function* activeNamespaces(table: Table, now: () => EpochMs, timeoutMs: number): AsyncGenerator<SweptNamespace> {
   const store = createNamespaceStore(table, createNamespaceGate(table));
   for (let after: string | null = null; ;) {
     const page: Awaited<ReturnType<typeof store.list>> = await store.list(
@@ -71,7 +71,7 @@ async function* activeNamespaces(table: Table, now: () => EpochMs, timeoutMs: nu
 /** Pages of buckets. Every shard of a bucket is on the list, and the shards of one bucket are adjacent. */
 async function* listedBuckets(
   table: Table,
-  { id: ns, name }: Namespace,
+  { id: ns, name }: SweptNamespace,
   sum: ReportSum,
   deadline: () => Deadline,
 ): AsyncGenerator<readonly BucketRef[]> {
@@ -102,7 +102,7 @@ async function* listedBuckets(
 
 async function visitPage(
   table: Table,
-  namespace: Namespace,
+  namespace: SweptNamespace,
   page: readonly BucketRef[],
   sum: ReportSum,
   { now, signal, timeoutMs }: SweepOptions & { readonly timeoutMs: number },

@@ -7,7 +7,7 @@ import { readBuckets } from '../table/read-buckets.js';
 import type { Table } from '../client/requests.js';
 import { isWhole } from '../bucket/settle-all.js';
 import type { Item } from '../client/transport.js';
-import { lastUsedMs, planStep, type Step } from './plan.js';
+import { lastUsedMs, planStep, type RepairStep } from './plan.js';
 import { addRepairs, NO_REPAIRS, type RepairCounts } from './report.js';
 import { decodeStrictly } from './strict-shard.js';
 import { changedBy, writeIdOn, writeStep } from './write-step.js';
@@ -79,7 +79,7 @@ class BucketVisit {
   }
 
   /** Returns the shards after the step. */
-  async #take(shards: readonly ShardImage[], step: Step): Promise<readonly ShardImage[]> {
+  async #take(shards: readonly ShardImage[], step: RepairStep): Promise<readonly ShardImage[]> {
     const { table, ns, nowMs, timeoutMs } = this.#visitor;
     const id = createWriteId(nowMs, table.random);
     const changed = changedBy(step, shards);
@@ -97,7 +97,7 @@ class BucketVisit {
   }
 
   /** The plan is stale, or the answer was lost: read the shards again. */
-  async #afterRefusal(failure: Failure, step: Step, id: string): Promise<readonly ShardImage[]> {
+  async #afterRefusal(failure: Failure, step: RepairStep, id: string): Promise<readonly ShardImage[]> {
     if (failure.kind === 'fatal') throw failure.error;
     const isContention = failure.kind === 'condition' || failure.kind === 'cancelled' || failure.kind === 'conflict';
     if (this.#refusals >= MAX_REFUSALS && !isContention) throw failure.error;
@@ -122,13 +122,13 @@ class BucketVisit {
   }
 }
 
-function repairsOf(step: Step): RepairCounts {
+function repairsOf(step: RepairStep): RepairCounts {
   switch (step.kind) {
     case 'reclaim':
       return { ...NO_REPAIRS, reclaimed: step.move.holders.length };
     case 'heal':
       return { ...NO_REPAIRS, healed: step.correction.limits.length };
-    case 'level':
+    case 'heal-all':
       return { ...NO_REPAIRS, healed: step.limits };
     case 'settle':
       return NO_REPAIRS;

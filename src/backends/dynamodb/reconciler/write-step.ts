@@ -7,7 +7,7 @@ import { buildHeal, buildUnmark } from '../bucket/writes/write-sweep.js';
 import { renderAction, renderUpdate } from '../expressions/render-write.js';
 import type { ShardImage } from '../table/items.js';
 import { type Answer, send, type Table } from '../client/requests.js';
-import type { Step } from './plan.js';
+import type { RepairStep } from './plan.js';
 
 /**
  * Sends one step, once. If its answer is lost, the bucket is read and planned again, which is safe:
@@ -21,7 +21,7 @@ export async function writeStep(
   table: Table,
   ns: string,
   shards: readonly ShardImage[],
-  step: Step,
+  step: RepairStep,
   writeId: string,
   deadline: Deadline,
 ): Promise<Answer<'UpdateItem'> | Answer<'TransactWriteItems'>> {
@@ -41,7 +41,7 @@ export async function writeStep(
       return update(buildUnmark(ns, step.image, step.settlement, ids));
     case 'heal':
       return update(buildHeal(ns, step.correction, ids));
-    case 'level':
+    case 'heal-all':
       return updateAll(
         buildSettlementOfAll(ns, shards, step.whole, (image) => ({
           own: writeIdOn(step, writeId, image),
@@ -56,16 +56,16 @@ export async function writeStep(
 /**
  * The write id that a step leaves on a shard. Each shard has its own, so that a visit knows when each was last used.
  */
-export function writeIdOn({ kind }: Step, writeId: string, { key }: ShardImage): string {
-  return kind === 'level' ? `${writeId}_${key.shard}` : writeId;
+export function writeIdOn({ kind }: RepairStep, writeId: string, { key }: ShardImage): string {
+  return kind === 'heal-all' ? `${writeId}_${key.shard}` : writeId;
 }
 
 /** The shards that a step changes: after it, they have its id, or are deleted. */
-export function changedBy(step: Step, shards: readonly ShardImage[]): readonly ShardImage[] {
+export function changedBy(step: RepairStep, shards: readonly ShardImage[]): readonly ShardImage[] {
   switch (step.kind) {
     case 'heal':
       return [step.correction.image];
-    case 'level':
+    case 'heal-all':
       return shards;
     case 'merge':
       return [step.stays, step.leaves];

@@ -8,7 +8,7 @@ import { decodeAudit } from '../table/records.js';
 import { readItems, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
 import type { NamespaceGate } from './namespace-gate.js';
-import { behind, pageOfRows, readRows } from './rows.js';
+import { behind, pageOfRecords, readRows } from './rows.js';
 
 export function createAuditStore(table: Table, gate: NamespaceGate): AuditStore {
   return {
@@ -32,7 +32,7 @@ export function listAuditOf(
   const partitions = [buildAuditKey(ns, subject, '').PK];
   const range = { index: null, partitions, ...behind(AUDIT_PREFIX, page.after) };
   const rows = readRows(table, range, page.limit + 1, () => deadline);
-  return pageOfRows(
+  return pageOfRecords(
     rows,
     page.limit,
     (items) => items.map((item) => shown(item, nowMs)),
@@ -54,7 +54,7 @@ function listAll(
     const items = await readItems(table, rows.map(readKey), deadline);
     return items.map((item) => shown(item, nowMs));
   };
-  return pageOfRows(
+  return pageOfRecords(
     readRows(table, range, page.limit + 1, () => deadline),
     page.limit,
     load,

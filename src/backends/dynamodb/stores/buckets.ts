@@ -13,7 +13,7 @@ import { readBuckets } from '../table/read-buckets.js';
 import type { Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
 import type { NamespaceGate } from './namespace-gate.js';
-import { pageOfRows, readRows, type RowRange } from './rows.js';
+import { pageOfRecords, readRows, type RowRange } from './rows.js';
 
 /** Buckets for administrators: the sum of all shards. */
 export function createBucketStore(table: Table, gate: NamespaceGate, reset: BucketStore['reset']): BucketStore {
@@ -70,7 +70,7 @@ async function listBuckets(
     const buckets = await readBuckets(table, call.namespaceId, keys, deadline, 'own-only');
     return keys.map((key, at) => describeBucket(key, buckets[at] ?? [], call.nowMs));
   };
-  return pageOfRows(rows, page.limit, load, cursorOf);
+  return pageOfRecords(rows, page.limit, load, cursorOf);
 }
 
 /** undefined: the bucket does not exist, although the eventually consistent index may still list it. */

@@ -9,7 +9,7 @@ import type { Action } from './actions.js';
 import { markAction, writeMark } from './managed.js';
 
 /** The result of a change, computed from what was read. */
-export interface Plan<T> {
+export interface PlannedChange<T> {
   readonly result: T;
   /** null: no changes, and no audit record is written. */
   readonly write: PlannedWrite | null;
@@ -33,7 +33,7 @@ export async function writeChange<T>(
   ns: string,
   call: RegistryChange,
   deadline: Deadline,
-  plan: () => Promise<Plan<T>>,
+  plan: () => Promise<PlannedChange<T>>,
 ): Promise<T> {
   const mark = call.managed ?? null;
   for (let attempt = 0; ; attempt++) {

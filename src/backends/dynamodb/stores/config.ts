@@ -17,11 +17,11 @@ import { readItem, readItems, type Table } from '../client/requests.js';
 import { SharedReads } from '../client/shared-reads.js';
 import type { Item } from '../client/transport.js';
 import { ABSENT, putAction, type Seen } from './actions.js';
-import { type Plan, writeChange } from './change.js';
+import { type PlannedChange, writeChange } from './change.js';
 import { KeyedMutex } from './keyed-mutex.js';
 import type { NamespaceGate } from './namespace-gate.js';
 import type { RecentWrites } from './recent-writes.js';
-import { behind, pageOfRows, readRows } from './rows.js';
+import { behind, pageOfRecords, readRows } from './rows.js';
 
 /** Stored limits by level. */
 export function createConfigStore(table: Table, gate: NamespaceGate, ownWrites: RecentWrites): ConfigStore {
@@ -71,7 +71,7 @@ export function createConfigStore(table: Table, gate: NamespaceGate, ownWrites: 
         page.limit + 1,
         () => deadline,
       );
-      return pageOfRows(rows, page.limit, (found) => found.map((row) => row['GSI3SK']?.S), String);
+      return pageOfRecords(rows, page.limit, (found) => found.map((row) => row['GSI3SK']?.S), String);
     },
 
     async all(call, page) {
@@ -85,7 +85,7 @@ export function createConfigStore(table: Table, gate: NamespaceGate, ownWrites: 
       const rows = readRows(table, range, page.limit + 1, () => deadline);
       const cursorOf = ({ level }: LevelRecord) =>
         index.config(ns, buildConfigKey(ns, level)).slice(index.configs(ns).length);
-      return pageOfRows(rows, page.limit, load, cursorOf);
+      return pageOfRecords(rows, page.limit, load, cursorOf);
     },
   };
 }
@@ -140,7 +140,7 @@ async function planWrite(
   level: ConfigLevel,
   change: ConfigChange,
   deadline: Deadline,
-): Promise<Plan<StoredConfig>> {
+): Promise<PlannedChange<StoredConfig>> {
   const { namespaceId: ns } = call;
   const [item, sequence] = await readItems(table, [buildConfigKey(ns, level), buildSequenceKey(ns)], deadline);
   const stored = decoded(requireOwn(table, item));

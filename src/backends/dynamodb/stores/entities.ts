@@ -8,18 +8,18 @@ import { CHILDREN, decodeChildren, decodeEntity, encodeEntity, OPTIONAL_ENTITY_A
 import { readItem, readItems, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
 import { ABSENT, type Action, checkAction, deleteAction, putAction, type Seen, updateAction } from './actions.js';
-import { type Plan, writeChange } from './change.js';
+import { type PlannedChange, writeChange } from './change.js';
 import { childOf, readChildRows, readHeightBelow, readParents } from './entity-ancestry.js';
 import type { NamespaceGate } from './namespace-gate.js';
 import type { RecentWrites } from './recent-writes.js';
-import { behind, pageOfRows, readRows } from './rows.js';
+import { behind, pageOfRecords, readRows } from './rows.js';
 
 /**
  * Records of entities. Each stores the number of its children, which changes in the same transaction as the children.
  * So no entity with children is deleted, although the index of children is eventually consistent.
  */
 export function createEntityStore(table: Table, gate: NamespaceGate, ownWrites: RecentWrites): EntityStore {
-  const change = async <T>(call: AdminCall, plan: (deadline: Deadline) => Promise<Plan<T>>): Promise<T> => {
+  const change = async <T>(call: AdminCall, plan: (deadline: Deadline) => Promise<PlannedChange<T>>): Promise<T> => {
     await gate.check(call);
     const deadline = deadlineIn(call.timeoutMs);
     try {
@@ -65,7 +65,7 @@ async function planCreation(
   call: AdminCall,
   entity: Omit<EntityRecord, 'createdAtMs' | 'version'>,
   deadline: Deadline,
-): Promise<Plan<EntityRecord>> {
+): Promise<PlannedChange<EntityRecord>> {
   const { namespaceId: ns } = call;
   const { id, parentId } = entity;
   const there = await readItem(table, buildEntityKey(ns, id), deadline);
@@ -85,7 +85,7 @@ async function planUpdate(
   fields: EntityChange,
   seenVersion: number | null,
   deadline: Deadline,
-): Promise<Plan<EntityRecord>> {
+): Promise<PlannedChange<EntityRecord>> {
   const { namespaceId: ns } = call;
   const item = requireOwn(table, await readItem(table, buildEntityKey(ns, id), deadline));
   if (item === undefined) throw new EntityNotFound(id);
@@ -95,7 +95,7 @@ async function planUpdate(
   const { PK: _pk, SK: _sk, ...set } = encodeEntity(ns, result);
   const remove = OPTIONAL_ENTITY_ATTRIBUTES.filter((name) => !(name in set));
   const own = updateAction(table, buildEntityKey(ns, id), { set, remove }, versionOf(item));
-  const actions = [own, ...(await planMove(table, ns, item, result.parentId, deadline))];
+  const actions = [own, ...(await planReparenting(table, ns, item, result.parentId, deadline))];
   return { result, write: { action: 'entity.update', subject: id, before, after: result, actions } };
 }
 
@@ -103,7 +103,7 @@ async function planUpdate(
  * Every entity above the new parent must be unchanged: of two moves that together would close a cycle, only one can
  * succeed.
  */
-async function planMove(
+async function planReparenting(
   table: Table,
   ns: string,
   item: Item,
@@ -131,7 +131,7 @@ async function planDeletion(
   id: string,
   seenVersion: number | null,
   deadline: Deadline,
-): Promise<Plan<void>> {
+): Promise<PlannedChange<void>> {
   const key = buildEntityKey(ns, id);
   const item = requireOwn(table, await readItem(table, key, deadline));
   if (item === undefined) throw new EntityNotFound(id);
@@ -181,7 +181,7 @@ async function listAll(table: Table, call: Call, page: PageRequest): Promise<Pag
       rows.map((row) => parseEntityKey(row['GSI4SK']?.S ?? '') ?? ''),
       deadline,
     );
-  return pageOfRows(
+  return pageOfRecords(
     readRows(table, range, page.limit + 1, () => deadline),
     page.limit,
     load,
@@ -203,7 +203,7 @@ async function listChildren(
     return entities.map((entity) => (entity?.parentId === parentId ? entity : undefined));
   };
   const rows = readChildRows(table, ns, parentId, page.after, page.limit + 1, deadline);
-  return pageOfRows(rows, page.limit, load, ({ id }) => id);
+  return pageOfRecords(rows, page.limit, load, ({ id }) => id);
 }
 
 /** For lists: leaves out foreign records. */

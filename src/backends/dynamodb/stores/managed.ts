@@ -5,13 +5,13 @@ import { sameJson } from '../../../core/manifest/same-json.js';
 import { keyItem } from '../table/attributes.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
 import { errorOf } from '../client/failures.js';
-import { buildManagedKey, MANAGED_PREFIX } from '../table/keys.js';
+import { buildManagedRecordKey, MANAGED_PREFIX } from '../table/keys.js';
 import { decodeManaged, encodeManaged } from '../table/records.js';
 import { readItem, sendRepeatable, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
 import { ABSENT, requiring, type Seen } from './actions.js';
 import type { NamespaceGate } from './namespace-gate.js';
-import { behind, pageOfRows, readRows } from './rows.js';
+import { behind, pageOfRecords, readRows } from './rows.js';
 
 /** The marks of limits files. */
 export function createManagedStore(table: Table, gate: NamespaceGate): ManagedStore {
@@ -20,10 +20,10 @@ export function createManagedStore(table: Table, gate: NamespaceGate): ManagedSt
       await gate.check(call);
       const { namespaceId: ns, timeoutMs } = call;
       const deadline = deadlineIn(timeoutMs);
-      const partitions = [buildManagedKey(ns, '').PK];
+      const partitions = [buildManagedRecordKey(ns, '').PK];
       const range = { index: null, partitions, ...behind(MANAGED_PREFIX, page.after) };
       const rows = readRows(table, range, page.limit + 1, () => deadline);
-      return pageOfRows(
+      return pageOfRecords(
         rows,
         page.limit,
         (items) => items.map(decodeManaged),
@@ -45,7 +45,7 @@ export function createManagedStore(table: Table, gate: NamespaceGate): ManagedSt
 }
 
 async function readMark(table: Table, ns: string, key: string, deadline: Deadline): Promise<Item | undefined> {
-  return readItem(table, buildManagedKey(ns, key), deadline);
+  return readItem(table, buildManagedRecordKey(ns, key), deadline);
 }
 
 /** Writes a mark without another change. */
@@ -73,7 +73,7 @@ export async function markAction(
 ): Promise<MarkAction> {
   const condition = seen === undefined ? {} : requiring(await expectMark(table, ns, key, seen, deadline)).build();
   const TableName = table.name;
-  if (value === null) return { Delete: { TableName, Key: keyItem(buildManagedKey(ns, key)), ...condition } };
+  if (value === null) return { Delete: { TableName, Key: keyItem(buildManagedRecordKey(ns, key)), ...condition } };
   return { Put: { TableName, Item: encodeManaged(ns, key, value), ...condition } };
 }
 

@@ -24,10 +24,10 @@ import { readItem, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
 import { ABSENT, deleteAction, putAction, type Seen } from './actions.js';
 import { listAuditOf } from './audit.js';
-import { type Plan, writeChange } from './change.js';
+import { type PlannedChange, writeChange } from './change.js';
 import type { NamespaceGate } from './namespace-gate.js';
 import { purgeNamespace } from './purge.js';
-import { behind, pageOfRows, readRows } from './rows.js';
+import { behind, pageOfRecords, readRows } from './rows.js';
 
 /**
  * The registry of namespaces. A namespace has a permanent record under its id, and one under its name while it is
@@ -43,7 +43,10 @@ export function createNamespaceStore(table: Table, gate: NamespaceGate): Namespa
     }
   };
 
-  const write = async <T>(call: RegistryChange, plan: (deadline: Deadline) => Promise<Plan<T>>): Promise<T> => {
+  const write = async <T>(
+    call: RegistryChange,
+    plan: (deadline: Deadline) => Promise<PlannedChange<T>>,
+  ): Promise<T> => {
     const deadline = deadlineIn(call.timeoutMs);
     return writeChange(table, REGISTRY, call, deadline, async () => plan(deadline));
   };
@@ -129,7 +132,7 @@ function planStatus(
   action: AuditAction,
   before: NamespaceRecord | null,
   after: NamespaceRecord,
-): Plan<NamespaceRecord> {
+): PlannedChange<NamespaceRecord> {
   const seen = before === null ? ABSENT : { status: text(before.status) };
   const actions = [putAction(table, encodeNamespace('id', after, nowMs), seen)];
   if (after.status === 'active') actions.push(putAction(table, encodeNamespace('name', after, nowMs), ABSENT));
@@ -162,5 +165,5 @@ function listRegistry(
       .filter((item) => !isForeign(item))
       .map(decodeNamespace)
       .map((namespace) => (prefix === NAMESPACE_PREFIX || namespace.status !== 'active' ? namespace : undefined));
-  return pageOfRows(rows, page.limit, load, cursorOf);
+  return pageOfRecords(rows, page.limit, load, cursorOf);
 }

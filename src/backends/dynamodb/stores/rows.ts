@@ -33,7 +33,7 @@ const MAX_ROWS = 1_000;
 const SPARE_ROWS = 2;
 
 /** Rows that were read from one partition and not returned yet. */
-interface Lane {
+interface PartitionRows {
   readonly partition: string;
   rows: Item[];
   startKey: Item | undefined;
@@ -54,7 +54,12 @@ export async function* readRows(
   if (range.from > range.to) return;
   const sort = sortAttribute(range);
   const limit = Math.min(MAX_ROWS, Math.ceil(expected / range.partitions.length) + SPARE_ROWS);
-  const lanes = range.partitions.map((partition): Lane => ({ partition, rows: [], startKey: undefined, done: false }));
+  const lanes = range.partitions.map((partition): PartitionRows => ({
+    partition,
+    rows: [],
+    startKey: undefined,
+    done: false,
+  }));
   for (;;) {
     if (!lanes.every(isReady)) {
       await Promise.all(lanes.map(async (lane) => refill(table, range, lane, limit, deadline)));
@@ -65,26 +70,26 @@ export async function* readRows(
   }
 }
 
-function isReady(lane: Lane): boolean {
+function isReady(lane: PartitionRows): boolean {
   return lane.done || lane.rows.length > 0;
 }
 
-function firstOf(lanes: readonly Lane[], sort: string): Lane | undefined {
-  let first: Lane | undefined;
+function firstOf(lanes: readonly PartitionRows[], sort: string): PartitionRows | undefined {
+  let first: PartitionRows | undefined;
   for (const lane of lanes) {
     if (lane.rows.length > 0 && (first === undefined || sortOf(lane, sort) < sortOf(first, sort))) first = lane;
   }
   return first;
 }
 
-function sortOf(lane: Lane, sort: string): string {
+function sortOf(lane: PartitionRows, sort: string): string {
   return lane.rows[0]?.[sort]?.S ?? '';
 }
 
 async function refill(
   table: Table,
   range: RowRange,
-  lane: Lane,
+  lane: PartitionRows,
   limit: number,
   deadline: () => Deadline,
 ): Promise<void> {
@@ -96,7 +101,7 @@ async function refill(
   }
 }
 
-function queryOf(table: Table, range: RowRange, lane: Lane, limit: number): QueryInput {
+function queryOf(table: Table, range: RowRange, lane: PartitionRows, limit: number): QueryInput {
   const { index, from, to } = range;
   return {
     TableName: table.name,
@@ -113,7 +118,7 @@ function queryOf(table: Table, range: RowRange, lane: Lane, limit: number): Quer
  * One page of the records that rows lead to. `load` returns undefined for rows without a record (a lagging index, an
  * expired record). More rows are read in their place, so a page is short only if it is the last.
  */
-export async function pageOfRows<T>(
+export async function pageOfRecords<T>(
   rows: AsyncIterable<Item>,
   limit: number,
   load: (rows: readonly Item[]) => Awaitable<readonly (T | undefined)[]>,

@@ -8,7 +8,7 @@ import { decodeUsage } from '../table/records.js';
 import { readItems, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
 import type { NamespaceGate } from './namespace-gate.js';
-import { pageOfRows, readRows, type RowRange } from './rows.js';
+import { pageOfRecords, readRows, type RowRange } from './rows.js';
 
 /** Usage records. The stream worker writes them. */
 export function createUsageStore(table: Table, gate: NamespaceGate): UsageStore {
@@ -23,7 +23,7 @@ export function createUsageStore(table: Table, gate: NamespaceGate): UsageStore 
         const items = range.index === null ? found : await readItems(table, found.map(readKey), deadline);
         return items.map((item) => (item === undefined ? undefined : shown(decodeUsage(item))));
       };
-      return pageOfRows(rows, page.limit, load, cursorOf);
+      return pageOfRecords(rows, page.limit, load, cursorOf);
     },
   };
 }

@@ -6,7 +6,7 @@ import { decodeAudit } from '../table/records.js';
 import type { Item } from '../client/transport.js';
 
 /** The meaning of one record of the change stream. */
-export type Change = BucketChange | AuditChange | OtherChange | Poison;
+export type StreamChange = BucketChange | AuditChange | OtherChange | Poison;
 
 interface Origin {
   /** `{stream label}/{40 digits}`: sorts as text in the order of an item's changes. */
@@ -83,7 +83,7 @@ export function parseStreamLabel(streamArn: string): string {
 }
 
 /** Decodes one record of a stream. Never throws: an error is returned as poison. */
-export function decodeChange(raw: unknown, streamLabel: string): Change {
+export function decodeChange(raw: unknown, streamLabel: string): StreamChange {
   const record = (raw ?? {}) as RawRecord;
   try {
     return decode(record, streamLabel);
@@ -93,7 +93,7 @@ export function decodeChange(raw: unknown, streamLabel: string): Change {
   }
 }
 
-function decode(record: RawRecord, streamLabel: string): Exclude<Change, Poison> {
+function decode(record: RawRecord, streamLabel: string): Exclude<StreamChange, Poison> {
   const sequence = sequenceOf(record, streamLabel);
   if (sequence === null) throw new RangeError('it has no sequence number of up to 40 digits');
   const origin: Origin = { sequence, event: eventOf(record), expired: isExpiry(record.userIdentity) };

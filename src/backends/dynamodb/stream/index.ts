@@ -8,7 +8,8 @@ export {
   type StreamHandlerOptions,
   type StreamResponse,
 } from './lambda.js';
-export { rebuildUsage, type RebuildOptions, type RebuildReport } from './usage/rebuild.js';
+export { rebuildUsage, type RebuildOptions, type RebuildReport } from './rebuild/rebuild.js';
 export { s3Archive, type S3ArchiveOptions } from './archive/s3-archive.js';
-export { runWorker, type TrimmedStream, type WorkerOptions } from './worker/worker.js';
+export type { TrimmedStream, WorkerOptions } from './worker/worker-options.js';
+export { runWorker } from './worker/worker.js';
 export type { WorkerProgress } from './worker/worker-progress.js';

@@ -49,7 +49,7 @@ export function createStreamHandler(
       archive,
       splitAhead: new SplitAhead(table),
       now,
-      onPoison: (poison) => say('headgate stream: a record was passed over', poison),
+      onPoison: (poison) => say('headgate stream: a record was skipped', poison),
       onError: (error, where) => say('headgate stream: an error', { where, reason: reasonOf(error) }),
     };
     tools.set(name, made);

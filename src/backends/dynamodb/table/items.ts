@@ -307,7 +307,7 @@ export function printVersion({ sequence, openedAtMs }: ConfigVersion): string {
   return openedAtMs === 0 ? String(sequence) : `${sequence}@${openedAtMs}`;
 }
 
-export function parseVersion(text: string): ConfigVersion {
+function parseVersion(text: string): ConfigVersion {
   if (text === lastVersion.text) return lastVersion.version;
   const [sequence, openedAtMs = '0'] = text.split('@');
   const version = { sequence: Number(sequence), openedAtMs: Number(openedAtMs) };

@@ -7,7 +7,7 @@ import {
   buildAuditKey,
   buildConfigKey,
   buildEntityKey,
-  buildManagedKey,
+  buildManagedRecordKey,
   buildNamespaceIdKey,
   buildNamespaceKey,
   buildSequenceKey,
@@ -178,7 +178,7 @@ describe('keys of records', () => {
       })),
       fc
         .tuple(fc.constant('managed'), fc.string())
-        .map((what) => ({ what, key: (ns: string) => buildManagedKey(ns, what[1]) })),
+        .map((what) => ({ what, key: (ns: string) => buildManagedRecordKey(ns, what[1]) })),
       fc.tuple(fc.constant('audit'), entityIds, fc.string()).map((what) => ({
         what,
         key: (ns: string) => buildAuditKey(ns, what[1], what[2]),
@@ -200,7 +200,7 @@ describe('keys of records', () => {
     expect(new Set(registry.map(textOf)).size).toBe(3);
     for (const { PK } of registry) expect(PK.startsWith(`${REGISTRY}/`)).toBe(true);
     expect(buildNamespaceKey('a').SK).not.toBe(buildNamespaceIdKey('a').SK);
-    expect(buildManagedKey('ns', 'k').SK).toBe(`${MANAGED_PREFIX}k`);
+    expect(buildManagedRecordKey('ns', 'k').SK).toBe(`${MANAGED_PREFIX}k`);
   });
 });
 

@@ -79,7 +79,7 @@ export function buildSequenceKey(ns: string): RecordKey {
 
 export const MANAGED_PREFIX = '#MANAGED#';
 
-export function buildManagedKey(ns: string, key: string): RecordKey {
+export function buildManagedRecordKey(ns: string, key: string): RecordKey {
   return { PK: `${ns}/SYSTEM#`, SK: `${MANAGED_PREFIX}${key}` };
 }
 

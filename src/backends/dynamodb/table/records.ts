@@ -24,7 +24,7 @@ import {
   buildAuditKey,
   buildConfigKey,
   buildEntityKey,
-  buildManagedKey,
+  buildManagedRecordKey,
   buildNamespaceIdKey,
   buildNamespaceKey,
   buildSequenceKey,
@@ -234,7 +234,7 @@ export function decodeAudit(item: Item): AuditRecord {
 
 /** The fields of one object that a limits file owns. */
 export function encodeManaged(ns: string, key: string, value: unknown): Item {
-  return { ...keyItem(buildManagedKey(ns, key)), value: json(value) };
+  return { ...keyItem(buildManagedRecordKey(ns, key)), value: json(value) };
 }
 
 export function decodeManaged(item: Item): { readonly key: string; readonly value: unknown } {

@@ -2,7 +2,7 @@ import type { ConfigSource } from '../../../core/config/config.js';
 import type { ConfigLevelRef } from '../../../limiter/api/config-api.js';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
 import { USER } from '../kit/asking.js';
-import { limits } from '../kit/bench.js';
+import { limits } from '../kit/fixture.js';
 
 /** One of the stored levels of configuration that apply to `user-1` on `gpt-4`. */
 export interface StoredLevel {

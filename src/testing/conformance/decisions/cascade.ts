@@ -9,17 +9,17 @@ import {
   refusers,
   times,
   tokensOf,
-  usageOf,
+  listUsage,
   USER,
 } from '../kit/asking.js';
-import { type Bench, type Case, limits } from '../kit/bench.js';
+import { type Fixture, type Case, limits } from '../kit/fixture.js';
 
 const PARENT = { entityId: 'team', resource: USER.resource } as const;
 const SIBLING = { entityId: 'user-2', resource: USER.resource } as const;
 
 /** Creates `user-1` and `user-2` under `team` with their limits, visible to every limiter that is opened later. */
-async function family(bench: Bench, child: readonly string[], parent: readonly string[]): Promise<RateLimiter> {
-  const limiter = await bench.limiter();
+async function family(fixture: Fixture, child: readonly string[], parent: readonly string[]): Promise<RateLimiter> {
+  const limiter = await fixture.limiter();
   if (parent.length > 0) await limiter.config.setEntityDefault('team', { limits: limits(...parent) });
   await limiter.entities.create({ id: 'team' });
   for (const id of ['user-1', 'user-2']) {
@@ -40,8 +40,8 @@ async function tower(limiter: RateLimiter, height: number): Promise<void> {
 const spending: readonly Case[] = [
   {
     title: 'what a child takes is also taken from its parent',
-    run: async (bench) => {
-      const limiter = await family(bench, ['rpm:10/min'], ['rpm:15/min']);
+    run: async (fixture) => {
+      const limiter = await family(fixture, ['rpm:10/min'], ['rpm:15/min']);
       const decision = await limiter.tryAcquire(ask({ rpm: 4 }));
       assert.deepEqual(
         decision.statuses.map(({ entityId, available }) => [entityId, available]),
@@ -56,8 +56,8 @@ const spending: readonly Case[] = [
   },
   {
     title: 'a lease shows what its own entity consumed, not the sum over the levels',
-    run: async (bench) => {
-      const limiter = await family(bench, ['rpm:10/min'], ['rpm:15/min', 'tpm:100/min']);
+    run: async (fixture) => {
+      const limiter = await family(fixture, ['rpm:10/min'], ['rpm:15/min', 'tpm:100/min']);
       const lease = await limiter.acquire(ask({ rpm: 4, tpm: 7 }));
       assert.deepEqual(lease.consumed, { rpm: 4 });
       await lease.adjust({ rpm: 1, tpm: 3 });
@@ -67,8 +67,8 @@ const spending: readonly Case[] = [
   },
   {
     title: 'the available amount is that of the level with the fewest tokens',
-    run: async (bench) => {
-      const limiter = await family(bench, ['rpm:10/min', 'tpm:100/min'], ['rpm:5/min', 'usd:3/min']);
+    run: async (fixture) => {
+      const limiter = await family(fixture, ['rpm:10/min', 'tpm:100/min'], ['rpm:5/min', 'usd:3/min']);
       assert.deepEqual(await limiter.available(USER), { rpm: 5, tpm: 100, usd: 3 });
       const seen = (await limiter.status(USER)).map(({ entityId, limit }) => `${entityId} ${String(limit)}`);
       assert.deepEqual(seen.toSorted(), [
@@ -81,8 +81,8 @@ const spending: readonly Case[] = [
   },
   {
     title: 'a denial names the parent and the limit that refused, and nothing is taken at any level',
-    run: async (bench) => {
-      const limiter = await family(bench, ['rpm:10/min', 'slots:9/concurrent'], ['rpm:12/min', 'slots:9/concurrent']);
+    run: async (fixture) => {
+      const limiter = await family(fixture, ['rpm:10/min', 'slots:9/concurrent'], ['rpm:12/min', 'slots:9/concurrent']);
       await limiter.acquire(ask({ rpm: 9 }, SIBLING));
       const denied = await denial(limiter, ask({ rpm: 4, slots: 1 }));
       assert.deepEqual([denied.reason, refusers(denied)], ['exhausted', ['team rpm']]);
@@ -97,8 +97,8 @@ const spending: readonly Case[] = [
   },
   {
     title: 'a child that refuses takes nothing from its parent',
-    run: async (bench) => {
-      const limiter = await family(bench, ['rpm:3/min'], ['rpm:12/min']);
+    run: async (fixture) => {
+      const limiter = await family(fixture, ['rpm:3/min'], ['rpm:12/min']);
       await limiter.acquire(ask({ rpm: 3 }));
       assert.deepEqual(refusers(await denial(limiter, ask({ rpm: 1 }))), ['user-1 rpm']);
       assert.deepEqual(await limiter.available(PARENT), { rpm: 9 });
@@ -106,8 +106,8 @@ const spending: readonly Case[] = [
   },
   {
     title: 'an ask beyond the capacity of a parent is impossible',
-    run: async (bench) => {
-      const limiter = await family(bench, ['rpm:10/min'], ['rpm:5/min']);
+    run: async (fixture) => {
+      const limiter = await family(fixture, ['rpm:10/min'], ['rpm:5/min']);
       const denied = await denial(limiter, ask({ rpm: 6 }));
       assert.deepEqual([denied.reason, denied.retryAfterMs, refusers(denied)], ['impossible', null, ['team rpm']]);
       assert.deepEqual(await limiter.available(USER), { rpm: 5 });
@@ -115,16 +115,16 @@ const spending: readonly Case[] = [
   },
   {
     title: 'the announced wait is exactly that of the slowest level',
-    run: async (bench) => {
-      const limiter = await family(bench, ['rpm:60/min'], ['rpm:30/min:60']);
+    run: async (fixture) => {
+      const limiter = await family(fixture, ['rpm:60/min'], ['rpm:30/min:60']);
       await limiter.acquire(ask({ rpm: 60 }));
-      await assertExactWait(bench, limiter, ask({ rpm: 3 }), 6_000);
+      await assertExactWait(fixture, limiter, ask({ rpm: 3 }), 6_000);
     },
   },
   {
     title: 'corrections and a rollback apply to every level',
-    run: async (bench) => {
-      const limiter = await family(bench, ['tpm:100/min'], ['tpm:500/min', 'slots:3/concurrent']);
+    run: async (fixture) => {
+      const limiter = await family(fixture, ['tpm:100/min'], ['tpm:500/min', 'slots:3/concurrent']);
       const lease = await limiter.acquire(ask({ tpm: 10, slots: 2 }));
       await lease.settle({ tpm: 150 });
       assert.deepEqual(await limiter.available(PARENT), { tpm: 350, slots: 1 });
@@ -136,12 +136,12 @@ const spending: readonly Case[] = [
   },
   {
     title: 'slots are held and given back at every level',
-    run: async (bench) => {
-      const limiter = await family(bench, ['slots:2/concurrent'], ['slots:3/concurrent']);
+    run: async (fixture) => {
+      const limiter = await family(fixture, ['slots:2/concurrent'], ['slots:3/concurrent']);
       const first = await limiter.acquire(ask({ slots: 2 }));
       assert.equal((await limiter.leases.list(PARENT)).items[0]?.id, first.id);
       assert.deepEqual(refusers(await denial(limiter, ask({ slots: 2 }, SIBLING))), ['team slots']);
-      await bench.clock.advance(60_000);
+      await fixture.clock.advance(60_000);
       await limiter.acquire(ask({ slots: 2 }, SIBLING));
       await first.release();
       assert.deepEqual([await limiter.available(PARENT), await limiter.available(USER)], [{ slots: 1 }, { slots: 1 }]);
@@ -149,23 +149,23 @@ const spending: readonly Case[] = [
   },
   {
     title: 'onExpiry refund gives tokens back at every level',
-    run: async (bench) => {
-      await family(bench, ['rpd:10/day'], ['rpd:20/day']);
-      const limiter = await bench.limiter({ onExpiry: 'refund' });
+    run: async (fixture) => {
+      await family(fixture, ['rpd:10/day'], ['rpd:20/day']);
+      const limiter = await fixture.limiter({ onExpiry: 'refund' });
       await limiter.acquire(ask({ rpd: 8 }, { leaseTtlMs: 5_000 }));
-      await bench.clock.advance(5_000);
+      await fixture.clock.advance(5_000);
       assert.deepEqual([await limiter.available(PARENT), await limiter.available(USER)], [{ rpd: 20 }, { rpd: 10 }]);
     },
   },
   {
     title: 'usage counts at every level, and an ask that the parent refuses counts at none',
     alone: COUNTS_ACQUIRES,
-    run: async (bench) => {
-      const limiter = await family(bench, ['rpm:10/min'], ['rpm:12/min']);
+    run: async (fixture) => {
+      const limiter = await family(fixture, ['rpm:10/min'], ['rpm:12/min']);
       await limiter.acquire(ask({ rpm: 4 }));
       await limiter.acquire(ask({ rpm: 7 }, SIBLING));
       await denial(limiter, ask({ rpm: 3 }));
-      const [own, above] = [await usageOf(bench, limiter), await usageOf(bench, limiter, PARENT)];
+      const [own, above] = [await listUsage(fixture, limiter), await listUsage(fixture, limiter, PARENT)];
       assert.deepEqual([tokensOf(own), tokensOf(above)], [[{ rpm: 4 }], [{ rpm: 11 }]]);
       assert.deepEqual([own[0]?.acquires, above[0]?.acquires], [1, 2]);
     },
@@ -175,8 +175,8 @@ const spending: readonly Case[] = [
 const chains: readonly Case[] = [
   {
     title: 'a parent does not count the spending of a child that does not cascade',
-    run: async (bench) => {
-      const limiter = await bench.limited('rpm:10/min');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('rpm:10/min');
       await limiter.entities.create({ id: 'team' });
       await limiter.entities.create({ id: 'user-1', parentId: 'team' });
       await limiter.acquire(ask({ rpm: 4 }));
@@ -185,8 +185,8 @@ const chains: readonly Case[] = [
   },
   {
     title: 'a parent without limits is skipped',
-    run: async (bench) => {
-      const limiter = await family(bench, ['rpm:10/min'], []);
+    run: async (fixture) => {
+      const limiter = await family(fixture, ['rpm:10/min'], []);
       const { statuses } = await limiter.tryAcquire(ask({ rpm: 4 }));
       assert.deepEqual(
         statuses.map(({ entityId }) => entityId),
@@ -197,16 +197,16 @@ const chains: readonly Case[] = [
   },
   {
     title: 'an ask of an entity without limits is refused, although its parent has some',
-    run: async (bench) => {
-      const limiter = await family(bench, ['rpm:10/min'], ['rpm:10/min']);
+    run: async (fixture) => {
+      const limiter = await family(fixture, ['rpm:10/min'], ['rpm:10/min']);
       await limiter.config.delete({ entityId: 'user-1' });
       await assertRejects(limiter.acquire(ask({ rpm: 1 })), 'limits.missing');
     },
   },
   {
     title: 'a level that does not have a limit is not asked for it',
-    run: async (bench) => {
-      const limiter = await family(bench, ['rpm:10/min', 'tpm:100/min'], ['tpm:150/min', 'usd:5/min']);
+    run: async (fixture) => {
+      const limiter = await family(fixture, ['rpm:10/min', 'tpm:100/min'], ['tpm:150/min', 'usd:5/min']);
       await limiter.acquire(ask({ rpm: 2, tpm: 60, usd: 1 }));
       assert.deepEqual(await limiter.available(PARENT), { tpm: 90, usd: 4 });
       assert.deepEqual(refusers(await denial(limiter, ask({ tpm: 95 }, SIBLING))), ['team tpm']);
@@ -215,8 +215,8 @@ const chains: readonly Case[] = [
   },
   {
     title: 'each level takes its own default cost for a limit that the ask does not name',
-    run: async (bench) => {
-      const limiter = await family(bench, ['rpm:10/min@1', 'tpm:100/min'], ['rpm:50/min@3', 'usd:9/min@2']);
+    run: async (fixture) => {
+      const limiter = await family(fixture, ['rpm:10/min@1', 'tpm:100/min'], ['rpm:50/min@3', 'usd:9/min@2']);
       await limiter.acquire(ask({ tpm: 5 }));
       assert.deepEqual(await limiter.available(PARENT), { rpm: 47, usd: 7 });
       await limiter.acquire(ask({ rpm: 2 }));
@@ -226,16 +226,16 @@ const chains: readonly Case[] = [
   },
   {
     title: 'the default cost of an entity is also taken from a parent that has no default cost',
-    run: async (bench) => {
-      const limiter = await family(bench, ['rpm:10/min@2', 'tpm:100/min'], ['rpm:50/min']);
+    run: async (fixture) => {
+      const limiter = await family(fixture, ['rpm:10/min@2', 'tpm:100/min'], ['rpm:50/min']);
       await limiter.acquire(ask({ tpm: 5 }));
       assert.deepEqual(await limiter.available(PARENT), { rpm: 48 });
     },
   },
   {
     title: 'spending cascades over eight levels, and the top level can refuse',
-    run: async (bench) => {
-      const limiter = await bench.limited('rpm:10/min');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('rpm:10/min');
       await tower(limiter, 8);
       await limiter.acquire(ask({ rpm: 4 }, { entityId: 'level-1' }));
       assert.equal((await limiter.status({ ...USER, entityId: 'level-1' })).length, 8);
@@ -248,8 +248,8 @@ const chains: readonly Case[] = [
   },
   {
     title: 'a ninth level, a parent that does not exist and a cycle of parents are refused',
-    run: async (bench) => {
-      const limiter = await bench.limiter();
+    run: async (fixture) => {
+      const limiter = await fixture.limiter();
       await tower(limiter, 8);
       await assertRejects(limiter.entities.create({ id: 'level-0', parentId: 'level-1' }), 'input.invalid');
       await assertRejects(limiter.entities.create({ id: 'orphan', parentId: 'missing' }), 'input.invalid');
@@ -263,8 +263,8 @@ const chains: readonly Case[] = [
   },
   {
     title: 'a level in the middle that does not cascade ends the chain',
-    run: async (bench) => {
-      const limiter = await bench.limited('rpm:10/min');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('rpm:10/min');
       await limiter.entities.create({ id: 'company' });
       await limiter.entities.create({ id: 'team', parentId: 'company', cascade: false });
       await limiter.entities.create({ id: 'user-1', parentId: 'team', cascade: true });
@@ -275,22 +275,22 @@ const chains: readonly Case[] = [
   },
   {
     title: 'an entity whose record is created after its first acquire cascades after the cache lifetime',
-    run: async (bench) => {
-      const [limiter, other] = [await bench.limited('rpm:10/day'), await bench.limited('rpm:10/day')];
+    run: async (fixture) => {
+      const [limiter, other] = [await fixture.limited('rpm:10/day'), await fixture.limited('rpm:10/day')];
       await limiter.acquire(ask({ rpm: 1 }));
       await other.entities.create({ id: 'team' });
       await other.entities.create({ id: 'user-1', parentId: 'team', cascade: true });
       await other.acquire(ask({ rpm: 2 }));
       assert.deepEqual(await other.available(PARENT), { rpm: 8 });
-      await bench.clock.advance(60_000);
+      await fixture.clock.advance(60_000);
       await limiter.acquire(ask({ rpm: 3 }));
       assert.deepEqual(await other.available(PARENT), { rpm: 5 });
     },
   },
   {
     title: 'siblings that ask concurrently share the tokens of their parent',
-    run: async (bench) => {
-      const limiter = await family(bench, ['rpm:60/min'], ['rpm:100/min']);
+    run: async (fixture) => {
+      const limiter = await family(fixture, ['rpm:60/min'], ['rpm:100/min']);
       const asks = times(120, async (at) => limiter.tryAcquire(ask({ rpm: 1 }, at % 2 === 0 ? USER : SIBLING)));
       const granted = (await Promise.all(asks)).filter((decision) => decision.granted).length;
       assert.equal(granted, 100);
@@ -304,8 +304,8 @@ const chains: readonly Case[] = [
   },
   {
     title: 'an atomic acquire takes from all levels or from none',
-    run: async (bench) => {
-      const limiter = await family(bench, ['rpm:10/min'], ['rpm:12/min']);
+    run: async (fixture) => {
+      const limiter = await family(fixture, ['rpm:10/min'], ['rpm:12/min']);
       await limiter.acquire(ask({ rpm: 8 }, { atomic: true }));
       assert.deepEqual(refusers(await denial(limiter, ask({ rpm: 5 }, { ...SIBLING, atomic: true }))), ['team rpm']);
       assert.deepEqual([await limiter.available(PARENT), await limiter.available(USER)], [{ rpm: 4 }, { rpm: 2 }]);

@@ -1,52 +1,52 @@
 import assert from 'node:assert/strict';
 import { ask, assertExactWait, assertRejects, denial, USER } from '../kit/asking.js';
-import { type Bench, type Case, limits } from '../kit/bench.js';
+import { type Fixture, type Case, limits } from '../kit/fixture.js';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
 
 /** Ten tokens a day, so that none refills during a lease, and two slots. */
 const RULES = ['rpd:10/day', 'slots:2/concurrent'];
 
 /** A limiter whose expired leases give their tokens back. */
-async function refunding(bench: Bench): Promise<RateLimiter> {
-  return bench.limiter({ limits: limits(...RULES), onExpiry: 'refund' });
+async function refunding(fixture: Fixture): Promise<RateLimiter> {
+  return fixture.limiter({ limits: limits(...RULES), onExpiry: 'refund' });
 }
 
 const slots: readonly Case[] = [
   {
     title: 'slots return exactly when their holder expires, by default 60 s after the acquire',
-    run: async (bench) => {
-      const limiter = await bench.limited('slots:1/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('slots:1/concurrent');
       await limiter.acquire(ask({ slots: 1 }));
-      await assertExactWait(bench, limiter, ask({ slots: 1 }), 60_000);
+      await assertExactWait(fixture, limiter, ask({ slots: 1 }), 60_000);
     },
   },
   {
     title: 'a lease has the lifetime of its acquire or its limiter, which is at least 5 s',
-    run: async (bench) => {
-      const limiter = await bench.limiter({ limits: limits('slots:1/concurrent'), leaseTtlMs: 8_000 });
+    run: async (fixture) => {
+      const limiter = await fixture.limiter({ limits: limits('slots:1/concurrent'), leaseTtlMs: 8_000 });
       await limiter.acquire(ask({ slots: 1 }));
-      await assertExactWait(bench, limiter, ask({ slots: 1 }, { leaseTtlMs: 5_000 }), 8_000);
-      await assertExactWait(bench, limiter, ask({ slots: 1 }), 5_000);
+      await assertExactWait(fixture, limiter, ask({ slots: 1 }, { leaseTtlMs: 5_000 }), 8_000);
+      await assertExactWait(fixture, limiter, ask({ slots: 1 }), 5_000);
       await assertRejects(limiter.acquire(ask({ slots: 1 }, { leaseTtlMs: 4_999 })), 'input.invalid');
     },
   },
   {
     title: 'an expiry gives back only the slots of its own lease',
-    run: async (bench) => {
-      const limiter = await bench.limited('slots:6/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('slots:6/concurrent');
       await limiter.acquire(ask({ slots: 3 }, { leaseTtlMs: 10_000 }));
       await limiter.acquire(ask({ slots: 2 }, { leaseTtlMs: 20_000 }));
-      await bench.clock.advance(10_000);
+      await fixture.clock.advance(10_000);
       await limiter.acquire(ask({ slots: 4 }));
       assert.equal((await denial(limiter, ask({ slots: 1 }))).retryAfterMs, 10_000);
     },
   },
   {
     title: 'slots that were reclaimed are not given back again when their lease ends late',
-    run: async (bench) => {
-      const limiter = await bench.limited('slots:1/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('slots:1/concurrent');
       const late = await limiter.acquire(ask({ slots: 1 }));
-      await bench.clock.advance(60_000);
+      await fixture.clock.advance(60_000);
       await limiter.acquire(ask({ slots: 1 }));
       await late.release();
       await late.commit();
@@ -56,10 +56,10 @@ const slots: readonly Case[] = [
   },
   {
     title: 'an acquire that has enough slots does not reclaim expired holders',
-    run: async (bench) => {
-      const limiter = await bench.limited(...RULES);
+    run: async (fixture) => {
+      const limiter = await fixture.limited(...RULES);
       const lease = await limiter.acquire(ask({ slots: 1 }));
-      await bench.clock.advance(60_000);
+      await fixture.clock.advance(60_000);
       await limiter.acquire(ask({ rpd: 1 }));
       assert.deepEqual(
         (await limiter.leases.list(USER)).items.map(({ id }) => id),
@@ -72,22 +72,22 @@ const slots: readonly Case[] = [
 const extending: readonly Case[] = [
   {
     title: 'extend moves the expiry exactly',
-    run: async (bench) => {
-      const limiter = await bench.limited('slots:1/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('slots:1/concurrent');
       const lease = await limiter.acquire(ask({ slots: 1 }));
-      await bench.clock.advance(50_000);
+      await fixture.clock.advance(50_000);
       await lease.extend();
-      assert.deepEqual(lease.expiresAt, new Date(bench.clock.now() + 60_000));
+      assert.deepEqual(lease.expiresAt, new Date(fixture.clock.now() + 60_000));
       await lease.extend(20_000);
-      await assertExactWait(bench, limiter, ask({ slots: 1 }), 20_000);
+      await assertExactWait(fixture, limiter, ask({ slots: 1 }), 20_000);
     },
   },
   {
     title: 'a late extend keeps the lease if its slot was not reclaimed yet',
-    run: async (bench) => {
-      const limiter = await bench.limited('slots:1/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('slots:1/concurrent');
       const lease = await limiter.acquire(ask({ slots: 1 }));
-      await bench.clock.advance(60_001);
+      await fixture.clock.advance(60_001);
       assert.equal(lease.state, 'expired');
       await lease.extend();
       assert.equal(lease.state, 'open');
@@ -96,10 +96,10 @@ const extending: readonly Case[] = [
   },
   {
     title: 'an extend after the slot was reclaimed throws, and aborts the signal',
-    run: async (bench) => {
-      const limiter = await bench.limited('slots:1/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('slots:1/concurrent');
       const lease = await limiter.acquire(ask({ slots: 1 }));
-      bench.clock.set(bench.clock.now() + 60_000);
+      fixture.clock.set(fixture.clock.now() + 60_000);
       await limiter.acquire(ask({ slots: 1 }));
       const { signal } = lease;
       await assertRejects(lease.extend(), 'lease.closed');
@@ -109,21 +109,21 @@ const extending: readonly Case[] = [
   },
   {
     title: 'the signal aborts at the expiry, unless the lease was extended or ended',
-    run: async (bench) => {
-      const limiter = await bench.limited('slots:4/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('slots:4/concurrent');
       const [lost, extended, ended] = [
         await limiter.acquire(ask({ slots: 1 })),
         await limiter.acquire(ask({ slots: 1 })),
         await limiter.acquire(ask({ slots: 1 })),
       ];
       const signals = [lost.signal, extended.signal, ended.signal];
-      await bench.clock.advance(59_999);
+      await fixture.clock.advance(59_999);
       await Promise.all([extended.extend(), ended.commit()]);
       assert.deepEqual(
         signals.map(({ aborted }) => aborted),
         [false, false, false],
       );
-      await bench.clock.advance(1);
+      await fixture.clock.advance(1);
       assert.deepEqual(
         signals.map(({ aborted }) => aborted),
         [true, false, false],
@@ -135,10 +135,10 @@ const extending: readonly Case[] = [
 const keeping: readonly Case[] = [
   {
     title: 'by default the tokens of an expired lease stay taken',
-    run: async (bench) => {
-      const limiter = await bench.limited(...RULES);
+    run: async (fixture) => {
+      const limiter = await fixture.limited(...RULES);
       await limiter.acquire(ask({ rpd: 4, slots: 2 }));
-      await bench.clock.advance(60_000);
+      await fixture.clock.advance(60_000);
       assert.deepEqual(await limiter.available(USER), { rpd: 6, slots: 2 });
       await limiter.acquire(ask({ slots: 2 }));
       assert.deepEqual(await limiter.available(USER), { rpd: 6, slots: 0 });
@@ -146,10 +146,10 @@ const keeping: readonly Case[] = [
   },
   {
     title: 'a settlement after the holder was reclaimed corrects what stayed taken',
-    run: async (bench) => {
-      const limiter = await bench.limited(...RULES);
+    run: async (fixture) => {
+      const limiter = await fixture.limited(...RULES);
       const lease = await limiter.acquire(ask({ rpd: 4, slots: 2 }));
-      await bench.clock.advance(60_000);
+      await fixture.clock.advance(60_000);
       await limiter.acquire(ask({ slots: 2 }));
       await lease.settle({ rpd: 7 });
       assert.deepEqual([lease.state, await limiter.available(USER)], ['expired', { rpd: 3, slots: 0 }]);
@@ -159,8 +159,8 @@ const keeping: readonly Case[] = [
   },
   {
     title: 'leaseTtlMs creates a holder also without slots',
-    run: async (bench) => {
-      const limiter = await bench.limited(...RULES);
+    run: async (fixture) => {
+      const limiter = await fixture.limited(...RULES);
       const lease = await limiter.acquire(ask({ rpd: 4 }, { leaseTtlMs: 5_000 }));
       const [listed] = (await limiter.leases.list(USER)).items;
       assert.deepEqual([listed?.id, listed?.expiresAt, listed?.amounts], [lease.id, lease.expiresAt, {}]);
@@ -173,49 +173,49 @@ const keeping: readonly Case[] = [
 const refunds: readonly Case[] = [
   {
     title: 'onExpiry refund gives the tokens back exactly at the expiry',
-    run: async (bench) => {
-      const limiter = await refunding(bench);
+    run: async (fixture) => {
+      const limiter = await refunding(fixture);
       await limiter.acquire(ask({ rpd: 10, slots: 1 }));
-      await bench.clock.advance(59_999);
+      await fixture.clock.advance(59_999);
       assert.deepEqual(await limiter.available(USER), { rpd: 0, slots: 1 });
       await denial(limiter, ask({ rpd: 10 }));
-      await bench.clock.advance(1);
+      await fixture.clock.advance(1);
       await limiter.acquire(ask({ rpd: 10 }));
     },
   },
   {
     title: 'onExpiry refund gives back what was settled last',
-    run: async (bench) => {
-      const limiter = await refunding(bench);
+    run: async (fixture) => {
+      const limiter = await refunding(fixture);
       const lease = await limiter.acquire(ask({ rpd: 4 }, { leaseTtlMs: 5_000 }));
       await lease.settle({ rpd: 9 });
       await lease.adjust({ rpd: -1 });
       assert.deepEqual((await limiter.leases.list(USER)).items[0]?.amounts, { rpd: 8 });
-      await bench.clock.advance(5_000);
+      await fixture.clock.advance(5_000);
       await limiter.acquire(ask({ rpd: 10 }));
     },
   },
   {
     title: 'onExpiry refund never lifts a balance above its capacity',
-    run: async (bench) => {
-      const limiter = await bench.limiter({ limits: limits('rpm:60/min'), onExpiry: 'refund' });
+    run: async (fixture) => {
+      const limiter = await fixture.limiter({ limits: limits('rpm:60/min'), onExpiry: 'refund' });
       await limiter.acquire(ask({ rpm: 60 }, { leaseTtlMs: 30_000 }));
-      await bench.clock.advance(30_000);
+      await fixture.clock.advance(30_000);
       await limiter.acquire(ask({ rpm: 40 }));
-      await assertExactWait(bench, limiter, ask({ rpm: 21 }), 1_000);
+      await assertExactWait(fixture, limiter, ask({ rpm: 21 }), 1_000);
     },
   },
   {
     title: 'onExpiry refund gives nothing back for a lease that ended in time',
-    run: async (bench) => {
-      const limiter = await refunding(bench);
+    run: async (fixture) => {
+      const limiter = await refunding(fixture);
       const [committed, released] = [
         await limiter.acquire(ask({ rpd: 3, slots: 1 })),
         await limiter.acquire(ask({ rpd: 2, slots: 1 })),
       ];
       await committed.commit();
       await released.release();
-      await bench.clock.advance(60_000);
+      await fixture.clock.advance(60_000);
       await denial(limiter, ask({ rpd: 6 }));
       assert.deepEqual(await limiter.available(USER), { rpd: 5, slots: 2 });
     },
@@ -230,10 +230,10 @@ const refunds: readonly Case[] = [
     ] as const
   ).map(([verb, charged, left]) => ({
     title: `${verb} after a refunded expiry was reclaimed charges ${charged === 0 ? 'nothing' : 'the whole amount again'}`,
-    run: async (bench) => {
-      const limiter = await refunding(bench);
+    run: async (fixture) => {
+      const limiter = await refunding(fixture);
       const lease = await limiter.acquire(ask({ rpd: 4, slots: 2 }));
-      await bench.clock.advance(60_000);
+      await fixture.clock.advance(60_000);
       await (await limiter.acquire(ask({ rpd: 1, slots: 2 }))).rollback();
       if (verb === 'settle') await lease.settle({ rpd: 7 });
       else if (verb === 'adjust') await lease.adjust({ rpd: 2 });
@@ -243,10 +243,10 @@ const refunds: readonly Case[] = [
   })) satisfies Case[]),
   {
     title: 'a settlement after a refunded expiry was reclaimed charges once and may cause debt',
-    run: async (bench) => {
-      const limiter = await refunding(bench);
+    run: async (fixture) => {
+      const limiter = await refunding(fixture);
       const lease = await limiter.acquire(ask({ rpd: 4, slots: 2 }));
-      await bench.clock.advance(60_000);
+      await fixture.clock.advance(60_000);
       await limiter.acquire(ask({ rpd: 10, slots: 2 }));
       await lease.settle({ rpd: 7 });
       await lease.settle({ rpd: 7 });
@@ -257,10 +257,10 @@ const refunds: readonly Case[] = [
   },
   {
     title: 'a settlement after an expiry that was not reclaimed is an ordinary settlement',
-    run: async (bench) => {
-      const limiter = await refunding(bench);
+    run: async (fixture) => {
+      const limiter = await refunding(fixture);
       const lease = await limiter.acquire(ask({ rpd: 4, slots: 1 }));
-      await bench.clock.advance(60_000);
+      await fixture.clock.advance(60_000);
       await lease.commit({ rpd: 7 });
       assert.deepEqual(await limiter.available(USER), { rpd: 3, slots: 2 });
     },

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { ask, assertExactWait, denial, refusers, times, USER } from '../kit/asking.js';
-import type { Case } from '../kit/bench.js';
+import type { Case } from '../kit/fixture.js';
 
 export const slots: readonly Case[] = [
   {
     title: 'all slots of a limit are granted, and the next ask when one is given back',
-    run: async (bench) => {
-      const limiter = await bench.limited('slots:2/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('slots:2/concurrent');
       const [first] = [await limiter.acquire(ask({ slots: 1 })), await limiter.acquire(ask({ slots: 1 }))];
       assert.deepEqual(refusers(await denial(limiter, ask({ slots: 1 }))), ['user-1 slots']);
       await first.commit();
@@ -16,11 +16,11 @@ export const slots: readonly Case[] = [
   },
   {
     title: 'slots do not refill over time while they are held',
-    run: async (bench) => {
-      const limiter = await bench.limited('slots:1/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('slots:1/concurrent');
       const lease = await limiter.acquire(ask({ slots: 1 }));
       for (let minute = 0; minute < 10; minute++) {
-        await bench.clock.advance(59_999);
+        await fixture.clock.advance(59_999);
         await lease.extend();
       }
       assert.equal((await denial(limiter, ask({ slots: 1 }))).retryAfterMs, 60_000);
@@ -28,8 +28,8 @@ export const slots: readonly Case[] = [
   },
   {
     title: 'a holder of several slots gives all of them back',
-    run: async (bench) => {
-      const limiter = await bench.limited('slots:5/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('slots:5/concurrent');
       const lease = await limiter.acquire(ask({ slots: 3 }));
       assert.deepEqual([lease.consumed, await limiter.available(USER)], [{ slots: 3 }, { slots: 2 }]);
       await denial(limiter, ask({ slots: 3 }));
@@ -39,8 +39,8 @@ export const slots: readonly Case[] = [
   },
   {
     title: 'a holder of two kinds of slots gives both back',
-    run: async (bench) => {
-      const limiter = await bench.limited('slots:5/concurrent', 'gpus:2/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('slots:5/concurrent', 'gpus:2/concurrent');
       const lease = await limiter.acquire(ask({ slots: 1, gpus: 2 }));
       assert.deepEqual(refusers(await denial(limiter, ask({ slots: 1, gpus: 1 }))), ['user-1 gpus']);
       await lease.commit();
@@ -49,19 +49,19 @@ export const slots: readonly Case[] = [
   },
   {
     title: 'a denial announces when enough holders will have expired',
-    run: async (bench) => {
-      const limiter = await bench.limited('slots:4/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('slots:4/concurrent');
       for (const leaseTtlMs of [40_000, 10_000, 30_000, 20_000])
         await limiter.acquire(ask({ slots: 1 }, { leaseTtlMs }));
       assert.equal((await denial(limiter, ask({ slots: 1 }))).retryAfterMs, 10_000);
       assert.equal((await denial(limiter, ask({ slots: 4 }))).retryAfterMs, 40_000);
-      await assertExactWait(bench, limiter, ask({ slots: 3 }), 30_000);
+      await assertExactWait(fixture, limiter, ask({ slots: 3 }), 30_000);
     },
   },
   {
     title: 'an ask that a rate refuses takes no slot',
-    run: async (bench) => {
-      const limiter = await bench.limited('rpm:1/min', 'slots:2/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('rpm:1/min', 'slots:2/concurrent');
       await limiter.acquire(ask({ rpm: 1 }));
       assert.deepEqual(refusers(await denial(limiter, ask({ rpm: 1, slots: 1 }))), ['user-1 rpm']);
       assert.deepEqual((await limiter.leases.list(USER)).items, []);
@@ -70,8 +70,8 @@ export const slots: readonly Case[] = [
   },
   {
     title: 'an ask that a concurrent limit refuses takes no tokens',
-    run: async (bench) => {
-      const limiter = await bench.limited('rpm:9/min', 'slots:1/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('rpm:9/min', 'slots:1/concurrent');
       await limiter.acquire(ask({ slots: 1 }));
       assert.deepEqual(refusers(await denial(limiter, ask({ rpm: 1, slots: 1 }))), ['user-1 slots']);
       assert.deepEqual(await limiter.available(USER), { rpm: 9, slots: 0 });
@@ -79,8 +79,8 @@ export const slots: readonly Case[] = [
   },
   {
     title: 'an ask for 0 slots creates no holder',
-    run: async (bench) => {
-      const limiter = await bench.limited('slots:1/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('slots:1/concurrent');
       const lease = await limiter.acquire(ask({ slots: 0 }));
       assert.deepEqual([lease.expiresAt, (await limiter.leases.list(USER)).items], [null, []]);
       await lease.commit();
@@ -89,14 +89,14 @@ export const slots: readonly Case[] = [
   },
   {
     title: 'a list of leases shows each holder with its slots, its start and its expiry',
-    run: async (bench) => {
-      const limiter = await bench.limited('rpm:9/min', 'slots:4/concurrent');
-      const named = await bench.limiter({ caller: 'worker-7', leaseTtlMs: 9_000 });
+    run: async (fixture) => {
+      const limiter = await fixture.limited('rpm:9/min', 'slots:4/concurrent');
+      const named = await fixture.limiter({ caller: 'worker-7', leaseTtlMs: 9_000 });
       await limiter.config.setSystem({ limits: [...(await limiter.config.resolve('x', 'y')).limits] });
       const first = await limiter.acquire(ask({ rpm: 1, slots: 1 }));
-      await bench.clock.advance(5);
+      await fixture.clock.advance(5);
       const second = await named.acquire(ask({ rpm: 1, slots: 2 }));
-      const nowMs = bench.clock.now();
+      const nowMs = fixture.clock.now();
       assert.deepEqual((await limiter.leases.list(USER)).items, [
         {
           id: first.id,
@@ -116,8 +116,8 @@ export const slots: readonly Case[] = [
   },
   {
     title: 'a holder is no longer listed after its slots were given back by any method',
-    run: async (bench) => {
-      const limiter = await bench.limited('slots:4/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('slots:4/concurrent');
       const [a, b, c, d] = await Promise.all(times(4, async () => limiter.acquire(ask({ slots: 1 }))));
       await Promise.all([a?.commit(), b?.rollback(), c?.release()]);
       assert.deepEqual(
@@ -128,12 +128,12 @@ export const slots: readonly Case[] = [
   },
   {
     title: 'leases are listed page by page, each once',
-    run: async (bench) => {
-      const limiter = await bench.limited('slots:9/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('slots:9/concurrent');
       const taken: string[] = [];
       for (let count = 0; count < 5; count++) {
         taken.push((await limiter.acquire(ask({ slots: 1 }))).id);
-        await bench.clock.advance(1);
+        await fixture.clock.advance(1);
       }
       const listed: string[] = [];
       for await (const { id } of limiter.leases.list({ ...USER, limit: 2 })) listed.push(id);

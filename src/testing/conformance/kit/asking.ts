@@ -5,7 +5,7 @@ import type { Denied } from '../../../limiter/acquire/decision.js';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
 import type { AcquireRequest, Amounts } from '../../../limiter/acquire/request.js';
 import type { UsageRange, Usage } from '../../../limiter/api/usage-api.js';
-import type { Bench } from './bench.js';
+import type { Fixture } from './fixture.js';
 
 /** The default entity and resource of the cases. */
 export const USER = { entityId: 'user-1', resource: 'gpt-4' } as const;
@@ -30,7 +30,7 @@ export function refusers(denied: Denied): string[] {
 
 /** Checks that the ask is granted after the announced wait and not 1 ms before. Returns the wait; the ask stays granted. */
 export async function assertExactWait(
-  bench: Bench,
+  fixture: Fixture,
   limiter: RateLimiter,
   request: AcquireRequest,
   expectedMs?: number,
@@ -38,9 +38,9 @@ export async function assertExactWait(
   const { retryAfterMs } = await denial(limiter, request);
   assert.ok(retryAfterMs !== null && retryAfterMs > 0);
   if (expectedMs !== undefined) assert.equal(retryAfterMs, expectedMs);
-  await bench.clock.advance(retryAfterMs - 1);
+  await fixture.clock.advance(retryAfterMs - 1);
   assert.equal((await denial(limiter, request)).retryAfterMs, 1);
-  await bench.clock.advance(1);
+  await fixture.clock.advance(1);
   await limiter.acquire(request);
   return retryAfterMs;
 }
@@ -64,8 +64,12 @@ export function times<T>(count: number, make: (at: number) => T): T[] {
 }
 
 /** All usage of a range, in the order of time. */
-export async function usageOf(bench: Bench, limiter: RateLimiter, range: Partial<UsageRange> = {}): Promise<Usage[]> {
-  await bench.catchUp();
+export async function listUsage(
+  fixture: Fixture,
+  limiter: RateLimiter,
+  range: Partial<UsageRange> = {},
+): Promise<Usage[]> {
+  await fixture.catchUp();
   const found: Usage[] = [];
   for await (const usage of limiter.usage.query({ ...USER, window: 'hourly', ...range })) found.push(usage);
   return found;

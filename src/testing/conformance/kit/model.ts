@@ -3,8 +3,8 @@ import type { Limit } from '../../../core/limit.js';
 import { MAX_AMOUNT } from '../../../core/units.js';
 import type { Lease } from '../../../limiter/lease/lease.js';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
-import { ask, times, tokensOf, usageOf, USER } from './asking.js';
-import { type Bench, type Case, limits } from './bench.js';
+import { ask, times, tokensOf, listUsage, USER } from './asking.js';
+import { type Fixture, type Case, limits } from './fixture.js';
 import { Random } from './random.js';
 import { slotModel } from './slot-model.js';
 
@@ -61,7 +61,7 @@ function floorTokens(milli: bigint): number {
 }
 
 interface Scene {
-  readonly bench: Bench;
+  readonly fixture: Fixture;
   readonly random: Random;
   readonly limiters: readonly RateLimiter[];
   /** The entity's own rates. */
@@ -85,15 +85,15 @@ function amounts({ random, own }: Scene): Record<string, number> {
   );
 }
 
-function moveAll({ all, bench, used }: Scene, tokens: Readonly<Record<string, number>>): void {
-  for (const rate of all) rate.move(tokens[rate.name] ?? 0, bench.clock.now());
+function moveAll({ all, fixture, used }: Scene, tokens: Readonly<Record<string, number>>): void {
+  for (const rate of all) rate.move(tokens[rate.name] ?? 0, fixture.clock.now());
   for (const [name, count] of Object.entries(tokens)) used.set(name, (used.get(name) ?? 0) + count);
 }
 
 async function acquire(scene: Scene): Promise<void> {
-  const { bench, random, all, limiters } = scene;
+  const { fixture, random, all, limiters } = scene;
   const consume = amounts(scene);
-  const nowMs = bench.clock.now();
+  const nowMs = fixture.clock.now();
   const asked = all.filter(({ name }) => Object.hasOwn(consume, name));
   const waits = asked.map((rate) => rate.waitMs(consume[rate.name] ?? 0, nowMs));
   const expected = waits.includes(null) ? null : Math.max(...waits.map(Number));
@@ -125,24 +125,24 @@ async function correct(scene: Scene): Promise<void> {
   if (verb === 'rollback' || verb === 'commit') open.splice(at, 1);
 }
 
-async function look({ bench, random, limiters, all }: Scene): Promise<void> {
+async function look({ fixture, random, limiters, all }: Scene): Promise<void> {
   const left = new Map<string, number>();
   for (const rate of all) {
-    const tokens = floorTokens(rate.tokens(bench.clock.now()));
+    const tokens = floorTokens(rate.tokens(fixture.clock.now()));
     left.set(rate.name, Math.min(tokens, left.get(rate.name) ?? tokens));
   }
   assert.deepEqual(await random.pick(limiters).available(USER), Object.fromEntries(left));
 }
 
 async function play(
-  bench: Bench,
+  fixture: Fixture,
   seed: number,
   rules: readonly string[],
   parentRules: readonly string[],
 ): Promise<void> {
   const random = new Random(seed);
-  await bench.clock.advance(random.whole(1, 100_000));
-  const admin = await bench.limiter();
+  await fixture.clock.advance(random.whole(1, 100_000));
+  const admin = await fixture.limiter();
   await admin.config.setEntityDefault(USER.entityId, { limits: limits(...rules) });
   if (parentRules.length > 0) {
     await admin.config.setEntityDefault('team', { limits: limits(...parentRules) });
@@ -150,12 +150,12 @@ async function play(
     await admin.entities.create({ id: USER.entityId, parentId: 'team', cascade: true });
   }
   const [own, above] = [rules, parentRules].map((level) =>
-    limits(...level).map((limit) => new ModelRate(limit, bench.clock.now())),
+    limits(...level).map((limit) => new ModelRate(limit, fixture.clock.now())),
   );
   const scene: Scene = {
-    bench,
+    fixture,
     random,
-    limiters: [admin, ...(await Promise.all(times(2, async () => bench.limiter())))],
+    limiters: [admin, ...(await Promise.all(times(2, async () => fixture.limiter())))],
     own: own ?? [],
     all: [...(own ?? []), ...(above ?? [])],
     open: [],
@@ -165,11 +165,11 @@ async function play(
     const kind = random.whole(0, 9);
     if (kind < 5) await acquire(scene);
     else if (kind < 7) await correct(scene);
-    else if (kind < 9) await bench.clock.advance(random.pick([1, random.whole(1, 50), random.whole(1, 3_000)]));
+    else if (kind < 9) await fixture.clock.advance(random.pick([1, random.whole(1, 50), random.whole(1, 3_000)]));
     else await look(scene);
   }
   const used = [...scene.used].filter(([, count]) => count !== 0);
-  assert.deepEqual(tokensOf(await usageOf(bench, admin)), [Object.fromEntries(used)]);
+  assert.deepEqual(tokensOf(await listUsage(fixture, admin)), [Object.fromEntries(used)]);
 }
 
 const LONG = 'one sequence of rates and one of slots take long enough in groups';
@@ -177,25 +177,25 @@ const LONG = 'one sequence of rates and one of slots take long enough in groups'
 export const model: readonly Case[] = [
   {
     title: '500 random operations of three processes on one uneven rate have the results of exact arithmetic',
-    run: async (bench) => play(bench, 1, ['rpm:7/977ms'], []),
+    run: async (fixture) => play(fixture, 1, ['rpm:7/977ms'], []),
   },
   {
     title: '500 random operations on rates from milliseconds to days have the results of exact arithmetic',
     alone: LONG,
-    run: async (bench) => play(bench, 2, ['a:13/101ms:40', 'b:60/min:25', 'c:10/day', 'd:999983/sec'], []),
+    run: async (fixture) => play(fixture, 2, ['a:13/101ms:40', 'b:60/min:25', 'c:10/day', 'd:999983/sec'], []),
   },
   {
     title: '500 random operations on the largest numbers have the results of exact arithmetic',
     alone: LONG,
-    run: async (bench) => play(bench, 3, ['a:999999999989/day', 'b:999999999999/7ms'], []),
+    run: async (fixture) => play(fixture, 3, ['a:999999999989/day', 'b:999999999999/7ms'], []),
   },
   {
     title: '500 random operations that cascade to a parent have the results of exact arithmetic',
     alone: LONG,
-    run: async (bench) => play(bench, 4, ['a:11/sec:30', 'b:7/977ms:50'], ['a:5/sec:60', 'b:9/977ms']),
+    run: async (fixture) => play(fixture, 4, ['a:11/sec:30', 'b:7/977ms:50'], ['a:5/sec:60', 'b:9/977ms']),
   },
   {
     title: '500 random operations on slots have the results of a plain list of holders',
-    run: async (bench) => slotModel(bench, 5),
+    run: async (fixture) => slotModel(fixture, 5),
   },
 ];

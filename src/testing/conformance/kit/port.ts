@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { LevelAnswer, LevelAsk, LevelChange } from '../../../backend.js';
 import type { Amount } from '../../../core/bucket/decide.js';
 import { USER } from './asking.js';
-import { type Bench, type Case, limits } from './bench.js';
+import { type Fixture, type Case, limits } from './fixture.js';
 
 /** A level with these limits as version `sequence` of its config. */
 function level(sequence: number, ...rules: string[]): Pick<LevelAsk, 'limits' | 'version' | 'entityId' | 'resource'> {
@@ -14,7 +14,7 @@ function milli(tokens: Readonly<Record<string, number>>): Amount[] {
 }
 
 async function consume(
-  { backend, call }: Bench,
+  { backend, call }: Fixture,
   ref: ReturnType<typeof level>,
   tokens: Readonly<Record<string, number>>,
 ): Promise<{ readonly granted: boolean } & LevelAnswer> {
@@ -26,14 +26,14 @@ async function consume(
 }
 
 /** The available whole tokens by the bucket's own rules, and whether the given config is older than these. */
-async function peek({ backend, call }: Bench, ref: ReturnType<typeof level>): Promise<readonly [object, boolean]> {
+async function peek({ backend, call }: Fixture, ref: ReturnType<typeof level>): Promise<readonly [object, boolean]> {
   const [answer = assert.fail('no answer')] = await backend.peek(call(), [{ ...ref, asks: [], holder: null }]);
   const left = answer.verdicts.map(({ limit, effectiveMilli }) => [String(limit), Number(effectiveMilli) / 1_000]);
   return [Object.fromEntries(left) as object, answer.configIsOlder];
 }
 
-async function hold(bench: Bench, leaseId: string, slots: number): Promise<boolean> {
-  const nowMs = bench.clock.now();
+async function hold(fixture: Fixture, leaseId: string, slots: number): Promise<boolean> {
+  const nowMs = fixture.clock.now();
   const holder = {
     acquiredAtMs: nowMs,
     expiresAtMs: nowMs + 60_000,
@@ -42,11 +42,11 @@ async function hold(bench: Bench, leaseId: string, slots: number): Promise<boole
     caller: null,
   };
   const asked = { ...level(1, 'slots:5/concurrent'), asks: milli({ slots }), holder };
-  return (await bench.backend.consume(bench.call(), { leaseId, levels: [asked] })).kind === 'granted';
+  return (await fixture.backend.consume(fixture.call(), { leaseId, levels: [asked] })).kind === 'granted';
 }
 
-async function correct(bench: Bench, leaseId: string, change: LevelChange): Promise<boolean> {
-  const [result] = await bench.backend.adjust(bench.call(), { leaseId, levels: [change] });
+async function correct(fixture: Fixture, leaseId: string, change: LevelChange): Promise<boolean> {
+  const [result] = await fixture.backend.adjust(fixture.call(), { leaseId, levels: [change] });
   assert.equal(result?.kind, 'done');
   return result.holderLost;
 }
@@ -56,23 +56,23 @@ const NOTHING = { deltas: [], totals: null } as const;
 const versions: readonly Case[] = [
   {
     title: 'a bucket decides an ask with an older config by its own rules, and reports configIsOlder',
-    run: async (bench) => {
-      await consume(bench, level(2, 'rpm:10/min'), { rpm: 4 });
-      const answer = await consume(bench, level(1, 'rpm:3/min'), { rpm: 5 });
+    run: async (fixture) => {
+      await consume(fixture, level(2, 'rpm:10/min'), { rpm: 4 });
+      const answer = await consume(fixture, level(1, 'rpm:3/min'), { rpm: 5 });
       assert.deepEqual([answer.granted, answer.configIsOlder], [true, true]);
       assert.equal(String(answer.verdicts[0]?.limit), 'rpm:10/min');
-      assert.deepEqual(await peek(bench, level(2, 'rpm:10/min')), [{ 'rpm:10/min': 1 }, false]);
+      assert.deepEqual(await peek(fixture, level(2, 'rpm:10/min')), [{ 'rpm:10/min': 1 }, false]);
     },
   },
   {
     title: 'a bucket applies a newer config once, and never an older one again',
-    run: async (bench) => {
-      await consume(bench, level(1, 'rpd:10/day'), { rpd: 1 });
+    run: async (fixture) => {
+      await consume(fixture, level(1, 'rpd:10/day'), { rpd: 1 });
       for (let count = 0; count < 3; count++) {
-        assert.equal((await consume(bench, level(2, 'rpd:5/day', 'tpd:7/day'), { tpd: 1 })).configIsOlder, false);
-        assert.equal((await consume(bench, level(1, 'rpd:10/day'), { rpd: 1 })).configIsOlder, true);
+        assert.equal((await consume(fixture, level(2, 'rpd:5/day', 'tpd:7/day'), { tpd: 1 })).configIsOlder, false);
+        assert.equal((await consume(fixture, level(1, 'rpd:10/day'), { rpd: 1 })).configIsOlder, true);
       }
-      assert.deepEqual(await peek(bench, level(2, 'rpd:5/day', 'tpd:7/day')), [
+      assert.deepEqual(await peek(fixture, level(2, 'rpd:5/day', 'tpd:7/day')), [
         { 'rpd:5/day': 2, 'tpd:7/day': 4 },
         false,
       ]);
@@ -80,56 +80,56 @@ const versions: readonly Case[] = [
   },
   {
     title: 'a bucket ignores a different config with the version that it already has',
-    run: async (bench) => {
-      await consume(bench, level(1, 'rpm:10/min'), { rpm: 1 });
-      assert.equal((await consume(bench, level(1, 'rpm:3/min'), { rpm: 5 })).granted, true);
-      assert.deepEqual(await peek(bench, level(1, 'rpm:3/min')), [{ 'rpm:10/min': 4 }, false]);
+    run: async (fixture) => {
+      await consume(fixture, level(1, 'rpm:10/min'), { rpm: 1 });
+      assert.equal((await consume(fixture, level(1, 'rpm:3/min'), { rpm: 5 })).granted, true);
+      assert.deepEqual(await peek(fixture, level(1, 'rpm:3/min')), [{ 'rpm:10/min': 4 }, false]);
     },
   },
   {
     title: 'of two configs in code the one that was opened later is newer, and any stored config is newer than both',
-    run: async (bench) => {
+    run: async (fixture) => {
       const opened = (openedAtMs: number, rule: string) => ({
         ...level(0, rule),
         version: { sequence: 0, openedAtMs },
       });
-      await consume(bench, opened(5, 'rpm:10/min'), { rpm: 0 });
-      await consume(bench, opened(4, 'rpm:9/min'), { rpm: 0 });
-      assert.deepEqual(await peek(bench, opened(4, 'rpm:9/min')), [{ 'rpm:10/min': 10 }, true]);
-      await consume(bench, opened(6, 'rpm:8/min'), { rpm: 0 });
-      await consume(bench, level(1, 'rpm:7/min'), { rpm: 0 });
-      assert.deepEqual(await peek(bench, opened(7, 'rpm:6/min')), [{ 'rpm:7/min': 7 }, true]);
+      await consume(fixture, opened(5, 'rpm:10/min'), { rpm: 0 });
+      await consume(fixture, opened(4, 'rpm:9/min'), { rpm: 0 });
+      assert.deepEqual(await peek(fixture, opened(4, 'rpm:9/min')), [{ 'rpm:10/min': 10 }, true]);
+      await consume(fixture, opened(6, 'rpm:8/min'), { rpm: 0 });
+      await consume(fixture, level(1, 'rpm:7/min'), { rpm: 0 });
+      assert.deepEqual(await peek(fixture, opened(7, 'rpm:6/min')), [{ 'rpm:7/min': 7 }, true]);
     },
   },
   {
     title: 'a peek with a newer config shows its result and writes nothing',
-    run: async (bench) => {
-      await consume(bench, level(1, 'rpm:10/min'), { rpm: 1 });
-      assert.deepEqual(await peek(bench, level(2, 'rpm:3/min', 'tpm:5/min')), [
+    run: async (fixture) => {
+      await consume(fixture, level(1, 'rpm:10/min'), { rpm: 1 });
+      assert.deepEqual(await peek(fixture, level(2, 'rpm:3/min', 'tpm:5/min')), [
         { 'rpm:3/min': 3, 'tpm:5/min': 5 },
         false,
       ]);
-      assert.deepEqual(await peek(bench, level(1, 'rpm:10/min')), [{ 'rpm:10/min': 9 }, false]);
+      assert.deepEqual(await peek(fixture, level(1, 'rpm:10/min')), [{ 'rpm:10/min': 9 }, false]);
     },
   },
   {
     title: 'a denied ask with a newer config applies the config',
-    run: async (bench) => {
-      await consume(bench, level(1, 'rpd:10/day'), { rpd: 1 });
-      assert.equal((await consume(bench, level(2, 'rpd:5/day'), { rpd: 6 })).granted, false);
-      assert.deepEqual(await peek(bench, level(1, 'rpd:10/day')), [{ 'rpd:5/day': 5 }, true]);
+    run: async (fixture) => {
+      await consume(fixture, level(1, 'rpd:10/day'), { rpd: 1 });
+      assert.equal((await consume(fixture, level(2, 'rpd:5/day'), { rpd: 6 })).granted, false);
+      assert.deepEqual(await peek(fixture, level(1, 'rpd:10/day')), [{ 'rpd:5/day': 5 }, true]);
     },
   },
   {
     title: 'each config write gets a new sequence number, which increases over all levels',
-    run: async (bench) => {
-      const limiter = await bench.limiter();
+    run: async (fixture) => {
+      const limiter = await fixture.limiter();
       await limiter.config.setResource(USER.resource, { limits: limits('rpm:1/min') });
       await limiter.config.setSystem({ limits: limits('rpm:1/min') });
       await limiter.config.setEntity(USER.entityId, USER.resource, { limits: limits('rpm:1/min') });
       await limiter.config.setEntityDefault(USER.entityId, { limits: limits('rpm:1/min') });
       await limiter.config.delete({ entityId: USER.entityId });
-      const { levels } = await bench.backend.config.readFor(bench.call(), USER.entityId, USER.resource);
+      const { levels } = await fixture.backend.config.readFor(fixture.call(), USER.entityId, USER.resource);
       const order = [levels.resource, levels.system, levels.entity, levels.entityDefault].map(
         (config) => config?.v ?? 0,
       );
@@ -142,58 +142,58 @@ const versions: readonly Case[] = [
 const corrections: readonly Case[] = [
   {
     title: 'a refund to a bucket that no longer exists leaves it full, and a debit leaves it full less the debit',
-    run: async (bench) => {
+    run: async (fixture) => {
       const ref = level(1, 'rpm:10/min', 'tpm:100/min');
       const change = { ...ref, deltas: milli({ rpm: -3, tpm: 30 }), totals: null, holder: 'none' } as const;
-      assert.equal(await correct(bench, 'lease-of-old', change), false);
-      assert.deepEqual(await peek(bench, ref), [{ 'rpm:10/min': 10, 'tpm:100/min': 70 }, false]);
+      assert.equal(await correct(fixture, 'lease-of-old', change), false);
+      assert.deepEqual(await peek(fixture, ref), [{ 'rpm:10/min': 10, 'tpm:100/min': 70 }, false]);
     },
   },
   {
     title:
       'a correction with an older config changes balances but no limits, and ignores limits that the bucket does not have',
-    run: async (bench) => {
-      await consume(bench, level(2, 'rpm:10/min'), { rpm: 5 });
+    run: async (fixture) => {
+      await consume(fixture, level(2, 'rpm:10/min'), { rpm: 5 });
       const change = {
         ...level(1, 'rpm:3/min', 'tpm:9/min'),
         deltas: milli({ rpm: 2, tpm: 2 }),
         totals: null,
       } as const;
-      await correct(bench, 'lease-of-old', { ...change, holder: 'none' });
-      assert.deepEqual(await peek(bench, level(2, 'rpm:10/min')), [{ 'rpm:10/min': 3 }, false]);
+      await correct(fixture, 'lease-of-old', { ...change, holder: 'none' });
+      assert.deepEqual(await peek(fixture, level(2, 'rpm:10/min')), [{ 'rpm:10/min': 3 }, false]);
     },
   },
   {
     title: 'a release of a holder that no longer exists gives nothing back, and reports that the holder is lost',
-    run: async (bench) => {
-      await hold(bench, 'lease-one', 2);
+    run: async (fixture) => {
+      await hold(fixture, 'lease-one', 2);
       const release = { ...level(1, 'slots:5/concurrent'), ...NOTHING, holder: 'release' } as const;
-      assert.equal(await correct(bench, 'lease-two', release), true);
-      assert.equal(await correct(bench, 'lease-one', release), false);
-      assert.equal(await correct(bench, 'lease-one', release), true);
-      assert.deepEqual(await peek(bench, level(1, 'slots:5/concurrent')), [{ 'slots:5/concurrent': 5 }, false]);
+      assert.equal(await correct(fixture, 'lease-two', release), true);
+      assert.equal(await correct(fixture, 'lease-one', release), false);
+      assert.equal(await correct(fixture, 'lease-one', release), true);
+      assert.deepEqual(await peek(fixture, level(1, 'slots:5/concurrent')), [{ 'slots:5/concurrent': 5 }, false]);
     },
   },
   {
     title: 'two leases with the same id lose no slot, whether the second is granted or not',
-    run: async (bench) => {
-      assert.equal(await hold(bench, 'lease-one', 2), true);
-      await hold(bench, 'lease-one', 2);
-      await correct(bench, 'lease-one', { ...level(1, 'slots:5/concurrent'), ...NOTHING, holder: 'release' });
-      assert.deepEqual(await peek(bench, level(1, 'slots:5/concurrent')), [{ 'slots:5/concurrent': 5 }, false]);
+    run: async (fixture) => {
+      assert.equal(await hold(fixture, 'lease-one', 2), true);
+      await hold(fixture, 'lease-one', 2);
+      await correct(fixture, 'lease-one', { ...level(1, 'slots:5/concurrent'), ...NOTHING, holder: 'release' });
+      assert.deepEqual(await peek(fixture, level(1, 'slots:5/concurrent')), [{ 'slots:5/concurrent': 5 }, false]);
     },
   },
   {
     title: 'an extension of a holder that no longer exists fails, and extends no other level of the lease',
-    run: async (bench) => {
-      await hold(bench, 'lease-one', 2);
+    run: async (fixture) => {
+      await hold(fixture, 'lease-one', 2);
       const [there, gone] = [USER, { ...USER, entityId: 'team' }];
-      const expiresAtMs = bench.clock.now() + 90_000;
+      const expiresAtMs = fixture.clock.now() + 90_000;
       const extend = async (levels: (typeof USER | typeof gone)[]): Promise<boolean> =>
-        bench.backend.extend(bench.call(), { leaseId: 'lease-one', levels, expiresAtMs });
+        fixture.backend.extend(fixture.call(), { leaseId: 'lease-one', levels, expiresAtMs });
       assert.equal(await extend([there, gone]), false);
       assert.equal(await extend([there]), true);
-      const { items } = await bench.backend.leases.list(bench.call(), USER.entityId, USER.resource, {
+      const { items } = await fixture.backend.leases.list(fixture.call(), USER.entityId, USER.resource, {
         limit: 9,
         after: null,
       });
@@ -205,15 +205,15 @@ const corrections: readonly Case[] = [
   },
   {
     title: 'an ask takes from all its levels or from none, whichever level refuses',
-    run: async (bench) => {
+    run: async (fixture) => {
       const refs = ['a', 'b', 'c'].map((entityId) => ({ ...level(1, 'rpm:10/min'), entityId }));
       for (const short of refs) {
-        await consume(bench, short, { rpm: 6 });
+        await consume(fixture, short, { rpm: 6 });
         const levels = refs.map((ref) => ({ ...ref, asks: milli({ rpm: 5 }), holder: null }));
-        const outcome = await bench.backend.consume(bench.call(), { leaseId: null, levels });
+        const outcome = await fixture.backend.consume(fixture.call(), { leaseId: null, levels });
         assert.equal(outcome.kind, 'denied');
-        await correct(bench, 'lease', { ...short, deltas: milli({ rpm: -6 }), totals: null, holder: 'none' });
-        for (const ref of refs) assert.deepEqual(await peek(bench, ref), [{ 'rpm:10/min': 10 }, false]);
+        await correct(fixture, 'lease', { ...short, deltas: milli({ rpm: -6 }), totals: null, holder: 'none' });
+        for (const ref of refs) assert.deepEqual(await peek(fixture, ref), [{ 'rpm:10/min': 10 }, false]);
       }
     },
   },

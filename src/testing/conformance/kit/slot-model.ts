@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import type { Lease } from '../../../limiter/lease/lease.js';
 import { ask, assertRejects, times, USER } from './asking.js';
-import type { Bench } from './bench.js';
+import type { Fixture } from './fixture.js';
 import { Random } from './random.js';
 
 const CAPACITY = 7;
 
-interface Holder {
+interface ModelHolder {
   readonly lease: Lease;
   readonly slots: number;
   expiresAtMs: number;
@@ -15,14 +15,14 @@ interface Holder {
 }
 
 /** Random acquires, extensions, endings and waits of three processes, compared with a plain list of holders. */
-export async function slotModel(bench: Bench, seed: number): Promise<void> {
+export async function slotModel(fixture: Fixture, seed: number): Promise<void> {
   const random = new Random(seed);
   const [first = assert.fail('no limiter'), ...rest] = await Promise.all(
-    times(3, async () => bench.limited(`slots:${CAPACITY}/concurrent`)),
+    times(3, async () => fixture.limited(`slots:${CAPACITY}/concurrent`)),
   );
-  let holders: Holder[] = [];
+  let holders: ModelHolder[] = [];
   const free = (): number => CAPACITY - holders.reduce((sum, { slots, gone }) => sum + (gone ? 0 : slots), 0);
-  const isOver = ({ expiresAtMs }: Holder): boolean => expiresAtMs <= bench.clock.now();
+  const isOver = ({ expiresAtMs }: ModelHolder): boolean => expiresAtMs <= fixture.clock.now();
 
   const acquire = async (): Promise<void> => {
     const [slots, leaseTtlMs] = [random.whole(1, CAPACITY), random.whole(5_000, 20_000)];
@@ -30,7 +30,7 @@ export async function slotModel(bench: Bench, seed: number): Promise<void> {
     const decision = await random.pick([first, ...rest]).tryAcquire(ask({ slots }, { leaseTtlMs }));
     if (decision.granted) {
       assert.ok(free() >= slots);
-      holders.push({ lease: decision.lease, slots, expiresAtMs: bench.clock.now() + leaseTtlMs, gone: false });
+      holders.push({ lease: decision.lease, slots, expiresAtMs: fixture.clock.now() + leaseTtlMs, gone: false });
     } else {
       assert.equal(decision.retryAfterMs, waitFor(slots));
     }
@@ -41,7 +41,7 @@ export async function slotModel(bench: Bench, seed: number): Promise<void> {
     const living = holders.filter(({ gone }) => !gone).toSorted((a, b) => a.expiresAtMs - b.expiresAtMs);
     for (const holder of living) {
       room += holder.slots;
-      if (room >= slots) return holder.expiresAtMs - bench.clock.now();
+      if (room >= slots) return holder.expiresAtMs - fixture.clock.now();
     }
     return null;
   };
@@ -54,7 +54,7 @@ export async function slotModel(bench: Bench, seed: number): Promise<void> {
       await assertRejects(holder.lease.extend(), 'lease.closed');
     } else if (verb === 'extend') {
       await holder.lease.extend(9_000);
-      holder.expiresAtMs = bench.clock.now() + 9_000;
+      holder.expiresAtMs = fixture.clock.now() + 9_000;
     } else {
       await holder.lease[verb]();
       holders = holders.filter((other) => other !== holder);
@@ -71,7 +71,7 @@ export async function slotModel(bench: Bench, seed: number): Promise<void> {
 
   for (let step = 0; step < 500; step++) {
     // Time moves with every step, so that no two lease ids have the same time.
-    await bench.clock.advance(random.pick([1, random.whole(1, 500), random.whole(1, 5_000)]));
+    await fixture.clock.advance(random.pick([1, random.whole(1, 500), random.whole(1, 5_000)]));
     await random.pick([acquire, acquire, change, look])();
   }
 }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { Awaitable, Page, PageRequest } from '../../../backend.js';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
-import { ask, USER, usageOf } from './asking.js';
-import { type Bench, limits } from './bench.js';
+import { ask, USER, listUsage } from './asking.js';
+import { type Fixture, limits } from './fixture.js';
 
 /** Every item of all pages. */
 export async function collect<T>(listing: AsyncIterable<T>): Promise<T[]> {
@@ -24,7 +24,7 @@ export async function collectPages<T>(limit: number, read: (page: PageRequest) =
 }
 
 /** Creates records of every kind in a namespace. */
-export async function furnish(limiter: RateLimiter): Promise<void> {
+export async function createRecords(limiter: RateLimiter): Promise<void> {
   await limiter.config.setSystem({ limits: limits('rpd:10/day', 'slots:3/concurrent'), onUnavailable: 'local' });
   await limiter.config.setEntity('user-2', USER.resource, { limits: limits('rpd:20/day') });
   await limiter.entities.create({ id: 'team', name: 'Team', metadata: { tier: 'gold' } });
@@ -33,19 +33,19 @@ export async function furnish(limiter: RateLimiter): Promise<void> {
   await limiter.acquire(ask({ rpd: 7 }, { entityId: 'user-2' }));
 }
 
-/** How many records `furnish` creates at least: two configs and two entities, their audit records, and three buckets. */
-export const FURNISHED = 2 + 2 + 4 + 3;
+/** How many records `createRecords` creates at least: two configs and two entities, their audit records, and three buckets. */
+export const CREATED_RECORDS = 2 + 2 + 4 + 3;
 
 /** All data of a namespace that the API shows. */
-export async function pictureOf(bench: Bench, limiter: RateLimiter): Promise<Record<string, unknown>> {
-  await bench.catchUp();
+export async function pictureOf(fixture: Fixture, limiter: RateLimiter): Promise<Record<string, unknown>> {
+  await fixture.catchUp();
   return {
     balances: await limiter.status(USER),
     config: await limiter.config.resolve(USER.entityId, USER.resource),
     entitiesWithLimits: await collect(limiter.config.list(USER)),
     entities: await collect(limiter.entities.list()),
     children: await collect(limiter.entities.children('team')),
-    usage: await usageOf(bench, limiter),
+    usage: await listUsage(fixture, limiter),
     audit: await collect(limiter.audit.list()),
     buckets: await collect(limiter.buckets.list({ entityId: USER.entityId })),
     leases: await collect(limiter.leases.list(USER)),

@@ -1,4 +1,4 @@
-import type { Case } from './bench.js';
+import type { Case } from './fixture.js';
 import { auditLists } from '../records/audit-lists.js';
 import { auditRecords } from '../records/audit-records.js';
 import { bucketResets } from '../usage/bucket-resets.js';

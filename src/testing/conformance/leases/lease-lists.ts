@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { ask, assertRejects, times, USER } from '../kit/asking.js';
-import { type Case, limits } from '../kit/bench.js';
+import { type Case, limits } from '../kit/fixture.js';
 import { collect } from '../kit/tenant.js';
 
 function ids(leases: readonly { readonly id: string }[]): string[] {
@@ -10,19 +10,19 @@ function ids(leases: readonly { readonly id: string }[]): string[] {
 export const leaseLists: readonly Case[] = [
   {
     title: 'a lease without slots is listed if it has a requested lifetime, and shows no amounts',
-    run: async (bench) => {
-      const limiter = await bench.limited('rpd:10/day');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('rpd:10/day');
       await limiter.acquire(ask({ rpd: 1 }));
       const { id } = await limiter.acquire(ask({ rpd: 2 }, { leaseTtlMs: 7_000 }));
-      const acquiredAt = new Date(bench.clock.now());
-      const expiresAt = new Date(bench.clock.now() + 7_000);
+      const acquiredAt = new Date(fixture.clock.now());
+      const expiresAt = new Date(fixture.clock.now() + 7_000);
       assert.deepEqual((await limiter.leases.list(USER)).items, [{ id, amounts: {}, acquiredAt, expiresAt }]);
     },
   },
   {
     title: 'a lease whose expiry gives rates back is listed with the rates as they were last settled',
-    run: async (bench) => {
-      const limiter = await bench.limiter({
+    run: async (fixture) => {
+      const limiter = await fixture.limiter({
         limits: limits('rpd:10/day', 'tpd:99/day', 'slots:3/concurrent'),
         onExpiry: 'refund',
       });
@@ -36,26 +36,26 @@ export const leaseLists: readonly Case[] = [
   },
   {
     title: 'an extension changes the listed expiry, and nothing else',
-    run: async (bench) => {
-      const limiter = await bench.limiter({ limits: limits('slots:3/concurrent'), caller: 'worker-7' });
+    run: async (fixture) => {
+      const limiter = await fixture.limiter({ limits: limits('slots:3/concurrent'), caller: 'worker-7' });
       const lease = await limiter.acquire(ask({ slots: 2 }));
       const [before] = (await limiter.leases.list(USER)).items;
-      await bench.clock.advance(20_000);
+      await fixture.clock.advance(20_000);
       await lease.extend(30_000);
-      const expiresAt = new Date(bench.clock.now() + 30_000);
+      const expiresAt = new Date(fixture.clock.now() + 30_000);
       assert.deepEqual((await limiter.leases.list(USER)).items, [{ ...before, expiresAt }]);
       assert.deepEqual(lease.expiresAt, expiresAt);
     },
   },
   {
     title: 'an expired lease is listed until its holder is reclaimed',
-    run: async (bench) => {
-      const limiter = await bench.limited('slots:2/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('slots:2/concurrent');
       const [late, alive] = [
         await limiter.acquire(ask({ slots: 1 }, { leaseTtlMs: 5_000 })),
         await limiter.acquire(ask({ slots: 1 })),
       ];
-      await bench.clock.advance(9_000);
+      await fixture.clock.advance(9_000);
       assert.deepEqual(ids(await collect(limiter.leases.list(USER))).toSorted(), [late.id, alive.id].toSorted());
       assert.equal((await limiter.buckets.get(USER))?.holders, 1);
       const next = await limiter.acquire(ask({ slots: 1 }));
@@ -64,8 +64,8 @@ export const leaseLists: readonly Case[] = [
   },
   {
     title: 'a lease that ended is not listed at any level',
-    run: async (bench) => {
-      const limiter = await bench.limited('slots:9/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('slots:9/concurrent');
       await limiter.entities.create({ id: 'team' });
       await limiter.entities.create({ id: 'user-1', parentId: 'team', cascade: true });
       const [a, b, c, d] = await Promise.all(times(4, async () => limiter.acquire(ask({ slots: 1 }))));
@@ -81,12 +81,12 @@ export const leaseLists: readonly Case[] = [
   },
   {
     title: 'leases with per-call limits are listed under their resource',
-    run: async (bench) => {
-      const limiter = await bench.limited('slots:3/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('slots:3/concurrent');
       const plain = await limiter.acquire(ask({ slots: 1 }));
-      await bench.clock.advance(1);
+      await fixture.clock.advance(1);
       const own = await limiter.acquire(ask({ slots: 2 }, { limits: limits('slots:2/concurrent') }));
-      await bench.catchUp();
+      await fixture.catchUp();
       const found = await collect(limiter.leases.list({ ...USER, limit: 1 }));
       assert.deepEqual(
         found.map(({ id, amounts }) => [id, amounts]),
@@ -99,8 +99,8 @@ export const leaseLists: readonly Case[] = [
   },
   {
     title: 'leases of another entity or resource are not listed, and an unused resource has no leases',
-    run: async (bench) => {
-      const limiter = await bench.limited('slots:3/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('slots:3/concurrent');
       const { id } = await limiter.acquire(ask({ slots: 1 }));
       for (const other of [
         { entityId: 'user-10' },
@@ -110,7 +110,7 @@ export const leaseLists: readonly Case[] = [
       ]) {
         await limiter.acquire(ask({ slots: 1 }, other));
       }
-      await bench.catchUp();
+      await fixture.catchUp();
       assert.deepEqual(ids(await collect(limiter.leases.list(USER))), [id]);
       const none = await limiter.leases.list({ ...USER, entityId: 'missing' });
       assert.deepEqual([none.items, none.next], [[], null]);
@@ -118,12 +118,12 @@ export const leaseLists: readonly Case[] = [
   },
   {
     title: 'a list of leases continues after a lease that ended between two pages',
-    run: async (bench) => {
-      const limiter = await bench.limited('slots:9/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('slots:9/concurrent');
       const taken: Awaited<ReturnType<typeof limiter.acquire>>[] = [];
       for (let count = 0; count < 4; count++) {
         taken.push(await limiter.acquire(ask({ slots: 1 })));
-        await bench.clock.advance(1);
+        await fixture.clock.advance(1);
       }
       const { items, next } = await limiter.leases.list({ ...USER, limit: 2 });
       await taken[1]?.commit();
@@ -133,8 +133,8 @@ export const leaseLists: readonly Case[] = [
   },
   {
     title: 'listing the leases of an illegal name is refused',
-    run: async (bench) => {
-      const { leases } = await bench.limiter();
+    run: async (fixture) => {
+      const { leases } = await fixture.limiter();
       await assertRejects(leases.list({ ...USER, entityId: '' }), 'input.invalid');
       await assertRejects(leases.list({ ...USER, resource: 'gpt-4~x' }), 'input.invalid');
       await assertRejects(leases.list({ entityId: 'user-1' } as never), 'input.invalid');

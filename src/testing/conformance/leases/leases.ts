@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { ask, assertExactWait, assertRejects, denial, times, USER } from '../kit/asking.js';
-import type { Case } from '../kit/bench.js';
+import type { Case } from '../kit/fixture.js';
 
 const corrections: readonly Case[] = [
   {
     title: 'adjust adds to what was taken, and gives part of it back',
-    run: async (bench) => {
-      const limiter = await bench.limited('tpm:100/min');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('tpm:100/min');
       const lease = await limiter.acquire(ask({ tpm: 10 }));
       await lease.adjust({ tpm: 25 });
       assert.deepEqual(await limiter.available(USER), { tpm: 65 });
@@ -16,8 +16,8 @@ const corrections: readonly Case[] = [
   },
   {
     title: 'adjust gives back at most what was taken',
-    run: async (bench) => {
-      const limiter = await bench.limited('tpm:100/min');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('tpm:100/min');
       const lease = await limiter.acquire(ask({ tpm: 10 }));
       await assertRejects(lease.adjust({ tpm: -11 }), 'input.invalid');
       assert.deepEqual([lease.consumed, await limiter.available(USER)], [{ tpm: 10 }, { tpm: 90 }]);
@@ -25,8 +25,8 @@ const corrections: readonly Case[] = [
   },
   {
     title: 'adjust and settle accept limits that the acquire did not name',
-    run: async (bench) => {
-      const limiter = await bench.limited('rpm:10/min', 'tpm:100/min', 'usd:50/min');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('rpm:10/min', 'tpm:100/min', 'usd:50/min');
       const lease = await limiter.acquire(ask({ rpm: 1 }));
       await lease.adjust({ tpm: 40 });
       await lease.settle({ usd: 3 });
@@ -36,8 +36,8 @@ const corrections: readonly Case[] = [
   },
   {
     title: 'settle states the total, can be repeated, and leaves the lease open',
-    run: async (bench) => {
-      const limiter = await bench.limited('tpm:100/min');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('tpm:100/min');
       const lease = await limiter.acquire(ask({ tpm: 50 }));
       for (const tpm of [70, 70, 20, 0, 30]) {
         await lease.settle({ tpm });
@@ -48,8 +48,8 @@ const corrections: readonly Case[] = [
   },
   {
     title: 'concurrent corrections of one lease are made one after the other',
-    run: async (bench) => {
-      const limiter = await bench.limited('tpm:1000/min');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('tpm:1000/min');
       const lease = await limiter.acquire(ask({ tpm: 10 }));
       await Promise.all([lease.adjust({ tpm: 5 }), lease.settle({ tpm: 100 }), lease.adjust({ tpm: 7 })]);
       assert.deepEqual([lease.consumed, await limiter.available(USER)], [{ tpm: 107 }, { tpm: 893 }]);
@@ -57,8 +57,8 @@ const corrections: readonly Case[] = [
   },
   {
     title: 'corrections refuse slots, unknown limits and malformed amounts',
-    run: async (bench) => {
-      const limiter = await bench.limited('tpm:100/min', 'slots:3/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('tpm:100/min', 'slots:3/concurrent');
       const lease = await limiter.acquire(ask({ tpm: 10, slots: 1 }));
       await assertRejects(lease.adjust({ slots: 1 }), 'input.invalid');
       await assertRejects(lease.settle({ slots: 0 }), 'input.invalid');
@@ -73,19 +73,19 @@ const corrections: readonly Case[] = [
 const debts: readonly Case[] = [
   {
     title: 'a settlement above the balance causes debt, which the refill pays back exactly on time',
-    run: async (bench) => {
-      const limiter = await bench.limited('tpm:60/min');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('tpm:60/min');
       const lease = await limiter.acquire(ask({ tpm: 10 }));
       await lease.settle({ tpm: 150 });
       assert.deepEqual(await limiter.available(USER), { tpm: -90 });
-      await assertExactWait(bench, limiter, ask({ tpm: 0 }), 90_000);
-      await assertExactWait(bench, limiter, ask({ tpm: 1 }), 1_000);
+      await assertExactWait(fixture, limiter, ask({ tpm: 0 }), 90_000);
+      await assertExactWait(fixture, limiter, ask({ tpm: 1 }), 1_000);
     },
   },
   {
     title: 'debts of several leases add up, and a refund reduces them',
-    run: async (bench) => {
-      const limiter = await bench.limited('tpm:60/min');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('tpm:60/min');
       const leases = await Promise.all(times(3, async () => limiter.acquire(ask({ tpm: 20 }))));
       await Promise.all(leases.map(async (lease) => lease.settle({ tpm: 100 })));
       assert.deepEqual(await limiter.available(USER), { tpm: -240 });
@@ -95,8 +95,8 @@ const debts: readonly Case[] = [
   },
   {
     title: 'a debt beyond 2^53 thousandths of a token is exact',
-    run: async (bench) => {
-      const limiter = await bench.limited('tpm:1000000000000/day');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('tpm:1000000000000/day');
       const lease = await limiter.acquire(ask({ tpm: 1 }));
       for (let count = 0; count < 12; count++) await lease.adjust({ tpm: 1e12 });
       assert.deepEqual(await limiter.available(USER), { tpm: -11e12 - 1 });
@@ -107,22 +107,22 @@ const debts: readonly Case[] = [
   },
   {
     title: 'a refund never lifts a balance above its capacity',
-    run: async (bench) => {
-      const limiter = await bench.limited('tpm:60/min');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('tpm:60/min');
       const lease = await limiter.acquire(ask({ tpm: 50 }));
-      await bench.clock.advance(60_000);
+      await fixture.clock.advance(60_000);
       await lease.rollback();
       assert.deepEqual(await limiter.available(USER), { tpm: 60 });
       await limiter.acquire(ask({ tpm: 60 }));
-      await assertExactWait(bench, limiter, ask({ tpm: 1 }), 1_000);
+      await assertExactWait(fixture, limiter, ask({ tpm: 1 }), 1_000);
     },
   },
   {
     title: 'a settlement after a long idle time is charged in full to a full bucket',
-    run: async (bench) => {
-      const limiter = await bench.limited('tpm:60/min');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('tpm:60/min');
       const lease = await limiter.acquire(ask({ tpm: 10 }));
-      await bench.clock.advance(3_600_000);
+      await fixture.clock.advance(3_600_000);
       await lease.settle({ tpm: 50 });
       assert.deepEqual(await limiter.available(USER), { tpm: 20 });
     },
@@ -132,8 +132,8 @@ const debts: readonly Case[] = [
 const endings: readonly Case[] = [
   {
     title: 'commit keeps what rates took and gives the slots back',
-    run: async (bench) => {
-      const limiter = await bench.limited('tpm:100/min', 'slots:2/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('tpm:100/min', 'slots:2/concurrent');
       const lease = await limiter.acquire(ask({ tpm: 10, slots: 2 }));
       await lease.commit();
       assert.deepEqual([lease.state, await limiter.available(USER)], ['committed', { tpm: 90, slots: 2 }]);
@@ -141,8 +141,8 @@ const endings: readonly Case[] = [
   },
   {
     title: 'commit settles the totals that it is given',
-    run: async (bench) => {
-      const limiter = await bench.limited('rpm:10/min', 'tpm:100/min', 'slots:2/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('rpm:10/min', 'tpm:100/min', 'slots:2/concurrent');
       const lease = await limiter.acquire(ask({ rpm: 1, tpm: 10, slots: 1 }));
       await lease.commit({ tpm: 64 });
       assert.deepEqual(await limiter.available(USER), { rpm: 9, tpm: 36, slots: 2 });
@@ -151,8 +151,8 @@ const endings: readonly Case[] = [
   },
   {
     title: 'rollback gives everything back, settled or not',
-    run: async (bench) => {
-      const limiter = await bench.limited('rpm:10/min', 'tpm:100/min', 'slots:2/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('rpm:10/min', 'tpm:100/min', 'slots:2/concurrent');
       const lease = await limiter.acquire(ask({ rpm: 1, tpm: 10, slots: 2 }));
       await lease.settle({ tpm: 300 });
       await lease.rollback();
@@ -162,8 +162,8 @@ const endings: readonly Case[] = [
   },
   ...((['commit', 'rollback', 'release'] as const).map((verb) => ({
     title: `${verb} counts once, however often it is called`,
-    run: async (bench) => {
-      const limiter = await bench.limited('tpm:100/day', 'slots:9/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('tpm:100/day', 'slots:9/concurrent');
       const [lease] = [await limiter.acquire(ask({ tpm: 10, slots: 2 })), await limiter.acquire(ask({ slots: 3 }))];
       await Promise.all([lease[verb](), lease[verb]()]);
       await lease[verb]();
@@ -172,8 +172,8 @@ const endings: readonly Case[] = [
   })) satisfies Case[]),
   ...((['commit', 'rollback'] as const).map((verb) => ({
     title: `after ${verb} a lease refuses everything except ${verb} and release`,
-    run: async (bench) => {
-      const limiter = await bench.limited('tpm:100/min', 'slots:2/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('tpm:100/min', 'slots:2/concurrent');
       const lease = await limiter.acquire(ask({ tpm: 10, slots: 1 }));
       await lease[verb]();
       const before = await limiter.status(USER);
@@ -187,8 +187,8 @@ const endings: readonly Case[] = [
   })) satisfies Case[]),
   {
     title: 'release gives the slots back and leaves the lease open for settle and rollback',
-    run: async (bench) => {
-      const limiter = await bench.limited('tpm:100/min', 'slots:2/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('tpm:100/min', 'slots:2/concurrent');
       const lease = await limiter.acquire(ask({ tpm: 10, slots: 2 }));
       await lease.release();
       assert.deepEqual(await limiter.available(USER), { tpm: 90, slots: 2 });
@@ -200,8 +200,8 @@ const endings: readonly Case[] = [
   },
   {
     title: 'disposing of a lease commits it if it is open, and has no effect otherwise',
-    run: async (bench) => {
-      const limiter = await bench.limited('tpm:100/min', 'slots:2/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('tpm:100/min', 'slots:2/concurrent');
       const [open, ended] = [await limiter.acquire(ask({ tpm: 1, slots: 1 })), await limiter.acquire(ask({ tpm: 2 }))];
       await ended.rollback();
       await Promise.all([open[Symbol.asyncDispose](), ended[Symbol.asyncDispose]()]);
@@ -211,11 +211,11 @@ const endings: readonly Case[] = [
   },
   {
     title: 'a lease without a holder has no expiry, and a lease with a holder has one from its start',
-    run: async (bench) => {
-      const limiter = await bench.limited('tpm:100/min', 'slots:2/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('tpm:100/min', 'slots:2/concurrent');
       const plain = await limiter.acquire(ask({ tpm: 1 }));
       const held = await limiter.acquire(ask({ slots: 1 }, { leaseTtlMs: 7_000 }));
-      assert.deepEqual([plain.expiresAt, held.expiresAt], [null, new Date(bench.clock.now() + 7_000)]);
+      assert.deepEqual([plain.expiresAt, held.expiresAt], [null, new Date(fixture.clock.now() + 7_000)]);
       await plain.extend();
       assert.deepEqual([plain.entityId, plain.resource, plain.decidedBy], [USER.entityId, USER.resource, 'store']);
       assert.equal((await denial(limiter, ask({ slots: 2 }))).retryAfterMs, 7_000);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { AuditEvent } from '../../../limiter/api/audit-api.js';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
 import { ask, assertRejects, denial, times, USER } from '../kit/asking.js';
-import { type Case, limits } from '../kit/bench.js';
+import { type Case, limits } from '../kit/fixture.js';
 import { recordsOf } from './audit-records.js';
 import { collect } from '../kit/tenant.js';
 
@@ -31,11 +31,11 @@ const REFUSED: readonly ((limiter: RateLimiter) => Promise<unknown>)[] = [
 const silence: readonly Case[] = [
   {
     title: 'a refused change adds no audit record',
-    run: async (bench) => {
-      const limiter = await bench.limited('rpm:10/min');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('rpm:10/min');
       await limiter.entities.create({ id: 'team' });
       await limiter.entities.create({ id: 'user-1', parentId: 'team' });
-      const added = await recordsOf(bench, limiter, async () => {
+      const added = await recordsOf(fixture, limiter, async () => {
         for (const change of REFUSED) await assert.rejects(change(limiter));
         assert.equal(await limiter.buckets.reset(USER), false);
       });
@@ -44,16 +44,16 @@ const silence: readonly Case[] = [
   },
   {
     title: 'a change of a namespace that is refused or has no effect adds no audit record',
-    run: async (bench) => {
-      const { namespaces, audit } = await bench.limiter();
-      const name = await bench.register();
+    run: async (fixture) => {
+      const { namespaces, audit } = await fixture.limiter();
+      const name = await fixture.register();
       const { id } = await namespaces.register(name);
       await assertRejects(namespaces.recover(name), 'namespace.conflict');
       await assertRejects(namespaces.purge(id), 'namespace.conflict');
       await namespaces.delete(name);
       await assertRejects(namespaces.delete(name), 'namespace.missing');
       await namespaces.register(name);
-      await bench.catchUp();
+      await fixture.catchUp();
       await assertRejects(namespaces.recover(id), 'namespace.conflict');
       const found = (await audit.list({ namespace: name })).items.map(({ action }) => action);
       assert.deepEqual(found, ['namespace.register', 'namespace.delete', 'namespace.register']);
@@ -62,10 +62,10 @@ const silence: readonly Case[] = [
   },
   {
     title: 'acquires and reads add no audit record',
-    run: async (bench) => {
-      const limiter = await bench.limited('rpm:10/min', 'slots:2/concurrent');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('rpm:10/min', 'slots:2/concurrent');
       await limiter.entities.create({ id: 'team' });
-      const added = await recordsOf(bench, limiter, async () => {
+      const added = await recordsOf(fixture, limiter, async () => {
         const lease = await limiter.acquire(ask({ rpm: 5, slots: 1 }));
         await lease.settle({ rpm: 6 });
         await lease.extend();
@@ -86,14 +86,14 @@ const silence: readonly Case[] = [
 const lists: readonly Case[] = [
   {
     title: 'an audit record names the principal of the process that made the change, or null if there is none',
-    run: async (bench) => {
+    run: async (fixture) => {
       const limiters = [
-        await bench.limiter({ principal: 'ann' }),
-        await bench.limiter({ principal: 'bob@example.org' }),
+        await fixture.limiter({ principal: 'ann' }),
+        await fixture.limiter({ principal: 'bob@example.org' }),
       ];
-      limiters.push(await bench.limiter());
+      limiters.push(await fixture.limiter());
       for (const [at, limiter] of limiters.entries()) await limiter.entities.create({ id: `user-${at}` });
-      await bench.catchUp();
+      await fixture.catchUp();
       const found = await collect(limiters[0]?.audit.list() ?? assert.fail('no limiter'));
       assert.deepEqual(
         found.map(({ principal, subject }) => [principal, subject]),
@@ -107,13 +107,13 @@ const lists: readonly Case[] = [
   },
   {
     title: 'audit records are listed in the order of time, also within one instant, page by page, each once',
-    run: async (bench) => {
-      const limiter = await bench.limiter();
+    run: async (fixture) => {
+      const limiter = await fixture.limiter();
       for (let count = 0; count < 9; count++) {
         await limiter.entities.create({ id: `user-${9 - count}` });
-        if (count % 3 === 2) await bench.clock.advance(1);
+        if (count % 3 === 2) await fixture.clock.advance(1);
       }
-      await bench.catchUp();
+      await fixture.catchUp();
       const expected = times(9, (at) => `entity.create user-${9 - at}`);
       for (const limit of [1, 2, 4, 100])
         assert.deepEqual(told(await collect(limiter.audit.list({ limit }))), expected);
@@ -124,8 +124,8 @@ const lists: readonly Case[] = [
   },
   {
     title: 'audit records of one entity, one resource and the system can be listed separately and all together',
-    run: async (bench) => {
-      const limiter = await bench.limited('rpm:10/min');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('rpm:10/min');
       await limiter.config.setSystem({ limits: limits('rpm:10/min') });
       await limiter.entities.create({ id: 'gpt-4' });
       await limiter.config.setResource('gpt-4', { limits: limits('rpm:9/min') });
@@ -136,7 +136,7 @@ const lists: readonly Case[] = [
       await limiter.acquire(ask({ rpm: 1 }));
       await limiter.buckets.reset(USER);
       await limiter.config.delete('system');
-      await bench.catchUp();
+      await fixture.catchUp();
       const { audit } = limiter;
       const ofUser = ['entity.create', 'config.set', 'config.set', 'bucket.reset'].map((action) => `${action} user-1`);
       assert.deepEqual(told(await collect(audit.list({ entityId: 'user-1', limit: 3 }))), ofUser);
@@ -158,14 +158,14 @@ const lists: readonly Case[] = [
   },
   {
     title: 'an audit record does not change when its subject or the returned object changes',
-    run: async (bench) => {
-      const limiter = await bench.limiter();
+    run: async (fixture) => {
+      const limiter = await fixture.limiter();
       await limiter.entities.create({ id: 'user-1', metadata: { tags: ['a'] } });
       const [read = assert.fail('no record')] = (await limiter.audit.list({ entityId: 'user-1' })).items;
       (read.after as { metadata: { tags: string[] } }).metadata.tags.push('b');
       await limiter.entities.update('user-1', { metadata: { tags: [] } });
       await limiter.entities.delete('user-1');
-      await bench.catchUp();
+      await fixture.catchUp();
       const found = (await limiter.audit.list({ entityId: 'user-1' })).items;
       const tags = found.map(({ after }) => (after as { metadata: unknown } | null)?.metadata);
       assert.deepEqual(tags, [{ tags: ['a'] }, { tags: [] }, undefined]);
@@ -173,11 +173,11 @@ const lists: readonly Case[] = [
   },
   {
     title: 'concurrent changes add one audit record each',
-    run: async (bench) => {
-      const limiters = await Promise.all(times(3, async () => bench.limiter()));
+    run: async (fixture) => {
+      const limiters = await Promise.all(times(3, async () => fixture.limiter()));
       const changes = times(12, async (at) => limiters[at % 3]?.entities.create({ id: `user-${10 + at}` }));
       await Promise.all([...changes, limiters[0]?.config.setSystem({ limits: limits('rpm:1/min') })]);
-      await bench.catchUp();
+      await fixture.catchUp();
       const found = await collect(limiters[1]?.audit.list({ limit: 5 }) ?? assert.fail('no limiter'));
       assert.deepEqual(new Set(found.map(({ id }) => id)).size, 13);
       const expected = ['config.set $SYSTEM', ...times(12, (at) => `entity.create user-${10 + at}`)];
@@ -186,8 +186,8 @@ const lists: readonly Case[] = [
   },
   {
     title: 'listing the audit records of an illegal name is refused',
-    run: async (bench) => {
-      const { audit } = await bench.limiter();
+    run: async (fixture) => {
+      const { audit } = await fixture.limiter();
       for (const entityId of ['', '$SYSTEM', '$RESOURCE:gpt-4', 7]) {
         await assertRejects(audit.list({ entityId: entityId as string }), 'input.invalid');
       }

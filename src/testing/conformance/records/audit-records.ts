@@ -3,21 +3,21 @@ import type { AuditAction } from '../../../backend.js';
 import type { AuditEvent, AuditQuery } from '../../../limiter/api/audit-api.js';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
 import { ask, USER } from '../kit/asking.js';
-import { type Bench, type Case, limits } from '../kit/bench.js';
+import { type Fixture, type Case, limits } from '../kit/fixture.js';
 import { type StoredLevel, STORED_LEVELS } from '../config/config-levels.js';
 import { collect } from '../kit/tenant.js';
 
 /** Some fields of the `before` or `after` of a record; null: there was no object. */
-type Fields = Readonly<Record<string, unknown>> | null;
+type AuditFields = Readonly<Record<string, unknown>> | null;
 
-interface Change {
+interface AuditedChange {
   readonly what: string;
   readonly prepare?: (limiter: RateLimiter) => Promise<unknown>;
   readonly make: (limiter: RateLimiter) => Promise<unknown>;
   readonly action: AuditAction;
   readonly subject: string;
-  readonly before: Fields;
-  readonly after: Fields;
+  readonly before: AuditFields;
+  readonly after: AuditFields;
 }
 
 const SUBJECTS = {
@@ -28,11 +28,11 @@ const SUBJECTS = {
 } as const;
 
 /** The resource shows which of the entity's levels was changed. */
-function configOf({ source }: StoredLevel, rule: string): Fields {
+function configOf({ source }: StoredLevel, rule: string): AuditFields {
   return { limits: [rule], resource: source === 'entity' ? USER.resource : undefined };
 }
 
-const ENTITY_CHANGES: readonly Change[] = [
+const ENTITY_CHANGES: readonly AuditedChange[] = [
   {
     what: 'creating an entity',
     make: async ({ entities }) => entities.create({ id: 'user-1', name: 'Ann', metadata: { tier: 'gold' } }),
@@ -70,7 +70,7 @@ const ENTITY_CHANGES: readonly Change[] = [
   },
 ];
 
-const CONFIG_CHANGES: readonly Change[] = STORED_LEVELS.flatMap((level) => [
+const CONFIG_CHANGES: readonly AuditedChange[] = STORED_LEVELS.flatMap((level) => [
   {
     what: `setting the ${level.source} limits for the first time`,
     make: async (limiter) => level.set(limiter, 'rpm:5/min'),
@@ -101,20 +101,20 @@ const CONFIG_CHANGES: readonly Change[] = STORED_LEVELS.flatMap((level) => [
 
 /** The audit records of `query` that `work` adds. */
 export async function recordsOf(
-  bench: Bench,
+  fixture: Fixture,
   limiter: RateLimiter,
   work: () => Promise<unknown>,
   query: AuditQuery = {},
 ): Promise<AuditEvent[]> {
-  await bench.catchUp();
+  await fixture.catchUp();
   const known = new Set((await collect(limiter.audit.list(query))).map(({ id }) => id));
   await work();
-  await bench.catchUp();
+  await fixture.catchUp();
   return (await collect(limiter.audit.list(query))).filter(({ id }) => !known.has(id));
 }
 
 /** Only the expected fields of the value in a record. */
-function like(held: unknown, expected: Fields): unknown {
+function like(held: unknown, expected: AuditFields): unknown {
   if (expected === null || typeof held !== 'object' || held === null) return held;
   const fields = Object.keys(expected).map((key) => [key, (held as Record<string, unknown>)[key]] as const);
   return Object.fromEntries(fields);
@@ -122,7 +122,7 @@ function like(held: unknown, expected: Fields): unknown {
 
 function assertRecord(
   record: AuditEvent | undefined,
-  { action, subject, before, after }: Omit<Change, 'what' | 'make'>,
+  { action, subject, before, after }: Omit<AuditedChange, 'what' | 'make'>,
   at: Date,
 ): void {
   const held =
@@ -135,12 +135,12 @@ function assertRecord(
 
 const records: readonly Case[] = [...ENTITY_CHANGES, ...CONFIG_CHANGES].map((change) => ({
   title: `${change.what} adds one audit record with the principal, the time, and the values before and after`,
-  run: async (bench) => {
-    const limiter = await bench.limiter({ principal: 'ann', limits: limits('rpm:10/min') });
+  run: async (fixture) => {
+    const limiter = await fixture.limiter({ principal: 'ann', limits: limits('rpm:10/min') });
     await change.prepare?.(limiter);
-    await bench.clock.advance(1_234);
-    const at = new Date(bench.clock.now());
-    const [record, ...others] = await recordsOf(bench, limiter, async () => change.make(limiter));
+    await fixture.clock.advance(1_234);
+    const at = new Date(fixture.clock.now());
+    const [record, ...others] = await recordsOf(fixture, limiter, async () => change.make(limiter));
     assertRecord(record, change, at);
     assert.deepEqual(others, []);
   },
@@ -158,14 +158,14 @@ const registry: readonly Case[] = [
   {
     title:
       'registering, deleting, recovering and purging a namespace add one audit record each, which stay after the purge',
-    run: async (bench) => {
-      const limiter = await bench.limiter({ principal: 'ann' });
-      const name = `${bench.namespace}-x`;
-      const startMs = bench.clock.now();
+    run: async (fixture) => {
+      const limiter = await fixture.limiter({ principal: 'ann' });
+      const name = `${fixture.namespace}-x`;
+      const startMs = fixture.clock.now();
       for (const [verb] of REGISTRY_CHANGES) {
         await limiter.namespaces[verb](name);
-        await bench.catchUp();
-        await bench.clock.advance(1_000);
+        await fixture.catchUp();
+        await fixture.clock.advance(1_000);
       }
       const found = await collect(limiter.audit.list({ namespace: name, limit: 2 }));
       assert.equal(found.length, REGISTRY_CHANGES.length);
@@ -178,14 +178,14 @@ const registry: readonly Case[] = [
   },
   {
     title: 'changes of a namespace itself are not in its own audit records, nor in those of another namespace',
-    run: async (bench) => {
-      const limiter = await bench.limiter();
-      const other = await bench.register();
+    run: async (fixture) => {
+      const limiter = await fixture.limiter();
+      const other = await fixture.register();
       await limiter.namespaces.delete(other);
-      await limiter.namespaces.delete(bench.namespace);
-      await bench.catchUp();
-      await limiter.namespaces.recover(bench.namespace);
-      await bench.catchUp();
+      await limiter.namespaces.delete(fixture.namespace);
+      await fixture.catchUp();
+      await limiter.namespaces.recover(fixture.namespace);
+      await fixture.catchUp();
       assert.deepEqual((await limiter.audit.list()).items, []);
       const actions = (await limiter.audit.list({ namespace: other })).items.map(({ action }) => action);
       assert.deepEqual(actions, ['namespace.register', 'namespace.delete']);

@@ -3,7 +3,7 @@ import type { Page } from '../../../backend.js';
 import type { ListOptions } from '../../../limiter/api/listing.js';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
 import { ask, assertRejects, USER } from '../kit/asking.js';
-import type { Case } from '../kit/bench.js';
+import type { Case } from '../kit/fixture.js';
 import { collect } from '../kit/tenant.js';
 
 /** Sorted by character code, not alphabetically and not by number. */
@@ -32,13 +32,13 @@ const LISTS: Readonly<Record<string, (limiter: RateLimiter, page: ListOptions) =
 export const entityLists: readonly Case[] = [
   {
     title: 'all entities are listed in the order of their ids, page by page, each once',
-    run: async (bench) => {
-      const limiter = await bench.limiter();
+    run: async (fixture) => {
+      const limiter = await fixture.limiter();
       for (const id of SHUFFLED) {
         await limiter.entities.create({ id });
-        await bench.clock.advance(1);
+        await fixture.clock.advance(1);
       }
-      await bench.catchUp();
+      await fixture.catchUp();
       for (const limit of [1, 2, 4, 100])
         assert.deepEqual(ids(await collect(limiter.entities.list({ limit }))), IN_ORDER);
       const first = await limiter.entities.list({ limit: 4 });
@@ -49,16 +49,16 @@ export const entityLists: readonly Case[] = [
   },
   {
     title: 'the children of a parent are listed in the order of their ids, page by page, whether or not they cascade',
-    run: async (bench) => {
-      const limiter = await bench.limiter();
+    run: async (fixture) => {
+      const limiter = await fixture.limiter();
       for (const id of ['team', 'tea']) await limiter.entities.create({ id });
       for (const [at, id] of SHUFFLED.entries()) {
-        await bench.clock.advance(1);
+        await fixture.clock.advance(1);
         await limiter.entities.create({ id, parentId: 'team', cascade: at % 2 === 0 });
         await limiter.entities.create({ id: `${id}-of-tea`, parentId: 'tea' });
         await limiter.entities.create({ id: `${id}-below`, parentId: id });
       }
-      await bench.catchUp();
+      await fixture.catchUp();
       for (const limit of [1, 3, 100]) {
         assert.deepEqual(ids(await collect(limiter.entities.children('team', { limit }))), IN_ORDER);
       }
@@ -69,8 +69,8 @@ export const entityLists: readonly Case[] = [
   },
   {
     title: 'a list of entities shows each entity as a read does',
-    run: async (bench) => {
-      const limiter = await bench.limiter();
+    run: async (fixture) => {
+      const limiter = await fixture.limiter();
       await limiter.entities.create({ id: 'team', name: 'Team' });
       await limiter.entities.create({
         id: 'user-1',
@@ -79,7 +79,7 @@ export const entityLists: readonly Case[] = [
         metadata: { n: [1, { a: null }] },
       });
       await limiter.entities.update('user-1', { name: 'Ann' });
-      await bench.catchUp();
+      await fixture.catchUp();
       const read = [await limiter.entities.get('team'), await limiter.entities.get('user-1')];
       assert.deepEqual(await collect(limiter.entities.list()), read);
       assert.deepEqual((await limiter.entities.children('team')).items, read.slice(1));
@@ -87,36 +87,36 @@ export const entityLists: readonly Case[] = [
   },
   {
     title: 'a child that moved is listed under its new parent only, and a child without a parent under none',
-    run: async (bench) => {
-      const limiter = await bench.limiter();
+    run: async (fixture) => {
+      const limiter = await fixture.limiter();
       for (const id of ['team', 'club']) await limiter.entities.create({ id });
       for (const id of ['a', 'b', 'c']) await limiter.entities.create({ id, parentId: 'team' });
       await limiter.entities.update('b', { parentId: 'club' });
       await limiter.entities.update('c', { parentId: null });
       await limiter.entities.update('a', { name: 'stays' });
-      await bench.catchUp();
+      await fixture.catchUp();
       const children = await Promise.all(['team', 'club'].map(async (id) => collect(limiter.entities.children(id))));
       assert.deepEqual(children.map(ids), [['a'], ['b']]);
     },
   },
   {
     title: 'a list of entities continues after an entity that was deleted between two pages',
-    run: async (bench) => {
-      const limiter = await bench.limiter();
+    run: async (fixture) => {
+      const limiter = await fixture.limiter();
       for (const id of ['a', 'b', 'c', 'd']) await limiter.entities.create({ id });
-      await bench.catchUp();
+      await fixture.catchUp();
       const { next } = await limiter.entities.list({ limit: 2 });
       await limiter.entities.delete('b');
-      await bench.catchUp();
+      await fixture.catchUp();
       assert.deepEqual(ids((await limiter.entities.list({ after: next ?? '' })).items), ['c', 'd']);
     },
   },
   {
     title: 'an empty list has no items and no next page, also for a parent that does not exist',
-    run: async (bench) => {
-      const limiter = await bench.limited('rpm:10/min');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('rpm:10/min');
       await limiter.acquire(ask({ rpm: 1 }));
-      await bench.catchUp();
+      await fixture.catchUp();
       const empty = { items: [], next: null };
       assert.deepEqual({ ...(await limiter.entities.list()) }, empty);
       assert.deepEqual({ ...(await limiter.entities.children('missing')) }, empty);
@@ -125,8 +125,8 @@ export const entityLists: readonly Case[] = [
   },
   {
     title: 'every list refuses a page size of 0, above 1000 or with a fraction, and a malformed next',
-    run: async (bench) => {
-      const limiter = await bench.limiter();
+    run: async (fixture) => {
+      const limiter = await fixture.limiter();
       for (const list of Object.values(LISTS)) {
         await list(limiter, { limit: 1_000 });
         for (const limit of [0, 1_001, 1.5, '2']) {

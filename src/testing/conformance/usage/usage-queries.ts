@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { USAGE_WINDOWS } from '../../../core/usage/usage.js';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
 import type { Usage } from '../../../limiter/api/usage-api.js';
-import { ask, assertRejects, times, tokensOf, usageOf, USER } from '../kit/asking.js';
-import type { Bench, Case } from '../kit/bench.js';
+import { ask, assertRejects, times, tokensOf, listUsage, USER } from '../kit/asking.js';
+import type { Fixture, Case } from '../kit/fixture.js';
 import { collect } from '../kit/tenant.js';
 
 const HOUR_MS = 3_600_000;
@@ -20,14 +20,14 @@ const TURNS: readonly (readonly [what: string, at: string, windows: Readonly<Rec
 
 const turns: readonly Case[] = TURNS.map(([what, at, windows]) => ({
   title: `at the beginning of ${what} each window counts only what happened in it`,
-  run: async (bench) => {
-    const limiter = await bench.limited('rpm:99/min');
-    bench.clock.set(Date.parse(at) - 1);
+  run: async (fixture) => {
+    const limiter = await fixture.limited('rpm:99/min');
+    fixture.clock.set(Date.parse(at) - 1);
     await limiter.acquire(ask({ rpm: 1 }));
-    await bench.clock.advance(1);
+    await fixture.clock.advance(1);
     await limiter.acquire(ask({ rpm: 2 }));
     for (const window of USAGE_WINDOWS) {
-      const found = await usageOf(bench, limiter, { window });
+      const found = await listUsage(fixture, limiter, { window });
       const split = windows[window] === 2;
       assert.deepEqual(tokensOf(found), split ? [{ rpm: 1 }, { rpm: 2 }] : [{ rpm: 3 }]);
       assert.deepEqual(
@@ -40,22 +40,22 @@ const turns: readonly Case[] = TURNS.map(([what, at, windows]) => ({
 }));
 
 /** Usage of three entities in three hours, some of it already in usage records, some not. `b` has none in the second hour. */
-async function spendForThreeHours(bench: Bench): Promise<RateLimiter> {
-  const limiter = await bench.limited('rpm:99/min');
+async function spendForThreeHours(fixture: Fixture): Promise<RateLimiter> {
+  const limiter = await fixture.limited('rpm:99/min');
   for (let hour = 0; hour < 3; hour++) {
     for (const [at, entityId] of ['b', 'a!', 'a'].entries()) {
       if (entityId !== 'b' || hour !== 1) await limiter.acquire(ask({ rpm: 10 * (hour + 1) + at }, { entityId }));
     }
     await limiter.acquire(ask({ rpm: 90 }, { resource: 'gpt-4o' }));
-    if (hour < 2) await bench.clock.advance(HOUR_MS);
+    if (hour < 2) await fixture.clock.advance(HOUR_MS);
   }
   return limiter;
 }
 
 const IN_ORDER = ['0 a 12', '0 a! 11', '0 b 10', '1 a 22', '1 a! 21', '2 a 32', '2 a! 31', '2 b 30'] as const;
 
-function told(bench: Bench, found: readonly Usage[]): string[] {
-  const startMs = bench.clock.now() - 2 * HOUR_MS;
+function told(fixture: Fixture, found: readonly Usage[]): string[] {
+  const startMs = fixture.clock.now() - 2 * HOUR_MS;
   return found.map(
     ({ windowStart, entityId, tokens }) =>
       `${(windowStart.getTime() - startMs) / HOUR_MS} ${entityId} ${tokens['rpm']}`,
@@ -65,11 +65,11 @@ function told(bench: Bench, found: readonly Usage[]): string[] {
 const lists: readonly Case[] = [
   {
     title: 'the usage of a resource lists every entity, sorted by time, then by entity',
-    run: async (bench) => {
-      const limiter = await spendForThreeHours(bench);
-      await bench.catchUp();
+    run: async (fixture) => {
+      const limiter = await spendForThreeHours(fixture);
+      await fixture.catchUp();
       const found = await collect(limiter.usage.query({ resource: USER.resource, window: 'hourly' }));
-      assert.deepEqual(told(bench, found), IN_ORDER);
+      assert.deepEqual(told(fixture, found), IN_ORDER);
       const days = await collect(limiter.usage.query({ resource: USER.resource, window: 'daily' }));
       assert.deepEqual(
         days.map(({ entityId, tokens }) => [entityId, tokens['rpm']]),
@@ -83,29 +83,29 @@ const lists: readonly Case[] = [
   },
   {
     title: 'the usage of a resource is returned page by page, with each window of each entity once',
-    run: async (bench) => {
-      const limiter = await spendForThreeHours(bench);
-      await bench.catchUp();
+    run: async (fixture) => {
+      const limiter = await spendForThreeHours(fixture);
+      await fixture.catchUp();
       const query = { resource: USER.resource, window: 'hourly' } as const;
       for (const limit of [1, 2, 3, 5, 8]) {
-        assert.deepEqual(told(bench, await collect(limiter.usage.query({ ...query, limit }))), IN_ORDER);
+        assert.deepEqual(told(fixture, await collect(limiter.usage.query({ ...query, limit }))), IN_ORDER);
       }
       const first = await limiter.usage.query({ ...query, limit: 4 });
       const second = await limiter.usage.query({ ...query, limit: 5, after: first.next ?? '' });
-      assert.deepEqual([told(bench, first.items), first.items.length], [IN_ORDER.slice(0, 4), 4]);
-      assert.deepEqual([told(bench, second.items), second.next], [IN_ORDER.slice(4), null]);
+      assert.deepEqual([told(fixture, first.items), first.items.length], [IN_ORDER.slice(0, 4), 4]);
+      assert.deepEqual([told(fixture, second.items), second.next], [IN_ORDER.slice(4), null]);
     },
   },
   {
     title: 'a range includes the window that begins at its start, and not the one that begins at its end',
-    run: async (bench) => {
-      const limiter = await spendForThreeHours(bench);
-      await bench.catchUp();
-      const startMs = bench.clock.now() - 2 * HOUR_MS;
+    run: async (fixture) => {
+      const limiter = await spendForThreeHours(fixture);
+      await fixture.catchUp();
+      const startMs = fixture.clock.now() - 2 * HOUR_MS;
       const inRange = async (fromMs: number, toMs: number): Promise<string[]> => {
         const range = { from: new Date(startMs + fromMs), to: new Date(startMs + toMs) };
         const query = { resource: USER.resource, window: 'hourly', ...range, limit: 2 } as const;
-        return told(bench, await collect(limiter.usage.query(query)));
+        return told(fixture, await collect(limiter.usage.query(query)));
       };
       assert.deepEqual(await inRange(0, HOUR_MS), IN_ORDER.slice(0, 3));
       assert.deepEqual(await inRange(1, HOUR_MS + 1), IN_ORDER.slice(3, 5));
@@ -119,13 +119,13 @@ const lists: readonly Case[] = [
   },
   {
     title: 'a query and a summary include all windows, also more than fit into one page',
-    run: async (bench) => {
-      const limiter = await bench.limited('rpm:999/min');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('rpm:999/min');
       for (let hour = 0; hour < 105; hour++) {
         await limiter.acquire(ask({ rpm: hour }));
-        await bench.clock.advance(HOUR_MS);
+        await fixture.clock.advance(HOUR_MS);
       }
-      const found = await usageOf(bench, limiter);
+      const found = await listUsage(fixture, limiter);
       assert.deepEqual(
         found.map(({ tokens }) => tokens['rpm'] ?? 0),
         times(105, (hour) => hour),
@@ -140,15 +140,15 @@ const lists: readonly Case[] = [
   },
   {
     title: 'an hour without usage has no record',
-    run: async (bench) => {
-      const limiter = await bench.limited('rpm:99/min');
-      const startMs = bench.clock.now();
+    run: async (fixture) => {
+      const limiter = await fixture.limited('rpm:99/min');
+      const startMs = fixture.clock.now();
       for (const rpm of [1, 2]) {
         await limiter.acquire(ask({ rpm }));
-        await bench.clock.advance(5 * HOUR_MS);
+        await fixture.clock.advance(5 * HOUR_MS);
       }
       assert.deepEqual(
-        (await usageOf(bench, limiter)).map(({ windowStart }) => windowStart.getTime() - startMs),
+        (await listUsage(fixture, limiter)).map(({ windowStart }) => windowStart.getTime() - startMs),
         [0, 5 * HOUR_MS],
       );
     },
@@ -158,9 +158,9 @@ const lists: readonly Case[] = [
 const summaries: readonly Case[] = [
   {
     title: 'a summary of a resource adds up all of its entities',
-    run: async (bench) => {
-      const limiter = await spendForThreeHours(bench);
-      await bench.catchUp();
+    run: async (fixture) => {
+      const limiter = await spendForThreeHours(fixture);
+      await fixture.catchUp();
       const { total, average, acquires, count } = await limiter.usage.summary({
         resource: USER.resource,
         window: 'hourly',
@@ -171,15 +171,15 @@ const summaries: readonly Case[] = [
   },
   {
     title: 'a summary shows the requested range, or else the start of its first window and the end of its last window',
-    run: async (bench) => {
-      const limiter = await bench.limited('rpm:99/min');
-      const startMs = bench.clock.now();
+    run: async (fixture) => {
+      const limiter = await fixture.limited('rpm:99/min');
+      const startMs = fixture.clock.now();
       for (const rpm of [4, 5]) {
-        await bench.clock.advance(1_234);
+        await fixture.clock.advance(1_234);
         await limiter.acquire(ask({ rpm }));
-        await bench.clock.advance(2 * HOUR_MS);
+        await fixture.clock.advance(2 * HOUR_MS);
       }
-      await bench.catchUp();
+      await fixture.catchUp();
       const whole = await limiter.usage.summary({ ...USER, window: 'hourly' });
       assert.deepEqual([whole.from, whole.to], [new Date(startMs), new Date(startMs + 3 * HOUR_MS)]);
       const range = { from: new Date(startMs + 7), to: new Date(startMs + 9 * DAY_MS) };
@@ -192,22 +192,22 @@ const summaries: readonly Case[] = [
   },
   {
     title: 'an average is over all windows that have a record, whichever limits they used',
-    run: async (bench) => {
-      const limiter = await bench.limited('rpm:99/min', 'tpm:999/min');
+    run: async (fixture) => {
+      const limiter = await fixture.limited('rpm:99/min', 'tpm:999/min');
       await limiter.acquire(ask({ rpm: 1, tpm: 100 }));
-      await bench.clock.advance(HOUR_MS);
+      await fixture.clock.advance(HOUR_MS);
       await limiter.acquire(ask({ rpm: 2 }));
-      await bench.clock.advance(3 * HOUR_MS);
+      await fixture.clock.advance(3 * HOUR_MS);
       await limiter.acquire(ask({ rpm: 3 }));
-      await bench.catchUp();
+      await fixture.catchUp();
       const { average, count } = await limiter.usage.summary({ ...USER, window: 'hourly' });
       assert.deepEqual([average, count], [{ rpm: 2, tpm: 100 / 3 }, 3]);
     },
   },
   {
     title: 'a query and a summary require a window, a resource, and dates as range limits',
-    run: async (bench) => {
-      const { usage } = await bench.limiter();
+    run: async (fixture) => {
+      const { usage } = await fixture.limiter();
       const bad: object[] = [
         USER,
         { ...USER, window: 'weekly' },

@@ -7,8 +7,8 @@ import { buildSettlement } from '../../../support/dynamodb/write-inputs.js';
 import { decodeShard, type ShardImage } from '../../../../src/backends/dynamodb/table/items.js';
 import type { ShardWrite } from '../../../../src/backends/dynamodb/bucket/shard-write.js';
 import type { Item } from '../../../../src/backends/dynamodb/client/transport.js';
-import type { Scenario } from '../../../../src/testing/oracle/scenario.js';
-import { at, type BucketWrite, type ConditionalStore, type Image } from '../../../../src/testing/oracle/store.js';
+import type { Scenario } from '../../../oracle/scenario.js';
+import { at, type BucketWrite, type ConditionalStore, type Image } from '../../../oracle/store.js';
 import type { ShardEngine } from '../../../support/dynamodb/shard-engine.js';
 import { imageOf } from '../../../support/dynamodb/shard-images.js';
 
@@ -41,10 +41,10 @@ export function limitOf(limit: number, { capacityMilli, refillMilli, refillPerio
 }
 
 /** One item of the table as the oracle's store: every write is the request that the real builders make of it. */
-export async function itemStore(engine: ShardEngine, ns: string, born: Image): Promise<ConditionalStore> {
+export async function itemStore(engine: ShardEngine, ns: string, initial: Image): Promise<ConditionalStore> {
   const target = { tableName: engine.table.name, ns };
   let writes = 0;
-  let limits = born.limits.map(({ rate }, limit) => limitOf(limit, rate));
+  let limits = initial.limits.map(({ rate }, limit) => limitOf(limit, rate));
   const ids = (): WriteIds => ({ own: `write-${(writes += 1)}`, unanswered: [] });
   const decoded = (item: Item | undefined): ShardImage => decodeShard(item ?? {}, limits);
   const shown = (image: ShardImage): Image => ({
@@ -55,7 +55,7 @@ export async function itemStore(engine: ShardEngine, ns: string, born: Image): P
     }),
   });
 
-  const image = imageOf(limits, { baseMs: born.baseMs });
+  const image = imageOf(limits, { baseMs: initial.baseMs });
   await engine.send('PutItem', buildCreate(target, image));
   let last = image;
 

@@ -6,11 +6,11 @@ import type { BucketCache } from '../../../../src/backends/dynamodb/acquire/buck
 import { openBuckets } from '../../../support/dynamodb/shard-lines.js';
 import { adjust, consume } from '../../../../src/backends/dynamodb/acquire/consume.js';
 import { findEngine } from '../../../../src/testing/dynamodb/index.js';
-import type { Part } from '../../../../src/testing/oracle/model.js';
-import { baseThatStays, type Rules } from '../../../../src/testing/oracle/rules.js';
-import { type Findings, runOracle } from '../../../../src/testing/oracle/run-oracle.js';
-import { randomScenario, type Scenario, type ScenarioOptions } from '../../../../src/testing/oracle/scenario.js';
-import type { ConditionalStore, Image } from '../../../../src/testing/oracle/store.js';
+import type { Part } from '../../../oracle/model.js';
+import { baseThatStays, type Rules } from '../../../oracle/rules.js';
+import { type Findings, runOracle } from '../../../oracle/run-oracle.js';
+import { randomScenario, type Scenario, type ScenarioOptions } from '../../../oracle/scenario.js';
+import type { ConditionalStore, Image } from '../../../oracle/store.js';
 import { inWholeTokens, itemStore, limitOf } from './oracle-world.js';
 import { runs } from '../../../support/runs.js';
 import { type ShardEngine, startShardEngine } from '../../../support/dynamodb/shard-engine.js';
@@ -65,7 +65,7 @@ describe.skipIf(installed.status === 'unavailable')(
       'with stale images and the requests of the real builders %s',
       async (_, options) => {
         const play = async (scenario: Scenario) =>
-          runOracle(scenario, baseThatStays, async (born) => itemStore(engine, freshNs(), born));
+          runOracle(scenario, baseThatStays, async (initial) => itemStore(engine, freshNs(), initial));
         const total = await judge(scenariosOf(SCENARIOS, { ...options, steps: 105 }), play);
         expect(total).toMatchObject({ steps: SCENARIOS * 105, wrong: [] });
         expect(total.writes).toBeGreaterThan(SCENARIOS * 80);
@@ -76,13 +76,13 @@ describe.skipIf(installed.status === 'unavailable')(
     /** Processes that know nothing of each other but the table, each with its own lines and what they remember. */
     const realLines =
       (ns: string): Rules =>
-      (_, born) => {
+      (_, initial) => {
         const processes = new Map<
           number,
           { readonly buckets: BucketCache; limits: readonly Limit[]; sequence: number }
         >();
         let sequence = 1;
-        let limits = born.limits.map(({ rate }, limit) => limitOf(limit, rate));
+        let limits = initial.limits.map(({ rate }, limit) => limitOf(limit, rate));
         const processOf = (client: number) => {
           let process = processes.get(client);
           if (process === undefined) {
@@ -158,9 +158,9 @@ describe.skipIf(installed.status === 'unavailable')(
     const ANY_RATE: Rate = { capacityMilli: 1_000, refillMilli: 1_000, refillPeriodMs: 1 };
 
     /** Reads what the lines have written. */
-    async function linesStore(ns: string, born: Image): Promise<ConditionalStore> {
-      const limits = born.limits.map(({ rate }, limit) => limitOf(limit, rate));
-      await engine.put(ns, imageOf(limits, { baseMs: born.baseMs }));
+    async function linesStore(ns: string, initial: Image): Promise<ConditionalStore> {
+      const limits = initial.limits.map(({ rate }, limit) => limitOf(limit, rate));
+      await engine.put(ns, imageOf(limits, { baseMs: initial.baseMs }));
       return {
         write: () => {
           throw new Error('The lines write by themselves');
@@ -185,7 +185,7 @@ describe.skipIf(installed.status === 'unavailable')(
         );
         const play = async (scenario: Scenario) => {
           const ns = freshNs();
-          return runOracle(scenario, realLines(ns), async (born) => linesStore(ns, born));
+          return runOracle(scenario, realLines(ns), async (initial) => linesStore(ns, initial));
         };
         const total = await judge(scenarios, play);
         expect(total).toMatchObject({ wrong: [] });

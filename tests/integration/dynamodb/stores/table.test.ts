@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createTable } from '../../../../src/backends/dynamodb/index.js';
 import { deadlineIn } from '../../../../src/backends/dynamodb/client/deadline.js';
 import type { Table } from '../../../../src/backends/dynamodb/client/requests.js';
-import { checkSchema } from '../../../../src/backends/dynamodb/table/schema.js';
+import { checkSchema } from '../../../../src/backends/dynamodb/schema/schema.js';
 import { tableDefinition } from '../../../../src/backends/dynamodb/table/table-definition.js';
 import { findEngine } from '../../../../src/testing/dynamodb/index.js';
 import {

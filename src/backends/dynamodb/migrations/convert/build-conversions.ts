@@ -20,7 +20,7 @@ import {
 } from './record-conversions.js';
 import { refuseSettings } from '../legacy/settings.js';
 import type { Conversion, ConversionContext, ConversionPlan } from './conversion.js';
-import type { OldRecord } from '../legacy/old-record.js';
+import type { OldRecord } from '../../schema/old-record.js';
 import { Unmappable } from '../unmappable.js';
 
 /** The conversion of records that belong together: one record, or all limit items of one bucket or level. */

@@ -5,8 +5,8 @@ import { buildEntityKey, index, parseNamespaceId } from '../../table/keys.js';
 import { CHILDREN } from '../../table/records.js';
 import { readItem, sendRead, sendRepeatable, type Table } from '../../client/requests.js';
 import type { Item } from '../../client/transport.js';
-import { withRetries, REQUEST_MS } from '../retry.js';
-import { scanTable } from '../scan.js';
+import { withRetries, REQUEST_MS } from '../../schema/retry.js';
+import { scanTable } from '../../schema/scan-table.js';
 
 /** The number of counted parents that are cached. The children of one parent are spread over the whole table. */
 const MAX_CACHED_PARENTS = 100_000;

@@ -5,8 +5,8 @@ import { readItems, type Table } from '../../client/requests.js';
 import type { Item } from '../../client/transport.js';
 import { buildConversion, buildShardConversion, countOf } from './build-conversions.js';
 import type { Conversion, ConversionContext } from './conversion.js';
-import { type OldRecord, readOldRecord } from '../legacy/old-record.js';
-import { REQUEST_MS, withRetries } from '../retry.js';
+import { type OldRecord, readOldRecord } from '../../schema/old-record.js';
+import { REQUEST_MS, withRetries } from '../../schema/retry.js';
 
 /** One transaction has the new item and the removals. Shards beyond this are converted later, as strays. */
 const MAX_SHARDS = 90;

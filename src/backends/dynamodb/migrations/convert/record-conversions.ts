@@ -14,7 +14,7 @@ import { encodeConfig, encodeEntity, encodeNamespace } from '../../table/records
 import type { Item } from '../../client/transport.js';
 import type { Conversion, ConversionContext, ConversionPlan } from './conversion.js';
 import { mappable } from '../legacy/legacy-fields.js';
-import type { LegacyKey } from '../legacy/legacy-key.js';
+import type { LegacyKey } from '../../schema/legacy-key.js';
 import { mapAudit, mapConfig, mapEntity, mapLimits, mapNamespace, mapUsage } from '../legacy/legacy-records.js';
 import {
   childrenOf,
@@ -26,7 +26,7 @@ import {
   planUsage,
 } from './plan-records.js';
 import { refuseSettings } from '../legacy/settings.js';
-import type { OldRecord } from '../legacy/old-record.js';
+import type { OldRecord } from '../../schema/old-record.js';
 import { Unmappable } from '../unmappable.js';
 
 type KeyOf<Kind extends LegacyKey['kind']> = Extract<LegacyKey, { readonly kind: Kind }>;

@@ -3,7 +3,7 @@ import { deadlineIn } from '../../client/deadline.js';
 import { errorOf } from '../../client/failures.js';
 import { sendRepeatable, type Table } from '../../client/requests.js';
 import type { Action } from '../../stores/actions.js';
-import { withRetries, REQUEST_MS } from '../retry.js';
+import { withRetries, REQUEST_MS } from '../../schema/retry.js';
 
 /** DynamoDB's limits for one transaction. The bytes leave a margin for the encoding. */
 const MAX_ACTIONS = 100;

@@ -3,7 +3,7 @@ import { Limit, MAX_LIMITS } from '../../../../core/limit.js';
 import { readKey } from '../../table/attributes.js';
 import type { AttributeValue, Item } from '../../client/transport.js';
 import { mappable } from './legacy-fields.js';
-import { parseLegacyKey } from './legacy-key.js';
+import { parseLegacyKey } from '../../schema/legacy-key.js';
 import { Unmappable } from '../unmappable.js';
 
 /** The attribute of a converted config that keeps its old setting, for a run that continues. Nothing else reads it. */

@@ -1,5 +1,5 @@
 import type { Item } from '../../client/transport.js';
-import type { OldRecord } from './old-record.js';
+import type { OldRecord } from '../../schema/old-record.js';
 import { Unmappable } from '../unmappable.js';
 
 /** Settings of newer releases that have no counterpart here, and the effect of dropping each. */

@@ -1,10 +1,10 @@
 import { ValidationError } from '../../../../core/errors.js';
 import { checkNamespace } from '../../../../core/identifiers.js';
-import { registerNamespace } from '../../table/create-table.js';
+import { registerNamespace } from '../../schema/create-table.js';
 import { deadlineIn } from '../../client/deadline.js';
 import { buildNamespaceKey } from '../../table/keys.js';
 import { readItem, type Table } from '../../client/requests.js';
-import { withRetries, REQUEST_MS } from '../retry.js';
+import { withRetries, REQUEST_MS } from '../../schema/retry.js';
 
 /** The namespace of records without one. */
 const DEFAULT = 'default';

@@ -1,0 +1,31 @@
+import type { EpochMs } from '../core/units.js';
+import type { Awaitable, Call, Page, PageRequest } from './call.js';
+
+export type AuditAction =
+  | 'entity.create'
+  | 'entity.update'
+  | 'entity.delete'
+  | 'config.set'
+  | 'config.delete'
+  | 'bucket.reset'
+  | 'namespace.register'
+  | 'namespace.delete'
+  | 'namespace.recover'
+  | 'namespace.purge';
+
+export interface AuditRecord {
+  readonly id: string;
+  readonly atMs: EpochMs;
+  readonly principal: string | null;
+  readonly action: AuditAction;
+  /** An entity id, `$SYSTEM`, `$RESOURCE:{name}` or `$NAMESPACE:{name}`. */
+  readonly subject: string;
+  /** Plain data; null where there was nothing. */
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+export interface AuditStore {
+  /** In the order of time, for one subject; null: for all subjects. */
+  list(call: Call, subject: string | null, page: PageRequest): Awaitable<Page<AuditRecord>>;
+}

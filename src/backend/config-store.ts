@@ -1,0 +1,42 @@
+import type { ConfigLevel, ConfigLevels, OnUnavailable, StoredConfig } from '../core/config/config.js';
+import type { Limit } from '../core/limit.js';
+import type { AdminCall, Awaitable, Call, Page, PageRequest } from './call.js';
+
+/** Everything that resolving one entity and resource needs, in one read. */
+export interface ConfigRead {
+  readonly levels: ConfigLevels;
+  /** undefined: the entity has no record, so it has no parent. */
+  readonly entity: { readonly parentId: string | null; readonly cascade: boolean } | undefined;
+}
+
+export interface ConfigChange {
+  /** undefined: the stored field stays. null: the stored field is removed. */
+  readonly limits?: readonly Limit[] | null;
+  /** Replaces the stored limits of the same names, adds the others, and keeps the rest. Not together with `limits`. */
+  readonly mergeLimits?: readonly Limit[];
+  readonly onUnavailable?: OnUnavailable | null;
+}
+
+export interface ConfigStore {
+  /** `known`: levels that the caller has just read for another entity of the resource. The store need not read them again. */
+  readFor(
+    call: Call,
+    entityId: string,
+    resource: string,
+    known?: Pick<ConfigLevels, 'resource' | 'system'>,
+  ): Awaitable<ConfigRead>;
+  read(call: Call, level: ConfigLevel): Awaitable<StoredConfig | undefined>;
+  /** At most `MAX_READ` levels. Each result is consistent with the last write, in the order of `levels`. */
+  readMany(call: Call, levels: readonly ConfigLevel[]): Awaitable<readonly (StoredConfig | undefined)[]>;
+  /** Returns the stored config with the sequence number of this write. */
+  write(call: AdminCall, level: ConfigLevel, change: ConfigChange): Awaitable<StoredConfig>;
+  /** Entities that have limits of their own for a resource. */
+  list(call: Call, resource: string, page: PageRequest): Awaitable<Page<string>>;
+  /** Every level that has a config, each once. The store chooses the order. */
+  all(call: Call, page: PageRequest): Awaitable<Page<LevelRecord>>;
+}
+
+export interface LevelRecord {
+  readonly level: ConfigLevel;
+  readonly config: StoredConfig;
+}

@@ -1,0 +1,37 @@
+import type { EpochMs } from '../core/units.js';
+import type { AdminCall, Awaitable, Call, Page, PageRequest } from './call.js';
+
+export interface EntityRecord {
+  readonly id: string;
+  readonly name: string | null;
+  readonly parentId: string | null;
+  readonly cascade: boolean;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly createdAtMs: EpochMs;
+  readonly version: number;
+}
+
+export interface EntityStore {
+  /** Rejects if the entity exists or its parent does not. */
+  create(call: AdminCall, entity: Omit<EntityRecord, 'createdAtMs' | 'version'>): Awaitable<EntityRecord>;
+  read(call: Call, id: string): Awaitable<EntityRecord | undefined>;
+  /** At most `MAX_READ` entities. Each result is consistent with the last write, in the order of `ids`. */
+  readMany(call: Call, ids: readonly string[]): Awaitable<readonly (EntityRecord | undefined)[]>;
+  /** Rejects if the entity is missing or has another version than `seenVersion`. */
+  update(call: AdminCall, id: string, change: EntityChange, seenVersion: number | null): Awaitable<EntityRecord>;
+  /**
+   * Rejects if the entity is missing, has children, or has another version than `seenVersion`. Its buckets and usage
+   * stay until they expire.
+   */
+  delete(call: AdminCall, id: string, seenVersion?: number | null): Awaitable<void>;
+  list(call: Call, page: PageRequest): Awaitable<Page<EntityRecord>>;
+  children(call: Call, parentId: string, page: PageRequest): Awaitable<Page<EntityRecord>>;
+}
+
+/** undefined: the field stays. */
+export interface EntityChange {
+  readonly name?: string | null;
+  readonly parentId?: string | null;
+  readonly cascade?: boolean;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+}

@@ -1,0 +1,58 @@
+import pc from 'picocolors';
+import { expect, test } from 'vitest';
+import { drawProgress, renderMigration } from './migrate.js';
+import type { MigrateShape } from './migrate.js';
+
+const PLAIN = pc.createColors(false);
+const DONE: MigrateShape = {
+  from: 0,
+  to: 1,
+  dryRun: false,
+  migrations: [
+    {
+      id: '0003',
+      title: 'buckets',
+      found: 9_162,
+      written: 4_668,
+      removed: 9_139,
+      strict: 2,
+      left: 23,
+      problems: [{ record: 'ENTITY#a\u001B[2J #META', reason: 'it is strange' }],
+    },
+  ],
+  indexes: [{ index: 'GSI2', state: 'costly', advice: 'replace it' }],
+  settings: [{ setting: 'soft', records: 1_200, treatment: 'refused', effect: 'the limits are enforced' }],
+};
+
+test('the report of a migration has the counts, the records that are left, and the advice', () => {
+  expect(renderMigration(DONE, PLAIN)).toBe(
+    [
+      'migrated from layout 0 to 1',
+      'MIGRATION  FOUND  WRITTEN  REMOVED  STRICT  LEFT',
+      '0003       9,162    4,668    9,139       2    23  buckets',
+      '  left: ENTITY#a\\u001b[2J #META: it is strange',
+      '  23 records are left in all',
+      'soft: 1,200 records, refused unless --drop soft: the limits are enforced',
+      'index GSI2 makes takes more expensive: replace it',
+    ].join('\n'),
+  );
+});
+
+test('the report of a migration distinguishes a dry run, a real run, and no changes', () => {
+  expect(renderMigration({ ...DONE, dryRun: true }, PLAIN)).toMatch(/^dry run: nothing was written\n/);
+  const nothing = { ...DONE, migrations: [], indexes: [], settings: [] };
+  expect(renderMigration({ ...nothing, from: 1 }, PLAIN)).toBe('No changes: the table has layout 1.');
+  expect(renderMigration(nothing, PLAIN)).toBe('No records of an older layout.');
+});
+
+test.each([
+  [0, '[                        ] 0 %'],
+  [199, '[===========             ] 49 %'],
+  [400, '[========================] 100 %'],
+])('the progress bar after %s of 400 records', (done, drawn) => {
+  expect(drawProgress({ migration: '0001', done, total: 400 })).toBe(`migration 0001 ${drawn}`);
+});
+
+test('the progress of a migration with an unknown total has no bar', () => {
+  expect(drawProgress({ migration: '0001', done: 1_200, total: null })).toBe('migration 0001: 1,200 records');
+});

@@ -1,0 +1,67 @@
+import { formatCount } from '../../../visualize/format.js';
+import { addExamples, type Definition, onStack } from '../../run/define-command.js';
+import type { GlobalOptions } from '../../run/global-options.js';
+import type { Result } from '../../run/result.js';
+import { buildRequest, type ChangeOptions } from '../../stack/change-request.js';
+import { changeShape, DONE, DRY_RUN, renderChanges, uploadLines, WOULD } from '../../stack/render-changes.js';
+import { addChangeOptions } from '../../stack/stack-options.js';
+import type { StackAction } from '../../stack/stack-session.js';
+import type { UpgradeShape } from '../../stack/stack-shapes.js';
+import type { Style } from '../../terminal/terminal.js';
+import { renderMigration } from '../maintain/migrate.js';
+
+export const define: Definition = (command, context) => {
+  addChangeOptions(addExamples(command, ['upgrade --env pre --dry-run', 'upgrade --env pre'])).action(
+    onStack(context, upgrade),
+  );
+};
+
+const SOME_LEFT_EXIT = 1;
+
+const upgrade: StackAction<ChangeOptions & GlobalOptions> = async (session, options): Promise<Result<UpgradeShape>> => {
+  const { names, tools, watcher, progress } = session;
+  const { upgradeStack } = await import('../../../infra/stack/upgrade-stack.js');
+  const {
+    template,
+    data: migrated,
+    functions,
+  } = await upgradeStack(tools, watcher, {
+    ...(await buildRequest(session, options)),
+    confirmMigration:
+      options.yes === true
+        ? null
+        : async ({ migrations }) => {
+            const found = migrations.reduce((sum, migration) => sum + migration.found, 0);
+            await session.confirm(`moves ${formatCount(found)} old records of stack ${names.stack} and removes them`);
+          },
+    onMigration: ({ migration, done, total }) =>
+      progress(`${migration}: ${done}${total === null ? '' : ` of ${total}`} records`),
+  });
+  const { dryRun: _, ...shown } = migrated;
+  const data: UpgradeShape = {
+    stack: names.stack,
+    dryRun: options.dryRun ?? false,
+    template: {
+      action: template.action,
+      status: template.stack?.status ?? null,
+      changes: template.changes.map(changeShape),
+    },
+    data: shown,
+    functions,
+  };
+  const left = migrated.migrations.some((migration) => migration.left > 0);
+  return { data, text: (style) => render(data, style), exitCode: left ? SOME_LEFT_EXIT : 0 };
+};
+
+function render(data: UpgradeShape, style: Style): string {
+  const { template, data: migrated, dryRun } = data;
+  const changes = dryRun && template.action !== 'none' ? [renderChanges(template.changes, style)] : [];
+  return [
+    `${style.green(dryRun ? 'to upgrade' : 'upgraded')}: stack ${data.stack}`,
+    `template ${dryRun ? WOULD[template.action] : DONE[template.action]}`,
+    ...changes,
+    renderMigration({ ...migrated, dryRun }, style),
+    ...uploadLines(data.functions, dryRun),
+    ...(dryRun ? [DRY_RUN] : []),
+  ].join('\n');
+}

@@ -1,9 +1,0 @@
-import type { Definition } from '../define-command.js';
-
-/** Not in the help: the tour starts two processes with this command. */
-export const define: Definition = (command, { terminal }) => {
-  command.action(async (path: string) => {
-    const { takeFromFile } = await import('../tour.js');
-    terminal.out(`${await takeFromFile(path)}\n`);
-  });
-};

@@ -1,0 +1,93 @@
+import type { Rate } from '../../src/core/bucket/bucket.js';
+import type { EpochMs } from '../../src/core/units.js';
+import { at } from './store.js';
+
+/** An amount of one limit. */
+export interface Part {
+  readonly limit: number;
+  readonly milli: number;
+}
+
+/** The content of one write of a client, in this order: asks by arrival, debits, refunds. */
+export interface Group {
+  /** Each ask is taken completely or not at all; an ask that does not fit is skipped. */
+  readonly asks: readonly (readonly Part[])[];
+  readonly debits: readonly Part[];
+  readonly refunds: readonly Part[];
+}
+
+/**
+ * The reference: a plain account that settles at every operation, with numbers of any size. It shares no arithmetic with
+ * the code under test.
+ */
+export class Model {
+  #atMs: EpochMs;
+  readonly #rates: Rate[];
+  readonly #tokens: bigint[];
+
+  constructor(rates: readonly Rate[], createdAtMs: EpochMs) {
+    this.#atMs = createdAtMs;
+    this.#rates = [...rates];
+    this.#tokens = rates.map(({ capacityMilli }) => BigInt(capacityMilli));
+  }
+
+  get rates(): readonly Rate[] {
+    return this.#rates;
+  }
+
+  get tokensMilli(): readonly bigint[] {
+    return this.#tokens;
+  }
+
+  settleTo(nowMs: EpochMs): void {
+    if (nowMs <= this.#atMs) return;
+    for (const [limit, rate] of this.#rates.entries()) {
+      this.#tokens[limit] = capped(rate, at(this.#tokens, limit) + fallen(rate, this.#atMs, nowMs));
+    }
+    this.#atMs = nowMs;
+  }
+
+  /** Which asks fit, in the order of arrival. */
+  fits(asks: Group['asks']): readonly boolean[] {
+    const left = [...this.#tokens];
+    return asks.map((ask) => {
+      if (!ask.every(({ limit, milli }) => at(left, limit) >= BigInt(milli))) return false;
+      for (const { limit, milli } of ask) left[limit] = at(left, limit) - BigInt(milli);
+      return true;
+    });
+  }
+
+  /** Books the granted asks, whether they fitted or not. */
+  book(group: Group, granted: readonly boolean[]): void {
+    const asks = group.asks.filter((_, index) => granted[index] === true);
+    for (const { limit, milli } of [...asks.flat(), ...group.debits]) this.#add(limit, -BigInt(milli));
+    for (const { limit, milli } of group.refunds) this.#add(limit, BigInt(milli));
+  }
+
+  /** Settles by the old rule first. Held slots stay held. */
+  change(limit: number, rate: Rate): void {
+    const raise = BigInt(rate.capacityMilli) - BigInt(at(this.#rates, limit).capacityMilli);
+    this.#rates[limit] = rate;
+    this.#add(limit, rate.refillPeriodMs === 0 ? raise : 0n);
+  }
+
+  #add(limit: number, milli: bigint): void {
+    this.#tokens[limit] = capped(at(this.#rates, limit), at(this.#tokens, limit) + milli);
+  }
+}
+
+function capped({ capacityMilli, refillPeriodMs }: Rate, tokens: bigint): bigint {
+  const capacity = BigInt(capacityMilli);
+  return refillPeriodMs !== 0 && tokens > capacity ? capacity : tokens;
+}
+
+function fallen({ refillMilli, refillPeriodMs }: Rate, fromMs: EpochMs, toMs: EpochMs): bigint {
+  if (refillPeriodMs === 0 || toMs <= fromMs) return 0n;
+  const [amount, period] = [BigInt(refillMilli), BigInt(refillPeriodMs)];
+  return (BigInt(toMs) * amount) / period - (BigInt(fromMs) * amount) / period;
+}
+
+/** The balance of stored numbers, by the definition. */
+export function worthOf(rate: Rate, tokensMilli: number | bigint, baseMs: EpochMs, nowMs: EpochMs): bigint {
+  return capped(rate, BigInt(tokensMilli) + fallen(rate, baseMs, nowMs));
+}

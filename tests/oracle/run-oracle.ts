@@ -1,0 +1,102 @@
+import type { Rate } from '../../src/core/bucket/bucket.js';
+import type { EpochMs } from '../../src/core/units.js';
+import { type Group, Model, type Part, worthOf } from './model.js';
+import type { Rules } from './rules.js';
+import type { Scenario, Share, ScenarioStep } from './scenario.js';
+import { at, fullImage, type ConditionalStore, type CreateStore, memoryStore } from './store.js';
+
+export interface Findings {
+  readonly steps: number;
+  readonly writes: number;
+  /** Asks that were granted although they did not fit. */
+  readonly overAdmitted: number;
+  /** Asks that were denied although they fitted. */
+  readonly underAdmitted: number;
+  /** Describes the first step after which the balances of store and model differ. */
+  readonly firstMismatch: string | null;
+}
+
+/** Runs a scenario by the rules on a store and on the model, and reports where the two differ. */
+export async function runOracle(
+  scenario: Scenario,
+  rules: Rules,
+  createStore: CreateStore = memoryStore,
+): Promise<Findings> {
+  const initial = fullImage(scenario.rates, scenario.createdAtMs);
+  const model = new Model(scenario.rates, scenario.createdAtMs);
+  const store = counted(await createStore(initial));
+  const clients = rules(store, initial);
+  let nowMs = scenario.createdAtMs;
+  let overAdmitted = 0;
+  let underAdmitted = 0;
+  let firstMismatch: string | null = null;
+
+  for (const [index, { client, afterMs, does }] of scenario.steps.entries()) {
+    nowMs += afterMs;
+    model.settleTo(nowMs);
+    if (does.kind === 'change') {
+      const rate = sameKind(at(model.rates, does.limit), does.rate);
+      // A base always increases, so it may be ahead of the clock. There is no refill until the clock reaches it.
+      model.settleTo(await clients.change(client, does.limit, rate, nowMs));
+      model.change(does.limit, rate);
+    } else {
+      const group = groupOf(does, model);
+      const could = model.fits(group.asks);
+      const did = await clients.move(client, group, nowMs);
+      model.book(group, did);
+      overAdmitted += did.filter((granted, ask) => granted && could[ask] !== true).length;
+      underAdmitted += could.filter((fitted, ask) => fitted && did[ask] !== true).length;
+    }
+    firstMismatch ??= await mismatch(model, store, nowMs, `after step ${index} (${does.kind} of client ${client})`);
+  }
+  return { steps: scenario.steps.length, writes: store.writes(), overAdmitted, underAdmitted, firstMismatch };
+}
+
+function counted(store: ConditionalStore): ConditionalStore & { writes(): number } {
+  let writes = 0;
+  return {
+    read: () => store.read(),
+    write: (write) => {
+      writes += 1;
+      return store.write(write);
+    },
+    writes: () => writes,
+  };
+}
+
+/** A new rule of the same kind, because a change of the kind is not made by one write. */
+function sameKind(before: Rate, after: Rate): Rate {
+  return before.refillPeriodMs === 0 ? { ...before, capacityMilli: after.capacityMilli } : after;
+}
+
+/** Slots are never debited, and at most the held slots are given back. */
+function groupOf(does: Extract<ScenarioStep['does'], { kind: 'group' }>, model: Model): Group {
+  const part = ({ limit, permille }: Share): Part => {
+    const { capacityMilli } = at(model.rates, limit);
+    return { limit, milli: Number((BigInt(capacityMilli) * BigInt(permille)) / 1000n) };
+  };
+  const isRate = ({ limit }: Share): boolean => at(model.rates, limit).refillPeriodMs !== 0;
+  const held = model.rates.map(({ capacityMilli }, limit) => capacityMilli - Number(at(model.tokensMilli, limit)));
+  const refund = (share: Share): Part => {
+    const { limit, milli } = part(share);
+    if (isRate(share)) return { limit, milli };
+    const given = Math.min(milli, at(held, limit));
+    held[limit] = at(held, limit) - given;
+    return { limit, milli: given };
+  };
+  return {
+    asks: does.asks.map((ask) => ask.map(part)),
+    debits: does.debits.filter(isRate).map(part),
+    refunds: does.refunds.map(refund),
+  };
+}
+
+async function mismatch(model: Model, store: ConditionalStore, nowMs: EpochMs, when: string): Promise<string | null> {
+  const { baseMs, limits } = await store.read();
+  for (const [limit, { rate, tokensMilli }] of limits.entries()) {
+    const worth = worthOf(rate, tokensMilli, baseMs, nowMs);
+    const expected = at(model.tokensMilli, limit);
+    if (worth !== expected) return `limit ${limit} has ${worth}, should have ${expected} ${when}`;
+  }
+  return null;
+}
