@@ -128,7 +128,7 @@ async function applyAll(path: string, manifest: ManifestData): Promise<State> {
 }
 
 test(
-  'an apply that is killed before any of its statements is done by the next one, also of a file that was edited',
+  'after an apply that is killed before any of its statements, the next apply makes the other changes, also of an edited file',
   {
     timeout: 240_000,
   },
@@ -186,7 +186,7 @@ test(
   },
 );
 
-test('applies of one file by several processes at once end as one does', async () => {
+test('concurrent applies of one file by several processes have the result of one apply', async () => {
   const base = await prepared('many-base', OLD);
   const after = await applyAll(copyTo(base, join(folder, 'many-whole.db')), NEW);
   const exits = await Promise.all(Array.from({ length: 4 }, () => ended(start(base, JSON.stringify(NEW)))));
@@ -194,7 +194,7 @@ test('applies of one file by several processes at once end as one does', async (
   expect(await stateOf(base)).toEqual(after);
 });
 
-test('applies of two files at once leave nothing that the next apply does not put right', async () => {
+test('whatever concurrent applies of two files leave, the next apply corrects it', async () => {
   for (let round = 0; round < 4; round++) {
     const path = await prepared(`two-${round}`, OLD);
     // Either may find its parent gone: then it stops, and says so.

@@ -63,7 +63,7 @@ function spoiled(rows: Rows, table: string, which: Row, change: Row | null): Row
   return { ...rows, [table]: kept };
 }
 
-test('what is stored without a record, or recorded without being stored, is found', async () => {
+test('a change without an audit record, and an audit record without a change, are found', async () => {
   const path = join(folder, 'spoiled.db');
   await runSteps(path, 0);
   const rows = await readAllRows(path);
@@ -84,7 +84,7 @@ test('what is stored without a record, or recorded without being stored, is foun
 });
 
 test(
-  'no change is without its record, and no record without its change, whichever statement kill -9 precedes',
+  'every change has its audit record, and every record its change, before whichever statement the process is killed',
   { timeout: 240_000 },
   async () => {
     const whole = join(folder, 'whole.db');

@@ -39,7 +39,7 @@ function worstShortage({ grants, denials }: ClockTakerNews): number {
   return Math.max(Number.NEGATIVE_INFINITY, ...shortages);
 }
 
-describe.skipIf(found.status === 'unavailable')(`machines whose clocks are wrong by five minutes${why}`, () => {
+describe.skipIf(found.status === 'unavailable')(`clocks that are wrong by five minutes${why}`, () => {
   let arena: Arena;
   let proxy: FaultProxy;
   let start: Awaited<ReturnType<typeof forkable>>;
@@ -82,7 +82,7 @@ describe.skipIf(found.status === 'unavailable')(`machines whose clocks are wrong
     return { grants, denials: news.flatMap((one) => one.denials) };
   };
 
-  test('grant by the time of the store: never more, and deny only what it does not have', async () => {
+  test('clients with wrong clocks are granted what the time of the store allows, and denied only what it lacks', async () => {
     const news = await take(false);
     const [excess, shortage] = [worstExcess(news.grants), worstShortage(news)];
     const counts = `${news.grants.length} grants, ${news.denials.length} denials`;
@@ -92,7 +92,7 @@ describe.skipIf(found.status === 'unavailable')(`machines whose clocks are wrong
     expect(shortage).toBeLessThanOrEqual(0);
   });
 
-  test('would grant far more by their own', async () => {
+  test('clients with wrong clocks would be granted far more by their own time', async () => {
     expect(worstExcess((await take(true)).grants)).toBeGreaterThan(0);
   });
 });

@@ -87,32 +87,36 @@ describe.skipIf(found.status === 'unavailable')(`eight processes on one DynamoDB
 
   const percent = (part: number): string => `${(part * 100).toFixed(2)} %`;
 
-  describe.each(RUNS)('for $seconds s (seed $seed)', ({ seed, seconds }) => {
+  describe.each(RUNS)('$seconds s of demand (seed $seed)', ({ seed, seconds }) => {
     const endMs = START_MS + seconds * 1_000;
 
-    test('never give too much from 1, 2 or 8 shards, and waste next to nothing', { timeout: 240_000 }, async () => {
-      const startedMs = performance.now();
-      const namespace = await potOf([POT]);
-      const counts = [1, 2, 8];
-      const ledgers = new Map(counts.map((count) => [`of-${count}`, new TokenLedger(POT)]));
-      const ledgersOf = (id: string) => [ledgers.get(id)!];
-      const entities = [...ledgers.keys()];
-      const demand = new Demand(new Random(seed), { entities, amounts: SMALL_AND_LARGE, asks: 15, ledgersOf });
-      await open(namespace);
-      await tick(demand, START_MS);
-      for (const count of counts) await arena.splitInto(count, namespace, `of-${count}`, START_MS);
-      await run(demand, START_MS + TICK_MS, endMs);
-      const used: string[] = [];
-      for (const [entityId, ledger] of ledgers) {
-        const { shards } = await isExact(namespace, entityId, ledger, endMs);
-        const part = ledger.leastNet / ledger.allowed(START_MS, endMs);
-        used.push(`${percent(part)} of ${shards} shards`);
-        if (seconds >= LONG) expect(part, entityId).toBeGreaterThan(shards === 1 ? 0.99 : 0.95);
-      }
-      show('exact', startedMs, demand, used);
-    });
+    test(
+      'eight processes are never granted too much from 1, 2 or 8 shards, and waste almost nothing',
+      { timeout: 240_000 },
+      async () => {
+        const startedMs = performance.now();
+        const namespace = await potOf([POT]);
+        const counts = [1, 2, 8];
+        const ledgers = new Map(counts.map((count) => [`of-${count}`, new TokenLedger(POT)]));
+        const ledgersOf = (id: string) => [ledgers.get(id)!];
+        const entities = [...ledgers.keys()];
+        const demand = new Demand(new Random(seed), { entities, amounts: SMALL_AND_LARGE, asks: 15, ledgersOf });
+        await open(namespace);
+        await tick(demand, START_MS);
+        for (const count of counts) await arena.splitInto(count, namespace, `of-${count}`, START_MS);
+        await run(demand, START_MS + TICK_MS, endMs);
+        const used: string[] = [];
+        for (const [entityId, ledger] of ledgers) {
+          const { shards } = await isExact(namespace, entityId, ledger, endMs);
+          const part = ledger.leastNet / ledger.allowed(START_MS, endMs);
+          used.push(`${percent(part)} of ${shards} shards`);
+          if (seconds >= LONG) expect(part, entityId).toBeGreaterThan(shards === 1 ? 0.99 : 0.95);
+        }
+        show('exact', startedMs, demand, used);
+      },
+    );
 
-    test('never give too much while shards split and merge under way', { timeout: 240_000 }, async () => {
+    test('eight processes are never granted too much while shards split and merge', { timeout: 240_000 }, async () => {
       const startedMs = performance.now();
       const namespace = await potOf([POT]);
       const ledger = new TokenLedger(POT);
@@ -153,32 +157,36 @@ describe.skipIf(found.status === 'unavailable')(`eight processes on one DynamoDB
       if (seconds >= LONG) expect(part).toBeGreaterThan(0.95);
     });
 
-    test('never give too much at any of three levels that 50 children share', { timeout: 240_000 }, async () => {
-      const startedMs = performance.now();
-      const limitOf = (perSecond: number, capacity: number) =>
-        Limit.custom(LIMIT, { capacity, refillAmount: perSecond, refillPeriodMs: 997 });
-      const [ofUser, ofTeam, ofOrg] = [limitOf(2, 8), limitOf(23, 50), limitOf(20, 40)];
-      const users = Array.from({ length: 50 }, (_, at) => `user-${at}`);
-      const namespace = await arena.namespace(START_MS, async ({ config, entities }) => {
-        await config.setResource(RESOURCE, { limits: [ofUser] });
-        await config.setEntity('team', RESOURCE, { limits: [ofTeam] });
-        await config.setEntity('org', RESOURCE, { limits: [ofOrg] });
-        await entities.create({ id: 'org' });
-        await entities.create({ id: 'team', parentId: 'org', cascade: true });
-        for (const id of users) await entities.create({ id, parentId: 'team', cascade: true });
-      });
-      const [team, org] = [new TokenLedger(ofTeam), new TokenLedger(ofOrg)];
-      const own = new Map(users.map((id) => [id, new TokenLedger(ofUser)]));
-      const ledgersOf = (id: string) => [own.get(id)!, team, org];
-      const demand = new Demand(new Random(seed), { entities: users, amounts: [1, 2, 3, 5], asks: 2, ledgersOf });
-      await open(namespace);
-      await run(demand, START_MS, endMs);
-      const part = org.leastNet / org.allowed(START_MS, endMs);
-      show('cascade', startedMs, demand, [percent(part)]);
-      for (const [id, ledger] of [['org', org], ['team', team], ...own] as const) {
-        if (ledger.grants > 0) await isExact(namespace, id, ledger, endMs);
-      }
-      if (seconds >= LONG) expect(part).toBeGreaterThan(0.99);
-    });
+    test(
+      'eight processes are never granted too much at any of three levels that 50 children share',
+      { timeout: 240_000 },
+      async () => {
+        const startedMs = performance.now();
+        const limitOf = (perSecond: number, capacity: number) =>
+          Limit.custom(LIMIT, { capacity, refillAmount: perSecond, refillPeriodMs: 997 });
+        const [ofUser, ofTeam, ofOrg] = [limitOf(2, 8), limitOf(23, 50), limitOf(20, 40)];
+        const users = Array.from({ length: 50 }, (_, at) => `user-${at}`);
+        const namespace = await arena.namespace(START_MS, async ({ config, entities }) => {
+          await config.setResource(RESOURCE, { limits: [ofUser] });
+          await config.setEntity('team', RESOURCE, { limits: [ofTeam] });
+          await config.setEntity('org', RESOURCE, { limits: [ofOrg] });
+          await entities.create({ id: 'org' });
+          await entities.create({ id: 'team', parentId: 'org', cascade: true });
+          for (const id of users) await entities.create({ id, parentId: 'team', cascade: true });
+        });
+        const [team, org] = [new TokenLedger(ofTeam), new TokenLedger(ofOrg)];
+        const own = new Map(users.map((id) => [id, new TokenLedger(ofUser)]));
+        const ledgersOf = (id: string) => [own.get(id)!, team, org];
+        const demand = new Demand(new Random(seed), { entities: users, amounts: [1, 2, 3, 5], asks: 2, ledgersOf });
+        await open(namespace);
+        await run(demand, START_MS, endMs);
+        const part = org.leastNet / org.allowed(START_MS, endMs);
+        show('cascade', startedMs, demand, [percent(part)]);
+        for (const [id, ledger] of [['org', org], ['team', team], ...own] as const) {
+          if (ledger.grants > 0) await isExact(namespace, id, ledger, endMs);
+        }
+        if (seconds >= LONG) expect(part).toBeGreaterThan(0.99);
+      },
+    );
   });
 });

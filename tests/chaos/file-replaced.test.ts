@@ -29,29 +29,33 @@ async function tellAll(children: readonly ChildProcess[], command: HolderCommand
   return Promise.all(answers);
 }
 
-describe('processes that take slots of a file which is taken away at a random moment', () => {
-  test.each(REPLACEMENTS)('agree on one store a second later: %s', { timeout: 60_000 }, async (how) => {
-    const home = join(folder, how.replaceAll(' ', '-'));
-    mkdirSync(home);
-    const path = join(home, 'limits.db');
-    const holder = (): ChildProcess => start(JSON.stringify({ path, slots: SLOTS } satisfies HolderOrder));
-    const children = Array.from({ length: PROCESSES }, holder);
-    await Promise.all(children.map(heard));
-    await delay(200 + Math.random() * 800);
-    await replaceFile(path, how);
-    // After the replacement, and before or after the others have noticed it.
-    await delay(Math.random() * NOTICED_MS);
-    children.push(holder());
-    const exits = children.map(ended);
-    await heard(children.at(-1)!);
-    await delay(NOTICED_MS);
-    await tellAll(children, 'count');
-    await delay(100);
-    await tellAll(children, 'stop');
-    const alive = await tellAll(children, 'count');
-    for (const child of children) child.disconnect();
-    await Promise.all(exits);
-    console.log(`${how}: ${alive.join(' + ')} alive of ${SLOTS}`);
-    expect(alive.reduce((sum, count) => sum + count, 0)).toBe(SLOTS);
-  });
+describe('a file that is replaced at a random moment', () => {
+  test.each(REPLACEMENTS)(
+    'processes with slots of a file agree on one store a second after it is replaced: %s',
+    { timeout: 60_000 },
+    async (how) => {
+      const home = join(folder, how.replaceAll(' ', '-'));
+      mkdirSync(home);
+      const path = join(home, 'limits.db');
+      const holder = (): ChildProcess => start(JSON.stringify({ path, slots: SLOTS } satisfies HolderOrder));
+      const children = Array.from({ length: PROCESSES }, holder);
+      await Promise.all(children.map(heard));
+      await delay(200 + Math.random() * 800);
+      await replaceFile(path, how);
+      // After the replacement, and before or after the others have noticed it.
+      await delay(Math.random() * NOTICED_MS);
+      children.push(holder());
+      const exits = children.map(ended);
+      await heard(children.at(-1)!);
+      await delay(NOTICED_MS);
+      await tellAll(children, 'count');
+      await delay(100);
+      await tellAll(children, 'stop');
+      const alive = await tellAll(children, 'count');
+      for (const child of children) child.disconnect();
+      await Promise.all(exits);
+      console.log(`${how}: ${alive.join(' + ')} alive of ${SLOTS}`);
+      expect(alive.reduce((sum, count) => sum + count, 0)).toBe(SLOTS);
+    },
+  );
 });

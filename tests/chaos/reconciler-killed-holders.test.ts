@@ -15,7 +15,7 @@ const BUCKET = { entityId: 'shared', resource: 'batch' };
 /** The default life of a lease, and a little. */
 const LATER_MS = 61_000;
 
-describe.skipIf(ENGINE.missing)(`processes that were killed with -9${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`holders of killed processes${ENGINE.note}`, () => {
   let engine: Engine;
   beforeAll(async () => {
     engine = await startEngine();

@@ -69,7 +69,7 @@ const columns = [2, 3, 4].map((place) => ({
 test.each([
   ['results', columns],
   ['worker', [prices]],
-])('every figure among the %s is what its formula gives; RECORD_COSTS=1 writes them anew', (mark, known) => {
+])('every figure of the table %s is the value of its formula; RECORD_COSTS=1 rewrites them', (mark, known) => {
   const table = tableBetween(readFileSync(PAGE, 'utf8'), mark);
   const right = print(computed(rowsOf(table), known));
   if (process.env['RECORD_COSTS'] === '1') {
@@ -79,7 +79,7 @@ test.each([
   expect(print(rowsOf(tableBetween(readFileSync(PAGE, 'utf8'), mark)))).toBe(right);
 });
 
-test('no input and no price is without a number, and none stands for nothing', () => {
+test('every input and every price is a number, and a formula uses it', () => {
   const all = columns.flatMap((column) => Object.entries(column));
   expect(all.filter(([name, value]) => name === '' || !Number.isFinite(value))).toEqual([]);
   const formulas = [...tableBetween(page, 'results').split('\n'), tableBetween(page, 'worker')].join('\n');
@@ -103,7 +103,7 @@ function storedBytes(item: Item): number {
   return entries.reduce((sum, bytes) => sum + bytes, bytesOf(item, Object.keys(item)));
 }
 
-test('bytes are those of what the codec writes', () => {
+test('the sizes on the page are those of the items that the codec writes', () => {
   const size = itemSizes().find(({ limits, holders, names }) => limits === 2 && holders === 0 && names[0] === 36);
   const usage = encodeUsage('x7Kp2mQ9_aB', {
     entityId: 'e'.repeat(36),
@@ -122,7 +122,7 @@ test('bytes are those of what the codec writes', () => {
   for (const column of columns) expect(column).toMatchObject(expected);
 });
 
-test('what the formulas rest on is what the cost table of the store says', () => {
+test('the formulas use the units of the cost table of the DynamoDB page', () => {
   expect(COST_TABLE).toContain('| 2.5, + 1.5 per parent | 4, 5 with a holder, once |');
   expect(tableBetween(page, 'results')).toContain('(2.5 + 1.5 * (levels - 1))');
   expect(tableBetween(page, 'results')).toContain(`${USAGE_WINDOWS.length} * (takes + corrected)`);

@@ -55,7 +55,7 @@ function spellings(attribute: string): readonly string[] {
   return field === '' ? [`\`${spelt}\``] : [`\`${spelt}\``, `\`${field}\``];
 }
 
-test('every attribute that is stored stands on the page about DynamoDB', () => {
+test('the page on DynamoDB has every stored attribute', () => {
   const stored = new Set(everyRecord().flatMap((item) => Object.keys(item)));
   const unknown = [...stored]
     .filter((attribute) => !/^(?:PK|SK|GSI\d[PS]K)$/.test(attribute))
@@ -63,7 +63,7 @@ test('every attribute that is stored stands on the page about DynamoDB', () => {
   expect(unknown).toEqual([]);
 });
 
-test('every key of records and indexes stands on the page', () => {
+test('the page on DynamoDB has every key of records and indexes', () => {
   const shapes = new Set(
     everyRecord().flatMap((item) =>
       Object.entries(item).flatMap(([name, { S = '' }]) => (/[PS]K$/.test(name) ? [S.split(/[#~]/)[0] ?? ''] : [])),

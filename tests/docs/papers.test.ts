@@ -60,7 +60,7 @@ const MUST_HAVE: Readonly<Record<string, readonly string[]>> = {
     environment sandbox, environment pre, environment prod, task sandbox:start, task infra:apply`),
 };
 
-test('each row has an element, a place and a state of the vocabulary', () => {
+test('each row has an element, a place and a state from the vocabulary', () => {
   const bad = ROWS.filter(({ element, here, state }) => element === '' || here === '' || !STATE.test(state));
   expect(bad).toEqual([]);
 });
@@ -70,7 +70,7 @@ test('no section names an element twice', () => {
   expect(seen.filter((element, at) => seen.indexOf(element) !== at)).toEqual([]);
 });
 
-test('each path exists, unless its row is still to come', () => {
+test('each path exists, unless the state of its row is later', () => {
   const missing = ROWS.filter(({ state }) => state !== 'later').flatMap((row) =>
     pathsOf(`${row.here} ${row.state}`)
       .filter((path) => !exists(path))
@@ -79,7 +79,7 @@ test('each path exists, unless its row is still to come', () => {
   expect(missing).toEqual([]);
 });
 
-test('each path outside of the tables, and on the pages of decisions and stores, exists', () => {
+test('each path outside the tables, and on the pages of decisions and stores, exists', () => {
   const prose = PAGE.split('\n').filter((line) => !line.startsWith('|'));
   const pages = ['docs/adr/', 'docs/backends/'].flatMap((folder) =>
     readdirSync(fileURLToPath(new URL(folder, ROOT))).map((name) => readText(folder + name)),
@@ -88,18 +88,18 @@ test('each path outside of the tables, and on the pages of decisions and stores,
   expect(missing).toEqual([]);
 });
 
-test('each decision is listed', () => {
+test('the list of decisions has each decision', () => {
   const index = readText('docs/adr/README.md');
   const pages = readdirSync(fileURLToPath(new URL('docs/adr/', ROOT))).filter((name) => name !== 'README.md');
   expect(pages.filter((name) => !index.includes(`](${name})`))).toEqual([]);
 });
 
-test('a row that is done names the file that does it', () => {
+test('a row whose state is done names a file', () => {
   const homeless = ROWS.filter(({ here, state }) => state === 'done' && pathsOf(here).length === 0);
   expect(homeless).toEqual([]);
 });
 
-test.each(Object.entries(MUST_HAVE))('the part on the %s names all that it must', (title, elements) => {
+test.each(Object.entries(MUST_HAVE))('the part on %s has every required element', (title, elements) => {
   const rows = ROWS.filter(({ document }) => document.includes(title));
   expect(elements.filter((name) => !rows.some(({ element }) => element.includes(name)))).toEqual([]);
 });

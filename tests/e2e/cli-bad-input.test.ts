@@ -122,7 +122,7 @@ describe('errors as JSON', () => {
   });
 });
 
-describe('unexpected errors', () => {
+describe('errors of the environment', () => {
   const broken = { HEADGATE_LEASE_TTL_MS: 'soon' };
 
   test('a bad value in the environment is refused in one line', async () => {

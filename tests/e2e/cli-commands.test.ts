@@ -264,7 +264,7 @@ const PLOT_OF_NOTHING = 3;
 /** `limits diff` answers with 2. */
 const ANSWERS = [0, 2];
 
-describe('on a file with data', () => {
+describe('commands on a file with data', () => {
   test.concurrent.each(NAMED)('%s prints text for people', async (_, { command, args, text, exitCode = 0 }) => {
     const run = await runCli([...command.split(' '), ...args, '--store', store.copy()]);
     expect(run.stdout).toMatch(text);
@@ -282,7 +282,7 @@ describe('on a file with data', () => {
   });
 });
 
-describe('on an empty store in memory', () => {
+describe('commands on an empty store in memory', () => {
   test.concurrent.each(NAMED)('%s succeeds on an empty store in memory, or is refused in one line', async (_, one) => {
     const { command, args, whenEmpty = 0 } = one;
     const expected = args.includes('--only') ? PLOT_OF_NOTHING : whenEmpty;

@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => store.remove());
 
-describe('without a terminal and without --yes', () => {
+describe('commands without a terminal and without --yes', () => {
   test.concurrent.each(DESTRUCTIVE)(
     '%s without --yes and without a terminal is refused in one line and changes nothing',
     async (line, says) => {
@@ -47,7 +47,7 @@ test('--yes is accepted by a command that asks nothing', async () => {
   expect(run).toMatchObject({ exitCode: 0, stderr: '' });
 });
 
-describe.skipIf(!HAS_TERMINAL)('at a terminal (skipped where util-linux `script` is missing)', () => {
+describe.skipIf(!HAS_TERMINAL)('commands at a terminal (skipped where util-linux `script` is missing)', () => {
   test.each([
     ['y', 0, 'deleted: the limits of the system', 0],
     ['n', 3, 'Not confirmed: nothing was changed', 1],

@@ -49,7 +49,7 @@ beforeAll(async () => {
 });
 afterAll(() => store.remove());
 
-describe('commands that only look', () => {
+describe('read-only commands', () => {
   test.concurrent.each(LOOKS)('%s changes no row of a file', async (line) => {
     const address = store.copy();
     const path = address.slice('file:'.length);
@@ -67,7 +67,7 @@ describe('commands that only look', () => {
   });
 });
 
-describe('a namespace that is misspelt', () => {
+describe('misspelt namespaces', () => {
   const WRITES = [
     'system set -l rpm:1/min',
     'entity create x',

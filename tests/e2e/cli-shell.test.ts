@@ -29,7 +29,7 @@ test.each([
 
 const hasBash = spawnSync('bash', ['--version']).status === 0;
 
-describe.skipIf(!hasBash)('completion in bash (skipped where there is none)', () => {
+describe.skipIf(!hasBash)('completion in bash (skipped where bash is missing)', () => {
   let script = '';
   beforeAll(async () => {
     script = (await runCli(['completion', 'bash'])).stdout;
@@ -55,7 +55,7 @@ COMP_WORDS=(${quoted}); COMP_CWORD=${words.length - 1}; _headgate; printf '%s\\n
     ['headgate acquire user-1 gpt-4 --dr', ['--dry-run']],
     ['headgate --store ', []],
     ['headgate tak', []],
-  ])('%s', (line, expected) => {
+  ])('bash completes %j to %j', (line, expected) => {
     const found = offers(line).filter((word) => !line.endsWith(' ') || !word.startsWith('-'));
     expect(found).toEqual(expected);
   });
@@ -87,7 +87,7 @@ test.skipIf(!existsSync('/dev/full'))('the program fails when the disk is full (
   expect(run.stderr).toMatch(/^headgate: unexpected: ENOSPC[^\n]*\n$/);
 });
 
-describe('the environment', () => {
+describe('variables of the environment', () => {
   test('the environment names store, namespace and principal, and options override it', async () => {
     const env = { HEADGATE_URL: store.copy(), HEADGATE_NAMESPACE: 'acme', HEADGATE_PRINCIPAL: 'env' };
     await runCli(['system', 'set', '-l', 'rpm:1/min'], { env });
@@ -121,7 +121,7 @@ describe('the environment', () => {
   });
 });
 
-describe('what is loaded', () => {
+describe('loaded files', () => {
   /** The files of the build that a command loads, by what V8 saw. */
   async function loadedBy(...args: readonly string[]): Promise<readonly string[]> {
     const folder = mkdtempSync(join(tmpdir(), 'headgate-loaded-'));

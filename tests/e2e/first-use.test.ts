@@ -50,8 +50,8 @@ function install(name: string): void {
   symlinkSync(join(ROOT, 'node_modules', name), target, 'junction');
 }
 
-describe('in a folder with nothing but the package', () => {
-  test('npx headgate tour ends well, and says what it leaves out without a SQLite', async () => {
+describe('a folder with only the package', () => {
+  test('npx headgate tour succeeds without SQLite, and says which step it skips', async () => {
     const printed = await headgate(['tour']);
     // Newer versions of Node.js bring a SQLite of their own.
     expect(printed).toMatch(
@@ -65,8 +65,8 @@ describe('in a folder with nothing but the package', () => {
   });
 });
 
-describe('after the install that a store asks for', () => {
-  test('the example of the README runs on a file, and its usage is there afterwards', async () => {
+describe('a folder with the optional packages', () => {
+  test('the example of the README runs on a file, which then has its usage', async () => {
     install('libsql');
     const env = { ...plainEnvironment(), HEADGATE_URL: 'file:./limits.db' };
     expect(await runExample(env)).toEqual(README_OUTPUT);
@@ -75,7 +75,7 @@ describe('after the install that a store asks for', () => {
   });
 
   test.skipIf(engine.status !== 'available')(
-    `the example of the README runs on what local up makes of the seed of the README${ENGINE_NOTE}`,
+    `the example of the README runs on the table of headgate local up with the seed of the README${ENGINE_NOTE}`,
     async () => {
       install('@aws-sdk');
       install('@dynoxide');

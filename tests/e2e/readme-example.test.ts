@@ -23,7 +23,7 @@ beforeEach(() => {
 afterEach(() => machine[Symbol.asyncDispose]());
 
 describe.skipIf(found.status !== 'available')(`the example of the README${NOTE}`, () => {
-  test('runs on a table that local up has made and seeded', async () => {
+  test('the example of the README runs on a table that headgate local up created and seeded', async () => {
     writeFileSync(join(machine.home, 'example.mjs'), readmeProgram());
     writeFileSync(join(machine.home, 'limits.yaml'), readmeSeed());
     mkdirSync(join(machine.home, 'node_modules'));

@@ -25,7 +25,7 @@ test.each([
   expect(printed).toMatch(line);
 });
 
-test('two real processes on one file are granted exactly what there is', () => {
+test('two processes of the tour on one file are granted exactly the capacity', () => {
   const [first, second, together] = [/process 1 +(\d+)/, /process 2 +(\d+)/, /together +(\d+)/].map((line) =>
     Number(line.exec(printed)?.[1]),
   );
@@ -34,7 +34,7 @@ test('two real processes on one file are granted exactly what there is', () => {
   expect(Math.min(first ?? 0, second ?? 0)).toBeGreaterThanOrEqual(20);
 });
 
-test('the tour as data has the titles of its steps and their lines', () => {
+test('the JSON of the tour has the titles and the lines of its steps', () => {
   const text = execFileSync(process.execPath, [BUILT, 'tour', '--json'], { encoding: 'utf8', timeout: 30_000 });
   const data = JSON.parse(text) as { readonly steps: readonly { readonly title: string; readonly lines: string[] }[] };
   expect(CLI_SHAPES['tour']?.(data, 'tour')).toEqual([]);
@@ -42,7 +42,7 @@ test('the tour as data has the titles of its steps and their lines', () => {
   expect(data.steps[0]?.lines).toContain('call 4: denied by rpm of user-1, retry in 1000 ms');
 });
 
-test('without a SQLite the tour leaves out the step that needs one, with a sentence, and goes on', () => {
+test('the tour without SQLite skips the step that needs it, says so, and continues', () => {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-tour-'));
   try {
     // Where no libsql can be found: as after npx in an empty folder.

@@ -27,19 +27,23 @@ describe.skipIf(found.status !== 'available')(`usage from a stream of several sh
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  test('is exact to the token and to the call with two workers', { timeout: 600_000 }, async () => {
-    const space = await world.space();
-    const limiter = await space.open({ limits: LIMITS });
-    const ledger = new UsageLedger();
-    await makeTraffic([limiter], space.clock, new Random(5), 500, ledger);
-    await Promise.all([workOff(world, { owner: 'a' }), workOff(world, { owner: 'b', leaseMs: 1_000 })]);
-    // Whatever one has left to the other.
-    await workOff(world, { leaseMs: 1_000 });
-    expect(await readTotals(limiter, RESOURCES)).toEqual(ledger.totals());
-  });
+  test(
+    'usage from a stream of several shards is exact to the token and to the call with two workers',
+    { timeout: 600_000 },
+    async () => {
+      const space = await world.space();
+      const limiter = await space.open({ limits: LIMITS });
+      const ledger = new UsageLedger();
+      await makeTraffic([limiter], space.clock, new Random(5), 500, ledger);
+      await Promise.all([workOff(world, { owner: 'a' }), workOff(world, { owner: 'b', leaseMs: 1_000 })]);
+      // Whatever one has left to the other.
+      await workOff(world, { leaseMs: 1_000 });
+      expect(await readTotals(limiter, RESOURCES)).toEqual(ledger.totals());
+    },
+  );
 
   test(
-    'has audit records that expire archived, and usage that no expiry turns back',
+    'expired audit records are archived, and an expired bucket leaves its usage unchanged',
     { timeout: 400_000 },
     async () => {
       const space = await world.space();

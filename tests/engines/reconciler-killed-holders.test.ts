@@ -15,12 +15,12 @@ const TAKES = 250;
 const LATER_MS = 61_000;
 
 /** As large as was promised: `npm test` runs the same in small. */
-describe.each(['dynoxide', 'extenddb'] as const)('on %s', (name) => {
+describe.each(['dynoxide', 'extenddb'] as const)('holders of killed processes on %s', (name) => {
   const found = findEngine(name);
   const note = found.status === 'available' ? '' : ` (skipped: ${found.reason})`;
 
   test.skipIf(found.status !== 'available')(
-    `1,000 holders of processes that were killed come back once, and no others${note}`,
+    `1,000 holders of killed processes are reclaimed once, and no others${note}`,
     { timeout: 300_000 },
     async () => {
       await using engine = await startEngine(name);

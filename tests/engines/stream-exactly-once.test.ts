@@ -15,12 +15,12 @@ const RUNS = [
 ] as const;
 
 /** As large as was promised: `npm test` runs the same in small. */
-describe.each(RUNS)('usage of a table of %s, filled by chance %i', (engine, seed) => {
+describe.each(RUNS)('usage of a table on %s (seed %i)', (engine, seed) => {
   const found = findEngine(engine);
   const note = found.status === 'available' ? '' : ` (skipped: ${found.reason})`;
 
   test.skipIf(found.status !== 'available')(
-    `is exact to the token and to the call after ${CALLS} operations${note}`,
+    `usage is exact to the token and to the call after ${CALLS} operations${note}`,
     { timeout: 600_000 },
     async () => {
       await using world = await startWorld({}, engine);

@@ -72,7 +72,7 @@ describe.skipIf(ENGINE.missing)(`tables that published releases of zae-limiter f
   describe.each(OPENINGS)('zae-limiter %s, opened by %s', (release, how) => {
     const { missing, note } = zaeRelease(release);
 
-    test.skipIf(missing)(`balances, counters, configs, entities and usage are what they were${note}`, async () => {
+    test.skipIf(missing)(`a migration keeps balances, counters, configs, entities and usage${note}`, async () => {
       const { zae, name } = await start(release, how);
       await using _ = zae;
       await fill(zae, release);
@@ -144,7 +144,7 @@ describe.skipIf(ENGINE.missing)(`tables that published releases of zae-limiter f
     const { missing, note } = zaeRelease(release);
     const how = hasNamespaces(release) ? 'default' : 'legacy';
 
-    test.skipIf(missing)(`a client that is opened afterwards is refused${note}`, async () => {
+    test.skipIf(missing)(`a client of zae-limiter that is opened after the migration is refused${note}`, async () => {
       const { zae, name } = await start(release, how);
       await zae[Symbol.asyncDispose]();
       await migrate(name);
@@ -182,38 +182,41 @@ describe.skipIf(ENGINE.missing)(`tables that published releases of zae-limiter f
       await limiter.acquire({ entityId: 'new', resource: 'gpt-4', consume: { rpd: 1 } });
     });
 
-    test.skipIf(missing)(`a client that still runs is detected, and what it wrote is migrated${note}`, async () => {
-      const { zae, name } = await start(release, 'default');
-      await using _ = zae;
-      await fill(zae, release);
-      await zae.do('acquire', { entity: 'other', resource: 'gpt-4', consume: { rpd: 1 } });
-      await migrate(name);
-      await zae.do('acquire', { entity: 'late', resource: 'gpt-4', consume: { rpd: 4 } });
-      await zae.do('limits', { entity: 'other', resource: 'gpt-4', rules: [{ ...RPD, amount: 60, seconds: 60 }] });
-      await zae.do('entity', { id: 'stray', parent: 'org' });
+    test.skipIf(missing)(
+      `a client of zae-limiter that still runs is detected, and its writes are migrated${note}`,
+      async () => {
+        const { zae, name } = await start(release, 'default');
+        await using _ = zae;
+        await fill(zae, release);
+        await zae.do('acquire', { entity: 'other', resource: 'gpt-4', consume: { rpd: 1 } });
+        await migrate(name);
+        await zae.do('acquire', { entity: 'late', resource: 'gpt-4', consume: { rpd: 4 } });
+        await zae.do('limits', { entity: 'other', resource: 'gpt-4', rules: [{ ...RPD, amount: 60, seconds: 60 }] });
+        await zae.do('entity', { id: 'stray', parent: 'org' });
 
-      await using limiter = await open(name);
-      const foreign = { code: 'schema.mismatch', command: commandFor(name) };
-      const take = (entityId: string) => limiter.acquire({ entityId, resource: 'gpt-4', consume: { rpd: 1 } });
-      await expect(take('late')).rejects.toMatchObject(foreign);
-      await expect(take('other')).rejects.toMatchObject(foreign);
-      await expect(take('stray')).rejects.toMatchObject(foreign);
-      await expect(limiter.entities.get('stray')).rejects.toMatchObject(foreign);
-      expect((await limiter.entities.children('org')).items).toMatchObject([{ id: 'user' }]);
-      expect((await limiter.buckets.list({ entityId: 'late' })).items).toEqual([]);
-      await take('user');
+        await using limiter = await open(name);
+        const foreign = { code: 'schema.mismatch', command: commandFor(name) };
+        const take = (entityId: string) => limiter.acquire({ entityId, resource: 'gpt-4', consume: { rpd: 1 } });
+        await expect(take('late')).rejects.toMatchObject(foreign);
+        await expect(take('other')).rejects.toMatchObject(foreign);
+        await expect(take('stray')).rejects.toMatchObject(foreign);
+        await expect(limiter.entities.get('stray')).rejects.toMatchObject(foreign);
+        expect((await limiter.entities.children('org')).items).toMatchObject([{ id: 'user' }]);
+        expect((await limiter.buckets.list({ entityId: 'late' })).items).toEqual([]);
+        await take('user');
 
-      const report = await migrate(name);
-      expect(report).toMatchObject({ from: 1, to: 1, migrations: [{ id: '0001', left: 0 }] });
-      await using again = await open(name);
-      expect(await again.available({ entityId: 'late', resource: 'gpt-4' })).toMatchObject({ rpd: 6 });
-      expect((await again.config.get({ entityId: 'other', resource: 'gpt-4' }))?.limits?.map(String)).toEqual([
-        'rpd:60/min',
-      ]);
-      expect((await again.entities.children('org')).items.map(({ id }) => id)).toEqual(['stray', 'user']);
-      await again.acquire({ entityId: 'other', resource: 'gpt-4', consume: { rpd: 1 } });
-      expect(await again.available({ entityId: 'user', resource: 'gpt-4' })).toMatchObject({ rpd: 6 });
-    });
+        const report = await migrate(name);
+        expect(report).toMatchObject({ from: 1, to: 1, migrations: [{ id: '0001', left: 0 }] });
+        await using again = await open(name);
+        expect(await again.available({ entityId: 'late', resource: 'gpt-4' })).toMatchObject({ rpd: 6 });
+        expect((await again.config.get({ entityId: 'other', resource: 'gpt-4' }))?.limits?.map(String)).toEqual([
+          'rpd:60/min',
+        ]);
+        expect((await again.entities.children('org')).items.map(({ id }) => id)).toEqual(['stray', 'user']);
+        await again.acquire({ entityId: 'other', resource: 'gpt-4', consume: { rpd: 1 } });
+        expect(await again.available({ entityId: 'user', resource: 'gpt-4' })).toMatchObject({ rpd: 6 });
+      },
+    );
   });
 
   describe('zae-limiter 0.17.0', () => {

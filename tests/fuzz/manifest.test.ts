@@ -78,18 +78,18 @@ function checkRefusal(error: unknown): void {
   expect(message).toMatch(/^limits\.yaml(?::\d+:\d+)?: ./);
 }
 
-describe('the kept corpus', () => {
-  test.each(GOOD)('%s is applied', async (_, bytes) => {
+describe('the stored corpus', () => {
+  test.each(GOOD)('the file %s is applied', async (_, bytes) => {
     expect(await outcomeOf(await openStore(), bytes)).toBe('applied');
   });
 
-  test.each(BAD)('%s is refused, and changes nothing', async (_, bytes) => {
+  test.each(BAD)('the file %s is refused, and changes nothing', async (_, bytes) => {
     expect(await outcomeOf(await openStore(), bytes)).not.toBe('applied');
   });
 });
 
 test(
-  'a file with accidents is applied whole, or refused in one line and not at all',
+  'a mutated limits file is applied completely, or refused in one line without a change',
   { timeout: 600_000 },
   async () => {
     const seed = Number(process.env['FUZZ_SEED'] ?? Math.floor(Math.random() * 2 ** 31));

@@ -8,7 +8,7 @@ import { startEngine } from '../../src/testing/dynamodb/index.js';
 const PAGE = new URL('../../docs/backends/dynamodb.md', import.meta.url);
 const TABLE = /(?<=<!-- item-sizes -->\n\n).*?(?=\n\n<!-- \/item-sizes -->)/s;
 
-test('the page on DynamoDB shows what the codec writes; RECORD_SIZES=1 writes it anew', () => {
+test('the page on DynamoDB shows the item sizes of the codec; RECORD_SIZES=1 rewrites them', () => {
   const printed = printItemSizes(itemSizes());
   const page = readFileSync(PAGE, 'utf8');
   if (process.env['RECORD_SIZES'] === '1') writeFileSync(PAGE, page.replace(TABLE, printed));
@@ -18,7 +18,7 @@ test('the page on DynamoDB shows what the codec writes; RECORD_SIZES=1 writes it
 /** The rule for numbers is one of thumb: so close to a boundary both sides are right. */
 const CLOSE_BYTES = 24;
 
-test('an engine bills what the table says', async () => {
+test('an engine bills the write units of the table of sizes', async () => {
   await using engine = await startEngine('dynoxide');
   const { endpoint, region, credentials } = engine;
   const client = new DynamoDBClient({ endpoint, region, credentials, maxAttempts: 1 });

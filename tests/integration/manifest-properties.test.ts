@@ -58,8 +58,8 @@ function expectedField(
   return before === undefined ? unset : before[name];
 }
 
-describe.each(STORES)('on %s', (_, numRuns, open) => {
-  test('diff, apply, diff again is empty, whatever was there and was done by hand in between', async () => {
+describe.each(STORES)('manifests on a %s store', (_, numRuns, open) => {
+  test('a plan is empty after an apply, whatever was stored and changed by hand before', async () => {
     let accepted = 0;
     await fc.assert(
       fc.asyncProperty(deeds, manifestData, deeds, manifestData, async (early, first, late, second) => {
@@ -84,7 +84,7 @@ describe.each(STORES)('on %s', (_, numRuns, open) => {
     expect(accepted).toBeGreaterThan(numRuns / 4);
   });
 
-  test('every field is what the file wants, or gone if it was the file’s, or as it was before', async () => {
+  test('after an apply every field has the value of the file, or none if the file owned it, or its previous value', async () => {
     await fc.assert(
       fc.asyncProperty(manifestData, deeds, manifestData, async (first, byHand, second) => {
         const backend = open();
@@ -113,7 +113,7 @@ describe.each(STORES)('on %s', (_, numRuns, open) => {
     );
   });
 
-  test('an export is planned as nothing to do, and makes an empty store the same', async () => {
+  test('the plan of an export is empty, and applying it to an empty store gives the same objects', async () => {
     await fc.assert(
       fc.asyncProperty(manifestData, deeds, async (data, byHand) => {
         const [backend, other] = [open(), open()];

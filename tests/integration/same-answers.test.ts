@@ -140,7 +140,7 @@ async function compareStates([inMemory, inFile]: readonly World[]): Promise<void
 }
 
 test(
-  `a store in memory and one in a file answer ${OPERATIONS} random operations alike`,
+  `a memory store and a file store give the same answers to ${OPERATIONS} random operations`,
   { timeout: 120_000 },
   async () => {
     const seed = Number(process.env['SAME_ANSWERS_SEED'] ?? 1);

@@ -41,6 +41,6 @@ test.each([
   [{ env: '-pre' }, /^Expected `--env`/],
   [{ table: '9lives' }, /^Expected `--table` to be a letter/],
   [{ env: 'pre', table: 'limits' }, /^Expected `--table` to be left out when --env is given, got "limits"$/],
-])('refuses the names %j', (choice, says) => {
+])('the names %j are refused', (choice, says) => {
   expect(() => chooseNames(choice)).toThrow(says);
 });

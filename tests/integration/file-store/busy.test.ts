@@ -55,7 +55,7 @@ test('a call that waits for the lock leaves the event loop free, and is granted 
   expect((await limiter.buckets.get(ASK))?.acquires).toBe(2);
 });
 
-test('a hundred that wait are all served once the lock is released, none twice', async () => {
+test('a hundred calls that wait for the lock are all served once it is released, none twice', async () => {
   const pending = Array.from({ length: 100 }, () => limiter.tryAcquire({ ...ASK, consume: { rpm: 1 } }));
   await turnsDuring(Promise.all(pending), 100);
   other.exec('COMMIT');
@@ -64,7 +64,7 @@ test('a hundred that wait are all served once the lock is released, none twice',
   expect((await limiter.buckets.get(ASK))?.acquires).toBe(60);
 });
 
-test('reading needs no lock', async () => {
+test('reading a file needs no lock', async () => {
   expect(await limiter.available(ASK)).toMatchObject({ slots: 2 });
   expect(await limiter.config.get('system')).toBeNull();
   const late = await open({ timeouts: SOON });
@@ -77,7 +77,7 @@ test.each<[string, LimiterOptions, { onUnavailable?: OnUnavailable }]>([
   [' where the policy allows', { onUnavailable: 'allow' }, {}],
   [' where the policy is local', { onUnavailable: 'local' }, {}],
   [' where the call allows', {}, { onUnavailable: 'allow' }],
-])('a lock that is never released denies as contended%s', async (_, options, own) => {
+])('a lock that is never released denies acquires as contended%s', async (_, options, own) => {
   const patient = await open({ timeouts: SOON, ...options });
   const decisions = await Promise.all(Array.from({ length: 8 }, () => patient.tryAcquire({ ...ASK_SLOT, ...own })));
   const denied = {
@@ -96,7 +96,7 @@ test.each<[string, LimiterOptions, { onUnavailable?: OnUnavailable }]>([
   await patient.close();
 });
 
-test('a lock that is never released makes other writes fail as contended, and none comes later', async () => {
+test('a lock that is never released fails other writes as contended, and they do not land later', async () => {
   other.exec('COMMIT');
   const patient = await open({ timeouts: SOON, onUnavailable: 'allow' });
   const lease = await patient.acquire(ASK_SLOT);
@@ -120,7 +120,7 @@ test('a lock that is never released makes other writes fail as contended, and no
   await patient.close();
 });
 
-test('a file that is made at this moment is waited for', async () => {
+test('a file that another process is creating is waited for', async () => {
   other.exec('COMMIT');
   other.close();
   const fresh = join(folder, `fresh-${files++}.db`);

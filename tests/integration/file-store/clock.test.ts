@@ -53,7 +53,7 @@ async function figures(stepped: RateLimiter, other: RateLimiter) {
 const HARMLESS = { minted: 0, takenSlots: 0, othersWaitAtMostAMinute: true };
 
 test.each([TEN_MINUTES_MS, -TEN_MINUTES_MS])(
-  'a step of the wall clock by %d ms gives a process that has the file open nothing, and takes nothing from others',
+  'a step of the wall clock by %d ms mints no tokens for a process with an open file, and takes none from others',
   async (stepMs) => {
     const path = join(folder, `${files++}.db`);
     const stepped = await openOn(path);
@@ -65,7 +65,7 @@ test.each([TEN_MINUTES_MS, -TEN_MINUTES_MS])(
 );
 
 test.each([TEN_MINUTES_MS, -TEN_MINUTES_MS])(
-  'a process that opens a file in use after a step by %d ms uses it by the time of the others, and reports the step',
+  'a process that opens a file after a step of its clock by %d ms uses the time of the others, and reports the step',
   async (stepMs) => {
     const path = join(folder, `${files++}.db`);
     const other = await openOn(path);

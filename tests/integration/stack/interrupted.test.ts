@@ -31,14 +31,14 @@ async function deployUntil(aws: SimulatedAws, engine: Engine, env: string, last:
   return done;
 }
 
-describe.skipIf(ENGINE.missing)(`a deployment that ended at any request is finished by the next${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`interrupted deployments${ENGINE.note}`, () => {
   let engine: Engine;
   beforeAll(async () => {
     engine = await startEngine();
   });
   afterAll(async () => engine?.stop());
 
-  test('whatever had an effect by then', async () => {
+  test('the next deployment completes one that ended at any request', async () => {
     let last = 1;
     for (; ; last += 1) {
       const env = `until-${last}`;

@@ -78,7 +78,7 @@ describe.skipIf(ENGINE.missing)(`usage that DynamoDB refuses${ENGINE.note}`, () 
 
   const COUNTED = { hourly: 1, daily: 1, monthly: 1 };
 
-  test('the Lambda handler reports what a full usage record cannot take, and counts everything else of the batch', async () => {
+  test('the Lambda handler reports what does not fit into a full usage record, and counts everything else of the batch', async () => {
     const space = await world.space();
     await fill(space, 'full');
     for (const entityId of ['full', 'other']) await acquire(space, entityId);
@@ -96,7 +96,7 @@ describe.skipIf(ENGINE.missing)(`usage that DynamoDB refuses${ENGINE.note}`, () 
     expect(await acquiresOf(space, 'other')).toEqual(COUNTED);
   });
 
-  test('the worker reports what a full usage record cannot take, and leaves nothing of it for the next worker', async () => {
+  test('the worker reports what does not fit into a full usage record, and leaves nothing of it for the next worker', async () => {
     const space = await world.space();
     await fill(space, 'full');
     for (const entityId of ['full', 'other']) await acquire(space, entityId);
@@ -116,7 +116,7 @@ describe.skipIf(ENGINE.missing)(`usage that DynamoDB refuses${ENGINE.note}`, () 
     expect(reasons).toEqual([]);
   });
 
-  test('a full usage record counts the buckets that it has an attribute for, beside one that it has no room for', async () => {
+  test('a full usage record counts buckets that already have an attribute, beside one that does not fit', async () => {
     const space = await world.space();
     await acquire(space, 'full');
     const tools = batchTools(world.table);
@@ -134,7 +134,7 @@ describe.skipIf(ENGINE.missing)(`usage that DynamoDB refuses${ENGINE.note}`, () 
     ['throttles', fault.throttle()],
     ['is out', fault.serverError(503)],
     ['denies access', fault.accessDenied()],
-  ])('a batch fails and comes again while DynamoDB %s, and nothing is passed over', async (_, trouble) => {
+  ])('a batch fails and is delivered again while DynamoDB %s, and no change is skipped', async (_, trouble) => {
     const space = await world.space();
     await acquire(space, 'other');
     const transport = sdkTransport({ endpoint: world.proxy.endpoint, region: world.engine.region });

@@ -74,7 +74,7 @@ describe.skipIf(ENGINE.missing)(`shards of a stream${ENGINE.note}`, () => {
     return found.map(({ shardId, sequenceNumber, done, owner }) => `${shardId} ${sequenceNumber} ${done} ${owner}`);
   };
 
-  test('are read from the parent to the child, and left with their checkpoints', async () => {
+  test('shards are read from the parent to the child, and their checkpoints are released', async () => {
     const stream = scripted('family', {
       'b-child': { parentId: 'a-parent', records: 3 },
       'a-parent': { parentId: 'gone', records: 3, closed: true },
@@ -84,14 +84,14 @@ describe.skipIf(ENGINE.missing)(`shards of a stream${ENGINE.note}`, () => {
     expect(await checkpointsOf('family')).toEqual(['a-parent 3 true null', 'b-child 3 false null']);
   });
 
-  test('are read on from their checkpoint by the next worker', async () => {
+  test('the next worker continues a shard after its checkpoint', async () => {
     await follow(scripted('resumed', { one: { records: 4 } }));
     const longer = scripted('resumed', { one: { records: 6 } });
     await follow(longer);
     expect(longer.log).toEqual(['one 6']);
   });
 
-  test('that were trimmed behind a checkpoint are said to be, and read from what is left', async () => {
+  test('a shard that was trimmed behind its checkpoint is reported, and read from its first record', async () => {
     await follow(scripted('trimmed', { one: { records: 2 } }));
     const later = scripted('trimmed', { one: { records: 9, trimmedTo: 5 } });
     expect(await follow(later)).toEqual([{ shardId: 'one', sequenceNumber: '2' }]);
@@ -99,7 +99,7 @@ describe.skipIf(ENGINE.missing)(`shards of a stream${ENGINE.note}`, () => {
     expect(await follow(later)).toEqual([]);
   });
 
-  test('that are gone before they were read to their end are said to be, once', async () => {
+  test('a shard that disappeared before it was read to its end is reported once', async () => {
     await follow(scripted('vanished', { one: { records: 2 } }));
     const later = scripted('vanished', { two: { parentId: 'one', records: 1 } });
     expect(await follow(later)).toEqual([{ shardId: 'one', sequenceNumber: '2' }]);
@@ -107,7 +107,7 @@ describe.skipIf(ENGINE.missing)(`shards of a stream${ENGINE.note}`, () => {
     expect(await follow(later)).toEqual([]);
   });
 
-  test('that were trimmed are no hindrance to a rebuild', async () => {
+  test('a trimmed shard does not prevent a rebuild', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: [Limit.perMinute('rpm', 60)] });
     await limiter.acquire({ entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 3 } });
@@ -120,7 +120,7 @@ describe.skipIf(ENGINE.missing)(`shards of a stream${ENGINE.note}`, () => {
     expect(await repairUsage(job)).toEqual({ consumedMilli: new Map(), acquires: 0, expired: 0 });
   });
 
-  test('are shared by workers: one that comes later gets its part', async () => {
+  test('a worker that starts later gets its part of the shards', async () => {
     const shards = Object.fromEntries(['a', 'b', 'c', 'd'].map((id) => [id, { records: 1 }]));
     const stop = new AbortController();
     const had = new Map<string, number>();
@@ -142,7 +142,7 @@ describe.skipIf(ENGINE.missing)(`shards of a stream${ENGINE.note}`, () => {
     expect(stop.signal.aborted).toBe(true);
   });
 
-  test('are left when work that runs alongside fails, and the worker rejects with its error', async () => {
+  test('the worker rejects with the error of work that runs alongside', async () => {
     const failing = async (): Promise<never> => Promise.reject(new Error('the reconciler cannot go on'));
     const stream = scripted('alongside', { one: { records: 1 } });
     await expect(follow(stream, { alongside: [failing] })).rejects.toThrow('the reconciler cannot go on');

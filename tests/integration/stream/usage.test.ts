@@ -183,7 +183,7 @@ test('batches of 100 acquires of one entity cost less than a tenth of a write un
   expect((await usage.query(call, query, { limit: 9, after: null })).items).toMatchObject([{ acquires: 300 }]);
 });
 
-test('what was spent before a namespace was deleted is counted, and nothing once it is purged', async () => {
+test('spending before a namespace was deleted is counted, and nothing after it is purged', async () => {
   const { stores, ns, changes } = await spendInTurn(3);
   await stores.namespaces.delete(change(), `case-${ns}`);
   await writeUsage(stores.table, changes.slice(0, 2));

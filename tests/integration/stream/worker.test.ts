@@ -24,7 +24,7 @@ const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1, tpm: 100
 /** Of a usage record that takes everything. */
 const refuse = (): never => expect.fail('the usage was refused');
 
-describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`workers of a stream${ENGINE.note}`, () => {
   let world: DynamoWorld;
   let stream: StreamApi;
 
@@ -40,7 +40,7 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
   const ofSpace = async (ns: string) =>
     (await readRecords(stream)).filter((record) => JSON.stringify(record).includes(`"${ns}/BUCKET#`));
 
-  test('usage of one busy entity costs at most 0.1 write units for an acquire in batches of 100', async () => {
+  test('usage of one busy entity costs at most 0.1 write units per acquire in batches of 100', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: LIMITS });
     for (let taken = 0; taken < 300; taken++) await limiter.acquire(ASK);
@@ -82,7 +82,7 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     );
   });
 
-  test('a worker defers days and months for a minute, its checkpoint waits for them, and a worker that stops writes them', async () => {
+  test('a worker defers days and months for a minute, holds its checkpoint back until then, and writes them when it stops', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: LIMITS });
     await workOff(world);
@@ -119,7 +119,7 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     );
   });
 
-  test('of what waits, only what could not be written is tried again, and nothing once it is purged', async () => {
+  test('only deferred usage that failed is written again, and none after a purge', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: LIMITS });
     await limiter.acquire(ASK);
@@ -150,7 +150,7 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     expect([sent.length, deferred.isEmpty]).toEqual([3, true]);
   });
 
-  test('a bucket that is gone and made again does not turn usage back', async () => {
+  test('usage does not decrease when a bucket is deleted and created again', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: LIMITS });
     const ledger = new UsageLedger();
@@ -163,7 +163,7 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     expect(await readTotals(limiter, ['gpt-4'])).toEqual(ledger.totals());
   });
 
-  test('a bucket whose writers are too many is split, and the sum of its shards stays', async () => {
+  test('a bucket with too many writes is split, and the sum of its shards stays the same', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: LIMITS });
     for (let second = 0; second < 5; second++) {
@@ -180,7 +180,7 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     expect(tools.errors).toEqual([]);
   });
 
-  test('a split that others have left half done is finished', async () => {
+  test('a worker completes a split that another process left unfinished', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: LIMITS }, spreading());
     await limiter.acquire(ASK);
@@ -199,13 +199,13 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     ['leaseMs', 999, 'from 1000 to'],
     ['rollupMs', 3_600_001, 'to 3600000'],
     ['pollMs', 0, 'from 1 to'],
-  ])('a worker with %s of %i is refused before it asks for anything', async (option, ms, range) => {
+  ])('a worker with %s of %i is refused before it sends a request', async (option, ms, range) => {
     const worker = runWorker({ table: world.table.name, [option]: ms });
     await expect(worker).rejects.toThrow(ValidationError);
     await expect(worker).rejects.toThrow(range);
   });
 
-  test('what the stream has lost is added to the windows of now, once', async () => {
+  test('a rebuild adds what the stream has lost to the current windows, once', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: LIMITS });
     const ledger = new UsageLedger();
@@ -255,7 +255,7 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     );
   };
 
-  test('a namespace that is purged while clients and workers run leaves nothing behind', async () => {
+  test('a namespace that is purged while clients and workers run leaves no record', async () => {
     const space = await world.space();
     const registry = (await (await world.space()).open()).namespaces;
     const { endpoint, region } = world.engine;

@@ -40,7 +40,7 @@ export function describeMigrationKilled(records: number): void {
     };
 
     test.each(LAYOUTS)(
-      'in each of its phases, and run again: a table of layout %s is whole, and says what it said',
+      'a table of layout %s is complete and unchanged in meaning after a migration that was killed in each phase and run again',
       async (layout) => {
         const seed = LAYOUTS.indexOf(layout) + 1;
         const random = new Random(seed);

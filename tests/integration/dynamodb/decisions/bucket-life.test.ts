@@ -24,7 +24,7 @@ function isForgettable({ limits, baseMs, holders }: ShardImage, atMs: number): b
   );
 }
 
-describe.skipIf(ENGINE.missing)(`the life of buckets on a store${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`the lifetime of buckets on DynamoDB${ENGINE.note}`, () => {
   let world: DynamoWorld;
 
   beforeAll(async () => {
@@ -49,7 +49,7 @@ describe.skipIf(ENGINE.missing)(`the life of buckets on a store${ENGINE.note}`, 
       .map(({ key, ttlSec }) => `${key.entityId} ${key.shard} at ${ttlSec ?? ''}`);
   };
 
-  test('a lease that is extended on two levels leaves a debt of ten hours its ten hours', async () => {
+  test('extending a lease on two levels does not shorten the ten hours that a debt needs', async () => {
     const { space, first } = await cascade();
     const second = await space.open({ limits: LIMITS });
     const lease = await first.acquire({ ...BUCKET, consume: { tpm: 1, slots: 1 } });
@@ -61,7 +61,7 @@ describe.skipIf(ENGINE.missing)(`the life of buckets on a store${ENGINE.note}`, 
     expect(bucket!.ttlSec! * 1_000 - space.clock.now()).toBeGreaterThan(10 * HOUR_MS);
   });
 
-  test('a bucket that was merged and is never used again has an end, after its debts', async () => {
+  test('a merged bucket that is never used again gets an expiry, after its debts', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: LIMITS });
     const lease = await limiter.acquire({ ...BUCKET, consume: { tpm: 1 } });
@@ -75,7 +75,7 @@ describe.skipIf(ENGINE.missing)(`the life of buckets on a store${ENGINE.note}`, 
     expect(await forgotten(space)).toEqual([]);
   });
 
-  test('no write of several processes leaves a bucket that is forgotten before its debts and holders are over', async () => {
+  test('no write of several processes lets a bucket expire before its debts and holders are over', async () => {
     const random = new Random(11);
     const { space, first } = await cascade();
     const processes = [first, await space.open({ limits: LIMITS }, spreading(2)), await space.open({ limits: LIMITS })];

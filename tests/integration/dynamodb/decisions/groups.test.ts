@@ -67,7 +67,7 @@ describe.skipIf(ENGINE.missing)(`asks that share a write on DynamoDB${ENGINE.not
     }
   };
 
-  test('a mutex that five workers of one process share never refuses one of them as impossible', async () => {
+  test('a mutex that five workers of one process share never denies one of them as impossible', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: [Limit.concurrent('mutex', 1)] });
     const refusals: Denied[] = [];
@@ -77,7 +77,7 @@ describe.skipIf(ENGINE.missing)(`asks that share a write on DynamoDB${ENGINE.not
     expect(new Set(refusals.map(({ retryAfterMs }) => retryAfterMs))).toEqual(new Set([60_000]));
   });
 
-  test('random groups are answered as memory answers the same asks one after another', async () => {
+  test('random groups get the answers that memory gives to the same asks one after another', async () => {
     const space = await world.space();
     const options = { limits: LIMITS, denyCacheMs: 0, onExpiry: 'refund', clock: space.clock } as const;
     const [limiter, reference] = [await space.open(options), await RateLimiter.open(memory(), options)];

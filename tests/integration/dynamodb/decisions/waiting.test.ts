@@ -59,7 +59,7 @@ describe.skipIf(ENGINE.missing)(`waiting on DynamoDB${ENGINE.note}`, () => {
     expect(requests).toBe(STEPS);
   });
 
-  test('1,000 waiters for slots that are held are all denied by the store, though the policy would allow', async () => {
+  test('1,000 waiters for held slots are all denied by the store under the policy allow', async () => {
     const space = await world.space();
     // The clock of the test runs on while a request is on its way: no answer may count as late for that.
     const timeouts = { callMs: 600_000, acquireMs: 600_000 };

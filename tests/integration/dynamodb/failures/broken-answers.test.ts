@@ -29,7 +29,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   'of a page with status 502': fault.htmlAnswer(502),
 };
 
-describe.skipIf(ENGINE.missing)(`a broken answer of DynamoDB${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`broken answers of DynamoDB${ENGINE.note}`, () => {
   let world: DynamoWorld;
   let table: Table;
 
@@ -72,7 +72,7 @@ describe.skipIf(ENGINE.missing)(`a broken answer of DynamoDB${ENGINE.note}`, () 
   });
 
   test.each(Object.entries(FAULTS))(
-    'an answer %s is lost for every kind of request, and counts as an outage',
+    'an answer %s counts as lost and as an outage, for every kind of request',
     async (_, broken) => {
       for (const [operation, requests] of Object.entries(inputs(table.name))) {
         for (const input of requests) {
@@ -84,7 +84,7 @@ describe.skipIf(ENGINE.missing)(`a broken answer of DynamoDB${ENGINE.note}`, () 
     },
   );
 
-  test('an answer of DynamoDB that has nothing to say is complete', async () => {
+  test('an answer of DynamoDB without content is complete', async () => {
     for (const [operation, requests] of Object.entries(inputs(table.name))) {
       // The table has its TTL attribute already, and DynamoDB refuses to set it again.
       if (operation === 'UpdateTimeToLive') continue;
@@ -96,7 +96,7 @@ describe.skipIf(ENGINE.missing)(`a broken answer of DynamoDB${ENGINE.note}`, () 
   });
 
   test.each(Object.entries(FAULTS))(
-    'an answer %s to the first read of the config leaves the config in force',
+    'an answer %s to the first config read leaves the stored config in force',
     async (_, broken) => {
       const { open } = await configured();
       const limiter = await open();
@@ -107,7 +107,7 @@ describe.skipIf(ENGINE.missing)(`a broken answer of DynamoDB${ENGINE.note}`, () 
     },
   );
 
-  test('one broken answer grants no more than the capacity and caches nothing false, whichever request it answers', async () => {
+  test('one broken answer to any request causes no grant above the capacity and no wrong cache entry', async () => {
     const steps = fc.array(fc.constantFrom('take', 'take', 'refund'), { minLength: 6, maxLength: 12 });
     const cases = fc.record({ steps, broken: fc.constantFrom(...Object.values(FAULTS)), after: fc.nat({ max: 14 }) });
     const check = async ({ steps: script, broken, after }: Parameters<typeof play>[0]): Promise<void> => {

@@ -13,7 +13,7 @@ const SLOTS = Limit.concurrent('slots', CAPACITY);
 const OF = { entityId: 'pot', resource: 'gpt-4' };
 const trueNow = Date.now.bind(Date);
 
-describe.skipIf(ENGINE.missing)(`a machine whose clock is set while it uses a table${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`a wall clock that is set while the process uses a table${ENGINE.note}`, () => {
   let world: DynamoWorld;
 
   beforeAll(async () => {
@@ -57,7 +57,7 @@ describe.skipIf(ENGINE.missing)(`a machine whose clock is set while it uses a ta
   const HARMLESS = { minted: 0, takenSlots: 0, othersWaitAtMostAMinute: true };
 
   test.each([TEN_MINUTES_MS, -TEN_MINUTES_MS])(
-    'grants nothing that is not there after a step of %d ms, and delays no other machine',
+    'a step of the wall clock by %d ms mints no tokens, and delays no other machine',
     async (stepMs) => {
       const both = await openBoth();
       stepWallClock(stepMs);
@@ -65,7 +65,7 @@ describe.skipIf(ENGINE.missing)(`a machine whose clock is set while it uses a ta
     },
   );
 
-  test('grants nothing that is not there after one answer with a wrong Date, and reports that answer', async () => {
+  test('one answer with a wrong Date mints no tokens, and is reported', async () => {
     const both = await openBoth();
     world.proxy.inject(fault.shiftDate(TEN_MINUTES_MS), { times: 1 });
     await both.stepped.status(OF);
@@ -73,7 +73,7 @@ describe.skipIf(ENGINE.missing)(`a machine whose clock is set while it uses a ta
     expect(both.space.errors).toMatchObject([{ code: 'infrastructure.clock' }]);
   });
 
-  test('grants nothing that is not there when the first answer of all has a wrong Date', async () => {
+  test('a wrong Date in the first answer mints no tokens', async () => {
     const space = await world.space();
     const common = { limits: [RATE, SLOTS], denyCacheMs: 0 };
     const other = await space.open({ ...common, clock: { now: trueNow } });

@@ -19,7 +19,7 @@ const WRITES = { operations: ['PutItem', 'UpdateItem'] };
 const SENDINGS = 3;
 const UNTOUCHED = { free: 4, held: 0, taken: 0, acquires: 0 };
 
-describe.skipIf(ENGINE.missing)(`grants whose answers were lost${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`grants with lost answers${ENGINE.note}`, () => {
   let world: DynamoWorld;
 
   beforeAll(async () => {
@@ -53,7 +53,7 @@ describe.skipIf(ENGINE.missing)(`grants whose answers were lost${ENGINE.note}`, 
   describe.each([
     ['a new bucket', false],
     ['a bucket that exists', true],
-  ])('on %s', (_, exists) => {
+  ])('lost answers of %s', (_, exists) => {
     const before = exists ? { ...UNTOUCHED, acquires: 1 } : UNTOUCHED;
 
     test.each(['lose-answer', 'lose-request'] as const)(
@@ -72,7 +72,7 @@ describe.skipIf(ENGINE.missing)(`grants whose answers were lost${ENGINE.note}`, 
       },
     );
 
-    test('a write that lands after the slot was looked for is refused by its condition', async () => {
+    test('a write that lands after its revocation is refused by its condition', async () => {
       const space = await world.space();
       const limiter = await space.open({ ...LIMITS, timeouts: { callMs: 400, acquireMs: 10_000 } }, QUICK);
       if (exists) await warm(limiter);
@@ -91,7 +91,7 @@ describe.skipIf(ENGINE.missing)(`grants whose answers were lost${ENGINE.note}`, 
     });
   });
 
-  test('every level of a cascade is free again, the one that answered and the one that did not', async () => {
+  test('every level of a cascade is free again, whether its write was answered or not', async () => {
     const space = await world.space();
     const admin = await space.open();
     await admin.entities.create({ id: 'proj-1' });
@@ -112,7 +112,7 @@ describe.skipIf(ENGINE.missing)(`grants whose answers were lost${ENGINE.note}`, 
     expect(space.errors).toEqual([]);
   });
 
-  test('a transaction over several levels leaves no slot behind at any of them', async () => {
+  test('a transaction without an answer leaves no slot taken at any level', async () => {
     const space = await world.space();
     const admin = await space.open();
     await admin.entities.create({ id: 'proj-1' });
@@ -127,7 +127,7 @@ describe.skipIf(ENGINE.missing)(`grants whose answers were lost${ENGINE.note}`, 
     await expect.poll(() => stored(space, 'proj-1')).toEqual(UNTOUCHED);
   });
 
-  describe('on a bucket of 4 shards', () => {
+  describe('lost answers of a bucket of 4 shards', () => {
     /** What each shard has free, and how many holders. */
     const perShard = async (space: Space) =>
       (await space.shards('user-1', RESOURCE)).map(({ limits, holders }) => ({
@@ -146,7 +146,7 @@ describe.skipIf(ENGINE.missing)(`grants whose answers were lost${ENGINE.note}`, 
       return { space, limiter, before: await perShard(space) };
     };
 
-    test('the slots of the very shards are free again', async () => {
+    test('the slots of each shard are free again after lost answers', async () => {
       const { space, limiter, before } = await sharded();
       world.proxy.inject(fault.loseAnswer(), WRITES);
       for (let ask = 0; ask < 6; ask++) await refused(limiter, 1, { ...ASK, consume: { slots: 1 } });
@@ -156,7 +156,7 @@ describe.skipIf(ENGINE.missing)(`grants whose answers were lost${ENGINE.note}`, 
       expect(space.errors).toEqual([]);
     });
 
-    test('an ask over all shards, one of which loses its answers, leaves no part behind', async () => {
+    test('an ask over all shards, one of which loses its answers, leaves no slot taken', async () => {
       const { space, limiter, before } = await sharded();
       const toShard2 = (request: DynamoRequest) =>
         request.operation === 'UpdateItem' && JSON.stringify(request.body).includes('#2"}');
@@ -180,7 +180,7 @@ describe.skipIf(ENGINE.missing)(`grants whose answers were lost${ENGINE.note}`, 
     expect(space.errors).toEqual([]);
   });
 
-  test('a slot that cannot be given back is told to onError, once for each', async () => {
+  test('each slot that cannot be given back is reported to onError once', async () => {
     const space = await world.space();
     const limiter = await space.open(LIMITS, QUICK);
     world.proxy.inject(fault.loseRequest(), WRITES);
@@ -189,7 +189,7 @@ describe.skipIf(ENGINE.missing)(`grants whose answers were lost${ENGINE.note}`, 
     expect(space.errors).toMatchObject([{ code: 'backend.unavailable' }, { code: 'backend.unavailable' }]);
   });
 
-  test('closing the limiter tries once more, and tells what could not be given back', async () => {
+  test('closing the limiter tries once more to give slots back, and reports what it could not give back', async () => {
     const space = await world.space();
     const limiter = await space.open(LIMITS, { random: () => 0.5 + Math.random() / 2 });
     world.proxy.inject(fault.loseRequest(), WRITES);
@@ -199,7 +199,7 @@ describe.skipIf(ENGINE.missing)(`grants whose answers were lost${ENGINE.note}`, 
     expect(space.errors).toMatchObject([{ code: 'backend.unavailable' }]);
   });
 
-  test('through lost requests and answers, what is held is what callers hold', async () => {
+  test('after lost requests and answers, the stored holders are leases of callers', async () => {
     for (const seed of [1, 2, 3]) {
       const space = await world.space();
       const random = new Random(seed);

@@ -36,7 +36,7 @@ describe.skipIf(ENGINE.missing)(`a cascade of 3 levels under a saturated parent$
     return Number(shard?.limits.find(({ limit }) => limit.name === 'rpm')?.consumedMilli ?? 0) / 1_000;
   };
 
-  test('spends at most 6 writes and 3 reads per grant when 4 processes ask for a rate of the parent', async () => {
+  test('a cascade under a saturated parent needs at most 6 writes and 3 reads per grant when 4 processes compete', async () => {
     const space = await world.space();
     const processes = await family(space, [ONE_PER_SECOND]);
     const ask = (at: number) => ({ entityId: `user-${at}`, resource: RESOURCE, consume: { rpm: 1 } });
@@ -65,7 +65,7 @@ describe.skipIf(ENGINE.missing)(`a cascade of 3 levels under a saturated parent$
     expect(await takenFrom(space, 'org')).toBe(grants + 1);
   });
 
-  test('spends one refused write per denial when the slots of the parent are taken', async () => {
+  test('a denial needs one refused write when the slots of the parent are taken', async () => {
     const space = await world.space();
     const processes = await family(space, [Limit.concurrent('slots', 1)]);
     const [first, second] = processes as [RateLimiter, RateLimiter];
@@ -95,7 +95,7 @@ describe.skipIf(ENGINE.missing)(`a cascade of 3 levels under a saturated parent$
     }
   });
 
-  test('is written in one round trip again once the parent has room for as much as was granted', async () => {
+  test('a cascade is written in one round trip again once the parent can grant the last amount again', async () => {
     const space = await world.space();
     const [limiter] = (await family(space, [Limit.perSecond('rpm', 10)])) as [RateLimiter];
     const ask = { entityId: 'user-0', resource: RESOURCE, consume: { rpm: 1 } };
@@ -110,7 +110,7 @@ describe.skipIf(ENGINE.missing)(`a cascade of 3 levels under a saturated parent$
     await granted;
   });
 
-  test('gives back to the parent at once, and asks the child first from then on, when the child refuses', async () => {
+  test('when the child refuses, the parent gets its tokens back at once, and the next asks begin with the child', async () => {
     const space = await world.space();
     const [limiter, other] = (await family(space, [ONE_PER_SECOND])) as [RateLimiter, RateLimiter];
     await limiter.config.setEntity('user-0', RESOURCE, { limits: [Limit.perHour('rpm', 2)] });

@@ -26,7 +26,7 @@ async function slotsOf(space: Space): Promise<{ readonly free: number; readonly 
   return sum;
 }
 
-describe.skipIf(ENGINE.missing)(`slots of several shards among many writers${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`slots of several shards with many writers${ENGINE.note}`, () => {
   let world: DynamoWorld;
 
   beforeAll(async () => {
@@ -35,7 +35,7 @@ describe.skipIf(ENGINE.missing)(`slots of several shards among many writers${ENG
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
   test.each([1])(
-    'four processes, an operator who removes and adds the limit, splits and sweeps at the same time never make a 25th slot (seed %i)',
+    'four processes, an operator who removes and adds the limit, splits and sweeps never create a 25th slot together (seed %i)',
     async (seed) => {
       const random = new Random(seed);
       const space = await world.space();

@@ -64,7 +64,7 @@ describe.skipIf(ENGINE.missing)(`slots of a bucket of several shards${ENGINE.not
   const reconcile = async (space: Space) => sweep(world.table, { now: () => space.clock.now(), timeoutMs: 10_000 });
 
   test.each([0, 1] as const)(
-    'a concurrent limit of 64 that was removed and put back while only shard %i was asked grants 64 at once',
+    'a concurrent limit of 64 that was removed and added again while only shard %i was used grants 64 at once',
     async (shard) => {
       const { space, limiter } = await uneven(shard);
       await removeAndPutBack(limiter);
@@ -74,7 +74,7 @@ describe.skipIf(ENGINE.missing)(`slots of a bucket of several shards${ENGINE.not
   );
 
   test.each([0, 1] as const)(
-    'a limit put back on shard %i alone, because the transaction over all shards is refused, never grants more than 64, and all 64 after a sweep',
+    'a concurrent limit that is added to shard %i alone, because the transaction is refused, never grants more than 64, and all 64 after a sweep',
     async (shard) => {
       const { space, limiter } = await uneven(shard);
       await limiter.config.setResource('gpt-4', WITHOUT);
@@ -91,7 +91,7 @@ describe.skipIf(ENGINE.missing)(`slots of a bucket of several shards${ENGINE.not
     },
   );
 
-  test('a concurrent limit that is added to a bucket of four shards is free at once', async () => {
+  test('the slots of a concurrent limit that is added to a bucket of four shards are free at once', async () => {
     const space = await world.space();
     const limiter = await space.open({}, spreading());
     await limiter.config.setResource('gpt-4', WITHOUT);
@@ -103,7 +103,7 @@ describe.skipIf(ENGINE.missing)(`slots of a bucket of several shards${ENGINE.not
     expect(await limiter.available(BUCKET)).toMatchObject({ slots: 14 });
   });
 
-  test('a cut to 10 slots leaves 10, although nearly all that were free are on one of two shards', async () => {
+  test('a cut to 10 slots leaves 10, although one of two shards has nearly all free slots', async () => {
     const { space, limiter } = await uneven(1);
     const limits = [RPM, Limit.concurrent('slots', 10)];
     await limiter.config.setResource('gpt-4', { limits });
@@ -111,7 +111,7 @@ describe.skipIf(ENGINE.missing)(`slots of a bucket of several shards${ENGINE.not
     expect(await mostAlive(space)).toBe(10);
   });
 
-  test('looking at a bucket whose limit is not settled yet tells what settling would leave free', async () => {
+  test('reading a bucket with unsettled limits shows what settling would leave free', async () => {
     const { limiter } = await uneven(1);
     await limiter.config.setResource('gpt-4', { limits: [RPM, Limit.concurrent('slots', 100)] });
     expect(await limiter.available(BUCKET)).toMatchObject({ slots: 100 });
