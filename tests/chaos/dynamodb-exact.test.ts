@@ -182,6 +182,7 @@ describe.skipIf(found.status === 'unavailable')(`eight processes on one DynamoDB
         await run(demand, START_MS, endMs);
         const part = org.leastNet / org.allowed(START_MS, endMs);
         show('cascade', startedMs, demand, [percent(part)]);
+        expect(org.grants).toBeGreaterThan(0);
         for (const [id, ledger] of [['org', org], ['team', team], ...own] as const) {
           if (ledger.grants > 0) await isExact(namespace, id, ledger, endMs);
         }

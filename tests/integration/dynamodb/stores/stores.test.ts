@@ -107,7 +107,7 @@ suite(`the stores of several processes on one table${reason}`, () => {
     });
 
     test('a parent whose children are created, moved and deleted concurrently can be deleted after the last one', async () => {
-      const { admin } = await enter(processes[0]);
+      const { call, admin } = await enter(processes[0]);
       for (const id of ['team', 'club']) await processes[0].entities.create(admin(), { ...PLAIN, id });
       await Promise.all(
         times(12, async (at) => {
@@ -120,6 +120,7 @@ suite(`the stores of several processes on one table${reason}`, () => {
         }),
       );
       for (const id of ['team', 'club']) await processes[1].entities.delete(admin(), id);
+      expect(await allPages((page) => processes[2].entities.list(call, page))).toEqual([]);
     });
 
     test('concurrent moves that would close a circle are not all made', async () => {
