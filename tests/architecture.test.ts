@@ -30,7 +30,7 @@ function filesOf(folder: string): SourceFile[] {
 
 const src = filesOf('src');
 
-/** A tree that exists only here: the text of each file by its path. */
+/** Source files that exist only in this test: the text of each file by its path. */
 const planted = (files: Readonly<Record<string, string>>): SourceFile[] =>
   Object.entries(files).map(([path, text]) => ({ path, text }));
 
@@ -42,7 +42,7 @@ describe('the parser of imports', () => {
       entryPoints: sources.map(({ path }) => `src/${path}`),
       absWorkingDir: ROOT,
       bundle: true,
-      // Else each file is written with all that it imports.
+      // Without splitting, each output contains everything that its file imports.
       splitting: true,
       packages: 'external',
       platform: 'node',

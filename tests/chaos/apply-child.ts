@@ -1,4 +1,4 @@
-/** A process that applies a manifest, and dies by its own hand right before the statement that it is told, if any. */
+/** A process that applies a manifest and kills itself right before the given statement, if any. */
 import { createEmbeddedBackend } from '../../src/backends/embedded/embedded-backend.js';
 import { FileStorage } from '../../src/backends/embedded/file/file-storage.js';
 import { ApplyStopped } from '../../src/core/errors.js';

@@ -1,4 +1,4 @@
-/** A process that makes administrative changes, and dies by its own hand right before the statement that it is told. */
+/** A process that makes administrative changes and kills itself right before the given statement. */
 import { runSteps } from '../support/processes/audit-script.js';
 import { loadDeadlyDriver } from '../support/file/deadly-driver.js';
 

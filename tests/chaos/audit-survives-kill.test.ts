@@ -8,7 +8,7 @@ import { ended, forkable } from '../support/processes/fork-bundled.js';
 import { contradictions } from './state-against-audit.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-audit-'));
-/** Children at a time: they do little but start. */
+/** Concurrent children. They spend most of their time on the start. */
 const AT_ONCE = 3;
 let start: Awaited<ReturnType<typeof forkable>>;
 
@@ -19,7 +19,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 type Rows = Record<string, Row[]>;
 
-/** What a killed process left; a file that was never filled is as good as none. */
+/** The rows that a killed process left. An empty file counts as no file. */
 async function leftBehind(path: string): Promise<Rows> {
   return existsSync(path) && statSync(path).size > 0 ? readAllRows(path) : {};
 }
@@ -28,7 +28,10 @@ function done(rows: Rows): number {
   return stepsDone((rows['audit'] ?? []).map(({ at }) => Number(at)));
 }
 
-/** The rows without what is drawn by lot: ids of records, and of namespaces, which are told by when they were made. */
+/**
+ * The rows without random values: the ids of audit records, and the ids of namespaces, which become name and creation
+ * time.
+ */
 function comparable(rows: Rows): unknown {
   const { clock: _, ...recorded } = rows;
   let text = JSON.stringify({ ...recorded, audit: rows['audit']?.map((row) => ({ ...row, id: null })) });
@@ -38,7 +41,7 @@ function comparable(rows: Rows): unknown {
   return tables.map(([table, all]) => [table, all.map((row) => JSON.stringify(row)).toSorted()]);
 }
 
-/** Runs the script until right before its n-th statement. Gives how many of its changes had been made by then. */
+/** Runs the script until right before its n-th statement. Returns how many of its changes were made. */
 async function killedBefore(statement: number, expected: unknown): Promise<number | 'survived'> {
   const path = join(folder, `${statement}.db`);
   const exit = await ended(start(path, String(statement)));
@@ -56,7 +59,7 @@ async function killedBefore(statement: number, expected: unknown): Promise<numbe
   return made;
 }
 
-/** One row of a table, changed or taken away. */
+/** A copy of the rows in which one row of a table is changed or removed. */
 function spoiled(rows: Rows, table: string, which: Row, change: Row | null): Rows {
   const isIt = (row: Row): boolean => Object.entries(which).every(([column, value]) => row[column] === value);
   const kept = rows[table]!.flatMap((row) => (isIt(row) ? (change === null ? [] : [{ ...row, ...change }]) : [row]));
@@ -109,7 +112,8 @@ test(
 
     const steps = [...progress].toSorted(([a], [b]) => a - b).map(([, made]) => made);
     expect(steps).toHaveLength(survived - 1);
-    // Each kill finds at least as many changes as the one before, and every change but the last, which no statement follows.
+    // A later kill finds at least as many changes as an earlier one. Only the last change is never found, because no
+    // statement follows it.
     expect(steps).toEqual(steps.toSorted((a, b) => a - b));
     expect(new Set(steps)).toEqual(new Set(Array.from({ length: ALL_STEPS }, (_, step) => step)));
     const seconds = ((performance.now() - startMs) / 1_000).toFixed(1);

@@ -7,7 +7,7 @@ import { ENGINE } from '../support/dynamodb/world.js';
 import { CLI, plainEnvironment, runCli } from '../support/cli/run-cli.js';
 import { type StackCli, startStackCli } from '../support/cli/stack-cli.js';
 
-/** Each in its turn is the last thing that a run of the program does: what it asked for happens, the answer is lost. */
+/** The last request of each run. It takes effect, and its answer is lost. */
 const LAST_REQUESTS = ['CreateChangeSet', 'ExecuteChangeSet', 'ListStackResources', 'UpdateFunctionCode'];
 
 describe.skipIf(ENGINE.missing)(`killed deployments${ENGINE.note}`, () => {

@@ -11,13 +11,13 @@ const why = found.status === 'unavailable' ? ` (skipped: ${found.reason})` : '';
 
 const MINUTES_MS = 60_000;
 const PER_SECOND = 40;
-/** So large that minutes which were never there would show: ten times what falls in a second. */
+/** Ten seconds of refill, so large that a refill of minutes that did not pass would show. */
 const CAPACITY = 400;
 /** `Date` has whole seconds: each of two clients may be wrong by one. */
 const BLUR_S = 2;
 const ASKS = 600;
 
-/** By how much the worst window was given more than it may be; negative: it was given less. */
+/** How much the worst window was granted above its limit. Negative: below it. */
 function worstExcess(grants: readonly number[]): number {
   let worst = Number.NEGATIVE_INFINITY;
   for (const [from, fromMs] of grants.entries()) {
@@ -29,7 +29,7 @@ function worstExcess(grants: readonly number[]): number {
   return worst;
 }
 
-/** By how much the worst denial came too early: at which the store had given less than it must have. */
+/** How many tokens the store still had, at least, at the worst denial. */
 function worstShortage({ grants, denials }: ClockTakerNews): number {
   const startMs = grants[0] ?? 0;
   const shortages = denials.map(([askedMs, toldMs]) => {
@@ -46,7 +46,7 @@ describe.skipIf(found.status === 'unavailable')(`clocks that are wrong by five m
 
   beforeAll(async () => {
     arena = await Arena.start();
-    // The store's own time is none of theirs.
+    // The time of the store differs from that of every client.
     proxy = await startFaultProxy(arena.engine.endpoint);
     proxy.inject(fault.shiftDate(5 * MINUTES_MS));
     start = await forkable(new URL('./clock-taker.ts', import.meta.url));
@@ -64,7 +64,7 @@ describe.skipIf(found.status === 'unavailable')(`clocks that are wrong by five m
     return news;
   };
 
-  /** The slow one alone, so that the bucket is as old as can be; then all of them. */
+  /** The slow client takes alone first, so that the bucket has the oldest base. Then all of them take. */
   const take = async (trustsClock: boolean): Promise<ClockTakerNews> => {
     const { name: namespace } = await arena.namespace(Date.now(), async () => {});
     const { region } = arena.engine;

@@ -15,15 +15,15 @@ const why = found.status === 'unavailable' ? ` (skipped: ${found.reason})` : '';
 const START_MS = 1_800_000_000_000;
 const CALL_MS = 300;
 const ACQUIRE_MS = 450;
-/** Longer than any call: what it holds back lands when its caller has gone. */
+/** Longer than any call, so that a held request lands after its caller timed out. */
 const HELD_MS = 600;
 const ROUNDS = 25;
 const AT_ONCE = 12;
 
-/** Nothing falls while the test runs, so that what lands late finds the same. */
+/** Practically no refill during the test, so that a request that lands late finds the same balance. */
 const POT = Limit.custom(LIMIT, { capacity: 100_000, refillAmount: 1, refillPeriodMs: 86_400_000 });
 
-/** What each policy makes of an outage. */
+/** How each policy decides during an outage. */
 const POLICIES = {
   block: { decidedBy: ['store', 'deny-cache'], rejects: true },
   allow: { decidedBy: ['store', 'deny-cache', 'open'], rejects: false },
@@ -42,7 +42,7 @@ describe.skipIf(found.status === 'unavailable').concurrent(`clients with short t
   });
   afterAll(async () => arena?.[Symbol.asyncDispose]());
 
-  /** Everything that a storm has, and requests and answers that arrive after their caller stopped waiting. */
+  /** All faults of a storm, and requests and answers that arrive after their caller timed out. */
   const startClient = async (seed: number, namespace: string, onUnavailable: Policy, now: () => number) => {
     const client = await FaultyClient.make(arena, seed, {
       namespace,
@@ -90,7 +90,7 @@ describe.skipIf(found.status === 'unavailable').concurrent(`clients with short t
       };
 
       const giveBack = async ({ lease }: Extract<Decision, { granted: true }>, amount: number): Promise<void> => {
-        // A client without an answer asks again.
+        // A client that gets no answer repeats its call.
         let tries = 0;
         for (let done = false; !done && tries < 3; tries++)
           done = (await timed(async () => lease.rollback().then(() => true))) === true;
@@ -99,7 +99,7 @@ describe.skipIf(found.status === 'unavailable').concurrent(`clients with short t
       };
 
       const act = async (): Promise<void> => {
-        // Every fourth bucket is new: its first write fails as others do.
+        // Every fourth bucket is new, because a first write can fail too.
         const isNew = random.whole(1, 4) === 1;
         const entityId = isNew ? `new-${random.whole(1, 2 ** 30)}` : 'pot';
         const amount = random.whole(1, 5);
@@ -121,7 +121,7 @@ describe.skipIf(found.status === 'unavailable').concurrent(`clients with short t
 
       // The breaker lets one call through each second.
       for (; nowMs < START_MS + ROUNDS * 1_000; nowMs += 1_000) await Promise.all(Array.from({ length: AT_ONCE }, act));
-      // What is still on its way lands now.
+      // Held requests land now.
       client.proxy.heal();
       expect(await client.limiter.ping({ timeoutMs: 10_000 })).toMatchObject({ ok: true });
       const requests = client.proxy.requests.count();

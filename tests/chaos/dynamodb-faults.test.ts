@@ -19,17 +19,17 @@ const START_MS = 1_800_000_000_000;
 const TICK_MS = 500;
 const CLIENTS = 4;
 const CALL_MS = 30_000;
-/** Over several shards at once, what falls is rounded for each: less than one token more in all. */
+/** The refill is rounded for each shard: together less than one token more. */
 const LESS_THAN_A_TOKEN = 999;
 
-/** The same faults each run, and some that were never there before. */
+/** The same faults in each run, and random ones. */
 const RANDOM = Math.floor(Math.random() * 2 ** 31);
 const SEEDS = [1, RANDOM];
 
 const limitOf = (perSecond: number, capacity: number) =>
   Limit.custom(LIMIT, { capacity, refillAmount: perSecond, refillPeriodMs: 997 });
 
-/** At once, because they wait for most of their time. */
+/** Concurrent, because the tests wait for most of their time. */
 describe.skipIf(found.status === 'unavailable').concurrent(`clients that lose a fifth of their requests${why}`, () => {
   let arena: Arena;
 
@@ -48,7 +48,7 @@ describe.skipIf(found.status === 'unavailable').concurrent(`clients that lose a 
       ...more,
       namespace,
       clock: { now },
-      // Long, so that nothing lands after its caller has gone.
+      // Long, so that no request lands after its caller timed out.
       timeouts: { callMs: CALL_MS, acquireMs: CALL_MS },
       configCacheMs: 3_000,
       onError: () => {},
@@ -56,7 +56,7 @@ describe.skipIf(found.status === 'unavailable').concurrent(`clients that lose a 
     return Promise.all(Array.from({ length: CLIENTS }, async (_, at) => FaultyClient.make(arena, seed + at, options)));
   };
 
-  /** All clients run their operations at once; the ledgers get the outcomes. */
+  /** All clients run their operations concurrently, and the outcomes are booked in the ledgers. */
   const act = async (
     demand: Demand,
     workers: readonly BucketWorker[],
@@ -70,7 +70,7 @@ describe.skipIf(found.status === 'unavailable').concurrent(`clients that lose a 
     await Promise.all(workers.map(work));
   };
 
-  /** Ends them, and gives what they sent. */
+  /** Stops the clients, and returns how many requests they sent. */
   const stop = async (clients: readonly FaultyClient[]): Promise<number> => {
     expect(clients.flatMap(({ late }) => late)).toEqual([]);
     await Promise.all(clients.map(async (client) => client[Symbol.asyncDispose]()));
@@ -83,7 +83,7 @@ describe.skipIf(found.status === 'unavailable').concurrent(`clients that lose a 
     console.log(`${what}: ${figures.join(', ')}; ${requests} requests, ${seconds} s`);
   };
 
-  /** What an outage interrupts is done again, until nothing is left to do. */
+  /** Repeats a purge that an outage interrupts until no records are left. */
   const untilAnswered = async (purge: () => Promise<number>): Promise<number> => {
     for (let round = 0; ; round++) {
       const left = await purge().catch((error: unknown) => {
@@ -132,7 +132,7 @@ describe.skipIf(found.status === 'unavailable').concurrent(`clients that lose a 
       }
       expect(demand.untyped).toEqual([]);
 
-      // The same faults while all of it is deleted, in batches of which most stays undone.
+      // The same faults during a purge. Most items of each batch stay unprocessed.
       const purging = { name: arena.tableName, transport: clients[0]!.transport, random: Math.random };
       const purged = await untilAnswered(async () => purgeNamespace(purging, namespace.id, CALL_MS));
       expect(purged).toBe(0);
@@ -164,7 +164,7 @@ describe.skipIf(found.status === 'unavailable').concurrent(`clients that lose a 
       const clients = await startClients(namespace, seed, () => nowMs);
       const workers = clients.map(({ limiter }) => new BucketWorker(limiter));
       for (; nowMs < START_MS + 15_000; nowMs += TICK_MS) {
-        // Takes without faults: one that was counted twice would hide a refund that was.
+        // The takes have no faults, because a take that counts twice would hide a refund that counts twice.
         for (const { proxy } of clients) proxy.heal();
         await act(demand, workers, nowMs, () => demand.takes());
         for (const client of clients) client.storm();

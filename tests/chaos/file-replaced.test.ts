@@ -11,7 +11,7 @@ import { REPLACEMENTS, replaceFile } from '../support/file/replace-file.js';
 
 const SLOTS = 10;
 const PROCESSES = 3;
-/** After a second each process has noticed; the rest is for a machine that is busy. */
+/** Each process notices a replacement within a second. The rest is for a busy machine. */
 const NOTICED_MS = 1_500;
 const folder = mkdtempSync(join(tmpdir(), 'headgate-replaced-'));
 let start: Awaited<ReturnType<typeof forkable>>;
@@ -42,7 +42,7 @@ describe('a file that is replaced at a random moment', () => {
       await Promise.all(children.map(heard));
       await delay(200 + Math.random() * 800);
       await replaceFile(path, how);
-      // After the replacement, and before or after the others have noticed it.
+      // The new process starts after the replacement, before or after the others notice it.
       await delay(Math.random() * NOTICED_MS);
       children.push(holder());
       const exits = children.map(ended);

@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Starts one taker, and calls `hear` with all it says. */
+/** Starts one taker, and calls `hear` with each of its messages. */
 function startTaker(order: TakerOrder, hear: (news: TakerNews, child: ChildProcess) => void): Promise<number | string> {
   const child = start(JSON.stringify(order));
   child.on('message', (news) => hear(news as TakerNews, child));
@@ -37,7 +37,7 @@ describe('four processes on one file', () => {
     { timeout: 120_000 },
     async () => {
       const path = join(folder, 'exact.db');
-      // One token a year: what there is at the beginning is all there is.
+      // One token a year: only the initial tokens can be taken.
       const limits = ['jobs:1/365day:10000'];
       const reports = [0, 1, 2, 3].map((n) => join(folder, `exact-${n}`));
       const exits = await Promise.all(

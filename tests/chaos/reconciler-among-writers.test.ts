@@ -21,7 +21,7 @@ describe.skipIf(ENGINE.missing)(`reconcilers beside active clients${ENGINE.note}
   });
   afterAll(async () => engine?.stop());
 
-  /** What one process does to one bucket; whatever is refused or lost is its own affair. */
+  /** One random operation of one process. It may be refused or get no answer. */
   const act = async (world: ReconcilerWorld, backend: Backend, random: Random, held: Held[], nowMs: number) => {
     const entityId = random.pick(BUCKETS);
     const choice = random.whole(0, 9);

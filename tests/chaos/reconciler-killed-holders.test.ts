@@ -12,7 +12,7 @@ const SLOTS = 40;
 const TAKES = 8;
 const PROCESSES = 3;
 const BUCKET = { entityId: 'shared', resource: 'batch' };
-/** The default life of a lease, and a little. */
+/** A little more than the default lifetime of a lease. */
 const LATER_MS = 61_000;
 
 describe.skipIf(ENGINE.missing)(`holders of killed processes${ENGINE.note}`, () => {

@@ -4,7 +4,7 @@ import { countByKilledWorkers, openSpending } from '../support/stream/exactly-on
 
 const KILLS = 3;
 
-/** In small: `tests/engines/stream-exactly-once.test.ts` has the size that was promised. */
+/** A small version of `tests/engines/stream-exactly-once.test.ts`. */
 describe.skipIf(ENGINE.missing)(`workers that are killed with -9${ENGINE.note}`, () => {
   let world: DynamoWorld;
 

@@ -10,7 +10,7 @@ interface Recorded {
   readonly body: () => Promise<void>;
 }
 
-/** What the suite would hand to a test runner. */
+/** The cases that the suite passes to a test runner. */
 function record(options: Partial<BackendSuite>): Recorded[] {
   const recorded: Recorded[] = [];
   const topics: string[] = [];
@@ -91,7 +91,7 @@ describe('the conformance suite', () => {
   });
 });
 
-/** Stores with one fault each, and the topic that must notice. */
+/** Stores with one fault each, and the topic that must notice it. */
 const FAULTY: readonly (readonly [fault: string, topic: string, create: () => Backend])[] = [
   [
     'takes twice',
@@ -200,7 +200,7 @@ function adjusting(change: (level: LevelChange) => LevelChange): Backend {
   });
 }
 
-/** Asks that are under way together: all but the first get another reason for a denial. */
+/** Gives all concurrent asks but the first a wrong reason for their denial. */
 function judgingGroupsBadly(reason: 'impossible' | 'contended'): Backend {
   let underWay = 0;
   return changing({
@@ -215,7 +215,7 @@ function judgingGroupsBadly(reason: 'impossible' | 'contended'): Backend {
   });
 }
 
-/** Asks that are under way together are all judged by what there was before the first of them. */
+/** Judges all concurrent asks by the balance before the first of them. */
 function admittingTogether(): Backend {
   const underWay = new Set<object>();
   return changing({
@@ -231,7 +231,7 @@ function admittingTogether(): Backend {
   });
 }
 
-/** Whatever config comes is the newest. */
+/** Treats every config as the newest. */
 function forgettingVersions(): Backend {
   let sequence = 0;
   const newest = ({ leaseId, levels }: ConsumeRequest): ConsumeRequest => {

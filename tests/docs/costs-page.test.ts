@@ -35,13 +35,13 @@ function numberOf(cell: string | undefined): number {
   return Number((cell ?? '').replaceAll(',', '') || Number.NaN);
 }
 
-/** Enough digits to be right, few enough to be read. */
+/** Enough digits for accuracy, few enough to read. */
 function show(value: number): string {
   const digits = value >= 100 || Number.isInteger(value) ? 0 : value >= 1 ? 2 : 3;
   return value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-/** The rows as they must be: each formula with its value in every column, where it may use those above it. */
+/** The rows with the right values: the value of each formula in every column. A formula may use the rows above it. */
 function computed(rows: readonly Row[], columns: readonly Values[]): readonly Row[] {
   const known = columns.map((column) => ({ ...column }));
   return rows.map(([cell = '']) => {
@@ -87,7 +87,7 @@ test('every input and every price is a number, and a formula uses it', () => {
   expect(Object.keys(columns[0] ?? {}).filter((name) => !formulas.includes(name))).toEqual([]);
 });
 
-/** With what DynamoDB adds to each item and index entry. */
+/** The bytes that DynamoDB adds to each item and index entry. */
 const OVERHEAD = 100;
 
 function bytesOf(item: Item, names: readonly string[]): number {
@@ -97,7 +97,7 @@ function bytesOf(item: Item, names: readonly string[]): number {
   }, OVERHEAD);
 }
 
-/** An index that projects keys only holds its own two, and the table's. */
+/** An index that projects only keys has its own two keys and those of the table. */
 function storedBytes(item: Item): number {
   const indexes = ['GSI1', 'GSI2', 'GSI3', 'GSI4'].filter((index) => `${index}PK` in item);
   const entries = indexes.map((index) => bytesOf(item, ['PK', 'SK', `${index}PK`, `${index}SK`]));
@@ -127,7 +127,7 @@ test('the formulas use the units of the cost table of the DynamoDB page', () => 
   expect(COST_TABLE).toContain('| 2.5, + 1.5 per parent | 4, 5 with a holder, once |');
   expect(tableBetween(page, 'results')).toContain('(2.5 + 1.5 * (levels - 1))');
   expect(tableBetween(page, 'results')).toContain(`${USAGE_WINDOWS.length} * (takes + corrected)`);
-  // 3 batches of 100 changes of one bucket: 9 units, and 1, 1 and 2 for the records that are made.
+  // 3 batches of 100 changes of one bucket: 9 units, and 1, 1 and 2 for the new records.
   const busy = { takes: 300, corrected: 0, itemKb: 1, perBatch: 100, hourRecords: 1, dayRecords: 1, monthRecords: 1 };
   const [, formula = ''] = /`usage = ([^`]+)`/.exec(page) ?? [];
   expect((evaluate(formula, busy) / 300).toFixed(3)).toBe('0.043');

@@ -10,14 +10,14 @@ interface Link {
   readonly target: string;
 }
 
-/** Every page for readers, by its path from the root. */
+/** The pages for readers, by their paths from the root. */
 function pages(): readonly string[] {
   const docs = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' });
   const found = docs.filter((name) => name.endsWith('.md')).map((name) => join('docs', name));
   return ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', ...found];
 }
 
-/** Without what stands in blocks of code. */
+/** The text of a page without its blocks of code. */
 function proseOf(page: string): string {
   return readFileSync(join(ROOT, page), 'utf8').replaceAll(/^```[^]*?^```$/gm, '');
 }
@@ -26,7 +26,7 @@ function linksOf(page: string): readonly Link[] {
   return Array.from(proseOf(page).matchAll(/\]\((?!https?:)([^)\s]+)\)/g), ([, target = '']) => ({ page, target }));
 }
 
-/** The anchors that a page's headings get on the web. */
+/** The anchors of the headings of a page on GitHub. */
 function anchorsOf(page: string): readonly string[] {
   return Array.from(proseOf(page).matchAll(/^#+ (.*)$/gm), ([, heading = '']) =>
     heading

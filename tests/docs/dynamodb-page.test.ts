@@ -21,7 +21,7 @@ const NOW_MS = 1_800_000_000_000;
 const LIMITS = [Limit.perMinute('name', 60, { cost: 1 }), Limit.concurrent('slots', 2)];
 const HOLDER = { expiresAtMs: NOW_MS, acquiredAtMs: NOW_MS, slots: [], rates: null, caller: 'me' };
 
-/** One record of each kind, with everything that it can have. */
+/** One record of each kind, with all its optional attributes. */
 function everyRecord(): readonly Item[] {
   const of = { entityId: 'user-1', resource: 'gpt-4' };
   const born = newBucketImage(
@@ -48,7 +48,7 @@ function everyRecord(): readonly Item[] {
   ];
 }
 
-/** As the page spells it: names of limits and leases stand in braces, and a rule's further fields alone. */
+/** The spelling of the page: names of limits and leases in braces, and further fields of a rule without the name. */
 function spellings(attribute: string): readonly string[] {
   const [, field = ''] = /^b_.*(_\w+)$/.exec(attribute) ?? [];
   const spelt = attribute.replace(/^(b|l|u)_(?:name|slots)/, '$1_{limit}').replace(/^h_.*/, 'h_{lease}');

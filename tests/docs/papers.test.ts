@@ -19,7 +19,7 @@ interface Row {
 
 const ROWS = rowsOf(PAGE);
 
-/** Per document, what no revision of the page may lose. */
+/** The elements that the part on each document must name. */
 const MUST_HAVE: Readonly<Record<string, readonly string[]>> = {
   'zae-limiter architecture guide': list(`
     Entity metadata, Bucket (v0.9.0+), Entity config, Resource config, System config, Usage snapshot, System version,
@@ -118,7 +118,7 @@ function rowsOf(markdown: string): readonly Row[] {
     if (line.startsWith('## ')) document = line.slice(3);
     if (line.startsWith('### ')) section = line.slice(4);
     if (!line.startsWith('| ') || line === '| element | here | state |') continue;
-    // A stray separator must not hide the end of the row: it falls to the state, which then is no legal one.
+    // A stray separator becomes part of the state, which is then not a legal one.
     const [element = '', here = '', ...state] = line.slice(1, -1).split('|');
     rows.push({ document, section, element: element.trim(), here: here.trim(), state: state.join('|').trim() });
   }

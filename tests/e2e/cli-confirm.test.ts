@@ -4,7 +4,7 @@ import { readAllRows } from '../support/file/file-rows.js';
 import { answerAtTerminal, HAS_TERMINAL } from '../support/cli/at-terminal.js';
 import { runCli } from '../support/cli/run-cli.js';
 
-/** With `--yes` these change something, as cli-commands.test.ts shows. */
+/** cli-commands.test.ts shows that these commands change something with `--yes`. */
 const DESTRUCTIVE = [
   ['bucket reset user-1 gpt-4', /fills the bucket of user-1 on gpt-4, and takes back what its leases hold \(1 now\)/],
   ['entity delete user-1', /deletes the record of entity user-1/],

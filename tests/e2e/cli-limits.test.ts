@@ -23,7 +23,7 @@ const folder = mkdtempSync(join(tmpdir(), 'headgate-limits-'));
 let made = 0;
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A folder with a limits file and a store of its own. */
+/** A folder with its own limits file and store. */
 function workplace(text = EXAMPLE) {
   const name = String(made++);
   const [path, database] = [join(folder, `${name}.yaml`), join(folder, `${name}.db`)];
@@ -84,7 +84,7 @@ Manual changes since the last apply:
     expect(await plan('diff')).toMatchObject({
       drift: [{ target: { kind: 'system' }, applied: { limits: ['rpm:100/min'] }, live: { limits: ['rpm:7/min'] } }],
     });
-    // A manual change that the file has adopted is no difference.
+    // A manual change to the value of the file is no difference.
     write(EXAMPLE.replace('rpm:100/min', 'rpm:7/min'));
     expect((await run('diff')).exitCode).toBe(0);
   });

@@ -5,7 +5,7 @@ import { type CliStore, createCliStore } from '../support/cli/cli-store.js';
 import { readAllRows } from '../support/file/file-rows.js';
 import { runCli } from '../support/cli/run-cli.js';
 
-/** Those that only look: with arguments by which each finds something. */
+/** Read-only commands, with arguments for existing objects. */
 const LOOKS = [
   'acquire user-1 gpt-4 -c rpm=1 --dry-run',
   'acquire user-1 gpt-4 -c rpm=1 -l rpm:9/min --dry-run',
@@ -35,7 +35,7 @@ const LOOKS = [
   'usage summary gpt-4',
 ];
 
-/** What changes something, but finds nothing to change. */
+/** Writing commands that have nothing to change. */
 const NOTHING_TO_DO = [
   'bucket reset nobody gpt-4 --yes',
   'entity delete nobody --default-limits --yes',

@@ -35,7 +35,7 @@ describe.skipIf(!hasBash)('completion in bash (skipped where bash is missing)', 
     script = (await runCli(['completion', 'bash'])).stdout;
   });
 
-  /** What bash offers for the last word of a line. */
+  /** The completions of bash for the last word of a line. */
   function offers(line: string): readonly string[] {
     const words = line.split(' ');
     const quoted = words.map((word) => `'${word}'`).join(' ');
@@ -122,7 +122,7 @@ describe('variables of the environment', () => {
 });
 
 describe('loaded files', () => {
-  /** The files of the build that a command loads, by what V8 saw. */
+  /** The files of the build that a command loads, from the coverage report of V8. */
   async function loadedBy(...args: readonly string[]): Promise<readonly string[]> {
     const folder = mkdtempSync(join(tmpdir(), 'headgate-loaded-'));
     try {

@@ -43,7 +43,7 @@ describe.skipIf(ENGINE.missing)(`the built reconciler${ENGINE.note}`, () => {
   const addressOf = (world: ReconcilerWorld): string =>
     `dynamodb://${world.table.name}?region=${engine.region}&endpoint=${engine.endpoint}`;
 
-  /** A bucket with two holders that expired a while ago, and one that lives. */
+  /** A bucket with two holders that expired some minutes ago, and one that has not expired. */
   const worldWithHolders = async (): Promise<ReconcilerWorld> => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     const nowMs = Date.now() - 10 * MINUTE_MS;
@@ -120,7 +120,7 @@ describe.skipIf(ENGINE.missing)(`the built reconciler${ENGINE.note}`, () => {
   });
 
   describe('the Lambda function of the reconciler', () => {
-    /** As Lambda runs it: nothing beside the file, and the SDK where `NODE_PATH` says. */
+    /** Like Lambda: only the file itself, and the SDK under `NODE_PATH`. */
     const invoke = async (variables: Record<string, string>, remainingMs = 60_000): Promise<string> => {
       copyFileSync(BUNDLE, join(folder, 'index.js'));
       writeFileSync(join(folder, 'package.json'), '{}');

@@ -45,7 +45,7 @@ test('the JSON of the tour has the titles and the lines of its steps', () => {
 test('the tour without SQLite skips the step that needs it, says so, and continues', () => {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-tour-'));
   try {
-    // Where no libsql can be found: as after npx in an empty folder.
+    // A folder without libsql, as after npx in an empty folder.
     for (const part of ['dist', 'package.json'])
       cpSync(join(BUILT, '../../..', part), join(folder, part), { recursive: true });
     const program = join(folder, 'dist/cli/main.js');

@@ -16,7 +16,7 @@ function readCorpus(name: string): readonly string[] {
 const GOOD = readCorpus('good');
 const BAD = readCorpus('bad');
 
-/** Whether the text is a limit; if it is, printing and reading it again gives the same. */
+/** Whether the text is a limit. A limit must be the same after printing and parsing it. */
 function isLimit(text: string): boolean {
   let limit: Limit;
   try {
