@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const FILE = join(ROOT, 'THIRD-PARTY-LICENSES.txt');
 
-/** The packages whose code is inside ours. */
+/** The packages whose code is bundled. */
 async function bundledPackages(): Promise<readonly string[]> {
   const { metafile } = await build({
     absWorkingDir: ROOT,

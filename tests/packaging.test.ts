@@ -19,7 +19,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
 
-/** A project that has installed the packed package, and nothing else. */
+/** A project that has installed only the packed package. */
 let consumer: string;
 
 beforeAll(() => {
@@ -211,7 +211,7 @@ describe('a TypeScript program that uses the package', () => {
     expect(compile('typed-dom', options)).toBe('');
   });
 
-  // AbortSignal belongs to no `lib` of the language: it comes from @types/node or from lib dom, where they are.
+  // No `lib` of the language has AbortSignal: @types/node or lib dom provide it.
   test('the program compiles without the types of Node and of a browser', () => {
     write('typed-bare/app.mts', `import { RateLimiter } from 'headgate';\nexport const limiter = new RateLimiter();`);
     const output = compile('typed-bare', { module: 'nodenext', moduleResolution: 'nodenext', types: [] });
@@ -248,7 +248,7 @@ function npm(cwd: string, ...args: readonly string[]): string {
   });
 }
 
-/** Without what `npm test` and the test runner put there: a consumer has neither. */
+/** The environment without the variables of `npm test` and the test runner, which a user does not have. */
 function plainEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^(?:npm_|NODE_|VITEST|HEADGATE_)/i.test(name)),

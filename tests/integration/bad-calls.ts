@@ -7,7 +7,7 @@ const KEY = { entityId: 'a', resource: 'gpt-4' };
 const never = (value: unknown): never => value as never;
 const deep = (levels: number): unknown => (levels === 0 ? {} : { in: deep(levels - 1) });
 
-/** Calls that every store must refuse, and refuse alike. */
+/** Calls that every store must refuse with the same error. */
 const BAD: readonly ((limiter: RateLimiter) => Promise<unknown>)[] = [
   (limiter) => limiter.tryAcquire(never(null)),
   (limiter) => limiter.tryAcquire({ ...KEY, consume: { rpm: -1 } }),

@@ -58,7 +58,7 @@ describe.skipIf(dynoxide.status === 'unavailable')(`engines of test files${why(d
   test('several engines run at the same time, each with separate tables', async () => {
     const engines = await Promise.all(Array.from({ length: 3 }, () => startEngine('dynoxide')));
     expect(new Set(engines.map(({ endpoint }) => endpoint)).size).toBe(3);
-    // The same table can be made in each of them.
+    // The same table can be created in each engine.
     for (const engine of engines) {
       const client = clientOf(engine, engine.endpoint);
       await makeTable(client);
@@ -90,7 +90,7 @@ describe.skipIf(dynoxide.status === 'unavailable')(`engines of test files${why(d
       return new URL(endpoint);
     }
 
-    /** What a client sees that connects now. */
+    /** The result of a new connection. */
     const connecting = ({ port, hostname }: URL): Promise<string | undefined> =>
       new Promise((resolve) => {
         const socket = connect(Number(port), hostname)

@@ -23,7 +23,7 @@ const why = found.status === 'unavailable' ? ` (skipped: ${found.reason})` : '';
 
 describe.skipIf(found.status === 'unavailable')(`the fault proxy between the AWS SDK and an engine${why}`, () => {
   let engine: Engine;
-  /** Past the proxy: what the engine really holds. */
+  /** A client without the proxy, to read what the engine has stored. */
   let direct: DynamoDBClient;
   let proxy: FaultProxy;
   let client: DynamoDBClient;
@@ -220,7 +220,7 @@ describe.skipIf(found.status === 'unavailable')(`the fault proxy between the AWS
     proxy.inject(fault.throttle());
     proxy.inject(fault.shiftDate(20 * HOUR_MS));
     await expect(addOne()).rejects.toThrow();
-    // Header dates have whole seconds; the hours are far beyond what the test takes.
+    // Header dates have whole seconds, and the test takes far less than an hour.
     expect(dates.map((date) => Math.round((date - Date.now()) / HOUR_MS))).toEqual([-10, 10]);
   });
 
@@ -229,7 +229,7 @@ describe.skipIf(found.status === 'unavailable')(`the fault proxy between the AWS
     await expect(addOne()).rejects.toMatchObject({ code: 'ECONNREFUSED' });
     await proxy.accept();
     await addOne();
-    // The client now has a connection to lose; whether it has noticed is a matter of chance.
+    // The client has an open connection, and may or may not have noticed that it was closed.
     await proxy.refuse();
     await expect(addOne()).rejects.toMatchObject({ code: expect.stringMatching(/^ECONN(?:REFUSED|RESET)$/) });
     expect([await stored(), proxy.requests.count()]).toEqual([1, 1]);

@@ -15,7 +15,7 @@ test('the page on DynamoDB shows the item sizes of the codec; RECORD_SIZES=1 rew
   expect(TABLE.exec(readFileSync(PAGE, 'utf8'))?.[0]).toBe(printed);
 });
 
-/** The rule for numbers is one of thumb: so close to a boundary both sides are right. */
+/** The size of numbers is approximate. Within this distance of a boundary, either number of units is right. */
 const CLOSE_BYTES = 24;
 
 test('an engine bills the write units of the table of sizes', async () => {
@@ -25,7 +25,7 @@ test('an engine bills the write units of the table of sizes', async () => {
   await createTable({ tableName: 'item-sizes', client });
   const wrong: unknown[] = [];
   let measured = 0;
-  // A write is billed by the larger of what was there and what comes: so the small ones first.
+  // A write is billed by the larger of the old and the new item, so the small items are written first.
   const ascending = itemSizes().toSorted((a, b) => a.bytes - b.bytes);
   for (const { item, bytes, units, limits, holders, names } of ascending) {
     if (bytes % 1_024 < CLOSE_BYTES || bytes % 1_024 > 1_024 - CLOSE_BYTES) continue;

@@ -24,14 +24,14 @@ const STORES: readonly (readonly [name: string, runs: number, open: () => Backen
   ['file', runs(60), () => file({ path: join(folder, `${files++}.db`) })],
 ];
 
-/** Applies the manifest, or finds it refused: then the store is as it was. */
+/** Applies the manifest. A refused manifest must not change the store. */
 async function applied(backend: Backend, limiter: RateLimiter, data: ManifestData): Promise<boolean> {
   const before = await logicalState(backend);
   try {
     await limiter.manifest.apply(data);
     return true;
   } catch (error) {
-    // Only what the plan finds: a store that refuses a change halfway would give another class.
+    // The plan must find the problem: a store that refuses a change would cause another class of error.
     expect(error).toMatchObject({ name: 'ValidationError' });
     expect(isHeadgateError(error, 'input.invalid')).toBe(true);
     expect(await logicalState(backend)).toEqual(before);
@@ -41,7 +41,7 @@ async function applied(backend: Backend, limiter: RateLimiter, data: ManifestDat
 
 const NOTHING = { changes: [], drift: [] };
 
-/** What each field should be: as the file wants it, else gone if the file had it before, else as it was. */
+/** The expected value of a field: that of the file, or unset if the file owned it, or the previous one. */
 function expectedField(
   key: string,
   name: string,

@@ -24,7 +24,7 @@ test('1,000,000 one-shot entities do not increase the memory of the process', { 
       clock.set(clock.now() + 1);
     }
   };
-  // Caches and usage windows are bounded: they are full after these, and must not grow with the rest.
+  // Caches and usage windows are bounded. They are full after these entities, and must not grow further.
   await oneShots(0, 100_000);
   const early = heapMb();
   await oneShots(100_000, 1_000_000);

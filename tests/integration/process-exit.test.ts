@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Runs a script of its own process against the sources, and gives what it printed. Fails if it does not end by itself. */
+/** Runs a script against the sources in a new process, and returns its output. Fails if the process does not exit. */
 async function run(script: string): Promise<string> {
   const folder = join(ROOT, '.tmp');
   mkdirSync(folder, { recursive: true });

@@ -6,7 +6,7 @@ import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 const KEY = 'key-7f3a';
 const BLOCKED = ['rpm:0/min', 'tpm:0/min'];
 
-/** docs/operate/multi-tenant.md: what revokes a key today, and what it does not cover. */
+/** docs/operate/multi-tenant.md says what revokes a key, and what it does not cover. */
 let limiter: RateLimiter;
 beforeEach(async () => {
   limiter = await RateLimiter.open('memory:', { configCacheMs: 0 });

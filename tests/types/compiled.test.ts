@@ -9,7 +9,7 @@ const HERE = fileURLToPath(new URL('.', import.meta.url));
 const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
 const TYPE_TESTS = readdirSync(HERE).filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'));
 
-/** Two folders below the root, as the type tests are, so that their imports hold in a copy. */
+/** Two folders below the root, like the type tests, so that relative imports work in a copy. */
 let folder: string;
 
 beforeAll(() => {
@@ -45,7 +45,7 @@ describe.each(TYPE_TESTS)('the type test %s', (name) => {
   });
 });
 
-/** The errors in this file alone: those of what it imports are the business of `npm run check`. */
+/** The errors in this file only. `npm run check` reports those of imported files. */
 function errorsOf(name: string, text: string): { readonly line: number; readonly message: string }[] {
   const config = { extends: '../../tsconfig.json', include: [name] };
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config));

@@ -10,14 +10,14 @@ import { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 import { ASK, ASK_SLOT, LIMITS } from '../../support/models/open-limiter.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-busy-'));
-/** Real time: what holds the lock is no fake. */
+/** Real time, because SQLite holds the lock. */
 const SOON = { callMs: 150, acquireMs: 300 };
 const CONTENDED = { code: 'backend.unavailable', kind: 'contended' };
 
 let files = 0;
 let path: string;
 let limiter: RateLimiter;
-/** Another process's connection, as far as SQLite can tell. */
+/** A second connection, which SQLite treats like another process. */
 let other: SqliteDatabase;
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -37,7 +37,7 @@ function open(options: LimiterOptions): Promise<RateLimiter> {
   return RateLimiter.open(file({ path }), { limits: LIMITS, ...options });
 }
 
-/** Turns of the event loop until the work has ended, at most `most`. */
+/** Counts the turns of the event loop until the work has ended, at most `most`. */
 async function turnsDuring(work: Promise<unknown>, most: number): Promise<number> {
   const ended = new AbortController();
   const end = (): void => ended.abort();
@@ -89,7 +89,7 @@ test.each<[string, LimiterOptions, { onUnavailable?: OnUnavailable }]>([
     decidedBy: 'store',
   };
   expect(decisions).toEqual(decisions.map(() => denied));
-  // Contention is an answer of a store that lives: the breaker stays closed.
+  // Contention is an answer of the store, so the breaker stays closed.
   other.exec('COMMIT');
   expect(await patient.tryAcquire(ASK)).toMatchObject({ granted: true, decidedBy: 'store' });
   expect((await patient.buckets.get(ASK))?.acquires).toBe(2);
@@ -114,7 +114,7 @@ test('a lock that is never released fails other writes as contended, and they do
   await turnsDuring(new Promise(() => {}), 100);
   expect(await patient.audit.list()).toEqual({ items: [], next: null });
   expect((await patient.buckets.get(ASK))?.limits.map(({ consumed }) => consumed)).toEqual([2, 1_000, 1]);
-  // The lease has not forgotten what it took: it can be ended as if nothing had been.
+  // The lease still has its amounts, and can be ended.
   await lease.rollback();
   expect((await patient.buckets.get(ASK))?.limits.map(({ consumed }) => consumed)).toEqual([1, 500, 0]);
   await patient.close();

@@ -20,7 +20,7 @@ let files = 0;
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A path of which there is nothing yet, in a folder of its own. */
+/** A path without a file, in a new folder. */
 function newPath(): string {
   const own = join(folder, String(files++));
   mkdirSync(own);
@@ -31,7 +31,10 @@ function openFile(path: string, options = {}): Promise<RateLimiter> {
   return RateLimiter.open(file({ path }), { limits: LIMITS, ...options });
 }
 
-/** A file that has everything: balances, holders, config, entities, usage of two hours, audit, a second namespace. */
+/**
+ * Fills a file with data of every kind: balances, holders, config, entities, usage of two hours, audit, a second
+ * namespace.
+ */
 async function fill(limiter: RateLimiter, advance: (ms: number) => Promise<void>): Promise<void> {
   await limiter.entities.create({ id: 'proj', name: 'Production', metadata: { tier: 'gold' } });
   await limiter.entities.create({ id: 'user-1', parentId: 'proj', cascade: true });

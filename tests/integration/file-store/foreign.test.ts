@@ -35,7 +35,7 @@ async function makeOurs(): Promise<void> {
   await limiter.close();
 }
 
-/** Opens the file, or makes it while it is open for reading, and tells how either way was refused. */
+/** The errors of opening the file, and of a limiter that was opened before `make` wrote the file. */
 async function refusals(make: () => Promise<void>): Promise<unknown[]> {
   const early = await RateLimiter.open(file({ path }), { limits: LIMITS });
   await make();
@@ -104,7 +104,7 @@ describe('files that fail', () => {
     const out = { code: 'backend.unavailable', kind: 'server', message: expect.stringContaining(path) };
     await expect(limiter.entities.create({ id: 'a', ...big })).rejects.toMatchObject(out);
     expect(await readAllRows(path)).toEqual(rows);
-    // What needs no further page goes on.
+    // A write that needs no further page succeeds.
     expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true });
     await limiter.close();
     expect(await checkIntegrity(path)).toBe('ok');

@@ -24,7 +24,10 @@ afterEach(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A path in a folder of its own, and limiters on it as processes of their own would have them. */
+/**
+ * A path in a new folder, and a function that opens limiters on it, each with its own connection like a separate
+ * process.
+ */
 function newPlace() {
   const home = join(folder, String(files++));
   mkdirSync(home);
@@ -49,7 +52,7 @@ async function take(limiter: RateLimiter, count: number): Promise<readonly Lease
   return leases;
 }
 
-/** Those that their store still knows. */
+/** The number of leases that their store still has. */
 async function aliveOf(leases: readonly Lease[]): Promise<number> {
   let alive = 0;
   for (const lease of leases) {

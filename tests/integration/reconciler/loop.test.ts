@@ -41,7 +41,7 @@ describe.skipIf(ENGINE.missing)(`the loop of the reconciler${ENGINE.note}`, () =
     endpoint,
   });
 
-  /** A loop in fake time, and what it says. */
+  /** A loop in fake time, with its reports and errors. */
   const start = (options: Omit<ReconcilerOptions, 'onReport' | 'onError' | 'signal' | 'clock'>) => {
     const clock = fakeClock(START_MS);
     const stop = new AbortController();

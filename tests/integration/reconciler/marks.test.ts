@@ -37,7 +37,7 @@ describe.skipIf(ENGINE.missing)(`the sweep list${ENGINE.note}`, () => {
 
   test('a process with a stale image of a listed bucket lists it again', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
-    // The same process before and after: it has the image that the sweep makes old.
+    // The same process before and after the sweep, which makes its image stale.
     await world.hold('user-1', HOLD);
     await world.sweep(IDLE_MS);
     expect(await world.listed()).toEqual([]);

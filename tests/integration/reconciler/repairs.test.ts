@@ -174,7 +174,7 @@ describe.skipIf(ENGINE.missing)(`repairs of a sweep${ENGINE.note}`, () => {
     for (let at = 0; at < 50; at++) await world.hold(`user-${at}`, EXPIRED);
     const idle = await costOf(START_MS);
     expect(idle).toMatchObject({ Query: 2, BatchGetItem: 1, writeUnits: 0 });
-    // Twenty keys of the index or so are a unit.
+    // About twenty keys of the index are one unit.
     expect(idle.readUnits - registry.readUnits).toBeLessThan(50 * 1.1);
     expect(await costOf(NOW_MS)).toMatchObject({ UpdateItem: 50, writeUnits: 50 });
     expect(await costOf(NOW_MS + 10 * MINUTE_MS)).toMatchObject({ UpdateItem: 50, writeUnits: 100 });

@@ -7,7 +7,7 @@ import { ENGINE } from '../../support/dynamodb/world.js';
 import { HOUR_MS, MINUTE_MS, ReconcilerWorld, slots, START_MS, tokensOf } from '../../support/reconciler/world.js';
 
 const SLOTS = 20;
-/** A refill so slow that an hour shows in millitokens. */
+/** A slow refill, so that an hour shows in millitokens. */
 const LIMITS = [Limit.perDay('rpd', 4_000), Limit.concurrent('slots', SLOTS)];
 const USED_MS = START_MS + MINUTE_MS;
 const EXPIRED_MS = START_MS + 2 * MINUTE_MS;
@@ -17,7 +17,7 @@ function freeSlots(shards: readonly ShardImage[]): number {
   return shards.reduce((sum, image) => sum + tokensOf(image, 'slots'), 0);
 }
 
-/** What the whole bucket is worth at an instant, and what it has counted. */
+/** The tokens of the whole bucket at an instant, and its counters. */
 function worthOf(shards: readonly ShardImage[], nowMs: number) {
   const accounts = shards.flatMap(({ limits, baseMs }) =>
     limits.filter(({ limit }) => limit.kind === 'rate').map((account) => ({ ...account, baseMs })),
@@ -42,7 +42,7 @@ describe.skipIf(ENGINE.missing)(`sweeps over buckets of several shards${ENGINE.n
   });
   afterAll(async () => engine?.stop());
 
-  /** A bucket that was split: each number is the shard that was split next; then it was used. */
+  /** A bucket after splits of these shards, in order, and some takes. */
   const splitBucket = async (splits: readonly number[], until = EXPIRED_MS): Promise<ReconcilerWorld> => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     await world.hold('user-1', { asks: slots(1), untilMs: until });
@@ -84,7 +84,7 @@ describe.skipIf(ENGINE.missing)(`sweeps over buckets of several shards${ENGINE.n
     const before = worthOf(shards, bucket.baseMs);
     const after = worthOf([bucket], bucket.baseMs);
     expect(after).toEqual({ ...before, worth: after.worth });
-    // Each shard rounds its refill down by itself.
+    // Each shard rounds its refill down.
     expect(Math.abs(after.worth - before.worth)).toBeLessThan(shards.length);
     expect(await world.listed()).toEqual([]);
   });
@@ -94,7 +94,7 @@ describe.skipIf(ENGINE.missing)(`sweeps over buckets of several shards${ENGINE.n
     expect(await world.sweep(USED_MS + 10 * MINUTE_MS)).toMatchObject({ reclaimed: 4, merged: 0, unmarked: 0 });
     const shards = await world.shards('user-1');
     expect([shards.length, freeSlots(shards)]).toEqual([4, SLOTS]);
-    // What the reconciler wrote itself was ten minutes later.
+    // The writes of the reconciler itself were ten minutes later.
     expect((await world.sweep(START_MS + HOUR_MS + 11 * MINUTE_MS)).merged).toBe(3);
   });
 

@@ -23,7 +23,7 @@ describe.skipIf(ENGINE.missing)(`deploy --adopt${ENGINE.note}`, () => {
   let server: AwsServer;
   let world: StackWorld;
   const asked: { readonly changes: readonly Change[]; readonly settings: readonly string[] }[] = [];
-  /** The request after which nothing is answered any more; Infinity: none. */
+  /** The last request that is answered; Infinity: all are. */
   let last = Number.POSITIVE_INFINITY;
 
   beforeAll(async () => {
@@ -76,7 +76,7 @@ describe.skipIf(ENGINE.missing)(`deploy --adopt${ENGINE.note}`, () => {
       'ResourcesToImport.member.1.ResourceIdentifier.entry.1.value': TABLE,
       'Tags.member.1.Key': 'headgate:version',
     });
-    // The update keeps the name that the import gave: the default would be another table.
+    // The update keeps the table name of the import. The default names another table.
     expect(changeSets()[1]?.params).toMatchObject({
       'Parameters.member.1.ParameterKey': 'TableName',
       'Parameters.member.1.UsePreviousValue': 'true',

@@ -29,7 +29,7 @@ const RESOURCES = resources(
   ['ReconcilerFunction', 'pre-reconciler'],
 );
 
-/** What is the same in every script. */
+/** The answers that all scripts share. */
 const COMMON: Script = {
   CreateChangeSet: [CREATED_CHANGE_SET],
   DeleteChangeSet: [DONE],
@@ -255,7 +255,7 @@ describe.skipIf(ENGINE.missing)(`deployments${ENGINE.note}`, () => {
   });
 });
 
-/** Nothing at first, and then what a change set makes of that. */
+/** No stack at first, then the empty stack of a change set. */
 const SHELL = [NO_STACK, stack('REVIEW_IN_PROGRESS')];
 
 describe('dry runs of deploy', () => {

@@ -9,7 +9,7 @@ import { BUNDLES, makeEmptyTable, stackWorld, wanted } from '../../support/aws/s
 
 const CODE = BUNDLES.map(({ code }) => code.sha256);
 
-/** A deployment whose process ends with its `last` request, which still has its effect. */
+/** A deployment whose process ends with its `last` request, which still takes effect. */
 async function deployUntil(aws: SimulatedAws, engine: Engine, env: string, last: number) {
   let asked = 0;
   let die: () => void = () => {};

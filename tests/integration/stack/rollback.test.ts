@@ -12,7 +12,10 @@ import { BUNDLES, makeEmptyTable, type StackWorld, stackWorld, wanted } from '..
 const CODE = BUNDLES.map(({ code }) => code.sha256);
 const NEWER = BUNDLES.map((bundle, at) => ({ ...bundle, code: zipCode(`exports.handler = 'newer ${at}';`) }));
 
-/** As a later version may have it: CloudFormation then takes the code of the functions for changed. */
+/**
+ * A template with another placeholder, as a later version may have. CloudFormation then replaces the code of the
+ * functions.
+ */
 function withOtherPlaceholder(): Template {
   const text = JSON.stringify(buildTemplate());
   return JSON.parse(text.replaceAll('was not uploaded yet', 'is not there yet')) as Template;
@@ -23,7 +26,7 @@ describe.skipIf(ENGINE.missing)(`updates that are rolled back${ENGINE.note}`, ()
   let aws: SimulatedAws;
   let server: AwsServer;
   let world: StackWorld;
-  /** What an action answers instead of what it does. */
+  /** Errors that actions answer instead of taking effect. */
   const refusals: Record<string, AwsAnswer> = {};
 
   beforeAll(async () => {

@@ -16,7 +16,7 @@ describe.skipIf(ENGINE.missing)(`upgrades of a stack whose table has a published
   let aws: SimulatedAws;
   let server: AwsServer;
   let world: StackWorld;
-  /** What an action answers instead of what it does. */
+  /** Errors that actions answer instead of taking effect. */
   const refusals: Record<string, AwsAnswer> = {};
 
   beforeAll(async () => {

@@ -5,7 +5,7 @@ import { countByShakyReaders, openSpending } from '../../support/stream/exactly-
 import { workOff } from '../../support/stream/world.js';
 import { readTotals, RESOURCES, UsageLedger } from '../../support/stream/usage-ledger.js';
 
-/** In small: `tests/engines/stream-exactly-once.test.ts` has the size that was promised. */
+/** A small version of `tests/engines/stream-exactly-once.test.ts`. */
 describe.skipIf(ENGINE.missing)(`usage from the stream${ENGINE.note}`, () => {
   let world: DynamoWorld;
 
@@ -40,7 +40,7 @@ describe.skipIf(ENGINE.missing)(`usage from the stream${ENGINE.note}`, () => {
     ledger.note('late', 'gpt-4', space.clock.now(), { rpm: 2, acquires: 1 });
     await space.clock.advance(2 * 3_600_000);
     await workOff(world);
-    // The first acquire is the creation of the bucket, which counts like any other.
+    // The first acquire creates the bucket and counts like any other.
     expect(await readTotals(limiter, ['gpt-4'])).toEqual(ledger.totals());
   });
 });

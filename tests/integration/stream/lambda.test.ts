@@ -34,7 +34,7 @@ describe.skipIf(ENGINE.missing)(`the Lambda handler${ENGINE.note}`, () => {
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  /** The namespace of a recorded event, as if it were one of this table. */
+  /** Registers the namespace of a recorded event in this table, and returns its id. */
   const register = async ({ Records }: RecordedEvent): Promise<string> => {
     const bucket = Records.find(({ dynamodb }) => dynamodb.Keys.PK.S.includes('/BUCKET#'));
     const ns = bucket?.dynamodb.Keys.PK.S.split('/')[0] ?? '';
@@ -69,7 +69,7 @@ describe.skipIf(ENGINE.missing)(`the Lambda handler${ENGINE.note}`, () => {
         ['rpm', 2_000],
         ['tpm', 500_000],
       ]);
-      // Of all windows at once: nothing says that there will be another event.
+      // Lambda writes all windows at once, because there may be no further event.
       for (const window of USAGE_WINDOWS) {
         expect(await usageOf(ns, window)).toMatchObject({ acquires: 2, consumedMilli });
       }
@@ -134,7 +134,7 @@ describe.skipIf(ENGINE.missing)(`the Lambda handler${ENGINE.note}`, () => {
       spoilt({ SequenceNumber: '9001', NewImage: undefined }),
       spoilt({ SequenceNumber: '9002', NewImage: { ac: { N: 'many' } } }),
       spoilt({ SequenceNumber: '9003', NewImage: { b_rpm_tc: { M: { total: { N: '1' } } } } }),
-      // As a later version might lay it out.
+      // A format of a later version.
       spoilt({ SequenceNumber: '9004', NewImage: { format: { N: '2' }, limits: { M: {} } } }),
     ];
     const { handle, lines } = handlerOf();

@@ -29,7 +29,7 @@ describe.skipIf(ENGINE.missing)(`the stream of a migrated table${ENGINE.note}`, 
       const stream = await openSdkStream(table, world.reach);
       await runMigrations({ tableName: table.name, ...world.reach });
 
-      // What the old clients wrote is in it, too: a worker begins with the oldest change that there is.
+      // The stream also has the writes of the old clients, because a worker begins with the oldest change.
       const changes = (await readRecords(stream)).map((record) => decodeChange(record, stream.label));
       const buckets = changes.filter((change): change is BucketChange => change.kind === 'bucket');
       expect(changes.filter(({ kind }) => kind === 'poison')).toEqual([]);

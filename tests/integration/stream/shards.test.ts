@@ -11,11 +11,13 @@ interface ScriptedShard {
   readonly parentId?: string;
   readonly records: number;
   readonly closed?: boolean;
-  /** Records before this one are gone. */
+  /** Records before this one were trimmed. */
   readonly trimmedTo?: number;
 }
 
-/** A stream whose shards close, split and are trimmed, which no local engine does. Its records belong to no bucket. */
+/**
+ * A stream whose shards close, split and are trimmed, which no local engine supports. Its records belong to no bucket.
+ */
 function scripted(label: string, shards: Record<string, ScriptedShard>): StreamApi & { readonly log: string[] } {
   const log: string[] = [];
   return {
@@ -50,7 +52,7 @@ describe.skipIf(ENGINE.missing)(`shards of a stream${ENGINE.note}`, () => {
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  /** Runs a worker until it is at the end of all shards, and gives what it said was trimmed. */
+  /** Runs a worker until it has read all shards to the end, and returns what it reported as trimmed. */
   const follow = async (stream: StreamApi, options: Partial<WorkerOptions> = {}): Promise<TrimmedStream[]> => {
     const stop = new AbortController();
     const trimmed: TrimmedStream[] = [];
@@ -127,7 +129,7 @@ describe.skipIf(ENGINE.missing)(`shards of a stream${ENGINE.note}`, () => {
     const worker = (owner: string): Promise<void> =>
       runOn(world.table, scripted('shared', shards), systemClock, {
         owner,
-        // Short enough to notice soon that a shard is another's.
+        // Short, so that a worker soon notices that another one owns a shard.
         leaseMs: 600,
         pollMs: 5,
         discoverMs: 10,

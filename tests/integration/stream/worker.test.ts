@@ -21,7 +21,7 @@ import { readTotals, UsageLedger } from '../../support/stream/usage-ledger.js';
 const LIMITS = [Limit.perMinute('rpm', 60_000), Limit.perMinute('tpm', 6_000_000)];
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1, tpm: 100 } };
 
-/** Of a usage record that takes everything. */
+/** The listener for refused usage, in tests in which nothing is refused. */
 const refuse = (): never => expect.fail('the usage was refused');
 
 describe.skipIf(ENGINE.missing)(`workers of a stream${ENGINE.note}`, () => {
@@ -70,10 +70,10 @@ describe.skipIf(ENGINE.missing)(`workers of a stream${ENGINE.note}`, () => {
       await processBatch(tools, stream.label, records.slice(at, at + 100), deferred);
     }
     expect([deferred.isDue(59_999), deferred.isDue(60_000)]).toEqual([false, true]);
-    // An hour that is made and two times added to.
+    // One created hour, which is updated twice.
     expect([writes, writeUnits]).toEqual([3, 4]);
     await deferred.write(table, refuse);
-    // A day and a month, which are written once and have 2 and 3 units because they are made.
+    // A day and a month. They are written once, for 2 and 3 units because they are created.
     expect([writes, writeUnits]).toEqual([5, 9]);
     expect(deferred.isEmpty).toBe(true);
     expect(writeUnits / 300).toBeLessThanOrEqual(0.1);
@@ -107,7 +107,7 @@ describe.skipIf(ENGINE.missing)(`workers of a stream${ENGINE.note}`, () => {
     await isRead;
     const before = await checkpoint();
     expect(Object.keys(await readTotals(limiter, ['gpt-4']))).toEqual([expect.stringContaining('hourly')]);
-    // It says that it is alive, and does not say that it is further.
+    // The worker renews its lease of the shard, without a newer sequence number.
     let later = before;
     while (later?.untilMs === before?.untilMs) later = await checkpoint();
     expect(later?.sequenceNumber).toBe(before?.sequenceNumber);
@@ -210,7 +210,7 @@ describe.skipIf(ENGINE.missing)(`workers of a stream${ENGINE.note}`, () => {
     const limiter = await space.open({ limits: LIMITS });
     const ledger = new UsageLedger();
     for (let taken = 0; taken < 4; taken++) await limiter.acquire(ASK);
-    // As if a day had passed: they were never counted, and a checkpoint lies behind them.
+    // As if a day had passed: the changes were never counted, and the checkpoint is behind them.
     await space.clock.advance(86_400_000);
     const records = await readRecords(stream);
     await workOff(world, {});
@@ -229,7 +229,7 @@ describe.skipIf(ENGINE.missing)(`workers of a stream${ENGINE.note}`, () => {
     expect(await rebuildUsage(job)).toMatchObject({ addedMilli: new Map(), acquires: 0 });
     ledger.note('user-1', 'gpt-4', clock.now(), { rpm: 4, tpm: 400, acquires: 4 });
     expect(await readTotals(limiter, ['gpt-4'])).toEqual(ledger.totals());
-    // What is in the stream and not counted yet is counted where it belongs, and not as a loss.
+    // Changes that are still in the stream are counted in their own windows, not as lost.
     await limiter.acquire(ASK);
     expect(await rebuildUsage(job)).toMatchObject({ addedMilli: new Map(), acquires: 0 });
     ledger.note('user-1', 'gpt-4', clock.now(), { ...ASK.consume, acquires: 1 });
@@ -274,7 +274,7 @@ describe.skipIf(ENGINE.missing)(`workers of a stream${ENGINE.note}`, () => {
     expect(removed).toBeGreaterThan(0);
     enough.abort();
     await running;
-    // Clients notice when what they remember of the namespace is over.
+    // Clients notice the purge when their cached status of the namespace expires.
     await space.clock.advance(120_000);
     for (const client of clients)
       await expect(client.acquire(ASK)).rejects.toMatchObject({ code: 'namespace.missing' });

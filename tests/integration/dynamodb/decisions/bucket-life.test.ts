@@ -14,7 +14,7 @@ const LEVELS = ['user-1', 'project'];
 const HOUR_MS = 3_600_000;
 const LIMITS = [Limit.perMinute('tpm', 100), Limit.concurrent('slots', 8)];
 
-/** Whether a new bucket would be the same at that time: every rate is full and every holder has expired. */
+/** Whether a new bucket would be equal at that time: every rate is full and every holder has expired. */
 function isForgettable({ limits, baseMs, holders }: ShardImage, atMs: number): boolean {
   return (
     limits.every(
@@ -40,7 +40,7 @@ describe.skipIf(ENGINE.missing)(`the lifetime of buckets on DynamoDB${ENGINE.not
     return { space, first };
   };
 
-  /** Shards that would be forgotten before their debts and holders are over. */
+  /** Shards whose TTL is before the end of their debts and holders. */
   const forgotten = async (space: Space): Promise<readonly string[]> => {
     const shards = (await Promise.all(LEVELS.map(async (entityId) => space.shards(entityId, 'gpt-4')))).flat();
     expect(shards.length).toBeGreaterThan(0);
@@ -120,7 +120,7 @@ describe.skipIf(ENGINE.missing)(`the lifetime of buckets on DynamoDB${ENGINE.not
       const work: Promise<unknown>[] = processes.map(async (limiter) => use(limiter));
       if (leases.length > 2) work.push(change(pick(leases)), change(pick(leases)), change(pick(leases)));
       if (round % 3 === 0) work.push(operate());
-      // Leases that are closed or lost by now refuse, and splits are refused by other writers.
+      // Closed and lost leases refuse, and other writers refuse splits.
       await Promise.allSettled(work);
       expect(await forgotten(space)).toEqual([]);
       await space.clock.advance(pick([1, 500, 61_000, HOUR_MS, 20 * HOUR_MS]));

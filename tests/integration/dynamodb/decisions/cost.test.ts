@@ -18,7 +18,7 @@ describe.skipIf(ENGINE.missing)(`the cost of operations${ENGINE.note}`, () => {
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  /** Requests and capacity units of some work. */
+  /** The requests and capacity units of a call. */
   const costOf = async (work: () => Promise<unknown>) => {
     const { requests } = world.proxy;
     requests.clear();
@@ -28,7 +28,7 @@ describe.skipIf(ENGINE.missing)(`the cost of operations${ENGINE.note}`, () => {
   const FREE = { requests: 0, readUnits: 0, writeUnits: 0 };
   const ONE_WRITE = { requests: 1, readUnits: 0, writeUnits: 1 };
 
-  /** An entity `user-1` under so many parents, with limits in code; made by a process of its own. */
+  /** Another process creates the entity `user-1` under this many parents. The limits are in code. */
   const family = async (space: Space, parents: number): Promise<void> => {
     const admin = await space.open();
     const ids = ['user-1', ...Array.from({ length: parents }, (_, at) => `parent-${at + 1}`)];
@@ -53,7 +53,7 @@ describe.skipIf(ENGINE.missing)(`the cost of operations${ENGINE.note}`, () => {
       expect(await costOf(() => limiter.acquire(ASK))).toEqual(ONE_WRITE);
       await space.clock.advance(1);
       expect(await costOf(() => limiter.acquire(ASK))).toEqual(ONE_WRITE);
-      // Full again, so that the write takes the other form.
+      // The bucket is full again, so that the write has the full form.
       await space.clock.advance(20_000);
       expect(await costOf(() => limiter.acquire(ASK))).toEqual(ONE_WRITE);
       expect(await costOf(() => limiter.acquire(ASK))).toEqual(ONE_WRITE);
@@ -105,7 +105,7 @@ describe.skipIf(ENGINE.missing)(`the cost of operations${ENGINE.note}`, () => {
       const held = world.proxy.inject(fault.holdRequest());
       const cost = costOf(async () => {
         const granted = limiter.acquire(ASK);
-        // All of them are on their way before any is answered.
+        // All writes are in flight before the first one is answered.
         await held.untilFired(levels);
         held.release();
         await granted;
@@ -126,11 +126,11 @@ describe.skipIf(ENGINE.missing)(`the cost of operations${ENGINE.note}`, () => {
       world.proxy.requests.clear();
       const asks = 60;
       for (let asked = 0; asked < asks; asked++) {
-        // At any time, for any caller.
+        // Random pauses and random processes.
         await space.clock.advance(Math.round((-Math.log(1 - random.whole(0, 999) / 1_000) * 100) / load));
         await processes[random.whole(0, 7)]?.acquire(ask);
       }
-      // Refused writes too: they are billed.
+      // Refused writes are billed too.
       const average = world.proxy.requests.count('UpdateItem') / asks;
       expect(average).toBeGreaterThanOrEqual(1);
       expect(average).toBeLessThanOrEqual(1.8);
@@ -160,7 +160,7 @@ describe.skipIf(ENGINE.missing)(`the cost of operations${ENGINE.note}`, () => {
       expect(await costOf(denied)).toEqual({ requests: 1, readUnits: 0, writeUnits: 0 });
       expect(await denied()).toMatchObject({ granted: false, decidedBy: 'deny-cache' });
       await space.clock.advance(500);
-      // Five tokens have come: a smaller ask is for the store to decide, a larger one has its own wait.
+      // Five tokens have refilled: the store decides a smaller ask, and a larger one has its own wait.
       expect(await costOf(denied)).toEqual(FREE);
       expect(await denied()).toMatchObject({ granted: false, retryAfterMs: 500, decidedBy: 'deny-cache' });
       expect(await limiter.tryAcquire({ ...ASK, consume: { rpm: 20 } })).toMatchObject({ retryAfterMs: 1_500 });

@@ -13,7 +13,7 @@ import { SLOTS } from '../../../support/dynamodb/slot-work.js';
 const found = findEngine('dynoxide');
 const why = found.status === 'unavailable' ? ` (skipped: ${found.reason})` : '';
 
-/** Nothing falls while a test runs. */
+/** Practically no refill during a test. */
 const SLOW = Limit.custom(LIMIT, { capacity: 100, refillAmount: 1, refillPeriodMs: 86_400_000 });
 const ask = (amount: number) => ({ entityId: 'pot', resource: RESOURCE, consume: { [LIMIT]: amount } });
 
@@ -25,7 +25,7 @@ describe.skipIf(found.status === 'unavailable')(`exact balances of buckets in Dy
   });
   afterAll(async () => arena?.[Symbol.asyncDispose]());
 
-  /** A bucket that one token was taken from, and as many limiters on it as asked for. */
+  /** A bucket of which one token is taken, and this many limiters on it. */
   const start = async (limiters: number) => {
     const clock = fakeClock();
     const nowMs = clock.now();
@@ -69,7 +69,7 @@ describe.skipIf(found.status === 'unavailable')(`exact balances of buckets in Dy
     await limiter!.acquire(ask(45));
     await limiter!.acquire(ask(45));
     expect(await arena.mergeOne(namespace, 'pot', nowMs, new Random(1))).toBe(true);
-    // Too much for one: it looks for the other, and finds that there is none.
+    // More than one shard has: the process looks for the other shard, and finds none.
     clock.set(nowMs + 2_000);
     expect(await limiter!.tryAcquire(ask(20))).toMatchObject({ granted: false });
     await arena.splitInto(2, namespace, 'pot', nowMs);
@@ -81,7 +81,9 @@ describe.skipIf(found.status === 'unavailable')(`exact balances of buckets in Dy
   });
 
   describe('refunds without an answer', () => {
-    /** One client behind faults, which took 10 more, and another that has seen the bucket. */
+    /**
+     * A client behind a fault proxy with two leases of 10 tokens, and another client that has an image of the bucket.
+     */
     const startFaulty = async () => {
       const { nowMs, namespace, limiters, sums } = await start(1);
       const [other] = limiters;
@@ -105,7 +107,7 @@ describe.skipIf(found.status === 'unavailable')(`exact balances of buckets in Dy
       const lost = proxy.inject(fault.loseAnswer(), { operations: ['UpdateItem', 'GetItem'] });
       const rollback = leases[which].rollback();
       await lost.untilFired();
-      // Another client writes: the item no longer shows whose write it was.
+      // After a write of another client the item no longer shows the write id of the refund.
       await other.acquire(ask(1));
       await expect(rollback).rejects.toMatchObject({ code: 'backend.unavailable' });
       proxy.heal();
@@ -162,7 +164,7 @@ describe.skipIf(found.status === 'unavailable')(`exact balances of buckets in Dy
     await expect(lease.release()).rejects.toMatchObject({ code: 'backend.unavailable' });
     expect(await limiter.tryAcquire(slot)).toMatchObject({ granted: false });
 
-    // While one of them is being written, the others come together.
+    // The other calls share the next write, while one call is being written.
     const repeated = proxy.inject(fault.holdRequest(), once);
     const work = Promise.all([limiter.tryAcquire(slot), limiter.tryAcquire(slot), lease.release()]);
     await repeated.untilFired();

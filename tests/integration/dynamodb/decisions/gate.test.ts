@@ -30,7 +30,7 @@ suite(`the gate of namespaces${reason}`, () => {
   });
   afterAll(async () => table[Symbol.asyncDispose]());
 
-  /** A process whose reads are counted, and wait for `hold` to be resolved. */
+  /** A process whose reads are counted, and wait until `hold` resolves. */
   const watched = (hold: { until: Promise<void> } = { until: Promise.resolve() }) => {
     const reads: string[] = [];
     const answers: string[] = [];

@@ -12,7 +12,10 @@ const MUTEX = { entityId: 'nightly-report', resource: 'lock', consume: { mutex: 
 const WORKERS = 5;
 const TURNS_PER_WORKER = 8;
 
-/** What a process does at one instant: gives one of its leases back, then asks several times while that is written. */
+/**
+ * The calls of a process at one instant: it releases one of its leases, then asks several times while the release is
+ * written.
+ */
 interface Instant {
   readonly pauseMs: number;
   readonly released: number;
@@ -43,7 +46,7 @@ function tellingOf(decision: Decision): unknown {
     retryAfterMs,
   ]);
   if (decision.granted) return limits;
-  // More than the capacity is refused without a look at the store.
+  // An ask above the capacity is denied without a request, so its statuses may differ.
   const { reason, retryAfterMs } = decision;
   return reason === 'impossible' ? [reason] : [reason, retryAfterMs, limits];
 }
@@ -56,7 +59,7 @@ describe.skipIf(ENGINE.missing)(`asks that share a write on DynamoDB${ENGINE.not
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  /** Takes the mutex and gives it back, again and again; asks anew after each refusal. */
+  /** Takes and releases the mutex repeatedly, and asks again after each refusal. */
   const work = async (limiter: RateLimiter, refusals: Denied[]): Promise<void> => {
     for (let turn = 0; turn < TURNS_PER_WORKER;) {
       const decision = await limiter.tryAcquire(MUTEX);
@@ -95,7 +98,7 @@ describe.skipIf(ENGINE.missing)(`asks that share a write on DynamoDB${ENGINE.not
           expected.push(await reference.tryAcquire({ ...bucket, consume, leaseTtlMs }));
         }
         const releasing = inStore?.release();
-        // The release goes out first: in one write, asks are judged before what is given back.
+        // The release is sent first, because in one write asks are judged before refunds.
         await setImmediate();
         const asking = asks.map(async ({ leaseTtlMs, ...consume }) =>
           limiter.tryAcquire({ ...bucket, consume, leaseTtlMs }),

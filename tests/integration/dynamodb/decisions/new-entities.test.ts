@@ -6,7 +6,7 @@ import { type DynamoWorld, ENGINE, startWorld } from '../../../support/dynamodb/
 
 const LIMITS = { limits: [Limit.perMinute('rpm', 60)] };
 const askOf = (entityId: string) => ({ entityId, resource: 'gpt-4', consume: { rpm: 1 } });
-/** How an acquire ended: granted, or the code and kind of its error. */
+/** The result of an acquire: granted, or the code and kind of its error. */
 const endOf = async (acquired: Promise<unknown>): Promise<string> => {
   try {
     await acquired;
@@ -43,7 +43,7 @@ describe.skipIf(ENGINE.missing)(`concurrent asks of new entities${ENGINE.note}`,
     world.proxy.inject(fault.holdAnswer(5));
     world.proxy.requests.clear();
     expect(await acquireAll(limiter, 320)).toEqual({ granted: 320 });
-    // Of 100 keys, 2 are the same for all entities, and each entity has 3 of its own.
+    // Of 100 keys, all entities share 2, and each entity has 3.
     expect(world.proxy.requests.byOperation()).toEqual({ BatchGetItem: Math.ceil(320 / 32), PutItem: 320 });
   });
 
@@ -67,7 +67,7 @@ describe.skipIf(ENGINE.missing)(`concurrent asks of new entities${ENGINE.note}`,
   test('unprocessed keys are read again, and delay only their own entities', async () => {
     const limiter = await (await world.space()).open(LIMITS);
     world.proxy.inject(fault.processOnly(40), { times: 1 });
-    // What was left is asked for again, and held back.
+    // Holds the request for the unprocessed keys.
     const isSecond = (request: DynamoRequest) => names('new-31')(request) && !names('new-0')(request);
     const second = world.proxy.inject(fault.holdRequest(), { when: isSecond });
     const ends = Array.from({ length: 32 }, (_, at) => endOf(limiter.acquire(askOf(`new-${at}`))));

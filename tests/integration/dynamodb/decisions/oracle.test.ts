@@ -19,9 +19,9 @@ import { TUNING } from '../../../support/dynamodb/shard-lines.js';
 
 const installed = findEngine();
 const reason = installed.status === 'available' ? '' : ` (skipped: ${installed.reason})`;
-/** A busy machine takes its time. */
+/** For a busy machine. */
 const PATIENCE_MS = 120_000;
-/** Of different buckets, so that they do not wait for each other. */
+/** Concurrent scenarios have different buckets, so that they do not wait for each other. */
 const AT_ONCE = 8;
 const SCENARIOS = runs(16);
 
@@ -34,7 +34,7 @@ describe.skipIf(installed.status === 'unavailable')(`clients of DynamoDB compare
 
   const freshNs = (): string => `oracle${(namespaces += 1)}`;
 
-  /** Each failure names its seed: `randomScenario(seed, options)` plays it again. */
+  /** Each failure names its seed: `randomScenario(seed, options)` reproduces it. */
   async function judge(
     scenarios: readonly Scenario[],
     play: (scenario: Scenario) => Promise<Findings>,
@@ -71,7 +71,7 @@ describe.skipIf(installed.status === 'unavailable')(`clients of DynamoDB compare
     PATIENCE_MS,
   );
 
-  /** Processes that know nothing of each other but the table, each with its own lines and what they remember. */
+  /** Processes that share only the table. Each has its own lines and caches. */
   const realLines =
     (ns: string): Rules =>
     (_, born) => {
@@ -108,7 +108,7 @@ describe.skipIf(installed.status === 'unavailable')(`clients of DynamoDB compare
         async move(client, { asks, debits, refunds }, nowMs) {
           const process = processOf(client);
           const { buckets } = process;
-          // More than an old config allows at all is not even asked for: it would have to be read again first.
+          // A client does not ask for more than the capacity of its cached config. It reads the config again first.
           const isTooLarge = ({ limit, milli }: Part): boolean => milli > (process.limits[limit]?.capacityMilli ?? 0);
           if (asks.flat().some(isTooLarge)) Object.assign(process, { limits, sequence });
           const call = callAt(nowMs);
@@ -153,7 +153,7 @@ describe.skipIf(installed.status === 'unavailable')(`clients of DynamoDB compare
 
   const ANY_RATE: Rate = { capacityMilli: 1_000, refillMilli: 1_000, refillPeriodMs: 1 };
 
-  /** Reads what the lines have written. */
+  /** The store of the oracle, for reading only: the lines write to the table. */
   async function linesStore(ns: string, born: Image): Promise<ConditionalStore> {
     const limits = born.limits.map(({ rate }, limit) => limitOf(limit, rate));
     await engine.put(ns, imageOf(limits, { baseMs: born.baseMs }));
@@ -175,7 +175,7 @@ describe.skipIf(installed.status === 'unavailable')(`clients of DynamoDB compare
   test(
     'several processes with stale images and old configs agree with the oracle',
     async () => {
-      // Slots are given back by leases, which the oracle has none of.
+      // Leases give slots back, and the oracle has no leases.
       const scenarios = scenariosOf(runs(28), { changes: true, huge: false, steps: 50 }).filter(
         ({ rates }) => rates.length === 2,
       );

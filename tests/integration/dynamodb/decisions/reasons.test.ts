@@ -29,7 +29,7 @@ describe.skipIf(ENGINE.missing)(`reasons of denials on DynamoDB${ENGINE.note}`, 
     return { space, limiter: await space.open({}, spreading()) };
   };
 
-  /** Slots that are neither free nor held by any lease, as a crash of an older version could have left them. */
+  /** Removes slots that are neither free nor held, as a crash of an older version could have left them. */
   const loseSlots = async ({ ns, clock }: Space, count: number): Promise<void> => {
     const input = {
       TableName: world.table.name,

@@ -5,7 +5,7 @@ import { type DynamoRequest, fault } from '../../../../src/testing/dynamodb/inde
 import { fakeClock } from '../../../../src/testing/fake-clock.js';
 import { type DynamoWorld, ENGINE, type Space, startWorld } from '../../../support/dynamodb/world.js';
 
-/** Shorter than what is remembered of config and namespace, so that those need not be read again. */
+/** Shorter than the cache lifetimes of config and namespace, so that those are not read again. */
 const TTL_MS = 10_000;
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { slots: 1 } };
 const limits = (count: number) => ({ limits: [Limit.concurrent('slots', count)] });
@@ -19,13 +19,13 @@ describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  /** What is free, and when each holder expires. */
+  /** The number of free slots, and the remaining time of each holder. */
   const stored = async (space: Space, entityId = 'user-1') => {
     const [shard] = await space.shards(entityId, 'gpt-4');
     const expiries = [...(shard?.holders.values() ?? [])].map(({ expiresAtMs }) => expiresAtMs - space.clock.now());
     return { free: Number(shard?.limits[0]?.tokensMilli) / 1_000, expiries };
   };
-  /** Two processes whose clocks differ: one thinks that the lease of the other has just expired. */
+  /** Two processes with different clocks: for the second, a new lease of the first has just expired. */
   const aroundExpiry = async (space: Space, count: number) => {
     const holding = await space.open(slots(count));
     const clock = fakeClock(space.clock.now() + TTL_MS);
@@ -181,7 +181,7 @@ describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
     test('an extension of a cascade moves no expiry if one of its holders was reclaimed', async () => {
       const { space, lease } = await family();
       const other = await space.open({ leaseTtlMs: TTL_MS, clock: fakeClock(space.clock.now() + TTL_MS) });
-      // The other child needs the parent's only slot, and takes it back; the holder of user-1 itself stays.
+      // The other child needs the only slot of the parent, and reclaims it. The holder of user-1 stays.
       await other.acquire({ ...ASK, entityId: 'user-2' });
       expect(await outcomeOf(lease.extend(3 * TTL_MS))).toBe('lost');
       expect(await stored(space)).toEqual({ free: 4, expiries: [TTL_MS] });
@@ -208,7 +208,7 @@ describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
     test('an extension of a cascade finds its holders while another write to the same bucket is in flight', async () => {
       const { space, limiter, lease } = await family();
       await lease.extend(2 * TTL_MS);
-      // Nothing is remembered after a transaction; the next write has not been answered yet.
+      // A transaction leaves no image, and the next write is still in flight.
       const held = world.proxy.inject(fault.holdRequest(), { operations: ['PutItem', 'UpdateItem'], times: 1 });
       const taking = limiter.tryAcquire(ASK);
       await held.untilFired();

@@ -7,7 +7,7 @@ import { type DynamoWorld, ENGINE, startWorld } from '../../../support/dynamodb/
 
 const TEN_MINUTES_MS = 600_000;
 const CAPACITY = 10;
-/** One token a minute: none comes back while a test runs, and a step of ten minutes is worth all of them. */
+/** One token a minute: no refill during a test, and a step of ten minutes is worth the whole capacity. */
 const RATE = Limit.custom('jobs', { capacity: CAPACITY, refillAmount: CAPACITY, refillPeriodMs: TEN_MINUTES_MS });
 const SLOTS = Limit.concurrent('slots', CAPACITY);
 const OF = { entityId: 'pot', resource: 'gpt-4' };
@@ -25,7 +25,7 @@ describe.skipIf(ENGINE.missing)(`a wall clock that is set while the process uses
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  /** Sets the clock of this machine. Dates of answers stay those of the store. */
+  /** Sets the clock of this machine. The Date of answers stays the store's. */
   const stepWallClock = (stepMs: number): void => {
     vi.spyOn(Date, 'now').mockImplementation(() => trueNow() + stepMs);
   };
@@ -36,7 +36,9 @@ describe.skipIf(ENGINE.missing)(`a wall clock that is set while the process uses
     return grants;
   };
 
-  /** One process on this machine, whose clock is set; another on a machine whose clock is right and which took everything. */
+  /**
+   * A process on this machine, whose clock will be set, and one on a machine with a right clock, which took all tokens.
+   */
   const openBoth = async () => {
     const space = await world.space();
     const common = { limits: [RATE, SLOTS], denyCacheMs: 0 };

@@ -10,12 +10,12 @@ import { type DynamoWorld, ENGINE, type Space, startWorld } from '../../../suppo
 const RESOURCE = 'gpt-4';
 const LIMITS = { limits: [Limit.perHour('rpm', 60), Limit.concurrent('slots', 4)], leaseTtlMs: 3_600_000 };
 const ASK = { entityId: 'user-1', resource: RESOURCE, consume: { rpm: 1, slots: 1 } };
-/** Pauses between two attempts are chosen at random: short ones. */
+/** Short pauses between attempts. Random, because write ids use the same source. */
 const QUICK = { random: () => Math.random() / 1_000 };
-/** Long enough for the faults of a test to end before the attempts do. */
+/** Pauses that last longer than the faults of a test. */
 const STEADY = { random: () => 0.03 + Math.random() / 100 };
 const WRITES = { operations: ['PutItem', 'UpdateItem'] };
-/** A write and the two times that it is sent again. */
+/** A write and its two retries. */
 const SENDINGS = 3;
 const UNTOUCHED = { free: 4, held: 0, taken: 0, acquires: 0 };
 
@@ -28,7 +28,7 @@ describe.skipIf(ENGINE.missing)(`grants with lost answers${ENGINE.note}`, () => 
   afterEach(() => world?.proxy.heal());
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  /** Of all shards of a bucket together. */
+  /** The sums over all shards of a bucket. */
   const stored = async (space: Space, entityId = 'user-1') => {
     const sum = { free: 0, held: 0, taken: 0, acquires: 0 };
     for (const { limits, holders, acquires } of await space.shards(entityId, RESOURCE)) {
@@ -47,7 +47,7 @@ describe.skipIf(ENGINE.missing)(`grants with lost answers${ENGINE.note}`, () => 
       expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'backend.unavailable' } });
     }
   };
-  /** After this the process remembers the bucket, and its next write is an update. */
+  /** Afterwards the process has an image of the bucket, and its next write is an update. */
   const warm = async (limiter: RateLimiter): Promise<void> => (await limiter.acquire(ASK)).rollback();
 
   describe.each([
@@ -80,7 +80,7 @@ describe.skipIf(ENGINE.missing)(`grants with lost answers${ENGINE.note}`, () => 
       world.proxy.requests.clear();
       const late = world.proxy.inject(fault.holdRequest(), { ...WRITES, times: 1 });
       await refused(limiter, 1);
-      // Waits until what was lost has been looked for.
+      // Closing waits for the revocation.
       await limiter.close();
       const [held] = world.proxy.requests.recorded.filter(({ faults }) => faults.includes('hold-request'));
       late.release();
@@ -102,7 +102,7 @@ describe.skipIf(ENGINE.missing)(`grants with lost answers${ENGINE.note}`, () => 
       request.operation === 'UpdateItem' && JSON.stringify(request.body).includes(`/BUCKET#${entityId}#`);
     world.proxy.inject(fault.loseAnswer(), { when: writesTo('proj-1'), times: SENDINGS });
     let sent = 0;
-    // The take of the child is answered; what gives it back is not.
+    // The take of the child is answered, and its compensation is not.
     world.proxy.inject(fault.loseRequest(), {
       when: (request) => writesTo('user-1')(request) && (sent += 1) > 1 && sent <= 1 + SENDINGS,
     });
@@ -119,7 +119,7 @@ describe.skipIf(ENGINE.missing)(`grants with lost answers${ENGINE.note}`, () => 
     await admin.entities.create({ id: 'user-1', parentId: 'proj-1', cascade: true });
     const limiter = await space.open({ ...LIMITS, maxRetries: 0 }, QUICK);
     const lost = world.proxy.inject(fault.loseAnswer(), { operations: ['TransactWriteItems'], times: 1 });
-    // Nor can the client look whether it landed.
+    // The client cannot read either whether the transaction landed.
     const unseen = { operations: ['GetItem'], when: () => lost.fired > 0, times: 6 };
     world.proxy.inject(fault.serverError(), unseen);
     await refused(limiter, 1, { ...ASK, atomic: true });
@@ -128,7 +128,7 @@ describe.skipIf(ENGINE.missing)(`grants with lost answers${ENGINE.note}`, () => 
   });
 
   describe('lost answers of a bucket of 4 shards', () => {
-    /** What each shard has free, and how many holders. */
+    /** The free slots and the number of holders of each shard. */
     const perShard = async (space: Space) =>
       (await space.shards('user-1', RESOURCE)).map(({ limits, holders }) => ({
         free: Number(limits.find(({ limit }) => limit.name === 'slots')?.tokensMilli) / 1_000,
@@ -141,7 +141,7 @@ describe.skipIf(ENGINE.missing)(`grants with lost answers${ENGINE.note}`, () => 
       await (await (await space.open(LIMITS)).acquire({ ...ASK, consume: { slots: 1 } })).rollback();
       await splitInto(4, world, space, { entityId: 'user-1', resource: RESOURCE });
       const limiter = await space.open({ ...LIMITS, limits: [] }, spreading());
-      // Learns of the shards.
+      // The process learns the number of shards.
       await (await limiter.acquire({ ...ASK, consume: { slots: 32 } })).rollback();
       return { space, limiter, before: await perShard(space) };
     };

@@ -10,12 +10,12 @@ import { stopTimers, until } from '../../../support/models/hand-time.js';
 
 const LIMITS = { limits: [Limit.perMinute('rpm', 60), Limit.concurrent('slots', 5)] };
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } };
-/** Pauses between two attempts are chosen at random: short ones. */
+/** Short pauses between attempts. Random, because write ids use the same source. */
 const QUICK = { random: () => Math.random() / 100 };
 const POLICIES = ['block', 'allow', 'local'] as const;
 type Policy = (typeof POLICIES)[number];
 
-/** What an acquire says under a policy while the store is out: the limits in this process allow three. */
+/** The decision under a policy during an outage. The limits of this process allow three. */
 async function verdictOf(limiter: RateLimiter, policy: Policy) {
   try {
     const { granted, decidedBy } = await limiter.tryAcquire({ ...ASK, onUnavailable: policy });
@@ -124,11 +124,11 @@ describe.skipIf(ENGINE.missing)(`outages of DynamoDB${ENGINE.note}`, () => {
     await limiter.acquire(ASK);
     world.proxy.inject(fault.serverError(), { when: writesTo('proj-1') });
     let sent = 0;
-    // The take gets through, what gives it back does not.
+    // The take succeeds, and its compensation fails.
     world.proxy.inject(fault.serverError(), { when: (request) => writesTo('user-1')(request) && (sent += 1) > 1 });
     expect(await verdictOf(limiter, 'allow')).toEqual(EXPECTED.allow);
     expect(space.errors).toMatchObject([{ code: 'backend.unavailable' }]);
-    // The strict side.
+    // The error is strict.
     expect(await accountOf(space, 'user-1')).toMatchObject({ taken: 2_000 });
   });
 
@@ -167,7 +167,7 @@ describe.skipIf(ENGINE.missing)(`outages of DynamoDB${ENGINE.note}`, () => {
       await world.proxy.refuse();
       for (const act of work) await expect(act()).rejects.toMatchObject({ code: 'backend.unavailable' });
       await world.proxy.accept();
-      // Five failures in a row would have opened the breaker.
+      // Four failures are too few to open the breaker.
       for (const act of work) await act();
       const [shard] = await space.shards('user-1', 'gpt-4');
       expect([...(shard?.holders.keys() ?? [])]).toEqual([adjusted?.id]);
@@ -202,7 +202,7 @@ describe.skipIf(ENGINE.missing)(`outages of DynamoDB${ENGINE.note}`, () => {
       const { limiter } = await failing();
       const ask = async () => limiter.acquire({ ...ASK, onUnavailable: 'block' }).catch((error: unknown) => error);
       const told = await Promise.all(Array.from({ length: 20 }, ask));
-      // Those of one group get one error. One may go at once, and the others together.
+      // The asks of a group get the same error. The first ask may be written alone, and the others together.
       const failures = new Set(told).size;
       expect(failures).toBeLessThanOrEqual(2);
       for (let call = failures; call < 5; call++) expect(await ask()).toMatchObject({ kind: 'server' });
@@ -237,7 +237,7 @@ describe.skipIf(ENGINE.missing)(`outages of DynamoDB${ENGINE.note}`, () => {
         }
         world.proxy.heal();
       }
-      // The first may lose against the split that so much throttling leads to, and has no second attempt.
+      // The first ask may lose against a split that the throttling caused, and it has no retries.
       await limiter.tryAcquire(ASK);
       expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true });
     });
@@ -292,7 +292,7 @@ describe.skipIf(ENGINE.missing)(`outages of DynamoDB${ENGINE.note}`, () => {
       'every operation rejects with a typed error after %s',
       async (_, { make, codes, admits }) => {
         const space = await world.space();
-        // Corrections that are throttled go on until their time is over.
+        // Throttled corrections are retried until their timeout.
         const limiter = await space.open({ ...LIMITS, timeouts: { callMs: 1_000, acquireMs: 1_000 } }, QUICK);
         const lease = await limiter.acquire({ ...ASK, consume: { rpm: 1, slots: 1 } });
         world.proxy.inject(make());
@@ -313,7 +313,7 @@ describe.skipIf(ENGINE.missing)(`outages of DynamoDB${ENGINE.note}`, () => {
           () => lease.commit(),
         ];
         for (const [at, act] of work.entries()) {
-          // The breaker is not what is tested here.
+          // The breaker lets one call a second through.
           await space.clock.advance(1_000);
           const error = await act().then(
             () => `operation ${at} succeeded`,

@@ -27,7 +27,7 @@ describe.skipIf(ENGINE.missing)(`refunds on DynamoDB${ENGINE.note}`, () => {
     const held = world.proxy.inject(fault.holdAnswer(), { ...UPDATES, times: 1 });
     const first = lease.rollback();
     await held.untilFired();
-    // Another write replaces the id, so the item no longer tells.
+    // Another write replaces the write id, so that the item no longer shows whether the refund landed.
     while ((await taken(space)) !== 0) expect(lost.fired).toBe(1);
     await other.acquire({ ...ASK, consume: { rpm: 1 } });
     held.release();

@@ -31,11 +31,11 @@ const PLAIN = { name: null, parentId: null, cascade: false, metadata: {} } as co
 const LIMITS = { limits: [Limit.perMinute('rpm', 1)] };
 const SYSTEM = { kind: 'system' } as const;
 
-/** Time by hand: so much that no request takes it really, and after three attempts it is over. */
+/** Time that the test moves. No real request takes as long, and three attempts exceed it. */
 const TIME_MS = 60_000;
 const ATTEMPT_MS = 25_000;
 
-/** Loses the first answer of each transaction: before it reaches the store, or after it was written there. */
+/** Loses every other transaction: before it reaches the store, or only its answer. */
 function losing(when: 'before' | 'after', token: 'kept' | 'replaced'): Tap {
   let isLost = false;
   return async (operation, input, forward) => {
@@ -48,7 +48,7 @@ function losing(when: 'before' | 'after', token: 'kept' | 'replaced'): Tap {
   };
 }
 
-/** Leaves all keys and items but one of each batch to be asked for again. */
+/** Processes one key or item of each batch and leaves the others unprocessed. */
 const oneByOne: Tap = async (operation, input, forward) => {
   if (operation === 'BatchGetItem' && 'RequestItems' in input) {
     const { Keys = [], ...rest } = (input.RequestItems?.[TABLE_NAME] ?? {}) as { Keys?: unknown[] };

@@ -17,7 +17,7 @@ describe.skipIf(ENGINE.missing)(`asks that are larger than one share${ENGINE.not
   describe('large asks with an ask for 0 of another limit', () => {
     const LIMITS = [Limit.perHour('rpm', 64), Limit.perHour('tpm', 60)];
 
-    /** Two shards, of which each is in debt of half of so many tokens. */
+    /** Two shards, each with half of this debt. */
     const inDebt = async (tokens: number) => {
       const space = await world.space();
       const limiter = await space.open({ limits: LIMITS }, spreading());
@@ -58,7 +58,7 @@ describe.skipIf(ENGINE.missing)(`asks that are larger than one share${ENGINE.not
   describe('large asks that are atomic', () => {
     const LIMITS = [Limit.perHour('rpm', 96)];
 
-    /** Child and parent of three shards each, which have 96 together. */
+    /** A child and a parent with three shards each, which have 96 tokens together. */
     const threeShards = async () => {
       const space = await world.space();
       const limiter = await space.open({ limits: LIMITS });

@@ -14,7 +14,7 @@ describe.skipIf(ENGINE.missing)(`leases and config on a bucket of several shards
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  /** A bucket of so many shards, and a process that takes from any of them. */
+  /** A bucket with this many shards, and a process that takes from any of them. */
   const sharded = async (count: number, limits: readonly Limit[], take = ASK.consume as Record<string, number>) => {
     const space = await world.space();
     const admin = await space.open();
@@ -24,7 +24,7 @@ describe.skipIf(ENGINE.missing)(`leases and config on a bucket of several shards
     return { space, admin, limiter: await space.open({}, spreading()) };
   };
   const shards = (space: Space, entityId = 'user-1') => space.shards(entityId, 'gpt-4');
-  /** Of one limit, what each shard says: consumed, and tokens as they are stored. */
+  /** The consumed and the stored tokens of one limit in each shard. */
   const perShard = async (space: Space, name = 'rpm') =>
     (await shards(space)).map(({ limits }) => {
       const account = limits.find(({ limit }) => limit.name === name);
@@ -206,7 +206,7 @@ describe.skipIf(ENGINE.missing)(`leases and config on a bucket of several shards
     const leases = [];
     for (let round = 0; round < 12; round++) {
       leases.push(await limiter.acquire({ ...BUCKET, consume: { rpm: 10, slots: 1 } }));
-      // Then its parent is sharded too.
+      // From here on the parent has two shards.
       if (round === 5) await splitShard(world, space, { entityId: 'proj-1', resource: 'gpt-4' }, 0);
     }
     const sums = async () => {
@@ -228,7 +228,7 @@ describe.skipIf(ENGINE.missing)(`leases and config on a bucket of several shards
     const { limiter, space } = await sharded(8, [Limit.perDay('rpm', 64)]);
     const taker = await space.open({}, spreading(2));
     for (let denied = 0; denied < 30;) if (!(await taker.tryAcquire(ASK)).granted) denied += 1;
-    // Learns of all shards.
+    // The process learns of all shards.
     await limiter.tryAcquire({ ...BUCKET, consume: { rpm: 60 } });
     await space.clock.advance(1_000);
     world.proxy.requests.clear();

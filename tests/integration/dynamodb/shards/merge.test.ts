@@ -9,7 +9,7 @@ const ASK = { ...BUCKET, consume: { rpm: 1 } };
 const LOOK = { ...BUCKET, consume: { rpm: 0 } };
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
-/** A token in nine seconds, so that days of rest are needed to fill it. */
+/** A token in nine seconds, so that the bucket needs days to refill. */
 const LIMITS = [Limit.perDay('rpm', 10_000, { burst: 100_000 }), Limit.concurrent('slots', 40)];
 
 describe.skipIf(ENGINE.missing)(`cold shards${ENGINE.note}`, () => {
@@ -22,18 +22,18 @@ describe.skipIf(ENGINE.missing)(`cold shards${ENGINE.note}`, () => {
 
   const shards = (space: Space) => space.shards('user-1', 'gpt-4');
   const shape = async (space: Space) => shapeOf(await shards(space));
-  /** A bucket of so many shards, each of which was taken from. */
+  /** A bucket with this many shards, all of which were written. */
   const sharded = async (count: number, limits: readonly Limit[] = LIMITS) => {
     const space = await world.space();
     const busy = await space.open({ limits }, spreading());
     await busy.acquire({ ...BUCKET, consume: { rpm: 40_000 } });
-    // Asks of a minute ago do not count.
+    // The largest recent ask is that of the last minute.
     await space.clock.advance(MINUTE_MS);
     await splitInto(count, world, space, BUCKET);
     for (let taken = 0; taken < 4 * count; taken++) await busy.acquire(ASK);
     return { space, busy, calm: await space.open({ limits }) };
   };
-  /** Looks now and then, for so long: each minute near the end, when something may be due. */
+  /** Takes 0 tokens from time to time, and every minute near the end, when a merge may be due. */
   const rest = async (space: Space, limiter: RateLimiter, ms: number): Promise<void> => {
     for (let left = ms; left > 0;) {
       const step = Math.min(left, Math.max(MINUTE_MS, Math.min(10 * MINUTE_MS, left - 6 * MINUTE_MS)));
@@ -42,7 +42,7 @@ describe.skipIf(ENGINE.missing)(`cold shards${ENGINE.note}`, () => {
       left -= step;
     }
   };
-  /** A merge that is under way when the last look comes leaves the next one to the look after it. */
+  /** The last take may find a merge in progress. The next take then starts the next merge. */
   const becomes = async (space: Space, limiter: RateLimiter, expected: string): Promise<void> => {
     const look = async (): Promise<string> => {
       if ((await shape(space)) === expected) return expected;
@@ -52,7 +52,7 @@ describe.skipIf(ENGINE.missing)(`cold shards${ENGINE.note}`, () => {
     };
     await expect.poll(look, { timeout: 10_000 }).toBe(expected);
   };
-  /** What must not change, whatever the shards are. */
+  /** The sums that splits and merges must not change. */
   const account = async (space: Space, nowMs = space.clock.now()) => {
     const all = await shards(space);
     const { effective, consumed } = sumOf(all, 'rpm', nowMs);
@@ -155,7 +155,7 @@ describe.skipIf(ENGINE.missing)(`cold shards${ENGINE.note}`, () => {
     test('a process takes from a shard that other processes have split off unevenly', async () => {
       const { space, busy } = await sharded(2);
       await splitShard(world, space, BUCKET, 0);
-      // It asks for shard 3, which does not exist yet.
+      // The process tries shard 3, which does not exist yet.
       for (let round = 0; round < 12; round++) await busy.acquire(ASK);
       await splitShard(world, space, BUCKET, 1);
       expect(await shape(space)).toBe('0/4 1/4 2/4 3/4');

@@ -17,7 +17,7 @@ describe.skipIf(ENGINE.missing)(`a cascade of 3 levels under a saturated parent$
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  /** `user-N` under `team-N` under `org`, a process for each user, and the limits of `org`. */
+  /** `user-N` under `team-N` under `org` with the given limits, and a process for each user. */
   const family = async (space: Space, ofOrg: readonly Limit[]): Promise<readonly RateLimiter[]> => {
     const admin = await space.open();
     await admin.entities.create({ id: 'org' });
@@ -54,10 +54,10 @@ describe.skipIf(ENGINE.missing)(`a cascade of 3 levels under a saturated parent$
     const grants = granted.reduce((sum, count) => sum + count, 0);
     expect(grants).toBe(20);
     expect(writes() / grants).toBeLessThanOrEqual(6);
-    // A denial names the levels that were not asked, too: what is read of them serves for a second.
+    // A denial also reports the levels that were not asked. They are read, and their images serve for a second.
     expect(world.proxy.requests.count('BatchGetItem') / grants).toBeLessThanOrEqual(3);
     for (const at of processes.keys()) {
-      // One of the first asks, before the count, was granted.
+      // One of the first asks, which are not in the count, was granted.
       const first = at === 0 ? 1 : 0;
       expect(await takenFrom(space, `user-${at}`)).toBe((granted[at] ?? 0) + first);
       expect(await takenFrom(space, `team-${at}`)).toBe((granted[at] ?? 0) + first);
@@ -85,7 +85,7 @@ describe.skipIf(ENGINE.missing)(`a cascade of 3 levels under a saturated parent$
       ]);
     }
     expect(writes()).toBe(10);
-    // The two levels that were not asked are read once what is remembered of them is a second old.
+    // The two levels that were not asked are read when their images are a second old.
     expect(world.proxy.requests.count('BatchGetItem')).toBeLessThanOrEqual(2);
     await held.release();
     const lease = await second.acquire(ask(1));
@@ -118,7 +118,7 @@ describe.skipIf(ENGINE.missing)(`a cascade of 3 levels under a saturated parent$
     await limiter.acquire(ask);
     expect(await limiter.tryAcquire(ask)).toMatchObject({ granted: false });
     await space.clock.advance(1_000);
-    // The parent refused last; meanwhile the other process takes the last token of the child.
+    // The parent was the last level to refuse. Meanwhile the other process takes the last token of the child.
     await other.acquire(ask);
     for (const writesOfDenial of [5, 1, 1]) {
       await space.clock.advance(2_000);

@@ -8,7 +8,7 @@ import { type DynamoWorld, ENGINE, type Space, startWorld } from '../../../suppo
 
 const BUCKET = { entityId: 'user-1', resource: 'gpt-4' };
 const ASK = { ...BUCKET, consume: { rpm: 1 } };
-/** A hundredth of what DynamoDB bears. */
+/** A hundredth of the defaults. */
 const PRESSURE = { paceAbove: 5, splitAbove: 10 };
 const LIMITS = [Limit.perHour('rpm', 3_600_000)];
 
@@ -25,7 +25,7 @@ describe.skipIf(ENGINE.missing)(`the shards of a bucket${ENGINE.note}`, () => {
     limits.find(({ limit }) => limit.name === name)?.tokensMilli;
 
   describe('write pressure', () => {
-    /** Writes at an even pace, in fake time. */
+    /** Writes at an even rate, in fake time. */
     const pressed = async (perSec: number, seconds: number, internals = { pressure: PRESSURE }) => {
       const space = await world.space();
       const limiter = await space.open({ limits: LIMITS, configCacheMs: 3_600_000 }, internals);
@@ -39,12 +39,12 @@ describe.skipIf(ENGINE.missing)(`the shards of a bucket${ENGINE.note}`, () => {
       const requestsOf = async (limiter: RateLimiter) => {
         world.proxy.requests.clear();
         const first = limiter.acquire(ASK);
-        // In another turn of the event loop.
+        // The other asks start in another turn of the event loop.
         await new Promise((resolve) => setImmediate(resolve));
         await Promise.all([first, ...Array.from({ length: 19 }, () => limiter.acquire(ASK))]);
         return world.proxy.requests.count('UpdateItem');
       };
-      // The first goes at once and the others after it.
+      // Without pacing the first ask is written at once, and the others in a second write.
       expect(await requestsOf((await pressed(4, 2)).limiter)).toBe(2);
       expect(await requestsOf((await pressed(8, 2)).limiter)).toBe(1);
     });
@@ -73,7 +73,7 @@ describe.skipIf(ENGINE.missing)(`the shards of a bucket${ENGINE.note}`, () => {
       const processes = await Promise.all(
         [0, 1, 2, 3].map(() => space.open({ limits: LIMITS }, { pressure: PRESSURE })),
       );
-      // Five writes a second of each: alone, none of them would be too many.
+      // Five writes a second per process, which is too few for a split.
       for (let write = 0; write < 4 * 5 * 3; write++) {
         await processes[write % 4]?.acquire(ASK);
         await space.clock.advance(50);
@@ -181,7 +181,7 @@ describe.skipIf(ENGINE.missing)(`the shards of a bucket${ENGINE.note}`, () => {
       await heat(13);
       await space.clock.advance(60_000);
       expect(await shape(space)).toBe('0/1');
-      // The large one is forgotten after a minute.
+      // After a minute the large ask no longer counts.
       await heat(12);
       await expect.poll(() => shape(space)).toBe('0/2 1/2');
     });

@@ -14,7 +14,7 @@ const WITHOUT = { limits: [RPM] };
 const WITH = { limits: [RPM, Limit.concurrent('slots', CAPACITY)] };
 const ROUNDS = 20;
 
-/** Free slots that could be taken, and slots that are held, over all shards. */
+/** The free slots that can be taken, and the held slots, over all shards. */
 async function slotsOf(space: Space): Promise<{ readonly free: number; readonly held: number }> {
   const sum = { free: 0, held: 0 };
   for (const { limits, holders } of await space.shards('user-1', 'gpt-4')) {
@@ -52,10 +52,10 @@ describe.skipIf(ENGINE.missing)(`slots of several shards with many writers${ENGI
         const slots = random.whole(1, 6);
         const decision = await limiter
           .tryAcquire({ ...BUCKET, consume: { rpm: 1, slots }, leaseTtlMs: 86_400_000 })
-          // The process knows by now that the limit is gone.
+          // The process has read that the limit was removed.
           .catch(() => limiter.tryAcquire({ ...BUCKET, consume: { rpm: 1 } }));
         if (!decision.granted) return;
-        // A process that remembers the limit took from a shard that had lost it: there was nothing to count.
+        // A process with an old config took from a shard that no longer has the limit. Nothing was counted.
         if (decision.statuses.some(({ limit }) => limit.name === 'slots')) leases.push(decision.lease);
         else await decision.lease.release();
       };

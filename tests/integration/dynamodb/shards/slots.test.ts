@@ -13,7 +13,7 @@ const RPM = Limit.perHour('rpm', 1_000_000);
 const WITHOUT = { limits: [RPM] };
 const WITH = { limits: [RPM, Limit.concurrent('slots', CAPACITY)] };
 
-/** A process that asks one of two shards first, once it knows both. */
+/** A process that asks this one of two shards first, once it knows both. */
 function asking(shard: 0 | 1): DynamoDBInternals {
   const { pressure, random } = spreading(7);
   return { ...(pressure === undefined ? {} : { pressure }), random: () => (shard + (random?.() ?? 0)) / 2 };
@@ -27,7 +27,7 @@ describe.skipIf(ENGINE.missing)(`slots of a bucket of several shards${ENGINE.not
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  /** Two shards, of which the first has 62 slots free and the second 2, and a process that asks one of them first. */
+  /** Two shards with 62 and 2 free slots, and a process that asks the given shard first. */
   const uneven = async (shard: 0 | 1) => {
     const space = await world.space();
     const limiter = await space.open({}, asking(shard));
@@ -39,7 +39,7 @@ describe.skipIf(ENGINE.missing)(`slots of a bucket of several shards${ENGINE.not
     return { space, limiter };
   };
 
-  /** The limit goes and comes back; in between only the shard that this process asks first is used. */
+  /** Removes the limit and adds it again. In between, only the first shard of this process is used. */
   const removeAndPutBack = async (limiter: RateLimiter): Promise<void> => {
     for (const config of [WITHOUT, WITH]) {
       await limiter.config.setResource('gpt-4', config);
@@ -47,7 +47,7 @@ describe.skipIf(ENGINE.missing)(`slots of a bucket of several shards${ENGINE.not
     }
   };
 
-  /** How many leases of one slot are alive at once, of a process that asks every shard. */
+  /** How many leases of one slot a process can hold at once that asks every shard. */
   const mostAlive = async (space: Space): Promise<number> => {
     const limiter = await space.open({}, spreading(3));
     for (let alive = 0; ; alive++) {

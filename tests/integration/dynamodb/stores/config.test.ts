@@ -14,7 +14,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on existing buckets${ENGINE.n
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  /** The versions that buckets were settled to since the log was cleared, in their order. Takes never name a capacity. */
+  /** The versions that buckets were settled to since the log was cleared, in order. Takes never name a capacity. */
   const settledVersions = (): readonly string[] =>
     world.proxy.requests.recorded.flatMap(({ operation, body, answer }) => {
       if (operation !== 'UpdateItem' || answer?.status !== 200) return [];
@@ -38,7 +38,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on existing buckets${ENGINE.n
       const fresh = await space.open();
       world.proxy.requests.clear();
       let granted = 0;
-      // Within the second in which the old one does not read again.
+      // Within the second in which the old client does not read the config again.
       for (let turn = 0; turn < 60; turn++) {
         for (const limiter of [fresh, old]) if ((await limiter.tryAcquire(ASK)).granted) granted += 1;
         await space.clock.advance(15);
@@ -57,7 +57,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on existing buckets${ENGINE.n
       world.proxy.requests.clear();
       for (let version = 1; version <= 6; version++) {
         await admin.config.setSystem(rpm(version % 2 === 0 ? 100 : 50 + version));
-        // Out of step: each of them learns of it at another time.
+        // Each process learns of the version at a different time.
         for (let turn = 0; turn < 10; turn++) {
           await processes[(turn * version) % 3]?.tryAcquire(ASK);
           await space.clock.advance(333);
@@ -283,7 +283,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on existing buckets${ENGINE.n
       await space.clock.advance(CACHE_LIFE_MS);
       await limiter.acquire({ ...ASK, consume: { rpm: 5 } });
       expect([await parentTook('proj-1'), await parentTook('proj-2')]).toEqual([1_000, 5_000]);
-      // What was taken from the old parent goes back there.
+      // The rollback gives back to the old parent.
       await early.rollback();
       expect([await parentTook('proj-1'), await parentTook('proj-2')]).toEqual([0, 5_000]);
       await admin.entities.update('user-1', { cascade: false });

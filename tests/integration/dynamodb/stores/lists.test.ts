@@ -27,11 +27,11 @@ const PLAIN = { name: null, parentId: null, cascade: false, metadata: {} } as co
 const LIMITS = { limits: [Limit.perMinute('rpm', 1)] };
 const times = <T>(count: number, make: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
 
-/** Answers every query with one row at most. */
+/** Limits every query to one row. */
 const oneRow: Tap = async (operation, input, forward) =>
   forward(operation === 'Query' ? { ...input, Limit: 1 } : input);
 
-/** Adds up what reads cost, and how many requests they take. */
+/** Counts the read units and the requests. */
 function metered(): { readonly tap: Tap; readonly spent: { units: number; requests: number } } {
   const spent = { units: 0, requests: 0 };
   const tap: Tap = async (_operation, input, forward) => {
@@ -56,7 +56,7 @@ suite(`lists and reads of the stores${reason}`, () => {
   });
   afterAll(async () => table[Symbol.asyncDispose]());
 
-  /** Whatever the size of a page, and however few rows an answer has. */
+  /** Lists with several page sizes, and with queries of one row. */
   const expectPages = async (
     list: (of: Stores, page: never) => unknown,
     expected: readonly unknown[],

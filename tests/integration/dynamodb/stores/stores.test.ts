@@ -48,7 +48,7 @@ suite(`the stores of several processes on one table${reason}`, () => {
       expect(await processes[0].config.read(call, SYSTEM)).toEqual(last);
       const records = await allPages<AuditRecord>((page) => processes[1].audit.list(call, '$SYSTEM', page));
       expect(records).toHaveLength(24);
-      // Each saw what the one before it wrote: none was made on top of something old.
+      // Each write saw the one before it: the records form one chain.
       const after = new Map(records.map((record) => [JSON.stringify(record.after), record]));
       let text = JSON.stringify({ limits: [String(last?.limits?.[0])] });
       for (let steps = 0; steps < 24; steps++) text = JSON.stringify(after.get(text)?.before ?? null);

@@ -16,7 +16,7 @@ describe.skipIf(ENGINE.missing)(`splits in the background${ENGINE.note}`, () => 
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  /** What is heard of a split that goes wrong, which no caller awaits. */
+  /** The errors of a failing split, which no caller awaits. */
   const heardOf = async (wrong: Fault) => {
     const space = await world.space();
     const limiter = await space.open({ limits: LIMITS }, { pressure: SENSITIVE });
