@@ -20,7 +20,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 type Rows = Record<string, Row[]>;
 
 /** The rows that a killed process left. An empty file counts as no file. */
-async function leftBehind(path: string): Promise<Rows> {
+async function rowsLeft(path: string): Promise<Rows> {
   return existsSync(path) && statSync(path).size > 0 ? readAllRows(path) : {};
 }
 
@@ -47,13 +47,13 @@ async function killedBefore(statement: number, expected: unknown): Promise<numbe
   const exit = await ended(start(path, String(statement)));
   if (exit === 0) return 'survived';
   expect(exit).toBe('SIGKILL');
-  const rows = await leftBehind(path);
+  const rows = await rowsLeft(path);
   expect(contradictions(rows), `killed before statement ${statement}`).toEqual([]);
   const made = done(rows);
   await runSteps(path, made);
   const after = await readAllRows(path);
-  expect(contradictions(after), `gone on after statement ${statement}`).toEqual([]);
-  expect(comparable(after), `gone on after statement ${statement}`).toEqual(expected);
+  expect(contradictions(after), `continued after statement ${statement}`).toEqual([]);
+  expect(comparable(after), `continued after statement ${statement}`).toEqual(expected);
   expect(await checkIntegrity(path)).toBe('ok');
   for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true });
   return made;
@@ -77,7 +77,7 @@ test('a change without an audit record, and an audit record without a change, ar
     ['entities', { id: 'proj' }, null],
     ['entities', { id: 'a' }, { version: 2 }],
     ['configs', { ns: acme!, kind: 'system' }, { on_unavailable: 'allow' }],
-    ['configs', { ns: acme! }, { ns: 'nobody' }],
+    ['configs', { ns: acme! }, { ns: 'missing' }],
     ['buckets', { ns: acme! }, null],
     ['namespaces', { name: 'acme' }, { status: 'active' }],
     ['namespaces', { name: 'beta', status: 'purging' }, { status: 'deleted' }],

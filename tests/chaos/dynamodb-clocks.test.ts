@@ -56,10 +56,10 @@ describe.skipIf(found.status === 'unavailable')(`clocks that are wrong by five m
     await arena?.[Symbol.asyncDispose]();
   });
 
-  const heard = async (child: ChildProcess): Promise<ClockTakerNews> => (await once(child, 'message'))[0];
+  const nextMessage = async (child: ChildProcess): Promise<ClockTakerNews> => (await once(child, 'message'))[0];
 
   const order = async (child: ChildProcess): Promise<ClockTakerNews> => {
-    const news = heard(child);
+    const news = nextMessage(child);
     child.send(ASKS);
     return news;
   };
@@ -74,7 +74,7 @@ describe.skipIf(found.status === 'unavailable')(`clocks that are wrong by five m
       start(JSON.stringify({ ...common, skewMs: minutes * MINUTES_MS } satisfies ClockTakerOrder)),
     );
     const exits = children.map(ended);
-    await Promise.all(children.map(heard));
+    await Promise.all(children.map(nextMessage));
     const news = [await order(children[0]!), ...(await Promise.all(children.map(order)))];
     for (const child of children) child.disconnect();
     expect(await Promise.all(exits)).toEqual([0, 0, 0]);

@@ -21,10 +21,10 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const heard = async (child: ChildProcess): Promise<number> => (await once(child, 'message'))[0];
+const nextMessage = async (child: ChildProcess): Promise<number> => (await once(child, 'message'))[0];
 
 async function tellAll(children: readonly ChildProcess[], command: HolderCommand): Promise<readonly number[]> {
-  const answers = children.map(heard);
+  const answers = children.map(nextMessage);
   for (const child of children) child.send(command);
   return Promise.all(answers);
 }
@@ -39,14 +39,14 @@ describe('a file that is replaced at a random moment', () => {
       const path = join(home, 'limits.db');
       const holder = (): ChildProcess => start(JSON.stringify({ path, slots: SLOTS } satisfies HolderOrder));
       const children = Array.from({ length: PROCESSES }, holder);
-      await Promise.all(children.map(heard));
+      await Promise.all(children.map(nextMessage));
       await delay(200 + Math.random() * 800);
       await replaceFile(path, how);
       // The new process starts after the replacement, before or after the others notice it.
       await delay(Math.random() * NOTICED_MS);
       children.push(holder());
       const exits = children.map(ended);
-      await heard(children.at(-1)!);
+      await nextMessage(children.at(-1)!);
       await delay(NOTICED_MS);
       await tellAll(children, 'count');
       await delay(100);

@@ -73,7 +73,7 @@ function chains(entries: readonly Entry[], keyOf: (entry: Entry) => string): Map
 const FIRST = buildFirstNamespaceId('default');
 
 function firstState(key: string): string {
-  return key === FIRST ? 'born' : 'null';
+  return key === FIRST ? 'initial' : 'null';
 }
 
 function compare(what: string, stored: ReadonlyMap<string, string>, recorded: ReadonlyMap<string, string>): string[] {

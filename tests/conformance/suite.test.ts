@@ -149,7 +149,7 @@ const FAULTY: readonly (readonly [fault: string, topic: string, create: () => Ba
   ['calls an ask impossible that meets another', 'slots, asked in groups', () => judgingGroupsBadly('impossible')],
   ['calls an ask contended that meets another', 'takes, asked in groups', () => judgingGroupsBadly('contended')],
   ['admits every ask of a group that it would admit alone', 'takes, asked in groups', () => admittingTogether()],
-  ['reads in an order of its own', 'many at once', () => reading((found) => found.toReversed())],
+  ['reads in another order', 'many at once', () => reading((found) => found.toReversed())],
   ['reads each only once', 'many at once', () => reading((found) => [...new Set(found)])],
 ];
 

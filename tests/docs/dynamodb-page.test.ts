@@ -24,7 +24,7 @@ const HOLDER = { expiresAtMs: NOW_MS, acquiredAtMs: NOW_MS, slots: [], rates: nu
 /** One record of each kind, with all its optional attributes. */
 function everyRecord(): readonly Item[] {
   const of = { entityId: 'user-1', resource: 'gpt-4' };
-  const born = newBucketImage(
+  const created = newBucketImage(
     { ...of, shard: 0 },
     { ...of, limits: LIMITS, version: { sequence: 1, openedAtMs: 1 } },
     NOW_MS,
@@ -37,7 +37,7 @@ function everyRecord(): readonly Item[] {
   const config = { limits: LIMITS, onUnavailable: 'block', v: 1 } as const;
   const counts = { consumedMilli: new Map([['name', 1]]), acquires: 1, expired: 0 };
   return [
-    buildShardItem('ns', applyShardWrite(born, held, 'write')),
+    buildShardItem('ns', applyShardWrite(created, held, 'write')),
     encodeEntity('ns', { ...entity, version: 1 }),
     encodeConfig('ns', { kind: 'entity', ...of }, config, 1),
     encodeSequence('ns', 1),

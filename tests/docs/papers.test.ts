@@ -96,8 +96,8 @@ test('the list of decisions has each decision', () => {
 });
 
 test('a row whose state is done names a file', () => {
-  const homeless = ROWS.filter(({ here, state }) => state === 'done' && pathsOf(here).length === 0);
-  expect(homeless).toEqual([]);
+  const unnamed = ROWS.filter(({ here, state }) => state === 'done' && pathsOf(here).length === 0);
+  expect(unnamed).toEqual([]);
 });
 
 test.each(Object.entries(MUST_HAVE))('the part on %s has every required element', (title, elements) => {

@@ -37,8 +37,8 @@ const LOOKS = [
 
 /** Writing commands that have nothing to change. */
 const NOTHING_TO_DO = [
-  'bucket reset nobody gpt-4 --yes',
-  'entity delete nobody --default-limits --yes',
+  'bucket reset missing gpt-4 --yes',
+  'entity delete missing --default-limits --yes',
   'resource delete nothing --yes',
 ];
 

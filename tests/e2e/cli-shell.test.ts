@@ -19,7 +19,7 @@ afterAll(() => store.remove());
 test.each([
   [['config', 'list'], 0],
   [['limits', 'diff', '-f', LIMITS_FILE], 2],
-  [['entity', 'show', 'nobody'], 4],
+  [['entity', 'show', 'missing'], 4],
 ])('the built program prints for %j what a run in this process prints, and exits with %d', async (args, exitCode) => {
   const line = [...args, '--store', store.copy()];
   const launched = await launchCli(line);

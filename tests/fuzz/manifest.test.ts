@@ -36,8 +36,8 @@ interface Store {
 async function openStore(): Promise<Store> {
   const backend = memory();
   const limiter = await RateLimiter.open(backend);
-  await limiter.entities.create({ id: 'nobody', metadata: { by: 'hand' } });
-  await limiter.entities.create({ id: 'user-1', parentId: 'nobody', cascade: true });
+  await limiter.entities.create({ id: 'stored', metadata: { by: 'hand' } });
+  await limiter.entities.create({ id: 'user-1', parentId: 'stored', cascade: true });
   await limiter.entities.create({ id: 'below', parentId: 'user-1' });
   await limiter.config.setSystem({ limits: [Limit.perMinute('rpm', 1)], onUnavailable: 'local' });
   await limiter.config.setEntityDefault('a', { limits: [Limit.perMinute('rpm', 1)] });

@@ -12,7 +12,7 @@ import { parseManagedKey } from '../../src/core/manifest/managed.js';
 import { type ManifestData, readManifest } from '../../src/core/manifest/manifest.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { logicalState, marksOf, objectsOf } from '../support/models/logical-state.js';
-import { deeds, manifestData, perform } from '../support/models/random-manifest.js';
+import { manualChanges, manifestData, perform } from '../support/models/random-manifest.js';
 import { runs } from '../support/runs.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-manifests-'));
@@ -62,7 +62,7 @@ describe.each(STORES)('manifests on a %s store', (_, numRuns, open) => {
   test('a plan is empty after an apply, whatever was stored and changed by hand before', async () => {
     let accepted = 0;
     await fc.assert(
-      fc.asyncProperty(deeds, manifestData, deeds, manifestData, async (early, first, late, second) => {
+      fc.asyncProperty(manualChanges, manifestData, manualChanges, manifestData, async (early, first, late, second) => {
         const backend = open();
         const limiter = await RateLimiter.open(backend);
         await perform(limiter, early);
@@ -87,7 +87,7 @@ describe.each(STORES)('manifests on a %s store', (_, numRuns, open) => {
   test('after an apply every field has the value of the file, or none if the file owned it, or its previous value', async () => {
     let accepted = 0;
     await fc.assert(
-      fc.asyncProperty(manifestData, deeds, manifestData, async (first, byHand, second) => {
+      fc.asyncProperty(manifestData, manualChanges, manifestData, async (first, byHand, second) => {
         const backend = open();
         const limiter = await RateLimiter.open(backend);
         await applied(backend, limiter, first);
@@ -118,7 +118,7 @@ describe.each(STORES)('manifests on a %s store', (_, numRuns, open) => {
 
   test('the plan of an export is empty, and applying it to an empty store gives the same objects', async () => {
     await fc.assert(
-      fc.asyncProperty(manifestData, deeds, async (data, byHand) => {
+      fc.asyncProperty(manifestData, manualChanges, async (data, byHand) => {
         const [backend, other] = [open(), open()];
         const limiter = await RateLimiter.open(backend);
         await applied(backend, limiter, data);
@@ -138,7 +138,7 @@ describe.each(STORES)('manifests on a %s store', (_, numRuns, open) => {
 
   test('a plan writes nothing', async () => {
     await fc.assert(
-      fc.asyncProperty(manifestData, deeds, manifestData, async (first, byHand, second) => {
+      fc.asyncProperty(manifestData, manualChanges, manifestData, async (first, byHand, second) => {
         const backend = open();
         const limiter = await RateLimiter.open(backend);
         await applied(backend, limiter, first);

@@ -137,7 +137,7 @@ describe('bad input of a call', () => {
 describe('input that only the store can check', () => {
   test('the store refuses a parent that does not exist', async () => {
     const { limiter } = await openLimiter();
-    await expect(limiter.entities.create({ id: 'a', parentId: 'nobody' })).rejects.toMatchObject({
+    await expect(limiter.entities.create({ id: 'a', parentId: 'missing' })).rejects.toMatchObject({
       code: 'input.invalid',
       field: 'parentId',
     });

@@ -145,9 +145,9 @@ describe.skipIf(ENGINE.missing)(`shards of a stream${ENGINE.note}`, () => {
   });
 
   test('the worker rejects with the error of work that runs alongside', async () => {
-    const failing = async (): Promise<never> => Promise.reject(new Error('the reconciler cannot go on'));
+    const failing = async (): Promise<never> => Promise.reject(new Error('the reconciler cannot continue'));
     const stream = scripted('alongside', { one: { records: 1 } });
-    await expect(follow(stream, { alongside: [failing] })).rejects.toThrow('the reconciler cannot go on');
+    await expect(follow(stream, { alongside: [failing] })).rejects.toThrow('the reconciler cannot continue');
   });
 
   test('a child that the stream lists late is read after its parent', async () => {

@@ -217,7 +217,7 @@ describe.skipIf(ENGINE.missing)(`workers of a stream${ENGINE.note}`, () => {
     const usage = await readTotals(limiter, ['gpt-4']);
     expect(Object.keys(usage)).toHaveLength(3);
     expect(records.length).toBeGreaterThan(4);
-    await forgetUsage(space.ns, 'user-1');
+    await removeUsage(space.ns, 'user-1');
     const { endpoint, region } = world.engine;
     const { clock, namespace } = space;
     const job = { table: world.table.name, endpoint, region, namespace, entityId: 'user-1', resource: 'gpt-4', clock };
@@ -239,7 +239,7 @@ describe.skipIf(ENGINE.missing)(`workers of a stream${ENGINE.note}`, () => {
   });
 
   /** Removes the usage records of an entity, as if they had never been written. */
-  const forgetUsage = async (ns: string, entityId: string): Promise<void> => {
+  const removeUsage = async (ns: string, entityId: string): Promise<void> => {
     const PK = `${ns}/ENTITY#${entityId}`;
     const input = {
       TableName: world.table.name,

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { Limit } from '../../../src/core/limit.js';
 import { TokenLedger } from './token-ledger.js';
 
-/** 10 at once, and 2 a second. */
+/** A capacity of 10, and 2 tokens a second. */
 const ledgerOf = () => new TokenLedger(Limit.perSecond('tokens', 2, { burst: 10 }));
 
 describe('the ledger of tokens', () => {

@@ -29,7 +29,7 @@ describe.skipIf(ENGINE.missing)(`the cost of operations${ENGINE.note}`, () => {
   const ONE_WRITE = { requests: 1, readUnits: 0, writeUnits: 1 };
 
   /** Another process creates the entity `user-1` under this many parents. The limits are in code. */
-  const family = async (space: Space, parents: number): Promise<void> => {
+  const createChain = async (space: Space, parents: number): Promise<void> => {
     const admin = await space.open();
     const ids = ['user-1', ...Array.from({ length: parents }, (_, at) => `parent-${at + 1}`)];
     for (let at = parents; at >= 0; at--) {
@@ -89,7 +89,7 @@ describe.skipIf(ENGINE.missing)(`the cost of operations${ENGINE.note}`, () => {
 
     test('the first acquire of a bucket reads 1.5 units more for each parent', async () => {
       const space = await world.space();
-      await family(space, 2);
+      await createChain(space, 2);
       const limiter = await space.open({ limits: LIMITS });
       expect(await costOf(() => limiter.acquire(ASK))).toEqual({ requests: 6, readUnits: 5.5, writeUnits: 12 });
     });
@@ -99,7 +99,7 @@ describe.skipIf(ENGINE.missing)(`the cost of operations${ENGINE.note}`, () => {
     'a cascade over %i parents with enough tokens is one round trip and one unit per level',
     async (parents) => {
       const space = await world.space();
-      await family(space, parents);
+      await createChain(space, parents);
       const limiter = await warm(space);
       const levels = parents + 1;
       const held = world.proxy.inject(fault.holdRequest());
@@ -201,7 +201,7 @@ describe.skipIf(ENGINE.missing)(`the cost of operations${ENGINE.note}`, () => {
 
     test('a denial by the entity needs no request for its parents while their images are young', async () => {
       const space = await world.space();
-      await family(space, 2);
+      await createChain(space, 2);
       const limiter = await warm(space);
       await limiter.acquire({ ...ASK, consume: { rpm: 599 } });
       const denied = () => limiter.tryAcquire({ ...ASK, consume: { rpm: 10 } });
@@ -217,7 +217,7 @@ describe.skipIf(ENGINE.missing)(`the cost of operations${ENGINE.note}`, () => {
 
     test('a denial by a parent takes nothing from the entity while the image of the parent is young', async () => {
       const space = await world.space();
-      await family(space, 2);
+      await createChain(space, 2);
       const limiter = await warm(space);
       await limiter.acquire({ entityId: 'parent-1', resource: 'gpt-4', consume: { rpm: 599 } });
       const denied = () => limiter.tryAcquire({ ...ASK, consume: { rpm: 10 } });
@@ -245,7 +245,7 @@ describe.skipIf(ENGINE.missing)(`the cost of operations${ENGINE.note}`, () => {
     test.each(Object.entries(operations))('%s is one write of one unit per level', async (_, operation) => {
       for (const parents of [0, 2]) {
         const space = await world.space();
-        if (parents > 0) await family(space, parents);
+        if (parents > 0) await createChain(space, parents);
         const limiter = await warm(space, WITH_SLOTS);
         const lease = await limiter.acquire({ ...ASK, consume: { rpm: 1, tpm: 500, slots: 1 } });
         const levels = parents + 1;

@@ -38,7 +38,7 @@ const instants: fc.Arbitrary<Instant[]> = fc.array(
   { minLength: 3, maxLength: 6 },
 );
 
-function tellingOf(decision: Decision): unknown {
+function summaryOf(decision: Decision): unknown {
   const limits = decision.statuses.map(({ limit, available, exceeded, retryAfterMs }) => [
     limit.name,
     available,
@@ -105,7 +105,7 @@ describe.skipIf(ENGINE.missing)(`asks that share a write on DynamoDB${ENGINE.not
         );
         await releasing;
         const answers = await Promise.all(asking);
-        expect(answers.map(tellingOf)).toEqual(expected.map(tellingOf));
+        expect(answers.map(summaryOf)).toEqual(expected.map(summaryOf));
         for (const [at, answer] of answers.entries()) {
           const other = expected[at];
           seen.add(answer.granted ? 'granted' : answer.reason);

@@ -41,10 +41,10 @@ export function limitOf(limit: number, { capacityMilli, refillMilli, refillPerio
 }
 
 /** One item of the table as the oracle's store. Each write is a request of the real builders. */
-export async function itemStore(engine: ShardEngine, ns: string, born: Image): Promise<ConditionalStore> {
+export async function itemStore(engine: ShardEngine, ns: string, initial: Image): Promise<ConditionalStore> {
   const target = { tableName: engine.table.name, ns };
   let writes = 0;
-  let limits = born.limits.map(({ rate }, limit) => limitOf(limit, rate));
+  let limits = initial.limits.map(({ rate }, limit) => limitOf(limit, rate));
   const ids = (): WriteIds => ({ own: `write-${(writes += 1)}`, unanswered: [] });
   const decoded = (item: Item | undefined): ShardImage => decodeShard(item ?? {}, limits);
   const shown = (image: ShardImage): Image => ({
@@ -55,7 +55,7 @@ export async function itemStore(engine: ShardEngine, ns: string, born: Image): P
     }),
   });
 
-  const image = imageOf(limits, { baseMs: born.baseMs });
+  const image = imageOf(limits, { baseMs: initial.baseMs });
   await engine.send('PutItem', buildCreate(target, image));
   let last = image;
 

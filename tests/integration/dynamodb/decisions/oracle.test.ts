@@ -20,7 +20,7 @@ import { TUNING } from '../../../support/dynamodb/shard-lines.js';
 const installed = findEngine();
 const reason = installed.status === 'available' ? '' : ` (skipped: ${installed.reason})`;
 /** For a busy machine. */
-const PATIENCE_MS = 120_000;
+const TIMEOUT_MS = 120_000;
 /** Concurrent scenarios have different buckets, so that they do not wait for each other. */
 const AT_ONCE = 8;
 const SCENARIOS = runs(16);
@@ -63,24 +63,24 @@ describe.skipIf(installed.status === 'unavailable')(`clients of DynamoDB compare
     'clients with stale images and the real request builders agree with the oracle %s',
     async (_, options) => {
       const play = async (scenario: Scenario) =>
-        runOracle(scenario, baseThatStays, async (born) => itemStore(engine, freshNs(), born));
+        runOracle(scenario, baseThatStays, async (initial) => itemStore(engine, freshNs(), initial));
       const total = await judge(scenariosOf(SCENARIOS, { ...options, steps: 105 }), play);
       expect(total).toMatchObject({ steps: SCENARIOS * 105, wrong: [] });
       expect(total.writes).toBeGreaterThan(SCENARIOS * 80);
     },
-    PATIENCE_MS,
+    TIMEOUT_MS,
   );
 
   /** Processes that share only the table. Each has its own lines and caches. */
-  const realLines =
+  const lineRules =
     (ns: string): Rules =>
-    (_, born) => {
+    (_, initial) => {
       const processes = new Map<
         number,
         { readonly buckets: BucketCache; limits: readonly Limit[]; sequence: number }
       >();
       let sequence = 1;
-      let limits = born.limits.map(({ rate }, limit) => limitOf(limit, rate));
+      let limits = initial.limits.map(({ rate }, limit) => limitOf(limit, rate));
       const processOf = (client: number) => {
         let process = processes.get(client);
         if (process === undefined) {
@@ -154,9 +154,9 @@ describe.skipIf(installed.status === 'unavailable')(`clients of DynamoDB compare
   const ANY_RATE: Rate = { capacityMilli: 1_000, refillMilli: 1_000, refillPeriodMs: 1 };
 
   /** The store of the oracle, for reading only: the lines write to the table. */
-  async function linesStore(ns: string, born: Image): Promise<ConditionalStore> {
-    const limits = born.limits.map(({ rate }, limit) => limitOf(limit, rate));
-    await engine.put(ns, imageOf(limits, { baseMs: born.baseMs }));
+  async function linesStore(ns: string, initial: Image): Promise<ConditionalStore> {
+    const limits = initial.limits.map(({ rate }, limit) => limitOf(limit, rate));
+    await engine.put(ns, imageOf(limits, { baseMs: initial.baseMs }));
     return {
       write: () => {
         throw new Error('The lines write by themselves');
@@ -181,12 +181,12 @@ describe.skipIf(installed.status === 'unavailable')(`clients of DynamoDB compare
       );
       const play = async (scenario: Scenario) => {
         const ns = freshNs();
-        return runOracle(scenario, realLines(ns), async (born) => linesStore(ns, born));
+        return runOracle(scenario, lineRules(ns), async (initial) => linesStore(ns, initial));
       };
       const total = await judge(scenarios, play);
       expect(total).toMatchObject({ wrong: [] });
       expect(total.steps).toBeGreaterThan(runs(500));
     },
-    PATIENCE_MS,
+    TIMEOUT_MS,
   );
 });

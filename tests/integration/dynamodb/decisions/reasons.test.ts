@@ -18,7 +18,7 @@ describe.skipIf(ENGINE.missing)(`reasons of denials on DynamoDB${ENGINE.note}`, 
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
   /** A parent whose bucket has four shards, and a child below it. */
-  const family = async (limits: readonly Limit[], take: Record<string, number>) => {
+  const createChain = async (limits: readonly Limit[], take: Record<string, number>) => {
     const space = await world.space();
     const admin = await space.open();
     await admin.config.setResource('gpt-4', { limits });
@@ -41,7 +41,7 @@ describe.skipIf(ENGINE.missing)(`reasons of denials on DynamoDB${ENGINE.note}`, 
   };
 
   test('the wait for an ask that is larger than every shard is exact for the refill of all shards', async () => {
-    const { space, limiter } = await family([Limit.perHour('rpm', 360)], { rpm: 200 });
+    const { space, limiter } = await createChain([Limit.perHour('rpm', 360)], { rpm: 200 });
     const ask = { ...PARENT, consume: { rpm: 260 } };
     const waitMs = await limiter.timeUntilAvailable(ask);
     expect(await limiter.tryAcquire(ask)).toMatchObject({ reason: 'exhausted', retryAfterMs: waitMs });
@@ -53,7 +53,7 @@ describe.skipIf(ENGINE.missing)(`reasons of denials on DynamoDB${ENGINE.note}`, 
   });
 
   test('the wait for slots on several shards ends when enough holders will have expired', async () => {
-    const { space, limiter } = await family([Limit.concurrent('slots', 12)], { slots: 1 });
+    const { space, limiter } = await createChain([Limit.concurrent('slots', 12)], { slots: 1 });
     await limiter.acquire({ ...PARENT, consume: { slots: 8 }, leaseTtlMs: 30_000 });
     const ask = { ...PARENT, consume: { slots: 10 } };
     expect(await limiter.timeUntilAvailable(ask)).toBe(30_000);
@@ -64,7 +64,7 @@ describe.skipIf(ENGINE.missing)(`reasons of denials on DynamoDB${ENGINE.note}`, 
   });
 
   test('a denial by a child does not report a parent of several shards as impossible', async () => {
-    const { limiter } = await family([Limit.perHour('rpm', 360)], { rpm: 200 });
+    const { limiter } = await createChain([Limit.perHour('rpm', 360)], { rpm: 200 });
     await limiter.acquire({ ...CHILD, consume: { rpm: 100 } });
     for (const atomic of [false, true]) {
       const decision = await limiter.tryAcquire({ ...CHILD, consume: { rpm: 300 }, atomic });

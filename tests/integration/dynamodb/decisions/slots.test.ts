@@ -158,7 +158,7 @@ describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
   });
 
   describe('extensions of a cascade', () => {
-    const family = async () => {
+    const createChain = async () => {
       const space = await world.space();
       const admin = await space.open();
       await admin.config.setSystem(limits(5));
@@ -170,7 +170,7 @@ describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
     };
 
     test('an extension of a cascade moves the expiry at every level in one transaction', async () => {
-      const { space, lease } = await family();
+      const { space, lease } = await createChain();
       world.proxy.requests.clear();
       await lease.extend(3 * TTL_MS);
       expect(await stored(space)).toEqual({ free: 4, expiries: [3 * TTL_MS] });
@@ -179,7 +179,7 @@ describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
     });
 
     test('an extension of a cascade moves no expiry if one of its holders was reclaimed', async () => {
-      const { space, lease } = await family();
+      const { space, lease } = await createChain();
       const other = await space.open({ leaseTtlMs: TTL_MS, clock: fakeClock(space.clock.now() + TTL_MS) });
       // The other child needs the only slot of the parent, and reclaims it. The holder of user-1 stays.
       await other.acquire({ ...ASK, entityId: 'user-2' });
@@ -191,7 +191,7 @@ describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
     test.each(['lose-answer', 'lose-request', 'conflict'] as const)(
       'an extension of a cascade succeeds after %s',
       async (kind) => {
-        const { space, lease } = await family();
+        const { space, lease } = await createChain();
         const faults = {
           'lose-answer': fault.loseAnswer(),
           'lose-request': fault.loseRequest(),
@@ -206,7 +206,7 @@ describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
     );
 
     test('an extension of a cascade finds its holders while another write to the same bucket is in flight', async () => {
-      const { space, limiter, lease } = await family();
+      const { space, limiter, lease } = await createChain();
       await lease.extend(2 * TTL_MS);
       // A transaction leaves no image, and the next write is still in flight.
       const held = world.proxy.inject(fault.holdRequest(), { operations: ['PutItem', 'UpdateItem'], times: 1 });

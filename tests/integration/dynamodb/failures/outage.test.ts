@@ -45,7 +45,7 @@ describe.skipIf(ENGINE.missing)(`outages of DynamoDB${ENGINE.note}`, () => {
 
   const writesTo = (entityId: string) => (request: DynamoRequest) =>
     /^(PutItem|UpdateItem)$/.test(request.operation) && JSON.stringify(request.body).includes(`/BUCKET#${entityId}#`);
-  const family = async (space: Space): Promise<void> => {
+  const createChain = async (space: Space): Promise<void> => {
     const admin = await space.open();
     await admin.entities.create({ id: 'proj-1' });
     await admin.entities.create({ id: 'user-1', parentId: 'proj-1', cascade: true });
@@ -93,7 +93,7 @@ describe.skipIf(ENGINE.missing)(`outages of DynamoDB${ENGINE.note}`, () => {
       `the policy ${policy} decides when the second level of a cascade fails, over %s, and the first level is given back`,
       async (_, isWarm) => {
         const space = await world.space();
-        await family(space);
+        await createChain(space);
         const limiter = await space.open(LIMITS, QUICK);
         if (isWarm) await limiter.acquire(ASK);
         const before = await accountOf(space, 'user-1');
@@ -107,7 +107,7 @@ describe.skipIf(ENGINE.missing)(`outages of DynamoDB${ENGINE.note}`, () => {
 
     test(`the policy ${policy} decides when a transaction over several levels fails`, async () => {
       const space = await world.space();
-      await family(space);
+      await createChain(space);
       const limiter = await space.open(LIMITS, QUICK);
       world.proxy.inject(fault.serverError(), { operations: ['TransactWriteItems'] });
       const decision = limiter.tryAcquire({ ...ASK, atomic: true, onUnavailable: policy });
@@ -119,7 +119,7 @@ describe.skipIf(ENGINE.missing)(`outages of DynamoDB${ENGINE.note}`, () => {
 
   test('tokens that a cascade cannot give back are reported', async () => {
     const space = await world.space();
-    await family(space);
+    await createChain(space);
     const limiter = await space.open(LIMITS, QUICK);
     await limiter.acquire(ASK);
     world.proxy.inject(fault.serverError(), { when: writesTo('proj-1') });

@@ -47,10 +47,10 @@ const RETRIES: readonly (readonly [string, DynamoDBClientConfig])[] = [
   ['the default retries', {}],
   ['standard retries and 10 attempts', { retryMode: 'standard', maxAttempts: 10 }],
   ['adaptive retries and 10 attempts', { retryMode: 'adaptive', maxAttempts: 10 }],
-  ['a retry strategy of its own', { retryStrategy: RETRY_AT_ONCE }],
+  ['a custom retry strategy', { retryStrategy: RETRY_AT_ONCE }],
 ];
 
-describe.skipIf(ENGINE.missing)(`a client of the user's own on DynamoDB${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`clients of the caller on DynamoDB${ENGINE.note}`, () => {
   let world: DynamoWorld;
   let client: DynamoDBClient | undefined;
 

@@ -196,7 +196,7 @@ suite(`the stores while requests go wrong${reason}`, () => {
       return forward(input);
     });
     const { admin } = await enter(sound);
-    const refused = stores.entities.create(admin(), { ...PLAIN, id: 'user-1', parentId: 'nobody' });
+    const refused = stores.entities.create(admin(), { ...PLAIN, id: 'user-1', parentId: 'missing' });
     await expect(refused).rejects.toSatisfy((error) => isHeadgateError(error, 'input.invalid'));
     expect(transactions).toBe(0);
   });

@@ -18,7 +18,7 @@ describe.skipIf(ENGINE.missing)(`a cascade of 3 levels under a saturated parent$
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
   /** `user-N` under `team-N` under `org` with the given limits, and a process for each user. */
-  const family = async (space: Space, ofOrg: readonly Limit[]): Promise<readonly RateLimiter[]> => {
+  const createChain = async (space: Space, ofOrg: readonly Limit[]): Promise<readonly RateLimiter[]> => {
     const admin = await space.open();
     await admin.entities.create({ id: 'org' });
     await admin.config.setEntity('org', RESOURCE, { limits: ofOrg });
@@ -38,7 +38,7 @@ describe.skipIf(ENGINE.missing)(`a cascade of 3 levels under a saturated parent$
 
   test('a cascade under a saturated parent needs at most 6 writes and 3 reads per grant when 4 processes compete', async () => {
     const space = await world.space();
-    const processes = await family(space, [ONE_PER_SECOND]);
+    const processes = await createChain(space, [ONE_PER_SECOND]);
     const ask = (at: number) => ({ entityId: `user-${at}`, resource: RESOURCE, consume: { rpm: 1 } });
     for (const [at, limiter] of processes.entries()) await limiter.tryAcquire(ask(at));
     world.proxy.requests.clear();
@@ -67,7 +67,7 @@ describe.skipIf(ENGINE.missing)(`a cascade of 3 levels under a saturated parent$
 
   test('a denial needs one refused write when the slots of the parent are taken', async () => {
     const space = await world.space();
-    const processes = await family(space, [Limit.concurrent('slots', 1)]);
+    const processes = await createChain(space, [Limit.concurrent('slots', 1)]);
     const [first, second] = processes as [RateLimiter, RateLimiter];
     const ask = (at: number) => ({ entityId: `user-${at}`, resource: RESOURCE, consume: { slots: 1 } });
     const held = await first.acquire(ask(0));
@@ -97,7 +97,7 @@ describe.skipIf(ENGINE.missing)(`a cascade of 3 levels under a saturated parent$
 
   test('a cascade is written in one round trip again once the parent can grant the last amount again', async () => {
     const space = await world.space();
-    const [limiter] = (await family(space, [Limit.perSecond('rpm', 10)])) as [RateLimiter];
+    const [limiter] = (await createChain(space, [Limit.perSecond('rpm', 10)])) as [RateLimiter];
     const ask = { entityId: 'user-0', resource: RESOURCE, consume: { rpm: 1 } };
     await limiter.acquire({ ...ask, consume: { rpm: 10 } });
     expect(await limiter.tryAcquire(ask)).toMatchObject({ granted: false });
@@ -112,7 +112,7 @@ describe.skipIf(ENGINE.missing)(`a cascade of 3 levels under a saturated parent$
 
   test('when the child refuses, the parent gets its tokens back at once, and the next asks begin with the child', async () => {
     const space = await world.space();
-    const [limiter, other] = (await family(space, [ONE_PER_SECOND])) as [RateLimiter, RateLimiter];
+    const [limiter, other] = (await createChain(space, [ONE_PER_SECOND])) as [RateLimiter, RateLimiter];
     await limiter.config.setEntity('user-0', RESOURCE, { limits: [Limit.perHour('rpm', 2)] });
     const ask = { entityId: 'user-0', resource: RESOURCE, consume: { rpm: 1 } };
     await limiter.acquire(ask);

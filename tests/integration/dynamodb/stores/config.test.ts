@@ -247,7 +247,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on existing buckets${ENGINE.n
   });
 
   describe('entities that change', () => {
-    const family = async () => {
+    const createChain = async () => {
       const space = await world.space();
       const admin = await space.open();
       const limiter = await space.open({ limits: [Limit.perHour('rpm', 1_000)] });
@@ -257,7 +257,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on existing buckets${ENGINE.n
     };
 
     test('an entity that is created after its first acquire counts for its parent within one cache lifetime', async () => {
-      const { space, admin, limiter, parentTook } = await family();
+      const { space, admin, limiter, parentTook } = await createChain();
       await admin.entities.create({ id: 'proj-1' });
       await admin.entities.create({ id: 'user-1', parentId: 'proj-1', cascade: true });
       await space.clock.advance(CACHE_LIFE_MS);
@@ -266,7 +266,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on existing buckets${ENGINE.n
     });
 
     test('an entity that this process creates counts for its parent at once', async () => {
-      const { limiter, parentTook } = await family();
+      const { limiter, parentTook } = await createChain();
       await limiter.entities.create({ id: 'proj-1' });
       await limiter.entities.create({ id: 'user-1', parentId: 'proj-1', cascade: true });
       await limiter.acquire(ASK);
@@ -274,7 +274,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on existing buckets${ENGINE.n
     });
 
     test('an entity with a new parent counts for it within one cache lifetime, and no longer for the old one', async () => {
-      const { space, admin, limiter, parentTook } = await family();
+      const { space, admin, limiter, parentTook } = await createChain();
       for (const id of ['proj-1', 'proj-2']) await admin.entities.create({ id });
       await admin.entities.create({ id: 'user-1', parentId: 'proj-1', cascade: true });
       await space.clock.advance(CACHE_LIFE_MS);
