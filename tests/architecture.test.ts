@@ -30,18 +30,19 @@ function filesOf(folder: string): SourceFile[] {
 
 const src = filesOf('src');
 
-/** A tree that exists only here: the text of each file by its path. */
+/** Source files that exist only in this test: the text of each file by its path. */
 const planted = (files: Readonly<Record<string, string>>): SourceFile[] =>
   Object.entries(files).map(([path, text]) => ({ path, text }));
 
-describe('the reader of imports', () => {
-  test('finds every import that the bundler finds', () => {
+describe('the parser of imports', () => {
+  test('the parser finds every import that the bundler finds', () => {
     const sources = src.filter((file) => !isTest(file));
+    expect(sources.length).toBeGreaterThan(100);
     const { metafile } = buildSync({
       entryPoints: sources.map(({ path }) => `src/${path}`),
       absWorkingDir: ROOT,
       bundle: true,
-      // Else each file is written with all that it imports.
+      // Without splitting, each output contains everything that its file imports.
       splitting: true,
       packages: 'external',
       platform: 'node',
@@ -61,7 +62,7 @@ describe('the reader of imports', () => {
     expect(Object.fromEntries(seen)).toEqual(Object.fromEntries(bundled));
   });
 
-  test('sees every form of import, and which of them load nothing', () => {
+  test('the parser reads every form of import, and tells which of them load nothing', () => {
     const text = [
       `import type { A } from './a.js';`,
       `import {\n  type B, // why\n  b,\n} from '../b.js';`,
@@ -82,8 +83,8 @@ describe('the reader of imports', () => {
   });
 });
 
-describe('imports point down only', () => {
-  test('in this tree', () => {
+describe('the direction of imports', () => {
+  test('imports of this tree point down only', () => {
     expect(importsPointDown(src)).toEqual([]);
   });
 
@@ -108,11 +109,11 @@ describe('imports point down only', () => {
     ['local/engine/a.ts', `import { x } from '../local.js';`],
     ['limiter/a.ts', `const x = await import('../server/app.js');`],
     ['utils/a.ts', ''],
-  ])('finds in %s: %s', (path, text) => {
+  ])('an import that points up or sideways is reported, in %s: %s', (path, text) => {
     expect(importsPointDown(planted({ [path]: text }))).toHaveLength(1);
   });
 
-  test('lets the composition roots construct a backend, and a backend name the type of a clock', () => {
+  test('the composition roots may construct a backend, and a backend may name the type of a clock', () => {
     const files = planted({
       'limiter/store-url.ts': `import { memory } from '../backends/embedded/memory.js';`,
       'limiter/store-connection.ts': `import { memory } from '../backends/embedded/memory.js';`,
@@ -125,16 +126,19 @@ describe('imports point down only', () => {
   });
 });
 
-describe('core is pure', () => {
-  test('in this tree', () => {
+describe('the purity of core', () => {
+  test('core reads no clock, no random source and no environment', () => {
     expect(coreIsPure(src)).toEqual([]);
   });
 
-  test.each(['Date.now()', 'Math.random()', 'process.env', 'performance.now()', 'new Date()'])('finds %s', (use) => {
-    expect(coreIsPure(planted({ 'core/a.ts': `export const a = ${use};` }))).toHaveLength(1);
-  });
+  test.each(['Date.now()', 'Math.random()', 'process.env', 'performance.now()', 'new Date()'])(
+    '%s in core is reported',
+    (use) => {
+      expect(coreIsPure(planted({ 'core/a.ts': `export const a = ${use};` }))).toHaveLength(1);
+    },
+  );
 
-  test('does not mind the words in comments, strings and other layers', () => {
+  test('impure names in comments, strings and other layers are not reported', () => {
     const files = planted({
       'core/a.ts': `/** Not Date.now of this process. */\nexport const a = 'Math.random, process.env';`,
       'core/b.ts': `export const day = (atMs: number) => new Date(atMs);`,
@@ -144,12 +148,12 @@ describe('core is pure', () => {
   });
 });
 
-describe('the AWS SDK stays in the layers that talk to AWS', () => {
-  test('in this tree', () => {
+describe('imports of the AWS SDK', () => {
+  test('only the layers that talk to AWS import the AWS SDK', () => {
     expect(awsStaysInItsLayers(src)).toEqual([]);
   });
 
-  test('finds it elsewhere, as a type too', () => {
+  test('an import of the AWS SDK in another layer is reported, also of a type', () => {
     const text = `import type { X } from '@aws-sdk/client-dynamodb';`;
     const files = planted({
       'limiter/a.ts': text,
@@ -161,13 +165,13 @@ describe('the AWS SDK stays in the layers that talk to AWS', () => {
   });
 });
 
-describe('only tests import test tools', () => {
-  test('in this tree', () => {
+describe('imports of test tools', () => {
+  test('only tests import test tools', () => {
     expect(onlyTestsImportTestTools(src)).toEqual([]);
   });
 
   test.each(['vitest', 'fast-check', 'node:test', '../limiter/lease.test.js'])(
-    'finds %s in a published file',
+    'an import of %s in a published file is reported',
     (tool) => {
       const text = `import { test } from '${tool}';`;
       const found = onlyTestsImportTestTools(planted({ 'testing/a.ts': text, 'core/a.test.ts': text }));
@@ -208,42 +212,48 @@ describe('cycles of imports', () => {
   });
 });
 
-describe('there are no default exports', () => {
-  test('in this tree', () => {
+describe('default exports', () => {
+  test('no file of this tree has a default export', () => {
     expect(noDefaultExports(src)).toEqual([]);
   });
 
-  test.each(['export default 1;', 'const a = 1;\nexport { a as default };'])('finds %j', (text) => {
-    expect(noDefaultExports(planted({ 'core/a.ts': text }))).toEqual(['core/a.ts has a default export']);
-  });
+  test.each(['export default 1;', 'const a = 1;\nexport { a as default };'])(
+    'the default export %j is reported',
+    (text) => {
+      expect(noDefaultExports(planted({ 'core/a.ts': text }))).toEqual(['core/a.ts has a default export']);
+    },
+  );
 });
 
-describe(`no file is longer than ${MAX_LINES} lines`, () => {
-  test('in this tree', () => {
+describe('the length of files', () => {
+  test(`no file of this tree is longer than ${MAX_LINES} lines`, () => {
     expect(filesStayShort([...src, ...filesOf('tests'), ...filesOf('bench')])).toEqual([]);
   });
 
-  test('finds one line too many', () => {
+  test('a file with one line too many is reported', () => {
     const files = planted({ 'a.ts': 'x\n'.repeat(MAX_LINES), 'b.ts': 'x\n'.repeat(MAX_LINES + 1) });
     expect(filesStayShort(files)).toEqual([`b.ts has ${MAX_LINES + 1} lines`]);
   });
 });
 
-describe('the entry consists of named exports', () => {
-  test('in this tree', () => {
+describe('the entry point', () => {
+  test('the entry point has only named exports', () => {
     expect(entryHasOnlyNamedExports(src)).toEqual([]);
   });
 
-  test.each([`export * from './clock.js';`, `import './clock.js';`, 'export const a = 1;'])('finds %s', (text) => {
-    const index = `// why\nexport { b } from './b.js';\n${text}`;
-    expect(entryHasOnlyNamedExports(planted({ 'index.ts': index }))).toEqual([
-      `index.ts has more than named exports: ${text}`,
-    ]);
-  });
+  test.each([`export * from './clock.js';`, `import './clock.js';`, 'export const a = 1;'])(
+    '%s in the entry point is reported',
+    (text) => {
+      const index = `// why\nexport { b } from './b.js';\n${text}`;
+      expect(entryHasOnlyNamedExports(planted({ 'index.ts': index }))).toEqual([
+        `index.ts has more than named exports: ${text}`,
+      ]);
+    },
+  );
 });
 
-describe('the help of the command line loads little', () => {
-  test('in this tree', () => {
+describe('what the help of the command line loads', () => {
+  test('the help of no command loads the library, AWS code or the YAML parser', () => {
     expect(helpLoadsLittle(src)).toEqual([]);
   });
 
@@ -251,12 +261,12 @@ describe('the help of the command line loads little', () => {
     `import { RateLimiter } from '../../limiter/rate-limiter.js';`,
     `import { parse } from 'yaml';`,
     `import { stackTools } from '../run.js';`,
-  ])('finds in a command: %s', (text) => {
+  ])('a command that would load too much for its help is reported: %s', (text) => {
     const run = `import { sdkStackTools } from '../infra/stack/sdk-stack-tools.js';`;
     expect(helpLoadsLittle(planted({ 'cli/commands/a.ts': text, 'cli/run.ts': run }))).toHaveLength(1);
   });
 
-  test('lets a command load the library when it runs, and name its types', () => {
+  test('a command may load the library when it runs, and may name its types', () => {
     const text = `import type { Limit } from '../../limiter/a.js';\nconst run = () => import('../../limiter/a.js');`;
     expect(helpLoadsLittle(planted({ 'cli/commands/a.ts': text }))).toEqual([]);
   });

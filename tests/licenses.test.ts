@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const FILE = join(ROOT, 'THIRD-PARTY-LICENSES.txt');
 
-/** The packages whose code is inside ours. */
+/** The packages whose code is bundled. */
 async function bundledPackages(): Promise<readonly string[]> {
   const { metafile } = await build({
     absWorkingDir: ROOT,
@@ -33,7 +33,7 @@ function licenceOf(name: string): string {
   return `${name}\n\n${readFileSync(join(folder, file), 'utf8').replaceAll('\r\n', '\n').trim()}\n`;
 }
 
-test('the licence of every package that is bundled is passed on (RECORD_LICENSES=1 writes the file anew)', async () => {
+test('the licence file has the licence of every bundled package (RECORD_LICENSES=1 rewrites the file)', async () => {
   const packages = await bundledPackages();
   expect(packages).toContain('commander');
   const rule = `\n${'-'.repeat(80)}\n\n`;

@@ -19,7 +19,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
 
-/** A project that has installed the packed package, and nothing else. */
+/** A project that has installed only the packed package. */
 let consumer: string;
 
 beforeAll(() => {
@@ -37,14 +37,14 @@ beforeAll(() => {
 afterAll(() => rmSync(consumer, { recursive: true, force: true }));
 
 describe('the tarball', () => {
-  test('is built before it is packed, so that a fresh clone packs what it should', () => {
+  test('the tarball is built before it is packed, so that a fresh clone packs a complete package', () => {
     const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
       scripts: Record<string, string>;
     };
     expect(scripts['prepack']).toBe('npm run build');
   });
 
-  test('holds the build, the licence, the manifest, and nothing else', () => {
+  test('the tarball contains the build, the licence and the manifest, and nothing else', () => {
     const strangers = packedFiles().filter(
       (path) =>
         !/^(?:dist\/.+\.(?:js|d\.ts)|dist\/lambda\/.+\.cjs|LICENSE|THIRD-PARTY-LICENSES\.txt|README\.md|package\.json)$/.test(
@@ -55,7 +55,7 @@ describe('the tarball', () => {
     expect(packedFiles().filter((path) => path.includes('.test.'))).toEqual([]);
   });
 
-  test('names no path of the machine that built it', () => {
+  test('the tarball contains no path of the machine that built it', () => {
     const machine = [ROOT, 'file://', '/home/', '/Users/'];
     const found = packedFiles().filter((path) => {
       const text = readFileSync(join(consumer, 'node_modules/headgate', path), 'utf8');
@@ -64,7 +64,7 @@ describe('the tarball', () => {
     expect(found).toEqual([]);
   });
 
-  test('brings no other package with it', () => {
+  test('the package depends on no other package', () => {
     expect(readdirSync(join(consumer, 'node_modules')).toSorted()).toEqual([
       '.bin',
       '.package-lock.json',
@@ -73,7 +73,7 @@ describe('the tarball', () => {
     ]);
   });
 
-  test('has a file behind every export', () => {
+  test('every export of the package has a file', () => {
     const { exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
       exports: Record<string, unknown>;
     };
@@ -84,22 +84,22 @@ describe('the tarball', () => {
   });
 });
 
-describe('on this Node', () => {
+describe('imports on this version of Node', () => {
   const use = `const limiter = new RateLimiter('memory:', { limits: [Limit.perMinute('rpm', 60)] });
     limiter.acquire({ entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } })
       .then((lease) => console.log(lease.state, lease.consumed.rpm));`;
 
-  test('import works', () => {
+  test('the package can be imported', () => {
     write('esm.mjs', `import { Limit, RateLimiter } from 'headgate';\n${use}`);
     expect(node('esm.mjs')).toBe('open 1\n');
   });
 
-  test('require works', () => {
+  test('the package can be required', () => {
     write('cjs.cjs', `const { Limit, RateLimiter } = require('headgate');\n${use}`);
     expect(node('cjs.cjs')).toBe('open 1\n');
   });
 
-  test('every entry shares the same classes', () => {
+  test('all entry points share the same classes', () => {
     write(
       'entries.mjs',
       `import { BackendUnavailable, memory } from 'headgate';
@@ -117,19 +117,19 @@ describe('on this Node', () => {
 describe('the command line', () => {
   const bin = (...args: readonly string[]): string => npm(consumer, 'exec', '--offline', '--', 'headgate', ...args);
 
-  test('runs by its name, from the tarball alone', () => {
+  test('the command runs by its name, from the tarball alone', () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
     expect(bin('--version')).toBe(`${version}\n`);
     expect(JSON.parse(bin('check', '--json'))).toMatchObject({ ok: true, store: 'memory:' });
   });
 
-  test.skipIf(process.platform === 'win32')('is executable, and says by what', () => {
+  test.skipIf(process.platform === 'win32')('the command is executable, and names its interpreter', () => {
     const path = join(consumer, 'node_modules/headgate/dist/cli/main.js');
     expect(statSync(path).mode & 0o111).toBe(0o111);
     expect(readFileSync(path, 'utf8').split('\n')[0]).toBe('#!/usr/bin/env node');
   });
 
-  test('leaves nothing of its libraries in the library', () => {
+  test('the library contains no code of the libraries of the command line', () => {
     const theirs = /CommanderError|picocolors|isCancel/;
     const holding = packedFiles().filter(
       (path) =>
@@ -140,8 +140,8 @@ describe('the command line', () => {
   });
 });
 
-describe('a bundle of an app that uses the memory store', () => {
-  test('runs, and holds nothing but the app, the package and modules of Node', async () => {
+describe('an application that is bundled with the memory store', () => {
+  test('the bundle of an application runs, and contains only the application, the package and modules of Node', async () => {
     write(
       'app.ts',
       `import { Limit, RateLimiter } from 'headgate';
@@ -171,7 +171,7 @@ describe('a bundle of an app that uses the memory store', () => {
   });
 });
 
-describe('a consumer in TypeScript', () => {
+describe('a TypeScript program that uses the package', () => {
   const app = `import { type Decision, Limit, RateLimiter } from 'headgate';
     import { fakeClock } from 'headgate/testing';
     import type {} from 'headgate/testing/backend';
@@ -193,26 +193,26 @@ describe('a consumer in TypeScript', () => {
   test.each([
     { module: 'nodenext', moduleResolution: 'nodenext' },
     { module: 'esnext', moduleResolution: 'bundler' },
-  ])('compiles and runs with module resolution $moduleResolution', (options) => {
+  ])('the program compiles and runs with module resolution $moduleResolution', (options) => {
     const folder = `typed-${options.moduleResolution}`;
     write(`${folder}/app.mts`, app);
     expect(compile(folder, { ...options, types: ['node'] })).toBe('');
     expect(node(`${folder}/out/app.mjs`)).toBe('58 1\n');
   });
 
-  test('compiles as CommonJS that requires an ES module', () => {
+  test('the program compiles as CommonJS that requires an ES module', () => {
     write('typed-cjs/app.cts', commonJs);
     expect(compile('typed-cjs', { module: 'nodenext', moduleResolution: 'nodenext', types: ['node'] })).toBe('');
   });
 
-  test('needs no types of Node where those of a browser are there', () => {
+  test('the program compiles with the types of a browser instead of those of Node', () => {
     write('typed-dom/app.mts', app);
     const options = { module: 'nodenext', moduleResolution: 'nodenext', types: [], lib: ['es2022', 'dom'] };
     expect(compile('typed-dom', options)).toBe('');
   });
 
-  // AbortSignal belongs to no `lib` of the language: it comes from @types/node or from lib dom, where they are.
-  test('compiles also without the types of Node and of a browser', () => {
+  // No `lib` of the language has AbortSignal: @types/node or lib dom provide it.
+  test('the program compiles without the types of Node and of a browser', () => {
     write('typed-bare/app.mts', `import { RateLimiter } from 'headgate';\nexport const limiter = new RateLimiter();`);
     const output = compile('typed-bare', { module: 'nodenext', moduleResolution: 'nodenext', types: [] });
     expect(output).toBe('');
@@ -248,7 +248,7 @@ function npm(cwd: string, ...args: readonly string[]): string {
   });
 }
 
-/** Without what `npm test` and the test runner put there: a consumer has neither. */
+/** The environment without the variables of `npm test` and the test runner, which a user does not have. */
 function plainEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^(?:npm_|NODE_|VITEST|HEADGATE_)/i.test(name)),

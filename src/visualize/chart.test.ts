@@ -25,7 +25,7 @@ test('a chart draws a mark for the smallest value above 0, and none for 0', () =
   expect(chart.split('\n')).toEqual(['x ██████████ 1000000', 'y ▏ 1', 'z  0']);
 });
 
-test('the text after a bar can be given', () => {
+test('the text after a bar can be set', () => {
   expect(drawBars([{ label: 'a', value: 1000, shown: '1,000' }], 1)).toBe('a █ 1,000');
 });
 

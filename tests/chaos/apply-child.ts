@@ -1,15 +1,15 @@
-/** A process that applies a manifest, and dies by its own hand right before the statement that it is told, if any. */
+/** A process that applies a manifest and kills itself right before the given statement, if any. */
 import { createEmbeddedBackend } from '../../src/backends/embedded/embedded-backend.js';
 import { FileStorage } from '../../src/backends/embedded/file/file-storage.js';
 import { ApplyStopped } from '../../src/core/errors.js';
 import { buildFirstNamespaceId } from '../../src/core/identifiers.js';
 import type { ManifestData } from '../../src/core/manifest/manifest.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
-import { loadDeadlyDriver } from '../support/file/deadly-driver.js';
+import { loadSelfKillingDriver } from '../support/file/self-killing-driver.js';
 
-const [path = '', manifest = '', deadly = ''] = process.argv.slice(2);
+const [path = '', manifest = '', killBefore = ''] = process.argv.slice(2);
 const namespace = { id: buildFirstNamespaceId('default'), name: 'default' };
-const driver = await loadDeadlyDriver(Number(deadly || Number.NaN));
+const driver = await loadSelfKillingDriver(Number(killBefore || Number.NaN));
 const storage = new FileStorage({ path, synchronous: 'normal', namespace, driver });
 const limiter = await RateLimiter.open(createEmbeddedBackend(storage), { timeouts: { callMs: 20_000 } });
 await limiter.manifest.apply(JSON.parse(manifest) as ManifestData).catch((error: unknown) => {

@@ -13,7 +13,7 @@ import { marksOf, objectsOf } from '../support/models/logical-state.js';
 
 const limits = (...texts: string[]) => ({ limits: texts });
 
-/** What was applied before. */
+/** The manifest that was applied before. */
 const OLD: ManifestData = {
   namespace: 'default',
   system: { onUnavailable: 'local', limits: ['rpm:1/min'] },
@@ -29,7 +29,9 @@ const OLD: ManifestData = {
   },
 };
 
-/** The apply that is killed: it creates, changes, turns a tree upside down, adopts, lets go, and deletes. */
+/**
+ * The apply that is killed. It creates, changes and deletes objects, reverses a tree, and adopts and releases fields.
+ */
 const NEW: ManifestData = {
   namespace: 'default',
   system: { limits: ['rpm:2/min'] },
@@ -48,7 +50,7 @@ const NEW: ManifestData = {
   },
 };
 
-/** The file as it was edited in between. */
+/** The file after an edit between the killed apply and the next one. */
 const EDITED: ManifestData = {
   namespace: 'default',
   system: { onUnavailable: 'block' },
@@ -57,7 +59,7 @@ const EDITED: ManifestData = {
 };
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-apply-'));
-/** Children at a time: they do little but start. */
+/** Concurrent children. They spend most of their time on the start. */
 const AT_ONCE = 3;
 let start: Awaited<ReturnType<typeof forkable>>;
 
@@ -66,7 +68,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Applies one manifest after the other to what was set by hand, and gives the path of the file. */
+/** Applies the manifests one after the other to a file with manual changes, and returns its path. */
 async function prepared(name: string, ...manifests: readonly ManifestData[]): Promise<string> {
   const path = join(folder, `${name}.db`);
   await using limiter = await RateLimiter.open(file({ path }));
@@ -90,7 +92,7 @@ async function stateOf(path: string): Promise<State> {
   return { objects: await objectsOf(backend), marks: await marksOf(backend) };
 }
 
-/** Each object is, with its mark, as in the one state or as in the other: this finds those that are not. */
+/** The objects that, with their marks, are neither as in `before` nor as in `after`. */
 function torn({ objects, marks }: State, before: State, after: State): string[] {
   const keys = new Set([before, after].flatMap((state) => [...state.objects.keys(), ...state.marks.keys()]));
   const pair = (state: State, key: string): string => JSON.stringify([state.objects.get(key), state.marks.get(key)]);
@@ -102,7 +104,7 @@ function torn({ objects, marks }: State, before: State, after: State): string[] 
   return [...found, ...strangers];
 }
 
-/** Whatever is marked is as the mark says. */
+/** The fields that differ from their marks. */
 function unfounded({ objects, marks }: State): string[] {
   return [...marks].flatMap(([key, fields]) =>
     Object.entries(fields)
@@ -128,7 +130,7 @@ async function applyAll(path: string, manifest: ManifestData): Promise<State> {
 }
 
 test(
-  'an apply that is killed before any of its statements is done by the next one, also of a file that was edited',
+  'after an apply that is killed before any of its statements, the next apply makes the other changes, also of an edited file',
   {
     timeout: 240_000,
   },
@@ -137,7 +139,7 @@ test(
     const before = await stateOf(base);
     const whole = copyTo(base, join(folder, 'whole.db'));
     const after = await applyAll(whole, NEW);
-    // What the killed one had adopted already goes, since the edited file does not name it.
+    // The edited file does not name the objects that the killed apply had already adopted, so they are removed.
     const edited = await applyAll(copyTo(base, join(folder, 'edited.db')), EDITED);
     const editedLater = await applyAll(copyTo(whole, join(folder, 'edited-later.db')), EDITED);
     expect([unfounded(before), unfounded(after), torn(before, before, after), torn(after, before, after)]).toEqual([
@@ -177,7 +179,7 @@ test(
     };
     await Promise.all(Array.from({ length: AT_ONCE }, work));
     const changes = [...after.objects.keys(), ...before.objects.keys()].length;
-    // Each change leaves a state of its own behind; adopting one leaves another.
+    // Each change leaves a different state, and each adoption another one.
     expect(seen.size).toBeGreaterThan(15);
     const seconds = ((performance.now() - startMs) / 1_000).toFixed(1);
     console.log(
@@ -186,7 +188,7 @@ test(
   },
 );
 
-test('applies of one file by several processes at once end as one does', async () => {
+test('concurrent applies of one file by several processes have the result of one apply', async () => {
   const base = await prepared('many-base', OLD);
   const after = await applyAll(copyTo(base, join(folder, 'many-whole.db')), NEW);
   const exits = await Promise.all(Array.from({ length: 4 }, () => ended(start(base, JSON.stringify(NEW)))));
@@ -194,10 +196,10 @@ test('applies of one file by several processes at once end as one does', async (
   expect(await stateOf(base)).toEqual(after);
 });
 
-test('applies of two files at once leave nothing that the next apply does not put right', async () => {
+test('whatever concurrent applies of two files leave, the next apply corrects it', async () => {
   for (let round = 0; round < 4; round++) {
     const path = await prepared(`two-${round}`, OLD);
-    // Either may find its parent gone: then it stops, and says so.
+    // Either apply may stop with an error, because the other one deleted a parent.
     await Promise.all([NEW, EDITED].map((manifest) => ended(start(path, JSON.stringify(manifest)))));
     expect(unfounded(await stateOf(path))).toEqual([]);
     const edited = await applyAll(await prepared(`two-${round}-alone`, OLD), EDITED);

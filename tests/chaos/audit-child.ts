@@ -1,8 +1,8 @@
-/** A process that makes administrative changes, and dies by its own hand right before the statement that it is told. */
+/** A process that makes administrative changes and kills itself right before the given statement. */
 import { runSteps } from '../support/processes/audit-script.js';
-import { loadDeadlyDriver } from '../support/file/deadly-driver.js';
+import { loadSelfKillingDriver } from '../support/file/self-killing-driver.js';
 
-const [path = '', deadly = ''] = process.argv.slice(2);
+const [path = '', killBefore = ''] = process.argv.slice(2);
 
-await runSteps(path, 0, await loadDeadlyDriver(Number(deadly)));
+await runSteps(path, 0, await loadSelfKillingDriver(Number(killBefore)));
 process.disconnect();

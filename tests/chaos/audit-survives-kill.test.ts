@@ -8,7 +8,7 @@ import { ended, forkable } from '../support/processes/fork-bundled.js';
 import { contradictions } from './state-against-audit.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-audit-'));
-/** Children at a time: they do little but start. */
+/** Concurrent children. They spend most of their time on the start. */
 const AT_ONCE = 3;
 let start: Awaited<ReturnType<typeof forkable>>;
 
@@ -19,8 +19,8 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 type Rows = Record<string, Row[]>;
 
-/** What a killed process left; a file that was never filled is as good as none. */
-async function leftBehind(path: string): Promise<Rows> {
+/** The rows that a killed process left. An empty file counts as no file. */
+async function rowsLeft(path: string): Promise<Rows> {
   return existsSync(path) && statSync(path).size > 0 ? readAllRows(path) : {};
 }
 
@@ -28,7 +28,10 @@ function done(rows: Rows): number {
   return stepsDone((rows['audit'] ?? []).map(({ at }) => Number(at)));
 }
 
-/** The rows without what is drawn by lot: ids of records, and of namespaces, which are told by when they were made. */
+/**
+ * The rows without random values: the ids of audit records, and the ids of namespaces, which become name and creation
+ * time.
+ */
 function comparable(rows: Rows): unknown {
   const { clock: _, ...recorded } = rows;
   let text = JSON.stringify({ ...recorded, audit: rows['audit']?.map((row) => ({ ...row, id: null })) });
@@ -38,32 +41,32 @@ function comparable(rows: Rows): unknown {
   return tables.map(([table, all]) => [table, all.map((row) => JSON.stringify(row)).toSorted()]);
 }
 
-/** Runs the script until right before its n-th statement. Gives how many of its changes had been made by then. */
+/** Runs the script until right before its n-th statement. Returns how many of its changes were made. */
 async function killedBefore(statement: number, expected: unknown): Promise<number | 'survived'> {
   const path = join(folder, `${statement}.db`);
   const exit = await ended(start(path, String(statement)));
   if (exit === 0) return 'survived';
   expect(exit).toBe('SIGKILL');
-  const rows = await leftBehind(path);
+  const rows = await rowsLeft(path);
   expect(contradictions(rows), `killed before statement ${statement}`).toEqual([]);
   const made = done(rows);
   await runSteps(path, made);
   const after = await readAllRows(path);
-  expect(contradictions(after), `gone on after statement ${statement}`).toEqual([]);
-  expect(comparable(after), `gone on after statement ${statement}`).toEqual(expected);
+  expect(contradictions(after), `continued after statement ${statement}`).toEqual([]);
+  expect(comparable(after), `continued after statement ${statement}`).toEqual(expected);
   expect(await checkIntegrity(path)).toBe('ok');
   for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true });
   return made;
 }
 
-/** One row of a table, changed or taken away. */
+/** A copy of the rows in which one row of a table is changed or removed. */
 function spoiled(rows: Rows, table: string, which: Row, change: Row | null): Rows {
   const isIt = (row: Row): boolean => Object.entries(which).every(([column, value]) => row[column] === value);
   const kept = rows[table]!.flatMap((row) => (isIt(row) ? (change === null ? [] : [{ ...row, ...change }]) : [row]));
   return { ...rows, [table]: kept };
 }
 
-test('what is stored without a record, or recorded without being stored, is found', async () => {
+test('a change without an audit record, and an audit record without a change, are found', async () => {
   const path = join(folder, 'spoiled.db');
   await runSteps(path, 0);
   const rows = await readAllRows(path);
@@ -74,7 +77,7 @@ test('what is stored without a record, or recorded without being stored, is foun
     ['entities', { id: 'proj' }, null],
     ['entities', { id: 'a' }, { version: 2 }],
     ['configs', { ns: acme!, kind: 'system' }, { on_unavailable: 'allow' }],
-    ['configs', { ns: acme! }, { ns: 'nobody' }],
+    ['configs', { ns: acme! }, { ns: 'missing' }],
     ['buckets', { ns: acme! }, null],
     ['namespaces', { name: 'acme' }, { status: 'active' }],
     ['namespaces', { name: 'beta', status: 'purging' }, { status: 'deleted' }],
@@ -84,7 +87,7 @@ test('what is stored without a record, or recorded without being stored, is foun
 });
 
 test(
-  'no change is without its record, and no record without its change, whichever statement kill -9 precedes',
+  'every change has its audit record, and every record its change, before whichever statement the process is killed',
   { timeout: 240_000 },
   async () => {
     const whole = join(folder, 'whole.db');
@@ -109,7 +112,8 @@ test(
 
     const steps = [...progress].toSorted(([a], [b]) => a - b).map(([, made]) => made);
     expect(steps).toHaveLength(survived - 1);
-    // Each kill finds at least as many changes as the one before, and every change but the last, which no statement follows.
+    // A later kill finds at least as many changes as an earlier one. Only the last change is never found, because no
+    // statement follows it.
     expect(steps).toEqual(steps.toSorted((a, b) => a - b));
     expect(new Set(steps)).toEqual(new Set(Array.from({ length: ALL_STEPS }, (_, step) => step)));
     const seconds = ((performance.now() - startMs) / 1_000).toFixed(1);

@@ -1,6 +1,6 @@
 /**
- * A process with a limiter of its own over a DynamoDB store of its own: own caches, own connections. It does what it is
- * told, at the time that it is told.
+ * A process with its own limiter over its own DynamoDB store: separate caches and connections. It executes orders, at
+ * the time that each order gives.
  */
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { createDynamoDBBackend } from '../../src/backends/dynamodb/dynamodb.js';
@@ -17,7 +17,7 @@ let requests = 0;
 
 async function open({ endpoint, region, table, namespace, pressure }: Extract<TakerOrder, { kind: 'open' }>) {
   await limiter?.close();
-  // Patient, also where eight of them share two processors with others.
+  // Eight of these processes may share two processors with other programs.
   const requestHandler = { connectionTimeout: 20_000 };
   const client = new DynamoDBClient({ endpoint, region, maxAttempts: 1, requestHandler });
   const transport = counting(sdkTransport({ client }));
@@ -25,7 +25,7 @@ async function open({ endpoint, region, table, namespace, pressure }: Extract<Ta
     namespace,
     clock: { now: () => nowMs },
     timeouts: { callMs: 30_000, acquireMs: 30_000 },
-    // Longer than a tick, so that denials are remembered.
+    // Longer than a tick, so that the deny cache is used.
     denyCacheMs: 1_500,
     onError: (error, where) => reported.push(`${where}: ${String(error)}`),
   });

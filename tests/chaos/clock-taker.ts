@@ -1,4 +1,4 @@
-/** A process whose machine's clock is wrong, and which takes as much as it gets. */
+/** A process on a machine with a wrong clock, which takes as much as it gets. */
 import { dynamodb } from '../../src/backends/dynamodb/index.js';
 import { Limit } from '../../src/core/limit.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
@@ -9,21 +9,21 @@ export interface ClockTakerOrder {
   readonly table: string;
   readonly namespace: string;
   readonly limit: string;
-  /** How wrong the machine's clock is. */
+  /** The error of the machine's clock. */
   readonly skewMs: number;
-  /** Whether the limiter takes that clock as it is. */
+  /** Whether the limiter uses that clock without a correction. */
   readonly trustsClock: boolean;
 }
 
-/** Nothing, when it is ready; then, for each order to ask so many times, what became of it, by the right clock. */
+/** An empty message when the process is ready. Then, for each order, the outcome of its asks, by the right clock. */
 export interface ClockTakerNews {
-  /** When each grant was asked for. */
+  /** The time of each ask that was granted. */
   readonly grants: readonly number[];
-  /** When each denial was asked for, and when it came. */
+  /** The time of each ask that was denied, and the time of its answer. */
   readonly denials: readonly (readonly [askedMs: number, toldMs: number])[];
 }
 
-/** How many asks run at once, and how soon a denied one is repeated. */
+/** Concurrent asks, and the pause before a denied ask is repeated. */
 const AT_ONCE = 8;
 const ASK_AGAIN_MS = 10;
 
@@ -36,7 +36,7 @@ const limit = Limit.parse(order.limit);
 const limiter = await RateLimiter.open(dynamodb({ table, endpoint, region }), {
   namespace,
   limits: [limit],
-  // The very time that this machine has, but passed in.
+  // The same time as the machine's clock, but passed in, so that the limiter does not correct it.
   ...(order.trustsClock ? { clock: { now: () => Date.now() } } : {}),
   timeouts: { callMs: 20_000, acquireMs: 20_000 },
 });

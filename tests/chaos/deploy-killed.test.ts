@@ -7,10 +7,10 @@ import { ENGINE } from '../support/dynamodb/world.js';
 import { CLI, plainEnvironment, runCli } from '../support/cli/run-cli.js';
 import { type StackCli, startStackCli } from '../support/cli/stack-cli.js';
 
-/** Each in its turn is the last thing that a run of the program does: what it asked for happens, the answer is lost. */
+/** The last request of each run. It takes effect, and its answer is lost. */
 const LAST_REQUESTS = ['CreateChangeSet', 'ExecuteChangeSet', 'ListStackResources', 'UpdateFunctionCode'];
 
-describe.skipIf(ENGINE.missing)(`headgate deploy, killed with -9 in the middle${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`killed deployments${ENGINE.note}`, () => {
   let engine: Engine;
   let cli: StackCli;
   let kill: (action: string) => void = () => {};
@@ -23,7 +23,7 @@ describe.skipIf(ENGINE.missing)(`headgate deploy, killed with -9 in the middle${
     await engine?.stop();
   });
 
-  test('is finished by the run after four that were killed', async () => {
+  test('headgate deploy completes a deployment after four runs that were killed with -9', async () => {
     for (const last of LAST_REQUESTS) {
       const child = spawn(process.execPath, [CLI, 'deploy', '--env', 'pre', '--yes'], {
         env: { ...plainEnvironment(), ...cli.env },

@@ -11,13 +11,13 @@ const why = found.status === 'unavailable' ? ` (skipped: ${found.reason})` : '';
 
 const MINUTES_MS = 60_000;
 const PER_SECOND = 40;
-/** So large that minutes which were never there would show: ten times what falls in a second. */
+/** Ten seconds of refill, so large that a refill of minutes that did not pass would show. */
 const CAPACITY = 400;
 /** `Date` has whole seconds: each of two clients may be wrong by one. */
 const BLUR_S = 2;
 const ASKS = 600;
 
-/** By how much the worst window was given more than it may be; negative: it was given less. */
+/** How much the worst window was granted above its limit. Negative: below it. */
 function worstExcess(grants: readonly number[]): number {
   let worst = Number.NEGATIVE_INFINITY;
   for (const [from, fromMs] of grants.entries()) {
@@ -29,7 +29,7 @@ function worstExcess(grants: readonly number[]): number {
   return worst;
 }
 
-/** By how much the worst denial came too early: at which the store had given less than it must have. */
+/** How many tokens the store still had, at least, at the worst denial. */
 function worstShortage({ grants, denials }: ClockTakerNews): number {
   const startMs = grants[0] ?? 0;
   const shortages = denials.map(([askedMs, toldMs]) => {
@@ -39,14 +39,14 @@ function worstShortage({ grants, denials }: ClockTakerNews): number {
   return Math.max(Number.NEGATIVE_INFINITY, ...shortages);
 }
 
-describe.skipIf(found.status === 'unavailable')(`machines whose clocks are wrong by five minutes${why}`, () => {
+describe.skipIf(found.status === 'unavailable')(`clocks that are wrong by five minutes${why}`, () => {
   let arena: Arena;
   let proxy: FaultProxy;
   let start: Awaited<ReturnType<typeof forkable>>;
 
   beforeAll(async () => {
     arena = await Arena.start();
-    // The store's own time is none of theirs.
+    // The time of the store differs from that of every client.
     proxy = await startFaultProxy(arena.engine.endpoint);
     proxy.inject(fault.shiftDate(5 * MINUTES_MS));
     start = await forkable(new URL('./clock-taker.ts', import.meta.url));
@@ -56,15 +56,15 @@ describe.skipIf(found.status === 'unavailable')(`machines whose clocks are wrong
     await arena?.[Symbol.asyncDispose]();
   });
 
-  const heard = async (child: ChildProcess): Promise<ClockTakerNews> => (await once(child, 'message'))[0];
+  const nextMessage = async (child: ChildProcess): Promise<ClockTakerNews> => (await once(child, 'message'))[0];
 
   const order = async (child: ChildProcess): Promise<ClockTakerNews> => {
-    const news = heard(child);
+    const news = nextMessage(child);
     child.send(ASKS);
     return news;
   };
 
-  /** The slow one alone, so that the bucket is as old as can be; then all of them. */
+  /** The slow client takes alone first, so that the bucket has the oldest base. Then all of them take. */
   const take = async (trustsClock: boolean): Promise<ClockTakerNews> => {
     const { name: namespace } = await arena.namespace(Date.now(), async () => {});
     const { region } = arena.engine;
@@ -74,7 +74,7 @@ describe.skipIf(found.status === 'unavailable')(`machines whose clocks are wrong
       start(JSON.stringify({ ...common, skewMs: minutes * MINUTES_MS } satisfies ClockTakerOrder)),
     );
     const exits = children.map(ended);
-    await Promise.all(children.map(heard));
+    await Promise.all(children.map(nextMessage));
     const news = [await order(children[0]!), ...(await Promise.all(children.map(order)))];
     for (const child of children) child.disconnect();
     expect(await Promise.all(exits)).toEqual([0, 0, 0]);
@@ -82,7 +82,7 @@ describe.skipIf(found.status === 'unavailable')(`machines whose clocks are wrong
     return { grants, denials: news.flatMap((one) => one.denials) };
   };
 
-  test('grant by the time of the store: never more, and deny only what it does not have', async () => {
+  test('clients with wrong clocks are granted what the time of the store allows, and denied only what it lacks', async () => {
     const news = await take(false);
     const [excess, shortage] = [worstExcess(news.grants), worstShortage(news)];
     const counts = `${news.grants.length} grants, ${news.denials.length} denials`;
@@ -92,7 +92,7 @@ describe.skipIf(found.status === 'unavailable')(`machines whose clocks are wrong
     expect(shortage).toBeLessThanOrEqual(0);
   });
 
-  test('would grant far more by their own', async () => {
+  test('clients with wrong clocks would be granted far more by their own time', async () => {
     expect(worstExcess((await take(true)).grants)).toBeGreaterThan(0);
   });
 });

@@ -19,17 +19,17 @@ const START_MS = 1_800_000_000_000;
 const TICK_MS = 500;
 const CLIENTS = 4;
 const CALL_MS = 30_000;
-/** Over several shards at once, what falls is rounded for each: less than one token more in all. */
+/** The refill is rounded for each shard: together less than one token more. */
 const LESS_THAN_A_TOKEN = 999;
 
-/** The same faults each run, and some that were never there before. */
+/** The same faults in each run, and random ones. */
 const RANDOM = Math.floor(Math.random() * 2 ** 31);
 const SEEDS = [1, RANDOM];
 
 const limitOf = (perSecond: number, capacity: number) =>
   Limit.custom(LIMIT, { capacity, refillAmount: perSecond, refillPeriodMs: 997 });
 
-/** At once, because they wait for most of their time. */
+/** Concurrent, because the tests wait for most of their time. */
 describe.skipIf(found.status === 'unavailable').concurrent(`clients that lose a fifth of their requests${why}`, () => {
   let arena: Arena;
 
@@ -48,7 +48,7 @@ describe.skipIf(found.status === 'unavailable').concurrent(`clients that lose a 
       ...more,
       namespace,
       clock: { now },
-      // Long, so that nothing lands after its caller has gone.
+      // Long, so that no request lands after its caller timed out.
       timeouts: { callMs: CALL_MS, acquireMs: CALL_MS },
       configCacheMs: 3_000,
       onError: () => {},
@@ -56,7 +56,7 @@ describe.skipIf(found.status === 'unavailable').concurrent(`clients that lose a 
     return Promise.all(Array.from({ length: CLIENTS }, async (_, at) => FaultyClient.make(arena, seed + at, options)));
   };
 
-  /** All clients run their operations at once; the ledgers get the outcomes. */
+  /** All clients run their operations concurrently, and the outcomes are booked in the ledgers. */
   const act = async (
     demand: Demand,
     workers: readonly BucketWorker[],
@@ -70,7 +70,7 @@ describe.skipIf(found.status === 'unavailable').concurrent(`clients that lose a 
     await Promise.all(workers.map(work));
   };
 
-  /** Ends them, and gives what they sent. */
+  /** Stops the clients, and returns how many requests they sent. */
   const stop = async (clients: readonly FaultyClient[]): Promise<number> => {
     expect(clients.flatMap(({ late }) => late)).toEqual([]);
     await Promise.all(clients.map(async (client) => client[Symbol.asyncDispose]()));
@@ -83,7 +83,7 @@ describe.skipIf(found.status === 'unavailable').concurrent(`clients that lose a 
     console.log(`${what}: ${figures.join(', ')}; ${requests} requests, ${seconds} s`);
   };
 
-  /** What an outage interrupts is done again, until nothing is left to do. */
+  /** Repeats a purge that an outage interrupts until no records are left. */
   const untilAnswered = async (purge: () => Promise<number>): Promise<number> => {
     for (let round = 0; ; round++) {
       const left = await purge().catch((error: unknown) => {
@@ -96,83 +96,91 @@ describe.skipIf(found.status === 'unavailable').concurrent(`clients that lose a 
 
   const percent = (part: number): string => `${(part * 100).toFixed(1)} %`;
 
-  test.each(SEEDS)('are granted no more than there is (seed %i)', { timeout: 240_000 }, async (seed) => {
-    const startedMs = performance.now();
-    const limits = { lone: limitOf(40, 100), user: limitOf(30, 60), team: limitOf(20, 80) };
-    const namespace = await arena.namespace(START_MS, async ({ config, entities }) => {
-      for (const [id, limit] of Object.entries(limits)) await config.setEntity(id, RESOURCE, { limits: [limit] });
-      await entities.create({ id: 'team' });
-      await entities.create({ id: 'user', parentId: 'team', cascade: true });
-    });
-    const [lone, user, team] = [limits.lone, limits.user, limits.team].map((limit) => new TokenLedger(limit));
-    const demand = new Demand(new Random(seed), {
-      entities: ['lone', 'user'],
-      amounts: [1, 2, 3, 5],
-      asks: 8,
-      retries: 4,
-      ledgersOf: (id) => (id === 'lone' ? [lone!] : [user!, team!]),
-    });
-    let nowMs = START_MS;
-    const clients = await startClients(namespace, seed, () => nowMs);
-    for (const client of clients) client.storm();
-    const workers = clients.map(({ limiter }) => new BucketWorker(limiter));
-    for (; nowMs < START_MS + 15_000; nowMs += TICK_MS) {
-      await act(demand, workers, nowMs, (client) => demand.operationsOf(client));
-    }
-    demand.end();
-    for (const [id, ledger] of Object.entries({ lone, user, team }) as [string, TokenLedger][]) {
-      const sums = sumShards(await arena.shards(namespace, id), nowMs);
-      expect(ledger.overdrawn(sums.shards === 1 ? 0 : LESS_THAN_A_TOKEN), id).toBeNull();
-      expect(sums.tokens, id).toBeLessThanOrEqual(ledger.mostTokens(nowMs) + LESS_THAN_A_TOKEN);
-      expect(sums.consumed, id).toBeGreaterThanOrEqual(ledger.leastNet);
-      expect(sums.acquires, id).toBeGreaterThanOrEqual(ledger.grants);
-    }
-    expect(demand.untyped).toEqual([]);
-
-    // The same faults while all of it is deleted, in batches of which most stays undone.
-    const purging = { name: arena.tableName, transport: clients[0]!.transport, random: Math.random };
-    const purged = await untilAnswered(async () => purgeNamespace(purging, namespace.id, CALL_MS));
-    expect(purged).toBe(0);
-    expect(await arena.shards(namespace, 'team')).toEqual([]);
-    const used = [lone!, team!].map((ledger) => percent(ledger.leastNet / ledger.allowed(START_MS, nowMs)));
-    show(`faults, ${used.join(' and ')} used`, startedMs, demand.counts, await stop(clients));
-  });
-
-  test.each(SEEDS)('get back at most once what they give back (seed %i)', { timeout: 240_000 }, async (seed) => {
-    const startedMs = performance.now();
-    const limit = limitOf(60, 200);
-    const namespace = await arena.namespace(START_MS, ({ config }) =>
-      config.setResource(RESOURCE, { limits: [limit] }),
-    );
-    const ledger = new TokenLedger(limit);
-    const demand = new Demand(new Random(seed), {
-      entities: ['pot'],
-      amounts: [1, 2, 3, 5],
-      asks: 6,
-      retries: 4,
-      withoutDebits: true,
-      ledgersOf: () => [ledger],
-    });
-    let nowMs = START_MS;
-    const clients = await startClients(namespace, seed, () => nowMs);
-    const workers = clients.map(({ limiter }) => new BucketWorker(limiter));
-    for (; nowMs < START_MS + 15_000; nowMs += TICK_MS) {
-      // Takes without faults: one that was counted twice would hide a refund that was.
-      for (const { proxy } of clients) proxy.heal();
-      await act(demand, workers, nowMs, () => demand.takes());
+  test.each(SEEDS)(
+    'clients that lose a fifth of their requests are granted no more than the limits allow (seed %i)',
+    { timeout: 240_000 },
+    async (seed) => {
+      const startedMs = performance.now();
+      const limits = { lone: limitOf(40, 100), user: limitOf(30, 60), team: limitOf(20, 80) };
+      const namespace = await arena.namespace(START_MS, async ({ config, entities }) => {
+        for (const [id, limit] of Object.entries(limits)) await config.setEntity(id, RESOURCE, { limits: [limit] });
+        await entities.create({ id: 'team' });
+        await entities.create({ id: 'user', parentId: 'team', cascade: true });
+      });
+      const [lone, user, team] = [limits.lone, limits.user, limits.team].map((limit) => new TokenLedger(limit));
+      const demand = new Demand(new Random(seed), {
+        entities: ['lone', 'user'],
+        amounts: [1, 2, 3, 5],
+        asks: 8,
+        retries: 4,
+        ledgersOf: (id) => (id === 'lone' ? [lone!] : [user!, team!]),
+      });
+      let nowMs = START_MS;
+      const clients = await startClients(namespace, seed, () => nowMs);
       for (const client of clients) client.storm();
-      await act(demand, workers, nowMs, (client) => demand.correctionsOf(client));
-    }
-    demand.end();
-    const sums = sumShards(await arena.shards(namespace, 'pot'), nowMs);
-    expect(ledger.overdrawn(sums.shards === 1 ? 0 : LESS_THAN_A_TOKEN)).toBeNull();
-    expect(sums.acquires).toBe(ledger.grants);
-    expect(sums.consumed).toBeGreaterThanOrEqual(ledger.leastNet);
-    expect(sums.consumed).toBeLessThanOrEqual(ledger.mostNet);
-    expect(demand.untyped).toEqual([]);
-    const unsure = `${(ledger.mostNet - ledger.leastNet) / 1_000} tokens unsure`;
-    show(`refunds, ${unsure}`, startedMs, demand.counts, await stop(clients));
-  });
+      const workers = clients.map(({ limiter }) => new BucketWorker(limiter));
+      for (; nowMs < START_MS + 15_000; nowMs += TICK_MS) {
+        await act(demand, workers, nowMs, (client) => demand.operationsOf(client));
+      }
+      demand.end();
+      for (const [id, ledger] of Object.entries({ lone, user, team }) as [string, TokenLedger][]) {
+        const sums = sumShards(await arena.shards(namespace, id), nowMs);
+        expect(ledger.overdrawn(sums.shards === 1 ? 0 : LESS_THAN_A_TOKEN), id).toBeNull();
+        expect(sums.tokens, id).toBeLessThanOrEqual(ledger.mostTokens(nowMs) + LESS_THAN_A_TOKEN);
+        expect(sums.consumed, id).toBeGreaterThanOrEqual(ledger.leastNet);
+        expect(sums.acquires, id).toBeGreaterThanOrEqual(ledger.grants);
+      }
+      expect(demand.untyped).toEqual([]);
+
+      // The same faults during a purge. Most items of each batch stay unprocessed.
+      const purging = { name: arena.tableName, transport: clients[0]!.transport, random: Math.random };
+      const purged = await untilAnswered(async () => purgeNamespace(purging, namespace.id, CALL_MS));
+      expect(purged).toBe(0);
+      expect(await arena.shards(namespace, 'team')).toEqual([]);
+      const used = [lone!, team!].map((ledger) => percent(ledger.leastNet / ledger.allowed(START_MS, nowMs)));
+      show(`faults, ${used.join(' and ')} used`, startedMs, demand.counts, await stop(clients));
+    },
+  );
+
+  test.each(SEEDS)(
+    'clients that lose a fifth of their requests get each refund at most once (seed %i)',
+    { timeout: 240_000 },
+    async (seed) => {
+      const startedMs = performance.now();
+      const limit = limitOf(60, 200);
+      const namespace = await arena.namespace(START_MS, ({ config }) =>
+        config.setResource(RESOURCE, { limits: [limit] }),
+      );
+      const ledger = new TokenLedger(limit);
+      const demand = new Demand(new Random(seed), {
+        entities: ['pot'],
+        amounts: [1, 2, 3, 5],
+        asks: 6,
+        retries: 4,
+        withoutDebits: true,
+        ledgersOf: () => [ledger],
+      });
+      let nowMs = START_MS;
+      const clients = await startClients(namespace, seed, () => nowMs);
+      const workers = clients.map(({ limiter }) => new BucketWorker(limiter));
+      for (; nowMs < START_MS + 15_000; nowMs += TICK_MS) {
+        // The takes have no faults, because a take that counts twice would hide a refund that counts twice.
+        for (const { proxy } of clients) proxy.heal();
+        await act(demand, workers, nowMs, () => demand.takes());
+        for (const client of clients) client.storm();
+        await act(demand, workers, nowMs, (client) => demand.correctionsOf(client));
+      }
+      demand.end();
+      const sums = sumShards(await arena.shards(namespace, 'pot'), nowMs);
+      expect(ledger.overdrawn(sums.shards === 1 ? 0 : LESS_THAN_A_TOKEN)).toBeNull();
+      expect(sums.acquires).toBe(ledger.grants);
+      expect(sums.consumed).toBeGreaterThanOrEqual(ledger.leastNet);
+      expect(sums.consumed).toBeLessThanOrEqual(ledger.mostNet);
+      expect(demand.untyped).toEqual([]);
+      const unsure = `${(ledger.mostNet - ledger.leastNet) / 1_000} tokens unsure`;
+      show(`refunds, ${unsure}`, startedMs, demand.counts, await stop(clients));
+    },
+  );
 
   const expiries = [
     { seed: 1, onExpiry: 'keep' },
@@ -181,7 +189,7 @@ describe.skipIf(found.status === 'unavailable').concurrent(`clients that lose a 
   ] as const;
 
   test.each(expiries)(
-    'hold no more slots than there are, and lose none: expiries $onExpiry (seed $seed)',
+    'clients that lose a fifth of their requests never hold more slots than the capacity, and lose none: expiries $onExpiry (seed $seed)',
     { timeout: 240_000 },
     async ({ seed, onExpiry }) => {
       const startedMs = performance.now();

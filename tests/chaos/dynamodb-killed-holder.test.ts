@@ -12,7 +12,7 @@ import { ended, forkable } from '../support/processes/fork-bundled.js';
 const BATCH = { entityId: 'shared', resource: 'batch' };
 const SLOTS = 3;
 
-describe.skipIf(ENGINE.missing)(`a process that is killed with its slots${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`processes that hold slots${ENGINE.note}`, () => {
   let engine: Engine;
   let start: Awaited<ReturnType<typeof forkable>>;
 

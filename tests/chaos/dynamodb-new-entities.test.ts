@@ -13,7 +13,7 @@ describe.skipIf(ENGINE.missing)(`a burst of new entities${ENGINE.note}`, () => {
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  // How many are granted depends on the machine, so it is printed and not asserted.
+  // The number of grants depends on the machine, so it is printed and not asserted.
   test('1,000 new entities at once share their config reads, and each call ends with a decision or an outage', async () => {
     const space = await world.space();
     const timeouts = { callMs: 1_000, acquireMs: 2_000 };

@@ -1,6 +1,6 @@
 /**
- * A process that takes every slot it gets, and keeps it for as long as the store knows the lease. Told to `stop`, it takes
- * no more; told to `count`, it says how many of its leases the store still knows.
+ * A process that takes every slot it can get, and keeps a lease while the store has its holder. After `stop` it takes
+ * no more. After `count` it reports how many of its leases the store still has.
  */
 import { file } from '../../src/backends/embedded/file/file.js';
 import { Limit } from '../../src/core/limit.js';
@@ -14,7 +14,7 @@ export interface HolderOrder {
 
 export type HolderCommand = 'take' | 'stop' | 'count';
 
-/** How often it asks. */
+/** The pause between two asks. */
 const PAUSE_MS = 5;
 
 const order = JSON.parse(process.argv[2] ?? '{}') as HolderOrder;
@@ -43,14 +43,14 @@ while (process.connected) {
 }
 
 async function takeOne(): Promise<void> {
-  // An outage, for as long as another process has not noticed that the file was replaced.
+  // Rejects during the outage that lasts until this process notices that the file was replaced.
   const decision = await limiter
     .tryAcquire({ entityId: 'pot', resource: 'gpu', consume: { slots: 1 } })
     .catch(() => null);
   if (decision?.granted === true) leases = [...leases, decision.lease];
 }
 
-/** Drops what the store does not know any more. */
+/** Drops leases that the store no longer has. */
 async function settled(): Promise<void> {
   await turn;
   const known: Lease[] = [];

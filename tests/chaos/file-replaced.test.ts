@@ -11,7 +11,7 @@ import { REPLACEMENTS, replaceFile } from '../support/file/replace-file.js';
 
 const SLOTS = 10;
 const PROCESSES = 3;
-/** After a second each process has noticed; the rest is for a machine that is busy. */
+/** Each process notices a replacement within a second. The rest is for a busy machine. */
 const NOTICED_MS = 1_500;
 const folder = mkdtempSync(join(tmpdir(), 'headgate-replaced-'));
 let start: Awaited<ReturnType<typeof forkable>>;
@@ -21,37 +21,41 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const heard = async (child: ChildProcess): Promise<number> => (await once(child, 'message'))[0];
+const nextMessage = async (child: ChildProcess): Promise<number> => (await once(child, 'message'))[0];
 
 async function tellAll(children: readonly ChildProcess[], command: HolderCommand): Promise<readonly number[]> {
-  const answers = children.map(heard);
+  const answers = children.map(nextMessage);
   for (const child of children) child.send(command);
   return Promise.all(answers);
 }
 
-describe('processes that take slots of a file which is taken away at a random moment', () => {
-  test.each(REPLACEMENTS)('agree on one store a second later: %s', { timeout: 60_000 }, async (how) => {
-    const home = join(folder, how.replaceAll(' ', '-'));
-    mkdirSync(home);
-    const path = join(home, 'limits.db');
-    const holder = (): ChildProcess => start(JSON.stringify({ path, slots: SLOTS } satisfies HolderOrder));
-    const children = Array.from({ length: PROCESSES }, holder);
-    await Promise.all(children.map(heard));
-    await delay(200 + Math.random() * 800);
-    await replaceFile(path, how);
-    // After the replacement, and before or after the others have noticed it.
-    await delay(Math.random() * NOTICED_MS);
-    children.push(holder());
-    const exits = children.map(ended);
-    await heard(children.at(-1)!);
-    await delay(NOTICED_MS);
-    await tellAll(children, 'count');
-    await delay(100);
-    await tellAll(children, 'stop');
-    const alive = await tellAll(children, 'count');
-    for (const child of children) child.disconnect();
-    await Promise.all(exits);
-    console.log(`${how}: ${alive.join(' + ')} alive of ${SLOTS}`);
-    expect(alive.reduce((sum, count) => sum + count, 0)).toBe(SLOTS);
-  });
+describe('a file that is replaced at a random moment', () => {
+  test.each(REPLACEMENTS)(
+    'processes with slots of a file agree on one store a second after it is replaced: %s',
+    { timeout: 60_000 },
+    async (how) => {
+      const home = join(folder, how.replaceAll(' ', '-'));
+      mkdirSync(home);
+      const path = join(home, 'limits.db');
+      const holder = (): ChildProcess => start(JSON.stringify({ path, slots: SLOTS } satisfies HolderOrder));
+      const children = Array.from({ length: PROCESSES }, holder);
+      await Promise.all(children.map(nextMessage));
+      await delay(200 + Math.random() * 800);
+      await replaceFile(path, how);
+      // The new process starts after the replacement, before or after the others notice it.
+      await delay(Math.random() * NOTICED_MS);
+      children.push(holder());
+      const exits = children.map(ended);
+      await nextMessage(children.at(-1)!);
+      await delay(NOTICED_MS);
+      await tellAll(children, 'count');
+      await delay(100);
+      await tellAll(children, 'stop');
+      const alive = await tellAll(children, 'count');
+      for (const child of children) child.disconnect();
+      await Promise.all(exits);
+      console.log(`${how}: ${alive.join(' + ')} alive of ${SLOTS}`);
+      expect(alive.reduce((sum, count) => sum + count, 0)).toBe(SLOTS);
+    },
+  );
 });

@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Starts one taker, and calls `hear` with all it says. */
+/** Starts one taker, and calls `hear` with each of its messages. */
 function startTaker(order: TakerOrder, hear: (news: TakerNews, child: ChildProcess) => void): Promise<number | string> {
   const child = start(JSON.stringify(order));
   child.on('message', (news) => hear(news as TakerNews, child));
@@ -32,56 +32,68 @@ function reported(path: string): number {
 }
 
 describe('four processes on one file', () => {
-  test('grant exactly what there is, although one is killed on the way', { timeout: 120_000 }, async () => {
-    const path = join(folder, 'exact.db');
-    // One token a year: what there is at the beginning is all there is.
-    const limits = ['jobs:1/365day:10000'];
-    const reports = [0, 1, 2, 3].map((n) => join(folder, `exact-${n}`));
-    const exits = await Promise.all(
-      reports.map((reportPath, n) =>
-        startTaker({ path, reportPath, limits, consume: { jobs: 1 }, attempts: 5_000 }, ({ attempt }, child) => {
-          if (n === 0 && attempt >= 1_000) child.kill('SIGKILL');
-        }),
-      ),
-    );
-    expect(exits).toEqual(['SIGKILL', 0, 0, 0]);
+  test(
+    'four processes on one file are granted exactly the capacity, although one of them is killed',
+    { timeout: 120_000 },
+    async () => {
+      const path = join(folder, 'exact.db');
+      // One token a year: only the initial tokens can be taken.
+      const limits = ['jobs:1/365day:10000'];
+      const reports = [0, 1, 2, 3].map((n) => join(folder, `exact-${n}`));
+      const exits = await Promise.all(
+        reports.map((reportPath, n) =>
+          startTaker({ path, reportPath, limits, consume: { jobs: 1 }, attempts: 5_000 }, ({ attempt }, child) => {
+            if (n === 0 && attempt >= 1_000) child.kill('SIGKILL');
+          }),
+        ),
+      );
+      expect(exits).toEqual(['SIGKILL', 0, 0, 0]);
 
-    const grants = reports.reduce((sum, report) => sum + reported(report), 0);
-    const limiter = await RateLimiter.open(file({ path }), { limits: limits.map((text) => Limit.parse(text)) });
-    const consumed = (await limiter.buckets.get(BATCH))?.limits[0]?.consumed ?? 0;
-    const acquires = (await limiter.buckets.get(BATCH))?.acquires ?? 0;
-    await limiter.close();
-    expect({ consumed, acquires }).toEqual({ consumed: 10_000, acquires: 10_000 });
-    expect(grants).toBeLessThanOrEqual(10_000);
-    expect(consumed - grants).toBeLessThanOrEqual(1);
+      const grants = reports.reduce((sum, report) => sum + reported(report), 0);
+      const limiter = await RateLimiter.open(file({ path }), { limits: limits.map((text) => Limit.parse(text)) });
+      const consumed = (await limiter.buckets.get(BATCH))?.limits[0]?.consumed ?? 0;
+      const acquires = (await limiter.buckets.get(BATCH))?.acquires ?? 0;
+      await limiter.close();
+      expect({ consumed, acquires }).toEqual({ consumed: 10_000, acquires: 10_000 });
+      expect(grants).toBeLessThanOrEqual(10_000);
+      expect(consumed - grants).toBeLessThanOrEqual(1);
 
-    const database = (await loadDriver()).open(path);
-    expect(database.prepare('PRAGMA integrity_check').all()).toEqual([['ok']]);
-    database.close();
-  });
+      const database = (await loadDriver()).open(path);
+      expect(database.prepare('PRAGMA integrity_check').all()).toEqual([['ok']]);
+      database.close();
+    },
+  );
 
-  test('slots of a killed process come back at their expiry, not before', { timeout: 60_000 }, async () => {
-    const path = join(folder, 'slots.db');
-    const limits = ['slots:3/concurrent'];
-    const reportPath = join(folder, 'slots-report');
-    const exit = await startTaker({ path, reportPath, limits, consume: { slots: 1 }, attempts: 100_000 }, (_, child) =>
-      child.kill('SIGKILL'),
-    );
-    expect([exit, reported(reportPath)]).toEqual(['SIGKILL', 3]);
+  test(
+    'the slots of a killed process on a file are free at their expiry, not before',
+    { timeout: 60_000 },
+    async () => {
+      const path = join(folder, 'slots.db');
+      const limits = ['slots:3/concurrent'];
+      const reportPath = join(folder, 'slots-report');
+      const exit = await startTaker(
+        { path, reportPath, limits, consume: { slots: 1 }, attempts: 100_000 },
+        (_, child) => child.kill('SIGKILL'),
+      );
+      expect([exit, reported(reportPath)]).toEqual(['SIGKILL', 3]);
 
-    const clock = fakeClock(Date.now());
-    const limiter = await RateLimiter.open(file({ path }), { limits: limits.map((text) => Limit.parse(text)), clock });
-    const expiries = (await limiter.leases.list(BATCH)).items.map(({ expiresAt }) => expiresAt.getTime());
-    expect(expiries).toHaveLength(3);
-    clock.set(Math.min(...expiries) - 1);
-    expect(await limiter.tryAcquire({ ...BATCH, consume: { slots: 1 } })).toMatchObject({
-      granted: false,
-      retryAfterMs: 1,
-    });
-    clock.set(Math.max(...expiries));
-    expect(await limiter.tryAcquire({ ...BATCH, consume: { slots: 3 } })).toMatchObject({ granted: true });
-    await limiter.close();
-  });
+      const clock = fakeClock(Date.now());
+      const limiter = await RateLimiter.open(file({ path }), {
+        limits: limits.map((text) => Limit.parse(text)),
+        clock,
+      });
+      const expiries = (await limiter.leases.list(BATCH)).items.map(({ expiresAt }) => expiresAt.getTime());
+      expect(expiries).toHaveLength(3);
+      clock.set(Math.min(...expiries) - 1);
+      expect(await limiter.tryAcquire({ ...BATCH, consume: { slots: 1 } })).toMatchObject({
+        granted: false,
+        retryAfterMs: 1,
+      });
+      clock.set(Math.max(...expiries));
+      expect(await limiter.tryAcquire({ ...BATCH, consume: { slots: 3 } })).toMatchObject({ granted: true });
+      await limiter.close();
+    },
+  );
 });
 
 test('processes that open a new file at the same moment all use it', { timeout: 60_000 }, async () => {

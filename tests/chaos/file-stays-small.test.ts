@@ -11,7 +11,7 @@ import { fakeClock } from '../../src/testing/fake-clock.js';
 const folder = mkdtempSync(join(tmpdir(), 'headgate-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test('a file with many one-shot entities does not grow without end, and keeps their usage', async () => {
+test('a file with many one-shot entities stops growing, and keeps their usage', async () => {
   const clock = fakeClock();
   const path = join(folder, 'many.db');
   const limiter = await RateLimiter.open(file({ path }), { limits: [Limit.perMinute('rpm', 60)], clock });

@@ -14,14 +14,14 @@ const ROUNDS = 30;
 
 type Held = Awaited<ReturnType<ReconcilerWorld['hold']>> & { readonly backend: Backend };
 
-describe.skipIf(ENGINE.missing)(`reconcilers among those who take, extend, release and split${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`reconcilers beside active clients${ENGINE.note}`, () => {
   let engine: Engine;
   beforeAll(async () => {
     engine = await startEngine();
   });
   afterAll(async () => engine?.stop());
 
-  /** What one process does to one bucket; whatever is refused or lost is its own affair. */
+  /** One random operation of one process. It may be refused or get no answer. */
   const act = async (world: ReconcilerWorld, backend: Backend, random: Random, held: Held[], nowMs: number) => {
     const entityId = random.pick(BUCKETS);
     const choice = random.whole(0, 9);
@@ -46,37 +46,40 @@ describe.skipIf(ENGINE.missing)(`reconcilers among those who take, extend, relea
     }
   };
 
-  test.each([1, 2, 3])('find no slot to heal, and every slot is free in the end (seed %i)', async (seed) => {
-    const world = await ReconcilerWorld.create(engine, LIMITS);
-    await using proxy = await startFaultProxy(engine.endpoint, { seed });
-    const writes = ['UpdateItem', 'TransactWriteItems'];
-    proxy.inject(fault.loseAnswer(), { operations: writes, probability: 0.1 });
-    proxy.inject(fault.loseRequest(), { operations: writes, probability: 0.05 });
-    proxy.inject(fault.transactionConflict(), { operations: writes, probability: 0.1 });
-    const random = new Random(seed);
-    const backends = [world.openBackend(), world.openBackend()];
-    const reconcilers = [world.through(engine, proxy.endpoint), world.table];
-    const held: Held[] = [];
-    const reports: ReconcilerReport[] = [];
-    let nowMs = START_MS;
-    for (let round = 0; round < ROUNDS; round++) {
-      const acts = backends.flatMap((backend) => [1, 2, 3].map(async () => act(world, backend, random, held, nowMs)));
-      const sweeps = reconcilers.map(async (table) => world.sweep(nowMs, table));
-      await Promise.allSettled(acts);
-      reports.push(...(await Promise.all(sweeps)));
-      nowMs += random.pick([1_000, MINUTE_MS, 10 * MINUTE_MS, HOUR_MS]);
-    }
-    nowMs += 24 * HOUR_MS;
-    reports.push(await world.sweep(nowMs));
-    const sum = (field: 'healed' | 'failed' | 'reclaimed' | 'merged'): number =>
-      reports.reduce((total, report) => total + report[field], 0);
-    expect([sum('healed'), sum('failed')]).toEqual([0, 0]);
-    expect(sum('reclaimed')).toBeGreaterThan(0);
-    for (const entityId of BUCKETS) {
-      const bucket = await world.bucket(entityId);
-      expect([entityId, bucket.holders.size, tokensOf(bucket, 'slots')]).toEqual([entityId, 0, SLOTS]);
-    }
-    expect(await world.listed()).toEqual([]);
-    expect(sum('merged')).toBeGreaterThan(0);
-  });
+  test.each([1, 2, 3])(
+    'reconcilers beside clients that take, extend, release and split find no slot to heal, and every slot is free in the end (seed %i)',
+    async (seed) => {
+      const world = await ReconcilerWorld.create(engine, LIMITS);
+      await using proxy = await startFaultProxy(engine.endpoint, { seed });
+      const writes = ['UpdateItem', 'TransactWriteItems'];
+      proxy.inject(fault.loseAnswer(), { operations: writes, probability: 0.1 });
+      proxy.inject(fault.loseRequest(), { operations: writes, probability: 0.05 });
+      proxy.inject(fault.transactionConflict(), { operations: writes, probability: 0.1 });
+      const random = new Random(seed);
+      const backends = [world.openBackend(), world.openBackend()];
+      const reconcilers = [world.through(engine, proxy.endpoint), world.table];
+      const held: Held[] = [];
+      const reports: ReconcilerReport[] = [];
+      let nowMs = START_MS;
+      for (let round = 0; round < ROUNDS; round++) {
+        const acts = backends.flatMap((backend) => [1, 2, 3].map(async () => act(world, backend, random, held, nowMs)));
+        const sweeps = reconcilers.map(async (table) => world.sweep(nowMs, table));
+        await Promise.allSettled(acts);
+        reports.push(...(await Promise.all(sweeps)));
+        nowMs += random.pick([1_000, MINUTE_MS, 10 * MINUTE_MS, HOUR_MS]);
+      }
+      nowMs += 24 * HOUR_MS;
+      reports.push(await world.sweep(nowMs));
+      const sum = (field: 'healed' | 'failed' | 'reclaimed' | 'merged'): number =>
+        reports.reduce((total, report) => total + report[field], 0);
+      expect([sum('healed'), sum('failed')]).toEqual([0, 0]);
+      expect(sum('reclaimed')).toBeGreaterThan(0);
+      for (const entityId of BUCKETS) {
+        const bucket = await world.bucket(entityId);
+        expect([entityId, bucket.holders.size, tokensOf(bucket, 'slots')]).toEqual([entityId, 0, SLOTS]);
+      }
+      expect(await world.listed()).toEqual([]);
+      expect(sum('merged')).toBeGreaterThan(0);
+    },
+  );
 });

@@ -12,10 +12,10 @@ const SLOTS = 40;
 const TAKES = 8;
 const PROCESSES = 3;
 const BUCKET = { entityId: 'shared', resource: 'batch' };
-/** The default life of a lease, and a little. */
+/** A little more than the default lifetime of a lease. */
 const LATER_MS = 61_000;
 
-describe.skipIf(ENGINE.missing)(`processes that were killed with -9${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`holders of killed processes${ENGINE.note}`, () => {
   let engine: Engine;
   beforeAll(async () => {
     engine = await startEngine();

@@ -2,7 +2,7 @@ import { buildFirstNamespaceId } from '../../src/core/identifiers.js';
 import { Limit } from '../../src/core/limit.js';
 import type { Row } from '../support/file/file-rows.js';
 
-/** One record of the audit, as it stands in the file. */
+/** An audit record as it is stored in the file. */
 interface Entry {
   readonly ns: string;
   readonly action: string;
@@ -14,7 +14,7 @@ interface Entry {
 const REGISTRY = '_';
 const OWNED = ['audit', 'buckets', 'configs', 'entities', 'managed', 'usage'];
 
-/** Whatever is stored without its record, or recorded without being stored: sentences, none if all is well. */
+/** Changes without an audit record and audit records without a change, as sentences. */
 export function contradictions(rows: Readonly<Record<string, readonly Row[]>>): string[] {
   const entries = rowsOf(rows, 'audit').map(entryOf);
   const namespaces = rowsOf(rows, 'namespaces');
@@ -57,7 +57,7 @@ function contradictionsWithin(
   return found;
 }
 
-/** The last state of each subject by its records. Each must begin where the one before ended. */
+/** The last state of each subject by its audit records. Each record must begin with the state of the one before it. */
 function chains(entries: readonly Entry[], keyOf: (entry: Entry) => string): Map<string, string> {
   const states = new Map<string, string>();
   for (const entry of entries) {
@@ -69,11 +69,11 @@ function chains(entries: readonly Entry[], keyOf: (entry: Entry) => string): Map
   return states;
 }
 
-/** The namespace that a file is born with comes without a record. */
+/** The first namespace of a file is created without an audit record. */
 const FIRST = buildFirstNamespaceId('default');
 
 function firstState(key: string): string {
-  return key === FIRST ? 'born' : 'null';
+  return key === FIRST ? 'initial' : 'null';
 }
 
 function compare(what: string, stored: ReadonlyMap<string, string>, recorded: ReadonlyMap<string, string>): string[] {

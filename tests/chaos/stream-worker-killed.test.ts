@@ -4,8 +4,8 @@ import { countByKilledWorkers, openSpending } from '../support/stream/exactly-on
 
 const KILLS = 3;
 
-/** In small: `tests/engines/stream-exactly-once.test.ts` has the size that was promised. */
-describe.skipIf(ENGINE.missing)(`two workers that race and are killed with -9${ENGINE.note}`, () => {
+/** A small version of `tests/engines/stream-exactly-once.test.ts`. */
+describe.skipIf(ENGINE.missing)(`workers that are killed with -9${ENGINE.note}`, () => {
   let world: DynamoWorld;
 
   beforeAll(async () => {
@@ -13,10 +13,14 @@ describe.skipIf(ENGINE.missing)(`two workers that race and are killed with -9${E
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  test('leave nothing uncounted, and nothing counted twice', { timeout: 300_000 }, async () => {
-    const spending = await openSpending(world, 9);
-    const { usage, signals } = await countByKilledWorkers(world, spending, { calls: 300, kills: KILLS, seed: 9 });
-    expect(usage).toEqual(spending.ledger.totals());
-    expect(signals).toEqual(Array.from({ length: KILLS + 2 }, () => 'SIGKILL'));
-  });
+  test(
+    'two concurrent workers that are killed again and again count every acquire exactly once',
+    { timeout: 300_000 },
+    async () => {
+      const spending = await openSpending(world, 9);
+      const { usage, signals } = await countByKilledWorkers(world, spending, { calls: 300, kills: KILLS, seed: 9 });
+      expect(usage).toEqual(spending.ledger.totals());
+      expect(signals).toEqual(Array.from({ length: KILLS + 2 }, () => 'SIGKILL'));
+    },
+  );
 });

@@ -21,7 +21,7 @@ export class TakerPool {
     return this.#children.length;
   }
 
-  /** Each hears its own order; gives what they say, once the last has spoken. */
+  /** Sends each process its own order, and returns all answers. */
   async tell(orderOf: (taker: number) => TakerOrder): Promise<readonly TakerNews[]> {
     return Promise.all(this.#children.map(async (child, taker) => this.#ask(child, taker, orderOf(taker))));
   }
@@ -30,7 +30,7 @@ export class TakerPool {
     const answer = new Promise<TakerNews>((resolve) => {
       child.once('message', (news) => resolve(news as TakerNews));
     });
-    // A taker that is gone is told by its exit.
+    // A process that ended is reported by its exit, so errors of `send` are ignored.
     child.send(order, () => {});
     const died = this.#exits[taker]?.then((exit) => {
       throw new Error(`Taker ${taker} ended with ${exit}`);

@@ -2,7 +2,7 @@ import { describe, test } from 'vitest';
 import { memory } from '../../src/index.js';
 import { describeBackend } from '../../src/testing/backend.js';
 
-/** One store for all cases, at once, whose answers take their time: what the suite meets behind a network. */
+/** One store for all cases, with delayed answers as over a network. */
 const shared = distant(memory());
 
 describeBackend('memory at a distance', { describe: describe.concurrent, test, create: () => shared });

@@ -10,5 +10,5 @@ const path = join(folder, 'conformance.db');
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** One file for all cases, each with a connection of its own. */
+/** One file for all cases, with a separate connection for each case. */
 describeBackend('file', { describe, test, create: () => file({ path }) });

@@ -10,7 +10,7 @@ interface Recorded {
   readonly body: () => Promise<void>;
 }
 
-/** What the suite would hand to a test runner. */
+/** The cases that the suite passes to a test runner. */
 function record(options: Partial<BackendSuite>): Recorded[] {
   const recorded: Recorded[] = [];
   const topics: string[] = [];
@@ -37,14 +37,14 @@ async function failuresOf(topic: string, create: () => Backend): Promise<string[
   return failed;
 }
 
-describe('the suite', () => {
-  test('has more than a hundred cases, each with a title of its own', () => {
+describe('the conformance suite', () => {
+  test('the suite has more than a hundred cases, each with a different title', () => {
     const titles = record({}).map(({ title }) => title);
     expect(titles.length).toBeGreaterThan(100);
     expect(titles.filter((title, at) => titles.indexOf(title) !== at)).toEqual([]);
   });
 
-  test('shows why a case is skipped', () => {
+  test('the title of a skipped case has the reason', () => {
     const title = 'a bucket with a capacity of 1 grants once';
     const skipped = record({ skip: [{ title, reason: 'no small numbers' }] }).filter((recorded) => recorded.skipped);
     expect(skipped.map((recorded) => recorded.title)).toEqual([
@@ -53,11 +53,11 @@ describe('the suite', () => {
     ]);
   });
 
-  test('refuses to skip what it does not have', () => {
+  test('skipping a case that the suite does not have is refused', () => {
     expect(() => record({ skip: [{ title: 'grants everything', reason: 'why not' }] })).toThrow('grants everything');
   });
 
-  test('disposes of the store after each case, also when it fails', async () => {
+  test('the suite disposes of the store after each case, also after a failed one', async () => {
     const disposed: unknown[] = [];
     const stores = [memory(), { ...memory(), consume: () => Promise.reject(new Error('broken')) }];
     const create = (): Backend => stores[disposed.length] ?? memory();
@@ -67,14 +67,14 @@ describe('the suite', () => {
     expect(disposed).toEqual(stores);
   });
 
-  test('catches up before it reads usage', async () => {
+  test('the suite catches up before it reads usage', async () => {
     let caughtUp = 0;
     const recorded = record({ catchUp: () => void caughtUp++ });
     await recorded.find(({ title }) => title === 'the first acquire of a bucket counts as usage')?.body();
     expect(caughtUp).toBe(2);
   });
 
-  test('reports failures that no caller awaited', async () => {
+  test('the suite reports failures that no caller awaited', async () => {
     const create = (): Backend => {
       const store = memory();
       let reads = 0;
@@ -91,7 +91,7 @@ describe('the suite', () => {
   });
 });
 
-/** Stores with one fault each, and the topic that must notice. */
+/** Stores with one fault each, and the topic that must notice it. */
 const FAULTY: readonly (readonly [fault: string, topic: string, create: () => Backend])[] = [
   [
     'takes twice',
@@ -149,7 +149,7 @@ const FAULTY: readonly (readonly [fault: string, topic: string, create: () => Ba
   ['calls an ask impossible that meets another', 'slots, asked in groups', () => judgingGroupsBadly('impossible')],
   ['calls an ask contended that meets another', 'takes, asked in groups', () => judgingGroupsBadly('contended')],
   ['admits every ask of a group that it would admit alone', 'takes, asked in groups', () => admittingTogether()],
-  ['reads in an order of its own', 'many at once', () => reading((found) => found.toReversed())],
+  ['reads in another order', 'many at once', () => reading((found) => found.toReversed())],
   ['reads each only once', 'many at once', () => reading((found) => [...new Set(found)])],
 ];
 
@@ -165,14 +165,14 @@ test.each(['takes', 'takes, asked in groups'])(
 );
 
 test.each(['takes', 'slots'])(
-  'only groups show that a store judges asks badly that meet each other, in %s',
+  'only the cases in groups notice a store that judges concurrent asks wrongly, in %s',
   async (topic) => {
     expect(await failuresOf(topic, () => judgingGroupsBadly('impossible'))).toEqual([]);
     expect(await failuresOf(topic, () => admittingTogether())).toEqual([]);
   },
 );
 
-test('a store that keeps no order among the asks of a process can do without groups', () => {
+test('a store that does not order the asks of a process can run the suite without groups', () => {
   const topics = (inGroups: boolean): string[] => [...new Set(record({ inGroups }).map(({ topic }) => topic))];
   expect(topics(true).filter((topic) => topic.endsWith('in groups')).length).toBeGreaterThan(5);
   expect(topics(false).filter((topic) => topic.endsWith('in groups'))).toEqual([]);
@@ -200,7 +200,7 @@ function adjusting(change: (level: LevelChange) => LevelChange): Backend {
   });
 }
 
-/** Asks that are under way together: all but the first get another reason for a denial. */
+/** Gives all concurrent asks but the first a wrong reason for their denial. */
 function judgingGroupsBadly(reason: 'impossible' | 'contended'): Backend {
   let underWay = 0;
   return changing({
@@ -215,7 +215,7 @@ function judgingGroupsBadly(reason: 'impossible' | 'contended'): Backend {
   });
 }
 
-/** Asks that are under way together are all judged by what there was before the first of them. */
+/** Judges all concurrent asks by the balance before the first of them. */
 function admittingTogether(): Backend {
   const underWay = new Set<object>();
   return changing({
@@ -231,7 +231,7 @@ function admittingTogether(): Backend {
   });
 }
 
-/** Whatever config comes is the newest. */
+/** Treats every config as the newest. */
 function forgettingVersions(): Backend {
   let sequence = 0;
   const newest = ({ leaseId, levels }: ConsumeRequest): ConsumeRequest => {

@@ -7,10 +7,10 @@ test.each([
   ['10 - 2 - 3', 5],
   ['12 / 2 / 3', 2],
   ['units * 0.5', 3],
-])('%s is %d', (formula, value) => {
+])('the formula %s has the value %d', (formula, value) => {
   expect(evaluate(formula, { units: 6 })).toBe(value);
 });
 
-test.each(['', 'unknown + 1', '(1', '1 )', '1 1', '1 +', '2 ** 3'])('%j is refused', (formula) => {
+test.each(['', 'unknown + 1', '(1', '1 )', '1 1', '1 +', '2 ** 3'])('the formula %j is refused', (formula) => {
   expect(() => evaluate(formula, { units: 6 })).toThrow(SyntaxError);
 });

@@ -1,6 +1,9 @@
 export type Values = Readonly<Record<string, number>>;
 
-/** The value of `a * (b + 2) / c - 1.5` for known names; throws where anything is not known or not understood. */
+/**
+ * The value of a formula such as `a * (b + 2) / c - 1.5` for known names. Throws on an unknown name and on any other
+ * syntax.
+ */
 export function evaluate(formula: string, values: Values): number {
   const tokens = formula.match(/[A-Za-z]\w*|\d+(?:\.\d+)?|\S/g) ?? [];
   let at = 0;

@@ -35,13 +35,13 @@ function numberOf(cell: string | undefined): number {
   return Number((cell ?? '').replaceAll(',', '') || Number.NaN);
 }
 
-/** Enough digits to be right, few enough to be read. */
+/** Enough digits for accuracy, few enough to read. */
 function show(value: number): string {
   const digits = value >= 100 || Number.isInteger(value) ? 0 : value >= 1 ? 2 : 3;
   return value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-/** The rows as they must be: each formula with its value in every column, where it may use those above it. */
+/** The rows with the right values: the value of each formula in every column. A formula may use the rows above it. */
 function computed(rows: readonly Row[], columns: readonly Values[]): readonly Row[] {
   const known = columns.map((column) => ({ ...column }));
   return rows.map(([cell = '']) => {
@@ -69,8 +69,9 @@ const columns = [2, 3, 4].map((place) => ({
 test.each([
   ['results', columns],
   ['worker', [prices]],
-])('every figure among the %s is what its formula gives; RECORD_COSTS=1 writes them anew', (mark, known) => {
+])('every figure of the table %s is the value of its formula; RECORD_COSTS=1 rewrites them', (mark, known) => {
   const table = tableBetween(readFileSync(PAGE, 'utf8'), mark);
+  expect(rowsOf(table).length).toBeGreaterThan(1);
   const right = print(computed(rowsOf(table), known));
   if (process.env['RECORD_COSTS'] === '1') {
     const heading = table.split('\n').slice(0, 2).join('\n');
@@ -79,14 +80,14 @@ test.each([
   expect(print(rowsOf(tableBetween(readFileSync(PAGE, 'utf8'), mark)))).toBe(right);
 });
 
-test('no input and no price is without a number, and none stands for nothing', () => {
+test('every input and every price is a number, and a formula uses it', () => {
   const all = columns.flatMap((column) => Object.entries(column));
   expect(all.filter(([name, value]) => name === '' || !Number.isFinite(value))).toEqual([]);
   const formulas = [...tableBetween(page, 'results').split('\n'), tableBetween(page, 'worker')].join('\n');
   expect(Object.keys(columns[0] ?? {}).filter((name) => !formulas.includes(name))).toEqual([]);
 });
 
-/** With what DynamoDB adds to each item and index entry. */
+/** The bytes that DynamoDB adds to each item and index entry. */
 const OVERHEAD = 100;
 
 function bytesOf(item: Item, names: readonly string[]): number {
@@ -96,14 +97,14 @@ function bytesOf(item: Item, names: readonly string[]): number {
   }, OVERHEAD);
 }
 
-/** An index that projects keys only holds its own two, and the table's. */
+/** An index that projects only keys has its own two keys and those of the table. */
 function storedBytes(item: Item): number {
   const indexes = ['GSI1', 'GSI2', 'GSI3', 'GSI4'].filter((index) => `${index}PK` in item);
   const entries = indexes.map((index) => bytesOf(item, ['PK', 'SK', `${index}PK`, `${index}SK`]));
   return entries.reduce((sum, bytes) => sum + bytes, bytesOf(item, Object.keys(item)));
 }
 
-test('bytes are those of what the codec writes', () => {
+test('the sizes on the page are those of the items that the codec writes', () => {
   const size = itemSizes().find(({ limits, holders, names }) => limits === 2 && holders === 0 && names[0] === 36);
   const usage = encodeUsage('x7Kp2mQ9_aB', {
     entityId: 'e'.repeat(36),
@@ -122,11 +123,11 @@ test('bytes are those of what the codec writes', () => {
   for (const column of columns) expect(column).toMatchObject(expected);
 });
 
-test('what the formulas rest on is what the cost table of the store says', () => {
+test('the formulas use the units of the cost table of the DynamoDB page', () => {
   expect(COST_TABLE).toContain('| 2.5, + 1.5 per parent | 4, 5 with a holder, once |');
   expect(tableBetween(page, 'results')).toContain('(2.5 + 1.5 * (levels - 1))');
   expect(tableBetween(page, 'results')).toContain(`${USAGE_WINDOWS.length} * (takes + corrected)`);
-  // 3 batches of 100 changes of one bucket: 9 units, and 1, 1 and 2 for the records that are made.
+  // 3 batches of 100 changes of one bucket: 9 units, and 1, 1 and 2 for the new records.
   const busy = { takes: 300, corrected: 0, itemKb: 1, perBatch: 100, hourRecords: 1, dayRecords: 1, monthRecords: 1 };
   const [, formula = ''] = /`usage = ([^`]+)`/.exec(page) ?? [];
   expect((evaluate(formula, busy) / 300).toFixed(3)).toBe('0.043');

@@ -14,12 +14,12 @@ function actionsOf(service: string): readonly string[] {
 test.each([
   ['CloudFormation', 'src/infra/stack/aws/sdk-cloudformation.ts'],
   ['Lambda', 'src/infra/stack/aws/sdk-functions.ts'],
-])('the page names the actions of %s that are sent, and no others', (service, file) => {
+])('the page on deployment names the actions of %s that are sent, and no others', (service, file) => {
   const sent = Array.from(read(file).matchAll(/new sdk\.(\w+)Command\(/g), ([, name = '']) => name);
   expect(actionsOf(service)).toEqual([...new Set(sent)].toSorted());
 });
 
-test('the page names every parameter of the template but the name of the table', () => {
+test('the page on deployment names every parameter of the template except the name of the table', () => {
   const table = PAGE.slice(PAGE.indexOf('## Parameters'), PAGE.indexOf('## By hand'));
   const rows = table.split('\n').filter((line) => line.startsWith('| `'));
   const named = rows.flatMap((row) => Array.from((row.split('|')[1] ?? '').matchAll(/`(\w+)`/g), ([, name]) => name));

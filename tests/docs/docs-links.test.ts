@@ -10,14 +10,14 @@ interface Link {
   readonly target: string;
 }
 
-/** Every page for readers, by its path from the root. */
+/** The pages for readers, by their paths from the root. */
 function pages(): readonly string[] {
   const docs = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' });
   const found = docs.filter((name) => name.endsWith('.md')).map((name) => join('docs', name));
   return ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', ...found];
 }
 
-/** Without what stands in blocks of code. */
+/** The text of a page without its blocks of code. */
 function proseOf(page: string): string {
   return readFileSync(join(ROOT, page), 'utf8').replaceAll(/^```[^]*?^```$/gm, '');
 }
@@ -26,7 +26,7 @@ function linksOf(page: string): readonly Link[] {
   return Array.from(proseOf(page).matchAll(/\]\((?!https?:)([^)\s]+)\)/g), ([, target = '']) => ({ page, target }));
 }
 
-/** The anchors that a page's headings get on the web. */
+/** The anchors of the headings of a page on GitHub. */
 function anchorsOf(page: string): readonly string[] {
   return Array.from(proseOf(page).matchAll(/^#+ (.*)$/gm), ([, heading = '']) =>
     heading
@@ -43,13 +43,13 @@ function leadsSomewhere({ page, target }: Link): boolean {
   return anchor === undefined || anchorsOf(file).includes(anchor);
 }
 
-test('every link of a page leads to a page, and to a heading of it', () => {
+test('every link of a page points to an existing page, and to a heading of it', () => {
   const links = pages().flatMap(linksOf);
   expect(links.length).toBeGreaterThan(50);
   expect(links.filter((link) => !leadsSomewhere(link))).toEqual([]);
 });
 
-test('a link to nowhere is found', () => {
+test('a link to a missing page or heading is found', () => {
   const page = 'docs/operate/costs.md';
   expect(leadsSomewhere({ page, target: '../backends/dynamodb.md#group-commit' })).toBe(true);
   expect(leadsSomewhere({ page, target: '../backends/dynamodb.md#no-such-heading' })).toBe(false);

@@ -21,10 +21,10 @@ const NOW_MS = 1_800_000_000_000;
 const LIMITS = [Limit.perMinute('name', 60, { cost: 1 }), Limit.concurrent('slots', 2)];
 const HOLDER = { expiresAtMs: NOW_MS, acquiredAtMs: NOW_MS, slots: [], rates: null, caller: 'me' };
 
-/** One record of each kind, with everything that it can have. */
+/** One record of each kind, with all its optional attributes. */
 function everyRecord(): readonly Item[] {
   const of = { entityId: 'user-1', resource: 'gpt-4' };
-  const born = newBucketImage(
+  const created = newBucketImage(
     { ...of, shard: 0 },
     { ...of, limits: LIMITS, version: { sequence: 1, openedAtMs: 1 } },
     NOW_MS,
@@ -37,7 +37,7 @@ function everyRecord(): readonly Item[] {
   const config = { limits: LIMITS, onUnavailable: 'block', v: 1 } as const;
   const counts = { consumedMilli: new Map([['name', 1]]), acquires: 1, expired: 0 };
   return [
-    buildShardItem('ns', applyShardWrite(born, held, 'write')),
+    buildShardItem('ns', applyShardWrite(created, held, 'write')),
     encodeEntity('ns', { ...entity, version: 1 }),
     encodeConfig('ns', { kind: 'entity', ...of }, config, 1),
     encodeSequence('ns', 1),
@@ -48,14 +48,14 @@ function everyRecord(): readonly Item[] {
   ];
 }
 
-/** As the page spells it: names of limits and leases stand in braces, and a rule's further fields alone. */
+/** The spelling of the page: names of limits and leases in braces, and further fields of a rule without the name. */
 function spellings(attribute: string): readonly string[] {
   const [, field = ''] = /^b_.*(_\w+)$/.exec(attribute) ?? [];
   const spelt = attribute.replace(/^(b|l|u)_(?:name|slots)/, '$1_{limit}').replace(/^h_.*/, 'h_{lease}');
   return field === '' ? [`\`${spelt}\``] : [`\`${spelt}\``, `\`${field}\``];
 }
 
-test('every attribute that is stored stands on the page about DynamoDB', () => {
+test('the page on DynamoDB has every stored attribute', () => {
   const stored = new Set(everyRecord().flatMap((item) => Object.keys(item)));
   const unknown = [...stored]
     .filter((attribute) => !/^(?:PK|SK|GSI\d[PS]K)$/.test(attribute))
@@ -63,7 +63,7 @@ test('every attribute that is stored stands on the page about DynamoDB', () => {
   expect(unknown).toEqual([]);
 });
 
-test('every key of records and indexes stands on the page', () => {
+test('the page on DynamoDB has every key of records and indexes', () => {
   const shapes = new Set(
     everyRecord().flatMap((item) =>
       Object.entries(item).flatMap(([name, { S = '' }]) => (/[PS]K$/.test(name) ? [S.split(/[#~]/)[0] ?? ''] : [])),

@@ -19,7 +19,7 @@ interface Row {
 
 const ROWS = rowsOf(PAGE);
 
-/** Per document, what no revision of the page may lose. */
+/** The elements that the part on each document must name. */
 const MUST_HAVE: Readonly<Record<string, readonly string[]>> = {
   'zae-limiter architecture guide': list(`
     Entity metadata, Bucket (v0.9.0+), Entity config, Resource config, System config, Usage snapshot, System version,
@@ -60,7 +60,8 @@ const MUST_HAVE: Readonly<Record<string, readonly string[]>> = {
     environment sandbox, environment pre, environment prod, task sandbox:start, task infra:apply`),
 };
 
-test('each row has an element, a place and a state of the vocabulary', () => {
+test('each row has an element, a place and a state from the vocabulary', () => {
+  expect(ROWS.length).toBeGreaterThan(100);
   const bad = ROWS.filter(({ element, here, state }) => element === '' || here === '' || !STATE.test(state));
   expect(bad).toEqual([]);
 });
@@ -70,7 +71,7 @@ test('no section names an element twice', () => {
   expect(seen.filter((element, at) => seen.indexOf(element) !== at)).toEqual([]);
 });
 
-test('each path exists, unless its row is still to come', () => {
+test('each path exists, unless the state of its row is later', () => {
   const missing = ROWS.filter(({ state }) => state !== 'later').flatMap((row) =>
     pathsOf(`${row.here} ${row.state}`)
       .filter((path) => !exists(path))
@@ -79,7 +80,7 @@ test('each path exists, unless its row is still to come', () => {
   expect(missing).toEqual([]);
 });
 
-test('each path outside of the tables, and on the pages of decisions and stores, exists', () => {
+test('each path outside the tables, and on the pages of decisions and stores, exists', () => {
   const prose = PAGE.split('\n').filter((line) => !line.startsWith('|'));
   const pages = ['docs/adr/', 'docs/backends/'].flatMap((folder) =>
     readdirSync(fileURLToPath(new URL(folder, ROOT))).map((name) => readText(folder + name)),
@@ -88,18 +89,18 @@ test('each path outside of the tables, and on the pages of decisions and stores,
   expect(missing).toEqual([]);
 });
 
-test('each decision is listed', () => {
+test('the list of decisions has each decision', () => {
   const index = readText('docs/adr/README.md');
   const pages = readdirSync(fileURLToPath(new URL('docs/adr/', ROOT))).filter((name) => name !== 'README.md');
   expect(pages.filter((name) => !index.includes(`](${name})`))).toEqual([]);
 });
 
-test('a row that is done names the file that does it', () => {
-  const homeless = ROWS.filter(({ here, state }) => state === 'done' && pathsOf(here).length === 0);
-  expect(homeless).toEqual([]);
+test('a row whose state is done names a file', () => {
+  const unnamed = ROWS.filter(({ here, state }) => state === 'done' && pathsOf(here).length === 0);
+  expect(unnamed).toEqual([]);
 });
 
-test.each(Object.entries(MUST_HAVE))('the part on the %s names all that it must', (title, elements) => {
+test.each(Object.entries(MUST_HAVE))('the part on %s has every required element', (title, elements) => {
   const rows = ROWS.filter(({ document }) => document.includes(title));
   expect(elements.filter((name) => !rows.some(({ element }) => element.includes(name)))).toEqual([]);
 });
@@ -117,7 +118,7 @@ function rowsOf(markdown: string): readonly Row[] {
     if (line.startsWith('## ')) document = line.slice(3);
     if (line.startsWith('### ')) section = line.slice(4);
     if (!line.startsWith('| ') || line === '| element | here | state |') continue;
-    // A stray separator must not hide the end of the row: it falls to the state, which then is no legal one.
+    // A stray separator becomes part of the state, which is then not a legal one.
     const [element = '', here = '', ...state] = line.slice(1, -1).split('|');
     rows.push({ document, section, element: element.trim(), here: here.trim(), state: state.join('|').trim() });
   }

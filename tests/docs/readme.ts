@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
 
-/** What the example leaves to its reader, and what became of it. */
+/** The functions that the example leaves to its reader, and the output of the result. */
 const BEFORE = `
 const callModel = async () => ({ text: 'Hello', usage: { total: 700 } });
 const refusals = [];
@@ -14,15 +14,15 @@ console.log(JSON.stringify({ text, granted: decision.granted, refusals }));
 await limiter.close();
 `;
 
-/** The example of the README as a program: its first block of TypeScript, which is also JavaScript, as it stands. */
+/** The first TypeScript block of the README as a program. It is also JavaScript. */
 export function readmeProgram(): string {
   return `${BEFORE}${blockOf('ts')}${AFTER}`;
 }
 
-/** What the program prints where the store is empty. */
+/** The output of the program on an empty store. */
 export const README_OUTPUT = { text: 'Hello', granted: true, refusals: [] };
 
-/** The limits file that the README shows. */
+/** The limits file of the README. */
 export function readmeSeed(): string {
   return blockOf('yaml');
 }

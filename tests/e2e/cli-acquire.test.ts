@@ -16,7 +16,7 @@ async function acquire(address: string, ...args: readonly string[]): Promise<Acq
   return { ...(JSON.parse(run.stdout) as AcquireShape), exitCode: run.exitCode };
 }
 
-/** What each limit of each level says, as rows: entity, limit, before, asked, after, exceeded. */
+/** The printed limits of each level as rows: entity, limit, before, asked, after, exceeded. */
 function rows({ levels }: AcquireShape): readonly (readonly unknown[])[] {
   return levels.flatMap(({ entityId, limits }) =>
     limits.map(({ limit, before, asked, after, exceeded }) => [entityId, limit, before, asked, after, exceeded]),
@@ -51,7 +51,7 @@ test('an unlimited limit is shown as asked, without a balance, and its bucket co
   expect(rows(looked)).toContainEqual(['user-1', 'rpm:unlimited', null, 5_000, null, false]);
   const shown = await runCli(['bucket', 'show', 'user-1', 'gpt-4', '--store', address, '--json']);
   const { bucket } = JSON.parse(shown.stdout) as BucketViewShape;
-  // Two were taken before the limit was lifted.
+  // Two tokens were taken before the limit became unlimited.
   expect(bucket?.limits).toContainEqual({ limit: 'rpm:unlimited', available: null, consumed: 5_002 });
   const printed = await runCli(['acquire', 'user-1', 'gpt-4', '-c', 'rpm=1', '--store', address]);
   expect(printed.stdout).toMatch(/^✓ {2}rpm:unlimited +1 *$/m);

@@ -39,11 +39,11 @@ const REFUSED: readonly Refusal[] = [
   ['entity set user-1 --metadata [1]', 3, /a JSON object/],
   ['entity set user-1 --if-version x --name Y', 3, /Expected `--if-version` to be a whole number/],
   ['entity set user-1 --if-version 9 --name Y', 5, /expected version 9, it is at 1/],
-  ['entity set user-1 --parent nobody', 3, /an entity that exists/],
+  ['entity set user-1 --parent missing', 3, /an entity that exists/],
   ['entity set proj-1 --parent user-1', 3, /above the entity/],
-  ['entity set nobody --name X', 4, /Entity nobody does not exist/],
+  ['entity set missing --name X', 4, /Entity missing does not exist/],
   ['entity create user-1', 5, /Entity user-1 exists already/],
-  ['entity show nobody', 4, /Entity nobody does not exist/],
+  ['entity show missing', 4, /Entity missing does not exist/],
   ['entity delete proj-1 --yes', 5, /it has children, such as user-1/],
   ['entity delete user-1 --default-limits --resource gpt-4', 3, /not both/],
   ['entity list --limit 0', 3, /Expected `--limit` to be a whole number from 1 to 1000, got 0/],
@@ -110,7 +110,7 @@ describe('stores that cannot be used', () => {
 
 describe('errors as JSON', () => {
   test.concurrent.each([
-    ['entity show nobody', 4, { code: 'entity.missing', name: 'EntityNotFound', entityId: 'nobody' }],
+    ['entity show missing', 4, { code: 'entity.missing', name: 'EntityNotFound', entityId: 'missing' }],
     ['system set -l nonsense', 3, { code: 'input.invalid', field: 'limit', got: '"nonsense"' }],
     ['frobnicate', 3, { code: 'input.invalid', message: `unknown command 'frobnicate'` }],
     ['entity delete user-1', 3, { code: 'input.invalid' }],
@@ -122,7 +122,7 @@ describe('errors as JSON', () => {
   });
 });
 
-describe('unexpected errors', () => {
+describe('errors of the environment', () => {
   const broken = { HEADGATE_LEASE_TTL_MS: 'soon' };
 
   test('a bad value in the environment is refused in one line', async () => {

@@ -10,10 +10,10 @@ const LIMITS_FILE = fileURLToPath(new URL('../support/cli/limits.yaml', import.m
 interface Case {
   readonly command: string;
   readonly args: readonly string[];
-  /** What the text says on the store that has something; also a part of the JSON, if an object. */
+  /** A pattern of the printed text on the store with data, and optionally a part of the JSON. */
   readonly text: RegExp;
   readonly json?: object;
-  /** On a store that has nothing: its exit code, 0 unless given. */
+  /** The exit code on an empty store, 0 unless given. */
   readonly whenEmpty?: number;
   readonly exitCode?: number;
 }
@@ -259,12 +259,12 @@ afterAll(() => store.remove());
 
 const title = ({ command, args }: Case): string => `${command} ${args.join(' ')}`;
 const NAMED = CASES.map((one) => [title(one), one] as const);
-/** What must not depend on the store, and finds nothing where there is nothing. */
+/** The exit code of a plot without data. */
 const PLOT_OF_NOTHING = 3;
-/** `limits diff` answers with 2. */
+/** The exit codes of a command that answered: `limits diff` also exits with 2. */
 const ANSWERS = [0, 2];
 
-describe('on a file with data', () => {
+describe('commands on a file with data', () => {
   test.concurrent.each(NAMED)('%s prints text for people', async (_, { command, args, text, exitCode = 0 }) => {
     const run = await runCli([...command.split(' '), ...args, '--store', store.copy()]);
     expect(run.stdout).toMatch(text);
@@ -282,7 +282,7 @@ describe('on a file with data', () => {
   });
 });
 
-describe('on an empty store in memory', () => {
+describe('commands on an empty store in memory', () => {
   test.concurrent.each(NAMED)('%s succeeds on an empty store in memory, or is refused in one line', async (_, one) => {
     const { command, args, whenEmpty = 0 } = one;
     const expected = args.includes('--only') ? PLOT_OF_NOTHING : whenEmpty;

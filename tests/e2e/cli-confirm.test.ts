@@ -4,7 +4,7 @@ import { readAllRows } from '../support/file/file-rows.js';
 import { answerAtTerminal, HAS_TERMINAL } from '../support/cli/at-terminal.js';
 import { runCli } from '../support/cli/run-cli.js';
 
-/** With `--yes` these change something, as cli-commands.test.ts shows. */
+/** cli-commands.test.ts shows that these commands change something with `--yes`. */
 const DESTRUCTIVE = [
   ['bucket reset user-1 gpt-4', /fills the bucket of user-1 on gpt-4, and takes back what its leases hold \(1 now\)/],
   ['entity delete user-1', /deletes the record of entity user-1/],
@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => store.remove());
 
-describe('without a terminal and without --yes', () => {
+describe('commands without a terminal and without --yes', () => {
   test.concurrent.each(DESTRUCTIVE)(
     '%s without --yes and without a terminal is refused in one line and changes nothing',
     async (line, says) => {
@@ -47,7 +47,7 @@ test('--yes is accepted by a command that asks nothing', async () => {
   expect(run).toMatchObject({ exitCode: 0, stderr: '' });
 });
 
-describe.skipIf(!HAS_TERMINAL)('at a terminal (skipped where util-linux `script` is missing)', () => {
+describe.skipIf(!HAS_TERMINAL)('commands at a terminal (skipped where util-linux `script` is missing)', () => {
   test.each([
     ['y', 0, 'deleted: the limits of the system', 0],
     ['\u0003', 3, 'Not confirmed: nothing was changed', 1],

@@ -23,7 +23,7 @@ const folder = mkdtempSync(join(tmpdir(), 'headgate-limits-'));
 let made = 0;
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A folder with a limits file and a store of its own. */
+/** A folder with its own limits file and store. */
 function workplace(text = EXAMPLE) {
   const name = String(made++);
   const [path, database] = [join(folder, `${name}.yaml`), join(folder, `${name}.db`)];
@@ -84,7 +84,7 @@ Manual changes since the last apply:
     expect(await plan('diff')).toMatchObject({
       drift: [{ target: { kind: 'system' }, applied: { limits: ['rpm:100/min'] }, live: { limits: ['rpm:7/min'] } }],
     });
-    // A manual change that the file has adopted is no difference.
+    // A manual change to the value of the file is no difference.
     write(EXAMPLE.replace('rpm:100/min', 'rpm:7/min'));
     expect((await run('diff')).exitCode).toBe(0);
   });
@@ -156,7 +156,7 @@ Manual changes since the last apply:
   });
 });
 
-describe('the namespace', () => {
+describe('the namespace of a limits file', () => {
   test('the namespace of the file takes precedence over the environment', async () => {
     const { path, address } = workplace(EXAMPLE.replace('default\n', 'acme\n'));
     await using limiter = await RateLimiter.open(address);
@@ -224,7 +224,7 @@ describe('limits export', () => {
   });
 });
 
-describe('a mistake gives one line, exit code 3, no stack and no change:', () => {
+describe('mistakes in a limits file', () => {
   test.each<[string, string, RegExp]>([
     [
       'a limit that cannot be read',
@@ -248,7 +248,7 @@ describe('a mistake gives one line, exit code 3, no stack and no change:', () =>
       /:7:3: entities: expected each name once, got "user-1" again$/,
     ],
     ['no YAML at all', '{', /:1:2: not valid YAML: /],
-  ])('%s', async (_, text, message) => {
+  ])('%s is refused in one line with exit code 3, and changes nothing', async (_, text, message) => {
     const { run, database, path, write } = workplace();
     await run('apply');
     const before = await readAllRows(database);

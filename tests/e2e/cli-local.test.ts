@@ -24,7 +24,7 @@ afterEach(async () => {
   await machine[Symbol.asyncDispose]();
 });
 
-/** A program that has nothing to do with Headgate. */
+/** A program that is not an engine. */
 async function stranger(): Promise<ChildProcess & { readonly pid: number }> {
   const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1e6)']);
   started.push(child);

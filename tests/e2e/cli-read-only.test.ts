@@ -5,7 +5,7 @@ import { type CliStore, createCliStore } from '../support/cli/cli-store.js';
 import { readAllRows } from '../support/file/file-rows.js';
 import { runCli } from '../support/cli/run-cli.js';
 
-/** Those that only look: with arguments by which each finds something. */
+/** Read-only commands, with arguments for existing objects. */
 const LOOKS = [
   'acquire user-1 gpt-4 -c rpm=1 --dry-run',
   'acquire user-1 gpt-4 -c rpm=1 -l rpm:9/min --dry-run',
@@ -35,10 +35,10 @@ const LOOKS = [
   'usage summary gpt-4',
 ];
 
-/** What changes something, but finds nothing to change. */
+/** Writing commands that have nothing to change. */
 const NOTHING_TO_DO = [
-  'bucket reset nobody gpt-4 --yes',
-  'entity delete nobody --default-limits --yes',
+  'bucket reset missing gpt-4 --yes',
+  'entity delete missing --default-limits --yes',
   'resource delete nothing --yes',
 ];
 
@@ -49,7 +49,7 @@ beforeAll(async () => {
 });
 afterAll(() => store.remove());
 
-describe('commands that only look', () => {
+describe('read-only commands', () => {
   test.concurrent.each(LOOKS)('%s changes no row of a file', async (line) => {
     const address = store.copy();
     const path = address.slice('file:'.length);
@@ -67,7 +67,7 @@ describe('commands that only look', () => {
   });
 });
 
-describe('a namespace that is misspelt', () => {
+describe('misspelt namespaces', () => {
   const WRITES = [
     'system set -l rpm:1/min',
     'entity create x',

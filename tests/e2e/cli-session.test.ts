@@ -14,7 +14,7 @@ interface Step {
   readonly output: string;
 }
 
-/** The lines that are typed in the guide's `console` blocks, each with what the guide says that it prints. */
+/** The commands of the guide's `console` blocks, each with the output that the guide shows. */
 function readSession(guide: string): readonly Step[] {
   const blocks = Array.from(guide.matchAll(/^```console\n([^]*?)^```$/gm), ([, block = '']) => block);
   return blocks.flatMap((block) =>
@@ -28,7 +28,7 @@ function readSession(guide: string): readonly Step[] {
   );
 }
 
-/** Times and ids, of which the guide says that they may differ. */
+/** Replaces times and ids, which the guide says may differ. */
 function normalise(output: string): string {
   return output
     .replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?Z?/g, '<time>')
@@ -42,13 +42,13 @@ function normalise(output: string): string {
 const folder = mkdtempSync(join(tmpdir(), 'headgate-session-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The files of the session, as the guide names them, are in the folder of the test. */
+/** The files that the guide names, in the folder of the test. */
 const FILES = ['./limits.db', 'limits.yaml'].map((name) => [name, join(folder, name)] as const);
 const toFolder = (line: string): string => FILES.reduce((text, [name, path]) => text.replaceAll(name, path), line);
 const fromFolder = (output: string): string =>
   FILES.reduce((text, [name, path]) => text.replaceAll(path, name), output);
 
-/** What a shell makes of a line: `headgate` in this process, anything else by `sh`. */
+/** Runs a line: `headgate` in this process, any other program with `sh`. */
 async function type(line: string, env: Record<string, string>, lastExit: number): Promise<CliRun> {
   const [program, ...args] = line.replace(/ < \/dev\/null$/, '').split(' ');
   if (program === 'headgate') return runCli(args, { env });
@@ -78,7 +78,7 @@ describe.skipIf(process.platform === 'win32')('the session of the guide (skipped
     const hour = (): number => Math.floor(Date.now() / 3_600_000);
     let startedIn = hour();
     let seen = await typeAll(steps);
-    // What was used in one hour and drawn in the next has another picture.
+    // A chart differs if the hour changes between the usage and the plot.
     if (hour() !== startedIn) [startedIn, seen] = [hour(), await typeAll(steps)];
     if (process.env['RECORD_SESSION'] === '1') record(steps, seen);
     expect(seen.map(({ line, output }) => `$ ${line}\n${normalise(output)}`)).toEqual(
@@ -101,7 +101,7 @@ describe.skipIf(process.platform === 'win32')('the session of the guide (skipped
   });
 });
 
-/** `RECORD_SESSION=1` writes what was printed into the guide; then look at the difference. */
+/** `RECORD_SESSION=1` writes the output into the guide. Review the difference afterwards. */
 function record(steps: readonly Step[], seen: readonly Step[]): void {
   let guide = GUIDE;
   let from = 0;
@@ -115,7 +115,7 @@ function record(steps: readonly Step[], seen: readonly Step[]): void {
   writeFileSync(fileURLToPath(new URL('../../docs/guide/cli.md', import.meta.url)), guide);
 }
 
-/** A time of no meaning, so that a guide which is recorded again does not differ everywhere. */
+/** A fixed time, so that a new recording of the guide changes only what really differs. */
 function timeless(output: string): string {
   let hour = 9;
   return output

@@ -26,13 +26,13 @@ test('the built program reads standard input, prints what a run in this process 
 
 const hasBash = spawnSync('bash', ['--version']).status === 0;
 
-describe.skipIf(!hasBash)('completion in bash (skipped where there is none)', () => {
+describe.skipIf(!hasBash)('completion in bash (skipped where bash is missing)', () => {
   let script = '';
   beforeAll(async () => {
     script = (await runCli(['completion', 'bash'])).stdout;
   });
 
-  /** What bash offers for the last word of a line. */
+  /** The completions of bash for the last word of a line. */
   function offers(line: string): readonly string[] {
     const words = line.split(' ');
     const quoted = words.map((word) => `'${word}'`).join(' ');
@@ -52,7 +52,7 @@ COMP_WORDS=(${quoted}); COMP_CWORD=${words.length - 1}; _headgate; printf '%s\\n
     ['headgate acquire user-1 gpt-4 --dr', ['--dry-run']],
     ['headgate --store ', []],
     ['headgate tak', []],
-  ])('%s', (line, expected) => {
+  ])('bash completes %j to %j', (line, expected) => {
     const found = offers(line).filter((word) => !line.endsWith(' ') || !word.startsWith('-'));
     expect(found).toEqual(expected);
   });
@@ -84,7 +84,7 @@ test.skipIf(!existsSync('/dev/full'))('the program fails when the disk is full (
   expect(run.stderr).toMatch(/^headgate: unexpected: ENOSPC[^\n]*\n$/);
 });
 
-describe('the environment', () => {
+describe('variables of the environment', () => {
   test('the environment names store, namespace and principal, and options override it', async () => {
     const env = { HEADGATE_URL: store.copy(), HEADGATE_NAMESPACE: 'acme', HEADGATE_PRINCIPAL: 'env' };
     await runCli(['system', 'set', '-l', 'rpm:1/min'], { env });
@@ -118,8 +118,8 @@ describe('the environment', () => {
   });
 });
 
-describe('what is loaded', () => {
-  /** The files of the build that a command loads, by what V8 saw. */
+describe('loaded files', () => {
+  /** The files of the build that a command loads, from the coverage report of V8. */
   async function loadedBy(...args: readonly string[]): Promise<readonly string[]> {
     const folder = mkdtempSync(join(tmpdir(), 'headgate-loaded-'));
     try {

@@ -20,9 +20,9 @@ import { awsEnvironment } from '../support/cli/stack-cli.js';
 import { wanted } from '../support/aws/stack-world.js';
 
 /**
- * What moto lacks: outputs of stacks that are made by change sets, events of resources, failures, and updates of a table or
- * a function whose parameters change (those run on recorded answers and on the simulation). Its DynamoDB takes the version
- * record as it is.
+ * moto has no outputs of stacks that change sets create, no events of resources, no failures, and no updates of a table
+ * or function with changed parameters. Recorded answers and the simulation cover those. Its DynamoDB stores the version
+ * record unchanged.
  */
 describe.skipIf(MOTO.missing)(`deploy, status, list, upgrade and delete on moto${MOTO.note}`, () => {
   let moto: Awaited<ReturnType<typeof startMoto>>;
@@ -79,9 +79,9 @@ describe.skipIf(MOTO.missing)(`deploy, status, list, upgrade and delete on moto$
 });
 
 /**
- * moto executes an import as a creation, and so fails at a table that exists: the last test deletes the table at the last moment,
- * so that moto can make it. The update that follows is not run here, because moto cannot update a table: it then forgets that the
- * stack has one. tests/integration/stack/adopt.test.ts runs the whole way on the simulation.
+ * moto executes an import as a creation, which fails if the table exists. So the last test deletes the table right
+ * before, and moto creates it. The update after the import is not run here, because moto loses the table of a stack
+ * that it updates. tests/integration/stack/adopt.test.ts runs the whole adoption on the simulation.
  */
 describe.skipIf(MOTO.missing)(`deploy --adopt on moto${MOTO.note}`, () => {
   let moto: Awaited<ReturnType<typeof startMoto>>;

@@ -212,7 +212,7 @@ describe.skipIf(ENGINE.missing)(`a stack that was not made by deploy${ENGINE.not
   });
 });
 
-describe('without anything to talk to', () => {
+describe('commands without AWS', () => {
   let home: string;
   beforeAll(() => {
     home = mkdtempSync(join(tmpdir(), 'headgate-home-'));

@@ -53,7 +53,7 @@ describe.skipIf(ENGINE.missing)(`commands on the stream of a table${ENGINE.note}
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       stdout += text;
     });
-    // It owns the shard as soon as the table says so.
+    // The worker owns the shard once its checkpoint is in the table.
     while (!(await hasOwner(world))) await new Promise((resolve) => setImmediate(resolve));
     child.kill('SIGTERM');
     const [code] = (await once(child, 'close')) as [number];

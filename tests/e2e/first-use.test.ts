@@ -16,7 +16,7 @@ const engine = findEngine('dynoxide');
 const ENGINE_NOTE = engine.status === 'available' ? '' : ` (skipped: ${engine.reason})`;
 const run = promisify(execFile);
 
-/** An empty folder in which a user has installed the packed package, and nothing else. */
+/** An empty folder in which a user has installed only the packed package. */
 let folder: string;
 
 beforeAll(() => {
@@ -43,17 +43,17 @@ async function runExample(env: NodeJS.ProcessEnv, ...args: readonly string[]): P
   return JSON.parse((await run(process.execPath, [...args, 'example.mjs'], { cwd: folder, env })).stdout);
 }
 
-/** Links what a user would install beside it, so that no test needs a registry. */
+/** Links an optional package, so that no test needs a registry. */
 function install(name: string): void {
   const target = join(folder, 'node_modules', name);
   mkdirSync(join(target, '..'), { recursive: true });
   symlinkSync(join(ROOT, 'node_modules', name), target, 'junction');
 }
 
-describe('in a folder with nothing but the package', () => {
-  test('npx headgate tour ends well, and says what it leaves out without a SQLite', async () => {
+describe('a folder with only the package', () => {
+  test('npx headgate tour succeeds without SQLite, and says which step it skips', async () => {
     const printed = await headgate(['tour']);
-    // Newer versions of Node.js bring a SQLite of their own.
+    // Newer versions of Node.js include SQLite.
     expect(printed).toMatch(
       /\n5\. Two processes on one file[^]*(?:Left out: [^\n]*npm install libsql|together +100\n)/,
     );
@@ -65,8 +65,8 @@ describe('in a folder with nothing but the package', () => {
   });
 });
 
-describe('after the install that a store asks for', () => {
-  test('the example of the README runs on a file, and its usage is there afterwards', async () => {
+describe('a folder with the optional packages', () => {
+  test('the example of the README runs on a file, which then has its usage', async () => {
     install('libsql');
     const env = { ...plainEnvironment(), HEADGATE_URL: 'file:./limits.db' };
     expect(await runExample(env)).toEqual(README_OUTPUT);
@@ -75,7 +75,7 @@ describe('after the install that a store asks for', () => {
   });
 
   test.skipIf(engine.status !== 'available')(
-    `the example of the README runs on what local up makes of the seed of the README${ENGINE_NOTE}`,
+    `the example of the README runs on the table of headgate local up with the seed of the README${ENGINE_NOTE}`,
     async () => {
       install('@aws-sdk');
       install('@dynoxide');
@@ -83,7 +83,7 @@ describe('after the install that a store asks for', () => {
       const env = environmentOf(machine);
       const up = await headgate(['local', 'up', '--seed', 'limits.yaml', '--json'], env);
       const { url } = JSON.parse(up) as LocalEngineView;
-      // The SDK is loaded beforehand: on a busy machine that alone can take the second that the example gives the store.
+      // Loading the SDK on a busy machine can take as long as the timeout of the example, so it is loaded first.
       const sdk = pathToFileURL(createRequire(import.meta.url).resolve('@aws-sdk/client-dynamodb')).href;
       expect(await runExample({ ...env, HEADGATE_URL: url }, '--import', sdk)).toEqual(README_OUTPUT);
     },

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { freePort } from '../../src/local/engine/free-port.js';
 import { supervised } from '../../src/testing/dynamodb/supervised.js';
 
-/** moto's server: CloudFormation, Lambda and DynamoDB in one, where Python is at hand. */
+/** moto's server, which has CloudFormation, Lambda and DynamoDB. It needs Python. */
 const program = findMoto();
 export const MOTO = {
   missing: program === null,
@@ -29,7 +29,7 @@ function isProgram(path: string): boolean {
 
 const START_MS = 30_000;
 
-/** Starts it on a free port; it ends with this process, however that dies. */
+/** Starts the server on a free port. It ends with this process, also after kill -9. */
 export async function startMoto(): Promise<{ readonly endpoint: string; readonly stop: () => Promise<void> }> {
   if (program === null) throw new Error(`There is no moto${MOTO.note}`);
   const port = await freePort();

@@ -23,7 +23,7 @@ beforeEach(() => {
 afterEach(() => machine[Symbol.asyncDispose]());
 
 describe.skipIf(found.status !== 'available')(`the example of the README${NOTE}`, () => {
-  test('runs on a table that local up has made and seeded', async () => {
+  test('the example of the README runs on a table that headgate local up created and seeded', async () => {
     writeFileSync(join(machine.home, 'example.mjs'), readmeProgram());
     writeFileSync(join(machine.home, 'limits.yaml'), readmeSeed());
     mkdirSync(join(machine.home, 'node_modules'));
@@ -31,12 +31,12 @@ describe.skipIf(found.status !== 'available')(`the example of the README${NOTE}`
     const { url } = await machine.json('local', 'up', '--seed', join(machine.home, 'limits.yaml'));
 
     const env = { ...environmentOf(machine), HEADGATE_URL: url };
-    // The SDK is loaded beforehand: on a busy machine that alone can take the second that the example gives the store.
+    // Loading the SDK on a busy machine can take as long as the timeout of the example, so it is loaded first.
     const args = ['--import', pathToFileURL(createRequire(import.meta.url).resolve(SDK)).href, 'example.mjs'];
     const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: machine.home, env });
     expect(JSON.parse(stdout)).toEqual(README_OUTPUT);
 
-    // 700 were settled, 500 asked for: what the other process took stands in the table.
+    // The example settled 700 and took 500 more; this process reads both from the table.
     const bucket = await machine.json<object>('bucket', 'show', 'user-1', 'gpt-4', '--store', url);
     expect(bucket).toMatchObject({
       bucket: {
@@ -49,7 +49,7 @@ describe.skipIf(found.status !== 'available')(`the example of the README${NOTE}`
         acquires: 2,
       },
     });
-    // The stream of the table, too, needs no more than the address.
+    // The worker needs only the address too.
     await machine.run('worker', '--once', '--store', url);
     expect(await machine.json('usage', 'summary', 'gpt-4', '--store', url)).toMatchObject({ total: { tpm: 1_200 } });
 

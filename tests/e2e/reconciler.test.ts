@@ -18,7 +18,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BUNDLE = join(ROOT, 'dist/lambda/reconciler.cjs');
 const LIMITS = [Limit.concurrent('slots', 5)];
 
-describe.skipIf(ENGINE.missing)(`the reconciler as it is built${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`the built reconciler${ENGINE.note}`, () => {
   let engine: Engine;
   let env: Record<string, string>;
   const started: ChildProcess[] = [];
@@ -43,7 +43,7 @@ describe.skipIf(ENGINE.missing)(`the reconciler as it is built${ENGINE.note}`, (
   const addressOf = (world: ReconcilerWorld): string =>
     `dynamodb://${world.table.name}?region=${engine.region}&endpoint=${engine.endpoint}`;
 
-  /** A bucket with two holders that expired a while ago, and one that lives. */
+  /** A bucket with two holders that expired some minutes ago, and one that has not expired. */
   const worldWithHolders = async (): Promise<ReconcilerWorld> => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     const nowMs = Date.now() - 10 * MINUTE_MS;
@@ -53,8 +53,8 @@ describe.skipIf(ENGINE.missing)(`the reconciler as it is built${ENGINE.note}`, (
     return world;
   };
 
-  describe('on the command line', () => {
-    test('says what it did', async () => {
+  describe('headgate reconcile', () => {
+    test('headgate reconcile prints what it did', async () => {
       const world = await worldWithHolders();
       const run = await runCli(['reconcile', '--store', addressOf(world)], { env });
       expect(run).toMatchObject({ exitCode: 0, stderr: '' });
@@ -62,7 +62,7 @@ describe.skipIf(ENGINE.missing)(`the reconciler as it is built${ENGINE.note}`, (
       expect((await world.bucket('user-1')).holders.size).toBe(1);
     });
 
-    test('prints its documented JSON, and names what it could not put right', async () => {
+    test('headgate reconcile --json prints its documented JSON, and names what it could not repair', async () => {
       const world = await worldWithHolders();
       await world.tamper('user-1', { zz_future: { N: '1' } });
       const run = await runCli(['reconcile', '--json', '--store', addressOf(world)], { env });
@@ -78,7 +78,7 @@ describe.skipIf(ENGINE.missing)(`the reconciler as it is built${ENGINE.note}`, (
       expect(told.stdout).toMatch(/^reconciled in part in [^]*\n {2}default user-1#gpt-4: .*zz_future\n$/);
     });
 
-    test('names the command that makes a missing table', async () => {
+    test('headgate reconcile names the command that creates a missing table', async () => {
       const address = `dynamodb://no-such-table?region=${engine.region}&endpoint=${engine.endpoint}`;
       for (const more of [[], ['--watch']]) {
         const run = await runCli(['reconcile', ...more, '--store', address], { env });
@@ -92,13 +92,13 @@ describe.skipIf(ENGINE.missing)(`the reconciler as it is built${ENGINE.note}`, (
     test.each([
       [['--every', '5min'], '--every'],
       [['--watch', '--every', 'soon'], '--every'],
-    ])('refuses %s', async (args, field) => {
+    ])('headgate reconcile refuses %s', async (args, field) => {
       const run = await runCli(['reconcile', ...args, '--store', 'memory:']);
       expect(run).toMatchObject({ exitCode: 3, stdout: '' });
       expect(run.stderr).toContain(`Expected \`${field}\``);
     });
 
-    test('reconcile --watch sweeps again and again until SIGINT', async () => {
+    test('headgate reconcile --watch sweeps until it gets SIGINT', async () => {
       const world = await worldWithHolders();
       const args = [CLI, 'reconcile', '--watch', '--every', '50ms', '--json', '--store', addressOf(world)];
       const child = spawn(process.execPath, args, { env: { ...plainEnvironment(), ...env } });
@@ -119,8 +119,8 @@ describe.skipIf(ENGINE.missing)(`the reconciler as it is built${ENGINE.note}`, (
     });
   });
 
-  describe('as a Lambda function', () => {
-    /** As Lambda runs it: nothing beside the file, and the SDK where `NODE_PATH` says. */
+  describe('the Lambda function of the reconciler', () => {
+    /** Like Lambda: only the file itself, and the SDK under `NODE_PATH`. */
     const invoke = async (variables: Record<string, string>, remainingMs = 60_000): Promise<string> => {
       copyFileSync(BUNDLE, join(folder, 'index.js'));
       writeFileSync(join(folder, 'package.json'), '{}');
@@ -133,7 +133,7 @@ describe.skipIf(ENGINE.missing)(`the reconciler as it is built${ENGINE.note}`, (
       return stdout;
     };
 
-    test('sweeps the table that it is told, logs its report and returns it', async () => {
+    test('the Lambda function sweeps its table, logs its report and returns it', async () => {
       const world = await worldWithHolders();
       const variables = { HEADGATE_TABLE: world.table.name, AWS_ENDPOINT_URL_DYNAMODB: engine.endpoint };
       const [logged = '', returned = ''] = (await invoke(variables)).split('\n');
@@ -147,7 +147,7 @@ describe.skipIf(ENGINE.missing)(`the reconciler as it is built${ENGINE.note}`, (
       expect((await world.bucket('user-1')).expired).toBe(2);
     });
 
-    test('fails where it has no table, so that Lambda counts an error', async () => {
+    test('the Lambda function fails without a table, so that Lambda counts an error', async () => {
       const nowhere = { AWS_ENDPOINT_URL_DYNAMODB: engine.endpoint };
       expect(await invoke(nowhere)).toBe('failed input.invalid\n');
       expect(await invoke({ ...nowhere, HEADGATE_TABLE: 'no-such-table' })).toBe('failed schema.mismatch\n');

@@ -32,7 +32,7 @@ test.each([
   expect(printed).toMatch(line);
 });
 
-test('two real processes on one file are granted exactly what there is', () => {
+test('two processes of the tour on one file are granted exactly the capacity', () => {
   const [first, second, together] = [/process 1 +(\d+)/, /process 2 +(\d+)/, /together +(\d+)/].map((line) =>
     Number(line.exec(printed)?.[1]),
   );
@@ -41,16 +41,16 @@ test('two real processes on one file are granted exactly what there is', () => {
   expect(Math.min(first ?? 0, second ?? 0)).toBeGreaterThanOrEqual(20);
 });
 
-test('the tour as data has the titles of its steps and their lines', () => {
+test('the JSON of the tour has the titles and the lines of its steps', () => {
   expect(CLI_SHAPES['tour']?.(tour, 'tour')).toEqual([]);
   expect(tour.steps.map(({ title }) => title)).toHaveLength(6);
   expect(tour.steps[0]?.lines).toContain('call 4: denied by rpm of user-1, retry in 1000 ms');
 });
 
-test('the tour as text has all steps; without a SQLite, a sentence takes the place of the step that needs one', () => {
+test('the tour without SQLite skips the step that needs it, says so, and continues', () => {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-tour-'));
   try {
-    // Where no libsql can be found: as after npx in an empty folder.
+    // A folder without libsql, as after npx in an empty folder.
     for (const part of ['dist', 'package.json'])
       cpSync(join(BUILT, '../../..', part), join(folder, part), { recursive: true });
     const program = join(folder, 'dist/cli/main.js');

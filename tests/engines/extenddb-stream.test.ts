@@ -18,7 +18,7 @@ const DAY_MS = 86_400_000;
 const found = findEngine('extenddb');
 const note = found.status === 'available' ? '' : ` (skipped: ${found.reason})`;
 
-/** Four shards from the start, so that two workers have something to share. */
+/** The stream has four shards from the start, so that two workers share them. */
 describe.skipIf(found.status !== 'available')(`usage from a stream of several shards${note}`, () => {
   let world: DynamoWorld;
 
@@ -27,30 +27,34 @@ describe.skipIf(found.status !== 'available')(`usage from a stream of several sh
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  test('is exact to the token and to the call with two workers', { timeout: 600_000 }, async () => {
-    const space = await world.space();
-    const limiter = await space.open({ limits: LIMITS });
-    const ledger = new UsageLedger();
-    await makeTraffic([limiter], space.clock, new Random(5), 500, ledger);
-    await Promise.all([workOff(world, { owner: 'a' }), workOff(world, { owner: 'b', leaseMs: 1_000 })]);
-    // Whatever one has left to the other.
-    await workOff(world, { leaseMs: 1_000 });
-    expect(await readTotals(limiter, RESOURCES)).toEqual(ledger.totals());
-  });
+  test(
+    'usage from a stream of several shards is exact to the token and to the call with two workers',
+    { timeout: 600_000 },
+    async () => {
+      const space = await world.space();
+      const limiter = await space.open({ limits: LIMITS });
+      const ledger = new UsageLedger();
+      await makeTraffic([limiter], space.clock, new Random(5), 500, ledger);
+      await Promise.all([workOff(world, { owner: 'a' }), workOff(world, { owner: 'b', leaseMs: 1_000 })]);
+      // Reads what either worker left to the other.
+      await workOff(world, { leaseMs: 1_000 });
+      expect(await readTotals(limiter, RESOURCES)).toEqual(ledger.totals());
+    },
+  );
 
   test(
-    'has audit records that expire archived, and usage that no expiry turns back',
+    'expired audit records are archived, and an expired bucket leaves its usage unchanged',
     { timeout: 400_000 },
     async () => {
       const space = await world.space();
-      // Buckets live for days, audit records and usage for months.
+      // Buckets expire after days, audit records and usage after months.
       const past = fakeClock(Date.now() - 20 * DAY_MS);
       const open = async () => space.open({ limits: LIMITS, clock: past });
       const limiter = await open();
       const archivist = await space.open({ limits: LIMITS, clock: fakeClock(Date.now() - 100 * DAY_MS) });
       for (const id of ['user-1', 'user-2']) await archivist.entities.create({ id });
       await limiter.acquire(ASK);
-      // A record that a client deletes is not lost.
+      // A record that a client deletes is not archived.
       const { items } = await limiter.audit.list({ entityId: 'user-2' });
       const keys = items.map(({ id }) => buildAuditKey(space.ns, 'user-2', id));
       expect(keys).toHaveLength(1);

@@ -11,16 +11,16 @@ const SLOTS = 30;
 const BUCKETS = 50;
 const PROCESSES = 4;
 const TAKES = 250;
-/** The default life of a lease, and a little. */
+/** A little more than the default lifetime of a lease. */
 const LATER_MS = 61_000;
 
-/** As large as was promised: `npm test` runs the same in small. */
-describe.each(['dynoxide', 'extenddb'] as const)('on %s', (name) => {
+/** The full size. `npm test` runs a small version. */
+describe.each(['dynoxide', 'extenddb'] as const)('holders of killed processes on %s', (name) => {
   const found = findEngine(name);
   const note = found.status === 'available' ? '' : ` (skipped: ${found.reason})`;
 
   test.skipIf(found.status !== 'available')(
-    `1,000 holders of processes that were killed come back once, and no others${note}`,
+    `1,000 holders of killed processes are reclaimed once, and no others${note}`,
     { timeout: 300_000 },
     async () => {
       await using engine = await startEngine(name);
@@ -45,7 +45,7 @@ describe.each(['dynoxide', 'extenddb'] as const)('on %s', (name) => {
 
       const size = { slots: SLOTS, takes: TAKES, buckets: BUCKETS };
       const held = await killHolders(PROCESSES, { table: TABLE, region, endpoint, ...size, waits: true });
-      // Those of one bucket differ; those of two need not.
+      // Lease ids are unique within a bucket, not across buckets.
       expect(held).toHaveLength(1_000);
 
       const clock = { now: () => Date.now() + LATER_MS };

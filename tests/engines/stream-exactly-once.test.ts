@@ -5,7 +5,7 @@ import { countByKilledWorkers, countByShakyReaders, openSpending } from '../supp
 
 const CALLS = 5_000;
 const KILLS = 8;
-/** 20,000 operations on dynoxide are in four tables: it takes the longer for a write the more its stream holds. */
+/** The 20,000 operations on dynoxide use four tables, because its writes become slower as its stream grows. */
 const RUNS = [
   ['dynoxide', 1],
   ['dynoxide', 2],
@@ -14,13 +14,13 @@ const RUNS = [
   ['extenddb', 5],
 ] as const;
 
-/** As large as was promised: `npm test` runs the same in small. */
-describe.each(RUNS)('usage of a table of %s, filled by chance %i', (engine, seed) => {
+/** The full size. `npm test` runs a small version. */
+describe.each(RUNS)('usage of a table on %s (seed %i)', (engine, seed) => {
   const found = findEngine(engine);
   const note = found.status === 'available' ? '' : ` (skipped: ${found.reason})`;
 
   test.skipIf(found.status !== 'available')(
-    `is exact to the token and to the call after ${CALLS} operations${note}`,
+    `usage is exact to the token and to the call after ${CALLS} operations${note}`,
     { timeout: 600_000 },
     async () => {
       await using world = await startWorld({}, engine);

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
 import type { LegacyWorld } from '../support/migration/legacy-world.js';
 
-/** A folder with a virtual environment for each release, by the release's number; `.ci/run` makes it. */
+/** A folder with a virtual environment for each release, named by its version. `.ci/run` creates it. */
 const FOLDER = process.env['HEADGATE_ZAE_LIMITER'];
 
 const pythonOf = (release: string): string => join(FOLDER ?? '', release, 'bin', 'python');
 
-/** Whether a release can be run, and what to add to a title if not. */
+/** Whether a release is installed, and the note for a title if it is not. */
 export function zaeRelease(release: string): { readonly missing: boolean; readonly note: string } {
   if (FOLDER !== undefined && existsSync(pythonOf(release))) return { missing: false, note: '' };
   const reason = FOLDER === undefined ? 'HEADGATE_ZAE_LIMITER names no folder' : `${pythonOf(release)} is not there`;
@@ -23,7 +23,7 @@ export interface ZaeAnswer {
   readonly message?: string;
 }
 
-/** One process with a published release of zae-limiter, on a table of the test. */
+/** A process that runs a published release of zae-limiter on a table of the test. */
 export class ZaeClient implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #lines: Interface;
@@ -45,7 +45,7 @@ export class ZaeClient implements AsyncDisposable {
     this.#answers = this.#lines[Symbol.asyncIterator]();
   }
 
-  /** What the release answers, also where it refuses. */
+  /** The answer of the release, also a refusal. */
   async ask(request: Readonly<Record<string, unknown>>): Promise<ZaeAnswer> {
     this.#child.stdin?.write(`${JSON.stringify(request)}\n`);
     const { value, done } = await this.#answers.next();
@@ -53,7 +53,7 @@ export class ZaeClient implements AsyncDisposable {
     return JSON.parse(value) as ZaeAnswer;
   }
 
-  /** For what must succeed. */
+  /** Like `ask`, but throws if the release refuses. */
   async do(name: string, request: Readonly<Record<string, unknown>> = {}): Promise<void> {
     const answer = await this.ask({ do: name, ...request });
     if (!answer.ok)

@@ -15,10 +15,10 @@ import { ZaeClient, zaeRelease } from './zae-clients.js';
 const HOUR_MS = 3_600_000;
 const RPD = { name: 'rpd', amount: 10, seconds: 86_400 };
 const TPD = { name: 'tpd', amount: 1_000, seconds: 86_400, burst: 3_000 };
-/** Longer than a name may be here, and not than one may be there. */
+/** A name that zae-limiter accepts and that is too long for Headgate. */
 const LONG = 'm'.repeat(200);
 
-/** Each release with the ways to open it that it has; `legacy` is the constructor with the name of a stack. */
+/** Each release with its ways to open it. `legacy` is the constructor with the name of a stack. */
 const OPENINGS = [
   ['0.5.0', 'legacy'],
   ['0.9.1', 'legacy'],
@@ -47,7 +47,7 @@ describe.skipIf(ENGINE.missing)(`tables that published releases of zae-limiter f
     await zae.do('open', { how });
     return { zae, name };
   };
-  /** At an instant at which no bucket has been refilled since it was last written. */
+  /** An instant at which no bucket has refilled since it was last written. */
   const open = async (table: string): Promise<RateLimiter> => {
     const bases = (await world.dump(table)).map((item) => Number(item['rf']?.N ?? item['last_refill_ms']?.N ?? 0));
     const clock = fakeClock(Math.max(...bases, Math.floor(Date.now() / HOUR_MS) * HOUR_MS));
@@ -56,7 +56,7 @@ describe.skipIf(ENGINE.missing)(`tables that published releases of zae-limiter f
   const commandFor = (table: string): string =>
     `headgate migrate --store 'dynamodb://${table}?region=${world.reach.region}&endpoint=${world.reach.endpoint}'`;
 
-  /** An organization with a user: both have taken 3 and 200 where the release cascades. */
+  /** Creates an organization with a user. Both have taken 3 and 200 if the release cascades. */
   const fill = async (zae: ZaeClient, release: string): Promise<void> => {
     await zae.do('entity', { id: 'org' });
     await zae.do('entity', { id: 'user', parent: 'org', cascade: !isFirst(release) });
@@ -72,7 +72,7 @@ describe.skipIf(ENGINE.missing)(`tables that published releases of zae-limiter f
   describe.each(OPENINGS)('zae-limiter %s, opened by %s', (release, how) => {
     const { missing, note } = zaeRelease(release);
 
-    test.skipIf(missing)(`balances, counters, configs, entities and usage are what they were${note}`, async () => {
+    test.skipIf(missing)(`a migration keeps balances, counters, configs, entities and usage${note}`, async () => {
       const { zae, name } = await start(release, how);
       await using _ = zae;
       await fill(zae, release);
@@ -84,7 +84,7 @@ describe.skipIf(ENGINE.missing)(`tables that published releases of zae-limiter f
       expect(report).toMatchObject({ from: 0, to: 1, settings: [] });
       expect(sum('removed')).toBe(sum('found'));
       expect(sum('left')).toBe(0);
-      // All but bookkeeping of old clients, which is not touched.
+      // All records except the bookkeeping of old clients, which is not changed.
       expect(sum('found')).toBeGreaterThanOrEqual(found - 4);
 
       await using limiter = await open(name);
@@ -133,7 +133,7 @@ describe.skipIf(ENGINE.missing)(`tables that published releases of zae-limiter f
       expect(await limiter.available({ entityId: 'user', resource: 'gpt-4' })).toEqual({ rpd: 6, tpd: 2_800 });
       const after = await world.dump(name);
       expect(after.filter(({ PK, SK }) => `${PK?.S}${SK?.S}`.includes(`#${LONG}`)).length).toBeGreaterThan(0);
-      // It is named again by each further run, which changes nothing.
+      // Each further run names it again and changes nothing.
       expect(await migrate(name, { leave: true })).toMatchObject({ from: 1, to: 1, migrations: [{ left: 1 }] });
       await expect(migrate(name)).rejects.toThrow(LONG);
       expect(await world.dump(name)).toEqual(after);
@@ -144,7 +144,7 @@ describe.skipIf(ENGINE.missing)(`tables that published releases of zae-limiter f
     const { missing, note } = zaeRelease(release);
     const how = hasNamespaces(release) ? 'default' : 'legacy';
 
-    test.skipIf(missing)(`a client that is opened afterwards is refused${note}`, async () => {
+    test.skipIf(missing)(`a client of zae-limiter that is opened after the migration is refused${note}`, async () => {
       const { zae, name } = await start(release, how);
       await zae[Symbol.asyncDispose]();
       await migrate(name);
@@ -182,38 +182,41 @@ describe.skipIf(ENGINE.missing)(`tables that published releases of zae-limiter f
       await limiter.acquire({ entityId: 'new', resource: 'gpt-4', consume: { rpd: 1 } });
     });
 
-    test.skipIf(missing)(`a client that still runs is detected, and what it wrote is migrated${note}`, async () => {
-      const { zae, name } = await start(release, 'default');
-      await using _ = zae;
-      await fill(zae, release);
-      await zae.do('acquire', { entity: 'other', resource: 'gpt-4', consume: { rpd: 1 } });
-      await migrate(name);
-      await zae.do('acquire', { entity: 'late', resource: 'gpt-4', consume: { rpd: 4 } });
-      await zae.do('limits', { entity: 'other', resource: 'gpt-4', rules: [{ ...RPD, amount: 60, seconds: 60 }] });
-      await zae.do('entity', { id: 'stray', parent: 'org' });
+    test.skipIf(missing)(
+      `a client of zae-limiter that still runs is detected, and its writes are migrated${note}`,
+      async () => {
+        const { zae, name } = await start(release, 'default');
+        await using _ = zae;
+        await fill(zae, release);
+        await zae.do('acquire', { entity: 'other', resource: 'gpt-4', consume: { rpd: 1 } });
+        await migrate(name);
+        await zae.do('acquire', { entity: 'late', resource: 'gpt-4', consume: { rpd: 4 } });
+        await zae.do('limits', { entity: 'other', resource: 'gpt-4', rules: [{ ...RPD, amount: 60, seconds: 60 }] });
+        await zae.do('entity', { id: 'stray', parent: 'org' });
 
-      await using limiter = await open(name);
-      const foreign = { code: 'schema.mismatch', command: commandFor(name) };
-      const take = (entityId: string) => limiter.acquire({ entityId, resource: 'gpt-4', consume: { rpd: 1 } });
-      await expect(take('late')).rejects.toMatchObject(foreign);
-      await expect(take('other')).rejects.toMatchObject(foreign);
-      await expect(take('stray')).rejects.toMatchObject(foreign);
-      await expect(limiter.entities.get('stray')).rejects.toMatchObject(foreign);
-      expect((await limiter.entities.children('org')).items).toMatchObject([{ id: 'user' }]);
-      expect((await limiter.buckets.list({ entityId: 'late' })).items).toEqual([]);
-      await take('user');
+        await using limiter = await open(name);
+        const foreign = { code: 'schema.mismatch', command: commandFor(name) };
+        const take = (entityId: string) => limiter.acquire({ entityId, resource: 'gpt-4', consume: { rpd: 1 } });
+        await expect(take('late')).rejects.toMatchObject(foreign);
+        await expect(take('other')).rejects.toMatchObject(foreign);
+        await expect(take('stray')).rejects.toMatchObject(foreign);
+        await expect(limiter.entities.get('stray')).rejects.toMatchObject(foreign);
+        expect((await limiter.entities.children('org')).items).toMatchObject([{ id: 'user' }]);
+        expect((await limiter.buckets.list({ entityId: 'late' })).items).toEqual([]);
+        await take('user');
 
-      const report = await migrate(name);
-      expect(report).toMatchObject({ from: 1, to: 1, migrations: [{ id: '0001', left: 0 }] });
-      await using again = await open(name);
-      expect(await again.available({ entityId: 'late', resource: 'gpt-4' })).toMatchObject({ rpd: 6 });
-      expect((await again.config.get({ entityId: 'other', resource: 'gpt-4' }))?.limits?.map(String)).toEqual([
-        'rpd:60/min',
-      ]);
-      expect((await again.entities.children('org')).items.map(({ id }) => id)).toEqual(['stray', 'user']);
-      await again.acquire({ entityId: 'other', resource: 'gpt-4', consume: { rpd: 1 } });
-      expect(await again.available({ entityId: 'user', resource: 'gpt-4' })).toMatchObject({ rpd: 6 });
-    });
+        const report = await migrate(name);
+        expect(report).toMatchObject({ from: 1, to: 1, migrations: [{ id: '0001', left: 0 }] });
+        await using again = await open(name);
+        expect(await again.available({ entityId: 'late', resource: 'gpt-4' })).toMatchObject({ rpd: 6 });
+        expect((await again.config.get({ entityId: 'other', resource: 'gpt-4' }))?.limits?.map(String)).toEqual([
+          'rpd:60/min',
+        ]);
+        expect((await again.entities.children('org')).items.map(({ id }) => id)).toEqual(['stray', 'user']);
+        await again.acquire({ entityId: 'other', resource: 'gpt-4', consume: { rpd: 1 } });
+        expect(await again.available({ entityId: 'user', resource: 'gpt-4' })).toMatchObject({ rpd: 6 });
+      },
+    );
   });
 
   describe('zae-limiter 0.17.0', () => {

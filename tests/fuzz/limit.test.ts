@@ -16,7 +16,7 @@ function readCorpus(name: string): readonly string[] {
 const GOOD = readCorpus('good');
 const BAD = readCorpus('bad');
 
-/** Whether the text is a limit; if it is, printing and reading it again gives the same. */
+/** Whether the text is a limit. A limit must be the same after printing and parsing it. */
 function isLimit(text: string): boolean {
   let limit: Limit;
   try {
@@ -31,18 +31,18 @@ function isLimit(text: string): boolean {
   return true;
 }
 
-describe('the kept corpus', () => {
-  test.each(GOOD)('%j is a limit', (text) => {
+describe('the stored corpus', () => {
+  test.each(GOOD)('the text %j is a limit', (text) => {
     expect(isLimit(text)).toBe(true);
   });
 
-  test.each(BAD)('%j is none', (text) => {
+  test.each(BAD)('the text %j is not a limit', (text) => {
     expect(isLimit(text)).toBe(false);
   });
 });
 
 test(
-  'a limit with accidents is one that can be printed and read again, or is refused in one line',
+  'a mutated limit text is a limit that can be printed and parsed again, or is refused in one line',
   { timeout: 600_000 },
   () => {
     const seed = Number(process.env['FUZZ_SEED'] ?? Math.floor(Math.random() * 2 ** 31));

@@ -14,9 +14,9 @@ import { mutate } from '../support/migration/mutate.js';
 import { runs } from '../support/runs.js';
 
 const CASES = Number(process.env['FUZZ_CASES'] ?? runs(3_000));
-/** Stores are made anew now and then: until then, what was applied before is part of the next case. */
+/** A new store after this many cases. In between, the objects of earlier files are part of the next case. */
 const CASES_PER_STORE = 50;
-/** Of the processor, not of the clock: the machine may be busy with other things. */
+/** Processor time, which does not depend on other programs. */
 const MAX_MS = 5_000;
 
 function readCorpus(verdict: 'good' | 'bad'): readonly (readonly [name: string, bytes: Buffer])[] {
@@ -32,12 +32,12 @@ interface Store {
   readonly limiter: RateLimiter;
 }
 
-/** With something of everything that a file can meet. */
+/** A store with objects of every kind that a file can name. */
 async function openStore(): Promise<Store> {
   const backend = memory();
   const limiter = await RateLimiter.open(backend);
-  await limiter.entities.create({ id: 'nobody', metadata: { by: 'hand' } });
-  await limiter.entities.create({ id: 'user-1', parentId: 'nobody', cascade: true });
+  await limiter.entities.create({ id: 'stored', metadata: { by: 'hand' } });
+  await limiter.entities.create({ id: 'user-1', parentId: 'stored', cascade: true });
   await limiter.entities.create({ id: 'below', parentId: 'user-1' });
   await limiter.config.setSystem({ limits: [Limit.perMinute('rpm', 1)], onUnavailable: 'local' });
   await limiter.config.setEntityDefault('a', { limits: [Limit.perMinute('rpm', 1)] });
@@ -46,7 +46,7 @@ async function openStore(): Promise<Store> {
 
 type Outcome = 'applied' | 'refused by the file' | 'refused by the plan';
 
-/** Reads and applies the bytes. What is refused is refused in one line, by the right class, and changes nothing. */
+/** Reads and applies the bytes. A refusal has one line and the right class, and changes nothing. */
 async function outcomeOf({ backend, limiter }: Store, bytes: Buffer): Promise<Outcome> {
   const before = await logicalState(backend);
   let file: ReturnType<typeof parseManifestFile>;
@@ -59,7 +59,7 @@ async function outcomeOf({ backend, limiter }: Store, bytes: Buffer): Promise<Ou
   try {
     await limiter.manifest.apply(file.data);
   } catch (error) {
-    // Not ApplyStopped: the plan must have found it.
+    // Not ApplyStopped: the plan must find the problem before anything is written.
     expect(error).toMatchObject({ name: 'ValidationError' });
     checkRefusal(file.explain(error));
     expect(await logicalState(backend)).toEqual(before);
@@ -78,23 +78,23 @@ function checkRefusal(error: unknown): void {
   expect(message).toMatch(/^limits\.yaml(?::\d+:\d+)?: ./);
 }
 
-describe('the kept corpus', () => {
-  test.each(GOOD)('%s is applied', async (_, bytes) => {
+describe('the stored corpus', () => {
+  test.each(GOOD)('the file %s is applied', async (_, bytes) => {
     expect(await outcomeOf(await openStore(), bytes)).toBe('applied');
   });
 
-  test.each(BAD)('%s is refused, and changes nothing', async (_, bytes) => {
+  test.each(BAD)('the file %s is refused, and changes nothing', async (_, bytes) => {
     expect(await outcomeOf(await openStore(), bytes)).not.toBe('applied');
   });
 });
 
 test(
-  'a file with accidents is applied whole, or refused in one line and not at all',
+  'a mutated limits file is applied completely, or refused in one line without a change',
   { timeout: 600_000 },
   async () => {
     const seed = Number(process.env['FUZZ_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
     const random = new Random(seed);
-    // Mostly good ones: a second mistake in a bad file is seldom reached.
+    // Mostly good files, because the first mistake of a bad file hides the second.
     const seeds = [...GOOD, ...GOOD, ...GOOD, ...BAD].map(([, bytes]) => bytes).filter((bytes) => bytes.length < 3_000);
     const counts = new Map<Outcome, number>();
     let slowestMs = 0;
@@ -116,7 +116,7 @@ test(
       }
       counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
     }
-    // A fuzz whose files are all refused at the door would try nothing.
+    // Files that all fail to parse would not test the plan.
     for (const outcome of ['applied', 'refused by the file', 'refused by the plan'] as const) {
       expect(counts.get(outcome) ?? 0, outcome).toBeGreaterThan(CASES / 200);
     }

@@ -4,7 +4,7 @@ import { checkPolicyDocument } from './cfn-policy-document.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A parsed template of any origin. */
+/** A parsed template from any source. */
 export interface AnyTemplate {
   readonly Parameters?: Readonly<Record<string, Fields>>;
   readonly Conditions?: Fields;
@@ -43,8 +43,8 @@ const OF_PARAMETERS = [
 const OF_OUTPUTS = ['Description', 'Value', 'Condition', 'Export'];
 
 /**
- * What is wrong with a template by the specification that CloudFormation publishes of its resources: sentences, each
- * beginning with the place. Knows the intrinsic functions that our templates use.
+ * The problems of a template by CloudFormation's published specification of resources, as sentences that begin with the
+ * place. Supports the intrinsic functions that our templates use.
  */
 export function checkTemplate(template: AnyTemplate): string[] {
   const { Parameters = {}, Conditions = {}, Resources, Outputs = {} } = template;
@@ -103,7 +103,7 @@ function checkProperties(place: string, value: Fields, spec: SpecProperties, nam
   ];
 }
 
-/** Of a union, whichever variant has the least to object to. */
+/** The variant of a union with the fewest problems. */
 function checkValue(place: string, value: unknown, type: SpecType, names: Names): string[] {
   if (intrinsicOf(value) !== null) {
     return checkIntrinsic(place, value, names, (branch) => checkValue(place, branch, type, names), variantsOf(type));

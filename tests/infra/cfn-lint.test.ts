@@ -23,7 +23,7 @@ const { Table, ...OTHERS } = TEMPLATE.Resources;
 const MISSPELT = { ...Table, Properties: { ...Table?.Properties, BilingMode: 'PAY_PER_REQUEST' } };
 const KEY = 'arn:aws:kms:eu-west-1:123456789012:key/1f0e';
 
-/** The templates of an adoption's import: for a table without a KMS key, and with one. */
+/** The import templates of an adoption: for a table without a KMS key, and with one. */
 function importTemplate(encryption: object): object {
   const { BillingMode: _, ...definition } = tableDefinition('limits');
   const settings = { ttlAttribute: 'ttl', pointInTimeRecovery: false };

@@ -12,7 +12,7 @@ const OF_CONDITIONS: Readonly<Record<string, readonly string[]>> = {
 };
 const OF_PRINCIPALS = ['AWS', 'Service'];
 
-/** The specification of CloudFormation calls policies just JSON; IAM is stricter. */
+/** CloudFormation's specification allows any JSON as a policy; IAM does not. */
 export function checkPolicyDocument(place: string, document: unknown, names: Names): string[] {
   const { Version, Statement, ...more } = document as Fields;
   if (Version !== '2012-10-17' || !Array.isArray(Statement) || Object.keys(more).length > 0) {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { buildTemplate } from '../../src/infra/template.js';
 import type { Resource } from '../../src/infra/template/intrinsics.js';
 import { settleTemplate } from '../support/aws/settle-template.js';
@@ -33,28 +33,26 @@ test('point-in-time recovery is on unless a parameter says otherwise', () => {
   });
 });
 
-describe.each([
+test.each([
   ['AWS::SNS::Topic', 'AWS::SNS::TopicPolicy', 'Topics', 'sns:Publish'],
   ['AWS::SQS::Queue', 'AWS::SQS::QueuePolicy', 'Queues', 'sqs:*'],
   ['AWS::S3::Bucket', 'AWS::S3::BucketPolicy', 'Bucket', 's3:*'],
-])('every %s', (type, policyType, target, action) => {
-  test('denies requests without TLS', () => {
-    const guarded = Object.values(PLAIN)
-      .filter(({ Type }) => Type === policyType)
-      .filter((policy) =>
-        statementsOf(policy).some(
-          ({ Effect, Principal, Action, Condition }) =>
-            Effect === 'Deny' &&
-            Principal === '*' &&
-            Action === action &&
-            JSON.stringify(Condition) === '{"Bool":{"aws:SecureTransport":"false"}}',
-        ),
-      )
-      .flatMap(({ Properties }) => [Properties[target]].flat());
-    const ids = Object.keys(PLAIN).filter((id) => PLAIN[id]?.Type === type);
-    expect(ids.length).toBeGreaterThan(0);
-    expect(guarded).toEqual(ids.map((id) => ({ Ref: id })));
-  });
+])('every %s denies requests without TLS', (type, policyType, target, action) => {
+  const guarded = Object.values(PLAIN)
+    .filter(({ Type }) => Type === policyType)
+    .filter((policy) =>
+      statementsOf(policy).some(
+        ({ Effect, Principal, Action, Condition }) =>
+          Effect === 'Deny' &&
+          Principal === '*' &&
+          Action === action &&
+          JSON.stringify(Condition) === '{"Bool":{"aws:SecureTransport":"false"}}',
+      ),
+    )
+    .flatMap(({ Properties }) => [Properties[target]].flat());
+  const ids = Object.keys(PLAIN).filter((id) => PLAIN[id]?.Type === type);
+  expect(ids.length).toBeGreaterThan(0);
+  expect(guarded).toEqual(ids.map((id) => ({ Ref: id })));
 });
 
 test('without a KMS key of the user, queue and archive use AWS keys, and the topic uses a key of the stack that CloudWatch may use', () => {

@@ -32,12 +32,12 @@ test.each<[pattern: object, matches: boolean]>([
   [{ missing: [null] }, false],
   [{ tags: ['b'] }, true],
   [{ $or: [{ count: [1] }, { eventName: ['MODIFY'] }] }, true],
-])('%j matches: %s', (pattern, matches) => {
+])('matching a record with the filter %j gives %s', (pattern, matches) => {
   expect(matchesFilter(pattern, RECORD)).toBe(matches);
 });
 
 test.each([[{}], [{ count: [] }], [{ count: [{ above: 1 }] }], [{ count: [{ numeric: ['~', 1] }] }], [{ count: 7 }]])(
-  '%j is refused',
+  'the filter %j is refused',
   (pattern) => {
     expect(() => matchesFilter(pattern, RECORD)).toThrow(TypeError);
   },

@@ -16,7 +16,7 @@ export function matchesFilter(pattern: unknown, record: unknown): boolean {
   });
 }
 
-/** Of a list in the record, one entry is enough. An object is no value: rules are for leaves. */
+/** One entry of a list in the record must match. Rules apply to leaves, so an object never matches. */
 function matchesRule(rule: unknown, value: unknown): boolean {
   if (Array.isArray(value)) return value.some((entry) => matchesRule(rule, entry));
   const isLeaf = value !== undefined && !isFields(value);

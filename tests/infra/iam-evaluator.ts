@@ -11,11 +11,11 @@ export interface Policy {
   readonly Statement: readonly Statement[];
 }
 
-/** Tags of who asks. */
+/** Tags of the caller. */
 export type Tags = Readonly<Record<string, string>>;
 
 /**
- * What IAM decides of one request by one policy: a denial unless a statement allows it, and none denies it.
+ * IAM's decision about one request by one policy: denied unless a statement allows it and no statement denies it.
  * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic.html
  */
 export function isAllowed({ Statement }: Policy, request: Authorization, tags: Tags = {}): boolean {
@@ -35,7 +35,7 @@ function applies({ Action, Resource, Condition = {} }: Statement, request: Autho
   );
 }
 
-/** Every value that the request has of a condition key. */
+/** The values of a condition key in the request. */
 function valuesOf(key: string, { leadingKeys }: Authorization, tags: Tags): readonly string[] {
   if (key === 'dynamodb:LeadingKeys') return leadingKeys;
   if (!key.startsWith('aws:PrincipalTag/')) throw new TypeError(`${key} is no key that the evaluator knows`);
@@ -47,7 +47,7 @@ function holds(operator: string, values: readonly string[], wanted: readonly str
   if (operator === 'Null') return (values.length === 0) === (wanted[0] === 'true');
   const [, set, compare = ''] = /^(ForAllValues:|ForAnyValue:)?(.+)$/.exec(operator) ?? [];
   const matches = (value: string): boolean => comparison(compare)(value, wanted, tags);
-  // True of no values at all: IAM says so, and a policy must see to it.
+  // IAM defines ForAllValues as true without values, so a policy needs a guard against it.
   if (set === 'ForAllValues:') return values.every(matches);
   return values.some(matches);
 }

@@ -58,7 +58,9 @@ describe('the page on permissions', () => {
   });
 
   test('the page on permissions has the actions of the functions on the table', () => {
-    for (const [name, [onTable = '', onIndex = '']] of rowsOf(IAM, 'role')) {
+    const rows = rowsOf(IAM, 'role');
+    expect([...rows.keys()].toSorted()).toEqual(['ReconcilerRole', 'StreamRole']);
+    for (const [name, [onTable = '', onIndex = '']] of rows) {
       const [policy] = TEMPLATE.Resources[name]!.Properties['Policies'] as unknown as Fields[];
       const { Statement } = policy!['PolicyDocument'] as { readonly Statement: readonly Statement[] };
       expect([onTable, onIndex.replace(' of GSI1', '')]).toEqual(
@@ -88,6 +90,7 @@ describe('the page on monitoring', () => {
   const alarms = Object.entries(TEMPLATE.Resources).filter(([, { Type }]) => Type === 'AWS::CloudWatch::Alarm');
 
   test('the page on monitoring has for every alarm when it fires, what missing data means, and what to do', () => {
+    expect(alarms.length).toBeGreaterThan(5);
     const rows = rowsOf(MONITOR, 'alarm');
     for (const [name, { Properties }] of alarms) {
       const [metric, periodSec] = metricOf(Properties);

@@ -25,7 +25,7 @@ export interface Flow {
 const SECOND_MS = 1_000;
 const HOUR_MS = 3_600_000;
 
-/** Commands that only look, with arguments by which each finds something. */
+/** Read-only commands, with arguments for existing objects. */
 const LOOKS = [
   'acquire user-1 gpt-4 -c rpd=1 --dry-run',
   'audit list',
@@ -55,7 +55,9 @@ const LOOKS = [
 
 export const LOOKS_BY_COMMAND = 'commands that only look';
 
-/** Those that follow the stream, sweep and repair: for operators, because they look at every namespace. */
+/**
+ * Maintenance: the stream, sweeps and repairs. It needs the policy for operators, because it visits every namespace.
+ */
 const UPKEEP: Readonly<Record<string, (stage: Stage) => Promise<unknown>>> = {
   'the function on the stream': async ({ world, space, limiter }) => {
     const ask = { entityId: 'user-1', resource: 'gpt-4', consume: { rpd: 1 } };
@@ -130,8 +132,8 @@ async function look({ world, space: { namespace } }: Stage): Promise<void> {
 const SENSITIVE = { paceAbove: 5, splitAbove: 10 };
 
 /**
- * What a sweep can find: an expired holder and two shards without writes for two hours; and two that are in use,
- * whose free slots are not what they should be.
+ * Creates work for a sweep: an expired holder, two shards without writes for two hours, and two shards in use with a
+ * wrong number of free slots.
  */
 async function leaveBehind({ world, space }: Pick<Stage, 'world' | 'space'>): Promise<void> {
   const limiter = await space.open({ limits: LIMITS }, { pressure: SENSITIVE });

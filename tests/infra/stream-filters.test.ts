@@ -13,7 +13,7 @@ interface Record {
   readonly dynamodb: { readonly Keys: { readonly PK: { readonly S: string }; readonly SK: { readonly S: string } } };
 }
 
-/** In the format of the mapping: a list of texts. */
+/** The format of the event source mapping: a list of texts. */
 const { StreamSource } = buildTemplate().Resources;
 const CRITERIA = StreamSource!.Properties['FilterCriteria'] as unknown as {
   readonly Filters: readonly { readonly Pattern: string }[];
@@ -27,7 +27,7 @@ function idleFilters(filters: readonly unknown[], records: readonly Record[]): u
   return filters.filter((filter) => !records.some((record) => matchesFilter(filter, record)));
 }
 
-/** Whether `src/backends/dynamodb/stream` uses it. */
+/** Whether `src/backends/dynamodb/stream` uses the record. */
 function isUsed(record: Record): boolean {
   const change = decodeChange(record, 'label');
   return change.kind === 'bucket' || (change.kind === 'audit' && archivedRecordOf(change) !== null);

@@ -8,7 +8,7 @@ import { intrinsicOf } from '../support/aws/cfn-intrinsics.js';
 type Fields = Record<string, unknown>;
 type Path = readonly string[];
 
-/** CloudFormation's limit for a template in a request; a larger one would need an S3 bucket. */
+/** CloudFormation's limit for a template in a request. A larger template would need an S3 bucket. */
 const MAX_BYTES = 51_200;
 
 const TEMPLATE = buildTemplate();
@@ -33,7 +33,7 @@ function renamed(path: Path): AnyTemplate {
   });
 }
 
-/** Names that the template chooses: entries of sections and of maps. References to names are tested separately. */
+/** Names that the template chooses: entries of sections and of maps. A separate test covers references to them. */
 function isOurOwn([section, , ...rest]: Path): boolean {
   if (section === undefined || section === 'Metadata') return true;
   if (rest.length === 0) return ['Parameters', 'Conditions', 'Resources', 'Outputs'].includes(section);
@@ -49,7 +49,7 @@ function namesIn(value: unknown, path: Path = []): Path[] {
   ]);
 }
 
-/** One path for a property of all resources of a kind, and of all entries of a list. */
+/** One path per property of a type of resource, whatever the resource and the place in a list. */
 function kindOf([section, name = '', ...rest]: Path): string {
   const type = section === 'Resources' ? TEMPLATE.Resources[name]?.Type : '';
   return [section, type, ...rest.filter((part) => !/^\d+$/.test(part))].join('.');

@@ -7,7 +7,7 @@ const KEY = { entityId: 'a', resource: 'gpt-4' };
 const never = (value: unknown): never => value as never;
 const deep = (levels: number): unknown => (levels === 0 ? {} : { in: deep(levels - 1) });
 
-/** Calls that every store must refuse, and refuse alike. */
+/** Calls that every store must refuse with the same error. */
 const BAD: readonly ((limiter: RateLimiter) => Promise<unknown>)[] = [
   (limiter) => limiter.tryAcquire(never(null)),
   (limiter) => limiter.tryAcquire({ ...KEY, consume: { rpm: -1 } }),
@@ -42,16 +42,16 @@ const BAD: readonly ((limiter: RateLimiter) => Promise<unknown>)[] = [
   (limiter) => limiter.config.list({ resource: '~' }),
   (limiter) => limiter.config.resolve('$', 'gpt-4'),
   (limiter) => limiter.entities.create({ id: '' }),
-  (limiter) => limiter.entities.create({ id: 'new', parentId: 'nobody' }),
+  (limiter) => limiter.entities.create({ id: 'new', parentId: 'missing' }),
   (limiter) => limiter.entities.create({ id: 'new', parentId: 'new' }),
   (limiter) => limiter.entities.create({ id: 'new', metadata: never([]) }),
   (limiter) => limiter.entities.create({ id: 'new', metadata: { big: 1n } }),
   (limiter) => limiter.entities.create({ id: 'new', name: never(7) }),
-  (limiter) => limiter.entities.update('nobody', { name: 'x' }),
+  (limiter) => limiter.entities.update('missing', { name: 'x' }),
   (limiter) => limiter.entities.update('a', { version: 0 }),
   (limiter) => limiter.entities.update('a', { cascade: never('yes') }),
   (limiter) => limiter.entities.update('a', { version: 999_999, metadata: { deep: deep(50) } }),
-  (limiter) => limiter.entities.delete('nobody'),
+  (limiter) => limiter.entities.delete('missing'),
   (limiter) => limiter.entities.list({ limit: 0 }),
   (limiter) => limiter.entities.list({ limit: 1_001 }),
   (limiter) => limiter.entities.list({ after: never(7) }),

@@ -1,6 +1,9 @@
 import { startEngine } from '../../src/testing/dynamodb/index.js';
 
-/** A process that starts an engine, says where it is, and then waits to be killed, or ends without stopping it. */
+/**
+ * A process that starts an engine, reports its endpoint, and then waits to be killed, or exits without stopping the
+ * engine.
+ */
 const engine = await startEngine('dynoxide');
 process.send?.({ endpoint: engine.endpoint });
 if (process.argv[2] === 'leave') process.disconnect();

@@ -15,11 +15,11 @@ const why = (found: ReturnType<typeof findEngine>): string =>
 
 afterEach(() => vi.unstubAllEnvs());
 
-describe.each<EngineName>(['dynoxide', 'extenddb', 'dynamodb-local'])('%s', (name) => {
+describe.each<EngineName>(['dynoxide', 'extenddb', 'dynamodb-local'])('the engine %s', (name) => {
   const found = findEngine(name);
 
   test.skipIf(found.status === 'unavailable')(
-    `starts empty, serves items, and is gone once stopped${why(found)}`,
+    `the engine ${name} starts empty, serves items, and ends when it is stopped${why(found)}`,
     async () => {
       const engine = await startEngine(name);
       const client = clientOf(engine, engine.endpoint);
@@ -55,10 +55,10 @@ describe.each<EngineName>(['dynoxide', 'extenddb', 'dynamodb-local'])('%s', (nam
 const dynoxide = findEngine('dynoxide');
 
 describe.skipIf(dynoxide.status === 'unavailable')(`engines of test files${why(dynoxide)}`, () => {
-  test('run side by side, each with tables of its own', async () => {
+  test('several engines run at the same time, each with separate tables', async () => {
     const engines = await Promise.all(Array.from({ length: 3 }, () => startEngine('dynoxide')));
     expect(new Set(engines.map(({ endpoint }) => endpoint)).size).toBe(3);
-    // The same table can be made in each of them.
+    // The same table can be created in each engine.
     for (const engine of engines) {
       const client = clientOf(engine, engine.endpoint);
       await makeTable(client);
@@ -67,7 +67,7 @@ describe.skipIf(dynoxide.status === 'unavailable')(`engines of test files${why(d
     await Promise.all(engines.map((engine) => engine.stop()));
   });
 
-  test('an engine that another process started is used as it is, and never stopped', async () => {
+  test('an engine that another process started is used and never stopped', async () => {
     const owned = await startEngine('dynoxide');
     vi.stubEnv('HEADGATE_TEST_ENDPOINT', `${owned.endpoint}/`);
     const foreign = await startEngine();
@@ -79,7 +79,7 @@ describe.skipIf(dynoxide.status === 'unavailable')(`engines of test files${why(d
     await owned.stop();
   });
 
-  describe('when the process that started them dies', () => {
+  describe('engines whose parent process ends', () => {
     let fork: (...args: readonly string[]) => ChildProcess;
     beforeAll(async () => {
       fork = await forkable(new URL('./engine-parent.ts', import.meta.url));
@@ -90,7 +90,7 @@ describe.skipIf(dynoxide.status === 'unavailable')(`engines of test files${why(d
       return new URL(endpoint);
     }
 
-    /** What a client sees that connects now. */
+    /** The result of a new connection. */
     const connecting = ({ port, hostname }: URL): Promise<string | undefined> =>
       new Promise((resolve) => {
         const socket = connect(Number(port), hostname)
@@ -101,7 +101,7 @@ describe.skipIf(dynoxide.status === 'unavailable')(`engines of test files${why(d
           .once('error', (error: NodeJS.ErrnoException) => resolve(error.code));
       });
 
-    test('by kill -9, they die too', async () => {
+    test('an engine ends when its parent process is killed with -9', async () => {
       const parent = fork();
       const engine = await engineOf(parent);
       expect(await connecting(engine)).toBe('connected');
@@ -110,7 +110,7 @@ describe.skipIf(dynoxide.status === 'unavailable')(`engines of test files${why(d
       await expect.poll(() => connecting(engine)).toBe('ECONNREFUSED');
     });
 
-    test('by coming to its end, they die too, and have not kept it alive', async () => {
+    test('an engine ends when its parent process exits, and does not keep it alive', async () => {
       const parent = fork('leave');
       const engine = await engineOf(parent);
       expect(await ended(parent)).toBe(0);
@@ -119,7 +119,7 @@ describe.skipIf(dynoxide.status === 'unavailable')(`engines of test files${why(d
   });
 });
 
-describe('an engine that cannot be started', () => {
+describe('engines that cannot be started', () => {
   const folders: string[] = [];
   const emptyFolder = (): string => {
     folders.push(mkdtempSync(join(tmpdir(), 'headgate-engines-')));
@@ -129,7 +129,7 @@ describe('an engine that cannot be started', () => {
     for (const folder of folders.splice(0)) rmSync(folder, { recursive: true });
   });
 
-  test('is reported with what it said last', async () => {
+  test('an engine that fails to start is reported with its last output', async () => {
     const folder = emptyFolder();
     const home = join(folder, `node_modules/@dynoxide/${process.platform}-${process.arch}`);
     mkdirSync(home, { recursive: true });
@@ -141,7 +141,7 @@ describe('an engine that cannot be started', () => {
     });
   });
 
-  test('because it is not installed says how to get it', async () => {
+  test('an engine that is not installed is reported with the command to install it', async () => {
     await expect(startEngine('dynoxide', { folder: emptyFolder() })).rejects.toMatchObject({
       code: 'infrastructure.engine-unavailable',
       message: expect.stringContaining('npm i -D @dynoxide/'),

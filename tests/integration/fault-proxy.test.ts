@@ -21,9 +21,9 @@ import { clientOf, makeTable, TABLE } from '../support/dynamodb/table.js';
 const found = findEngine('dynoxide');
 const why = found.status === 'unavailable' ? ` (skipped: ${found.reason})` : '';
 
-describe.skipIf(found.status === 'unavailable')(`a fault proxy, as the AWS SDK sees it${why}`, () => {
+describe.skipIf(found.status === 'unavailable')(`the fault proxy between the AWS SDK and an engine${why}`, () => {
   let engine: Engine;
-  /** Past the proxy: what the engine really holds. */
+  /** A client without the proxy, to read what the engine has stored. */
   let direct: DynamoDBClient;
   let proxy: FaultProxy;
   let client: DynamoDBClient;
@@ -83,14 +83,14 @@ describe.skipIf(found.status === 'unavailable')(`a fault proxy, as the AWS SDK s
       TransactItems: keys.map((name) => ({ Put: { TableName: TABLE, Item: { PK: { S: name } } } })),
     });
 
-  test('passes everything through that no rule strikes, and counts it', async () => {
+  test('the proxy forwards requests that no rule matches, and counts them', async () => {
     await Promise.all([addOne(), addOne(), addOne()]);
     await client.send(new GetItemCommand({ TableName: TABLE, Key: { PK: { S: key } } }));
     expect(await stored()).toBe(3);
     expect(proxy.requests.byOperation()).toEqual({ UpdateItem: 3, GetItem: 1 });
   });
 
-  test('loses the answer after the write landed', async () => {
+  test('a lost answer is lost after the write landed', async () => {
     const lost = proxy.inject(fault.loseAnswer(), { times: 1 });
     await expect(addOne()).rejects.toMatchObject({ code: 'ECONNRESET' });
     expect([lost.fired, await stored()]).toEqual([1, 1]);
@@ -98,13 +98,13 @@ describe.skipIf(found.status === 'unavailable')(`a fault proxy, as the AWS SDK s
     expect(await stored()).toBe(2);
   });
 
-  test('loses the request before the engine sees it', async () => {
+  test('a lost request never reaches the engine', async () => {
     const lost = proxy.inject(fault.loseRequest(), { times: 1, operations: ['UpdateItem'] });
     await expect(addOne()).rejects.toMatchObject({ code: 'ECONNRESET' });
     expect([lost.fired, await stored()]).toEqual([1, 0]);
   });
 
-  test('holds an answer back until it is told', async () => {
+  test('a held answer is delivered when it is released', async () => {
     const late = proxy.inject(fault.holdAnswer());
     let answered = false;
     const answer = addOne().then(() => (answered = true));
@@ -115,7 +115,7 @@ describe.skipIf(found.status === 'unavailable')(`a fault proxy, as the AWS SDK s
     await answer;
   });
 
-  test('holds a request back, so that it lands after its caller gave up', async () => {
+  test('a held request lands when it is released, after its caller has timed out', async () => {
     const late = proxy.inject(fault.holdRequest());
     const impatient = new AbortController();
     const gaveUp = expect(addOne(impatient.signal)).rejects.toMatchObject({ name: 'AbortError' });
@@ -127,14 +127,14 @@ describe.skipIf(found.status === 'unavailable')(`a fault proxy, as the AWS SDK s
     await expect.poll(stored).toBe(1);
   });
 
-  test('holds an answer back for a time', async () => {
+  test('an answer can be held for a given time', async () => {
     proxy.inject(fault.holdAnswer(30));
     const startMs = performance.now();
     await addOne();
     expect(performance.now() - startMs).toBeGreaterThanOrEqual(29);
   });
 
-  test('throttles, and names the key range', async () => {
+  test('a throttling error names the key range', async () => {
     proxy.inject(fault.throttle(), { times: 1 });
     await expect(addOne()).rejects.toMatchObject({
       name: 'ProvisionedThroughputExceededException',
@@ -146,7 +146,7 @@ describe.skipIf(found.status === 'unavailable')(`a fault proxy, as the AWS SDK s
     expect(await stored()).toBe(0);
   });
 
-  test('throttles as on-demand tables do', async () => {
+  test('a throttling error can be that of an on-demand table', async () => {
     proxy.inject(fault.throttle({ error: 'ThrottlingException', limit: 'MaxOnDemandThroughputExceeded' }));
     await expect(addOne()).rejects.toMatchObject({
       name: 'ThrottlingException',
@@ -154,7 +154,7 @@ describe.skipIf(found.status === 'unavailable')(`a fault proxy, as the AWS SDK s
     });
   });
 
-  test('throttles as the account is', async () => {
+  test('a throttling error can be that of the account', async () => {
     proxy.inject(fault.throttle({ error: 'RequestLimitExceeded', limit: null }));
     await expect(addOne()).rejects.toMatchObject({ name: 'RequestLimitExceeded' });
   });
@@ -162,12 +162,12 @@ describe.skipIf(found.status === 'unavailable')(`a fault proxy, as the AWS SDK s
   test.each([
     [500, 'InternalServerError'],
     [503, 'ServiceUnavailable'],
-  ] as const)('fails with %i', async (status, name) => {
+  ] as const)('a server error has the status %i', async (status, name) => {
     proxy.inject(fault.serverError(status));
     await expect(addOne()).rejects.toMatchObject({ name, $metadata: { httpStatusCode: status } });
   });
 
-  test('denies access', async () => {
+  test('an access error names the action', async () => {
     proxy.inject(fault.accessDenied());
     await expect(addOne()).rejects.toMatchObject({
       name: 'AccessDeniedException',
@@ -176,7 +176,7 @@ describe.skipIf(found.status === 'unavailable')(`a fault proxy, as the AWS SDK s
     });
   });
 
-  test('reports a conflict of a single write and of a transaction', async () => {
+  test('a conflict is reported for a single write and for a transaction', async () => {
     const conflict = proxy.inject(fault.transactionConflict([1]));
     await expect(addOne()).rejects.toMatchObject({ name: 'TransactionConflictException' });
     await expect(client.send(transaction(`${key}-a`, `${key}-b`))).rejects.toMatchObject({
@@ -186,7 +186,7 @@ describe.skipIf(found.status === 'unavailable')(`a fault proxy, as the AWS SDK s
     expect(conflict.fired).toBe(2);
   });
 
-  test('leaves part of a batch of writes and of a batch of reads unprocessed', async () => {
+  test('a partial batch leaves writes and reads unprocessed', async () => {
     const keys = Array.from({ length: 5 }, (_, index) => ({ PK: { S: `${key}-${index}` } }));
     const writes = keys.map((Item) => ({ PutRequest: { Item } }));
     const partial = proxy.inject(fault.processOnly(2), { times: 2 });
@@ -204,7 +204,7 @@ describe.skipIf(found.status === 'unavailable')(`a fault proxy, as the AWS SDK s
     expect(partial.fired).toBe(2);
   });
 
-  test('shifts the date, of errors too', async () => {
+  test('the date of answers is shifted, also of errors', async () => {
     const dates: number[] = [];
     client.middlewareStack.add(
       (next) => async (args) => {
@@ -220,22 +220,22 @@ describe.skipIf(found.status === 'unavailable')(`a fault proxy, as the AWS SDK s
     proxy.inject(fault.throttle());
     proxy.inject(fault.shiftDate(20 * HOUR_MS));
     await expect(addOne()).rejects.toThrow();
-    // Header dates have whole seconds; the hours are far beyond what the test takes.
+    // Header dates have whole seconds, and the test takes far less than an hour.
     expect(dates.map((date) => Math.round((date - Date.now()) / HOUR_MS))).toEqual([-10, 10]);
   });
 
-  test('refuses connections, then takes them again on the same port', async () => {
+  test('the proxy refuses connections, then accepts them again on the same port', async () => {
     await proxy.refuse();
     await expect(addOne()).rejects.toMatchObject({ code: 'ECONNREFUSED' });
     await proxy.accept();
     await addOne();
-    // The client now has a connection to lose; whether it has noticed is a matter of chance.
+    // The client has an open connection, and may or may not have noticed that it was closed.
     await proxy.refuse();
     await expect(addOne()).rejects.toMatchObject({ code: expect.stringMatching(/^ECONN(?:REFUSED|RESET)$/) });
     expect([await stored(), proxy.requests.count()]).toEqual([1, 1]);
   });
 
-  test('records bodies, answers and the capacity that the client did not ask for', async () => {
+  test('the proxy records bodies, answers, and the capacity that the client did not request', async () => {
     await beginAgain({ record: true, askForCapacity: true });
     proxy.inject(fault.loseAnswer(), { times: 1 });
     await expect(addOne()).rejects.toThrow();
@@ -258,7 +258,7 @@ describe.skipIf(found.status === 'unavailable')(`a fault proxy, as the AWS SDK s
     expect(proxy.requests.recorded).toEqual([]);
   });
 
-  test('strikes by chance: what it lost before and after is what the engine lacks', async () => {
+  test('with random faults, the engine lacks exactly the requests that were lost or throttled', async () => {
     await beginAgain({ seed: 42 });
     const before = proxy.inject(fault.loseRequest(), { probability: 0.2 });
     const after = proxy.inject(fault.loseAnswer(), { probability: 0.2 });
@@ -272,7 +272,7 @@ describe.skipIf(found.status === 'unavailable')(`a fault proxy, as the AWS SDK s
     await addOne();
   });
 
-  test('that is stopped drops what it holds, and does not send it', async () => {
+  test('a proxy that is stopped drops the requests that it holds', async () => {
     const late = proxy.inject(fault.holdRequest());
     const dropped = expect(addOne()).rejects.toMatchObject({ code: 'ECONNRESET' });
     await late.untilFired();
@@ -281,7 +281,7 @@ describe.skipIf(found.status === 'unavailable')(`a fault proxy, as the AWS SDK s
     expect(await stored()).toBe(0);
   });
 
-  test('tells of a mistake in a test’s own predicate', async () => {
+  test('an exception in the predicate of a rule is thrown when the proxy stops', async () => {
     proxy.inject(fault.loseAnswer(), {
       when: () => {
         throw new Error('a typo');

@@ -14,7 +14,7 @@ const ENTITIES = 5_000;
 const folder = mkdtempSync(join(tmpdir(), 'headgate-large-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Entities in a tree of four levels, each with a default and the limits of a resource: three objects for each. */
+/** Entities in a tree of four levels, each with a default and limits of a resource: three objects per entity. */
 function largeManifest(): ManifestData {
   const entities = Array.from({ length: ENTITIES }, (_, at) => {
     const parent = at < 10 ? {} : { parent: `user-${Math.floor(at / 10)}`, cascade: true };

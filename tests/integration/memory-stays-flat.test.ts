@@ -14,7 +14,7 @@ function heapMb(): number {
   return process.memoryUsage().heapUsed / 2 ** 20;
 }
 
-test('1,000,000 one-shot entities leave memory flat', { timeout: 120_000 }, async () => {
+test('1,000,000 one-shot entities do not increase the memory of the process', { timeout: 120_000 }, async () => {
   const clock = fakeClock();
   const limits = [Limit.perMinute('rpm', 60), Limit.perMinute('tpm', 6_000)];
   const limiter = await RateLimiter.open(memory(), { limits, clock });
@@ -24,14 +24,14 @@ test('1,000,000 one-shot entities leave memory flat', { timeout: 120_000 }, asyn
       clock.set(clock.now() + 1);
     }
   };
-  // Caches and usage windows are bounded: they are full after these, and must not grow with the rest.
+  // Caches and usage windows are bounded. They are full after these entities, and must not grow further.
   await oneShots(0, 100_000);
   const early = heapMb();
   await oneShots(100_000, 1_000_000);
   expect(heapMb() - early).toBeLessThan(5);
 });
 
-test('a bucket that was forgotten gives the same answers as before', async () => {
+test('a bucket that was evicted gives the same answers as before', async () => {
   const clock = fakeClock();
   const limiter = await RateLimiter.open(memory(), { limits: [Limit.perMinute('rpm', 60)], clock });
   const visit = (n: number) =>

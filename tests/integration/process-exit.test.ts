@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Runs a script of its own process against the sources, and gives what it printed. Fails if it does not end by itself. */
+/** Runs a script against the sources in a new process, and returns its output. Fails if the process does not exit. */
 async function run(script: string): Promise<string> {
   const folder = join(ROOT, '.tmp');
   mkdirSync(folder, { recursive: true });
@@ -30,20 +30,20 @@ async function run(script: string): Promise<string> {
 const OPEN = `const limiter = await RateLimiter.open({ limits: [Limit.perSecond('rps', 10), Limit.concurrent('slots', 1)] });
 const ask = { entityId: 'a', resource: 'r', consume: { rps: 1, slots: 1 } };`;
 
-test('an open limiter with an open lease keeps no process alive', async () => {
+test('an open limiter with an open lease does not keep the process alive', async () => {
   expect(await run(`${OPEN} await limiter.acquire(ask); console.log('end');`)).toBe('end\n');
 });
 
-test('a lease whose signal is listened to keeps no process alive', async () => {
+test('a lease with a listener on its signal does not keep the process alive', async () => {
   const script = `${OPEN} (await limiter.acquire(ask)).signal.addEventListener('abort', () => {}); console.log('end');`;
   expect(await run(script)).toBe('end\n');
 });
 
-test('a run that never ends keeps no process alive by extending its lease', async () => {
+test('a run that never ends does not keep the process alive by extending its lease', async () => {
   expect(await run(`${OPEN} limiter.run(ask, () => new Promise(() => {})); console.log('end');`)).toBe('end\n');
 });
 
-test('a limiter that is closed keeps no process alive by its waits for a rate or a slot', async () => {
+test('a closed limiter does not keep the process alive by its waits for a rate or a slot', async () => {
   const script = `${OPEN} await limiter.acquire({ ...ask, consume: { rps: 10, slots: 1 } });
     const wait = { timeoutMs: 60_000 };
     const waits = [{ rps: 10 }, { slots: 1 }].map((consume) => limiter.acquire({ ...ask, consume, wait }));
@@ -61,7 +61,7 @@ test('a wait that the program awaits keeps the process alive until it is served'
   expect(await run(script)).toBe('served\n');
 });
 
-test('a grant that waits to be given back keeps no process alive', async () => {
+test('a pending revocation does not keep the process alive', async () => {
   const script = `const { Revocations } = await import('./src/backends/dynamodb/acquire/revocations.ts');
     new Revocations(() => 1).add(() => Promise.reject(new Error('out')), () => {});
     console.log('end');`;

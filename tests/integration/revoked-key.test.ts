@@ -6,7 +6,7 @@ import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 const KEY = 'key-7f3a';
 const BLOCKED = ['rpm:0/min', 'tpm:0/min'];
 
-/** docs/operate/multi-tenant.md: what revokes a key today, and what it does not cover. */
+/** docs/operate/multi-tenant.md says what revokes a key, and what it does not cover. */
 let limiter: RateLimiter;
 beforeEach(async () => {
   limiter = await RateLimiter.open('memory:', { configCacheMs: 0 });
@@ -25,7 +25,7 @@ const block = async (limits: readonly string[], resource?: string): Promise<void
     : limiter.config.setEntity(KEY, resource, config));
 };
 
-test('a key with every limit at 0, for every resource and for those of its own, is refused whatever it asks for', async () => {
+test('a key with every limit at 0, as default and for its own resources, is refused whatever it asks for', async () => {
   await block(BLOCKED);
   expect(await isGranted('gpt-4', { rpm: 1 })).toBe(true);
   await block(BLOCKED, 'gpt-4');
@@ -36,7 +36,7 @@ test('a key with every limit at 0, for every resource and for those of its own, 
   }
 });
 
-test('what the page says is not covered is not: another limit, an ask for 0, limits of the call', async () => {
+test('blocking a key does not cover what the page lists: another limit, an ask for 0, per-call limits', async () => {
   await block(['rpm:0/min']);
   expect(await isGranted('other', { tpm: 1 })).toBe(true);
   await block(BLOCKED);
@@ -44,12 +44,12 @@ test('what the page says is not covered is not: another limit, an ask for 0, lim
   expect(await isGranted('other', { rpm: 1 }, { limits: [Limit.perMinute('rpm', 5)] })).toBe(true);
 });
 
-test('deleting the entity revokes nothing', async () => {
+test('deleting the entity does not revoke the key', async () => {
   await limiter.entities.delete(KEY);
   expect(await isGranted('other', { rpm: 1 })).toBe(true);
 });
 
-test('the page has the commands for both levels', () => {
+test('the page on tenants has the commands for both levels', () => {
   const page = readFileSync(new URL('../../docs/operate/multi-tenant.md', import.meta.url), 'utf8');
   for (const scope of ['', ' --resource gpt-4']) {
     expect(page).toContain(`\nheadgate entity set ${KEY} -l ${BLOCKED.join(' -l ')}${scope}\n`);

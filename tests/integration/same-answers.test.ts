@@ -21,7 +21,7 @@ let operation = 0;
 beforeEach(() => {
   const { crypto } = globalThis;
   const anyValues = crypto.getRandomValues.bind(crypto);
-  // Ids of namespaces are 8 bytes of it: the n-th operation draws the same ones in both worlds.
+  // Namespace ids are 8 random bytes. The n-th operation gets the same bytes in both stores.
   vi.spyOn(crypto, 'getRandomValues').mockImplementation((array) => {
     if (!(array instanceof Uint8Array) || array.length !== 8) return anyValues(array);
     const random = new Random(operation);
@@ -31,7 +31,7 @@ beforeEach(() => {
 });
 afterEach(() => vi.restoreAllMocks());
 
-/** What happens next, how often in a hundred. */
+/** The operations, with their frequency in percent. */
 const MIX: readonly (readonly [number, (random: Random, nowMs: number) => acquires.Operation])[] = [
   [30, acquires.tryAcquire],
   [3, acquires.acquire],
@@ -53,7 +53,7 @@ const MIX: readonly (readonly [number, (random: Random, nowMs: number) => acquir
   [1, administration.readAudit],
   [2, badCall],
 ];
-/** What must be among the answers, or the operations are not those that they are meant to be. */
+/** Parts that must occur among the answers, to show that the operations cover them. */
 const MUST_BE_SEEN = [
   '["granted",true]',
   '["reason","exhausted"]',
@@ -81,7 +81,7 @@ function nextOperation(random: Random, nowMs: number): acquires.Operation {
   return found![1](random, nowMs);
 }
 
-/** From none at all to months; often right before, at or right after the end of an hour, a day or a month. */
+/** From 0 to months, often right before, at or right after the end of an hour, a day or a month. */
 function nextPauseMs(random: Random, nowMs: number): number {
   if (random.whole(1, 100) <= 92) return random.pick([0, 0, 0, 1, 7, 250, SECOND_MS, 5 * SECOND_MS]);
   const window = random.pick(['hourly', 'hourly', 'hourly', 'daily', 'monthly'] as const);
@@ -89,13 +89,13 @@ function nextPauseMs(random: Random, nowMs: number): number {
   return random.pick([toEndMs - 1, toEndMs, toEndMs + 1, 61 * SECOND_MS, 900 * SECOND_MS, random.whole(1, 3 * DAY_MS)]);
 }
 
-/** A host's clock may be set back a little. */
+/** Advances the clock. Rarely sets it back by up to three seconds, as a host may do. */
 async function passTime(random: Random, clock: FakeClock): Promise<void> {
   if (random.whole(1, 500) === 1) clock.set(clock.now() - random.whole(1, 3 * SECOND_MS));
   else await clock.advance(nextPauseMs(random, clock.now()));
 }
 
-/** The answer of each world, as text. */
+/** The answer of each store, as text. */
 async function answersOf(worlds: readonly World[], { run, meanwhileMs }: acquires.Operation): Promise<string[]> {
   const settle = async (world: World): Promise<unknown> => run(world).catch(refusal);
   if (meanwhileMs === undefined) {
@@ -109,7 +109,7 @@ async function answersOf(worlds: readonly World[], { run, meanwhileMs }: acquire
   return worlds.map((world, at) => showOnce(world, settled[at]));
 }
 
-/** Whatever is refused is refused by an error of ours, but for what the test itself throws. */
+/** Returns Headgate's errors as answers, and throws all others. */
 function refusal(error: unknown): unknown {
   if (isHeadgateError(error)) return error;
   throw error;
@@ -121,7 +121,7 @@ function showOnce(world: World, answer: unknown): string {
   return text;
 }
 
-/** Everything that a newcomer sees, part by part. */
+/** Everything that a new limiter can read, part by part. */
 async function wholeState(world: World): Promise<Map<string, string>> {
   const observer = await world.open({ limits: acquires.parse(['rpm:60/min']) });
   const parts = new Map([['reported', world.show(world.reported.splice(0))]]);
@@ -140,7 +140,7 @@ async function compareStates([inMemory, inFile]: readonly World[]): Promise<void
 }
 
 test(
-  `a store in memory and one in a file answer ${OPERATIONS} random operations alike`,
+  `a memory store and a file store give the same answers to ${OPERATIONS} random operations`,
   { timeout: 120_000 },
   async () => {
     const seed = Number(process.env['SAME_ANSWERS_SEED'] ?? 1);

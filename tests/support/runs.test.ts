@@ -6,7 +6,7 @@ import { MANY_CASES } from '../../vitest.config.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-test('every property that npm test tries with fewer cases is tried with all of them by test:chaos', () => {
+test('test:chaos runs every property that npm test reduces with all its cases', () => {
   const files = ['src', 'tests'].flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((path) => `${folder}/${path}`),
   );

@@ -1,7 +1,7 @@
 /** A quarter in `npm test`, all in `npm run test:chaos`. Files that use this are named in `vitest.config.ts`. */
 const PART = Number(process.env['HEADGATE_RUNS'] ?? 0.25);
 
-/** How many cases a property is tried with, of so many. */
+/** The number of cases of a property: all, or a part of them in `npm test`. */
 export function runs(all: number): number {
   return Math.ceil(all * PART);
 }

@@ -9,7 +9,7 @@ const HERE = fileURLToPath(new URL('.', import.meta.url));
 const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
 const TYPE_TESTS = readdirSync(HERE).filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'));
 
-/** Two folders below the root, as the type tests are, so that their imports hold in a copy. */
+/** Two folders below the root, like the type tests, so that relative imports work in a copy. */
 let folder: string;
 
 beforeAll(() => {
@@ -19,33 +19,33 @@ beforeAll(() => {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test('the type tests are part of what `npm run check` compiles', () => {
+test('npm run check compiles the type tests', () => {
   const compiled = tsc('-p', 'tsconfig.json', '--listFilesOnly')
     .split(/\r?\n/)
     .map((path) => resolve(ROOT, path));
   expect(compiled).toEqual(expect.arrayContaining(TYPE_TESTS.map((name) => join(HERE, name))));
 });
 
-describe.each(TYPE_TESTS)('%s', (name) => {
+describe.each(TYPE_TESTS)('the type test %s', (name) => {
   const text = readFileSync(join(HERE, name), 'utf8');
 
-  test('compiles as it is', () => {
+  test(`the type test ${name} compiles`, () => {
     expect(errorsOf(name, text)).toEqual([]);
   });
 
-  test('has an error under each line that expects one', () => {
+  test(`each line of the type test ${name} that expects an error has one`, () => {
     const bare = text.replaceAll(/^ *\/\/ @ts-expect-error.*$/gm, '//');
     const expected = text.split('\n').flatMap((line, index) => (line.includes('@ts-expect-error') ? [index + 2] : []));
     expect(errorsOf(name, bare).map(({ line }) => line)).toEqual(expected);
   });
 
-  test('does not compile when it expects an error where there is none', () => {
+  test(`the type test ${name} does not compile when it expects an error that does not occur`, () => {
     const planted = errorsOf(name, `${text}\n// @ts-expect-error planted\nexport const fine: number = 1;\n`);
     expect(planted.map(({ message }) => message)).toEqual([`TS2578: Unused '@ts-expect-error' directive.`]);
   });
 });
 
-/** The errors in this file alone: those of what it imports are the business of `npm run check`. */
+/** The errors in this file only. `npm run check` reports those of imported files. */
 function errorsOf(name: string, text: string): { readonly line: number; readonly message: string }[] {
   const config = { extends: '../../tsconfig.json', include: [name] };
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config));

@@ -1,6 +1,6 @@
 import type { Decision, Lease, LimitStatus } from '../../src/index.js';
 
-/** `granted` decides which fields there are. */
+/** `granted` decides which fields exist. */
 export function decisionNarrows(decision: Decision<'rpm'>): Lease<'rpm'> | number | null {
   // @ts-expect-error a denial has no lease
   void decision.lease;
@@ -17,7 +17,7 @@ export function decisionNarrows(decision: Decision<'rpm'>): Lease<'rpm'> | numbe
   return violations.length === 0 ? null : decision.retryAfterMs;
 }
 
-/** A wait may be null, which no timer should be given. */
+/** A wait may be null, which is not a valid delay of a timer. */
 export function waitMayBeNever(decision: Decision): number {
   if (decision.granted) return 0;
   // @ts-expect-error null means that no wait helps
@@ -25,7 +25,7 @@ export function waitMayBeNever(decision: Decision): number {
   return waitMs;
 }
 
-/** Each reason is a case of its own. */
+/** Each reason is a separate case. */
 export function reasonsAreKnown(decision: Decision): string {
   if (decision.granted) return 'granted';
   switch (decision.reason) {

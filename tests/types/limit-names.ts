@@ -2,7 +2,7 @@ import { type Lease, Limit, RateLimiter } from '../../src/index.js';
 
 const at = { entityId: 'user-1', resource: 'gpt-4' };
 
-/** Names that `limits` gives are the only ones that compile. */
+/** Only the names of `limits` compile. */
 export async function namesComeFromTheLimits(): Promise<void> {
   const limiter = await RateLimiter.open({ limits: [Limit.perMinute('rpm', 60), Limit.concurrent('slots', 4)] });
   await limiter.acquire({ ...at, consume: { rpm: 1, slots: 1 } });
@@ -28,7 +28,7 @@ export async function namesComeFromTheLimits(): Promise<void> {
   await limiter.acquire({ ...at, consume: { rpm: rpm + tpm } });
 }
 
-/** The names travel with the lease, and with the limiter into another namespace. */
+/** The lease, and the limiter of another namespace, keep the names. */
 export async function namesReachTheLease(): Promise<void> {
   const limiter = await RateLimiter.open('memory:', { limits: [Limit.perMinute('rpm', 60)] });
   const lease: Lease<'rpm'> = await limiter.acquire({ ...at, consume: { rpm: 1 } });
@@ -53,7 +53,7 @@ export async function namesReachTheLease(): Promise<void> {
   await acme.acquire({ ...at, consume: { rpn: 1 } });
 }
 
-/** A type argument checks names without `limits`: they are in the store. */
+/** A type argument checks names without `limits`, because the limits are in the store. */
 export async function namesComeFromTheTypeArgument(): Promise<void> {
   const opened = await RateLimiter.open<'rpm'>('memory:');
   const constructed = new RateLimiter<'rpm'>('memory:');
@@ -66,7 +66,7 @@ export async function namesComeFromTheTypeArgument(): Promise<void> {
   await RateLimiter.open<'rpm'>({ limits: [Limit.perMinute('tpm', 60)] });
 }
 
-/** Without names, any name compiles: the store knows them. */
+/** Without names, any name compiles, because the store checks it. */
 export async function namesAreLooseWithoutLimits(): Promise<void> {
   const limiter = await RateLimiter.open();
   const lease = await limiter.acquire({ ...at, consume: { rpm: 1, anything: 2 } });

@@ -60,7 +60,7 @@ const namespace: Item = {
   created_at: { S: '2026-01-01T00:00:00Z' },
 };
 const reverse: Item = { ...namespace, SK: { S: `#NSID#${OLD_NAMESPACE}` }, namespace_name: { S: 'default' } };
-/** So that a limiter has limits. */
+/** Gives the limiter limits. */
 const config: Item = {
   PK: { S: 'RESOURCE#gpt-4' },
   SK: { S: '#CONFIG' },
@@ -120,7 +120,7 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
     const before = await world.dump(name);
     const report = await migrate(name, { dryRun: true });
     expect(report).toMatchObject({ from: 0, to: 0, dryRun: true });
-    // All but the version record of the old clients.
+    // All records except the version record of the old clients.
     expect(report.migrations.reduce((sum, { found }) => sum + found, 0)).toBe(items.length - 1);
     expect(report.migrations).toMatchObject([
       { written: 0, removed: 0 },
@@ -230,7 +230,7 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
       const death = dieBefore('done');
       await expect(migrate(name)).rejects.toMatchObject({ code: 'backend.denied' });
       death.release();
-      // Nothing is left to migrate: only the last scan sees what is written now.
+      // All records are migrated: only the last scan sees what is written now.
       let looks = 0;
       const isLastLook = ({ body }: DynamoRequest): boolean => 'ProjectionExpression' in body && (looks += 1) === 1;
       const hold = proxy.inject(fault.holdRequest(), { operations: ['Scan'], when: isLastLook, times: 1 });

@@ -63,7 +63,7 @@ describe.skipIf(ENGINE.missing)(`old records without a counterpart${ENGINE.note}
     runMigrations({ tableName, ...world.reach, ...more });
   const open = async (table: string): Promise<RateLimiter> =>
     RateLimiter.open(createDynamoDBBackend({ table, ...world.reach }), { clock: fakeClock(NOW_MS) });
-  /** Rejects with the reason, and does not change the table. */
+  /** Expects the migration to reject with the reason, and not to change the table. */
   const expectRefused = async (name: string, reason: string): Promise<void> => {
     const before = await world.dump(name);
     const error = await migrate(name).catch((caught: unknown) => caught);

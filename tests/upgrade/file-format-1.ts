@@ -1,6 +1,6 @@
 import { loadDriver } from '../../src/backends/embedded/file/driver.js';
 
-/** The tables of format 1, and a row in each, as the first Headgate wrote them. */
+/** The tables of format 1 with a row in each, as the first version of Headgate wrote them. */
 const FORMAT_1 = `
 CREATE TABLE namespaces (
   id TEXT PRIMARY KEY, name TEXT NOT NULL, status TEXT NOT NULL, created_at INTEGER NOT NULL,

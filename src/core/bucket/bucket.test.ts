@@ -153,6 +153,7 @@ describe('the wait for tokens', () => {
   );
 
   test('the wait for tokens is exact: waiting that long grants, 1 ms less does not', () => {
+    let waited = 0;
     fc.assert(
       fc.property(question, ({ of, held, baseMs, nowMs, need }) => {
         const waitMs = waitForTokens(of, held, baseMs, need, nowMs);
@@ -166,10 +167,12 @@ describe('the wait for tokens', () => {
           if (thenMs >= Number.MAX_SAFE_INTEGER) return;
           expect(balance(of, held, baseMs, thenMs) >= need).toBe(true);
           expect(balance(of, held, baseMs, thenMs - 1) < need).toBe(true);
+          waited += 1;
         }
       }),
       { numRuns: 5_000 },
     );
+    expect(waited).toBeGreaterThan(100);
   });
 
   test('the wait for tokens is the smallest T of the definition, also for debts above 2^53', () => {

@@ -117,7 +117,7 @@ const REFUSED: readonly (readonly [string, Call, string])[] = [
   ],
 ];
 
-describe('bad input is refused, with its field, and nothing is written', () => {
+describe('bad input of a call', () => {
   test.each([...REFUSED])('bad input is refused with its field: %s', async (_, call, field) => {
     const { limiter, store } = await openLimiter();
     const before = store.calls.length;
@@ -134,10 +134,10 @@ describe('bad input is refused, with its field, and nothing is written', () => {
   });
 });
 
-describe('what only the store can know is refused there, and changes nothing', () => {
+describe('input that only the store can check', () => {
   test('the store refuses a parent that does not exist', async () => {
     const { limiter } = await openLimiter();
-    await expect(limiter.entities.create({ id: 'a', parentId: 'nobody' })).rejects.toMatchObject({
+    await expect(limiter.entities.create({ id: 'a', parentId: 'missing' })).rejects.toMatchObject({
       code: 'input.invalid',
       field: 'parentId',
     });

@@ -77,7 +77,7 @@ async function outcomeOf(clock: FakeClock, call: Promise<unknown>, advanceMs = 6
   return ended;
 }
 
-describe('one deadline bounds everything that a call asks of the store', () => {
+describe('the deadline of a call', () => {
   test.each(Object.entries(CALLS))(
     '%s over a chain of 8 levels, each read of which takes 0.9 s, ends after acquireMs',
     async (_, call) => {

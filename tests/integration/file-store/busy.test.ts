@@ -10,14 +10,14 @@ import { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 import { ASK, ASK_SLOT, LIMITS } from '../../support/models/open-limiter.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-busy-'));
-/** Real time: what holds the lock is no fake. */
+/** Real time, because SQLite holds the lock. */
 const SOON = { callMs: 150, acquireMs: 300 };
 const CONTENDED = { code: 'backend.unavailable', kind: 'contended' };
 
 let files = 0;
 let path: string;
 let limiter: RateLimiter;
-/** Another process's connection, as far as SQLite can tell. */
+/** A second connection, which SQLite treats like another process. */
 let other: SqliteDatabase;
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -37,7 +37,7 @@ function open(options: LimiterOptions): Promise<RateLimiter> {
   return RateLimiter.open(file({ path }), { limits: LIMITS, ...options });
 }
 
-/** Turns of the event loop until the work has ended, at most `most`. */
+/** Counts the turns of the event loop until the work has ended, at most `most`. */
 async function turnsDuring(work: Promise<unknown>, most: number): Promise<number> {
   const ended = new AbortController();
   const end = (): void => ended.abort();
@@ -55,7 +55,7 @@ test('a call that waits for the lock leaves the event loop free, and is granted 
   expect((await limiter.buckets.get(ASK))?.acquires).toBe(2);
 });
 
-test('a hundred that wait are all served once the lock is released, none twice', async () => {
+test('a hundred calls that wait for the lock are all served once it is released, none twice', async () => {
   const pending = Array.from({ length: 100 }, () => limiter.tryAcquire({ ...ASK, consume: { rpm: 1 } }));
   await turnsDuring(Promise.all(pending), 100);
   other.exec('COMMIT');
@@ -64,7 +64,7 @@ test('a hundred that wait are all served once the lock is released, none twice',
   expect((await limiter.buckets.get(ASK))?.acquires).toBe(60);
 });
 
-test('reading needs no lock', async () => {
+test('reading a file needs no lock', async () => {
   expect(await limiter.available(ASK)).toMatchObject({ slots: 2 });
   expect(await limiter.config.get('system')).toBeNull();
   const late = await open({ timeouts: SOON });
@@ -77,7 +77,7 @@ test.each<[string, LimiterOptions, { onUnavailable?: OnUnavailable }]>([
   [' where the policy allows', { onUnavailable: 'allow' }, {}],
   [' where the policy is local', { onUnavailable: 'local' }, {}],
   [' where the call allows', {}, { onUnavailable: 'allow' }],
-])('a lock that is never released denies as contended%s', async (_, options, own) => {
+])('a lock that is never released denies acquires as contended%s', async (_, options, own) => {
   const patient = await open({ timeouts: SOON, ...options });
   const decisions = await Promise.all(Array.from({ length: 8 }, () => patient.tryAcquire({ ...ASK_SLOT, ...own })));
   const denied = {
@@ -89,14 +89,14 @@ test.each<[string, LimiterOptions, { onUnavailable?: OnUnavailable }]>([
     decidedBy: 'store',
   };
   expect(decisions).toEqual(decisions.map(() => denied));
-  // Contention is an answer of a store that lives: the breaker stays closed.
+  // Contention is an answer of the store, so the breaker stays closed.
   other.exec('COMMIT');
   expect(await patient.tryAcquire(ASK)).toMatchObject({ granted: true, decidedBy: 'store' });
   expect((await patient.buckets.get(ASK))?.acquires).toBe(2);
   await patient.close();
 });
 
-test('a lock that is never released makes other writes fail as contended, and none comes later', async () => {
+test('a lock that is never released fails other writes as contended, and they do not land later', async () => {
   other.exec('COMMIT');
   const patient = await open({ timeouts: SOON, onUnavailable: 'allow' });
   const lease = await patient.acquire(ASK_SLOT);
@@ -114,13 +114,13 @@ test('a lock that is never released makes other writes fail as contended, and no
   await turnsDuring(new Promise(() => {}), 100);
   expect(await patient.audit.list()).toEqual({ items: [], next: null });
   expect((await patient.buckets.get(ASK))?.limits.map(({ consumed }) => consumed)).toEqual([2, 1_000, 1]);
-  // The lease has not forgotten what it took: it can be ended as if nothing had been.
+  // The lease still has its amounts, and can be ended.
   await lease.rollback();
   expect((await patient.buckets.get(ASK))?.limits.map(({ consumed }) => consumed)).toEqual([1, 500, 0]);
   await patient.close();
 });
 
-test('a file that is made at this moment is waited for', async () => {
+test('a file that another process is creating is waited for', async () => {
   other.exec('COMMIT');
   other.close();
   const fresh = join(folder, `fresh-${files++}.db`);

@@ -9,7 +9,7 @@ import { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 
 const TEN_MINUTES_MS = 600_000;
 const CAPACITY = 10;
-/** One token a minute: none comes back while a test runs, and a step of ten minutes is worth all of them. */
+/** One token a minute: no refill during a test, and a step of ten minutes is worth the whole capacity. */
 const RATE = Limit.custom('jobs', { capacity: CAPACITY, refillAmount: CAPACITY, refillPeriodMs: TEN_MINUTES_MS });
 const LIMITS = [RATE, Limit.concurrent('slots', CAPACITY)];
 const OF = { entityId: 'pot', resource: 'gpt-4' };
@@ -28,7 +28,7 @@ function stepWallClock(stepMs: number): void {
   vi.spyOn(Date, 'now').mockImplementation(() => trueNow() + stepMs);
 }
 
-/** A limiter as a process of its own would have it. */
+/** Opens a limiter with its own connection, like a separate process. */
 async function openOn(path: string, errors: unknown[] = [], now: (() => number) | null = null): Promise<RateLimiter> {
   const clock = now === null ? systemClock : { now };
   const onError = (error: unknown): void => void errors.push(error);
@@ -53,7 +53,7 @@ async function figures(stepped: RateLimiter, other: RateLimiter) {
 const HARMLESS = { minted: 0, takenSlots: 0, othersWaitAtMostAMinute: true };
 
 test.each([TEN_MINUTES_MS, -TEN_MINUTES_MS])(
-  'a step of the wall clock by %d ms gives a process that has the file open nothing, and takes nothing from others',
+  'a step of the wall clock by %d ms mints no tokens for a process with an open file, and takes none from others',
   async (stepMs) => {
     const path = join(folder, `${files++}.db`);
     const stepped = await openOn(path);
@@ -65,7 +65,7 @@ test.each([TEN_MINUTES_MS, -TEN_MINUTES_MS])(
 );
 
 test.each([TEN_MINUTES_MS, -TEN_MINUTES_MS])(
-  'a process that opens a file in use after a step by %d ms uses it by the time of the others, and reports the step',
+  'a process that opens a file after a step of its clock by %d ms uses the time of the others, and reports the step',
   async (stepMs) => {
     const path = join(folder, `${files++}.db`);
     const other = await openOn(path);

@@ -20,7 +20,7 @@ let files = 0;
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A path of which there is nothing yet, in a folder of its own. */
+/** A path without a file, in a new folder. */
 function newPath(): string {
   const own = join(folder, String(files++));
   mkdirSync(own);
@@ -31,7 +31,10 @@ function openFile(path: string, options = {}): Promise<RateLimiter> {
   return RateLimiter.open(file({ path }), { limits: LIMITS, ...options });
 }
 
-/** A file that has everything: balances, holders, config, entities, usage of two hours, audit, a second namespace. */
+/**
+ * Fills a file with data of every kind: balances, holders, config, entities, usage of two hours, audit, a second
+ * namespace.
+ */
 async function fill(limiter: RateLimiter, advance: (ms: number) => Promise<void>): Promise<void> {
   await limiter.entities.create({ id: 'proj', name: 'Production', metadata: { tier: 'gold' } });
   await limiter.entities.create({ id: 'user-1', parentId: 'proj', cascade: true });
@@ -47,7 +50,7 @@ async function fill(limiter: RateLimiter, advance: (ms: number) => Promise<void>
 }
 
 describe('a file store', () => {
-  test('has everything again after it was closed and opened', async () => {
+  test('a file store has all its data after it was closed and opened again', async () => {
     const path = newPath();
     const clock = fakeClock();
     const options = { clock, caller: 'worker-1', principal: 'operator-1', onExpiry: 'refund' as const };
@@ -61,7 +64,7 @@ describe('a file store', () => {
     await second.close();
   });
 
-  test('goes on counting where it stopped', async () => {
+  test('a file store continues with its stored balance after each opening', async () => {
     const path = newPath();
     const clock = fakeClock();
     for (let left = 59; left >= 55; left--) {
@@ -72,7 +75,7 @@ describe('a file store', () => {
     }
   });
 
-  test('keeps numbers beyond 2^53 exactly', async () => {
+  test('a file store keeps numbers above 2^53 exactly', async () => {
     const path = newPath();
     const limits = [Limit.custom('tokens', { capacity: 1e12, refillAmount: 1, refillPeriodMs: 86_400_000 })];
     const clock = fakeClock();
@@ -96,7 +99,7 @@ describe('a file store', () => {
     await again.close();
   });
 
-  test('keeps any text as a store in memory does', async () => {
+  test('a file store keeps any text like a memory store', async () => {
     const texts = ['', 'a\0b', '\u{d800} half', 'Zoë 😀', "'; DROP TABLE audit; --", '\u{ffff}', ' '];
     const seen = await Promise.all(
       [file({ path: newPath() }), memory()].map(async (backend) => {
@@ -117,7 +120,7 @@ describe('a file store', () => {
     expect(seen[0]).toMatchObject(texts.map((text) => [{ name: text, metadata: { [text]: text } }, text, text]));
   });
 
-  test('refuses everything once it is closed', async () => {
+  test('a closed file store refuses every call', async () => {
     const path = newPath();
     const backend = file({ path });
     const limiter = await RateLimiter.open(backend, { limits: LIMITS });
@@ -134,7 +137,7 @@ describe('a file store', () => {
 });
 
 describe('the address of a file', () => {
-  test('is relative to the working directory', async () => {
+  test('the address of a file is relative to the working directory', async () => {
     const path = newPath();
     const limiter = await RateLimiter.open(`file:${relative(process.cwd(), path)}?synchronous=full`, {
       limits: LIMITS,
@@ -144,7 +147,7 @@ describe('the address of a file', () => {
     expect(existsSync(path)).toBe(true);
   });
 
-  test('keeps its meaning when the working directory changes', async () => {
+  test('the address of a file keeps its meaning when the working directory changes', async () => {
     const path = newPath();
     const home = process.cwd();
     const limiter = await RateLimiter.open(`file:${relative(home, path)}`, { limits: LIMITS });
@@ -165,7 +168,7 @@ describe('the address of a file', () => {
     ['file:./x.db?synchronous=full&cache=shared', 'store'],
     ['file:./x.db?synchronous=off', 'synchronous'],
     ['file:./x.db?synchronous', 'synchronous'],
-  ])('%s is refused', async (address, field) => {
+  ])('the address %s is refused', async (address, field) => {
     await expect(RateLimiter.open(address)).rejects.toMatchObject({ code: 'input.invalid', field });
     expect(existsSync('x.db')).toBe(false);
   });
@@ -173,7 +176,7 @@ describe('the address of a file', () => {
   test.each([
     ['normal', 1],
     ['full', 2],
-  ] as const)('synchronous=%s reaches SQLite', async (synchronous, level) => {
+  ] as const)('the option synchronous=%s reaches SQLite', async (synchronous, level) => {
     const real = await loadDriver();
     const opened: SqliteDatabase[] = [];
     const driver = {
@@ -193,8 +196,8 @@ describe('the address of a file', () => {
   });
 });
 
-describe('a path of which there is nothing', () => {
-  test('stays without a file while it is only looked at', async () => {
+describe('files that do not exist yet', () => {
+  test('reading does not create a file', async () => {
     const path = newPath();
     const limiter = await openFile(path);
     await visibleState(limiter);
@@ -208,7 +211,7 @@ describe('a path of which there is nothing', () => {
     expect(readdirSync(join(path, '..'))).toEqual([]);
   });
 
-  test('has a file once something was written', async () => {
+  test('the first write creates the file', async () => {
     const path = newPath();
     const limiter = await openFile(path);
     await limiter.acquire(ASK);
@@ -217,7 +220,7 @@ describe('a path of which there is nothing', () => {
     await limiter.close();
   });
 
-  test('a limiter that was opened before the file existed finds the file', async () => {
+  test('a limiter that was opened before the file existed uses the file', async () => {
     const path = newPath();
     const clock = fakeClock();
     const [reader, writer] = [await openFile(path, { clock }), await openFile(path, { clock })];
@@ -228,7 +231,7 @@ describe('a path of which there is nothing', () => {
     await writer.close();
   });
 
-  test('may be a file without content', async () => {
+  test('an empty file is used as a new store', async () => {
     const path = newPath();
     writeFileSync(path, '');
     const limiter = await openFile(path);
@@ -237,7 +240,7 @@ describe('a path of which there is nothing', () => {
     expect(await checkIntegrity(path)).toBe('ok');
   });
 
-  test('is refused where no file can be', async () => {
+  test('a path where no file can exist is refused', async () => {
     const path = newPath();
     mkdirSync(path);
     await expect(openFile(path)).rejects.toMatchObject({
@@ -250,8 +253,8 @@ describe('a path of which there is nothing', () => {
   });
 });
 
-describe('purging a namespace', () => {
-  test('leaves every row of the others as it was', async () => {
+describe('purges in a file', () => {
+  test('purging a namespace does not change a row of the others', async () => {
     const path = newPath();
     const clock = fakeClock();
     const limiter = await openFile(path, { clock });
@@ -272,8 +275,8 @@ describe('purging a namespace', () => {
   });
 });
 
-describe('a file that is there', () => {
-  test('but lacks the namespace is refused, and nothing is written', async () => {
+describe('namespaces of a file', () => {
+  test('a file without the requested namespace is refused, and nothing is written', async () => {
     const path = newPath();
     const limiter = await openFile(path);
     await limiter.acquire(ASK);

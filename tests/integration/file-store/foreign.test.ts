@@ -35,7 +35,7 @@ async function makeOurs(): Promise<void> {
   await limiter.close();
 }
 
-/** Opens the file, or makes it while it is open for reading, and tells how either way was refused. */
+/** The errors of opening the file, and of a limiter that was opened before `make` wrote the file. */
 async function refusals(make: () => Promise<void>): Promise<unknown[]> {
   const early = await RateLimiter.open(file({ path }), { limits: LIMITS });
   await make();
@@ -49,16 +49,16 @@ async function refusals(make: () => Promise<void>): Promise<unknown[]> {
   return seen;
 }
 
-describe('a file that is not ours is refused and stays as it is:', () => {
+describe('files of other programs', () => {
   test.each<[string, () => Promise<void>]>([
     ['a few letters', async () => writeFileSync(path, 'hello')],
     ['a long text', async () => writeFileSync(path, 'limits '.repeat(20_000))],
-    ['what begins like SQLite and is not', async () => writeFileSync(path, `SQLite format 3\0${'x'.repeat(9_000)}`)],
+    ['a file that only begins like SQLite', async () => writeFileSync(path, `SQLite format 3\0${'x'.repeat(9_000)}`)],
     ['a database of another program', () => runSql('CREATE TABLE t (a); INSERT INTO t VALUES (1)')],
-    ['another program’s in WAL mode', () => runSql('PRAGMA journal_mode = WAL; CREATE TABLE t (a)')],
-    ['one that has the id of another program', () => runSql('PRAGMA application_id = 7; CREATE TABLE t (a)')],
-    ['an empty one with the id of another program', () => runSql('PRAGMA application_id = 7; VACUUM')],
-  ])('%s', async (_, make) => {
+    ['a database of another program in WAL mode', () => runSql('PRAGMA journal_mode = WAL; CREATE TABLE t (a)')],
+    ['a database with the id of another program', () => runSql('PRAGMA application_id = 7; CREATE TABLE t (a)')],
+    ['an empty database with the id of another program', () => runSql('PRAGMA application_id = 7; VACUUM')],
+  ])('%s is refused and not changed', async (_, make) => {
     let before: Buffer | undefined;
     const seen = await refusals(async () => {
       await make();
@@ -69,7 +69,7 @@ describe('a file that is not ours is refused and stays as it is:', () => {
     expect(readFileSync(path).equals(before!)).toBe(true);
   });
 
-  test('one that a newer Headgate wrote', async () => {
+  test('a file that a newer Headgate wrote is refused and not changed', async () => {
     await makeOurs();
     await runSql('PRAGMA user_version = 4');
     await runSql('PRAGMA wal_checkpoint(TRUNCATE)');
@@ -85,8 +85,8 @@ describe('a file that is not ours is refused and stays as it is:', () => {
   });
 });
 
-describe('a file that fails', () => {
-  test('because the disk is full is an outage, and keeps what it had', async () => {
+describe('files that fail', () => {
+  test('a full disk is an outage, and the file keeps its data', async () => {
     await makeOurs();
     const real = await loadDriver();
     const full = {
@@ -104,13 +104,13 @@ describe('a file that fails', () => {
     const out = { code: 'backend.unavailable', kind: 'server', message: expect.stringContaining(path) };
     await expect(limiter.entities.create({ id: 'a', ...big })).rejects.toMatchObject(out);
     expect(await readAllRows(path)).toEqual(rows);
-    // What needs no further page goes on.
+    // A write that needs no further page succeeds.
     expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true });
     await limiter.close();
     expect(await checkIntegrity(path)).toBe('ok');
   });
 
-  test('because it was damaged says so, and which file it is', async () => {
+  test('a damaged file is reported with its path', async () => {
     await makeOurs();
     await runSql('PRAGMA wal_checkpoint(TRUNCATE)');
     const bytes = readFileSync(path);
@@ -129,7 +129,7 @@ const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 const hasOwnSqlite = major > 22 || (major === 22 && minor >= 13);
 
 test.skipIf(hasOwnSqlite)(
-  'without libsql, a Node that has no SQLite of its own names the command to install it (skipped where Node has it)',
+  'the error names the command to install libsql if Node has no SQLite (skipped where Node has it)',
   async () => {
     const script = `
       import { RateLimiter } from './src/index.ts';

@@ -24,7 +24,10 @@ afterEach(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A path in a folder of its own, and limiters on it as processes of their own would have them. */
+/**
+ * A path in a new folder, and a function that opens limiters on it, each with its own connection like a separate
+ * process.
+ */
 function newPlace() {
   const home = join(folder, String(files++));
   mkdirSync(home);
@@ -49,7 +52,7 @@ async function take(limiter: RateLimiter, count: number): Promise<readonly Lease
   return leases;
 }
 
-/** Those that their store still knows. */
+/** The number of leases that their store still has. */
 async function aliveOf(leases: readonly Lease[]): Promise<number> {
   let alive = 0;
   for (const lease of leases) {
@@ -62,9 +65,9 @@ async function aliveOf(leases: readonly Lease[]): Promise<number> {
   return alive;
 }
 
-describe('a file that is taken away while processes have it open', () => {
+describe('files that are replaced while processes have them open', () => {
   test.each(['removed', 'replaced'] as const)(
-    'is not their store any more after a second: %s, no more leases are alive than there are slots',
+    'a second after the file was %s, no more leases are alive than there are slots',
     async (how) => {
       const { path, clock, errors, open } = newPlace();
       const first = await open();
@@ -81,21 +84,24 @@ describe('a file that is taken away while processes have it open', () => {
     },
   );
 
-  test.each(REPLACEMENTS)('is left as a whole: %s, the next one is used without anything of it', async (how) => {
-    const { path, clock, errors, open } = newPlace();
-    const limiter = await open();
-    const before = await take(limiter, 7);
-    await replaceFile(path, how);
-    await clock.advance(1_000);
-    expect(await aliveOf(before)).toBe(0);
-    expect(await aliveOf(await take(limiter, CAPACITY))).toBe(CAPACITY);
-    expect(await limiter.entities.get('maker')).toEqual(how.startsWith('replaced') ? expect.anything() : null);
-    expect(errors).toMatchObject([{ code: 'infrastructure.file' }]);
-    await limiter.close();
-    expect(await checkIntegrity(path)).toBe('ok');
-  });
+  test.each(REPLACEMENTS)(
+    'a second after the file was %s, the next file is used without any data of the old one',
+    async (how) => {
+      const { path, clock, errors, open } = newPlace();
+      const limiter = await open();
+      const before = await take(limiter, 7);
+      await replaceFile(path, how);
+      await clock.advance(1_000);
+      expect(await aliveOf(before)).toBe(0);
+      expect(await aliveOf(await take(limiter, CAPACITY))).toBe(CAPACITY);
+      expect(await limiter.entities.get('maker')).toEqual(how.startsWith('replaced') ? expect.anything() : null);
+      expect(errors).toMatchObject([{ code: 'infrastructure.file' }]);
+      await limiter.close();
+      expect(await checkIntegrity(path)).toBe('ok');
+    },
+  );
 
-  test('a renamed file has everything that was in its log', async () => {
+  test('a renamed file has the data of its log', async () => {
     const { path, clock, open } = newPlace();
     const limiter = await open();
     await take(limiter, 3);
@@ -108,7 +114,7 @@ describe('a file that is taken away while processes have it open', () => {
     expect((await renamed.leases.list(ASK)).items).toHaveLength(3);
   });
 
-  test('a release of a lease that the old file held changes nothing in the new one', async () => {
+  test('releasing a lease of the old file changes nothing in the new one', async () => {
     const { path, clock, open } = newPlace();
     const limiter = await open();
     const [old] = await take(limiter, 1);
@@ -121,8 +127,8 @@ describe('a file that is taken away while processes have it open', () => {
   });
 });
 
-describe('a folder that is removed with the file in it', () => {
-  test('is an outage that the policy decides', async () => {
+describe('a folder that is removed with the file', () => {
+  test('a removed folder is an outage, and the policy decides', async () => {
     const { home, clock, open } = newPlace();
     const [blocks, allows] = [await open(), await open({ onUnavailable: 'allow' })];
     await take(blocks, 1);
@@ -152,7 +158,7 @@ const step = fc.oneof(
   },
 );
 
-test('from a second after any replacement on, no more leases are alive than the file has slots', async () => {
+test('a second after any replacement, no more leases are alive than the file has slots', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 15 }), async (steps) => {
       const { path, clock, open } = newPlace();

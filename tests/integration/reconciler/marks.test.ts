@@ -9,7 +9,7 @@ const IDLE_MS = START_MS + 10 * MINUTE_MS;
 const HOLD = { asks: slots(1), untilMs: START_MS + MINUTE_MS };
 const LATER = { asks: slots(1), untilMs: IDLE_MS + MINUTE_MS, nowMs: IDLE_MS };
 
-describe.skipIf(ENGINE.missing)(`the list of buckets that a sweep visits${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`the sweep list${ENGINE.note}`, () => {
   let engine: Engine;
   beforeAll(async () => {
     engine = await startEngine();
@@ -35,9 +35,9 @@ describe.skipIf(ENGINE.missing)(`the list of buckets that a sweep visits${ENGINE
     expect(await world.listed()).toHaveLength(1);
   });
 
-  test('a process that remembers the bucket as listed lists it again', async () => {
+  test('a process with a stale image of a listed bucket lists it again', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
-    // The same process before and after: it has the image that the sweep makes old.
+    // The same process before and after the sweep, which makes its image stale.
     await world.hold('user-1', HOLD);
     await world.sweep(IDLE_MS);
     expect(await world.listed()).toEqual([]);
@@ -45,7 +45,7 @@ describe.skipIf(ENGINE.missing)(`the list of buckets that a sweep visits${ENGINE
     expect(await world.listed()).toHaveLength(1);
   });
 
-  test('a holder that was on its way when the bucket was taken off the list is listed', async () => {
+  test('a holder whose write is in flight while the bucket leaves the sweep list is listed', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     await using proxy = await startFaultProxy(engine.endpoint);
     const slow = world.openBackend(world.through(engine, proxy.endpoint));
@@ -61,7 +61,7 @@ describe.skipIf(ENGINE.missing)(`the list of buckets that a sweep visits${ENGINE
     expect(await world.listed()).toHaveLength(1);
   });
 
-  test('a bucket stays listed if a holder comes between the look and the write', async () => {
+  test('a bucket stays listed if a holder is added between the read and the write of a sweep', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     await using proxy = await startFaultProxy(engine.endpoint);
     await world.hold('user-1', HOLD);
@@ -76,7 +76,7 @@ describe.skipIf(ENGINE.missing)(`the list of buckets that a sweep visits${ENGINE
     expect(await world.listed()).toHaveLength(1);
   });
 
-  test('leaving the list changes no balance, no counter, and not when the bucket is forgotten', async () => {
+  test('leaving the sweep list changes no balance, no counter and no expiry of the bucket', async () => {
     const odd = Limit.custom('odd', { capacity: 977, refillAmount: 7, refillPeriodMs: 86_399_999 });
     const world = await ReconcilerWorld.create(engine, [...LIMITS, odd]);
     const asks = [...slots(1), { name: 'odd', milli: 500_000 }, { name: 'rpm', milli: 3_000 }];
@@ -96,7 +96,7 @@ describe.skipIf(ENGINE.missing)(`the list of buckets that a sweep visits${ENGINE
     expect(item?.['un']).toEqual({ N: '1' });
   });
 
-  test('takers, releases and sweeps at once leave no holder unlisted and no slot lost', async () => {
+  test('concurrent takes, releases and sweeps leave no holder unlisted and no slot lost', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     let nowMs = START_MS;
     for (let round = 0; round < 12; round++) {

@@ -6,14 +6,14 @@ import { MINUTE_MS, ReconcilerWorld, slots, START_MS, tokensOf } from '../../sup
 
 const LIMITS = [Limit.perMinute('rpm', 100), Limit.concurrent('slots', 25)];
 
-describe.skipIf(ENGINE.missing)(`a sweep${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`sweeps${ENGINE.note}`, () => {
   let engine: Engine;
   beforeAll(async () => {
     engine = await startEngine();
   });
   afterAll(async () => engine?.stop());
 
-  test('takes 1,000 expired holders of 50 buckets back once, with two reconcilers at work, and leaves the live ones', async () => {
+  test('two concurrent reconcilers reclaim 1,000 expired holders of 50 buckets once, and no others', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     const names = Array.from({ length: 50 }, (_, at) => `user-${at}`);
     const soon = { asks: slots(1), untilMs: START_MS + MINUTE_MS };
@@ -47,7 +47,7 @@ describe.skipIf(ENGINE.missing)(`a sweep${ENGINE.note}`, () => {
     });
   });
 
-  test('gives rates back only where the holder carries them, and counts each expiry', async () => {
+  test('a sweep refunds rates only if the holder has them, and counts each expiry', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     const asks = [...slots(2), { name: 'rpm', milli: 7_000 }];
     await world.hold('keeps', { asks, untilMs: START_MS + MINUTE_MS });
@@ -62,7 +62,7 @@ describe.skipIf(ENGINE.missing)(`a sweep${ENGINE.note}`, () => {
     ]);
   });
 
-  test('takes more holders back than one write can name', async () => {
+  test('a sweep reclaims more holders than one write can name', async () => {
     const world = await ReconcilerWorld.create(engine, [Limit.concurrent('slots', 300)]);
     const hold = { asks: slots(1), untilMs: START_MS + MINUTE_MS };
     await Promise.all(Array.from({ length: 250 }, async () => world.hold('user-1', hold)));
@@ -71,21 +71,21 @@ describe.skipIf(ENGINE.missing)(`a sweep${ENGINE.note}`, () => {
     expect([bucket.holders.size, tokensOf(bucket, 'slots'), bucket.expired]).toEqual([0, 300, 250]);
   });
 
-  test('visits more buckets than one page names', async () => {
+  test('a sweep visits more buckets than one page lists', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     const names = Array.from({ length: 230 }, (_, at) => `user-${at}`);
     await Promise.all(names.map(async (name) => world.hold(name, { asks: slots(1), untilMs: START_MS + MINUTE_MS })));
     expect(await world.sweep(START_MS + MINUTE_MS)).toMatchObject({ visited: 230, reclaimed: 230 });
   });
 
-  test('a holder that expires one millisecond later stays', async () => {
+  test('a sweep does not reclaim a holder that expires one millisecond later', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     const { leaseId } = await world.hold('user-1', { asks: slots(1), untilMs: START_MS + MINUTE_MS });
     expect(await world.sweep(START_MS + MINUTE_MS - 1)).toMatchObject({ visited: 1, reclaimed: 0, unmarked: 0 });
     expect((await world.bucket('user-1')).holders.has(leaseId)).toBe(true);
   });
 
-  test('a holder that is extended between the look and the write stays, and the others go', async () => {
+  test('a holder that is extended between the read and the write of a sweep stays, and the others are reclaimed', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     await using proxy = await startFaultProxy(engine.endpoint);
     const hold = { asks: slots(1), untilMs: START_MS + MINUTE_MS };
@@ -105,7 +105,7 @@ describe.skipIf(ENGINE.missing)(`a sweep${ENGINE.note}`, () => {
     expect([tokensOf(bucket, 'slots'), bucket.expired]).toEqual([24, 1]);
   });
 
-  test('a holder that is released between the look and the write is given back once', async () => {
+  test('a holder that is released between the read and the write of a sweep is given back once', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     await using proxy = await startFaultProxy(engine.endpoint);
     const { leaseId, level } = await world.hold('user-1', { asks: slots(3), untilMs: START_MS + MINUTE_MS });
@@ -121,7 +121,7 @@ describe.skipIf(ENGINE.missing)(`a sweep${ENGINE.note}`, () => {
     expect([tokensOf(bucket, 'slots'), bucket.expired]).toEqual([25, 0]);
   });
 
-  test('answers that are lost, before the write or after it, change no count', async () => {
+  test('lost requests and lost answers of a sweep change no count', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     await using proxy = await startFaultProxy(engine.endpoint, { seed: 7 });
     const names = Array.from({ length: 40 }, (_, at) => `user-${at}`);
@@ -139,7 +139,7 @@ describe.skipIf(ENGINE.missing)(`a sweep${ENGINE.note}`, () => {
     }
   });
 
-  test('a store that throttles is asked again, and one that is out rejects', async () => {
+  test('a sweep retries while the store throttles, and rejects during an outage', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     await using proxy = await startFaultProxy(engine.endpoint);
     await world.hold('user-1', { asks: slots(1), untilMs: START_MS + MINUTE_MS });

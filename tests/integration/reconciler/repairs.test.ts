@@ -11,7 +11,7 @@ const NOW_MS = START_MS + MINUTE_MS;
 const EXPIRED = { asks: slots(2), untilMs: NOW_MS };
 const LIVE = { asks: slots(2), untilMs: NOW_MS + MINUTE_MS };
 
-describe.skipIf(ENGINE.missing)(`what a sweep puts right, and what it leaves${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`repairs of a sweep${ENGINE.note}`, () => {
   let engine: Engine;
   beforeAll(async () => {
     engine = await startEngine();
@@ -22,7 +22,7 @@ describe.skipIf(ENGINE.missing)(`what a sweep puts right, and what it leaves${EN
     ['too few', '1000'],
     ['too many', '9999000'],
     ['a debt', '-500'],
-  ])('free slots are set to what the holders leave: %s', async (_, tokens) => {
+  ])('a sweep sets the free slots to the capacity less what is held: %s', async (_, tokens) => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     await world.hold('user-1', LIVE);
     await world.hold('user-1', EXPIRED);
@@ -35,7 +35,7 @@ describe.skipIf(ENGINE.missing)(`what a sweep puts right, and what it leaves${EN
     expect(await world.sweep(NOW_MS)).toMatchObject({ healed: 0 });
   });
 
-  test('slots are not healed from a look that has become old', async () => {
+  test('a sweep does not heal slots from a stale read', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     await using proxy = await startFaultProxy(engine.endpoint);
     await world.hold('user-1', LIVE);
@@ -49,7 +49,7 @@ describe.skipIf(ENGINE.missing)(`what a sweep puts right, and what it leaves${EN
     expect(tokensOf(await world.bucket('user-1'), 'slots')).toBe(10 - 2 - 4);
   });
 
-  test('of two reconcilers that see the same slots missing, one adds them', async () => {
+  test('of two reconcilers that see the same missing slots, one adds them', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     await using proxy = await startFaultProxy(engine.endpoint);
     await world.hold('user-1', LIVE);
@@ -63,7 +63,7 @@ describe.skipIf(ENGINE.missing)(`what a sweep puts right, and what it leaves${EN
     expect(tokensOf(await world.bucket('user-1'), 'slots')).toBe(8);
   });
 
-  test('a bucket that others write all the time is left for the next sweep', async () => {
+  test('a bucket with constant conflicts is left for the next sweep', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     await using proxy = await startFaultProxy(engine.endpoint);
     await world.hold('user-1', LIVE);
@@ -87,7 +87,7 @@ describe.skipIf(ENGINE.missing)(`what a sweep puts right, and what it leaves${EN
     ['a write without an id', { w: { S: '' } }],
   ];
 
-  test('damaged buckets are named and left as they are, and the others put right', async () => {
+  test('a sweep names damaged buckets, does not change them, and repairs the others', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     for (const [at, [, attributes]] of DAMAGED.entries()) {
       await world.hold(`bad-${at}`, EXPIRED);
@@ -104,7 +104,7 @@ describe.skipIf(ENGINE.missing)(`what a sweep puts right, and what it leaves${EN
     expect(await Promise.all(DAMAGED.map(async (_, at) => world.item(`bad-${at}`)))).toEqual(before);
   });
 
-  test('a report names no more than twenty failures, and counts them all', async () => {
+  test('a report names at most twenty failures, and counts all of them', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     for (let at = 0; at < 25; at++) {
       await world.hold(`bad-${at}`, EXPIRED);
@@ -114,14 +114,14 @@ describe.skipIf(ENGINE.missing)(`what a sweep puts right, and what it leaves${EN
     expect([failed, failures.length]).toEqual([25, 20]);
   });
 
-  test('what a limit that is gone has counted, and slots that were rates, are no damage', async () => {
+  test('the counter of a removed limit, and slots that were a rate before, are no damage', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     await world.hold('user-1', EXPIRED);
     await world.tamper('user-1', { b_gone_tc: { N: '-5' }, b_slots_tc: { N: '700' } });
     expect(await world.sweep(NOW_MS)).toMatchObject({ reclaimed: 1, failed: 0 });
   });
 
-  test('a bucket that the index still lists, but that is gone, stays gone', async () => {
+  test('a sweep does not create a bucket again that was deleted but is still listed', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     await using proxy = await startFaultProxy(engine.endpoint);
     await world.hold('user-1', EXPIRED);
@@ -134,7 +134,7 @@ describe.skipIf(ENGINE.missing)(`what a sweep puts right, and what it leaves${EN
     expect(await world.item('user-1')).toBeUndefined();
   });
 
-  test('namespaces that are deleted are not visited, and again once they are recovered', async () => {
+  test('a sweep does not visit deleted namespaces, and visits recovered ones', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     const admin = { nowMs: START_MS, timeoutMs: 10_000, principal: null };
     await world.hold('user-1', EXPIRED);
@@ -147,7 +147,7 @@ describe.skipIf(ENGINE.missing)(`what a sweep puts right, and what it leaves${EN
     expect(await world.sweep(NOW_MS)).toMatchObject({ namespaces: 2, visited: 1, reclaimed: 1 });
   });
 
-  test('a sweep that is told to stop begins nothing more, and says so', async () => {
+  test('an aborted sweep starts no further work, and reports that it is incomplete', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     for (let at = 0; at < 30; at++) await world.hold(`user-${at}`, EXPIRED);
     const stop = new AbortController();
@@ -161,7 +161,7 @@ describe.skipIf(ENGINE.missing)(`what a sweep puts right, and what it leaves${EN
     expect(await world.sweep(NOW_MS)).toMatchObject({ complete: true, reclaimed: 30 - report.reclaimed });
   });
 
-  test('a bucket costs a read unit; a write for what it lacks, and one more when it leaves the index', async () => {
+  test('a sweep costs a read unit per bucket, a write per repair, and one more when the bucket leaves the list', async () => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     await using proxy = await startFaultProxy(engine.endpoint, { record: true, askForCapacity: true });
     const table = world.through(engine, proxy.endpoint);
@@ -174,7 +174,7 @@ describe.skipIf(ENGINE.missing)(`what a sweep puts right, and what it leaves${EN
     for (let at = 0; at < 50; at++) await world.hold(`user-${at}`, EXPIRED);
     const idle = await costOf(START_MS);
     expect(idle).toMatchObject({ Query: 2, BatchGetItem: 1, writeUnits: 0 });
-    // Twenty keys of the index or so are a unit.
+    // About twenty keys of the index are one unit.
     expect(idle.readUnits - registry.readUnits).toBeLessThan(50 * 1.1);
     expect(await costOf(NOW_MS)).toMatchObject({ UpdateItem: 50, writeUnits: 50 });
     expect(await costOf(NOW_MS + 10 * MINUTE_MS)).toMatchObject({ UpdateItem: 50, writeUnits: 100 });

@@ -7,7 +7,7 @@ import { ENGINE } from '../../support/dynamodb/world.js';
 import { HOUR_MS, MINUTE_MS, ReconcilerWorld, slots, START_MS, tokensOf } from '../../support/reconciler/world.js';
 
 const SLOTS = 20;
-/** A refill so slow that an hour shows in millitokens. */
+/** A slow refill, so that an hour shows in millitokens. */
 const LIMITS = [Limit.perDay('rpd', 4_000), Limit.concurrent('slots', SLOTS)];
 const USED_MS = START_MS + MINUTE_MS;
 const EXPIRED_MS = START_MS + 2 * MINUTE_MS;
@@ -17,7 +17,7 @@ function freeSlots(shards: readonly ShardImage[]): number {
   return shards.reduce((sum, image) => sum + tokensOf(image, 'slots'), 0);
 }
 
-/** What the whole bucket is worth at an instant, and what it has counted. */
+/** The tokens of the whole bucket at an instant, and its counters. */
 function worthOf(shards: readonly ShardImage[], nowMs: number) {
   const accounts = shards.flatMap(({ limits, baseMs }) =>
     limits.filter(({ limit }) => limit.kind === 'rate').map((account) => ({ ...account, baseMs })),
@@ -35,14 +35,14 @@ function worthOf(shards: readonly ShardImage[], nowMs: number) {
   };
 }
 
-describe.skipIf(ENGINE.missing)(`a sweep over buckets of several shards${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`sweeps over buckets of several shards${ENGINE.note}`, () => {
   let engine: Engine;
   beforeAll(async () => {
     engine = await startEngine();
   });
   afterAll(async () => engine?.stop());
 
-  /** A bucket that was split: each number is the shard that was split next; then it was used. */
+  /** A bucket after splits of these shards, in order, and some takes. */
   const splitBucket = async (splits: readonly number[], until = EXPIRED_MS): Promise<ReconcilerWorld> => {
     const world = await ReconcilerWorld.create(engine, LIMITS);
     await world.hold('user-1', { asks: slots(1), untilMs: until });
@@ -54,7 +54,7 @@ describe.skipIf(ENGINE.missing)(`a sweep over buckets of several shards${ENGINE.
     return world;
   };
 
-  test('reads each shard of an uneven tree once', async () => {
+  test('reading a bucket finds each shard of an uneven tree once', async () => {
     const world = await splitBucket([0, 0, 2, 0, 2, 4, 10]);
     const shards = await world.shards('user-1');
     expect(shards.map(({ key }) => key.shard).toSorted((a, b) => a - b)).toEqual([0, 1, 2, 4, 6, 10, 12, 26]);
@@ -65,7 +65,7 @@ describe.skipIf(ENGINE.missing)(`a sweep over buckets of several shards${ENGINE.
     ['four shards', [0, 0, 1]],
     ['a half-finished split', [0, 0]],
     ['an uneven tree', [0, 0, 2, 0, 2, 4, 10]],
-  ])('makes one shard of %s that is cold, and nothing is made or lost', async (_, splits) => {
+  ])('a sweep merges cold shards into one, and the sums stay the same: %s', async (_, splits) => {
     const world = await splitBucket(splits);
     expect(await world.sweep(EXPIRED_MS)).toMatchObject({ reclaimed: 4, merged: 0 });
     const shards = await world.shards('user-1');
@@ -84,17 +84,17 @@ describe.skipIf(ENGINE.missing)(`a sweep over buckets of several shards${ENGINE.
     const before = worthOf(shards, bucket.baseMs);
     const after = worthOf([bucket], bucket.baseMs);
     expect(after).toEqual({ ...before, worth: after.worth });
-    // Each shard rounds its refill down by itself.
+    // Each shard rounds its refill down.
     expect(Math.abs(after.worth - before.worth)).toBeLessThan(shards.length);
     expect(await world.listed()).toEqual([]);
   });
 
-  test('leaves shards alone that were written to within the hour', async () => {
+  test('a sweep does not merge shards that were written within the hour', async () => {
     const world = await splitBucket([0, 0, 1]);
     expect(await world.sweep(USED_MS + 10 * MINUTE_MS)).toMatchObject({ reclaimed: 4, merged: 0, unmarked: 0 });
     const shards = await world.shards('user-1');
     expect([shards.length, freeSlots(shards)]).toEqual([4, SLOTS]);
-    // What the reconciler wrote itself was ten minutes later.
+    // The writes of the reconciler itself were ten minutes later.
     expect((await world.sweep(START_MS + HOUR_MS + 11 * MINUTE_MS)).merged).toBe(3);
   });
 
@@ -115,7 +115,7 @@ describe.skipIf(ENGINE.missing)(`a sweep over buckets of several shards${ENGINE.
   test.each([
     ['stays', 0],
     ['leaves', 1],
-  ])('shards of which the one that %s has newer rules merge by those', async (_, shard) => {
+  ])('shards of which the one that %s has newer rules merge by the newer rules', async (_, shard) => {
     const world = await splitBucket([0]);
     const newer = [Limit.perDay('rpd', 8_000), Limit.concurrent('slots', 30), Limit.perMinute('tpm', 50)];
     await world.settle('user-1', shard, newer, USED_MS);
@@ -127,7 +127,7 @@ describe.skipIf(ENGINE.missing)(`a sweep over buckets of several shards${ENGINE.
     expect([bucket.version.sequence, tokensOf(bucket, 'slots')]).toEqual([2, 30]);
   });
 
-  test('answers that are lost merge no pair twice', async () => {
+  test('lost answers do not merge a pair of shards twice', async () => {
     const world = await splitBucket([0, 0, 1, 0, 1, 2, 3]);
     await using proxy = await startFaultProxy(engine.endpoint, { seed: 3 });
     const before = worthOf(await world.shards('user-1'), COLD_MS);
@@ -139,7 +139,7 @@ describe.skipIf(ENGINE.missing)(`a sweep over buckets of several shards${ENGINE.
     expect(after).toMatchObject({ consumed: 60_000, acquires: before.acquires, slots: SLOTS });
   });
 
-  test('a take between the look and the merge is not lost', async () => {
+  test('a take between the read and the merge of a sweep is not lost', async () => {
     const world = await splitBucket([0]);
     await using proxy = await startFaultProxy(engine.endpoint);
     const held = proxy.inject(fault.holdRequest(), { operations: ['TransactWriteItems'], times: 1 });
@@ -153,9 +153,9 @@ describe.skipIf(ENGINE.missing)(`a sweep over buckets of several shards${ENGINE.
   });
 
   test.each([
-    ['slots that were lost', '2000'],
-    ['slots that were made', '15000'],
-  ])('heals the sum of %s', async (_, tokens) => {
+    ['missing slots', '2000'],
+    ['extra slots', '15000'],
+  ])('a sweep heals %s of several shards by their sum', async (_, tokens) => {
     const world = await splitBucket([0, 0], START_MS + 3 * HOUR_MS);
     await world.tamper('user-1', { b_slots_tk: { N: tokens } }, 1);
     expect(freeSlots(await world.shards('user-1'))).not.toBe(SLOTS - 4);
@@ -165,7 +165,7 @@ describe.skipIf(ENGINE.missing)(`a sweep over buckets of several shards${ENGINE.
     expect(await world.sweep(USED_MS)).toMatchObject({ healed: 0 });
   });
 
-  test('of two reconcilers that see the same slots missing, one adds them', async () => {
+  test('of two reconcilers that see the same missing slots of several shards, one adds them', async () => {
     const world = await splitBucket([0], START_MS + 3 * HOUR_MS);
     await using proxy = await startFaultProxy(engine.endpoint);
     await world.tamper('user-1', { b_slots_tk: { N: '1000' } }, 1);
@@ -178,7 +178,7 @@ describe.skipIf(ENGINE.missing)(`a sweep over buckets of several shards${ENGINE.
     expect(freeSlots(await world.shards('user-1'))).toBe(SLOTS - 4);
   });
 
-  test('a bucket of which a shard is missing is named, and its slots are left as they are', async () => {
+  test('a bucket with a missing shard is named, and its slots are not changed', async () => {
     const world = await splitBucket([0, 0, 1], START_MS + 3 * HOUR_MS);
     await world.remove('user-1', 3);
     const before = freeSlots(await world.shards('user-1'));
@@ -188,7 +188,7 @@ describe.skipIf(ENGINE.missing)(`a sweep over buckets of several shards${ENGINE.
     expect(freeSlots(await world.shards('user-1'))).toBe(before);
   });
 
-  test('the sum is not touched if any shard was written to since it was looked at', async () => {
+  test('a sweep does not change the sum of slots if a shard was written since it was read', async () => {
     const world = await splitBucket([0], START_MS + 3 * HOUR_MS);
     await using proxy = await startFaultProxy(engine.endpoint);
     await world.tamper('user-1', { b_slots_tk: { N: '0' } }, 0);

@@ -23,7 +23,7 @@ async function play(script: Script): Promise<StackWorld & { server: AwsServer }>
   return { ...stackWorld(server.endpoint), server };
 }
 
-describe('delete', () => {
+describe('deletion of a stack', () => {
   const CONFIRM = { names: NAMES, dryRun: false, confirm: () => Promise.resolve() };
   const TEMPLATE = {
     result: { TemplateBody: JSON.stringify({ Resources: { Table: { DeletionPolicy: 'Retain' }, Log: {} } }) },
@@ -33,7 +33,7 @@ describe('delete', () => {
     ListStackResources: [resources(['Table', 'headgate-pre'], ['Log', 'l'])],
   };
 
-  test('says what stays, and waits by the id: a stack that is gone has no name', async () => {
+  test('delete reports what stays, and polls by the id, because a deleted stack has no name', async () => {
     const { tools, watcher, told, server } = await play({
       ...EXISTING,
       DescribeStacks: [stack('CREATE_COMPLETE'), stack('DELETE_IN_PROGRESS'), stack('DELETE_COMPLETE')],
@@ -66,14 +66,14 @@ describe('delete', () => {
     expect(polls).toEqual(['headgate-pre', STACK_ID, STACK_ID]);
   });
 
-  test('of a stack that is not there is done', async () => {
+  test('delete of a missing stack succeeds', async () => {
     const { tools, watcher, server } = await play({ DescribeStacks: [NO_STACK] });
     await using _ = server;
     expect(await deleteStack(tools, watcher, CONFIRM)).toEqual({ deleted: false, kept: [] });
     expect(server.actions()).toEqual(['DescribeStacks']);
   });
 
-  test('in a dry run deletes nothing', async () => {
+  test('a dry run of delete deletes nothing', async () => {
     const { tools, watcher, server } = await play({ ...EXISTING, DescribeStacks: [stack('CREATE_COMPLETE')] });
     await using _ = server;
     const done = await deleteStack(tools, watcher, { ...CONFIRM, dryRun: true });
@@ -81,7 +81,7 @@ describe('delete', () => {
     expect(server.actions().toSorted()).toEqual(['DescribeStacks', 'GetTemplate', 'ListStackResources']);
   });
 
-  test('that failed names what could not be deleted, and why', async () => {
+  test('a delete that failed names the resources that could not be deleted, and why', async () => {
     const { tools, watcher, server } = await play({
       ...EXISTING,
       DescribeStacks: [stack('CREATE_COMPLETE'), stack('DELETE_FAILED')],
@@ -108,7 +108,7 @@ describe('delete', () => {
     });
   });
 
-  test('that CloudFormation refuses changes nothing, and tells why', async () => {
+  test('a delete that CloudFormation refuses reports the reason', async () => {
     const message = 'Stack [headgate-pre] cannot be deleted while TerminationProtection is enabled';
     const { tools, watcher, server } = await play({
       ...EXISTING,
@@ -120,7 +120,7 @@ describe('delete', () => {
     await expect(deleteStack(tools, watcher, CONFIRM)).rejects.toThrow(`CloudFormation DeleteStack: ${message}`);
   });
 
-  test("of a stack that is not Headgate's is refused", async () => {
+  test("delete of a stack that is not Headgate's is refused", async () => {
     const { tools, watcher, server } = await play({ DescribeStacks: [stack('CREATE_COMPLETE', { Tags: [] })] });
     await using _ = server;
     await expect(deleteStack(tools, watcher, CONFIRM)).rejects.toThrow('nothing was deleted');
@@ -128,8 +128,8 @@ describe('delete', () => {
   });
 });
 
-describe('looking', () => {
-  test('lists the stacks of Headgate on every page, and nothing else', async () => {
+describe('status and list of stacks', () => {
+  test('list shows the stacks of Headgate from every page, and no others', async () => {
     const page = (names: readonly string[], NextToken?: string) => ({
       result: {
         Stacks: names.map((StackName) =>
@@ -146,7 +146,7 @@ describe('looking', () => {
     expect(server.requests.map(({ params }) => params['NextToken'])).toEqual([undefined, 'more']);
   });
 
-  test('finds what is wrong with a stack, and asks for nothing but descriptions', async () => {
+  test('status finds what is wrong with a stack, and sends only read requests', async () => {
     const { tools, server } = await play({
       DescribeStacks: [stack('UPDATE_ROLLBACK_COMPLETE')],
       ListStackResources: [resources(['StreamFunction', 'gone'], ['ReconcilerFunction', 'f'])],
@@ -182,7 +182,7 @@ describe('looking', () => {
     for (const action of server.actions()) expect(action).toMatch(/^(?:Describe|List|Get)/);
   });
 
-  test('says which command makes a stack that is not there', async () => {
+  test('status of a missing stack names the command that creates it', async () => {
     const { tools, server } = await play({ DescribeStacks: [NO_STACK] });
     await using _ = server;
     await expect(inspectStack(tools, NAMES, BUNDLES)).rejects.toMatchObject({

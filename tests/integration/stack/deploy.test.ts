@@ -29,7 +29,7 @@ const RESOURCES = resources(
   ['ReconcilerFunction', 'pre-reconciler'],
 );
 
-/** What is the same in every script. */
+/** The answers that all scripts share. */
 const COMMON: Script = {
   CreateChangeSet: [CREATED_CHANGE_SET],
   DeleteChangeSet: [DONE],
@@ -69,14 +69,14 @@ async function play(script: Script, engine: Engine | null = null): Promise<Stack
   return { ...stackWorld(server.endpoint, engine), server };
 }
 
-describe.skipIf(ENGINE.missing)(`deploy, from the first request to a table that is ready${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`deployments${ENGINE.note}`, () => {
   let engine: Engine;
   beforeAll(async () => {
     engine = await startEngine();
   });
   afterAll(async () => engine?.stop());
 
-  test('makes a stack, then the table ready, then the code, and tells every event once', async () => {
+  test('deploy creates the stack, prepares the table, uploads the code, and reports every event once', async () => {
     const answer = scripted(CREATED);
     await using server = await startAwsServer(async (request) => {
       if (request.action === 'ExecuteChangeSet') await makeEmptyTable(engine, 'headgate-pre');
@@ -147,7 +147,7 @@ describe.skipIf(ENGINE.missing)(`deploy, from the first request to a table that 
     expect(await tools.tables.readVersion('headgate-pre')).toMatchObject({ kind: 'current' });
   });
 
-  test('refuses a table that no stack has, before anything is made', async () => {
+  test('deploy refuses a table that belongs to no stack, before it creates anything', async () => {
     await makeEmptyTable(engine, 'headgate-pre-2');
     const { tools, watcher, server } = await play({ DescribeStacks: [NO_STACK] }, engine);
     await using _ = server;
@@ -161,7 +161,7 @@ describe.skipIf(ENGINE.missing)(`deploy, from the first request to a table that 
     expect(server.actions()).toEqual(['DescribeStacks']);
   });
 
-  test('refuses a table that an import failed to give to its stack', async () => {
+  test('deploy refuses a table whose import into the stack failed', async () => {
     const script = { DescribeStacks: [stack('IMPORT_ROLLBACK_COMPLETE')], ListStackResources: [resources()] };
     const { tools, watcher, server } = await play(script, engine);
     await using _ = server;
@@ -175,36 +175,39 @@ describe.skipIf(ENGINE.missing)(`deploy, from the first request to a table that 
       "The submitted information didn't contain changes. Submit different information to create a change set.",
     ],
     ['No updates are to be performed', 'No updates are to be performed.'],
-  ])('is done where CloudFormation says %j, and uploads nothing that is there', async (...[, StatusReason]) => {
-    const { tools, watcher, server } = await play(
-      {
-        ...COMMON,
-        DescribeStacks: [stack('UPDATE_COMPLETE')],
-        DescribeChangeSet: [changeSet('FAILED', { StatusReason, ExecutionStatus: 'UNAVAILABLE' })],
-        GetFunctionConfiguration: [lambda(STREAM_SHA), lambda(RECONCILER_SHA)],
-      },
-      engine,
-    );
-    await using _ = server;
-    await tools.tables.prepare('headgate-pre');
-    expect(await deployStack(tools, watcher, wanted())).toMatchObject({
-      action: 'none',
-      table: { written: false },
-      functions: [{ uploaded: false }, { uploaded: false }],
-    });
-    expect(server.actions()).toEqual([
-      'DescribeStacks',
-      'ListStackResources',
-      'CreateChangeSet',
-      'DescribeChangeSet',
-      'DeleteChangeSet',
-      'ListStackResources',
-      'GetFunctionConfiguration',
-      'GetFunctionConfiguration',
-    ]);
-  });
+  ])(
+    'deploy has no changes when CloudFormation says %j, and does not upload code that is current',
+    async (...[, StatusReason]) => {
+      const { tools, watcher, server } = await play(
+        {
+          ...COMMON,
+          DescribeStacks: [stack('UPDATE_COMPLETE')],
+          DescribeChangeSet: [changeSet('FAILED', { StatusReason, ExecutionStatus: 'UNAVAILABLE' })],
+          GetFunctionConfiguration: [lambda(STREAM_SHA), lambda(RECONCILER_SHA)],
+        },
+        engine,
+      );
+      await using _ = server;
+      await tools.tables.prepare('headgate-pre');
+      expect(await deployStack(tools, watcher, wanted())).toMatchObject({
+        action: 'none',
+        table: { written: false },
+        functions: [{ uploaded: false }, { uploaded: false }],
+      });
+      expect(server.actions()).toEqual([
+        'DescribeStacks',
+        'ListStackResources',
+        'CreateChangeSet',
+        'DescribeChangeSet',
+        'DeleteChangeSet',
+        'ListStackResources',
+        'GetFunctionConfiguration',
+        'GetFunctionConfiguration',
+      ]);
+    },
+  );
 
-  test('updates a stack with the values that it has, asks first, and waits for what is under way', async () => {
+  test('deploy waits for an operation in progress, asks, and updates the stack with its own parameters', async () => {
     const { tools, watcher, told, server } = await play(
       {
         ...COMMON,
@@ -252,11 +255,11 @@ describe.skipIf(ENGINE.missing)(`deploy, from the first request to a table that 
   });
 });
 
-/** Nothing at first, and then what a change set makes of that. */
+/** No stack at first, then the empty stack of a change set. */
 const SHELL = [NO_STACK, stack('REVIEW_IN_PROGRESS')];
 
-describe('a dry run', () => {
-  test('of a new stack shows the changes, and takes back the empty stack that it made', async () => {
+describe('dry runs of deploy', () => {
+  test('a dry run of a new stack shows the changes, and deletes the empty stack that it created', async () => {
     const { tools, watcher, server } = await play({ ...CREATED, DescribeStacks: SHELL });
     await using _ = server;
     const request = wanted({ dryRun: true });
@@ -298,7 +301,7 @@ describe('a dry run', () => {
   });
 });
 
-describe('what holds data', () => {
+describe('resources with data', () => {
   const REPLACED = changes(
     ['Modify', 'Table', 'AWS::DynamoDB::Table', 'True'],
     ['Remove', 'ArchiveBucket', 'AWS::S3::Bucket'],
@@ -311,7 +314,7 @@ describe('what holds data', () => {
     DescribeStackEvents: [events(['UPDATE_COMPLETE', null])],
   };
 
-  test('is neither replaced nor removed without a word for it, and the change set is taken back', async () => {
+  test('deploy refuses to replace or remove resources with data, and deletes the change set', async () => {
     const { tools, watcher, server } = await play(script);
     await using _ = server;
     await expect(deployStack(tools, watcher, wanted())).rejects.toMatchObject({
@@ -328,7 +331,7 @@ describe('what holds data', () => {
     ]);
   });
 
-  test('is with it', async () => {
+  test('deploy with allowReplacement may replace or remove resources with data', async () => {
     const { tools, watcher, server } = await play({
       ...script,
       ExecuteChangeSet: [{ error: 'Stop', message: 'here' }],
@@ -340,7 +343,7 @@ describe('what holds data', () => {
   });
 });
 
-test('a change that is not confirmed leaves nothing behind', async () => {
+test('a deployment without a confirmation leaves nothing', async () => {
   const { tools, watcher, server } = await play({ ...CREATED, DescribeStacks: SHELL });
   await using _ = server;
   const refused = wanted({ confirm: () => Promise.reject(new Error('no')) });

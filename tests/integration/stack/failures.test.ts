@@ -41,8 +41,8 @@ async function failureOfDeploy(script: Script, limits?: Limits): Promise<{ error
   return { error, server };
 }
 
-describe('deploy tells why it failed', () => {
-  test('a change set that failed', async () => {
+describe('reasons of failed deployments', () => {
+  test('deploy reports the reason of a failed change set', async () => {
     const StatusReason = 'Parameters: [LogRetentionDays] must be one of [1, 3, 5]';
     const { error, server } = await failureOfDeploy({
       DescribeStacks: [NO_STACK, stack('REVIEW_IN_PROGRESS')],
@@ -64,7 +64,7 @@ describe('deploy tells why it failed', () => {
     ]);
   });
 
-  test('a template that is refused at once', async () => {
+  test('deploy reports a template that CloudFormation refuses at once', async () => {
     const message = 'Template format error: Unresolved resource dependencies [Tabel] in the Outputs block';
     const { error } = await failureOfDeploy({
       DescribeStacks: [NO_STACK],
@@ -76,7 +76,7 @@ describe('deploy tells why it failed', () => {
     });
   });
 
-  test('an update that was rolled back, by the first resource that failed', async () => {
+  test('deploy reports the first resource that failed in an update that was rolled back', async () => {
     const before = [
       ['UPDATE_IN_PROGRESS', null],
       ['UPDATE_COMPLETE', null],
@@ -115,7 +115,7 @@ describe('deploy tells why it failed', () => {
     });
   });
 
-  test('an update that has begun while the stack still shows the state of before', async () => {
+  test('deploy reports the failure of an update although the stack shows its previous state at first', async () => {
     const before = ['UPDATE_COMPLETE', null] as const;
     const { error } = await failureOfDeploy({
       DescribeStacks: [stack('UPDATE_COMPLETE'), stack('UPDATE_COMPLETE'), stack('UPDATE_ROLLBACK_COMPLETE')],
@@ -128,7 +128,7 @@ describe('deploy tells why it failed', () => {
     expect(error).toMatchObject({ status: 'UPDATE_ROLLBACK_COMPLETE', failures: [{ logicalId: 'Dashboard' }] });
   });
 
-  test('a creation that failed, and what to do next', async () => {
+  test('deploy reports a failed creation, and what to do next', async () => {
     const { error } = await failureOfDeploy({
       DescribeStacks: [NO_STACK, stack('ROLLBACK_COMPLETE')],
       DescribeStackEvents: [
@@ -149,7 +149,7 @@ describe('deploy tells why it failed', () => {
     );
   });
 
-  test('what a creation left that failed long ago', async () => {
+  test('deploy reports what an earlier failed creation left', async () => {
     const { error, server } = await failureOfDeploy({
       DescribeStacks: [stack('ROLLBACK_COMPLETE')],
       DescribeStackEvents: [
@@ -166,7 +166,7 @@ describe('deploy tells why it failed', () => {
     expect(server.actions()).toEqual(['DescribeStacks', 'DescribeStackEvents']);
   });
 
-  test("a stack that is not Headgate's, which nothing is asked of", async () => {
+  test("deploy reports a stack that is not Headgate's, and changes nothing", async () => {
     const { error, server } = await failureOfDeploy({ DescribeStacks: [stack('CREATE_COMPLETE', { Tags: [] })] });
     expect(error).toMatchObject({
       code: 'infrastructure.stack-foreign',
@@ -175,7 +175,7 @@ describe('deploy tells why it failed', () => {
     expect(server.actions()).toEqual(['DescribeStacks']);
   });
 
-  test('a permission that is missing', async () => {
+  test('deploy reports a missing permission', async () => {
     const { error } = await failureOfDeploy({
       DescribeStacks: [
         {
@@ -193,7 +193,7 @@ describe('deploy tells why it failed', () => {
     });
   });
 
-  test('throttling that does not end', async () => {
+  test('deploy reports throttling that does not end', async () => {
     const { error, server } = await failureOfDeploy(
       { DescribeStacks: [{ error: 'Throttling', message: 'Rate exceeded' }] },
       { attempts: 2 },
@@ -208,7 +208,7 @@ describe('deploy tells why it failed', () => {
     expect(server.actions()).toEqual(['DescribeStacks', 'DescribeStacks']);
   });
 
-  test('an endpoint that never answers, within the time of a call', async () => {
+  test('deploy reports an endpoint that never answers, within the timeout of a call', async () => {
     const { error } = await failureOfDeploy({ DescribeStacks: [{ hangs: true }] }, { callMs: 300 });
     expect(error).toMatchObject({
       code: 'backend.unavailable',
@@ -217,13 +217,13 @@ describe('deploy tells why it failed', () => {
     });
   });
 
-  test('an endpoint without a listener', async () => {
+  test('deploy reports an endpoint without a listener', async () => {
     const { tools, watcher } = stackWorld('http://127.0.0.1:9', null, { callMs: 2_000 });
     await expect(deployStack(tools, watcher, wanted())).rejects.toMatchObject({ code: 'backend.unavailable' });
   });
 });
 
-test('an outage of some polls does not end the waiting', async () => {
+test('deploy continues to wait after an outage of some polls', async () => {
   const { tools, watcher, server, waitedMs } = await play(
     {
       DescribeStacks: [NO_STACK, { hangs: true }, { hangs: true }, stack('ROLLBACK_COMPLETE')],

@@ -9,36 +9,36 @@ import { BUNDLES, makeEmptyTable, stackWorld, wanted } from '../../support/aws/s
 
 const CODE = BUNDLES.map(({ code }) => code.sha256);
 
-/** A deployment whose process ends with its `last` request, which still has its effect. */
+/** A deployment whose process ends with its `last` request, which still takes effect. */
 async function deployUntil(aws: SimulatedAws, engine: Engine, env: string, last: number) {
   let asked = 0;
-  let die: () => void = () => {};
-  const dead = new Promise<null>((resolve) => {
-    die = () => resolve(null);
+  let end: () => void = () => {};
+  const ended = new Promise<null>((resolve) => {
+    end = () => resolve(null);
   });
   const server: AwsServer = await startAwsServer(async (request) => {
     asked += 1;
     if (asked < last) return aws.answer(request);
     if (asked === last) await aws.answer(request);
-    die();
+    end();
     return { hangs: true };
   });
   const { tools, watcher } = stackWorld(server.endpoint, engine, { callMs: 60_000 });
   const deploying = deployStack(tools, watcher, wanted({ names: chooseNames({ env }) }));
-  const done = await Promise.race([deploying, dead]);
+  const done = await Promise.race([deploying, ended]);
   deploying.catch(() => {});
   await server[Symbol.asyncDispose]();
   return done;
 }
 
-describe.skipIf(ENGINE.missing)(`a deployment that ended at any request is finished by the next${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`interrupted deployments${ENGINE.note}`, () => {
   let engine: Engine;
   beforeAll(async () => {
     engine = await startEngine();
   });
   afterAll(async () => engine?.stop());
 
-  test('whatever had an effect by then', async () => {
+  test('the next deployment completes one that ended at any request', async () => {
     let last = 1;
     for (; ; last += 1) {
       const env = `until-${last}`;

@@ -12,18 +12,21 @@ import { BUNDLES, makeEmptyTable, type StackWorld, stackWorld, wanted } from '..
 const CODE = BUNDLES.map(({ code }) => code.sha256);
 const NEWER = BUNDLES.map((bundle, at) => ({ ...bundle, code: zipCode(`exports.handler = 'newer ${at}';`) }));
 
-/** As a later version may have it: CloudFormation then takes the code of the functions for changed. */
+/**
+ * A template with another placeholder, as a later version may have. CloudFormation then replaces the code of the
+ * functions.
+ */
 function withOtherPlaceholder(): Template {
   const text = JSON.stringify(buildTemplate());
   return JSON.parse(text.replaceAll('was not uploaded yet', 'is not there yet')) as Template;
 }
 
-describe.skipIf(ENGINE.missing)(`an update that is rolled back${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`updates that are rolled back${ENGINE.note}`, () => {
   let engine: Engine;
   let aws: SimulatedAws;
   let server: AwsServer;
   let world: StackWorld;
-  /** What an action answers instead of what it does. */
+  /** Errors that actions answer instead of taking effect. */
   const refusals: Record<string, AwsAnswer> = {};
 
   beforeAll(async () => {
@@ -54,7 +57,7 @@ describe.skipIf(ENGINE.missing)(`an update that is rolled back${ENGINE.note}`, (
     );
   };
 
-  test('leaves the functions with the code that they ran before, of the older package', async () => {
+  test('a rolled back update restores the previous code of the functions', async () => {
     expect(await update()).toMatchObject({
       name: 'StackFailed',
       status: 'UPDATE_ROLLBACK_COMPLETE',
@@ -63,26 +66,26 @@ describe.skipIf(ENGINE.missing)(`an update that is rolled back${ENGINE.note}`, (
     expect([...aws.functions.values()]).toEqual(CODE);
   });
 
-  test('leaves the functions alone where the roll-back did', async () => {
+  test('a rolled back update does not upload code that the rollback did not change', async () => {
     aws.failing.add('Dashboard');
     await expect(deploy({ given: { ArchiveDays: '9' }, bundles: NEWER })).rejects.toThrow('Dashboard');
     expect([...aws.functions.values()]).toEqual(CODE);
     expect(server.actions().filter((action) => action === 'UpdateFunctionCode')).toHaveLength(2);
   });
 
-  test('tells the command that helps where the code cannot be put back', async () => {
+  test('a rolled back update names the command to run if the code cannot be restored', async () => {
     refusals['UpdateFunctionCode'] = { error: 'TooLarge', message: 'Code storage limit exceeded.' };
     expect(await update()).toMatchObject({
       message: expect.stringMatching(/could not be restored \(.*exceeded\.\): headgate upgrade uploads/),
     });
   });
 
-  test('is told as before to a user who may not read code', async () => {
+  test('a rolled back update reports its status to a user who may not read code', async () => {
     refusals['GetFunction'] = { error: 'AccessDeniedException', message: 'no', status: 403 };
     expect(await update()).toMatchObject({ status: 'UPDATE_ROLLBACK_COMPLETE' });
   });
 
-  test('that succeeds uploads the new code and puts nothing back', async () => {
+  test('an update that succeeds uploads the new code and restores nothing', async () => {
     await deploy({ template: withOtherPlaceholder(), bundles: NEWER });
     expect([...aws.functions.values()]).toEqual(NEWER.map(({ code }) => code.sha256));
   });

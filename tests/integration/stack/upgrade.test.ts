@@ -11,12 +11,12 @@ import { BUNDLES, makeEmptyTable, type StackWorld, stackWorld, wanted } from '..
 
 const TABLE = 'headgate-pre';
 
-describe.skipIf(ENGINE.missing)(`upgrade of a stack whose table is of a published layout${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`upgrades of a stack whose table has a published layout${ENGINE.note}`, () => {
   let legacy: LegacyWorld;
   let aws: SimulatedAws;
   let server: AwsServer;
   let world: StackWorld;
-  /** What an action answers instead of what it does. */
+  /** Errors that actions answer instead of taking effect. */
   const refusals: Record<string, AwsAnswer> = {};
 
   beforeAll(async () => {
@@ -49,7 +49,7 @@ describe.skipIf(ENGINE.missing)(`upgrade of a stack whose table is of a publishe
   };
   const code = (): readonly string[] => [...aws.functions.values()];
 
-  test('deploy refuses it with the command that helps, before anything is changed', async () => {
+  test('deploy refuses a table of an older layout with the command to run, before it changes anything', async () => {
     const asked = await since(async () => {
       await expect(deployStack(world.tools, world.watcher, wanted())).rejects.toMatchObject({
         code: 'schema.mismatch',
@@ -60,7 +60,7 @@ describe.skipIf(ENGINE.missing)(`upgrade of a stack whose table is of a publishe
     expect(asked).toEqual(['DescribeStacks', 'ListStackResources']);
   });
 
-  test('a dry run says what each step would do, and does none of them', async () => {
+  test('a dry run of upgrade shows what each step would do, and does none of them', async () => {
     const before = await legacy.dump(TABLE);
     const asked = await since(async () => {
       expect(await upgrade({ dryRun: true })).toMatchObject({
@@ -74,7 +74,7 @@ describe.skipIf(ENGINE.missing)(`upgrade of a stack whose table is of a publishe
     expect(await legacy.dump(TABLE)).toEqual(before);
   });
 
-  test('a template that CloudFormation refuses stops it before the data', async () => {
+  test('an upgrade whose template CloudFormation refuses stops before the data', async () => {
     refusals['ExecuteChangeSet'] = { error: 'InsufficientCapabilitiesException', message: 'Requires capabilities' };
     await expect(upgrade()).rejects.toMatchObject({
       code: 'infrastructure.refused',
@@ -87,7 +87,7 @@ describe.skipIf(ENGINE.missing)(`upgrade of a stack whose table is of a publishe
     delete refusals['ExecuteChangeSet'];
   });
 
-  test('a migration that is not confirmed stops it before the code', async () => {
+  test('an upgrade without a confirmation of the migration stops before the code', async () => {
     const before = await legacy.dump(TABLE);
     const refuse = (): Promise<void> => Promise.reject(new HeadgateError('input.invalid', 'Not confirmed'));
     await expect(upgrade({ confirmMigration: refuse })).rejects.toMatchObject({
@@ -100,7 +100,7 @@ describe.skipIf(ENGINE.missing)(`upgrade of a stack whose table is of a publishe
     expect(code()).toEqual(['placeholder', 'placeholder']);
   });
 
-  test('code that Lambda does not take is told, with what is done by then', async () => {
+  test('an upgrade whose code Lambda refuses reports the completed steps', async () => {
     refusals['UpdateFunctionCode'] = {
       error: 'CodeStorageExceededException',
       message: 'Code storage limit exceeded.',
@@ -115,7 +115,7 @@ describe.skipIf(ENGINE.missing)(`upgrade of a stack whose table is of a publishe
     expect(await world.tools.tables.readVersion(TABLE)).toMatchObject({ kind: 'current' });
   });
 
-  test('the next run does what is left, and the one after that nothing', async () => {
+  test('the next upgrade completes the remaining steps, and the one after it changes nothing', async () => {
     expect(await upgrade()).toMatchObject({
       template: { action: 'none' },
       data: { migrations: [] },
@@ -127,7 +127,7 @@ describe.skipIf(ENGINE.missing)(`upgrade of a stack whose table is of a publishe
     expect(await legacy.dump(TABLE)).toEqual(done);
   });
 
-  test('a stack that is not there is refused with the command that creates it', async () => {
+  test('an upgrade of a missing stack is refused with the command that creates it', async () => {
     const names = { stack: 'headgate-x', table: 'headgate-x', flag: ' --env x', env: 'x' };
     await expect(upgrade({ names })).rejects.toMatchObject({
       code: 'infrastructure.stack-missing',

@@ -50,7 +50,7 @@ describe.skipIf(ENGINE.missing)(`broken answers of a stream${ENGINE.note}`, () =
     }
   });
 
-  test.each(FAULTS)('a worker counts every change though each of its reads got an answer %s', async (_, broken) => {
+  test.each(FAULTS)('a worker counts every change although each of its reads got an answer %s', async (_, broken) => {
     const space = await world.space();
     const limiter = await space.open(LIMITS);
     for (let taken = 0; taken < 3; taken++) await limiter.acquire(ASK);

@@ -34,7 +34,7 @@ describe.skipIf(ENGINE.missing)(`the Lambda handler${ENGINE.note}`, () => {
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  /** The namespace of a recorded event, as if it were one of this table. */
+  /** Registers the namespace of a recorded event in this table, and returns its id. */
   const register = async ({ Records }: RecordedEvent): Promise<string> => {
     const bucket = Records.find(({ dynamodb }) => dynamodb.Keys.PK.S.includes('/BUCKET#'));
     const ns = bucket?.dynamodb.Keys.PK.S.split('/')[0] ?? '';
@@ -59,7 +59,7 @@ describe.skipIf(ENGINE.missing)(`the Lambda handler${ENGINE.note}`, () => {
   };
 
   test.each(['dynoxide', 'extenddb', 'dynamodb-local', 'aws'])(
-    'counts an event of %s, also if it comes again',
+    'the Lambda handler counts an event of %s once, also if it is delivered twice',
     async (name) => {
       const event = recorded(name);
       const ns = await register(event);
@@ -69,7 +69,7 @@ describe.skipIf(ENGINE.missing)(`the Lambda handler${ENGINE.note}`, () => {
         ['rpm', 2_000],
         ['tpm', 500_000],
       ]);
-      // Of all windows at once: nothing says that there will be another event.
+      // Lambda writes all windows at once, because there may be no further event.
       for (const window of USAGE_WINDOWS) {
         expect(await usageOf(ns, window)).toMatchObject({ acquires: 2, consumedMilli });
       }
@@ -80,7 +80,7 @@ describe.skipIf(ENGINE.missing)(`the Lambda handler${ENGINE.note}`, () => {
     },
   );
 
-  test('archives what expired as a line of JSON, and nothing that was deleted otherwise', async () => {
+  test('the Lambda handler archives expired records as a line of JSON, and no deleted ones', async () => {
     const event = recorded('extenddb');
     const ns = await register(event);
     const { handle, archive } = handlerOf();
@@ -101,7 +101,7 @@ describe.skipIf(ENGINE.missing)(`the Lambda handler${ENGINE.note}`, () => {
     expect(archive.files.size).toBe(1);
   });
 
-  test('names the record whose archiving failed, and loses nothing', async () => {
+  test('the Lambda handler names the record whose archiving failed, and loses nothing', async () => {
     const event = recorded('aws');
     await register(event);
     const { handle, archive, lines } = handlerOf();
@@ -114,7 +114,7 @@ describe.skipIf(ENGINE.missing)(`the Lambda handler${ENGINE.note}`, () => {
     expect(archive.files.size).toBe(1);
   });
 
-  test('names the first of several records that failed', async () => {
+  test('the Lambda handler names the first of several failed records', async () => {
     const { endpoint, region } = world.engine;
     const event = recorded('dynoxide');
     const handle = createStreamHandler({ table: 'no-such-table', endpoint, region, log: () => {} });
@@ -123,7 +123,7 @@ describe.skipIf(ENGINE.missing)(`the Lambda handler${ENGINE.note}`, () => {
     expect(await handle(event)).toEqual({ batchItemFailures: [{ itemIdentifier }] });
   });
 
-  test('reports records that it cannot understand, and counts the rest', async () => {
+  test('the Lambda handler reports records that it cannot understand, and counts the others', async () => {
     const event = recorded('dynamodb-local');
     const ns = await register(event);
     const insert = event.Records.find(({ dynamodb }) => dynamodb.Keys.PK.S.includes('/BUCKET#'))!;
@@ -134,7 +134,7 @@ describe.skipIf(ENGINE.missing)(`the Lambda handler${ENGINE.note}`, () => {
       spoilt({ SequenceNumber: '9001', NewImage: undefined }),
       spoilt({ SequenceNumber: '9002', NewImage: { ac: { N: 'many' } } }),
       spoilt({ SequenceNumber: '9003', NewImage: { b_rpm_tc: { M: { total: { N: '1' } } } } }),
-      // As a later version might lay it out.
+      // A format of a later version.
       spoilt({ SequenceNumber: '9004', NewImage: { format: { N: '2' }, limits: { M: {} } } }),
     ];
     const { handle, lines } = handlerOf();
@@ -145,7 +145,7 @@ describe.skipIf(ENGINE.missing)(`the Lambda handler${ENGINE.note}`, () => {
     expect(lines.at(-1)).toContain('"poison":6');
   });
 
-  test('reports an attribute that it does not know, and counts what it does', async () => {
+  test('the Lambda handler reports an unknown attribute, and counts the known ones', async () => {
     const known = await register(recorded('aws'));
     const told = JSON.stringify(recorded('aws'))
       .replaceAll(`"${known}/`, '"later-version/')

@@ -20,7 +20,10 @@ const MAX_BYTES = 400 * 1_024;
 const DEADLINE_MS = 10_000;
 const REFUSED = /not in the monthly usage of full on gpt-4 .*maximum allowed size/;
 
-/** A usage record reaches 400 KB, the largest size of an item, with some 5,000 different per-call limit sets in a month. */
+/**
+ * With about 5,000 different per-call limit sets in a month, a usage record reaches 400 KB, the largest size of an
+ * item.
+ */
 describe.skipIf(ENGINE.missing)(`usage that DynamoDB refuses${ENGINE.note}`, () => {
   let world: DynamoWorld;
   let stream: StreamApi;
@@ -46,7 +49,7 @@ describe.skipIf(ENGINE.missing)(`usage that DynamoDB refuses${ENGINE.note}`, () 
     return Object.fromEntries(await Promise.all(USAGE_WINDOWS.map(read)));
   };
 
-  /** Leaves room for none but the attributes that the record has. */
+  /** Fills the record, so that it has room only for changes of existing attributes. */
   const fill = async (space: Space, entityId: string): Promise<void> => {
     const key = keyOf(space, entityId, 'monthly');
     const made = {
@@ -61,7 +64,7 @@ describe.skipIf(ENGINE.missing)(`usage that DynamoDB refuses${ENGINE.note}`, () 
     };
     const found = await readItem(world.table, key, deadlineIn(DEADLINE_MS));
     const Item = { ...(found ?? encodeUsage(space.ns, made)) };
-    // An attribute of the size that is left, less what numbers may grow by: another `q_` takes more than that.
+    // The filler leaves only the bytes by which numbers may grow. Another `q_` attribute needs more.
     const used = Object.entries(Item).reduce((sum, [name, value]) => sum + name.length + sizeOf(value), 0);
     Item['q_full'] = text('x'.repeat(MAX_BYTES - used - 'q_full'.length - 48));
     const answer = await send(world.table, 'PutItem', { TableName: world.table.name, Item }, deadlineIn(DEADLINE_MS));
@@ -78,7 +81,7 @@ describe.skipIf(ENGINE.missing)(`usage that DynamoDB refuses${ENGINE.note}`, () 
 
   const COUNTED = { hourly: 1, daily: 1, monthly: 1 };
 
-  test('the Lambda handler reports what a full usage record cannot take, and counts everything else of the batch', async () => {
+  test('the Lambda handler reports what does not fit into a full usage record, and counts everything else of the batch', async () => {
     const space = await world.space();
     await fill(space, 'full');
     for (const entityId of ['full', 'other']) await acquire(space, entityId);
@@ -96,7 +99,7 @@ describe.skipIf(ENGINE.missing)(`usage that DynamoDB refuses${ENGINE.note}`, () 
     expect(await acquiresOf(space, 'other')).toEqual(COUNTED);
   });
 
-  test('the worker reports what a full usage record cannot take, and leaves nothing of it for the next worker', async () => {
+  test('the worker reports what does not fit into a full usage record, and leaves nothing of it for the next worker', async () => {
     const space = await world.space();
     await fill(space, 'full');
     for (const entityId of ['full', 'other']) await acquire(space, entityId);
@@ -116,7 +119,7 @@ describe.skipIf(ENGINE.missing)(`usage that DynamoDB refuses${ENGINE.note}`, () 
     expect(reasons).toEqual([]);
   });
 
-  test('a full usage record counts the buckets that it has an attribute for, beside one that it has no room for', async () => {
+  test('a full usage record counts buckets that already have an attribute, beside one that does not fit', async () => {
     const space = await world.space();
     await acquire(space, 'full');
     const tools = batchTools(world.table);
@@ -134,7 +137,7 @@ describe.skipIf(ENGINE.missing)(`usage that DynamoDB refuses${ENGINE.note}`, () 
     ['throttles', fault.throttle()],
     ['is out', fault.serverError(503)],
     ['denies access', fault.accessDenied()],
-  ])('a batch fails and comes again while DynamoDB %s, and nothing is skipped', async (_, trouble) => {
+  ])('a batch fails and is delivered again while DynamoDB %s, and no change is skipped', async (_, trouble) => {
     const space = await world.space();
     await acquire(space, 'other');
     const transport = sdkTransport({ endpoint: world.proxy.endpoint, region: world.engine.region });

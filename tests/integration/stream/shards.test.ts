@@ -12,11 +12,13 @@ interface ScriptedShard {
   readonly parentId?: string;
   readonly records: number;
   readonly closed?: boolean;
-  /** Records before this one are gone. */
+  /** Records before this one were trimmed. */
   readonly trimmedTo?: number;
 }
 
-/** A stream whose shards close, split and are trimmed, which no local engine does. Its records belong to no bucket. */
+/**
+ * A stream whose shards close, split and are trimmed, which no local engine supports. Its records belong to no bucket.
+ */
 function scripted(label: string, shards: Record<string, ScriptedShard>): StreamApi & { readonly log: string[] } {
   const log: string[] = [];
   return {
@@ -51,7 +53,7 @@ describe.skipIf(ENGINE.missing)(`shards of a stream${ENGINE.note}`, () => {
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  /** Runs a worker until it is at the end of all shards, and gives what it said was trimmed. */
+  /** Runs a worker until it has read all shards to the end, and returns what it reported as trimmed. */
   const follow = async (stream: StreamApi, options: Partial<WorkerOptions> = {}): Promise<TrimmedStream[]> => {
     const stop = new AbortController();
     const trimmed: TrimmedStream[] = [];
@@ -75,7 +77,7 @@ describe.skipIf(ENGINE.missing)(`shards of a stream${ENGINE.note}`, () => {
     return found.map(({ shardId, sequenceNumber, done, owner }) => `${shardId} ${sequenceNumber} ${done} ${owner}`);
   };
 
-  test('are read from the parent to the child, and left with their checkpoints', async () => {
+  test('shards are read from the parent to the child, and their checkpoints are released', async () => {
     const stream = scripted('family', {
       'b-child': { parentId: 'a-parent', records: 3 },
       'a-parent': { parentId: 'gone', records: 3, closed: true },
@@ -85,14 +87,14 @@ describe.skipIf(ENGINE.missing)(`shards of a stream${ENGINE.note}`, () => {
     expect(await checkpointsOf('family')).toEqual(['a-parent 3 true null', 'b-child 3 false null']);
   });
 
-  test('are read on from their checkpoint by the next worker', async () => {
+  test('the next worker continues a shard after its checkpoint', async () => {
     await follow(scripted('resumed', { one: { records: 4 } }));
     const longer = scripted('resumed', { one: { records: 6 } });
     await follow(longer);
     expect(longer.log).toEqual(['one 6']);
   });
 
-  test('that were trimmed behind a checkpoint are said to be, and read from what is left', async () => {
+  test('a shard that was trimmed behind its checkpoint is reported, and read from its first record', async () => {
     await follow(scripted('trimmed', { one: { records: 2 } }));
     const later = scripted('trimmed', { one: { records: 9, trimmedTo: 5 } });
     expect(await follow(later)).toEqual([{ shardId: 'one', sequenceNumber: '2' }]);
@@ -100,7 +102,7 @@ describe.skipIf(ENGINE.missing)(`shards of a stream${ENGINE.note}`, () => {
     expect(await follow(later)).toEqual([]);
   });
 
-  test('that are gone before they were read to their end are said to be, once', async () => {
+  test('a shard that disappeared before it was read to its end is reported once', async () => {
     await follow(scripted('vanished', { one: { records: 2 } }));
     const later = scripted('vanished', { two: { parentId: 'one', records: 1 } });
     expect(await follow(later)).toEqual([{ shardId: 'one', sequenceNumber: '2' }]);
@@ -108,7 +110,7 @@ describe.skipIf(ENGINE.missing)(`shards of a stream${ENGINE.note}`, () => {
     expect(await follow(later)).toEqual([]);
   });
 
-  test('that were trimmed are no hindrance to a rebuild', async () => {
+  test('a trimmed shard does not prevent a rebuild', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: [Limit.perMinute('rpm', 60)] });
     await limiter.acquire({ entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 3 } });
@@ -121,14 +123,14 @@ describe.skipIf(ENGINE.missing)(`shards of a stream${ENGINE.note}`, () => {
     expect(await repairUsage(job)).toEqual({ consumedMilli: new Map(), acquires: 0, expired: 0 });
   });
 
-  test('are shared by workers: one that comes later gets its part', async () => {
+  test('a worker that starts later gets its part of the shards', async () => {
     const shards = Object.fromEntries(['a', 'b', 'c', 'd'].map((id) => [id, { records: 1 }]));
     const stop = new AbortController();
     const had = new Map<string, number>();
     const worker = (owner: string): Promise<void> =>
       followStream(world.table, scripted('shared', shards), systemClock, {
         owner,
-        // Short enough to notice soon that a shard is another's.
+        // Short, so that a worker soon notices that another one owns a shard.
         leaseMs: 600,
         pollMs: 5,
         discoverMs: 10,
@@ -143,10 +145,10 @@ describe.skipIf(ENGINE.missing)(`shards of a stream${ENGINE.note}`, () => {
     expect(stop.signal.aborted).toBe(true);
   });
 
-  test('are left when work that runs alongside fails, and the worker rejects with its error', async () => {
-    const failing = async (): Promise<never> => Promise.reject(new Error('the reconciler cannot go on'));
+  test('the worker rejects with the error of work that runs alongside', async () => {
+    const failing = async (): Promise<never> => Promise.reject(new Error('the reconciler cannot continue'));
     const stream = scripted('alongside', { one: { records: 1 } });
-    await expect(follow(stream, { alongside: [failing] })).rejects.toThrow('the reconciler cannot go on');
+    await expect(follow(stream, { alongside: [failing] })).rejects.toThrow('the reconciler cannot continue');
   });
 
   test('a child that the stream lists late is read after its parent', async () => {

@@ -15,7 +15,7 @@ describe.skipIf(ENGINE.missing)(`usage of a table whose stream was never read${E
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  test('says that nothing counts, until something does', async () => {
+  test('usage commands note that usage was never counted, until a worker counts it', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: LIMITS });
     const { endpoint, region } = world.engine;

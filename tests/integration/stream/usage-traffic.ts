@@ -15,13 +15,13 @@ export const ENTITIES = ['user-1', 'user-2', 'team'] as const;
 export const RESOURCES = ['gpt-4', 'gpt-5'] as const;
 const OWN_LIMITS = [Limit.parse('rpm:40/min'), Limit.parse('tpm:900/min')];
 
-/** What was used by one entity of one resource in one window, as the spending client counts it. */
+/** The usage of one entity and resource in one window, as the spending client counts it. */
 export interface Spent {
   readonly tokens: Record<string, number>;
   acquires: number;
 }
 
-/** A ledger that knows nothing of how the store counts: only what was granted and corrected, and when. */
+/** A ledger of grants and corrections, independent of how the store counts. */
 export class SpendingLedger {
   readonly windows = new Map<string, Spent>();
 
@@ -35,7 +35,7 @@ export class SpendingLedger {
     }
   }
 
-  /** Without what came to nothing. */
+  /** Leaves out windows and limits whose sum is 0. */
   used(): Map<string, Spent> {
     const used = new Map<string, Spent>();
     for (const [key, { tokens, acquires }] of this.windows) {
@@ -55,7 +55,7 @@ interface Traffic {
   readonly ledger: SpendingLedger;
 }
 
-/** Random spending of `user-1` and `user-2`, of whom the first also spends of `team`, through splits and merges. */
+/** Random spending of `user-1`, which cascades to `team`, and of `user-2`, with splits and merges. */
 export async function spendAtRandom(traffic: Traffic, steps: number): Promise<void> {
   const { random, clock, limiters } = traffic;
   const open: Lease[] = [];
@@ -106,7 +106,7 @@ async function correct({ random, clock, ledger }: Traffic, open: Lease[]): Promi
   if (verb === 'rollback' || verb === 'commit') open.splice(at, 1);
 }
 
-/** As a busy or a cold process would, if the bucket allows it. */
+/** Splits or merges a random bucket, if it allows that. */
 async function reshard(traffic: Traffic, how: 'split' | 'merge'): Promise<void> {
   const { random, clock, table, ns } = traffic;
   const nowMs = clock.now();

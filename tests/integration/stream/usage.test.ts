@@ -40,10 +40,10 @@ afterAll(async () => {
 });
 
 const LIMITS = [Limit.parse('rpm:60/min:100'), Limit.parse('tpm:5000/min')];
-/** Shards are chosen at random whatever the traffic, and split only by the test. */
+/** Asks choose a shard at random, whatever the traffic. Only the test splits. */
 const SPREAD = { paceAbove: 1e-9, splitAbove: 1e9 };
 
-/** Everything that the stream holds. */
+/** All records of the stream. */
 async function readStream(table: Table): Promise<readonly unknown[]> {
   const stream = await openSdkStream(table, { streamsClient });
   const records: unknown[] = [];
@@ -58,7 +58,7 @@ async function readStream(table: Table): Promise<readonly unknown[]> {
   return records;
 }
 
-/** The changes of one namespace's buckets, as if they had happened in another. */
+/** The bucket changes of one namespace, rewritten to another namespace. */
 function changesOf(records: readonly unknown[], from: string, to: string): BucketChange[] {
   const copies = records.map(
     (record) => JSON.parse(JSON.stringify(record).replaceAll(`${from}/`, `${to}/`)) as unknown,
@@ -89,7 +89,7 @@ async function usageIn(stores: Stores, namespaceId: string, nowMs: number): Prom
   return found;
 }
 
-/** Now and then a write lands and its answer is lost, or it is lost itself, or the worker dies. */
+/** Sometimes loses a write or its answer, or kills the worker before or after the write. */
 function unreliable(random: Random): Tap {
   return async (operation, input, forward) => {
     const fate = operation === 'UpdateItem' ? random.whole(0, 79) : 0;
@@ -102,7 +102,7 @@ function unreliable(random: Random): Tap {
   };
 }
 
-/** Delivers all changes in batches of any size, with duplicates and replays, by two workers at once, until all are done. */
+/** Two concurrent workers deliver all changes in batches of random size, with duplicates and replays. */
 async function deliver(table: Table, changes: readonly BucketChange[], random: Random): Promise<void> {
   let done = 0;
   const work = async (): Promise<void> => {
@@ -152,7 +152,7 @@ test('usage equals what was spent, however the stream is delivered', { timeout: 
   }
 });
 
-/** One user's acquires, one after the other: as many changes. */
+/** Makes this many acquires of one user, one after the other: one change each. */
 async function spendInTurn(count: number) {
   const stores = openStores(world.transport);
   const { id: ns } = await enter(stores);
@@ -183,7 +183,7 @@ test('batches of 100 acquires of one entity cost less than a tenth of a write un
   expect((await usage.query(call, query, { limit: 9, after: null })).items).toMatchObject([{ acquires: 300 }]);
 });
 
-test('what was spent before a namespace was deleted is counted, and nothing once it is purged', async () => {
+test('spending before a namespace was deleted is counted, and nothing after it is purged', async () => {
   const { stores, ns, changes } = await spendInTurn(3);
   await stores.namespaces.delete(change(), `case-${ns}`);
   await writeUsage(stores.table, changes.slice(0, 2));

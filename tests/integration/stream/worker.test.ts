@@ -21,10 +21,10 @@ import { readTotals, UsageLedger } from '../../support/stream/usage-ledger.js';
 const LIMITS = [Limit.perMinute('rpm', 60_000), Limit.perMinute('tpm', 6_000_000)];
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1, tpm: 100 } };
 
-/** Of a usage record that takes everything. */
+/** The listener for refused usage, in tests in which nothing is refused. */
 const refuse = (): never => expect.fail('the usage was refused');
 
-describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`workers of a stream${ENGINE.note}`, () => {
   let world: DynamoWorld;
   let stream: StreamApi;
 
@@ -40,7 +40,7 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
   const ofSpace = async (ns: string) =>
     (await readRecords(stream)).filter((record) => JSON.stringify(record).includes(`"${ns}/BUCKET#`));
 
-  test('usage of one busy entity costs at most 0.1 write units for an acquire in batches of 100', async () => {
+  test('usage of one busy entity costs at most 0.1 write units per acquire in batches of 100', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: LIMITS });
     for (let taken = 0; taken < 300; taken++) await limiter.acquire(ASK);
@@ -70,10 +70,10 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
       await processBatch(tools, stream.label, records.slice(at, at + 100), deferred);
     }
     expect([deferred.isDue(59_999), deferred.isDue(60_000)]).toEqual([false, true]);
-    // An hour that is made and two times added to.
+    // One created hour, which is updated twice.
     expect([writes, writeUnits]).toEqual([3, 4]);
     await deferred.write(table, refuse);
-    // A day and a month, which are written once and have 2 and 3 units because they are made.
+    // A day and a month. They are written once, for 2 and 3 units because they are created.
     expect([writes, writeUnits]).toEqual([5, 9]);
     expect(deferred.isEmpty).toBe(true);
     expect(writeUnits / 300).toBeLessThanOrEqual(0.1);
@@ -82,7 +82,7 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     );
   });
 
-  test('a worker defers days and months for a minute, its checkpoint waits for them, and a worker that stops writes them', async () => {
+  test('a worker defers days and months for a minute, holds its checkpoint back until then, and writes them when it stops', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: LIMITS });
     await workOff(world);
@@ -107,7 +107,7 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     await isRead;
     const before = await checkpoint();
     expect(Object.keys(await readTotals(limiter, ['gpt-4']))).toEqual([expect.stringContaining('hourly')]);
-    // It says that it is alive, and does not say that it is further.
+    // The worker renews its lease of the shard, without a newer sequence number.
     let later = before;
     while (later?.untilMs === before?.untilMs) later = await checkpoint();
     expect(later?.sequenceNumber).toBe(before?.sequenceNumber);
@@ -119,7 +119,7 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     );
   });
 
-  test('of what waits, only what could not be written is tried again, and nothing once it is purged', async () => {
+  test('only deferred usage that failed is written again, and none after a purge', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: LIMITS });
     await limiter.acquire(ASK);
@@ -150,7 +150,7 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     expect([sent.length, deferred.isEmpty]).toEqual([3, true]);
   });
 
-  test('a bucket that is gone and made again does not turn usage back', async () => {
+  test('usage does not decrease when a bucket is deleted and created again', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: LIMITS });
     const ledger = new UsageLedger();
@@ -163,7 +163,7 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     expect(await readTotals(limiter, ['gpt-4'])).toEqual(ledger.totals());
   });
 
-  test('a bucket whose writers are too many is split, and the sum of its shards stays', async () => {
+  test('a bucket with too many writes is split, and the sum of its shards stays the same', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: LIMITS });
     for (let second = 0; second < 5; second++) {
@@ -180,7 +180,7 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     expect(tools.errors).toEqual([]);
   });
 
-  test('a split that others have left half done is finished', async () => {
+  test('a worker completes a split that another process left unfinished', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: LIMITS }, spreading());
     await limiter.acquire(ASK);
@@ -199,25 +199,25 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     ['leaseMs', 999, 'from 1000 to'],
     ['rollupMs', 3_600_001, 'to 3600000'],
     ['pollMs', 0, 'from 1 to'],
-  ])('a worker with %s of %i is refused before it asks for anything', async (option, ms, range) => {
+  ])('a worker with %s of %i is refused before it sends a request', async (option, ms, range) => {
     const worker = runWorker({ table: world.table.name, [option]: ms });
     await expect(worker).rejects.toThrow(ValidationError);
     await expect(worker).rejects.toThrow(range);
   });
 
-  test('what the stream has lost is added to the windows of now, once', async () => {
+  test('a rebuild adds what the stream has lost to the current windows, once', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: LIMITS });
     const ledger = new UsageLedger();
     for (let taken = 0; taken < 4; taken++) await limiter.acquire(ASK);
-    // As if a day had passed: they were never counted, and a checkpoint lies behind them.
+    // As if a day had passed: the changes were never counted, and the checkpoint is behind them.
     await space.clock.advance(86_400_000);
     const records = await readRecords(stream);
     await workOff(world, {});
     const usage = await readTotals(limiter, ['gpt-4']);
     expect(Object.keys(usage)).toHaveLength(3);
     expect(records.length).toBeGreaterThan(4);
-    await forgetUsage(space.ns, 'user-1');
+    await removeUsage(space.ns, 'user-1');
     const { endpoint, region } = world.engine;
     const { clock, namespace } = space;
     const job = { table: world.table.name, endpoint, region, namespace, entityId: 'user-1', resource: 'gpt-4', clock };
@@ -229,7 +229,7 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     expect(await rebuildUsage(job)).toMatchObject({ addedMilli: new Map(), acquires: 0 });
     ledger.note('user-1', 'gpt-4', clock.now(), { rpm: 4, tpm: 400, acquires: 4 });
     expect(await readTotals(limiter, ['gpt-4'])).toEqual(ledger.totals());
-    // What is in the stream and not counted yet is counted where it belongs, and not as a loss.
+    // Changes that are still in the stream are counted in their own windows, not as lost.
     await limiter.acquire(ASK);
     expect(await rebuildUsage(job)).toMatchObject({ addedMilli: new Map(), acquires: 0 });
     ledger.note('user-1', 'gpt-4', clock.now(), { ...ASK.consume, acquires: 1 });
@@ -239,7 +239,7 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
   });
 
   /** Removes the usage records of an entity, as if they had never been written. */
-  const forgetUsage = async (ns: string, entityId: string): Promise<void> => {
+  const removeUsage = async (ns: string, entityId: string): Promise<void> => {
     const PK = `${ns}/ENTITY#${entityId}`;
     const input = {
       TableName: world.table.name,
@@ -255,7 +255,7 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     );
   };
 
-  test('a namespace that is purged while clients and workers run leaves nothing behind', async () => {
+  test('a namespace that is purged while clients and workers run leaves no record', async () => {
     const space = await world.space();
     const registry = (await (await world.space()).open()).namespaces;
     const { endpoint, region } = world.engine;
@@ -274,7 +274,7 @@ describe.skipIf(ENGINE.missing)(`what runs on the stream${ENGINE.note}`, () => {
     expect(removed).toBeGreaterThan(0);
     enough.abort();
     await running;
-    // Clients notice when what they remember of the namespace is over.
+    // Clients notice the purge when their cached status of the namespace expires.
     await space.clock.advance(120_000);
     for (const client of clients)
       await expect(client.acquire(ASK)).rejects.toMatchObject({ code: 'namespace.missing' });

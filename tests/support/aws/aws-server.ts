@@ -2,34 +2,34 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A request of the SDK, as CloudFormation or Lambda would read it. */
+/** A request of the SDK, parsed like CloudFormation or Lambda would. */
 export interface AwsRequest {
   /** `CreateChangeSet`, `UpdateFunctionCode`, ... */
   readonly action: string;
-  /** Fields of a form, or of a JSON body; of Lambda also `FunctionName`. */
+  /** The fields of a form or of a JSON body. For Lambda also `FunctionName`. */
   readonly params: Readonly<Record<string, string>>;
-  /** Where it was sent. */
+  /** The endpoint that the request was sent to. */
   readonly endpoint: string;
 }
 
 export type AwsAnswer =
-  /** What the action gives: XML of CloudFormation, JSON of Lambda. */
+  /** The result of the action: XML for CloudFormation, JSON for Lambda. */
   | { readonly result: object }
-  /** A file, as it is. */
+  /** A file with its bytes. */
   | { readonly bytes: Uint8Array }
   | { readonly error: string; readonly message: string; readonly status?: number }
-  /** The connection stays open, and nothing comes. */
+  /** The connection stays open without an answer. */
   | { readonly hangs: true };
 
 export interface AwsServer extends AsyncDisposable {
   readonly endpoint: string;
-  /** Everything that was asked, in order. */
+  /** All requests, in order. */
   readonly requests: readonly AwsRequest[];
-  /** Names of the actions that were asked, in order. */
+  /** The names of the requested actions, in order. */
   actions(): readonly string[];
 }
 
-/** Speaks to the real SDK: the query protocol of CloudFormation and the REST protocol of Lambda. */
+/** A server for the real SDK, with the query protocol of CloudFormation and the REST protocol of Lambda. */
 export async function startAwsServer(
   answer: (request: AwsRequest) => AwsAnswer | Promise<AwsAnswer>,
 ): Promise<AwsServer> {
@@ -56,7 +56,7 @@ export async function startAwsServer(
   };
 }
 
-/** There is no table: for tables there are real engines. */
+/** The server has no table: tests use a real engine for tables. */
 const NO_TABLE: AwsAnswer = { error: 'ResourceNotFoundException', message: 'Requested resource not found' };
 
 const LAMBDA_PATH = /^\/2015-03-31\/functions\/([^/?]+)(?:\/(configuration|code))?/;
@@ -64,7 +64,7 @@ const LAMBDA_ACTIONS: Readonly<Record<string, string>> = {
   code: 'UpdateFunctionCode',
   configuration: 'GetFunctionConfiguration',
 };
-/** Where the simulated Lambda keeps code. */
+/** The path under which the simulated Lambda serves code. */
 const CODE_PATH = /^\/code\/([^/]+)$/;
 
 function isDynamoDB({ headers }: IncomingMessage): boolean {
@@ -126,7 +126,7 @@ function send(
 
 type Data = string | number | boolean | undefined | readonly Data[] | { readonly [name: string]: Data };
 
-/** As the query protocol has it: the items of a list are called `member`. */
+/** The query protocol calls the items of a list `member`. */
 function xml(value: Data): string {
   if (value === undefined) return '';
   if (isList(value)) return value.map((item) => `<member>${xml(item)}</member>`).join('');

@@ -2,18 +2,18 @@ import { findSpec, type SpecType } from './cfn-spec.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What a template may refer to. */
+/** The names that a template may refer to. */
 export interface Names {
   readonly parameters: Readonly<Record<string, Fields>>;
   readonly conditions: Fields;
   readonly resources: Readonly<Record<string, Fields>>;
-  /** Names that something referred to. */
+  /** The names that were referred to. */
   readonly used: Set<string>;
 }
 
 const PSEUDO = ['AWS::AccountId', 'AWS::NoValue', 'AWS::Partition', 'AWS::Region', 'AWS::StackName'];
 
-/** The one function of a value, if it is nothing but a function. */
+/** The intrinsic function of a value, if it has no other field. */
 export function intrinsicOf(value: unknown): readonly [name: string, argument: unknown] | null {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
   const [entry, ...more] = Object.entries(value);
@@ -21,7 +21,7 @@ export function intrinsicOf(value: unknown): readonly [name: string, argument: u
   return entry[0] === 'Ref' || entry[0].startsWith('Fn::') ? entry : null;
 }
 
-/** `check` is for the branches of `Fn::If`; `types`: what may stand here. */
+/** `check` is for the branches of `Fn::If`; `types` are the allowed types. */
 export function checkIntrinsic(
   place: string,
   value: unknown,
@@ -54,7 +54,7 @@ export function checkIntrinsic(
   }
 }
 
-/** Text, or a function that gives it. */
+/** A text, or a function that returns one. */
 export function checkLeaf(place: string, value: unknown, names: Names): string[] {
   if (typeof value === 'string') return [];
   return checkIntrinsic(place, value, names, (branch) => checkLeaf(place, branch, names));
@@ -70,7 +70,7 @@ function checkRef(place: string, name: string, names: Names, types: readonly Spe
   return fits ? [] : [`${place}: the parameter ${name} is a ${String(parameter['Type'])}`];
 }
 
-/** CloudFormation turns `"true"` into a boolean, and nothing else. */
+/** CloudFormation converts only `"true"` and `"false"` to booleans. */
 function holds({ type }: SpecType, { Type, AllowedValues }: Fields): boolean {
   if (type === 'string') return Type === 'String';
   if (type === 'integer' || type === 'number') return Type === 'Number';

@@ -12,7 +12,7 @@ function lookUp(type: string) {
 
 const found = new Map<string, SpecResource | undefined>();
 
-/** What CloudFormation knows of a kind of resource. */
+/** CloudFormation's specification of a type of resource. */
 export function findSpec(type: string): SpecResource | undefined {
   if (!found.has(type)) found.set(type, lookUp(type)[0]);
   return found.get(type);
@@ -24,8 +24,8 @@ export function propertiesOf(type: Extract<SpecType, { readonly type: 'ref' }>):
 }
 
 /**
- * The variants of a type. One that allows any JSON says nothing beside one that has a shape: both stand there for
- * properties whose schema was once looser.
+ * The variants of a type. A variant that allows any JSON is dropped if another one has a shape: some properties list
+ * both, because their schema was less strict before.
  */
 export function variantsOf(type: SpecType): readonly SpecType[] {
   if (type.type !== 'union') return [type];

@@ -1,12 +1,12 @@
 import type { RecordedRequest } from '../../../src/testing/dynamodb/index.js';
 
-/** What IAM is asked about one request, or about one part of a transaction. */
+/** What IAM evaluates for one request, or for one part of a transaction. */
 export interface Authorization {
   /** `dynamodb:UpdateItem` */
   readonly action: string;
   /** An ARN. */
   readonly resource: string;
-  /** The partition keys that it names, which IAM knows as `dynamodb:LeadingKeys`. */
+  /** The partition keys of the request, which IAM calls `dynamodb:LeadingKeys`. */
   readonly leadingKeys: readonly string[];
 }
 
@@ -23,7 +23,7 @@ const PART_ACTIONS: Readonly<Record<string, string>> = {
   ConditionCheck: 'ConditionCheckItem',
 };
 
-/** A transaction has no action of its own: its parts have. */
+/** A transaction has no action: IAM evaluates its parts. */
 export function authorizationsOf({ operation, body }: Pick<RecordedRequest, 'operation' | 'body'>): Authorization[] {
   if (operation === 'TransactWriteItems') {
     const parts = body['TransactItems'] as readonly Readonly<Record<string, Fields>>[];
@@ -46,7 +46,7 @@ function ask(action: string, resource: string, leadingKeys: readonly string[]): 
   return { action: `dynamodb:${action}`, resource, leadingKeys };
 }
 
-/** Of a request or of a part of one. */
+/** The keys of a request or of a part of one. */
 function keyOf(fields: Fields): string {
   const { Key, Item, PutRequest, DeleteRequest } = fields as Readonly<Record<string, Fields | undefined>>;
   const nested = PutRequest ?? DeleteRequest;
@@ -66,7 +66,7 @@ function entriesOf(body: Fields): Readonly<Record<string, readonly Fields[]>> {
   );
 }
 
-/** `#p = :p AND ...`: the condition on the partition key stands first. */
+/** `#p = :p AND ...`: the condition on the partition key comes first. */
 function partitionOf(body: Fields): string {
   const placeholder = /^[#\w]+ = (:\w+)/.exec(String(body['KeyConditionExpression']))?.[1] ?? '';
   const value = (body['ExpressionAttributeValues'] as KeyFields)[placeholder]?.S;

@@ -1,11 +1,11 @@
 import type { AwsAnswer, AwsRequest } from './aws-server.js';
 
-/** Answers in the shapes that AWS documents, with its own sentences. */
+/** Answers in the shapes and with the messages that AWS documents. */
 export const STACK_ID = 'arn:aws:cloudformation:eu-west-1:123456789012:stack/headgate-pre/6f2b6a50';
 export const CHANGE_SET_ID = 'arn:aws:cloudformation:eu-west-1:123456789012:changeSet/headgate-1/0f1e';
 const AT = '2027-01-15T10:00:00.000Z';
 
-/** What each action answers, in order; the last answer is given again and again. */
+/** The answers of each action, in order. The last one is repeated. */
 export type Script = Readonly<Record<string, readonly AwsAnswer[]>>;
 
 export function scripted(script: Script): (request: AwsRequest) => AwsAnswer {
@@ -69,7 +69,7 @@ export const DONE: AwsAnswer = { result: {} };
 
 type EventRow = readonly [status: string, logicalId: string | null, reason?: string];
 
-/** In their order; the answer has the last first. A row without a logical id is about the stack. */
+/** The events in their order; the answer has the newest first. A row without a logical id is about the stack. */
 export function events(...rows: readonly EventRow[]): AwsAnswer {
   const members = rows.map(([ResourceStatus, id, ResourceStatusReason], at) => ({
     StackId: STACK_ID,

@@ -1,7 +1,7 @@
 import type { Template } from '../../../src/infra/template.js';
 import { intrinsicOf } from './cfn-intrinsics.js';
 
-/** What CloudFormation makes of a part of a template, given values of parameters, and of attributes (`Table.Arn`). */
+/** A part of a template as CloudFormation resolves it, for the given parameters and attributes (`Table.Arn`). */
 export function resolveValue(
   template: Template,
   value: unknown,

@@ -5,7 +5,7 @@ import { resolveValue } from './resolve-template.js';
 
 const NOTHING = Symbol('AWS::NoValue');
 
-/** The template for these parameters, which become its defaults: no `Fn::If`, and no resource that would not be made. */
+/** The template with these parameters as defaults: without `Fn::If` and without resources whose condition is false. */
 export function settleTemplate(template: Template, given: Readonly<Record<string, string>> = {}): Template {
   const holds = (name: string): boolean => resolveValue(template, template.Conditions[name], given) === true;
   const isMade = ({ Condition }: { readonly Condition?: string }): boolean =>

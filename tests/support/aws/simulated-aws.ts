@@ -5,7 +5,7 @@ interface SimulatedStack {
   readonly id: string;
   readonly name: string;
   status: string;
-  /** Looks at the stack until what is under way has ended. */
+  /** The number of reads until the operation in progress ends. */
   looks: number;
   parameters: Record<string, string>;
   tags: Record<string, string>;
@@ -15,7 +15,7 @@ interface SimulatedStack {
 
 type Wish = Pick<SimulatedStack, 'parameters' | 'tags' | 'template'>;
 
-/** Bytes that a function runs, and their hash; of the placeholder only that. */
+/** The code of a function and its hash. The placeholder has only the hash. */
 interface SimulatedFunction {
   readonly sha256: string;
   readonly bytes: Uint8Array;
@@ -31,13 +31,13 @@ interface SimulatedChangeSet extends Wish {
 
 export interface SimulatedAws {
   answer(request: AwsRequest): Promise<AwsAnswer>;
-  /** The hash of the code that each function runs. */
+  /** The hash of the code of each function. */
   readonly functions: ReadonlyMap<string, string>;
   readonly stacks: ReadonlyMap<string, { readonly status: string }>;
   readonly changeSets: ReadonlyMap<string, unknown>;
   /** Logical ids whose next update fails, so that the stack is rolled back. */
   readonly failing: Set<string>;
-  /** A stack of another product, with its own template. */
+  /** Adds a stack of another product, with its own template. */
   addStack(name: string, wish: Wish): void;
 }
 
@@ -60,13 +60,16 @@ const LOOKS = 2;
 const NO_CHANGES =
   "The submitted information didn't contain changes. Submit different information to create a change set.";
 
-/** As much of CloudFormation and Lambda as a deployment sees: stacks that live on while clients die. */
+/**
+ * A simulation of the parts of CloudFormation and Lambda that a deployment uses. Stacks continue while clients are
+ * killed.
+ */
 export function simulatedAws(makeTable: (name: string) => Promise<void>): SimulatedAws {
   const stacks = new Map<string, SimulatedStack>();
   const changeSets = new Map<string, SimulatedChangeSet>();
   const functions = new Map<string, SimulatedFunction>();
   const failing = new Set<string>();
-  /** What to go back to, while an update is under way. */
+  /** The state to roll back to, while an update is in progress. */
   const previous = new Map<SimulatedStack, Wish>();
 
   const find = (nameOrId = ''): SimulatedStack | undefined =>
@@ -77,7 +80,7 @@ export function simulatedAws(makeTable: (name: string) => Promise<void>): Simula
     if (logicalId === stack.name) stack.status = status;
   };
 
-  /** Operations in progress advance with each request. */
+  /** Each request advances the operations in progress. */
   const goOn = async (stack: SimulatedStack): Promise<void> => {
     if (!stack.status.endsWith('_IN_PROGRESS') || stack.status === 'REVIEW_IN_PROGRESS') return;
     stack.looks -= 1;
@@ -89,7 +92,7 @@ export function simulatedAws(makeTable: (name: string) => Promise<void>): Simula
       say(stack, done, logicalId);
       if (!logicalId.endsWith('Function')) continue;
       const isNew = !functions.has(physicalId);
-      // To CloudFormation, the code of a function is what its template says.
+      // CloudFormation only knows the code of a function from the template.
       if (isNew || codeOf(before?.template, logicalId) !== codeOf(stack.template, logicalId)) {
         functions.set(physicalId, PLACEHOLDER);
       }
@@ -156,7 +159,7 @@ export function simulatedAws(makeTable: (name: string) => Promise<void>): Simula
       if (type === 'UPDATE') previous.set(stack, { template, parameters, tags });
       else previous.delete(stack);
       Object.assign(stack, wish, { looks: LOOKS });
-      // It deletes every change set of the stack.
+      // CloudFormation deletes every change set of the stack.
       for (const [id, one] of changeSets) if (one.stack === stack) changeSets.delete(id);
       say(stack, `${type}_IN_PROGRESS`);
       return { result: {} };
@@ -260,7 +263,7 @@ function importedIn(params: AwsRequest['params']): readonly string[] {
   return ids;
 }
 
-/** As CloudFormation refuses imports, by what its guide says of them. */
+/** The reasons for which CloudFormation refuses an import, by its guide. */
 function refusalOf(template: string, imported: readonly string[]): string | null {
   const { Resources, Outputs } = JSON.parse(template) as TemplateText;
   if (Outputs !== undefined) return 'As part of the import operation, you cannot modify or add [Outputs]';
@@ -274,7 +277,7 @@ function hasOtherTagsOnly(a: Wish, b: Wish): boolean {
   return isSame({ ...a, tags: {} }, { ...b, tags: {} });
 }
 
-/** Logical id, physical id and type of what a stack makes without a condition. */
+/** Logical id, physical id and type of the resources without a condition. */
 function resourcesOf({ name, template, parameters }: Wish & { readonly name: string }) {
   const { Resources } = JSON.parse(template) as TemplateText;
   return Object.entries(Resources)
@@ -287,7 +290,7 @@ function defaultsOf(template: string): Record<string, string> {
   return Object.fromEntries(Object.entries(Parameters).map(([name, { Default }]) => [name, String(Default)]));
 }
 
-/** `Tags.member.1.Key`, `Tags.member.1.Value`, ...; items that lack either are left out. */
+/** `Tags.member.1.Key`, `Tags.member.1.Value`, ... Items without either field are left out. */
 function listOf(params: AwsRequest['params'], list: string, key: string, value: string): Record<string, string> {
   const found: Record<string, string> = {};
   for (let at = 1; `${list}.member.${at}.${key}` in params; at += 1) {

@@ -19,15 +19,18 @@ export const BUNDLES: readonly Bundle[] = [
 export interface StackWorld {
   readonly tools: StackTools;
   readonly watcher: Watcher;
-  /** What was told of events and steps, in order. */
+  /** The reported events and steps, in order. */
   readonly told: string[];
-  /** How long was waited, by the clock of this world. */
+  /** The time that was waited, by the fake clock. */
   waitedMs(): number;
 }
 
 export type Limits = Pick<AwsOptions, 'attempts' | 'callMs'>;
 
-/** Tools that talk to a server of this test, and to a real engine for the table; time passes by waiting alone. */
+/**
+ * Tools that send requests to a server of the test, and to a real engine for the table. Only waiting advances the
+ * clock.
+ */
 export function stackWorld(endpoint: string, engine: Engine | null = null, limits: Limits = {}): StackWorld {
   process.env['AWS_ACCESS_KEY_ID'] = 'AKIAIOSFODNN7EXAMPLE';
   process.env['AWS_SECRET_ACCESS_KEY'] = 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY';
@@ -60,7 +63,7 @@ export interface Wanted extends StackDeployRequest {
   readonly confirmed: (readonly ResourceChange[])[];
 }
 
-/** A deployment of `headgate-pre` to which everything is agreed. */
+/** A deployment of `headgate-pre` that confirms every change. */
 export function wanted(parts: Partial<StackDeployRequest> = {}): Wanted {
   const confirmed: (readonly ResourceChange[])[] = [];
   return {
@@ -81,7 +84,7 @@ export function wanted(parts: Partial<StackDeployRequest> = {}): Wanted {
   };
 }
 
-/** A table as CloudFormation makes it: of the right shape, and empty. */
+/** An empty table as CloudFormation creates it. */
 export async function makeEmptyTable({ endpoint, region, credentials }: Engine, name: string): Promise<void> {
   const client = new DynamoDBClient({ endpoint, region, credentials });
   await client.send(new CreateTableCommand(tableDefinition(name)));

@@ -1,11 +1,11 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { CLI, plainEnvironment } from './run-cli.js';
 
-/** `script` of util-linux makes a terminal; that of BSD takes other options. */
+/** `script` of util-linux opens a terminal. That of BSD has other options. */
 const { stdout: scriptVersion } = spawnSync('sh', ['-c', 'script --version'], { encoding: 'utf8' });
 export const HAS_TERMINAL = process.platform !== 'win32' && scriptVersion.includes('util-linux');
 
-/** Runs the built program at a terminal, and types `keys` once it has asked `question`. */
+/** Runs the built program at a terminal, and types `keys` after it has printed `question`. */
 export function answerAtTerminal(
   line: string,
   question: string,

@@ -100,14 +100,14 @@ const limitsPlan = record({
   drift: listOf(record({ target, applied: fields, live: nullable(fields) })),
   unchanged: count,
 });
-/** The one shape whose fields may be absent: it is a limits file. */
+/** The only shape with optional fields: it is a limits file. */
 const limitsFile: Shape = (value, place) =>
   record({ namespace: text, system: fields, resources: fields, entities: fields })(
     { system: {}, resources: {}, entities: {}, ...(value as object) },
     place,
   );
 
-/** What docs/guide/cli.md promises of each command; written apart from the types in `src/cli/commands/`, to check them. */
+/** The JSON of each command by docs/guide/cli.md, written independently of the types in `src/cli/commands/`, to check them. */
 export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   ...STACK_SHAPES,
   acquire,
@@ -270,7 +270,7 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   worker: record({ records: count, poison: count, archived: count, splits: count, trimmed: listOf(text) }),
 };
 
-/** Commands that need a table of DynamoDB, or make one, and are tried with an engine. */
+/** Commands that need or create a DynamoDB table. They are tested with an engine. */
 export const ON_DYNAMODB: readonly string[] = [
   'local down',
   'local status',

@@ -1,6 +1,6 @@
 import { count, exactly, flag, instant, listOf, mapOf, nullable, record, type Shape, text } from './shape.js';
 
-/** What a migration has done to a table. */
+/** The changes of a migration to a table. */
 export const migrated = {
   from: count,
   to: count,
@@ -44,7 +44,7 @@ const stackItem = {
   updatedAt: nullable(instant),
 };
 
-/** What docs/guide/cli.md promises of the commands that need CloudFormation, which are tried on a simulated one. */
+/** The JSON of the commands that need CloudFormation by docs/guide/cli.md. They are tested with the simulation. */
 export const STACK_SHAPES: Readonly<Record<string, Shape>> = {
   delete: record({
     stack: text,

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { Limit } from '../../../src/core/limit.js';
 import { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 
-/** A folder with a file store in which every command finds something. */
+/** A folder with a file store that has data for every command. */
 export interface CliStore {
   readonly folder: string;
-  /** The address of a copy that a test has for itself. */
+  /** The address of a new copy of the file. */
   copy(): string;
   remove(): void;
 }
@@ -24,7 +24,7 @@ export async function createCliStore(): Promise<CliStore> {
     copy() {
       copies += 1;
       const path = join(folder, `copy-${copies}.db`);
-      // What was written last may stand beside the file.
+      // The log beside the file may have the last writes.
       for (const part of ['', '-wal']) if (existsSync(original + part)) cpSync(original + part, path + part);
       return `file:${path}`;
     },

@@ -6,18 +6,18 @@ import { listProcesses } from '../../../src/local/processes.js';
 import type { LocalState } from '../../../src/local/state.js';
 import { type CliRun, launchCli, plainEnvironment, runCli } from './run-cli.js';
 
-/** A user's machine as far as `headgate local` knows it: a home, a folder of its own, nothing of AWS. */
+/** The machine of a user as `headgate local` sees it: a home, a new folder, no settings of AWS. */
 export interface LocalMachine extends AsyncDisposable {
   readonly home: string;
   readonly env: Readonly<Record<string, string>>;
   run(...args: readonly string[]): Promise<CliRun>;
-  /** The same as a process of its own. */
+  /** `run` in a new process. */
   launch(...args: readonly string[]): Promise<CliRun>;
-  /** `run` with `--json`: what it prints. */
+  /** The output of `run` with `--json`. */
   json<T = LocalEngineView>(...args: readonly string[]): Promise<T>;
   readState(): LocalState;
   changeState(change: Partial<LocalState>): void;
-  /** The ids of all engines that run on the data of this machine. */
+  /** The process ids of all engines on the data of this machine. */
   engines(): readonly number[];
 }
 
@@ -33,7 +33,7 @@ export function localMachine(): LocalMachine {
   const home = mkdtempSync(join(tmpdir(), 'headgate-local-'));
   const folder = join(home, 'state');
   const stateFile = join(folder, 'local.json');
-  // Empty variables are unset ones, to the SDK and to Headgate.
+  // The SDK and Headgate treat empty variables as unset.
   const aws = Object.keys(process.env).filter((name) => name.startsWith('AWS_') && name !== 'AWS_CA_BUNDLE');
   const env = {
     ...Object.fromEntries(aws.map((name) => [name, ''])),
@@ -67,7 +67,7 @@ function isEngineOf(line: string, folder: string): boolean {
   return hasArguments(line, ['--db-path', join(folder, 'dynoxide.db')]);
 }
 
-/** As a process that the command line starts would have it. */
+/** The environment of a process that the command line starts. */
 export function environmentOf(machine: LocalMachine): NodeJS.ProcessEnv {
   return { ...plainEnvironment(), ...machine.env };
 }

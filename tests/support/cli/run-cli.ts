@@ -18,15 +18,15 @@ export interface CliRun {
 
 interface CliOptions {
   readonly env?: Readonly<Record<string, string>>;
-  /** What the command finds on standard input. */
+  /** The content of standard input. */
   readonly input?: string;
 }
 
 let lastRun: Promise<unknown> = Promise.resolve();
 
 /**
- * Runs a command in this process, as a shell without a terminal does. One at a time: while it runs, `process.env` is the
- * environment of the command, because the library and the SDK read it there.
+ * Runs a command in this process, like a shell without a terminal. One at a time: `process.env` is the environment of
+ * the command while it runs, because the library and the SDK read it there.
  */
 export async function runCli(args: readonly string[], { env = {}, input = '' }: CliOptions = {}): Promise<CliRun> {
   const run = lastRun.then(async () => {
@@ -49,7 +49,7 @@ function replaceEnvironment(wanted: NodeJS.ProcessEnv): void {
   Object.assign(process.env, wanted);
 }
 
-/** Starts the built program as a process of its own. */
+/** Starts the built program as a new process. */
 export function launchCli(args: readonly string[], { env = {}, input = '' }: CliOptions = {}): Promise<CliRun> {
   return new Promise((resolve, reject) => {
     const options = { env: { ...plainEnvironment(), ...env } };
@@ -62,13 +62,13 @@ export function launchCli(args: readonly string[], { env = {}, input = '' }: Cli
   });
 }
 
-/** null: it did not end by itself. */
+/** null if a signal ended the process. */
 function exitCodeOf(error: ExecFileException | null): number | null {
   if (error === null) return 0;
   return typeof error.code === 'number' ? error.code : null;
 }
 
-/** Without what the machine or the test runner may have set. */
+/** The environment without settings of the machine and of the test runner. */
 export function plainEnvironment(): NodeJS.ProcessEnv {
   const strange = /^(?:HEADGATE_|NODE_|VITEST|FORCE_COLOR|NO_COLOR|CI$)/i;
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !strange.test(name)));

@@ -1,4 +1,4 @@
-/** Says what is wrong with a value, each complaint with its place; nothing if it is as described. */
+/** The problems of a value, each with its place; empty if the value has the shape. */
 export type Shape = (value: unknown, place: string) => readonly string[];
 
 const plain =
@@ -44,7 +44,7 @@ export const mapOf =
       ? Object.entries(value).flatMap(([key, item]) => shape(item, `${place}.${key}`))
       : [`${place}: expected an object, got ${JSON.stringify(value)}`];
 
-/** All of these fields, and no others. */
+/** Exactly these fields. */
 export const record =
   (fields: Readonly<Record<string, Shape>>): Shape =>
   (value, place) => {

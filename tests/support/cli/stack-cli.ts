@@ -3,14 +3,14 @@ import { type AwsRequest, type AwsServer, startAwsServer } from '../aws/aws-serv
 import { type SimulatedAws, simulatedAws } from '../aws/simulated-aws.js';
 import { makeEmptyTable } from '../aws/stack-world.js';
 
-/** A simulated AWS that the built program can be pointed at by its environment alone. */
+/** A simulated AWS that the built program uses through its environment. */
 export interface StackCli extends AsyncDisposable {
   readonly aws: SimulatedAws;
   readonly server: AwsServer;
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** `onAnswered` is called when a request has had its effect, before it is answered. */
+/** `onAnswered` is called when a request has taken effect, before it is answered. */
 export async function startStackCli(
   engine: Engine,
   onAnswered: (request: AwsRequest) => void = () => {},
@@ -29,7 +29,7 @@ export async function startStackCli(
   };
 }
 
-/** What a program needs to talk to an endpoint that is not AWS's, whatever this machine has set. */
+/** The environment for an endpoint that is not AWS's, whatever this machine has set. */
 export function awsEnvironment(endpoint: string): Readonly<Record<string, string>> {
   return {
     AWS_ENDPOINT_URL: endpoint,

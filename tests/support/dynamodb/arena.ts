@@ -18,9 +18,9 @@ import { type Engine, startEngine } from '../../../src/testing/dynamodb/index.js
 import { LIMIT, RESOURCE } from './bucket-work.js';
 
 const TABLE_NAME = 'headgate-chaos';
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 
-/** An engine with one table, and a way past every fault to what is really stored. */
+/** An engine with one table, and functions that read and change it without faults. */
 export class Arena implements AsyncDisposable {
   readonly engine: Engine;
   readonly tableName = TABLE_NAME;
@@ -38,9 +38,9 @@ export class Arena implements AsyncDisposable {
     process.env['AWS_ACCESS_KEY_ID'] = engine.credentials.accessKeyId;
     process.env['AWS_SECRET_ACCESS_KEY'] = engine.credentials.secretAccessKey;
     const arena = new Arena(engine);
-    // Without a stream: each record makes the next one slower on this engine.
+    // Without a stream, because each record of a stream slows this engine down.
     const { StreamSpecification: _, ...definition } = tableDefinition(TABLE_NAME);
-    await arena.#table.transport.send('CreateTable', definition, deadlineIn(PATIENCE_MS));
+    await arena.#table.transport.send('CreateTable', definition, deadlineIn(TIMEOUT_MS));
     await createTable({ tableName: TABLE_NAME, endpoint: engine.endpoint, region: engine.region });
     return arena;
   }
@@ -49,7 +49,7 @@ export class Arena implements AsyncDisposable {
     return createDynamoDBBackend({ table: TABLE_NAME, endpoint: this.engine.endpoint, region: this.engine.region }, {});
   }
 
-  /** A namespace of its own, with what `prepare` sets in it. */
+  /** Creates a namespace, and lets `prepare` configure it. */
   async namespace(nowMs: EpochMs, prepare: (limiter: RateLimiter) => Promise<void>): Promise<Namespace> {
     const name = `case-${++this.#namespaces}`;
     await using registrar = await RateLimiter.open(this.backend(), { clock: { now: () => nowMs } });
@@ -58,29 +58,29 @@ export class Arena implements AsyncDisposable {
     return { name, id };
   }
 
-  /** Every shard of a bucket, as the store has it. */
+  /** Every shard of a bucket as it is stored. */
   async shards({ id }: Namespace, entityId: string): Promise<readonly ShardImage[]> {
     const [shards = []] = await readBuckets(
       this.#table,
       id,
       [{ entityId, resource: RESOURCE }],
-      deadlineIn(PATIENCE_MS),
+      deadlineIn(TIMEOUT_MS),
     );
     return shards;
   }
 
-  /** Splits every shard in two, until there are so many. */
+  /** Splits every shard in two, until the bucket has this many. */
   async splitInto(count: number, namespace: Namespace, entityId: string, nowMs: EpochMs): Promise<void> {
     for (let shards = 1; shards < count; shards *= 2) {
       for (const image of await this.shards(namespace, entityId)) {
         const input = buildSplit(targetIn(namespace), image, planSplit(image, nowMs), writeIdAt(nowMs));
-        const answer = await send(this.#table, 'TransactWriteItems', input, deadlineIn(PATIENCE_MS));
+        const answer = await send(this.#table, 'TransactWriteItems', input, deadlineIn(TIMEOUT_MS));
         if (!answer.ok) throw new Error(`No split: ${JSON.stringify(answer.failure)}`);
       }
     }
   }
 
-  /** Merges a pair of shards, if there is one that stands still for long enough. Gives whether it did. */
+  /** Tries to merge a random pair of shards, and returns whether that succeeded. A concurrent write refuses it. */
   async mergeOne(namespace: Namespace, entityId: string, nowMs: EpochMs, pick: Random): Promise<boolean> {
     const shards = await this.shards(namespace, entityId);
     const pairs = shards.flatMap((stays) => shards.map((leaves) => ({ stays, leaves })));
@@ -90,7 +90,7 @@ export class Arena implements AsyncDisposable {
     });
     if (merges.length === 0) return false;
     const input = pick.pick(merges);
-    return (await send(this.#table, 'TransactWriteItems', input, deadlineIn(PATIENCE_MS))).ok;
+    return (await send(this.#table, 'TransactWriteItems', input, deadlineIn(TIMEOUT_MS))).ok;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -112,7 +112,7 @@ function writeIdAt(nowMs: EpochMs): string {
   return createWriteId(nowMs, Math.random);
 }
 
-/** What the shards of a bucket say together of the limit that is taken from. */
+/** The sums of one limit over the shards of a bucket. */
 export function sumShards(shards: readonly ShardImage[], nowMs: EpochMs, limitName: string = LIMIT) {
   const sums = { shards: shards.length, tokens: 0, consumed: 0, acquires: 0, holders: 0, held: 0 };
   for (const { limits, baseMs, acquires, holders } of shards) {

@@ -3,13 +3,13 @@ import { isHeadgateError } from '../../../src/core/errors.js';
 import type { Lease } from '../../../src/limiter/lease/lease.js';
 import type { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 
-/** An order for a client. The sender names the leases. */
+/** An operation of a client. The sender numbers the leases. */
 export type Operation =
   | { readonly kind: 'take'; readonly lease: number; readonly entityId: string; readonly amount: number }
   | { readonly kind: 'settle'; readonly lease: number; readonly total: number }
   | { readonly kind: 'rollback'; readonly lease: number };
 
-/** What it was told by the limiter. */
+/** The answer of the limiter. */
 export type Outcome =
   | { readonly kind: 'granted' }
   | { readonly kind: 'denied'; readonly reason: string }
@@ -29,7 +29,7 @@ export class BucketWorker {
     this.#limiter = limiter;
   }
 
-  /** All at once: what is written together with what is the limiter's business. */
+  /** Runs the operations concurrently. The limiter decides which of them share a write. */
   async doAll(operations: readonly Operation[]): Promise<readonly Outcome[]> {
     return Promise.all(operations.map(async (operation) => this.#do(operation)));
   }
@@ -60,7 +60,7 @@ export class BucketWorker {
   }
 }
 
-/** What a process of takers hears. */
+/** An order for a process of takers. */
 export type TakerOrder =
   | {
       readonly kind: 'open';
@@ -74,7 +74,7 @@ export type TakerOrder =
     }
   | { readonly kind: 'tick'; readonly nowMs: EpochMs; readonly operations: readonly Operation[] };
 
-/** What it answers to each order. `reported` are failures that no caller awaited. */
+/** The answer to an order. `reported` are failures that no caller awaited. */
 export interface TakerNews {
   readonly outcomes: readonly Outcome[];
   readonly reported: readonly string[];

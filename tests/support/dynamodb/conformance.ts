@@ -9,17 +9,17 @@ import { describeBackend } from '../../../src/testing/backend.js';
 import { type Engine, type EngineName, findEngine, startEngine } from '../../../src/testing/dynamodb/index.js';
 import { StreamFold } from '../stream/fold.js';
 
-/** Each record in a stream makes the next write slower on dynoxide: its tables are replaced while they are small. */
+/** Each record of a stream slows the next write of dynoxide down, so its tables are replaced while they are small. */
 const CASES_OF_A_TABLE = 40;
 const INDEXES = ['GSI1', 'GSI2', 'GSI3', 'GSI4'] as const;
 
-/** Registers the conformance suite on an engine, with a table for many cases; without a name on the one at hand. */
+/** Registers the conformance suite on the named engine, or on the first available one. Many cases share a table. */
 export function describeDynamoDB(name?: EngineName, half?: Half): void {
   const found = findEngine(name);
   const title = `dynamodb on ${name ?? (found.status === 'available' ? found.name : 'any engine')}`;
   if (found.status === 'unavailable') {
     describe.skip(`${title} (skipped: ${found.reason})`, () => {
-      test('conformance', () => {});
+      test('the store passes the conformance suite', () => {});
     });
     return;
   }
@@ -80,7 +80,7 @@ function describeHalf(half: Half, title: string): (name: string, body: () => voi
 
 let marks = 0;
 
-/** Indexes of this engine lag: once each shows a record that was written last, it shows what was written before. */
+/** The indexes of this engine lag. When each shows the last record, it also shows all records before it. */
 async function untilIndexed(client: DynamoDBClient, table: string): Promise<void> {
   marks += 1;
   const mark = { S: `_/MARK#${marks}` };

@@ -7,14 +7,14 @@ import { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 import { fault, type FaultProxy, startFaultProxy } from '../../../src/testing/dynamodb/index.js';
 import type { Arena } from './arena.js';
 
-/** What a busy machine may add to a request that ends with its deadline. */
+/** The delay by a busy machine after which a request still counts as in time. */
 const SLOW_MS = 1_500;
 
-/** A limiter over a store of its own, behind a proxy of its own. */
+/** A limiter with its own store behind its own fault proxy. */
 export class FaultyClient implements AsyncDisposable {
   readonly limiter: RateLimiter;
   readonly proxy: FaultProxy;
-  /** Requests that were sent, or awaited, when their time was over. */
+  /** Requests that were sent or awaited after their deadline. */
   readonly late: string[];
 
   readonly transport: Transport;
@@ -26,7 +26,7 @@ export class FaultyClient implements AsyncDisposable {
     this.late = late;
   }
 
-  /** Nothing has been sent yet: the first call opens the store. */
+  /** Sends nothing: the first call opens the store. */
   static async make(arena: Arena, seed: number, options: LimiterOptions): Promise<FaultyClient> {
     const proxy = await startFaultProxy(arena.engine.endpoint, { seed });
     const late: string[] = [];
@@ -37,7 +37,9 @@ export class FaultyClient implements AsyncDisposable {
     return new FaultyClient(new RateLimiter(backend, options), proxy, transport, late);
   }
 
-  /** Of every hundred requests: five lost on the way, five answers, five throttled, six refused in other ways. */
+  /**
+   * Of every hundred requests, five are lost, five lose their answer, five are throttled, and six fail in other ways.
+   */
   storm(): void {
     const { proxy } = this;
     proxy.inject(fault.loseAnswer(), { probability: 0.05 });

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { HolderNews, HolderOrder } from '../processes/holder.js';
 import { ended, forkable } from '../processes/fork-bundled.js';
 
-/** Lets so many processes take what the order says, kills them with -9, and gives the ids of what they held. */
+/** Starts processes that take slots by the order, kills them with -9, and returns the ids of their leases. */
 export async function killHolders(processes: number, order: HolderOrder): Promise<readonly string[]> {
   const start = await forkable(new URL('../processes/holder.ts', import.meta.url));
   const held = await Promise.all(

@@ -14,7 +14,7 @@ const ASK = { ...BUCKET, consume: { rpd: 1, slots: 1 } };
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** The permissions of IAM that a request needs: a transaction has none of its own, its parts have. */
+/** The IAM permissions that a request needs. For a transaction these are the permissions of its parts. */
 export function permissionsOf({ operation, body }: RecordedRequest): readonly string[] {
   if (operation === 'TransactWriteItems') {
     const parts = body['TransactItems'] as readonly Readonly<Record<string, unknown>>[];
@@ -31,7 +31,7 @@ const PART_PERMISSIONS: Readonly<Record<string, string>> = {
   ConditionCheck: 'ConditionCheckItem',
 };
 
-/** An hour whose usage was counted from the stream. */
+/** Stores the usage record of one hour. */
 export async function putUsage({ table }: DynamoWorld, { ns, clock }: Space): Promise<void> {
   const startMs = windowStart('hourly', clock.now());
   const Item = encodeUsage(ns, { ...BUCKET, window: 'hourly', startMs, ...NO_USAGE });
@@ -41,11 +41,11 @@ export async function putUsage({ table }: DynamoWorld, { ns, clock }: Space): Pr
 export interface Stage {
   readonly world: DynamoWorld;
   readonly space: Space;
-  /** Of a process that has opened the store, with an entity `user-1` below `proj-1` and a bucket that is in use. */
+  /** A limiter that has opened the store, with an entity `user-1` below `proj-1` and a bucket in use. */
   readonly limiter: RateLimiter;
 }
 
-/** What people do, by the words of the page on DynamoDB. Each works on a stage of its own. */
+/** The operations, in the words of the page on DynamoDB. Each runs on a separate stage. */
 export const OPERATIONS: Readonly<Record<string, (stage: Stage) => Promise<unknown>>> = {
   '`open`, `ping`': async ({ space }) => (await space.open()).ping(),
   '`acquire`, `tryAcquire`, `run`, and all that a lease can do': useLeases,
@@ -109,7 +109,7 @@ function windowOf({ clock }: Space, of: { readonly entityId?: string; readonly r
 
 /** Every path of an acquire and of its lease, on both levels. */
 async function useLeases({ space }: Stage): Promise<void> {
-  // Processes of their own: one finds the bucket by the refusal of its creation, the other takes from both levels at once.
+  // New processes: one detects the bucket by the refused creation, the other takes from both levels in a transaction.
   for (const atomic of [false, true]) {
     const limiter = await space.open({ limits: LIMITS });
     const lease = await limiter.acquire({ ...ASK, atomic, leaseTtlMs: 60_000 });
@@ -123,7 +123,7 @@ async function useLeases({ space }: Stage): Promise<void> {
 const SENSITIVE = { paceAbove: 5, splitAbove: 10 };
 const WRITES_PER_SEC = 20;
 
-/** Splits what is written too often, and merges what was not used for an hour. */
+/** Splits a busy bucket, and merges it after more than an hour without writes. */
 async function useBusyBucket({ space }: Stage): Promise<void> {
   const ask = { entityId: 'busy', resource: 'gpt-4', consume: { rpd: 1 } };
   const shape = async () => shapeOf(await space.shards('busy', 'gpt-4'));
@@ -138,14 +138,14 @@ async function useBusyBucket({ space }: Stage): Promise<void> {
   await vi.waitUntil(async () => (await shape()) === '0/1');
 }
 
-/** A new entity, and one that gets another parent: everything above the new one must be as it was. */
+/** Creates an entity and moves another one: both check every ancestor of the new parent. */
 async function changeEntities({ limiter }: Stage): Promise<void> {
   await limiter.entities.create({ id: 'org' });
   await limiter.entities.create({ id: 'team', parentId: 'org' });
   await limiter.entities.update('proj-1', { parentId: 'team' });
 }
 
-/** Makes entities, moves one below two others, removes all, and takes over limits that are as wanted already. */
+/** Creates entities, moves one below two others, deletes all, and adopts limits that already have the wanted value. */
 async function applyTwice({ limiter, space: { namespace } }: Stage): Promise<void> {
   await limiter.config.setSystem({ limits: [Limit.perDay('rpd', 7)] });
   const system = { limits: ['rpd:7/day'] };

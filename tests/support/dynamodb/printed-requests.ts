@@ -14,8 +14,8 @@ interface Conditional {
 }
 
 /**
- * All of a request on a few lines, with names and values in the places of their aliases. Throws where an alias stands for
- * nothing, or for something that is not used: DynamoDB would refuse it.
+ * A request as a few lines, with names and values in the places of their aliases. Throws on an unknown or unused alias,
+ * which DynamoDB would refuse.
  */
 export function printRequest(request: Conditional): string {
   const { ConditionExpression = '', UpdateExpression = '', Key, Item: item } = request;
@@ -26,7 +26,7 @@ export function printRequest(request: Conditional): string {
   const resolve = (expression: string): string =>
     expression.replaceAll(/[#:][a-z]\w*/g, (alias) => {
       const meaning = aliases.get(alias);
-      if (meaning === undefined) throw new Error(`${alias} stands for nothing`);
+      if (meaning === undefined) throw new Error(`${alias} has no value`);
       used.add(alias);
       return meaning;
     });

@@ -48,7 +48,7 @@ function holderFor(limits: readonly Limit[], { part, expiresInMs, carries, calle
   return holderOf({ expiresAtMs: NOW_MS + expiresInMs, slots, rates: carries ? rates : null, caller });
 }
 
-/** Slots lack what the holders say; rates have anything, from debt to far above the brim. */
+/** The free slots are the capacity less the holders. Rates have any balance, from debt to far above the brim. */
 function bucketOf(
   limits: readonly Limit[],
   held: readonly Held[],
@@ -86,8 +86,8 @@ const parts = fc.array(fc.oneof(fc.double({ min: -1.5, max: 1.6, noNaN: true }),
 });
 
 /**
- * A cached image may have other balances, other holders, another version, another ttl; mostly it is of the same
- * base and the same rules, because nothing else could be written.
+ * A cached image may have other balances, holders, versions and TTLs. It mostly has the same base and rules, because
+ * otherwise no write would succeed.
  */
 export const stalePairs: fc.Arbitrary<StalePair> = fc
   .record({
@@ -139,7 +139,7 @@ const draws: fc.Arbitrary<Draw> = fc.record({
   pick: fc.nat(9),
 });
 
-/** A group as callers of this shard would send it: from what they remember. */
+/** A group that callers of this shard send, planned from the cached image. */
 export type RandomGroup = (seen: ShardImage) => readonly Entry[];
 
 export const groups: fc.Arbitrary<RandomGroup> = fc
@@ -156,7 +156,7 @@ function entryOf(seen: ShardImage, { kind, amounts, id, pick }: Draw, sequence: 
   const asked = limits.flatMap((limit, at) => {
     const part = amounts[at] ?? 0;
     if (part < 0) return [];
-    // Slots are whole.
+    // Slots are whole tokens.
     const unit = limit.kind === 'concurrent' ? 1_000 : 1;
     return [[limit, Math.round((limit.capacityMilli * part) / unit) * unit] as const];
   });
@@ -185,7 +185,7 @@ function entryOf(seen: ShardImage, { kind, amounts, id, pick }: Draw, sequence: 
     case 'refund':
       return changeEntry(limits, negated(rates), { version, uncounts: pick % 2 === 0 });
     case 'settle': {
-      // The difference to what the lease says that it has taken; without a word of that, all of it.
+      // The difference to the amounts of the holder, or the total if there is no holder.
       const carried = seen.holders.get(leaseId)?.rates ?? [];
       const totals = { ...Object.fromEntries(carried.map(({ name, milli }) => [name, Number(milli)])), ...rates };
       const deltas = Object.entries(totals).map(([name, milli]) => [
@@ -201,7 +201,7 @@ function entryOf(seen: ShardImage, { kind, amounts, id, pick }: Draw, sequence: 
   }
 }
 
-/** Without -0, which is no stored number. */
+/** Rounds, and avoids -0, which is not a stored number. */
 function whole(value: number): number {
   return Math.round(value) + 0;
 }

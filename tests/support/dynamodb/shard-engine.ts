@@ -11,7 +11,7 @@ import { type Engine, type EngineName, startEngine } from '../../../src/testing/
 
 export const TABLE_NAME = 'headgate-shards';
 
-/** An engine with one table, into which a test puts shards as it wants them. */
+/** An engine with one table, to which a test writes shards directly. */
 export interface ShardEngine extends AsyncDisposable {
   readonly engine: Engine;
   readonly table: Table;
@@ -50,7 +50,7 @@ export async function startShardEngine(name?: EngineName): Promise<ShardEngine> 
   };
 }
 
-/** A client that does not retry, so that a test sees each answer. */
+/** A client without retries, so that a test sees each answer. */
 export function clientOf(engine: Pick<Engine, 'region' | 'credentials'>, endpoint: string): DynamoDBClient {
   return new DynamoDBClient({ endpoint, region: engine.region, credentials: engine.credentials, maxAttempts: 1 });
 }

@@ -17,7 +17,7 @@ export const NS = 'AAAAAAAAAA0';
 export const KEY = { entityId: 'user-1', resource: 'gpt-4', shard: 0 };
 export const VERSION = { sequence: 1, openedAtMs: 0 };
 
-/** A bucket that was born a minute ago and is full, unless told otherwise. */
+/** A full bucket that was created a minute ago, unless overridden. */
 export function imageOf(limits: readonly Limit[], changes: Partial<ShardImage> = {}): ShardImage {
   const { key = KEY, shardCount = 1 } = changes;
   return {
@@ -60,7 +60,7 @@ function storedHolder(leaseId: string, holder: Partial<Holder>) {
   return decodeHolder(leaseId, encodeHolder(holderOf(holder)));
 }
 
-/** A lease that lives for a minute more and holds nothing, unless told otherwise. */
+/** A holder that expires in a minute and has no amounts, unless overridden. */
 export function holderOf(holder: Partial<Holder> = {}): Holder {
   return { expiresAtMs: NOW_MS + 60_000, acquiredAtMs: 0, slots: [], rates: null, caller: null, ...holder };
 }
@@ -73,7 +73,7 @@ export function levelOf(limits: readonly Limit[], changes: Partial<LevelRef> = {
   return { entityId: KEY.entityId, resource: KEY.resource, limits, version: VERSION, lasting: false, ...changes };
 }
 
-/** Some look like stored attributes, or like what every object has. */
+/** Some names look like stored attributes or like members of every object. */
 export const limitNames: fc.Arbitrary<string> = fc.oneof(
   fc.stringMatching(/^[A-Za-z][A-Za-z0-9_.-]{0,20}$/).filter((name) => name !== 'wcu'),
   fc.constantFrom(
@@ -101,7 +101,7 @@ const hugeRates = fc.record({
   refillPeriodMs: fc.integer({ min: 1, max: 366 * 86_400_000 }),
 });
 
-/** Rates and slots under names of their own. */
+/** Rates and slots with different names. */
 export function limitLists(options: { readonly huge?: boolean; readonly most?: number } = {}): fc.Arbitrary<Limit[]> {
   const rates = options.huge === true ? fc.oneof(smallRates, hugeRates) : smallRates;
   const limit = fc.oneof(

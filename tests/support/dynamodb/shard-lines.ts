@@ -10,7 +10,7 @@ import type { Operation, Operations } from '../../../src/backends/dynamodb/clien
 import { DynamoDBExecutor } from '../../../src/backends/dynamodb/expressions/dynamodb-executor.js';
 import { KEY } from './shard-images.js';
 
-/** Denials are never remembered unless a test wants it, so that every answer is the store's. */
+/** Without the deny cache, so that the store gives every answer. */
 export const TUNING: Tuning = { maxRetries: 5, denyCacheMs: 0, bucketLifeFactor: 7, configCacheMs: 60_000 };
 
 /** The buckets that one process knows. */
@@ -22,11 +22,11 @@ export function openBuckets(table: Table): BucketCache {
 export interface Process {
   readonly shard: Shard;
   submit(entry: Entry, options?: SubmitOptions): Promise<EntryResult>;
-  /** All in one group; those that must wait for the next write are told so. */
+  /** Submits all entries as one group. Entries that must wait for the next write are `deferred`. */
   together(entries: readonly Entry[], options?: SubmitOptions): Promise<readonly Told[]>;
 }
 
-/** What became of an entry. */
+/** The result of an entry. */
 export type Told = EntryResult | { readonly kind: 'rejected'; readonly error: unknown } | { readonly kind: 'deferred' };
 
 interface SubmitOptions {
@@ -56,10 +56,10 @@ export function openProcess(table: Table, ns: string, number = 0): Process {
   };
 }
 
-/** What happens to a request on its way. `forward` sends it. */
+/** Intercepts a request. `forward` sends it. */
 export type Tap = (operation: Operation, forward: () => Promise<unknown>) => Promise<unknown>;
 
-/** The table behind a tap, with short pauses; ids are drawn from it, too, so that it is not always the same. */
+/** The table behind a tap, with short pauses. Write ids use the same random numbers, so they are not constant. */
 export function tapped(table: Table, tap: Tap): Table {
   const { transport } = table;
   return {
@@ -73,7 +73,7 @@ export function tapped(table: Table, tap: Tap): Table {
   };
 }
 
-/** What the SDK throws when a connection breaks. */
+/** The error of the SDK when a connection breaks. */
 export function connectionBroken(): Error {
   return Object.assign(new Error('socket hang up'), { name: 'TimeoutError', code: 'ECONNRESET' });
 }
@@ -81,15 +81,15 @@ export function connectionBroken(): Error {
 interface Losing {
   /** Whether the store gets the request before the connection breaks. */
   readonly lands: boolean;
-  /** How many writes are lost; 1 unless given. */
+  /** The number of lost writes, 1 unless given. */
   readonly times?: number;
-  /** How many writes go through before. */
+  /** The number of writes that are forwarded before. */
   readonly after?: number;
-  /** What others do before the connection breaks. */
+  /** Runs before the connection breaks. */
   readonly meanwhile?: () => Promise<unknown>;
 }
 
-/** Loses writes; everything else goes through. */
+/** Loses writes, and forwards all other requests. */
 export function losing({ lands, times = 1, after = 0, meanwhile }: Losing): Tap {
   let writes = 0;
   return async (operation, forward) => {

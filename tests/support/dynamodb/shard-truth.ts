@@ -3,7 +3,7 @@ import { compareVersions } from '../../../src/core/config/config.js';
 import type { ShardWrite } from '../../../src/backends/dynamodb/bucket/shard-write.js';
 import type { Account, ShardImage } from '../../../src/backends/dynamodb/table/items.js';
 
-/** Whether the store, which has `truth`, accepts a write that was planned on the image `seen`. */
+/** Whether a store with `truth` accepts a write that was planned on the image `seen`. */
 export function shardWriteHolds(seen: ShardImage, write: ShardWrite, truth: ShardImage): boolean {
   if (seen.baseMs !== truth.baseMs) return false;
   if (typeof write.ttlSec === 'number' && (truth.ttlSec === null || truth.ttlSec > write.ttlSec)) return false;

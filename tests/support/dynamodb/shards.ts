@@ -8,14 +8,14 @@ import { amountOf } from '../../../src/core/bucket/decide.js';
 import { Random } from '../../../src/testing/conformance/kit/random.js';
 import type { DynamoWorld, Space } from './world.js';
 
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 
 interface Bucket {
   readonly entityId: string;
   readonly resource: string;
 }
 
-/** What all shards of a bucket have of one limit, in millitokens. */
+/** The sums of one limit over all shards of a bucket, in millitokens. */
 export function sumOf(shards: readonly ShardImage[], name: string, nowMs: number) {
   const sum = { effective: 0, held: 0, consumed: 0 };
   for (const { limits, baseMs, holders } of shards) {
@@ -29,12 +29,12 @@ export function sumOf(shards: readonly ShardImage[], name: string, nowMs: number
   return sum;
 }
 
-/** `0/4 1/2 2/4`: which shards there are, and of how many each takes itself to be. */
+/** `0/4 1/2 2/4`: the number of each shard, and its shard count. */
 export function shapeOf(shards: readonly ShardImage[]): string {
   return shards.map(({ key, shardCount }) => `${key.shard}/${shardCount}`).join(' ');
 }
 
-/** Every acquire goes to any shard, and nothing but a throttled key makes one split. */
+/** Every acquire chooses a random shard, and only a throttled key is split. */
 export function spreading(seed = 1): DynamoDBInternals {
   const random = new Random(seed);
   return {
@@ -45,17 +45,17 @@ export function spreading(seed = 1): DynamoDBInternals {
 
 const EAGER = { paceAbove: 0, splitAbove: -1 };
 
-/** Splits one shard, as a process does that finds its key too busy for two seconds. */
+/** Splits one shard like a process whose key is too busy for two seconds. */
 export async function splitShard(world: DynamoWorld, space: Space, bucket: Bucket, shard: number) {
   const shards = new BucketShards(new DynamoDBExecutor(world.table, space.ns), bucket, EAGER);
   const busy = shards.shard(shard);
   const nowMs = space.clock.now();
-  await busy.read(nowMs, deadlineIn(PATIENCE_MS));
-  for (const agoMs of [2_000, 1_000]) await shards.tender.tend(busy, nowMs - agoMs, deadlineIn(PATIENCE_MS));
-  return shards.tender.tend(busy, nowMs, deadlineIn(PATIENCE_MS));
+  await busy.read(nowMs, deadlineIn(TIMEOUT_MS));
+  for (const agoMs of [2_000, 1_000]) await shards.tender.tend(busy, nowMs - agoMs, deadlineIn(TIMEOUT_MS));
+  return shards.tender.tend(busy, nowMs, deadlineIn(TIMEOUT_MS));
 }
 
-/** Splits a bucket, which exists, into so many shards of the same size. */
+/** Splits an existing bucket into this many shards of the same size. */
 export async function splitInto(count: number, world: DynamoWorld, space: Space, bucket: Bucket): Promise<void> {
   for (let half = 1; half < count; half *= 2) {
     for (let shard = 0; shard < half; shard++) {

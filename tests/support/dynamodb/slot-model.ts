@@ -13,12 +13,14 @@ import { holderOf, imageOf, KEY, NOW_MS } from './shard-images.js';
 const RPM = Limit.perMinute('rpm', 60_000);
 const HOUR_MS = 3_600_000;
 
-/** A bucket of several shards as the pure functions leave it: each method is one write, or nothing if it is refused. */
+/**
+ * A bucket of several shards that is changed by the pure functions. Each method is one write, or none if it is refused.
+ */
 export class SlotModel {
-  /** The rules that were ever set, the newest last: slots of so many, or none. */
+  /** All rules in the order in which they were set: a number of slots, or none. */
   readonly #rules: (number | null)[] = [];
   #shards: readonly ShardImage[];
-  /** Slots that were ever taken where there was no such limit. */
+  /** Slots that were taken from shards without the limit. */
   uncounted = 0;
   #writes = 0;
   #looked: readonly ShardImage[] = [];
@@ -32,7 +34,7 @@ export class SlotModel {
     return this.#shards;
   }
 
-  /** The capacities that shards live by at present. */
+  /** The capacities by the current rules of the shards. */
   get capacities(): readonly number[] {
     return this.#shards.flatMap(({ limits }) => limits.filter(isSlots).map(({ limit }) => limit.capacity));
   }
@@ -45,12 +47,12 @@ export class SlotModel {
     return this.#shards.reduce((sum, image) => sum + Number(heldOf(image, 'slots')), 0) / 1_000;
   }
 
-  /** What could be taken at once, shard by shard. */
+  /** The slots that can be taken now, over all shards. */
   get free(): number {
     return this.#frees.reduce((sum, milli) => sum + Math.max(0, milli), 0) / 1_000;
   }
 
-  /** Debts of shards included. */
+  /** The sum of free slots and debts. */
   get balance(): number {
     return this.#frees.reduce((sum, milli) => sum + milli, 0) / 1_000;
   }
@@ -59,7 +61,7 @@ export class SlotModel {
     this.#rules.push(capacity);
   }
 
-  /** By rules newer than the shard's, not necessarily the newest: clients remember different ones. */
+  /** Settles a shard to newer rules, not necessarily the newest: caches of clients differ. */
   settle(pick: number, rules: number): void {
     const image = this.#pick(pick);
     const at = Math.min(rules, this.#rules.length - 1);
@@ -77,7 +79,7 @@ export class SlotModel {
     this.#hold(image, slots, Number(account.tokensMilli) - slots * 1_000);
   }
 
-  /** A client whose older rules have slots takes a lease from a shard that has none: only its holder tells of them. */
+  /** A client with older rules takes slots from a shard without the limit: only its holder has them. */
   takeUncounted(pick: number, slots: number): void {
     const image = this.#pick(pick);
     if (image.limits.some(isSlots)) return;
@@ -144,7 +146,7 @@ export class SlotModel {
     this.#looked = this.#shards;
   }
 
-  /** And settles all of them by what it saw, unless a condition refuses that. */
+  /** Settles all shards as they were read, unless a condition refuses it. */
   settleAll(rules: number): void {
     const seen = this.#looked;
     const at = Math.min(rules, this.#rules.length - 1);
@@ -166,7 +168,7 @@ export class SlotModel {
     }
   }
 
-  /** What the reconciler does once no client is active, and all shards have the newest rules. */
+  /** The steps of the reconciler after all clients have stopped and all shards have the newest rules. */
   reconcile(): void {
     for (let shard = 0; shard < this.#shards.length; shard++) this.settle(shard, this.#rules.length);
     for (let steps = 0; ; steps++) {

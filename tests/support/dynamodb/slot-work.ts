@@ -8,7 +8,7 @@ import type { TokenLedger } from '../models/token-ledger.js';
 
 export const SLOTS = 'slots';
 
-/** How a lease ends: its tokens are kept, some of them come back, or all; or the lease is abandoned. */
+/** The end of a lease: its tokens are kept, given back in part or in full, or the lease is abandoned. */
 type End = 'release' | 'commit' | 'settle' | 'rollback' | 'forget';
 const ENDS: readonly End[] = ['release', 'commit', 'commit', 'settle', 'settle', 'rollback', 'rollback', 'forget'];
 
@@ -18,18 +18,21 @@ interface Held {
   readonly amount: number;
   readonly end: End;
   readonly endsAtMs: EpochMs;
-  /** The least that it may be. */
+  /** The earliest possible expiry. */
   expiresAtMs: EpochMs;
-  /** When its owner first tried to end it: from then on its slot may be free. */
+  /** The first attempt to end the lease. Its slot may be free afterwards. */
   triedAtMs: EpochMs | null;
   tries: number;
 }
 
-/** Takes slots of one bucket, and tokens with them; ends leases in every way or leaves them to expire; knows who holds what. */
+/**
+ * Takes slots and tokens of one bucket, ends leases in every way or lets them expire, and records which leases are
+ * held.
+ */
 export class SlotWork {
   readonly counts = { asks: 0, granted: 0, ended: 0, expired: 0, lost: 0, failed: 0 };
   readonly untyped: unknown[] = [];
-  /** The most that were held at once, as far as callers were told. */
+  /** The largest number of leases that were certainly held at once. */
   most = 0;
   readonly #entityId: string;
   readonly #random: Random;
@@ -42,13 +45,13 @@ export class SlotWork {
     this.#ledger = ledger;
   }
 
-  /** Leases whose owners were told that they have them, and that have not expired. */
+  /** Leases that were granted, are not being ended, and have not expired. */
   certain(nowMs: EpochMs): readonly string[] {
     const held = this.#held.filter(({ triedAtMs, expiresAtMs }) => triedAtMs === null && expiresAtMs > nowMs);
     return held.map(({ lease }) => lease.id);
   }
 
-  /** One tick of one client: all at once. */
+  /** One tick of one client, with concurrent calls. */
   async tick(limiter: RateLimiter, nowMs: EpochMs, asks: number): Promise<void> {
     const own = this.#held.filter((held) => held.limiter === limiter);
     await Promise.all([
@@ -88,7 +91,7 @@ export class SlotWork {
     else if (held.end !== 'forget' && this.#random.whole(1, 6) === 1) await this.#extend(held, nowMs);
   }
 
-  /** Its tokens may come back when a call finds the expired holder, unless expiries keep them. */
+  /** The tokens may be given back when a call finds the expired holder, unless expiries keep them. */
   #expire(held: Held): void {
     this.counts.expired += 1;
     const fromMs = Math.min(held.triedAtMs ?? held.expiresAtMs, held.expiresAtMs);
@@ -96,7 +99,7 @@ export class SlotWork {
     this.#drop(held);
   }
 
-  /** Repeats until there is an answer. */
+  /** Ends the lease. Called again at each tick until there is an answer. */
   async #end(held: Held, nowMs: EpochMs): Promise<void> {
     held.triedAtMs ??= nowMs;
     held.tries += 1;
@@ -113,7 +116,7 @@ export class SlotWork {
   async #extend(held: Held, nowMs: EpochMs): Promise<void> {
     const ttlMs = this.#random.whole(5_000, 9_000);
     const nextMs = nowMs + ttlMs;
-    // Without an answer it may have either expiry: the earlier one is certain.
+    // Without an answer, the lease has either expiry. Only the earlier one is certain.
     held.expiresAtMs = Math.min(held.expiresAtMs, nextMs);
     try {
       await held.lease.extend(ttlMs);
@@ -128,7 +131,7 @@ export class SlotWork {
     this.#held = this.#held.filter((other) => other !== held);
   }
 
-  /** All clients end their leases. */
+  /** Ends all leases of all clients. */
   async end(nowMs: EpochMs): Promise<void> {
     for (const held of this.#held) await this.#try(async () => this.#end(held, nowMs));
     for (const held of this.#held) this.#expire(held);

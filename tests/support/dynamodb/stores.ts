@@ -18,7 +18,7 @@ import { type Engine, startEngine } from '../../../src/testing/dynamodb/index.js
 export const TABLE_NAME = 'headgate-stores';
 export const START_MS = 1_800_000_000_000;
 
-/** An engine with a table of Headgate's in it. */
+/** An engine with a table of Headgate. */
 export interface TestTable extends AsyncDisposable {
   readonly engine: Engine;
   readonly client: DynamoDBClient;
@@ -41,17 +41,17 @@ export async function startTable(): Promise<TestTable> {
   };
 }
 
-/** What happens to a request on its way. `forward` sends it, and gives its answer. */
+/** Intercepts a request. `forward` sends it, and returns its answer. */
 export type Tap = <Op extends Operation>(
   operation: Op,
   input: Operations[Op][0],
   forward: (input: Operations[Op][0]) => Promise<Operations[Op][1]>,
 ) => Promise<Operations[Op][1]>;
 
-/** How long pauses are, between 0 and 1: so that a test need not wait. */
+/** The random factor of pauses, so that a test does not wait. */
 export const NO_PAUSES = (): number => 0;
 
-/** The stores of one process, with nothing in common with another's but the table. */
+/** The stores of one process. Processes share only the table. */
 export function openStores(transport: Transport, tap?: Tap, random: () => number = Math.random) {
   const tapped: Transport = {
     ...transport,
@@ -85,12 +85,12 @@ export function freshId(): string {
   return `${process.pid.toString(36).padStart(5, '0')}${String(ids).padStart(6, '0')}`;
 }
 
-/** A change by an operator, and the one record that it will leave. */
+/** A change by an operator, with the id of its audit record. */
 export function change(overrides: Partial<AdminCall> = {}): RegistryChange {
   return { nowMs: START_MS, timeoutMs: 10_000, principal: 'ann', auditId: `0${freshId()}`, ...overrides };
 }
 
-/** A namespace of a test's own: how to call into it. */
+/** A new namespace, and the calls for it. */
 export async function enter(stores: Stores): Promise<{
   readonly id: string;
   readonly call: Call;
@@ -102,7 +102,7 @@ export async function enter(stores: Stores): Promise<{
   return { id, call, admin: (overrides = {}) => ({ ...change(overrides), namespaceId: id }) };
 }
 
-/** Every item of all pages of a given size. */
+/** The items of all pages of the given size. */
 export async function allPages<T>(
   read: (page: { readonly limit: number; readonly after: string | null }) => unknown,
   limit = 1_000,
@@ -116,12 +116,12 @@ export async function allPages<T>(
   }
 }
 
-/** What the SDK throws when the connection breaks before the answer is there. */
+/** The error of the SDK when the connection breaks before the answer. */
 export function connectionLost(): Error {
   return Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
 }
 
-/** What DynamoDB answers when two transactions meet. */
+/** The error of DynamoDB when two transactions conflict. */
 export function transactionConflict(actions: number): Error {
   return Object.assign(new Error('Transaction cancelled'), {
     name: 'TransactionCanceledException',

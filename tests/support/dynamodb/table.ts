@@ -1,10 +1,10 @@
 import { CreateTableCommand, DynamoDBClient, waitUntilTableExists } from '@aws-sdk/client-dynamodb';
 import type { Engine } from '../../../src/testing/dynamodb/index.js';
 
-/** The name of the table that `makeTable` makes. */
+/** The name of the table that `makeTable` creates. */
 export const TABLE = 'engine-test';
 
-/** A client of the SDK that does not retry, so that tests see each answer. */
+/** A client of the SDK without retries, so that tests see each answer. */
 export function clientOf(engine: Pick<Engine, 'region' | 'credentials'>, endpoint: string): DynamoDBClient {
   return new DynamoDBClient({ endpoint, region: engine.region, credentials: engine.credentials, maxAttempts: 1 });
 }

@@ -21,39 +21,39 @@ import { type FakeClock, fakeClock } from '../../../src/testing/fake-clock.js';
 
 const found = findEngine();
 
-/** Whether there is an engine to test with, and what to add to a title if not. */
+/** Whether an engine is available, and the note for a title if not. */
 export const ENGINE = {
   missing: found.status !== 'available',
   note: found.status === 'available' ? '' : ` (skipped: ${found.reason})`,
 };
 
 const TABLE_NAME = 'headgate-world';
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 
-/** An engine with a table, and a proxy in front of it through which every limiter goes. */
+/** An engine with a table, and a proxy between every limiter and the engine. */
 export interface DynamoWorld extends AsyncDisposable {
   readonly engine: Engine;
   readonly proxy: FaultProxy;
-  /** The table itself, reached without the proxy. */
+  /** The table without the proxy. */
   readonly table: Table;
-  /** A namespace of a test's own. */
+  /** A new namespace. */
   space(): Promise<Space>;
 }
 
 export interface Space {
   readonly namespace: string;
-  /** Its id. */
+  /** The id of the namespace. */
   readonly ns: string;
   readonly clock: FakeClock;
-  /** What background work told of itself, by every limiter of this space. */
+  /** Errors of background work of every limiter of this space. */
   readonly errors: unknown[];
-  /** A limiter as a process of its own would have it: with its own client and memory. */
+  /** Opens a limiter with its own client and caches, like a separate process. */
   open(options?: LimiterOptions, internals?: DynamoDBInternals): Promise<RateLimiter>;
   /** The shards of a bucket as they are stored, read without the proxy. */
   shards(entityId: string, resource: string): Promise<readonly ShardImage[]>;
 }
 
-/** On the engine at hand unless one is named. */
+/** Uses the first available engine unless one is named. */
 export async function startWorld(options: FaultProxyOptions = {}, name?: EngineName): Promise<DynamoWorld> {
   const engine = await startEngine(name);
   process.env['AWS_ACCESS_KEY_ID'] = engine.credentials.accessKeyId;
@@ -88,7 +88,7 @@ export async function startWorld(options: FaultProxyOptions = {}, name?: EngineN
             namespace,
             clock,
             onError: (error) => errors.push(error),
-            timeouts: { callMs: PATIENCE_MS, acquireMs: PATIENCE_MS },
+            timeouts: { callMs: TIMEOUT_MS, acquireMs: TIMEOUT_MS },
             ...limiterOptions,
           });
           opened.push(limiter);
@@ -96,12 +96,12 @@ export async function startWorld(options: FaultProxyOptions = {}, name?: EngineN
         },
         async shards(entityId, resource) {
           const shards: ShardImage[] = [];
-          // A shard may have been split further than the one that it came from.
+          // A new shard may have a larger shard count than its parent.
           for (let next = 0, count = 1; next < count;) {
             const numbers = Array.from({ length: count - next }, (_, more) => next + more);
             const keys = numbers.map((shard) => buildShardKey(ns, { entityId, resource, shard }));
             next = count;
-            for (const item of await readItems(table, keys, deadlineIn(PATIENCE_MS))) {
+            for (const item of await readItems(table, keys, deadlineIn(TIMEOUT_MS))) {
               if (item !== undefined) shards.push(decodeShard(item, []));
             }
             count = Math.max(count, ...shards.map(({ shardCount }) => shardCount));

@@ -2,7 +2,7 @@ import { loadDriver, type SqlValue } from '../../../src/backends/embedded/file/d
 
 export type Row = Readonly<Record<string, SqlValue>>;
 
-/** Every row of every table of a file, in the order of its key, read past all of our own code but the driver. */
+/** Every row of every table of a file, in the order of its key. Of our code, only the driver is used. */
 export async function readAllRows(path: string): Promise<Record<string, Row[]>> {
   const database = (await loadDriver()).open(path);
   try {
@@ -22,7 +22,7 @@ export async function readAllRows(path: string): Promise<Record<string, Row[]>> 
   }
 }
 
-/** The rows that belong to one namespace, the one in the registry among them. */
+/** The rows of one namespace, including its row in the registry. */
 export async function readRowsOf(path: string, namespaceId: string): Promise<Record<string, Row[]>> {
   const tables = Object.entries(await readAllRows(path));
   return Object.fromEntries(

@@ -3,7 +3,7 @@ import { loadDriver } from '../../../src/backends/embedded/file/driver.js';
 import { file } from '../../../src/backends/embedded/file/file.js';
 import { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 
-/** What an operator, or a script, does to a file that processes have open. */
+/** How an operator or a script replaces a file that processes have open. */
 export const REPLACEMENTS = [
   'removed',
   'removed without its log',
@@ -28,7 +28,7 @@ export async function replaceFile(path: string, how: Replacement): Promise<void>
   else rmSync(path, { force: true });
 }
 
-/** A file of Headgate's that is complete without a log, and that no connection of this process has ever had open. */
+/** Creates a file without a log that no connection of this process has open. */
 async function makeFile(path: string): Promise<void> {
   const limiter = await RateLimiter.open(file({ path: `${path}.template` }));
   await limiter.entities.create({ id: 'maker' });

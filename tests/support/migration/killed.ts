@@ -8,17 +8,20 @@ import { expectMigrated } from './legacy-checks.js';
 import { LAYOUTS, legacyTable } from './legacy-tables.js';
 import { LegacyWorld } from './legacy-world.js';
 
-/** The migration that has most to do. */
+/** The migration with the most work for each layout. */
 const MIGRATION = { 'per-limit': '0003', composite: '0002', 'v0.9': '0001', literal: '0004' } as const;
-/** A run dies in each phase, at one of so many requests: of the first two some have hardly more. */
-const deathsOf = (items: number) =>
+/**
+ * A run is killed in each phase, at one of this many requests. Some migrations have few requests in the first two
+ * phases.
+ */
+const killsOf = (items: number) =>
   [
     ['copy', Math.floor(items / 80)],
     ['verify', Math.floor(items / 80)],
     ['remove', Math.floor(items / 42)],
   ] as const;
 
-/** Tables of so many records, of each layout. */
+/** Tests with tables of this many records, of each layout. */
 export function describeMigrationKilled(records: number): void {
   describe.skipIf(ENGINE.missing)(`a migration of ${records} records that is killed${ENGINE.note}`, () => {
     let world: LegacyWorld;
@@ -31,7 +34,7 @@ export function describeMigrationKilled(records: number): void {
     afterAll(async () => world?.stop());
 
     const migrate = async (tableName: string): Promise<MigrationReport> => runMigrations({ tableName, ...world.reach });
-    /** Every item as text: thousands of them are compared faster so. */
+    /** Every item as text, which is faster to compare for thousands of items. */
     const dump = async (table: string): Promise<string> => {
       const items = await world.dump(table);
       return items
@@ -40,16 +43,16 @@ export function describeMigrationKilled(records: number): void {
     };
 
     test.each(LAYOUTS)(
-      'in each of its phases, and run again: a table of layout %s is whole, and says what it said',
+      'a table of layout %s is complete and unchanged in meaning after a migration that was killed in each phase and run again',
       async (layout) => {
         const seed = LAYOUTS.indexOf(layout) + 1;
         const random = new Random(seed);
         const legacy = legacyTable(layout, records, seed);
         const table = await world.table(legacy.items);
-        for (const [phase, requests] of deathsOf(records)) {
-          const dieAt = String(random.whole(1, requests));
+        for (const [phase, requests] of killsOf(records)) {
+          const killAt = String(random.whole(1, requests));
           const { endpoint, region } = world.reach;
-          const child = fork(table.name, endpoint, region, MIGRATION[layout], phase, dieAt);
+          const child = fork(table.name, endpoint, region, MIGRATION[layout], phase, killAt);
           expect(await ended(child)).toBe('SIGKILL');
         }
         const report = await migrate(table.name);
@@ -63,7 +66,7 @@ export function describeMigrationKilled(records: number): void {
         const before = await dump(table.name);
         expect(await migrate(table.name)).toMatchObject({ from: 1, to: 1, migrations: [] });
         expect(await dump(table.name)).toBe(before);
-        // Not even if the table forgets that it is ready.
+        // Also not after the loss of the version record.
         await world.put(table.name, [{ PK: { S: '_/SYSTEM#' }, SK: { S: '#VERSION' } }]);
         expect(await migrate(table.name)).toMatchObject({ from: 0, to: 1, migrations: [] });
         expect(await dump(table.name)).toBe(before);

@@ -19,10 +19,10 @@ import { fakeClock } from '../../../src/testing/fake-clock.js';
 import type { LegacyTable } from './legacy-tables.js';
 import type { LegacyWorld } from './legacy-world.js';
 
-/** Pairs of entity and resource that a limiter is asked for; of all others the records are compared. */
+/** Pairs of entity and resource that are read through a limiter. The records of all others are compared directly. */
 const MEASURED = 10;
 
-/** Everything that the old table said, the new one says too, and nothing old is left of it. */
+/** The new table has all data of the old one, and no old record is left. */
 export async function expectMigrated(world: LegacyWorld, name: string, legacy: LegacyTable): Promise<void> {
   const items = await world.dump(name);
   expect(items.filter((item) => readOldRecord(item) !== null && item['SK']?.S !== '#VERSION')).toEqual([]);
@@ -42,7 +42,7 @@ function expectBuckets(items: readonly Item[], { nowMs, left, consumed }: Legacy
   const found = new Map<string, bigint>();
   const counted = new Map<string, bigint>();
   for (const item of items) {
-    // What the reconciler would not touch, this version has not written.
+    // This version writes only buckets that the reconciler can read.
     const { key, limits, baseMs } = decodeStrictly(item);
     for (const { limit, rate, tokensMilli, consumedMilli } of limits) {
       const name = `${key.entityId} ${key.resource} ${limit.name}`;
@@ -97,7 +97,7 @@ function usageOf(items: readonly Item[]): ReadonlyMap<string, Readonly<Record<st
   return new Map(usage);
 }
 
-/** As a client sees it, of some buckets: one request for each would take longer than the migration. */
+/** Some buckets as a client reads them. One request for each bucket would take longer than the migration. */
 async function expectAvailable(world: LegacyWorld, name: string, legacy: LegacyTable): Promise<void> {
   const clock = fakeClock(legacy.nowMs);
   await using limiter = await RateLimiter.open(createDynamoDBBackend({ table: name, ...world.reach }), { clock });
@@ -113,7 +113,7 @@ async function expectAvailable(world: LegacyWorld, name: string, legacy: LegacyT
   }
 }
 
-/** Whole tokens: a debt counts as its whole tokens, too. */
+/** Whole tokens, also of a debt. */
 function floored(milli: bigint): bigint {
   return BigInt(wholeTokens(milli));
 }

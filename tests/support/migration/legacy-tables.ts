@@ -1,11 +1,11 @@
 import type { AttributeValue, Item } from '../../../src/backends/dynamodb/client/transport.js';
 import { Random } from '../../../src/testing/conformance/kit/random.js';
 
-/** `literal`: that of v0.9, written by the old constructor, under a namespace id that is registered nowhere. */
+/** `literal` is the layout of v0.9, written by the old constructor under an unregistered namespace id. */
 export const LAYOUTS = ['per-limit', 'composite', 'v0.9', 'literal'] as const;
 export type LegacyLayout = (typeof LAYOUTS)[number];
 
-/** A rule as an operator of the published limiters would say it, in tokens and seconds. */
+/** A rule in tokens and seconds, as an operator of the published limiters would write it. */
 interface OldLimit {
   readonly name: string;
   readonly capacity: number;
@@ -13,17 +13,17 @@ interface OldLimit {
   readonly periodSec: number;
 }
 
-/** What the items of a table say, computed by nothing that is tested. Amounts in thousandths of tokens. */
+/** The data of the items, computed without any tested code. Amounts are in thousandths of tokens. */
 export interface LegacyTable {
   readonly items: readonly Item[];
-  /** No bucket was written after this. */
+  /** No bucket was written after this time. */
   readonly nowMs: number;
-  /** By `entity resource limit`: what is left at `nowMs`. */
+  /** By `entity resource limit`: the balance at `nowMs`. */
   readonly left: ReadonlyMap<string, bigint>;
   readonly consumed: ReadonlyMap<string, bigint>;
-  /** Ids with what their records say. */
+  /** Ids with the fields of their records. */
   readonly entities: ReadonlyMap<string, { readonly parentId: string | null; readonly cascade: boolean }>;
-  /** By `entity resource`, `* resource` or `* *`: limits as `Limit.parse` reads them. */
+  /** By `entity resource`, `* resource` or `* *`: limits as text for `Limit.parse`. */
   readonly configs: ReadonlyMap<string, readonly string[]>;
   /** By `entity resource window start`: tokens by limit, and events. */
   readonly usage: ReadonlyMap<string, Readonly<Record<string, number>>>;
@@ -54,7 +54,7 @@ const RULES: Readonly<Record<string, readonly OldLimit[]>> = {
 };
 const RESOURCES = Object.keys(RULES);
 
-/** A table of a published layout with at least `count` items: the same for the same seed. */
+/** A table of a published layout with at least `count` items. The same seed gives the same table. */
 export function legacyTable(layout: LegacyLayout, count: number, seed: number): LegacyTable {
   const writer = new LegacyWriter(layout, new Random(seed));
   writer.system();
@@ -260,7 +260,7 @@ class LegacyWriter {
     });
   }
 
-  /** Mostly something between empty and full, now and then a debt, or more than fits. */
+  /** Mostly between empty and full, sometimes a debt or more than the capacity. */
   #balance({ burst }: OldLimit, count: number): { readonly tk: bigint; readonly tc: bigint } {
     const most = Math.floor((burst * 1_000) / count);
     const kind = this.#random.whole(0, 9);

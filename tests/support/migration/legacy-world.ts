@@ -43,7 +43,9 @@ export class LegacyWorld {
     return { endpoint, region };
   }
 
-  /** A table with these items. Without a stream unless it is asked for: the engine slows down with every record of one. */
+  /**
+   * A table with these items. It has a stream only if requested, because each record of a stream slows the engine down.
+   */
   async table(items: readonly Item[], { stream = false } = {}): Promise<Table> {
     const name = `legacy-${(this.#tables += 1)}`;
     const definition = tableDefinition(name);

@@ -1,6 +1,6 @@
 import type { Random } from '../../../src/testing/conformance/kit/random.js';
 
-/** What has a meaning in YAML, JSON, JavaScript or a limit. */
+/** Texts with a meaning in YAML, JSON, JavaScript or a limit. */
 const TOKENS = [
   '&a ', '*a', '{', '}', '[', ']', ': ', ':', '- ', '? ', '|\n', '>-\n', "'", '"', '#', ' #', '\t', '\n', '\r\n', '  ', ',',
   '%YAML 1.1\n---\n', '---\n', '...\n', '!!str ', '!!binary ', '!x ', '<<: ', 'null', '~', 'true', '1', '0x10', '1e999', '-0',
@@ -10,7 +10,7 @@ const TOKENS = [
 
 const HALF = Buffer.from([0xed, 0xa0, 0x80]);
 
-/** Some bytes with a few accidents. */
+/** Random mutations of one of the seeds. */
 export function mutate(random: Random, seeds: readonly Buffer[]): Buffer {
   let bytes = random.pick(seeds);
   for (let count = random.pick([1, 1, 1, 2, 2, 3, 6]); count > 0; count--) bytes = accident(random, bytes, seeds);

@@ -9,11 +9,11 @@ export interface DemandShape {
   readonly amounts: readonly number[];
   /** Asks of each client at each tick. */
   readonly asks: number;
-  /** How often a correction that failed is tried again: never unless given. */
+  /** How often a failed correction is repeated, 0 unless given. */
   readonly retries?: number;
   /** No client settles for more than was taken. */
   readonly withoutDebits?: boolean;
-  /** The ledgers of an entity's own bucket and of those above it. */
+  /** The ledgers of the bucket of an entity and of the buckets of its parents. */
   readonly ledgersOf: (entityId: string) => readonly TokenLedger[];
 }
 
@@ -32,12 +32,12 @@ interface Correction extends Granted {
 }
 
 /**
- * What clients ask for, by chance: amounts of several sizes, some of which are settled for less or for more, or rolled
- * back, a tick after they were granted. Books what they were told.
+ * Random demand of clients: asks of several sizes, some of which are settled for less or more, or rolled back, a tick
+ * after their grant. Books the outcomes.
  */
 export class Demand {
   readonly counts = { asks: 0, granted: 0, denied: 0, contended: 0, refunds: 0, debits: 0, failed: 0 };
-  /** Errors that are not Headgate's. */
+  /** Errors without a code of Headgate. */
   readonly untyped: string[] = [];
   readonly #random: Random;
   readonly #shape: DemandShape;
@@ -50,7 +50,7 @@ export class Demand {
     this.#shape = shape;
   }
 
-  /** For one client: new asks, and corrections of what it was granted before. */
+  /** New asks of one client, and corrections of its earlier grants. */
   operationsOf(client: number): readonly Operation[] {
     return [...this.takes(), ...this.correctionsOf(client)];
   }
@@ -126,13 +126,13 @@ export class Demand {
     const milli = (total - amount) * MILLI;
     this.counts[milli < 0 ? 'refunds' : 'debits'] += 1;
     for (const ledger of this.#shape.ledgersOf(entityId)) {
-      // What was done only when it was tried again may have been dropped instead.
+      // A refund that succeeded only after a retry may have been lost.
       if (milli < 0) ledger.refund(firstTryMs, atMs, -milli, done && tries === 1);
       else if (done) ledger.debit(atMs, milli);
     }
   }
 
-  /** Corrections that are still to be tried again count as tried for the last time. */
+  /** Closes the corrections that still have retries left. */
   end(): void {
     for (const correction of this.#corrections) {
       const { firstTryMs } = correction;

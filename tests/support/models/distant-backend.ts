@@ -1,7 +1,7 @@
 import type { Backend } from '../../../src/backend.js';
 import type { FakeClock } from '../../../src/testing/fake-clock.js';
 
-/** A store whose calls take time on a fake clock, with what was asked of it. */
+/** A store whose calls take time on a fake clock, with the names of its calls. */
 export interface DistantBackend {
   readonly backend: Backend;
   /** The names of the calls, in their order. */
@@ -9,8 +9,8 @@ export interface DistantBackend {
 }
 
 /**
- * Puts a network in front of the calls that an acquire makes: half of `roundTripMs` on the way there, half on the way
- * back. `connections` calls are under way at a time, further ones queue.
+ * Delays the calls of an acquire like a network: half of `roundTripMs` before the call, half after it. At most
+ * `connections` calls run at a time; further ones queue.
  */
 export function distantBackend(
   inner: Backend,

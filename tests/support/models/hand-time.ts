@@ -1,11 +1,11 @@
 import { vi } from 'vitest';
 
-/** Time that a test moves. Disposing of it gives the real one back. */
+/** Time that a test moves. Disposing it restores the real time. */
 export interface HandTime extends Disposable {
   pass(ms: number): void;
 }
 
-/** Deadlines are spent by `pass` alone: how long the machine takes for a request or a pause does not count. */
+/** Only `pass` spends deadlines. The real duration of requests and pauses does not count. */
 export function stopDeadlines(): HandTime {
   let nowMs = performance.now();
   const spy = vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
@@ -15,7 +15,7 @@ export function stopDeadlines(): HandTime {
   };
 }
 
-/** Timers, too, go off by `pass` alone; requests go on as ever. */
+/** Only `pass` fires timers and spends deadlines. Requests are not affected. */
 export function stopTimers(): HandTime {
   vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
   return {
@@ -24,7 +24,7 @@ export function stopTimers(): HandTime {
   };
 }
 
-/** Resolves when it is so, however long that takes: the time-out of the test bounds it. */
+/** Resolves when the condition holds. Only the timeout of the test bounds the wait. */
 export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await isSo())) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -7,7 +7,7 @@ import { buildFirstNamespaceId } from '../../../src/core/identifiers.js';
 const CALL: Call = { namespaceId: buildFirstNamespaceId('default'), nowMs: 0, timeoutMs: 10_000 };
 const EVERYTHING = { limit: 1_000_000, after: null };
 
-/** Every object of the default namespace that a file can own, by its key; limits in the order of the alphabet. */
+/** Every object of the default namespace that a file can own, by its key. Limits are sorted. */
 export async function objectsOf(backend: Backend): Promise<Map<string, Fields>> {
   const records = await backend.entities.list(CALL, EVERYTHING);
   const levels = await backend.config.all(CALL, EVERYTHING);

@@ -11,7 +11,7 @@ export const LIMITS = [Limit.perMinute('rpm', 60), Limit.perMinute('tpm', 6_000)
 export const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1, tpm: 500 } };
 export const ASK_SLOT = { ...ASK, consume: { rpm: 1, tpm: 500, slots: 1 } };
 
-/** A limiter over a memory store that can be made to fail, on a clock that stands still, with what `onError` heard. */
+/** A limiter over a memory store that can be made to fail, on a fake clock, with the errors of `onError`. */
 export async function openLimiter(options: LimiterOptions = {}) {
   const clock = fakeClock();
   const store = outage(memory());
@@ -25,7 +25,7 @@ export async function openLimiter(options: LimiterOptions = {}) {
   return { clock, store, errors, limiter };
 }
 
-/** Calls of the store that change something. */
+/** Calls of the store that write. */
 export function writes(calls: readonly string[]): readonly string[] {
   const changing = ['consume', 'adjust', 'extend', 'config.write', 'entities.create', 'namespaces.register'];
   return calls.filter((call) => changing.includes(call));

@@ -5,15 +5,15 @@ import type { AcquireRequest } from '../../../src/limiter/acquire/request.js';
 import type { Random } from '../../../src/testing/conformance/kit/random.js';
 import type { World } from './world.js';
 
-/** One call of the public surface, made up once and run in each world. */
+/** One call of the public API, generated once and run on each store. */
 export interface Operation {
   readonly title: string;
   readonly run: (world: World) => Promise<unknown>;
-  /** For calls that wait: time that passes before they must have ended. */
+  /** For calls that wait: the time within which they must end. */
   readonly meanwhileMs?: number;
 }
 
-/** Some sort differently by themselves and as part of a key; some are names that every object has. */
+/** Some ids sort differently alone and as part of a key. Some are members of every object. */
 export const ENTITIES = [
   'a',
   'a!',
@@ -32,7 +32,7 @@ export const RESOURCES = ['gpt-4', 'gpt-4!', 'openai/emb:1', 'constructor'];
 export const NAMESPACES = ['default', 'acme', 'beta'];
 export const PROCESSES = 3;
 
-/** Mostly one of a few, so that they are used up. */
+/** Mostly one of a few, so that their buckets are exhausted. */
 export function someEntity(random: Random): string {
   return random.pick(chance(random, 60) ? ['a', 'a!', 'user-1'] : ENTITIES);
 }
@@ -50,7 +50,7 @@ const RULES: ReadonlyMap<string, readonly string[]> = new Map([
 ]);
 const LIMIT_NAMES = [...RULES.keys()];
 
-/** How often a rule set has the limit, and how often a call names it. */
+/** In percent, how often a rule set has the limit, and how often a call names it. */
 const HABITS: ReadonlyMap<string, readonly [has: number, names: number]> = new Map([
   ['rpm', [95, 60]],
   ['tpm', [90, 40]],
@@ -84,7 +84,7 @@ function someAmounts(random: Random): Record<string, number> {
   );
 }
 
-/** Where a call is made: in which process, in which namespace. */
+/** The process and the namespace of a call. */
 export function somewhere(random: Random): { readonly process: number; readonly namespace: string } {
   const namespace = chance(random, 70) ? 'default' : random.pick(NAMESPACES);
   return { process: random.whole(0, PROCESSES - 1), namespace };
@@ -115,7 +115,7 @@ function someRequest(random: Random): { readonly text: string; readonly build: (
   };
 }
 
-/** Once, or several times in a row, so that something is used up. */
+/** One or several asks in a row, so that buckets are exhausted. */
 export function tryAcquire(random: Random): Operation {
   const { text, build } = someRequest(random);
   const times = chance(random, 60) ? 1 : random.whole(2, 8);
@@ -178,7 +178,7 @@ export function ask(random: Random): Operation {
   return call(`${verb} ${text}`, somewhere(random), async (limiter) => limiter[verb](build()));
 }
 
-/** Something with one of the newest leases; also with those that have ended. */
+/** An operation on one of the newest leases, which may have ended. */
 export function useLease(random: Random): Operation {
   const back = random.whole(0, 24);
   const amounts = someAmounts(random);
@@ -207,7 +207,7 @@ export function useLease(random: Random): Operation {
   };
 }
 
-/** Ends a process and starts it again with other options; the first one stays, long enough to clean up. */
+/** Closes a process and opens it again with other options. The first process stays open, so that it can clean up. */
 export function restart(random: Random, process = random.whole(1, PROCESSES - 1)): Operation {
   const rules = chance(random, 80) ? someRules(random) : [];
   const options: LimiterOptions = {

@@ -39,7 +39,7 @@ export function configure(random: Random): Operation {
     else if (!('entityId' in level)) await config.setResource(level.resource, change);
     else if (level.resource === undefined) await config.setEntityDefault(level.entityId, change);
     else await config.setEntity(level.entityId, level.resource, change);
-    // What was stored is not the caller's list.
+    // The store must not keep the caller's array.
     limits.length = 0;
   });
 }
@@ -68,7 +68,7 @@ export function readConfig(random: Random): Operation {
 export function changeEntity(random: Random): Operation {
   const id = random.pick(ENTITIES);
   const parentId = chance(random, 60)
-    ? random.pick(['proj', 'proj', 'org', 'org', 'user-1', 'nobody', 'a'])
+    ? random.pick(['proj', 'proj', 'org', 'org', 'user-1', 'missing', 'a'])
     : undefined;
   const fields = {
     ...(chance(random, 50) ? { name: random.pick(['One', '', 'Zoë 😀 "x"', 'tab\tline\n']) } : {}),
@@ -110,7 +110,7 @@ export function readEntities(random: Random): Operation {
   ]);
 }
 
-/** Mostly brings namespaces into being, so that something can be done in them. */
+/** Mostly creates namespaces, so that other calls find some. */
 export function changeNamespace(random: Random): Operation {
   const name = random.pick(NAMESPACES.slice(1));
   const verb = random.pick(['register', 'register', 'delete', 'recover', 'recover', 'purge'] as const);
@@ -122,7 +122,7 @@ export function changeNamespace(random: Random): Operation {
     if (verb === 'register' || verb === 'delete') return namespaces[verb](name);
     if (verb === 'recover') return namespaces.recover(which);
     const { removed } = await namespaces.purge(which);
-    // How many that were depends on what the store had cleaned away before.
+    // The number of removed records depends on what the store had cleaned up before.
     return { removed: removed >= 0 };
   });
 }
@@ -144,7 +144,7 @@ export function readNamespaces(random: Random): Operation {
 
 export function readUsage(random: Random, nowMs: number): Operation {
   const resource = someResource(random);
-  /** Often the very start of a window. */
+  /** Often exactly the start of a window. */
   const about = (hours: number): Date => {
     const atMs = nowMs - hours * HOUR_MS;
     return new Date(chance(random, 50) ? atMs : windowStart(random.pick(WINDOWS), atMs));
@@ -205,7 +205,7 @@ export function readAudit(random: Random): Operation {
   );
 }
 
-/** Everything that can be seen of one namespace. */
+/** Everything that can be read of one namespace. */
 export async function visibleState(limiter: RateLimiter): Promise<Record<string, unknown>> {
   const { audit, buckets, config, entities, leases, namespaces, resources, usage } = limiter;
   const state: Record<string, unknown> = {
@@ -243,7 +243,7 @@ export async function visibleState(limiter: RateLimiter): Promise<Record<string,
   return state;
 }
 
-/** Does to an answer what callers may do with what is theirs: nothing of it may reach the store. */
+/** Changes an answer like a caller may. The store must not be affected. */
 export function scribble(answer: unknown): void {
   if (typeof answer !== 'object' || answer === null || Object.isFrozen(answer)) return;
   if (answer instanceof Date) answer.setTime(0);

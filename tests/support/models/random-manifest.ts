@@ -3,7 +3,7 @@ import type { ManifestData, ManifestEntity, ManifestLimits } from '../../../src/
 import type { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 import { Limit } from '../../../src/core/limit.js';
 
-/** Names that have a meaning in JavaScript, in paths and in YAML are legal ids. */
+/** Names with a meaning in JavaScript, in paths and in YAML are legal ids. */
 const IDS = ['a', 'b', 'c', 'd', 'e', 'f', 'g', '__proto__', 'constructor', 'a.b', '1', 'null', 'x|"y', '~', '[0]'];
 const RESOURCES = ['gpt-4', 'constructor', 'arn:aws:bedrock/x', '7'];
 
@@ -63,7 +63,7 @@ const entity: fc.Arbitrary<ManifestEntity | null> = fc.option(
   { freq: 6 },
 );
 
-/** Trees of at most 8 levels, some of whose parents only the store may know. */
+/** Trees of at most 8 levels. Some parents may exist only in the store. */
 const entities: fc.Arbitrary<Record<string, ManifestEntity | null>> = fc
   .tuple(someOf(IDS, entity), fc.array(fc.nat(), { minLength: IDS.length, maxLength: IDS.length }), fc.boolean())
   .map(([chosen, draws, isClosed]) => {
@@ -97,7 +97,7 @@ export const manifestData: fc.Arbitrary<ManifestData> = fc.record(
   { requiredKeys: ['namespace'] },
 );
 
-/** A change by hand, which a store may refuse. */
+/** A manual change, which a store may refuse. */
 export type Deed = (limiter: RateLimiter) => Promise<unknown>;
 
 const id = fc.constantFrom(...IDS);
@@ -167,9 +167,9 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
   fc.constant<Deed>(({ config }) => config.delete('system')),
 );
 
-export const deeds = fc.array(deed, { maxLength: 25 });
+export const manualChanges = fc.array(deed, { maxLength: 25 });
 
-/** What a store refuses is as good as not tried. */
+/** Makes the changes. Refused changes are ignored. */
 export async function perform(limiter: RateLimiter, all: readonly Deed[]): Promise<void> {
   for (const one of all) await one(limiter).catch(() => {});
 }

@@ -9,7 +9,7 @@ interface ModelHolder {
   readonly rates: readonly Amount[] | null;
 }
 
-/** One line for each entry: what it must be told. */
+/** The expected answer of each entry. */
 export type Answer =
   | { readonly kind: 'granted' | 'denied'; readonly left: ReadonlyMap<string, bigint> }
   | { readonly kind: 'id-taken' }
@@ -17,9 +17,9 @@ export type Answer =
   | { readonly kind: 'extended'; readonly found: boolean };
 
 /**
- * One shard as a plain account that does one thing after the other, in numbers of any size. It is given the truth, and
- * shares no arithmetic with the planning that it judges: asks in the order of their arrival, skipping who does not fit;
- * then debits; then refunds. A refused ask reclaims expired holders first.
+ * One shard as a plain account that runs one entry after the other, in numbers of any size. It has the stored state,
+ * and shares no arithmetic with the planning that it checks. Asks come first, in the order of their arrival, without
+ * those that do not fit; then debits; then refunds. A refused ask first reclaims expired holders.
  */
 export class SequentialModel {
   readonly #nowMs: number;
@@ -41,7 +41,10 @@ export class SequentialModel {
     );
   }
 
-  /** `null` results are entries that wait for the next write. `reclaimed`: expired holders that went first. */
+  /**
+   * `null` results are entries that wait for the next write. `reclaimed` are the expired holders that were reclaimed
+   * first.
+   */
   run(
     entries: readonly Entry[],
     results: readonly (EntryResult | null)[],
@@ -51,7 +54,7 @@ export class SequentialModel {
     this.#reclaim(reclaimed);
     const answers = new Map<Entry, Answer>();
     for (const entry of now) if (entry.kind === 'ask') answers.set(entry, this.#ask(entry));
-    // Debits before refunds: a refund at the brim is lost, also if a debit comes after it.
+    // Debits come before refunds, because a refund above the brim is lost even if a debit follows.
     const refunds: (readonly [string, bigint])[] = [];
     for (const entry of now) {
       if (entry.kind === 'change') answers.set(entry, this.#change(entry, refunds));

@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest';
 import { Limit } from '../../../src/core/limit.js';
 import { TokenLedger } from './token-ledger.js';
 
-/** 10 at once, and 2 a second. */
+/** A capacity of 10, and 2 tokens a second. */
 const ledgerOf = () => new TokenLedger(Limit.perSecond('tokens', 2, { burst: 10 }));
 
-describe('a ledger of tokens', () => {
-  test('allows the capacity and what falls in each window, and not a millitoken more', () => {
+describe('the ledger of tokens', () => {
+  test('the ledger allows the capacity and the refill of each window, and not a millitoken more', () => {
     const ledger = ledgerOf();
     ledger.take(0, 10_000);
     ledger.take(500, 1_000);
@@ -16,7 +16,7 @@ describe('a ledger of tokens', () => {
     expect(ledger.overdrawn(1)).toBeNull();
   });
 
-  test('looks at every window, also where the whole is within bounds', () => {
+  test('the ledger checks every window, also where the whole is within its bounds', () => {
     const ledger = ledgerOf();
     ledger.take(0, 1_000);
     ledger.take(60_000, 10_000);
@@ -25,7 +25,7 @@ describe('a ledger of tokens', () => {
     expect(ledger.overdrawn()).toBe('4998 millitokens too much from 60000 to 60001');
   });
 
-  test('lets a debit go into debt, and no take after it', () => {
+  test('the ledger allows a debit to cause debt, and no take after it', () => {
     const ledger = ledgerOf();
     ledger.take(0, 10_000);
     ledger.debit(0, 5_000);
@@ -37,7 +37,7 @@ describe('a ledger of tokens', () => {
     expect(ledger.overdrawn()).not.toBeNull();
   });
 
-  test('lets a refund be taken again once, from the time at which it may have counted', () => {
+  test('the ledger allows a refund to be taken again once, from the time at which it may have counted', () => {
     const ledger = ledgerOf();
     ledger.take(0, 10_000);
     ledger.refund(100, 300, 4_000, false);
@@ -48,7 +48,7 @@ describe('a ledger of tokens', () => {
     expect(ledger.overdrawn()).not.toBeNull();
   });
 
-  test('allows no refund before it was made', () => {
+  test('the ledger allows no take of a refund before it was made', () => {
     const ledger = ledgerOf();
     ledger.take(0, 10_000);
     ledger.take(100, 4_000);
@@ -56,7 +56,7 @@ describe('a ledger of tokens', () => {
     expect(ledger.overdrawn()).not.toBeNull();
   });
 
-  test('forgets what falls into a full bucket', () => {
+  test('the ledger drops the refill of a full bucket', () => {
     const ledger = ledgerOf();
     ledger.take(0, 2_000);
     ledger.refund(60_000, 60_000, 2_000);

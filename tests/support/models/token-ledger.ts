@@ -1,33 +1,33 @@
 import { credit, type Rate } from '../../../src/core/bucket/bucket.js';
 import type { EpochMs } from '../../../src/core/units.js';
 
-/** What one bucket gave and got back at one instant, in millitokens. Who came first within it is not known. */
+/** The takes and refunds of one bucket at one instant, in millitokens. Their order within the instant is unknown. */
 interface Instant {
   readonly atMs: EpochMs;
   taken: number;
   debited: number;
-  /** Refunds that counted now at the earliest. */
+  /** Refunds that may count from this instant. */
   refundedFrom: number;
-  /** Refunds that counted now at the latest. */
+  /** Refunds that count at the latest at this instant. */
   refundedUntil: number;
 }
 
 /**
- * What callers were told of one bucket, in millitokens, against what the bucket may give.
+ * Compares the outcomes that callers got from one bucket, in millitokens, with what the bucket may give.
  *
  * A take leaves a balance that is not negative, and no balance is ever above the capacity. So in every window that ends
- * with a take:   takes - refunds + debits before its last instant  <=  capacity + what falls in the window.
- * Of an operation whose outcome is unknown, the ledger assumes what allows the bucket most: takes and debits that
- * no client was told of are not in it, a refund is in every window in which it may have counted.
+ * with a take:   takes - refunds + debits before its last instant  <=  capacity + refill of the window.
+ * For an operation with an unknown outcome, the ledger assumes what allows the bucket most: it leaves out takes and
+ * debits without an answer, and counts a refund in every window in which it may have counted.
  */
 export class TokenLedger {
   readonly #rate: Rate;
   readonly #instants = new Map<EpochMs, Instant>();
-  /** Takes that callers were told of. */
+  /** Takes with a known grant. */
   grants = 0;
-  /** Takes and debits that callers were told of, less every refund that may have counted. */
+  /** Known takes and debits, less every refund that may have counted. */
   leastNet = 0;
-  /** The same, less only those refunds that certainly counted. */
+  /** Known takes and debits, less only refunds that certainly counted. */
   mostNet = 0;
 
   constructor(rate: Rate) {
@@ -47,7 +47,7 @@ export class TokenLedger {
     this.mostNet += milli;
   }
 
-  /** Counted once, at some time between the two; or not at all, unless that is certain. */
+  /** A refund that counted once, between the two times. If it is not certain, it may not have counted at all. */
   refund(fromMs: EpochMs, untilMs: EpochMs, milli: number, isCertain = true): void {
     this.#at(fromMs).refundedFrom += milli;
     this.#at(untilMs).refundedUntil += milli;
@@ -55,7 +55,7 @@ export class TokenLedger {
     if (isCertain) this.mostNet -= milli;
   }
 
-  /** The first window, by its end, that was given too much, in words; null if none was. */
+  /** A sentence about the first window that was given too much, or null. */
   overdrawn(slackMilli = 0): string | null {
     for (const { window, last, takes } of this.#windows()) {
       const excess = window.spent - last.debited - this.allowed(window.fromMs, last.atMs);
@@ -64,12 +64,12 @@ export class TokenLedger {
     return null;
   }
 
-  /** What a window may give at the most. */
+  /** The most that a window may give. */
   allowed(fromMs: EpochMs, toMs: EpochMs): number {
     return this.#rate.capacityMilli + Number(credit(this.#rate, fromMs, toMs));
   }
 
-  /** A bucket that gave all this cannot hold more by now. */
+  /** The most tokens that a bucket can have after these takes. */
   mostTokens(nowMs: EpochMs): number {
     const instants = this.#inOrder();
     const end = instants.at(-1);
@@ -80,7 +80,7 @@ export class TokenLedger {
     return most;
   }
 
-  /** Every pair of instants, with what was spent from the one up to and with the other. */
+  /** Every pair of instants, with what was spent between them, including both. */
   *#windows() {
     const instants = this.#inOrder();
     let refundedBefore = 0;

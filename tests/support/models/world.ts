@@ -12,7 +12,7 @@ import { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 import { Random } from '../../../src/testing/conformance/kit/random.js';
 import type { FakeClock } from '../../../src/testing/fake-clock.js';
 
-/** One store with the processes that share it. Two worlds that are told the same must say the same. */
+/** One store with the processes that share it. Two worlds must give the same answers to the same calls. */
 export class World {
   readonly name: string;
   readonly clock: FakeClock;
@@ -33,7 +33,8 @@ export class World {
 
   async open(options: LimiterOptions): Promise<RateLimiter> {
     const { random } = Math;
-    // A limiter keeps the generator that it finds when it is made: the same numbers in both worlds make the same lease ids.
+    // A limiter keeps the random function that exists when it is constructed. The same numbers give the same lease ids
+    // in both worlds.
     Math.random = () => this.#random.whole(0, 2 ** 30 - 1) / 2 ** 30;
     const onError = (error: unknown, where: string): number => this.reported.push([where, error]);
     const opening = RateLimiter.open(this.#connect(), { clock: this.clock, onError, ...options });
@@ -41,7 +42,7 @@ export class World {
     return opening;
   }
 
-  /** Ends a process, and with it its leases, and starts it again with other options. */
+  /** Closes a process with its leases, and opens it again with other options. */
   async restart(process: number, options: LimiterOptions): Promise<void> {
     await this.#processes[process]?.close();
     this.#leases = this.#leases.filter((held) => held.process !== process);
@@ -66,7 +67,7 @@ export class World {
     for (const limiter of this.#processes) await limiter.close();
   }
 
-  /** An answer as text. Ids of audit records are the only ones that two worlds do not share: they become ordinals. */
+  /** An answer as text. Ids of audit records differ between worlds, so they become ordinals. */
   show(answer: unknown): string {
     return JSON.stringify(this.#plain(answer));
   }
@@ -104,7 +105,7 @@ function viewOf(lease: Lease): unknown {
   return { id, entityId, resource, decidedBy, state, consumed, expiresAt };
 }
 
-/** A store in memory and one in a file, on one clock; both are gone when `end` resolves. */
+/** A memory store and a file store on one clock. `end` closes and removes both. */
 export function twinWorlds(
   clock: FakeClock,
   seed: number,
@@ -122,7 +123,7 @@ export function twinWorlds(
   return { worlds, end };
 }
 
-/** All pages of a list, each as it came. */
+/** All pages of a list, in order. */
 export async function pages<T>(fetch: (after: { after?: string }) => PromiseLike<Page<T>>): Promise<Page<T>[]> {
   const all: Page<T>[] = [];
   for (let next: string | null | undefined; next !== null;) {

@@ -11,7 +11,7 @@ const STEP_MS = 1_000;
 const KEY = { entityId: 'user-1', resource: 'gpt-4' };
 const LIMITS = [Limit.perMinute('rpm', 60), Limit.perMinute('tpm', 6_000), Limit.concurrent('slots', 2)];
 
-/** Every kind of administrative change, each leaving one record. Those that were done are told by the times of records. */
+/** Every kind of administrative change. Each leaves one audit record, whose time tells which change it was. */
 const STEPS: readonly ((limiter: RateLimiter) => Promise<unknown>)[] = [
   ({ entities }) => entities.create({ id: 'proj', name: 'Production', metadata: { tier: ['gold', 1] } }),
   ({ entities }) => entities.create({ id: 'user-1', parentId: 'proj', cascade: true }),
@@ -47,20 +47,20 @@ const STEPS: readonly ((limiter: RateLimiter) => Promise<unknown>)[] = [
   ({ namespaces }) => namespaces.delete('acme'),
 ];
 
-/** The take is no change of an operator: it is made once, however often the step is. */
+/** The take is not an administrative change. It is made once, however often the step runs. */
 async function resetUsedBucket(limiter: RateLimiter): Promise<void> {
   if ((await limiter.buckets.get(KEY)) === null) await limiter.acquire({ ...KEY, consume: { rpm: 5, tpm: 100 } });
   await limiter.buckets.reset(KEY);
 }
 
-/** How many steps have left a record, given the times of all records. */
+/** The number of steps with an audit record, from the times of all records. */
 export function stepsDone(timesMs: readonly number[]): number {
   return Math.max(0, ...timesMs.map((atMs) => (atMs - START_MS) / STEP_MS + 1));
 }
 
 export const ALL_STEPS = STEPS.length;
 
-/** Makes the changes from the given one on. */
+/** Makes the changes, beginning with the given one. */
 export async function runSteps(path: string, from: number, driver?: SqliteDriver): Promise<void> {
   const namespace = { id: buildFirstNamespaceId('default'), name: 'default' };
   const storage = new FileStorage({

@@ -6,9 +6,9 @@ import { build } from 'esbuild';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
-/** Bundles a script once, and gives a function that starts it as a process of its own. */
+/** Bundles a script once, and returns a function that starts it as a new process. */
 export async function forkable(script: URL): Promise<(...args: readonly string[]) => ChildProcess> {
-  // Inside the repository, so that what stays outside of the bundle is found.
+  // Inside the repository, so that packages outside the bundle are found.
   const folder = join(ROOT, '.tmp');
   mkdirSync(folder, { recursive: true });
   const outfile = join(folder, `${basename(script.pathname, '.ts')}-${process.pid}.mjs`);
@@ -25,7 +25,7 @@ export async function forkable(script: URL): Promise<(...args: readonly string[]
   return (...args) => fork(outfile, [...args], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
 }
 
-/** The exit code, or the signal that ended it. */
+/** The exit code, or the signal that ended the process. */
 export function ended(child: ChildProcess): Promise<number | string> {
   return new Promise((resolve) => {
     child.once('exit', (code, signal) => resolve(signal ?? code ?? 0));

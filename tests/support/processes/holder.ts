@@ -1,4 +1,4 @@
-/** A process that takes slots and, if told so, never gives them back: it waits to be killed. Otherwise it just ends. */
+/** A process that takes slots. If `waits` is set, it keeps them until it is killed. Otherwise it exits. */
 import { createDynamoDBBackend } from '../../../src/backends/dynamodb/dynamodb.js';
 import { Limit } from '../../../src/core/limit.js';
 import { RateLimiter } from '../../../src/limiter/rate-limiter.js';
@@ -8,9 +8,9 @@ export interface HolderOrder {
   readonly region: string;
   readonly endpoint: string;
   readonly slots: number;
-  /** How many it takes. */
+  /** The number of slots to take. */
   readonly takes: number;
-  /** Of how many buckets it takes them in turn: `shared-0` and so on; of the one `shared` unless given. */
+  /** The number of buckets to take from in turn, `shared-0` and so on. Without it, the only bucket is `shared`. */
   readonly buckets?: number;
   readonly waits: boolean;
 }
@@ -28,12 +28,12 @@ const leaseIds: string[] = [];
 const take = async (at: number): Promise<void> => {
   const entityId = order.buckets === undefined ? 'shared' : `shared-${at % order.buckets}`;
   const lease = await limiter.acquire({ entityId, resource: 'batch', consume: { slots: 1 } });
-  // With a listener, a timer watches for the loss of the lease.
+  // With a listener, a timer checks for the expiry of the lease.
   lease.signal.addEventListener('abort', () => {});
   leaseIds.push(lease.id);
 };
 for (let taken = 0; taken < order.takes;) {
-  // One after the other, or one of each bucket at once.
+  // One after the other, or one of each bucket concurrently.
   const most = Math.min(order.takes - taken, order.buckets ?? 1);
   await Promise.all(Array.from({ length: most }, async (_, at) => take(taken + at)));
   taken += most;

@@ -35,16 +35,16 @@ const RESOURCE = 'gpt-4';
 let tables = 0;
 let leases = 0;
 
-/** What one holder has: how much of slots and rates, and until when. */
+/** The slots and rates of one holder, and its expiry. */
 export interface Hold {
   readonly asks: readonly Amount[];
   readonly untilMs: number;
   readonly nowMs?: number;
-  /** Its rates come back when it expires. */
+  /** Whether the rates are given back at the expiry. */
   readonly refunds?: boolean;
 }
 
-/** A table of its own, with the namespace `default`, and ways to use and to look at it. */
+/** A new table with the namespace `default`, and functions to use and read it. */
 export class ReconcilerWorld {
   readonly table: Table;
   readonly client: DynamoDBClient;
@@ -71,7 +71,7 @@ export class ReconcilerWorld {
     return new ReconcilerWorld(table, client, found!.id, limits);
   }
 
-  /** A process of its own: it remembers nothing of what others did. */
+  /** A store with its own caches, like a separate process. */
   openBackend(table: Table = this.table): Backend {
     return createDynamoDBBackend({ table: table.name }, { transport: table.transport });
   }
@@ -85,7 +85,7 @@ export class ReconcilerWorld {
     return { namespaceId, nowMs, timeoutMs: 10_000 };
   }
 
-  /** Takes, and never gives back. The id of the lease. */
+  /** Takes and keeps. Returns the id of the lease and its level. */
   async hold(entityId: string, { asks, untilMs, nowMs = START_MS, refunds }: Hold, backend = this.backend) {
     leases += 1;
     const leaseId = buildLeaseId(nowMs, (leases % 262_144) / 262_144);
@@ -110,7 +110,6 @@ export class ReconcilerWorld {
     return { entityId, resource: RESOURCE, limits, version: { sequence, openedAtMs: 0 } };
   }
 
-  /** All shards of a bucket. */
   async shards(entityId: string): Promise<readonly ShardImage[]> {
     const refs = [{ entityId, resource: RESOURCE, limits: this.limits }];
     const [shards = []] = await readBuckets(this.table, this.ns, refs, deadlineIn(10_000));
@@ -124,7 +123,7 @@ export class ReconcilerWorld {
     return only;
   }
 
-  /** Splits one shard of a bucket, whether it is busy or not. */
+  /** Splits one shard of a bucket, also if it is not busy. */
   async split(entityId: string, shard: number, nowMs = START_MS): Promise<void> {
     const image = (await this.shards(entityId)).find(({ key }) => key.shard === shard)!;
     const input = buildSplit(this.target, image, planSplit(image, nowMs), createWriteId(nowMs, Math.random));
@@ -132,7 +131,7 @@ export class ReconcilerWorld {
     if (!answer.ok) throw new Error(`the split of ${entityId} ${shard} failed: ${JSON.stringify(answer.failure)}`);
   }
 
-  /** Brings one shard of a bucket to other rules, as a take does that comes with them. */
+  /** Settles one shard of a bucket to other rules, like a take with newer rules. */
   async settle(entityId: string, shard: number, limits: readonly Limit[], nowMs: number): Promise<void> {
     const image = (await this.shards(entityId)).find(({ key }) => key.shard === shard)!;
     const ids = { own: createWriteId(nowMs, Math.random), unanswered: [] };
@@ -142,7 +141,7 @@ export class ReconcilerWorld {
     if (!answer.ok) throw new Error(`shard ${shard} of ${entityId} was not settled`);
   }
 
-  /** Changes an item directly, as no client does. */
+  /** Changes an item directly, unlike any client. */
   async tamper(entityId: string, attributes: Item, shard = 0): Promise<void> {
     const entries = Object.entries(attributes);
     const input = {
@@ -164,7 +163,7 @@ export class ReconcilerWorld {
     await this.client.send(new DeleteItemCommand({ TableName: this.table.name, Key: this.#key(entityId, shard) }));
   }
 
-  /** The keys of what the reconciler has on its list. */
+  /** The keys of the buckets on the sweep list. */
   async listed(ns: string = this.ns): Promise<readonly string[]> {
     const { Items = [] } = await this.client.send(
       new QueryCommand({
@@ -195,7 +194,7 @@ export function slots(count: number): readonly Amount[] {
   return [{ name: 'slots', milli: count * 1_000 }];
 }
 
-/** The free slots, or tokens, of a limit as they are stored. */
+/** The stored free slots or tokens of a limit. */
 export function tokensOf({ limits }: ShardImage, name: string): number {
   return Number(limits.find(({ limit }) => limit.name === name)?.tokensMilli) / 1_000;
 }

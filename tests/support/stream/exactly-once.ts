@@ -11,24 +11,24 @@ import type { WorkerOrder } from './worker.js';
 import { makeTraffic, readTotals, RESOURCES, type Totals, UsageLedger } from './usage-ledger.js';
 
 const LIMITS = [Limit.perMinute('rpm', 6_000), Limit.perMinute('tpm', 600_000)];
-const PATIENCE_MS = 120_000;
+const TIMEOUT_MS = 120_000;
 const MAX_PER_BATCH = 100;
 const FAILING_PERCENT = 5;
-/** Of two workers that have one name, each takes the other's shards for its own: they race on every one of them. */
+/** Two workers with the same name treat each other's shards as their own, so that they race for every shard. */
 const OWNER = 'racer';
 
 export interface Spending {
   readonly space: Space;
   readonly limiter: RateLimiter;
   readonly ledger: UsageLedger;
-  /** Spends at random through two processes' worth of limiters, and notes it. */
+  /** Spends at random through two limiters with separate caches, and records it in the ledger. */
   readonly spend: (calls: number) => Promise<void>;
 }
 
 export async function openSpending(world: DynamoWorld, seed: number): Promise<Spending> {
   const space = await world.space();
-  // What a call that gave up has taken, no ledger could tell: a busy machine gets the time that it needs.
-  const patient = { limits: LIMITS, timeouts: { callMs: PATIENCE_MS, acquireMs: PATIENCE_MS } };
+  // Long timeouts: the ledger cannot know what a call took that timed out.
+  const patient = { limits: LIMITS, timeouts: { callMs: TIMEOUT_MS, acquireMs: TIMEOUT_MS } };
   const limiters = [await space.open(patient), await space.open(patient)] as const;
   const ledger = new UsageLedger();
   const random = new Random(seed);
@@ -37,8 +37,8 @@ export async function openSpending(world: DynamoWorld, seed: number): Promise<Sp
 }
 
 /**
- * Counts what is spent meanwhile by two worker processes that read the same shards, of which now this and now that one
- * is killed with -9 in the middle of whatever it does, and another one started in its place. Gives the usage records.
+ * Counts concurrent spending with two worker processes that read the same shards. At random times one of them is killed
+ * with -9 and replaced. Returns the usage records.
  */
 export async function countByKilledWorkers(
   world: DynamoWorld,
@@ -49,7 +49,8 @@ export async function countByKilledWorkers(
   const start = await forkable(new URL('./worker.ts', import.meta.url));
   const { endpoint, region } = world.engine;
   const fork = (): ChildProcess => {
-    // Days and months are written so often that some die while they do it, or never: then others must.
+    // Some workers are killed while they write days and months, and some before they write them at all. Then others
+    // must.
     const rollupMs = random.pick([50, 60_000]);
     const order: WorkerOrder = { table: world.table.name, region, endpoint, owner: OWNER, rollupMs };
     return start(JSON.stringify(order));
@@ -75,8 +76,8 @@ export async function countByKilledWorkers(
 }
 
 /**
- * Counts all that was spent once more, by two readers that race, in another table: on dynoxide, each write takes the
- * longer the more the stream of its table holds. Gives the usage records.
+ * Counts all spending again, with two racing readers, in another table, because the writes of dynoxide become slower as
+ * the stream of their table grows. Returns the usage records.
  */
 export async function countByShakyReaders(
   world: DynamoWorld,
@@ -96,7 +97,7 @@ export async function countByShakyReaders(
   return { usage, repeated: readers.reduce((sum, reader) => sum + reader.repeated, 0) };
 }
 
-/** What happened to one namespace's buckets, as if it had happened to another's. */
+/** The bucket records of one namespace, rewritten to another namespace. */
 function copyOf(records: readonly unknown[], from: string, to: string): readonly unknown[] {
   return records
     .map((record) => JSON.stringify(record))
@@ -105,8 +106,8 @@ function copyOf(records: readonly unknown[], from: string, to: string): readonly
 }
 
 /**
- * A reader that gets records twice, repeats from what failed on, gets a batch in two halves again if its answer was
- * lost, and now and then dies and begins again at its last checkpoint.
+ * A reader that gets records twice, repeats from a failed record, repeats a batch in two halves as if its answer was
+ * lost, and sometimes restarts from its last checkpoint.
  */
 class ShakyReader {
   readonly #tools: BatchTools;
@@ -124,7 +125,7 @@ class ShakyReader {
     let checkpoint = 0;
     for (let done = 0; done < records.length;) {
       done += await this.#handle(records.slice(done, done + this.#random.whole(1, MAX_PER_BATCH)));
-      // Only forwards, or it might never come to the end.
+      // The checkpoint only moves forwards, so that the reader reaches the end.
       if (this.#oneOf(4)) checkpoint = done;
       if (this.#oneOf(8)) {
         this.repeated += done - checkpoint;
@@ -133,7 +134,7 @@ class ShakyReader {
     }
   }
 
-  /** How many records from the beginning on are dealt with. */
+  /** Returns how many records from the start of the batch are done. */
   async #handle(batch: readonly unknown[]): Promise<number> {
     const given = this.#oneOf(4) ? batch.flatMap((record) => [record, record]) : batch;
     const { failures } = await processBatch(this.#tools, this.#label, given);

@@ -1,6 +1,6 @@
 /**
- * Records what the streams of the engines look like, as events of Lambda: `npm run record:stream [engine...]`. One bucket
- * is made and written to, an audit record is made and deleted, and one expires where the engine removes what is over.
+ * Records the streams of the engines as events of Lambda: `npm run record:stream [engine...]`. Creates and writes one
+ * bucket, creates and deletes an audit record, and lets one expire if the engine removes expired items.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { DescribeTableCommand, DynamoDBClient, DeleteItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
@@ -15,7 +15,7 @@ import { fakeClock } from '../../../src/testing/fake-clock.js';
 
 const TABLE = 'recorded';
 const EXPIRES: readonly EngineName[] = ['extenddb'];
-const PATIENCE_MS = 150_000;
+const TIMEOUT_MS = 150_000;
 const START_SEC = 1_800_000_000;
 const PLAIN = ':123456789012:$1/2027-01-15T08:00:00.000';
 
@@ -56,13 +56,13 @@ async function record(name: EngineName): Promise<void> {
     const Records: unknown[] = [];
     const places = new Map<string, string | null>();
     const sawExpiry = (): boolean => Records.some((one) => (one as Raw).userIdentity !== undefined);
-    for (const until = Date.now() + PATIENCE_MS; ;) {
+    for (const until = Date.now() + TIMEOUT_MS; ;) {
       for (const { id } of await stream.listShards()) {
         const place = places.get(id) ?? (await stream.locate(id, null));
         const page = await stream.read(place);
         places.set(id, page?.next ?? null);
         for (const one of (page?.records ?? []) as Raw[]) {
-          // What differs with each recording and means nothing: when, and under which account.
+          // Values that differ in each recording and have no meaning: times and the account.
           const changed = { ...one.dynamodb, ApproximateCreationDateTime: START_SEC + Records.length };
           Records.push({ ...one, dynamodb: changed, eventSourceARN: arn.replace(/:\d{12}:(.*)\/[^/]+$/, PLAIN) });
         }

@@ -4,10 +4,10 @@ import type { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 import type { Random } from '../../../src/testing/conformance/kit/random.js';
 import type { FakeClock } from '../../../src/testing/fake-clock.js';
 
-/** Per entity, resource and window: what was used of each limit, and `acquires`. Zeros are left out. */
+/** By entity, resource and window: the usage of each limit, and `acquires`. Zeros are left out. */
 export type Totals = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
-/** What a test has used, kept apart from the store. */
+/** The usage of a test, counted independently of the store. */
 export class UsageLedger {
   readonly #sums = new Map<string, Map<string, number>>();
 
@@ -25,7 +25,7 @@ export class UsageLedger {
   }
 }
 
-/** The same from the usage records, as a query returns them. */
+/** The same totals from the usage records. */
 export async function readTotals(limiter: RateLimiter, resources: readonly string[]): Promise<Totals> {
   const rows: [string, Record<string, number>][] = [];
   for (const resource of resources) {
@@ -56,8 +56,8 @@ const ENTITIES = ['user-1', 'user-2', 'user-3'] as const;
 const CALLS_AT_ONCE = 20;
 
 /**
- * Random acquires, adjusts, rollbacks and resets of several processes, all of which the ledger notes. Time stands still
- * while calls run, so that it is known in which window each counts, and goes on by up to 20 minutes after each round.
+ * Random acquires, adjusts, rollbacks and resets of several processes, all recorded in the ledger. The clock does not
+ * advance while calls run, so that the window of each call is known. It advances by up to 20 minutes after each round.
  */
 export async function makeTraffic(
   limiters: readonly RateLimiter[],

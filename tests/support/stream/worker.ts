@@ -1,4 +1,4 @@
-/** A worker as a process of its own, which is there to be killed. */
+/** A worker process for tests that kill it. */
 import { runWorker } from '../../../src/backends/dynamodb/stream/worker/worker.js';
 
 export interface WorkerOrder {

@@ -16,7 +16,7 @@ export async function openStream(world: DynamoWorld): Promise<StreamApi> {
   return openSdkStream(world.table, { endpoint, region });
 }
 
-/** Every record of every shard that is there now. */
+/** All records of all current shards. */
 export async function readRecords(stream: StreamApi): Promise<unknown[]> {
   const records: unknown[] = [];
   for (const { id } of await stream.listShards()) {
@@ -66,7 +66,7 @@ export function archiveInMemory(): Archive & { readonly files: Map<string, Uint8
   };
 }
 
-/** A table of which some writes fail for good, half of them after they have landed. */
+/** A table of which some writes fail without a retry, half of them after they have landed. */
 export function failingTable(table: Table, random: Random, percent: number): Table {
   const send: Transport['send'] = async (operation, input, deadline) => {
     const fails = operation === 'UpdateItem' && random.whole(1, 100) <= percent;
@@ -78,7 +78,7 @@ export function failingTable(table: Table, random: Random, percent: number): Tab
   return { ...table, transport: { ...table.transport, send } };
 }
 
-/** Runs a worker until it has seen the end of every shard. */
+/** Runs a worker until it has read every shard to its end. */
 export async function workOff(world: DynamoWorld, options: Partial<WorkerOptions> = {}): Promise<WorkerProgress> {
   const { endpoint, region } = world.engine;
   const stop = new AbortController();

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { retainedIn } from './retained-resources.js';
 
-test('finds the resources that a template retains by either deletion policy', () => {
+test('the resources that a template retains are found by either deletion policy', () => {
   const Resources = {
     Table: { DeletionPolicy: 'Retain' },
     Bucket: { DeletionPolicy: 'RetainExceptOnCreate' },

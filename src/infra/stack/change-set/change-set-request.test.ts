@@ -22,7 +22,7 @@ const stack: Stack = {
 };
 
 describe('the request for a change set', () => {
-  test('creates a missing stack with the table of the environment and only default parameters', () => {
+  test('the request for a missing stack creates it with the table of the environment and only default parameters', () => {
     expect(buildChangeSetRequest(WANTED, null, 'c1')).toMatchObject({
       stack: 'headgate-pre',
       name: 'c1',
@@ -32,12 +32,12 @@ describe('the request for a change set', () => {
     });
   });
 
-  test('creates the stack when only an empty shell exists', () => {
+  test('the request for an empty shell of a stack creates the stack', () => {
     const shell = { ...stack, status: 'REVIEW_IN_PROGRESS' };
     expect(buildChangeSetRequest(WANTED, shell, 'c1')).toEqual(buildChangeSetRequest(WANTED, null, 'c1'));
   });
 
-  test('keeps the parameters and the foreign tags of an existing stack', () => {
+  test('the request for an existing stack keeps its parameters and its foreign tags', () => {
     const given = { ArchiveDays: '30' };
     expect(buildChangeSetRequest({ ...WANTED, given }, stack, 'c1')).toMatchObject({
       type: 'UPDATE',
@@ -50,13 +50,13 @@ describe('the request for a change set', () => {
     });
   });
 
-  test('sends the template without extra blanks, within the size limit', () => {
+  test('the request has the template without extra blanks, within the size limit', () => {
     const { template } = buildChangeSetRequest(WANTED, null, 'c1');
     expect(JSON.parse(template)).toEqual(TEMPLATE);
     expect(Buffer.byteLength(template)).toBeLessThanOrEqual(51_200);
   });
 
-  test('refuses a template that is too large in one sentence', () => {
+  test('a template that is too large is refused in one sentence', () => {
     const Metadata = { Text: 'é'.repeat(30_000) };
     const large: Template = { ...TEMPLATE, Metadata };
     const build = (): unknown => buildChangeSetRequest({ ...WANTED, template: large }, null, 'c1');
@@ -65,7 +65,7 @@ describe('the request for a change set', () => {
 });
 
 describe('parameters of a change set', () => {
-  test('sends given parameters, keeps the others that the stack has, and sends none twice', () => {
+  test('the request has the given parameters, keeps the others that the stack has, and has none twice', () => {
     const some = fc.dictionary(fc.constantFrom(...NAMES), fc.string());
     fc.assert(
       fc.property(some, some, (given, has) => {
@@ -78,7 +78,7 @@ describe('parameters of a change set', () => {
     );
   });
 
-  test('parses parameters as typed: Name=Value', () => {
+  test('parameters of the command line are parsed as Name=Value', () => {
     const typed = ['ReconcilerSchedule=cron(0/5 * * * ? *)', 'AlarmEmail=', 'RolePrincipalArn=a=b'];
     expect(parseParameters(typed, TEMPLATE)).toEqual({
       ReconcilerSchedule: 'cron(0/5 * * * ? *)',
@@ -93,7 +93,7 @@ describe('parameters of a change set', () => {
     ['=x', /^Expected `--param` to be Name=Value, got "=x"$/],
     ['TableName=x', /^Expected `--param` to be a parameter other than the name of the table/],
     ['toString=x', /^Expected `--param` to be one of /],
-  ])('refuses --param %s', (typed, says) => {
+  ])('the option --param %s is refused', (typed, says) => {
     expect(() => parseParameters([typed], TEMPLATE)).toThrow(says);
   });
 });

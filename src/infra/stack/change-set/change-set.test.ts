@@ -69,6 +69,6 @@ test.each<[what: string, parts: Partial<ResourceChange>, tagsOnly: boolean]>([
   ['may be replaced', { scope: ['Tags'], replacement: 'conditional' }, false],
   ['is new', { action: 'Add', replacement: null, scope: [] }, false],
   ['has no scope', { scope: [] }, false],
-])('a resource that %s is tags only: %j', (...[, parts, tagsOnly]) => {
+])('isTagOnly of a resource that %s is %j', (...[, parts, tagsOnly]) => {
   expect(isTagOnly(change(parts))).toBe(tagsOnly);
 });

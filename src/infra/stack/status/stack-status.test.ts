@@ -27,7 +27,7 @@ describe('the decision to deploy', () => {
     ['CREATE_FAILED', 'refuse'],
     ['UPDATE_ROLLBACK_FAILED', 'refuse'],
     ['DELETE_FAILED', 'refuse'],
-  ])('a stack that is %s: %s', (status, kind) => {
+  ])('the decision for a stack that is %s is %s', (status, kind) => {
     expect(decideDeploy(stackOf(status), '').kind).toBe(kind);
   });
 
@@ -59,7 +59,7 @@ describe('the decision to deploy', () => {
   });
 });
 
-test("recognises a stack that was deployed by hand by Headgate's outputs", () => {
+test("a stack that was deployed by hand is recognised by Headgate's outputs", () => {
   const outputs = { TableArn: 'arn:t', StreamFunctionName: 'f' };
   expect(isHeadgates(stackOf('CREATE_COMPLETE', { tags: {}, outputs }))).toBe(true);
   expect(isHeadgates(stackOf('CREATE_COMPLETE', { tags: {}, outputs: { TableArn: 'arn:t' } }))).toBe(false);
@@ -100,6 +100,6 @@ test.each([
   ['DELETE_FAILED', true],
   ['UPDATE_ROLLBACK_FAILED', true],
   ['IMPORT_ROLLBACK_COMPLETE', true],
-])('whether the last operation on a stack that is %s failed: %j', (status, failed) => {
+])('hasFailed of a stack that is %s is %j', (status, failed) => {
   expect(hasFailed(status)).toBe(failed);
 });

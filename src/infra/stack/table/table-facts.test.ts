@@ -84,7 +84,7 @@ test.each<[what: string, facts: ReturnType<typeof factsOf>, says: RegExp]>([
   expect(differences.join('\n')).toMatch(says);
 });
 
-test('reports all differences at once', () => {
+test('all differences are reported at once', () => {
   const facts = factsOf(
     { StreamSpecification: { StreamEnabled: false }, BillingModeSummary: {} },
     { ttlAttribute: null },
@@ -92,7 +92,7 @@ test('reports all differences at once', () => {
   expect(differencesOf(facts, {})).toHaveLength(3);
 });
 
-test('a KMS key is no difference when a parameter names the key of the deployment', () => {
+test('a KMS key is not a difference when a parameter names the key of the deployment', () => {
   const facts = factsOf({ SSEDescription: { Status: 'ENABLED', KMSMasterKeyArn: KEY } });
   for (const KmsKeyArn of [KEY, '']) expect(differencesOf(facts, { KmsKeyArn })).toEqual([]);
 });

@@ -10,7 +10,7 @@ const WITH_SLOTS = [...LIMITS, Limit.concurrent('slots', 50)];
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1, tpm: 500 } };
 const ASK_SLOT = { ...ASK, consume: { rpm: 1, slots: 1 } };
 
-describe.skipIf(ENGINE.missing)(`what operations cost${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`the cost of operations${ENGINE.note}`, () => {
   let world: DynamoWorld;
 
   beforeAll(async () => {
@@ -18,7 +18,7 @@ describe.skipIf(ENGINE.missing)(`what operations cost${ENGINE.note}`, () => {
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  /** Requests and capacity units of some work. */
+  /** The requests and capacity units of a call. */
   const costOf = async (work: () => Promise<unknown>) => {
     const { requests } = world.proxy;
     requests.clear();
@@ -28,8 +28,8 @@ describe.skipIf(ENGINE.missing)(`what operations cost${ENGINE.note}`, () => {
   const FREE = { requests: 0, readUnits: 0, writeUnits: 0 };
   const ONE_WRITE = { requests: 1, readUnits: 0, writeUnits: 1 };
 
-  /** An entity `user-1` under so many parents, with limits in code; made by a process of its own. */
-  const family = async (space: Space, parents: number): Promise<void> => {
+  /** Another process creates the entity `user-1` under this many parents. The limits are in code. */
+  const createChain = async (space: Space, parents: number): Promise<void> => {
     const admin = await space.open();
     const ids = ['user-1', ...Array.from({ length: parents }, (_, at) => `parent-${at + 1}`)];
     for (let at = parents; at >= 0; at--) {
@@ -46,39 +46,39 @@ describe.skipIf(ENGINE.missing)(`what operations cost${ENGINE.note}`, () => {
     return limiter;
   };
 
-  describe('an acquire of one process', () => {
-    test('is one write of one unit once it is warm, at the same instant and after a refill', async () => {
+  describe('the cost of an acquire', () => {
+    test('an acquire with a cached image is one write of one unit, at the same instant and after a refill', async () => {
       const space = await world.space();
       const limiter = await warm(space);
       expect(await costOf(() => limiter.acquire(ASK))).toEqual(ONE_WRITE);
       await space.clock.advance(1);
       expect(await costOf(() => limiter.acquire(ASK))).toEqual(ONE_WRITE);
-      // Full again, so that the write takes the other form.
+      // The bucket is full again, so that the write has the full form.
       await space.clock.advance(20_000);
       expect(await costOf(() => limiter.acquire(ASK))).toEqual(ONE_WRITE);
       expect(await costOf(() => limiter.acquire(ASK))).toEqual(ONE_WRITE);
     });
 
-    test('with a slot is one write of one unit too, once the bucket is on the list of the reconciler', async () => {
+    test('an acquire with a slot is one write of one unit, once the bucket is on the sweep list', async () => {
       const space = await world.space();
       const limiter = await space.open({ limits: WITH_SLOTS });
       await limiter.acquire(ASK_SLOT);
       expect(await costOf(() => limiter.acquire(ASK_SLOT))).toEqual(ONE_WRITE);
     });
 
-    test('ever first reads the config at 2.5 units and creates the bucket at 4', async () => {
+    test('the first acquire of a bucket reads the config for 2.5 units and creates the bucket for 4', async () => {
       const space = await world.space();
       const limiter = await space.open({ limits: LIMITS });
       expect(await costOf(() => limiter.acquire(ASK))).toEqual({ requests: 2, readUnits: 2.5, writeUnits: 4 });
     });
 
-    test('ever first creates the bucket at 5 units with a holder', async () => {
+    test('the first acquire of a bucket creates it for 5 units if it has a holder', async () => {
       const space = await world.space();
       const limiter = await space.open({ limits: WITH_SLOTS });
       expect(await costOf(() => limiter.acquire(ASK_SLOT))).toEqual({ requests: 2, readUnits: 2.5, writeUnits: 5 });
     });
 
-    test('ever first in its process finds a bucket that exists by the refusal of its creation', async () => {
+    test('the first acquire of a process detects an existing bucket by the refused creation', async () => {
       const space = await world.space();
       await warm(space);
       const limiter = await space.open({ limits: LIMITS });
@@ -87,25 +87,25 @@ describe.skipIf(ENGINE.missing)(`what operations cost${ENGINE.note}`, () => {
       expect(world.proxy.requests.byOperation()).toEqual({ BatchGetItem: 1, PutItem: 1, UpdateItem: 1 });
     });
 
-    test('ever first reads 1.5 units more for each parent', async () => {
+    test('the first acquire of a bucket reads 1.5 units more for each parent', async () => {
       const space = await world.space();
-      await family(space, 2);
+      await createChain(space, 2);
       const limiter = await space.open({ limits: LIMITS });
       expect(await costOf(() => limiter.acquire(ASK))).toEqual({ requests: 6, readUnits: 5.5, writeUnits: 12 });
     });
   });
 
   test.each([1, 2, 7])(
-    'a cascade over %i parents with room is one round trip and a unit per level',
+    'a cascade over %i parents with enough tokens is one round trip and one unit per level',
     async (parents) => {
       const space = await world.space();
-      await family(space, parents);
+      await createChain(space, parents);
       const limiter = await warm(space);
       const levels = parents + 1;
       const held = world.proxy.inject(fault.holdRequest());
       const cost = costOf(async () => {
         const granted = limiter.acquire(ASK);
-        // All of them are on their way before any is answered.
+        // All writes are in flight before the first one is answered.
         await held.untilFired(levels);
         held.release();
         await granted;
@@ -115,7 +115,7 @@ describe.skipIf(ENGINE.missing)(`what operations cost${ENGINE.note}`, () => {
   );
 
   test.each([0.1, 0.5, 0.8, 0.95])(
-    'many processes around a full bucket that take %f of its rate need 1.0 to 1.8 writes for an acquire',
+    'many processes that take %f of the rate of a full bucket need 1.0 to 1.8 writes per acquire',
     async (load) => {
       const space = await world.space();
       const limits = [Limit.custom('rpm', { capacity: 100, refillAmount: 1, refillPeriodMs: 100 })];
@@ -126,18 +126,18 @@ describe.skipIf(ENGINE.missing)(`what operations cost${ENGINE.note}`, () => {
       world.proxy.requests.clear();
       const asks = 60;
       for (let asked = 0; asked < asks; asked++) {
-        // At any time, for any caller.
+        // Random pauses and random processes.
         await space.clock.advance(Math.round((-Math.log(1 - random.whole(0, 999) / 1_000) * 100) / load));
         await processes[random.whole(0, 7)]?.acquire(ask);
       }
-      // Refused writes too: they are billed.
+      // Refused writes are billed too.
       const average = world.proxy.requests.count('UpdateItem') / asks;
       expect(average).toBeGreaterThanOrEqual(1);
       expect(average).toBeLessThanOrEqual(1.8);
     },
   );
 
-  test('256 acquires that start together are at most 4 requests of 4 units', async () => {
+  test('256 acquires that start together need at most 4 requests of 4 units', async () => {
     const space = await world.space();
     const limiter = await warm(space);
     const cost = await costOf(() =>
@@ -150,8 +150,8 @@ describe.skipIf(ENGINE.missing)(`what operations cost${ENGINE.note}`, () => {
     expect(shard?.acquires).toBe(257);
   });
 
-  describe('a denial', () => {
-    test('is one refused write, and none while what it showed is young', async () => {
+  describe('the cost of a denial', () => {
+    test('a denial is one refused write, and no request while the image is young', async () => {
       const space = await world.space();
       const taker = await warm(space);
       const limiter = await warm(space);
@@ -160,14 +160,14 @@ describe.skipIf(ENGINE.missing)(`what operations cost${ENGINE.note}`, () => {
       expect(await costOf(denied)).toEqual({ requests: 1, readUnits: 0, writeUnits: 0 });
       expect(await denied()).toMatchObject({ granted: false, decidedBy: 'deny-cache' });
       await space.clock.advance(500);
-      // Five tokens have come: a smaller ask is for the store to decide, a larger one has its own wait.
+      // Five tokens have refilled: the store decides a smaller ask, and a larger one has its own wait.
       expect(await costOf(denied)).toEqual(FREE);
       expect(await denied()).toMatchObject({ granted: false, retryAfterMs: 500, decidedBy: 'deny-cache' });
       expect(await limiter.tryAcquire({ ...ASK, consume: { rpm: 20 } })).toMatchObject({ retryAfterMs: 1_500 });
       expect(await costOf(() => limiter.acquire({ ...ASK, consume: { rpm: 4 } }))).toEqual(ONE_WRITE);
     });
 
-    test('asks the store again once what it knows is older than `denyCacheMs`', async () => {
+    test('a denial asks the store again once the image is older than `denyCacheMs`', async () => {
       const space = await world.space();
       const limiter = await space.open({ limits: [Limit.perHour('rpm', 60)], denyCacheMs: 1_000 });
       const ask = { ...ASK, consume: { rpm: 60 } };
@@ -177,7 +177,7 @@ describe.skipIf(ENGINE.missing)(`what operations cost${ENGINE.note}`, () => {
       expect(await costOf(() => limiter.tryAcquire(ask))).toMatchObject({ requests: 1, readUnits: 0, writeUnits: 0 });
     });
 
-    test('is for the store again once this process gives something back or changes the limits', async () => {
+    test('an ask reaches the store again once this process gives tokens back or changes the limits', async () => {
       const space = await world.space();
       const limiter = await space.open({ limits: [Limit.perHour('rpm', 60)] });
       const ask = { ...ASK, consume: { rpm: 40 } };
@@ -190,7 +190,7 @@ describe.skipIf(ENGINE.missing)(`what operations cost${ENGINE.note}`, () => {
       expect(await limiter.tryAcquire(ask)).toMatchObject({ granted: false, decidedBy: 'store' });
     });
 
-    test('of more than there can ever be is no write at all', async () => {
+    test('a denial of more than the capacity is no request', async () => {
       const space = await world.space();
       const limiter = await warm(space);
       await space.clock.advance(5_000);
@@ -199,9 +199,9 @@ describe.skipIf(ENGINE.missing)(`what operations cost${ENGINE.note}`, () => {
       expect(await never()).toMatchObject({ granted: false, reason: 'impossible', retryAfterMs: null });
     });
 
-    test('by the entity itself is free for its parents too while what is known of them is young', async () => {
+    test('a denial by the entity needs no request for its parents while their images are young', async () => {
       const space = await world.space();
-      await family(space, 2);
+      await createChain(space, 2);
       const limiter = await warm(space);
       await limiter.acquire({ ...ASK, consume: { rpm: 599 } });
       const denied = () => limiter.tryAcquire({ ...ASK, consume: { rpm: 10 } });
@@ -215,9 +215,9 @@ describe.skipIf(ENGINE.missing)(`what operations cost${ENGINE.note}`, () => {
       ]);
     });
 
-    test('by a parent takes nothing from the entity while what is known of the parent is young', async () => {
+    test('a denial by a parent takes nothing from the entity while the image of the parent is young', async () => {
       const space = await world.space();
-      await family(space, 2);
+      await createChain(space, 2);
       const limiter = await warm(space);
       await limiter.acquire({ entityId: 'parent-1', resource: 'gpt-4', consume: { rpm: 599 } });
       const denied = () => limiter.tryAcquire({ ...ASK, consume: { rpm: 10 } });
@@ -232,7 +232,7 @@ describe.skipIf(ENGINE.missing)(`what operations cost${ENGINE.note}`, () => {
     });
   });
 
-  describe('what a lease does afterwards', () => {
+  describe('the cost of the operations of a lease', () => {
     const operations = {
       adjust: (lease) => lease.adjust({ tpm: 100 }),
       settle: (lease) => lease.settle({ tpm: 900 }),
@@ -245,7 +245,7 @@ describe.skipIf(ENGINE.missing)(`what operations cost${ENGINE.note}`, () => {
     test.each(Object.entries(operations))('%s is one write of one unit per level', async (_, operation) => {
       for (const parents of [0, 2]) {
         const space = await world.space();
-        if (parents > 0) await family(space, parents);
+        if (parents > 0) await createChain(space, parents);
         const limiter = await warm(space, WITH_SLOTS);
         const lease = await limiter.acquire({ ...ASK, consume: { rpm: 1, tpm: 500, slots: 1 } });
         const levels = parents + 1;
@@ -253,14 +253,14 @@ describe.skipIf(ENGINE.missing)(`what operations cost${ENGINE.note}`, () => {
       }
     });
 
-    test('commit without a holder is free', async () => {
+    test('a commit without a holder is free', async () => {
       const space = await world.space();
       const limiter = await warm(space);
       const lease = await limiter.acquire(ASK);
       expect(await costOf(() => lease.commit())).toEqual(FREE);
     });
 
-    test('extend is one write of one unit', async () => {
+    test('an extend is one write of one unit', async () => {
       const space = await world.space();
       const limiter = await warm(space, WITH_SLOTS);
       const lease = await limiter.acquire(ASK_SLOT);

@@ -13,11 +13,11 @@ import { SLOTS } from '../../../support/dynamodb/slot-work.js';
 const found = findEngine('dynoxide');
 const why = found.status === 'unavailable' ? ` (skipped: ${found.reason})` : '';
 
-/** Nothing falls while a test runs. */
+/** Practically no refill during a test. */
 const SLOW = Limit.custom(LIMIT, { capacity: 100, refillAmount: 1, refillPeriodMs: 86_400_000 });
 const ask = (amount: number) => ({ entityId: 'pot', resource: RESOURCE, consume: { [LIMIT]: amount } });
 
-describe.skipIf(found.status === 'unavailable')(`buckets in DynamoDB, to the millitoken${why}`, () => {
+describe.skipIf(found.status === 'unavailable')(`exact balances of buckets in DynamoDB${why}`, () => {
   let arena: Arena;
 
   beforeAll(async () => {
@@ -25,7 +25,7 @@ describe.skipIf(found.status === 'unavailable')(`buckets in DynamoDB, to the mil
   });
   afterAll(async () => arena?.[Symbol.asyncDispose]());
 
-  /** A bucket that one token was taken from, and as many limiters on it as asked for. */
+  /** A bucket of which one token is taken, and this many limiters on it. */
   const start = async (limiters: number) => {
     const clock = fakeClock();
     const nowMs = clock.now();
@@ -37,7 +37,7 @@ describe.skipIf(found.status === 'unavailable')(`buckets in DynamoDB, to the mil
     return { clock, nowMs, namespace, limiters: all, sums };
   };
 
-  test('an ask that all shards together cannot serve gives back what it took, and no more', async () => {
+  test('an ask that all shards together cannot serve gives back exactly what it took', async () => {
     const { nowMs, namespace, limiters, sums } = await start(1);
     const [limiter] = limiters;
     await arena.splitInto(4, namespace, 'pot', nowMs);
@@ -48,7 +48,7 @@ describe.skipIf(found.status === 'unavailable')(`buckets in DynamoDB, to the mil
     await limiter!.close();
   });
 
-  test('an ask of which one shard fails gives back what it took from the others', async () => {
+  test('an ask that fails on one shard gives back what it took from the others', async () => {
     const { nowMs, namespace, sums, limiters } = await start(1);
     await limiters[0]!.close();
     await arena.splitInto(2, namespace, 'pot', nowMs);
@@ -62,14 +62,14 @@ describe.skipIf(found.status === 'unavailable')(`buckets in DynamoDB, to the mil
     expect(await sums()).toEqual(before);
   });
 
-  test('a shard that was merged and split off again by others is taken from again', async () => {
+  test('a process takes again from a shard that other processes merged and split off again', async () => {
     const { clock, nowMs, namespace, limiters, sums } = await start(1);
     const [limiter] = limiters;
     await arena.splitInto(2, namespace, 'pot', nowMs);
     await limiter!.acquire(ask(45));
     await limiter!.acquire(ask(45));
     expect(await arena.mergeOne(namespace, 'pot', nowMs, new Random(1))).toBe(true);
-    // Too much for one: it looks for the other, and finds that there is none.
+    // More than one shard has: the process looks for the other shard, and finds none.
     clock.set(nowMs + 2_000);
     expect(await limiter!.tryAcquire(ask(20))).toMatchObject({ granted: false });
     await arena.splitInto(2, namespace, 'pot', nowMs);
@@ -80,8 +80,10 @@ describe.skipIf(found.status === 'unavailable')(`buckets in DynamoDB, to the mil
     await limiter!.close();
   });
 
-  describe('a refund that got no answer', () => {
-    /** One client behind faults, which took 10 more, and another that has seen the bucket. */
+  describe('refunds without an answer', () => {
+    /**
+     * A client behind a fault proxy with two leases of 10 tokens, and another client that has an image of the bucket.
+     */
     const startFaulty = async () => {
       const { nowMs, namespace, limiters, sums } = await start(1);
       const [other] = limiters;
@@ -97,12 +99,15 @@ describe.skipIf(found.status === 'unavailable')(`buckets in DynamoDB, to the mil
       return { other: other!, proxy: client.proxy, lease, plain, sums, stop };
     };
 
-    test.each(['lease', 'plain'] as const)('is not made again, of a %s one', async (which) => {
+    test.each([
+      ['with a holder', 'lease'],
+      ['without a holder', 'plain'],
+    ] as const)('the refund of a lease %s that got no answer is not repeated', async (_, which) => {
       const { other, proxy, sums, stop, ...leases } = await startFaulty();
       const lost = proxy.inject(fault.loseAnswer(), { operations: ['UpdateItem', 'GetItem'] });
       const rollback = leases[which].rollback();
       await lost.untilFired();
-      // Another client writes: the item no longer shows whose write it was.
+      // After a write of another client the item no longer shows the write id of the refund.
       await other.acquire(ask(1));
       await expect(rollback).rejects.toMatchObject({ code: 'backend.unavailable' });
       proxy.heal();
@@ -112,7 +117,7 @@ describe.skipIf(found.status === 'unavailable')(`buckets in DynamoDB, to the mil
       await stop();
     });
 
-    test('is not made again after its time was over', async () => {
+    test('a refund that got no answer before its timeout is not repeated', async () => {
       const { proxy, plain, sums, stop } = await startFaulty();
       const held = proxy.inject(fault.holdAnswer(), { operations: ['UpdateItem'] });
       await expect(plain.settle({ [LIMIT]: 4 })).rejects.toMatchObject({ code: 'backend.unavailable' });
@@ -124,7 +129,7 @@ describe.skipIf(found.status === 'unavailable')(`buckets in DynamoDB, to the mil
   });
 
   test.each(['given back', 'left to expire'] as const)(
-    'slots of several shards that others have %s can be taken at once',
+    'slots of several shards that other processes have %s can be taken at once',
     async (how) => {
       const clock = fakeClock();
       const nowMs = clock.now();
@@ -144,7 +149,7 @@ describe.skipIf(found.status === 'unavailable')(`buckets in DynamoDB, to the mil
     },
   );
 
-  test('a release that lands late grants nothing to the asks that shared its retry', async () => {
+  test('a release that lands late grants nothing to the asks that share the write of its retry', async () => {
     const nowMs = fakeClock().now();
     const slot = { entityId: 'pot', resource: RESOURCE, consume: { [SLOTS]: 1 } };
     const limits = [Limit.concurrent(SLOTS, 1)];
@@ -159,7 +164,7 @@ describe.skipIf(found.status === 'unavailable')(`buckets in DynamoDB, to the mil
     await expect(lease.release()).rejects.toMatchObject({ code: 'backend.unavailable' });
     expect(await limiter.tryAcquire(slot)).toMatchObject({ granted: false });
 
-    // While one of them is being written, the others come together.
+    // The other calls share the next write, while one call is being written.
     const repeated = proxy.inject(fault.holdRequest(), once);
     const work = Promise.all([limiter.tryAcquire(slot), limiter.tryAcquire(slot), lease.release()]);
     await repeated.untilFired();

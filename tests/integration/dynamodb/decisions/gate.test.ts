@@ -30,7 +30,7 @@ suite(`the gate of namespaces${reason}`, () => {
   });
   afterAll(async () => table[Symbol.asyncDispose]());
 
-  /** A process whose reads are counted, and wait for `hold` to be resolved. */
+  /** A process whose reads are counted, and wait until `hold` resolves. */
   const watched = (hold: { until: Promise<void> } = { until: Promise.resolve() }) => {
     const reads: string[] = [];
     const answers: string[] = [];
@@ -45,7 +45,7 @@ suite(`the gate of namespaces${reason}`, () => {
   };
   const later = (call: Call, ms: number): Call => ({ ...call, nowMs: call.nowMs + ms });
 
-  test('asks once for all who ask at the same time, and then answers at once until its memory is old', async () => {
+  test('concurrent checks of a namespace share one read, and later checks use the cache until the entry expires', async () => {
     const { call } = await enter(elsewhere);
     const { reads, stores } = watched();
     await Promise.all([stores.gate.check(call), stores.gate.check(call), stores.gate.check(later(call, 5))]);
@@ -69,7 +69,7 @@ suite(`the gate of namespaces${reason}`, () => {
     expect(reads).toHaveLength(2);
   });
 
-  test('needs no read of its own for a namespace that was just looked up', async () => {
+  test('a check needs no read for a namespace that was just looked up', async () => {
     const { id, call } = await enter(elsewhere);
     const { reads, stores } = watched();
     await stores.namespaces.read(call, `case-${id}`);
@@ -77,7 +77,7 @@ suite(`the gate of namespaces${reason}`, () => {
     expect(reads).toHaveLength(1);
   });
 
-  test('refuses what was deleted elsewhere within one life, and lets it in again when it is recovered', async () => {
+  test('a check refuses a namespace that another process deleted within one cache lifetime, and accepts it again after its recovery', async () => {
     const { id, call } = await enter(elsewhere);
     const { stores } = watched();
     await stores.gate.check(call);
@@ -90,7 +90,7 @@ suite(`the gate of namespaces${reason}`, () => {
     await stores.gate.check(later(call, 2 * LIFE_MS));
   });
 
-  test('forgets at once what this process itself deletes, recovers or purges', async () => {
+  test('a namespace that this process deletes, recovers or purges leaves the cache at once', async () => {
     const { id, call } = await enter(elsewhere);
     const { stores } = watched();
     const { namespaces, gate } = stores;
@@ -104,7 +104,7 @@ suite(`the gate of namespaces${reason}`, () => {
     await expect(gate.check(call)).rejects.toThrow('is purging');
   });
 
-  test('does not remember what was read before this process made a change', async () => {
+  test('a status that was read before a change of this process is not cached', async () => {
     const { id, call } = await enter(elsewhere);
     let release = (): void => {};
     const hold = { until: new Promise<void>((resolve) => (release = resolve)) };
@@ -118,7 +118,7 @@ suite(`the gate of namespaces${reason}`, () => {
     await expect(stores.gate.check(call)).rejects.toThrow('is deleted');
   });
 
-  test('remembers no failure', async () => {
+  test('a failed read of a namespace is not cached', async () => {
     const { call } = await enter(elsewhere);
     let isOut = true;
     const stores = openStores(

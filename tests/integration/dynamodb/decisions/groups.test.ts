@@ -12,7 +12,10 @@ const MUTEX = { entityId: 'nightly-report', resource: 'lock', consume: { mutex: 
 const WORKERS = 5;
 const TURNS_PER_WORKER = 8;
 
-/** What a process does at one instant: gives one of its leases back, then asks several times while that is written. */
+/**
+ * The calls of a process at one instant: it releases one of its leases, then asks several times while the release is
+ * written.
+ */
 interface Instant {
   readonly pauseMs: number;
   readonly released: number;
@@ -35,7 +38,7 @@ const instants: fc.Arbitrary<Instant[]> = fc.array(
   { minLength: 3, maxLength: 6 },
 );
 
-function tellingOf(decision: Decision): unknown {
+function summaryOf(decision: Decision): unknown {
   const limits = decision.statuses.map(({ limit, available, exceeded, retryAfterMs }) => [
     limit.name,
     available,
@@ -43,7 +46,7 @@ function tellingOf(decision: Decision): unknown {
     retryAfterMs,
   ]);
   if (decision.granted) return limits;
-  // More than the capacity is refused without a look at the store.
+  // An ask above the capacity is denied without a request, so its statuses may differ.
   const { reason, retryAfterMs } = decision;
   return reason === 'impossible' ? [reason] : [reason, retryAfterMs, limits];
 }
@@ -56,7 +59,7 @@ describe.skipIf(ENGINE.missing)(`asks that share a write on DynamoDB${ENGINE.not
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  /** Takes the mutex and gives it back, again and again; asks anew after each refusal. */
+  /** Takes and releases the mutex repeatedly, and asks again after each refusal. */
   const work = async (limiter: RateLimiter, refusals: Denied[]): Promise<void> => {
     for (let turn = 0; turn < TURNS_PER_WORKER;) {
       const decision = await limiter.tryAcquire(MUTEX);
@@ -67,7 +70,7 @@ describe.skipIf(ENGINE.missing)(`asks that share a write on DynamoDB${ENGINE.not
     }
   };
 
-  test('a mutex that five workers of one process share never refuses one of them as impossible', async () => {
+  test('a mutex that five workers of one process share never denies one of them as impossible', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: [Limit.concurrent('mutex', 1)] });
     const refusals: Denied[] = [];
@@ -77,7 +80,7 @@ describe.skipIf(ENGINE.missing)(`asks that share a write on DynamoDB${ENGINE.not
     expect(new Set(refusals.map(({ retryAfterMs }) => retryAfterMs))).toEqual(new Set([60_000]));
   });
 
-  test('random groups are answered as memory answers the same asks one after another', async () => {
+  test('random groups get the answers that memory gives to the same asks one after another', async () => {
     const space = await world.space();
     const options = { limits: LIMITS, denyCacheMs: 0, onExpiry: 'refund', clock: space.clock } as const;
     const [limiter, reference] = [await space.open(options), await RateLimiter.open(memory(), options)];
@@ -95,14 +98,14 @@ describe.skipIf(ENGINE.missing)(`asks that share a write on DynamoDB${ENGINE.not
           expected.push(await reference.tryAcquire({ ...bucket, consume, leaseTtlMs }));
         }
         const releasing = inStore?.release();
-        // The release goes out first: in one write, asks are judged before what is given back.
+        // The release is sent first, because in one write asks are judged before refunds.
         await setImmediate();
         const asking = asks.map(async ({ leaseTtlMs, ...consume }) =>
           limiter.tryAcquire({ ...bucket, consume, leaseTtlMs }),
         );
         await releasing;
         const answers = await Promise.all(asking);
-        expect(answers.map(tellingOf)).toEqual(expected.map(tellingOf));
+        expect(answers.map(summaryOf)).toEqual(expected.map(summaryOf));
         for (const [at, answer] of answers.entries()) {
           const other = expected[at];
           seen.add(answer.granted ? 'granted' : answer.reason);

@@ -6,7 +6,7 @@ import { type DynamoWorld, ENGINE, startWorld } from '../../../support/dynamodb/
 
 const LIMITS = { limits: [Limit.perMinute('rpm', 60)] };
 const askOf = (entityId: string) => ({ entityId, resource: 'gpt-4', consume: { rpm: 1 } });
-/** How an acquire ended: granted, or the code and kind of its error. */
+/** The result of an acquire: granted, or the code and kind of its error. */
 const endOf = async (acquired: Promise<unknown>): Promise<string> => {
   try {
     await acquired;
@@ -17,7 +17,7 @@ const endOf = async (acquired: Promise<unknown>): Promise<string> => {
   }
 };
 
-describe.skipIf(ENGINE.missing)(`new entities that ask at one moment${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`concurrent asks of new entities${ENGINE.note}`, () => {
   let world: DynamoWorld;
 
   beforeAll(async () => {
@@ -37,37 +37,37 @@ describe.skipIf(ENGINE.missing)(`new entities that ask at one moment${ENGINE.not
   const names = (text: string) => (request: DynamoRequest) =>
     request.operation === 'BatchGetItem' && JSON.stringify(request.body).includes(text);
 
-  test('320 of them are all granted at a round trip of 5 ms, with one config read for 32 of them', async () => {
+  test('concurrent asks of 320 new entities are all granted at a round trip of 5 ms, with one config read per 32 entities', async () => {
     const timeouts = { callMs: 60_000, acquireMs: 60_000 };
     const limiter = await (await world.space()).open({ ...LIMITS, timeouts });
     world.proxy.inject(fault.holdAnswer(5));
     world.proxy.requests.clear();
     expect(await acquireAll(limiter, 320)).toEqual({ granted: 320 });
-    // Of 100 keys, 2 are the same for all entities, and each entity has 3 of its own.
+    // Of 100 keys, all entities share 2, and each entity has 3.
     expect(world.proxy.requests.byOperation()).toEqual({ BatchGetItem: Math.ceil(320 / 32), PutItem: 320 });
   });
 
-  test('32 of them read 1.5 units each, and 1 for what they share', async () => {
+  test('concurrent asks of 32 new entities read 1.5 units each, and 1 unit for the shared levels', async () => {
     const limiter = await (await world.space()).open(LIMITS);
     world.proxy.requests.clear();
     await acquireAll(limiter, 32);
     expect(world.proxy.requests.consumed().readUnits).toBe(32 * 1.5 + 1);
   });
 
-  test('one that asks while the read of another is under way is not delayed by it', async () => {
+  test('the config read of one new entity does not delay another new entity', async () => {
     const limiter = await (await world.space()).open(LIMITS);
     const held = world.proxy.inject(fault.holdAnswer(), { when: names('new-1') });
-    const first = limiter.acquire(askOf('new-1'));
+    const first = endOf(limiter.acquire(askOf('new-1')));
     await held.untilFired();
-    await limiter.acquire(askOf('new-2'));
+    expect(await endOf(limiter.acquire(askOf('new-2')))).toBe('granted');
     held.release();
-    await first;
+    expect(await first).toBe('granted');
   });
 
-  test('keys that DynamoDB leaves unprocessed are read again, and keep only their own entities waiting', async () => {
+  test('unprocessed keys are read again, and delay only their own entities', async () => {
     const limiter = await (await world.space()).open(LIMITS);
     world.proxy.inject(fault.processOnly(40), { times: 1 });
-    // What was left is asked for again, and held back.
+    // Holds the request for the unprocessed keys.
     const isSecond = (request: DynamoRequest) => names('new-31')(request) && !names('new-0')(request);
     const second = world.proxy.inject(fault.holdRequest(), { when: isSecond });
     const ends = Array.from({ length: 32 }, (_, at) => endOf(limiter.acquire(askOf(`new-${at}`))));
@@ -76,7 +76,7 @@ describe.skipIf(ENGINE.missing)(`new entities that ask at one moment${ENGINE.not
     expect(await Promise.all(ends)).toEqual(ends.map(() => 'granted'));
   });
 
-  test('one whose namespace may not be read does not fail those of another namespace', async () => {
+  test('a denied read of one namespace does not fail new entities of another namespace', async () => {
     const [own, other] = [await world.space(), await world.space()];
     const limiter = await own.open(LIMITS);
     const refused = await limiter.in(other.namespace);
@@ -89,7 +89,7 @@ describe.skipIf(ENGINE.missing)(`new entities that ask at one moment${ENGINE.not
     expect(ends).toEqual(['granted', 'backend.denied undefined', 'granted']);
   });
 
-  test('one whose caller leaves does not fail the others', async () => {
+  test('an aborted ask does not fail the asks that share its config read', async () => {
     const limiter = await (await world.space()).open(LIMITS);
     const leaving = new AbortController();
     const held = world.proxy.inject(fault.holdAnswer(), { operations: ['BatchGetItem'] });
@@ -102,7 +102,7 @@ describe.skipIf(ENGINE.missing)(`new entities that ask at one moment${ENGINE.not
     expect(await endOf(stays)).toBe('granted');
   });
 
-  test('a read that fails for all of them is one failure to each, not a breaker that opens', async () => {
+  test('a config read that fails for many new entities counts as one failure, and does not open the breaker', async () => {
     const space = await world.space();
     const limiter = await space.open({ ...LIMITS, timeouts: { callMs: 500, acquireMs: 500 } }, { random: () => 0 });
     world.proxy.inject(fault.serverError(), { operations: ['BatchGetItem'] });

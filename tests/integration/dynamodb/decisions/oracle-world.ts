@@ -14,7 +14,7 @@ import { imageOf } from '../../../support/dynamodb/shard-images.js';
 
 const nameOf = (limit: number): string => `limit-${limit}`;
 
-/** Limits have whole tokens; the oracle's rates need not. */
+/** Limits have whole tokens; the rates of the oracle may not. */
 export function inWholeTokens(scenario: Scenario): Scenario {
   const whole = (milli: number): number => Math.ceil(milli / 1_000) * 1_000;
   const rounded = (rate: Rate): Rate => ({
@@ -40,7 +40,7 @@ export function limitOf(limit: number, { capacityMilli, refillMilli, refillPerio
   });
 }
 
-/** One item of the table as the oracle's store: every write is the request that the real builders make of it. */
+/** One item of the table as the oracle's store. Each write is a request of the real builders. */
 export async function itemStore(engine: ShardEngine, ns: string, initial: Image): Promise<ConditionalStore> {
   const target = { tableName: engine.table.name, ns };
   let writes = 0;
@@ -63,7 +63,7 @@ export async function itemStore(engine: ShardEngine, ns: string, initial: Image)
     // No other client writes, and every answer shows the whole item.
     read: () => shown(last),
     async write(write) {
-      // What the oracle's client remembers is in its bounds; of the image only the base goes into the request.
+      // The write contains what the oracle's client cached; only the base of the image goes into the request.
       const seen = { ...last, baseMs: write.ifBaseMs ?? last.baseMs };
       const settles = write.setBaseMs !== null;
       if (settles) limits = limits.map((limit, place) => changed(write, place) ?? limit);

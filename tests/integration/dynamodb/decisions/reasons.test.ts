@@ -10,7 +10,7 @@ import { type DynamoWorld, ENGINE, type Space, startWorld } from '../../../suppo
 const PARENT = { entityId: 'team', resource: 'gpt-4' };
 const CHILD = { entityId: 'user-1', resource: 'gpt-4' };
 
-describe.skipIf(ENGINE.missing)(`a denial on DynamoDB is impossible only beyond the capacity${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`reasons of denials on DynamoDB${ENGINE.note}`, () => {
   let world: DynamoWorld;
 
   beforeAll(async () => {
@@ -19,7 +19,7 @@ describe.skipIf(ENGINE.missing)(`a denial on DynamoDB is impossible only beyond 
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
   /** A parent whose bucket has four shards, and a child below it. */
-  const family = async (limits: readonly Limit[], take: Record<string, number>) => {
+  const createChain = async (limits: readonly Limit[], take: Record<string, number>) => {
     const space = await world.space();
     const admin = await space.open();
     await admin.config.setResource('gpt-4', { limits });
@@ -30,7 +30,7 @@ describe.skipIf(ENGINE.missing)(`a denial on DynamoDB is impossible only beyond 
     return { space, limiter: await space.open({}, spreading()) };
   };
 
-  /** Slots that are neither free nor held by any lease, as a crash of an older version could have left them. */
+  /** Removes slots that are neither free nor held, as a crash of an older version could have left them. */
   const loseSlots = async ({ ns, clock }: Space, count: number): Promise<void> => {
     const input = {
       TableName: world.table.name,
@@ -41,8 +41,8 @@ describe.skipIf(ENGINE.missing)(`a denial on DynamoDB is impossible only beyond 
     expect(await send(world.table, 'UpdateItem', input, deadlineIn(10_000))).toMatchObject({ ok: true });
   };
 
-  test('an ask that is larger than every shard is announced as the shards together refill it', async () => {
-    const { space, limiter } = await family([Limit.perHour('rpm', 360)], { rpm: 200 });
+  test('the wait for an ask that is larger than every shard is exact for the refill of all shards', async () => {
+    const { space, limiter } = await createChain([Limit.perHour('rpm', 360)], { rpm: 200 });
     const ask = { ...PARENT, consume: { rpm: 260 } };
     const waitMs = await limiter.timeUntilAvailable(ask);
     expect(await limiter.tryAcquire(ask)).toMatchObject({ reason: 'exhausted', retryAfterMs: waitMs });
@@ -53,8 +53,8 @@ describe.skipIf(ENGINE.missing)(`a denial on DynamoDB is impossible only beyond 
     expect(await limiter.timeUntilAvailable({ ...PARENT, consume: { rpm: 361 } })).toBeNull();
   });
 
-  test('slots that several shards hold are announced for when enough of them will have expired', async () => {
-    const { space, limiter } = await family([Limit.concurrent('slots', 12)], { slots: 1 });
+  test('the wait for slots on several shards ends when enough holders will have expired', async () => {
+    const { space, limiter } = await createChain([Limit.concurrent('slots', 12)], { slots: 1 });
     await limiter.acquire({ ...PARENT, consume: { slots: 8 }, leaseTtlMs: 30_000 });
     const ask = { ...PARENT, consume: { slots: 10 } };
     expect(await limiter.timeUntilAvailable(ask)).toBe(30_000);
@@ -64,8 +64,8 @@ describe.skipIf(ENGINE.missing)(`a denial on DynamoDB is impossible only beyond 
     await limiter.acquire(ask);
   });
 
-  test('a child that refuses does not make a parent of several shards impossible', async () => {
-    const { limiter } = await family([Limit.perHour('rpm', 360)], { rpm: 200 });
+  test('a denial by a child does not report a parent of several shards as impossible', async () => {
+    const { limiter } = await createChain([Limit.perHour('rpm', 360)], { rpm: 200 });
     await limiter.acquire({ ...CHILD, consume: { rpm: 100 } });
     for (const atomic of [false, true]) {
       const decision = await limiter.tryAcquire({ ...CHILD, consume: { rpm: 300 }, atomic });
@@ -74,7 +74,7 @@ describe.skipIf(ENGINE.missing)(`a denial on DynamoDB is impossible only beyond 
     }
   });
 
-  test('slots that no lease holds are asked for again until the reconciler has healed them', async () => {
+  test('an ask for slots that no lease holds is exhausted, not impossible', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: [Limit.concurrent('slots', 3)] });
     await limiter.acquire({ ...CHILD, consume: { slots: 1 } });

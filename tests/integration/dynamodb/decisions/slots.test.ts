@@ -5,7 +5,7 @@ import { type DynamoRequest, fault } from '../../../../src/testing/dynamodb/inde
 import { fakeClock } from '../../../../src/testing/fake-clock.js';
 import { type DynamoWorld, ENGINE, type Space, startWorld } from '../../../support/dynamodb/world.js';
 
-/** Shorter than what is remembered of config and namespace, so that those need not be read again. */
+/** Shorter than the cache lifetimes of config and namespace, so that those are not read again. */
 const TTL_MS = 10_000;
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { slots: 1 } };
 const limits = (count: number) => ({ limits: [Limit.concurrent('slots', count)] });
@@ -19,13 +19,13 @@ describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  /** What is free, and when each holder expires. */
+  /** The number of free slots, and the remaining time of each holder. */
   const stored = async (space: Space, entityId = 'user-1') => {
     const [shard] = await space.shards(entityId, 'gpt-4');
     const expiries = [...(shard?.holders.values() ?? [])].map(({ expiresAtMs }) => expiresAtMs - space.clock.now());
     return { free: Number(shard?.limits[0]?.tokensMilli) / 1_000, expiries };
   };
-  /** Two processes whose clocks differ: one thinks that the lease of the other has just expired. */
+  /** Two processes with different clocks: for the second, a new lease of the first has just expired. */
   const aroundExpiry = async (space: Space, count: number) => {
     const holding = await space.open(slots(count));
     const clock = fakeClock(space.clock.now() + TTL_MS);
@@ -42,19 +42,24 @@ describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
     }
   };
 
-  describe('a release', () => {
-    test.each(['lose-answer', 'lose-request'] as const)('that is sent again after %s counts once', async (kind) => {
-      const space = await world.space();
-      const limiter = await space.open(slots(3));
-      const [lease] = [await limiter.acquire(ASK), await limiter.acquire(ASK)];
-      const lost = world.proxy.inject(kind === 'lose-answer' ? fault.loseAnswer() : fault.loseRequest(), { times: 1 });
-      await lease.release();
-      expect(lost.fired).toBe(1);
-      expect(await stored(space)).toEqual({ free: 2, expiries: [TTL_MS] });
-      await lease.release();
-      await lease.commit();
-      expect(await stored(space)).toEqual({ free: 2, expiries: [TTL_MS] });
-    });
+  describe('releases', () => {
+    test.each(['lose-answer', 'lose-request'] as const)(
+      'a release that is sent again after %s counts once',
+      async (kind) => {
+        const space = await world.space();
+        const limiter = await space.open(slots(3));
+        const [lease] = [await limiter.acquire(ASK), await limiter.acquire(ASK)];
+        const lost = world.proxy.inject(kind === 'lose-answer' ? fault.loseAnswer() : fault.loseRequest(), {
+          times: 1,
+        });
+        await lease.release();
+        expect(lost.fired).toBe(1);
+        expect(await stored(space)).toEqual({ free: 2, expiries: [TTL_MS] });
+        await lease.release();
+        await lease.commit();
+        expect(await stored(space)).toEqual({ free: 2, expiries: [TTL_MS] });
+      },
+    );
 
     test('a release after the expired slot was reclaimed does nothing', async () => {
       const space = await world.space();
@@ -66,7 +71,7 @@ describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
       expect(lease.state).toBe('expired');
     });
 
-    test('and a reclaim that meet count once together, whichever is first', async () => {
+    test('a concurrent release and reclaim of one holder count once, in either order', async () => {
       const space = await world.space();
       const { holding, other } = await aroundExpiry(space, 2);
       for (let round = 0; round < 24; round++) {
@@ -80,8 +85,8 @@ describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
     });
   });
 
-  describe('a reclaim', () => {
-    test('takes the slots of an expired holder at the very millisecond, and says that it expired', async () => {
+  describe('reclaims', () => {
+    test('a reclaim takes the slots of a holder at the millisecond of its expiry, and counts the expiry', async () => {
       const space = await world.space();
       const [dead, limiter] = [await space.open(slots(1)), await space.open(slots(1))];
       await dead.acquire(ASK);
@@ -94,7 +99,7 @@ describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
       expect(await stored(space)).toEqual({ free: 0, expiries: [TTL_MS] });
     });
 
-    test('and an extension that meet: one of them wins, the slot is never held twice nor lost', async () => {
+    test('of a concurrent reclaim and extension one wins, and the slot is neither held twice nor lost', async () => {
       const space = await world.space();
       const holding = await space.open(slots(1));
       const clock = fakeClock(space.clock.now());
@@ -152,8 +157,8 @@ describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
     });
   });
 
-  describe('an extension of a cascade', () => {
-    const family = async () => {
+  describe('extensions of a cascade', () => {
+    const createChain = async () => {
       const space = await world.space();
       const admin = await space.open();
       await admin.config.setSystem(limits(5));
@@ -164,8 +169,8 @@ describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
       return { space, limiter, lease: await limiter.acquire(ASK) };
     };
 
-    test('moves the expiry at every level, in one transaction', async () => {
-      const { space, lease } = await family();
+    test('an extension of a cascade moves the expiry at every level in one transaction', async () => {
+      const { space, lease } = await createChain();
       world.proxy.requests.clear();
       await lease.extend(3 * TTL_MS);
       expect(await stored(space)).toEqual({ free: 4, expiries: [3 * TTL_MS] });
@@ -173,34 +178,37 @@ describe.skipIf(ENGINE.missing)(`slots on DynamoDB${ENGINE.note}`, () => {
       expect(world.proxy.requests.byOperation()).toEqual({ TransactWriteItems: 1 });
     });
 
-    test('moves none if one of its holders is gone', async () => {
-      const { space, lease } = await family();
+    test('an extension of a cascade moves no expiry if one of its holders was reclaimed', async () => {
+      const { space, lease } = await createChain();
       const other = await space.open({ leaseTtlMs: TTL_MS, clock: fakeClock(space.clock.now() + TTL_MS) });
-      // The other child needs the parent's only slot, and takes it back; the holder of user-1 itself stays.
+      // The other child needs the only slot of the parent, and reclaims it. The holder of user-1 stays.
       await other.acquire({ ...ASK, entityId: 'user-2' });
       expect(await outcomeOf(lease.extend(3 * TTL_MS))).toBe('lost');
       expect(await stored(space)).toEqual({ free: 4, expiries: [TTL_MS] });
       expect(await stored(space, 'proj-1')).toEqual({ free: 0, expiries: [2 * TTL_MS] });
     });
 
-    test.each(['lose-answer', 'lose-request', 'conflict'] as const)('survives %s', async (kind) => {
-      const { space, lease } = await family();
-      const faults = {
-        'lose-answer': fault.loseAnswer(),
-        'lose-request': fault.loseRequest(),
-        conflict: fault.transactionConflict(),
-      };
-      const struck = world.proxy.inject(faults[kind], { operations: ['TransactWriteItems'], times: 1 });
-      await lease.extend(3 * TTL_MS);
-      expect(struck.fired).toBe(1);
-      expect(await stored(space)).toEqual({ free: 4, expiries: [3 * TTL_MS] });
-      expect(await stored(space, 'proj-1')).toEqual({ free: 0, expiries: [3 * TTL_MS] });
-    });
+    test.each(['lose-answer', 'lose-request', 'conflict'] as const)(
+      'an extension of a cascade succeeds after %s',
+      async (kind) => {
+        const { space, lease } = await createChain();
+        const faults = {
+          'lose-answer': fault.loseAnswer(),
+          'lose-request': fault.loseRequest(),
+          conflict: fault.transactionConflict(),
+        };
+        const struck = world.proxy.inject(faults[kind], { operations: ['TransactWriteItems'], times: 1 });
+        await lease.extend(3 * TTL_MS);
+        expect(struck.fired).toBe(1);
+        expect(await stored(space)).toEqual({ free: 4, expiries: [3 * TTL_MS] });
+        expect(await stored(space, 'proj-1')).toEqual({ free: 0, expiries: [3 * TTL_MS] });
+      },
+    );
 
-    test('finds its holders while others write to the same buckets', async () => {
-      const { space, limiter, lease } = await family();
+    test('an extension of a cascade finds its holders while another write to the same bucket is in flight', async () => {
+      const { space, limiter, lease } = await createChain();
       await lease.extend(2 * TTL_MS);
-      // Nothing is remembered after a transaction; the next write has not been answered yet.
+      // A transaction leaves no image, and the next write is still in flight.
       const held = world.proxy.inject(fault.holdRequest(), { operations: ['PutItem', 'UpdateItem'], times: 1 });
       const taking = limiter.tryAcquire(ASK);
       await held.untilFired();

@@ -9,7 +9,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 const RPM = Limit.perDay('rpm', 64);
 const TPM = Limit.unlimited('tpm');
 
-describe.skipIf(ENGINE.missing)(`an unlimited limit of a bucket of several shards${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`unlimited limits of a bucket of several shards${ENGINE.note}`, () => {
   let world: DynamoWorld;
 
   beforeAll(async () => {
@@ -28,7 +28,7 @@ describe.skipIf(ENGINE.missing)(`an unlimited limit of a bucket of several shard
     return { space, limiter };
   };
 
-  test('counts on whichever shard an ask is taken, and settles there', async () => {
+  test('an unlimited limit counts and settles on the shard that an ask is taken from', async () => {
     const { space, limiter } = await sharded(4);
     for (let taken = 1; taken <= 12; taken++) {
       const lease = await limiter.acquire({ ...BUCKET, consume: { rpm: 1, tpm: 10 } });
@@ -40,16 +40,19 @@ describe.skipIf(ENGINE.missing)(`an unlimited limit of a bucket of several shard
     expect(tpm).toMatchObject({ available: Infinity, consumed: 199 });
   });
 
-  test.each([true, false])('counts once in an ask that takes from several shards (atomic: %s)', async (atomic) => {
-    const { space, limiter } = await sharded(4);
-    const lease = await limiter.acquire({ ...BUCKET, consume: { rpm: 40, tpm: 1e12 }, atomic });
-    expect(await counted(space)).toBe(1 + 1e12);
-    await lease.rollback();
-    expect(await counted(space)).toBe(1);
-    expect(await limiter.available(BUCKET)).toEqual({ rpm: 64, tpm: Infinity });
-  });
+  test.each([true, false])(
+    'an unlimited limit counts once in an ask that takes from several shards (atomic: %s)',
+    async (atomic) => {
+      const { space, limiter } = await sharded(4);
+      const lease = await limiter.acquire({ ...BUCKET, consume: { rpm: 40, tpm: 1e12 }, atomic });
+      expect(await counted(space)).toBe(1 + 1e12);
+      await lease.rollback();
+      expect(await counted(space)).toBe(1);
+      expect(await limiter.available(BUCKET)).toEqual({ rpm: 64, tpm: Infinity });
+    },
+  );
 
-  test('counts nothing in an ask that all shards together refuse', async () => {
+  test('an unlimited limit counts nothing in an ask that all shards together refuse', async () => {
     const { space, limiter } = await sharded(4);
     await limiter.acquire({ ...BUCKET, consume: { rpm: 40, tpm: 1 } });
     const refused = await limiter.tryAcquire({ ...BUCKET, consume: { rpm: 40, tpm: 500 } });
@@ -58,7 +61,7 @@ describe.skipIf(ENGINE.missing)(`an unlimited limit of a bucket of several shard
     expect(await counted(space)).toBe(2);
   });
 
-  test('keeps its counter when shards merge', async () => {
+  test('an unlimited limit keeps its counter when shards merge', async () => {
     const { space, limiter } = await sharded(2);
     for (let taken = 0; taken < 8; taken++) await limiter.acquire({ ...BUCKET, consume: { tpm: 100 } });
     const calm = await space.open({ limits: [RPM, TPM] });
@@ -73,7 +76,7 @@ describe.skipIf(ENGINE.missing)(`an unlimited limit of a bucket of several shard
     expect((await shards(space))[0]?.limits.map(({ limit }) => String(limit))).toEqual(['rpm:64/day', 'tpm:unlimited']);
   });
 
-  test('lifts a limit on every shard, and the limit starts full when it returns', async () => {
+  test('a rate that becomes unlimited is lifted on every shard, and starts full when the limit returns', async () => {
     const { space, limiter } = await sharded(4);
     await limiter.config.setSystem({ limits: [RPM, TPM] });
     await limiter.acquire({ ...BUCKET, consume: { rpm: 64 } });
@@ -87,7 +90,7 @@ describe.skipIf(ENGINE.missing)(`an unlimited limit of a bucket of several shard
     expect(sumOf(await shards(space), 'rpm', 0).consumed).toBe((64 + 1_200 + 64) * 1_000);
   });
 
-  test('lifts slots on every shard, and those that are held stay held when the limit returns', async () => {
+  test('slots that become unlimited are lifted on every shard, and held slots stay held when the limit returns', async () => {
     const space = await world.space();
     const limiter = await space.open({}, spreading());
     const set = async (slots: Limit): Promise<void> => {
@@ -107,7 +110,7 @@ describe.skipIf(ENGINE.missing)(`an unlimited limit of a bucket of several shard
     expect((await limiter.available(BUCKET))['slots']).toBe(1);
   });
 
-  test('is passed over by a reset of all shards', async () => {
+  test('a reset of all shards does not change an unlimited limit', async () => {
     const { space, limiter } = await sharded(2);
     await limiter.acquire({ ...BUCKET, consume: { rpm: 50, tpm: 30 } });
     await limiter.buckets.reset(BUCKET);

@@ -48,7 +48,7 @@ describe.skipIf(ENGINE.missing)(`waiting on DynamoDB${ENGINE.note}`, () => {
         if ((await decision).granted) granted += 1;
       });
       for (let step = 1; step <= STEPS; step++) {
-        // All at once, so that 20 waiters are due together.
+        // One step, so that 20 waiters are due together.
         space.clock.set(space.clock.now() + 20);
         await space.clock.advance(0);
         await until(() => granted === step * 20);
@@ -59,9 +59,9 @@ describe.skipIf(ENGINE.missing)(`waiting on DynamoDB${ENGINE.note}`, () => {
     expect(requests).toBe(STEPS);
   });
 
-  test('1,000 waiters for slots that are held are all denied by the store, though the policy would allow', async () => {
+  test('1,000 waiters for held slots are all denied by the store under the policy allow', async () => {
     const space = await world.space();
-    // The clock of the test runs on while a request is on its way: no answer may count as late for that.
+    // The fake clock advances while requests are in flight, so the timeouts must be long.
     const timeouts = { callMs: 600_000, acquireMs: 600_000 };
     const limiter = await space.open({ limits: [Limit.concurrent('slots', 4)], onUnavailable: 'allow', timeouts });
     await limiter.acquire({ ...ASK_SLOT, consume: { slots: 4 } });
@@ -86,7 +86,7 @@ describe.skipIf(ENGINE.missing)(`waiting on DynamoDB${ENGINE.note}`, () => {
     await limiter.acquire({ ...ASK, consume: { rps: 10, slots: 1 } });
     const waits = [ASK, ASK, ASK_SLOT].map(async (request) => limiter.acquire({ ...request, wait }));
     const ended = Promise.allSettled(waits);
-    // The end of each wait, and the next ask of each of the two lines.
+    // The timeouts of three waits, and the next ask of each of the two lines.
     await until(() => space.clock.sleepers === 5);
     await limiter.close();
     expect(await ended).toMatchObject(waits.map(() => ({ status: 'rejected', reason: { kind: 'closed' } })));

@@ -11,7 +11,7 @@ import { type Fault, fault } from '../../../../src/testing/dynamodb/index.js';
 import { type DynamoWorld, ENGINE, type Space, startWorld } from '../../../support/dynamodb/world.js';
 
 const CAPACITY = 5;
-/** What a client would go by that believes the table to have no config. */
+/** The limits of a client that believes that no config is stored. */
 const WITHOUT_CONFIG = { limits: [Limit.perMinute('rpm', 300)] };
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } };
 const DEADLINE_MS = 10_000;
@@ -29,7 +29,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   'of a page with status 502': fault.htmlAnswer(502),
 };
 
-describe.skipIf(ENGINE.missing)(`a broken answer of DynamoDB${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`broken answers of DynamoDB${ENGINE.note}`, () => {
   let world: DynamoWorld;
   let table: Table;
 
@@ -72,7 +72,7 @@ describe.skipIf(ENGINE.missing)(`a broken answer of DynamoDB${ENGINE.note}`, () 
   });
 
   test.each(Object.entries(FAULTS))(
-    'an answer %s is lost for every kind of request, and counts as an outage',
+    'an answer %s counts as lost and as an outage, for every kind of request',
     async (_, broken) => {
       for (const [operation, requests] of Object.entries(inputs(table.name))) {
         for (const input of requests) {
@@ -84,9 +84,9 @@ describe.skipIf(ENGINE.missing)(`a broken answer of DynamoDB${ENGINE.note}`, () 
     },
   );
 
-  test('an answer of DynamoDB that has nothing to say is complete', async () => {
+  test('an answer of DynamoDB without content is complete', async () => {
     for (const [operation, requests] of Object.entries(inputs(table.name))) {
-      // The table has its TTL attribute already, and DynamoDB refuses to set it again.
+      // The table already has its TTL attribute, and DynamoDB refuses to set it again.
       if (operation === 'UpdateTimeToLive') continue;
       for (const input of requests) {
         const answer = await send(table, operation as Operation, input as never, deadlineIn(DEADLINE_MS));
@@ -96,7 +96,7 @@ describe.skipIf(ENGINE.missing)(`a broken answer of DynamoDB${ENGINE.note}`, () 
   });
 
   test.each(Object.entries(FAULTS))(
-    'an answer %s to the first read of the config leaves the config in force',
+    'an answer %s to the first config read leaves the stored config in force',
     async (_, broken) => {
       const { open } = await configured();
       const limiter = await open();
@@ -107,20 +107,20 @@ describe.skipIf(ENGINE.missing)(`a broken answer of DynamoDB${ENGINE.note}`, () 
     },
   );
 
-  test('one broken answer grants no more than the capacity and caches nothing false, whichever request it answers', async () => {
+  test('one broken answer to any request causes no grant above the capacity and no wrong cache entry', async () => {
     const steps = fc.array(fc.constantFrom('take', 'take', 'refund'), { minLength: 6, maxLength: 12 });
     const cases = fc.record({ steps, broken: fc.constantFrom(...Object.values(FAULTS)), after: fc.nat({ max: 14 }) });
     const check = async ({ steps: script, broken, after }: Parameters<typeof play>[0]): Promise<void> => {
       const { outstanding, stored, granted } = await play({ steps: script, broken, after });
       expect(Math.max(0, ...outstanding)).toBeLessThanOrEqual(CAPACITY);
-      // Refunds may be lost, and takes may count twice: both are on the strict side.
+      // Refunds may be lost and takes may count twice. Both errors are strict.
       expect(stored).toBeGreaterThanOrEqual(outstanding.at(-1) ?? 0);
       expect(granted).toBe(Math.max(0, CAPACITY - stored));
     };
     await fc.assert(fc.asyncProperty(cases, check), { numRuns: 25 });
   });
 
-  /** One broken answer, after so many good ones; then the limiter takes what is left. */
+  /** Plays the steps with one broken answer after this many good ones. Then the limiter takes the remaining tokens. */
   async function play({ steps, broken, after }: { steps: readonly string[]; broken: Fault; after: number }) {
     const { space, open } = await configured();
     let requests = 0;
@@ -146,7 +146,9 @@ describe.skipIf(ENGINE.missing)(`a broken answer of DynamoDB${ENGINE.note}`, () 
     return { outstanding, stored, granted: left.filter(({ granted }) => granted).length };
   }
 
-  /** A namespace with a config, and limiters that do not know it yet. They share a client, which is slow to make. */
+  /**
+   * A namespace with a config, and limiters that have not read it. They share a client, because creating one is slow.
+   */
   async function configured() {
     const space = await world.space();
     const transport = { ...table.transport, close: () => {} };

@@ -7,13 +7,13 @@ import { type DynamoWorld, ENGINE, startWorld } from '../../../support/dynamodb/
 
 const TEN_MINUTES_MS = 600_000;
 const CAPACITY = 10;
-/** One token a minute: none comes back while a test runs, and a step of ten minutes is worth all of them. */
+/** One token a minute: no refill during a test, and a step of ten minutes is worth the whole capacity. */
 const RATE = Limit.custom('jobs', { capacity: CAPACITY, refillAmount: CAPACITY, refillPeriodMs: TEN_MINUTES_MS });
 const SLOTS = Limit.concurrent('slots', CAPACITY);
 const OF = { entityId: 'pot', resource: 'gpt-4' };
 const trueNow = Date.now.bind(Date);
 
-describe.skipIf(ENGINE.missing)(`a machine whose clock is set while it uses a table${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`a wall clock that is set while the process uses a table${ENGINE.note}`, () => {
   let world: DynamoWorld;
 
   beforeAll(async () => {
@@ -25,7 +25,7 @@ describe.skipIf(ENGINE.missing)(`a machine whose clock is set while it uses a ta
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  /** Sets the clock of this machine. Dates of answers stay those of the store. */
+  /** Sets the clock of this machine. The Date of answers stays the store's. */
   const stepWallClock = (stepMs: number): void => {
     vi.spyOn(Date, 'now').mockImplementation(() => trueNow() + stepMs);
   };
@@ -36,7 +36,9 @@ describe.skipIf(ENGINE.missing)(`a machine whose clock is set while it uses a ta
     return grants;
   };
 
-  /** One process on this machine, whose clock is set; another on a machine whose clock is right and which took everything. */
+  /**
+   * A process on this machine, whose clock will be set, and one on a machine with a right clock, which took all tokens.
+   */
   const openBoth = async () => {
     const space = await world.space();
     const common = { limits: [RATE, SLOTS], denyCacheMs: 0 };
@@ -57,7 +59,7 @@ describe.skipIf(ENGINE.missing)(`a machine whose clock is set while it uses a ta
   const HARMLESS = { minted: 0, takenSlots: 0, othersWaitAtMostAMinute: true };
 
   test.each([TEN_MINUTES_MS, -TEN_MINUTES_MS])(
-    'grants nothing that is not there after a step of %d ms, and delays no other machine',
+    'a step of the wall clock by %d ms mints no tokens, and delays no other machine',
     async (stepMs) => {
       const both = await openBoth();
       stepWallClock(stepMs);
@@ -65,7 +67,7 @@ describe.skipIf(ENGINE.missing)(`a machine whose clock is set while it uses a ta
     },
   );
 
-  test('grants nothing that is not there after one answer with a wrong Date, and reports that answer', async () => {
+  test('one answer with a wrong Date mints no tokens, and is reported', async () => {
     const both = await openBoth();
     world.proxy.inject(fault.shiftDate(TEN_MINUTES_MS), { times: 1 });
     await both.stepped.status(OF);
@@ -73,7 +75,7 @@ describe.skipIf(ENGINE.missing)(`a machine whose clock is set while it uses a ta
     expect(both.space.errors).toMatchObject([{ code: 'infrastructure.clock' }]);
   });
 
-  test('grants nothing that is not there when the first answer of all has a wrong Date', async () => {
+  test('a wrong Date in the first answer mints no tokens', async () => {
     const space = await world.space();
     const common = { limits: [RATE, SLOTS], denyCacheMs: 0 };
     const other = await space.open({ ...common, clock: { now: trueNow } });

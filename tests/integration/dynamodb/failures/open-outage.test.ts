@@ -8,7 +8,7 @@ import { type DynamoWorld, ENGINE, startWorld } from '../../../support/dynamodb/
 
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } };
 
-describe.skipIf(ENGINE.missing)(`a process that starts while DynamoDB refuses connections${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`opening while DynamoDB refuses connections${ENGINE.note}`, () => {
   let world: DynamoWorld;
 
   beforeAll(async () => {
@@ -26,15 +26,18 @@ describe.skipIf(ENGINE.missing)(`a process that starts while DynamoDB refuses co
   test.each([
     ['allow', 'open'],
     ['local', 'fallback'],
-  ] as const)('opens under %s, and uses the table once it can be reached', async (onUnavailable, decidedBy) => {
-    await world.proxy.refuse();
-    await using limiter = await open({ onUnavailable });
-    expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true, decidedBy });
-    await world.proxy.accept();
-    await vi.waitFor(async () => expect(await limiter.tryAcquire(ASK)).toMatchObject({ decidedBy: 'store' }), 20_000);
-  });
+  ] as const)(
+    'a limiter opens during an outage under %s, and uses the table once it can be reached',
+    async (onUnavailable, decidedBy) => {
+      await world.proxy.refuse();
+      await using limiter = await open({ onUnavailable });
+      expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true, decidedBy });
+      await world.proxy.accept();
+      await vi.waitFor(async () => expect(await limiter.tryAcquire(ASK)).toMatchObject({ decidedBy: 'store' }), 20_000);
+    },
+  );
 
-  test('opens under block if the table can be reached before the budget is spent', async () => {
+  test('a limiter opens under block if the table can be reached before openMs is over', async () => {
     await world.proxy.refuse();
     let pauses = 0;
     const healsInTheFirstPause: Required<Clock> = {
@@ -52,7 +55,7 @@ describe.skipIf(ENGINE.missing)(`a process that starts while DynamoDB refuses co
     expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true, decidedBy: 'store' });
   });
 
-  test('rejects under block when the budget is spent', async () => {
+  test('the opening rejects under block when openMs is over', async () => {
     await world.proxy.refuse();
     await expect(open({ timeouts: { openMs: 250 } })).rejects.toMatchObject({ code: 'backend.unavailable' });
   });

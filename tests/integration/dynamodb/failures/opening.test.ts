@@ -48,14 +48,14 @@ describe.skipIf(ENGINE.missing)(`opening a table${ENGINE.note}`, () => {
     return limiter;
   };
 
-  describe('a table that is not ready', () => {
+  describe('tables that are not ready', () => {
     const versioned = async (name: string, fields: Record<string, { N: string }>): Promise<void> => {
       await createTable({ tableName: name, client });
       const Item = { PK: { S: '_/SYSTEM#' }, SK: { S: '#VERSION' }, ...fields };
       await client.send(new PutItemCommand({ TableName: name, Item }));
     };
 
-    test('is refused with the command that makes it: there is none', async () => {
+    test('a missing table is refused with the command that creates it', async () => {
       await expect(open(address('nowhere'))).rejects.toMatchObject({
         code: 'schema.mismatch',
         command: 'headgate deploy --table nowhere',
@@ -71,7 +71,7 @@ describe.skipIf(ENGINE.missing)(`opening a table${ENGINE.note}`, () => {
       });
     });
 
-    test('is refused with the command that helps: it is older, or too new', async () => {
+    test('a table of an older or newer version is refused with the command that helps', async () => {
       await versioned('older', { schema_version: { N: '0' } });
       await expect(open(address('older'))).rejects.toMatchObject({
         command: `headgate migrate --store '${address('older')}'`,
@@ -80,20 +80,20 @@ describe.skipIf(ENGINE.missing)(`opening a table${ENGINE.note}`, () => {
       await expect(open(address('newer'))).rejects.toMatchObject({ command: 'npm install headgate@latest' });
     });
 
-    test('is not admitted by the outage policy', async () => {
+    test('the outage policy does not admit calls to a missing table', async () => {
       const limiter = new RateLimiter(address('nowhere'), { ...LIMITS, onUnavailable: 'allow' });
       await expect(limiter.tryAcquire(ASK)).rejects.toMatchObject({ code: 'schema.mismatch' });
     });
   });
 
-  test('an unknown namespace is an error, and nothing is created', async () => {
+  test('an unknown namespace is refused and not created', async () => {
     await expect(open(address(world.table.name), { namespace: 'misspelt' })).rejects.toMatchObject({
       code: 'namespace.missing',
     });
     expect(await (await open(address(world.table.name))).namespaces.get('misspelt')).toBeNull();
   });
 
-  test('opening writes nothing, and making a limiter does not even ask', async () => {
+  test('opening a limiter writes nothing, and constructing one sends no request', async () => {
     world.proxy.requests.clear();
     const limiter = new RateLimiter(address(world.table.name), LIMITS);
     expect(world.proxy.requests.count()).toBe(0);
@@ -103,8 +103,8 @@ describe.skipIf(ENGINE.missing)(`opening a table${ENGINE.note}`, () => {
     await limiter.close();
   });
 
-  describe('an address', () => {
-    test('names table, region, endpoint and namespace; options win over it', async () => {
+  describe('store addresses', () => {
+    test('an address names table, region, endpoint and namespace, and options override it', async () => {
       const space = await world.space();
       const other = await world.space();
       const at = address(world.table.name, `&namespace=${space.namespace}`);
@@ -124,7 +124,7 @@ describe.skipIf(ENGINE.missing)(`opening a table${ENGINE.note}`, () => {
       'dynamodb://my-table?endpoint=ftp://127.0.0.1:8000',
       'dynamodb://my-table?namespace=a%20b',
       'dynamodb://my-table?region=eu-west-1?namespace=acme',
-    ])('that is wrong is refused at once: %s', async (wrong) => {
+    ])('the malformed address %s is refused at once', async (wrong) => {
       await expect(open(wrong)).rejects.toMatchObject({ code: 'input.invalid' });
     });
 
@@ -136,22 +136,23 @@ describe.skipIf(ENGINE.missing)(`opening a table${ENGINE.note}`, () => {
     });
   });
 
-  describe('a client of the caller', () => {
+  describe('clients of the caller', () => {
     const reach = () => {
       const { region, credentials } = world.engine;
       return { region, credentials, endpoint: world.proxy.endpoint };
     };
 
-    test('is used as it is, and stays open when the limiter is closed', async () => {
+    test('a client of the caller is used unchanged, and stays open when the limiter is closed', async () => {
       const own = new DynamoDBClient(reach());
       const limiter = await open(dynamodb({ table: world.table.name, client: own }));
       await limiter.acquire(ASK);
       await limiter.close();
-      await (await open(dynamodb({ table: world.table.name, client: own }))).acquire(ASK);
+      const next = await open(dynamodb({ table: world.table.name, client: own }));
+      expect(await next.tryAcquire(ASK)).toMatchObject({ granted: true, decidedBy: 'store' });
       own.destroy();
     });
 
-    test('that retries by itself charges once', async () => {
+    test('a client of the caller that retries by itself charges once', async () => {
       const space = await world.space();
       const own = new DynamoDBClient({ ...reach(), maxAttempts: 3 });
       const { namespace, clock } = space;
@@ -169,7 +170,7 @@ describe.skipIf(ENGINE.missing)(`opening a table${ENGINE.note}`, () => {
       own.destroy();
     });
 
-    test('that two limiters share tells the time to both', async () => {
+    test('a client that two limiters share gives the time of the store to both', async () => {
       const own = new DynamoDBClient(reach());
       const stores = [0, 1].map(() => dynamodb({ table: world.table.name, client: own }));
       for (const store of stores) await open(store);
@@ -183,7 +184,7 @@ describe.skipIf(ENGINE.missing)(`opening a table${ENGINE.note}`, () => {
     });
   });
 
-  test('makes the connection that the first acquire uses', async () => {
+  test('the first acquire uses the connection that the opening made', async () => {
     let connections = 0;
     const engine = new URL(world.engine.endpoint);
     const relay = createServer((socket) => {
@@ -205,14 +206,15 @@ describe.skipIf(ENGINE.missing)(`opening a table${ENGINE.note}`, () => {
     relay.close();
   });
 
-  test('a table that several make at the same time, and once more, can be used', async () => {
+  test('a table that several callers create at the same time can be used', async () => {
     const options = { tableName: 'made-by-many', endpoint: world.engine.endpoint, region: world.engine.region };
     await Promise.all([createTable(options), createTable(options), createTable(options)]);
     await createTable(options);
-    await (await open(address('made-by-many'))).acquire(ASK);
+    const limiter = await open(address('made-by-many'));
+    expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true, decidedBy: 'store' });
   });
 
-  test('the time that the SDK takes to load is not taken from the store', async () => {
+  test('the time that the SDK takes to load does not count as time of the store', async () => {
     const clock = fakeClock();
     const { region, endpoint } = world.engine;
     const loadSdk = async () => {
@@ -224,8 +226,8 @@ describe.skipIf(ENGINE.missing)(`opening a table${ENGINE.note}`, () => {
     expect(await limiter.ping()).toMatchObject({ ok: true });
   });
 
-  describe('in a process of its own', () => {
-    test('an open limiter with open leases keeps the process no longer than it wants', async () => {
+  describe('separate processes', () => {
+    test('an open limiter with open leases does not keep its process alive', async () => {
       const start = await forkable(new URL('../../../support/processes/holder.ts', import.meta.url));
       const { endpoint, region } = world.engine;
       const order: HolderOrder = { table: world.table.name, region, endpoint, slots: 2, takes: 2, waits: false };

@@ -10,12 +10,12 @@ import { stopTimers, until } from '../../../support/models/hand-time.js';
 
 const LIMITS = { limits: [Limit.perMinute('rpm', 60), Limit.concurrent('slots', 5)] };
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } };
-/** Pauses between two attempts are chosen at random: short ones. */
+/** Short pauses between attempts. Random, because write ids use the same source. */
 const QUICK = { random: () => Math.random() / 100 };
 const POLICIES = ['block', 'allow', 'local'] as const;
 type Policy = (typeof POLICIES)[number];
 
-/** What an acquire says under a policy while the store is out: the limits in this process allow three. */
+/** The decision under a policy during an outage. The limits of this process allow three. */
 async function verdictOf(limiter: RateLimiter, policy: Policy) {
   try {
     const { granted, decidedBy } = await limiter.tryAcquire({ ...ASK, onUnavailable: policy });
@@ -31,7 +31,7 @@ const EXPECTED = {
   local: { granted: true, decidedBy: 'fallback' },
 };
 
-describe.skipIf(ENGINE.missing)(`while DynamoDB is out${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`outages of DynamoDB${ENGINE.note}`, () => {
   let world: DynamoWorld;
 
   beforeAll(async () => {
@@ -45,7 +45,7 @@ describe.skipIf(ENGINE.missing)(`while DynamoDB is out${ENGINE.note}`, () => {
 
   const writesTo = (entityId: string) => (request: DynamoRequest) =>
     /^(PutItem|UpdateItem)$/.test(request.operation) && JSON.stringify(request.body).includes(`/BUCKET#${entityId}#`);
-  const family = async (space: Space): Promise<void> => {
+  const createChain = async (space: Space): Promise<void> => {
     const admin = await space.open();
     await admin.entities.create({ id: 'proj-1' });
     await admin.entities.create({ id: 'user-1', parentId: 'proj-1', cascade: true });
@@ -56,8 +56,8 @@ describe.skipIf(ENGINE.missing)(`while DynamoDB is out${ENGINE.note}`, () => {
     return shard && { acquires: shard.acquires, tokens: rpm?.tokensMilli, taken: rpm?.consumedMilli };
   };
 
-  describe.each(POLICIES)('the policy %s decides', (policy) => {
-    test('before the store has ever answered', async () => {
+  describe.each(POLICIES)('the outage policy %s', (policy) => {
+    test(`the policy ${policy} decides before the store has ever answered`, async () => {
       const { name: table } = world.table;
       const { region } = world.engine;
       await world.proxy.refuse();
@@ -66,20 +66,20 @@ describe.skipIf(ENGINE.missing)(`while DynamoDB is out${ENGINE.note}`, () => {
       await limiter.close();
     });
 
-    test('the reading of the config', async () => {
+    test(`the policy ${policy} decides when the config cannot be read`, async () => {
       const limiter = await (await world.space()).open(LIMITS, QUICK);
       await world.proxy.refuse();
       expect(await verdictOf(limiter, policy)).toEqual(EXPECTED[policy]);
     });
 
-    test('the first write', async () => {
+    test(`the policy ${policy} decides when the first write fails`, async () => {
       const limiter = await (await world.space()).open(LIMITS, QUICK);
       await limiter.config.resolve('user-1', 'gpt-4');
       await world.proxy.refuse();
       expect(await verdictOf(limiter, policy)).toEqual(EXPECTED[policy]);
     });
 
-    test('a later write', async () => {
+    test(`the policy ${policy} decides when a later write fails`, async () => {
       const limiter = await (await world.space()).open(LIMITS, QUICK);
       await limiter.acquire(ASK);
       await world.proxy.refuse();
@@ -89,22 +89,25 @@ describe.skipIf(ENGINE.missing)(`while DynamoDB is out${ENGINE.note}`, () => {
     test.each([
       ['a new bucket', false],
       ['buckets that are known to have room', true],
-    ])('the second level of a cascade, over %s, once the first has been given back', async (_, isWarm) => {
-      const space = await world.space();
-      await family(space);
-      const limiter = await space.open(LIMITS, QUICK);
-      if (isWarm) await limiter.acquire(ASK);
-      const before = await accountOf(space, 'user-1');
-      world.proxy.inject(fault.serverError(), { when: writesTo('proj-1') });
-      expect(await verdictOf(limiter, policy)).toEqual(EXPECTED[policy]);
-      const nothing = { acquires: 0, tokens: 60_000, taken: 0 };
-      expect(await accountOf(space, 'user-1')).toEqual(before ?? nothing);
-      expect(space.errors).toEqual([]);
-    });
+    ])(
+      `the policy ${policy} decides when the second level of a cascade fails, over %s, and the first level is given back`,
+      async (_, isWarm) => {
+        const space = await world.space();
+        await createChain(space);
+        const limiter = await space.open(LIMITS, QUICK);
+        if (isWarm) await limiter.acquire(ASK);
+        const before = await accountOf(space, 'user-1');
+        world.proxy.inject(fault.serverError(), { when: writesTo('proj-1') });
+        expect(await verdictOf(limiter, policy)).toEqual(EXPECTED[policy]);
+        const nothing = { acquires: 0, tokens: 60_000, taken: 0 };
+        expect(await accountOf(space, 'user-1')).toEqual(before ?? nothing);
+        expect(space.errors).toEqual([]);
+      },
+    );
 
-    test('a transaction over several levels', async () => {
+    test(`the policy ${policy} decides when a transaction over several levels fails`, async () => {
       const space = await world.space();
-      await family(space);
+      await createChain(space);
       const limiter = await space.open(LIMITS, QUICK);
       world.proxy.inject(fault.serverError(), { operations: ['TransactWriteItems'] });
       const decision = limiter.tryAcquire({ ...ASK, atomic: true, onUnavailable: policy });
@@ -114,22 +117,22 @@ describe.skipIf(ENGINE.missing)(`while DynamoDB is out${ENGINE.note}`, () => {
     });
   });
 
-  test('what a cascade cannot give back is told', async () => {
+  test('tokens that a cascade cannot give back are reported', async () => {
     const space = await world.space();
-    await family(space);
+    await createChain(space);
     const limiter = await space.open(LIMITS, QUICK);
     await limiter.acquire(ASK);
     world.proxy.inject(fault.serverError(), { when: writesTo('proj-1') });
     let sent = 0;
-    // The take gets through, what gives it back does not.
+    // The take succeeds, and its compensation fails.
     world.proxy.inject(fault.serverError(), { when: (request) => writesTo('user-1')(request) && (sent += 1) > 1 });
     expect(await verdictOf(limiter, 'allow')).toEqual(EXPECTED.allow);
     expect(space.errors).toMatchObject([{ code: 'backend.unavailable' }]);
-    // The strict side.
+    // The error is strict.
     expect(await accountOf(space, 'user-1')).toMatchObject({ taken: 2_000 });
   });
 
-  test('local limits count in this process, and the store knows nothing of it afterwards', async () => {
+  test('the policy local counts in this process, and not in the store afterwards', async () => {
     const space = await world.space();
     const limiter = await space.open({ limits: [Limit.perHour('rpm', 2)], onUnavailable: 'local' });
     await limiter.config.resolve('user-1', 'gpt-4');
@@ -147,8 +150,8 @@ describe.skipIf(ENGINE.missing)(`while DynamoDB is out${ENGINE.note}`, () => {
     expect(await accountOf(space, 'user-1')).toMatchObject({ acquires: 1, taken: 1_000 });
   });
 
-  describe('what a lease does', () => {
-    test('rejects, and is done once when it is repeated afterwards', async () => {
+  describe('leases during an outage', () => {
+    test('a lease operation rejects during an outage, and counts once when it is repeated afterwards', async () => {
       const space = await world.space();
       const limiter = await space.open(LIMITS, QUICK);
       const leases = [];
@@ -164,7 +167,7 @@ describe.skipIf(ENGINE.missing)(`while DynamoDB is out${ENGINE.note}`, () => {
       await world.proxy.refuse();
       for (const act of work) await expect(act()).rejects.toMatchObject({ code: 'backend.unavailable' });
       await world.proxy.accept();
-      // Five failures in a row would have opened the breaker.
+      // Four failures are too few to open the breaker.
       for (const act of work) await act();
       const [shard] = await space.shards('user-1', 'gpt-4');
       expect([...(shard?.holders.keys() ?? [])]).toEqual([adjusted?.id]);
@@ -172,7 +175,7 @@ describe.skipIf(ENGINE.missing)(`while DynamoDB is out${ENGINE.note}`, () => {
     });
   });
 
-  describe('the breaker', () => {
+  describe('the breaker on DynamoDB', () => {
     const failing = async () => {
       const space = await world.space();
       const limiter = await space.open(LIMITS, QUICK);
@@ -181,7 +184,7 @@ describe.skipIf(ENGINE.missing)(`while DynamoDB is out${ENGINE.note}`, () => {
       return { space, limiter };
     };
 
-    test('opens after five failures, lets one probe a second through, and closes with an answer', async () => {
+    test('the breaker opens after five failures, lets one probe a second through, and closes with an answer', async () => {
       const { space, limiter } = await failing();
       for (let call = 0; call < 5; call++) expect(await verdictOf(limiter, 'block')).toBe('blocked');
       world.proxy.requests.clear();
@@ -195,18 +198,18 @@ describe.skipIf(ENGINE.missing)(`while DynamoDB is out${ENGINE.note}`, () => {
       expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true, decidedBy: 'store' });
     });
 
-    test('counts a group of acquires once', async () => {
+    test('the breaker counts a group of acquires once', async () => {
       const { limiter } = await failing();
       const ask = async () => limiter.acquire({ ...ASK, onUnavailable: 'block' }).catch((error: unknown) => error);
       const told = await Promise.all(Array.from({ length: 20 }, ask));
-      // Those of one group get one error. One may go at once, and the others together.
+      // The asks of a group get the same error. The first ask may be written alone, and the others together.
       const failures = new Set(told).size;
       expect(failures).toBeLessThanOrEqual(2);
       for (let call = failures; call < 5; call++) expect(await ask()).toMatchObject({ kind: 'server' });
       await expect(limiter.tryAcquire(ASK)).rejects.toMatchObject({ kind: 'breaker-open' });
     });
 
-    test('is not closed by denials from memory', async () => {
+    test('a denial from the cache does not reset the failure count of the breaker', async () => {
       const space = await world.space();
       const limiter = await space.open(LIMITS, QUICK);
       const busy = { ...ASK, entityId: 'user-2', consume: { rpm: 60 } };
@@ -220,7 +223,7 @@ describe.skipIf(ENGINE.missing)(`while DynamoDB is out${ENGINE.note}`, () => {
       await expect(limiter.tryAcquire(ASK)).rejects.toMatchObject({ kind: 'breaker-open' });
     });
 
-    test('is not moved by throttling or conflicts', async () => {
+    test('throttling and conflicts do not open the breaker', async () => {
       const space = await world.space();
       const limiter = await space.open({ ...LIMITS, maxRetries: 0 }, QUICK);
       await limiter.acquire(ASK);
@@ -234,13 +237,13 @@ describe.skipIf(ENGINE.missing)(`while DynamoDB is out${ENGINE.note}`, () => {
         }
         world.proxy.heal();
       }
-      // The first may lose against the split that so much throttling leads to, and has no second attempt.
+      // The first ask may lose against a split that the throttling caused, and it has no retries.
       await limiter.tryAcquire(ASK);
       expect(await limiter.tryAcquire(ASK)).toMatchObject({ granted: true });
     });
   });
 
-  describe('a store that does not answer', () => {
+  describe('timeouts', () => {
     const TIME_MS = 300;
     const impatient = async (options: LimiterOptions = {}) => {
       const space = await world.space();
@@ -249,7 +252,7 @@ describe.skipIf(ENGINE.missing)(`while DynamoDB is out${ENGINE.note}`, () => {
     };
 
     test.each(['BatchGetItem', 'PutItem', 'UpdateItem', 'TransactWriteItems'])(
-      'is given up in time, and nothing is sent afterwards: %s',
+      'a request %s without an answer times out, and nothing is sent afterwards',
       async (operation) => {
         const limiter = await impatient();
         const atomic = operation === 'TransactWriteItems';
@@ -273,7 +276,7 @@ describe.skipIf(ENGINE.missing)(`while DynamoDB is out${ENGINE.note}`, () => {
     );
   });
 
-  describe('every error is typed', () => {
+  describe('classes of errors', () => {
     const faults: Record<
       string,
       { readonly make: () => Fault; readonly codes: readonly string[]; readonly admits: boolean }
@@ -285,42 +288,45 @@ describe.skipIf(ENGINE.missing)(`while DynamoDB is out${ENGINE.note}`, () => {
       'a missing permission': { make: () => fault.accessDenied(), codes: ['backend.denied'], admits: false },
     };
 
-    test.each(Object.entries(faults))('for every operation, after %s', async (_, { make, codes, admits }) => {
-      const space = await world.space();
-      // Corrections that are throttled go on until their time is over.
-      const limiter = await space.open({ ...LIMITS, timeouts: { callMs: 1_000, acquireMs: 1_000 } }, QUICK);
-      const lease = await limiter.acquire({ ...ASK, consume: { rpm: 1, slots: 1 } });
-      world.proxy.inject(make());
-      const work: readonly (() => Promise<unknown>)[] = [
-        () => limiter.acquire(ASK),
-        () => limiter.acquire({ ...ASK, entityId: 'user-2' }),
-        () => lease.adjust({ rpm: 1 }),
-        () => lease.extend(90_000),
-        () => limiter.status(ASK),
-        () => limiter.config.setSystem(LIMITS),
-        () => limiter.config.get('system'),
-        () => limiter.entities.create({ id: 'user-3' }),
-        () => limiter.entities.list(),
-        () => limiter.buckets.list({ entityId: 'user-1' }),
-        () => limiter.leases.list(ASK),
-        () => limiter.audit.list({ entityId: 'user-1' }),
-        () => limiter.namespaces.register('another'),
-        () => lease.commit(),
-      ];
-      for (const [at, act] of work.entries()) {
-        // The breaker is not what is tested here.
+    test.each(Object.entries(faults))(
+      'every operation rejects with a typed error after %s',
+      async (_, { make, codes, admits }) => {
+        const space = await world.space();
+        // Throttled corrections are retried until their timeout.
+        const limiter = await space.open({ ...LIMITS, timeouts: { callMs: 1_000, acquireMs: 1_000 } }, QUICK);
+        const lease = await limiter.acquire({ ...ASK, consume: { rpm: 1, slots: 1 } });
+        world.proxy.inject(make());
+        const work: readonly (() => Promise<unknown>)[] = [
+          () => limiter.acquire(ASK),
+          () => limiter.acquire({ ...ASK, entityId: 'user-2' }),
+          () => lease.adjust({ rpm: 1 }),
+          () => lease.extend(90_000),
+          () => limiter.status(ASK),
+          () => limiter.config.setSystem(LIMITS),
+          () => limiter.config.get('system'),
+          () => limiter.entities.create({ id: 'user-3' }),
+          () => limiter.entities.list(),
+          () => limiter.buckets.list({ entityId: 'user-1' }),
+          () => limiter.leases.list(ASK),
+          () => limiter.audit.list({ entityId: 'user-1' }),
+          () => limiter.namespaces.register('another'),
+          () => lease.commit(),
+        ];
+        for (const [at, act] of work.entries()) {
+          // The breaker lets one call a second through.
+          await space.clock.advance(1_000);
+          const error = await act().then(
+            () => `operation ${at} succeeded`,
+            (thrown: unknown) => thrown,
+          );
+          expect(error).toBeInstanceOf(HeadgateError);
+          expect(codes).toContain((error as HeadgateError).code);
+        }
         await space.clock.advance(1_000);
-        const error = await act().then(
-          () => `operation ${at} succeeded`,
-          (thrown: unknown) => thrown,
-        );
-        expect(error).toBeInstanceOf(HeadgateError);
-        expect(codes).toContain((error as HeadgateError).code);
-      }
-      await space.clock.advance(1_000);
-      const allowed = limiter.tryAcquire({ ...ASK, onUnavailable: 'allow' });
-      if (admits) expect(await allowed).toMatchObject({ granted: true, decidedBy: 'open' });
-      else await expect(allowed).rejects.toMatchObject({ code: codes[0] });
-    });
+        const allowed = limiter.tryAcquire({ ...ASK, onUnavailable: 'allow' });
+        if (admits) expect(await allowed).toMatchObject({ granted: true, decidedBy: 'open' });
+        else await expect(allowed).rejects.toMatchObject({ code: codes[0] });
+      },
+    );
   });
 });

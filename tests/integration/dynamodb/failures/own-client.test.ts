@@ -9,7 +9,7 @@ const LIMITS = { limits: [Limit.perMinute('rpm', 10_000)] };
 const ASK = { entityId: 'user-1', resource: 'gpt-4' };
 const UPDATES = { operations: ['UpdateItem'] };
 
-/** Sends again up to nine times, at once. */
+/** Retries up to nine times, without a pause. */
 const RETRY_AT_ONCE = {
   acquireInitialRetryToken: async () => tokenOf(0),
   refreshRetryTokenForRetry: async (token: { getRetryCount: () => number }) => {
@@ -23,13 +23,13 @@ function tokenOf(count: number) {
   return { getRetryCount: () => count, getRetryDelay: () => 0 };
 }
 
-/** Numbers close to 0, and so far apart that each gives another id: pauses between attempts take no time. */
+/** Numbers close to 0 for pauses of almost no time, but different enough for different write ids. */
 function shortPauses(): () => number {
   let drawn = 0;
   return () => (drawn += 1) / 2 ** 17;
 }
 
-/** The interface before tokens, which the SDK still accepts. */
+/** The interface before retry tokens, which the SDK still accepts. */
 const RETRY_AT_ONCE_OLD = {
   mode: 'custom',
   retry: sendTwice,
@@ -47,10 +47,10 @@ const RETRIES: readonly (readonly [string, DynamoDBClientConfig])[] = [
   ['the default retries', {}],
   ['standard retries and 10 attempts', { retryMode: 'standard', maxAttempts: 10 }],
   ['adaptive retries and 10 attempts', { retryMode: 'adaptive', maxAttempts: 10 }],
-  ['a retry strategy of its own', { retryStrategy: RETRY_AT_ONCE }],
+  ['a custom retry strategy', { retryStrategy: RETRY_AT_ONCE }],
 ];
 
-describe.skipIf(ENGINE.missing)(`a client of the user's own on DynamoDB${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`clients of the caller on DynamoDB${ENGINE.note}`, () => {
   let world: DynamoWorld;
   let client: DynamoDBClient | undefined;
 
@@ -72,7 +72,10 @@ describe.skipIf(ENGINE.missing)(`a client of the user's own on DynamoDB${ENGINE.
     return Number(shard?.limits[0]?.consumedMilli ?? 0) / 1_000;
   };
 
-  /** Refunds that land, each without an answer and under a write of another process. Gives the tokens that they made. */
+  /**
+   * Makes refunds that land without an answer, each followed by a write of another process. Returns the tokens that
+   * they minted.
+   */
   const mintedBy = async (own: DynamoDBClient, lostAnswers: number): Promise<number> => {
     const space = await world.space();
     const limiter = await space.open(LIMITS, { transport: sdkTransport({ client: own }), random: shortPauses() });

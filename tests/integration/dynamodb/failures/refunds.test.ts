@@ -7,7 +7,7 @@ const LIMITS = { limits: [Limit.perMinute('rpm', 60), Limit.concurrent('slots', 
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 10 } };
 const UPDATES = { operations: ['UpdateItem'] };
 
-describe.skipIf(ENGINE.missing)(`a refund on DynamoDB${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`refunds on DynamoDB${ENGINE.note}`, () => {
   let world: DynamoWorld;
 
   beforeAll(async () => void (world = await startWorld()));
@@ -19,7 +19,7 @@ describe.skipIf(ENGINE.missing)(`a refund on DynamoDB${ENGINE.note}`, () => {
     return Number(rpm?.consumedMilli) / 1_000;
   };
 
-  test('that landed without an answer counts once, however often the lease is rolled back', async () => {
+  test('a refund that landed without an answer counts once, however often the lease is rolled back', async () => {
     const space = await world.space();
     const [limiter, other] = [await space.open(LIMITS), await space.open(LIMITS)];
     const lease = await limiter.acquire(ASK);
@@ -27,7 +27,7 @@ describe.skipIf(ENGINE.missing)(`a refund on DynamoDB${ENGINE.note}`, () => {
     const held = world.proxy.inject(fault.holdAnswer(), { ...UPDATES, times: 1 });
     const first = lease.rollback();
     await held.untilFired();
-    // Another write replaces the id, so the item no longer tells.
+    // Another write replaces the write id, so that the item no longer shows whether the refund landed.
     while ((await taken(space)) !== 0) expect(lost.fired).toBe(1);
     await other.acquire({ ...ASK, consume: { rpm: 1 } });
     held.release();
@@ -37,7 +37,7 @@ describe.skipIf(ENGINE.missing)(`a refund on DynamoDB${ENGINE.note}`, () => {
     expect(await taken(space)).toBe(1);
   });
 
-  test('that did not land is lost, and told: the tokens stay taken', async () => {
+  test('a refund that did not land is lost and reported, and the tokens stay taken', async () => {
     const space = await world.space();
     const limiter = await space.open(LIMITS);
     const lease = await limiter.acquire(ASK);
@@ -48,7 +48,7 @@ describe.skipIf(ENGINE.missing)(`a refund on DynamoDB${ENGINE.note}`, () => {
     expect(await taken(space)).toBe(10 - 6);
   });
 
-  test('of a lease with slots is sent again until it is answered, because its holder tells', async () => {
+  test('a refund of a lease with slots is sent again until it is answered, because the holder shows whether it landed', async () => {
     const space = await world.space();
     const limiter = await space.open(LIMITS);
     const lease = await limiter.acquire({ ...ASK, consume: { rpm: 10, slots: 1 } });
@@ -57,7 +57,7 @@ describe.skipIf(ENGINE.missing)(`a refund on DynamoDB${ENGINE.note}`, () => {
     expect(await taken(space)).toBe(0);
   });
 
-  test('that could not be sent at all is sent by the next call', async () => {
+  test('a refund that could not be sent is sent by the next call', async () => {
     const space = await world.space();
     const limiter = await space.open(LIMITS);
     const lease = await limiter.acquire(ASK);

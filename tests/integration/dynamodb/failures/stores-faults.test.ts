@@ -31,11 +31,11 @@ const PLAIN = { name: null, parentId: null, cascade: false, metadata: {} } as co
 const LIMITS = { limits: [Limit.perMinute('rpm', 1)] };
 const SYSTEM = { kind: 'system' } as const;
 
-/** Time by hand: so much that no request takes it really, and after three attempts it is over. */
+/** Time that the test moves. No real request takes as long, and three attempts exceed it. */
 const TIME_MS = 60_000;
 const ATTEMPT_MS = 25_000;
 
-/** Loses the first answer of each transaction: before it reaches the store, or after it was written there. */
+/** Loses every other transaction: before it reaches the store, or only its answer. */
 function losing(when: 'before' | 'after', token: 'kept' | 'replaced'): Tap {
   let isLost = false;
   return async (operation, input, forward) => {
@@ -48,7 +48,7 @@ function losing(when: 'before' | 'after', token: 'kept' | 'replaced'): Tap {
   };
 }
 
-/** Leaves all keys and items but one of each batch to be asked for again. */
+/** Processes one key or item of each batch and leaves the others unprocessed. */
 const oneByOne: Tap = async (operation, input, forward) => {
   if (operation === 'BatchGetItem' && 'RequestItems' in input) {
     const { Keys = [], ...rest } = (input.RequestItems?.[TABLE_NAME] ?? {}) as { Keys?: unknown[] };
@@ -82,9 +82,9 @@ suite(`the stores while requests go wrong${reason}`, () => {
   describe.each([
     ['before it was written', 'before', 'kept'],
     ['after it was written', 'after', 'kept'],
-    ['after it was written, where tokens mean nothing', 'after', 'replaced'],
-  ] as const)('an answer that is lost %s', (_, when, token) => {
-    test('leaves one version and one record of a config', async () => {
+    ['after it was written, without idempotency tokens', 'after', 'replaced'],
+  ] as const)('answers that are lost %s', (_, when, token) => {
+    test('a config change whose answer is lost takes one version and leaves one audit record', async () => {
       const stores = openStores(table.transport, losing(when, token), NO_PAUSES);
       const { call, admin } = await enter(sound);
       for (let v = 1; v <= 3; v++) {
@@ -101,7 +101,7 @@ suite(`the stores while requests go wrong${reason}`, () => {
       ]);
     });
 
-    test('leaves one record of each change of an entity, and the right number of children', async () => {
+    test('each entity change whose answer is lost leaves one audit record, and the number of children stays right', async () => {
       const stores = openStores(table.transport, losing(when, token), NO_PAUSES);
       const { call, admin } = await enter(sound);
       await stores.entities.create(admin(), { ...PLAIN, id: 'team' });
@@ -119,7 +119,7 @@ suite(`the stores while requests go wrong${reason}`, () => {
       ]);
     });
 
-    test('leaves one record of each change of a namespace', async () => {
+    test('each namespace change whose answer is lost leaves one audit record', async () => {
       const { namespaces } = openStores(table.transport, losing(when, token), NO_PAUSES);
       const [name, id] = [`name-${freshId()}`, freshId()];
       const registered = await namespaces.register(change(), name, id);
@@ -154,7 +154,7 @@ suite(`the stores while requests go wrong${reason}`, () => {
     expect(await auditOf(call, null)).toHaveLength(2);
   });
 
-  test('transactions that meet are sent again, until the time is over: then others were in the way', async () => {
+  test('transactions that conflict are retried until the timeout, and then fail as contended', async () => {
     using time = stopDeadlines();
     let left = 3;
     const stores = openStores(
@@ -174,7 +174,7 @@ suite(`the stores while requests go wrong${reason}`, () => {
     await expect(late).rejects.toMatchObject({ code: 'backend.unavailable', kind: 'contended' });
   });
 
-  test('a write that always finds something newer gives up as contended, and has changed nothing', async () => {
+  test('a write that always finds a newer version fails as contended, and changes nothing', async () => {
     using time = stopDeadlines();
     const { call, admin } = await enter(sound);
     const overtaken: Tap = async (operation, input, forward) => {
@@ -189,19 +189,19 @@ suite(`the stores while requests go wrong${reason}`, () => {
     expect(await sound.config.read(call, SYSTEM)).toBeUndefined();
   });
 
-  test('a refused change is not tried again', async () => {
+  test('a change with a missing parent is refused without a transaction', async () => {
     let transactions = 0;
     const stores = openStores(table.transport, async (operation, input, forward) => {
       if (operation === 'TransactWriteItems') transactions += 1;
       return forward(input);
     });
     const { admin } = await enter(sound);
-    const refused = stores.entities.create(admin(), { ...PLAIN, id: 'user-1', parentId: 'nobody' });
+    const refused = stores.entities.create(admin(), { ...PLAIN, id: 'user-1', parentId: 'missing' });
     await expect(refused).rejects.toSatisfy((error) => isHeadgateError(error, 'input.invalid'));
     expect(transactions).toBe(0);
   });
 
-  test('keys that were left unprocessed are read all the same', async () => {
+  test('unprocessed keys are read again', async () => {
     const stores = openStores(table.transport, oneByOne, NO_PAUSES);
     const { call, admin } = await enter(sound);
     await sound.entities.create(admin(), { ...PLAIN, id: 'team' });
@@ -220,7 +220,7 @@ suite(`the stores while requests go wrong${reason}`, () => {
     expect(await allPages((page) => stores.entities.list(call, page), 1)).toHaveLength(2);
   });
 
-  test('keys that stay unprocessed are an error, and not taken for records that are not there', async () => {
+  test('keys that stay unprocessed are an error, not missing records', async () => {
     using time = stopDeadlines();
     const neverProcessed: Tap = async (operation, input, forward) => {
       if (operation !== 'BatchGetItem' || !('RequestItems' in input)) return forward(input);
@@ -233,7 +233,7 @@ suite(`the stores while requests go wrong${reason}`, () => {
     await expect(late).rejects.toMatchObject({ code: 'backend.unavailable', kind: 'throttled' });
   });
 
-  test('a purge removes all records of a namespace, also those that were left unprocessed, and none of another', async () => {
+  test('a purge removes all records of its namespace, also unprocessed ones, and none of another namespace', async () => {
     const [gone, kept] = [await enter(sound), await enter(sound)];
     const put = async (ns: string) => {
       for (const window of ['hourly', 'daily', 'monthly'] as const) {
@@ -267,7 +267,7 @@ suite(`the stores while requests go wrong${reason}`, () => {
     expect(keys.filter((key) => key.startsWith(`${kept.id}/`))).toHaveLength(3 + 30 + 1 + 31 + 1 + 1);
   });
 
-  test('a purge that outlasts its time-out goes on: the time is for each request', async () => {
+  test('a purge may take longer than its timeout, which bounds each request', async () => {
     const { id, admin } = await enter(sound);
     for (let at = 0; at < 8; at++) await sound.entities.create(admin(), { ...PLAIN, id: `user-${at}` });
     await sound.namespaces.delete(change(), `case-${id}`);

@@ -14,10 +14,10 @@ describe.skipIf(ENGINE.missing)(`asks that are larger than one share${ENGINE.not
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  describe('together with an ask for 0 of another limit', () => {
+  describe('large asks with an ask for 0 of another limit', () => {
     const LIMITS = [Limit.perHour('rpm', 64), Limit.perHour('tpm', 60)];
 
-    /** Two shards, of which each is in debt of half of so many tokens. */
+    /** Two shards, each with half of this debt. */
     const inDebt = async (tokens: number) => {
       const space = await world.space();
       const limiter = await space.open({ limits: LIMITS }, spreading());
@@ -27,21 +27,24 @@ describe.skipIf(ENGINE.missing)(`asks that are larger than one share${ENGINE.not
       return { space, limiter };
     };
 
-    test.each([true, false])('are refused while every shard is in debt of that limit (atomic: %s)', async (atomic) => {
-      const { space, limiter } = await inDebt(30);
-      const ask = { ...BUCKET, consume: { rpm: 40, tpm: 0 }, atomic };
-      const refused = await limiter.tryAcquire(ask);
-      expect(refused).toMatchObject({ granted: false, reason: 'exhausted' });
-      const violations = refused.granted ? [] : refused.violations.map(({ limit }) => limit.name);
-      expect(violations).toEqual(['tpm']);
-      const waitMs = refused.granted ? 0 : (refused.retryAfterMs ?? 0);
-      await space.clock.advance(waitMs - 1);
-      expect(await limiter.tryAcquire(ask)).toMatchObject({ granted: false });
-      await space.clock.advance(1);
-      expect(await limiter.tryAcquire(ask)).toMatchObject({ granted: true });
-    });
+    test.each([true, false])(
+      'an ask larger than one share is refused while every shard has a debt of another limit that it names (atomic: %s)',
+      async (atomic) => {
+        const { space, limiter } = await inDebt(30);
+        const ask = { ...BUCKET, consume: { rpm: 40, tpm: 0 }, atomic };
+        const refused = await limiter.tryAcquire(ask);
+        expect(refused).toMatchObject({ granted: false, reason: 'exhausted' });
+        const violations = refused.granted ? [] : refused.violations.map(({ limit }) => limit.name);
+        expect(violations).toEqual(['tpm']);
+        const waitMs = refused.granted ? 0 : (refused.retryAfterMs ?? 0);
+        await space.clock.advance(waitMs - 1);
+        expect(await limiter.tryAcquire(ask)).toMatchObject({ granted: false });
+        await space.clock.advance(1);
+        expect(await limiter.tryAcquire(ask)).toMatchObject({ granted: true });
+      },
+    );
 
-    test('are granted while no shard is in debt of it, and their debts come to a shard that they took from', async () => {
+    test('an ask larger than one share is granted while no shard has a debt, and a later debit reaches a shard that it took from', async () => {
       const { space, limiter } = await inDebt(0);
       const lease = await limiter.acquire({ ...BUCKET, consume: { rpm: 40, tpm: 0 } });
       expect(lease.consumed).toEqual({ rpm: 40, tpm: 0 });
@@ -52,10 +55,10 @@ describe.skipIf(ENGINE.missing)(`asks that are larger than one share${ENGINE.not
     });
   });
 
-  describe('that must be atomic', () => {
+  describe('large asks that are atomic', () => {
     const LIMITS = [Limit.perHour('rpm', 96)];
 
-    /** Child and parent of three shards each, which have 96 together. */
+    /** A child and a parent with three shards each, which have 96 tokens together. */
     const threeShards = async () => {
       const space = await world.space();
       const limiter = await space.open({ limits: LIMITS });
@@ -69,7 +72,7 @@ describe.skipIf(ENGINE.missing)(`asks that are larger than one share${ENGINE.not
       return { space, limiter };
     };
 
-    test.each([true, false])('take 60 of 96 that are left on three shards (atomic: %s)', async (atomic) => {
+    test.each([true, false])('an ask takes 60 of 96 tokens from three shards (atomic: %s)', async (atomic) => {
       const { space, limiter } = await threeShards();
       world.proxy.requests.clear();
       expect(await limiter.tryAcquire({ ...BUCKET, consume: { rpm: 60 }, atomic })).toMatchObject({ granted: true });
@@ -82,17 +85,20 @@ describe.skipIf(ENGINE.missing)(`asks that are larger than one share${ENGINE.not
       expect(await limiter.available(BUCKET)).toEqual({ rpm: 36 });
     });
 
-    test.each([true, false])('are exhausted, not impossible, when 36 are left (atomic: %s)', async (atomic) => {
-      const { limiter } = await threeShards();
-      const ask = { ...BUCKET, consume: { rpm: 60 }, atomic };
-      const lease = await limiter.acquire(ask);
-      expect(await limiter.tryAcquire(ask)).toMatchObject({ granted: false, reason: 'exhausted' });
-      expect(await limiter.tryAcquire({ ...ask, consume: { rpm: 97 } })).toMatchObject({ reason: 'impossible' });
-      await lease.rollback();
-      expect(await limiter.available(BUCKET)).toEqual({ rpm: 96 });
-    });
+    test.each([true, false])(
+      'an ask for 60 is exhausted, not impossible, when three shards have 36 left (atomic: %s)',
+      async (atomic) => {
+        const { limiter } = await threeShards();
+        const ask = { ...BUCKET, consume: { rpm: 60 }, atomic };
+        const lease = await limiter.acquire(ask);
+        expect(await limiter.tryAcquire(ask)).toMatchObject({ granted: false, reason: 'exhausted' });
+        expect(await limiter.tryAcquire({ ...ask, consume: { rpm: 97 } })).toMatchObject({ reason: 'impossible' });
+        await lease.rollback();
+        expect(await limiter.available(BUCKET)).toEqual({ rpm: 96 });
+      },
+    );
 
-    test('and have one level only are one transaction if they need several shards, and one write if they do not', async () => {
+    test('an atomic ask of one level is one transaction if it needs several shards, and one write otherwise', async () => {
       const space = await world.space();
       const limiter = await space.open({ limits: LIMITS });
       await limiter.acquire({ ...BUCKET, consume: { rpm: 1 } });

@@ -14,7 +14,7 @@ describe.skipIf(ENGINE.missing)(`leases and config on a bucket of several shards
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  /** A bucket of so many shards, and a process that takes from any of them. */
+  /** A bucket with this many shards, and a process that takes from any of them. */
   const sharded = async (count: number, limits: readonly Limit[], take = ASK.consume as Record<string, number>) => {
     const space = await world.space();
     const admin = await space.open();
@@ -24,7 +24,7 @@ describe.skipIf(ENGINE.missing)(`leases and config on a bucket of several shards
     return { space, admin, limiter: await space.open({}, spreading()) };
   };
   const shards = (space: Space, entityId = 'user-1') => space.shards(entityId, 'gpt-4');
-  /** Of one limit, what each shard says: consumed, and tokens as they are stored. */
+  /** The consumed and the stored tokens of one limit in each shard. */
   const perShard = async (space: Space, name = 'rpm') =>
     (await shards(space)).map(({ limits }) => {
       const account = limits.find(({ limit }) => limit.name === name);
@@ -33,8 +33,8 @@ describe.skipIf(ENGINE.missing)(`leases and config on a bucket of several shards
   const changedShards = <T>(before: readonly T[], after: readonly T[]): number[] =>
     after.flatMap((state, at) => (JSON.stringify(state) === JSON.stringify(before[at]) ? [] : [at]));
 
-  describe('a lease', () => {
-    test('is corrected on the very shard that granted it, whatever shard that is', async () => {
+  describe('leases of a shard', () => {
+    test('a lease is corrected on the shard that granted it', async () => {
       const { space, limiter } = await sharded(4, [Limit.perDay('rpm', 4_000), Limit.perDay('tpm', 8_000)]);
       const granting = new Set<number>();
       for (let round = 0; round < 14; round++) {
@@ -58,7 +58,7 @@ describe.skipIf(ENGINE.missing)(`leases and config on a bucket of several shards
       expect(granting).toEqual(new Set([0, 1, 2, 3]));
     });
 
-    test('with a slot is extended and released on the very shard that granted it', async () => {
+    test('a lease with a slot is extended and released on the shard that granted it', async () => {
       const { space, limiter } = await sharded(4, [Limit.concurrent('slots', 32)], { slots: 1 });
       const ask = { ...BUCKET, consume: { slots: 1 } };
       const granting = new Set<number>();
@@ -76,7 +76,7 @@ describe.skipIf(ENGINE.missing)(`leases and config on a bucket of several shards
       expect(granting.size).toBeGreaterThan(2);
     });
 
-    test('that a shard granted which is gone by now is corrected on the one that it merged into', async () => {
+    test('a lease is corrected on the shard that its own shard was merged into', async () => {
       const { space, limiter } = await sharded(2, [Limit.perDay('rpm', 4_000)]);
       const leases = await Promise.all(Array.from({ length: 8 }, () => limiter.acquire(ASK)));
       for (const lease of leases) await lease.adjust({ rpm: 1 });
@@ -96,8 +96,8 @@ describe.skipIf(ENGINE.missing)(`leases and config on a bucket of several shards
     });
   });
 
-  describe('an ask larger than one share', () => {
-    test('is taken from several shards, and goes back to each of them', async () => {
+  describe('asks larger than one share', () => {
+    test('an ask larger than one share takes from several shards, and gives back to each of them', async () => {
       const { space, limiter } = await sharded(4, [Limit.perDay('rpm', 401)]);
       const before = await perShard(space);
       const lease = await limiter.acquire({ ...BUCKET, consume: { rpm: 350 } });
@@ -121,7 +121,7 @@ describe.skipIf(ENGINE.missing)(`leases and config on a bucket of several shards
       expect((await perShard(space)).every(({ tokens }) => tokens <= 101)).toBe(true);
     });
 
-    test('holds slots on each of them, and all of them end together', async () => {
+    test('an ask larger than one share holds slots on several shards, and they are released together', async () => {
       const { space, limiter } = await sharded(2, [Limit.concurrent('slots', 9)], { slots: 1 });
       const lease = await limiter.acquire({ ...BUCKET, consume: { slots: 7 } });
       expect((await shards(space)).map(({ holders }) => holders.has(lease.id))).toEqual([true, true]);
@@ -133,7 +133,7 @@ describe.skipIf(ENGINE.missing)(`leases and config on a bucket of several shards
       expect(await limiter.available(BUCKET)).toEqual({ slots: 8 });
     });
 
-    test('takes nothing if all shards together have too little, and says how long it takes', async () => {
+    test('an ask that all shards together cannot serve takes nothing, and has an exact wait', async () => {
       const { space, limiter } = await sharded(4, [Limit.perHour('rpm', 360)]);
       await limiter.acquire({ ...BUCKET, consume: { rpm: 200 } });
       const before = await perShard(space);
@@ -152,15 +152,15 @@ describe.skipIf(ENGINE.missing)(`leases and config on a bucket of several shards
       await limiter.acquire(ask);
     });
 
-    test('that is larger than the whole bucket is impossible', async () => {
+    test('an ask that is larger than the whole bucket is impossible', async () => {
       const { limiter } = await sharded(4, [Limit.perHour('rpm', 360)]);
       const decision = await limiter.tryAcquire({ ...BUCKET, consume: { rpm: 361 } });
       expect(decision).toMatchObject({ granted: false, reason: 'impossible', retryAfterMs: null });
     });
   });
 
-  describe('new limits', () => {
-    test('reach every shard, and share after share adds up to them', async () => {
+  describe('new limits of a bucket of several shards', () => {
+    test('new limits reach every shard, and their shares add up to the whole', async () => {
       const { space, admin, limiter } = await sharded(4, [Limit.perDay('rpm', 1_000), Limit.perDay('old', 100)]);
       await admin.config.setResource('gpt-4', { limits: [Limit.perDay('rpm', 2_000), Limit.perDay('new', 102)] });
       for (let round = 0; round < 24; round++) await limiter.acquire({ ...BUCKET, consume: { rpm: 1 } });
@@ -182,7 +182,7 @@ describe.skipIf(ENGINE.missing)(`leases and config on a bucket of several shards
       [12, 10],
       [8, 20],
       [21, 7],
-    ])('of %i to %i slots leave each of them usable, and what is held is held', async (before, after) => {
+    ])('a change from %i to %i slots leaves every new slot usable, and held slots stay held', async (before, after) => {
       const { space, admin, limiter } = await sharded(4, [Limit.concurrent('slots', before)], { slots: 1 });
       await admin.config.setResource('gpt-4', { limits: [Limit.concurrent('slots', after)] });
       let granted = 0;
@@ -206,7 +206,7 @@ describe.skipIf(ENGINE.missing)(`leases and config on a bucket of several shards
     const leases = [];
     for (let round = 0; round < 12; round++) {
       leases.push(await limiter.acquire({ ...BUCKET, consume: { rpm: 10, slots: 1 } }));
-      // Then its parent is sharded too.
+      // From here on the parent has two shards.
       if (round === 5) await splitShard(world, space, { entityId: 'proj-1', resource: 'gpt-4' }, 0);
     }
     const sums = async () => {
@@ -224,11 +224,11 @@ describe.skipIf(ENGINE.missing)(`leases and config on a bucket of several shards
     expect(await sums()).toEqual({ own: 19_000, parent: 18_000, held: [0, 0] });
   });
 
-  test('a denial asks three shards at the most, and none while what they showed is young', async () => {
+  test('a denial asks at most three shards, and none while their images are young', async () => {
     const { limiter, space } = await sharded(8, [Limit.perDay('rpm', 64)]);
     const taker = await space.open({}, spreading(2));
     for (let denied = 0; denied < 30;) if (!(await taker.tryAcquire(ASK)).granted) denied += 1;
-    // Learns of all shards.
+    // The process learns of all shards.
     await limiter.tryAcquire({ ...BUCKET, consume: { rpm: 60 } });
     await space.clock.advance(1_000);
     world.proxy.requests.clear();

@@ -9,7 +9,7 @@ const ASK = { ...BUCKET, consume: { rpm: 1 } };
 const LOOK = { ...BUCKET, consume: { rpm: 0 } };
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
-/** A token in nine seconds, so that days of rest are needed to fill it. */
+/** A token in nine seconds, so that the bucket needs days to refill. */
 const LIMITS = [Limit.perDay('rpm', 10_000, { burst: 100_000 }), Limit.concurrent('slots', 40)];
 
 describe.skipIf(ENGINE.missing)(`cold shards${ENGINE.note}`, () => {
@@ -22,18 +22,18 @@ describe.skipIf(ENGINE.missing)(`cold shards${ENGINE.note}`, () => {
 
   const shards = (space: Space) => space.shards('user-1', 'gpt-4');
   const shape = async (space: Space) => shapeOf(await shards(space));
-  /** A bucket of so many shards, each of which was taken from. */
+  /** A bucket with this many shards, all of which were written. */
   const sharded = async (count: number, limits: readonly Limit[] = LIMITS) => {
     const space = await world.space();
     const busy = await space.open({ limits }, spreading());
     await busy.acquire({ ...BUCKET, consume: { rpm: 40_000 } });
-    // Asks of a minute ago do not count.
+    // The largest recent ask is that of the last minute.
     await space.clock.advance(MINUTE_MS);
     await splitInto(count, world, space, BUCKET);
     for (let taken = 0; taken < 4 * count; taken++) await busy.acquire(ASK);
     return { space, busy, calm: await space.open({ limits }) };
   };
-  /** Looks now and then, for so long: each minute near the end, when something may be due. */
+  /** Takes 0 tokens from time to time, and every minute near the end, when a merge may be due. */
   const rest = async (space: Space, limiter: RateLimiter, ms: number): Promise<void> => {
     for (let left = ms; left > 0;) {
       const step = Math.min(left, Math.max(MINUTE_MS, Math.min(10 * MINUTE_MS, left - 6 * MINUTE_MS)));
@@ -42,7 +42,7 @@ describe.skipIf(ENGINE.missing)(`cold shards${ENGINE.note}`, () => {
       left -= step;
     }
   };
-  /** A merge that is under way when the last look comes leaves the next one to the look after it. */
+  /** The last take may find a merge in progress. The next take then starts the next merge. */
   const becomes = async (space: Space, limiter: RateLimiter, expected: string): Promise<void> => {
     const look = async (): Promise<string> => {
       if ((await shape(space)) === expected) return expected;
@@ -52,7 +52,7 @@ describe.skipIf(ENGINE.missing)(`cold shards${ENGINE.note}`, () => {
     };
     await expect.poll(look, { timeout: 10_000 }).toBe(expected);
   };
-  /** What must not change, whatever the shards are. */
+  /** The sums that splits and merges must not change. */
   const account = async (space: Space, nowMs = space.clock.now()) => {
     const all = await shards(space);
     const { effective, consumed } = sumOf(all, 'rpm', nowMs);
@@ -60,7 +60,7 @@ describe.skipIf(ENGINE.missing)(`cold shards${ENGINE.note}`, () => {
     return { effective, consumed, free, held, acquires: all.reduce((sum, shard) => sum + shard.acquires, 0) };
   };
 
-  test('become one again after an hour, not before, and nothing is made or lost', async () => {
+  test('two shards without writes for an hour merge, not earlier, and the sums stay the same', async () => {
     const { space, calm } = await sharded(2);
     await calm.acquire({ ...BUCKET, consume: { slots: 3 } });
     await rest(space, calm, HOUR_MS - MINUTE_MS);
@@ -76,7 +76,7 @@ describe.skipIf(ENGINE.missing)(`cold shards${ENGINE.note}`, () => {
     expect(after).toMatchObject({ consumed: 40_008_000, free: 37_000, held: 3_000 });
   });
 
-  test('of eight become four, two and then one, hour after hour', async () => {
+  test('eight cold shards merge into four, two and one, hour after hour', async () => {
     const { space, calm } = await sharded(8);
     for (const expected of ['0/4 1/8 2/4 3/8 5/8 7/8', '0/2 1/4 3/4', '0/2 1/2', '0/1']) {
       await rest(space, calm, HOUR_MS + 4 * MINUTE_MS);
@@ -85,7 +85,7 @@ describe.skipIf(ENGINE.missing)(`cold shards${ENGINE.note}`, () => {
     expect(await account(space)).toMatchObject({ consumed: 40_032_000, free: 40_000, held: 0 });
   });
 
-  test('are forgotten some day, once they are one', async () => {
+  test('a bucket of one merged shard gets an expiry', async () => {
     const { space, calm } = await sharded(2);
     await rest(space, calm, HOUR_MS + 2 * MINUTE_MS);
     await becomes(space, calm, '0/1');
@@ -94,7 +94,7 @@ describe.skipIf(ENGINE.missing)(`cold shards${ENGINE.note}`, () => {
     expect(shard?.ttlSec).toBeGreaterThan(space.clock.now() / 1_000);
   });
 
-  test('stay as long as one of them is held or used', async () => {
+  test('shards do not merge while one of them has a holder or is used', async () => {
     const { space, busy, calm } = await sharded(2);
     const leases = await Promise.all(
       Array.from({ length: 8 }, () => busy.acquire({ ...BUCKET, consume: { slots: 1 }, leaseTtlMs: 10 * HOUR_MS })),
@@ -109,7 +109,7 @@ describe.skipIf(ENGINE.missing)(`cold shards${ENGINE.note}`, () => {
     await becomes(space, calm, '0/1');
   });
 
-  test('become one also if the limits have changed since they were used, by the new limits', async () => {
+  test('cold shards merge by the new limits if the limits have changed since', async () => {
     const { space, busy } = await sharded(2);
     const limits = [
       Limit.perDay('rpm', 10_000, { burst: 30_000 }),
@@ -124,11 +124,11 @@ describe.skipIf(ENGINE.missing)(`cold shards${ENGINE.note}`, () => {
     await busy.acquire(ASK);
   });
 
-  describe('a process that remembers other shards than there are', () => {
+  describe('processes with a stale list of shards', () => {
     const taken = async (space: Space, name = 'rpm') =>
       (await shards(space)).map(({ limits }) => Number(limits.find(({ limit }) => limit.name === name)?.consumedMilli));
 
-    test('takes from what there is after others have merged it', async () => {
+    test('a process takes from the existing shards after other processes have merged them', async () => {
       const { space, busy, calm } = await sharded(4);
       for (let hour = 0; hour < 2; hour++) await rest(space, calm, HOUR_MS + 4 * MINUTE_MS);
       await becomes(space, calm, '0/1');
@@ -141,7 +141,7 @@ describe.skipIf(ENGINE.missing)(`cold shards${ENGINE.note}`, () => {
       });
     });
 
-    test('takes from new shards after others have merged and split it again', async () => {
+    test('a process takes from new shards after other processes have merged and split again', async () => {
       const { space, busy, calm } = await sharded(2);
       await rest(space, calm, HOUR_MS + 2 * MINUTE_MS);
       await becomes(space, calm, '0/1');
@@ -152,10 +152,10 @@ describe.skipIf(ENGINE.missing)(`cold shards${ENGINE.note}`, () => {
       expect(ofSecond).toBeGreaterThan(0);
     });
 
-    test('takes from a shard that others have split off unevenly', async () => {
+    test('a process takes from a shard that other processes have split off unevenly', async () => {
       const { space, busy } = await sharded(2);
       await splitShard(world, space, BUCKET, 0);
-      // It asks for shard 3, which does not exist yet.
+      // The process tries shard 3, which does not exist yet.
       for (let round = 0; round < 12; round++) await busy.acquire(ASK);
       await splitShard(world, space, BUCKET, 1);
       expect(await shape(space)).toBe('0/4 1/4 2/4 3/4');

@@ -17,8 +17,8 @@ describe.skipIf(ENGINE.missing)(`a cascade of 3 levels under a saturated parent$
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  /** `user-N` under `team-N` under `org`, a process for each user, and the limits of `org`. */
-  const family = async (space: Space, ofOrg: readonly Limit[]): Promise<readonly RateLimiter[]> => {
+  /** `user-N` under `team-N` under `org` with the given limits, and a process for each user. */
+  const createChain = async (space: Space, ofOrg: readonly Limit[]): Promise<readonly RateLimiter[]> => {
     const admin = await space.open();
     await admin.entities.create({ id: 'org' });
     await admin.config.setEntity('org', RESOURCE, { limits: ofOrg });
@@ -36,9 +36,9 @@ describe.skipIf(ENGINE.missing)(`a cascade of 3 levels under a saturated parent$
     return Number(shard?.limits.find(({ limit }) => limit.name === 'rpm')?.consumedMilli ?? 0) / 1_000;
   };
 
-  test('spends at most 6 writes and 3 reads per grant when 4 processes ask for a rate of the parent', async () => {
+  test('a cascade under a saturated parent needs at most 6 writes and 3 reads per grant when 4 processes compete', async () => {
     const space = await world.space();
-    const processes = await family(space, [ONE_PER_SECOND]);
+    const processes = await createChain(space, [ONE_PER_SECOND]);
     const ask = (at: number) => ({ entityId: `user-${at}`, resource: RESOURCE, consume: { rpm: 1 } });
     for (const [at, limiter] of processes.entries()) await limiter.tryAcquire(ask(at));
     world.proxy.requests.clear();
@@ -54,10 +54,10 @@ describe.skipIf(ENGINE.missing)(`a cascade of 3 levels under a saturated parent$
     const grants = granted.reduce((sum, count) => sum + count, 0);
     expect(grants).toBe(20);
     expect(writes() / grants).toBeLessThanOrEqual(6);
-    // A denial names the levels that were not asked, too: what is read of them serves for a second.
+    // A denial also reports the levels that were not asked. They are read, and their images serve for a second.
     expect(world.proxy.requests.count('BatchGetItem') / grants).toBeLessThanOrEqual(3);
     for (const at of processes.keys()) {
-      // One of the first asks, before the count, was granted.
+      // One of the first asks, which are not in the count, was granted.
       const first = at === 0 ? 1 : 0;
       expect(await takenFrom(space, `user-${at}`)).toBe((granted[at] ?? 0) + first);
       expect(await takenFrom(space, `team-${at}`)).toBe((granted[at] ?? 0) + first);
@@ -65,9 +65,9 @@ describe.skipIf(ENGINE.missing)(`a cascade of 3 levels under a saturated parent$
     expect(await takenFrom(space, 'org')).toBe(grants + 1);
   });
 
-  test('spends one refused write per denial when the slots of the parent are taken', async () => {
+  test('a denial needs one refused write when the slots of the parent are taken', async () => {
     const space = await world.space();
-    const processes = await family(space, [Limit.concurrent('slots', 1)]);
+    const processes = await createChain(space, [Limit.concurrent('slots', 1)]);
     const [first, second] = processes as [RateLimiter, RateLimiter];
     const ask = (at: number) => ({ entityId: `user-${at}`, resource: RESOURCE, consume: { slots: 1 } });
     const held = await first.acquire(ask(0));
@@ -85,7 +85,7 @@ describe.skipIf(ENGINE.missing)(`a cascade of 3 levels under a saturated parent$
       ]);
     }
     expect(writes()).toBe(10);
-    // The two levels that were not asked are read once what is remembered of them is a second old.
+    // The two levels that were not asked are read when their images are a second old.
     expect(world.proxy.requests.count('BatchGetItem')).toBeLessThanOrEqual(2);
     await held.release();
     const lease = await second.acquire(ask(1));
@@ -95,9 +95,9 @@ describe.skipIf(ENGINE.missing)(`a cascade of 3 levels under a saturated parent$
     }
   });
 
-  test('is written in one round trip again once the parent has room for as much as was granted', async () => {
+  test('a cascade is written in one round trip again once the parent can grant the last amount again', async () => {
     const space = await world.space();
-    const [limiter] = (await family(space, [Limit.perSecond('rpm', 10)])) as [RateLimiter];
+    const [limiter] = (await createChain(space, [Limit.perSecond('rpm', 10)])) as [RateLimiter];
     const ask = { entityId: 'user-0', resource: RESOURCE, consume: { rpm: 1 } };
     await limiter.acquire({ ...ask, consume: { rpm: 10 } });
     expect(await limiter.tryAcquire(ask)).toMatchObject({ granted: false });
@@ -110,15 +110,15 @@ describe.skipIf(ENGINE.missing)(`a cascade of 3 levels under a saturated parent$
     await granted;
   });
 
-  test('gives back to the parent at once, and asks the child first from then on, when the child refuses', async () => {
+  test('when the child refuses, the parent gets its tokens back at once, and the next asks begin with the child', async () => {
     const space = await world.space();
-    const [limiter, other] = (await family(space, [ONE_PER_SECOND])) as [RateLimiter, RateLimiter];
+    const [limiter, other] = (await createChain(space, [ONE_PER_SECOND])) as [RateLimiter, RateLimiter];
     await limiter.config.setEntity('user-0', RESOURCE, { limits: [Limit.perHour('rpm', 2)] });
     const ask = { entityId: 'user-0', resource: RESOURCE, consume: { rpm: 1 } };
     await limiter.acquire(ask);
     expect(await limiter.tryAcquire(ask)).toMatchObject({ granted: false });
     await space.clock.advance(1_000);
-    // The parent refused last; meanwhile the other process takes the last token of the child.
+    // The parent was the last level to refuse. Meanwhile the other process takes the last token of the child.
     await other.acquire(ask);
     for (const writesOfDenial of [5, 1, 1]) {
       await space.clock.advance(2_000);

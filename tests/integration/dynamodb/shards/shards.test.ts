@@ -8,7 +8,7 @@ import { type DynamoWorld, ENGINE, type Space, startWorld } from '../../../suppo
 
 const BUCKET = { entityId: 'user-1', resource: 'gpt-4' };
 const ASK = { ...BUCKET, consume: { rpm: 1 } };
-/** A hundredth of what DynamoDB bears. */
+/** A hundredth of the defaults. */
 const PRESSURE = { paceAbove: 5, splitAbove: 10 };
 const LIMITS = [Limit.perHour('rpm', 3_600_000)];
 
@@ -24,8 +24,8 @@ describe.skipIf(ENGINE.missing)(`the shards of a bucket${ENGINE.note}`, () => {
   const amountIn = ({ limits }: ShardImage, name: string) =>
     limits.find(({ limit }) => limit.name === name)?.tokensMilli;
 
-  describe('under write pressure', () => {
-    /** Writes at an even pace, in fake time. */
+  describe('write pressure', () => {
+    /** Writes at an even rate, in fake time. */
     const pressed = async (perSec: number, seconds: number, internals = { pressure: PRESSURE }) => {
       const space = await world.space();
       const limiter = await space.open({ limits: LIMITS, configCacheMs: 3_600_000 }, internals);
@@ -35,45 +35,45 @@ describe.skipIf(ENGINE.missing)(`the shards of a bucket${ENGINE.note}`, () => {
       }
       return { space, limiter };
     };
-    test('writers pause, so that more of them go into one write', async () => {
+    test('pacing delays writers, so that one write has more of their asks', async () => {
       const requestsOf = async (limiter: RateLimiter) => {
         world.proxy.requests.clear();
         const first = limiter.acquire(ASK);
-        // In another turn of the event loop.
+        // The other asks start in another turn of the event loop.
         await new Promise((resolve) => setImmediate(resolve));
         await Promise.all([first, ...Array.from({ length: 19 }, () => limiter.acquire(ASK))]);
         return world.proxy.requests.count('UpdateItem');
       };
-      // The first goes at once and the others after it.
+      // Without pacing the first ask is written at once, and the others in a second write.
       expect(await requestsOf((await pressed(4, 2)).limiter)).toBe(2);
       expect(await requestsOf((await pressed(8, 2)).limiter)).toBe(1);
     });
 
-    test('a key that pacing holds is not split', async () => {
+    test('a key that pacing keeps below the threshold is not split', async () => {
       const { space } = await pressed(8, 6);
       expect(await shape(space)).toBe('0/1');
     });
 
-    test('a key that stays above for two seconds is split, and not before', async () => {
+    test('a key that stays above the threshold for two seconds is split, not earlier', async () => {
       const { space, limiter } = await pressed(20, 2);
       expect(await shape(space)).toBe('0/1');
       await limiter.acquire(ASK);
       await expect.poll(() => shape(space)).toBe('0/2 1/2');
     });
 
-    test('at 40 writes a second a bucket stays at one shard', async () => {
+    test('a bucket with 40 writes a second stays at one shard', async () => {
       const { space } = await pressed(40, 5, { pressure: { paceAbove: 500, splitAbove: 1_000 } });
       expect(await shape(space)).toBe('0/1');
       const [shard] = await space.shards('user-1', 'gpt-4');
       expect(shard).toMatchObject({ acquires: 200, writeUnits: 200 });
     });
 
-    test('the writes of all processes count', async () => {
+    test('the writes of all processes count for the pressure', async () => {
       const space = await world.space();
       const processes = await Promise.all(
         [0, 1, 2, 3].map(() => space.open({ limits: LIMITS }, { pressure: PRESSURE })),
       );
-      // Five writes a second of each: alone, none of them would be too many.
+      // Five writes a second per process, which is too few for a split.
       for (let write = 0; write < 4 * 5 * 3; write++) {
         await processes[write % 4]?.acquire(ASK);
         await space.clock.advance(50);
@@ -83,8 +83,8 @@ describe.skipIf(ENGINE.missing)(`the shards of a bucket${ENGINE.note}`, () => {
     });
   });
 
-  describe('a split', () => {
-    test('moves half of the tokens and of the free slots, and makes or loses none', async () => {
+  describe('splits', () => {
+    test('a split moves half of the tokens and of the free slots, and the sums stay the same', async () => {
       const space = await world.space();
       const limits = [Limit.perHour('rpm', 1_600), Limit.perDay('tpm', 999), Limit.concurrent('slots', 21)];
       const limiter = await space.open({ limits });
@@ -102,7 +102,7 @@ describe.skipIf(ENGINE.missing)(`the shards of a bucket${ENGINE.note}`, () => {
       expect(after.map(({ ttlSec }) => ttlSec)).toEqual([null, null, null, null]);
     });
 
-    test('of a debt moves half of the debt', async () => {
+    test('a split of a bucket in debt moves half of the debt', async () => {
       const space = await world.space();
       const limiter = await space.open({ limits: [Limit.perHour('rpm', 1_000)] });
       const lease = await limiter.acquire(ASK);
@@ -113,7 +113,7 @@ describe.skipIf(ENGINE.missing)(`the shards of a bucket${ENGINE.note}`, () => {
       expect(await limiter.available(BUCKET)).toEqual({ rpm: -1_001 });
     });
 
-    test('grants exactly what one shard would have granted, however uneven it is', async () => {
+    test('an uneven split grants exactly what one shard would have granted', async () => {
       const space = await world.space();
       const limits = [Limit.perHour('rpm', 100), Limit.concurrent('slots', 13)];
       const limiter = await space.open({ limits }, spreading());
@@ -134,7 +134,7 @@ describe.skipIf(ENGINE.missing)(`the shards of a bucket${ENGINE.note}`, () => {
       });
     });
 
-    test('happens at once where the store says that the key is hot, and not again for the same news', async () => {
+    test('a key that the store reports as hot is split at once, and not again for the same report', async () => {
       const space = await world.space();
       const processes = [await space.open({ limits: LIMITS }), await space.open({ limits: LIMITS })];
       for (const limiter of processes) await limiter.acquire(ASK);
@@ -146,7 +146,7 @@ describe.skipIf(ENGINE.missing)(`the shards of a bucket${ENGINE.note}`, () => {
       expect(await shape(space)).toBe('0/2 1/2');
     });
 
-    test('stops at 64 shards', async () => {
+    test('a split stops at 64 shards', async () => {
       const space = await world.space();
       const limiter = await space.open({ limits: [Limit.perDay('rpm', 640)] });
       await limiter.acquire(ASK);
@@ -161,7 +161,7 @@ describe.skipIf(ENGINE.missing)(`the shards of a bucket${ENGINE.note}`, () => {
     test.each([
       ['one token', [Limit.perHour('rpm', 3)]],
       ['one slot', [Limit.perHour('rpm', 1_000), Limit.concurrent('slots', 3)]],
-    ] as const)('never leaves a share of less than %s', async (_, limits) => {
+    ] as const)('a split never leaves a share of less than %s', async (_, limits) => {
       const space = await world.space();
       await (await space.open({ limits })).acquire(ASK);
       expect(await splitShard(world, space, BUCKET, 0)).toBe('split');
@@ -169,7 +169,7 @@ describe.skipIf(ENGINE.missing)(`the shards of a bucket${ENGINE.note}`, () => {
       expect(await splitShard(world, space, BUCKET, 1)).toBe(null);
     });
 
-    test('never leaves a share of less than four of the largest recent ask', async () => {
+    test('a split never leaves a share of less than four times the largest recent ask', async () => {
       const space = await world.space();
       const limiter = await space.open({ limits: [Limit.perHour('rpm', 100)] });
       const heat = async (rpm: number): Promise<void> => {
@@ -181,7 +181,7 @@ describe.skipIf(ENGINE.missing)(`the shards of a bucket${ENGINE.note}`, () => {
       await heat(13);
       await space.clock.advance(60_000);
       expect(await shape(space)).toBe('0/1');
-      // The large one is forgotten after a minute.
+      // After a minute the large ask no longer counts.
       await heat(12);
       await expect.poll(() => shape(space)).toBe('0/2 1/2');
     });

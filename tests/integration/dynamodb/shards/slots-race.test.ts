@@ -14,7 +14,7 @@ const WITHOUT = { limits: [RPM] };
 const WITH = { limits: [RPM, Limit.concurrent('slots', CAPACITY)] };
 const ROUNDS = 20;
 
-/** Free slots that could be taken, and slots that are held, over all shards. */
+/** The free slots that can be taken, and the held slots, over all shards. */
 async function slotsOf(space: Space): Promise<{ readonly free: number; readonly held: number }> {
   const sum = { free: 0, held: 0 };
   for (const { limits, holders } of await space.shards('user-1', 'gpt-4')) {
@@ -26,7 +26,7 @@ async function slotsOf(space: Space): Promise<{ readonly free: number; readonly 
   return sum;
 }
 
-describe.skipIf(ENGINE.missing)(`slots of several shards among many writers${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`slots of several shards with many writers${ENGINE.note}`, () => {
   let world: DynamoWorld;
 
   beforeAll(async () => {
@@ -35,7 +35,7 @@ describe.skipIf(ENGINE.missing)(`slots of several shards among many writers${ENG
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
   test.each([1])(
-    'four processes, an operator who removes and adds the limit, splits and sweeps at the same time never make a 25th slot (seed %i)',
+    'four processes, an operator who removes and adds the limit, splits and sweeps never create a 25th slot together (seed %i)',
     async (seed) => {
       const random = new Random(seed);
       const space = await world.space();
@@ -52,10 +52,10 @@ describe.skipIf(ENGINE.missing)(`slots of several shards among many writers${ENG
         const slots = random.whole(1, 6);
         const decision = await limiter
           .tryAcquire({ ...BUCKET, consume: { rpm: 1, slots }, leaseTtlMs: 86_400_000 })
-          // The process knows by now that the limit is gone.
+          // The process has read that the limit was removed.
           .catch(() => limiter.tryAcquire({ ...BUCKET, consume: { rpm: 1 } }));
         if (!decision.granted) return;
-        // A process that remembers the limit took from a shard that had lost it: there was nothing to count.
+        // A process with an old config took from a shard that no longer has the limit. Nothing was counted.
         if (decision.statuses.some(({ limit }) => limit.name === 'slots')) leases.push(decision.lease);
         else await decision.lease.release();
       };

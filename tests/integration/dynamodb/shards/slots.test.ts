@@ -13,7 +13,7 @@ const RPM = Limit.perHour('rpm', 1_000_000);
 const WITHOUT = { limits: [RPM] };
 const WITH = { limits: [RPM, Limit.concurrent('slots', CAPACITY)] };
 
-/** A process that asks one of two shards first, once it knows both. */
+/** A process that asks this one of two shards first, once it knows both. */
 function asking(shard: 0 | 1): DynamoDBInternals {
   const { pressure, random } = spreading(7);
   return { ...(pressure === undefined ? {} : { pressure }), random: () => (shard + (random?.() ?? 0)) / 2 };
@@ -27,7 +27,7 @@ describe.skipIf(ENGINE.missing)(`slots of a bucket of several shards${ENGINE.not
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  /** Two shards, of which the first has 62 slots free and the second 2, and a process that asks one of them first. */
+  /** Two shards with 62 and 2 free slots, and a process that asks the given shard first. */
   const uneven = async (shard: 0 | 1) => {
     const space = await world.space();
     const limiter = await space.open({}, asking(shard));
@@ -39,7 +39,7 @@ describe.skipIf(ENGINE.missing)(`slots of a bucket of several shards${ENGINE.not
     return { space, limiter };
   };
 
-  /** The limit goes and comes back; in between only the shard that this process asks first is used. */
+  /** Removes the limit and adds it again. In between, only the first shard of this process is used. */
   const removeAndPutBack = async (limiter: RateLimiter): Promise<void> => {
     for (const config of [WITHOUT, WITH]) {
       await limiter.config.setResource('gpt-4', config);
@@ -47,7 +47,7 @@ describe.skipIf(ENGINE.missing)(`slots of a bucket of several shards${ENGINE.not
     }
   };
 
-  /** How many leases of one slot are alive at once, of a process that asks every shard. */
+  /** How many leases of one slot a process can hold at once that asks every shard. */
   const mostAlive = async (space: Space): Promise<number> => {
     const limiter = await space.open({}, spreading(3));
     for (let alive = 0; ; alive++) {
@@ -64,7 +64,7 @@ describe.skipIf(ENGINE.missing)(`slots of a bucket of several shards${ENGINE.not
   const reconcile = async (space: Space) => sweep(world.table, { now: () => space.clock.now(), timeoutMs: 10_000 });
 
   test.each([0, 1] as const)(
-    'a concurrent limit of 64 that was removed and put back while only shard %i was asked grants 64 at once',
+    'a concurrent limit of 64 that was removed and added again while only shard %i was used grants 64 at once',
     async (shard) => {
       const { space, limiter } = await uneven(shard);
       await removeAndPutBack(limiter);
@@ -74,7 +74,7 @@ describe.skipIf(ENGINE.missing)(`slots of a bucket of several shards${ENGINE.not
   );
 
   test.each([0, 1] as const)(
-    'a limit put back on shard %i alone, because the transaction over all shards is refused, never grants more than 64, and all 64 after a sweep',
+    'a concurrent limit that is added to shard %i alone, because the transaction is refused, never grants more than 64, and all 64 after a sweep',
     async (shard) => {
       const { space, limiter } = await uneven(shard);
       await limiter.config.setResource('gpt-4', WITHOUT);
@@ -91,7 +91,7 @@ describe.skipIf(ENGINE.missing)(`slots of a bucket of several shards${ENGINE.not
     },
   );
 
-  test('a concurrent limit that is added to a bucket of four shards is free at once', async () => {
+  test('the slots of a concurrent limit that is added to a bucket of four shards are free at once', async () => {
     const space = await world.space();
     const limiter = await space.open({}, spreading());
     await limiter.config.setResource('gpt-4', WITHOUT);
@@ -103,7 +103,7 @@ describe.skipIf(ENGINE.missing)(`slots of a bucket of several shards${ENGINE.not
     expect(await limiter.available(BUCKET)).toMatchObject({ slots: 14 });
   });
 
-  test('a cut to 10 slots leaves 10, although nearly all that were free are on one of two shards', async () => {
+  test('a cut to 10 slots leaves 10, although one of two shards has nearly all free slots', async () => {
     const { space, limiter } = await uneven(1);
     const limits = [RPM, Limit.concurrent('slots', 10)];
     await limiter.config.setResource('gpt-4', { limits });
@@ -111,7 +111,7 @@ describe.skipIf(ENGINE.missing)(`slots of a bucket of several shards${ENGINE.not
     expect(await mostAlive(space)).toBe(10);
   });
 
-  test('looking at a bucket whose limit is not settled yet tells what settling would leave free', async () => {
+  test('reading a bucket with unsettled limits shows what settling would leave free', async () => {
     const { limiter } = await uneven(1);
     await limiter.config.setResource('gpt-4', { limits: [RPM, Limit.concurrent('slots', 100)] });
     expect(await limiter.available(BUCKET)).toMatchObject({ slots: 100 });

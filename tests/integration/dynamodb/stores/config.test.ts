@@ -6,7 +6,7 @@ import { type DynamoWorld, ENGINE, type Space, startWorld } from '../../../suppo
 const CACHE_LIFE_MS = 60_000;
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } };
 
-describe.skipIf(ENGINE.missing)(`changes of limits on live buckets${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`changes of limits on existing buckets${ENGINE.note}`, () => {
   let world: DynamoWorld;
 
   beforeAll(async () => {
@@ -14,7 +14,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on live buckets${ENGINE.note}
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  /** The versions that buckets were settled to since the log was cleared, in their order. Takes never name a capacity. */
+  /** The versions that buckets were settled to since the log was cleared, in order. Takes never name a capacity. */
   const settledVersions = (): readonly string[] =>
     world.proxy.requests.recorded.flatMap(({ operation, body, answer }) => {
       if (operation !== 'UpdateItem' || answer?.status !== 200) return [];
@@ -27,8 +27,8 @@ describe.skipIf(ENGINE.missing)(`changes of limits on live buckets${ENGINE.note}
   };
   const rpm = (amount: number) => ({ limits: [Limit.perMinute('rpm', amount)] });
 
-  describe('two clients, one with an old cache and one with a new one', () => {
-    test('apply a version once, and the old one decides by what is stored', async () => {
+  describe('clients with old and new caches', () => {
+    test('a version is applied once, and a client with an old cache decides by the stored limits', async () => {
       const space = await world.space();
       const admin = await space.open();
       await admin.config.setResource('gpt-4', rpm(100));
@@ -38,7 +38,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on live buckets${ENGINE.note}
       const fresh = await space.open();
       world.proxy.requests.clear();
       let granted = 0;
-      // Within the second in which the old one does not read again.
+      // Within the second in which the old client does not read the config again.
       for (let turn = 0; turn < 60; turn++) {
         for (const limiter of [fresh, old]) if ((await limiter.tryAcquire(ASK)).granted) granted += 1;
         await space.clock.advance(15);
@@ -48,7 +48,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on live buckets${ENGINE.note}
       expect(await capacities(space)).toEqual({ rpm: 3 });
     });
 
-    test('processes apply each of many versions at most once, in their order, whichever process knows it first', async () => {
+    test('processes apply each of many versions at most once, in order, whichever process reads it first', async () => {
       const space = await world.space();
       const admin = await space.open();
       await admin.config.setSystem(rpm(100));
@@ -57,7 +57,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on live buckets${ENGINE.note}
       world.proxy.requests.clear();
       for (let version = 1; version <= 6; version++) {
         await admin.config.setSystem(rpm(version % 2 === 0 ? 100 : 50 + version));
-        // Out of step: each of them learns of it at another time.
+        // Each process learns of the version at a different time.
         for (let turn = 0; turn < 10; turn++) {
           await processes[(turn * version) % 3]?.tryAcquire(ASK);
           await space.clock.advance(333);
@@ -68,7 +68,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on live buckets${ENGINE.note}
       expect(versions.at(-1)).toBe(7);
     });
 
-    test('do not let an old cache bring back limits that were replaced and then restored', async () => {
+    test('an old cache does not restore limits that were replaced and then set back', async () => {
       const space = await world.space();
       const admin = await space.open();
       await admin.config.setResource('gpt-4', rpm(10));
@@ -86,7 +86,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on live buckets${ENGINE.note}
       expect(await capacities(space)).toEqual({ rpm: 10 });
     });
 
-    test('learn of a newer version within a second of meeting it, in the background', async () => {
+    test('a client that sees a newer version reads it in the background within a second', async () => {
       const space = await world.space();
       const admin = await space.open();
       await admin.config.setResource('gpt-4', rpm(100));
@@ -102,7 +102,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on live buckets${ENGINE.note}
     });
   });
 
-  describe('a change at', () => {
+  describe('changes at each level', () => {
     const LEVELS: readonly {
       readonly level: string;
       readonly set: (admin: RateLimiter, amount: number) => Promise<void>;
@@ -127,7 +127,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on live buckets${ENGINE.note}
     ];
 
     test.each(LEVELS)(
-      '$level reaches a live bucket within one cache life, and so does its end',
+      'a change at $level reaches an existing bucket within one cache lifetime, and so does its deletion',
       async ({ set, ref }) => {
         const space = await world.space();
         const admin = await space.open();
@@ -149,7 +149,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on live buckets${ENGINE.note}
       },
     );
 
-    test('each level wins over those below it, on the same live bucket', async () => {
+    test('each level takes precedence over those below it, on the same bucket', async () => {
       const space = await world.space();
       const admin = await space.open();
       const limiter = await space.open(rpm(100));
@@ -171,7 +171,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on live buckets${ENGINE.note}
       expect(seen).toEqual([90, 89, 88, 87, 88, 89, 90, 100]);
     });
 
-    test('code reaches it with the process that was started later, and an older process follows', async () => {
+    test('limits in code of the process that opened last apply, and an older process follows them', async () => {
       const space = await world.space();
       const before = await space.open(rpm(100));
       await before.acquire(ASK);
@@ -185,7 +185,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on live buckets${ENGINE.note}
     });
   });
 
-  describe('the tokens of a live bucket', () => {
+  describe('the tokens of a bucket whose limits change', () => {
     const changed = async (before: readonly Limit[], take: Record<string, number>, after: readonly Limit[]) => {
       const space = await world.space();
       const admin = await space.open();
@@ -197,7 +197,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on live buckets${ENGINE.note}
       return { space, limiter, lease };
     };
 
-    test('are not increased by a raise, and cut by a cut', async () => {
+    test('raising a limit adds no tokens, and a cut caps the tokens', async () => {
       const raised = await changed([Limit.perHour('rpm', 100)], { rpm: 90 }, [Limit.perHour('rpm', 500)]);
       await raised.limiter.acquire({ ...ASK, consume: { rpm: 10 } });
       expect(await raised.limiter.tryAcquire(ASK)).toMatchObject({ granted: false });
@@ -206,7 +206,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on live buckets${ENGINE.note}
       expect(await cut.limiter.tryAcquire(ASK)).toMatchObject({ granted: false });
     });
 
-    test('of an added limit are all there, and it is enforced at once', async () => {
+    test('an added limit starts full and is enforced at once', async () => {
       const limits = [Limit.perHour('rpm', 100)];
       const { limiter } = await changed(limits, { rpm: 1 }, [...limits, Limit.perHour('tpm', 50)]);
       await limiter.acquire({ ...ASK, consume: { rpm: 1, tpm: 50 } });
@@ -214,7 +214,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on live buckets${ENGINE.note}
       expect(await limiter.available(ASK)).toEqual({ rpm: 98, tpm: 0 });
     });
 
-    test('of a removed limit are gone, a lease that took from it can end, and its counter goes on if it comes back', async () => {
+    test('a removed limit has no tokens, its leases can end, and its counter continues if it is added again', async () => {
       const [both, one] = [[Limit.perHour('rpm', 100), Limit.perHour('tpm', 50)], [Limit.perHour('rpm', 100)]];
       const { space, limiter, lease } = await changed(both, { rpm: 1, tpm: 20 }, one);
       await limiter.acquire(ASK);
@@ -233,7 +233,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on live buckets${ENGINE.note}
       });
     });
 
-    test('of slots move by the difference, so that what is held stays held', async () => {
+    test('slots move by the difference, so that held slots stay held', async () => {
       const slots = (count: number) => [Limit.concurrent('slots', count)];
       const { space, limiter, lease } = await changed(slots(5), { slots: 4 }, slots(2));
       const ask = { ...ASK, consume: { slots: 1 } };
@@ -246,8 +246,8 @@ describe.skipIf(ENGINE.missing)(`changes of limits on live buckets${ENGINE.note}
     });
   });
 
-  describe('an entity', () => {
-    const family = async () => {
+  describe('entities that change', () => {
+    const createChain = async () => {
       const space = await world.space();
       const admin = await space.open();
       const limiter = await space.open({ limits: [Limit.perHour('rpm', 1_000)] });
@@ -256,8 +256,8 @@ describe.skipIf(ENGINE.missing)(`changes of limits on live buckets${ENGINE.note}
       return { space, admin, limiter, parentTook };
     };
 
-    test('that is created after its first acquire counts for its parent within one cache life', async () => {
-      const { space, admin, limiter, parentTook } = await family();
+    test('an entity that is created after its first acquire counts for its parent within one cache lifetime', async () => {
+      const { space, admin, limiter, parentTook } = await createChain();
       await admin.entities.create({ id: 'proj-1' });
       await admin.entities.create({ id: 'user-1', parentId: 'proj-1', cascade: true });
       await space.clock.advance(CACHE_LIFE_MS);
@@ -265,16 +265,16 @@ describe.skipIf(ENGINE.missing)(`changes of limits on live buckets${ENGINE.note}
       expect(await parentTook('proj-1')).toBe(1_000);
     });
 
-    test('that this very process creates counts for its parent at once', async () => {
-      const { limiter, parentTook } = await family();
+    test('an entity that this process creates counts for its parent at once', async () => {
+      const { limiter, parentTook } = await createChain();
       await limiter.entities.create({ id: 'proj-1' });
       await limiter.entities.create({ id: 'user-1', parentId: 'proj-1', cascade: true });
       await limiter.acquire(ASK);
       expect(await parentTook('proj-1')).toBe(1_000);
     });
 
-    test('that changes its parent counts for the new one within one cache life, and no longer for the old one', async () => {
-      const { space, admin, limiter, parentTook } = await family();
+    test('an entity with a new parent counts for it within one cache lifetime, and no longer for the old one', async () => {
+      const { space, admin, limiter, parentTook } = await createChain();
       for (const id of ['proj-1', 'proj-2']) await admin.entities.create({ id });
       await admin.entities.create({ id: 'user-1', parentId: 'proj-1', cascade: true });
       await space.clock.advance(CACHE_LIFE_MS);
@@ -283,7 +283,7 @@ describe.skipIf(ENGINE.missing)(`changes of limits on live buckets${ENGINE.note}
       await space.clock.advance(CACHE_LIFE_MS);
       await limiter.acquire({ ...ASK, consume: { rpm: 5 } });
       expect([await parentTook('proj-1'), await parentTook('proj-2')]).toEqual([1_000, 5_000]);
-      // What was taken from the old parent goes back there.
+      // The rollback gives back to the old parent.
       await early.rollback();
       expect([await parentTook('proj-1'), await parentTook('proj-2')]).toEqual([0, 5_000]);
       await admin.entities.update('user-1', { cascade: false });

@@ -27,11 +27,11 @@ const PLAIN = { name: null, parentId: null, cascade: false, metadata: {} } as co
 const LIMITS = { limits: [Limit.perMinute('rpm', 1)] };
 const times = <T>(count: number, make: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
 
-/** Answers every query with one row at most. */
+/** Limits every query to one row. */
 const oneRow: Tap = async (operation, input, forward) =>
   forward(operation === 'Query' ? { ...input, Limit: 1 } : input);
 
-/** Adds up what reads cost, and how many requests they take. */
+/** Counts the read units and the requests. */
 function metered(): { readonly tap: Tap; readonly spent: { units: number; requests: number } } {
   const spent = { units: 0, requests: 0 };
   const tap: Tap = async (_operation, input, forward) => {
@@ -56,7 +56,7 @@ suite(`lists and reads of the stores${reason}`, () => {
   });
   afterAll(async () => table[Symbol.asyncDispose]());
 
-  /** Whatever the size of a page, and however few rows an answer has. */
+  /** Lists with several page sizes, and with queries of one row. */
   const expectPages = async (
     list: (of: Stores, page: never) => unknown,
     expected: readonly unknown[],
@@ -67,7 +67,7 @@ suite(`lists and reads of the stores${reason}`, () => {
     expect(await allPages((page) => list(slow, page as never), 9)).toEqual(expected);
   };
 
-  test('entities, configs and audit records over all partitions are listed in order, each once', async () => {
+  test('entities, configs and audit records of all partitions are listed in order, each once', async () => {
     const { call, admin } = await enter(stores);
     const ids = times(40, (at) => `user-${(at * 7) % 40}`);
     for (const id of ids) await stores.entities.create(admin(), { ...PLAIN, id });
@@ -91,7 +91,7 @@ suite(`lists and reads of the stores${reason}`, () => {
     await expectPages((of, page) => of.config.all(call, page), levels);
   });
 
-  test('a page is full although the index still shows records that are gone', async () => {
+  test('a page is full although the index still has deleted records', async () => {
     const { call, admin } = await enter(stores);
     for (const at of times(9, Number)) await stores.entities.create(admin(), { ...PLAIN, id: `user-${at}` });
     const gone = new Set(['user-1', 'user-2', 'user-5']);
@@ -107,7 +107,7 @@ suite(`lists and reads of the stores${reason}`, () => {
     expect([rest.items.map(({ id }) => id), rest.next]).toEqual([['user-7', 'user-8'], null]);
   });
 
-  test('an audit record is shown for ninety days, whether or not it has been removed', async () => {
+  test('an audit record is listed for ninety days, whether or not it has been removed', async () => {
     const { call, admin } = await enter(stores);
     await stores.entities.create(admin(), { ...PLAIN, id: 'user-1' });
     const shownAt = async (nowMs: number, subject: string | null) =>
@@ -118,7 +118,7 @@ suite(`lists and reads of the stores${reason}`, () => {
     }
   });
 
-  describe('usage', () => {
+  describe('usage queries', () => {
     let call: Call;
     const all: UsageRecord[] = [];
 
@@ -149,19 +149,23 @@ suite(`lists and reads of the stores${reason}`, () => {
       toMs: Number.MAX_SAFE_INTEGER,
       ...overrides,
     });
+    const PARTIES = [
+      ['all entities', null],
+      ['one entity', 'a'],
+    ] as const;
     const later: Call['nowMs'] = HOUR_START_MS + 6 * HOUR_MS;
 
-    test('of a resource is in the order of time, then of the entity, page by page', async () => {
+    test('usage of a resource is listed by time, then by entity, page by page', async () => {
       await expectPages((of, page) => of.usage.query({ ...call, nowMs: later }, query({}), page), all);
     });
 
-    test('of an entity is in the order of time, page by page', async () => {
+    test('usage of an entity is listed by time, page by page', async () => {
       const ofOne = query({ entityId: 'a!' });
       const expected = all.filter(({ entityId }) => entityId === 'a!');
       await expectPages((of, page) => of.usage.query({ ...call, nowMs: later }, ofOne, page), expected);
     });
 
-    test.each([null, 'a'])('of %s is that of the windows which begin within the range', async (entityId) => {
+    test.each(PARTIES)('usage of %s contains the windows that begin within the range', async (_, entityId) => {
       const hours = async (fromMs: number, toMs: number): Promise<number[]> => {
         const range = query({ entityId, fromMs: HOUR_START_MS + fromMs, toMs: HOUR_START_MS + toMs });
         const records = await allPages<UsageRecord>((page) =>
@@ -175,9 +179,9 @@ suite(`lists and reads of the stores${reason}`, () => {
       expect(await hours(-9e15, 9e15)).toEqual([0, 1, 2, 3, 4, 5]);
     });
 
-    test.each([null, 'a'])(
-      'of %s is shown until its time is over, whether or not it has been removed',
-      async (entityId) => {
+    test.each(PARTIES)(
+      'usage of %s is listed until it expires, whether or not it has been removed',
+      async (_, entityId) => {
         const nowMs = HOUR_START_MS + usageLifeMs('hourly') + 4 * HOUR_MS;
         const records = await allPages<UsageRecord>((page) =>
           stores.usage.query({ ...call, nowMs }, query({ entityId }), page),
@@ -187,7 +191,7 @@ suite(`lists and reads of the stores${reason}`, () => {
     );
   });
 
-  test('the levels of an entity cost 2.5 units and one request, those of its parent 1.5', async () => {
+  test('the config levels of an entity cost 2.5 units and one request, those of its parent 1.5', async () => {
     const { tap, spent } = metered();
     const { call, admin } = await enter(stores);
     await stores.config.write(admin(), { kind: 'system' }, LIMITS);

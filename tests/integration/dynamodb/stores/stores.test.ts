@@ -37,7 +37,7 @@ suite(`the stores of several processes on one table${reason}`, () => {
   afterAll(async () => table[Symbol.asyncDispose]());
 
   describe('config', () => {
-    test('writers of one level at once take each number once, and leave one record each', async () => {
+    test('concurrent writers of one level take each version once, and leave one audit record each', async () => {
       const { call, admin } = await enter(processes[0]);
       const written = await Promise.all(
         times(24, async (at) => processes[at % 4]!.config.write(admin(), SYSTEM, rpm(at + 1))),
@@ -48,14 +48,14 @@ suite(`the stores of several processes on one table${reason}`, () => {
       expect(await processes[0].config.read(call, SYSTEM)).toEqual(last);
       const records = await allPages<AuditRecord>((page) => processes[1].audit.list(call, '$SYSTEM', page));
       expect(records).toHaveLength(24);
-      // Each saw what the one before it wrote: none was made on top of something old.
+      // Each write saw the one before it: the records form one chain.
       const after = new Map(records.map((record) => [JSON.stringify(record.after), record]));
       let text = JSON.stringify({ limits: [String(last?.limits?.[0])] });
       for (let steps = 0; steps < 24; steps++) text = JSON.stringify(after.get(text)?.before ?? null);
       expect(text).toBe('null');
     });
 
-    test('two fields of one level that are set at once are both kept', async () => {
+    test('two fields of one level that are set concurrently are both kept', async () => {
       const { call, admin } = await enter(processes[0]);
       for (let round = 1; round <= 10; round++) {
         const onUnavailable = round % 2 === 0 ? 'allow' : 'local';
@@ -68,7 +68,7 @@ suite(`the stores of several processes on one table${reason}`, () => {
       }
     });
 
-    test('levels that are written at once, in one namespace, share no number', async () => {
+    test('concurrent writes to several levels of one namespace take different versions', async () => {
       const { admin } = await enter(processes[0]);
       const written = await Promise.all(
         times(20, async (at) =>
@@ -78,7 +78,7 @@ suite(`the stores of several processes on one table${reason}`, () => {
       expect(new Set(written.map(({ v }) => v)).size).toBe(20);
     });
 
-    test('of the same write by several only the first changes something', async () => {
+    test('of several equal concurrent writes only the first changes something', async () => {
       const { call, admin } = await enter(processes[0]);
       const written = await Promise.all(processes.map(async ({ config }) => config.write(admin(), SYSTEM, rpm(7))));
       expect(written.map(({ v }) => v)).toEqual([1, 1, 1, 1]);
@@ -106,8 +106,8 @@ suite(`the stores of several processes on one table${reason}`, () => {
       }
     });
 
-    test('a parent whose children come and go at once can be deleted when the last one is gone', async () => {
-      const { admin } = await enter(processes[0]);
+    test('a parent whose children are created, moved and deleted concurrently can be deleted after the last one', async () => {
+      const { call, admin } = await enter(processes[0]);
       for (const id of ['team', 'club']) await processes[0].entities.create(admin(), { ...PLAIN, id });
       await Promise.all(
         times(12, async (at) => {
@@ -120,9 +120,10 @@ suite(`the stores of several processes on one table${reason}`, () => {
         }),
       );
       for (const id of ['team', 'club']) await processes[1].entities.delete(admin(), id);
+      expect(await allPages((page) => processes[2].entities.list(call, page))).toEqual([]);
     });
 
-    test('moves that would close a circle together are not both made', async () => {
+    test('concurrent moves that would close a circle are not all made', async () => {
       const { call, admin } = await enter(processes[0]);
       for (let round = 0; round < 15; round++) {
         const ids = ['a', 'b', 'c'].map((name) => `${name}-${round}`);
@@ -137,7 +138,7 @@ suite(`the stores of several processes on one table${reason}`, () => {
       }
     });
 
-    test('an update of a version that is no more is refused, and so are all but one that saw the same', async () => {
+    test('of several updates of the same version one succeeds, and the others are refused', async () => {
       const { call, admin } = await enter(processes[0]);
       await processes[0].entities.create(admin(), { ...PLAIN, id: 'user-1' });
       const outcomes = await Promise.allSettled(
@@ -150,7 +151,7 @@ suite(`the stores of several processes on one table${reason}`, () => {
       expect(await allPages((page) => processes[0].audit.list(call, 'user-1', page))).toHaveLength(2);
     });
 
-    test('a parent keeps its version while its children come and go', async () => {
+    test('a parent keeps its version while its children are created and deleted', async () => {
       const { call, admin } = await enter(processes[0]);
       await processes[0].entities.create(admin(), { ...PLAIN, id: 'team' });
       await processes[0].entities.create(admin(), { ...PLAIN, id: 'user-1', parentId: 'team' });
@@ -160,7 +161,7 @@ suite(`the stores of several processes on one table${reason}`, () => {
       await processes[2].entities.delete(admin(), 'team');
     });
 
-    test('an entity is not deleted although the index shows no child of it yet', async () => {
+    test('an entity with a child is not deleted although the index does not show the child yet', async () => {
       const blind = openStores(table.transport, async (operation, input, forward) => {
         const output = await forward(input);
         return operation === 'Query' && 'IndexName' in input && input.IndexName === 'GSI1'
@@ -175,7 +176,7 @@ suite(`the stores of several processes on one table${reason}`, () => {
   });
 
   describe('namespaces', () => {
-    test('a name that several register at once is given one id, and leaves one record', async () => {
+    test('a name that several callers register concurrently gets one id, and one audit record', async () => {
       const name = `name-${freshId()}`;
       const given = await Promise.all(
         times(12, async (at) => processes[at % 4]!.namespaces.register(change(), name, freshId())),
@@ -185,7 +186,7 @@ suite(`the stores of several processes on one table${reason}`, () => {
       expect((await processes[0].namespaces.audit(change(), name, page)).items).toHaveLength(1);
     });
 
-    test('of a registration and a recovery of one name at once, one gets it', async () => {
+    test('of a concurrent registration and recovery of one name, one gets it', async () => {
       for (let round = 0; round < 10; round++) {
         const [name, id] = [`name-${freshId()}`, freshId()];
         await processes[0].namespaces.register(change(), name, id);
@@ -202,8 +203,8 @@ suite(`the stores of several processes on one table${reason}`, () => {
     });
   });
 
-  describe('a process that has made a change', () => {
-    test('reads consistently for acquires, at twice the price, until no read can lag any more', async () => {
+  describe('consistent reads', () => {
+    test('a process that made a change reads consistently for acquires until no read can be stale', async () => {
       const consistent: unknown[] = [];
       const stores = openStores(table.transport, async (operation, input, forward) => {
         if (operation === 'BatchGetItem' && 'RequestItems' in input) {

@@ -35,7 +35,7 @@ suite(`the table${reason}`, () => {
   };
   const check = async (name: string): Promise<void> => checkSchema(named(name), deadlineIn(5_000));
 
-  test('is made with the namespace `default`, once, however many make it at the same time', async () => {
+  test('a table that several callers create concurrently has the namespace `default` once', async () => {
     const tableName = 'made-at-once';
     const { client } = table;
     await Promise.all(Array.from({ length: 4 }, async () => createTable({ tableName, client })));
@@ -49,7 +49,7 @@ suite(`the table${reason}`, () => {
     expect(names.map(({ name }) => name)).toEqual(['default']);
   });
 
-  test('that is ready is left as it is', async () => {
+  test('creating a table that is ready changes nothing', async () => {
     const { client } = table;
     const stores = openStores(table.transport);
     const before = await stores.namespaces.read(change(), 'default');
@@ -61,7 +61,7 @@ suite(`the table${reason}`, () => {
     expect(await stores.namespaces.read(change(), 'default')).toBeUndefined();
   });
 
-  test('that was left half made is finished', async () => {
+  test('creating a table completes an unfinished one', async () => {
     const tableName = 'half-made';
     await table.client.send(new CreateTableCommand(tableDefinition(tableName)));
     await expect(check(tableName)).rejects.toMatchObject({
@@ -72,7 +72,7 @@ suite(`the table${reason}`, () => {
     await check(tableName);
   });
 
-  test('a table of another product is refused, and nothing is written into it', async () => {
+  test('a table of another product is refused, and nothing is written to it', async () => {
     const tableName = 'of-another-product';
     const definition = tableDefinition(tableName);
     await table.client.send(
@@ -88,14 +88,14 @@ suite(`the table${reason}`, () => {
     await expect(check(tableName)).rejects.toMatchObject({ code: 'schema.mismatch' });
   });
 
-  test('that is missing is told as such, with the command that makes it', async () => {
+  test('a missing table is reported with the command that creates it', async () => {
     await expect(check('nowhere')).rejects.toMatchObject({
       code: 'schema.mismatch',
       message: 'DynamoDB has no table nowhere. Run: headgate deploy --table nowhere',
     });
   });
 
-  test('of another version is told as such, with the command that helps', async () => {
+  test('a table of another version is reported with the command that helps', async () => {
     const tableName = 'versions';
     await createTable({ tableName, client: table.client });
     const migrate = { code: 'schema.mismatch', command: 'headgate migrate --store dynamodb://versions' };

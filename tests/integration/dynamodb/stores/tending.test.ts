@@ -8,7 +8,7 @@ const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rph: 1 } };
 const LIMITS = [Limit.perHour('rph', 3_600_000)];
 const SENSITIVE = { paceAbove: 5, splitAbove: 10 };
 
-describe.skipIf(ENGINE.missing)(`splitting in the background${ENGINE.note}`, () => {
+describe.skipIf(ENGINE.missing)(`splits in the background${ENGINE.note}`, () => {
   let world: DynamoWorld;
 
   beforeAll(async () => {
@@ -16,7 +16,7 @@ describe.skipIf(ENGINE.missing)(`splitting in the background${ENGINE.note}`, () 
   });
   afterAll(async () => world?.[Symbol.asyncDispose]());
 
-  /** What is heard of a split that goes wrong, which no caller awaits. */
+  /** The errors of a failing split, which no caller awaits. */
   const heardOf = async (wrong: Fault) => {
     const space = await world.space();
     const limiter = await space.open({ limits: LIMITS }, { pressure: SENSITIVE });
@@ -30,12 +30,12 @@ describe.skipIf(ENGINE.missing)(`splitting in the background${ENGINE.note}`, () 
     return space.errors;
   };
 
-  test('that is not permitted reaches `onError`, and no caller', async () => {
+  test('a split that is not permitted reaches `onError`, and no caller', async () => {
     const heard = await heardOf(fault.accessDenied());
     await expect.poll(() => heard).toEqual([expect.any(AccessDenied)]);
   });
 
-  test('that gets no answer reaches `onError`', async () => {
+  test('a split that gets no answer reaches `onError`', async () => {
     const heard = await heardOf(fault.loseAnswer());
     await expect.poll(() => heard).toEqual([expect.any(BackendUnavailable)]);
   });

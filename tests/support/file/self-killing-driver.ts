@@ -1,11 +1,11 @@
 import { loadDriver, type SqliteDatabase, type SqliteDriver } from '../../../src/backends/embedded/file/driver.js';
 
-/** SQLite for a process that dies by its own hand right before its n-th statement. */
-export async function loadDeadlyDriver(deadly: number): Promise<SqliteDriver> {
+/** SQLite for a process that kills itself right before its n-th statement. */
+export async function loadSelfKillingDriver(killBefore: number): Promise<SqliteDriver> {
   let statements = 0;
   const countStatement = (): void => {
     statements += 1;
-    if (statements === deadly) process.kill(process.pid, 'SIGKILL');
+    if (statements === killBefore) process.kill(process.pid, 'SIGKILL');
   };
   const real = await loadDriver();
   return { open: (path) => counting(real.open(path), countStatement) };
