@@ -1,15 +1,8 @@
 import type { LevelAnswer, LevelAsk, LevelRef } from '../../../backend.js';
 import { credit, effectiveTokens, tokensAfterTake } from '../../../core/bucket/bucket.js';
 import { compareVersions, compareConfig } from '../../../core/config/config.js';
-import {
-  type Amount,
-  amountOf,
-  decide,
-  exceedsCapacity,
-  type Holder,
-  type LimitBalance,
-  type Verdict,
-} from '../../../core/bucket/decide.js';
+import { decide, exceedsCapacity, type Holder, type LimitBalance, type Verdict } from '../../../core/bucket/decide.js';
+import { amountsDue, takenHolder, takesUnheldSlots } from '../../../core/bucket/holder-rules.js';
 import { sub } from '../../../core/int.js';
 import { isConsumed, isUnlimitedIn } from '../../../core/limit.js';
 import type { EpochMs, Millitokens } from '../../../core/units.js';
@@ -303,47 +296,8 @@ class GroupPlanner {
   }
 }
 
-/** What a change takes (positive) or gives back (negative). */
-function amountsDue(
-  { deltas, totals }: ChangeEntry['level'],
-  stored: Holder | undefined,
-  holderLost: boolean,
-): readonly Amount[] {
-  if (totals === null) return deltas;
-  // An expiry gave the rates back, so the whole amount is due again.
-  if (holderLost) return totals;
-  // The holder carries what was taken, so a change that landed without an answer is not made again.
-  const carried = stored?.rates ?? [];
-  const isCarried = ({ name }: Amount): boolean => amountOf(carried, name) !== undefined;
-  const corrected = totals.filter(isCarried).map(({ name, milli }) => {
-    return { name, milli: sub(milli, amountOf(carried, name) ?? 0) };
-  });
-  return [...corrected, ...deltas.filter((delta) => !isCarried(delta))];
-}
-
 /** Judged also by the rules that the caller has read: those of an old image may have been raised since. */
 function neverFits({ limits }: LevelAsk, name: string, requestedMilli: number): boolean {
   const limit = limits.find((candidate) => candidate.name === name);
   return limit === undefined || requestedMilli > limit.capacityMilli;
-}
-
-/**
- * An older config may treat as a rate what now has slots, and so bring no holder for them: the slots would never be
- * released. The client retries after it has reread its config.
- */
-function takesUnheldSlots({ holder }: LevelAsk, verdicts: readonly Verdict[]): boolean {
-  return verdicts.some(
-    ({ limit, requestedMilli }) =>
-      limit.kind === 'concurrent' && requestedMilli > 0 && amountOf(holder?.slots ?? [], limit.name) === undefined,
-  );
-}
-
-/** An older config may have limits that the bucket lacks. What was not taken must not be given back. */
-function takenHolder(
-  holder: NonNullable<LevelAsk['holder']>,
-  verdicts: readonly Verdict[],
-  configIsOlder: boolean,
-): NonNullable<LevelAsk['holder']> {
-  if (!configIsOlder || holder.rates === null) return holder;
-  return { ...holder, rates: holder.rates.filter(({ name }) => verdicts.some(({ limit }) => limit.name === name)) };
 }

@@ -155,7 +155,7 @@ describe.skipIf(installed.status === 'unavailable')(
         };
       };
 
-    const ANY_RATE: Rate = { capacityMilli: 1_000, refillMilli: 1_000, refillPeriodMs: 1 };
+    const ANY_RATE: Rate = { kind: 'rate', capacityMilli: 1_000, refillMilli: 1_000, refillPeriodMs: 1 };
 
     /** Reads what the lines have written. */
     async function linesStore(ns: string, born: Image): Promise<ConditionalStore> {
