@@ -37,6 +37,7 @@ test('core with a fourth kind of limit does not compile until each question abou
     return found === null ? [] : [`${found[1]} ${nameAt(found[1]!, Number(found[2]))} ${found[3]}`];
   });
   expect(unanswered.toSorted()).toEqual([
+    'bucket/decide.ts judge TS2366',
     'bucket/shard.ts shareOf TS2366',
     'limit-kind.ts hasBalance TS2366',
     'limit-kind.ts holdsSlots TS2366',

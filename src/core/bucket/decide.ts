@@ -1,6 +1,6 @@
 import { credit, effectiveTokens, gainsTokens, type Rate, waitForTokens } from './bucket.js';
 import { add, floorDiv, type Int } from '../int.js';
-import { hasBalance, holdsSlots, refills } from '../limit-kind.js';
+import { refills } from '../limit-kind.js';
 import type { Limit } from '../limit.js';
 import { type EpochMs, MILLI, type Millitokens } from '../units.js';
 
@@ -97,22 +97,24 @@ export function decide(bucket: BucketView, asks: readonly Amount[], nowMs: Epoch
   return verdicts;
 }
 
-function judge(bucket: BucketView, balance: LimitBalance, needMilli: number, nowMs: EpochMs): Verdict {
+function judge(bucket: BucketView, balance: LimitBalance, requestedMilli: number, nowMs: EpochMs): Verdict {
   const { limit, tokensMilli, rate = limit } = balance;
-  // There is always as much as is asked, so that a take leaves the balance at 0.
-  if (!hasBalance(limit.kind)) {
-    return { limit, creditedMilli: 0, effectiveMilli: needMilli, requestedMilli: needMilli, waitMs: 0 };
+  switch (limit.kind) {
+    case 'rate': {
+      const creditedMilli = credit(rate, bucket.baseMs, nowMs);
+      const effectiveMilli = effectiveTokens(rate, tokensMilli, creditedMilli);
+      const isEnough = effectiveMilli >= requestedMilli;
+      const waitMs = isEnough ? 0 : waitForTokens(rate, tokensMilli, bucket.baseMs, requestedMilli, nowMs);
+      return { limit, creditedMilli, effectiveMilli, requestedMilli, waitMs };
+    }
+    case 'concurrent': {
+      const waitMs = tokensMilli >= requestedMilli ? 0 : waitForSlots(bucket, balance, requestedMilli, nowMs);
+      return { limit, creditedMilli: 0, effectiveMilli: tokensMilli, requestedMilli, waitMs };
+    }
+    case 'unlimited':
+      // There is always as much as is asked, so that a take leaves the balance at 0.
+      return { limit, creditedMilli: 0, effectiveMilli: requestedMilli, requestedMilli, waitMs: 0 };
   }
-  const creditedMilli = credit(rate, bucket.baseMs, nowMs);
-  const effectiveMilli = effectiveTokens(rate, tokensMilli, creditedMilli);
-  const waitMs = effectiveMilli >= needMilli ? 0 : waitFor(bucket, balance, needMilli, nowMs);
-  return { limit, creditedMilli, effectiveMilli, requestedMilli: needMilli, waitMs };
-}
-
-function waitFor(bucket: BucketView, balance: LimitBalance, needMilli: number, nowMs: EpochMs): number | null {
-  return holdsSlots(balance.limit.kind)
-    ? waitForSlots(bucket, balance, needMilli, nowMs)
-    : waitForTokens(balance.rate ?? balance.limit, balance.tokensMilli, bucket.baseMs, needMilli, nowMs);
 }
 
 /** The longest possible wait: until enough holders will have expired, at least 1 ms. Leases may end earlier. */
