@@ -12,6 +12,7 @@ import {
   importsOf,
   importsPointDown,
   isTest,
+  kindsAreAskedInCore,
   MAX_LINES,
   noCycles,
   noDefaultExports,
@@ -145,6 +146,38 @@ describe('the purity of core', () => {
       'clock.ts': 'export const now = () => Date.now();',
     });
     expect(coreIsPure(files)).toEqual([]);
+  });
+});
+
+describe('comparisons of the kind of a limit', () => {
+  test('no file of this tree compares the kind of a limit, or numbers that imply it, more often than it is listed for', () => {
+    expect(kindsAreAskedInCore(src)).toEqual([]);
+  });
+
+  test.each([
+    `limit.kind === 'concurrent'`,
+    `'rate' !== account?.limit.kind`,
+    `kindOf(level, name)\n  == 'unlimited'`,
+    'rate.refillPeriodMs !== 0',
+    'limit.refillMilli > 0',
+    '0 === limit.rate.refillAmount',
+  ])('the comparison %j is reported', (comparison) => {
+    const found = kindsAreAskedInCore(planted({ 'limiter/a.ts': `export const a = ${comparison};` }));
+    expect(found).toEqual(['limiter/a.ts compares the kind of a limit 1 times, not 0: ask core/limit-kind.ts instead']);
+  });
+
+  test('a listed file that has fewer comparisons than its entry is reported, so that the list only shrinks', () => {
+    expect(kindsAreAskedInCore(planted({ 'core/bucket/bucket.ts': 'export const a = 1;' }))).toHaveLength(1);
+  });
+
+  test('a switch on the kind, a comment and a comparison of two limits are no such comparison', () => {
+    const text = [
+      `// limit.kind === 'rate'`,
+      `export type A = { kind: 'rate' | 'concurrent' };`,
+      `export function a(kind: A['kind']) { switch (kind) { case 'rate': return 1; case 'concurrent': return 2; } }`,
+      'export const b = (one: Limit, other: Limit) => one.refillPeriodMs === other.refillPeriodMs;',
+    ].join('\n');
+    expect(kindsAreAskedInCore(planted({ 'limiter/a.ts': text }))).toEqual([]);
   });
 });
 

@@ -148,6 +148,33 @@ export const coreIsPure: Rule = (files) =>
       return used.map((name) => `${path} uses ${name}: core has no clock, no randomness, no environment`);
     });
 
+/** In printed code, where every string has double quotes. */
+const KIND_COMPARISON =
+  /[!=]==? "(?:rate|concurrent|unlimited)"|"(?:rate|concurrent|unlimited)" [!=]==?|\brefill(?:PeriodMs|Milli|Amount) (?:[!=]==?|[<>]=?) 0\b|\b0 (?:[!=]==?|[<>]=?) (?:\w+\.)*refill(?:PeriodMs|Milli|Amount)\b/g;
+
+/** How many comparisons a file has, where it needs them. */
+const KIND_COMPARISONS: Readonly<Record<string, number>> = {
+  // A rate that denies on purpose has no refill.
+  'core/bucket/bucket.ts': 1,
+  // The kind of a settled limit, not of a limit.
+  'backends/dynamodb/bucket/writes/write-settlement.ts': 1,
+};
+
+/**
+ * A comparison with one kind gives every other kind the same answer, also one that is added later. A switch without a
+ * default does not compile then, so code asks the functions of `core/limit-kind.ts` or has such a switch.
+ */
+export const kindsAreAskedInCore: Rule = (files) =>
+  files
+    .filter((file) => !isTest(file))
+    .flatMap(({ path, text }) => {
+      const found = transformSync(text, { loader: 'ts' }).code.match(KIND_COMPARISON)?.length ?? 0;
+      const listed = KIND_COMPARISONS[path] ?? 0;
+      return found === listed
+        ? []
+        : [`${path} compares the kind of a limit ${found} times, not ${listed}: ask core/limit-kind.ts instead`];
+    });
+
 const AWS_LAYERS = ['backends/dynamodb', 'backends/dynamodb/stream', 'backends/dynamodb/reconciler', 'infra'];
 
 export const awsStaysInItsLayers: Rule = (files) =>

@@ -1,6 +1,9 @@
 import { ValidationError } from './errors.js';
 import { checkLimitName } from './identifiers.js';
+import { hasBalance, type LimitKind } from './limit-kind.js';
 import { MAX_AMOUNT, MILLI } from './units.js';
+
+export { isConsumed, type LimitKind } from './limit-kind.js';
 
 const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -16,9 +19,6 @@ export interface RateOptions {
   /** What an acquire takes when its `consume` does not name this limit. Default: nothing. */
   readonly cost?: number;
 }
-
-/** What a limit does with an ask: a rate refills, slots are given back, an unlimited one only counts. */
-export type LimitKind = 'rate' | 'concurrent' | 'unlimited';
 
 interface LimitFields<Name extends string> {
   readonly name: Name;
@@ -156,25 +156,14 @@ function rate<Name extends string>(name: Name, amount: number, periodMs: number,
   return Limit.custom(name, options?.cost === undefined ? rule : { ...rule, cost: options.cost });
 }
 
-/** Whether what is taken is used up and counts as consumption. Slots are given back instead. */
-export function isConsumed(kind: LimitKind): boolean {
-  switch (kind) {
-    case 'rate':
-    case 'unlimited':
-      return true;
-    case 'concurrent':
-      return false;
-  }
-}
-
 /** Whether the limit of that name is an unlimited one. */
 export function isUnlimitedIn(limits: readonly Limit[], name: string): boolean {
-  return limits.some((limit) => limit.name === name && limit.kind === 'unlimited');
+  return limits.some((limit) => limit.name === name && !hasBalance(limit.kind));
 }
 
 /** The balance, in millitokens, of a limit of which nothing is taken: an unlimited one has none. */
-export function fullTokens(limit: Limit): number {
-  return limit.kind === 'unlimited' ? 0 : limit.capacityMilli;
+export function fullTokens({ kind, capacityMilli }: Pick<Limit, 'kind' | 'capacityMilli'>): number {
+  return hasBalance(kind) ? capacityMilli : 0;
 }
 
 /** Whether two limits are the same rule for a bucket. The default cost is not part of the rule. */

@@ -47,7 +47,7 @@ test('the oracle finds that the published rules over-admit', async () => {
 });
 
 test('the oracle finds that the published rules grant twice the capacity in one instant', async () => {
-  const rate: Rate = { capacityMilli: 100, refillMilli: 100, refillPeriodMs: 1_000 };
+  const rate: Rate = { kind: 'rate', capacityMilli: 100, refillMilli: 100, refillPeriodMs: 1_000 };
   const does: ScenarioStep['does'] = {
     kind: 'group',
     asks: [[{ limit: 0, permille: 1_000 }]],
@@ -62,11 +62,13 @@ test('the oracle finds that the published rules grant twice the capacity in one 
 });
 
 const anyRate = fc.record({
+  kind: fc.constant('rate' as const),
   capacityMilli: fc.integer({ min: 0, max: 20 }),
   refillMilli: fc.integer({ min: 0, max: 5 }),
   refillPeriodMs: fc.integer({ min: 1, max: 7 }),
 });
 const slots = fc.record({
+  kind: fc.constant('concurrent' as const),
   capacityMilli: fc.integer({ min: 0, max: 4 }),
   refillMilli: fc.constant(0),
   refillPeriodMs: fc.constant(0),
@@ -111,7 +113,7 @@ test('clients whose clocks differ are granted no more than the earliest and the 
   );
   await fc.assert(
     fc.asyncProperty(skews, asks, fc.integer({ min: 1, max: 9_000 }), async (offsets, steps, refillMilli) => {
-      const rate: Rate = { capacityMilli: 5_000, refillMilli, refillPeriodMs: 1_000 };
+      const rate: Rate = { kind: 'rate', capacityMilli: 5_000, refillMilli, refillPeriodMs: 1_000 };
       const initial = fullImage([rate], 1_000_000);
       const clients = baseThatStays(memoryStore(initial), initial);
       let nowMs = initial.baseMs;

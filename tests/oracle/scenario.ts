@@ -46,10 +46,25 @@ export function randomScenario(seed: number, options: ScenarioOptions): Scenario
 
   const rate = (): Rate =>
     options.huge
-      ? { capacityMilli: int(1, 1e12) * 1_000, refillMilli: int(1, 1e12) * 1_000, refillPeriodMs: int(1, YEAR_MS) }
-      : { capacityMilli: int(1, 50) * 1_000, refillMilli: int(1, 20) * 1_000, refillPeriodMs: int(1, 5_000) };
-  const slow: Rate = { capacityMilli: int(1, 500), refillMilli: int(1, 100), refillPeriodMs: int(1, 100_000) };
-  const slots: Rate = { capacityMilli: int(1, 8) * 1_000, refillMilli: 0, refillPeriodMs: 0 };
+      ? {
+          kind: 'rate',
+          capacityMilli: int(1, 1e12) * 1_000,
+          refillMilli: int(1, 1e12) * 1_000,
+          refillPeriodMs: int(1, YEAR_MS),
+        }
+      : {
+          kind: 'rate',
+          capacityMilli: int(1, 50) * 1_000,
+          refillMilli: int(1, 20) * 1_000,
+          refillPeriodMs: int(1, 5_000),
+        };
+  const slow: Rate = {
+    kind: 'rate',
+    capacityMilli: int(1, 500),
+    refillMilli: int(1, 100),
+    refillPeriodMs: int(1, 100_000),
+  };
+  const slots: Rate = { kind: 'concurrent', capacityMilli: int(1, 8) * 1_000, refillMilli: 0, refillPeriodMs: 0 };
   const rates = [rate(), slow, ...(chance(0.5) ? [slots] : [])];
 
   const limit = (): number => int(0, rates.length - 1);

@@ -14,6 +14,7 @@ import type { ConfigLevel, StoredConfig } from '../../core/config/config.js';
 import { BackendUnavailable, EntityExists, EntityNotFound, VersionConflict } from '../../core/errors.js';
 import { missingParent, refuseBadParent, refuseOtherVersion } from '../../core/config/parents.js';
 import { sameJson } from '../../core/manifest/same-json.js';
+import { hasBalance } from '../../core/limit-kind.js';
 import { fullTokens } from '../../core/limit.js';
 import { type EpochMs, MAX_CHAIN } from '../../core/units.js';
 import { type Bucket, copyOf, forgetAllHolders, move, negated, reclaimExpired } from './bucket.js';
@@ -165,7 +166,7 @@ export function resetBucket(space: Space, call: AdminCall, entityId: string, res
 
 function balances(bucket: Bucket, nowMs: EpochMs): { readonly tokensMilli: unknown; readonly holders: number } {
   const tokens = bucket.limits
-    .filter(({ limit }) => limit.kind !== 'unlimited')
+    .filter(({ limit }) => hasBalance(limit.kind))
     .map(({ limit, tokensMilli }) => [
       limit.name,
       String(effectiveTokens(limit, tokensMilli, credit(limit, bucket.baseMs, nowMs))),

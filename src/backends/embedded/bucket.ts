@@ -10,7 +10,9 @@ import {
 import { type ConfigVersion, compareConfig } from '../../core/config/config.js';
 import { type Amount, amountOf, type Holder, type Verdict } from '../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../core/int.js';
-import { fullTokens, isConsumed, isUnlimitedIn, type Limit } from '../../core/limit.js';
+import { heldSlots, startingTokens } from '../../core/bucket/held-slots.js';
+import { hasBalance, sharesAccount } from '../../core/limit-kind.js';
+import { fullTokens, isUnlimitedIn, type Limit } from '../../core/limit.js';
 import { windowStart } from '../../core/usage/usage.js';
 import type { EpochMs, Millitokens } from '../../core/units.js';
 
@@ -79,9 +81,9 @@ export function settle(
     const account = before.find((candidate) => isSameAccount(candidate.limit, limit));
     const stays = account !== undefined && live.has(account) && account.limit.kind === limit.kind;
     const tokensMilli =
-      stays && limit.kind !== 'unlimited'
+      stays && hasBalance(limit.kind)
         ? applyWrite(planRebase(account.limit, limit, account.tokensMilli, bucket.baseMs, baseMs), account.tokensMilli)
-        : startingTokens(bucket, limit);
+        : startingTokens(limit, heldSlots(bucket.holders, limit.name));
     return { ...(account ?? newAccount(limit, tokensMilli)), limit, tokensMilli };
   });
   const retired = before.filter(({ limit }) => !wanted.limits.some((other) => isSameAccount(limit, other)));
@@ -91,17 +93,8 @@ export function settle(
   return true;
 }
 
-/** A limit that changes its kind gets another account: slots are not tokens. Of a rate that is lifted, the counter stays. */
 function isSameAccount(a: Limit, b: Limit): boolean {
-  return a.name === b.name && isConsumed(a.kind) === isConsumed(b.kind);
-}
-
-/** An added limit starts full, less the slots that are held already. */
-function startingTokens(bucket: Bucket, limit: Limit): Millitokens {
-  let tokensMilli: Millitokens = fullTokens(limit);
-  if (limit.kind !== 'concurrent') return tokensMilli;
-  for (const holder of bucket.holders.values()) tokensMilli = sub(tokensMilli, amountOf(holder.slots, limit.name) ?? 0);
-  return tokensMilli;
+  return a.name === b.name && sharesAccount(a.kind, b.kind);
 }
 
 /** Takes what was decided to fit. */
@@ -132,9 +125,9 @@ export function move(
     const { name } = account.limit;
     const deltaMilli = amountOf(deltas, name);
     if (deltaMilli === undefined || deltaMilli === 0) continue;
-    if (isConsumed(account.limit.kind) !== isConsumed(kind)) continue;
+    if (!sharesAccount(account.limit.kind, kind)) continue;
     account.consumedMilli = add(account.consumedMilli, deltaMilli);
-    if (account.limit.kind === 'unlimited' || (deltaMilli < 0 && isUnlimitedIn(rules, name))) continue;
+    if (!hasBalance(account.limit.kind) || (deltaMilli < 0 && isUnlimitedIn(rules, name))) continue;
     const write = planMove(account.limit, account.tokensMilli, credit(account.limit, bucket.baseMs, nowMs), {
       takeMilli: null,
       debitMilli: deltaMilli > 0 ? deltaMilli : 0,
@@ -191,7 +184,7 @@ export function isIdle(bucket: Bucket, nowMs: EpochMs): boolean {
   if (bucket.holders.size > 0) return false;
   return bucket.limits.every(
     ({ limit, tokensMilli }) =>
-      limit.kind === 'unlimited' ||
+      !hasBalance(limit.kind) ||
       effectiveTokens(limit, tokensMilli, credit(limit, bucket.baseMs, nowMs)) >= limit.capacityMilli,
   );
 }

@@ -9,9 +9,9 @@ import type {
   LevelRef,
   LevelResult,
 } from '../../backend.js';
-import { compareConfig } from '../../core/config/config.js';
-import { type Amount, amountOf, conclude, decide, exceedsCapacity, type Holder } from '../../core/bucket/decide.js';
-import { isConsumed } from '../../core/limit.js';
+import { compareConfig, CONFIG_REREAD_MS } from '../../core/config/config.js';
+import { amountOf, conclude, decide, exceedsCapacity } from '../../core/bucket/decide.js';
+import { amountsDue, chargedRates, takenHolder, takesUnheldSlots } from '../../core/bucket/holder-rules.js';
 import type { EpochMs } from '../../core/units.js';
 import {
   type Bucket,
@@ -27,9 +27,6 @@ import {
 } from './bucket.js';
 import type { Space } from './storage.js';
 import { foldBeforeHourEnds } from './usage.js';
-
-/** A client reads its config again at most this often. */
-const CONFIG_REREAD_MS = 1_000;
 
 /** Decides all levels before taking from any, so a denial at one level leaves the others unchanged. */
 export function consume(space: Space, request: ConsumeRequest, nowMs: EpochMs): ConsumeOutcome {
@@ -60,35 +57,19 @@ export function consume(space: Space, request: ConsumeRequest, nowMs: EpochMs): 
     foldBeforeHourEnds(space, level, bucket, nowMs);
     const answer = answers[at] as LevelAnswer;
     take(bucket, answer.verdicts);
-    if (level.holder !== null && leaseId !== null) hold(bucket, leaseId, holderOf(level.holder, answer));
+    if (level.holder !== null && leaseId !== null)
+      hold(bucket, leaseId, takenHolder(level.holder, answer.verdicts, answer.configIsOlder));
     space.writeBucket(level.entityId, level.resource, bucket, nowMs);
   }
   return { kind: 'granted', levels: answers };
 }
 
-/**
- * An older config may treat as a rate what is concurrent now, and so bring no holder: the slots would never be given
- * back. The client retries after it has read its config.
- */
 function anyTakesUnheldSlots(levels: readonly LevelAsk[], answers: readonly LevelAnswer[]): boolean {
   for (let at = 0; at < levels.length; at++) {
-    if (takesUnheldSlots(levels[at] as LevelAsk, answers[at] as LevelAnswer)) return true;
+    const { verdicts, configIsOlder } = answers[at] as LevelAnswer;
+    if (configIsOlder && takesUnheldSlots(levels[at] as LevelAsk, verdicts)) return true;
   }
   return false;
-}
-
-function takesUnheldSlots({ holder }: LevelAsk, { verdicts, configIsOlder }: LevelAnswer): boolean {
-  if (!configIsOlder) return false;
-  return verdicts.some(
-    ({ limit, requestedMilli }) =>
-      limit.kind === 'concurrent' && requestedMilli > 0 && amountOf(holder?.slots ?? [], limit.name) === undefined,
-  );
-}
-
-/** An older config may have rates that the bucket lacks. They were not taken, so the expiry must not give them back. */
-function holderOf(holder: Holder, { verdicts, configIsOlder }: LevelAnswer): Holder {
-  if (!configIsOlder || holder.rates === null) return holder;
-  return { ...holder, rates: holder.rates.filter(({ name }) => verdicts.some(({ limit }) => limit.name === name)) };
 }
 
 /** A denied ask reclaims expired holders at once, unless that cannot help. */
@@ -138,19 +119,13 @@ function adjustLevel(space: Space, leaseId: string, level: LevelChange, nowMs: E
   const holder = bucket.holders.get(leaseId);
   const holderLost = level.holder !== 'none' && holder === undefined;
   foldBeforeHourEnds(space, level, bucket, nowMs);
-  // An expiry has given the rates back, so the whole amount is charged again.
-  move(bucket, 'rate', holderLost && level.totals !== null ? level.totals : level.deltas, nowMs, level.limits);
+  move(bucket, 'rate', amountsDue(level, holder, holderLost), nowMs, level.limits);
   if (level.holder === 'release') release(bucket, leaseId, nowMs);
   else if (holder?.rates && level.totals !== null) {
-    hold(bucket, leaseId, { ...holder, rates: chargedRates(bucket, level.totals) });
+    hold(bucket, leaseId, { ...holder, rates: chargedRates(bucket.limits, level.totals) });
   }
   space.writeBucket(level.entityId, level.resource, bucket, nowMs);
   return { kind: 'done', holderLost };
-}
-
-/** Rates that the bucket lacks were not charged. The expiry must not give them back if the limit is added again. */
-function chargedRates({ limits }: Bucket, totals: readonly Amount[]): readonly Amount[] {
-  return totals.filter(({ name }) => limits.some(({ limit }) => isConsumed(limit.kind) && limit.name === name));
 }
 
 /** Extends all holders or none, so that a lease is never partly extended. */

@@ -21,6 +21,7 @@ const NOW_MS = 1_800_000_000_000;
 const scale = fc.constantFrom(1, 1_000, 1e12);
 const rateAt = (unit: number): fc.Arbitrary<Rate> =>
   fc.record({
+    kind: fc.constant('rate' as const),
     capacityMilli: fc.integer({ min: 0, max: 12 }).map((n) => n * unit),
     refillMilli: fc.integer({ min: 0, max: 9 }).map((n) => n * unit),
     refillPeriodMs: fc.constantFrom(1, 7, 977, 60_000),
@@ -99,7 +100,7 @@ describe('a planned write', () => {
   });
 
   test('the condition of a take above the capacity never holds, however full the bucket looks', () => {
-    const rate = { capacityMilli: 10_000, refillMilli: 1_000, refillPeriodMs: 1_000 };
+    const rate: Rate = { kind: 'rate', capacityMilli: 10_000, refillMilli: 1_000, refillPeriodMs: 1_000 };
     const move = { takeMilli: 10_001, debitMilli: 0, refundMilli: 0 };
     for (const seen of [-5_000, 0, 9_999, 10_000, 50_000]) {
       const write = planMove(rate, seen, 3_000, move);
@@ -108,7 +109,7 @@ describe('a planned write', () => {
   });
 
   test('a write of slots has a lower bound and no upper bound', () => {
-    const slots = { capacityMilli: 4_000, refillMilli: 0, refillPeriodMs: 0 };
+    const slots: Rate = { kind: 'concurrent', capacityMilli: 4_000, refillMilli: 0, refillPeriodMs: 0 };
     const write = planMove(slots, 4_000, 0, { takeMilli: 1_000, debitMilli: 0, refundMilli: 0 });
     expect(write).toEqual({ write: 'add', deltaMilli: -1_000, atLeastMilli: 1_000, atMostMilli: null });
   });
@@ -135,7 +136,7 @@ describe('a take', () => {
   });
 
   test('a take of 0 is refused in debt and granted at a balance of 0', () => {
-    const rate = { capacityMilli: 10, refillMilli: 1, refillPeriodMs: 1 };
+    const rate: Rate = { kind: 'rate', capacityMilli: 10, refillMilli: 1, refillPeriodMs: 1 };
     const zero = planMove(rate, -5, 5, { takeMilli: 0, debitMilli: 0, refundMilli: 0 });
     expect([writeHolds(zero, -6), writeHolds(zero, -5)]).toEqual([false, true]);
   });
@@ -187,7 +188,12 @@ describe('moving the base', () => {
   test('moving the base keeps held slots, even if they are more than the new capacity', () => {
     fc.assert(
       fc.property(amountAt(1_000), amountAt(1_000), tokensAt(1_000), (had, has, stored) => {
-        const slots = (capacityMilli: number): Rate => ({ capacityMilli, refillMilli: 0, refillPeriodMs: 0 });
+        const slots = (capacityMilli: number): Rate => ({
+          kind: 'concurrent',
+          capacityMilli,
+          refillMilli: 0,
+          refillPeriodMs: 0,
+        });
         const write = planRebase(slots(had), slots(has), stored, NOW_MS, NOW_MS + 1);
         expect(writeHolds(write, sub(stored, 999))).toBe(true);
         expect(sub(has, applyWrite(write, stored))).toBe(sub(had, stored));
@@ -199,7 +205,7 @@ describe('moving the base', () => {
 
 describe('the trace of the published design', () => {
   // 90 of 100 tokens, 100 a minute; two threads that both saw them take 3 and 7, one second later.
-  const rate = { capacityMilli: 100_000, refillMilli: 100_000, refillPeriodMs: 60_000 };
+  const rate: Rate = { kind: 'rate', capacityMilli: 100_000, refillMilli: 100_000, refillPeriodMs: 60_000 };
 
   function trace(t0: number) {
     const credited = credit(rate, t0, t0 + 1_000);

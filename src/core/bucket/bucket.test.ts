@@ -17,6 +17,7 @@ const period = fc.oneof(
 const rate: fc.Arbitrary<Rate> = fc
   .record({ capacity: amount, refill: amount, period, part: fc.nat({ max: 999 }) })
   .map(({ capacity, refill, period: refillPeriodMs, part }) => ({
+    kind: 'rate',
     capacityMilli: Math.min(capacity * 1_000 + part, 1e15),
     refillMilli: refill * 1_000,
     refillPeriodMs,
@@ -71,8 +72,8 @@ describe('credit', () => {
   });
 
   test('the credits of every single millisecond add up to the credit of one step', () => {
-    const third = { capacityMilli: 1_000, refillMilli: 1_000, refillPeriodMs: 3_000 };
-    const tenPerDay = { capacityMilli: 10_000, refillMilli: 10_000, refillPeriodMs: DAY_MS };
+    const third: Rate = { kind: 'rate', capacityMilli: 1_000, refillMilli: 1_000, refillPeriodMs: 3_000 };
+    const tenPerDay: Rate = { kind: 'rate', capacityMilli: 10_000, refillMilli: 10_000, refillPeriodMs: DAY_MS };
     for (const of of [third, tenPerDay]) {
       let total: Int = 0;
       for (let at = 0; at < 30_000; at++) total = add(total, credit(of, NOW_MS + at, NOW_MS + at + 1));
@@ -95,7 +96,7 @@ describe('credit', () => {
   test('the credit of slots is 0', () => {
     fc.assert(
       fc.property(amount, instant, instant, (capacityMilli, a, b) => {
-        expect(credit({ capacityMilli, refillMilli: 0, refillPeriodMs: 0 }, a, b)).toBe(0);
+        expect(credit({ kind: 'concurrent', capacityMilli, refillMilli: 0, refillPeriodMs: 0 }, a, b)).toBe(0);
       }),
       RUNS,
     );
@@ -137,7 +138,9 @@ describe('effective tokens', () => {
   });
 
   test('the balance of slots is not capped', () => {
-    expect(effectiveTokens({ capacityMilli: 1_000, refillMilli: 0, refillPeriodMs: 0 }, 5_000, 0)).toBe(5_000);
+    expect(
+      effectiveTokens({ kind: 'concurrent', capacityMilli: 1_000, refillMilli: 0, refillPeriodMs: 0 }, 5_000, 0),
+    ).toBe(5_000);
   });
 });
 
@@ -200,7 +203,7 @@ describe('the wait for tokens', () => {
   });
 
   test('the wait for tokens starts at the base when the clock is behind it', () => {
-    const perSecond = { capacityMilli: 10_000, refillMilli: 1_000, refillPeriodMs: 1_000 };
+    const perSecond: Rate = { kind: 'rate', capacityMilli: 10_000, refillMilli: 1_000, refillPeriodMs: 1_000 };
     expect(waitForTokens(perSecond, 0, NOW_MS, 1_000, NOW_MS - 5_000)).toBe(6_000);
   });
 });

@@ -1,12 +1,20 @@
 import { add, exactFloor, type Int, min, mul, mulDivCeil, mulDivFloor, sub } from '../int.js';
+import { type LimitKind, refills } from '../limit-kind.js';
 import type { EpochMs, Millitokens } from '../units.js';
 
 /** The parameters of one limit as a bucket applies them: the whole limit, or one shard's share of it. */
 export interface Rate {
+  readonly kind: LimitKind;
   readonly capacityMilli: number;
+  /** 0 unless the kind refills, and for a rate that denies on purpose. */
   readonly refillMilli: number;
-  /** 0 means concurrent: no refill, no cap. */
+  /** 0 unless the kind refills. */
   readonly refillPeriodMs: number;
+}
+
+/** Whether time brings tokens. A rate of capacity 0 may have no refill. */
+export function gainsTokens(rate: Rate): boolean {
+  return refills(rate.kind) && rate.refillMilli > 0;
 }
 
 /**
@@ -14,8 +22,8 @@ export interface Rate {
  * often it is computed, so all limits of a bucket share one base and no remainder is stored. 0 if `toMs` is before `fromMs`.
  */
 export function credit(rate: Rate, fromMs: EpochMs, toMs: EpochMs): Int {
+  if (toMs <= fromMs || !refills(rate.kind)) return 0;
   const { refillMilli, refillPeriodMs } = rate;
-  if (toMs <= fromMs || refillPeriodMs === 0) return 0;
   // Whole periods and the remainder separately, because now * ra exceeds 2^53 for common rates.
   const fromPeriods = exactFloor(fromMs, refillPeriodMs);
   const toPeriods = exactFloor(toMs, refillPeriodMs);
@@ -27,7 +35,7 @@ export function credit(rate: Rate, fromMs: EpochMs, toMs: EpochMs): Int {
 
 /** The balance: the stored tokens plus the credit since the base, up to the capacity. Slots are not capped. */
 export function effectiveTokens(rate: Rate, tokensMilli: Millitokens, creditedMilli: Int): Millitokens {
-  if (rate.refillPeriodMs === 0) return tokensMilli;
+  if (!refills(rate.kind)) return tokensMilli;
   return min(add(tokensMilli, creditedMilli), rate.capacityMilli);
 }
 
@@ -44,7 +52,7 @@ export function waitForTokens(
 ): number | null {
   if (needMilli > rate.capacityMilli) return null;
   if (effectiveTokens(rate, tokensMilli, credit(rate, baseMs, nowMs)) >= needMilli) return 0;
-  if (rate.refillMilli === 0) return null;
+  if (!gainsTokens(rate)) return null;
   // Relative to the start of the base's period, which keeps the numbers small.
   const periods = exactFloor(baseMs, rate.refillPeriodMs);
   const startMs = periods * rate.refillPeriodMs;
@@ -87,7 +95,7 @@ export function planMove(rate: Rate, seenTokensMilli: Millitokens, creditedMilli
   const deltaMilli = sub(refundMilli, spent);
   const atLeastMilli = takeMilli === null ? null : sub(takeMilli, creditedMilli);
   // Slots are not capped, and a write that spends nothing does not need to account for the cap.
-  if (rate.refillPeriodMs === 0 || spent === 0) return { write: 'add', deltaMilli, atLeastMilli, atMostMilli: null };
+  if (!refills(rate.kind) || spent === 0) return { write: 'add', deltaMilli, atLeastMilli, atMostMilli: null };
   const brim = sub(rate.capacityMilli, creditedMilli);
   // A take above the capacity is planned as room, whose bounds then never hold: a full bucket must not grant it.
   if (seenTokensMilli > brim && (takeMilli ?? 0) <= rate.capacityMilli) {
@@ -115,7 +123,7 @@ export function planRebase(
   baseMs: EpochMs,
   nextBaseMs: EpochMs,
 ): LimitWrite {
-  if (before.refillPeriodMs === 0) {
+  if (!refills(before.kind)) {
     const deltaMilli = after.capacityMilli - before.capacityMilli;
     return { write: 'add', deltaMilli, atLeastMilli: null, atMostMilli: null };
   }

@@ -1,5 +1,6 @@
-import { credit, effectiveTokens, type Rate, waitForTokens } from './bucket.js';
+import { credit, effectiveTokens, gainsTokens, type Rate, waitForTokens } from './bucket.js';
 import { add, floorDiv, type Int } from '../int.js';
+import { refills } from '../limit-kind.js';
 import type { Limit } from '../limit.js';
 import { type EpochMs, MILLI, type Millitokens } from '../units.js';
 
@@ -46,13 +47,17 @@ export interface Verdict {
 }
 
 /** The announced wait where none can be computed: slots that no known lease holds, and asks that no single shard can serve. */
-const ASK_AGAIN_MS = 1_000;
+export const ASK_AGAIN_MS = 1_000;
+
+/** The announced wait for a caller that lost to other writers. */
+export const CONTENDED_RETRY_MS = 100;
 
 /** The wait that the caller gets; null: waiting does not help. The whole limit may serve what one shard never can. */
 function announcedWait(verdict: Verdict): number | null {
   const { limit, waitMs } = verdict;
-  const neverRefills = limit.kind === 'rate' && limit.refillMilli === 0;
-  return waitMs !== null || exceedsCapacity(verdict) || neverRefills ? waitMs : ASK_AGAIN_MS;
+  if (waitMs !== null || exceedsCapacity(verdict)) return waitMs;
+  const neverRefills = refills(limit.kind) && !gainsTokens(limit);
+  return neverRefills ? null : ASK_AGAIN_MS;
 }
 
 /** Whether the ask is larger than the whole limit, so that no wait and no reclaim helps. */
@@ -92,22 +97,24 @@ export function decide(bucket: BucketState, asks: readonly Amount[], nowMs: Epoc
   return verdicts;
 }
 
-function judge(bucket: BucketState, balance: LimitBalance, needMilli: number, nowMs: EpochMs): Verdict {
+function judge(bucket: BucketState, balance: LimitBalance, requestedMilli: number, nowMs: EpochMs): Verdict {
   const { limit, tokensMilli, rate = limit } = balance;
-  // There is always as much as is asked, so that a take leaves the balance at 0.
-  if (limit.kind === 'unlimited') {
-    return { limit, creditedMilli: 0, effectiveMilli: needMilli, requestedMilli: needMilli, waitMs: 0 };
+  switch (limit.kind) {
+    case 'rate': {
+      const creditedMilli = credit(rate, bucket.baseMs, nowMs);
+      const effectiveMilli = effectiveTokens(rate, tokensMilli, creditedMilli);
+      const isEnough = effectiveMilli >= requestedMilli;
+      const waitMs = isEnough ? 0 : waitForTokens(rate, tokensMilli, bucket.baseMs, requestedMilli, nowMs);
+      return { limit, creditedMilli, effectiveMilli, requestedMilli, waitMs };
+    }
+    case 'concurrent': {
+      const waitMs = tokensMilli >= requestedMilli ? 0 : waitForSlots(bucket, balance, requestedMilli, nowMs);
+      return { limit, creditedMilli: 0, effectiveMilli: tokensMilli, requestedMilli, waitMs };
+    }
+    case 'unlimited':
+      // There is always as much as is asked, so that a take leaves the balance at 0.
+      return { limit, creditedMilli: 0, effectiveMilli: requestedMilli, requestedMilli, waitMs: 0 };
   }
-  const creditedMilli = credit(rate, bucket.baseMs, nowMs);
-  const effectiveMilli = effectiveTokens(rate, tokensMilli, creditedMilli);
-  const waitMs = effectiveMilli >= needMilli ? 0 : waitFor(bucket, balance, needMilli, nowMs);
-  return { limit, creditedMilli, effectiveMilli, requestedMilli: needMilli, waitMs };
-}
-
-function waitFor(bucket: BucketState, balance: LimitBalance, needMilli: number, nowMs: EpochMs): number | null {
-  return balance.limit.kind === 'concurrent'
-    ? waitForSlots(bucket, balance, needMilli, nowMs)
-    : waitForTokens(balance.rate ?? balance.limit, balance.tokensMilli, bucket.baseMs, needMilli, nowMs);
 }
 
 /** The longest possible wait: until enough holders will have expired, at least 1 ms. Leases may end earlier. */

@@ -7,6 +7,7 @@ const RUNS = { numRuns: 1_000 };
 const MAX_SHARDS = 64;
 
 const rate: fc.Arbitrary<Rate> = fc.record({
+  kind: fc.constant('rate' as const),
   capacityMilli: fc.oneof(fc.nat({ max: 10_000 }), fc.integer({ min: 0, max: 1e15 })),
   refillMilli: fc.oneof(fc.nat({ max: 10_000 }), fc.integer({ min: 0, max: 1e15 })),
   refillPeriodMs: fc.oneof(fc.constantFrom(1, 977, 60_000), fc.integer({ min: 1, max: 366 * 86_400_000 })),
@@ -53,7 +54,7 @@ describe('the shares of a limit', () => {
   });
 
   test('the shares of a concurrent limit are whole slots', () => {
-    const slots = { capacityMilli: 5_000, refillMilli: 0, refillPeriodMs: 0 };
+    const slots: Rate = { kind: 'concurrent', capacityMilli: 5_000, refillMilli: 0, refillPeriodMs: 0 };
     expect(sharesOf(slots, 3)).toEqual([
       { ...slots, capacityMilli: 2_000 },
       { ...slots, capacityMilli: 2_000 },
@@ -64,7 +65,9 @@ describe('the shares of a limit', () => {
   test('the shares of one half and of the two halves of the other add up to the whole', () => {
     fc.assert(
       fc.property(rate, fc.constantFrom(1, 2, 4, 8, 16, 32), fc.boolean(), (of, shards, areSlots) => {
-        const whole = areSlots ? { capacityMilli: of.refillMilli * 1_000, refillMilli: 0, refillPeriodMs: 0 } : of;
+        const whole: Rate = areSlots
+          ? { kind: 'concurrent', capacityMilli: of.refillMilli * 1_000, refillMilli: 0, refillPeriodMs: 0 }
+          : of;
         fc.pre(Number.isSafeInteger(whole.capacityMilli));
         for (let shard = 0; shard < shards; shard++) {
           const [one, other] = [shareOf(whole, shard, 2 * shards), shareOf(whole, shard + shards, 2 * shards)];

@@ -8,12 +8,23 @@ import { MILLI } from '../units.js';
  * A refill period that is `count` times as long keeps the amounts whole. The sum of the refills differs by less than one token.
  */
 export function shareOf(rate: Rate, shard: number, count: number): Rate {
-  // An unlimited limit is whole on every shard.
-  if (count === 1 || rate.capacityMilli === Number.POSITIVE_INFINITY) return rate;
-  const unit = rate.refillPeriodMs === 0 ? MILLI : 1;
+  if (count === 1) return rate;
+  switch (rate.kind) {
+    case 'rate':
+      return shareInUnits(rate, 1, shard, count);
+    case 'concurrent':
+      return shareInUnits(rate, MILLI, shard, count);
+    case 'unlimited':
+      // Whole on every shard.
+      return rate;
+  }
+}
+
+function shareInUnits(rate: Rate, unit: number, shard: number, count: number): Rate {
   const units = exactFloor(rate.capacityMilli, unit);
   const each = exactFloor(units, count);
   return {
+    kind: rate.kind,
     capacityMilli: (shard < units - each * count ? each + 1 : each) * unit,
     refillMilli: rate.refillMilli,
     refillPeriodMs: rate.refillPeriodMs * count,

@@ -6,6 +6,12 @@ export type OnUnavailable = 'block' | 'allow' | 'local';
 
 export const ON_UNAVAILABLE: readonly OnUnavailable[] = ['block', 'allow', 'local'];
 
+/**
+ * The shortest time between two reads of a config that turned out to be old. Also the announced wait of an ask that needs
+ * a newer config.
+ */
+export const CONFIG_REREAD_MS = 1_000;
+
 /** Where resolved limits came from. `code`: the `limits` given to `RateLimiter.open`. */
 export type ConfigSource = 'entity' | 'entity_default' | 'resource' | 'system' | 'code';
 

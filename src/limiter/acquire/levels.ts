@@ -2,7 +2,8 @@ import type { LevelAsk } from '../../backend.js';
 import { type Amount, amountOf, type Holder } from '../../core/bucket/decide.js';
 import { LimitsNotConfigured, ValidationError } from '../../core/errors.js';
 import { buildOwnLimitsResource } from '../../core/identifiers.js';
-import { isConsumed, type Limit } from '../../core/limit.js';
+import { hasBalance, holdsSlots, isConsumed } from '../../core/limit-kind.js';
+import type { Limit } from '../../core/limit.js';
 import { type EpochMs, MILLI } from '../../core/units.js';
 import type { Ask } from './ask.js';
 import type { CachedConfig } from '../config/config-cache.js';
@@ -103,7 +104,7 @@ function isKnown(name: string, levels: readonly LevelAsk[]): boolean {
 export function bucketResource({ resource, limits }: AcquireRequest): string {
   if (limits === undefined) return resource;
   const rules = limits.map(({ name, kind, capacity, refillAmount, refillPeriodMs }) =>
-    kind === 'unlimited' ? `${name}:unlimited` : [name, capacity, refillAmount, refillPeriodMs].join(':'),
+    hasBalance(kind) ? [name, capacity, refillAmount, refillPeriodMs].join(':') : `${name}:unlimited`,
   );
   return buildOwnLimitsResource(resource, rules.toSorted().join(' '));
 }
@@ -127,7 +128,7 @@ function withHolders(
     const holder: Holder = {
       expiresAtMs,
       acquiredAtMs: nowMs,
-      slots: level.asks.filter(({ name }) => kindOf(level, name) === 'concurrent'),
+      slots: level.asks.filter(({ name }) => holdsSlotsOf(level, name)),
       rates: refunds ? level.asks.filter(({ name }) => isConsumed(kindOf(level, name) ?? 'rate')) : null,
       caller: options.caller,
     };
@@ -136,8 +137,14 @@ function withHolders(
 }
 
 function takesSlots(level: LevelAsk): boolean {
-  for (const { name, milli } of level.asks) if (milli > 0 && kindOf(level, name) === 'concurrent') return true;
+  for (const { name, milli } of level.asks) if (milli > 0 && holdsSlotsOf(level, name)) return true;
   return false;
+}
+
+/** Whether the level has a limit of this name, whose slots a lease holds. */
+export function holdsSlotsOf(level: { readonly limits: readonly Limit[] }, name: string): boolean {
+  const kind = kindOf(level, name);
+  return kind !== undefined && holdsSlots(kind);
 }
 
 export function kindOf(level: { readonly limits: readonly Limit[] }, name: string): Limit['kind'] | undefined {

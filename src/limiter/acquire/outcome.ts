@@ -1,5 +1,6 @@
 import type { ConsumeDecision, ConsumeRequest, LevelAnswer, LevelAsk, LevelRef } from '../../backend.js';
 import { type LimitStatus, limitStatus, type Verdict } from '../../core/bucket/decide.js';
+import { hasBalance } from '../../core/limit-kind.js';
 import type { Ask } from './ask.js';
 import type { Context } from '../context.js';
 import type { Decision } from './decision.js';
@@ -45,14 +46,14 @@ export function statusesOf(
   granted: boolean,
 ): readonly LimitStatus[] {
   const perLevel = answers.map(({ verdicts }, at) =>
-    verdicts.filter(hasBalance).map((verdict) => limitStatus(levels[at]?.entityId ?? '', resource, verdict, granted)),
+    verdicts.filter(isShown).map((verdict) => limitStatus(levels[at]?.entityId ?? '', resource, verdict, granted)),
   );
   return perLevel.length === 1 ? (perLevel[0] ?? []) : perLevel.flat();
 }
 
 /** An unlimited limit has no number to show: callers divide and compare what a status says. */
-function hasBalance({ limit }: Verdict): boolean {
-  return limit.kind !== 'unlimited';
+function isShown({ limit }: Verdict): boolean {
+  return hasBalance(limit.kind);
 }
 
 /** Keeps only the amounts that were asked: a level that does not have a limit took nothing of it. */

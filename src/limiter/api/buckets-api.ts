@@ -2,6 +2,7 @@ import type { Awaitable, BucketRecord } from '../../backend.js';
 import { wholeTokens } from '../../core/bucket/decide.js';
 import { ValidationError } from '../../core/errors.js';
 import { checkBucketResource, checkEntityId, checkResource } from '../../core/identifiers.js';
+import { hasBalance } from '../../core/limit-kind.js';
 import type { Limit } from '../../core/limit.js';
 import { callStore, changeStore, type Context } from '../context.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
@@ -83,7 +84,7 @@ function viewOf({ limits, ...record }: BucketRecord): BucketView {
     ...record,
     limits: limits.map(({ limit, availableMilli, consumedMilli }) => ({
       limit,
-      available: limit.kind === 'unlimited' ? Number.POSITIVE_INFINITY : wholeTokens(availableMilli),
+      available: hasBalance(limit.kind) ? wholeTokens(availableMilli) : Number.POSITIVE_INFINITY,
       consumed: wholeTokens(consumedMilli),
     })),
   };

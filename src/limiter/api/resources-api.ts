@@ -1,3 +1,4 @@
+import { hasBalance } from '../../core/limit-kind.js';
 import type { BucketsApi } from './buckets-api.js';
 
 /** One limit of a resource, added up over all entities that have a bucket. */
@@ -21,7 +22,7 @@ export class ResourcesApi {
     for await (const bucket of this.#buckets.list({ resource, limit: 1_000 })) {
       if (bucket.resource !== resource) continue;
       for (const { limit, available } of bucket.limits) {
-        if (limit.kind === 'unlimited') continue;
+        if (!hasBalance(limit.kind)) continue;
         const sum = sums.get(limit.name) ?? { capacity: 0, available: 0, entities: 0 };
         sums.set(limit.name, {
           capacity: sum.capacity + limit.capacity,

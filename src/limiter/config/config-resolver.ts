@@ -1,7 +1,14 @@
 import type { Awaitable, ConfigRead } from '../../backend.js';
-import { type CodeLimits, type ConfigLevels, type OnUnavailable, resolveConfig } from '../../core/config/config.js';
+import {
+  type CodeLimits,
+  CONFIG_REREAD_MS,
+  type ConfigLevels,
+  type OnUnavailable,
+  resolveConfig,
+} from '../../core/config/config.js';
 import { BackendUnavailable, isHeadgateError, ValidationError } from '../../core/errors.js';
 import { checkEntityId, checkResource } from '../../core/identifiers.js';
+import { holdsSlots } from '../../core/limit-kind.js';
 import { startTimer } from '../../clock.js';
 import { type EpochMs, MAX_CHAIN } from '../../core/units.js';
 import { type CachedConfig, ConfigCache } from './config-cache.js';
@@ -10,9 +17,6 @@ import { isPromise } from '../outage/guard.js';
 
 /** After this part of its lifetime, an entry is refreshed in the background and still used meanwhile. */
 const REFRESH_FROM = 0.8;
-
-/** The shortest time between two reads of a config that turned out to be old. */
-const REREAD_EVERY_MS = 1_000;
 
 /** Resolves limits and parents of one namespace, through a cache. */
 export class ConfigResolver {
@@ -104,7 +108,7 @@ export class ConfigResolver {
   /** Called when a bucket has newer rules than the cached config. Reads the config again, at most once a second. */
   reread(entityId: string, resource: string, nowMs: EpochMs): void {
     const entry = this.cache.get(entityId, resource);
-    if (entry !== undefined && nowMs - entry.fetchedAtMs >= REREAD_EVERY_MS) this.#refresh(entry, nowMs);
+    if (entry !== undefined && nowMs - entry.fetchedAtMs >= CONFIG_REREAD_MS) this.#refresh(entry, nowMs);
   }
 
   /** The chain as it is stored now. Each level is read again unless it was read within the last second. */
@@ -113,7 +117,7 @@ export class ConfigResolver {
     if (first === undefined) return chain;
     await Promise.all(
       chain.map(async (entry) => {
-        if (nowMs - entry.fetchedAtMs >= REREAD_EVERY_MS)
+        if (nowMs - entry.fetchedAtMs >= CONFIG_REREAD_MS)
           await this.#fetch(entry.entityId, entry.resource, nowMs, { endMs, ifOut: entry });
       }),
     );
@@ -180,7 +184,7 @@ export class ConfigResolver {
   #entryOf(entityId: string, resource: string, read: ConfigRead, fetchedAtMs: EpochMs): CachedConfig {
     const resolved = resolveConfig(read.levels, this.#code);
     const hasCosts = resolved.limits.some(({ cost }) => cost !== undefined);
-    const hasSlots = resolved.limits.some(({ kind }) => kind === 'concurrent');
+    const hasSlots = resolved.limits.some(({ kind }) => holdsSlots(kind));
     return { entityId, resource, read, resolved, hasCosts, hasSlots, fetchedAtMs, generation: this.cache.generation };
   }
 }

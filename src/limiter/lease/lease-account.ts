@@ -8,7 +8,7 @@ import type { EpochMs } from '../../core/units.js';
 import { callStore, type Context } from '../context.js';
 import { report } from '../store-context.js';
 import { isPromise } from '../outage/guard.js';
-import { kindOf } from '../acquire/levels.js';
+import { holdsSlotsOf, kindOf } from '../acquire/levels.js';
 
 /** What was taken at one level, and where the store recorded it. */
 export interface GrantedLevel extends LevelAsk {
@@ -230,7 +230,7 @@ export class StoredLeaseAccount implements LeaseAccount {
     const unpaid = holderLost && level.refundsOnExpiry && change.totals === null;
     if (!unpaid && (holderLost || change.holder === 'release')) {
       level.held = false;
-      for (const name of level.taken.keys()) if (kindOf(level, name) === 'concurrent') level.taken.delete(name);
+      for (const name of level.taken.keys()) if (holdsSlotsOf(level, name)) level.taken.delete(name);
     }
     this.#context.lines.giveBack(level, returned);
   }
@@ -255,7 +255,7 @@ export class StoredLeaseAccount implements LeaseAccount {
 function givenBack({ limits, taken }: LevelAccount, { deltas, holder }: LevelChange): readonly Amount[] {
   const rates = deltas.filter(({ milli }) => milli < 0).map(({ name, milli }) => ({ name, milli: sub(0, milli) }));
   if (holder !== 'release') return rates;
-  const slots = [...taken].filter(([name]) => kindOf({ limits }, name) === 'concurrent');
+  const slots = [...taken].filter(([name]) => holdsSlotsOf({ limits }, name));
   return [...rates, ...slots.map(([name, milli]) => ({ name, milli }))];
 }
 

@@ -212,7 +212,7 @@ export class Lease<L extends string = string> {
     for (const { name } of amounts) {
       const kind = this.#account.kindOf(name);
       if (kind !== undefined && isConsumed(kind)) continue;
-      const expected = kind === 'concurrent' ? 'of a rate: slots are given back by release()' : 'the name of a limit';
+      const expected = kind === undefined ? 'the name of a limit' : 'of a rate: slots are given back by release()';
       throw new ValidationError(`${field}.${name}`, expected, name);
     }
   }

@@ -19,16 +19,15 @@ test('the forecast of a rate gives each waiter the instant at which the bucket h
     fc.integer({ min: 0, max: 1_000_000 }),
     (refillAmount, refillPeriodMs, needs, offsetMs) => {
       const limit = Limit.custom('rps', { capacity: 10_000, refillAmount, refillPeriodMs });
-      const rate = { capacityMilli: limit.capacityMilli, refillMilli: refillAmount * MILLI, refillPeriodMs };
       const baseMs = NOW_MS + offsetMs;
       const forecast = forecastOf(limit, () => 0);
       let tokensMilli = 0;
       const first = needs[0]!;
-      const announcedMs = waitForTokens(rate, tokensMilli, baseMs, first * MILLI, baseMs);
+      const announcedMs = waitForTokens(limit, tokensMilli, baseMs, first * MILLI, baseMs);
       forecast.refuse(refusal(limit, first, announcedMs), baseMs, baseMs);
       for (const need of needs) {
         const askMs = forecast.askMs(need);
-        const effective = (atMs: number) => effectiveTokens(rate, tokensMilli, credit(rate, baseMs, atMs));
+        const effective = (atMs: number) => effectiveTokens(limit, tokensMilli, credit(limit, baseMs, atMs));
         expect(effective(askMs) >= need * MILLI).toBe(true);
         expect(effective(askMs - 2) >= need * MILLI).toBe(false);
         tokensMilli -= need * MILLI;

@@ -1,4 +1,5 @@
 import type { LimitStatus } from '../../core/bucket/decide.js';
+import { refills } from '../../core/limit-kind.js';
 import type { Limit } from '../../core/limit.js';
 import type { EpochMs } from '../../core/units.js';
 
@@ -28,7 +29,7 @@ export interface Forecast {
 }
 
 export function forecastOf(limit: Limit, random: () => number): Forecast {
-  return limit.kind === 'rate' ? new RateForecast(limit) : new SlotForecast(limit, random);
+  return refills(limit.kind) ? new RateForecast(limit) : new SlotForecast(limit, random);
 }
 
 /** The tokens of a rate: a linear function of time through one known point. Exact while only this line takes from the limit. */

@@ -1,3 +1,4 @@
+import { hasBalance } from '../../core/limit-kind.js';
 import { MILLI, type EpochMs } from '../../core/units.js';
 import { type Context, endOfCall } from '../context.js';
 import { isPromise } from '../outage/guard.js';
@@ -20,7 +21,7 @@ export function findHoldingLine(
     for (const { name, milli } of level.asks) {
       const limit = level.limits.find((candidate) => candidate.name === name);
       // A line may be left over from before the limit was lifted.
-      if (limit === undefined || limit.kind === 'unlimited') continue;
+      if (limit === undefined || !hasBalance(limit.kind)) continue;
       const tokens = Number(milli) / MILLI;
       const line = context.lines.line(level, name);
       // The store refuses at once, and with the exact reason, what no wait can grant.

@@ -1,5 +1,6 @@
 import { startTimer } from '../../clock.js';
 import type { LimitStatus } from '../../core/bucket/decide.js';
+import { refills } from '../../core/limit-kind.js';
 import type { EpochMs } from '../../core/units.js';
 import { attempt, giveBack } from '../acquire/acquire.js';
 import type { Context } from '../context.js';
@@ -96,7 +97,8 @@ export class Waiter implements InLine {
     const { clock } = this.#context;
     this.#lastDenial = { denied, askedMs };
     const leftMs = this.#endMs - clock.now();
-    const waitsTooLong = refusal?.limit.kind === 'rate' && askedMs + (refusal.retryAfterMs ?? 0) > this.#endMs;
+    const waitsTooLong =
+      refusal !== null && refills(refusal.limit.kind) && askedMs + (refusal.retryAfterMs ?? 0) > this.#endMs;
     if (denied.reason === 'impossible' || leftMs <= 0 || waitsTooLong) {
       this.#end(() => this.#resolve(denied));
     } else if (refusal === null || next === null) {
@@ -157,8 +159,7 @@ export class Waiter implements InLine {
       if (!status.exceeded) return status;
       const isOfLine = status.entityId === lastRefusal.entityId && status.limit.name === lastRefusal.limit.name;
       const countedDownMs = Math.max(1, (status.retryAfterMs ?? 1) - agedMs);
-      const isRate = status.limit.kind === 'rate';
-      return { ...status, retryAfterMs: isOfLine && isRate ? line.allServedInMs() : countedDownMs };
+      return { ...status, retryAfterMs: isOfLine && refills(status.limit.kind) ? line.allServedInMs() : countedDownMs };
     });
     const violations = statuses.filter(({ exceeded }) => exceeded);
     const retryAfterMs = violations.reduce((longestMs, status) => Math.max(longestMs, status.retryAfterMs ?? 1), 1);
@@ -189,7 +190,7 @@ function refusalToWaitFor({ reason, violations }: Denied): LimitStatus | null {
 }
 
 function isLonger(one: LimitStatus, other: LimitStatus): boolean {
-  if (one.limit.kind !== other.limit.kind) return one.limit.kind === 'rate';
+  if (one.limit.kind !== other.limit.kind) return refills(one.limit.kind);
   return (one.retryAfterMs ?? 0) > (other.retryAfterMs ?? 0);
 }
 

@@ -1,11 +1,12 @@
 import { applyWrite, writeHolds } from '../../../src/core/bucket/bucket.js';
+import { heldSlots } from '../../../src/core/bucket/held-slots.js';
 import type { ConfigVersion } from '../../../src/core/config/config.js';
 import { Limit } from '../../../src/core/limit.js';
 import { shareOf } from '../../../src/core/bucket/shard.js';
 import { decodeHolder, encodeHolder, type ShardImage } from '../../../src/backends/dynamodb/table/items.js';
 import { applyShardWrite } from '../../../src/backends/dynamodb/bucket/shard-write.js';
 import { isWhole, newestRules, planSettleAll } from '../../../src/backends/dynamodb/bucket/settle-all.js';
-import { applySettlement, heldOf, planSettle, type Settlement } from '../../../src/backends/dynamodb/bucket/settle.js';
+import { applySettlement, planSettle, type Settlement } from '../../../src/backends/dynamodb/bucket/settle.js';
 import { planMerge, planSplit } from '../../../src/backends/dynamodb/bucket/split.js';
 import { planStep, type RepairStep } from '../../../src/backends/dynamodb/reconciler/plan.js';
 import { holderOf, imageOf, KEY, NOW_MS } from './shard-images.js';
@@ -44,7 +45,7 @@ export class SlotModel {
   }
 
   get held(): number {
-    return this.#shards.reduce((sum, image) => sum + Number(heldOf(image, 'slots')), 0) / 1_000;
+    return this.#shards.reduce((sum, image) => sum + Number(heldSlots(image.holders, 'slots')), 0) / 1_000;
   }
 
   /** The slots that can be taken now, over all shards. */

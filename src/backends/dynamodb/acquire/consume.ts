@@ -8,7 +8,8 @@ import type {
   LevelAsk,
   LevelResult,
 } from '../../../backend.js';
-import { conclude } from '../../../core/bucket/decide.js';
+import { conclude, CONTENDED_RETRY_MS } from '../../../core/bucket/decide.js';
+import { CONFIG_REREAD_MS } from '../../../core/config/config.js';
 import { takeAtomically } from './atomic.js';
 import { isShortOf, startKeeping, youngImages } from './bucket-images.js';
 import type { BucketCache } from './bucket-cache.js';
@@ -19,11 +20,6 @@ import { RefundLost } from '../bucket/refund-lost.js';
 import { revokeGrant } from './revoke-grant.js';
 import { type LevelOutcome, recallLevel, takeLevel, undoLevel } from './take-level.js';
 import { tuningOf } from '../bucket/tuning.js';
-
-/** The wait for a caller that lost to other writers. */
-const CONTENDED_RETRY_MS = 100;
-/** How often a client rereads its config at most. */
-const CONFIG_REREAD_MS = 1_000;
 
 interface Consuming {
   readonly buckets: BucketCache;

@@ -1,7 +1,7 @@
 import type { Awaitable, Call, LevelAnswer, LevelAsk, LevelChange } from '../../../backend.js';
 import { type Amount, amountOf, type Verdict } from '../../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../../core/int.js';
-import { isConsumed } from '../../../core/limit.js';
+import { holdsSlots, isConsumed } from '../../../core/limit-kind.js';
 import { knownAsks, partOf, refuseAcross, viewShards } from '../bucket/across-shards.js';
 import { readShards } from './bucket-images.js';
 import type { BucketShards, Submitted } from './bucket-shards.js';
@@ -133,7 +133,7 @@ async function takeAcross(asking: Asking): Promise<LevelOutcome> {
   const locations: ShardLocation[] = [];
   const granted: LevelAnswer[] = [];
   // Slots may have been released at any time since the image was read.
-  const takesSlots = level.limits.some(({ name, kind }) => kind === 'concurrent' && amountOf(level.asks, name));
+  const takesSlots = level.limits.some(({ name, kind }) => holdsSlots(kind) && amountOf(level.asks, name));
   await readShards(bucket, call.nowMs, asking.deadline, takesSlots ? 0 : tuningOf(call).denyCacheMs);
   let owed = knownAsks(viewsOf(asking), level);
   try {

@@ -1,8 +1,9 @@
 import type { LevelAsk, LevelRef } from '../../../backend.js';
 import { credit, effectiveTokens, waitForTokens } from '../../../core/bucket/bucket.js';
 import { compareConfig } from '../../../core/config/config.js';
-import { type Amount, amountOf, decide, type Verdict } from '../../../core/bucket/decide.js';
+import { type Amount, amountOf, ASK_AGAIN_MS, decide, type Verdict } from '../../../core/bucket/decide.js';
 import { add, type Int, min, sub } from '../../../core/int.js';
+import { hasBalance, holdsSlots, refills } from '../../../core/limit-kind.js';
 import type { Limit } from '../../../core/limit.js';
 import { type EpochMs, MILLI } from '../../../core/units.js';
 import { hasExpired, planReclaim } from './plan-group.js';
@@ -10,9 +11,6 @@ import { accountOf, type ShardImage } from '../table/items.js';
 import { applyShardWrite } from './shard-write.js';
 import { changesSlots, newestRules, planSettleAll } from './settle-all.js';
 import { applySettlement, planSettle } from './settle.js';
-
-/** Slots may be released at any time, so the caller retries soon. */
-const SLOTS_RETRY_MS = 1_000;
 
 /** The image as if expired holders were reclaimed. Nothing is written. */
 export function asReclaimed(image: ShardImage, nowMs: EpochMs): ShardImage {
@@ -63,15 +61,17 @@ function owesZeroAsk(view: ShardImage, asks: readonly Amount[], atMs: EpochMs): 
 }
 
 function isUnlimited(view: ShardImage, name: string): boolean {
-  return accountOf(view, name)?.limit.kind === 'unlimited';
+  const account = accountOf(view, name);
+  return account !== undefined && !hasBalance(account.limit.kind);
 }
 
 /** 0 for a shard in debt: its debt takes nothing from the other shards. */
 function availableIn(view: ShardImage, name: string, atMs: EpochMs): Int {
+  const account = accountOf(view, name);
   const effective = effectiveIn(view, name, atMs);
-  if (effective <= 0) return 0;
+  if (account === undefined || effective <= 0) return 0;
   // Slots are whole.
-  return accountOf(view, name)?.limit.kind === 'concurrent' ? sub(effective, Number(effective) % MILLI) : effective;
+  return holdsSlots(account.limit.kind) ? sub(effective, Number(effective) % MILLI) : effective;
 }
 
 function effectiveIn(view: ShardImage, name: string, atMs: EpochMs): Int {
@@ -122,7 +122,7 @@ export function waitAcross(views: readonly ShardImage[], name: string, milli: In
   if (availableAt(views, name, nowMs) >= milli) return 0;
   const limit = views.map((view) => accountOf(view, name)?.limit).find((one) => one !== undefined);
   if (limit === undefined || milli > limit.capacityMilli) return null;
-  if (limit.kind === 'concurrent') return waitForSlots(views, limit, milli, nowMs);
+  if (holdsSlots(limit.kind)) return waitForSlots(views, limit, milli, nowMs);
   return leastWait(views, [{ name, milli }], nowMs, (atMs) => availableAt(views, name, atMs) >= milli);
 }
 
@@ -138,7 +138,7 @@ function waitForSlots(views: readonly ShardImage[], limit: Limit, milli: Int, no
     limits: [{ limit, tokensMilli: availableAt(views, limit.name, nowMs) }],
     holders: new Map(held.map((holder, at) => [String(at), holder])),
   };
-  return decide(whole, [{ name: limit.name, milli: Number(milli) }], nowMs)[0]?.waitMs ?? SLOTS_RETRY_MS;
+  return decide(whole, [{ name: limit.name, milli: Number(milli) }], nowMs)[0]?.waitMs ?? ASK_AGAIN_MS;
 }
 
 /**
@@ -164,7 +164,7 @@ function leastWait(
 
 function fullAfterMs({ limits, baseMs }: ShardImage, asks: readonly Amount[], nowMs: EpochMs): number {
   const waits = limits.map(({ limit, rate, tokensMilli }) => {
-    if (limit.kind !== 'rate' || amountOf(asks, limit.name) === undefined) return 0;
+    if (!refills(limit.kind) || amountOf(asks, limit.name) === undefined) return 0;
     return waitForTokens(rate, tokensMilli, baseMs, rate.capacityMilli, nowMs) ?? 0;
   });
   return Math.max(0, ...waits);

@@ -1,4 +1,4 @@
-import { credit, type LimitWrite, type Rate, waitForTokens } from '../../../core/bucket/bucket.js';
+import { credit, gainsTokens, type LimitWrite, type Rate, waitForTokens } from '../../../core/bucket/bucket.js';
 import { type Int, sub } from '../../../core/int.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { ShardImage } from '../table/items.js';
@@ -8,8 +8,9 @@ const LEAST_LIFE_MS = 3_600_000;
 export const DEFAULT_LIFE_FACTOR = 7;
 
 /** How long an empty limit takes to fill. */
-function fillMs({ capacityMilli, refillMilli, refillPeriodMs }: Rate): number {
-  return refillMilli === 0 ? 0 : Math.ceil((capacityMilli / refillMilli) * refillPeriodMs);
+function fillMs(rate: Rate): number {
+  const { capacityMilli, refillMilli, refillPeriodMs } = rate;
+  return gainsTokens(rate) ? Math.ceil((capacityMilli / refillMilli) * refillPeriodMs) : 0;
 }
 
 /** How long an idle bucket is kept at most. No balance depends on it, so floating-point numbers are exact enough. */
@@ -21,7 +22,7 @@ function wholeLifeMs(image: ShardImage, factor: number): number {
 function quietAtMs(image: ShardImage, nowMs: EpochMs): EpochMs {
   let quietMs = nowMs;
   for (const { rate, tokensMilli } of image.limits) {
-    if (rate.refillMilli === 0) continue;
+    if (!gainsTokens(rate)) continue;
     const waitMs = waitForTokens(rate, tokensMilli, image.baseMs, rate.capacityMilli, nowMs) ?? 0;
     quietMs = Math.max(quietMs, nowMs + waitMs);
   }
@@ -49,7 +50,7 @@ export function needsTtlRefresh(image: ShardImage, nowMs: EpochMs, factor: numbe
 export function expiresTooEarly({ ttlSec, limits, baseMs, holders }: ShardImage): boolean {
   if (ttlSec === null) return false;
   for (const { rate, tokensMilli } of limits) {
-    if (rate.refillMilli > 0 && tokensMilli < leastTokens(rate, baseMs, ttlSec)) return true;
+    if (gainsTokens(rate) && tokensMilli < leastTokens(rate, baseMs, ttlSec)) return true;
   }
   for (const { expiresAtMs } of holders.values()) if (expiresAtMs > ttlSec * 1000) return true;
   return false;
@@ -65,7 +66,7 @@ function leastTokens(rate: Rate, baseMs: EpochMs, ttlSec: number): Int {
  * the image, and other writers may have taken more since.
  */
 export function withinTtl(write: LimitWrite, rate: Rate, baseMs: EpochMs, ttlSec: number | null): LimitWrite {
-  if (ttlSec === null || rate.refillMilli === 0 || write.write === 'set') return write;
+  if (ttlSec === null || !gainsTokens(rate) || write.write === 'set') return write;
   const leastMilli = sub(leastTokens(rate, baseMs, ttlSec), write.deltaMilli);
   const { atLeastMilli } = write;
   return atLeastMilli !== null && atLeastMilli >= leastMilli ? write : { ...write, atLeastMilli: leastMilli };

@@ -1,7 +1,7 @@
 import { credit, planMove } from '../../../core/bucket/bucket.js';
 import type { Amount } from '../../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../../core/int.js';
-import { isConsumed } from '../../../core/limit.js';
+import { hasBalance, isConsumed, sharesAccount } from '../../../core/limit-kind.js';
 import type { EpochMs } from '../../../core/units.js';
 import { accountOf, type ShardImage } from '../table/items.js';
 import { type LimitChange, STAYS } from './shard-write.js';
@@ -32,7 +32,7 @@ export class Sums {
   refund(image: ShardImage, kind: 'rate' | 'concurrent', amounts: readonly Amount[]): void {
     for (const { name, milli } of amounts) {
       const found = accountOf(image, name)?.limit.kind;
-      if (found === undefined || isConsumed(found) !== isConsumed(kind)) continue;
+      if (found === undefined || !sharesAccount(found, kind)) continue;
       const sum = this.#of(name);
       sum.refundMilli = add(sum.refundMilli, milli);
     }
@@ -48,8 +48,8 @@ export class Sums {
     for (const { limit, rate, tokensMilli } of image.limits) {
       const sum = this.#byName.get(limit.name);
       if (sum === undefined) continue;
-      const write =
-        limit.kind === 'unlimited' ? STAYS : planMove(rate, tokensMilli, credit(rate, image.baseMs, nowMs), sum);
+      const credited = credit(rate, image.baseMs, nowMs);
+      const write = hasBalance(limit.kind) ? planMove(rate, tokensMilli, credited, sum) : STAYS;
       changes.push({ name: limit.name, write, consumedMilli: isConsumed(limit.kind) ? consumedIn(sum) : 0 });
     }
     return changes;

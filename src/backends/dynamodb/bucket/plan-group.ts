@@ -3,15 +3,16 @@ import { credit, effectiveTokens, tokensAfterTake } from '../../../core/bucket/b
 import { compareVersions, compareConfig } from '../../../core/config/config.js';
 import {
   type Amount,
-  amountOf,
   decide,
   exceedsCapacity,
   type Holder,
   type LimitBalance,
   type Verdict,
 } from '../../../core/bucket/decide.js';
+import { amountsDue, chargedRates, takenHolder, takesUnheldSlots } from '../../../core/bucket/holder-rules.js';
 import { sub } from '../../../core/int.js';
-import { isConsumed, isUnlimitedIn } from '../../../core/limit.js';
+import { isUnlimitedIn } from '../../../core/limit.js';
+import { isConsumed, refills } from '../../../core/limit-kind.js';
 import type { EpochMs, Millitokens } from '../../../core/units.js';
 import type { AskEntry, ChangeEntry, Entry, EntryResult, ExtendEntry } from './entries.js';
 import { type Account, accountOf, type ShardImage } from '../table/items.js';
@@ -114,7 +115,7 @@ export function newestLevel(entries: readonly Entry[]): LevelRef | null {
  */
 function needsRebase({ rate, tokensMilli }: Account, baseMs: EpochMs, nowMs: EpochMs): boolean {
   if (isSmall(tokensMilli) || nowMs <= baseMs) return false;
-  return rate.refillPeriodMs !== 0 && isSmall(effectiveTokens(rate, tokensMilli, credit(rate, baseMs, nowMs)));
+  return refills(rate.kind) && isSmall(effectiveTokens(rate, tokensMilli, credit(rate, baseMs, nowMs)));
 }
 
 function isSmall(milli: Millitokens): boolean {
@@ -254,7 +255,7 @@ class GroupPlanner {
     if (level.holder === 'release') return removeHolder(leaseId, stored);
     // The answer says whether the holder exists, so the condition must check it even if nothing of it changes.
     if (stored.rates === null || level.totals === null) return replaceHolder(leaseId, stored, stored);
-    return replaceHolder(leaseId, stored, { ...stored, rates: chargedRates(this.#image, level.totals) });
+    return replaceHolder(leaseId, stored, { ...stored, rates: chargedRates(this.#image.limits, level.totals) });
   }
 
   extend({ leaseId, expiresAtMs }: ExtendEntry): EntryResult | null {
@@ -282,32 +283,6 @@ class GroupPlanner {
   }
 }
 
-/** A limit that the bucket lacks is not charged, so an expiry must not give it back if the limit returns. */
-function chargedRates(image: ShardImage, totals: readonly Amount[]): readonly Amount[] {
-  return totals.filter(({ name }) => {
-    const kind = accountOf(image, name)?.limit.kind;
-    return kind !== undefined && isConsumed(kind);
-  });
-}
-
-/** What a change takes (positive) or gives back (negative). */
-function amountsDue(
-  { deltas, totals }: ChangeEntry['level'],
-  stored: Holder | undefined,
-  holderLost: boolean,
-): readonly Amount[] {
-  if (totals === null) return deltas;
-  // An expiry gave the rates back, so the whole amount is due again.
-  if (holderLost) return totals;
-  // The holder carries what was taken, so a change that landed without an answer is not made again.
-  const carried = stored?.rates ?? [];
-  const isCarried = ({ name }: Amount): boolean => amountOf(carried, name) !== undefined;
-  const corrected = totals.filter(isCarried).map(({ name, milli }) => {
-    return { name, milli: sub(milli, amountOf(carried, name) ?? 0) };
-  });
-  return [...corrected, ...deltas.filter((delta) => !isCarried(delta))];
-}
-
 /** Slots that are held now may be released in the next moment, so only the store can deny them. */
 function refusesForCertain(verdicts: readonly Verdict[], level: LevelAsk, trust: Trust): boolean {
   if (trust === 'exact') return true;
@@ -317,32 +292,11 @@ function refusesForCertain(verdicts: readonly Verdict[], level: LevelAsk, trust:
   ) {
     return true;
   }
-  return trust === 'young' && short.some(({ limit }) => limit.kind === 'rate');
+  return trust === 'young' && short.some(({ limit }) => refills(limit.kind));
 }
 
 /** Judged also by the rules that the caller has read: those of an old image may have been raised since. */
 function neverFits({ limits }: LevelAsk, name: string, requestedMilli: number): boolean {
   const limit = limits.find((candidate) => candidate.name === name);
   return limit === undefined || requestedMilli > limit.capacityMilli;
-}
-
-/**
- * An older config may treat as a rate what now has slots, and so bring no holder for them: the slots would never be
- * released. The client retries after it has reread its config.
- */
-function takesUnheldSlots({ holder }: LevelAsk, verdicts: readonly Verdict[]): boolean {
-  return verdicts.some(
-    ({ limit, requestedMilli }) =>
-      limit.kind === 'concurrent' && requestedMilli > 0 && amountOf(holder?.slots ?? [], limit.name) === undefined,
-  );
-}
-
-/** An older config may have limits that the bucket lacks. What was not taken must not be given back. */
-function takenHolder(
-  holder: NonNullable<LevelAsk['holder']>,
-  verdicts: readonly Verdict[],
-  configIsOlder: boolean,
-): NonNullable<LevelAsk['holder']> {
-  if (!configIsOlder || holder.rates === null) return holder;
-  return { ...holder, rates: holder.rates.filter(({ name }) => verdicts.some(({ limit }) => limit.name === name)) };
 }

@@ -1,11 +1,14 @@
 import type { LevelRef } from '../../../backend.js';
+import type { Rate } from '../../../core/bucket/bucket.js';
 import { compareVersions, type ConfigVersion } from '../../../core/config/config.js';
 import { add, type Int, min, sub } from '../../../core/int.js';
+import { heldSlots, startingTokens } from '../../../core/bucket/held-slots.js';
+import { holdsSlots } from '../../../core/limit-kind.js';
 import { type Limit, sameRule } from '../../../core/limit.js';
 import { shareOf } from '../../../core/bucket/shard.js';
 import type { EpochMs } from '../../../core/units.js';
 import { accountOf, type ShardImage } from '../table/items.js';
-import { heldOf, planSettle, type SettledLimit, type Settlement } from './settle.js';
+import { planSettle, type SettledLimit, type Settlement } from './settle.js';
 
 type Rules = Pick<LevelRef, 'limits' | 'version'>;
 
@@ -25,7 +28,7 @@ export function isWhole(shards: readonly ShardImage[]): boolean {
 export function changesSlots(image: ShardImage, { limits }: Pick<Rules, 'limits'>): boolean {
   return limits.some((limit) => {
     const account = accountOf(image, limit.name);
-    return limit.kind === 'concurrent' && (account === undefined || !sameRule(account.limit, limit));
+    return holdsSlots(limit.kind) && (account === undefined || !sameRule(account.limit, limit));
   });
 }
 
@@ -41,7 +44,7 @@ export function newestRules(shards: readonly ShardImage[], held: Rules | null): 
 export function hasRightSlots(shards: readonly ShardImage[], { limits }: Pick<Rules, 'limits'>): boolean {
   if (shards.some((image) => changesSlots(image, { limits }))) return false;
   return limits.every((limit) => {
-    if (limit.kind !== 'concurrent') return true;
+    if (!holdsSlots(limit.kind)) return true;
     const levelled = levelSlots(shards, limit);
     return shards.every((image, at) => freeOf(image, limit.name) === levelled[at]);
   });
@@ -51,7 +54,7 @@ export function hasRightSlots(shards: readonly ShardImage[], { limits }: Pick<Ru
 export function planSettleAll(shards: readonly ShardImage[], rules: Rules, nowMs: EpochMs): WholeSettlement {
   const levelled = new Map(
     rules.limits
-      .filter(({ kind }) => kind === 'concurrent')
+      .filter(({ kind }) => holdsSlots(kind))
       .map((limit) => [limit.name, levelSlots(shards, limit)] as const),
   );
   const settlements = shards.map((image, at) => {
@@ -67,12 +70,18 @@ export function planSettleAll(shards: readonly ShardImage[], rules: Rules, nowMs
 
 /** An addition, not a value: takes and releases continue meanwhile, and keep the sum of free and held slots. */
 function slotsAt(image: ShardImage, settled: SettledLimit, tokensMilli: Int): SettledLimit {
-  if (settled.kind === 'unlimited') return settled;
-  if (settled.kind === 'starts') return { ...settled, tokensMilli };
-  const deltaMilli = sub(tokensMilli, freeOf(image, settled.limit.name));
-  // Slots that were taken meanwhile must not be subtracted: this shard would owe them while another has some free.
-  const atLeastMilli = deltaMilli < 0 && tokensMilli >= 0 ? sub(0, deltaMilli) : null;
-  return { ...settled, write: { write: 'add', deltaMilli, atLeastMilli, atMostMilli: null } };
+  switch (settled.kind) {
+    case 'unlimited':
+      return settled;
+    case 'starts':
+      return { ...settled, tokensMilli };
+    case 'stays': {
+      const deltaMilli = sub(tokensMilli, freeOf(image, settled.limit.name));
+      // Slots that were taken meanwhile must not be subtracted: this shard would owe them while another has some free.
+      const atLeastMilli = deltaMilli < 0 && tokensMilli >= 0 ? sub(0, deltaMilli) : null;
+      return { ...settled, write: { write: 'add', deltaMilli, atLeastMilli, atMostMilli: null } };
+    }
+  }
 }
 
 /**
@@ -82,8 +91,8 @@ function slotsAt(image: ShardImage, settled: SettledLimit, tokensMilli: Int): Se
  */
 export function levelSlots(shards: readonly ShardImage[], limit: Limit): readonly Int[] {
   const free = shards.map((image) => freeOf(image, limit.name));
-  const held = shards.reduce<Int>((sum, image) => add(sum, heldOf(image, limit.name)), 0);
-  const totalMilli = sub(limit.capacityMilli, held);
+  const held = shards.reduce<Int>((sum, image) => add(sum, heldSlots(image.holders, limit.name)), 0);
+  const totalMilli = startingTokens(limit, held);
   const isShort = totalMilli < 0;
   const clipped = free.map((milli) => (milli < 0 === isShort ? milli : 0));
   const missing = clipped.reduce<Int>((sum, milli) => sub(sum, milli), totalMilli);
@@ -92,7 +101,7 @@ export function levelSlots(shards: readonly ShardImage[], limit: Limit): readonl
 }
 
 function addByShare(shards: readonly ShardImage[], tokens: readonly Int[], missingMilli: number): readonly Int[] {
-  const missing = { capacityMilli: missingMilli, refillMilli: 0, refillPeriodMs: 0 };
+  const missing: Rate = { kind: 'concurrent', capacityMilli: missingMilli, refillMilli: 0, refillPeriodMs: 0 };
   const parts = shards.map(({ key, shardCount }) => shareOf(missing, key.shard, shardCount).capacityMilli);
   const rest = parts.reduce((sum, part) => sum - part, missingMilli);
   return tokens.map((milli, at) => add(milli, (parts[at] ?? 0) + (at === 0 ? rest : 0)));
@@ -113,5 +122,5 @@ function moveTowardsZero(tokens: readonly Int[], deltaMilli: Int): readonly Int[
 
 function freeOf(image: ShardImage, name: string): Int {
   const account = accountOf(image, name);
-  return account?.limit.kind === 'concurrent' ? account.tokensMilli : 0;
+  return account !== undefined && holdsSlots(account.limit.kind) ? account.tokensMilli : 0;
 }

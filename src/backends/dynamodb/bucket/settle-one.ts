@@ -1,4 +1,5 @@
 import type { LevelRef } from '../../../backend.js';
+import { refills } from '../../../core/limit-kind.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { ShardImage } from '../table/items.js';
 import { expirySec, withinTtl } from './bucket-ttl.js';
@@ -42,7 +43,7 @@ function laterTtl(image: ShardImage, settlement: Settlement, nowMs: EpochMs, lif
 /** Adds conditions that refuse the settlement where other writers have left a debt that would outlast the `ttl`. */
 function settlementWithinTtl(settlement: Settlement, ttlSec: number | null): Settlement {
   const limits = settlement.limits.map((settled) => {
-    if (settled.kind !== 'stays' || settled.limit.kind === 'concurrent') return settled;
+    if (settled.kind !== 'stays' || !refills(settled.limit.kind)) return settled;
     return { ...settled, write: withinTtl(settled.write, settled.limit, settlement.nextBaseMs, ttlSec) };
   });
   return { ...settlement, limits };

@@ -1,7 +1,7 @@
 import type { LevelRef } from '../../../backend.js';
 import { applyWrite, type LimitWrite, nextBase, planRebase, type Rate } from '../../../core/bucket/bucket.js';
-import { amountOf } from '../../../core/bucket/decide.js';
-import { add, type Int, sub } from '../../../core/int.js';
+import { heldSlots, startingTokens } from '../../../core/bucket/held-slots.js';
+import { hasBalance, holdsSlots } from '../../../core/limit-kind.js';
 import type { Limit } from '../../../core/limit.js';
 import { shareOf } from '../../../core/bucket/shard.js';
 import type { EpochMs, Millitokens } from '../../../core/units.js';
@@ -47,23 +47,24 @@ export function planSettle(image: ShardImage, level: Pick<LevelRef, 'limits'>, n
 }
 
 function startsSlots({ kind, limit }: SettledLimit): boolean {
-  return kind === 'starts' && limit.kind === 'concurrent';
+  return kind === 'starts' && holdsSlots(limit.kind);
 }
 
 function planSettledLimit(image: ShardImage, limit: Limit, rate: Rate, nextBaseMs: EpochMs): SettledLimit {
   const account = accountOf(image, limit.name);
-  if (limit.kind === 'unlimited') return { kind: 'unlimited', limit, isNew: account?.limit.kind !== 'unlimited' };
-  const isOneOfSeveral = image.shardCount > 1 && limit.kind === 'concurrent';
+  const hadBalance = account !== undefined && hasBalance(account.limit.kind);
+  if (!hasBalance(limit.kind)) return { kind: 'unlimited', limit, isNew: account === undefined || hadBalance };
+  const isOneOfSeveral = image.shardCount > 1 && holdsSlots(limit.kind);
   if (account !== undefined && account.limit.kind === limit.kind) {
     const write = isOneOfSeveral
       ? planShardSlots(account, limit, rate)
       : planRebase(account.rate, rate, account.tokensMilli, image.baseMs, nextBaseMs);
     return { kind: 'stays', limit, write };
   }
-  const startMilli = isOneOfSeveral ? 0 : rate.capacityMilli;
   // Held slots stay held. On a shard that started without free slots, releasing them does not free any.
-  const tokensMilli = limit.kind === 'concurrent' ? sub(startMilli, heldOf(image, limit.name)) : startMilli;
-  return { kind: 'starts', limit, tokensMilli, isNew: account === undefined || account.limit.kind === 'unlimited' };
+  const start = isOneOfSeveral ? { ...rate, capacityMilli: 0 } : rate;
+  const tokensMilli = startingTokens(start, heldSlots(image.holders, limit.name));
+  return { kind: 'starts', limit, tokensMilli, isNew: !hadBalance };
 }
 
 /**
@@ -78,13 +79,6 @@ function planShardSlots({ limit, rate, tokensMilli }: Account, after: Limit, sha
   const brim = -deltaMilli;
   if (tokensMilli > brim) return { write: 'set', tokensMilli: 0, atLeastMilli: brim };
   return { write: 'add', deltaMilli, atLeastMilli: null, atMostMilli: brim };
-}
-
-/** What the holders of a shard hold of a concurrent limit. */
-export function heldOf({ holders }: ShardImage, name: string): Int {
-  let sum: Int = 0;
-  for (const { slots } of holders.values()) sum = add(sum, amountOf(slots, name) ?? 0);
-  return sum;
 }
 
 /** The image after the settlement, to judge asks before it is written. */

@@ -12,12 +12,12 @@ import {
 } from '../../../../tests/support/dynamodb/shard-images.js';
 import { accountIn } from '../../../../tests/support/dynamodb/shard-truth.js';
 import { applyWrite, writeHolds } from '../../../core/bucket/bucket.js';
+import { heldSlots } from '../../../core/bucket/held-slots.js';
 import { sub } from '../../../core/int.js';
 import { Limit } from '../../../core/limit.js';
 import { shareOf } from '../../../core/bucket/shard.js';
 import { worthOf } from '../../../../tests/oracle/model.js';
 import type { Account, ShardImage } from '../table/items.js';
-import { heldOf } from './settle.js';
 import { MAX_SHARDS, maySplit, planMerge, planSplit, type Split } from './split.js';
 
 const RUNS = { numRuns: 1_000 };
@@ -214,7 +214,7 @@ describe('merges', () => {
           const { name } = account.limit;
           const both = worthIn(stays, name, merge.nextBaseMs) + worthIn(leaves, name, merge.nextBaseMs);
           // One shard is the whole bucket: what its holders do not hold is free, even if the two shards had lost slots.
-          const free = BigInt(sub(account.limit.capacityMilli, heldOf(stays, name)));
+          const free = BigInt(sub(account.limit.capacityMilli, heldSlots(stays.holders, name)));
           expect(BigInt(tokensMilli)).toBe(account.limit.kind === 'rate' ? both : free);
         }
       }),

@@ -1,12 +1,14 @@
 import { credit, effectiveTokens, type LimitWrite, nextBase, type Rate } from '../../../core/bucket/bucket.js';
 import { compareVersions } from '../../../core/config/config.js';
 import { add, floorDiv, min, sub } from '../../../core/int.js';
+import { heldSlots, startingTokens } from '../../../core/bucket/held-slots.js';
+import { hasBalance, refills } from '../../../core/limit-kind.js';
 import { shareOf } from '../../../core/bucket/shard.js';
 import { type EpochMs, MILLI, type Millitokens } from '../../../core/units.js';
 import type { Account, ShardImage } from '../table/items.js';
 import { DEFAULT_LIFE_FACTOR, expirySec } from './bucket-ttl.js';
 import { STAYS } from './shard-write.js';
-import { applySettlement, heldOf, planSettle } from './settle.js';
+import { applySettlement, planSettle } from './settle.js';
 
 export const MAX_SHARDS = 64;
 /** A share must hold this many of the largest recent ask. */
@@ -59,16 +61,34 @@ function splitLimit(
   newShard: number,
   count: number,
 ): SplitLimit {
-  const { limit, rate, tokensMilli } = account;
-  if (limit.kind === 'unlimited') return { account, movedMilli: 0, keeps: STAYS };
-  if (limit.kind === 'concurrent') {
-    // Only whole free slots move. Held slots stay with their holders.
-    const movedMilli = tokensMilli <= 0 ? 0 : Number(floorDiv(tokensMilli, 2 * MILLI)) * MILLI;
-    // If more slots are held than exist, none moves, and the size of the excess does not matter.
-    const atLeastMilli = movedMilli > 0 ? movedMilli : null;
-    const keeps = { write: 'add', deltaMilli: -movedMilli, atLeastMilli, atMostMilli: null } as const;
-    return { account, movedMilli, keeps };
+  switch (account.limit.kind) {
+    case 'rate':
+      return splitRate(account, image, nextBaseMs, newShard, count);
+    case 'concurrent':
+      return splitSlots(account);
+    case 'unlimited':
+      return { account, movedMilli: 0, keeps: STAYS };
   }
+}
+
+/** Only whole free slots move. Held slots stay with their holders. */
+function splitSlots(account: Account): SplitLimit {
+  const { tokensMilli } = account;
+  const movedMilli = tokensMilli <= 0 ? 0 : Number(floorDiv(tokensMilli, 2 * MILLI)) * MILLI;
+  // If more slots are held than exist, none moves, and the size of the excess does not matter.
+  const atLeastMilli = movedMilli > 0 ? movedMilli : null;
+  const keeps = { write: 'add', deltaMilli: -movedMilli, atLeastMilli, atMostMilli: null } as const;
+  return { account, movedMilli, keeps };
+}
+
+function splitRate(
+  account: Account,
+  image: ShardImage,
+  nextBaseMs: EpochMs,
+  newShard: number,
+  count: number,
+): SplitLimit {
+  const { limit, rate, tokensMilli } = account;
   const credited = credit(rate, image.baseMs, nextBaseMs);
   const effective = effectiveTokens(rate, tokensMilli, credited);
   const movedMilli = min(floorDiv(effective, 2), shareOf(limit, newShard, count).capacityMilli);
@@ -116,16 +136,17 @@ export function planMerge(
   const settled = applySettlement(leaves, planSettle(leaves, rules, nowMs));
   const nextBaseMs = Math.max(nextBase(stays.baseMs, nowMs), settled.baseMs);
   const limits = stays.limits.map((account) => {
-    if (account.limit.kind === 'unlimited') return { account, tokensMilli: 0 };
+    if (!hasBalance(account.limit.kind)) return { account, tokensMilli: 0 };
     const other = settled.limits.find(({ limit }) => limit.name === account.limit.name);
     const merged = add(
       worthAt(account, stays, nextBaseMs),
       other === undefined ? 0 : worthAt(other, settled, nextBaseMs),
     );
     const share: Rate = shareOf(account.limit, stays.key.shard, count);
-    if (account.limit.kind === 'rate') return { account, tokensMilli: min(merged, share.capacityMilli) };
+    if (refills(account.limit.kind)) return { account, tokensMilli: min(merged, share.capacityMilli) };
     // The merged shard is the whole bucket, so its holders determine what is free, even if the shards had lost slots.
-    const tokensMilli = count > 1 ? merged : sub(share.capacityMilli, heldOf(stays, account.limit.name));
+    const held = heldSlots(stays.holders, account.limit.name);
+    const tokensMilli = count > 1 ? merged : startingTokens(share, held);
     return { account, tokensMilli };
   });
   if (count > 1) return { nextBaseMs, count, limits, ttlSec: null };

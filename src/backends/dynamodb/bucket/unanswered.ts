@@ -48,7 +48,7 @@ export function addUnanswered(
 }
 
 /** The result of an entry if the write landed. null: the write did not contain the entry. */
-export function resultIn({ open, results }: SentWrite, index: number): EntryResult | null {
+function resultIn({ open, results }: SentWrite, index: number): EntryResult | null {
   return results[open.indexOf(index)] ?? null;
 }
 

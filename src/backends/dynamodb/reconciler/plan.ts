@@ -1,5 +1,6 @@
 import { compareVersions } from '../../../core/config/config.js';
 import { sub } from '../../../core/int.js';
+import { holdsSlots } from '../../../core/limit-kind.js';
 import type { Limit } from '../../../core/limit.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { SlotCorrection } from '../bucket/writes/write-sweep.js';
@@ -84,7 +85,7 @@ function correctionOf(image: ShardImage): SlotCorrection {
 }
 
 function slotsOf(limits: readonly Limit[]): readonly Limit[] {
-  return limits.filter(({ kind }) => kind === 'concurrent');
+  return limits.filter(({ kind }) => holdsSlots(kind));
 }
 
 /** Pairs merge in any order: the shards of a bucket need not be split equally deep. */

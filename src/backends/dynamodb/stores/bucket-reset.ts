@@ -1,6 +1,7 @@
 import type { BucketStore } from '../../../backend.js';
 import { credit, effectiveTokens } from '../../../core/bucket/bucket.js';
 import { add, type Int } from '../../../core/int.js';
+import { hasBalance } from '../../../core/limit-kind.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { BucketCache } from '../acquire/bucket-cache.js';
 import { deadlineIn } from '../client/deadline.js';
@@ -38,7 +39,7 @@ function balances(shards: readonly ShardImage[], nowMs: EpochMs, full: boolean) 
   const tokens = new Map<string, Int>();
   for (const { limits, baseMs } of shards) {
     for (const { limit, rate, tokensMilli } of limits) {
-      if (limit.kind === 'unlimited') continue;
+      if (!hasBalance(limit.kind)) continue;
       const tokensMilliNow = full
         ? rate.capacityMilli
         : effectiveTokens(rate, tokensMilli, credit(rate, baseMs, nowMs));

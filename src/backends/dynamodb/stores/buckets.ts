@@ -1,8 +1,8 @@
 import type { BucketRecord, BucketStore, Call, Page, PageRequest } from '../../../backend.js';
 import { credit, effectiveTokens } from '../../../core/bucket/bucket.js';
-import { amountOf } from '../../../core/bucket/decide.js';
+import { heldSlots } from '../../../core/bucket/held-slots.js';
 import { add, type Int } from '../../../core/int.js';
-import { isConsumed } from '../../../core/limit.js';
+import { isConsumed } from '../../../core/limit-kind.js';
 import type { EpochMs } from '../../../core/units.js';
 import { readKey } from '../table/attributes.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
@@ -113,8 +113,5 @@ function sumLimit(
 
 /** For slots: the slots that are held. */
 function consumedOf({ limit, consumedMilli }: Account, { holders }: ShardImage): Int {
-  if (isConsumed(limit.kind)) return consumedMilli;
-  let held: Int = 0;
-  for (const { slots } of holders.values()) held = add(held, amountOf(slots, limit.name) ?? 0);
-  return held;
+  return isConsumed(limit.kind) ? consumedMilli : heldSlots(holders, limit.name);
 }

@@ -3,13 +3,17 @@ import type { ConfigVersion } from '../../../core/config/config.js';
 import type { Amount, Holder } from '../../../core/bucket/decide.js';
 import { parseLeaseTime } from '../../../core/identifiers.js';
 import { type Int, toInt } from '../../../core/int.js';
-import { isConsumed, Limit } from '../../../core/limit.js';
+import { hasBalance, holdsSlots, isConsumed } from '../../../core/limit-kind.js';
+import { Limit } from '../../../core/limit.js';
 import { shareOf } from '../../../core/bucket/shard.js';
 import type { UsageCounts } from '../../../core/usage/usage.js';
 import { type EpochMs, MILLI, type Millitokens } from '../../../core/units.js';
 import { parseShardKey, type ShardKey } from './keys.js';
 import { isMigratedWriteId } from '../bucket/migrated-write-id.js';
+import { decodeKind, encodePeriod } from './stored-period.js';
 import type { AttributeValue, Item } from '../client/transport.js';
+
+export { UNLIMITED_PERIOD } from './stored-period.js';
 
 /** The stored names of a bucket's attributes. All other code uses the long names. */
 export const ATTRIBUTE = {
@@ -57,9 +61,6 @@ function namesOf(limit: string): LimitNames {
   return names;
 }
 
-/** The stored refill period of an unlimited limit, which has no other number and no balance. */
-export const UNLIMITED_PERIOD = -1;
-
 const LIMIT_ATTRIBUTE = /^b_(.+)_(tk|cp|ra|rp|tc)$/;
 const KNOWN_ATTRIBUTE = /^(?:[PS]K|GSI[1-4][PS]K|rf|shard_count|cv|ttl|w|wc|ac|un|b_.+_(?:tk|cp|ra|rp|tc)|h_.+)$/;
 
@@ -106,11 +107,6 @@ const NONE_RETIRED: ReadonlyMap<string, Int> = new Map();
 export function accountOf({ limits }: ShardImage, name: string): Account | undefined {
   for (const account of limits) if (account.limit.name === name) return account;
   return undefined;
-}
-
-/** Whether the argument is a decoded image. */
-export function isImage(shown: Item | ShardImage): shown is ShardImage {
-  return 'holders' in shown && shown['holders'] instanceof Map;
 }
 
 /**
@@ -170,11 +166,11 @@ function shardKeyOf(item: Item): ShardKey {
 }
 
 function isUnlimited(item: Item, name: string): boolean {
-  return numberOf(item[ATTRIBUTE.refillPeriod(name)]) === UNLIMITED_PERIOD;
+  return !hasBalance(decodeKind(numberOf(item[ATTRIBUTE.refillPeriod(name)])));
 }
 
 function decodeUnlimited(item: Item, name: string, known: readonly Limit[]): Account {
-  const limit = known.find((one) => one.name === name && one.kind === 'unlimited') ?? Limit.unlimited(name);
+  const limit = known.find((one) => one.name === name && !hasBalance(one.kind)) ?? Limit.unlimited(name);
   const consumedMilli = parseInt10(item[ATTRIBUTE.consumed(name)]?.N ?? '0');
   return { limit, rate: limit, tokensMilli: 0, consumedMilli };
 }
@@ -218,8 +214,9 @@ function limitOf(
       return limit;
     }
   }
-  if (refillPeriodMs === 0) return Limit.concurrent(name, capacity);
-  return Limit.custom(name, { capacity, refillAmount, refillPeriodMs });
+  return holdsSlots(decodeKind(refillPeriodMs))
+    ? Limit.concurrent(name, capacity)
+    : Limit.custom(name, { capacity, refillAmount, refillPeriodMs });
 }
 
 /** DynamoDB returns attributes in no defined order. */
@@ -244,13 +241,12 @@ export function encodeShard(image: ShardImage): Item {
   };
   if (image.ttlSec !== null) item[ATTRIBUTE.ttl] = { N: String(image.ttlSec) };
   for (const { limit, tokensMilli, consumedMilli } of image.limits) {
-    if (limit.kind === 'unlimited') item[ATTRIBUTE.refillPeriod(limit.name)] = { N: String(UNLIMITED_PERIOD) };
-    else {
+    if (hasBalance(limit.kind)) {
       item[ATTRIBUTE.tokens(limit.name)] = { N: String(tokensMilli) };
       item[ATTRIBUTE.capacity(limit.name)] = { N: String(limit.capacityMilli) };
       item[ATTRIBUTE.refillAmount(limit.name)] = { N: String(limit.refillMilli) };
-      item[ATTRIBUTE.refillPeriod(limit.name)] = { N: String(limit.refillPeriodMs) };
     }
+    item[ATTRIBUTE.refillPeriod(limit.name)] = { N: String(encodePeriod(limit)) };
     if (isConsumed(limit.kind)) item[ATTRIBUTE.consumed(limit.name)] = { N: String(consumedMilli) };
   }
   for (const [name, milli] of image.retired) item[ATTRIBUTE.consumed(name)] = { N: String(milli) };

@@ -4,10 +4,11 @@ import type { ConfigLevel, OnUnavailable, StoredConfig } from '../../../core/con
 import { ValidationError } from '../../../core/errors.js';
 import { parsePlainResource } from '../../../core/identifiers.js';
 import type { Int } from '../../../core/int.js';
+import { hasBalance, holdsSlots } from '../../../core/limit-kind.js';
 import { Limit } from '../../../core/limit.js';
 import { AUDIT_LIFE_MS, type UsageCounts, usageLifeMs, windowEnd } from '../../../core/usage/usage.js';
 import type { EpochMs } from '../../../core/units.js';
-import { UNLIMITED_PERIOD } from './items.js';
+import { decodeKind, encodePeriod } from './stored-period.js';
 import {
   json,
   keyItem,
@@ -69,13 +70,13 @@ export function encodeConfig(ns: string, level: ConfigLevel, config: StoredConfi
 
 function encodeLimits(limits: readonly Limit[]): Item {
   const item: Item = { lo: text(limits.map(({ name }) => name).join(',')) };
-  for (const { name, kind, capacity, refillAmount, refillPeriodMs, cost } of limits) {
-    if (kind === 'unlimited') item[`l_${name}_rp`] = number(UNLIMITED_PERIOD);
-    else {
+  for (const limit of limits) {
+    const { name, kind, capacity, refillAmount, cost } = limit;
+    if (hasBalance(kind)) {
       item[`l_${name}_cp`] = number(capacity);
       item[`l_${name}_ra`] = number(refillAmount);
-      item[`l_${name}_rp`] = number(refillPeriodMs);
     }
+    item[`l_${name}_rp`] = number(encodePeriod(limit));
     if (cost !== undefined) item[`l_${name}_cost`] = number(cost);
   }
   return item;
@@ -112,10 +113,13 @@ function decodeLimit(item: Item, name: string): Limit | null {
   const refillPeriodMs = readNumber(item, `l_${name}_rp`);
   const cost = readNumber(item, `l_${name}_cost`);
   const options = cost === undefined ? {} : { cost };
-  if (refillPeriodMs === UNLIMITED_PERIOD) return Limit.unlimited(name, options);
-  if (capacity === undefined || refillAmount === undefined || refillPeriodMs === undefined) return null;
-  if (refillPeriodMs === 0) return Limit.concurrent(name, capacity, options);
-  return Limit.custom(name, { capacity, refillAmount, refillPeriodMs, ...options });
+  if (refillPeriodMs === undefined) return null;
+  const kind = decodeKind(refillPeriodMs);
+  if (!hasBalance(kind)) return Limit.unlimited(name, options);
+  if (capacity === undefined || refillAmount === undefined) return null;
+  return holdsSlots(kind)
+    ? Limit.concurrent(name, capacity, options)
+    : Limit.custom(name, { capacity, refillAmount, refillPeriodMs, ...options });
 }
 
 /** The last number of a namespace's config sequence that was assigned. */

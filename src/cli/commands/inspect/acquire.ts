@@ -1,3 +1,4 @@
+import { hasBalance, holdsSlots } from '../../../core/limit-kind.js';
 import type { LimitStatus } from '../../../core/bucket/decide.js';
 import { errorTraits } from '../../../core/error-codes.js';
 import { HeadgateError } from '../../../core/errors.js';
@@ -135,7 +136,7 @@ function explainLevel(
     const before = of(idle, limit.name)?.available ?? null;
     const known = { name: limit.name, limit: String(limit), before, after: before };
     // An unlimited limit has no status: it takes what is asked.
-    const asked = limit.kind === 'unlimited' ? (consume[limit.name] ?? limit.cost ?? null) : null;
+    const asked = hasBalance(limit.kind) ? null : (consume[limit.name] ?? limit.cost ?? null);
     return { ...known, asked, exceeded: false, retryAfterMs: 0 };
   });
   return { entityId, configSource, limits: explained };
@@ -148,7 +149,7 @@ function explainLimit(
 ): AcquireLimitShape {
   // The status of a grant has the balance after the take; every other status has the balance before it.
   const before = granted && !dryRun ? available + requested : available;
-  const isGivenBack = limit.kind === 'concurrent' && lease?.state !== 'held';
+  const isGivenBack = holdsSlots(limit.kind) && lease?.state !== 'held';
   const after = granted && !isGivenBack ? before - requested : before;
   return { name: limit.name, limit: String(limit), asked: requested, before, after, exceeded, retryAfterMs };
 }

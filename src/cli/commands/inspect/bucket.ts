@@ -1,3 +1,4 @@
+import { hasBalance } from '../../../core/limit-kind.js';
 import { HeadgateError } from '../../../core/errors.js';
 import type { BucketView } from '../../../limiter/api/buckets-api.js';
 import { formatCount } from '../../../visualize/format.js';
@@ -120,7 +121,7 @@ function shapeOf({ entityId, resource, limits, holders, acquires, expired }: Buc
     limits: limits.map(({ limit, available, consumed }) => ({
       limit: String(limit),
       // JSON has no Infinity.
-      available: limit.kind === 'unlimited' ? null : available,
+      available: hasBalance(limit.kind) ? available : null,
       consumed,
     })),
     holders,

@@ -80,8 +80,8 @@ export async function itemStore(engine: ShardEngine, ns: string, initial: Image)
   };
 }
 
-function rateOf({ capacityMilli, refillMilli, refillPeriodMs }: Limit): Rate {
-  return { capacityMilli, refillMilli, refillPeriodMs };
+function rateOf({ kind, capacityMilli, refillMilli, refillPeriodMs }: Limit): Rate {
+  return { kind, capacityMilli, refillMilli, refillPeriodMs };
 }
 
 function changed({ limits }: BucketWrite, place: number): Limit | undefined {

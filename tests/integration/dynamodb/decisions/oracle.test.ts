@@ -151,7 +151,7 @@ describe.skipIf(installed.status === 'unavailable')(`clients of DynamoDB compare
       };
     };
 
-  const ANY_RATE: Rate = { capacityMilli: 1_000, refillMilli: 1_000, refillPeriodMs: 1 };
+  const ANY_RATE: Rate = { kind: 'rate', capacityMilli: 1_000, refillMilli: 1_000, refillPeriodMs: 1 };
 
   /** The store of the oracle, for reading only: the lines write to the table. */
   async function linesStore(ns: string, initial: Image): Promise<ConditionalStore> {

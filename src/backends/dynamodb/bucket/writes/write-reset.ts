@@ -1,7 +1,7 @@
 import { nextBase } from '../../../../core/bucket/bucket.js';
 import { amountOf } from '../../../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../../../core/int.js';
-import { isConsumed } from '../../../../core/limit.js';
+import { hasBalance, isConsumed } from '../../../../core/limit-kind.js';
 import type { EpochMs } from '../../../../core/units.js';
 import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
 import { buildShardKey } from '../../table/keys.js';
@@ -19,7 +19,7 @@ export function buildReset(ns: string, image: ShardImage, nowMs: EpochMs, writeI
     .requireEqual(ATTRIBUTE.writeId, image.writeId)
     .set(ATTRIBUTE.base, nextBase(image.baseMs, nowMs));
   for (const { limit, rate } of image.limits) {
-    if (limit.kind !== 'unlimited') update.set(ATTRIBUTE.tokens(limit.name), rate.capacityMilli);
+    if (hasBalance(limit.kind)) update.set(ATTRIBUTE.tokens(limit.name), rate.capacityMilli);
     // A lease would get these rates back at its expiry. It gets them now: its settle will charge the whole amount.
     if (!isConsumed(limit.kind)) continue;
     update.add(ATTRIBUTE.consumed(limit.name), sub(0, carried(image, limit.name)));

@@ -1,3 +1,4 @@
+import { hasBalance } from '../../../../core/limit-kind.js';
 import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
 import type { Merge, Split } from '../split.js';
 import { buildShardKey, sweepKeys } from '../../table/keys.js';
@@ -67,7 +68,7 @@ export function buildMerge(
     .add(ATTRIBUTE.expired, leaves.expired)
     .add(ATTRIBUTE.writeUnits, leaves.writeUnits + 1);
   for (const { account, tokensMilli } of merge.limits) {
-    if (account.limit.kind !== 'unlimited') update.set(ATTRIBUTE.tokens(account.limit.name), tokensMilli);
+    if (hasBalance(account.limit.kind)) update.set(ATTRIBUTE.tokens(account.limit.name), tokensMilli);
   }
   if (merge.ttlSec !== null) update.set(ATTRIBUTE.ttl, merge.ttlSec);
   // Also for removed limits: usage subtracts all counters of the deleted shard, so the remaining one must have them.

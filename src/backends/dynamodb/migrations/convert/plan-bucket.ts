@@ -1,4 +1,5 @@
 import { add, sub } from '../../../../core/int.js';
+import { refills } from '../../../../core/limit-kind.js';
 import { sameRule } from '../../../../core/limit.js';
 import type { EpochMs } from '../../../../core/units.js';
 import { buildMigratedWriteId, isMigratedWriteId, isWriteOfMigration } from '../../bucket/migrated-write-id.js';
@@ -82,7 +83,7 @@ function debit(migration: string, expected: ShardImage, target: ShardImage): Sha
   const baseMs: EpochMs = Math.max(target.baseMs + 1, expected.baseMs);
   const own = target.limits.map((account): Account => {
     const held = heldAt(account, target.baseMs, baseMs);
-    const old = account.limit.kind === 'rate' ? accountOf(expected, account) : undefined;
+    const old = refills(account.limit.kind) ? accountOf(expected, account) : undefined;
     if (old === undefined) return { ...account, tokensMilli: held };
     const lack = sub(old.rate.capacityMilli, heldAt(old, expected.baseMs, baseMs));
     return {

@@ -1,0 +1,32 @@
+import type { LimitKind } from '../../../core/limit-kind.js';
+import type { Limit } from '../../../core/limit.js';
+
+/** The stored refill period of slots. */
+const SLOTS_PERIOD = 0;
+
+/** The stored refill period of an unlimited limit, which has no other number and no balance. */
+export const UNLIMITED_PERIOD = -1;
+
+/** The refill period as buckets and configs store it. It also tells the kind of the limit, which is not stored. */
+export function encodePeriod({ kind, refillPeriodMs }: Pick<Limit, 'kind' | 'refillPeriodMs'>): number {
+  switch (kind) {
+    case 'rate':
+      return refillPeriodMs;
+    case 'concurrent':
+      return SLOTS_PERIOD;
+    case 'unlimited':
+      return UNLIMITED_PERIOD;
+  }
+}
+
+/** The kind of the limit that has this stored period. */
+export function decodeKind(storedPeriod: number): LimitKind {
+  switch (storedPeriod) {
+    case SLOTS_PERIOD:
+      return 'concurrent';
+    case UNLIMITED_PERIOD:
+      return 'unlimited';
+    default:
+      return 'rate';
+  }
+}
