@@ -7,6 +7,7 @@
  */
 import type { ConfigLevel, ConfigLevels, ConfigVersion, OnUnavailable, StoredConfig } from './core/config/config.js';
 import type { Amount, Holder, Verdict } from './core/bucket/decide.js';
+import type { ResidentBuckets } from './core/bucket/resident-buckets.js';
 import type { Int } from './core/int.js';
 import type { Limit } from './core/limit.js';
 import type { UsageCounts, UsageWindow } from './core/usage/usage.js';
@@ -55,10 +56,7 @@ export interface ManagedMark {
   readonly key: string;
   /** Plain data: the fields that were applied last. null: the file no longer owns any field of the object. */
   readonly value: unknown;
-  /**
-   * The value that the caller saw, null for none. If the stored value differs, the call is refused as `contended` and
-   * writes nothing. Left out: the stored value is not compared.
-   */
+  /** The value that the caller saw, null for none. If another is stored, the call is refused as `contended`. Left out: not compared. */
   readonly seen?: unknown;
 }
 
@@ -387,6 +385,8 @@ export interface Backend {
   extend(call: Call, request: ExtendRequest): Awaitable<boolean>;
   /** The answer that `consume` would give for each level, without a write. A limit that the ask does not name is asked for 0. */
   peek(call: Call, levels: readonly LevelAsk[]): Awaitable<readonly LevelAnswer[]>;
+  /** A shorter way than `consume`, for a store whose buckets are objects of this process. */
+  readonly resident?: ResidentBuckets;
 
   readonly config: ConfigStore;
   readonly entities: EntityStore;

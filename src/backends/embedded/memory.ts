@@ -2,6 +2,7 @@ import type { AuditRecord, Backend, Call, NamespaceRecord, Page, PageRequest, Re
 import { buildFirstNamespaceId, checkNamespace } from '../../core/identifiers.js';
 import { requireActive } from '../../core/config/namespaces.js';
 import type { EpochMs } from '../../core/units.js';
+import type { Bucket } from './bucket.js';
 import { createEmbeddedBackend } from './embedded-backend.js';
 import { auditWhere, MemorySpace } from './memory-space.js';
 import { pageOf } from '../../core/paging.js';
@@ -44,6 +45,10 @@ class MemoryStorage implements Storage {
     return work(this.#registry.spaceOf(call.namespaceId));
   }
 
+  residentBucket(namespaceId: string, entityId: string, resource: string): Bucket | undefined {
+    return this.#registry.openSpace(namespaceId)?.readBucket(entityId, resource);
+  }
+
   readRegistry<T>(_call: RegistryCall, work: (registry: Registry) => T): T {
     return work(this.#registry);
   }
@@ -69,11 +74,16 @@ class MemoryRegistry implements Registry {
   readonly #spaces = new Map<string, MemorySpace>();
   readonly #audit: AuditRecord[] = [];
 
+  openSpace(id: string): Space | undefined {
+    return this.#open.get(id);
+  }
+
   spaceOf(id: string): Space {
     const open = this.#open.get(id);
     if (open !== undefined) return open;
     requireActive(this.#namespaces.get(id), id);
     const space = this.#spaces.get(id) ?? new MemorySpace();
+    space.home.isOpen = true;
     this.#spaces.set(id, space);
     this.#open.set(id, space);
     return space;
@@ -92,6 +102,10 @@ class MemoryRegistry implements Registry {
 
   write(namespace: NamespaceRecord): void {
     this.#namespaces.set(namespace.id, namespace);
+    const space = this.#open.get(namespace.id);
+    if (space === undefined) return;
+    // The next call checks whether the namespace is still active.
+    space.home.isOpen = false;
     this.#open.delete(namespace.id);
   }
 
