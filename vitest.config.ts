@@ -25,6 +25,7 @@ export const MANY_CASES = [
   'tests/fuzz/manifest.test.ts',
   'tests/integration/dynamodb-oracle.test.ts',
   'tests/integration/manifest-properties.test.ts',
+  'tests/integration/resident-takes.test.ts',
   'tests/integration/same-answers.test.ts',
   'tests/integration/stream-usage.test.ts',
 ];

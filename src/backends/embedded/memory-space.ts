@@ -38,6 +38,7 @@ const KEPT_AUDIT_RECORDS = 10_000;
 export class MemorySpace implements Space {
   /** Not the space itself: a bucket that a caller keeps must not keep the tables of a purged namespace. */
   readonly home: Home = { isOpen: true };
+  readonly #keptBuckets: number;
   readonly #buckets = new TwoKeyMap<Bucket>();
   #sweep = this.#buckets.entries();
   readonly #configs = new Map<string, LevelRecord>();
@@ -46,6 +47,10 @@ export class MemorySpace implements Space {
   readonly #marks = new Map<string, ManagedRecord>();
   #audit: AuditRecord[] = [];
   readonly #usage = new UsageLedger();
+
+  constructor(keptBuckets: number = KEPT_BUCKETS) {
+    this.#keptBuckets = keptBuckets;
+  }
 
   /** The number of records of all kinds. */
   get size(): number {
@@ -64,7 +69,7 @@ export class MemorySpace implements Space {
     if (replaced !== undefined) replaced.home = null;
     this.#buckets.set(entityId, resource, bucket);
     bucket.home = this.home;
-    if (replaced === undefined && this.#buckets.size > KEPT_BUCKETS) this.#deleteIdle(nowMs);
+    if (replaced === undefined && this.#buckets.size > this.#keptBuckets) this.#deleteIdle(nowMs);
   }
 
   bucketsOfEntity(entityId: string, page: PageRequest): Page<OwnedBucket> {

@@ -12,21 +12,24 @@ import type { Registry, Space, Storage } from './storage.js';
 export interface MemoryOptions {
   /** The namespaces of a new store: `default` unless given. */
   readonly namespaces?: readonly string[];
+  /** @internal Below this number of buckets in a namespace, idle ones are kept. */
+  readonly keptBuckets?: number;
 }
 
 /** A store in this process's memory. It needs no setup and is lost when the process ends. */
 export function memory(options: MemoryOptions = {}): Backend {
-  return createEmbeddedBackend(new MemoryStorage(options.namespaces ?? ['default']));
+  return createEmbeddedBackend(new MemoryStorage(options));
 }
 
 class MemoryStorage implements Storage {
   readonly name = 'memory';
   readonly ephemeral = true;
-  readonly #registry = new MemoryRegistry();
+  readonly #registry: MemoryRegistry;
   #written = false;
 
-  constructor(names: readonly string[]) {
-    for (const name of names) {
+  constructor({ namespaces = ['default'], keptBuckets }: MemoryOptions) {
+    this.#registry = new MemoryRegistry(keptBuckets);
+    for (const name of namespaces) {
       checkNamespace(name);
       this.#registry.write({ id: buildFirstNamespaceId(name), name, status: 'active', createdAtMs: 0 });
     }
@@ -73,6 +76,11 @@ class MemoryRegistry implements Registry {
   readonly #open = new Map<string, MemorySpace>();
   readonly #spaces = new Map<string, MemorySpace>();
   readonly #audit: AuditRecord[] = [];
+  readonly #keptBuckets: number | undefined;
+
+  constructor(keptBuckets: number | undefined) {
+    this.#keptBuckets = keptBuckets;
+  }
 
   openSpace(id: string): Space | undefined {
     return this.#open.get(id);
@@ -82,7 +90,7 @@ class MemoryRegistry implements Registry {
     const open = this.#open.get(id);
     if (open !== undefined) return open;
     requireActive(this.#namespaces.get(id), id);
-    const space = this.#spaces.get(id) ?? new MemorySpace();
+    const space = this.#spaces.get(id) ?? new MemorySpace(this.#keptBuckets);
     space.home.isOpen = true;
     this.#spaces.set(id, space);
     this.#open.set(id, space);
