@@ -16,6 +16,8 @@ const OPERATIONS = 30;
 /** In how many histories everything that a newcomer sees is compared too, which takes longer than a history. */
 const VISIBLE_EVERY = 50;
 const HOUR_MS = 3_600_000;
+/** So that the usage hour ends while configs are fresh. Long pauses are whole hours, and keep it so. */
+const START_MS = 500_000 * HOUR_MS - 2_000;
 /** So few that a new bucket evicts idle ones. */
 const KEPT_BUCKETS = 3;
 const NAMESPACE_ID = buildFirstNamespaceId('default');
@@ -134,7 +136,7 @@ function nextOperation(random: Random, nowMs: number): acquires.Operation {
 /** Mostly the same millisecond; sometimes the next hour, or back. */
 async function passTime(random: Random, clock: FakeClock): Promise<void> {
   if (random.whole(1, 30) === 1) clock.set(clock.now() - random.whole(1, 3_000));
-  else await clock.advance(random.pick([0, 0, 0, 0, 1, 250, 5_000, 61_000, HOUR_MS, 26 * HOUR_MS]));
+  else await clock.advance(random.pick([0, 0, 0, 0, 1, 250, 900, 5_000, 61_000, HOUR_MS, 26 * HOUR_MS]));
 }
 
 interface Counts {
@@ -183,7 +185,7 @@ async function visibleState(world: World): Promise<string> {
 
 async function playHistory(seed: number, counts: Counts): Promise<void> {
   const random = new Random(seed);
-  const clock = fakeClock();
+  const clock = fakeClock(START_MS);
   const stores = [memory({ keptBuckets: KEPT_BUCKETS }), memory({ keptBuckets: KEPT_BUCKETS })] as const;
   const [short, ordinary] = [counting(stores[0], counts), withoutResident(stores[1])];
   const worlds = [
