@@ -42,8 +42,10 @@ afterEach(() => vi.restoreAllMocks());
 
 /** What happens next, how often in a hundred. */
 const MIX: readonly (readonly [number, (random: Random, nowMs: number) => acquires.Operation])[] = [
-  [36, acquireRates],
+  [32, acquireRates],
   [4, acquireFromMany],
+  [2, acquireAcrossConfigs],
+  [2, acquireAsChild],
   [2, acquireAcrossDeletion],
   [8, acquires.acquire],
   [4, acquires.tryAcquire],
@@ -67,7 +69,8 @@ function acquireRates(random: Random): acquires.Operation {
   const resource = acquires.someResource(random);
   const consume = random.pick([{ rpm: 1 }, { rpm: 1, tpm: 300 }, { tpm: 900 }, { tpm: 300, rpm: 2 }, { rpm: 0 }]);
   const times = random.whole(1, 5);
-  const title = `acquire ${times} times ${JSON.stringify({ entityId, resource, consume })}`;
+  const own = random.whole(1, 8) === 1 ? { limits: acquires.parse(['rpm:5/min', 'tpm:900/min']) } : {};
+  const title = `acquire ${times} times ${JSON.stringify({ entityId, resource, consume, ...own })}`;
   const where = acquires.somewhere(random);
   return acquires.call(
     title,
@@ -75,7 +78,7 @@ function acquireRates(random: Random): acquires.Operation {
     async (limiter, world, process) => {
       const answers: unknown[] = [];
       for (let time = 0; time < times; time++) {
-        const lease = await limiter.acquire({ entityId, resource, consume }).catch(refusal);
+        const lease = await limiter.acquire({ entityId, resource, consume, ...own }).catch(refusal);
         if (!(lease instanceof Error)) world.keep(process, lease);
         answers.push(lease);
       }
@@ -95,6 +98,32 @@ function acquireFromMany(random: Random): acquires.Operation {
       answers.push(await limiter.acquire({ entityId, resource, consume: { rpm: 0 } }).catch(refusal));
     }
     return answers;
+  });
+}
+
+/** Before and after a change that the same process makes. */
+function acquireAcrossConfigs(random: Random): acquires.Operation {
+  const request = { entityId: acquires.someEntity(random), resource: 'gpt-4', consume: { rpm: 3 } };
+  const rule = random.pick(['rpm:4/min', 'rpm:9/sec', 'rpm:50/hour', 'rpm:2/concurrent', 'rpm:30/min@1']);
+  return acquires.call(`acquire, set ${rule}, acquire`, acquires.somewhere(random), async (limiter) => {
+    const ask = async (): Promise<unknown> => limiter.acquire(request).catch(refusal);
+    const before = [await ask(), await ask()];
+    await limiter.config.setEntity(request.entityId, 'gpt-4', { limits: acquires.parse([rule]) });
+    return [before, await ask(), await ask(), await ask()];
+  });
+}
+
+/** Spending that also counts at a parent with fewer tokens, from one acquire to the next. */
+function acquireAsChild(random: Random): acquires.Operation {
+  const request = { entityId: 'user-2', resource: 'gpt-4', consume: { rpm: 1 } };
+  return acquires.call('acquire alone, then as a child', acquires.somewhere(random), async (limiter) => {
+    const ask = async (): Promise<unknown> => limiter.acquire(request).catch(refusal);
+    const alone = [await ask(), await ask()];
+    const limits = acquires.parse(['rpm:3/hour']);
+    await limiter.config.setEntity('org', 'gpt-4', { limits });
+    await limiter.entities.create({ id: 'org' }).catch(refusal);
+    await limiter.entities.create({ id: 'user-2', parentId: 'org', cascade: true }).catch(refusal);
+    return [alone, await ask(), await ask(), await ask(), await ask()];
   });
 }
 

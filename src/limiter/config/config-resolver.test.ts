@@ -52,3 +52,24 @@ test('entities that share a config get the new one, also if a restored store use
   await clock.advance(60_000);
   expect(await limitsOf('a')).toBe('rpm:20/min');
 });
+
+test('a config that was written again with the same limits gets its new version', async () => {
+  const inner = memory();
+  let v = 7;
+  const readFor: ConfigStore['readFor'] = async (...args) => {
+    const read = await inner.config.readFor(...args);
+    const system = { limits: [Limit.perMinute('rpm', 10)], onUnavailable: null, v };
+    return { ...read, levels: { ...read.levels, system } };
+  };
+  const versions: number[] = [];
+  const consume: Backend['consume'] = (call, request) => {
+    versions.push(...request.levels.map(({ version }) => version.sequence));
+    return inner.consume(call, request);
+  };
+  const backend = { ...inner, consume, config: { ...inner.config, readFor } };
+  const limiter = await RateLimiter.open(backend, { clock: fakeClock() });
+  await limiter.acquire(ASK);
+  v = 8;
+  await limiter.acquire({ ...ASK, entityId: 'user-2' });
+  expect(versions).toEqual([7, 8]);
+});
