@@ -26,6 +26,7 @@ export const MANY_CASES = [
   'tests/fuzz/manifest.test.ts',
   'tests/integration/dynamodb/decisions/oracle.test.ts',
   'tests/integration/manifest-properties.test.ts',
+  'tests/integration/resident-takes.test.ts',
   'tests/integration/same-answers.test.ts',
   'tests/integration/stream/usage.test.ts',
 ];

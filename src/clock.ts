@@ -1,4 +1,4 @@
-import { SteadyTime } from './core/steady-time.js';
+import { SteadyTime, withSharedWallReading } from './core/steady-time.js';
 import type { EpochMs } from './core/units.js';
 import { machineTime } from './machine-time.js';
 
@@ -28,7 +28,7 @@ let steady: SteadyTime | null = null;
 /** This machine's clock. Setting the wall clock while the process runs does not change it. */
 export const systemClock: Required<Clock> = {
   // Created at the first reading, because importing the module must not read a clock.
-  now: () => (steady ??= new SteadyTime(machineTime)).now(),
+  now: () => (steady ??= new SteadyTime(withSharedWallReading(machineTime))).now(),
   sleep: async (ms, signal, options) => {
     for (let restMs = ms; restMs > 0; restMs -= MAX_TIMER_MS) {
       await timer(Math.min(restMs, MAX_TIMER_MS), signal, options?.background ?? false);

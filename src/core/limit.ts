@@ -162,7 +162,13 @@ export function isUnlimitedIn(limits: readonly Limit[], name: string): boolean {
 }
 
 /** The balance, in millitokens, of a limit of which nothing is taken: an unlimited one has none. */
-export function fullTokens({ kind, capacityMilli }: Pick<Limit, 'kind' | 'capacityMilli'>): number {
+export function fullTokens({
+  kind,
+  capacityMilli,
+}: {
+  readonly kind: LimitKind;
+  readonly capacityMilli: number;
+}): number {
   return hasBalance(kind) ? capacityMilli : 0;
 }
 

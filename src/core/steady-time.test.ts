@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { SteadyTime } from './steady-time.js';
+import { SteadyTime, withSharedWallReading } from './steady-time.js';
 
 const START_MS = 1_800_000_000_000;
 
@@ -12,13 +12,13 @@ function machine() {
     clocks.monotonicMs += ms;
     clocks.uptimeMs += ms;
   };
-  const time = new SteadyTime({
+  const sources = {
     wallMs: () => clocks.wallMs,
     monotonicMs: () => clocks.monotonicMs,
     // Whole seconds, the coarsest resolution of any system.
     uptimeMs: () => Math.floor(clocks.uptimeMs / 1_000) * 1_000,
-  });
-  return { clocks, pass, time };
+  };
+  return { clocks, pass, sources, time: new SteadyTime(sources) };
 }
 
 test('steady time begins with the wall clock and advances with the monotonic clock', () => {
@@ -84,4 +84,30 @@ test('steady time continues when a test replaces the monotonic clock by one that
   expect(time.now()).toBe(START_MS);
   pass(1_000);
   expect(time.now()).toBe(START_MS + 1_000);
+});
+
+test('readings of one millisecond share one reading of the wall clock', () => {
+  let wallReadings = 0;
+  let monotonicMs = 0;
+  const wallMs = (): number => {
+    wallReadings += 1;
+    return START_MS + monotonicMs;
+  };
+  const sources = { wallMs, monotonicMs: () => monotonicMs, uptimeMs: () => monotonicMs };
+  const time = new SteadyTime(withSharedWallReading(sources));
+  for (; monotonicMs < 10; monotonicMs += 0.125) expect(time.now()).toBe(START_MS + Math.floor(monotonicMs));
+  expect(wallReadings).toBe(10);
+});
+
+test('a clock that shares readings of the wall clock adds a suspension at the first reading 1 ms after it', () => {
+  const { clocks, pass, sources } = machine();
+  const time = new SteadyTime(withSharedWallReading(sources));
+  time.now();
+  clocks.wallMs += 3_600_000;
+  clocks.uptimeMs += 3_600_000;
+  pass(0.5);
+  expect(time.now()).toBe(START_MS);
+  pass(0.5);
+  // Without the last millisecond, which an uptime of whole seconds does not show.
+  expect(time.now()).toBe(START_MS + 3_600_000);
 });

@@ -10,6 +10,30 @@ export interface TimeSources {
   readonly uptimeMs: () => number;
 }
 
+/** How long a reading of the wall clock is used. */
+const WALL_READING_MS = 1;
+
+/**
+ * The same clocks, with one reading of the wall clock for all readings of the monotonic clock within a millisecond: each
+ * reading costs as much as the rest of a decision in memory. A step or a suspension is so noticed up to 1 ms later.
+ */
+export function withSharedWallReading(sources: TimeSources): TimeSources {
+  let monotonicMs = 0;
+  let readAtMs = Number.NEGATIVE_INFINITY;
+  let readWallMs = 0;
+  return {
+    monotonicMs: () => (monotonicMs = sources.monotonicMs()),
+    wallMs: () => {
+      if (Math.abs(monotonicMs - readAtMs) >= WALL_READING_MS) {
+        readAtMs = monotonicMs;
+        readWallMs = sources.wallMs();
+      }
+      return readWallMs + (monotonicMs - readAtMs);
+    },
+    uptimeMs: sources.uptimeMs,
+  };
+}
+
 /** A smaller difference between wall clock and monotonic clock is drift. */
 const STEP_MS = 1_000;
 

@@ -233,13 +233,16 @@ function decide<T>(
   finish: (decision: Decision) => T,
   limiter: object,
 ): Promise<T> {
-  const told = (decision: Decision): T => {
+  const end = context.options.onDecision === null ? finish : told(context, request, finish);
+  if (request?.wait === undefined) return attempt(context, request, wants, end);
+  return attemptUntil(context, request, limiter).then(end);
+}
+
+function told<T>(context: Context, request: AcquireRequest, finish: (decision: Decision) => T) {
+  return (decision: Decision): T => {
     tell(context, request, decision);
     return finish(decision);
   };
-  const end = context.options.onDecision === null ? finish : told;
-  if (request?.wait === undefined) return attempt(context, request, wants, end);
-  return attemptUntil(context, request, limiter).then(end);
 }
 
 function asMade(decision: Decision): Decision {

@@ -1,5 +1,6 @@
 import type { Awaitable, Backend, NamespaceStore, RegistryCall, RegistryChange, Tuning } from '../backend.js';
 import { memory } from '../backends/embedded/memory.js';
+import type { ResidentBuckets } from '../core/bucket/resident-buckets.js';
 import { type Clock, startTimer, systemClock } from '../clock.js';
 import { isHeadgateError, NamespaceNotFound } from '../core/errors.js';
 import { buildFirstNamespaceId } from '../core/identifiers.js';
@@ -56,6 +57,7 @@ export class StoreConnection {
     const tuning = tuningOf(options);
     this.#store = {
       backend,
+      resident: residentOf(backend),
       guard: new Guard(clock),
       clock,
       random: Math.random,
@@ -195,7 +197,8 @@ export class StoreConnection {
     const known = this.#fallbacks.get(namespace);
     if (known !== undefined) return known;
     const { clock } = this.#store;
-    const store = { ...this.#store, backend: memory({ namespaces: [namespace] }), guard: new Guard(clock) };
+    const backend = memory({ namespaces: [namespace] });
+    const store = { ...this.#store, backend, resident: residentOf(backend), guard: new Guard(clock) };
     const fallback = this.#contextFor(store, namespace, buildFirstNamespaceId(namespace));
     this.#fallbacks.set(namespace, fallback);
     return fallback;
@@ -206,6 +209,10 @@ export class StoreConnection {
 function sharedClock(backend: Backend, clock: Required<Clock>): Required<Clock> {
   if (clock !== systemClock || backend.storeTimeMs === undefined) return clock;
   return { now: () => backend.storeTimeMs?.() ?? systemClock.now(), sleep: systemClock.sleep };
+}
+
+function residentOf({ resident, consume }: Backend): ResidentBuckets | null {
+  return resident !== undefined && resident.consume === consume ? resident : null;
 }
 
 function tuningOf(options: ResolvedOptions): Tuning {

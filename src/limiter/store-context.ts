@@ -1,4 +1,5 @@
 import type { Backend, Tuning } from '../backend.js';
+import type { ResidentBuckets } from '../core/bucket/resident-buckets.js';
 import type { Clock } from '../clock.js';
 import type { ResolvedOptions } from './options.js';
 import type { Guard } from './outage/guard.js';
@@ -6,6 +7,8 @@ import type { Guard } from './outage/guard.js';
 /** What all namespaces of one opened store share. */
 export interface StoreContext {
   readonly backend: Backend;
+  /** The buckets of a store in this process, unless a wrapper has replaced its `consume`; null: there are none. */
+  readonly resident: ResidentBuckets | null;
   readonly guard: Guard;
   readonly clock: Required<Clock>;
   readonly random: () => number;

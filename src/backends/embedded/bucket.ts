@@ -26,8 +26,16 @@ export interface Account {
   foldedMilli: Int;
 }
 
+/** Represents the tables that keep a bucket as an object of this process. */
+export interface Home {
+  /** False: the next call must check whether the namespace is active. */
+  isOpen: boolean;
+}
+
 /** The state of one entity and resource: mutated inside the store's transaction. */
 export interface Bucket {
+  /** Set while this very object is stored in memory; null for a bucket that is new, evicted, a copy or read from a file. */
+  home: Home | null;
   baseMs: EpochMs;
   version: ConfigVersion;
   limits: Account[];
@@ -48,6 +56,7 @@ const NO_ACCOUNTS: readonly Account[] = [];
 
 export function createBucket(limits: readonly Limit[], version: ConfigVersion, nowMs: EpochMs): Bucket {
   return {
+    home: null,
     baseMs: nowMs,
     version,
     limits: limits.map((limit) => newAccount(limit, fullTokens(limit))),
@@ -191,5 +200,6 @@ export function isIdle(bucket: Bucket, nowMs: EpochMs): boolean {
 
 /** A copy to compute on without changing the stored bucket. */
 export function copyOf(bucket: Bucket): Bucket {
-  return { ...bucket, limits: bucket.limits.map((account) => ({ ...account })), holders: new Map(bucket.holders) };
+  const limits = bucket.limits.map((account) => ({ ...account }));
+  return { ...bucket, home: null, limits, holders: new Map(bucket.holders) };
 }

@@ -11,11 +11,13 @@ import {
   updateEntity,
   writeConfig,
 } from './administration.js';
+import type { Bucket } from './bucket.js';
 import { adjust, consume, extend, peek } from './consume.js';
 import { createNamespaceStore } from './namespaces.js';
 import { pageOf } from '../../core/paging.js';
 import { EVERYTHING } from './paging.js';
 import type { OwnedBucket, Space, Storage } from './storage.js';
+import { takeResident } from './take-resident.js';
 import { queryUsage } from './usage.js';
 
 /** The backend port over synchronous tables: each call is one transaction of its storage. */
@@ -24,6 +26,7 @@ export function createEmbeddedBackend(storage: Storage): Backend {
   const write = <T>(call: Call, work: (space: Space) => T): Awaitable<T> => storage.write(call, work);
   const administer = <T>(call: AdminCall, work: (space: Space) => T): Awaitable<T> =>
     write(call, (space) => marked(space, call.managed, () => work(space)));
+  const consumeAll: Backend['consume'] = (call, request) => write(call, (space) => consume(space, request, call.nowMs));
 
   return {
     name: storage.name,
@@ -32,10 +35,11 @@ export function createEmbeddedBackend(storage: Storage): Backend {
     close: () => storage.close(),
     ...(storage.storeTimeMs === undefined ? {} : { storeTimeMs: () => storage.storeTimeMs?.() ?? null }),
 
-    consume: (call, request) => write(call, (space) => consume(space, request, call.nowMs)),
+    consume: consumeAll,
     adjust: (call, request) => write(call, (space) => adjust(space, request, call.nowMs)),
     extend: (call, request) => write(call, (space) => extend(space, request, call.nowMs)),
     peek: (call, levels) => read(call, (space) => peek(space, levels, call.nowMs)),
+    ...residentBuckets(storage, consumeAll),
 
     config: {
       readFor: (call, entityId, resource) => read(call, (space) => readFor(space, entityId, resource)),
@@ -87,6 +91,17 @@ export function createEmbeddedBackend(storage: Storage): Backend {
 
     leases: {
       list: (call, entityId, resource, page) => read(call, (space) => listLeases(space, entityId, resource, page)),
+    },
+  };
+}
+
+function residentBuckets(storage: Storage, consumeAll: Backend['consume']): Pick<Backend, 'resident'> {
+  if (storage.residentBucket === undefined) return {};
+  return {
+    resident: {
+      consume: consumeAll,
+      find: (namespaceId, entityId, resource) => storage.residentBucket?.(namespaceId, entityId, resource),
+      take: (bucket, version, asks, nowMs) => takeResident(bucket as Bucket, version, asks, nowMs),
     },
   };
 }

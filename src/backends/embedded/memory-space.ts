@@ -15,7 +15,7 @@ import { buildLevelKey } from '../../core/manifest/managed.js';
 import { TwoKeyMap } from '../../core/two-key-map.js';
 import type { UsageCounts } from '../../core/usage/usage.js';
 import type { EpochMs } from '../../core/units.js';
-import type { Bucket } from './bucket.js';
+import type { Bucket, Home } from './bucket.js';
 import { pageOf } from '../../core/paging.js';
 import type { OwnedBucket, Space } from './storage.js';
 import { UsageLedger } from './usage-ledger.js';
@@ -36,6 +36,9 @@ const KEPT_AUDIT_RECORDS = 10_000;
  * leave the backend and are not copied.
  */
 export class MemorySpace implements Space {
+  /** Not the space itself: a bucket that a caller keeps must not keep the tables of a purged namespace. */
+  readonly home: Home = { isOpen: true };
+  readonly #keptBuckets: number;
   readonly #buckets = new TwoKeyMap<Bucket>();
   #sweep = this.#buckets.entries();
   readonly #configs = new Map<string, LevelRecord>();
@@ -44,6 +47,10 @@ export class MemorySpace implements Space {
   readonly #marks = new Map<string, ManagedRecord>();
   #audit: AuditRecord[] = [];
   readonly #usage = new UsageLedger();
+
+  constructor(keptBuckets: number = KEPT_BUCKETS) {
+    this.#keptBuckets = keptBuckets;
+  }
 
   /** The number of records of all kinds. */
   get size(): number {
@@ -56,9 +63,13 @@ export class MemorySpace implements Space {
   }
 
   writeBucket(entityId: string, resource: string, bucket: Bucket, nowMs: EpochMs): void {
-    const before = this.#buckets.size;
+    // A stored bucket is changed in place.
+    if (bucket.home === this.home) return;
+    const replaced = this.#buckets.get(entityId, resource);
+    if (replaced !== undefined) replaced.home = null;
     this.#buckets.set(entityId, resource, bucket);
-    if (before >= KEPT_BUCKETS && this.#buckets.size > before) this.#deleteIdle(nowMs);
+    bucket.home = this.home;
+    if (replaced === undefined && this.#buckets.size > this.#keptBuckets) this.#deleteIdle(nowMs);
   }
 
   bucketsOfEntity(entityId: string, page: PageRequest): Page<OwnedBucket> {
@@ -94,6 +105,7 @@ export class MemorySpace implements Space {
       const [entityId, resource, bucket] = next.value;
       if (!isForgettable(this, { entityId, resource }, bucket, nowMs)) continue;
       this.#buckets.delete(entityId, resource);
+      bucket.home = null;
     }
   }
 

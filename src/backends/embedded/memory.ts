@@ -2,6 +2,7 @@ import type { AuditRecord, Backend, Call, NamespaceRecord, Page, PageRequest, Re
 import { buildFirstNamespaceId, checkNamespace } from '../../core/identifiers.js';
 import { requireActive } from '../../core/config/namespaces.js';
 import type { EpochMs } from '../../core/units.js';
+import type { Bucket } from './bucket.js';
 import { createEmbeddedBackend } from './embedded-backend.js';
 import { auditWhere, MemorySpace } from './memory-space.js';
 import { pageOf } from '../../core/paging.js';
@@ -11,21 +12,24 @@ import type { Registry, Space, Storage } from './storage.js';
 export interface MemoryOptions {
   /** The namespaces of a new store: `default` unless given. */
   readonly namespaces?: readonly string[];
+  /** @internal Below this number of buckets in a namespace, idle ones are kept. */
+  readonly keptBuckets?: number;
 }
 
 /** A store in this process's memory. It needs no setup and is lost when the process ends. */
 export function memory(options: MemoryOptions = {}): Backend {
-  return createEmbeddedBackend(new MemoryStorage(options.namespaces ?? ['default']));
+  return createEmbeddedBackend(new MemoryStorage(options));
 }
 
 class MemoryStorage implements Storage {
   readonly name = 'memory';
   readonly ephemeral = true;
-  readonly #registry = new MemoryRegistry();
+  readonly #registry: MemoryRegistry;
   #written = false;
 
-  constructor(names: readonly string[]) {
-    for (const name of names) {
+  constructor({ namespaces = ['default'], keptBuckets }: MemoryOptions) {
+    this.#registry = new MemoryRegistry(keptBuckets);
+    for (const name of namespaces) {
       checkNamespace(name);
       this.#registry.write({ id: buildFirstNamespaceId(name), name, status: 'active', createdAtMs: 0 });
     }
@@ -42,6 +46,10 @@ class MemoryStorage implements Storage {
   write<T>(call: Call, work: (space: Space) => T): T {
     if (!this.#written) this.#markCreated(call);
     return work(this.#registry.spaceOf(call.namespaceId));
+  }
+
+  residentBucket(namespaceId: string, entityId: string, resource: string): Bucket | undefined {
+    return this.#registry.openSpace(namespaceId)?.readBucket(entityId, resource);
   }
 
   readRegistry<T>(_call: RegistryCall, work: (registry: Registry) => T): T {
@@ -68,12 +76,22 @@ class MemoryRegistry implements Registry {
   readonly #open = new Map<string, MemorySpace>();
   readonly #spaces = new Map<string, MemorySpace>();
   readonly #audit: AuditRecord[] = [];
+  readonly #keptBuckets: number | undefined;
+
+  constructor(keptBuckets: number | undefined) {
+    this.#keptBuckets = keptBuckets;
+  }
+
+  openSpace(id: string): Space | undefined {
+    return this.#open.get(id);
+  }
 
   spaceOf(id: string): Space {
     const open = this.#open.get(id);
     if (open !== undefined) return open;
     requireActive(this.#namespaces.get(id), id);
-    const space = this.#spaces.get(id) ?? new MemorySpace();
+    const space = this.#spaces.get(id) ?? new MemorySpace(this.#keptBuckets);
+    space.home.isOpen = true;
     this.#spaces.set(id, space);
     this.#open.set(id, space);
     return space;
@@ -92,6 +110,10 @@ class MemoryRegistry implements Registry {
 
   write(namespace: NamespaceRecord): void {
     this.#namespaces.set(namespace.id, namespace);
+    const space = this.#open.get(namespace.id);
+    if (space === undefined) return;
+    // The next call checks whether the namespace is still active.
+    space.home.isOpen = false;
     this.#open.delete(namespace.id);
   }
 

@@ -89,6 +89,8 @@ export interface Storage {
   /** Runs `work`, which must not write, on an active namespace's tables. */
   read<T>(call: Call, work: (space: Space) => T): Awaitable<T>;
   write<T>(call: Call, work: (space: Space) => T): Awaitable<T>;
+  /** For tables that are objects of this process: the stored bucket itself, which a later call may change in place. */
+  residentBucket?(namespaceId: string, entityId: string, resource: string): Bucket | undefined;
   readRegistry<T>(call: RegistryCall, work: (registry: Registry) => T): Awaitable<T>;
   writeRegistry<T>(call: RegistryCall, work: (registry: Registry) => T): Awaitable<T>;
 }

@@ -20,9 +20,14 @@ interface Owner {
  * acquire: no window is shorter than an hour, and every window is a whole number of hours.
  */
 export function foldBeforeHourEnds(space: Space, owner: Owner, bucket: Bucket, nowMs: EpochMs): void {
-  if (nowMs >= bucket.hourMs && nowMs < bucket.hourMs + HOUR_MS) return;
+  if (isInHour(bucket, nowMs)) return;
   fold(space, owner, bucket);
   bucket.hourMs = windowStart('hourly', nowMs);
+}
+
+/** Whether what happens now counts in the same hour as everything that is not folded yet. */
+export function isInHour({ hourMs }: Bucket, nowMs: EpochMs): boolean {
+  return nowMs >= hourMs && nowMs < hourMs + HOUR_MS;
 }
 
 /** Adds everything that is not in a record yet to the windows of the hour in which it happened. */

@@ -24,7 +24,17 @@ export function gainsTokens(rate: Rate): boolean {
 export function credit(rate: Rate, fromMs: EpochMs, toMs: EpochMs): Int {
   if (toMs <= fromMs || !refills(rate.kind)) return 0;
   const { refillMilli, refillPeriodMs } = rate;
-  // Whole periods and the remainder separately, because now * ra exceeds 2^53 for common rates.
+  // Relative to the start of a period, because now * ra exceeds 2^53 for common rates.
+  const startMs = exactFloor(fromMs, refillPeriodMs) * refillPeriodMs;
+  const product = (toMs - startMs) * refillMilli;
+  if (Number.isSafeInteger(product)) {
+    return exactFloor(product, refillPeriodMs) - exactFloor((fromMs - startMs) * refillMilli, refillPeriodMs);
+  }
+  return creditByPeriods(rate, fromMs, toMs);
+}
+
+/** Whole periods and the remainder separately: for a base so old, or a rate so high, that the product is not exact. */
+function creditByPeriods({ refillMilli, refillPeriodMs }: Rate, fromMs: EpochMs, toMs: EpochMs): Int {
   const fromPeriods = exactFloor(fromMs, refillPeriodMs);
   const toPeriods = exactFloor(toMs, refillPeriodMs);
   const whole = mul(toPeriods - fromPeriods, refillMilli);
@@ -110,6 +120,22 @@ export function planMove(rate: Rate, seenTokensMilli: Millitokens, creditedMilli
  */
 export function tokensAfterTake(effectiveMilli: Millitokens, creditedMilli: Int, takeMilli: Int): Millitokens {
   return sub(sub(effectiveMilli, creditedMilli), takeMilli);
+}
+
+/**
+ * The stored tokens after a take from a rate; null if it does not fit. The same as `tokensAfterTake` of the effective
+ * tokens, in fewer steps: effective - credit is min(tokens, capacity - credit), and effective >= take is left >= -credit.
+ */
+export function takeIfRoom(
+  rate: Rate,
+  tokensMilli: Millitokens,
+  baseMs: EpochMs,
+  nowMs: EpochMs,
+  takeMilli: Int,
+): Millitokens | null {
+  const creditedMilli = credit(rate, baseMs, nowMs);
+  const leftMilli = sub(min(tokensMilli, sub(rate.capacityMilli, creditedMilli)), takeMilli);
+  return leftMilli >= -creditedMilli ? leftMilli : null;
 }
 
 /**

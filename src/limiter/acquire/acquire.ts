@@ -10,7 +10,8 @@ import { isPromise } from '../outage/guard.js';
 import type { Lease } from '../lease/lease.js';
 import { buildLevels } from './levels.js';
 import { decideWithoutStore } from '../outage/outage.js';
-import { CONTENDED, decisionOf, NO_ID_FREE } from './outcome.js';
+import { CONTENDED, decisionOf, NO_ID_FREE, NO_STATUSES } from './outcome.js';
+import { takeAtOnce } from './take-at-once.js';
 import { type AcquireRequest, checkRequest, readAmounts } from './request.js';
 
 /**
@@ -27,7 +28,11 @@ export function attempt<T>(
     checkRequest(request);
     request.signal?.throwIfAborted();
     const named = readAmounts('consume', request.consume, 0);
-    const decision = decideByStore(context, { request, named, nowMs: context.clock.now(), wants });
+    const nowMs = context.clock.now();
+    const lease = wants === 'lease' ? takeAtOnce(context, request, named, nowMs) : null;
+    if (lease !== null)
+      return Promise.resolve(finish({ granted: true, lease, statuses: NO_STATUSES, decidedBy: 'store' }));
+    const decision = decideByStore(context, { request, named, nowMs, wants });
     return isPromise(decision)
       ? decision.then((late) => finish(deliver(request, late, context)))
       : Promise.resolve(finish(deliver(request, decision, context)));

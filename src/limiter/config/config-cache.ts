@@ -1,19 +1,28 @@
 import type { ConfigRead } from '../../backend.js';
+import type { ResidentBucket } from '../../core/bucket/resident-buckets.js';
 import type { ResolvedConfig } from '../../core/config/config.js';
 import { TwoKeyMap } from '../../core/two-key-map.js';
 import type { EpochMs } from '../../core/units.js';
 
 const MAX_ENTRIES = 10_000;
 
+/** A config as it was read, with what follows from it. Entities that have no settings of their own share one object. */
+export interface ResolvedRead extends ResolvedConfig {
+  readonly read: ConfigRead;
+  /** Whether any limit has a default cost, and whether any is concurrent. Most configs have neither, so the checks are skipped. */
+  readonly hasCosts: boolean;
+  readonly hasSlots: boolean;
+  /** The parent at which the spending of the entity counts too. */
+  readonly cascadesTo: string | null;
+}
+
 /** The cached config of one entity and resource. */
 export interface CachedConfig {
   readonly entityId: string;
   readonly resource: string;
-  readonly read: ConfigRead;
-  readonly resolved: ResolvedConfig;
-  /** Whether any limit has a default cost, and whether any is concurrent. Most configs have neither, so the checks are skipped. */
-  readonly hasCosts: boolean;
-  readonly hasSlots: boolean;
+  readonly resolved: ResolvedRead;
+  /** The bucket that the last acquire found, for a store whose buckets are objects of this process. */
+  bucket: ResidentBucket | null;
   readonly fetchedAtMs: EpochMs;
   /** The generation of the cache when the entry was read. */
   readonly generation: number;

@@ -34,3 +34,42 @@ test('a parent is read without the shared levels if its child was read just now,
   await limiter.acquire(ASK);
   expect(reads).toEqual(['user-1 whole', 'team whole', 'company rpm:10/min']);
 });
+
+test('entities that share a config get the new one, also if a restored store uses the same version again', async () => {
+  const inner = memory();
+  let limit = Limit.perMinute('rpm', 10);
+  const readFor: ConfigStore['readFor'] = async (...args) => {
+    const read = await inner.config.readFor(...args);
+    return { ...read, levels: { ...read.levels, system: { limits: [limit], onUnavailable: null, v: 7 } } };
+  };
+  const clock = fakeClock();
+  const limiter = await RateLimiter.open({ ...inner, config: { ...inner.config, readFor } }, { clock });
+  const limitsOf = async (entityId: string): Promise<string> =>
+    String((await limiter.config.resolve(entityId, 'gpt-4')).limits);
+  expect([await limitsOf('a'), await limitsOf('b')]).toEqual(['rpm:10/min', 'rpm:10/min']);
+  limit = Limit.perMinute('rpm', 20);
+  expect([await limitsOf('a'), await limitsOf('c')]).toEqual(['rpm:10/min', 'rpm:20/min']);
+  await clock.advance(60_000);
+  expect(await limitsOf('a')).toBe('rpm:20/min');
+});
+
+test('a config that was written again with the same limits gets its new version', async () => {
+  const inner = memory();
+  let v = 7;
+  const readFor: ConfigStore['readFor'] = async (...args) => {
+    const read = await inner.config.readFor(...args);
+    const system = { limits: [Limit.perMinute('rpm', 10)], onUnavailable: null, v };
+    return { ...read, levels: { ...read.levels, system } };
+  };
+  const versions: number[] = [];
+  const consume: Backend['consume'] = (call, request) => {
+    versions.push(...request.levels.map(({ version }) => version.sequence));
+    return inner.consume(call, request);
+  };
+  const backend = { ...inner, consume, config: { ...inner.config, readFor } };
+  const limiter = await RateLimiter.open(backend, { clock: fakeClock() });
+  await limiter.acquire(ASK);
+  v = 8;
+  await limiter.acquire({ ...ASK, entityId: 'user-2' });
+  expect(versions).toEqual([7, 8]);
+});

@@ -5,18 +5,22 @@ import {
   type ConfigLevels,
   type OnUnavailable,
   resolveConfig,
+  type StoredConfig,
 } from '../../core/config/config.js';
 import { BackendUnavailable, isHeadgateError, ValidationError } from '../../core/errors.js';
 import { checkEntityId, checkResource } from '../../core/identifiers.js';
 import { holdsSlots } from '../../core/limit-kind.js';
 import { startTimer } from '../../clock.js';
 import { type EpochMs, MAX_CHAIN } from '../../core/units.js';
-import { type CachedConfig, ConfigCache } from './config-cache.js';
+import { type CachedConfig, ConfigCache, type ResolvedRead } from './config-cache.js';
 import { report, type StoreContext } from '../store-context.js';
 import { isPromise } from '../outage/guard.js';
 
 /** After this part of its lifetime, an entry is refreshed in the background and still used meanwhile. */
 const REFRESH_FROM = 0.8;
+
+/** The number of resources whose shared config is kept. */
+const MAX_SHARED = 1_000;
 
 /** Resolves limits and parents of one namespace, through a cache. */
 export class ConfigResolver {
@@ -25,6 +29,8 @@ export class ConfigResolver {
   readonly #namespaceId: string;
   readonly #code: CodeLimits;
   #lastOnUnavailable: OnUnavailable | null = null;
+  /** By resource. */
+  readonly #shared = new Map<string, ResolvedRead>();
 
   constructor(store: StoreContext, namespaceId: string, code: CodeLimits) {
     this.#store = store;
@@ -46,7 +52,7 @@ export class ConfigResolver {
     endMs: EpochMs,
   ): Awaitable<readonly CachedConfig[]> {
     const child = chain.at(-1);
-    const parentId = cascadesTo(child);
+    const parentId = child?.resolved.cascadesTo ?? null;
     if (parentId === null) return chain;
     refuseLongChain(chain, parentId);
     const { resource } = chain[0];
@@ -61,7 +67,7 @@ export class ConfigResolver {
 
   /** The levels that a child shares with its parent, if a read now would return the same. */
   #justRead(child: CachedConfig | undefined, nowMs: EpochMs): SharedLevels | undefined {
-    return child?.fetchedAtMs === nowMs && this.cache.isCurrent(child) ? child.read.levels : undefined;
+    return child?.fetchedAtMs === nowMs && this.cache.isCurrent(child) ? child.resolved.read.levels : undefined;
   }
 
   resolve(
@@ -88,6 +94,14 @@ export class ConfigResolver {
     return this.#fetch(entityId, resource, nowMs, { endMs, ifOut: entry, known });
   }
 
+  /** The cached config if an acquire at `nowMs` needs neither a read nor a refresh of it. */
+  fresh(entityId: string, resource: string, nowMs: EpochMs): CachedConfig | undefined {
+    const entry = this.cache.get(entityId, resource);
+    if (entry === undefined || !this.cache.isCurrent(entry)) return undefined;
+    const ageMs = nowMs - entry.fetchedAtMs;
+    return ageMs >= 0 && ageMs < this.#store.options.configCacheMs * REFRESH_FROM ? entry : undefined;
+  }
+
   /** The policy that the system config had when it was last read. */
   get lastOnUnavailable(): OnUnavailable | null {
     return this.#lastOnUnavailable;
@@ -96,7 +110,7 @@ export class ConfigResolver {
   /** The cached chain, however old, or else the limits in code. For decisions while the store does not answer. */
   lastKnownChain(entityId: string, resource: string): readonly CachedConfig[] {
     const chain: CachedConfig[] = [];
-    for (let next: string | null = entityId; next !== null; next = cascadesTo(chain.at(-1))) {
+    for (let next: string | null = entityId; next !== null; next = chain.at(-1)?.resolved.cascadesTo ?? null) {
       refuseLongChain(chain, next);
       const known = this.cache.get(next, resource);
       if (known === undefined && chain.length > 0) break;
@@ -182,11 +196,46 @@ export class ConfigResolver {
   }
 
   #entryOf(entityId: string, resource: string, read: ConfigRead, fetchedAtMs: EpochMs): CachedConfig {
-    const resolved = resolveConfig(read.levels, this.#code);
-    const hasCosts = resolved.limits.some(({ cost }) => cost !== undefined);
-    const hasSlots = resolved.limits.some(({ kind }) => holdsSlots(kind));
-    return { entityId, resource, read, resolved, hasCosts, hasSlots, fetchedAtMs, generation: this.cache.generation };
+    const resolved = this.#resolvedOf(resource, read);
+    return { entityId, resource, resolved, bucket: null, fetchedAtMs, generation: this.cache.generation };
   }
+
+  /** Entities without settings of their own share one object for each resource: most of the cache would be copies of it. */
+  #resolvedOf(resource: string, read: ConfigRead): ResolvedRead {
+    const { levels, entity } = read;
+    if (levels.entity !== undefined || levels.entityDefault !== undefined || entity !== undefined) {
+      return this.#resolve(read);
+    }
+    const known = this.#shared.get(resource);
+    if (
+      known !== undefined &&
+      isSame(known.read.levels.resource, levels.resource) &&
+      isSame(known.read.levels.system, levels.system)
+    ) {
+      return known;
+    }
+    const resolved = this.#resolve(read);
+    if (this.#shared.size >= MAX_SHARED) this.#shared.clear();
+    this.#shared.set(resource, resolved);
+    return resolved;
+  }
+
+  #resolve(read: ConfigRead): ResolvedRead {
+    const resolved = resolveConfig(read.levels, this.#code);
+    return {
+      ...resolved,
+      read,
+      hasCosts: resolved.limits.some(({ cost }) => cost !== undefined),
+      hasSlots: resolved.limits.some(({ kind }) => holdsSlots(kind)),
+      cascadesTo: read.entity?.cascade === true ? read.entity.parentId : null,
+    };
+  }
+}
+
+function isSame(one: StoredConfig | undefined, other: StoredConfig | undefined): boolean {
+  if (one === undefined || other === undefined) return one === other;
+  // A store that was restored from a backup may use a version a second time.
+  return one.v === other.v && one.onUnavailable === other.onUnavailable && String(one.limits) === String(other.limits);
 }
 
 interface Fetching {
@@ -207,11 +256,6 @@ const NOTHING_READ: ConfigRead = {
 
 function asLastKnown(entry: CachedConfig): CachedConfig {
   return { ...entry, isLastKnown: true };
-}
-
-function cascadesTo(level: CachedConfig | undefined): string | null {
-  const entity = level?.read.entity;
-  return entity?.cascade === true ? entity.parentId : null;
 }
 
 /** The store refuses such chains. One that was written by other means must not make every acquire hang. */

@@ -7,6 +7,7 @@ import { report } from '../store-context.js';
 import type { DecidedBy } from '../acquire/decision-event.js';
 import type { LeaseAccount, Totals } from './lease-account.js';
 import { LossWatch } from './loss-watch.js';
+import { PlainGrant } from './plain-grant.js';
 import { checkLeaseTtl } from '../options.js';
 import { type Amounts, readAmounts } from '../acquire/request.js';
 
@@ -18,7 +19,7 @@ const DONE = Promise.resolve();
 export class Lease<L extends string = string> {
   readonly decidedBy: DecidedBy;
   readonly #context: Context;
-  readonly #account: LeaseAccount;
+  #grant: LeaseAccount | PlainGrant;
   readonly #ttlMs: number;
   #closed: 'committed' | 'rolled-back' | null = null;
   #watch: LossWatch | null = null;
@@ -27,11 +28,16 @@ export class Lease<L extends string = string> {
   #writing: Promise<unknown> | null = null;
 
   /** @internal */
-  constructor(context: Context, account: LeaseAccount, decidedBy: DecidedBy, ttlMs: number) {
+  constructor(context: Context, grant: LeaseAccount | PlainGrant, decidedBy: DecidedBy, ttlMs: number) {
     this.decidedBy = decidedBy;
     this.#context = context;
-    this.#account = account;
+    this.#grant = grant;
     this.#ttlMs = ttlMs;
+  }
+
+  get #account(): LeaseAccount {
+    if (this.#grant instanceof PlainGrant) this.#grant = this.#grant.openAccount(this.#context);
+    return this.#grant;
   }
 
   get entityId(): string {
@@ -117,7 +123,7 @@ export class Lease<L extends string = string> {
   /** Settles if totals are given, gives the slots back, keeps what rates took. One write, or none if nothing changes. */
   commit(actuals?: Amounts<L>): Promise<void> {
     // The common case: nothing to write.
-    if (actuals === undefined && this.#closed === null && this.#writing === null && !this.#account.holds) {
+    if (actuals === undefined && this.#closed === null && this.#writing === null && !this.#grant.holds) {
       this.#close('committed');
       return DONE;
     }

@@ -39,6 +39,11 @@ export class Guard {
     return this.#isClosed;
   }
 
+  /** Whether `enter` would pass and `answered` would change nothing. */
+  get isClear(): boolean {
+    return this.#failures === 0;
+  }
+
   /** Resolves when no call is in flight: at once for a store that answers synchronously. */
   async idle(): Promise<void> {
     if (this.#pending > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));

@@ -58,6 +58,7 @@ const holder: fc.Arbitrary<Holder> = fc.record(
 const leaseId = fc.stringMatching(/^[0-9A-Za-z_~]{11}$/);
 const bucket: fc.Arbitrary<Bucket> = fc.record(
   {
+    home: fc.constant(null),
     baseMs: instant,
     hourMs: instant,
     version: fc.record({ sequence: count, openedAtMs: instant }, PLAIN),
@@ -126,6 +127,7 @@ describe('the codec of the file store', () => {
 
 test('two reads of one bucket share no mutable state', () => {
   const text = encodeBucket({
+    home: null,
     baseMs: 1,
     hourMs: 0,
     version: { sequence: 1, openedAtMs: 0 },

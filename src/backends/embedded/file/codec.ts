@@ -50,6 +50,7 @@ export function encodeBucket(bucket: Bucket): string {
 export function decodeBucket(text: string): Bucket {
   const { t, v, n, l, r = [], h = [] } = JSON.parse(text) as StoredBucket;
   return {
+    home: null,
     baseMs: t[0],
     hourMs: t[1],
     version: { sequence: v[0], openedAtMs: v[1] },

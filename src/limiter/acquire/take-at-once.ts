@@ -1,0 +1,52 @@
+import type { Amount } from '../../core/bucket/decide.js';
+import type { ResolvedConfig } from '../../core/config/config.js';
+import type { EpochMs } from '../../core/units.js';
+import type { Context } from '../context.js';
+import { Lease } from '../lease/lease.js';
+import { PlainGrant } from '../lease/plain-grant.js';
+import { refills } from '../../core/limit-kind.js';
+import { kindOf } from './levels.js';
+import type { AcquireRequest } from './request.js';
+
+/**
+ * The short way of an acquire, for a store whose buckets are objects of this process. Where an ask can only be granted,
+ * it takes from the bucket that the last acquire of the entity and resource found, and makes the lease. No request, answer
+ * or decision of the port is built. Returns null, with nothing done, wherever the ordinary way would do anything else:
+ * - the breaker has counted a failure, or the limiter is closed: the guard decides;
+ * - the config is not cached, or due for a refresh: it must be read;
+ * - spending cascades to a parent: several levels must grant together;
+ * - the request has its own limits or a `leaseTtlMs`, or asks for slots: another bucket, or a holder;
+ * - a limit has a default cost, or a name is unknown: the amounts are not those of the request, or it is refused;
+ * - the bucket cannot grant at once (see `ResidentBuckets.take`).
+ */
+export function takeAtOnce(
+  context: Context,
+  request: AcquireRequest,
+  named: readonly Amount[],
+  nowMs: EpochMs,
+): Lease | null {
+  const { resident, resolver } = context;
+  if (resident === null || !context.guard.isClear) return null;
+  if (request.limits !== undefined || request.leaseTtlMs !== undefined) return null;
+  const config = resolver.fresh(request.entityId, request.resource, nowMs);
+  if (config === undefined) return null;
+  const { resolved } = config;
+  if (resolved.hasCosts || resolved.cascadesTo !== null || !areRates(resolved, named)) return null;
+  config.bucket ??= resident.find(context.namespaceId, config.entityId, config.resource) ?? null;
+  if (config.bucket === null) return null;
+  if (!resident.take(config.bucket, resolved.version, named, nowMs)) {
+    // It may have been evicted: the next acquire looks it up again.
+    config.bucket = null;
+    return null;
+  }
+  resolver.cache.countHit();
+  return new Lease(context, new PlainGrant(config, named, nowMs), 'store', context.options.leaseTtlMs);
+}
+
+function areRates(rules: ResolvedConfig, named: readonly Amount[]): boolean {
+  for (const { name } of named) {
+    const kind = kindOf(rules, name);
+    if (kind === undefined || !refills(kind)) return false;
+  }
+  return named.length > 0;
+}
