@@ -28,7 +28,7 @@ const CONNECT_MS = 500;
 const MAX_SOCKETS = 256;
 
 /** The AWS SDK, loaded with the first request. Its retries are off, also those of the caller's client. */
-export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen): Transport {
+export function sdkTransport(options: SdkOptions, load: LoadSdk = importSdk): Transport {
   let clock: StoreClock | null = null;
   /** Controllers that did not abort are reused by later requests. */
   const unused: AbortController[] = [];
@@ -138,7 +138,7 @@ function clientConfig({ region, endpoint }: SdkOptions): Sdk.DynamoDBClientConfi
 }
 
 /** By a name that bundlers cannot resolve: an app that never opens a table must bundle without the peer dependency. */
-async function importUnseen(name = '@aws-sdk/client-dynamodb'): Promise<typeof Sdk> {
+export async function importSdk(name = '@aws-sdk/client-dynamodb'): Promise<typeof Sdk> {
   return (await import(name)) as typeof Sdk;
 }
 
