@@ -1,3 +1,4 @@
+import { HeadgateError } from '../../../../core/errors.js';
 import type { EpochMs } from '../../../../core/units.js';
 import { askForProof, findMissingPart } from '../complete-answer.js';
 import { type Deadline, timeLeftMs } from '../deadline.js';
@@ -63,7 +64,10 @@ export function leanTransport(given: GivenSettings, internals: LeanInternals): T
 
   return {
     async load() {
-      await ready();
+      await ready().catch((error: unknown) => {
+        // Other failures are those of the first request, which is classified and names the table.
+        if (error instanceof HeadgateError) throw error;
+      });
     },
     async send<Op extends Operation>(operation: Op, input: Operations[Op][0], deadline: Deadline) {
       const { host, path, signer, credentials, connections } = opened ?? (await before(deadline, ready()));

@@ -21,7 +21,8 @@ import {
 } from '../../table/keys.js';
 import { decodeNamespace, decodeUsage, USAGE_ATTRIBUTE, usageConstants } from '../../table/records.js';
 import { readItem, readItems, sendRead, sendRepeatable, type Table } from '../../client/requests.js';
-import { type SdkOptions, sdkTransport } from '../../client/sdk-transport.js';
+import { openTransport } from '../../client/open-transport.js';
+import type { SdkOptions } from '../../client/sdk-transport.js';
 import type { Item } from '../../client/transport.js';
 import { readCheckpoints } from '../worker/checkpoints.js';
 import { type BucketChange, decodeChange } from '../decode.js';
@@ -67,7 +68,7 @@ export async function rebuildUsage(options: RebuildOptions): Promise<RebuildRepo
   if (typeof name !== 'string' || name === '') throw new ValidationError('table', 'the name of a DynamoDB table', name);
   checkEntityId(entityId);
   checkResource(resource);
-  const transport = sdkTransport(options);
+  const transport = openTransport(options);
   const table: Table = { name, transport, random: Math.random };
   const clock = options.clock ?? { now: () => transport.storeTimeMs() ?? systemClock.now() };
   let stream: StreamApi | null = null;

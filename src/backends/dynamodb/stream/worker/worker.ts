@@ -4,7 +4,8 @@ import { ValidationError } from '../../../../core/errors.js';
 import { deadlineIn } from '../../client/deadline.js';
 import type { Table } from '../../client/requests.js';
 import { openTable } from '../../table/open-table.js';
-import { type SdkOptions, sdkTransport } from '../../client/sdk-transport.js';
+import { openTransport } from '../../client/open-transport.js';
+import type { SdkOptions } from '../../client/sdk-transport.js';
 import type { Archive } from '../archive/archive.js';
 import { Checkpoints } from './checkpoints.js';
 import type { Poison } from '../decode.js';
@@ -81,7 +82,7 @@ const OPEN_MS = 10_000;
  */
 export async function runWorker(options: WorkerOptions): Promise<void> {
   checkOptions(options);
-  const transport = sdkTransport(options);
+  const transport = openTransport(options);
   const table: Table = { name: options.table, transport, random: Math.random };
   const clock = completeClock(options.clock ?? { now: () => transport.storeTimeMs() ?? systemClock.now() });
   let stream: StreamApi | null = null;
