@@ -25,9 +25,9 @@ describe('errors of DynamoDB', () => {
   const type = (name: string) => `com.amazonaws.dynamodb.v20120810#${name}`;
 
   test('a failed condition has the stored item', () => {
-    const __type = type('ConditionalCheckFailedException');
-    expect(failureBy(400, { __type, message: 'no', Item: ITEM })).toEqual({ kind: 'condition', item: ITEM });
-    expect(failureBy(400, { __type, message: 'no' })).toEqual({ kind: 'condition', item: undefined });
+    const refusal = { __type: type('ConditionalCheckFailedException'), message: 'no' };
+    expect(failureBy(400, { ...refusal, Item: ITEM })).toEqual({ kind: 'condition', item: ITEM });
+    expect(failureBy(400, refusal)).toEqual({ kind: 'condition', item: undefined });
   });
 
   test('a cancelled transaction has its reasons', () => {
@@ -43,8 +43,8 @@ describe('errors of DynamoDB', () => {
 
   test.each(['ThrottlingReasons', 'throttlingReasons'])('a throttled write names a hot key by %s', (field) => {
     const reasons = [{ reason: 'TableWriteKeyRangeThroughputExceeded', resource: 'arn' }];
-    const __type = type('ProvisionedThroughputExceededException');
-    expect(failureBy(400, { __type, [field]: reasons })).toMatchObject({ kind: 'throttled', hotKey: true });
+    const throttled = { __type: type('ProvisionedThroughputExceededException'), [field]: reasons };
+    expect(failureBy(400, throttled)).toMatchObject({ kind: 'throttled', hotKey: true });
   });
 
   test.each([
@@ -59,8 +59,8 @@ describe('errors of DynamoDB', () => {
     [type('RequestLimitExceeded'), 400, 'throttled', 'backend.unavailable'],
     [type('InternalServerError'), 500, 'lost', 'backend.unavailable'],
     ['com.amazon.coral.availability#ThrottlingException', 400, 'throttled', 'backend.unavailable'],
-  ])('the error %s with status %d is %s', (__type, status, kind, code) => {
-    expect(failureBy(status, { __type, message: 'why' })).toMatchObject({ kind, error: { code } });
+  ])('the error %s with status %d is %s', (name, status, kind, code) => {
+    expect(failureBy(status, { __type: name, message: 'why' })).toMatchObject({ kind, error: { code } });
   });
 
   test('the message of an error is kept, whether its name begins with a capital letter or not', () => {

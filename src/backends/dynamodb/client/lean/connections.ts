@@ -12,6 +12,8 @@ const MAX_SOCKETS = 256;
 export interface ConnectionOptions {
   readonly connectMs?: number;
   readonly lookup?: LookupFunction;
+  /** Certificates to trust instead of those of node and `NODE_EXTRA_CA_CERTS`. */
+  readonly ca?: string;
 }
 
 /** Connections to one endpoint, kept open between requests, through a proxy if there is one. */
@@ -24,7 +26,7 @@ export class Connections {
   readonly #established = new WeakSet<Duplex>();
   readonly #connectMs: number;
 
-  constructor(endpoint: URL, proxy: URL | null, { connectMs = CONNECT_MS, lookup }: ConnectionOptions = {}) {
+  constructor(endpoint: URL, proxy: URL | null, { connectMs = CONNECT_MS, ...agentOptions }: ConnectionOptions = {}) {
     this.#connectMs = connectMs;
     const isSecure = endpoint.protocol === 'https:';
     // A proxy forwards requests to an http endpoint, and has a tunnel to an https endpoint.
@@ -32,7 +34,7 @@ export class Connections {
     const first = isForwarded ? proxy : endpoint;
     const { request, Agent } = first.protocol === 'https:' ? https : http;
     this.#request = request;
-    this.#agent = new Agent({ keepAlive: true, maxSockets: MAX_SOCKETS, ...(lookup === undefined ? {} : { lookup }) });
+    this.#agent = new Agent({ keepAlive: true, maxSockets: MAX_SOCKETS, ...agentOptions });
     this.#watchConnections(first.protocol === 'https:' ? 'secureConnect' : 'connect', isForwarded ? null : proxy);
     const authorization = isForwarded ? proxyAuthorization(proxy) : undefined;
     this.#proxyHeaders = authorization === undefined ? [] : ['proxy-authorization', authorization];

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test, vi } from 'vitest';
-import type { ClientModule, ProvidersModule, SettingsPackages } from './provider-chain.js';
+import type { ProvidersModule, SettingsPackages } from './provider-chain.js';
 import { resolveSettings } from './settings.js';
 
 const KEYS = { AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'secret' };
@@ -10,7 +10,7 @@ const missing = async (): Promise<never> => Promise.reject(new Error('Cannot fin
 const NONE: SettingsPackages = { providers: missing, client: missing };
 const WITH_SDK: SettingsPackages = {
   providers: missing,
-  client: async () => (await import('@aws-sdk/client-dynamodb')) as unknown as ClientModule,
+  client: async () => import('@aws-sdk/client-dynamodb'),
 };
 
 afterEach(() => vi.unstubAllEnvs());
