@@ -264,7 +264,7 @@ describe.skipIf(ENGINE.missing)(`opening a table${ENGINE.note}`, () => {
       expect(openAlone('dynamodb://my-table?region=eu-west-1', {})).toEqual({
         code: 'infrastructure.missing-peer',
         message:
-          'AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set, and other credentials are read by the AWS SDK. Run: npm install @aws-sdk/credential-providers',
+          'The environment has no AWS credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, without AWS_PROFILE), and the AWS SDK, which finds others, is not installed. Run: npm install @aws-sdk/credential-providers',
       });
       expect(openAlone('dynamodb://my-table', keys)).toMatchObject({ code: 'input.invalid' });
       rmSync(folder, { recursive: true });

@@ -25,7 +25,7 @@ export function loopbackDefaults(
   { region, endpoint }: ClientSettings,
   env: Environment = process.env,
 ): { readonly region?: string; readonly credentials?: AwsCredentials } {
-  if (endpoint === undefined || !isLoopback(new URL(endpoint).hostname)) return {};
+  if (endpoint === undefined || !URL.canParse(endpoint) || !isLoopback(new URL(endpoint).hostname)) return {};
   return {
     ...(region === undefined && !env['AWS_REGION'] ? { region: 'us-east-1' } : {}),
     ...(env['AWS_ACCESS_KEY_ID'] ? {} : { credentials: MADE_UP }),

@@ -111,7 +111,6 @@ test.each([
     { accessKeyId: 'id', secretAccessKey: 'secret', expiration: new Date(NOW_MS) },
     { ...KEYS, AWS_CREDENTIAL_EXPIRATION: new Date(NOW_MS).toISOString() },
   ],
-  [null, { ...KEYS, AWS_PROFILE: 'work' }],
   [null, { AWS_ACCESS_KEY_ID: 'id' }],
   [null, { AWS_SECRET_ACCESS_KEY: 'secret' }],
   [null, {}],

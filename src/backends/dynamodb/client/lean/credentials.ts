@@ -58,10 +58,10 @@ export class CredentialCache {
   }
 }
 
-/** null: the environment has none, or names a profile, which takes precedence as it does in the SDK. */
+/** null: the environment has none. */
 export function environmentCredentials(env: Environment): AwsCredentials | null {
   const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = env;
-  if (!accessKeyId || !secretAccessKey || env['AWS_PROFILE']) return null;
+  if (!accessKeyId || !secretAccessKey) return null;
   const expiration = env['AWS_CREDENTIAL_EXPIRATION'];
   return {
     accessKeyId,

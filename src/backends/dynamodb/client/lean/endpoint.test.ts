@@ -63,6 +63,6 @@ test.each(['us-east-1.example.com', 'us/east', '', '-x', 'a@b'])('the region %j 
   expect(() => resolveEndpoint(region, undefined, {})).toThrow(/^Region not accepted/);
 });
 
-test('an endpoint that is not a URL is refused', () => {
-  expect(() => resolveEndpoint('us-east-1', 'localhost', {})).toThrow('Expected an endpoint that is a URL');
+test.each(['localhost', 'localhost:8000', 'ftp://host', 'http://'])('the endpoint %s is refused', (endpoint) => {
+  expect(() => resolveEndpoint('us-east-1', endpoint, {})).toThrow('Expected an endpoint like http://127.0.0.1:8000');
 });

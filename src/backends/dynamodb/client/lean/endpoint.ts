@@ -33,8 +33,9 @@ export function resolveEndpoint(region: string, given: string | undefined, env: 
     // The SDK refuses this, too: a host that the caller names is not known to be of either kind.
     if (fips) throw contradiction('AWS_USE_FIPS_ENDPOINT', given);
     if (dualStack) throw contradiction('AWS_USE_DUALSTACK_ENDPOINT', given);
-    if (!URL.canParse(given))
-      throw new HeadgateError('input.invalid', `Expected an endpoint that is a URL, got ${given}`);
+    if (!/^https?:\/\//.test(given) || !URL.canParse(given)) {
+      throw new HeadgateError('input.invalid', `Expected an endpoint like http://127.0.0.1:8000, got ${given}`);
+    }
     return new URL(given);
   }
   // The message of the SDK, which `failureOf` recognises.

@@ -64,6 +64,27 @@ test('a request is a signed POST with the operation as its target, and asks for 
   });
 });
 
+test('a transaction without a token gets a new one, and a token of the caller is kept', async () => {
+  const tokens: unknown[] = [];
+  const { endpoint } = await serve((request, answer) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const body = JSON.parse(Buffer.concat(chunks).toString()) as { readonly ClientRequestToken?: unknown };
+      tokens.push(body.ClientRequestToken);
+      answer.end('{"ConsumedCapacity":[]}');
+    });
+  });
+  const transport = transportTo(endpoint);
+  const input = { TransactItems: [{ Put: { TableName: 'table', Item: GET.Key } }] };
+  for (const given of [{}, {}, { ClientRequestToken: 'mine' }]) {
+    await transport.send('TransactWriteItems', { ...input, ...given }, deadlineIn(20_000));
+  }
+  const uuid = expect.stringMatching(/^[\da-f-]{36}$/) as string;
+  expect(tokens).toEqual([uuid, uuid, 'mine']);
+  expect(tokens[0]).not.toBe(tokens[1]);
+});
+
 test('requests share connections that are kept open', async () => {
   const sockets = new Set<Socket>();
   const { endpoint } = await serve((request, answer) => {

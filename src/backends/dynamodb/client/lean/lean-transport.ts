@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { HeadgateError } from '../../../../core/errors.js';
 import type { EpochMs } from '../../../../core/units.js';
 import { askForProof, findMissingPart } from '../complete-answer.js';
@@ -73,7 +74,7 @@ export function leanTransport(given: GivenSettings, internals: LeanInternals): T
       const { host, path, signer, credentials, connections } = opened ?? (await before(deadline, ready()));
       const taken = credentials.take(signingTimeMs());
       const keys = taken instanceof Promise ? await before(deadline, taken) : taken;
-      const asked = askForProof(operation, input);
+      const asked = withToken(operation, askForProof(operation, input));
       const body = JSON.stringify(asked);
       const atTime = timestamp(signingTimeMs());
       const headers = signedHeaders(operation, host, atTime, keys);
@@ -102,6 +103,11 @@ export function leanTransport(given: GivenSettings, internals: LeanInternals): T
       void started?.then(({ connections }) => connections.close()).catch(() => {});
     },
   };
+}
+
+/** As the SDK does: a transaction that a proxy sends twice counts once, and both answers are of the first. */
+function withToken<Input extends object>(operation: Operation, input: Input): Input {
+  return operation === 'TransactWriteItems' ? { ClientRequestToken: randomUUID(), ...input } : input;
 }
 
 /** In the order of the names' characters, as the signature requires. */

@@ -46,7 +46,7 @@ async function providerOfClient(packages: SettingsPackages, region: string): Pro
   } catch (cause) {
     throw new InfrastructureError(
       'infrastructure.missing-peer',
-      'AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set, and other credentials are read by the AWS SDK. Run: npm install @aws-sdk/credential-providers',
+      'The environment has no AWS credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, without AWS_PROFILE), and the AWS SDK, which finds others, is not installed. Run: npm install @aws-sdk/credential-providers',
       { cause },
     );
   }

@@ -42,9 +42,21 @@ test.each([{ endpoint: 'http://127.0.0.1:8000' }, {}])(
   },
 );
 
-test('an engine on this machine that verifies keys gets those of the environment', async () => {
-  const { fetchCredentials } = await resolveSettings({ endpoint: 'http://127.0.0.1:8000' }, KEYS, NONE);
+test.each([KEYS, { ...KEYS, AWS_PROFILE: 'work' }])(
+  'an engine on this machine that verifies keys gets those of the environment %j',
+  async (env) => {
+    const { fetchCredentials } = await resolveSettings({ endpoint: 'http://127.0.0.1:8000' }, env, NONE);
+    expect((await fetchCredentials(false)).accessKeyId).toBe('id');
+  },
+);
+
+test('a profile takes precedence over keys of the environment, and keys that were replaced are read again', async () => {
+  const env: Record<string, string> = { ...KEYS, AWS_REGION: 'eu-west-1' };
+  await expect(resolveSettings({}, { ...env, AWS_PROFILE: 'work' }, NONE)).rejects.toThrow('without AWS_PROFILE');
+  const { fetchCredentials } = await resolveSettings({}, env, NONE);
   expect((await fetchCredentials(false)).accessKeyId).toBe('id');
+  env['AWS_ACCESS_KEY_ID'] = 'replaced';
+  expect((await fetchCredentials(true)).accessKeyId).toBe('replaced');
 });
 
 test('a missing region is reported as the SDK reports it, with the SDK and without it', async () => {
@@ -55,11 +67,20 @@ test('a missing region is reported as the SDK reports it, with the SDK and witho
   rmSync(folder, { recursive: true });
 });
 
+test.each(['localhost', 'localhost:8000'])(
+  'the endpoint %s of the environment is refused in one sentence',
+  async (url) => {
+    const env = { ...KEYS, AWS_REGION: 'eu-west-1', AWS_ENDPOINT_URL: url };
+    const message = `Expected an endpoint like http://127.0.0.1:8000, got ${url}`;
+    await expect(resolveSettings({}, env, NONE)).rejects.toMatchObject({ code: 'input.invalid', message });
+  },
+);
+
 test('without keys and without the SDK the error names the package to install', async () => {
   await expect(resolveSettings({ region: 'eu-west-1' }, {}, NONE)).rejects.toMatchObject({
     code: 'infrastructure.missing-peer',
     message:
-      'AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set, and other credentials are read by the AWS SDK. Run: npm install @aws-sdk/credential-providers',
+      'The environment has no AWS credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, without AWS_PROFILE), and the AWS SDK, which finds others, is not installed. Run: npm install @aws-sdk/credential-providers',
   });
 });
 

@@ -1,4 +1,4 @@
-import { type Environment, loopbackDefaults } from '../loopback.js';
+import { type Environment, isLoopback, loopbackDefaults } from '../loopback.js';
 import { environmentCredentials, type FetchCredentials } from './credentials.js';
 import { givenEndpoint, resolveEndpoint } from './endpoint.js';
 import { loadProviderChain, readProfileRegion, type SettingsPackages } from './provider-chain.js';
@@ -35,22 +35,18 @@ export async function resolveSettings(
     local.region ||
     (await readProfileRegion(packages));
   const endpoint = resolveEndpoint(region, address, env);
-  return {
-    region,
-    endpoint,
-    proxy: proxyOf(endpoint, env),
-    fetchCredentials: await credentialsSource(local.credentials, region, env, packages),
-  };
+  // A profile takes precedence over keys of the environment, as in the SDK. Engines on this machine know no profiles.
+  const prefersProfile = Boolean(env['AWS_PROFILE']) && !isLoopback(endpoint.hostname);
+  const read = (): AwsCredentials | null => local.credentials ?? (prefersProfile ? null : environmentCredentials(env));
+  const chain = async (): Promise<FetchCredentials> => loadProviderChain(packages, region);
+  return { region, endpoint, proxy: proxyOf(endpoint, env), fetchCredentials: await preferEnvironment(read, chain) };
 }
 
-async function credentialsSource(
-  local: AwsCredentials | undefined,
-  region: string,
-  env: Environment,
-  packages: SettingsPackages,
+async function preferEnvironment(
+  read: () => AwsCredentials | null,
+  chain: () => Promise<FetchCredentials>,
 ): Promise<FetchCredentials> {
-  if (local !== undefined) return async () => local;
-  if (environmentCredentials(env) === null) return loadProviderChain(packages, region);
+  if (read() === null) return chain();
   // Read again after a refusal: a program may have replaced them.
-  return async () => environmentCredentials(env) ?? (await loadProviderChain(packages, region))(true);
+  return async (renewed) => read() ?? (await chain())(renewed);
 }
