@@ -8,7 +8,6 @@ import { fileURLToPath } from 'node:url';
 import { CreateTableCommand, DynamoDBClient, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { sdkTransport } from '../../src/backends/dynamodb/client/sdk-transport.js';
 import { createDynamoDBBackend } from '../../src/backends/dynamodb/dynamodb.js';
 import { createTable, dynamodb } from '../../src/backends/dynamodb/index.js';
 import { tableDefinition } from '../../src/backends/dynamodb/table/table-definition.js';
@@ -215,13 +214,11 @@ describe.skipIf(ENGINE.missing)(`opening a table${ENGINE.note}`, () => {
 
   test('the time that the SDK takes to load is not taken from the store', async () => {
     const clock = fakeClock();
-    const { region, endpoint } = world.engine;
     const loadSdk = async () => {
       await clock.advance(60_000);
       return import('@aws-sdk/client-dynamodb');
     };
-    const transport = sdkTransport({ region, endpoint }, loadSdk);
-    const backend = createDynamoDBBackend({ table: world.table.name }, { transport });
+    const backend = createDynamoDBBackend({ table: world.table.name, client }, { loadSdk });
     await using limiter = await RateLimiter.open(backend, { clock });
     expect(await limiter.ping()).toMatchObject({ ok: true });
   });

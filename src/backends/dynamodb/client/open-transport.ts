@@ -4,7 +4,7 @@ import { importSdk, type LoadSdk, type SdkOptions, sdkTransport } from './sdk-tr
 import type { Transport } from './transport.js';
 
 /** The SDK's client if the caller passes one. Otherwise signed requests without the SDK. */
-export function openTransport(options: SdkOptions, load: LoadSdk = importSdk): Transport {
-  if (options.client !== undefined) return sdkTransport(options, load);
-  return leanTransport(options, { packages: { providers: importProviders, client: load } });
+export function openTransport({ client, region, endpoint }: SdkOptions, load: LoadSdk = importSdk): Transport {
+  if (client !== undefined) return sdkTransport({ client }, load);
+  return leanTransport({ region, endpoint }, { packages: { providers: importProviders, client: load } });
 }

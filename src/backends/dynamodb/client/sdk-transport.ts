@@ -2,7 +2,6 @@ import type * as Sdk from '@aws-sdk/client-dynamodb';
 import { InfrastructureError } from '../../../core/errors.js';
 import { askForProof, findMissingPart } from './complete-answer.js';
 import { type Deadline, timeLeftMs } from './deadline.js';
-import { loopbackDefaults } from './loopback.js';
 import { LostAnswer, readAnswerError } from './lost-answer.js';
 import { type Sending, sendOnceStack, withSending } from './send-once.js';
 import { StoreClock } from './store-clock.js';
@@ -28,12 +27,8 @@ interface Opened {
 
 export type LoadSdk = () => Promise<typeof Sdk>;
 
-/** The longest time to make a connection: a host that does not answer must not use up the whole deadline. */
-const CONNECT_MS = 500;
-const MAX_SOCKETS = 256;
-
-/** The AWS SDK, loaded with the first request. Its retries are off, also those of the caller's client. */
-export function sdkTransport(options: SdkOptions, load: LoadSdk = importSdk): Transport {
+/** The caller's client of the AWS SDK, without its retries. The rest of the SDK is loaded with the first request. */
+export function sdkTransport({ client }: Required<Pick<SdkOptions, 'client'>>, load: LoadSdk = importSdk): Transport {
   let clock: StoreClock | null = null;
   /** Controllers that did not abort are reused by later requests. */
   const unused: AbortController[] = [];
@@ -42,7 +37,6 @@ export function sdkTransport(options: SdkOptions, load: LoadSdk = importSdk): Tr
 
   const open = async () => {
     const sdk = await loadSdk(load);
-    const client = options.client ?? new sdk.DynamoDBClient(clientConfig(options));
     clock = clockOf(client);
     return { sdk, client, stack: sendOnceStack(client) };
   };
@@ -95,10 +89,8 @@ export function sdkTransport(options: SdkOptions, load: LoadSdk = importSdk): Tr
     isTimeInDoubt: () => clock?.isInDoubt ?? false,
     takeClockNews: () => clock?.takeNews() ?? null,
     close() {
-      const client = opened;
       opened = null;
       handlers.clear();
-      if (options.client === undefined) void client?.then((made) => made.client.destroy()).catch(() => {});
     },
   };
 }
@@ -126,20 +118,6 @@ function requestEnded(): Error {
   const error = new Error('Request aborted');
   error.name = 'AbortError';
   return error;
-}
-
-function clientConfig({ region, endpoint }: SdkOptions): Sdk.DynamoDBClientConfig {
-  return {
-    ...loopbackDefaults({ region, endpoint }),
-    ...(region === undefined ? {} : { region }),
-    ...(endpoint === undefined ? {} : { endpoint }),
-    maxAttempts: 1,
-    requestHandler: {
-      connectionTimeout: CONNECT_MS,
-      httpAgent: { keepAlive: true, maxSockets: MAX_SOCKETS },
-      httpsAgent: { keepAlive: true, maxSockets: MAX_SOCKETS },
-    },
-  };
 }
 
 /** By a name that bundlers cannot resolve: an app that never opens a table must bundle without the peer dependency. */
