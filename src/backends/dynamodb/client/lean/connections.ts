@@ -3,7 +3,7 @@ import * as https from 'node:https';
 import type { LookupFunction, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { proxyAuthorization } from './proxy.js';
-import { openTunnel } from './tunnel.js';
+import { openTunnel, type Tunnel } from './tunnel.js';
 
 /** The longest time to make a connection: a host that does not answer must not use up the whole deadline. */
 const CONNECT_MS = 500;
@@ -35,7 +35,9 @@ export class Connections {
     const { request, Agent } = first.protocol === 'https:' ? https : http;
     this.#request = request;
     this.#agent = new Agent({ keepAlive: true, maxSockets: MAX_SOCKETS, ...agentOptions });
-    this.#watchConnections(first.protocol === 'https:' ? 'secureConnect' : 'connect', isForwarded ? null : proxy);
+    const target = `${endpoint.hostname}:${endpoint.port || 443}`;
+    const tunnel = proxy === null || isForwarded ? null : { proxy, target };
+    this.#watchConnections(first.protocol === 'https:' ? 'secureConnect' : 'connect', tunnel);
     const authorization = isForwarded ? proxyAuthorization(proxy) : undefined;
     this.#proxyHeaders = authorization === undefined ? [] : ['proxy-authorization', authorization];
     this.#options = {
@@ -61,15 +63,14 @@ export class Connections {
     this.#agent.destroy();
   }
 
-  #watchConnections(established: 'connect' | 'secureConnect', proxy: URL | null): void {
+  #watchConnections(established: 'connect' | 'secureConnect', tunnel: Pick<Tunnel, 'proxy' | 'target'> | null): void {
     const agent = this.#agent;
     const connect = agent.createConnection.bind(agent);
     const watch = (socket: Socket): Socket => socket.once(established, () => this.#established.add(socket));
     agent.createConnection = (options, done) => {
       const limit = (socket: Socket): Socket => limitConnecting(socket, this.#connectMs);
-      if (proxy === null) return limit(watch(connect(options) as Socket));
-      const target = `${options.host ?? ''}:${options.port ?? ''}`;
-      openTunnel({ proxy, target, onSocket: limit }, (error, socket) => {
+      if (tunnel === null) return limit(watch(connect(options) as Socket));
+      openTunnel({ ...tunnel, onSocket: limit }, (error, socket) => {
         if (error !== null) done?.(error, undefined as never);
         else done?.(null, watch(connect({ ...options, socket } as never) as Socket));
       });

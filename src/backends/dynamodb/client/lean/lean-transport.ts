@@ -35,7 +35,7 @@ const EXPIRED = new Set(['ExpiredTokenException', 'ExpiredToken']);
 export function leanTransport(given: GivenSettings, internals: LeanInternals): Transport {
   const { packages, env = process.env, ...connectionOptions } = internals;
   const clock = new StoreClock();
-  /** The offset by the last answer, until the clock is confirmed. Without it a wrong clock could not be corrected. */
+  /** The offset by the last answer, for signatures only, until the clock is confirmed. */
   let doubtfulOffsetMs = 0;
   let opening: Promise<Opened> | null = null;
   let opened: Opened | null = null;

@@ -1,4 +1,5 @@
 import { type Deadline, timeLeftMs } from '../deadline.js';
+import { isUnreached } from '../failures.js';
 import { type Connections, noConnection } from './connections.js';
 
 export interface HttpAnswer {
@@ -25,7 +26,7 @@ export function post(
     );
     const fail = (error: Error): void => {
       clearTimeout(timer);
-      reject(error);
+      reject(connections.canHaveSent(request) && isUnreached(error) ? brokenOff(error) : error);
     };
     request.on('error', fail);
     request.on('response', (response) => {
@@ -41,6 +42,11 @@ export function post(
     });
     request.end(body);
   });
+}
+
+/** A route that is lost later has the code of one that never was. The request may have been executed. */
+function brokenOff(cause: Error): Error {
+  return Object.assign(new Error(cause.message, { cause }), { code: 'ECONNRESET' });
 }
 
 /** The error that the SDK throws for an aborted request. */

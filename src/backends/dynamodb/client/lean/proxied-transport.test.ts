@@ -4,6 +4,7 @@ import { createServer as createHttpServer, type IncomingMessage, type Server } f
 import { createServer as createHttpsServer } from 'node:https';
 import { type AddressInfo, connect, type LookupFunction } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { stopTimers } from '../../../../../tests/support/hand-time.js';
 import { deadlineIn } from '../deadline.js';
 import { failureOf } from '../failures.js';
 import type { Transport } from '../transport.js';
@@ -45,6 +46,7 @@ beforeEach(async () => {
   proxy.on('connect', (request: IncomingMessage, socket) => {
     note(request);
     socket.on('error', () => {});
+    if (tunnelStatus === 0) return void socket.destroy();
     if (tunnelStatus !== 200) return void socket.end(`HTTP/1.1 ${tunnelStatus} No\r\n\r\n`);
     const upstream = connect(storePort, '127.0.0.1', () => {
       socket.write('HTTP/1.1 200 Connection Established\r\n\r\n');
@@ -93,6 +95,20 @@ const found = { ConsumedCapacity: { CapacityUnits: 0.5 } };
 test('an https endpoint is reached over TLS without a proxy', async () => {
   expect(await get(transportTo(`https://dynamodb.test:${storePort}`, {}))).toMatchObject(found);
   expect(asked).toEqual([]);
+});
+
+test('a connection over TLS is kept longer than it may take to connect, with a proxy and without one', async () => {
+  using time = stopTimers();
+  let connections = 0;
+  store.on('secureConnection', () => (connections += 1));
+  for (const env of [{}, { HTTPS_PROXY: proxyUrl }]) {
+    const transport = transportTo(`https://dynamodb.test:${storePort}`, env);
+    for (let sent = 0; sent < 3; sent++) {
+      expect(await get(transport)).toMatchObject(found);
+      time.pass(10_000);
+    }
+  }
+  expect(connections).toBe(2);
 });
 
 test('a certificate that is not trusted, or of another host, is fatal, because no retry would help', async () => {
@@ -144,8 +160,8 @@ test('a proxy that is not there leaves the store unreached', async () => {
   expect(await failureBy(transport)).toMatchObject({ kind: 'unreached', error: { kind: 'connection' } });
 });
 
-test('a store that the proxy does not reach is a lost answer once the tunnel exists', async () => {
-  store.close();
+test('a proxy that closes the connection instead of making a tunnel leaves the store unreached', async () => {
+  tunnelStatus = 0;
   const transport = transportTo(`https://dynamodb.test:${storePort}`, { HTTPS_PROXY: proxyUrl });
-  expect((await failureBy(transport)).kind).toBe('lost');
+  expect(await failureBy(transport)).toMatchObject({ kind: 'unreached', error: { kind: 'connection' } });
 });

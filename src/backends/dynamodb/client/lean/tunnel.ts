@@ -6,7 +6,7 @@ import { proxyAuthorization } from './proxy.js';
 /** The longest time that a proxy may take to make a tunnel. */
 const TUNNEL_MS = 5_000;
 
-interface Tunnel {
+export interface Tunnel {
   readonly proxy: URL;
   /** A host with its port. */
   readonly target: string;
@@ -35,10 +35,11 @@ export function openTunnel(
     if (!isDone) done(error, socket);
     isDone = true;
   };
-  const timer = setTimeout(() => asked.destroy(refusal(proxy, 'did not answer')), TUNNEL_MS);
+  const timer = setTimeout(() => asked.destroy(new Error('no answer')), TUNNEL_MS);
   asked
     .on('socket', onSocket)
-    .on('error', end)
+    // Whatever went wrong, the store was not asked for anything.
+    .on('error', (error) => end(error.name === 'TimeoutError' ? error : refusal(proxy, `failed: ${error.message}`)))
     .on('connect', ({ statusCode }, socket) => {
       if (statusCode === 200) return end(null, socket);
       socket.destroy();
