@@ -1,6 +1,8 @@
 import { crc32 } from 'node:zlib';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { failureOf } from '../failures.js';
+import { LostAnswer } from '../lost-answer.js';
 import { readAnswer } from './answer.js';
 
 const ITEM = { PK: { S: 'a' }, n: { N: '12345678901234567890' } };
@@ -103,4 +105,22 @@ test.each([
     name: 'LostAnswer',
     message: expect.stringContaining(`${status}`) as string,
   });
+});
+
+test('an answer is read as it was sent, and every shorter part of it is lost, whatever its status', () => {
+  const text = fc.string({ unit: 'binary', maxLength: 12 });
+  const value = fc.oneof(
+    text.map((S) => ({ S })),
+    fc.bigInt().map((N) => ({ N: String(N) })),
+    fc.boolean().map((BOOL) => ({ BOOL })),
+    fc.array(text).map((SS) => ({ SS })),
+  );
+  const items = fc.array(fc.dictionary(text, value, { maxKeys: 4, noNullPrototype: true }), { maxLength: 3 });
+  const check = (Items: readonly object[], cut: number, status: number): void => {
+    const whole = Buffer.from(JSON.stringify({ Items }));
+    expect(readAnswer({ status: 200, headers: {}, body: whole })).toEqual({ Items });
+    const body = whole.subarray(0, cut % whole.length);
+    expect(() => readAnswer({ status, headers: {}, body })).toThrow(LostAnswer);
+  };
+  fc.assert(fc.property(items, fc.nat(), fc.constantFrom(200, 400, 500), check));
 });
