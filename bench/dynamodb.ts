@@ -59,7 +59,9 @@ export async function* dynamodbRows(): AsyncGenerator<Row> {
     const againstPeer = await compareThroughput(onHot, hot, peer);
     yield { name: `acquire / RateLimiterDynamo, ${hotName}`, unit: 'ops/s', goal: 1, ...againstPeer };
     for (const [keys, where] of [[HOT, 'one bucket'] as const, [SOME, '500 buckets'] as const]) {
-      const ours = await writeUnitsPerDecision(engine, keys, async (proxied, all) => headgate({ client: proxied }, all));
+      const ours = await writeUnitsPerDecision(engine, keys, async (proxied, all) =>
+        headgate({ client: proxied }, all),
+      );
       const theirs = await writeUnitsPerDecision(engine, keys, flexible);
       const name = `write units, ${AT_ONCE} callers on ${where}`;
       yield { name, unit: 'WCU/op', goal: 0.5, goalIs: 'most', ours, theirs, ratio: ours / theirs };
