@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 /** What takes processes, minutes, the memory of the machine, or programs in Python: `npm run test:chaos`. */
@@ -33,6 +34,27 @@ export const MANY_CASES = [
 
 /** The conformance suite on engines that take minutes: `npm run test:engines`. */
 const ENGINES = ['tests/engines/**/*.test.ts'];
+
+/** Suites that also run with the SDK's client where the default is the lean transport: conformance, costs, faults. */
+export const ON_SDK = [
+  'tests/chaos/dynamodb-deadlines.test.ts',
+  'tests/chaos/dynamodb-faults.test.ts',
+  'tests/conformance/dynamodb*.test.ts',
+  'tests/integration/dynamodb/**/*.test.ts',
+];
+
+/** In such a project, stores that are opened without a client use the SDK's, not the lean transport. */
+export const SDK_CLIENT = {
+  env: { HEADGATE_TEST_CLIENT: 'sdk' },
+  resolve: {
+    alias: [
+      {
+        find: /^.*\/open-transport\.js$/,
+        replacement: fileURLToPath(new URL('tests/support/dynamodb/sdk-open-transport.ts', import.meta.url)),
+      },
+    ],
+  },
+};
 
 export const shared = {
   environment: 'node',

@@ -2,13 +2,14 @@ import { spawnSync } from 'node:child_process';
 import { availableParallelism, loadavg } from 'node:os';
 import { findEngine } from 'headgate/testing/dynamodb';
 import { budgetRows } from './budgets.js';
+import { clientRows } from './clients.js';
 import { dynamodbRows } from './dynamodb.js';
 import { embeddedRows } from './embedded.js';
 import { takeFromFile } from './file-takers.js';
 import { isMissed, type Row, table } from './table.js';
 
 /** `npm run bench -- dynamodb` runs only that part. */
-const PARTS = { budgets, embedded, dynamodb };
+const PARTS = { budgets, embedded, clients, dynamodb };
 
 /** Prints the name of each row when it is measured, and all rows as a table at the end. */
 async function show(title: string, rows: AsyncIterable<Row>): Promise<void> {
@@ -32,13 +33,19 @@ async function embedded(): Promise<void> {
   await show(title, embeddedRows());
 }
 
+async function clients(): Promise<void> {
+  await showOnDynamoDB('Requests without the AWS SDK', clientRows);
+}
+
 async function dynamodb(): Promise<void> {
+  await showOnDynamoDB('Headgate on DynamoDB', dynamodbRows);
+}
+
+async function showOnDynamoDB(what: string, rows: () => AsyncIterable<Row>): Promise<void> {
   const engine = findEngine('dynoxide');
-  if (engine.status === 'unavailable') console.log(`DynamoDB: skipped, ${engine.reason}`);
-  else {
-    const where = 'dynoxide, which shares the processors with this process';
-    await show(`Headgate on DynamoDB (${where}); ratio: headgate / peer`, dynamodbRows());
-  }
+  const where = 'dynoxide, which shares the processors with this process';
+  if (engine.status === 'unavailable') console.log(`${what}: skipped, ${engine.reason}`);
+  else await show(`${what} (${where}); ratio: headgate / peer`, rows());
 }
 
 /** Runs each part in a separate process, so that optimisations for one part do not slow the other down. */
@@ -53,6 +60,6 @@ function runAll(): void {
 
 const part = process.argv[2];
 if (part === undefined) runAll();
-else if (part === 'budgets' || part === 'embedded' || part === 'dynamodb') await PARTS[part]();
+else if (part === 'budgets' || part === 'embedded' || part === 'clients' || part === 'dynamodb') await PARTS[part]();
 else if (part === 'file-taker') await takeFromFile(process.argv[3] ?? '');
 else throw new RangeError(`Expected ${Object.keys(PARTS).join(' or ')}, got ${part}`);

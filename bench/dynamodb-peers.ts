@@ -1,12 +1,12 @@
 import { type AttributeValue, DynamoDB, type UpdateItemInput } from '@aws-sdk/client-dynamodb';
 import { Limit, RateLimiter } from 'headgate';
-import { createTable, dynamodb } from 'headgate/dynamodb';
+import { createTable, dynamodb, type DynamoDBOptions } from 'headgate/dynamodb';
 import type { Engine } from 'headgate/testing/dynamodb';
 import { RateLimiterDynamo } from 'rate-limiter-flexible';
 import { callEach } from './load.js';
 import type { Contender } from './race.js';
 
-const TABLE = 'headgate-bench';
+export const TABLE = 'headgate-bench';
 const PEER_TABLE = 'peer-bench';
 /** Large enough that nothing is denied. */
 const PLENTY = 1_000_000_000;
@@ -38,12 +38,15 @@ export async function createTables(client: DynamoDB): Promise<void> {
 }
 
 /** One bucket with two limits for each key, and one acquire from both. */
-export async function headgate(client: DynamoDB, keys: readonly string[]): Promise<Contender> {
+export async function headgate(
+  reach: Pick<DynamoDBOptions, 'client' | 'endpoint' | 'region'>,
+  keys: readonly string[],
+): Promise<Contender> {
   const limits = [Limit.perHour('rph', PLENTY), Limit.perHour('tph', 100 * PLENTY)];
   const timeouts = { callMs: PATIENCE_MS, acquireMs: PATIENCE_MS };
   // Long enough that no round reads the config again.
   const configCacheMs = 3_600_000;
-  const limiter = await RateLimiter.open(dynamodb({ table: TABLE, client }), { limits, timeouts, configCacheMs });
+  const limiter = await RateLimiter.open(dynamodb({ table: TABLE, ...reach }), { limits, timeouts, configCacheMs });
   const acquire: Contender = async (key) => {
     const lease = await limiter.acquire({ entityId: key, resource: 'gpt-4', consume: { rph: 1, tph: 100 } });
     await lease.commit();
@@ -86,7 +89,7 @@ export async function bareCounter(client: DynamoDB, keys: readonly string[]): Pr
 
 /** Items like Headgate's, in the same indexes. One write takes from both limits. */
 export async function bareBucket(client: DynamoDB, keys: readonly string[]): Promise<Contender> {
-  await headgate(client, [SAMPLE]);
+  await headgate({ client }, [SAMPLE]);
   const found = await client.scan({
     TableName: TABLE,
     FilterExpression: 'contains(PK, :sample)',

@@ -30,7 +30,7 @@ export async function* dynamodbRows(): AsyncGenerator<Row> {
     const counter = await bareCounter(client, [...FEW, ...SPREAD]);
     const peer = await flexible(client, [...HOT, ...SPREAD]);
     // A separate limiter for each load, so that the entries of one load do not evict those of the other.
-    const spread = await headgate(client, SPREAD);
+    const spread = await headgate({ client }, SPREAD);
     // The first pass creates the buckets. This one warms up the path of existing buckets as much as that of the SDK.
     await callEach(SPREAD, AT_ONCE, spread);
     const onMany = { keys: SPREAD, concurrency: AT_ONCE, roundMs: 1_000 };
@@ -43,7 +43,7 @@ export async function* dynamodbRows(): AsyncGenerator<Row> {
       yield { name, unit: 'ops/s', ...goal, ...(await compareThroughput(onMany, spread, other)) };
     }
 
-    const few = await headgate(client, FEW);
+    const few = await headgate({ client }, FEW);
     const one = { name: 'acquire / bare UpdateItem, 1 caller', unit: 'us' };
     yield { ...one, goal: 1.2, goalIs: 'most', ...(await compareLatency(FEW, few, bucket)) };
     yield { ...one, name: `${one.name}, of a mere counter`, ...(await compareLatency(FEW, few, counter)) };
@@ -51,7 +51,7 @@ export async function* dynamodbRows(): AsyncGenerator<Row> {
     const refusals = await compareThroughput({ keys: ['denied'], concurrency: 1, roundMs: 500 }, ...denied);
     yield { name: 'denied / refused UpdateItem, 1 caller', unit: 'ops/s', goal: 100, ...refusals };
 
-    const hot = await headgate(client, HOT);
+    const hot = await headgate({ client }, HOT);
     const onHot = { keys: HOT, concurrency: AT_ONCE, roundMs: 2_000 };
     const hotName = `${AT_ONCE} callers on one bucket`;
     const againstOne = await compareThroughput(onHot, hot, bucket);
@@ -59,7 +59,9 @@ export async function* dynamodbRows(): AsyncGenerator<Row> {
     const againstPeer = await compareThroughput(onHot, hot, peer);
     yield { name: `acquire / RateLimiterDynamo, ${hotName}`, unit: 'ops/s', goal: 1, ...againstPeer };
     for (const [keys, where] of [[HOT, 'one bucket'] as const, [SOME, '500 buckets'] as const]) {
-      const ours = await writeUnitsPerDecision(engine, keys, headgate);
+      const ours = await writeUnitsPerDecision(engine, keys, async (proxied, all) =>
+        headgate({ client: proxied }, all),
+      );
       const theirs = await writeUnitsPerDecision(engine, keys, flexible);
       const name = `write units, ${AT_ONCE} callers on ${where}`;
       yield { name, unit: 'WCU/op', goal: 0.5, goalIs: 'most', ours, theirs, ratio: ours / theirs };

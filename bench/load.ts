@@ -12,7 +12,7 @@ const LATENCY_ROUNDS = 15;
 const LATENCY_OPERATIONS = 100;
 const THROUGHPUT_ROUNDS = 5;
 
-interface Load {
+export interface Load {
   readonly keys: readonly string[];
   /** The number of concurrent callers. Each asks again as soon as it has its answer. */
   readonly concurrency: number;
@@ -43,6 +43,15 @@ export async function compareThroughput(load: Load, ours: Contender, theirs: Con
   );
 }
 
+/** Compares the CPU that this process uses for one operation, in microseconds. The engine is another process. */
+export async function compareCpu(load: Load, ours: Contender, theirs: Contender): Promise<LoadResult> {
+  return compare(
+    THROUGHPUT_ROUNDS,
+    () => cpuUs(load, ours),
+    () => cpuUs(load, theirs),
+  );
+}
+
 async function compare(count: number, ours: () => Promise<number>, theirs: () => Promise<number>): Promise<LoadResult> {
   const rounds = await interleave(count, ours, theirs);
   return {
@@ -66,6 +75,14 @@ async function perSecond(load: Load, contender: Contender): Promise<number> {
   const startMs = performance.now();
   const operations = await callAll(load, contender, () => performance.now() - startMs < load.roundMs);
   return (operations / (performance.now() - startMs)) * 1_000;
+}
+
+async function cpuUs(load: Load, contender: Contender): Promise<number> {
+  const startMs = performance.now();
+  const start = process.cpuUsage();
+  const operations = await callAll(load, contender, () => performance.now() - startMs < load.roundMs);
+  const { user, system } = process.cpuUsage(start);
+  return (user + system) / operations;
 }
 
 /** Calls every key once. */

@@ -2,7 +2,7 @@ import { createProgram } from '../../src/cli/run/program.js';
 import { keyItem, number } from '../../src/backends/dynamodb/table/attributes.js';
 import { deadlineIn } from '../../src/backends/dynamodb/client/deadline.js';
 import { buildShardKey } from '../../src/backends/dynamodb/table/keys.js';
-import { sdkTransport } from '../../src/backends/dynamodb/client/sdk-transport.js';
+import { openTransport } from '../../src/backends/dynamodb/client/open-transport.js';
 import type { Table } from '../../src/backends/dynamodb/client/requests.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { reconcile } from '../../src/backends/dynamodb/reconciler/loop.js';
@@ -161,5 +161,5 @@ function addressOf({ proxy, engine }: DynamoWorld) {
 }
 
 function throughProxy(world: DynamoWorld): Table {
-  return { ...world.table, transport: sdkTransport(addressOf(world)) };
+  return { ...world.table, transport: openTransport(addressOf(world)) };
 }

@@ -9,7 +9,8 @@ import { DynamoDBExecutor } from './expressions/dynamodb-executor.js';
 import { PRESSURE, type PressureOptions } from './bucket/pressure.js';
 import type { Table } from './client/requests.js';
 import { openTable, reportClockNews } from './schema/open-table.js';
-import { type LoadSdk, type SdkOptions, sdkTransport } from './client/sdk-transport.js';
+import { openTransport } from './client/open-transport.js';
+import type { LoadSdk, SdkOptions } from './client/sdk-transport.js';
 import { createAuditStore } from './stores/audit.js';
 import { createBucketReset } from './stores/bucket-reset.js';
 import { createBucketStore } from './stores/buckets.js';
@@ -38,7 +39,7 @@ export interface DynamoDBInternals {
 /** A store in one Amazon DynamoDB table, which processes on many machines share. */
 export function createDynamoDBBackend(options: DynamoDBOptions, internals: DynamoDBInternals = {}): Backend {
   const name = tableNameOf(options, 'table');
-  const transport = internals.transport ?? sdkTransport(options, internals.loadSdk);
+  const transport = internals.transport ?? openTransport(options, internals.loadSdk);
   const random = internals.random ?? Math.random;
   const { region, endpoint } = options;
   const table: Table = { name, transport, random, inFlight: new InFlight(), address: { region, endpoint } };

@@ -4,7 +4,7 @@ import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
 import { buildUsageKey } from '../../../src/backends/dynamodb/table/keys.js';
 import { decodeUsage, encodeUsage } from '../../../src/backends/dynamodb/table/records.js';
 import { readItem, send, type Table } from '../../../src/backends/dynamodb/client/requests.js';
-import { sdkTransport } from '../../../src/backends/dynamodb/client/sdk-transport.js';
+import { openTransport } from '../../../src/backends/dynamodb/client/open-transport.js';
 import { Limit } from '../../../src/core/limit.js';
 import { USAGE_WINDOWS, type UsageWindow, windowStart } from '../../../src/core/usage/usage.js';
 import { createStreamHandler } from '../../../src/backends/dynamodb/stream/lambda.js';
@@ -140,7 +140,7 @@ describe.skipIf(ENGINE.missing)(`usage that DynamoDB refuses${ENGINE.note}`, () 
   ])('a batch fails and is delivered again while DynamoDB %s, and no change is skipped', async (_, trouble) => {
     const space = await world.space();
     await acquire(space, 'other');
-    const transport = sdkTransport({ endpoint: world.proxy.endpoint, region: world.engine.region });
+    const transport = openTransport({ endpoint: world.proxy.endpoint, region: world.engine.region });
     const table: Table = { ...world.table, transport, random: () => 0 };
     world.proxy.inject(trouble, { operations: ['UpdateItem'] });
     const tools = batchTools(table);

@@ -7,7 +7,7 @@ import { readBuckets } from '../../../src/backends/dynamodb/table/read-buckets.j
 import { buildMerge, buildSplit } from './write-inputs.js';
 import { createWriteId } from '../../../src/backends/dynamodb/bucket/writes/shard-update.js';
 import { send, type Table } from '../../../src/backends/dynamodb/client/requests.js';
-import { sdkTransport } from '../../../src/backends/dynamodb/client/sdk-transport.js';
+import { openTransport } from '../../../src/backends/dynamodb/client/open-transport.js';
 import { planMerge, planSplit } from '../../../src/backends/dynamodb/bucket/split.js';
 import { tableDefinition } from '../../../src/backends/dynamodb/table/table-definition.js';
 import { credit, effectiveTokens } from '../../../src/core/bucket/bucket.js';
@@ -30,7 +30,7 @@ export class Arena implements AsyncDisposable {
   private constructor(engine: Engine) {
     this.engine = engine;
     const { endpoint, region } = engine;
-    this.#table = { name: TABLE_NAME, transport: sdkTransport({ endpoint, region }), random: Math.random };
+    this.#table = { name: TABLE_NAME, transport: openTransport({ endpoint, region }), random: Math.random };
   }
 
   static async start(): Promise<Arena> {

@@ -41,6 +41,9 @@ export function describeDynamoDB(name?: EngineName, half?: Half): void {
   beforeAll(async () => {
     engine = await startEngine(name);
     const { endpoint, region, credentials } = engine;
+    // For the stores, which are opened without a client: ExtendDB verifies signatures.
+    process.env['AWS_ACCESS_KEY_ID'] = credentials.accessKeyId;
+    process.env['AWS_SECRET_ACCESS_KEY'] = credentials.secretAccessKey;
     client = new DynamoDBClient({ endpoint, region, credentials, maxAttempts: 1 });
     streamsClient = new DynamoDBStreamsClient({ endpoint, region, credentials });
   });
@@ -56,7 +59,8 @@ export function describeDynamoDB(name?: EngineName, half?: Half): void {
     create: async () => {
       if (cases++ % (engine.name === 'dynoxide' ? CASES_OF_A_TABLE : Infinity) === 0) await addTable();
       const { name: table, fold } = tables.at(-1)!;
-      const backend = dynamodb({ table, client });
+      const { endpoint, region } = engine;
+      const backend = dynamodb({ table, endpoint, region });
       folds.set(backend, fold);
       return backend;
     },

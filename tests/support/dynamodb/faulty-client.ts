@@ -1,6 +1,6 @@
 import { createDynamoDBBackend } from '../../../src/backends/dynamodb/dynamodb.js';
 import { timeLeftMs } from '../../../src/backends/dynamodb/client/deadline.js';
-import { sdkTransport } from '../../../src/backends/dynamodb/client/sdk-transport.js';
+import { openTransport } from '../../../src/backends/dynamodb/client/open-transport.js';
 import type { Transport } from '../../../src/backends/dynamodb/client/transport.js';
 import type { LimiterOptions } from '../../../src/limiter/options.js';
 import { RateLimiter } from '../../../src/limiter/rate-limiter.js';
@@ -31,7 +31,7 @@ export class FaultyClient implements AsyncDisposable {
     const proxy = await startFaultProxy(arena.engine.endpoint, { seed });
     const late: string[] = [];
     const { region } = arena.engine;
-    const transport = watched(sdkTransport({ endpoint: proxy.endpoint, region }), late);
+    const transport = watched(openTransport({ endpoint: proxy.endpoint, region }), late);
     const pressure = { paceAbove: 1e6, splitAbove: 1e6 };
     const backend = createDynamoDBBackend({ table: arena.tableName }, { transport, pressure });
     return new FaultyClient(new RateLimiter(backend, options), proxy, transport, late);

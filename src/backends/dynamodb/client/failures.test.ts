@@ -16,7 +16,9 @@ import {
 import { deadlineIn } from './deadline.js';
 import { errorOf, type Failure, failureOf } from './failures.js';
 import { send } from './requests.js';
+import { leanTransport } from './lean/lean-transport.js';
 import { sdkTransport } from './sdk-transport.js';
+import type { Transport } from './transport.js';
 
 const ITEM = { PK: { S: 'a' } };
 
@@ -140,8 +142,22 @@ test('the error of a failure is its own, or says that a condition failed unexpec
   expect(errorOf({ kind: 'condition', item: undefined }, 'PutItem')).toBeInstanceOf(InfrastructureError);
 });
 
-/** The failures that the SDK itself makes of such answers. */
-describe('answers of the store', () => {
+const KEYS = { accessKeyId: 'a', secretAccessKey: 'b' };
+const notInstalled = async (): Promise<never> => Promise.reject(new Error('Cannot find package'));
+
+const TRANSPORTS: Readonly<Record<string, (endpoint: string) => Transport & { readonly destroy: () => void }>> = {
+  'the SDK': (endpoint) => {
+    const client = clientOf({ region: 'us-east-1', credentials: KEYS }, endpoint);
+    return { ...sdkTransport({ client }), destroy: () => client.destroy() };
+  },
+  'the lean transport': (endpoint) => {
+    const transport = leanTransport({ endpoint }, { packages: { providers: notInstalled, client: notInstalled } });
+    return { ...transport, destroy: () => transport.close() };
+  },
+};
+
+/** The failures that each transport makes of such answers. */
+describe.each(Object.entries(TRANSPORTS))('answers of the store to %s', (_name, transportTo) => {
   const serve = async (server: Server, work: (port: number) => Promise<void>): Promise<void> => {
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -152,11 +168,10 @@ describe('answers of the store', () => {
     }
   };
   const ask = async (port: number, timeoutMs = 5_000): Promise<string> => {
-    const credentials = { accessKeyId: 'a', secretAccessKey: 'b' };
-    const client = clientOf({ region: 'us-east-1', credentials }, `http://127.0.0.1:${port}`);
-    const table = { name: 'my-table', transport: sdkTransport({ client }), random: Math.random };
+    const transport = transportTo(`http://127.0.0.1:${port}`);
+    const table = { name: 'my-table', transport, random: Math.random };
     const answer = await send(table, 'UpdateItem', { TableName: 'my-table', Key: ITEM }, deadlineIn(timeoutMs));
-    client.destroy();
+    transport.destroy();
     return answer.ok ? 'ok' : told(answer.failure);
   };
 
@@ -246,5 +261,3 @@ test('a region that is missing is bad input, and the message names every place w
   });
   client.destroy();
 });
-
-const KEYS = { accessKeyId: 'a', secretAccessKey: 'b' };

@@ -104,7 +104,7 @@ export function failureOf(thrown: unknown, what: string, table: string): Failure
   if (name === 'ResourceNotFoundException') {
     return { kind: 'fatal', error: missingTable(table, wrap) };
   }
-  if (UNREACHED.has(codeOf(error))) {
+  if (isUnreached(error)) {
     return { kind: 'unreached', error: new BackendUnavailable(`${what}: ${message}`, 'connection', wrap) };
   }
   if ((error.$metadata?.httpStatusCode ?? 0) >= 500) {
@@ -130,6 +130,11 @@ export function failureOf(thrown: unknown, what: string, table: string): Failure
     kind: 'fatal',
     error: new InfrastructureError('infrastructure.dynamodb', `${what}: ${name}: ${message}`, wrap),
   };
+}
+
+/** Whether the code of the error says that no connection was made. */
+export function isUnreached(thrown: unknown): boolean {
+  return typeof thrown === 'object' && thrown !== null && UNREACHED.has(codeOf(thrown));
 }
 
 /** Whether the connection broke while the request or its answer was under way. */

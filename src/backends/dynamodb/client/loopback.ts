@@ -1,13 +1,17 @@
-import type { DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
+import type { AwsCredentials } from './lean/sign.js';
 
 interface ClientSettings {
   readonly region?: string | undefined;
   readonly endpoint?: string | undefined;
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|\[::1\]|(?:.+\.)?localhost)$/;
+
+export function isLoopback(hostname: string): boolean {
+  return LOOPBACK.test(hostname);
+}
 
 /** DynamoDB Local accepts letters and digits only. */
 const MADE_UP = { accessKeyId: 'headgate', secretAccessKey: 'headgate' };
@@ -20,8 +24,8 @@ const MADE_UP = { accessKeyId: 'headgate', secretAccessKey: 'headgate' };
 export function loopbackDefaults(
   { region, endpoint }: ClientSettings,
   env: Environment = process.env,
-): Pick<DynamoDBClientConfig, 'region' | 'credentials'> {
-  if (endpoint === undefined || !LOOPBACK.test(new URL(endpoint).hostname)) return {};
+): { readonly region?: string; readonly credentials?: AwsCredentials } {
+  if (endpoint === undefined || !URL.canParse(endpoint) || !isLoopback(new URL(endpoint).hostname)) return {};
   return {
     ...(region === undefined && !env['AWS_REGION'] ? { region: 'us-east-1' } : {}),
     ...(env['AWS_ACCESS_KEY_ID'] ? {} : { credentials: MADE_UP }),

@@ -2,16 +2,20 @@ import type * as Sdk from '@aws-sdk/client-dynamodb';
 import { InfrastructureError } from '../../../core/errors.js';
 import { askForProof, findMissingPart } from './complete-answer.js';
 import { type Deadline, timeLeftMs } from './deadline.js';
-import { loopbackDefaults } from './loopback.js';
 import { LostAnswer, readAnswerError } from './lost-answer.js';
 import { type Sending, sendOnceStack, withSending } from './send-once.js';
 import { StoreClock } from './store-clock.js';
 import type { Operation, Operations, Transport } from './transport.js';
 
 export interface SdkOptions {
-  /** The caller's client. Its settings apply, except retries, which are off. The store does not close it. */
+  /**
+   * The caller's client. Its settings apply, except retries, which are off. The store does not close it. Without a
+   * client, requests are signed and sent without the SDK.
+   */
   readonly client?: Sdk.DynamoDBClient;
+  /** Default: AWS_REGION, AWS_DEFAULT_REGION, then the region of the profile. */
   readonly region?: string;
+  /** A URL. Default: AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL, then the host of the region. */
   readonly endpoint?: string;
 }
 
@@ -23,12 +27,8 @@ interface Opened {
 
 export type LoadSdk = () => Promise<typeof Sdk>;
 
-/** The longest time to make a connection: a host that does not answer must not use up the whole deadline. */
-const CONNECT_MS = 500;
-const MAX_SOCKETS = 256;
-
-/** The AWS SDK, loaded with the first request. Its retries are off, also those of the caller's client. */
-export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen): Transport {
+/** The caller's client of the AWS SDK, without its retries. The rest of the SDK is loaded with the first request. */
+export function sdkTransport({ client }: Required<Pick<SdkOptions, 'client'>>, load: LoadSdk = importSdk): Transport {
   let clock: StoreClock | null = null;
   /** Controllers that did not abort are reused by later requests. */
   const unused: AbortController[] = [];
@@ -37,7 +37,6 @@ export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen):
 
   const open = async () => {
     const sdk = await loadSdk(load);
-    const client = options.client ?? new sdk.DynamoDBClient(clientConfig(options));
     clock = clockOf(client);
     return { sdk, client, stack: sendOnceStack(client) };
   };
@@ -90,10 +89,8 @@ export function sdkTransport(options: SdkOptions, load: LoadSdk = importUnseen):
     isTimeInDoubt: () => clock?.isInDoubt ?? false,
     takeClockNews: () => clock?.takeNews() ?? null,
     close() {
-      const client = opened;
       opened = null;
       handlers.clear();
-      if (options.client === undefined) void client?.then((made) => made.client.destroy()).catch(() => {});
     },
   };
 }
@@ -123,22 +120,8 @@ function requestEnded(): Error {
   return error;
 }
 
-function clientConfig({ region, endpoint }: SdkOptions): Sdk.DynamoDBClientConfig {
-  return {
-    ...loopbackDefaults({ region, endpoint }),
-    ...(region === undefined ? {} : { region }),
-    ...(endpoint === undefined ? {} : { endpoint }),
-    maxAttempts: 1,
-    requestHandler: {
-      connectionTimeout: CONNECT_MS,
-      httpAgent: { keepAlive: true, maxSockets: MAX_SOCKETS },
-      httpsAgent: { keepAlive: true, maxSockets: MAX_SOCKETS },
-    },
-  };
-}
-
 /** By a name that bundlers cannot resolve: an app that never opens a table must bundle without the peer dependency. */
-async function importUnseen(name = '@aws-sdk/client-dynamodb'): Promise<typeof Sdk> {
+export async function importSdk(name = '@aws-sdk/client-dynamodb'): Promise<typeof Sdk> {
   return (await import(name)) as typeof Sdk;
 }
 

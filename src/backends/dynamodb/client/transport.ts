@@ -54,7 +54,7 @@ export type Operation = keyof Operations;
 
 /** Sends a request at most once, because not every write may be repeated. Throws what `failureOf` can classify. */
 export interface Transport {
-  /** Loads the SDK. Otherwise the first request loads it, within its own deadline. */
+  /** Loads the packages that it needs. Otherwise the first request loads them, within its own deadline. */
   load?(): Promise<void>;
   send<Op extends Operation>(operation: Op, input: Operations[Op][0], deadline: Deadline): Promise<Operations[Op][1]>;
   /** The store's time by its answers: this machine's time if both agree within a second. null: not known yet. */

@@ -3,7 +3,8 @@ import { deadlineIn } from '../client/deadline.js';
 import { buildNamespaceKey } from '../table/keys.js';
 import { readItem, type Table } from '../client/requests.js';
 import { beginMigration, finishMigration, readVersion, SCHEMA_VERSION } from '../schema/schema.js';
-import { type LoadSdk, type SdkOptions, sdkTransport } from '../client/sdk-transport.js';
+import { openTransport } from '../client/open-transport.js';
+import type { LoadSdk, SdkOptions } from '../client/sdk-transport.js';
 import { readMigrationState } from './checkpoint.js';
 import type { ConversionContext } from './convert/conversion.js';
 import { countChildren } from './convert/children.js';
@@ -81,7 +82,7 @@ export async function runMigrations(options: MigrateOptions, load?: LoadSdk): Pr
   const name = tableNameOf(options, 'tableName');
   checkDrop(options.drop);
   const { region, endpoint } = options;
-  const transport = sdkTransport(options, load);
+  const transport = openTransport(options, load);
   try {
     return await migrate({ name, transport, random: Math.random, address: { region, endpoint } }, options);
   } finally {

@@ -3,7 +3,8 @@ import { ValidationError } from '../../../core/errors.js';
 import { deadlineIn } from '../client/deadline.js';
 import type { Table } from '../client/requests.js';
 import { openTable } from '../schema/open-table.js';
-import { type SdkOptions, sdkTransport } from '../client/sdk-transport.js';
+import { openTransport } from '../client/open-transport.js';
+import type { SdkOptions } from '../client/sdk-transport.js';
 import type { ReconcilerReport } from './report.js';
 import { sweep } from './sweep.js';
 
@@ -85,7 +86,7 @@ export function openReconciler(options: Omit<ReconcileOptions, 'signal'>): Recon
   if (typeof name !== 'string' || name === '') {
     throw new ValidationError('table', 'the name of a DynamoDB table', name);
   }
-  const transport = sdkTransport(options);
+  const transport = openTransport(options);
   const table: Table = { name, transport, random: Math.random };
   // A machine whose clock is ahead must not reclaim holders that have not expired. Opening the table reads the store's
   // time before the first write.

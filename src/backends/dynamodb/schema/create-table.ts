@@ -4,7 +4,8 @@ import { type Deadline, deadlineIn, pause, timeLeftMs } from '../client/deadline
 import { errorOf } from '../client/failures.js';
 import { type Answer, sendRead, sendRepeatable, type Table } from '../client/requests.js';
 import { hasVersion, refuseOlder, writeVersion } from './schema.js';
-import { type LoadSdk, type SdkOptions, sdkTransport } from '../client/sdk-transport.js';
+import { openTransport } from '../client/open-transport.js';
+import type { LoadSdk, SdkOptions } from '../client/sdk-transport.js';
 import { createNamespaceGate } from '../stores/namespace-gate.js';
 import { createNamespaceStore } from '../stores/namespaces.js';
 import type { Operation } from '../client/transport.js';
@@ -25,7 +26,7 @@ const FIRST_NAMESPACE = 'default';
 export async function createTableThrough(options: CreateTableOptions, load?: LoadSdk): Promise<void> {
   const name = tableNameOf(options, 'tableName');
   const { region, endpoint } = options;
-  const transport = sdkTransport(options, load);
+  const transport = openTransport(options, load);
   try {
     await setUpTable({ name, transport, random: Math.random, address: { region, endpoint } });
   } finally {

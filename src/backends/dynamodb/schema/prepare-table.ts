@@ -3,7 +3,7 @@ import { type CreateTableOptions, finishTable, untilActive } from './create-tabl
 import { type Deadline, deadlineIn } from '../client/deadline.js';
 import type { Table } from '../client/requests.js';
 import { checkSchema, hasVersion, inspectVersion, refuseOlder, type VersionRecord } from './schema.js';
-import { sdkTransport } from '../client/sdk-transport.js';
+import { openTransport } from '../client/open-transport.js';
 import { tableNameOf } from '../table/table-name.js';
 
 const PATIENCE_MS = 120_000;
@@ -54,7 +54,7 @@ async function withTable<T>(
 ): Promise<T> {
   const name = tableNameOf(options, 'tableName');
   const { region, endpoint } = options;
-  const transport = sdkTransport(options);
+  const transport = openTransport(options);
   try {
     return await use({ name, transport, random: Math.random, address: { region, endpoint } }, deadlineIn(patienceMs));
   } finally {

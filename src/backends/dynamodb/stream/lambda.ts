@@ -1,7 +1,8 @@
 import { systemClock } from '../../../clock.js';
 import { ValidationError } from '../../../core/errors.js';
 import type { Table } from '../client/requests.js';
-import { type SdkOptions, sdkTransport } from '../client/sdk-transport.js';
+import { openTransport } from '../client/open-transport.js';
+import type { SdkOptions } from '../client/sdk-transport.js';
 import type { Archive } from './archive/archive.js';
 import { parseStreamLabel } from './decode.js';
 import { type BatchTools, processBatch } from './process-batch.js';
@@ -36,7 +37,7 @@ export function createStreamHandler(
   options: StreamHandlerOptions = {},
 ): (event: StreamEvent) => Promise<StreamResponse> {
   const { archive = null, log = (line) => process.stdout.write(`${line}\n`) } = options;
-  const transport = sdkTransport(options);
+  const transport = openTransport(options);
   const now = options.now ?? (() => transport.storeTimeMs() ?? systemClock.now());
   const say = (message: string, details: object): void => log(JSON.stringify({ message, ...details }));
   const tools = new Map<string, BatchTools>();

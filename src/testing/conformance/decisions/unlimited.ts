@@ -121,6 +121,8 @@ const looking: readonly Case[] = [
       const limiter = await fixture.limited('rpd:9/day', 'tpm:unlimited');
       await limiter.acquire(ask({ rpd: 2, tpm: 500 }));
       assert.deepEqual(balancesOf(await limiter.buckets.get(USER)), ['rpd 7 2', 'tpm Infinity 500']);
+      // The capacity of a resource is read from an index, which may lag.
+      await fixture.catchUp();
       assert.deepEqual(await limiter.resources.capacity(USER.resource), {
         rpd: { capacity: 9, available: 7, entities: 1 },
       });

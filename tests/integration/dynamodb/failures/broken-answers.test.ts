@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { deadlineIn } from '../../../../src/backends/dynamodb/client/deadline.js';
 import { send, type Table } from '../../../../src/backends/dynamodb/client/requests.js';
-import { sdkTransport } from '../../../../src/backends/dynamodb/client/sdk-transport.js';
+import { openTransport } from '../../../../src/backends/dynamodb/client/open-transport.js';
 import type { Operation, Operations } from '../../../../src/backends/dynamodb/client/transport.js';
 import { isHeadgateError } from '../../../../src/core/errors.js';
 import { Limit } from '../../../../src/core/limit.js';
@@ -36,7 +36,7 @@ describe.skipIf(ENGINE.missing)(`broken answers of DynamoDB${ENGINE.note}`, () =
   beforeAll(async () => {
     world = await startWorld();
     const { region } = world.engine;
-    const transport = sdkTransport({ endpoint: world.proxy.endpoint, region });
+    const transport = openTransport({ endpoint: world.proxy.endpoint, region });
     table = { name: world.table.name, transport, random: Math.random };
   });
   afterEach(() => world.proxy.heal());

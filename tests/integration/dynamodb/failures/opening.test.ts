@@ -216,12 +216,11 @@ describe.skipIf(ENGINE.missing)(`opening a table${ENGINE.note}`, () => {
 
   test('the time that the SDK takes to load does not count as time of the store', async () => {
     const clock = fakeClock();
-    const { region, endpoint } = world.engine;
     const loadSdk = async () => {
       await clock.advance(60_000);
       return import('@aws-sdk/client-dynamodb');
     };
-    const backend = createDynamoDBBackend({ table: world.table.name, region, endpoint }, { loadSdk });
+    const backend = createDynamoDBBackend({ table: world.table.name, client }, { loadSdk });
     await using limiter = await RateLimiter.open(backend, { clock });
     expect(await limiter.ping()).toMatchObject({ ok: true });
   });
@@ -234,14 +233,15 @@ describe.skipIf(ENGINE.missing)(`opening a table${ENGINE.note}`, () => {
       expect(await ended(start(JSON.stringify(order)))).toBe(0);
     });
 
-    test('without the SDK the error names the command that installs it', async () => {
+    test('without the SDK a table opens, and the error names what the environment lacks', async () => {
       const folder = mkdtempSync(join(tmpdir(), 'headgate-no-peer-'));
       const outfile = join(folder, 'open.mjs');
       await build({
         stdin: {
           contents: `import { RateLimiter } from './src/index.ts';
-            const error = await RateLimiter.open('dynamodb://my-table').catch((thrown) => thrown);
-            console.log(JSON.stringify({ code: error.code, message: error.message }));`,
+            const opened = await RateLimiter.open(process.argv[2]).catch((thrown) => thrown);
+            console.log(JSON.stringify({ code: opened.code, message: opened.message }));
+            await opened.close?.();`,
           resolveDir: ROOT,
           loader: 'ts',
         },
@@ -252,11 +252,20 @@ describe.skipIf(ENGINE.missing)(`opening a table${ENGINE.note}`, () => {
         target: 'node20',
         external: ['libsql', '@aws-sdk/*'],
       });
-      const printed = execFileSync(process.execPath, [outfile], { encoding: 'utf8', cwd: folder, timeout: 20_000 });
-      expect(JSON.parse(printed)).toEqual({
+      const openAlone = (url: string, env: Record<string, string>): unknown => {
+        const options = { encoding: 'utf8', cwd: folder, timeout: 20_000, env } as const;
+        return JSON.parse(execFileSync(process.execPath, [outfile, url], options));
+      };
+      const keys = { AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b' };
+      const { endpoint, region } = world.engine;
+      const store = `dynamodb://${world.table.name}?region=${region}&endpoint=${endpoint}`;
+      expect(openAlone(store, keys)).toEqual({});
+      expect(openAlone('dynamodb://my-table?region=eu-west-1', {})).toEqual({
         code: 'infrastructure.missing-peer',
-        message: 'The DynamoDB store needs the AWS SDK. Run: npm install @aws-sdk/client-dynamodb',
+        message:
+          'The environment has no AWS credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, without AWS_PROFILE), and the AWS SDK, which finds others, is not installed. Run: npm install @aws-sdk/credential-providers',
       });
+      expect(openAlone('dynamodb://my-table', keys)).toMatchObject({ code: 'input.invalid' });
       rmSync(folder, { recursive: true });
     });
   });

@@ -7,7 +7,8 @@ import { requireOwn } from '../../table/foreign-record.js';
 import { buildNamespaceKey } from '../../table/keys.js';
 import { decodeNamespace } from '../../table/records.js';
 import { readItem, type Table } from '../../client/requests.js';
-import { type SdkOptions, sdkTransport } from '../../client/sdk-transport.js';
+import { openTransport } from '../../client/open-transport.js';
+import type { SdkOptions } from '../../client/sdk-transport.js';
 import { openSdkStream, type SdkStreamOptions } from '../worker/sdk-stream.js';
 import type { StreamApi } from '../worker/stream-api.js';
 import { repairUsage } from './repair-usage.js';
@@ -43,7 +44,7 @@ export async function rebuildUsage(options: RebuildOptions): Promise<RebuildRepo
   if (typeof name !== 'string' || name === '') throw new ValidationError('table', 'the name of a DynamoDB table', name);
   checkEntityId(entityId);
   checkResource(resource);
-  const transport = sdkTransport(options);
+  const transport = openTransport(options);
   const table: Table = { name, transport, random: Math.random };
   const clock = options.clock ?? { now: () => transport.storeTimeMs() ?? systemClock.now() };
   let stream: StreamApi | null = null;

@@ -2,7 +2,7 @@ import { completeClock, systemClock } from '../../../../clock.js';
 import { deadlineIn } from '../../client/deadline.js';
 import type { Table } from '../../client/requests.js';
 import { openTable } from '../../schema/open-table.js';
-import { sdkTransport } from '../../client/sdk-transport.js';
+import { openTransport } from '../../client/open-transport.js';
 import { openSdkStream } from './sdk-stream.js';
 import type { StreamApi } from './stream-api.js';
 import { followStream } from './follow-stream.js';
@@ -17,7 +17,7 @@ const OPEN_MS = 10_000;
  */
 export async function runWorker(options: WorkerOptions): Promise<void> {
   checkOptions(options);
-  const transport = sdkTransport(options);
+  const transport = openTransport(options);
   const table: Table = { name: options.table, transport, random: Math.random };
   const clock = completeClock(options.clock ?? { now: () => transport.storeTimeMs() ?? systemClock.now() });
   let stream: StreamApi | null = null;

@@ -1,0 +1,61 @@
+import { InfrastructureError } from '../../../../core/errors.js';
+import type { FetchCredentials } from './credentials.js';
+import type { AwsCredentials } from './sign.js';
+
+type Provider = (options?: { readonly forceRefresh?: boolean }) => Promise<AwsCredentials>;
+
+/** What is used of `@aws-sdk/credential-providers`. */
+export interface ProvidersModule {
+  readonly fromNodeProviderChain: (init: { readonly clientConfig: { readonly region: string } }) => Provider;
+}
+
+/** What is used of `@aws-sdk/client-dynamodb`. */
+export interface ClientModule {
+  readonly DynamoDBClient: new (config: { readonly region?: string }) => {
+    readonly config: { readonly credentials: Provider; readonly region: () => Promise<string> };
+  };
+}
+
+/** Packages that find settings outside of the environment. Each rejects if its package is not installed. */
+export interface SettingsPackages {
+  readonly providers: () => Promise<ProvidersModule>;
+  readonly client: () => Promise<ClientModule>;
+}
+
+/** By a name that bundlers cannot resolve: neither package is needed while the environment has credentials. */
+export async function importProviders(name = '@aws-sdk/credential-providers'): Promise<ProvidersModule> {
+  return (await import(name)) as ProvidersModule;
+}
+
+/**
+ * The SDK's own chain: profiles, SSO, web identity, containers, instances. Either package has it; an application that
+ * has the client needs no other.
+ */
+export async function loadProviderChain(packages: SettingsPackages, region: string): Promise<FetchCredentials> {
+  const provide = await packages
+    .providers()
+    .then(({ fromNodeProviderChain }) => fromNodeProviderChain({ clientConfig: { region } }))
+    .catch(async () => providerOfClient(packages, region));
+  return (renewed) => provide({ forceRefresh: renewed });
+}
+
+async function providerOfClient(packages: SettingsPackages, region: string): Promise<Provider> {
+  try {
+    const { DynamoDBClient } = await packages.client();
+    return new DynamoDBClient({ region }).config.credentials;
+  } catch (cause) {
+    throw new InfrastructureError(
+      'infrastructure.missing-peer',
+      'The environment has no AWS credentials (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, without AWS_PROFILE), and the AWS SDK, which finds others, is not installed. Run: npm install @aws-sdk/credential-providers',
+      { cause },
+    );
+  }
+}
+
+/** The region of the profile, which the SDK reads. */
+export async function readProfileRegion({ client }: SettingsPackages): Promise<string> {
+  const sdk = await client().catch(() => null);
+  // The message of the SDK, which `failureOf` recognises.
+  if (sdk === null) throw new Error('Region is missing');
+  return new sdk.DynamoDBClient({}).config.region();
+}

@@ -1,0 +1,43 @@
+import { HeadgateError } from '../../../../core/errors.js';
+import { type Environment, isLoopback } from '../loopback.js';
+
+const PORTS: Readonly<Record<string, string>> = { 'http:': '80', 'https:': '443' };
+
+/**
+ * The proxy that the environment names for an endpoint: `HTTPS_PROXY` or `HTTP_PROXY` by the endpoint's scheme, in
+ * capitals or not, unless `NO_PROXY` names the host. null: none. An endpoint on this machine has none.
+ */
+export function proxyOf(endpoint: URL, env: Environment): URL | null {
+  const name = endpoint.protocol === 'https:' ? 'https_proxy' : 'http_proxy';
+  const given = env[name] || env[name.toUpperCase()] || '';
+  const exceptions = env['no_proxy'] || env['NO_PROXY'] || '';
+  if (given === '' || isLoopback(endpoint.hostname) || isExcepted(endpoint, exceptions)) return null;
+  const text = given.includes('://') ? given : `http://${given}`;
+  const proxy = URL.canParse(text) ? new URL(text) : null;
+  if (proxy === null || PORTS[proxy.protocol] === undefined) {
+    // Without the value, which may contain a password.
+    throw new HeadgateError('input.invalid', `Expected ${name.toUpperCase()} to be a URL like http://proxy:3128`);
+  }
+  return proxy;
+}
+
+/** An entry is `*`, or a domain with everything below it, with or without a leading dot and a port. */
+function isExcepted({ hostname, port, protocol }: URL, exceptions: string): boolean {
+  return exceptions
+    .toLowerCase()
+    .split(/[\s,]+/)
+    .filter((entry) => entry !== '')
+    .some((entry) => {
+      if (entry === '*') return true;
+      const [, domain = '', onPort] = /^(.*?)(?::(\d+))?$/.exec(entry.replace(/^\*?\./, '')) ?? [];
+      if (onPort !== undefined && onPort !== (port || PORTS[protocol])) return false;
+      return hostname === domain || hostname.endsWith(`.${domain}`);
+    });
+}
+
+/** The value of `Proxy-Authorization`. undefined: the proxy's URL has no user. */
+export function proxyAuthorization({ username, password }: URL): string | undefined {
+  if (username === '') return undefined;
+  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return `Basic ${Buffer.from(pair).toString('base64')}`;
+}

@@ -1,0 +1,52 @@
+import { type Environment, isLoopback, loopbackDefaults } from '../loopback.js';
+import { environmentCredentials, type FetchCredentials } from './credentials.js';
+import { givenEndpoint, resolveEndpoint } from './endpoint.js';
+import { loadProviderChain, readProfileRegion, type SettingsPackages } from './provider-chain.js';
+import { proxyOf } from './proxy.js';
+import type { AwsCredentials } from './sign.js';
+
+export interface GivenSettings {
+  readonly region?: string | undefined;
+  readonly endpoint?: string | undefined;
+}
+
+export interface LeanSettings {
+  readonly region: string;
+  readonly endpoint: URL;
+  readonly proxy: URL | null;
+  readonly fetchCredentials: FetchCredentials;
+}
+
+/**
+ * What the caller gave, completed from the environment. The AWS SDK is loaded only if the environment has no region or
+ * no keys. Nothing is requested over the network.
+ */
+export async function resolveSettings(
+  given: GivenSettings,
+  env: Environment,
+  packages: SettingsPackages,
+): Promise<LeanSettings> {
+  const address = givenEndpoint(given.endpoint, env);
+  const local = loopbackDefaults({ region: given.region, endpoint: address }, env);
+  const region =
+    given.region ||
+    env['AWS_REGION'] ||
+    env['AWS_DEFAULT_REGION'] ||
+    local.region ||
+    (await readProfileRegion(packages));
+  const endpoint = resolveEndpoint(region, address, env);
+  // A profile takes precedence over keys of the environment, as in the SDK. Engines on this machine know no profiles.
+  const prefersProfile = Boolean(env['AWS_PROFILE']) && !isLoopback(endpoint.hostname);
+  const read = (): AwsCredentials | null => local.credentials ?? (prefersProfile ? null : environmentCredentials(env));
+  const chain = async (): Promise<FetchCredentials> => loadProviderChain(packages, region);
+  return { region, endpoint, proxy: proxyOf(endpoint, env), fetchCredentials: await preferEnvironment(read, chain) };
+}
+
+async function preferEnvironment(
+  read: () => AwsCredentials | null,
+  chain: () => Promise<FetchCredentials>,
+): Promise<FetchCredentials> {
+  if (read() === null) return chain();
+  // Read again after a refusal: a program may have replaced them.
+  return async (renewed) => read() ?? (await chain())(renewed);
+}
