@@ -3,10 +3,21 @@ import { describe, expect, test } from 'vitest';
 import { FlatRecord } from '../../../../tests/support/dynamodb/flat-record.js';
 import { groups, stalePairs } from '../../../../tests/support/dynamodb/random-groups.js';
 import { expectSame, kindsOf } from '../../../../tests/support/dynamodb/same-as-model.js';
-import { KEY, NOW_MS, NS } from '../../../../tests/support/dynamodb/shard-images.js';
+import {
+  amount,
+  askEntry,
+  holderOf,
+  imageOf,
+  KEY,
+  NOW_MS,
+  NS,
+  withHolders,
+  withTokens,
+} from '../../../../tests/support/dynamodb/shard-images.js';
 import { SequentialModel } from '../../../../tests/support/models/sequential-model.js';
 import { runs } from '../../../../tests/support/runs.js';
 import { BackendUnavailable } from '../../../core/errors.js';
+import { Limit } from '../../../core/limit.js';
 import { ATTRIBUTE, type ShardImage } from '../table/items.js';
 import { buildShardKey } from '../table/keys.js';
 import type { Entry, EntryResult } from './entries.js';
@@ -283,6 +294,21 @@ describe('the steps of a group write', () => {
     );
     expect(repeated).toBeGreaterThan(0);
   });
+
+  test.each([true, false])(
+    'an ask that draws the lease id of an existing holder is not granted by that holder (holder cached: %s)',
+    (isCached) => {
+      const slots = Limit.concurrent('slots', 3);
+      const holder = holderOf({ slots: [amount('slots', 1_000)] });
+      const free = withTokens(imageOf([slots]), 2_000);
+      const truth = withHolders(free, { taken: holder });
+      const asks = ['taken', 'other-lease'].map((leaseId) => askEntry([slots], { slots: 1_000 }, { leaseId, holder }));
+      const { told, landings, final } = drive(truth, isCached ? truth : free, asks, []);
+      expect(told).toMatchObject([{ kind: 'id-taken' }, { kind: 'granted' }]);
+      expect(landings).toHaveLength(1);
+      expect([...final.holders.keys()]).toEqual(['taken', 'other-lease']);
+    },
+  );
 
   test('a refund without a holder lands at most once if no request is sent twice', () => {
     let refunded = 0;

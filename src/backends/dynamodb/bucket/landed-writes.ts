@@ -3,13 +3,21 @@ import type { ShardImage } from '../table/items.js';
 import { countsOnce, type ShardWrite } from './shard-write.js';
 
 /**
- * Whether the image has an exact holder that the write would have added. No other writer knows its lease id. `except`:
- * leases that another write may have added.
+ * Whether the image has an exact holder that the write would have added. Other writers rarely draw the same lease id, and
+ * one that did before the write was planned is in the image `seen`. `except`: leases that another write may have added.
  */
-export function showsAdditionOf(image: ShardImage, { holders }: ShardWrite, except: ReadonlySet<string>): boolean {
+export function showsAdditionOf(
+  image: ShardImage,
+  { holders }: ShardWrite,
+  seen: ShardImage | null,
+  except: ReadonlySet<string>,
+): boolean {
   return holders.some(
     (holder) =>
-      holder.kind === 'add' && !except.has(holder.leaseId) && image.holders.get(holder.leaseId)?.text === holder.text,
+      holder.kind === 'add' &&
+      !except.has(holder.leaseId) &&
+      seen?.holders.has(holder.leaseId) !== true &&
+      image.holders.get(holder.leaseId)?.text === holder.text,
   );
 }
 

@@ -60,7 +60,10 @@ export function mayHaveRefunded({ writes }: Unanswered, entry: Entry, index: num
 export interface LandedOptions {
   readonly image: ShardImage;
   readonly open: readonly number[];
-  /** The write that the image has just refused. It may have landed before, if its request was sent twice. */
+  /**
+   * The write that the image has just refused. If its request was sent twice, the first may have landed. Its id proves
+   * that, but its holders do not: a refused write may have drawn the lease id of another lease.
+   */
   readonly refused: SentWrite | null;
   /** Leases that a write of an earlier group may have added. Their holders prove nothing about this group's writes. */
   readonly inDoubt: ReadonlySet<string>;
@@ -68,28 +71,30 @@ export interface LandedOptions {
 
 /**
  * The results for the open entries, if this image proves that one of the writes landed, and what remains in doubt then.
- * The id of the last write proves it, and so does a holder that only this group can have added. null: no proof.
+ * The id of the last write proves it, and so does a holder that only an unanswered write of this group can have added.
+ * null: no proof.
  */
 export function landedResults(
   unanswered: Unanswered,
   { image, open, refused, inDoubt }: LandedOptions,
 ): { readonly results: readonly (EntryResult | null)[]; readonly unanswered: Unanswered } | null {
-  const isShown = ({ id, write }: SentWrite): boolean => id === image.writeId || showsAdditionOf(image, write, inDoubt);
-  const last = unanswered.writes.find(({ id }) => id === image.writeId);
-  const candidates = last === undefined ? unanswered.writes.filter(isShown) : [last];
-  const rival = refused !== null && last === undefined && isShown(refused) ? refused : null;
-  const proven = rival?.id === image.writeId ? rival : (candidates[0] ?? rival);
-  if (proven === null) return null;
+  const { writes } = unanswered;
+  if (refused?.id === image.writeId) return { results: open.map((index) => resultIn(refused, index)), unanswered };
+  const isShown = ({ write, seen }: SentWrite): boolean => showsAdditionOf(image, write, seen, inDoubt);
+  const last = writes.find(({ id }) => id === image.writeId);
+  const candidates = last === undefined ? writes.filter(isShown) : [last];
+  const [proven] = candidates;
+  if (proven === undefined) return null;
+  const rival = last === undefined && refused !== null && isShown(refused) ? refused : null;
   // Several writes may have added the same holder. Then only results that all of them agree on are certain, and the
   // other entries are planned again.
   const results = open.map((index) => {
     const result = resultIn(proven, index);
-    if (proven === rival) return result;
     const isAgreed = candidates.every((sent) => resultIn(sent, index)?.kind === result?.kind);
     const isRivalled = rival !== null && result?.kind === 'granted' && resultIn(rival, index)?.kind !== 'granted';
     return isAgreed && !isRivalled ? result : null;
   });
-  const refundsLanded = candidates.length === 1 && proven === unanswered.writes[0];
+  const refundsLanded = candidates.length === 1 && proven === writes[0];
   return { results, unanswered: refundsLanded ? { ...unanswered, lostRefunds: new Map() } : unanswered };
 }
 
