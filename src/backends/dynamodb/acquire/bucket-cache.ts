@@ -50,8 +50,8 @@ export class BucketCache {
   }
 
   /**
-   * Skips busy buckets: after an eviction the next call would open a second queue for the same shard, and two groups of this
-   * process would be written at once.
+   * Skips busy buckets: after an eviction the next call would open a second queue for the same shard, and two groups of
+   * this process would be written at once.
    */
   #evictOldest(): void {
     for (const [key, bucket] of this.#known) {

@@ -7,8 +7,8 @@ import type { EntryResult } from './entries.js';
 import { accountOf, decodeHolder, encodeHolder, type ShardImage, type StoredHolder } from '../table/items.js';
 
 /**
- * What one write does to one shard. It is planned on an image, which may be stale. Its conditions refuse it on every stored
- * item on which it would not have the planned effect.
+ * What one write does to one shard. It is planned on an image, which may be stale. Its conditions refuse it on every
+ * stored item on which it would not have the planned effect.
  */
 export interface ShardWrite {
   readonly limits: readonly LimitChange[];
@@ -65,8 +65,8 @@ export function removeHolder(leaseId: string, seen: StoredHolder): HolderChange 
 }
 
 /**
- * Whether this change of a holder makes a refund in the same write count once, however often the write is sent: the write
- * requires the holder as seen, and the first write that lands changes it.
+ * Whether this change of a holder makes a refund in the same write count once, however often the write is sent: the
+ * write requires the holder as seen, and the first write that lands changes it.
  */
 export function countsOnce(change: HolderChange | undefined): boolean {
   return change?.kind === 'remove' || (change?.kind === 'replace' && change.text !== change.seen);
@@ -101,9 +101,10 @@ export function applyShardWrite(image: ShardImage, write: ShardWrite, writeId: s
 }
 
 /**
- * The results of a write that landed, with corrected balances. The write was planned on the image `seen`, which may have been
- * stale: its grants are right, because the conditions held, but the balances in its verdicts are those of the image. The
- * store returned the image `shown`. Its difference from the predicted balance is added to the verdicts of every grant.
+ * The results of a write that landed, with corrected balances. The write was planned on the image `seen`, which may
+ * have been stale: its grants are right, because the conditions held, but the balances in its verdicts are those of the
+ * image. The store returned the image `shown`. Its difference from the predicted balance is added to the verdicts of
+ * every grant.
  */
 export function correctVerdicts(
   results: readonly (EntryResult | null)[],

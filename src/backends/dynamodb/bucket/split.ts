@@ -98,10 +98,11 @@ function splitRate(
     return { account, movedMilli, keeps };
   }
   const deltaMilli = sub(credited, movedMilli);
-  // Half of a debt moves too (`movedMilli` is then negative). On a larger debt the write is right as well: no lower bound.
+  // Half of a debt moves too (`movedMilli` is then negative). On a larger debt the write is right as well: no lower
+  // bound.
   const atLeastMilli = movedMilli > 0 ? sub(movedMilli, credited) : null;
-  // Tokens that were given back since the image was read must fit into the old shard's new share: above its capacity they
-  // would be lost.
+  // Tokens that were given back since the image was read must fit into the old shard's new share: above its capacity
+  // they would be lost.
   const keptBrim = sub(shareOf(limit, image.key.shard, count).capacityMilli, deltaMilli);
   return { account, movedMilli, keeps: { write: 'add', deltaMilli, atLeastMilli, atMostMilli: min(brim, keptBrim) } };
 }
@@ -120,15 +121,15 @@ export interface Merge {
     readonly tokensMilli: Millitokens;
   }[];
   /**
-   * null: other shards remain, and a shard of several has no ttl. If one shard remains, it gets a ttl, because the bucket
-   * may never be used again.
+   * null: other shards remain, and a shard of several has no ttl. If one shard remains, it gets a ttl, because the
+   * bucket may never be used again.
    */
   readonly ttlSec: number | null;
 }
 
 /**
- * Plans to merge the shard `leaves` into the shard `stays`. null: `leaves` was not split from `stays`, has holders, or has
- * newer rules.
+ * Plans to merge the shard `leaves` into the shard `stays`. null: `leaves` was not split from `stays`, has holders, or
+ * has newer rules.
  */
 export function planMerge(
   stays: ShardImage,

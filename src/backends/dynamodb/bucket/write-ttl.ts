@@ -16,8 +16,8 @@ interface TtlContext {
  */
 export function withTtl(image: ShardImage, write: ShardWrite, newest: LevelRef | null, at: TtlContext): ShardWrite {
   const { baseMs, ttlSec, version } = image;
-  // Needs no condition: the write that adds a ttl also moves the base, and this write requires the base of the image. So
-  // this write cannot land on a bucket that got a ttl since.
+  // Needs no condition: the write that adds a ttl also moves the base, and this write requires the base of the image.
+  // So this write cannot land on a bucket that got a ttl since.
   if (ttlSec === null) return write;
   if (newest?.lasting === true && compareVersions(newest.version, version) >= 0) return { ...write, ttlSec: null };
   const renewedSec = renewedTtl(image, write, ttlSec, at);
