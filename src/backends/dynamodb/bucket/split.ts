@@ -128,8 +128,8 @@ export interface Merge {
 }
 
 /**
- * Plans to merge the shard `leaves` into the shard `stays`. null: `leaves` was not split from `stays`, has holders, or
- * has newer rules.
+ * Plans to merge the shard `leaves` into the shard `stays`. null: `leaves` is not the other half of `stays`, has
+ * holders, or has newer rules.
  */
 export function planMerge(
   stays: ShardImage,
