@@ -27,7 +27,7 @@ export class BucketCache {
     await this.#revocations.finish();
   }
 
-  /** Reads all shards of each bucket, in the order of the references. */
+  /** Reads all shards of each bucket from the store. The result is in the order of `refs`. */
   async read(ns: string, refs: readonly BucketRef[], deadline: Deadline): Promise<readonly (readonly ShardImage[])[]> {
     return this.#executorOf(ns).readBuckets(refs, deadline);
   }
@@ -49,7 +49,10 @@ export class BucketCache {
     return bucket;
   }
 
-  /** Skips busy buckets: two queues of one shard would not know of each other's groups. */
+  /**
+   * Skips busy buckets: after an eviction the next call would open a second queue for the same shard, and two groups of
+   * this process would be written at once.
+   */
   #evictOldest(): void {
     for (const [key, bucket] of this.#known) {
       if (bucket.busy) continue;

@@ -4,14 +4,14 @@ import type { ShardImage } from '../table/items.js';
 export interface PressureOptions {
   /** Write units per second on one key above which its writers are paced. */
   readonly paceAbove: number;
-  /** The rate that pacing alone should hold. A key that stays above it is split. */
+  /** Write units per second on one key above which pacing was not enough. A key that stays above it is split. */
   readonly splitAbove: number;
 }
 
 /** A DynamoDB partition accepts 1,000 write units per second. */
 export const PRESSURE: PressureOptions = { paceAbove: 500, splitAbove: 1_000 };
 
-/** The least time between two images to measure a rate. */
+/** The least time between two images that a rate is measured from. */
 const LEAST_SPAN_MS = 1_000;
 const SPLIT_AFTER_MS = 2_000;
 const LONGEST_PAUSE_MS = 25;
@@ -59,13 +59,16 @@ export class Pressure {
     this.#hot = true;
   }
 
-  /** In proportion to the excess, up to 25 ms, with jitter, so that writers of many processes do not synchronize. */
+  /**
+   * The wait before the next write: in proportion to the excess over `paceAbove`, up to 25 ms, with jitter, so that the
+   * writers of many processes do not synchronize.
+   */
   pauseMs(random: () => number): number {
     const excess = this.#unitsPerSec / this.#options.paceAbove - 1;
     return excess <= 0 ? 0 : Math.min(1, excess) * LONGEST_PAUSE_MS * (0.5 + random() / 2);
   }
 
-  /** Whether pacing was not enough. */
+  /** Whether the key stayed above `splitAbove` for 2 s, or DynamoDB has reported it as too busy. */
   wantsSplit(nowMs: EpochMs): boolean {
     if (this.#hot) return true;
     return this.#tooMuchSinceMs !== null && nowMs - this.#tooMuchSinceMs >= SPLIT_AFTER_MS;

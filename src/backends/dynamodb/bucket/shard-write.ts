@@ -7,7 +7,8 @@ import type { EntryResult } from './entries.js';
 import { accountOf, decodeHolder, encodeHolder, type ShardImage, type StoredHolder } from '../table/items.js';
 
 /**
- * What one write does to one shard. Planned on an image; its conditions make it exact on the stored item, or refused.
+ * What one write does to one shard. It is planned on an image, which may be stale. Its conditions refuse it on every
+ * stored item on which it would not have the planned effect.
  */
 export interface ShardWrite {
   readonly limits: readonly LimitChange[];
@@ -31,13 +32,13 @@ export type HolderChange =
   | { readonly kind: 'add'; readonly leaseId: string; readonly text: string }
   | { readonly kind: 'replace'; readonly leaseId: string; readonly seen: string; readonly text: string }
   | { readonly kind: 'remove'; readonly leaseId: string; readonly seen: string }
-  /** Writes nothing, but the answer requires that the holder does not exist. */
+  /** Writes nothing, but requires that the holder does not exist, because the answer to the caller says so. */
   | { readonly kind: 'absent'; readonly leaseId: string };
 
 /** Leaves a balance as it is. */
 export const STAYS: LimitWrite = { write: 'add', deltaMilli: 0, atLeastMilli: null, atMostMilli: null };
 
-/** Whether there is nothing to write: only holders whose absence would be checked. */
+/** Whether the write would change nothing. It may still require that holders are absent. */
 export function changesNothing({ limits, acquires, expired, holders, adopts, ttlSec }: ShardWrite): boolean {
   return (
     acquires === 0 &&
@@ -64,8 +65,8 @@ export function removeHolder(leaseId: string, seen: StoredHolder): HolderChange 
 }
 
 /**
- * Whether a refund in the same write counts once however often it is sent: after the first time, the holder is no
- * longer as seen.
+ * Whether this change of a holder makes a refund in the same write count once, however often the write is sent: the
+ * write requires the holder as seen, and the first write that lands changes it.
  */
 export function countsOnce(change: HolderChange | undefined): boolean {
   return change?.kind === 'remove' || (change?.kind === 'replace' && change.text !== change.seen);
@@ -100,8 +101,10 @@ export function applyShardWrite(image: ShardImage, write: ShardWrite, writeId: s
 }
 
 /**
- * The results of a write with the balances that the store returned. A stale image predicted the right answers, but from
- * its own balances. The difference between the stored and the predicted balance applies to every granted ask.
+ * The results of a write that landed, with corrected balances. The write was planned on the image `seen`, which may
+ * have been stale: its grants are right, because the conditions held, but the balances in its verdicts are those of the
+ * image. The store returned the image `shown`. Its difference from the predicted balance is added to the verdicts of
+ * every grant.
  */
 export function correctVerdicts(
   results: readonly (EntryResult | null)[],

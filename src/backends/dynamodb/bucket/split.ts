@@ -11,9 +11,9 @@ import { STAYS } from './shard-write.js';
 import { applySettlement, planSettle } from './settle.js';
 
 export const MAX_SHARDS = 64;
-/** A share must hold this many of the largest recent ask. */
+/** The capacity of a share must be at least this many times the largest recent ask. */
 const ASKS_PER_SHARE = 4;
-/** A pair of shards is merged if one half was not written for this long. */
+/** A shard may be merged into the shard that it was split from once it was not written for this long. */
 const COLD_AFTER_MS = 3_600_000;
 
 /** The plan of a split. */
@@ -43,8 +43,8 @@ export function maySplit(image: ShardImage, largestAskMilli: (limit: string) => 
 }
 
 /**
- * Half of the balance moves to a new shard; no token is created or lost. Like a take, the write is exact on any balance
- * within its bounds: on a busy key a stricter condition would always be refused.
+ * Half of the balance moves to a new shard; no token is created or lost. Like a take, the write has the right effect on
+ * every stored balance within its bounds. A condition that requires one exact balance would always fail on a busy key.
  */
 export function planSplit(image: ShardImage, nowMs: EpochMs): Split {
   const nextBaseMs = nextBase(image.baseMs, nowMs);
@@ -98,9 +98,11 @@ function splitRate(
     return { account, movedMilli, keeps };
   }
   const deltaMilli = sub(credited, movedMilli);
-  // Of a debt, a part moves. Then any lower balance is accepted.
+  // Half of a debt moves too (`movedMilli` is then negative). On a larger debt the write is right as well: no lower
+  // bound.
   const atLeastMilli = movedMilli > 0 ? sub(movedMilli, credited) : null;
-  // Tokens that were given back since must fit into the old shard's new share. Above its capacity they would be lost.
+  // Tokens that were given back since the image was read must fit into the old shard's new share: above its capacity
+  // they would be lost.
   const keptBrim = sub(shareOf(limit, image.key.shard, count).capacityMilli, deltaMilli);
   return { account, movedMilli, keeps: { write: 'add', deltaMilli, atLeastMilli, atMostMilli: min(brim, keptBrim) } };
 }
@@ -110,7 +112,7 @@ export function isCold(lastUsedMs: EpochMs, nowMs: EpochMs): boolean {
   return nowMs - lastUsedMs >= COLD_AFTER_MS;
 }
 
-/** The plan of a merge. It requires that both shards are as seen, which holds for a cold pair. */
+/** The plan of a merge. Its write is refused if one of the two shards was written since it was read. */
 export interface Merge {
   readonly nextBaseMs: EpochMs;
   readonly count: number;
@@ -118,11 +120,17 @@ export interface Merge {
     readonly account: Account;
     readonly tokensMilli: Millitokens;
   }[];
-  /** null: one shard of several has no ttl. The last one has a ttl, because it may never be used again. */
+  /**
+   * null: other shards remain, and a shard of several has no ttl. If one shard remains, it gets a ttl, because the
+   * bucket may never be used again.
+   */
   readonly ttlSec: number | null;
 }
 
-/** null: they are no pair, the shard to delete has holders, or its rules are newer. */
+/**
+ * Plans to merge the shard `leaves` into the shard `stays`. null: `leaves` is not the other half of `stays`, has
+ * holders, or has newer rules.
+ */
 export function planMerge(
   stays: ShardImage,
   leaves: ShardImage,
@@ -144,7 +152,8 @@ export function planMerge(
     );
     const share: Rate = shareOf(account.limit, stays.key.shard, count);
     if (refills(account.limit.kind)) return { account, tokensMilli: min(merged, share.capacityMilli) };
-    // The merged shard is the whole bucket, so its holders determine what is free, even if the shards had lost slots.
+    // If one shard remains, it is the whole bucket: its free slots are computed from its holders, which also restores
+    // slots that the shards had lost.
     const held = heldSlots(stays.holders, account.limit.name);
     const tokensMilli = count > 1 ? merged : startingTokens(share, held);
     return { account, tokensMilli };

@@ -10,10 +10,14 @@ interface TtlContext {
   readonly lifeFactor: number;
 }
 
-/** Renews the `ttl` if needed, and adds conditions that refuse the write where other writers left a larger debt. */
+/**
+ * Renews the `ttl` if needed. Adds conditions that refuse the write if other writers have taken so much since the image
+ * was read that a limit would not be full again at the `ttl`.
+ */
 export function withTtl(image: ShardImage, write: ShardWrite, newest: LevelRef | null, at: TtlContext): ShardWrite {
   const { baseMs, ttlSec, version } = image;
-  // A separate write adds a ttl and moves the base, so this write cannot land on a bucket that has got one.
+  // Needs no condition: the write that adds a ttl also moves the base, and this write requires the base of the image.
+  // So this write cannot land on a bucket that got a ttl since.
   if (ttlSec === null) return write;
   if (newest?.lasting === true && compareVersions(newest.version, version) >= 0) return { ...write, ttlSec: null };
   const renewedSec = renewedTtl(image, write, ttlSec, at);

@@ -11,7 +11,7 @@ async function levelsOf({ backend, call }: Fixture, limit: number): Promise<Leve
   return collectPages(limit, (page) => backend.config.all(call(), page));
 }
 
-/** In an order that does not depend on the store. */
+/** The levels as text, sorted, because each store lists them in its own order. */
 function printed(levels: readonly LevelRecord[]): string[] {
   return levels
     .map(({ level, config }) => {

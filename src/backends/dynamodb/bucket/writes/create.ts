@@ -2,7 +2,8 @@ import type { ShardImage } from '../../table/items.js';
 import type { Creation } from './record-write.js';
 
 /**
- * Creates a bucket: full, less what is taken. Never replaces a bucket that exists: the refused write returns it.
+ * Creates a shard as the image describes it: a new bucket, full less what is taken, or the new shard of a split. Never
+ * replaces an item that exists: the refused write returns that item.
  * Writes: the whole item.   Condition: the item does not exist.
  * On success: nothing.   On failure: ALL_OLD.   Cost: 1 WCU per started KB, and 1 for each of three indexes; one more with a holder.
  */
