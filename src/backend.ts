@@ -17,6 +17,7 @@ import type { ManagedStore } from './backend/managed-store.js';
 import type { NamespaceStore } from './backend/namespace-store.js';
 import type { UsageStore } from './backend/usage-store.js';
 import type { Amount, Holder, Verdict } from './core/bucket/decide.js';
+import type { RateDeltas, RateTotals } from './core/bucket/holder-rules.js';
 import type { ResidentBuckets } from './core/bucket/resident-buckets.js';
 import type { ConfigVersion } from './core/config/config.js';
 import type { Limit } from './core/limit.js';
@@ -86,18 +87,14 @@ export type ConsumeDecision =
       readonly remembered?: boolean;
     };
 
-export interface LevelChange extends LevelRef {
-  /** A positive delta takes more and may cause debt; a negative delta gives back. Of rates and unlimited limits. */
-  readonly deltas: readonly Amount[];
-  /**
-   * What the lease has taken from rates after this change. If an expiry has given everything back, these totals are
-   * charged instead of the deltas. null: an expiry of this lease does not give rates back.
-   */
-  readonly totals: readonly Amount[] | null;
-  /** `none`: there is no holder. `keep`: it stays, with the new totals. `release`: it is removed and its slots return. */
-  readonly holder: 'none' | 'keep' | 'release';
-  readonly place?: GrantLocation;
-}
+/**
+ * How a lease changes what it has taken from one bucket. `holder` is `none`: the lease has no holder there. `keep`: the
+ * holder stays, with the new totals if it carries rates. `release`: it is removed, and its slots return.
+ */
+export type LevelChange = LevelRef & { readonly place?: GrantLocation } & (
+    | (RateDeltas & { readonly holder: 'none' | 'keep' | 'release' })
+    | (RateTotals & { readonly holder: 'keep' | 'release' })
+  );
 
 export interface AdjustRequest {
   readonly leaseId: string;

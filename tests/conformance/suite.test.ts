@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { memory } from '../../src/index.js';
 import type { Backend, ConsumeRequest, LevelChange } from '../../src/backend.js';
+import { deltasOf } from '../../src/core/bucket/holder-rules.js';
 import { type BackendSuite, describeBackend } from '../../src/testing/backend.js';
 
 interface Recorded {
@@ -125,13 +126,22 @@ const FAULTY: readonly (readonly [fault: string, topic: string, create: () => Ba
           store.consume(call, { ...request, levels: request.levels.map((level) => ({ ...level, holder: null })) }),
       }),
   ],
-  ['gives no slots back', 'leases', () => adjusting((level) => ({ ...level, holder: 'none' }))],
+  [
+    'gives no slots back',
+    'leases',
+    () => adjusting((level) => ({ ...level, kind: 'deltas', deltas: deltasOf(level), holder: 'none' })),
+  ],
   [
     'drops debits',
     'leases',
-    () => adjusting((level) => ({ ...level, deltas: level.deltas.filter(({ milli }) => milli < 0) })),
+    () =>
+      adjusting((level) => ({ ...level, kind: 'deltas', deltas: deltasOf(level).filter(({ milli }) => milli < 0) })),
   ],
-  ['does not know what an expiry gave back', 'expiry', () => adjusting((level) => ({ ...level, totals: null }))],
+  [
+    'does not know what an expiry gave back',
+    'expiry',
+    () => adjusting((level) => ({ ...level, kind: 'deltas', deltas: deltasOf(level) })),
+  ],
   ['extends nothing', 'expiry', () => changing({ extend: () => true })],
   [
     'looks without taking back',

@@ -68,7 +68,7 @@ describe('clients with different config versions', () => {
               const rates = level.asks.filter((ask) => !isSlots(known, ask.name));
               const deltas = ends === 'rolled back' ? rates.map((ask) => ({ ...ask, milli: -Number(ask.milli) })) : [];
               const end = slots.length > 0 ? ('release' as const) : ('none' as const);
-              adjust(space, { leaseId, levels: [{ ...level, deltas, totals: null, holder: end }] }, nowMs);
+              adjust(space, { leaseId, levels: [{ ...level, kind: 'deltas', deltas, holder: end }] }, nowMs);
             }
             const bucket = bucketOf(space);
             for (const { limit, tokensMilli } of bucket?.limits ?? []) {

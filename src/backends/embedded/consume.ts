@@ -11,7 +11,7 @@ import type {
 } from '../../backend.js';
 import { compareConfig, CONFIG_REREAD_MS } from '../../core/config/config.js';
 import { amountOf, conclude, decide, exceedsCapacity } from '../../core/bucket/decide.js';
-import { amountsDue, chargedRates, takenHolder, takesUnheldSlots } from '../../core/bucket/holder-rules.js';
+import { amountsDue, keptHolder, takenHolder, takesUnheldSlots } from '../../core/bucket/holder-rules.js';
 import type { EpochMs } from '../../core/units.js';
 import {
   type Bucket,
@@ -119,11 +119,9 @@ function adjustLevel(space: Space, leaseId: string, level: LevelChange, nowMs: E
   const holder = bucket.holders.get(leaseId);
   const holderLost = level.holder !== 'none' && holder === undefined;
   foldBeforeHourEnds(space, level, bucket, nowMs);
-  move(bucket, 'rate', amountsDue(level, holder, holderLost), nowMs, level.limits);
+  move(bucket, 'rate', amountsDue(level, holder), nowMs, level.limits);
   if (level.holder === 'release') release(bucket, leaseId, nowMs);
-  else if (holder?.rates && level.totals !== null) {
-    hold(bucket, leaseId, { ...holder, rates: chargedRates(bucket.limits, level.totals) });
-  }
+  else if (holder !== undefined) hold(bucket, leaseId, keptHolder(holder, level, bucket.limits));
   space.writeBucket(level.entityId, level.resource, bucket, nowMs);
   return { kind: 'done', holderLost };
 }

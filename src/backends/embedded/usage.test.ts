@@ -109,7 +109,7 @@ function play(space: MemorySpace, model: Expected, does: Step, leaseId: string, 
 
   if (does.does === 'adjust') {
     const deltas = does.amounts.map(({ name, milli }) => ({ name, milli: 3_000 - Number(milli) }));
-    adjust(space, { leaseId, levels: [{ ...ref, deltas, totals: null, holder: 'none' }] }, nowMs);
+    adjust(space, { leaseId, levels: [{ ...ref, kind: 'deltas', deltas, holder: 'none' }] }, nowMs);
     for (const { name, milli } of deltas) if (isRate(name)) model.add(nowMs, name, milli);
     return;
   }

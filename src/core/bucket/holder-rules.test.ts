@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Amount, amountOf, type Holder, type Verdict } from './decide.js';
-import { amountsDue, chargedRates, takenHolder, takesUnheldSlots } from './holder-rules.js';
+import { amountsDue, deltasOf, keptHolder, takenHolder, takesUnheldSlots } from './holder-rules.js';
 import { add } from '../int.js';
 import { Limit } from '../limit.js';
 
@@ -54,35 +54,48 @@ describe('takenHolder', () => {
   });
 });
 
-test('a change charges the rates and unlimited limits that the bucket has, and no slots', () => {
-  const totals = ['rpm', 'free', 'jobs', 'gone'].map((name) => ({ name, milli: 1_000 }));
-  const charged = chargedRates([{ limit: RPM }, { limit: FREE }, { limit: JOBS }], totals);
-  expect(charged.map(({ name }) => name)).toEqual(['rpm', 'free']);
+describe('keptHolder', () => {
+  const totals = ['rpm', 'free', 'jobs', 'gone'].map((name) => ({ name, milli: 2_000, deltaMilli: 1_000 }));
+  const limits = [{ limit: RPM }, { limit: FREE }, { limit: JOBS }];
+
+  test('a holder that carries rates gets the new totals of the rates and unlimited limits that the bucket has', () => {
+    const kept = keptHolder(holderOf([], [{ name: 'rpm', milli: 1_000 }]), { kind: 'totals', totals }, limits);
+    expect(kept.rates).toEqual(['rpm', 'free'].map((name) => ({ name, milli: 2_000 })));
+  });
+
+  test('deltas change no holder, and totals change no holder that carries no rates', () => {
+    const [all, none] = [holderOf([], totals), holderOf([], null)];
+    expect(keptHolder(all, { kind: 'deltas', deltas: totals }, limits)).toBe(all);
+    expect(keptHolder(none, { kind: 'totals', totals }, limits)).toBe(none);
+  });
 });
 
 describe('amountsDue', () => {
   const milli = fc.integer({ min: -1e15, max: 1e15 });
-  const amounts = fc.uniqueArray(fc.record({ name: fc.constantFrom('rpm', 'tpm', 'constructor'), milli }), {
-    selector: ({ name }) => name,
-  });
+  const names = fc.constantFrom('rpm', 'tpm', 'constructor');
+  const uniqueNames = { selector: (amount: { readonly name: string }) => amount.name };
+  const amounts = fc.uniqueArray(fc.record({ name: names, milli }), uniqueNames);
+  const rateTotals = fc.uniqueArray(fc.record({ name: names, milli, deltaMilli: milli }), uniqueNames);
 
-  test('the deltas are due if an expiry gives nothing back, and the totals if the holder expired', () => {
+  test('deltas are due with a holder and without one, and totals are due in full if the holder expired', () => {
     fc.assert(
-      fc.property(amounts, amounts, fc.boolean(), (deltas, totals, holderLost) => {
-        expect(amountsDue({ deltas, totals: null }, undefined, holderLost)).toBe(deltas);
-        expect(amountsDue({ deltas, totals }, undefined, true)).toBe(totals);
+      fc.property(amounts, rateTotals, amounts, (deltas, totals, carried) => {
+        expect(amountsDue({ kind: 'deltas', deltas }, undefined)).toBe(deltas);
+        expect(amountsDue({ kind: 'deltas', deltas }, holderOf([], carried))).toBe(deltas);
+        expect(amountsDue({ kind: 'totals', totals }, undefined)).toBe(totals);
       }),
     );
   });
 
   test('what a holder carries becomes the total, however often the change is made', () => {
     fc.assert(
-      fc.property(amounts, amounts, (carried, totals) => {
-        const change = { deltas: [], totals };
-        for (const { name, milli: due } of amountsDue(change, holderOf([], carried), false)) {
-          expect(add(amountOf(carried, name)!, due)).toBe(amountOf(totals, name));
+      fc.property(amounts, rateTotals, (carried, totals) => {
+        const change = { kind: 'totals', totals } as const;
+        for (const due of amountsDue(change, holderOf([], carried))) {
+          const before = amountOf(carried, due.name);
+          if (before !== undefined) expect(add(before, due.milli)).toBe(amountOf(totals, due.name));
         }
-        const again = amountsDue(change, holderOf([], totals), false);
+        const again = amountsDue(change, holderOf([], totals));
         expect(again.every((amount) => amount.milli === 0)).toBe(true);
       }),
     );
@@ -90,10 +103,10 @@ describe('amountsDue', () => {
 
   test('a change that was not made before is due as its deltas, whether the holder carries the amounts or not', () => {
     fc.assert(
-      fc.property(amounts, milli, fc.boolean(), (taken, more, carries) => {
-        const deltas = taken.map(({ name }) => ({ name, milli: more }));
-        const totals = taken.map(({ name, milli: before }) => ({ name, milli: add(before, more) }));
-        expect(amountsDue({ deltas, totals }, holderOf([], carries ? taken : null), false)).toEqual(deltas);
+      fc.property(amounts, milli, fc.boolean(), (taken, deltaMilli, carries) => {
+        const totals = taken.map(({ name, milli: before }) => ({ name, milli: add(before, deltaMilli), deltaMilli }));
+        const change = { kind: 'totals', totals } as const;
+        expect(amountsDue(change, holderOf([], carries ? taken : null))).toEqual(deltasOf(change));
       }),
     );
   });

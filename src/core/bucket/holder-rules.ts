@@ -1,6 +1,7 @@
 import { type Amount, amountOf, type Holder, type LimitBalance, type Verdict } from './decide.js';
 import { sub } from '../int.js';
 import { holdsSlots, isConsumed } from '../limit-kind.js';
+import type { Millitokens } from '../units.js';
 
 /**
  * Whether an ask by an older config takes slots without a holder: that config treats as a rate what has slots now. The
@@ -22,28 +23,50 @@ export function takenHolder(holder: Holder, verdicts: readonly Verdict[], config
   return { ...holder, rates: holder.rates.filter(({ name }) => verdicts.some(({ limit }) => limit.name === name)) };
 }
 
-/** The amounts that a change charges. A limit that the bucket lacks is not charged, also if it is added again later. */
-export function chargedRates(
-  limits: readonly Pick<LimitBalance, 'limit'>[],
-  totals: readonly Amount[],
-): readonly Amount[] {
-  return totals.filter(({ name }) => limits.some(({ limit }) => isConsumed(limit.kind) && limit.name === name));
+/** Adds the deltas to what the lease has taken, whether or not its holder still exists. */
+export interface RateDeltas {
+  readonly kind: 'deltas';
+  /** A positive delta takes more and may cause debt; a negative delta gives back. Of rates and unlimited limits. */
+  readonly deltas: readonly Amount[];
 }
 
-/** What a change takes (positive) or gives back (negative). `totals`: what the lease has taken after the change. */
-export function amountsDue(
-  { deltas, totals }: { readonly deltas: readonly Amount[]; readonly totals: readonly Amount[] | null },
-  stored: Holder | undefined,
-  holderLost: boolean,
-): readonly Amount[] {
-  if (totals === null) return deltas;
+/** Sets what the lease has taken. For a holder whose expiry gives rates back: once it is lost, the whole totals are due. */
+export interface RateTotals {
+  readonly kind: 'totals';
+  /** All rates and unlimited limits of the lease, also those that do not change. */
+  readonly totals: readonly RateTotal[];
+}
+
+/** What a lease has taken from a rate after a change, and the difference to what it had taken before. */
+export interface RateTotal extends Amount {
+  readonly deltaMilli: Millitokens;
+}
+
+export type RateChange = RateDeltas | RateTotals;
+
+/** The differences as the lease knows them. What is due may differ: a write may have landed, or the holder expired. */
+export function deltasOf(change: RateChange): readonly Amount[] {
+  if (change.kind === 'deltas') return change.deltas;
+  return change.totals.map(({ name, deltaMilli }) => ({ name, milli: deltaMilli }));
+}
+
+/** What a change takes (positive) or gives back (negative), if the bucket has this holder of the lease. */
+export function amountsDue(change: RateChange, stored: Holder | undefined): readonly Amount[] {
+  if (change.kind === 'deltas') return change.deltas;
   // An expiry gave the rates back, so the whole amount is due again.
-  if (holderLost) return totals;
-  // The holder carries what was taken, so a change that landed without an answer is not made again.
-  const carried = stored?.rates ?? [];
-  const isCarried = ({ name }: Amount): boolean => amountOf(carried, name) !== undefined;
-  const corrected = totals.filter(isCarried).map(({ name, milli }) => {
-    return { name, milli: sub(milli, amountOf(carried, name) ?? 0) };
+  if (stored === undefined) return change.totals;
+  return change.totals.map(({ name, milli, deltaMilli }) => {
+    // The holder carries what was taken, so a change that landed without an answer is not made again.
+    const carriedMilli = amountOf(stored.rates ?? [], name);
+    return { name, milli: carriedMilli === undefined ? deltaMilli : sub(milli, carriedMilli) };
   });
-  return [...corrected, ...deltas.filter((delta) => !isCarried(delta))];
+}
+
+/** The holder that stays after a change. A limit that the bucket lacks is not charged, also if it is added again later. */
+export function keptHolder(stored: Holder, change: RateChange, limits: readonly Pick<LimitBalance, 'limit'>[]): Holder {
+  if (change.kind === 'deltas' || stored.rates === null) return stored;
+  const charged = change.totals.filter(({ name }) =>
+    limits.some(({ limit }) => isConsumed(limit.kind) && limit.name === name),
+  );
+  return { ...stored, rates: charged.map(({ name, milli }) => ({ name, milli })) };
 }

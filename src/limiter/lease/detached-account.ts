@@ -42,8 +42,8 @@ export class DetachedAccount implements LeaseAccount {
     return [[...this.#taken.keys()].filter((name) => except?.has(name) !== true).map((name) => ({ name, milli: 0 }))];
   }
 
-  async write(totals: Totals): Promise<boolean> {
-    this.#book(totals);
+  async write(totals: Totals | null): Promise<boolean> {
+    if (totals !== null) this.#book(totals);
     return false;
   }
 

@@ -1,5 +1,6 @@
 import type { LevelAsk, LevelChange, LevelRef, LevelResult, GrantLocation } from '../../backend.js';
 import { type Amount, wholeTokens } from '../../core/bucket/decide.js';
+import { deltasOf, type RateTotal } from '../../core/bucket/holder-rules.js';
 import { BackendUnavailable, ValidationError } from '../../core/errors.js';
 import { buildLeaseId, parsePlainResource } from '../../core/identifiers.js';
 import { add, type Int, sub } from '../../core/int.js';
@@ -35,9 +36,6 @@ interface SentChange {
 /** For each level, the rates that change, with their new totals. */
 export type Totals = readonly (readonly Amount[])[];
 
-/** What a write does with the holder: keeps it, gives its slots back, or gives them back because the lease ends. */
-export type HolderFate = 'keep' | 'release' | 'end';
-
 /** What a lease has taken, and how that is corrected. */
 export interface LeaseAccount {
   readonly leaseId: string;
@@ -57,8 +55,11 @@ export interface LeaseAccount {
   planDeltas(deltas: readonly Amount[]): Totals;
   /** Gives everything back, except for the named limits. */
   planReturn(except: ReadonlySet<string> | null): Totals;
-  /** Sends the differences. True: a holder no longer exists. Throws the first failure after all levels have been tried. */
-  write(totals: Totals, holder: HolderFate): Promise<boolean>;
+  /**
+   * Sends what changes, and keeps or removes the holder. null: the rates stay as they are, also if an expiry gave them
+   * back. True: a holder no longer exists. Throws the first failure after all levels have been tried.
+   */
+  write(totals: Totals | null, holder: 'keep' | 'release'): Promise<boolean>;
   /** False: a holder no longer exists. */
   extend(ttlMs: number): Promise<boolean>;
 }
@@ -155,12 +156,12 @@ export class StoredLeaseAccount implements LeaseAccount {
     );
   }
 
-  async write(totals: Totals, holder: HolderFate): Promise<boolean> {
+  async write(totals: Totals | null, holder: 'keep' | 'release'): Promise<boolean> {
     const sent: SentChange[] = [];
     for (const [at, level] of this.#accounts().entries()) {
-      const levelTotals = totals[at] ?? [];
+      const levelTotals = totals === null ? null : (totals[at] ?? []);
       const change = changeOf(level, levelTotals, holder);
-      if (change !== null) sent.push({ level, change, totals: levelTotals });
+      if (change !== null) sent.push({ level, change, totals: levelTotals ?? [] });
     }
     if (sent.length === 0) return false;
     const results = await this.#adjust(sent);
@@ -174,7 +175,7 @@ export class StoredLeaseAccount implements LeaseAccount {
       failure ??= result;
       if (result?.mayHaveRefunded === true) bookRefunds(level, levelTotals);
     }
-    if (holder !== 'keep' && !this.holds) this.expiresAtMs = null;
+    if (holder === 'release' && !this.holds) this.expiresAtMs = null;
     if (failure?.kind === 'failed') throw failure.error;
     return this.lost;
   }
@@ -227,7 +228,7 @@ export class StoredLeaseAccount implements LeaseAccount {
     for (const { name, milli } of totals) level.taken.set(name, milli);
     if (holderLost) this.lost = true;
     // The settle or commit after this release must charge again what an expiry gave back.
-    const unpaid = holderLost && level.refundsOnExpiry && change.totals === null;
+    const unpaid = holderLost && level.refundsOnExpiry && change.kind === 'deltas';
     if (!unpaid && (holderLost || change.holder === 'release')) {
       level.held = false;
       for (const name of level.taken.keys()) if (holdsSlotsOf(level, name)) level.taken.delete(name);
@@ -252,9 +253,10 @@ export class StoredLeaseAccount implements LeaseAccount {
 }
 
 /** The amounts that a completed change returned to the bucket. */
-function givenBack({ limits, taken }: LevelAccount, { deltas, holder }: LevelChange): readonly Amount[] {
-  const rates = deltas.filter(({ milli }) => milli < 0).map(({ name, milli }) => ({ name, milli: sub(0, milli) }));
-  if (holder !== 'release') return rates;
+function givenBack({ limits, taken }: LevelAccount, change: LevelChange): readonly Amount[] {
+  const refunds = deltasOf(change).filter(({ milli }) => milli < 0);
+  const rates = refunds.map(({ name, milli }) => ({ name, milli: sub(0, milli) }));
+  if (change.holder !== 'release') return rates;
   const slots = [...taken].filter(([name]) => holdsSlotsOf({ limits }, name));
   return [...rates, ...slots.map(([name, milli]) => ({ name, milli }))];
 }
@@ -279,29 +281,28 @@ function bookRefunds({ taken }: LevelAccount, totals: readonly Amount[]): boolea
 }
 
 /** null: nothing to write at this level. */
-function changeOf(level: LevelAccount, totals: readonly Amount[], holder: HolderFate): LevelChange | null {
-  const deltas = totals
+function changeOf(
+  level: LevelAccount,
+  totals: readonly Amount[] | null,
+  holder: 'keep' | 'release',
+): LevelChange | null {
+  const deltas = (totals ?? [])
     .map(({ name, milli }) => ({ name, milli: sub(milli, level.taken.get(name) ?? 0) }))
     .filter(({ milli }) => milli !== 0);
+  const statesTotals = level.held && level.refundsOnExpiry && totals !== null;
   // The holder must be read to give its slots back, or to learn whether an expiry has already given these totals back.
-  const asksHolder = level.held && (holder !== 'keep' || (level.refundsOnExpiry && totals.length > 0));
+  const asksHolder = level.held && (holder === 'release' || (statesTotals && totals.length > 0));
   if (deltas.length === 0 && !asksHolder) return null;
   const { entityId, resource, limits, version, lasting, place } = level;
-  return {
-    entityId,
-    resource,
-    limits,
-    version,
-    ...(lasting === undefined ? {} : { lasting }),
-    place,
-    deltas,
-    totals: level.refundsOnExpiry && holder !== 'release' ? ratesAfter(level, totals) : null,
-    holder: level.held ? (holder === 'keep' ? 'keep' : 'release') : 'none',
-  };
+  const ref = { entityId, resource, limits, version, ...(lasting === undefined ? {} : { lasting }), place };
+  if (statesTotals) return { ...ref, kind: 'totals', totals: ratesAfter(level, totals), holder };
+  return { ...ref, kind: 'deltas', deltas, holder: level.held ? holder : 'none' };
 }
 
-function ratesAfter(level: LevelAccount, totals: readonly Amount[]): readonly Amount[] {
+function ratesAfter(level: LevelAccount, totals: readonly Amount[]): readonly RateTotal[] {
   const after = new Map(level.taken);
   for (const { name, milli } of totals) after.set(name, milli);
-  return [...after].filter(([name]) => isConsumedOf(level, name)).map(([name, milli]) => ({ name, milli }));
+  return [...after]
+    .filter(([name]) => isConsumedOf(level, name))
+    .map(([name, milli]) => ({ name, milli, deltaMilli: sub(milli, level.taken.get(name) ?? 0) }));
 }

@@ -97,7 +97,7 @@ export class Lease<L extends string = string> {
     await this.#exclusively(async () => {
       if (this.#closed !== null || !this.#account.holds) return;
       this.#refuseClosedLimiter('release');
-      const lost = await this.#account.write(this.#account.planTotals([]), 'release');
+      const lost = await this.#account.write(null, 'release');
       if (lost) this.#watch?.lose();
       this.#context.heldLeases.delete(this);
     });
@@ -168,7 +168,7 @@ export class Lease<L extends string = string> {
       const attempted = state === 'committed' ? 'commit' : 'roll back';
       this.#refuseClosed(attempted);
       this.#refuseClosedLimiter(attempted);
-      const lost = await this.#account.write(plan(), 'end');
+      const lost = await this.#account.write(plan(), 'release');
       if (lost) this.#watch?.lose();
       this.#close(state);
       this.#context.heldLeases.delete(this);

@@ -148,26 +148,30 @@ export function askEntry(
   return { kind: 'ask', level, leaseId: null, nowMs: NOW_MS, counts: true, ...entry };
 }
 
-interface ChangeDetails extends Partial<Pick<ChangeEntry, 'leaseId' | 'uncounts' | 'nowMs'>> {
-  readonly holder?: ChangeEntry['level']['holder'];
-  readonly totals?: Readonly<Record<string, number>>;
+type ChangeDetails = Partial<Pick<ChangeEntry, 'leaseId' | 'uncounts' | 'nowMs'>> & {
   readonly version?: LevelRef['version'];
-}
+} & (
+    | { readonly holder?: ChangeEntry['level']['holder']; readonly totals?: undefined }
+    | { readonly holder: 'keep' | 'release'; readonly totals: Readonly<Record<string, number>> }
+  );
 
-/** A correction by these rules, in millitokens: positive takes more. */
+/** A correction by these rules, in millitokens: positive takes more. With `totals`: to these, which differ by the deltas. */
 export function changeEntry(
   limits: readonly Limit[],
   deltas: Readonly<Record<string, Amount['milli']>>,
   details: ChangeDetails = {},
 ): ChangeEntry {
-  const { holder = 'none', totals, version = VERSION, ...entry } = details;
-  const level = {
-    ...levelOf(limits, { version }),
-    deltas: toAmounts(deltas),
-    totals: totals === undefined ? null : toAmounts(totals),
-    holder,
-  };
-  return { kind: 'change', level, leaseId: '', nowMs: NOW_MS, uncounts: false, ...entry };
+  const { leaseId = '', nowMs = NOW_MS, uncounts = false, version = VERSION } = details;
+  const ref = levelOf(limits, { version });
+  return { kind: 'change', level: changeOf(ref, deltas, details), leaseId, nowMs, uncounts };
+}
+
+function changeOf(ref: LevelRef, deltas: Readonly<Record<string, Amount['milli']>>, details: ChangeDetails) {
+  if (details.totals === undefined) {
+    return { ...ref, kind: 'deltas', deltas: toAmounts(deltas), holder: details.holder ?? 'none' } as const;
+  }
+  const totals = toAmounts(details.totals).map((total) => ({ ...total, deltaMilli: deltas[total.name] ?? 0 }));
+  return { ...ref, kind: 'totals', totals, holder: details.holder } as const;
 }
 
 export function extendEntry(leaseId: string, expiresAtMs: number, nowMs = NOW_MS): ExtendEntry {

@@ -1,4 +1,5 @@
 import type { Amount } from '../../../src/core/bucket/decide.js';
+import { deltasOf } from '../../../src/core/bucket/holder-rules.js';
 import type { ChangeEntry, Entry, EntryResult } from '../../../src/backends/dynamodb/bucket/entries.js';
 import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';
 import { worthOf } from '../../oracle/model.js';
@@ -80,7 +81,7 @@ export class SequentialModel {
   #change({ level, leaseId, uncounts }: ChangeEntry, refunds: (readonly [string, bigint])[]): Answer {
     const stored = level.holder === 'none' ? undefined : this.holders.get(leaseId);
     const holderLost = level.holder !== 'none' && stored === undefined;
-    for (const { name, milli } of holderLost && level.totals !== null ? level.totals : level.deltas) {
+    for (const { name, milli } of holderLost && level.kind === 'totals' ? level.totals : deltasOf(level)) {
       if (!this.#isOfKind(name, 'rate')) continue;
       if (milli > 0) this.#move(name, -BigInt(milli));
       else refunds.push([name, -BigInt(milli)]);
@@ -88,9 +89,9 @@ export class SequentialModel {
     if (stored !== undefined && level.holder === 'release') {
       this.holders.delete(leaseId);
       refunds.push(...this.#partsOf(stored.slots, 'concurrent'));
-    } else if (stored !== undefined && stored.rates !== null && level.totals !== null) {
+    } else if (stored !== undefined && stored.rates !== null && level.kind === 'totals') {
       const rates = level.totals.filter(({ name }) => this.#isOfKind(name, 'rate'));
-      this.holders.set(leaseId, { ...stored, rates });
+      this.holders.set(leaseId, { ...stored, rates: rates.map(({ name, milli }) => ({ name, milli })) });
     }
     if (uncounts) this.acquires -= 1;
     return { kind: 'done', holderLost };

@@ -1,7 +1,7 @@
 import type { Call, LevelChange } from '../../../backend.js';
 import type { BucketShards } from './bucket-shards.js';
 import type { Deadline } from '../client/deadline.js';
-import type { ChangeEntry } from '../bucket/entries.js';
+import { type ChangeEntry, refundsRates } from '../bucket/entries.js';
 import { divideChange, readLocation } from '../bucket/grant-location.js';
 import { RefundLost } from '../bucket/refund-lost.js';
 import { tuningOf } from '../bucket/tuning.js';
@@ -26,7 +26,7 @@ export async function changeLevel(changing: Changing, uncounts: boolean): Promis
       if (await changeShard(changing, shard, part, uncounts && at === 0)) holderLost = true;
     } catch (error) {
       // A caller that repeats the whole change would repeat the refunds that are written already.
-      const isPartDone = parts.slice(0, at).some(({ deltas }) => deltas.some(({ milli }) => milli < 0));
+      const isPartDone = parts.slice(0, at).some(refundsRates);
       throw isPartDone ? new RefundLost(error) : error;
     }
   }

@@ -220,7 +220,7 @@ export async function undoLevel(
     .filter(({ limit }) => isConsumed(limit.kind))
     .map(({ limit, requestedMilli }) => ({ name: limit.name, milli: -requestedMilli }));
   const holder = level.holder === null ? 'none' : 'release';
-  const change: LevelChange = { ...level, deltas, totals: null, holder, place: answer.place };
+  const change: LevelChange = { ...level, kind: 'deltas', deltas, holder, place: answer.place };
   const changing = { bucket, call, level: change, leaseId: leaseId ?? '', deadline };
   await changeLevel(changing, true);
 }

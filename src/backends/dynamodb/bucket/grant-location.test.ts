@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { amount, changeEntry } from '../../../../tests/support/dynamodb/shard-images.js';
 import type { LevelChange } from '../../../backend.js';
 import { amountOf } from '../../../core/bucket/decide.js';
-import { type Int, toInt } from '../../../core/int.js';
+import { deltasOf } from '../../../core/bucket/holder-rules.js';
+import { type Int, sub, toInt } from '../../../core/int.js';
 import { Limit } from '../../../core/limit.js';
 import { divideChange, locationOf, readLocation, type ShardLocations } from './grant-location.js';
 
@@ -27,14 +28,22 @@ const amounts = (sign: bigint) =>
   fc
     .uniqueArray(fc.tuple(fc.constantFrom(...NAMES), milli), { selector: ([name]) => name })
     .map((drawn) => drawn.map(([name, value]) => amount(name, toInt(sign * BigInt(value)))));
-const changes: fc.Arbitrary<LevelChange> = fc
-  .tuple(fc.oneof(amounts(1n), amounts(-1n)), fc.option(amounts(1n), { nil: null }))
-  .map(([deltas, totals]) => ({
-    ...changeEntry([Limit.perMinute('rpm', 5)], {}).level,
-    deltas,
-    totals,
-    holder: 'keep',
-  }));
+const { entityId, resource, limits, version } = changeEntry([Limit.perMinute('rpm', 5)], {}).level;
+const REF = { entityId, resource, limits, version, holder: 'keep' } as const;
+const deltaChanges = fc
+  .oneof(amounts(1n), amounts(-1n))
+  .map((deltas): LevelChange => ({ ...REF, kind: 'deltas', deltas }));
+const totalChanges = fc
+  .tuple(
+    amounts(1n),
+    fc.oneof(
+      milli,
+      milli.map((value) => sub(0, value)),
+    ),
+  )
+  .map(([totals, deltaMilli]) => totals.map((total) => ({ ...total, deltaMilli })))
+  .map((totals) => ({ ...REF, kind: 'totals' as const, totals }));
+const changes: fc.Arbitrary<LevelChange> = fc.oneof(deltaChanges, totalChanges);
 
 const sumOf = (parts: readonly (readonly { name: string; milli: Int }[])[], name: string): bigint =>
   parts.reduce((sum, part) => sum + BigInt(amountOf(part, name) ?? 0), 0n);
@@ -47,10 +56,10 @@ describe('changes of a grant from several shards', () => {
         expect(parts).toHaveLength(where.length);
         for (const name of NAMES) {
           const given = sumOf(
-            parts.map(({ deltas }) => deltas),
+            parts.map((part) => deltasOf(part)),
             name,
           );
-          expect(given).toBe(BigInt(amountOf(level.deltas, name) ?? 0));
+          expect(given).toBe(BigInt(amountOf(deltasOf(level), name) ?? 0));
         }
         for (const part of parts)
           expect(part).toMatchObject({ holder: 'keep', limits: level.limits, version: level.version });
@@ -63,12 +72,12 @@ describe('changes of a grant from several shards', () => {
     fc.assert(
       fc.property(changes, locations, (level, where) => {
         const parts = divideChange(level, where);
-        for (const [at, { deltas }] of parts.entries()) {
-          for (const { name, milli: back } of deltas) {
+        for (const [at, part] of parts.entries()) {
+          for (const { name, milli: back } of deltasOf(part)) {
             const takenAt = (location: ShardLocations[number]): bigint =>
               BigInt(location.taken.find((one) => one.name === name)?.milli ?? 0);
             const whole = where.reduce((sum, location) => sum + takenAt(location), 0n);
-            if (-BigInt(amountOf(level.deltas, name) ?? 0) > whole) continue;
+            if (-BigInt(amountOf(deltasOf(level), name) ?? 0) > whole) continue;
             if (back < 0) expect(-BigInt(back) <= takenAt(where[at]!)).toBe(true);
           }
         }
@@ -81,29 +90,18 @@ describe('changes of a grant from several shards', () => {
     fc.assert(
       fc.property(amounts(1n), fc.integer({ min: 2, max: 6 }), (deltas, count) => {
         const where = Array.from({ length: count }, (_, shard) => locationOf(shard, []));
-        const [first, ...rest] = divideChange({ ...changeEntry([], {}).level, deltas }, where);
-        expect(first!.deltas).toEqual(deltas.filter((one) => one.milli !== 0));
-        for (const part of rest) expect(part.deltas).toEqual([]);
+        const [first, ...rest] = divideChange({ ...REF, kind: 'deltas', deltas }, where);
+        expect(deltasOf(first!)).toEqual(deltas.filter((one) => one.milli !== 0));
+        for (const part of rest) expect(deltasOf(part)).toEqual([]);
       }),
     );
   });
 
   test('the totals of the shards add up to the total of the lease', () => {
     fc.assert(
-      fc.property(changes, locations, (level, where) => {
-        const parts = divideChange(level, where);
-        if (level.totals === null) {
-          for (const part of parts) expect(part.totals).toBeNull();
-          return;
-        }
-        for (const { name, milli: wanted } of level.totals) {
-          expect(
-            sumOf(
-              parts.map(({ totals }) => totals ?? []),
-              name,
-            ),
-          ).toBe(BigInt(wanted));
-        }
+      fc.property(totalChanges, locations, (level, where) => {
+        const parts = divideChange(level, where).map((part) => (part.kind === 'totals' ? part.totals : []));
+        for (const { name, milli: wanted } of level.totals) expect(sumOf(parts, name)).toBe(BigInt(wanted));
       }),
       { numRuns: 1_000 },
     );
@@ -114,15 +112,22 @@ describe('changes of a grant from several shards', () => {
       locationOf(0, [amount('rpm', 6_000)]),
       locationOf(3, [amount('rpm', 2_000), amount('slots', 1_000)]),
     ];
-    const level = { ...changeEntry([], { rpm: -4_000 }).level, totals: [amount('rpm', 4_000)] };
-    expect(divideChange(level, where)).toMatchObject([
-      { deltas: [amount('rpm', -3_000)], totals: [amount('rpm', 3_000)] },
-      { deltas: [amount('rpm', -1_000)], totals: [amount('rpm', 1_000)] },
+    const settle = (totalMilli: number): LevelChange => ({
+      ...REF,
+      kind: 'totals',
+      totals: [{ name: 'rpm', milli: totalMilli, deltaMilli: -4_000 }],
+    });
+    expect(divideChange(settle(4_000), where)).toMatchObject([
+      { totals: [{ name: 'rpm', milli: 3_000, deltaMilli: -3_000 }] },
+      { totals: [{ name: 'rpm', milli: 1_000, deltaMilli: -1_000 }] },
     ]);
-    const later = { ...changeEntry([], { rpm: -4_000 }).level, totals: [amount('rpm', 0)] };
-    expect(divideChange(later, where)).toMatchObject([
-      { deltas: [amount('rpm', -3_000)], totals: [amount('rpm', 0)] },
-      { deltas: [amount('rpm', -1_000)], totals: [amount('rpm', 0)] },
+    expect(divideChange(settle(0), where)).toMatchObject([
+      { totals: [{ name: 'rpm', milli: 0, deltaMilli: -3_000 }] },
+      { totals: [{ name: 'rpm', milli: 0, deltaMilli: -1_000 }] },
+    ]);
+    expect(divideChange({ ...REF, kind: 'deltas', deltas: [amount('rpm', -4_000)] }, where)).toMatchObject([
+      { deltas: [amount('rpm', -3_000)] },
+      { deltas: [amount('rpm', -1_000)] },
     ]);
   });
 

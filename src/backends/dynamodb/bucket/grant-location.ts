@@ -1,6 +1,6 @@
 import type { LevelChange, GrantLocation } from '../../../backend.js';
 import type { Amount } from '../../../core/bucket/decide.js';
-import { type Int, sub, toInt } from '../../../core/int.js';
+import { type Int, toInt } from '../../../core/int.js';
 
 /**
  * The shards that a grant was taken from, and how much from each. A grant from shard 0 of an unsplit bucket has none.
@@ -29,31 +29,26 @@ export function locationOf(shard: number, taken: readonly Amount[]): ShardLocati
  */
 export function divideChange(level: LevelChange, locations: ShardLocations): readonly LevelChange[] {
   if (locations.length === 1) return [level];
-  const deltas = level.deltas.map((amount) => divideAmount(amount, locations));
-  const totals = level.totals?.map((amount) => divideAmount(amount, locations)) ?? null;
-  return locations.map((_, at) => ({
-    ...level,
-    deltas: partsAt(deltas, at).filter(({ milli }) => milli !== 0),
+  return locations.map((_, at) => {
+    const partOf = (name: string, milli: Int): Int => partAt(locations, at, name, milli);
+    if (level.kind === 'deltas') {
+      const deltas = level.deltas.map(({ name, milli }) => ({ name, milli: partOf(name, milli) }));
+      return { ...level, deltas: deltas.filter(({ milli }) => milli !== 0) };
+    }
     // A total of 0 is kept: it says that nothing is taken any more.
-    totals: totals && partsAt(totals, at),
-  }));
-}
-
-function partsAt(amounts: readonly (readonly Amount[])[], at: number): readonly Amount[] {
-  return amounts.flatMap((parts) => parts.slice(at, at + 1));
-}
-
-function divideAmount({ name, milli }: Amount, locations: ShardLocations): readonly Amount[] {
-  const weights = locations.map(({ taken }) => BigInt(taken.find((amount) => amount.name === name)?.milli ?? 0));
-  const whole = weights.reduce((sum, weight) => sum + weight, 0n);
-  if (whole === 0n) return locations.map((_, at) => ({ name, milli: at === 0 ? milli : 0 }));
-  let weight = 0n;
-  let given: Int = 0;
-  return weights.map((own) => {
-    weight += own;
-    const upToHere = toInt((BigInt(milli) * weight) / whole);
-    const part = sub(upToHere, given);
-    given = upToHere;
-    return { name, milli: part };
+    const totals = level.totals.map(({ name, milli, deltaMilli }) => {
+      return { name, milli: partOf(name, milli), deltaMilli: partOf(name, deltaMilli) };
+    });
+    return { ...level, totals };
   });
+}
+
+/** The parts up to each shard are rounded, not the parts themselves, so that they add up to the whole amount. */
+function partAt(locations: ShardLocations, at: number, name: string, milli: Int): Int {
+  const weights = locations.map(({ taken }) => BigInt(taken.find((amount) => amount.name === name)?.milli ?? 0));
+  const weightUpTo = (end: number): bigint => weights.slice(0, end).reduce((sum, weight) => sum + weight, 0n);
+  const whole = weightUpTo(weights.length);
+  if (whole === 0n) return at === 0 ? milli : 0;
+  const upTo = (end: number): bigint => (BigInt(milli) * weightUpTo(end)) / whole;
+  return toInt(upTo(at + 1) - upTo(at));
 }

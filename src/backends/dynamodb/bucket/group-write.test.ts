@@ -16,6 +16,7 @@ import {
 } from '../../../../tests/support/dynamodb/shard-images.js';
 import { SequentialModel } from '../../../../tests/support/models/sequential-model.js';
 import { runs } from '../../../../tests/support/runs.js';
+import { deltasOf } from '../../../core/bucket/holder-rules.js';
 import { BackendUnavailable } from '../../../core/errors.js';
 import { Limit } from '../../../core/limit.js';
 import { ATTRIBUTE, type ShardImage } from '../table/items.js';
@@ -190,7 +191,7 @@ function realistic(entries: readonly Entry[], ...images: readonly ShardImage[]):
 
 /** An undo that gives nothing back only takes its grant out of the counter, which no holder and no refund shows. */
 function onlyUncounts(entry: Entry): boolean {
-  return entry.kind === 'change' && entry.uncounts && entry.level.deltas.every(({ milli }) => milli >= 0);
+  return entry.kind === 'change' && entry.uncounts && deltasOf(entry.level).every(({ milli }) => milli >= 0);
 }
 
 const isError = (told: Told): told is { readonly error: unknown } => typeof told === 'object' && 'error' in told;
@@ -323,7 +324,7 @@ describe('the steps of a group write', () => {
           const done = landings.filter(
             ({ results, withRefunds }) => withRefunds && (results.get(index) ?? null) !== null,
           );
-          if (entry.level.deltas.every(({ milli }) => milli <= 0)) expect(done.length).toBeLessThanOrEqual(1);
+          if (deltasOf(entry.level).every(({ milli }) => milli <= 0)) expect(done.length).toBeLessThanOrEqual(1);
           refunded += done.length;
         }
       }),
@@ -341,7 +342,7 @@ function movedBy(name: string, before: ShardImage, after: ShardImage): bigint {
 
 function refundOf(entry: Entry, name: string): bigint {
   if (entry.kind !== 'change') return 0n;
-  return entry.level.deltas.reduce(
+  return deltasOf(entry.level).reduce(
     (sum, delta) => (delta.name === name && delta.milli < 0 ? sum - BigInt(delta.milli) : sum),
     0n,
   );

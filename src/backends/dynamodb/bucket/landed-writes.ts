@@ -1,4 +1,4 @@
-import type { ChangeEntry, Entry } from './entries.js';
+import { type ChangeEntry, type Entry, refundsRates } from './entries.js';
 import type { ShardImage } from '../table/items.js';
 import { countsOnce, type ShardWrite } from './shard-write.js';
 
@@ -37,7 +37,7 @@ export function showsReleaseOf(
 }
 
 export function refunds(entry: Entry): entry is ChangeEntry {
-  return entry.kind === 'change' && entry.level.deltas.some(({ milli }) => milli < 0);
+  return entry.kind === 'change' && refundsRates(entry.level);
 }
 
 /** Whether a refund could count twice if it is sent again. A refund whose write changes its holder counts once. */

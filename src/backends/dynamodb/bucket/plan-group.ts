@@ -9,7 +9,7 @@ import {
   type LimitBalance,
   type Verdict,
 } from '../../../core/bucket/decide.js';
-import { amountsDue, chargedRates, takenHolder, takesUnheldSlots } from '../../../core/bucket/holder-rules.js';
+import { amountsDue, keptHolder, takenHolder, takesUnheldSlots } from '../../../core/bucket/holder-rules.js';
 import { sub } from '../../../core/int.js';
 import { isUnlimitedIn } from '../../../core/limit.js';
 import { isConsumed, refills } from '../../../core/limit-kind.js';
@@ -226,7 +226,7 @@ class GroupPlanner {
       if (change !== null) this.#holders.set(leaseId, change);
     }
     if (onlyIfHeld === true && holderLost) return { kind: 'done', holderLost };
-    const amounts = amountsDue(level, stored, holderLost);
+    const amounts = amountsDue(level, stored);
     // If its holder changes in the same write, a refund counts once. Without that, a second write could count it twice.
     const mayRefund = !this.#at.withoutRefunds || countsOnce(this.#holders.get(leaseId));
     let isLeftOut = false;
@@ -254,8 +254,7 @@ class GroupPlanner {
     }
     if (level.holder === 'release') return removeHolder(leaseId, stored);
     // The answer says whether the holder exists, so the condition must check it even if nothing of it changes.
-    if (stored.rates === null || level.totals === null) return replaceHolder(leaseId, stored, stored);
-    return replaceHolder(leaseId, stored, { ...stored, rates: chargedRates(this.#image.limits, level.totals) });
+    return replaceHolder(leaseId, stored, keptHolder(stored, level, this.#image.limits));
   }
 
   extend({ leaseId, expiresAtMs }: ExtendEntry): EntryResult | null {

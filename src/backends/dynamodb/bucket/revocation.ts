@@ -31,7 +31,7 @@ export function revocationOf(ask: AskEntry, { baseMs, answer }: Doubt): ChangeEn
 export function revocationOfGrant(ask: AskEntry, rates: readonly Amount[]): ChangeEntry {
   return {
     kind: 'change',
-    level: { ...refOf(ask.level), deltas: rates, totals: null, holder: 'release' },
+    level: { ...refOf(ask.level), kind: 'deltas', deltas: rates, holder: 'release' },
     leaseId: ask.leaseId ?? '',
     nowMs: ask.nowMs,
     uncounts: ask.counts,

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Amount } from '../../../core/bucket/decide.js';
+import { deltasOf } from '../../../core/bucket/holder-rules.js';
 import { Limit } from '../../../core/limit.js';
 import { groups, stalePairs } from '../../../../tests/support/dynamodb/random-groups.js';
 import { NOW_MS } from '../../../../tests/support/dynamodb/shard-images.js';
@@ -20,7 +21,10 @@ function withLifted(image: ShardImage, consumedMilli = 0): ShardImage {
   return { ...image, limits: [...image.limits, { limit: LIFTED, rate: LIFTED, tokensMilli: 0, consumedMilli }] };
 }
 
-/** The same entry, which also asks for the unlimited limit, or changes what was taken of it. */
+/**
+ * The same entry, which also asks for the unlimited limit, or changes what was taken of it. Of a lease with totals only
+ * what is stated counts: its amounts stay as they are.
+ */
 function alsoOfLifted(entry: Entry, milli: number): Entry {
   const more: Amount = { name: LIFTED.name, milli };
   switch (entry.kind) {
@@ -29,11 +33,10 @@ function alsoOfLifted(entry: Entry, milli: number): Entry {
         ...entry,
         level: { ...entry.level, limits: [...entry.level.limits, LIFTED], asks: [...entry.level.asks, more] },
       };
-    case 'change':
-      return {
-        ...entry,
-        level: { ...entry.level, limits: [...entry.level.limits, LIFTED], deltas: [...entry.level.deltas, more] },
-      };
+    case 'change': {
+      const level = { ...entry.level, limits: [...entry.level.limits, LIFTED] };
+      return { ...entry, level: level.kind === 'totals' ? level : { ...level, deltas: [...level.deltas, more] } };
+    }
     case 'extend':
       return entry;
   }
@@ -55,8 +58,8 @@ function consumedBy(entries: readonly Entry[], plan: GroupPlan): number {
     const entry = entries[at];
     const counts = entry?.kind === 'ask' ? result?.kind === 'granted' : entry?.kind === 'change' && result !== null;
     if (!counts || entry === undefined || entry.kind === 'extend') return sum;
-    if (entry.kind === 'change' && entry.level.totals !== null) return sum;
-    const amounts = entry.kind === 'ask' ? entry.level.asks : entry.level.deltas;
+    if (entry.kind === 'change' && entry.level.kind === 'totals') return sum;
+    const amounts = entry.kind === 'ask' ? entry.level.asks : deltasOf(entry.level);
     return sum + Number(amounts.find(({ name }) => name === LIFTED.name)?.milli ?? 0);
   }, 0);
 }
@@ -67,12 +70,7 @@ test('an unlimited limit changes no answer and no balance of the others, and cou
   fc.assert(
     fc.property(stalePairs, groups, millis, ({ truth }, group, amounts) => {
       const entries = group(truth).filter(({ kind }, at) => kind !== 'change' || at % 2 === 0);
-      // Of a lease with totals only what is stated counts: its entries stay as they are.
-      const also = entries.map((entry, at) =>
-        entry.kind === 'change' && entry.level.totals !== null
-          ? withRules(entry)
-          : alsoOfLifted(entry, amounts[at] ?? 0),
-      );
+      const also = entries.map((entry, at) => alsoOfLifted(entry, amounts[at] ?? 0));
       const [plain, lifted] = [planGroup(truth, entries, AT), planGroup(withLifted(truth), also, AT)];
       if (plain.kind === 'answer' && lifted.kind === 'write') {
         // What only the counter of the unlimited limit needs is written; nothing else is.
@@ -91,10 +89,6 @@ test('an unlimited limit changes no answer and no balance of the others, and cou
   );
   expect(counted).toBeGreaterThan(100);
 });
-
-function withRules(entry: Extract<Entry, { kind: 'change' }>): Entry {
-  return { ...entry, level: { ...entry.level, limits: [...entry.level.limits, LIFTED] } };
-}
 
 type Changes = Extract<GroupPlan, { kind: 'write' }>['write']['limits'];
 

@@ -164,6 +164,6 @@ function undoingOf(levels: readonly LevelAsk[], outcome: ConsumeOutcome | undefi
     const rates = outcome.levels[at]?.verdicts.filter(({ limit }) => isConsumed(limit.kind)) ?? [];
     const deltas = rates.map(({ limit, requestedMilli }) => ({ name: limit.name, milli: -requestedMilli }));
     const holder = level.holder === null ? 'none' : 'release';
-    return { ...level, deltas, totals: null, holder, place: outcome.levels[at]?.place };
+    return { ...level, kind: 'deltas', deltas, holder, place: outcome.levels[at]?.place };
   });
 }

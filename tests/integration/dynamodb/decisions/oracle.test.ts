@@ -119,10 +119,10 @@ describe.skipIf(installed.status === 'unavailable')(`clients of DynamoDB compare
           const change = async (part: Part, sign: number) => {
             const level = {
               ...refOf(process),
+              kind: 'deltas',
               deltas: amountsOf([part], sign),
-              totals: null,
-              holder: 'none' as const,
-            };
+              holder: 'none',
+            } as const;
             const [result] = await adjust(buckets, call, { leaseId: '', levels: [level] });
             if (result?.kind !== 'done') throw new Error('A correction failed');
           };
