@@ -1,7 +1,7 @@
-import type { Awaitable, Call, LevelAnswer, LevelAsk, LevelChange } from '../../../backend.js';
+import type { Awaitable, Call, LevelAnswer, LevelAsk } from '../../../backend.js';
 import { type Amount, amountOf, type Verdict } from '../../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../../core/int.js';
-import { holdsSlots, isConsumed } from '../../../core/limit-kind.js';
+import { holdsSlots } from '../../../core/limit-kind.js';
 import { knownAsks, partOf, refuseAcross, viewShards } from '../bucket/across-shards.js';
 import { readShards } from './bucket-images.js';
 import type { BucketShards, Submitted } from './bucket-shards.js';
@@ -10,6 +10,7 @@ import { type Deadline, deadlineIn } from '../client/deadline.js';
 import type { AskEntry, ResultOf } from '../bucket/entries.js';
 import type { ShardImage } from '../table/items.js';
 import { locationOf, type ShardLocation } from '../bucket/grant-location.js';
+import { undoOf } from '../bucket/revocation.js';
 import { revokeGrant } from './revoke-grant.js';
 import { tuningOf } from '../bucket/tuning.js';
 
@@ -216,11 +217,6 @@ export async function undoLevel(
   { bucket, call, level, leaseId, deadline }: Asking,
   answer: LevelAnswer,
 ): Promise<void> {
-  const deltas = answer.verdicts
-    .filter(({ limit }) => isConsumed(limit.kind))
-    .map(({ limit, requestedMilli }) => ({ name: limit.name, milli: -requestedMilli }));
-  const holder = level.holder === null ? 'none' : 'release';
-  const change: LevelChange = { ...level, kind: 'deltas', deltas, holder, place: answer.place };
-  const changing = { bucket, call, level: change, leaseId: leaseId ?? '', deadline };
+  const changing = { bucket, call, level: undoOf(level, answer), leaseId: leaseId ?? '', deadline };
   await changeLevel(changing, true);
 }

@@ -1,4 +1,4 @@
-import type { LevelAnswer, LevelAsk } from '../../../backend.js';
+import type { LevelAnswer, LevelAsk, LevelChange } from '../../../backend.js';
 import type { Amount } from '../../../core/bucket/decide.js';
 import { isConsumed } from '../../../core/limit.js';
 import type { EpochMs } from '../../../core/units.js';
@@ -37,6 +37,19 @@ export function revocationOfGrant(ask: AskEntry, rates: readonly Amount[]): Chan
     uncounts: ask.counts,
     onlyIfHeld: true,
   };
+}
+
+/**
+ * The change that undoes a grant. If an expiry has given the rates of its holder back meanwhile, nothing is due: the lease
+ * has taken 0 in all.
+ */
+export function undoOf(level: LevelAsk, answer: LevelAnswer): LevelChange {
+  const rates = ratesOf(answer);
+  const ref = { ...refOf(level), place: answer.place };
+  if (level.holder === null) return { ...ref, kind: 'deltas', deltas: rates, holder: 'none' };
+  if (level.holder.rates === null) return { ...ref, kind: 'deltas', deltas: rates, holder: 'release' };
+  const totals = rates.map(({ name, milli }) => ({ name, milli: 0, deltaMilli: milli }));
+  return { ...ref, kind: 'totals', totals, holder: 'release' };
 }
 
 /** The rates and unlimited amounts to give back, as negative amounts. */
