@@ -61,6 +61,25 @@ function namesOf(limit: string): LimitNames {
   return names;
 }
 
+/** The part of a limit that an attribute contains; null if it contains none. */
+interface LimitPart {
+  readonly limit: string;
+  readonly field: 'tk' | 'cp' | 'ra' | 'rp' | 'tc';
+}
+
+/** Cached: every answer has some twenty names, nearly always the same ones. */
+const LIMIT_PARTS = new Map<string, LimitPart | null>();
+
+function limitPartOf(name: string): LimitPart | null {
+  const known = LIMIT_PARTS.get(name);
+  if (known !== undefined) return known;
+  if (LIMIT_PARTS.size >= MAX_LIMIT_NAMES) LIMIT_PARTS.clear();
+  const [, limit, field] = LIMIT_ATTRIBUTE.exec(name) ?? [];
+  const part = limit === undefined ? null : { limit, field: field as LimitPart['field'] };
+  LIMIT_PARTS.set(name, part);
+  return part;
+}
+
 const LIMIT_ATTRIBUTE = /^b_(.+)_(tk|cp|ra|rp|tc)$/;
 const KNOWN_ATTRIBUTE = /^(?:[PS]K|GSI[1-4][PS]K|rf|shard_count|cv|ttl|w|wc|ac|un|b_.+_(?:tk|cp|ra|rp|tc)|h_.+)$/;
 
@@ -128,17 +147,18 @@ export function decodeShard(item: Item, known: readonly Limit[], key: ShardKey =
       const id = name.slice(2);
       holders ??= new Map();
       holders.set(id, decodeHolder(id, value?.S ?? ''));
-    } else if (name.endsWith('_tk') && name.startsWith('b_')) {
-      const account = decodeAccount(item, LIMIT_ATTRIBUTE.exec(name)?.[1] ?? '', known, shard, shardCount);
+      continue;
+    }
+    const part = limitPartOf(name);
+    if (part === null) continue;
+    const { limit, field } = part;
+    if (field === 'tk') {
+      const account = decodeAccount(item, limit, known, shard, shardCount);
       if (account !== null) limits.push(account);
-    } else if (name.endsWith('_tc') && name.startsWith('b_')) {
-      const limit = name.slice('b_'.length, -'_tc'.length);
+    } else if (field === 'tc') {
       const isRetired = item[ATTRIBUTE.tokens(limit)] === undefined && !isUnlimited(item, limit);
       if (isRetired) (retired ??= new Map()).set(limit, parseInt10(value?.N ?? '0'));
-    } else if (name.endsWith('_rp') && name.startsWith('b_')) {
-      const limit = name.slice('b_'.length, -'_rp'.length);
-      if (isUnlimited(item, limit)) limits.push(decodeUnlimited(item, limit, known));
-    }
+    } else if (field === 'rp' && isUnlimited(item, limit)) limits.push(decodeUnlimited(item, limit, known));
   }
   return {
     key,
@@ -183,17 +203,18 @@ function decodeAccount(
   shard: number,
   shardCount: number,
 ): Account | null {
-  const capacity = item[ATTRIBUTE.capacity(name)]?.N;
-  const refill = item[ATTRIBUTE.refillAmount(name)]?.N;
-  const period = item[ATTRIBUTE.refillPeriod(name)]?.N;
-  const tokens = item[ATTRIBUTE.tokens(name)]?.N;
+  const names = namesOf(name);
+  const capacity = item[names.capacity]?.N;
+  const refill = item[names.refillAmount]?.N;
+  const period = item[names.refillPeriod]?.N;
+  const tokens = item[names.tokens]?.N;
   if (capacity === undefined || refill === undefined || period === undefined || tokens === undefined) return null;
   const limit = limitOf(name, Number(capacity) / MILLI, Number(refill) / MILLI, Number(period), known);
   return {
     limit,
     rate: shareOf(limit, shard, shardCount),
     tokensMilli: parseInt10(tokens),
-    consumedMilli: parseInt10(item[ATTRIBUTE.consumed(name)]?.N ?? '0'),
+    consumedMilli: parseInt10(item[names.consumed]?.N ?? '0'),
   };
 }
 
@@ -221,6 +242,7 @@ function limitOf(
 
 /** DynamoDB returns attributes in no defined order. */
 function inOrderOf(limits: readonly Account[], known: readonly Limit[]): readonly Account[] {
+  if (limits.length <= known.length && limits.every(({ limit }, at) => limit.name === known[at]?.name)) return limits;
   const positionOf = ({ limit }: Account): number => {
     const position = known.findIndex(({ name }) => name === limit.name);
     return position < 0 ? known.length : position;
@@ -272,8 +294,8 @@ export interface ShardCounters extends UsageCounts {
 export function decodeCounters(item: Item): ShardCounters {
   const consumedMilli = new Map<string, Int>();
   for (const name in item) {
-    const [, limit, field] = LIMIT_ATTRIBUTE.exec(name) ?? [];
-    if (limit !== undefined && field === 'tc') consumedMilli.set(limit, readCounter(item, name));
+    const part = limitPartOf(name);
+    if (part?.field === 'tc') consumedMilli.set(part.limit, readCounter(item, name));
   }
   const writeId = item[ATTRIBUTE.writeId]?.S ?? '';
   return {
