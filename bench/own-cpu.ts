@@ -27,7 +27,7 @@ interface Case {
   readonly limits: readonly Limit[];
 }
 
-export const CASES: readonly Case[] = [
+const CASES: readonly Case[] = [
   { name: '1 caller, 1,000 buckets, two rates', buckets: MANY, callers: 1, operations: 4_000, limits: RATES },
   { name: '256 callers, 1 bucket, two rates', buckets: ['hot'], callers: 256, operations: 20_000, limits: RATES },
   {
@@ -52,7 +52,7 @@ export async function showOwnCpu(): Promise<void> {
   }
 }
 
-export async function prepare(engine: Engine): Promise<void> {
+async function prepare(engine: Engine): Promise<void> {
   process.env['AWS_ACCESS_KEY_ID'] = engine.credentials.accessKeyId;
   process.env['AWS_SECRET_ACCESS_KEY'] = engine.credentials.secretAccessKey;
   const client = clientOf(engine, engine.endpoint);
@@ -61,7 +61,7 @@ export async function prepare(engine: Engine): Promise<void> {
 }
 
 /** Returns a function that measures one round of a case, in nanoseconds of CPU per acquire. */
-export async function openCase({ endpoint, region }: Engine, each: Case): Promise<() => Promise<number>> {
+async function openCase({ endpoint, region }: Engine, each: Case): Promise<() => Promise<number>> {
   const { buckets, callers, operations, limits } = each;
   const transport = answeringTransport(openTransport({ endpoint, region }), callers === 1 ? atOnce : nextTurn);
   const backend = createDynamoDBBackend({ table: TABLE }, { transport, pressure: UNPACED });

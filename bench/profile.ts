@@ -8,8 +8,8 @@ export interface Heavy {
 
 const SHOWN = 40;
 const ROUNDS = 6;
-/** Not work: the process waits. */
-const IDLE: ReadonlySet<string> = new Set(['(idle)', '(program)', '(root)']);
+/** Not the measured work: the process waits, or the profiler collects. */
+const IDLE: ReadonlySet<string> = new Set(['(idle)', '(program)', '(root)', 'dispatch']);
 
 /** Samples the process while it works, and returns the functions that use most CPU. */
 export async function heaviestFunctions(work: () => Promise<unknown>): Promise<readonly Heavy[]> {

@@ -15,7 +15,7 @@ const MAX_NODES = 5_000;
  * of one shape have the same text and differ in their values. The nodes form a tree, so that finding a shape builds no
  * key.
  */
-export class ExpressionShape {
+class ExpressionShape {
   /** Known once a write of exactly these steps was rendered. */
   text: ExpressionText | null = null;
   readonly #op: RecordStep['op'] | null;

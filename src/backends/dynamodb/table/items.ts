@@ -1,8 +1,7 @@
 import type { Rate } from '../../../core/bucket/bucket.js';
 import type { ConfigVersion } from '../../../core/config/config.js';
-import type { Amount, Holder } from '../../../core/bucket/decide.js';
 import { parseLeaseTime } from '../../../core/identifiers.js';
-import { type Int, toInt } from '../../../core/int.js';
+import type { Int } from '../../../core/int.js';
 import { hasBalance, holdsSlots, isConsumed } from '../../../core/limit-kind.js';
 import { Limit } from '../../../core/limit.js';
 import { shareOf } from '../../../core/bucket/shard.js';
@@ -10,9 +9,12 @@ import type { UsageCounts } from '../../../core/usage/usage.js';
 import { type EpochMs, MILLI, type Millitokens } from '../../../core/units.js';
 import { parseShardKey, type ShardKey } from './keys.js';
 import { isMigratedWriteId } from '../bucket/migrated-write-id.js';
+import { parseInt10 } from './attributes.js';
+import { decodeHolder, type StoredHolder } from './stored-holder.js';
 import { decodeKind, encodePeriod } from './stored-period.js';
 import type { AttributeValue, Item } from '../client/transport.js';
 
+export { decodeHolder, encodeHolder, type StoredHolder } from './stored-holder.js';
 export { UNLIMITED_PERIOD } from './stored-period.js';
 
 /** The stored names of a bucket's attributes. All other code uses the long names. */
@@ -91,11 +93,6 @@ export interface Account {
   readonly rate: Rate;
   readonly tokensMilli: Millitokens;
   readonly consumedMilli: Int;
-}
-
-/** A holder with its exact stored text, which conditions compare. */
-export interface StoredHolder extends Holder {
-  readonly text: string;
 }
 
 /** One shard of a bucket as the store last returned it. */
@@ -338,46 +335,6 @@ let lastVersion: { readonly text: string; readonly version: ConfigVersion } = {
   text: '0',
   version: { sequence: 0, openedAtMs: 0 },
 };
-
-/**
- * `{expiry}|{slots}|{rates}|{caller}`: amounts are `name=milli` with commas; rates follow a `+` where an expiry gives
- * them back; the caller is last because it may contain any character; empty parts at the end are left out. The lease id
- * contains the time of the acquire.
- */
-export function encodeHolder({ expiresAtMs, slots, rates, caller }: Holder): string {
-  const parts = [String(expiresAtMs), printAmounts(slots), rates === null ? '' : `+${printAmounts(rates)}`];
-  if (caller !== null) return [...parts, caller].join('|');
-  return parts.join('|').replace(/\|+$/, '');
-}
-
-export function decodeHolder(leaseId: string, text: string): StoredHolder {
-  const [expiry = '0', slots = '', rates = '', ...caller] = text.split('|');
-  return {
-    text,
-    expiresAtMs: Number(expiry),
-    acquiredAtMs: parseLeaseTime(leaseId),
-    slots: parseAmounts(slots),
-    rates: rates.startsWith('+') ? parseAmounts(rates.slice(1)) : null,
-    caller: caller.length === 0 ? null : caller.join('|'),
-  };
-}
-
-function printAmounts(amounts: readonly Amount[]): string {
-  return amounts.map(({ name, milli }) => `${name}=${milli}`).join(',');
-}
-
-function parseAmounts(text: string): readonly Amount[] {
-  if (text === '') return [];
-  return text.split(',').map((part) => {
-    const cut = part.lastIndexOf('=');
-    return { name: part.slice(0, cut), milli: parseInt10(part.slice(cut + 1)) };
-  });
-}
-
-/** Numbers of up to 15 digits are exact as a double. */
-function parseInt10(text: string): Int {
-  return text.length <= 15 ? Number(text) : toInt(BigInt(text));
-}
 
 function numberOf(value: AttributeValue | undefined): number {
   return Number(value?.N ?? 0);
