@@ -6,6 +6,7 @@ import { clientRows } from './clients.js';
 import { dynamodbRows } from './dynamodb.js';
 import { embeddedRows } from './embedded.js';
 import { takeFromFile } from './file-takers.js';
+import { showOwnCpu } from './own-cpu.js';
 import { isMissed, type Row, table } from './table.js';
 
 /** `npm run bench -- dynamodb` runs only that part. */
@@ -61,5 +62,6 @@ function runAll(): void {
 const part = process.argv[2];
 if (part === undefined) runAll();
 else if (part === 'budgets' || part === 'embedded' || part === 'clients' || part === 'dynamodb') await PARTS[part]();
+else if (part === 'own-cpu') await showOwnCpu();
 else if (part === 'file-taker') await takeFromFile(process.argv[3] ?? '');
 else throw new RangeError(`Expected ${Object.keys(PARTS).join(' or ')}, got ${part}`);

@@ -84,7 +84,12 @@ const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxy
 
 /** 8 characters for the time, which sort by time as text, and 3 characters from `random` (0 <= random < 1). */
 export function buildLeaseId(nowMs: number, random: number): string {
-  return encode64(Math.max(0, nowMs), 8) + encode64(Math.floor(random * 64 ** 3), 3);
+  return encode64(Math.max(0, nowMs), 8) + encodeRandom(random);
+}
+
+/** 3 characters from `random` (0 <= random < 1). */
+export function encodeRandom(random: number): string {
+  return encode64(Math.floor(random * 64 ** 3), 3);
 }
 
 /** The time that a lease id contains. */

@@ -7,6 +7,7 @@ import {
   type BucketState,
   conclude,
   decide,
+  fitsAll,
   type Holder,
   limitStatus,
   wholeTokens,
@@ -120,6 +121,16 @@ describe('a decision', () => {
           return capped >= (amountOf(asked, limit.name) ?? -Infinity);
         });
         expect(isGranted(of, asked, nowMs)).toBe(fits);
+      }),
+      RUNS,
+    );
+  });
+
+  test('the check without verdicts finds room exactly if every verdict of the decision needs no wait', () => {
+    fc.assert(
+      fc.property(bucket, asks, now, (of, asked, nowMs) => {
+        const fits = decide(of, asked, nowMs).every(({ waitMs }) => waitMs === 0);
+        expect(fitsAll(of, asked, nowMs)).toBe(fits);
       }),
       RUNS,
     );

@@ -1,6 +1,6 @@
 import { credit, effectiveTokens, gainsTokens, type Rate, waitForTokens } from './bucket.js';
 import { add, floorDiv, type Int } from '../int.js';
-import { refills } from '../limit-kind.js';
+import { hasBalance, refills } from '../limit-kind.js';
 import type { Limit } from '../limit.js';
 import { type EpochMs, MILLI, type Millitokens } from '../units.js';
 
@@ -95,6 +95,20 @@ export function decide(bucket: BucketState, asks: readonly Amount[], nowMs: Epoc
   }
   if (asked < limits.length) verdicts.length = asked;
   return verdicts;
+}
+
+/** Whether `decide` would find that everything fits. Builds no verdicts. */
+export function fitsAll({ baseMs, limits }: BucketState, asks: readonly Amount[], nowMs: EpochMs): boolean {
+  for (const balance of limits) {
+    const milli = amountOf(asks, balance.limit.name);
+    if (milli !== undefined && !hasEnough(balance, Number(milli), baseMs, nowMs)) return false;
+  }
+  return true;
+}
+
+function hasEnough({ limit, rate = limit, tokensMilli }: LimitBalance, milli: number, baseMs: EpochMs, nowMs: EpochMs) {
+  if (!hasBalance(limit.kind)) return true;
+  return effectiveTokens(rate, tokensMilli, credit(rate, baseMs, nowMs)) >= milli;
 }
 
 function judge(bucket: BucketState, balance: LimitBalance, requestedMilli: number, nowMs: EpochMs): Verdict {

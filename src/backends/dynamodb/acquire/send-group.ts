@@ -42,7 +42,7 @@ export async function sendGroup(shard: WrittenShard, waiting: readonly Waiting[]
   const deadline = waiting.reduce((latest, one) => Math.max(latest, one.deadline), 0);
   const entries = waiting.map(({ entry }) => entry);
   const { maxRetries, bucketLifeFactor: lifeFactor } = tuning;
-  const inDoubt = new Set(waiting.flatMap(({ entry, doubt }) => (doubt === undefined ? [] : (entry.leaseId ?? []))));
+  const inDoubt = leasesInDoubt(waiting);
   const group = { ns: shard.executor.ns, key: shard.key, entries, nowMs, maxRetries, lifeFactor, inDoubt };
   const cached = shard.cachedAt(nowMs, tuning.denyCacheMs);
   // A balance from before a refund must not deny.
@@ -60,6 +60,13 @@ export async function sendGroup(shard: WrittenShard, waiting: readonly Waiting[]
     if (answer.kind === 'sent' && answer.answer.kind === 'busy' && answer.answer.hotKey) shard.markHot();
     ({ state, action, answers } = step(state, answer));
   }
+}
+
+const NONE_IN_DOUBT: ReadonlySet<string> = new Set();
+
+function leasesInDoubt(waiting: readonly Waiting[]): ReadonlySet<string> {
+  if (waiting.every(({ doubt }) => doubt === undefined)) return NONE_IN_DOUBT;
+  return new Set(waiting.flatMap(({ entry, doubt }) => (doubt === undefined ? [] : (entry.leaseId ?? []))));
 }
 
 function deliver(

@@ -1,5 +1,5 @@
 import type { Awaitable, Tuning } from '../../../backend.js';
-import { type Amount, decide, type Verdict } from '../../../core/bucket/decide.js';
+import { type Amount, decide, fitsAll, type Verdict } from '../../../core/bucket/decide.js';
 import { compareConfig } from '../../../core/config/config.js';
 import { BackendUnavailable } from '../../../core/errors.js';
 import type { EpochMs } from '../../../core/units.js';
@@ -130,10 +130,16 @@ export class Shard {
   recall(ask: AskEntry, { denyCacheMs, bucketLifeFactor: lifeFactor }: Tuning): ResultOf<AskEntry> | null {
     const { nowMs, level } = ask;
     // Most asks fit, and skip the full plan below.
-    if (this.#refunds > 0 || this.judge(level.asks, nowMs)?.every(fits) !== false) return null;
+    if (this.#refunds > 0 || !this.#isShort(level.asks, nowMs)) return null;
     const { image, trust, judgement } = this.cachedAt(nowMs, denyCacheMs);
     const plan = image && planGroup(image, [ask], { nowMs, trust, lifeFactor, withoutRefunds: false, judgement });
     return plan?.kind === 'answer' ? (plan.results[0] as ResultOf<AskEntry>) : null;
+  }
+
+  #isShort(asks: readonly Amount[], nowMs: EpochMs): boolean {
+    // The next group meets the image that the write under way returns, so no verdict on this one would be used again.
+    if (this.#busy && this.#image !== null) return !fitsAll(this.#image, asks, nowMs);
+    return this.judge(asks, nowMs)?.every(fits) === false;
   }
 
   /** A value and no promise: the deny cache has decided. */

@@ -15,7 +15,13 @@ function fillMs(rate: Rate): number {
 
 /** How long an idle bucket is kept at most. No balance depends on it, so floating-point numbers are exact enough. */
 function wholeLifeMs(image: ShardImage, factor: number): number {
-  return Math.max(LEAST_LIFE_MS, factor * Math.max(0, ...image.limits.map(({ rate }) => fillMs(rate))));
+  return Math.max(LEAST_LIFE_MS, factor * longestFillMs(image));
+}
+
+function longestFillMs({ limits }: ShardImage): number {
+  let longestMs = 0;
+  for (const { rate } of limits) longestMs = Math.max(longestMs, fillMs(rate));
+  return longestMs;
 }
 
 /** When every limit will be full and every holder expired, if no write comes first. */
@@ -35,8 +41,7 @@ function quietAtMs(image: ShardImage, nowMs: EpochMs): EpochMs {
  * then changes no answer.
  */
 export function expirySec(image: ShardImage, nowMs: EpochMs, factor: number): number {
-  const longestMs = Math.max(0, ...image.limits.map(({ rate }) => fillMs(rate)));
-  const untilMs = Math.max(nowMs + LEAST_LIFE_MS, quietAtMs(image, nowMs) + (factor - 1) * longestMs);
+  const untilMs = Math.max(nowMs + LEAST_LIFE_MS, quietAtMs(image, nowMs) + (factor - 1) * longestFillMs(image));
   return Math.ceil(untilMs / 1000);
 }
 

@@ -84,9 +84,8 @@ export function shownBy(answer: GroupAnswer): ShardImage | null | undefined {
 }
 
 /** The rules that the record may have. */
-export function knownLimits({ group, open, image }: GroupState): readonly Limit[] {
-  const level = newestLevel(open.map((index) => group.entries[index] as Entry));
-  return level?.limits ?? image?.limits.map(({ limit }) => limit) ?? [];
+export function knownLimits(state: GroupState): readonly Limit[] {
+  return newestLevel(openEntries(state))?.limits ?? state.image?.limits.map(({ limit }) => limit) ?? [];
 }
 
 function plan(state: GroupState): GroupStep {
@@ -325,7 +324,8 @@ function finish(state: GroupState, results: readonly (EntryResult | null)[]): Gr
 /** Adds a ttl to a bucket that needs one. Every caller has its answer by now, so a failure is ignored. */
 function maybeAddTtl(state: GroupState): GroupStep {
   const { image, group, idleMs } = state;
-  if (image === null || !needsTtl(image, newestLevel(group.entries)?.lasting, idleMs)) return done(state, false);
+  if (image?.ttlSec !== null || !needsTtl(image, newestLevel(group.entries)?.lasting, idleMs))
+    return done(state, false);
   const { ns, nowMs, lifeFactor } = group;
   const build = (writeId: string): Update => addTtl({ ns, image, nowMs, lifeFactor, writeId });
   return { state: { ...state, purpose: { kind: 'add-ttl' } }, action: { kind: 'send', build }, answers: [] };

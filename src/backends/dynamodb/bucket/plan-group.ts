@@ -195,8 +195,9 @@ class GroupPlanner {
     this.#hasTaken = true;
     for (const { limit, creditedMilli, effectiveMilli, requestedMilli } of verdicts) {
       this.#sums.take(limit.name, requestedMilli);
-      const left = this.#balances.find((balance) => balance.limit === limit);
-      if (left !== undefined) left.tokensMilli = tokensAfterTake(effectiveMilli, creditedMilli, requestedMilli);
+      for (const left of this.#balances) {
+        if (left.limit === limit) left.tokensMilli = tokensAfterTake(effectiveMilli, creditedMilli, requestedMilli);
+      }
     }
     if (counts) this.#acquires += 1;
     return { kind: 'granted', answer };

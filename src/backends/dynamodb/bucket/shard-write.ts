@@ -74,11 +74,7 @@ export function countsOnce(change: HolderChange | undefined): boolean {
 
 /** The image after the write, computed as DynamoDB computes it. */
 export function applyShardWrite(image: ShardImage, write: ShardWrite, writeId: string): ShardImage {
-  const holders = new Map(image.holders);
-  for (const holder of write.holders) {
-    if (holder.kind === 'remove') holders.delete(holder.leaseId);
-    else if (holder.kind !== 'absent') holders.set(holder.leaseId, decodeHolder(holder.leaseId, holder.text));
-  }
+  const holders = holdersAfter(image, write);
   return {
     ...image,
     writeId,
@@ -98,6 +94,16 @@ export function applyShardWrite(image: ShardImage, write: ShardWrite, writeId: s
       };
     }),
   };
+}
+
+function holdersAfter({ holders: before }: ShardImage, { holders: changes }: ShardWrite): ShardImage['holders'] {
+  if (changes.length === 0) return before;
+  const holders = new Map(before);
+  for (const change of changes) {
+    if (change.kind === 'remove') holders.delete(change.leaseId);
+    else if (change.kind !== 'absent') holders.set(change.leaseId, decodeHolder(change.leaseId, change.text));
+  }
+  return holders;
 }
 
 /**

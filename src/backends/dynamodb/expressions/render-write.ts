@@ -2,7 +2,9 @@ import type { PutItemInput, TransactWriteItem, UpdateItemInput } from '@aws-sdk/
 import type { Creation, RecordStep, RecordValue, RecordWrite, Update } from '../bucket/writes/record-write.js';
 import { keyItem } from '../table/attributes.js';
 import type { AttributeValue } from '../client/transport.js';
-import { Expression } from './expression.js';
+import { Aliases } from './aliases.js';
+import { emptyShape, MAX_CACHED_STEPS } from './expression-shape.js';
+import { Expression, type ExpressionInput, inputOf, requireUpdate } from './expression.js';
 import { buildShardItem } from './shard-item.js';
 
 /** An update that returns the whole item: the new one, or the one that refused it. */
@@ -10,7 +12,7 @@ export function renderUpdate(tableName: string, { key, steps }: Update): UpdateI
   return {
     TableName: tableName,
     Key: keyItem(key),
-    ...expressionOf(steps).build(),
+    ...renderSteps(steps),
     ReturnValues: 'ALL_NEW',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   };
@@ -32,18 +34,34 @@ export function renderAction(tableName: string, write: RecordWrite): TransactWri
     case 'create':
       return { Put: renderCreate(tableName, write) };
     case 'update':
-      return {
-        Update: { TableName: tableName, Key: keyItem(write.key), ...expressionOf(write.steps).buildUpdate() },
-      };
+      return { Update: { TableName: tableName, Key: keyItem(write.key), ...requireUpdate(renderSteps(write.steps)) } };
     case 'delete':
-      return { Delete: { TableName: tableName, Key: keyItem(write.key), ...expressionOf(write.steps).build() } };
+      return { Delete: { TableName: tableName, Key: keyItem(write.key), ...renderSteps(write.steps) } };
   }
 }
 
-function expressionOf(steps: readonly RecordStep[]): Expression {
+/** Most writes of a process have one of a few shapes: then the text is found, and only names and values are new. */
+export function renderSteps(steps: readonly RecordStep[]): ExpressionInput {
+  if (steps.length > MAX_CACHED_STEPS) return renderAnew(steps);
+  const aliases = new Aliases();
+  let shape = emptyShape();
+  for (const { op, attribute, value } of steps) {
+    if (op === 'add' && value === 0) continue;
+    const name = aliases.ofName(attribute);
+    shape = shape.with(op, name, value === null ? '' : aliases.ofValue(attributeValue(value)));
+  }
+  if (shape.text === null) {
+    const { UpdateExpression, ConditionExpression } = renderAnew(steps);
+    shape.text = { UpdateExpression, ConditionExpression };
+  }
+  return inputOf(shape.text, aliases);
+}
+
+/** Renders without the cache. */
+export function renderAnew(steps: readonly RecordStep[]): ExpressionInput {
   const expression = new Expression();
   for (const step of steps) render(expression, step);
-  return expression;
+  return expression.build();
 }
 
 function render(expression: Expression, { op, attribute, value }: RecordStep): void {

@@ -216,6 +216,15 @@ function nameOf(text: string): string {
 }
 
 describe('holders', () => {
+  test('a holder that has changed is decoded from its new text, although the lease was decoded before', () => {
+    const leaseId = buildLeaseId(1_800_000_000_000, 0.5);
+    const before = holderOf({ expiresAtMs: 1_800_000_060_000 });
+    const extended = { ...before, expiresAtMs: 1_800_000_120_000 };
+    for (const holder of [before, extended, before]) {
+      expect(decodeHolder(leaseId, encodeHolder(holder)).expiresAtMs).toBe(holder.expiresAtMs);
+    }
+  });
+
   test('a holder is decoded as it was encoded, with no, empty or some rates and any caller', () => {
     fc.assert(
       fc.property(leaseIds, holders, (id, holder) => {

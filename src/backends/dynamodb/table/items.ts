@@ -1,8 +1,7 @@
 import type { Rate } from '../../../core/bucket/bucket.js';
 import type { ConfigVersion } from '../../../core/config/config.js';
-import type { Amount, Holder } from '../../../core/bucket/decide.js';
 import { parseLeaseTime } from '../../../core/identifiers.js';
-import { type Int, toInt } from '../../../core/int.js';
+import type { Int } from '../../../core/int.js';
 import { hasBalance, holdsSlots, isConsumed } from '../../../core/limit-kind.js';
 import { Limit } from '../../../core/limit.js';
 import { shareOf } from '../../../core/bucket/shard.js';
@@ -10,9 +9,12 @@ import type { UsageCounts } from '../../../core/usage/usage.js';
 import { type EpochMs, MILLI, type Millitokens } from '../../../core/units.js';
 import { parseShardKey, type ShardKey } from './keys.js';
 import { isMigratedWriteId } from '../bucket/migrated-write-id.js';
+import { parseInt10 } from './attributes.js';
+import { decodeHolder, type StoredHolder } from './stored-holder.js';
 import { decodeKind, encodePeriod } from './stored-period.js';
 import type { AttributeValue, Item } from '../client/transport.js';
 
+export { decodeHolder, encodeHolder, type StoredHolder } from './stored-holder.js';
 export { UNLIMITED_PERIOD } from './stored-period.js';
 
 /** The stored names of a bucket's attributes. All other code uses the long names. */
@@ -61,6 +63,25 @@ function namesOf(limit: string): LimitNames {
   return names;
 }
 
+/** The part of a limit that an attribute contains; null if it contains none. */
+interface LimitPart {
+  readonly limit: string;
+  readonly field: 'tk' | 'cp' | 'ra' | 'rp' | 'tc';
+}
+
+/** Cached: every answer has some twenty names, nearly always the same ones. */
+const LIMIT_PARTS = new Map<string, LimitPart | null>();
+
+function limitPartOf(name: string): LimitPart | null {
+  const known = LIMIT_PARTS.get(name);
+  if (known !== undefined) return known;
+  if (LIMIT_PARTS.size >= MAX_LIMIT_NAMES) LIMIT_PARTS.clear();
+  const [, limit, field] = LIMIT_ATTRIBUTE.exec(name) ?? [];
+  const part = limit === undefined ? null : { limit, field: field as LimitPart['field'] };
+  LIMIT_PARTS.set(name, part);
+  return part;
+}
+
 const LIMIT_ATTRIBUTE = /^b_(.+)_(tk|cp|ra|rp|tc)$/;
 const KNOWN_ATTRIBUTE = /^(?:[PS]K|GSI[1-4][PS]K|rf|shard_count|cv|ttl|w|wc|ac|un|b_.+_(?:tk|cp|ra|rp|tc)|h_.+)$/;
 
@@ -72,11 +93,6 @@ export interface Account {
   readonly rate: Rate;
   readonly tokensMilli: Millitokens;
   readonly consumedMilli: Int;
-}
-
-/** A holder with its exact stored text, which conditions compare. */
-export interface StoredHolder extends Holder {
-  readonly text: string;
 }
 
 /** One shard of a bucket as the store last returned it. */
@@ -128,17 +144,18 @@ export function decodeShard(item: Item, known: readonly Limit[], key: ShardKey =
       const id = name.slice(2);
       holders ??= new Map();
       holders.set(id, decodeHolder(id, value?.S ?? ''));
-    } else if (name.endsWith('_tk') && name.startsWith('b_')) {
-      const account = decodeAccount(item, LIMIT_ATTRIBUTE.exec(name)?.[1] ?? '', known, shard, shardCount);
+      continue;
+    }
+    const part = limitPartOf(name);
+    if (part === null) continue;
+    const { limit, field } = part;
+    if (field === 'tk') {
+      const account = decodeAccount(item, limit, known, shard, shardCount);
       if (account !== null) limits.push(account);
-    } else if (name.endsWith('_tc') && name.startsWith('b_')) {
-      const limit = name.slice('b_'.length, -'_tc'.length);
+    } else if (field === 'tc') {
       const isRetired = item[ATTRIBUTE.tokens(limit)] === undefined && !isUnlimited(item, limit);
       if (isRetired) (retired ??= new Map()).set(limit, parseInt10(value?.N ?? '0'));
-    } else if (name.endsWith('_rp') && name.startsWith('b_')) {
-      const limit = name.slice('b_'.length, -'_rp'.length);
-      if (isUnlimited(item, limit)) limits.push(decodeUnlimited(item, limit, known));
-    }
+    } else if (field === 'rp' && isUnlimited(item, limit)) limits.push(decodeUnlimited(item, limit, known));
   }
   return {
     key,
@@ -183,17 +200,18 @@ function decodeAccount(
   shard: number,
   shardCount: number,
 ): Account | null {
-  const capacity = item[ATTRIBUTE.capacity(name)]?.N;
-  const refill = item[ATTRIBUTE.refillAmount(name)]?.N;
-  const period = item[ATTRIBUTE.refillPeriod(name)]?.N;
-  const tokens = item[ATTRIBUTE.tokens(name)]?.N;
+  const names = namesOf(name);
+  const capacity = item[names.capacity]?.N;
+  const refill = item[names.refillAmount]?.N;
+  const period = item[names.refillPeriod]?.N;
+  const tokens = item[names.tokens]?.N;
   if (capacity === undefined || refill === undefined || period === undefined || tokens === undefined) return null;
   const limit = limitOf(name, Number(capacity) / MILLI, Number(refill) / MILLI, Number(period), known);
   return {
     limit,
     rate: shareOf(limit, shard, shardCount),
     tokensMilli: parseInt10(tokens),
-    consumedMilli: parseInt10(item[ATTRIBUTE.consumed(name)]?.N ?? '0'),
+    consumedMilli: parseInt10(item[names.consumed]?.N ?? '0'),
   };
 }
 
@@ -221,6 +239,7 @@ function limitOf(
 
 /** DynamoDB returns attributes in no defined order. */
 function inOrderOf(limits: readonly Account[], known: readonly Limit[]): readonly Account[] {
+  if (limits.length <= known.length && limits.every(({ limit }, at) => limit.name === known[at]?.name)) return limits;
   const positionOf = ({ limit }: Account): number => {
     const position = known.findIndex(({ name }) => name === limit.name);
     return position < 0 ? known.length : position;
@@ -272,8 +291,8 @@ export interface ShardCounters extends UsageCounts {
 export function decodeCounters(item: Item): ShardCounters {
   const consumedMilli = new Map<string, Int>();
   for (const name in item) {
-    const [, limit, field] = LIMIT_ATTRIBUTE.exec(name) ?? [];
-    if (limit !== undefined && field === 'tc') consumedMilli.set(limit, readCounter(item, name));
+    const part = limitPartOf(name);
+    if (part?.field === 'tc') consumedMilli.set(part.limit, readCounter(item, name));
   }
   const writeId = item[ATTRIBUTE.writeId]?.S ?? '';
   return {
@@ -316,46 +335,6 @@ let lastVersion: { readonly text: string; readonly version: ConfigVersion } = {
   text: '0',
   version: { sequence: 0, openedAtMs: 0 },
 };
-
-/**
- * `{expiry}|{slots}|{rates}|{caller}`: amounts are `name=milli` with commas; rates follow a `+` where an expiry gives
- * them back; the caller is last because it may contain any character; empty parts at the end are left out. The lease id
- * contains the time of the acquire.
- */
-export function encodeHolder({ expiresAtMs, slots, rates, caller }: Holder): string {
-  const parts = [String(expiresAtMs), printAmounts(slots), rates === null ? '' : `+${printAmounts(rates)}`];
-  if (caller !== null) return [...parts, caller].join('|');
-  return parts.join('|').replace(/\|+$/, '');
-}
-
-export function decodeHolder(leaseId: string, text: string): StoredHolder {
-  const [expiry = '0', slots = '', rates = '', ...caller] = text.split('|');
-  return {
-    text,
-    expiresAtMs: Number(expiry),
-    acquiredAtMs: parseLeaseTime(leaseId),
-    slots: parseAmounts(slots),
-    rates: rates.startsWith('+') ? parseAmounts(rates.slice(1)) : null,
-    caller: caller.length === 0 ? null : caller.join('|'),
-  };
-}
-
-function printAmounts(amounts: readonly Amount[]): string {
-  return amounts.map(({ name, milli }) => `${name}=${milli}`).join(',');
-}
-
-function parseAmounts(text: string): readonly Amount[] {
-  if (text === '') return [];
-  return text.split(',').map((part) => {
-    const cut = part.lastIndexOf('=');
-    return { name: part.slice(0, cut), milli: parseInt10(part.slice(cut + 1)) };
-  });
-}
-
-/** Numbers of up to 15 digits are exact as a double. */
-function parseInt10(text: string): Int {
-  return text.length <= 15 ? Number(text) : toInt(BigInt(text));
-}
 
 function numberOf(value: AttributeValue | undefined): number {
   return Number(value?.N ?? 0);

@@ -1,4 +1,4 @@
-import { buildLeaseId } from '../../../../core/identifiers.js';
+import { buildLeaseId, encodeRandom } from '../../../../core/identifiers.js';
 import type { EpochMs } from '../../../../core/units.js';
 import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
 import { RecordUpdate } from './record-write.js';
@@ -12,7 +12,7 @@ export function writeUnits(bytes: number): number {
 
 /** The time of the write and 36 random bits. Usage is counted in the window of this time. */
 export function createWriteId(nowMs: EpochMs, random: () => number): string {
-  return buildLeaseId(nowMs, random()) + buildLeaseId(0, random()).slice(8);
+  return buildLeaseId(nowMs, random()) + encodeRandom(random());
 }
 
 /**
