@@ -1,5 +1,5 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import {
   clientOf,
   type ShardEngine,
@@ -28,9 +28,12 @@ import {
   startFaultProxy,
 } from '../../../testing/dynamodb/index.js';
 import { deadlineIn } from '../client/deadline.js';
+import { DynamoDBExecutor } from '../expressions/dynamodb-executor.js';
 import type { ShardImage } from '../table/items.js';
 import type { Table } from '../client/requests.js';
 import { sdkTransport } from '../client/sdk-transport.js';
+import { BucketShards } from './bucket-shards.js';
+import { takeLevel } from './take-level.js';
 
 const found = findEngine();
 const reason = found.status === 'available' ? '' : ` (skipped: ${found.reason})`;
@@ -303,6 +306,31 @@ describe.skipIf(found.status === 'unavailable')(`the queue of a shard${reason}`,
         answer: { verdicts: [{ waitMs: null }] },
       });
     });
+  });
+
+  test('the pause before a write depends on the write rate that the callers of the write before it observed', async () => {
+    const ns = `line${(namespaces += 1)}`;
+    await engine.put(ns, half);
+    const bucket = new BucketShards(new DynamoDBExecutor(table, ns), KEY, { paceAbove: 0.1, splitAbove: Infinity });
+    const takeAt = async (nowMs: number) => {
+      const call = { namespaceId: ns, nowMs, timeoutMs: 10_000, tuning: TUNING };
+      return takeLevel({ call, bucket, level: take().level, leaseId: null, deadline: deadlineIn(10_000) });
+    };
+    await takeAt(NOW_MS);
+    const { pressure } = bucket.shard(0);
+    const rates: number[] = [];
+    vi.spyOn(pressure, 'pauseMs').mockImplementation(() => {
+      rates.push(pressure.unitsPerSec);
+      return 0;
+    });
+    const held = proxy.inject(fault.holdAnswer(), { operations: ['UpdateItem'], times: 1 });
+    const first = takeAt(NOW_MS + 2_000);
+    await held.untilFired();
+    const second = takeAt(NOW_MS + 2_000);
+    held.release();
+    expect(await Promise.all([first, second])).toMatchObject([{ kind: 'granted' }, { kind: 'granted' }]);
+    // One write in two seconds.
+    expect(rates).toEqual([0, 0.5]);
   });
 
   test('reading a shard does not replace the image while a write is under way', async () => {

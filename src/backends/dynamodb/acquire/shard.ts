@@ -24,6 +24,9 @@ interface Queued extends Waiting {
   readonly signal: AbortSignal | undefined;
 }
 
+/** The turns of the event loop's microtasks until the code that asked a shard has its answer. */
+const ANSWER_TURNS = 2;
+
 /** Called for an ask that was not granted although one of its writes may have landed or may still land. */
 export type Abandon = (shard: number, ask: AskEntry, doubt: Doubt, tuning: Tuning) => void;
 
@@ -168,6 +171,9 @@ export class Shard {
       const group = this.#nextGroup();
       if (group.length === 0) continue;
       const deferred = await sendGroup(this, group);
+      // The callers get their answers before the next group is formed: they observe the write rate, on which the next
+      // pause depends, and what they submit at once shares the next write.
+      for (let turns = 0; turns < ANSWER_TURNS; turns++) await Promise.resolve();
       // Not spread into `unshift`: 140,000 arguments overflow the stack.
       if (deferred.length > 0) this.#queue = (deferred as Queued[]).concat(this.#queue);
     }
