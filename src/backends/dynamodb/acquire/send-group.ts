@@ -80,11 +80,14 @@ function deliver(
     if (doubt !== undefined) one.doubt = doubt;
     if (outcome.kind === 'deferred') deferred.push(one);
     else if (outcome.kind === 'error') rejectWaiting(shard, one, outcome.error);
-    else {
-      if (outcome.result.kind !== 'granted') abandonIfInDoubt(shard, one);
-      one.resolve(outcome.result);
-    }
+    else resolveWaiting(shard, one, outcome.result);
   }
+}
+
+function resolveWaiting(shard: WrittenShard, waiting: Waiting, result: EntryResult): void {
+  if (result.kind !== 'granted') abandonIfInDoubt(shard, waiting);
+  const isDoubtful = result.kind === 'denied' && waiting.doubt !== undefined;
+  waiting.resolve(isDoubtful ? { ...result, inDoubt: true } : result);
 }
 
 export function rejectWaiting(shard: Pick<WrittenShard, 'abandon'>, waiting: Waiting, error: unknown): void {

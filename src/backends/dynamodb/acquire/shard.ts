@@ -24,8 +24,8 @@ interface Queued extends Waiting {
   readonly signal: AbortSignal | undefined;
 }
 
-/** The turns of the event loop's microtasks until the code that asked a shard has its answer. */
-const ANSWER_TURNS = 2;
+/** Resolves once all callers that have an answer have run. Tests may replace the timers later, but not this one. */
+const afterThisTurn = setImmediate;
 
 /** Called for an ask that was not granted although one of its writes may have landed or may still land. */
 export type Abandon = (shard: number, ask: AskEntry, doubt: Doubt, tuning: Tuning) => void;
@@ -171,9 +171,9 @@ export class Shard {
       const group = this.#nextGroup();
       if (group.length === 0) continue;
       const deferred = await sendGroup(this, group);
-      // The callers get their answers before the next group is formed: they observe the write rate, on which the next
-      // pause depends, and what they submit at once shares the next write.
-      for (let turns = 0; turns < ANSWER_TURNS; turns++) await Promise.resolve();
+      // The callers run before the next group is formed: they observe the write rate, on which the next pause depends,
+      // and what they submit at once shares the next write. A single caller does not wait for others.
+      if (group.length > 1 || this.#queue.length > 0) await new Promise((resolve) => afterThisTurn(resolve));
       // Not spread into `unshift`: 140,000 arguments overflow the stack.
       if (deferred.length > 0) this.#queue = (deferred as Queued[]).concat(this.#queue);
     }

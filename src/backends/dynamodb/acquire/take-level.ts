@@ -53,9 +53,9 @@ export function recallLevel(asking: Asking): LevelOutcome | null {
 /** If the first shard denied the ask: asks other shards, or takes from several where one cannot be enough. */
 function takeElsewhere(asking: Asking, entry: AskEntry, first: Asked): Awaitable<LevelOutcome> {
   const outcome = concluded(asking, first);
-  return outcome.kind !== 'denied' || asking.bucket.count === 1
-    ? outcome
-    : takeFromOthers(asking, entry, first, outcome);
+  if (outcome.kind !== 'denied' || asking.bucket.count === 1) return outcome;
+  // The same shard would be asked again, and the revocation on it would remove the holder that it adds then.
+  return outcome.inDoubt === true ? { kind: 'id-taken' } : takeFromOthers(asking, entry, first, outcome);
 }
 
 async function takeFromOthers(asking: Asking, entry: AskEntry, first: Asked, denied: Denial): Promise<LevelOutcome> {
@@ -65,6 +65,7 @@ async function takeFromOthers(asking: Asking, entry: AskEntry, first: Asked, den
   for (const shard of otherShards(asking, entry, first.shard.number)) {
     const outcome = concluded(asking, await askShard(asking, shard, entry));
     if (outcome.kind !== 'denied') return outcome;
+    if (outcome.inDoubt === true) return { kind: 'id-taken' };
     // Shares differ by a remainder, and free slots are spread unevenly: another shard may show that the ask exceeds a
     // share where the first did not.
     if (exceedsShare(outcome.answer, asking.level)) return takeFromSeveral();

@@ -50,7 +50,13 @@ export interface ExtendEntry {
 export type EntryResult =
   | { readonly kind: 'granted'; readonly answer: LevelAnswer }
   /** `remembered`: denied from the deny cache, without a request. */
-  | { readonly kind: 'denied'; readonly answer: LevelAnswer; readonly remembered: boolean }
+  | {
+      readonly kind: 'denied';
+      readonly answer: LevelAnswer;
+      readonly remembered: boolean;
+      /** A write under this lease id may have landed, and is revoked. The id must not be used again. */
+      readonly inDoubt?: true;
+    }
   /**
    * The caller's config is older and takes a rate where the limit now has slots, so its ask brings no holder for them.
    */

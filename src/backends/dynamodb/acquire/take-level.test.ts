@@ -1,0 +1,45 @@
+import { expect, test, vi } from 'vitest';
+import {
+  amount,
+  askEntry,
+  holderOf,
+  imageOf,
+  KEY,
+  NOW_MS,
+  NS,
+} from '../../../../tests/support/dynamodb/shard-images.js';
+import { TUNING } from '../../../../tests/support/dynamodb/shard-lines.js';
+import { BackendUnavailable } from '../../../core/errors.js';
+import { Limit } from '../../../core/limit.js';
+import type { Executor, WriteAnswer } from '../bucket/executor.js';
+import { PRESSURE } from '../bucket/pressure.js';
+import { deadlineIn } from '../client/deadline.js';
+import { BucketShards } from './bucket-shards.js';
+import { takeLevel } from './take-level.js';
+
+test('an ask whose write got no answer ends as id-taken, so that no shard is asked again under its lease id', async () => {
+  const slots = Limit.concurrent('slots', 4);
+  const free = imageOf([slots], { shardCount: 2 });
+  const full = { ...free, writeId: 'other-write-id', limits: free.limits.map((one) => ({ ...one, tokensMilli: 0 })) };
+  const answers: WriteAnswer[] = [
+    { kind: 'no-answer', unsent: false, error: new BackendUnavailable('no answer', 'timeout') },
+    { kind: 'refused', image: full },
+  ];
+  const write = vi.fn<Executor['write']>(async () => answers.shift() ?? { kind: 'refused', image: full });
+  const executor: Executor = {
+    ns: NS,
+    random: () => 0,
+    write,
+    writeAll: async () => ({ kind: 'refused' }),
+    read: async () => full,
+    readBuckets: async () => [],
+  };
+  const bucket = new BucketShards(executor, KEY, PRESSURE);
+  bucket.shard(0).see(free, NOW_MS);
+  const { level } = askEntry([slots], { slots: 1_000 }, { holder: holderOf({ slots: [amount('slots', 1_000)] }) });
+  const call = { namespaceId: NS, nowMs: NOW_MS, timeoutMs: 10_000, tuning: TUNING };
+  const outcome = await takeLevel({ call, bucket, level, leaseId: 'mine', deadline: deadlineIn(10_000) });
+  expect(outcome).toEqual({ kind: 'id-taken' });
+  const asked = new Set(write.mock.calls.map(([key]) => key.shard));
+  expect(asked).toEqual(new Set([0]));
+});
