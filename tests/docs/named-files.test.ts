@@ -42,7 +42,7 @@ test.each(pages)('every TypeScript file that %s names exists', (page) => {
 });
 
 test('a name of a file that does not exist is found', () => {
-  expect(missingFiles('`bucket/group-write.ts`, `*.test.ts` and `bucket/no-such-file.ts`')).toEqual([
+  expect(missingFiles('`bucket/group/group-write.ts`, `*.test.ts` and `bucket/no-such-file.ts`')).toEqual([
     'bucket/no-such-file.ts',
   ]);
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { amountOf, type Holder } from '../../../src/core/bucket/decide.js';
 import type { Limit } from '../../../src/core/limit.js';
-import type { Entry } from '../../../src/backends/dynamodb/bucket/entries.js';
+import type { Entry } from '../../../src/backends/dynamodb/bucket/group/entries.js';
 import { encodeHolder, decodeHolder, type ShardImage } from '../../../src/backends/dynamodb/table/items.js';
 import {
   amount,

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { EntryResult } from '../../../src/backends/dynamodb/bucket/entries.js';
+import type { EntryResult } from '../../../src/backends/dynamodb/bucket/group/entries.js';
 import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';
 import { amountOf } from '../../../src/core/bucket/decide.js';
 import { worthOf } from '../../oracle/model.js';

@@ -4,7 +4,7 @@ import { buildLeaseId } from '../../../src/core/identifiers.js';
 import type { Amount, Holder } from '../../../src/core/bucket/decide.js';
 import { Limit } from '../../../src/core/limit.js';
 import { shareOf } from '../../../src/core/bucket/shard.js';
-import type { AskEntry, ChangeEntry, ExtendEntry } from '../../../src/backends/dynamodb/bucket/entries.js';
+import type { AskEntry, ChangeEntry, ExtendEntry } from '../../../src/backends/dynamodb/bucket/group/entries.js';
 import {
   type Account,
   decodeHolder,

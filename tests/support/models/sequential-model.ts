@@ -1,6 +1,6 @@
 import type { Amount } from '../../../src/core/bucket/decide.js';
 import { deltasOf } from '../../../src/core/bucket/holder-rules.js';
-import type { ChangeEntry, Entry, EntryResult } from '../../../src/backends/dynamodb/bucket/entries.js';
+import type { ChangeEntry, Entry, EntryResult } from '../../../src/backends/dynamodb/bucket/group/entries.js';
 import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';
 import { worthOf } from '../../oracle/model.js';
 

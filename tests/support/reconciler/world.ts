@@ -17,7 +17,7 @@ import { buildShardKey, index } from '../../../src/backends/dynamodb/table/keys.
 import { readBuckets } from '../../../src/backends/dynamodb/table/read-buckets.js';
 import { send, type Table } from '../../../src/backends/dynamodb/client/requests.js';
 import { sdkTransport } from '../../../src/backends/dynamodb/client/sdk-transport.js';
-import { planSettle } from '../../../src/backends/dynamodb/bucket/settle.js';
+import { planSettle } from '../../../src/backends/dynamodb/bucket/settle/settle.js';
 import { planSplit } from '../../../src/backends/dynamodb/bucket/split.js';
 import type { Item } from '../../../src/backends/dynamodb/client/transport.js';
 import type { Amount } from '../../../src/core/bucket/decide.js';

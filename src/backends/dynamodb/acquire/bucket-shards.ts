@@ -1,10 +1,10 @@
 import type { Awaitable, Tuning } from '../../../backend.js';
 import { parentShard } from '../../../core/bucket/shard.js';
 import type { EpochMs } from '../../../core/units.js';
-import type { ChangeEntry, Entry, ResultOf } from '../bucket/entries.js';
+import type { ChangeEntry, Entry, ResultOf } from '../bucket/group/entries.js';
 import type { Executor } from '../bucket/executor.js';
 import type { PressureOptions } from '../bucket/pressure.js';
-import { revocationOf } from '../bucket/revocation.js';
+import { revocationOf } from '../bucket/group/revocation.js';
 import type { Deadline } from '../client/deadline.js';
 import type { ShardImage } from '../table/items.js';
 import { Revocations } from './revocations.js';

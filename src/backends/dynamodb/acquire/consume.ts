@@ -16,7 +16,7 @@ import type { BucketCache } from './bucket-cache.js';
 import { changeLevel } from './change-level.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
 import { judgeLevel } from '../bucket/judge-level.js';
-import { RefundLost } from '../bucket/refund-lost.js';
+import { RefundLost } from '../bucket/group/refund-lost.js';
 import { revokeGrant } from './revoke-grant.js';
 import { type LevelOutcome, recallLevel, takeLevel, undoLevel } from './take-level.js';
 import { tuningOf } from '../bucket/tuning.js';

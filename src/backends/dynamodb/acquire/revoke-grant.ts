@@ -1,7 +1,7 @@
 import type { Call, LevelAnswer, LevelAsk } from '../../../backend.js';
 import type { BucketShards } from './bucket-shards.js';
 import { readLocation } from '../bucket/grant-location.js';
-import { ratesOf, revocationOfGrant } from '../bucket/revocation.js';
+import { ratesOf, revocationOfGrant } from '../bucket/group/revocation.js';
 import { tuningOf } from '../bucket/tuning.js';
 
 interface Granted {

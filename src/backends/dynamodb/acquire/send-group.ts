@@ -1,9 +1,9 @@
 import type { Tuning } from '../../../backend.js';
 import type { EpochMs } from '../../../core/units.js';
-import { type AskEntry, type Doubt, type Entry, type EntryResult, givesBack } from '../bucket/entries.js';
+import type { AskEntry, Doubt, Entry, EntryResult } from '../bucket/group/entries.js';
 import type { Executor } from '../bucket/executor.js';
-import type { CachedImage, EntryAnswer, GroupAction, GroupAnswer, GroupState } from '../bucket/group-state.js';
-import { knownLimits, shownBy, startGroup, step } from '../bucket/group-write.js';
+import type { CachedImage, EntryAnswer, GroupAction, GroupAnswer, GroupState } from '../bucket/group/group-state.js';
+import { knownLimits, shownBy, startGroup, step } from '../bucket/group/group-write.js';
 import { createWriteId } from '../bucket/writes/shard-update.js';
 import { backOffMs, type Deadline, pause, timeLeftMs } from '../client/deadline.js';
 import type { ShardImage } from '../table/items.js';
@@ -45,8 +45,7 @@ export async function sendGroup(shard: WrittenShard, waiting: readonly Waiting[]
   const inDoubt = leasesInDoubt(waiting);
   const group = { ns: shard.executor.ns, key: shard.key, entries, nowMs, maxRetries, lifeFactor, inDoubt };
   const cached = shard.cachedAt(nowMs, tuning.denyCacheMs);
-  // A balance from before a refund must not deny.
-  let { state, action, answers } = startGroup(group, entries.some(givesBack) ? { ...cached, trust: 'guess' } : cached);
+  let { state, action, answers } = startGroup(group, cached);
   const deferred: Waiting[] = [];
   for (;;) {
     deliver(shard, answers, waiting, deferred);

@@ -8,12 +8,12 @@ import {
   type Doubt,
   type Entry,
   type EntryResult,
-  givesBack,
+  refundsRates,
   type ResultOf,
-} from '../bucket/entries.js';
+} from '../bucket/group/entries.js';
 import type { Executor } from '../bucket/executor.js';
-import type { CachedImage } from '../bucket/group-state.js';
-import { type Judgement, planGroup } from '../bucket/plan-group.js';
+import type { CachedImage } from '../bucket/group/group-state.js';
+import { type Judgement, planGroup } from '../bucket/group/plan-group.js';
 import { Pressure, type PressureOptions } from '../bucket/pressure.js';
 import { type Deadline, pause, timeLeftMs } from '../client/deadline.js';
 import type { ShardImage } from '../table/items.js';
@@ -92,7 +92,8 @@ export class Shard {
 
   cachedAt(nowMs: EpochMs, denyCacheMs: number): CachedImage {
     const isYoung = this.#isYoung(nowMs, denyCacheMs);
-    const trust = isYoung ? 'young' : 'guess';
+    // A balance from before a refund must not deny.
+    const trust = isYoung && this.#refunds === 0 ? 'young' : 'guess';
     return { image: this.#image, trust, isAbsent: this.#isAbsent && isYoung, judgement: this.#judgement };
   }
 
@@ -199,4 +200,10 @@ function fits({ waitMs }: Verdict): boolean {
 
 function deadlinePassed(): BackendUnavailable {
   return new BackendUnavailable('The deadline passed before the write was sent', 'timeout');
+}
+
+/** Whether the entry gives tokens or slots back. A balance from before it must not deny. */
+function givesBack(entry: Entry): boolean {
+  if (entry.kind !== 'change') return false;
+  return entry.level.holder === 'release' || refundsRates(entry.level);
 }

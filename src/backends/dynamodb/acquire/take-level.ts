@@ -7,10 +7,10 @@ import { readShards } from './bucket-images.js';
 import type { BucketShards, Submitted } from './bucket-shards.js';
 import { changeLevel } from './change-level.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
-import type { AskEntry, ResultOf } from '../bucket/entries.js';
+import type { AskEntry, ResultOf } from '../bucket/group/entries.js';
 import type { ShardImage } from '../table/items.js';
 import { locationOf, type ShardLocation } from '../bucket/grant-location.js';
-import { undoOf } from '../bucket/revocation.js';
+import { undoOf } from '../bucket/group/revocation.js';
 import { revokeGrant } from './revoke-grant.js';
 import { tuningOf } from '../bucket/tuning.js';
 

@@ -6,11 +6,11 @@ import { add, type Int, min, sub } from '../../../core/int.js';
 import { hasBalance, holdsSlots, refills } from '../../../core/limit-kind.js';
 import type { Limit } from '../../../core/limit.js';
 import { type EpochMs, MILLI } from '../../../core/units.js';
-import { hasExpired, planReclaim } from './plan-group.js';
+import { hasExpired, planReclaim } from './group/plan-group.js';
 import { accountOf, type ShardImage } from '../table/items.js';
 import { applyShardWrite } from './shard-write.js';
-import { changesSlots, newestRules, planSettleAll } from './settle-all.js';
-import { applySettlement, planSettle } from './settle.js';
+import { changesSlots, newestRules, planSettleAll } from './settle/settle-all.js';
+import { applySettlement, planSettle } from './settle/settle.js';
 
 /** The image as if expired holders were reclaimed. Nothing is written. */
 export function asReclaimed(image: ShardImage, nowMs: EpochMs): ShardImage {

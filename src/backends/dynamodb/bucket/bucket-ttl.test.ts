@@ -14,7 +14,7 @@ import {
 import { shardWriteHolds } from '../../../../tests/support/dynamodb/shard-truth.js';
 import { Limit } from '../../../core/limit.js';
 import { worthOf } from '../../../../tests/oracle/model.js';
-import { planGroup } from './plan-group.js';
+import { planGroup } from './group/plan-group.js';
 import type { ShardImage } from '../table/items.js';
 import { expiresTooEarly, expirySec, needsTtl, needsTtlRefresh } from './bucket-ttl.js';
 import { applyShardWrite } from './shard-write.js';

@@ -3,7 +3,7 @@ import type { ConfigVersion } from '../../../core/config/config.js';
 import type { Holder, Verdict } from '../../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../../core/int.js';
 import type { EpochMs } from '../../../core/units.js';
-import type { EntryResult } from './entries.js';
+import type { EntryResult } from './group/entries.js';
 import { accountOf, decodeHolder, encodeHolder, type ShardImage, type StoredHolder } from '../table/items.js';
 
 /**

@@ -8,7 +8,7 @@ import { type EpochMs, MILLI, type Millitokens } from '../../../core/units.js';
 import type { Account, ShardImage } from '../table/items.js';
 import { DEFAULT_LIFE_FACTOR, expirySec } from './bucket-ttl.js';
 import { STAYS } from './shard-write.js';
-import { applySettlement, planSettle } from './settle.js';
+import { applySettlement, planSettle } from './settle/settle.js';
 
 export const MAX_SHARDS = 64;
 /** The capacity of a share must be at least this many times the largest recent ask. */

@@ -7,10 +7,10 @@ import { groups, stalePairs } from '../../../../tests/support/dynamodb/random-gr
 import { NOW_MS } from '../../../../tests/support/dynamodb/shard-images.js';
 import { accountIn } from '../../../../tests/support/dynamodb/shard-truth.js';
 import type { ShardImage } from '../table/items.js';
-import type { Entry } from './entries.js';
-import { type GroupPlan, planGroup } from './plan-group.js';
+import type { Entry } from './group/entries.js';
+import { type GroupPlan, planGroup } from './group/plan-group.js';
 import { applyShardWrite } from './shard-write.js';
-import { applySettlement, planSettle } from './settle.js';
+import { applySettlement, planSettle } from './settle/settle.js';
 import { planMerge, planSplit } from './split.js';
 
 /** No other limit of the generators has this name. */

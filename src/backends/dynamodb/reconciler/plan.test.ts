@@ -6,8 +6,8 @@ import { Limit } from '../../../core/limit.js';
 import { shareOf } from '../../../core/bucket/shard.js';
 import { newBucketImage } from '../bucket/new-bucket.js';
 import { decodeHolder, encodeHolder, type ShardImage } from '../table/items.js';
-import { isWhole } from '../bucket/settle-all.js';
-import { applySettlement } from '../bucket/settle.js';
+import { isWhole } from '../bucket/settle/settle-all.js';
+import { applySettlement } from '../bucket/settle/settle.js';
 import { planStep, type RepairStep } from './plan.js';
 
 const NOW_MS = 1_800_000_000_000;

@@ -4,7 +4,7 @@ import { holdsSlots } from '../../../core/limit-kind.js';
 import type { Limit } from '../../../core/limit.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { SlotCorrection } from '../bucket/writes/write-sweep.js';
-import { hasExpired, planReclaim } from '../bucket/plan-group.js';
+import { hasExpired, planReclaim } from '../bucket/group/plan-group.js';
 import { accountOf, type ShardImage, writtenAtMs } from '../table/items.js';
 import type { ShardWrite } from '../bucket/shard-write.js';
 import {
@@ -14,8 +14,8 @@ import {
   newestRules,
   planSettleAll,
   type WholeSettlement,
-} from '../bucket/settle-all.js';
-import { planSettle, type Settlement } from '../bucket/settle.js';
+} from '../bucket/settle/settle-all.js';
+import { planSettle, type Settlement } from '../bucket/settle/settle.js';
 import { isCold, type Merge, planMerge } from '../bucket/split.js';
 
 /** The next repair of a bucket. */

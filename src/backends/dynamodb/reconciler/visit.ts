@@ -5,7 +5,7 @@ import { createWriteId } from '../bucket/writes/shard-update.js';
 import type { ShardImage } from '../table/items.js';
 import { readBuckets } from '../table/read-buckets.js';
 import type { Table } from '../client/requests.js';
-import { isWhole } from '../bucket/settle-all.js';
+import { isWhole } from '../bucket/settle/settle-all.js';
 import type { Item } from '../client/transport.js';
 import { lastUsedMs, planStep, type RepairStep } from './plan.js';
 import { addRepairs, NO_REPAIRS, type RepairCounts } from './report.js';

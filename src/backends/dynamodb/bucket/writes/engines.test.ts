@@ -18,10 +18,10 @@ import { shardWriteHolds } from '../../../../../tests/support/dynamodb/shard-tru
 import { buildLeaseId } from '../../../../core/identifiers.js';
 import { Limit, MAX_LIMITS } from '../../../../core/limit.js';
 import { type EngineName, findEngine } from '../../../../testing/dynamodb/index.js';
-import { planGroup } from '../plan-group.js';
+import { planGroup } from '../group/plan-group.js';
 import type { ShardImage } from '../../table/items.js';
 import { applyShardWrite } from '../shard-write.js';
-import { applySettlement, planSettle } from '../settle.js';
+import { applySettlement, planSettle } from '../settle/settle.js';
 import { planMerge, planSplit } from '../split.js';
 import { buildCreate } from '../../../../../tests/support/dynamodb/write-inputs.js';
 import { buildShardWrite } from '../../../../../tests/support/dynamodb/write-inputs.js';

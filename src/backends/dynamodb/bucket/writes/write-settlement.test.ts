@@ -11,8 +11,8 @@ import {
 } from '../../../../../tests/support/dynamodb/shard-images.js';
 import { Limit } from '../../../../core/limit.js';
 import type { ShardImage } from '../../table/items.js';
-import { planSettleAll } from '../settle-all.js';
-import { planSettle } from '../settle.js';
+import { planSettleAll } from '../settle/settle-all.js';
+import { planSettle } from '../settle/settle.js';
 import { buildSettlement, buildSettlementOfAll } from '../../../../../tests/support/dynamodb/write-inputs.js';
 
 const RPM = Limit.perMinute('rpm', 60);

@@ -1,7 +1,7 @@
 import type { ConfigVersion } from '../../../../core/config/config.js';
 import { ATTRIBUTE, printVersion, type ShardImage, UNLIMITED_PERIOD } from '../../table/items.js';
-import type { SettledLimit, Settlement } from '../settle.js';
-import type { WholeSettlement } from '../settle-all.js';
+import type { SettledLimit, Settlement } from '../settle/settle.js';
+import type { WholeSettlement } from '../settle/settle-all.js';
 import type { RecordUpdate, Update } from './record-write.js';
 import { buildShardKey } from '../../table/keys.js';
 import { raiseTtl, startShardUpdate, type WriteIds } from './shard-update.js';

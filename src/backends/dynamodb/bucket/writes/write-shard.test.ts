@@ -13,8 +13,8 @@ import {
   withTokens,
 } from '../../../../../tests/support/dynamodb/shard-images.js';
 import { Limit } from '../../../../core/limit.js';
-import type { Entry } from '../entries.js';
-import { type PlanContext, planGroup } from '../plan-group.js';
+import type { Entry } from '../group/entries.js';
+import { type PlanContext, planGroup } from '../group/plan-group.js';
 import type { ShardImage } from '../../table/items.js';
 import type { WriteIds } from './shard-update.js';
 import { buildShardWrite } from '../../../../../tests/support/dynamodb/write-inputs.js';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { printRequest } from '../../../../../tests/support/dynamodb/printed-requests.js';
 import { imageOf, NOW_MS, NS, withTokens } from '../../../../../tests/support/dynamodb/shard-images.js';
 import { Limit } from '../../../../core/limit.js';
-import { planSettle } from '../settle.js';
+import { planSettle } from '../settle/settle.js';
 import { buildHeal, buildUnmark } from '../../../../../tests/support/dynamodb/write-inputs.js';
 
 const TARGET = { tableName: 'table', ns: NS };

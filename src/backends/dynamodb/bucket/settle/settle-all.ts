@@ -1,13 +1,13 @@
-import type { LevelRef } from '../../../backend.js';
-import type { Rate } from '../../../core/bucket/bucket.js';
-import { compareVersions, type ConfigVersion } from '../../../core/config/config.js';
-import { add, type Int, min, sub } from '../../../core/int.js';
-import { heldSlots, startingTokens } from '../../../core/bucket/held-slots.js';
-import { holdsSlots } from '../../../core/limit-kind.js';
-import { type Limit, sameRule } from '../../../core/limit.js';
-import { shareOf } from '../../../core/bucket/shard.js';
-import type { EpochMs } from '../../../core/units.js';
-import { accountOf, type ShardImage } from '../table/items.js';
+import type { LevelRef } from '../../../../backend.js';
+import type { Rate } from '../../../../core/bucket/bucket.js';
+import { compareVersions, type ConfigVersion } from '../../../../core/config/config.js';
+import { add, type Int, min, sub } from '../../../../core/int.js';
+import { heldSlots, startingTokens } from '../../../../core/bucket/held-slots.js';
+import { holdsSlots } from '../../../../core/limit-kind.js';
+import { type Limit, sameRule } from '../../../../core/limit.js';
+import { shareOf } from '../../../../core/bucket/shard.js';
+import type { EpochMs } from '../../../../core/units.js';
+import { accountOf, type ShardImage } from '../../table/items.js';
 import { planSettle, type SettledLimit, type Settlement } from './settle.js';
 
 type Rules = Pick<LevelRef, 'limits' | 'version'>;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { groups, stalePairs } from '../../../../tests/support/dynamodb/random-groups.js';
+import { groups, stalePairs } from '../../../../../tests/support/dynamodb/random-groups.js';
 import {
   amount,
   askEntry,
@@ -12,13 +12,13 @@ import {
   VERSION,
   withHolders,
   withTokens,
-} from '../../../../tests/support/dynamodb/shard-images.js';
-import { buildLeaseId } from '../../../core/identifiers.js';
-import { Limit } from '../../../core/limit.js';
+} from '../../../../../tests/support/dynamodb/shard-images.js';
+import { buildLeaseId } from '../../../../core/identifiers.js';
+import { Limit } from '../../../../core/limit.js';
 import type { Entry, EntryResult } from './entries.js';
 import { type PlanContext, type GroupPlan, planGroup, type Trust } from './plan-group.js';
-import type { ShardImage } from '../table/items.js';
-import { applyShardWrite } from './shard-write.js';
+import type { ShardImage } from '../../table/items.js';
+import { applyShardWrite } from '../shard-write.js';
 
 const RPM = Limit.perMinute('rpm', 60);
 const TPM = Limit.perMinute('tpm', 6_000);

@@ -1,4 +1,4 @@
-import { BackendUnavailable } from '../../../core/errors.js';
+import { BackendUnavailable } from '../../../../core/errors.js';
 
 /** A refund that may or may not have been written. It must not be repeated, because it could count twice. */
 export class RefundLost extends BackendUnavailable {

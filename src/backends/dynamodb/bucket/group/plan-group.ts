@@ -1,6 +1,6 @@
-import type { LevelAnswer, LevelAsk, LevelRef } from '../../../backend.js';
-import { credit, effectiveTokens, tokensAfterTake } from '../../../core/bucket/bucket.js';
-import { compareVersions, compareConfig } from '../../../core/config/config.js';
+import type { LevelAnswer, LevelAsk, LevelRef } from '../../../../backend.js';
+import { credit, effectiveTokens, tokensAfterTake } from '../../../../core/bucket/bucket.js';
+import { compareVersions, compareConfig } from '../../../../core/config/config.js';
 import {
   type Amount,
   decide,
@@ -8,16 +8,16 @@ import {
   type Holder,
   type LimitBalance,
   type Verdict,
-} from '../../../core/bucket/decide.js';
-import { amountsDue, keptHolder, takenHolder, takesUnheldSlots } from '../../../core/bucket/holder-rules.js';
-import { sub } from '../../../core/int.js';
-import { isUnlimitedIn } from '../../../core/limit.js';
-import { isConsumed, refills } from '../../../core/limit-kind.js';
-import type { EpochMs, Millitokens } from '../../../core/units.js';
+} from '../../../../core/bucket/decide.js';
+import { amountsDue, keptHolder, takenHolder, takesUnheldSlots } from '../../../../core/bucket/holder-rules.js';
+import { sub } from '../../../../core/int.js';
+import { isUnlimitedIn } from '../../../../core/limit.js';
+import { isConsumed, refills } from '../../../../core/limit-kind.js';
+import type { EpochMs, Millitokens } from '../../../../core/units.js';
 import type { AskEntry, ChangeEntry, Entry, EntryResult, ExtendEntry } from './entries.js';
-import { type Account, accountOf, type ShardImage } from '../table/items.js';
+import { type Account, accountOf, type ShardImage } from '../../table/items.js';
 import { Sums } from './limit-sums.js';
-import { withTtl } from './write-ttl.js';
+import { withTtl } from '../bucket-ttl.js';
 import {
   addHolder,
   changesNothing,
@@ -26,7 +26,7 @@ import {
   type ShardWrite,
   removeHolder,
   replaceHolder,
-} from './shard-write.js';
+} from '../shard-write.js';
 
 /**
  * How far an image can be trusted. `exact`: the store has just returned it. `young`: recent enough to deny rates.

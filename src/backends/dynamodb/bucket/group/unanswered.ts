@@ -1,8 +1,8 @@
-import type { ShardImage } from '../table/items.js';
+import type { ShardImage } from '../../table/items.js';
 import type { Doubt, Entry, EntryResult } from './entries.js';
 import { refunds, refundsWithoutHolder, showsAdditionOf, showsReleaseOf } from './landed-writes.js';
 import { doubtOf } from './revocation.js';
-import type { ShardWrite } from './shard-write.js';
+import type { ShardWrite } from '../shard-write.js';
 
 /** A write of a group as it was sent. Entries are named by their position in the group. */
 export interface SentWrite {

@@ -1,11 +1,11 @@
-import type { LevelRef } from '../../../backend.js';
-import { refills } from '../../../core/limit-kind.js';
-import type { EpochMs } from '../../../core/units.js';
-import type { ShardImage } from '../table/items.js';
-import { expirySec, withinTtl } from './bucket-ttl.js';
+import type { LevelRef } from '../../../../backend.js';
+import { refills } from '../../../../core/limit-kind.js';
+import type { EpochMs } from '../../../../core/units.js';
+import type { ShardImage } from '../../table/items.js';
+import { expirySec, withinTtl } from '../bucket-ttl.js';
 import { applySettlement, planSettle, type Settlement } from './settle.js';
-import type { Update } from './writes/record-write.js';
-import { buildSettlement } from './writes/write-settlement.js';
+import type { Update } from '../writes/record-write.js';
+import { buildSettlement } from '../writes/write-settlement.js';
 
 interface SettleOneOptions {
   readonly ns: string;

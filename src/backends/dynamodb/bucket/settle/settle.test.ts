@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { printRequest } from '../../../../tests/support/dynamodb/printed-requests.js';
-import { stalePairs } from '../../../../tests/support/dynamodb/random-groups.js';
+import { printRequest } from '../../../../../tests/support/dynamodb/printed-requests.js';
+import { stalePairs } from '../../../../../tests/support/dynamodb/random-groups.js';
 import {
   amount,
   imageOf,
@@ -12,15 +12,15 @@ import {
   VERSION,
   withHolders,
   withTokens,
-} from '../../../../tests/support/dynamodb/shard-images.js';
-import { accountIn } from '../../../../tests/support/dynamodb/shard-truth.js';
-import { applyWrite, writeHolds } from '../../../core/bucket/bucket.js';
-import { amountOf } from '../../../core/bucket/decide.js';
-import { Limit } from '../../../core/limit.js';
-import { shareOf } from '../../../core/bucket/shard.js';
-import { worthOf } from '../../../../tests/oracle/model.js';
-import { buildSettlement } from '../../../../tests/support/dynamodb/write-inputs.js';
-import type { ShardImage } from '../table/items.js';
+} from '../../../../../tests/support/dynamodb/shard-images.js';
+import { accountIn } from '../../../../../tests/support/dynamodb/shard-truth.js';
+import { applyWrite, writeHolds } from '../../../../core/bucket/bucket.js';
+import { amountOf } from '../../../../core/bucket/decide.js';
+import { Limit } from '../../../../core/limit.js';
+import { shareOf } from '../../../../core/bucket/shard.js';
+import { worthOf } from '../../../../../tests/oracle/model.js';
+import { buildSettlement } from '../../../../../tests/support/dynamodb/write-inputs.js';
+import type { ShardImage } from '../../table/items.js';
 import { planSettleAll } from './settle-all.js';
 import { applySettlement, planSettle, type Settlement } from './settle.js';
 

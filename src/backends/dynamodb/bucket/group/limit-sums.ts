@@ -1,10 +1,10 @@
-import { credit, planMove } from '../../../core/bucket/bucket.js';
-import type { Amount } from '../../../core/bucket/decide.js';
-import { add, type Int, sub } from '../../../core/int.js';
-import { hasBalance, isConsumed, sharesAccount } from '../../../core/limit-kind.js';
-import type { EpochMs } from '../../../core/units.js';
-import { accountOf, type ShardImage } from '../table/items.js';
-import { type LimitChange, STAYS } from './shard-write.js';
+import { credit, planMove } from '../../../../core/bucket/bucket.js';
+import type { Amount } from '../../../../core/bucket/decide.js';
+import { add, type Int, sub } from '../../../../core/int.js';
+import { hasBalance, isConsumed, sharesAccount } from '../../../../core/limit-kind.js';
+import type { EpochMs } from '../../../../core/units.js';
+import { accountOf, type ShardImage } from '../../table/items.js';
+import { type LimitChange, STAYS } from '../shard-write.js';
 
 interface Sum {
   takeMilli: Int | null;

@@ -1,18 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { groups, type StalePair, stalePairs } from '../../../../tests/support/dynamodb/random-groups.js';
-import { KEY, NOW_MS } from '../../../../tests/support/dynamodb/shard-images.js';
-import { shardWriteHolds } from '../../../../tests/support/dynamodb/shard-truth.js';
-import { conclude, type Verdict } from '../../../core/bucket/decide.js';
-import { type Bucket, createBucket, move, negated, release } from '../../embedded/bucket.js';
-import { consume } from '../../embedded/consume.js';
-import { MemorySpace } from '../../embedded/memory-space.js';
-import { correctVerdicts } from './shard-write.js';
+import { groups, type StalePair, stalePairs } from '../../../../../tests/support/dynamodb/random-groups.js';
+import { KEY, NOW_MS } from '../../../../../tests/support/dynamodb/shard-images.js';
+import { shardWriteHolds } from '../../../../../tests/support/dynamodb/shard-truth.js';
+import { conclude, type Verdict } from '../../../../core/bucket/decide.js';
+import { type Bucket, createBucket, move, negated, release } from '../../../embedded/bucket.js';
+import { consume } from '../../../embedded/consume.js';
+import { MemorySpace } from '../../../embedded/memory-space.js';
+import { correctVerdicts } from '../shard-write.js';
 import type { AskEntry, Entry, EntryResult } from './entries.js';
 import { planGroup, type Trust } from './plan-group.js';
-import type { ShardImage } from '../table/items.js';
-import { applyShardWrite, type ShardWrite } from './shard-write.js';
-import { applySettlement, planSettle } from './settle.js';
+import type { ShardImage } from '../../table/items.js';
+import { applyShardWrite, type ShardWrite } from '../shard-write.js';
+import { applySettlement, planSettle } from '../settle/settle.js';
 
 const RUNS = { numRuns: 1_000 };
 /** Each group writes at least one grant, reclaims expired holders, or answers. */

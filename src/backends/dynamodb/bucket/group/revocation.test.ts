@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { FlatRecord } from '../../../../tests/support/dynamodb/flat-record.js';
+import { FlatRecord } from '../../../../../tests/support/dynamodb/flat-record.js';
 import {
   amount,
   askEntry,
@@ -9,14 +9,14 @@ import {
   NOW_MS,
   NS,
   withTokens,
-} from '../../../../tests/support/dynamodb/shard-images.js';
-import { Limit } from '../../../core/limit.js';
-import type { ShardImage } from '../table/items.js';
+} from '../../../../../tests/support/dynamodb/shard-images.js';
+import { Limit } from '../../../../core/limit.js';
+import type { ShardImage } from '../../table/items.js';
 import type { Entry } from './entries.js';
 import { planGroup, planReclaim } from './plan-group.js';
 import { undoOf } from './revocation.js';
-import type { ShardWrite } from './shard-write.js';
-import { buildShardWrite } from './writes/write-shard.js';
+import type { ShardWrite } from '../shard-write.js';
+import { buildShardWrite } from '../writes/write-shard.js';
 
 const RPM = Limit.perMinute('rpm', 60);
 const EXPIRES_MS = NOW_MS + 1_000;

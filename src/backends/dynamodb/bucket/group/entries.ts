@@ -1,6 +1,6 @@
-import type { LevelAnswer, LevelAsk, LevelChange } from '../../../backend.js';
-import { deltasOf } from '../../../core/bucket/holder-rules.js';
-import type { EpochMs } from '../../../core/units.js';
+import type { LevelAnswer, LevelAsk, LevelChange } from '../../../../backend.js';
+import { deltasOf } from '../../../../core/bucket/holder-rules.js';
+import type { EpochMs } from '../../../../core/units.js';
 
 /** One request of a caller to one shard. All entries that are waiting go into one write. */
 export type Entry = AskEntry | ChangeEntry | ExtendEntry;
@@ -82,12 +82,6 @@ export type ResultOf<E extends Entry> = Extract<
         : 'extended' | 'no-shard';
   }
 >;
-
-/** Whether the entry gives tokens or slots back. A balance from before it must not deny. */
-export function givesBack(entry: Entry): boolean {
-  if (entry.kind !== 'change') return false;
-  return entry.level.holder === 'release' || refundsRates(entry.level);
-}
 
 export function refundsRates(level: LevelChange): boolean {
   return deltasOf(level).some(({ milli }) => milli < 0);

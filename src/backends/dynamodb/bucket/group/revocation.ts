@@ -1,9 +1,8 @@
-import type { LevelAnswer, LevelAsk, LevelChange } from '../../../backend.js';
-import type { Amount } from '../../../core/bucket/decide.js';
-import { isConsumed } from '../../../core/limit.js';
-import type { EpochMs } from '../../../core/units.js';
+import type { LevelAnswer, LevelAsk, LevelChange } from '../../../../backend.js';
+import type { Amount } from '../../../../core/bucket/decide.js';
+import { isConsumed } from '../../../../core/limit.js';
 import type { AskEntry, ChangeEntry, Doubt, Entry, EntryResult } from './entries.js';
-import type { ShardImage } from '../table/items.js';
+import type { ShardImage } from '../../table/items.js';
 
 /**
  * What is in doubt after a write with this result got no answer. Of several writes only the last matters: bases only
@@ -12,11 +11,6 @@ import type { ShardImage } from '../table/items.js';
 export function doubtOf(entry: Entry, result: EntryResult | null, seen: ShardImage | null): Doubt | null {
   if (entry.kind !== 'ask' || entry.level.holder === null || result?.kind !== 'granted') return null;
   return { baseMs: seen?.baseMs ?? null, answer: result.answer };
-}
-
-/** Whether an entry fences writes that require this base (null: that the item does not exist). */
-export function fences(entries: readonly Entry[], baseMs: EpochMs | null): boolean {
-  return entries.some((entry) => entry.kind === 'change' && entry.fences === baseMs);
 }
 
 /**

@@ -1,10 +1,11 @@
-import type { LevelRef } from '../../../backend.js';
-import { BackendUnavailable } from '../../../core/errors.js';
-import type { Limit } from '../../../core/limit.js';
-import { type ShardImage, writtenAtMs } from '../table/items.js';
-import { needsTtl } from './bucket-ttl.js';
+import type { LevelRef } from '../../../../backend.js';
+import { BackendUnavailable } from '../../../../core/errors.js';
+import type { Limit } from '../../../../core/limit.js';
+import type { EpochMs } from '../../../../core/units.js';
+import { type ShardImage, writtenAtMs } from '../../table/items.js';
+import { needsTtl } from '../bucket-ttl.js';
 import type { Entry, EntryResult } from './entries.js';
-import type { WriteAnswer } from './executor.js';
+import type { WriteAnswer } from '../executor.js';
 import type {
   CachedImage,
   EntryAnswer,
@@ -15,13 +16,12 @@ import type {
   GroupStep,
   Purpose,
 } from './group-state.js';
-import { newBucketImage, planCreation } from './new-bucket.js';
+import { newBucketImage, planCreation } from '../new-bucket.js';
 import { type GroupPlan, newestLevel, planGroup } from './plan-group.js';
 import { RefundLost } from './refund-lost.js';
-import { fences } from './revocation.js';
-import { changesSlots } from './settle-all.js';
-import { addTtl, settleOne } from './settle-one.js';
-import { applyShardWrite, correctVerdicts } from './shard-write.js';
+import { changesSlots } from '../settle/settle-all.js';
+import { addTtl, settleOne } from '../settle/settle-one.js';
+import { applyShardWrite, correctVerdicts } from '../shard-write.js';
 import {
   addUnanswered,
   ALL_ANSWERED,
@@ -30,9 +30,9 @@ import {
   releasedResults,
   type SentWrite,
 } from './unanswered.js';
-import { buildCreate } from './writes/create.js';
-import type { Creation, Update } from './writes/record-write.js';
-import { buildShardWrite } from './writes/write-shard.js';
+import { buildCreate } from '../writes/create.js';
+import type { Creation, Update } from '../writes/record-write.js';
+import { buildShardWrite } from '../writes/write-shard.js';
 
 /** How often a write that got no answer is sent again. Beyond this the store is out, not slow. */
 const MAX_RESENDS = 2;
@@ -352,4 +352,9 @@ function fail(state: GroupState, error: unknown): GroupStep {
 
 function openEntries({ group, open }: GroupState): readonly Entry[] {
   return open.length === group.entries.length ? group.entries : open.map((index) => group.entries[index] as Entry);
+}
+
+/** Whether an entry fences writes that require this base (null: that the item does not exist). */
+function fences(entries: readonly Entry[], baseMs: EpochMs | null): boolean {
+  return entries.some((entry) => entry.kind === 'change' && entry.fences === baseMs);
 }

@@ -1,11 +1,11 @@
-import type { LevelRef } from '../../../backend.js';
-import { applyWrite, type LimitWrite, nextBase, planRebase, type Rate } from '../../../core/bucket/bucket.js';
-import { heldSlots, startingTokens } from '../../../core/bucket/held-slots.js';
-import { hasBalance, holdsSlots } from '../../../core/limit-kind.js';
-import type { Limit } from '../../../core/limit.js';
-import { shareOf } from '../../../core/bucket/shard.js';
-import type { EpochMs, Millitokens } from '../../../core/units.js';
-import { type Account, accountOf, type ShardImage } from '../table/items.js';
+import type { LevelRef } from '../../../../backend.js';
+import { applyWrite, type LimitWrite, nextBase, planRebase, type Rate } from '../../../../core/bucket/bucket.js';
+import { heldSlots, startingTokens } from '../../../../core/bucket/held-slots.js';
+import { hasBalance, holdsSlots } from '../../../../core/limit-kind.js';
+import type { Limit } from '../../../../core/limit.js';
+import { shareOf } from '../../../../core/bucket/shard.js';
+import type { EpochMs, Millitokens } from '../../../../core/units.js';
+import { type Account, accountOf, type ShardImage } from '../../table/items.js';
 
 /** The settlement of one shard to new rules. */
 export interface Settlement {

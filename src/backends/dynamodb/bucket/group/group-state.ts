@@ -1,12 +1,12 @@
-import type { LevelRef } from '../../../backend.js';
-import type { EpochMs } from '../../../core/units.js';
-import type { ShardImage } from '../table/items.js';
-import type { ShardKey } from '../table/keys.js';
+import type { LevelRef } from '../../../../backend.js';
+import type { EpochMs } from '../../../../core/units.js';
+import type { ShardImage } from '../../table/items.js';
+import type { ShardKey } from '../../table/keys.js';
 import type { Doubt, Entry, EntryResult } from './entries.js';
-import type { WriteAnswer } from './executor.js';
+import type { WriteAnswer } from '../executor.js';
 import type { Judgement, Trust } from './plan-group.js';
 import type { SentWrite, Unanswered } from './unanswered.js';
-import type { Creation, Update } from './writes/record-write.js';
+import type { Creation, Update } from '../writes/record-write.js';
 
 /** The entries that are written together, and what is constant while they are. */
 export interface Group {

@@ -1,17 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { groups, stalePairs } from '../../../../tests/support/dynamodb/random-groups.js';
-import { runs } from '../../../../tests/support/runs.js';
-import { type Answer, SequentialModel } from '../../../../tests/support/models/sequential-model.js';
-import { NOW_MS } from '../../../../tests/support/dynamodb/shard-images.js';
-import { expectSame, kindsOf } from '../../../../tests/support/dynamodb/same-as-model.js';
-import { shardWriteHolds } from '../../../../tests/support/dynamodb/shard-truth.js';
-import { exceedsCapacity } from '../../../core/bucket/decide.js';
+import { groups, stalePairs } from '../../../../../tests/support/dynamodb/random-groups.js';
+import { runs } from '../../../../../tests/support/runs.js';
+import { type Answer, SequentialModel } from '../../../../../tests/support/models/sequential-model.js';
+import { NOW_MS } from '../../../../../tests/support/dynamodb/shard-images.js';
+import { expectSame, kindsOf } from '../../../../../tests/support/dynamodb/same-as-model.js';
+import { shardWriteHolds } from '../../../../../tests/support/dynamodb/shard-truth.js';
+import { exceedsCapacity } from '../../../../core/bucket/decide.js';
 import type { Entry, EntryResult } from './entries.js';
 import { planGroup, type Trust } from './plan-group.js';
-import type { ShardImage } from '../table/items.js';
-import { applyShardWrite, correctVerdicts } from './shard-write.js';
-import { applySettlement, planSettle } from './settle.js';
+import type { ShardImage } from '../../table/items.js';
+import { applyShardWrite, correctVerdicts } from '../shard-write.js';
+import { applySettlement, planSettle } from '../settle/settle.js';
 
 const RUNS = { numRuns: runs(1_000) };
 /** A refused write returns the stored item, so the next one holds: guess, reclaim, take, and two spare. */

@@ -1,6 +1,6 @@
 import { type ChangeEntry, type Entry, refundsRates } from './entries.js';
-import type { ShardImage } from '../table/items.js';
-import { countsOnce, type ShardWrite } from './shard-write.js';
+import type { ShardImage } from '../../table/items.js';
+import { countsOnce, type ShardWrite } from '../shard-write.js';
 
 /**
  * Whether the image has an exact holder that the write would have added. Other writers rarely draw the same lease id, and

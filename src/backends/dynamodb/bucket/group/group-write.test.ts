@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { FlatRecord } from '../../../../tests/support/dynamodb/flat-record.js';
-import { groups, stalePairs } from '../../../../tests/support/dynamodb/random-groups.js';
-import { expectSame, kindsOf } from '../../../../tests/support/dynamodb/same-as-model.js';
+import { FlatRecord } from '../../../../../tests/support/dynamodb/flat-record.js';
+import { groups, stalePairs } from '../../../../../tests/support/dynamodb/random-groups.js';
+import { expectSame, kindsOf } from '../../../../../tests/support/dynamodb/same-as-model.js';
 import {
   amount,
   askEntry,
@@ -13,22 +13,22 @@ import {
   NS,
   withHolders,
   withTokens,
-} from '../../../../tests/support/dynamodb/shard-images.js';
-import { SequentialModel } from '../../../../tests/support/models/sequential-model.js';
-import { runs } from '../../../../tests/support/runs.js';
-import { deltasOf } from '../../../core/bucket/holder-rules.js';
-import { BackendUnavailable } from '../../../core/errors.js';
-import { Limit } from '../../../core/limit.js';
-import { ATTRIBUTE, type ShardImage } from '../table/items.js';
-import { buildShardKey } from '../table/keys.js';
+} from '../../../../../tests/support/dynamodb/shard-images.js';
+import { SequentialModel } from '../../../../../tests/support/models/sequential-model.js';
+import { runs } from '../../../../../tests/support/runs.js';
+import { deltasOf } from '../../../../core/bucket/holder-rules.js';
+import { BackendUnavailable } from '../../../../core/errors.js';
+import { Limit } from '../../../../core/limit.js';
+import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
+import { buildShardKey } from '../../table/keys.js';
 import type { Entry, EntryResult } from './entries.js';
-import type { WriteAnswer } from './executor.js';
+import type { WriteAnswer } from '../executor.js';
 import type { GroupAnswer, GroupStep } from './group-state.js';
 import { startGroup, step } from './group-write.js';
 import { RefundLost } from './refund-lost.js';
-import { planSettle } from './settle.js';
-import { type Creation, RecordUpdate, type Update } from './writes/record-write.js';
-import { buildSettlement } from './writes/write-settlement.js';
+import { planSettle } from '../settle/settle.js';
+import { type Creation, RecordUpdate, type Update } from '../writes/record-write.js';
+import { buildSettlement } from '../writes/write-settlement.js';
 
 const RUNS = { numRuns: runs(4_000) };
 const MAX_STEPS = 200;
