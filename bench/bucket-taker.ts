@@ -23,12 +23,13 @@ export interface TakerOrder {
   readonly waitMs: number;
   /** 0 only prepares. */
   readonly callers: number;
-  /** The callers start before the part that is measured. */
+  /** The callers start before the part that is measured. 0: everything is measured, until the last caller has its answer. */
   readonly settleMs: number;
   readonly measuredMs: number;
 }
 
 export interface Taken {
+  readonly elapsedMs: number;
   readonly grants: number;
   readonly writes: number;
   /** The writes whose condition failed. */
@@ -61,22 +62,29 @@ async function follow(order: TakerOrder): Promise<Taken> {
     takers.set(order.bucket, opening);
   }
   const take = await opening;
+  if (order.callers === 0) return { elapsedMs: 0, grants: 0, writes: 0, refused: 0, latenciesMs: new Float64Array() };
   const fromMs = performance.now() + order.settleMs;
   const toMs = fromMs + order.measuredMs;
+  const lastMs = order.settleMs === 0 ? Infinity : toMs;
   const latenciesMs: number[] = [];
   const call = async (): Promise<void> => {
     for (let startMs = performance.now(); startMs < toMs; startMs = performance.now()) {
       const granted = await take();
       const endMs = performance.now();
-      if (granted && endMs >= fromMs && endMs < toMs) latenciesMs.push(endMs - startMs);
+      if (granted && endMs >= fromMs && endMs < lastMs) latenciesMs.push(endMs - startMs);
     }
   };
   const calls = Promise.all(Array.from({ length: order.callers }, call));
   const before = await countsAt(fromMs);
   const after = await countsAt(toMs);
   await calls;
-  const [writes, refused] = [after.writes - before.writes, after.refused - before.refused];
-  return { grants: latenciesMs.length, writes, refused, latenciesMs: new Float64Array(latenciesMs) };
+  return {
+    elapsedMs: Math.min(performance.now(), lastMs) - fromMs,
+    grants: latenciesMs.length,
+    writes: after.writes - before.writes,
+    refused: after.refused - before.refused,
+    latenciesMs: new Float64Array(latenciesMs),
+  };
 }
 
 async function countsAt(untilMs: number): Promise<typeof sent> {

@@ -6,13 +6,12 @@ import { createDynamoDBBackend } from '../src/backends/dynamodb/dynamodb.js';
 import { DynamoDBExecutor } from '../src/backends/dynamodb/expressions/dynamodb-executor.js';
 import { RateLimiter } from '../src/limiter/rate-limiter.js';
 import { clientOf, createTables, leanReach, TABLE } from './dynamodb-peers.js';
-import { acquirer, holderPoints, keysOf, levelPoints, limitPoints, type Open, plenty } from './growth-points.js';
+import { acquirer, fill, holderPoints, keysOf, levelPoints, limitPoints, type Open, plenty } from './growth-points.js';
 import { heapGrowth } from './heap.js';
 import { ALL, sized } from './settings.js';
 import { type Point, printSeries } from './series.js';
 
 const PATIENCE_MS = 30_000;
-const AT_ONCE = 64;
 /** No pauses and no splits, and every acquire picks a random shard, as in a bucket that is busy. */
 const NEVER_PACED = { paceAbove: -1, splitAbove: Infinity };
 const ALWAYS_SPLIT = { paceAbove: 0, splitAbove: -1 };
@@ -81,14 +80,13 @@ async function bucketPoints(open: Open): Promise<readonly Point[]> {
   const points: Point[] = [];
   for (const count of BUCKETS) {
     const limiter = await open([plenty('rpd')]);
-    const call = acquirer(limiter, { rpd: 1 }, keysOf(count));
+    let filled = 0;
     const { bytes } = await heapGrowth(async () => {
-      for (let filled = 0; filled < count; filled += AT_ONCE) {
-        await Promise.all(Array.from({ length: Math.min(AT_ONCE, count - filled) }, call));
-      }
+      filled = await fill(limiter, count);
       return limiter;
     });
-    points.push({ label: String(count), call, bytes: bytes / count });
+    const call = acquirer(limiter, { rpd: 1 }, keysOf(filled));
+    points.push({ label: String(filled), call, bytes: bytes / filled });
   }
   return points;
 }

@@ -2,12 +2,8 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RateLimiter } from '../src/limiter/rate-limiter.js';
-import { acquirer, bucketCounts, keysOf, plenty } from './growth-points.js';
+import { acquirer, bucketCounts, fill, keysOf, plenty } from './growth-points.js';
 import { type Point, printSeries } from './series.js';
-
-/** A file is filled for at most this long. The point says how many buckets it got. */
-const FILL_MS = 8_000;
-const AT_ONCE = 64;
 
 export async function printFileSeries(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-growth-'));
@@ -27,17 +23,6 @@ export async function printFileSeries(): Promise<void> {
     for (const limiter of limiters) await limiter.close();
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-/** Returns how many buckets there are. */
-async function fill(limiter: RateLimiter, count: number): Promise<number> {
-  const call = acquirer(limiter, { rpd: 1 }, keysOf(count));
-  const endMs = performance.now() + FILL_MS;
-  let filled = 0;
-  for (; filled < count && performance.now() < endMs; filled += AT_ONCE) {
-    await Promise.all(Array.from({ length: Math.min(AT_ONCE, count - filled) }, call));
-  }
-  return Math.min(filled, count);
 }
 
 /** With the log of writes that are not in the main file yet. */

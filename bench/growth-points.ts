@@ -6,6 +6,9 @@ import type { Point } from './series.js';
 const RESOURCE = 'gpt-4';
 const DAY_MS = 86_400_000;
 const WEEK_MS = 7 * DAY_MS;
+/** A store is filled for at most this long. The point says how many buckets it got. */
+const FILL_MS = 8_000;
+const FILL_AT_ONCE = 64;
 
 /** Opens a limiter on the store of the series, with these limits. */
 export type Open = (limits: readonly Limit[]) => Promise<RateLimiter>;
@@ -32,6 +35,17 @@ export function acquirer(limiter: RateLimiter, consume: Readonly<Record<string, 
     const lease = await limiter.acquire({ entityId, resource: RESOURCE, consume });
     await lease.commit();
   };
+}
+
+/** Creates buckets, and returns how many there are. */
+export async function fill(limiter: RateLimiter, count: number): Promise<number> {
+  const call = acquirer(limiter, { rpd: 1 }, keysOf(count));
+  const endMs = performance.now() + FILL_MS;
+  let filled = 0;
+  for (; filled < count && performance.now() < endMs; filled += FILL_AT_ONCE) {
+    await Promise.all(Array.from({ length: Math.min(FILL_AT_ONCE, count - filled) }, call));
+  }
+  return Math.min(filled, count);
 }
 
 export async function limitPoints(open: Open): Promise<readonly Point[]> {

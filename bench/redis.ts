@@ -32,7 +32,8 @@ export async function* redisRows(): AsyncGenerator<Row> {
       stdio: 'ignore',
     },
   );
-  const redis = new Redis(port, '127.0.0.1', { retryStrategy: () => 50 });
+  process.once('exit', () => server.kill());
+  const redis = new Redis(port, '127.0.0.1', { retryStrategy: () => 50, maxRetriesPerRequest: 200 });
   // A refused connection while the server starts is tried again.
   redis.on('error', () => {});
   try {

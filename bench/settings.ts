@@ -18,6 +18,12 @@ export const ALL: boolean = values.all;
 const TINY: boolean = values.tiny;
 /** How many processes share a bucket, in the part `processes`. */
 export const PROCESS_COUNTS: readonly number[] = values.processes.split(',').map(Number);
+for (const count of PROCESS_COUNTS) {
+  if (!(Number.isInteger(count) && count > 0)) {
+    throw new RangeError(`Expected --processes to be counts like 1,2,4, got ${values.processes}`);
+  }
+}
+
 /** What the process of a part needs to have the same settings. */
 export const FLAGS: readonly string[] = [
   ...(ALL ? ['--all'] : []),
