@@ -1,67 +1,82 @@
 import { spawnSync } from 'node:child_process';
 import { availableParallelism, loadavg } from 'node:os';
 import { findEngine } from 'headgate/testing/dynamodb';
+import { takeFromBuckets } from './bucket-taker.js';
 import { budgetRows } from './budgets.js';
 import { clientRows } from './clients.js';
 import { dynamodbRows } from './dynamodb.js';
 import { embeddedRows } from './embedded.js';
 import { takeFromFile } from './file-takers.js';
+import { growth } from './growth.js';
 import { showOwnCpu } from './own-cpu.js';
-import { isMissed, type Row, table } from './table.js';
+import { processRows } from './processes.js';
+import { redisRows } from './redis.js';
+import { ALL, ARGUMENTS, FLAGS } from './settings.js';
+import { printRatio } from './spread.js';
+import { startRows } from './start.js';
+import { type Row, table, verdictOf } from './table.js';
+import { zaeLimiterRows } from './zae-limiter.js';
+
+const NODE = `Node ${process.version}`;
 
 /** `npm run bench -- dynamodb` runs only that part. */
-const PARTS = { budgets, embedded, clients, dynamodb };
+const PARTS: Readonly<Record<string, () => Promise<void>>> = {
+  budgets: () => show(`Headgate against what it may take, ${NODE}; ratio: headgate / most`, budgetRows()),
+  start: () => show(`The start of a process, ${NODE}; ratio: headgate / peer`, startRows()),
+  embedded: () => show(`Headgate against rate-limiter-flexible, ${NODE}; ratio: peer / headgate`, embeddedRows()),
+  clients: () => showOnDynamoDB('Requests without the AWS SDK', clientRows),
+  dynamodb: () => showOnDynamoDB('Headgate on DynamoDB', dynamodbRows),
+  processes: () => showOnDynamoDB('Many processes on one bucket', processRows),
+  growth,
+};
 
-/** Prints the name of each row when it is measured, and all rows as a table at the end. */
-async function show(title: string, rows: AsyncIterable<Row>): Promise<void> {
+/** Parts that only `--all` or their name runs. */
+const MORE_PARTS: typeof PARTS = {
+  'own-cpu': showOwnCpu,
+  redis: () => showOnDynamoDB('Headgate against rate-limiter-flexible on Redis', redisRows),
+  'zae-limiter': () => showOnDynamoDB('Headgate against zae-limiter', zaeLimiterRows),
+};
+
+/** What the processes do that a part starts. */
+const CHILDREN: typeof PARTS = {
+  'file-taker': () => takeFromFile(ARGUMENTS[1] ?? ''),
+  'bucket-taker': async () => takeFromBuckets(),
+};
+
+/** Prints each row when it is measured, and all rows as a table at the end. */
+async function show(title: string, rows: AsyncIterable<Row> | Iterable<Row>): Promise<void> {
   const known: Row[] = [];
   for await (const row of rows) {
     known.push(row);
-    process.stderr.write(`${row.name}: ${row.ratio.toFixed(2)}x\n`);
+    process.stderr.write(`${row.name}: ${printRatio(row.ratio)}\n`);
   }
+  if (known.length === 0) return;
   const loads = loadavg().map((load) => load.toFixed(1));
   console.log(`\n${title}\n${table(known)}`);
   console.log(`Load average ${loads.join(' ')} on ${availableParallelism()} processors\n`);
-  if (known.some(isMissed)) process.exitCode = 1;
+  if (known.some((row) => verdictOf(row) === 'MISSED')) process.exitCode = 1;
 }
 
-async function budgets(): Promise<void> {
-  await show(`Headgate against what it may take, Node ${process.version}; ratio: headgate / most`, budgetRows());
-}
-
-async function embedded(): Promise<void> {
-  const title = `Headgate against rate-limiter-flexible, Node ${process.version}; ratio > 1: Headgate needs less`;
-  await show(title, embeddedRows());
-}
-
-async function clients(): Promise<void> {
-  await showOnDynamoDB('Requests without the AWS SDK', clientRows);
-}
-
-async function dynamodb(): Promise<void> {
-  await showOnDynamoDB('Headgate on DynamoDB', dynamodbRows);
-}
-
-async function showOnDynamoDB(what: string, rows: () => AsyncIterable<Row>): Promise<void> {
+async function showOnDynamoDB(what: string, rows: () => AsyncIterable<Row> | Promise<Iterable<Row>>): Promise<void> {
   const engine = findEngine('dynoxide');
   const where = 'dynoxide, which shares the processors with this process';
   if (engine.status === 'unavailable') console.log(`${what}: skipped, ${engine.reason}`);
-  else await show(`${what} (${where}); ratio: headgate / peer`, rows());
+  else await show(`${what} (${where}); ratio: headgate / peer`, await rows());
 }
 
 /** Runs each part in a separate process, so that optimisations for one part do not slow the other down. */
-function runAll(): void {
-  const env = { ...process.env, AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true' };
-  for (const part of Object.keys(PARTS)) {
-    const args = [...process.execArgv, process.argv[1] ?? '', part];
-    const { status } = spawnSync(process.execPath, args, { stdio: 'inherit', env });
+function runParts(parts: readonly string[]): void {
+  for (const part of parts) {
+    const args = [...process.execArgv, process.argv[1] ?? '', part, ...FLAGS];
+    const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' });
     if (status !== 0) process.exitCode = 1;
   }
 }
 
-const part = process.argv[2];
-if (part === undefined) runAll();
-else if (part === 'budgets' || part === 'embedded' || part === 'clients' || part === 'dynamodb') await PARTS[part]();
-else if (part === 'own-cpu') await showOwnCpu();
-else if (part === 'file-taker') await takeFromFile(process.argv[3] ?? '');
-else throw new RangeError(`Expected ${Object.keys(PARTS).join(' or ')}, got ${part}`);
+process.env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] = 'true';
+const known = { ...PARTS, ...MORE_PARTS, ...CHILDREN };
+const [part] = ARGUMENTS;
+const run = part === undefined ? undefined : known[part];
+if (part === undefined) runParts(Object.keys(ALL ? { ...PARTS, ...MORE_PARTS } : PARTS));
+else if (run !== undefined) await run();
+else throw new RangeError(`Expected ${Object.keys({ ...PARTS, ...MORE_PARTS }).join(' or ')}, got ${part}`);

@@ -25,6 +25,13 @@ export function clientOf({ region, credentials }: Engine, endpoint: string): Dyn
   return new DynamoDB({ endpoint, region, credentials, maxAttempts: 1, requestHandler });
 }
 
+/** Where the lean client finds the engine. It reads its credentials from the environment, as in production. */
+export function leanReach({ endpoint, region, credentials }: Engine): { endpoint: string; region: string } {
+  process.env['AWS_ACCESS_KEY_ID'] = credentials.accessKeyId;
+  process.env['AWS_SECRET_ACCESS_KEY'] = credentials.secretAccessKey;
+  return { endpoint, region };
+}
+
 export async function createTables(client: DynamoDB): Promise<void> {
   await createTable({ tableName: TABLE, client });
   // dynoxide's writes become slower with every record in the stream, which would distort the measurement.

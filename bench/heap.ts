@@ -1,20 +1,11 @@
-/** How much the heap grows per key passed to `use`. `keeper` must stay reachable during the collection. */
-export async function bytesPerKey(
-  keys: readonly string[],
-  keeper: object,
-  use: (key: string) => Promise<void>,
-): Promise<number> {
+/** Returns how many bytes the heap grows by the work, with what it returns still reachable. */
+export async function heapGrowth<Kept>(work: () => Promise<Kept>): Promise<{ bytes: number; kept: Kept }> {
   if (globalThis.gc === undefined) throw new Error('Needs node --expose-gc');
-  // A first use compiles code and creates tables, which must not count as the size of a bucket.
-  await use('warm-up');
   const before = await settledHeap();
-  for (const key of keys) await use(key);
+  const kept = await work();
   const after = await settledHeap();
-  kept.add(keeper);
-  return (after - before) / keys.length;
+  return { bytes: after - before, kept };
 }
-
-const kept = new Set<object>();
 
 /** Collects until the heap no longer shrinks: objects of pending event loop turns are still referenced. */
 async function settledHeap(): Promise<number> {

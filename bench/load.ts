@@ -1,16 +1,9 @@
-import { interleave, median } from './interleave.js';
+import { type Comparison, compare } from './interleave.js';
 import type { Contender } from './race.js';
+import { sized } from './settings.js';
+import { spreadOf } from './spread.js';
 
-export interface LoadResult {
-  readonly ours: number;
-  readonly theirs: number;
-  /** The median of ours / theirs over the rounds. */
-  readonly ratio: number;
-}
-
-const LATENCY_ROUNDS = 15;
-const LATENCY_OPERATIONS = 100;
-const THROUGHPUT_ROUNDS = 5;
+const LATENCY_OPERATIONS = 200;
 
 export interface Load {
   readonly keys: readonly string[];
@@ -26,61 +19,49 @@ export interface Load {
  */
 
 /** The median latency of one caller that uses each key in turn, in microseconds. */
-export async function compareLatency(keys: readonly string[], ours: Contender, theirs: Contender): Promise<LoadResult> {
+export async function compareLatency(keys: readonly string[], ours: Contender, theirs: Contender): Promise<Comparison> {
   return compare(
-    LATENCY_ROUNDS,
     () => latencyUs(keys, ours),
     () => latencyUs(keys, theirs),
   );
 }
 
 /** Compares operations per second. */
-export async function compareThroughput(load: Load, ours: Contender, theirs: Contender): Promise<LoadResult> {
+export async function compareThroughput(load: Load, ours: Contender, theirs: Contender): Promise<Comparison> {
   return compare(
-    THROUGHPUT_ROUNDS,
     () => perSecond(load, ours),
     () => perSecond(load, theirs),
   );
 }
 
 /** Compares the CPU that this process uses for one operation, in microseconds. The engine is another process. */
-export async function compareCpu(load: Load, ours: Contender, theirs: Contender): Promise<LoadResult> {
+export async function compareCpu(load: Load, ours: Contender, theirs: Contender): Promise<Comparison> {
   return compare(
-    THROUGHPUT_ROUNDS,
     () => cpuUs(load, ours),
     () => cpuUs(load, theirs),
   );
 }
 
-async function compare(count: number, ours: () => Promise<number>, theirs: () => Promise<number>): Promise<LoadResult> {
-  const rounds = await interleave(count, ours, theirs);
-  return {
-    ours: median(rounds.map((round) => round.ours)),
-    theirs: median(rounds.map((round) => round.theirs)),
-    ratio: median(rounds.map((round) => round.ours / round.theirs)),
-  };
-}
-
 async function latencyUs(keys: readonly string[], contender: Contender): Promise<number> {
   const latencies: number[] = [];
-  for (let operation = 0; operation < LATENCY_OPERATIONS; operation++) {
+  for (let operation = 0; operation < sized(LATENCY_OPERATIONS); operation++) {
     const startMs = performance.now();
     await contender(keys[operation % keys.length] ?? '');
     latencies.push((performance.now() - startMs) * 1_000);
   }
-  return median(latencies);
+  return spreadOf(latencies).median;
 }
 
-async function perSecond(load: Load, contender: Contender): Promise<number> {
+export async function perSecond(load: Load, contender: Contender): Promise<number> {
   const startMs = performance.now();
-  const operations = await callAll(load, contender, () => performance.now() - startMs < load.roundMs);
+  const operations = await callAll(load, contender, () => performance.now() - startMs < sized(load.roundMs));
   return (operations / (performance.now() - startMs)) * 1_000;
 }
 
 async function cpuUs(load: Load, contender: Contender): Promise<number> {
   const startMs = performance.now();
   const start = process.cpuUsage();
-  const operations = await callAll(load, contender, () => performance.now() - startMs < load.roundMs);
+  const operations = await callAll(load, contender, () => performance.now() - startMs < sized(load.roundMs));
   const { user, system } = process.cpuUsage(start);
   return (user + system) / operations;
 }

@@ -1,54 +1,65 @@
-export interface Row {
+import type { Comparison } from './interleave.js';
+import { LEAST_PAIRS, printRatio, spreadOf } from './spread.js';
+
+export interface Row extends Comparison {
   readonly name: string;
   readonly unit: string;
-  readonly ours: number;
-  readonly theirs: number;
-  readonly ratio: number;
   /** The target: the smallest ratio, or the largest where less is better. */
   readonly goal?: number;
   readonly goalIs?: 'least' | 'most';
 }
 
-export function table(rows: readonly Row[]): string {
-  const lines = [
-    ['', 'unit', 'headgate', 'peer', 'ratio', 'goal'],
-    ...rows.map((row) => [
-      row.name,
-      row.unit,
-      figure(row.ours),
-      figure(row.theirs),
-      `${row.ratio.toFixed(2)}x`,
-      goalOf(row),
-    ]),
-  ];
-  const widths = lines[0]?.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0))) ?? [];
-  return lines
-    .map((line) =>
-      line
-        .map((cell, column) => align(cell, widths[column] ?? 0, column))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
+/** The peer of the row is the most that the figure may be. */
+export function within(name: string, unit: string, measured: readonly number[], most: number): Row {
+  const ours = spreadOf(measured).median;
+  const ratio = spreadOf(measured.map((value) => value / most));
+  return { name, unit, ours, theirs: most, ratio, goal: 1, goalIs: 'most' };
 }
 
-export function isMissed({ ratio, goal, goalIs = 'least' }: Row): boolean {
-  if (goal === undefined) return false;
-  return goalIs === 'least' ? !(ratio >= goal) : !(ratio <= goal);
+export function table(rows: readonly Row[]): string {
+  return inColumns(
+    [
+      ['', 'unit', 'headgate', 'peer', 'ratio', 'goal'],
+      ...rows.map((row) => [
+        row.name,
+        row.unit,
+        figure(row.ours),
+        figure(row.theirs),
+        printRatio(row.ratio),
+        goalOf(row),
+      ]),
+    ],
+    new Set([0, 1, 5]),
+  );
+}
+
+/** Aligns the columns of words to the left and those of figures to the right. */
+export function inColumns(lines: readonly (readonly string[])[], words: ReadonlySet<number>): string {
+  const widths = lines[0]?.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0))) ?? [];
+  const align = (cell: string, column: number): string =>
+    words.has(column) ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0);
+  return lines.map((line) => line.map(align).join('  ').trimEnd()).join('\n');
+}
+
+/**
+ * A goal is met only if the worse quartile meets it, and missed only if the better quartile misses it. Between them, or
+ * with too few pairs, it is unclear.
+ */
+export function verdictOf({ ratio, goal, goalIs = 'least' }: Row): 'met' | 'MISSED' | 'unclear' | null {
+  if (goal === undefined) return null;
+  if (!(ratio.count >= LEAST_PAIRS)) return 'unclear';
+  const [worse, better] = goalIs === 'least' ? [ratio.low, ratio.high] : [ratio.high, ratio.low];
+  const meets = (value: number): boolean => (goalIs === 'least' ? value >= goal : value <= goal);
+  if (meets(worse)) return 'met';
+  return meets(better) ? 'unclear' : 'MISSED';
 }
 
 function goalOf(row: Row): string {
   const { goal, goalIs = 'least' } = row;
-  if (goal === undefined) return '-';
-  return `${goalIs === 'least' ? '>=' : '<='} ${goal}x ${isMissed(row) ? 'MISSED' : 'met'}`;
+  return goal === undefined ? '-' : `${goalIs === 'least' ? '>=' : '<='} ${goal}x ${verdictOf(row)}`;
 }
 
 /** Whole numbers; small numbers with three digits. */
-function figure(value: number): string {
+export function figure(value: number): string {
   return value >= 100 ? value.toFixed(0) : value.toPrecision(3);
-}
-
-/** Aligns words to the left and figures to the right. */
-function align(cell: string, width: number, column: number): string {
-  return column < 2 || column === 5 ? cell.padEnd(width) : cell.padStart(width);
 }

@@ -4,24 +4,28 @@ import type { DynamoDB } from '@aws-sdk/client-dynamodb';
 import { clientOf } from './dynamodb-peers.js';
 import { callEach } from './load.js';
 import type { Contender } from './race.js';
+import { sized } from './settings.js';
 
-const DECISIONS = 2_560;
+const DECISIONS = 1_280;
 const CONCURRENCY = 256;
 
-/** Write units per decision of a contender, measured through a proxy that counts requests. */
-export async function writeUnitsPerDecision(
+/** Measures the write units per decision of a contender, through a proxy that counts requests. */
+export async function withWriteMeter<T>(
   engine: Engine,
   keys: readonly string[],
   make: (client: DynamoDB, keys: readonly string[]) => Promise<Contender>,
-): Promise<number> {
+  use: (unitsPerDecision: () => Promise<number>) => Promise<T>,
+): Promise<T> {
   await using proxy = await startFaultProxy(engine.endpoint, { record: true, askForCapacity: true });
   const client = clientOf(engine, proxy.endpoint);
   try {
     const contender = await make(client, keys);
-    proxy.requests.clear();
-    const asked = Array.from({ length: DECISIONS }, (_, at) => keys[at % keys.length] ?? '');
-    await callEach(asked, CONCURRENCY, contender);
-    return unitsOf(proxy.requests) / DECISIONS;
+    const asked = Array.from({ length: sized(DECISIONS) }, (_, at) => keys[at % keys.length] ?? '');
+    return await use(async () => {
+      proxy.requests.clear();
+      await callEach(asked, CONCURRENCY, contender);
+      return unitsOf(proxy.requests) / asked.length;
+    });
   } finally {
     client.destroy();
   }

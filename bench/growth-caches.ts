@@ -1,0 +1,49 @@
+import { BucketCache } from '../src/backends/dynamodb/acquire/bucket-cache.js';
+import type { Executor } from '../src/backends/dynamodb/bucket/executor.js';
+import { PRESSURE } from '../src/backends/dynamodb/bucket/pressure.js';
+import { ConfigCache, type ResolvedRead } from '../src/limiter/config/config-cache.js';
+import { bucketCounts, keysOf } from './growth-points.js';
+import { heapGrowth } from './heap.js';
+import type { Point } from './series.js';
+
+const RESOURCE = 'gpt-4';
+/** The caches only keep these. */
+const NO_STORE = { ns: 'growth', random: Math.random } as Executor;
+const NO_CONFIG = {} as ResolvedRead;
+
+/** Looks one key up in a cache, and adds it if it is missing. */
+type LookUp = (key: string) => void;
+
+/** Both caches are bounded: with more keys than they keep, each look-up evicts the entry of another key. */
+export async function cachePoints(open: () => LookUp): Promise<readonly Point[]> {
+  const points: Point[] = [];
+  for (const count of bucketCounts()) {
+    const keys = keysOf(count);
+    const lookUp = open();
+    const { bytes } = await heapGrowth(async () => {
+      for (const key of keys) lookUp(key);
+      return lookUp;
+    });
+    let next = 0;
+    const call = (): void => lookUp(keys[next++ % count] ?? '');
+    points.push({ label: String(count), call, bytes: bytes / count });
+  }
+  return points;
+}
+
+export function lookUpConfig(): LookUp {
+  const cache = new ConfigCache();
+  return (entityId) => {
+    if (cache.get(entityId, RESOURCE) !== undefined) return;
+    const { generation } = cache;
+    const entry = { entityId, resource: RESOURCE, resolved: NO_CONFIG, bucket: null, fetchedAtMs: 0, generation };
+    cache.keep(entry, generation);
+  };
+}
+
+export function lookUpBucket(): LookUp {
+  const cache = new BucketCache(() => NO_STORE, Math.random, PRESSURE);
+  return (entityId) => {
+    cache.of('growth', entityId, RESOURCE);
+  };
+}

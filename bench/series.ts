@@ -1,0 +1,49 @@
+import { PAIRS, sized } from './settings.js';
+import { printRatio, spreadOf } from './spread.js';
+import { figure, inColumns } from './table.js';
+
+/** One size of what grows. */
+export interface Point {
+  readonly label: string;
+  readonly call: () => Promise<void> | void;
+  /** The bytes that one bucket or entry takes, if they are measured. */
+  readonly bytes?: number;
+}
+
+const BATCH_MS = 100;
+const CALLS_BETWEEN_LOOKS = 16;
+
+/** Prints the CPU of one call at each point. Each ratio is of one round, in which every point has its turn. */
+export async function printSeries(title: string, points: readonly Point[]): Promise<void> {
+  process.stderr.write(`${title}\n`);
+  const cpuNs = points.map((): number[] => []);
+  for (let round = -1; round < PAIRS; round++) {
+    for (const [at, { call }] of points.entries()) {
+      const ns = await cpuNsPerCall(call);
+      // The first round only warms up.
+      if (round >= 0) cpuNs[at]?.push(ns);
+    }
+  }
+  const first = cpuNs[0] ?? [];
+  const lines = points.map(({ label, bytes }, at) => {
+    const all = cpuNs[at] ?? [];
+    const ratio = spreadOf(all.map((ns, round) => ns / (first[round] ?? Number.NaN)));
+    return [label, figure(spreadOf(all).median), printRatio(ratio), bytes === undefined ? '-' : bytes.toFixed(0)];
+  });
+  console.log(`\n${inColumns([[title, 'CPU ns', 'to the first', 'bytes each'], ...lines], new Set([0]))}`);
+}
+
+async function cpuNsPerCall(call: Point['call']): Promise<number> {
+  const endMs = performance.now() + sized(BATCH_MS);
+  const start = process.cpuUsage();
+  let calls = 0;
+  while (calls === 0 || performance.now() < endMs) {
+    for (let more = 0; more < CALLS_BETWEEN_LOOKS; more++) {
+      const answer = call();
+      if (answer instanceof Promise) await answer;
+    }
+    calls += CALLS_BETWEEN_LOOKS;
+  }
+  const { user, system } = process.cpuUsage(start);
+  return ((user + system) / calls) * 1_000;
+}

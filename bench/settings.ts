@@ -1,0 +1,40 @@
+import { parseArgs } from 'node:util';
+import { LEAST_PAIRS } from './spread.js';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    all: { type: 'boolean', default: false },
+    tiny: { type: 'boolean', default: false },
+    processes: { type: 'string', default: '1,2,4,8,16' },
+  },
+});
+
+/** The part to run, and the arguments of a child process; none: all parts. */
+export const ARGUMENTS: readonly string[] = positionals;
+/** Also what takes long or needs programs that are not installed by npm. */
+export const ALL: boolean = values.all;
+/** Only shows that the bench works: two short rounds, so that no goal is decided. */
+const TINY: boolean = values.tiny;
+/** How many processes share a bucket, in the part `processes`. */
+export const PROCESS_COUNTS: readonly number[] = values.processes.split(',').map(Number);
+for (const count of PROCESS_COUNTS) {
+  if (!(Number.isInteger(count) && count > 0)) {
+    throw new RangeError(`Expected --processes to be counts like 1,2,4, got ${values.processes}`);
+  }
+}
+
+/** What the process of a part needs to have the same settings. */
+export const FLAGS: readonly string[] = [
+  ...(ALL ? ['--all'] : []),
+  ...(TINY ? ['--tiny'] : []),
+  `--processes=${values.processes}`,
+];
+
+/** In how many pairs two contenders are measured. */
+export const PAIRS: number = TINY ? 2 : LEAST_PAIRS;
+
+/** A duration, or a number of operations. */
+export function sized(full: number): number {
+  return TINY ? Math.max(1, Math.ceil(full / 50)) : full;
+}
