@@ -4,7 +4,7 @@ import { Limit, RateLimiter } from '../src/index.js';
 import { type Engine, startEngine } from '../src/testing/dynamodb/index.js';
 import { answeringTransport } from './answering-transport.js';
 import { clientOf, createTables, TABLE } from './dynamodb-peers.js';
-import { median } from './interleave.js';
+import { spreadOf } from './spread.js';
 import { callEach } from './load.js';
 import { heaviestFunctions } from './profile.js';
 import type { Contender } from './race.js';
@@ -47,7 +47,7 @@ export async function showOwnCpu(): Promise<void> {
     const round = await openCase(engine, each);
     const rounds: number[] = [];
     for (let at = 0; at < WARM_UP + ROUNDS; at++) rounds.push(await round());
-    console.log(`${each.name}: ${median(rounds.slice(WARM_UP)).toFixed(0)} ns`);
+    console.log(`${each.name}: ${spreadOf(rounds.slice(WARM_UP)).median.toFixed(0)} ns`);
     for (const { share, at } of await heaviestFunctions(round)) console.log(`  ${(100 * share).toFixed(1)} %  ${at}`);
   }
 }
