@@ -293,10 +293,24 @@ function changeOf(
   // The holder must be read to give its slots back, or to learn whether an expiry has already given these totals back.
   const asksHolder = level.held && (holder === 'release' || (statesTotals && totals.length > 0));
   if (deltas.length === 0 && !asksHolder) return null;
+  if (statesTotals) return { ...refOf(level), kind: 'totals', totals: ratesAfter(level, totals), holder };
+  // One literal: to spread a reference first takes as long as the rest of a release.
   const { entityId, resource, limits, version, lasting, place } = level;
-  const ref = { entityId, resource, limits, version, ...(lasting === undefined ? {} : { lasting }), place };
-  if (statesTotals) return { ...ref, kind: 'totals', totals: ratesAfter(level, totals), holder };
-  return { ...ref, kind: 'deltas', deltas, holder: level.held ? holder : 'none' };
+  const fate = level.held ? holder : 'none';
+  return lasting === undefined
+    ? { entityId, resource, limits, version, place, kind: 'deltas', deltas, holder: fate }
+    : { entityId, resource, limits, version, lasting, place, kind: 'deltas', deltas, holder: fate };
+}
+
+function refOf({
+  entityId,
+  resource,
+  limits,
+  version,
+  lasting,
+  place,
+}: LevelAccount): LevelRef & Pick<LevelChange, 'place'> {
+  return { entityId, resource, limits, version, ...(lasting === undefined ? {} : { lasting }), place };
 }
 
 function ratesAfter(level: LevelAccount, totals: readonly Amount[]): readonly RateTotal[] {
