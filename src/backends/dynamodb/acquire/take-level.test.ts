@@ -43,3 +43,28 @@ test('an ask whose write got no answer ends as id-taken, so that no shard is ask
   const asked = new Set(write.mock.calls.map(([key]) => key.shard));
   expect(asked).toEqual(new Set([0]));
 });
+
+test('a stored number that this code never writes rejects the callers, and the shard answers the next ones', async () => {
+  const rpm = Limit.perMinute('rpm', 60);
+  const sound = imageOf([rpm]);
+  const broken = { ...sound, limits: sound.limits.map((one) => ({ ...one, tokensMilli: 1.5 })) };
+  const answers: WriteAnswer[] = [
+    { kind: 'refused', image: broken },
+    { kind: 'written', image: sound },
+  ];
+  const executor: Executor = {
+    ns: NS,
+    random: () => 0,
+    write: async () => answers.shift() ?? { kind: 'refused', image: broken },
+    writeAll: async () => ({ kind: 'refused' }),
+    read: async () => sound,
+    readBuckets: async () => [],
+  };
+  const bucket = new BucketShards(executor, KEY, PRESSURE);
+  const { level } = askEntry([rpm], { rpm: 1_000 });
+  const call = { namespaceId: NS, nowMs: NOW_MS, timeoutMs: 10_000, tuning: TUNING };
+  const asking = { call, bucket, level, leaseId: null, deadline: deadlineIn(10_000) };
+  await expect(takeLevel(asking)).rejects.toThrow(RangeError);
+  expect(bucket.busy).toBe(false);
+  expect(await takeLevel(asking)).toMatchObject({ kind: 'granted' });
+});

@@ -147,6 +147,10 @@ async function takeAcross(asking: Asking): Promise<LevelOutcome> {
       const entry = entryOf(asking, partialAsk(level, asks), locations.length === 0);
       const asked = await askShard(asking, number, entry);
       const outcome = concluded(asking, asked);
+      if (outcome.kind === 'id-taken' || (outcome.kind === 'denied' && outcome.inDoubt === true)) {
+        await undoParts(asking, granted, locations);
+        return { kind: 'id-taken' };
+      }
       if (outcome.kind !== 'granted') continue;
       locations.push(locationOf(asked.shard.number, asks));
       granted.push(outcome.answer);

@@ -10,6 +10,8 @@ import type { ShardImage } from '../../table/items.js';
  */
 export function doubtOf(entry: Entry, result: EntryResult | null, seen: ShardImage | null): Doubt | null {
   if (entry.kind !== 'ask' || entry.level.holder === null || result?.kind !== 'granted') return null;
+  // A dry run is in no write.
+  if (entry.dryRun === true) return null;
   return { baseMs: seen?.baseMs ?? null, answer: result.answer };
 }
 
