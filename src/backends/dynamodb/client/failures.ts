@@ -68,9 +68,10 @@ const ACCESS = new Set([
 const UNREACHED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
 
 /**
- * Codes of a broken connection. HPE: the answer is not HTTP. UND: a request handler of the caller's that uses fetch.
+ * Codes of a broken connection. HPE: the answer is not HTTP. UND: a request handler of the caller's that uses fetch. A bad
+ * record of TLS comes after the handshake, so the request may have been sent.
  */
-const CONNECTION_CODE = /^(?:E[A-Z]+|HPE_[A-Z_]+|UND_ERR_[A-Z_]+)$/;
+const CONNECTION_CODE = /^(?:E[A-Z]+|HPE_[A-Z_]+|UND_ERR_[A-Z_]+|ERR_SSL_[A-Z0-9_]*BAD_RECORD_MAC)$/;
 
 /** The SDK's message when it gave up connecting, before it sent anything. It has no code for that. */
 const NO_CONNECTION = /did not establish a connection/;
@@ -133,7 +134,7 @@ export function failureOf(thrown: unknown, what: string, table: string): Failure
 }
 
 /** Whether the code of the error says that no connection was made. */
-export function isUnreached(thrown: unknown): boolean {
+function isUnreached(thrown: unknown): boolean {
   return typeof thrown === 'object' && thrown !== null && UNREACHED.has(codeOf(thrown));
 }
 

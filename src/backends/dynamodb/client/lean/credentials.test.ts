@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { CredentialCache, environmentCredentials } from './credentials.js';
 import type { AwsCredentials } from './sign.js';
 
@@ -116,4 +116,22 @@ test.each([
   [null, {}],
 ])('the credentials are %j in the environment %j', (expected, env) => {
   expect(environmentCredentials(env)).toEqual(expected);
+});
+
+test('a provider that never answers fails after 30 s, and the next request asks it again', async () => {
+  vi.useFakeTimers();
+  try {
+    let fetches = 0;
+    const cache = new CredentialCache(async () => {
+      fetches += 1;
+      return fetches === 1 ? new Promise(() => {}) : { accessKeyId: 'a', secretAccessKey: 'b' };
+    });
+    const first = Promise.resolve(cache.take(0));
+    const failed = expect(first).rejects.toMatchObject({ name: 'CredentialsProviderError' });
+    await vi.advanceTimersByTimeAsync(30_000);
+    await failed;
+    expect(await cache.take(30_000)).toMatchObject({ accessKeyId: 'a' });
+  } finally {
+    vi.useRealTimers();
+  }
 });

@@ -11,6 +11,9 @@ const UNUSABLE_MS = 10_000;
 /** The pause after a failed renewal, while the old credentials are still used. */
 const RETRY_MS = 30_000;
 
+/** How long a provider may take. One that never answers must not block every later request. */
+const FETCH_MS = 30_000;
+
 /** `renewed`: the last ones were refused, so that cached ones must not be returned. */
 export type FetchCredentials = (renewed: boolean) => Promise<AwsCredentials>;
 
@@ -47,7 +50,7 @@ export class CredentialCache {
   }
 
   #renew(): Promise<AwsCredentials> {
-    this.#fetching ??= this.#fetchOnce().finally(() => (this.#fetching = null));
+    this.#fetching ??= inTime(this.#fetchOnce()).finally(() => (this.#fetching = null));
     return this.#fetching;
   }
 
@@ -55,6 +58,22 @@ export class CredentialCache {
     const fetched = await this.#fetch(this.#isRefused);
     this.#isRefused = false;
     return (this.#current = fetched);
+  }
+}
+
+async function inTime(fetched: Promise<AwsCredentials>): Promise<AwsCredentials> {
+  let timer: NodeJS.Timeout | undefined;
+  const tooLate = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      const error = new Error(`The provider of AWS credentials gave no answer within ${FETCH_MS} ms`);
+      reject(Object.assign(error, { name: 'CredentialsProviderError' }));
+    }, FETCH_MS);
+    timer.unref();
+  });
+  try {
+    return await Promise.race([fetched, tooLate]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

@@ -10,6 +10,8 @@ import { post } from './post.js';
 
 test.each([
   ['EHOSTUNREACH', 'connection'],
+  ['ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC', 'connection'],
+  ['CERT_HAS_EXPIRED', 'connection'],
   ['ENETUNREACH', 'connection'],
   ['ECONNRESET', 'connection'],
   ['ETIMEDOUT', 'timeout'],

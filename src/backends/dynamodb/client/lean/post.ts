@@ -1,5 +1,4 @@
 import { type Deadline, timeLeftMs } from '../deadline.js';
-import { isUnreached } from '../failures.js';
 import { type Connections, noConnection } from './connections.js';
 
 export interface HttpAnswer {
@@ -24,9 +23,10 @@ export function post(
       },
       Math.max(1, Math.ceil(timeLeftMs(deadline))),
     );
-    const fail = (error: Error): void => {
+    const fail = (error: NodeJS.ErrnoException): void => {
       clearTimeout(timer);
-      reject(connections.canHaveSent(request) && isUnreached(error) ? brokenOff(error) : error);
+      const isKnownLoss = error.code === 'ETIMEDOUT';
+      reject(connections.canHaveSent(request) && !isKnownLoss ? brokenOff(error) : error);
     };
     request.on('error', fail);
     request.on('response', (response) => {
@@ -44,7 +44,10 @@ export function post(
   });
 }
 
-/** A route that is lost later has the code of one that never was. The request may have been executed. */
+/**
+ * The request may have been executed, whatever the error says: a route that is lost later has the code of one that never
+ * was, and a broken TLS record has a code of its own.
+ */
 function brokenOff(cause: Error): Error {
   return Object.assign(new Error(cause.message, { cause }), { code: 'ECONNRESET' });
 }
