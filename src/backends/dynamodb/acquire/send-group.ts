@@ -4,8 +4,6 @@ import type { AskEntry, Doubt, Entry, EntryResult } from '../bucket/group/entrie
 import type { Executor } from '../bucket/executor.js';
 import type { CachedImage, EntryAnswer, GroupAction, GroupAnswer, GroupState } from '../bucket/group/group-state.js';
 import { knownLimits, shownBy, startGroup, step } from '../bucket/group/group-write.js';
-import { refunds } from '../bucket/group/landed-writes.js';
-import { RefundLost } from '../bucket/group/refund-lost.js';
 import { createWriteId } from '../bucket/writes/shard-update.js';
 import { backOffMs, type Deadline, pause, timeLeftMs } from '../client/deadline.js';
 import type { ShardImage } from '../table/items.js';
@@ -39,22 +37,6 @@ export interface WrittenShard {
 
 /** Sends the writes of a group until each entry is answered. Returns the entries that must wait for the next group. */
 export async function sendGroup(shard: WrittenShard, waiting: readonly Waiting[]): Promise<readonly Waiting[]> {
-  const unanswered = new Set(waiting);
-  try {
-    return await writeGroup(shard, waiting, unanswered);
-  } catch (error) {
-    // The plan threw, as on a stored number that this code never writes. What was sent before may have landed.
-    for (const one of unanswered) rejectWaiting(shard, one, refunds(one.entry) ? new RefundLost(error) : error);
-    shard.forget();
-    return [];
-  }
-}
-
-async function writeGroup(
-  shard: WrittenShard,
-  waiting: readonly Waiting[],
-  unanswered: Set<Waiting>,
-): Promise<readonly Waiting[]> {
   const [{ tuning }] = waiting as [Waiting, ...Waiting[]];
   const nowMs = waiting.reduce((latest, { entry }) => Math.max(latest, entry.nowMs), 0);
   const deadline = waiting.reduce((latest, one) => Math.max(latest, one.deadline), 0);
@@ -67,7 +49,6 @@ async function writeGroup(
   const deferred: Waiting[] = [];
   for (;;) {
     deliver(shard, answers, waiting, deferred);
-    for (const { index } of answers) unanswered.delete(waiting[index] as Waiting);
     if (action.kind === 'done') {
       if (action.forget) shard.forget();
       return deferred;

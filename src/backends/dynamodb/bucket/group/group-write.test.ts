@@ -6,6 +6,7 @@ import { expectSame, kindsOf } from '../../../../../tests/support/dynamodb/same-
 import {
   amount,
   askEntry,
+  changeEntry,
   holderOf,
   imageOf,
   KEY,
@@ -310,6 +311,26 @@ describe('the steps of a group write', () => {
       expect([...final.holders.keys()]).toEqual(['taken', 'other-lease']);
     },
   );
+
+  test('a record that cannot be planned on ends the group, with what is in doubt', () => {
+    const limits = [Limit.perMinute('rpm', 60), Limit.concurrent('slots', 3)];
+    const sound = imageOf(limits);
+    const holder = holderOf({ slots: [amount('slots', 1_000)] });
+    const ask = askEntry(limits, { rpm: 1_000, slots: 1_000 }, { leaseId: 'mine', holder });
+    const entries = [ask, changeEntry(limits, { rpm: -1_000 })];
+    const inDoubt = new Set<string>();
+    const group = { ns: NS, key: KEY, entries, nowMs: NOW_MS, maxRetries: 5, lifeFactor: 7, inDoubt };
+    const first = startGroup(group, { image: sound, trust: 'guess', isAbsent: false, judgement: null });
+    expect(first.action.kind).toBe('send');
+    // Headgate writes whole numbers only.
+    const answer = { kind: 'refused', image: withTokens(sound, 1.5) } as const;
+    const last = step(first.state, { kind: 'sent', id: 'write-1', answer });
+    expect(last.action).toEqual({ kind: 'done', forget: true });
+    expect(last.answers).toMatchObject([
+      { index: 0, outcome: { kind: 'error', error: { name: 'RangeError' } }, doubt: { baseMs: sound.baseMs } },
+      { index: 1, outcome: { kind: 'error', error: { cause: { name: 'RangeError' } } }, doubt: undefined },
+    ]);
+  });
 
   test('a refund without a holder lands at most once if no request is sent twice', () => {
     let refunded = 0;

@@ -43,7 +43,7 @@ const MAX_RESENDS = 2;
  * answer to `step`.
  */
 export function startGroup(group: Group, cached: CachedImage): GroupStep {
-  return plan({
+  const state: GroupState = {
     group,
     ...cached,
     open: group.entries.map((_, index) => index),
@@ -52,11 +52,32 @@ export function startGroup(group: Group, cached: CachedImage): GroupStep {
     resends: 0,
     idleMs: 0,
     purpose: { kind: 'maintain' },
-  });
+  };
+  try {
+    return plan(state);
+  } catch (error) {
+    return endUnplanned(state, error);
+  }
 }
 
-/** The next action, after the answer to the last one. */
+/** The next action, after the answer to the last one. Never throws, because every entry must get an answer. */
 export function step(state: GroupState, answer: GroupAnswer): GroupStep {
+  try {
+    return afterAnswer(state, answer);
+  } catch (error) {
+    const { purpose } = state;
+    const isOfGroup = answer.kind === 'sent' && purpose.kind === 'group';
+    // The write may have landed. Its holders are revoked, and its refunds are not repeated.
+    return endUnplanned(isOfGroup ? noteUnanswered(state, { ...purpose.sent, id: answer.id }, error) : state, error);
+  }
+}
+
+/** Ends a group on a record that cannot be planned on, such as one with a number that this code never writes. */
+function endUnplanned(state: GroupState, error: unknown): GroupStep {
+  return { ...fail(state, error), action: { kind: 'done', forget: true } };
+}
+
+function afterAnswer(state: GroupState, answer: GroupAnswer): GroupStep {
   switch (answer.kind) {
     case 'read':
       return afterRead(state, answer.image);
