@@ -84,7 +84,7 @@ export class Shard {
     if (!this.#busy) this.see(image, nowMs);
   }
 
-  /** The next write must read the store first. */
+  /** The next group starts without an image: its first write, or a read, returns the stored record. */
   forget(): void {
     this.#image = null;
     this.#isAbsent = false;

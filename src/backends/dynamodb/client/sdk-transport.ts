@@ -131,7 +131,7 @@ async function loadSdk(load: LoadSdk): Promise<typeof Sdk> {
   } catch (cause) {
     throw new InfrastructureError(
       'infrastructure.missing-peer',
-      'The DynamoDB store needs the AWS SDK. Run: npm install @aws-sdk/client-dynamodb',
+      'A DynamoDB store with a client of your own needs the AWS SDK. Run: npm install @aws-sdk/client-dynamodb',
       { cause },
     );
   }

@@ -41,7 +41,7 @@ export type GroupAction =
   | { readonly kind: 'settle-all'; readonly level: LevelRef }
   /** Wait before the next attempt. */
   | { readonly kind: 'pause'; readonly attempt: number }
-  /** Every entry has its answer. `forget`: a write may have landed unseen, so the next group must start from a read. */
+  /** Every entry has its answer. `forget`: the image may be stale, so the next group starts without it. */
   | { readonly kind: 'done'; readonly forget: boolean };
 
 export type GroupAnswer =
