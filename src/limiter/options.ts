@@ -143,7 +143,7 @@ function withoutUndefined<T extends object>(values: T): { [K in keyof T]: Exclud
   return Object.fromEntries(entries) as { [K in keyof T]: Exclude<T[K], undefined> };
 }
 
-function checkText(field: string, value: unknown): void {
+export function checkText(field: string, value: unknown): void {
   if (value !== null && typeof value !== 'string') throw new ValidationError(field, 'text', value);
 }
 

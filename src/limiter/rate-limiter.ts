@@ -1,6 +1,6 @@
 import type { Awaitable, Backend } from '../backend.js';
 import type { LimitStatus } from '../core/bucket/decide.js';
-import { NamespaceNotFound, ValidationError } from '../core/errors.js';
+import { ValidationError } from '../core/errors.js';
 import { checkNamespace } from '../core/identifiers.js';
 import { RateLimitExceeded } from '../core/rate-limit-exceeded.js';
 import { attempt, attemptWithoutStore, tell } from './acquire/acquire.js';
@@ -19,7 +19,7 @@ import { ManifestApi } from './manifest/manifest-api.js';
 import { NamespacesApi } from './api/namespaces-api.js';
 import { checkCloseOptions, type CloseOptions, StoreConnection, type PingResult } from './store-connection.js';
 import { openByPolicy } from './outage/opening.js';
-import { type LimiterOptions, resolveOptions } from './options.js';
+import { checkText, type LimiterOptions, resolveOptions } from './options.js';
 import type { AcquireRequest } from './acquire/request.js';
 import { ResourcesApi } from './api/resources-api.js';
 import { checkOnThrow, type RunOptions, runUnder } from './lease/run.js';
@@ -41,6 +41,8 @@ export class RateLimiter<L extends string = string> {
   readonly usage: UsageApi;
   readonly #store: StoreConnection;
   readonly #namespace: string;
+  /** Who makes the changes of this limiter; undefined: the principal of the options. */
+  readonly #principal: string | undefined;
   readonly #ownsStore: boolean;
   #context: Context | null = null;
   /** Why the store could not be opened, while the attempts continue in the background; null otherwise. */
@@ -51,8 +53,13 @@ export class RateLimiter<L extends string = string> {
   constructor(options?: LimiterOptions<L>);
   constructor(store: string | Backend | undefined, options?: LimiterOptions<L>);
   /** @internal Another namespace of an open store. */
-  constructor(store: StoreConnection, namespace: string);
-  constructor(first?: string | Backend | LimiterOptions<L> | StoreConnection, second?: LimiterOptions<L> | string) {
+  constructor(store: StoreConnection, namespace: string, principal?: string);
+  constructor(
+    first?: string | Backend | LimiterOptions<L> | StoreConnection,
+    second?: LimiterOptions<L> | string,
+    principal?: string,
+  ) {
+    this.#principal = principal;
     if (first instanceof StoreConnection) {
       this.#store = first;
       this.#namespace = second as string;
@@ -75,7 +82,7 @@ export class RateLimiter<L extends string = string> {
     this.entities = new EntitiesApi(context);
     this.leases = new LeasesApi(context);
     this.manifest = new ManifestApi(context);
-    this.namespaces = new NamespacesApi(this.#store);
+    this.namespaces = new NamespacesApi(this.#store, principal);
     this.resources = new ResourcesApi(this.buckets);
     this.usage = new UsageApi(context);
   }
@@ -141,10 +148,14 @@ export class RateLimiter<L extends string = string> {
     return peekStatuses(await this.#opened(), request);
   }
 
-  /** A limiter for another namespace that shares the store, the client and the caches. */
-  async in(namespace: string): Promise<RateLimiter<L>> {
+  /**
+   * A limiter for another namespace that shares the store, the client and the caches. `principal`: who makes its changes,
+   * for the audit. Default: the principal of this limiter.
+   */
+  async in(namespace: string, { principal = this.#principal }: { readonly principal?: string } = {}): Promise<RateLimiter<L>> {
     checkNamespace(namespace);
-    const other = new RateLimiter<L>(this.#store, namespace);
+    checkText('principal', principal ?? null);
+    const other = new RateLimiter<L>(this.#store, namespace, principal);
     await other.#open();
     return other;
   }
@@ -219,8 +230,9 @@ export class RateLimiter<L extends string = string> {
 
   async #open(timeoutMs?: number): Promise<Context> {
     if (this.#closed) throw closedError();
-    const context = await this.#store.contextOf(this.#namespace, timeoutMs);
-    if (context === undefined) throw new NamespaceNotFound(this.#namespace);
+    const shared = await this.#store.contextOf(this.#namespace, timeoutMs);
+    const principal = this.#principal;
+    const context = principal === undefined ? shared : { ...shared, options: { ...shared.options, principal } };
     if (!this.#closed) this.#context = context;
     return context;
   }

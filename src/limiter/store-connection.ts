@@ -107,11 +107,11 @@ export class StoreConnection {
   async changeRegistry<T>(
     where: string,
     start: (store: NamespaceStore, call: RegistryChange) => Awaitable<T>,
-    callTimeoutMs?: number | null,
+    options: { readonly timeoutMs?: number | null | undefined; readonly principal?: string | undefined } = {},
   ): Promise<T> {
     const auditId = await createAuditId(this.#store.clock.now());
-    const { principal } = this.#store.options;
-    return this.callRegistry(where, (store, call) => start(store, { ...call, principal, auditId }), callTimeoutMs);
+    const { timeoutMs, principal = this.#store.options.principal } = options;
+    return this.callRegistry(where, (store, call) => start(store, { ...call, principal, auditId }), timeoutMs);
   }
 
   async ping(namespace: string, timeoutMs: number = this.#store.options.timeouts.callMs): Promise<PingResult> {

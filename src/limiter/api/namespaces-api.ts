@@ -1,4 +1,4 @@
-import type { NamespaceRecord } from '../../backend.js';
+import type { Awaitable, NamespaceRecord, NamespaceStore, RegistryChange } from '../../backend.js';
 import { NamespaceConflict, NamespaceNotFound, ValidationError } from '../../core/errors.js';
 import { checkNamespace } from '../../core/identifiers.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
@@ -11,9 +11,11 @@ export interface Namespace extends Omit<NamespaceRecord, 'createdAtMs'> {
 /** The tenants of the store. Two namespaces share no data. */
 export class NamespacesApi {
   readonly #store: StoreConnection;
+  readonly #principal: string | undefined;
 
-  constructor(store: StoreConnection) {
+  constructor(store: StoreConnection, principal: string | undefined) {
     this.#store = store;
+    this.#principal = principal;
   }
 
   /** Creates a namespace, or returns the active one with that name. */
@@ -21,7 +23,7 @@ export class NamespacesApi {
     checkNamespace(name, 'name');
     // 8 bytes are 11 characters in base64url, the published format.
     const id = Buffer.from(crypto.getRandomValues(new Uint8Array(8))).toString('base64url');
-    const record = await this.#store.changeRegistry('registering a namespace', (store, call) =>
+    const record = await this.#change('registering a namespace', (store, call) =>
       store.register(call, name, id),
     );
     return viewOf(record);
@@ -50,14 +52,14 @@ export class NamespacesApi {
   /** Makes a namespace unusable. Its data stays until `purge`; `recover` undoes the deletion. */
   async delete(name: string): Promise<Namespace> {
     checkNamespace(name, 'name');
-    const record = await this.#store.changeRegistry('deleting a namespace', (store, call) => store.delete(call, name));
+    const record = await this.#change('deleting a namespace', (store, call) => store.delete(call, name));
     return viewOf(record);
   }
 
   /** Restores a deleted namespace with all its data, by its name or its id. */
   async recover(nameOrId: string): Promise<Namespace> {
     const id = await this.#orphanId(nameOrId);
-    const record = await this.#store.changeRegistry('recovering a namespace', (store, call) => store.recover(call, id));
+    const record = await this.#change('recovering a namespace', (store, call) => store.recover(call, id));
     return viewOf(record);
   }
 
@@ -65,13 +67,21 @@ export class NamespacesApi {
   async purge(nameOrId: string): Promise<{ readonly removed: number }> {
     const id = await this.#orphanId(nameOrId);
     // No deadline, because the duration depends on the amount of data.
-    const callTimeoutMs = null;
-    const removed = await this.#store.changeRegistry(
+    const noDeadline = null;
+    const removed = await this.#change(
       'purging a namespace',
       (store, call) => store.purge(call, id),
-      callTimeoutMs,
+      noDeadline,
     );
     return { removed };
+  }
+
+  #change<T>(
+    where: string,
+    start: (store: NamespaceStore, call: RegistryChange) => Awaitable<T>,
+    timeoutMs?: number | null,
+  ): Promise<T> {
+    return this.#store.changeRegistry(where, start, { timeoutMs, principal: this.#principal });
   }
 
   /** Several deleted namespaces may have had the same name. Then only an id is accepted. */

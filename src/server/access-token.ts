@@ -1,0 +1,95 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { ValidationError } from '../core/errors.js';
+import { checkNamespace } from '../core/identifiers.js';
+import { checkKnownFields } from '../core/known-fields.js';
+
+/** `app`: asks and settles. `admin`: also reads and changes limits, entities and leases. */
+export type Role = 'app' | 'admin';
+
+/** A token as it is stored. The secret itself is not stored anywhere. */
+export interface AccessToken {
+  /** Who uses it. It becomes the principal of the changes that it makes. */
+  readonly name: string;
+  readonly role: Role;
+  /** The one namespace that it reaches; `*`: every namespace. */
+  readonly namespace: string;
+  /** Left out: every entity. An entity is covered if its id begins with the prefix. */
+  readonly entityPrefix?: string;
+  /** SHA-256 of the secret, in hex. */
+  readonly sha256: string;
+}
+
+export const EVERY_NAMESPACE = '*';
+
+const TOKEN_FIELDS: ReadonlySet<string> = new Set(['name', 'role', 'namespace', 'entityPrefix', 'sha256']);
+
+/** A new secret. The prefix lets scanners for leaked secrets find it. */
+export function createSecret(): string {
+  return `hg_${randomBytes(32).toString('base64url')}`;
+}
+
+export function hashSecret(secret: string): string {
+  return createHash('sha256').update(secret).digest('hex');
+}
+
+/** The tokens of a server. */
+export class AccessTokens {
+  readonly #tokens: readonly { readonly token: AccessToken; readonly hash: Buffer }[];
+
+  constructor(tokens: readonly AccessToken[]) {
+    this.#tokens = tokens.map((token) => ({ token, hash: Buffer.from(token.sha256, 'hex') }));
+  }
+
+  get size(): number {
+    return this.#tokens.length;
+  }
+
+  /** Compares hashes of equal length with every stored one: the time tells neither the secret nor its position. */
+  find(secret: string): AccessToken | null {
+    const hash = createHash('sha256').update(secret).digest();
+    let found: AccessToken | null = null;
+    for (const known of this.#tokens) if (timingSafeEqual(hash, known.hash)) found = known.token;
+    return found;
+  }
+}
+
+/** Whether a token reaches the namespace. */
+export function coversNamespace({ namespace }: AccessToken, asked: string): boolean {
+  return namespace === EVERY_NAMESPACE || namespace === asked;
+}
+
+/** Whether a token reaches the entity. */
+export function coversEntity({ entityPrefix = '' }: AccessToken, entityId: string): boolean {
+  return entityId.startsWith(entityPrefix);
+}
+
+/** Reads the JSON of a token file or of `HEADGATE_TOKENS`: a list of tokens, each with the hash of its secret. */
+export function parseTokens(text: string, source: string): readonly AccessToken[] {
+  let list: unknown;
+  try {
+    list = JSON.parse(text);
+  } catch {
+    throw new ValidationError(source, 'JSON: a list of tokens', text);
+  }
+  if (!Array.isArray(list)) throw new ValidationError(source, 'a list of tokens', list);
+  const tokens = list.map((entry, at) => checkToken(`${source}[${at}]`, entry));
+  const names = new Set(tokens.map(({ name }) => name));
+  if (names.size !== tokens.length) throw new ValidationError(source, 'tokens with different names', [...names]);
+  return tokens;
+}
+
+function checkToken(field: string, value: unknown): AccessToken {
+  if (typeof value !== 'object' || value === null) throw new ValidationError(field, 'a token', value);
+  checkKnownFields(field, value, TOKEN_FIELDS);
+  const { name, role, namespace, entityPrefix, sha256 } = value as Record<keyof AccessToken, unknown>;
+  if (typeof name !== 'string' || name === '') throw new ValidationError(`${field}.name`, 'text', name);
+  if (role !== 'app' && role !== 'admin') throw new ValidationError(`${field}.role`, `'app' or 'admin'`, role);
+  if (namespace !== EVERY_NAMESPACE) checkNamespace(namespace as string);
+  if (entityPrefix !== undefined && (typeof entityPrefix !== 'string' || role === 'admin')) {
+    throw new ValidationError(`${field}.entityPrefix`, 'text, for the role app only', entityPrefix);
+  }
+  if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/.test(sha256)) {
+    throw new ValidationError(`${field}.sha256`, '64 hex digits', sha256);
+  }
+  return { name, role, namespace: namespace as string, sha256, ...(entityPrefix === undefined ? {} : { entityPrefix }) };
+}

@@ -1,0 +1,90 @@
+import type { GenericSchema, InferOutput } from 'valibot';
+import type { RateLimiter } from '../limiter/rate-limiter.js';
+import type { HeaderLine } from '../integrations/http/headers.js';
+import type { AccessToken, Role } from './access-token.js';
+
+/** What a handler gets besides its input. */
+export interface Asked {
+  /** The limiter of the namespace that the request names, with the token's name as principal. */
+  readonly limiter: RateLimiter;
+  /** null: the server has no tokens and listens on the loopback interface only. */
+  readonly token: AccessToken | null;
+  /** Aborts when the client disconnects. */
+  readonly signal: AbortSignal;
+}
+
+export interface Answer<T> {
+  /** Default: 200. */
+  readonly status?: number;
+  readonly body: T;
+  readonly headers?: readonly HeaderLine[];
+}
+
+/** One route: what it takes, who may call it, what it answers. Routes and the OpenAPI document are built from it. */
+export interface Operation {
+  readonly id: string;
+  readonly group: string;
+  readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
+  /** Parameters are in braces: `/v1/entities/{id}`. */
+  readonly path: string;
+  readonly role: Role;
+  readonly summary: string;
+  readonly params: GenericSchema | null;
+  readonly query: GenericSchema | null;
+  readonly body: GenericSchema | null;
+  readonly answer: GenericSchema;
+  /** Error statuses besides those that every operation has. */
+  readonly refusals: readonly number[];
+  /** The entities that the request names. A token must cover each of them. */
+  readonly entitiesOf: (input: Input) => readonly string[];
+  readonly handle: (asked: Asked, input: Input) => Promise<Answer<unknown>>;
+}
+
+/** Parameters of the path and the query, and the body, each as its schema returned it. */
+export interface Input {
+  readonly params: unknown;
+  readonly query: unknown;
+  readonly body: unknown;
+}
+
+type Parsed<S> = S extends GenericSchema ? InferOutput<S> : null;
+
+interface TypedInput<P, Q, B> {
+  readonly params: Parsed<P>;
+  readonly query: Parsed<Q>;
+  readonly body: Parsed<B>;
+}
+
+export interface OperationDefinition<
+  P extends GenericSchema | null,
+  Q extends GenericSchema | null,
+  B extends GenericSchema | null,
+  A extends GenericSchema,
+> {
+  readonly id: string;
+  readonly group: string;
+  readonly method: Operation['method'];
+  readonly path: string;
+  readonly role: Role;
+  readonly summary: string;
+  readonly params?: P;
+  readonly query?: Q;
+  readonly body?: B;
+  readonly answer: A;
+  readonly refusals?: readonly number[];
+  readonly entitiesOf?: (input: TypedInput<P, Q, B>) => readonly string[];
+  readonly handle: (asked: Asked, input: TypedInput<P, Q, B>) => Promise<Answer<InferOutput<A>>>;
+}
+
+/** Checks the types of a definition: the handler gets what the schemas return, and answers what its schema says. */
+export function operation<
+  A extends GenericSchema,
+  P extends GenericSchema | null = null,
+  Q extends GenericSchema | null = null,
+  B extends GenericSchema | null = null,
+>(definition: OperationDefinition<P, Q, B, A>): Operation {
+  const { params = null, query = null, body = null, refusals = [], entitiesOf = () => [], ...rest } = definition;
+  // The app parses the input with these very schemas before it calls the handler.
+  const typed = { ...rest, params, query, body, refusals, entitiesOf } as unknown;
+  return typed as Operation;
+}

@@ -1,0 +1,169 @@
+import * as v from 'valibot';
+import type { LimitStatus } from '../../core/bucket/decide.js';
+import type { Decision } from '../../limiter/acquire/decision.js';
+import type { AcquireRequest } from '../../limiter/acquire/request.js';
+import type { Lease } from '../../limiter/lease/lease.js';
+import { rateLimitHeaders } from '../../integrations/http/headers.js';
+import { type Answer, type Asked, operation } from '../operation.js';
+import { partitionKey } from '../partition-key.js';
+import { denialProblem, errorProblem } from '../problem.js';
+import { amounts, entityId, finite, limitTexts, parseLimits, resource } from '../schemas.js';
+import { statusView, viewStatus } from '../views.js';
+
+const MAX_BATCH = 100;
+
+const ask = v.strictObject({
+  entityId,
+  resource,
+  consume: v.optional(amounts),
+  limits: v.optional(v.pipe(limitTexts, v.description('Replace the configured limits; they have a bucket of their own.'))),
+  leaseTtlMs: v.optional(v.pipe(v.number(), v.safeInteger(), v.description('Makes a holder that expires after this time.'))),
+  wait: v.optional(v.strictObject({ timeoutMs: v.pipe(v.number(), v.safeInteger(), v.minValue(0)) })),
+  onUnavailable: v.optional(v.picklist(['block', 'allow', 'local'])),
+  atomic: v.optional(v.boolean()),
+});
+
+type AskBody = v.InferOutput<typeof ask>;
+
+const leaseView = v.object({
+  id: v.string(),
+  expiresAt: v.pipe(v.nullable(v.string()), v.description('null: the lease has no holder.')),
+  consumed: amounts,
+});
+
+const grantView = v.object({
+  granted: v.literal(true),
+  lease: leaseView,
+  statuses: v.array(statusView),
+  decidedBy: v.picklist(['store', 'deny-cache', 'fallback', 'open']),
+});
+
+type GrantView = v.InferOutput<typeof grantView>;
+
+function requestOf({ limits, ...body }: AskBody, signal: AbortSignal): AcquireRequest {
+  const own = limits === undefined ? {} : { limits: parseLimits('limits', limits) };
+  return { ...withoutUndefined(body), ...own, signal } as AcquireRequest;
+}
+
+/** An optional field that was not sent is absent, not undefined. */
+function withoutUndefined<T extends object>(value: T): T {
+  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as T;
+}
+
+function viewGrant({ lease, statuses, decidedBy }: Extract<Decision, { granted: true }>): GrantView {
+  return { granted: true, lease: viewLease(lease), statuses: statuses.map(viewStatus), decidedBy };
+}
+
+function viewLease(lease: Lease): v.InferOutput<typeof leaseView> {
+  return { id: lease.id, expiresAt: lease.expiresAt?.toISOString() ?? null, consumed: { ...lease.consumed } };
+}
+
+function headersOf(decision: {
+  readonly granted: boolean;
+  readonly statuses: readonly LimitStatus[];
+  readonly retryAfterMs?: number | null;
+}) {
+  const { granted, statuses, retryAfterMs = null } = decision;
+  return rateLimitHeaders({ granted, statuses, retryAfterMs }, { format: 'draft-10', partitionKey });
+}
+
+async function decide({ limiter, signal }: Asked, body: AskBody): Promise<Answer<GrantView>> {
+  const decision = await limiter.tryAcquire(requestOf(body, signal));
+  if (decision.granted) return { body: viewGrant(decision), headers: headersOf(decision) };
+  const problem = denialProblem(decision);
+  // A denial is a problem body, which the app sends as it is; the schema of the answer describes grants.
+  return { status: problem.status, body: problem as unknown as GrantView, headers: headersOf(decision) };
+}
+
+const key = v.object({ entityId, resource });
+
+const batchResult = v.union([grantView, v.looseObject({ granted: v.literal(false), status: v.number(), code: v.string() })]);
+
+export const decideOperations = [
+  operation({
+    id: 'acquire',
+    group: 'decide',
+    method: 'post',
+    path: '/v1/acquire',
+    role: 'app',
+    summary: 'Takes from all limits of the entity and its parents, or from none. A denial is 429 with the exact wait.',
+    body: ask,
+    answer: grantView,
+    refusals: [409, 422, 429],
+    entitiesOf: ({ body }) => [body.entityId],
+    handle: (asked, { body }) => decide(asked, body),
+  }),
+  operation({
+    id: 'acquireBatch',
+    group: 'decide',
+    method: 'post',
+    path: '/v1/acquire/batch',
+    role: 'app',
+    summary: `Decides up to ${MAX_BATCH} independent asks. Each has a result of its own, in the order of the asks.`,
+    body: v.strictObject({ asks: v.pipe(v.array(ask), v.minLength(1), v.maxLength(MAX_BATCH)) }),
+    answer: v.object({ results: v.array(batchResult) }),
+    entitiesOf: ({ body }) => body.asks.map((one) => one.entityId),
+    async handle(asked, { body }) {
+      const requests = body.asks.map((one) => requestOf(one, asked.signal));
+      const results = await Promise.all(
+        requests.map(async (request) => {
+          try {
+            const decision = await asked.limiter.tryAcquire(request);
+            return decision.granted ? viewGrant(decision) : { ...denialProblem(decision), granted: false as const };
+          } catch (error) {
+            return { ...errorProblem(error), granted: false as const };
+          }
+        }),
+      );
+      return { body: { results } };
+    },
+  }),
+  operation({
+    id: 'peek',
+    group: 'decide',
+    method: 'post',
+    path: '/v1/peek',
+    role: 'app',
+    summary: 'The statuses of the decision that an ask would get now. Takes nothing.',
+    body: ask,
+    answer: v.object({ statuses: v.array(statusView) }),
+    refusals: [409],
+    entitiesOf: ({ body }) => [body.entityId],
+    async handle({ limiter, signal }, { body }) {
+      const statuses = await limiter.peek(requestOf(body, signal));
+      return { body: { statuses: statuses.map(viewStatus) } };
+    },
+  }),
+  operation({
+    id: 'status',
+    group: 'decide',
+    method: 'get',
+    path: '/v1/status',
+    role: 'app',
+    summary: 'The state of every limit of every level.',
+    query: key,
+    answer: v.object({ statuses: v.array(statusView) }),
+    refusals: [409],
+    entitiesOf: ({ query }) => [query.entityId],
+    async handle({ limiter }, { query }) {
+      const statuses = await limiter.status(query);
+      return { body: { statuses: statuses.map(viewStatus) } };
+    },
+  }),
+  operation({
+    id: 'available',
+    group: 'decide',
+    method: 'get',
+    path: '/v1/available',
+    role: 'app',
+    summary: 'What is available of each limit, at the level that has the least.',
+    query: key,
+    answer: v.object({ available: v.record(v.string(), v.pipe(v.nullable(v.number()), v.description('null: unlimited.'))) }),
+    refusals: [409],
+    entitiesOf: ({ query }) => [query.entityId],
+    async handle({ limiter }, { query }) {
+      const available = Object.entries(await limiter.available(query));
+      return { body: { available: Object.fromEntries(available.map(([name, left]) => [name, finite(left)])) } };
+    },
+  }),
+] as const;

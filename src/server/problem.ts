@@ -1,0 +1,78 @@
+import type { ErrorCode } from '../core/error-codes.js';
+import { errorTraits } from '../core/error-codes.js';
+import { isHeadgateError, ValidationError } from '../core/errors.js';
+import { RateLimitExceeded } from '../core/rate-limit-exceeded.js';
+import type { Denied } from '../limiter/acquire/decision.js';
+import { viewStatus } from './views.js';
+
+/** The codes of refusals that only a server makes. */
+export type ServerCode = 'access.missing' | 'access.denied' | 'route.missing' | 'body.too-large' | 'server.error';
+
+/** An answer by RFC 9457: `application/problem+json`. */
+export interface Problem {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly code: ErrorCode | ServerCode;
+  readonly [member: string]: unknown;
+}
+
+const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
+const REDUCED_CAPACITY = 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity';
+const NO_TYPE = 'about:blank';
+
+const SERVER_STATUS: Readonly<Record<ServerCode, number>> = {
+  'access.missing': 401,
+  'access.denied': 403,
+  'route.missing': 404,
+  'body.too-large': 413,
+  'server.error': 500,
+};
+
+const TITLES: Readonly<Record<number, string>> = {
+  400: 'The request is invalid',
+  401: 'A token is required',
+  403: 'The token does not allow this',
+  404: 'Not found',
+  409: 'The request conflicts with the stored state',
+  413: 'The body is too large',
+  422: 'The ask is larger than the limit',
+  429: 'A limit is exceeded',
+  500: 'The server failed',
+  503: 'The store does not answer',
+};
+
+export function serverProblem(code: ServerCode, detail: string): Problem {
+  const status = SERVER_STATUS[code];
+  return { type: NO_TYPE, title: TITLES[status] ?? 'Error', status, detail, code };
+}
+
+/** A denied ask: which limit of which level refused, and the exact wait. */
+export function denialProblem(denial: Omit<Denied, 'granted'>): Problem {
+  const error = new RateLimitExceeded(denial);
+  const { code, message, httpStatus } = error;
+  return {
+    type: QUOTA_EXCEEDED,
+    title: TITLES[httpStatus] ?? 'A limit is exceeded',
+    status: httpStatus,
+    detail: message,
+    code,
+    'violated-policies': denial.violations.map(({ limit }) => limit.name),
+    reason: denial.reason,
+    retryAfterMs: denial.retryAfterMs,
+    violations: denial.violations.map(viewStatus),
+    decidedBy: denial.decidedBy,
+  };
+}
+
+/** The answer to an error of the library. An error that is none of ours is reported, and the client is told nothing of it. */
+export function errorProblem(error: unknown): Problem {
+  if (error instanceof RateLimitExceeded) return denialProblem(error as Omit<Denied, 'granted'>);
+  if (!isHeadgateError(error)) return serverProblem('server.error', 'The server failed; its log has the details');
+  const { code, message } = error;
+  const { http: status, retryable } = errorTraits(code);
+  const type = status === 503 ? REDUCED_CAPACITY : NO_TYPE;
+  const input = error instanceof ValidationError ? { field: error.field, expected: error.expected, got: error.got } : {};
+  return { type, title: TITLES[status] ?? 'Error', status, detail: message, code, retryable, ...input };
+}

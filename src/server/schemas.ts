@@ -1,0 +1,89 @@
+import * as v from 'valibot';
+import { Limit } from '../core/limit.js';
+import { ValidationError } from '../core/errors.js';
+import { MAX_AMOUNT } from '../core/units.js';
+
+/** Whole numbers as the library accepts them. */
+export const amount = (least = 0) => v.pipe(v.number(), v.safeInteger(), v.minValue(least), v.maxValue(MAX_AMOUNT));
+
+const name = (longest: number) => v.pipe(v.string(), v.minLength(1), v.maxLength(longest));
+
+export const entityId = v.pipe(name(256), v.description('The caller: a user, a key, a project.'));
+export const resource = v.pipe(name(128), v.description('What is limited, such as a model.'));
+export const namespaceName = v.pipe(name(64), v.description('The tenant.'));
+
+export const amounts = v.pipe(
+  v.record(name(64), amount()),
+  v.description('Whole tokens by the name of the limit.'),
+);
+
+export const deltas = v.pipe(
+  v.record(name(64), amount(-MAX_AMOUNT)),
+  v.description('Whole tokens by the name of the limit; negative gives back.'),
+);
+
+/** The text form of a limit. The library parses it, so its sentence names what is wrong. */
+export const limitText = v.pipe(
+  v.string(),
+  v.maxLength(400),
+  v.description('A limit, such as rpm:100/min, tpm:10000/min:50000, slots:20/concurrent or tpm:unlimited.'),
+);
+
+export const limitTexts = v.pipe(v.array(limitText), v.maxLength(32));
+
+export function parseLimits(field: string, texts: readonly string[]): Limit[] {
+  return texts.map((text, at) => {
+    try {
+      return Limit.parse(text);
+    } catch (error) {
+      if (error instanceof ValidationError) throw new ValidationError(`${field}[${at}]`, error.expected, text);
+      throw error;
+    }
+  });
+}
+
+const wholeOrNull = v.nullable(v.number());
+
+/** A limit in answers: the text that configures it, and its numbers. */
+export const limitView = v.object({
+  name: v.string(),
+  text: v.string(),
+  kind: v.picklist(['rate', 'concurrent', 'unlimited']),
+  capacity: v.pipe(wholeOrNull, v.description('null: unlimited.')),
+  refillAmount: v.number(),
+  refillPeriodMs: v.number(),
+});
+
+export type LimitView = v.InferOutput<typeof limitView>;
+
+export function viewLimit(limit: Limit): LimitView {
+  const { name: limitName, kind, refillAmount, refillPeriodMs } = limit;
+  return { name: limitName, text: String(limit), kind, capacity: finite(limit.capacity), refillAmount, refillPeriodMs };
+}
+
+/** JSON has no infinity: null stands for an unlimited number. */
+export function finite(value: number): number | null {
+  return Number.isFinite(value) ? value : null;
+}
+
+export const instant = v.pipe(v.string(), v.isoTimestamp(), v.description('An instant, as ISO 8601 with a time zone.'));
+
+/** The parameters of every list. */
+export const page = {
+  limit: v.optional(v.pipe(v.string(), v.regex(/^\d{1,4}$/), v.description('The number of items: 1 to 1000. Default: 100.'))),
+  after: v.optional(v.pipe(v.string(), v.maxLength(4_096), v.description('The `next` of the page before.'))),
+};
+
+export function pageOptions(query: { readonly limit?: string | undefined; readonly after?: string | undefined }) {
+  return {
+    ...(query.limit === undefined ? {} : { limit: Number(query.limit) }),
+    ...(query.after === undefined ? {} : { after: query.after }),
+  };
+}
+
+export function pageOf<S extends v.GenericSchema>(item: S) {
+  return v.object({
+    items: v.array(item),
+    next: v.pipe(v.nullable(v.string()), v.description('null: this is the last page.')),
+  });
+}
