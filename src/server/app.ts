@@ -114,7 +114,7 @@ export class App {
     refuseOtherEntities(caller, one.entitiesOf(input));
     const limiter = await this.#limiterFor(caller);
     const asked: Asked = { limiter, token: caller.token, signal: raw.signal };
-    const { status = 200, body, headers = [] } = await one.handle(asked, input);
+    const { status = one.status, body, headers = [] } = await one.handle(asked, input);
     return respond(body, status, headers);
   }
 
@@ -129,6 +129,9 @@ export class App {
     }
     if (one.role === 'admin' && token.role !== 'admin') {
       throw new Refusal(serverProblem('access.denied', `${one.id} needs a token of the role admin`));
+    }
+    if (one.wholeStore && token.namespace !== EVERY_NAMESPACE) {
+      throw new Refusal(serverProblem('access.denied', `${one.id} needs a token for every namespace`));
     }
     const own = token.namespace === EVERY_NAMESPACE ? this.#options.namespace : token.namespace;
     const namespace = asked ?? own;

@@ -14,7 +14,7 @@ export interface Asked {
 }
 
 export interface Answer<T> {
-  /** Default: 200. */
+  /** Left out: the operation's status. */
   readonly status?: number;
   readonly body: T;
   readonly headers?: readonly HeaderLine[];
@@ -28,10 +28,14 @@ export interface Operation {
   /** Parameters are in braces: `/v1/entities/{id}`. */
   readonly path: string;
   readonly role: Role;
+  /** The operation concerns the whole store: it needs a token for every namespace. */
+  readonly wholeStore: boolean;
   readonly summary: string;
   readonly params: GenericSchema | null;
   readonly query: GenericSchema | null;
   readonly body: GenericSchema | null;
+  /** The status of success. Default: 200. */
+  readonly status: number;
   readonly answer: GenericSchema;
   /** Error statuses besides those that every operation has. */
   readonly refusals: readonly number[];
@@ -66,10 +70,12 @@ export interface OperationDefinition<
   readonly method: Operation['method'];
   readonly path: string;
   readonly role: Role;
+  readonly wholeStore?: boolean;
   readonly summary: string;
   readonly params?: P;
   readonly query?: Q;
   readonly body?: B;
+  readonly status?: number;
   readonly answer: A;
   readonly refusals?: readonly number[];
   readonly entitiesOf?: (input: TypedInput<P, Q, B>) => readonly string[];
@@ -83,8 +89,8 @@ export function operation<
   Q extends GenericSchema | null = null,
   B extends GenericSchema | null = null,
 >(definition: OperationDefinition<P, Q, B, A>): Operation {
-  const { params = null, query = null, body = null, refusals = [], entitiesOf = () => [], ...rest } = definition;
+  const { params = null, query = null, body = null, status = 200, refusals = [], wholeStore = false, entitiesOf = () => [], ...rest } = definition;
   // The app parses the input with these very schemas before it calls the handler.
-  const typed = { ...rest, params, query, body, refusals, entitiesOf } as unknown;
+  const typed = { ...rest, params, query, body, status, refusals, wholeStore, entitiesOf } as unknown;
   return typed as Operation;
 }

@@ -87,3 +87,10 @@ export function pageOf<S extends v.GenericSchema>(item: S) {
     next: v.pipe(v.nullable(v.string()), v.description('null: this is the last page.')),
   });
 }
+
+type Present<T> = { [K in keyof T]: Exclude<T[K], undefined> };
+
+/** The fields that were sent. The library refuses a field that is undefined. */
+export function present<T extends object>(body: T): Present<T> {
+  return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)) as Present<T>;
+}

@@ -7,7 +7,7 @@ import { rateLimitHeaders } from '../../integrations/http/headers.js';
 import { type Answer, type Asked, operation } from '../operation.js';
 import { partitionKey } from '../partition-key.js';
 import { denialProblem, errorProblem } from '../problem.js';
-import { amounts, entityId, finite, limitTexts, parseLimits, resource } from '../schemas.js';
+import { amounts, entityId, finite, limitTexts, parseLimits, present, resource } from '../schemas.js';
 import { statusView, viewStatus } from '../views.js';
 
 const MAX_BATCH = 100;
@@ -42,12 +42,7 @@ type GrantView = v.InferOutput<typeof grantView>;
 
 function requestOf({ limits, ...body }: AskBody, signal: AbortSignal): AcquireRequest {
   const own = limits === undefined ? {} : { limits: parseLimits('limits', limits) };
-  return { ...withoutUndefined(body), ...own, signal } as AcquireRequest;
-}
-
-/** An optional field that was not sent is absent, not undefined. */
-function withoutUndefined<T extends object>(value: T): T {
-  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as T;
+  return { ...present(body), ...own, signal } as AcquireRequest;
 }
 
 function viewGrant({ lease, statuses, decidedBy }: Extract<Decision, { granted: true }>): GrantView {

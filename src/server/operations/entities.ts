@@ -1,0 +1,117 @@
+import * as v from 'valibot';
+import { EntityNotFound } from '../../core/errors.js';
+import type { Entity } from '../../limiter/api/entities-api.js';
+import { operation } from '../operation.js';
+import { entityId, page, pageOf, pageOptions, present } from '../schemas.js';
+
+const metadata = v.record(v.string(), v.unknown());
+
+const entityView = v.object({
+  id: v.string(),
+  name: v.nullable(v.string()),
+  parentId: v.nullable(v.string()),
+  cascade: v.boolean(),
+  metadata,
+  version: v.number(),
+  createdAt: v.string(),
+});
+
+const idParam = v.object({ id: entityId });
+
+function viewEntity({ id, name, parentId, cascade, metadata: data, version, createdAt }: Entity) {
+  return { id, name, parentId, cascade, metadata: { ...data }, version, createdAt: createdAt.toISOString() };
+}
+
+export const entityOperations = [
+  operation({
+    id: 'createEntity',
+    group: 'entities',
+    method: 'post',
+    path: '/v1/entities',
+    role: 'admin',
+    summary: 'Creates the record of an entity.',
+    body: v.strictObject({
+      id: entityId,
+      name: v.optional(v.string()),
+      parentId: v.optional(entityId),
+      cascade: v.optional(v.pipe(v.boolean(), v.description('Whether its spending also counts for its parent.'))),
+      metadata: v.optional(metadata),
+    }),
+    status: 201,
+    answer: entityView,
+    refusals: [409],
+    async handle({ limiter }, { body }) {
+      return { body: viewEntity(await limiter.entities.create(present(body))) };
+    },
+  }),
+  operation({
+    id: 'listEntities',
+    group: 'entities',
+    method: 'get',
+    path: '/v1/entities',
+    role: 'admin',
+    summary: 'The entities that have a record, or the children of one.',
+    query: v.object({ parentId: v.optional(entityId), ...page }),
+    answer: pageOf(entityView),
+    async handle({ limiter }, { query }) {
+      const { parentId } = query;
+      const options = pageOptions(query);
+      const { items, next } = await (parentId === undefined
+        ? limiter.entities.list(options)
+        : limiter.entities.children(parentId, options));
+      return { body: { items: items.map(viewEntity), next } };
+    },
+  }),
+  operation({
+    id: 'getEntity',
+    group: 'entities',
+    method: 'get',
+    path: '/v1/entities/{id}',
+    role: 'admin',
+    summary: 'The record of an entity.',
+    params: idParam,
+    answer: entityView,
+    refusals: [404],
+    async handle({ limiter }, { params }) {
+      const entity = await limiter.entities.get(params.id);
+      if (entity === null) throw new EntityNotFound(params.id);
+      return { body: viewEntity(entity) };
+    },
+  }),
+  operation({
+    id: 'updateEntity',
+    group: 'entities',
+    method: 'patch',
+    path: '/v1/entities/{id}',
+    role: 'admin',
+    summary: 'Changes the fields that are sent. With `version`, only if the entity still has it.',
+    params: idParam,
+    body: v.strictObject({
+      name: v.optional(v.nullable(v.string())),
+      parentId: v.optional(v.nullable(entityId)),
+      cascade: v.optional(v.boolean()),
+      metadata: v.optional(metadata),
+      version: v.optional(v.pipe(v.number(), v.safeInteger())),
+    }),
+    answer: entityView,
+    refusals: [404, 409],
+    async handle({ limiter }, { params, body }) {
+      return { body: viewEntity(await limiter.entities.update(params.id, present(body))) };
+    },
+  }),
+  operation({
+    id: 'deleteEntity',
+    group: 'entities',
+    method: 'delete',
+    path: '/v1/entities/{id}',
+    role: 'admin',
+    summary: 'Removes the record of an entity that has no children.',
+    params: idParam,
+    answer: v.object({ deleted: v.literal(true) }),
+    refusals: [404, 409],
+    async handle({ limiter }, { params }) {
+      await limiter.entities.delete(params.id);
+      return { body: { deleted: true as const } };
+    },
+  }),
+] as const;

@@ -1,0 +1,17 @@
+import type { Operation } from '../operation.js';
+import { configOperations } from './config.js';
+import { decideOperations } from './decide.js';
+import { entityOperations } from './entities.js';
+import { inspectOperations } from './inspect.js';
+import { limitsFileOperations } from './limits-file.js';
+import { namespaceOperations } from './namespaces.js';
+
+/** Every operation of the API. Routes, the OpenAPI document and the access tests are made from this table. */
+export const OPERATIONS: readonly Operation[] = [
+  ...decideOperations,
+  ...entityOperations,
+  ...configOperations,
+  ...inspectOperations,
+  ...namespaceOperations,
+  ...limitsFileOperations,
+];
