@@ -152,7 +152,10 @@ export class RateLimiter<L extends string = string> {
    * A limiter for another namespace that shares the store, the client and the caches. `principal`: who makes its changes,
    * for the audit. Default: the principal of this limiter.
    */
-  async in(namespace: string, { principal = this.#principal }: { readonly principal?: string } = {}): Promise<RateLimiter<L>> {
+  async in(
+    namespace: string,
+    { principal = this.#principal }: { readonly principal?: string } = {},
+  ): Promise<RateLimiter<L>> {
     checkNamespace(namespace);
     checkText('principal', principal ?? null);
     const other = new RateLimiter<L>(this.#store, namespace, principal);

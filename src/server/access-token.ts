@@ -84,12 +84,12 @@ function checkToken(field: string, value: unknown): AccessToken {
   const { name, role, namespace, entityPrefix, sha256 } = value as Record<keyof AccessToken, unknown>;
   if (typeof name !== 'string' || name === '') throw new ValidationError(`${field}.name`, 'text', name);
   if (role !== 'app' && role !== 'admin') throw new ValidationError(`${field}.role`, `'app' or 'admin'`, role);
-  if (namespace !== EVERY_NAMESPACE) checkNamespace(namespace as string);
+  if (namespace !== EVERY_NAMESPACE) checkNamespace(namespace);
   if (entityPrefix !== undefined && (typeof entityPrefix !== 'string' || role === 'admin')) {
     throw new ValidationError(`${field}.entityPrefix`, 'text, for the role app only', entityPrefix);
   }
   if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/.test(sha256)) {
     throw new ValidationError(`${field}.sha256`, '64 hex digits', sha256);
   }
-  return { name, role, namespace: namespace as string, sha256, ...(entityPrefix === undefined ? {} : { entityPrefix }) };
+  return { name, role, namespace, sha256, ...(entityPrefix === undefined ? {} : { entityPrefix }) };
 }

@@ -4,6 +4,7 @@ import * as v from 'valibot';
 import { isHeadgateError, ValidationError } from '../core/errors.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
 import { type AccessToken, AccessTokens, coversEntity, coversNamespace, EVERY_NAMESPACE } from './access-token.js';
+import type { EventHub } from './event-hub.js';
 import type { Asked, Input, Operation } from './operation.js';
 import { errorProblem, type Problem, serverProblem } from './problem.js';
 import { readBody, TooLarge } from './read-body.js';
@@ -13,6 +14,7 @@ export interface AppOptions {
   readonly tokens?: readonly AccessToken[];
   /** The namespace of requests that name none, for tokens that reach every namespace. */
   readonly namespace: string;
+  readonly events: EventHub;
   /** Called with errors that are not the client's. */
   readonly onError: (error: unknown, where: string) => void;
   /** Called after every answer. Default: no log. */
@@ -113,8 +115,9 @@ export class App {
     };
     refuseOtherEntities(caller, one.entitiesOf(input));
     const limiter = await this.#limiterFor(caller);
-    const asked: Asked = { limiter, token: caller.token, signal: raw.signal };
-    const { status = one.status, body, headers = [] } = await one.handle(asked, input);
+    const asked: Asked = { limiter, token: caller.token, signal: raw.signal, events: this.#options.events };
+    const { status = one.status, body, headers = [], stream } = await one.handle(asked, input);
+    if (stream !== undefined) return new Response(stream, { headers: EVENT_STREAM });
     return respond(body, status, headers);
   }
 
@@ -183,6 +186,13 @@ function parse(part: string, schema: v.GenericSchema, value: unknown): unknown {
   const expected = issue.expected ?? issue.message;
   throw new ValidationError(field, expected, issue.input, result.issues.length - 1);
 }
+
+/** `no-transform` and the hint for nginx: a proxy must not hold events back. */
+const EVENT_STREAM = {
+  'content-type': 'text/event-stream',
+  'cache-control': 'no-store, no-transform',
+  'x-accel-buffering': 'no',
+};
 
 const JSON_TYPE = 'application/json';
 const PROBLEM_TYPE = 'application/problem+json';

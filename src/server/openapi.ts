@@ -12,7 +12,10 @@ const PROBLEM = {
     status: { type: 'integer' },
     detail: { type: 'string', description: 'One sentence: what was expected and what came.' },
     code: { type: 'string', description: 'Stable, for programs: limit.exceeded, input.invalid, access.denied, ...' },
-    retryAfterMs: { type: ['integer', 'null'], description: 'The exact wait of a denial; null: waiting does not help.' },
+    retryAfterMs: {
+      type: ['integer', 'null'],
+      description: 'The exact wait of a denial; null: waiting does not help.',
+    },
   },
 } as const;
 
@@ -64,7 +67,9 @@ function describeOperation(one: Operation) {
       : { requestBody: { required: true, content: { 'application/json': { schema: jsonSchema(one.body) } } } }),
     responses: {
       [one.status]: { description: 'Done.', content: { 'application/json': { schema: jsonSchema(one.answer) } } },
-      ...Object.fromEntries([...new Set(refusals)].toSorted((a, b) => a - b).map((status) => [status, refusal(status)])),
+      ...Object.fromEntries(
+        [...new Set(refusals)].toSorted((a, b) => a - b).map((status) => [status, refusal(status)]),
+      ),
     },
   };
 }

@@ -2,6 +2,7 @@ import type { GenericSchema, InferOutput } from 'valibot';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
 import type { HeaderLine } from '../integrations/http/headers.js';
 import type { AccessToken, Role } from './access-token.js';
+import type { EventHub } from './event-hub.js';
 
 /** What a handler gets besides its input. */
 export interface Asked {
@@ -11,6 +12,8 @@ export interface Asked {
   readonly token: AccessToken | null;
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
+  /** The events of this process. */
+  readonly events: EventHub;
 }
 
 export interface Answer<T> {
@@ -18,6 +21,8 @@ export interface Answer<T> {
   readonly status?: number;
   readonly body: T;
   readonly headers?: readonly HeaderLine[];
+  /** Server-sent events, instead of the body. */
+  readonly stream?: ReadableStream<Uint8Array>;
 }
 
 /** One route: what it takes, who may call it, what it answers. Routes and the OpenAPI document are built from it. */
@@ -89,7 +94,16 @@ export function operation<
   Q extends GenericSchema | null = null,
   B extends GenericSchema | null = null,
 >(definition: OperationDefinition<P, Q, B, A>): Operation {
-  const { params = null, query = null, body = null, status = 200, refusals = [], wholeStore = false, entitiesOf = () => [], ...rest } = definition;
+  const {
+    params = null,
+    query = null,
+    body = null,
+    status = 200,
+    refusals = [],
+    wholeStore = false,
+    entitiesOf = () => [],
+    ...rest
+  } = definition;
   // The app parses the input with these very schemas before it calls the handler.
   const typed = { ...rest, params, query, body, status, refusals, wholeStore, entitiesOf } as unknown;
   return typed as Operation;

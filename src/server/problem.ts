@@ -73,6 +73,7 @@ export function errorProblem(error: unknown): Problem {
   const { code, message } = error;
   const { http: status, retryable } = errorTraits(code);
   const type = status === 503 ? REDUCED_CAPACITY : NO_TYPE;
-  const input = error instanceof ValidationError ? { field: error.field, expected: error.expected, got: error.got } : {};
+  const input =
+    error instanceof ValidationError ? { field: error.field, expected: error.expected, got: error.got } : {};
   return { type, title: TITLES[status] ?? 'Error', status, detail: message, code, retryable, ...input };
 }

@@ -12,10 +12,7 @@ export const entityId = v.pipe(name(256), v.description('The caller: a user, a k
 export const resource = v.pipe(name(128), v.description('What is limited, such as a model.'));
 export const namespaceName = v.pipe(name(64), v.description('The tenant.'));
 
-export const amounts = v.pipe(
-  v.record(name(64), amount()),
-  v.description('Whole tokens by the name of the limit.'),
-);
+export const amounts = v.pipe(v.record(name(64), amount()), v.description('Whole tokens by the name of the limit.'));
 
 export const deltas = v.pipe(
   v.record(name(64), amount(-MAX_AMOUNT)),
@@ -70,7 +67,9 @@ export const instant = v.pipe(v.string(), v.isoTimestamp(), v.description('An in
 
 /** The parameters of every list. */
 export const page = {
-  limit: v.optional(v.pipe(v.string(), v.regex(/^\d{1,4}$/), v.description('The number of items: 1 to 1000. Default: 100.'))),
+  limit: v.optional(
+    v.pipe(v.string(), v.regex(/^\d{1,4}$/), v.description('The number of items: 1 to 1000. Default: 100.')),
+  ),
   after: v.optional(v.pipe(v.string(), v.maxLength(4_096), v.description('The `next` of the page before.'))),
 };
 

@@ -111,7 +111,7 @@ test('Retry-After is never earlier than the time of any limit, in every format',
       const decision = denied(...statuses);
       if (decision.retryAfterMs === 0) return;
       const lines = Object.fromEntries(rateLimitHeaders(decision, { format }));
-      const times = Array.from(String(lines['RateLimit'] ?? '').matchAll(/;t=(\d+)/g), ([, t]) => Number(t));
+      const times = Array.from((lines['RateLimit'] ?? '').matchAll(/;t=(\d+)/g), ([, t]) => Number(t));
       const resets = Object.entries(lines).flatMap(([name, value]) => (name.endsWith('-Reset') ? [Number(value)] : []));
       expect(Number(lines['Retry-After'])).toBeGreaterThanOrEqual(Math.max(0, ...times, ...resets));
     }),

@@ -86,11 +86,7 @@ function unitOf(name: string): string {
 }
 
 /** `"rpm";r=12;t=31`: what is left, never below 0, and the seconds until more is there. */
-function limitItem(
-  status: LimitStatus,
-  decision: DecidedLimits,
-  partitionKey: HeaderOptions['partitionKey'],
-): string {
+function limitItem(status: LimitStatus, decision: DecidedLimits, partitionKey: HeaderOptions['partitionKey']): string {
   const seconds = resetSeconds(status, decision);
   const reset = seconds === null ? '' : `;t=${seconds}`;
   return `"${status.limit.name}";r=${remaining(status)}${reset}${partition(status.entityId, partitionKey)}`;

@@ -23,9 +23,7 @@ export class NamespacesApi {
     checkNamespace(name, 'name');
     // 8 bytes are 11 characters in base64url, the published format.
     const id = Buffer.from(crypto.getRandomValues(new Uint8Array(8))).toString('base64url');
-    const record = await this.#change('registering a namespace', (store, call) =>
-      store.register(call, name, id),
-    );
+    const record = await this.#change('registering a namespace', (store, call) => store.register(call, name, id));
     return viewOf(record);
   }
 
@@ -68,11 +66,7 @@ export class NamespacesApi {
     const id = await this.#orphanId(nameOrId);
     // No deadline, because the duration depends on the amount of data.
     const noDeadline = null;
-    const removed = await this.#change(
-      'purging a namespace',
-      (store, call) => store.purge(call, id),
-      noDeadline,
-    );
+    const removed = await this.#change('purging a namespace', (store, call) => store.purge(call, id), noDeadline);
     return { removed };
   }
 

@@ -2,7 +2,17 @@ import * as v from 'valibot';
 import type { ConfigLevelRef, ConfigView } from '../../limiter/api/config-api.js';
 import type { RateLimiter } from '../../limiter/rate-limiter.js';
 import { operation } from '../operation.js';
-import { entityId, limitTexts, limitView, page, pageOf, pageOptions, parseLimits, resource, viewLimit } from '../schemas.js';
+import {
+  entityId,
+  limitTexts,
+  limitView,
+  page,
+  pageOf,
+  pageOptions,
+  parseLimits,
+  resource,
+  viewLimit,
+} from '../schemas.js';
 
 const policy = v.picklist(['block', 'allow', 'local']);
 
@@ -43,9 +53,11 @@ async function write(limiter: RateLimiter, at: Level, body: v.InferOutput<typeof
   const { config: api } = limiter;
   const ref = refOf(at);
   if (ref === 'system') return replace ? api.setSystem(config) : api.mergeSystem(config);
-  if (!('entityId' in ref)) return replace ? api.setResource(ref.resource, config) : api.mergeResource(ref.resource, config);
+  if (!('entityId' in ref))
+    return replace ? api.setResource(ref.resource, config) : api.mergeResource(ref.resource, config);
   const { entityId: entity, resource: name } = ref;
-  if (name === undefined) return replace ? api.setEntityDefault(entity, config) : api.mergeEntityDefault(entity, config);
+  if (name === undefined)
+    return replace ? api.setEntityDefault(entity, config) : api.mergeEntityDefault(entity, config);
   return replace ? api.setEntity(entity, name, config) : api.mergeEntity(entity, name, config);
 }
 
@@ -118,7 +130,12 @@ export const configOperations = [
     role: 'admin',
     summary: 'Every level that has limits.',
     query: v.object(page),
-    answer: pageOf(v.object({ level: v.object({ entityId: v.optional(v.string()), resource: v.optional(v.string()) }), ...configView.entries })),
+    answer: pageOf(
+      v.object({
+        level: v.object({ entityId: v.optional(v.string()), resource: v.optional(v.string()) }),
+        ...configView.entries,
+      }),
+    ),
     async handle({ limiter }, { query }) {
       const { items, next } = await limiter.config.all(pageOptions(query));
       const views = items.map((entry) => ({

@@ -16,8 +16,12 @@ const ask = v.strictObject({
   entityId,
   resource,
   consume: v.optional(amounts),
-  limits: v.optional(v.pipe(limitTexts, v.description('Replace the configured limits; they have a bucket of their own.'))),
-  leaseTtlMs: v.optional(v.pipe(v.number(), v.safeInteger(), v.description('Makes a holder that expires after this time.'))),
+  limits: v.optional(
+    v.pipe(limitTexts, v.description('Replace the configured limits; they have a bucket of their own.')),
+  ),
+  leaseTtlMs: v.optional(
+    v.pipe(v.number(), v.safeInteger(), v.description('Makes a holder that expires after this time.')),
+  ),
   wait: v.optional(v.strictObject({ timeoutMs: v.pipe(v.number(), v.safeInteger(), v.minValue(0)) })),
   onUnavailable: v.optional(v.picklist(['block', 'allow', 'local'])),
   atomic: v.optional(v.boolean()),
@@ -42,7 +46,7 @@ type GrantView = v.InferOutput<typeof grantView>;
 
 function requestOf({ limits, ...body }: AskBody, signal: AbortSignal): AcquireRequest {
   const own = limits === undefined ? {} : { limits: parseLimits('limits', limits) };
-  return { ...present(body), ...own, signal } as AcquireRequest;
+  return { ...present(body), ...own, signal };
 }
 
 function viewGrant({ lease, statuses, decidedBy }: Extract<Decision, { granted: true }>): GrantView {
@@ -72,7 +76,10 @@ async function decide({ limiter, signal }: Asked, body: AskBody): Promise<Answer
 
 const key = v.object({ entityId, resource });
 
-const batchResult = v.union([grantView, v.looseObject({ granted: v.literal(false), status: v.number(), code: v.string() })]);
+const batchResult = v.union([
+  grantView,
+  v.looseObject({ granted: v.literal(false), status: v.number(), code: v.string() }),
+]);
 
 export const decideOperations = [
   operation({
@@ -153,7 +160,9 @@ export const decideOperations = [
     role: 'app',
     summary: 'What is available of each limit, at the level that has the least.',
     query: key,
-    answer: v.object({ available: v.record(v.string(), v.pipe(v.nullable(v.number()), v.description('null: unlimited.'))) }),
+    answer: v.object({
+      available: v.record(v.string(), v.pipe(v.nullable(v.number()), v.description('null: unlimited.'))),
+    }),
     refusals: [409],
     entitiesOf: ({ query }) => [query.entityId],
     async handle({ limiter }, { query }) {

@@ -4,6 +4,7 @@ import { decideOperations } from './decide.js';
 import { entityOperations } from './entities.js';
 import { inspectOperations } from './inspect.js';
 import { limitsFileOperations } from './limits-file.js';
+import { liveOperations } from './live.js';
 import { namespaceOperations } from './namespaces.js';
 
 /** Every operation of the API. Routes, the OpenAPI document and the access tests are made from this table. */
@@ -14,4 +15,5 @@ export const OPERATIONS: readonly Operation[] = [
   ...inspectOperations,
   ...namespaceOperations,
   ...limitsFileOperations,
+  ...liveOperations,
 ];

@@ -38,7 +38,8 @@ export const limitsFileOperations = [
     method: 'post',
     path: '/v1/limits/plan',
     role: 'admin',
-    summary: 'The changes that applying a limits file would make, and the drift since it was applied last. Writes nothing.',
+    summary:
+      'The changes that applying a limits file would make, and the drift since it was applied last. Writes nothing.',
     body: manifest,
     answer: planView,
     async handle({ limiter }, { body }) {

@@ -1,0 +1,81 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { credentialOf } from '../../tests/support/server/request-server.js';
+import { Limit } from '../core/limit.js';
+import { RateLimiter } from '../limiter/rate-limiter.js';
+import { type RunningServer, serve, type ServeOptions } from './serve.js';
+
+const running: { readonly server: RunningServer; readonly limiter: RateLimiter }[] = [];
+
+afterEach(async () => {
+  for (const { server, limiter } of running.splice(0)) {
+    await server.close();
+    await limiter.close();
+  }
+});
+
+async function start(options: ServeOptions = {}) {
+  const limiter = await RateLimiter.open('memory:', {
+    limits: [Limit.perMinute('rpm', 1_000), Limit.concurrent('slots', 1)],
+  });
+  const server = await serve(limiter, { port: 0, ...options });
+  running.push({ server, limiter });
+  const acquire = (consume: object, more: object = {}, signal?: AbortSignal): Promise<Response> =>
+    fetch(`${server.url}/v1/acquire`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ entityId: 'user-1', resource: 'gpt-4', consume, ...more }),
+      ...(signal === undefined ? {} : { signal }),
+    });
+  return { limiter, server, acquire };
+}
+
+describe('a listening server', () => {
+  test('answers over a socket', async () => {
+    const { acquire } = await start();
+    const response = await acquire({ rpm: 1 });
+    expect(response.status).toBe(200);
+  });
+
+  test.each(['0.0.0.0', '::', '192.0.2.1', 'example.com'])(
+    'refuses to listen on %s without tokens, and says what is missing',
+    async (hostname) => {
+      await expect(start({ hostname })).rejects.toThrow('while the server has no tokens');
+    },
+  );
+
+  test('listens on every address with tokens', async () => {
+    const { server } = await start({ hostname: '0.0.0.0', tokens: [credentialOf().token] });
+    expect((await fetch(`${server.url.replace('0.0.0.0', '127.0.0.1')}/healthz`)).status).toBe(200);
+  });
+
+  test('rejects if the port is taken', async () => {
+    const { server } = await start();
+    await expect(start({ port: Number(new URL(server.url).port) })).rejects.toThrow('EADDRINUSE');
+  });
+
+  test('ends event streams when it closes, and keeps leases', async () => {
+    const { server, limiter, acquire } = await start();
+    expect((await acquire({ slots: 1 })).status).toBe(200);
+    const events = await fetch(`${server.url}/v1/events`);
+    await server.close();
+    running.pop();
+    expect(await events.text()).toContain(': connected');
+    expect((await limiter.leases.list({ entityId: 'user-1', resource: 'gpt-4' })).items).toHaveLength(1);
+    await limiter.close();
+  });
+});
+
+test('100 waiting clients that disconnect leave no slot and no waiting caller behind', async () => {
+  const { limiter, acquire } = await start();
+  const held = await limiter.acquire({ entityId: 'user-1', resource: 'gpt-4', consume: { slots: 1 } });
+  const clients = Array.from({ length: 100 }, () => new AbortController());
+  const answers = clients.map(({ signal }) => acquire({ slots: 1 }, { wait: { timeoutMs: 60_000 } }, signal));
+  await limiter.ping();
+  for (const client of clients) client.abort();
+  const results = await Promise.allSettled(answers);
+  expect(results.every(({ status }) => status === 'rejected')).toBe(true);
+  await held.commit();
+  // The next ask is served at once if no ended wait has taken the slot.
+  await expect.poll(() => limiter.available({ entityId: 'user-1', resource: 'gpt-4' })).toMatchObject({ slots: 1 });
+  expect((await acquire({ slots: 1 })).status).toBe(200);
+});

@@ -1,0 +1,66 @@
+import { serve as listen, type ServerType } from '@hono/node-server';
+import type { AddressInfo } from 'node:net';
+import { ValidationError } from '../core/errors.js';
+import type { RateLimiter } from '../limiter/rate-limiter.js';
+import { createServer, type ServerOptions } from './server.js';
+
+export interface ServeOptions extends ServerOptions {
+  /** Default: 8700. 0: a free port. */
+  readonly port?: number;
+  /** Default: 127.0.0.1. Another address needs `tokens`. */
+  readonly hostname?: string;
+}
+
+export interface RunningServer {
+  /** Such as `http://127.0.0.1:8700`. */
+  readonly url: string;
+  /**
+   * Stops accepting requests, ends event streams, and waits until the requests in flight are answered. After `timeoutMs`
+   * it closes their connections. Leases stay valid: they are in the store. The limiter stays open.
+   */
+  close(options?: { readonly timeoutMs?: number }): Promise<void>;
+}
+
+export const DEFAULT_PORT = 8700;
+
+const CLOSE_MS = 8_000;
+
+/** Listens for HTTP requests. Rejects if the address is in use, or public without tokens. */
+export async function serve(limiter: RateLimiter, options: ServeOptions = {}): Promise<RunningServer> {
+  const { port = DEFAULT_PORT, hostname = '127.0.0.1', tokens = [], ...rest } = options;
+  if (tokens.length === 0 && !isLoopback(hostname)) {
+    throw new ValidationError(
+      'hostname',
+      'a loopback address such as 127.0.0.1 while the server has no tokens',
+      hostname,
+    );
+  }
+  const server = createServer(limiter, { ...rest, tokens });
+  const node = await new Promise<ServerType>((resolve, reject) => {
+    const starting = listen({ fetch: (request: Request) => server.fetch(request), port, hostname }, () => {
+      starting.off('error', reject);
+      resolve(starting);
+    });
+    starting.once('error', reject);
+  });
+  return {
+    url: urlOf(node.address() as AddressInfo),
+    async close({ timeoutMs = CLOSE_MS } = {}) {
+      const closed = new Promise<void>((resolve) => node.close(() => resolve()));
+      server.close();
+      // A connection that is kept alive has no request, and would otherwise hold the server open.
+      if ('closeIdleConnections' in node) node.closeIdleConnections();
+      const timer = setTimeout(() => 'closeAllConnections' in node && node.closeAllConnections(), timeoutMs);
+      await closed;
+      clearTimeout(timer);
+    },
+  };
+}
+
+function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '::1' || /^127(?:\.\d{1,3}){3}$/.test(hostname);
+}
+
+function urlOf({ address, port, family }: AddressInfo): string {
+  return family === 'IPv6' ? `http://[${address}]:${port}` : `http://${address}:${port}`;
+}

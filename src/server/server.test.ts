@@ -1,0 +1,249 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { credentialOf, requestServer } from '../../tests/support/server/request-server.js';
+import { memory } from '../backends/embedded/memory.js';
+import { Limit } from '../core/limit.js';
+import { RateLimiter } from '../limiter/rate-limiter.js';
+import { outage } from '../testing/outage.js';
+import { OPERATIONS } from './operations/index.js';
+import { createServer } from './server.js';
+
+const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } };
+
+/** A path without braces: parameters get a legal value. */
+const routeOf = ({ method, path }: { readonly method: string; readonly path: string }): string =>
+  `${method.toUpperCase()} ${path.replaceAll(/\{\w+\}/g, 'x')}`;
+
+describe('POST /v1/acquire', () => {
+  test('a grant answers 200 with the lease, the statuses and the headers', async () => {
+    const { send } = await requestServer();
+    const response = await send('POST /v1/acquire', { body: ASK });
+    expect(response.status).toBe(200);
+    expect(response.headers.get('ratelimit')).toMatch(/^"rpm";r=9;t=6;pk=:/);
+    expect(response.headers.get('ratelimit-policy')).toMatch(/^"rpm";q=10;w=60;pk=:/);
+    expect(response.headers.get('cache-control')).toBe('no-store');
+    expect(await response.json()).toMatchObject({
+      granted: true,
+      decidedBy: 'store',
+      lease: { expiresAt: null, consumed: { rpm: 1 } },
+      statuses: [{ entityId: 'user-1', available: 9, limit: { name: 'rpm', text: 'rpm:10/min' } }],
+    });
+  });
+
+  test('a denial answers 429 with the level, the limit and the exact wait', async () => {
+    const { send } = await requestServer();
+    await send('POST /v1/acquire', { body: { ...ASK, consume: { rpm: 10 } } });
+    const response = await send('POST /v1/acquire', { body: ASK });
+    const problem = (await response.json()) as { readonly retryAfterMs: number };
+    expect(response.status).toBe(429);
+    expect(response.headers.get('content-type')).toBe('application/problem+json');
+    expect(response.headers.get('retry-after')).toBe(String(Math.ceil(problem.retryAfterMs / 1000)));
+    expect(response.headers.get('retry-after-ms')).toBe(String(problem.retryAfterMs));
+    expect(problem).toMatchObject({
+      type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
+      code: 'limit.exceeded',
+      'violated-policies': ['rpm'],
+      violations: [{ entityId: 'user-1', limit: { name: 'rpm' }, exceeded: true }],
+    });
+  });
+
+  test('an ask above the capacity answers 422 without Retry-After', async () => {
+    const { send } = await requestServer();
+    const response = await send('POST /v1/acquire', { body: { ...ASK, consume: { rpm: 11 } } });
+    expect(response.status).toBe(422);
+    expect(response.headers.get('retry-after')).toBeNull();
+    expect(await response.json()).toMatchObject({ code: 'limit.impossible', retryAfterMs: null });
+  });
+
+  test.each([
+    ['no JSON', '{', 'body'],
+    ['no entity', { resource: 'gpt-4' }, 'body.entityId'],
+    ['a fraction', { ...ASK, consume: { rpm: 0.5 } }, 'body.consume.rpm'],
+    ['an unknown field', { ...ASK, consumed: {} }, 'consumed'],
+    ['an unknown limit', { ...ASK, consume: { rpn: 1 } }, 'consume.rpn'],
+    ['a limit without a unit', { ...ASK, limits: ['rpm:100'] }, 'limits[0]'],
+    ['an illegal entity', { ...ASK, entityId: 'a b' }, 'entityId'],
+  ])('%s answers 400 with the field, and nothing is written', async (_, body, field) => {
+    const { send, limiter } = await requestServer();
+    const response = await send('POST /v1/acquire', { body });
+    expect(response.status).toBe(400);
+    const problem = (await response.json()) as { readonly code: string; readonly detail: string };
+    expect(problem.code).toBe('input.invalid');
+    expect(problem.detail).toContain(field);
+    expect((await limiter.buckets.list({ resource: 'gpt-4' })).items).toEqual([]);
+  });
+
+  test('an ask for which no limits are configured answers 409', async () => {
+    const { send } = await requestServer({}, []);
+    const response = await send('POST /v1/acquire', { body: ASK });
+    expect(response.status).toBe(409);
+    expect(await response.json()).toMatchObject({ code: 'limits.missing' });
+  });
+
+  test('a body above 64 KB answers 413, also without a declared length', async () => {
+    const { send } = await requestServer();
+    const response = await send('POST /v1/acquire', { body: { ...ASK, entityId: 'x'.repeat(70_000) } });
+    expect(response.status).toBe(413);
+    expect(await response.json()).toMatchObject({ code: 'body.too-large' });
+  });
+
+  test('a store that does not answer is 503, and the degraded policy says who decided', async () => {
+    const store = outage(memory());
+    const limiter = await RateLimiter.open(store.backend, { limits: [Limit.perMinute('rpm', 10)] });
+    const { fetch } = createServer(limiter);
+    const send = (body: object): Promise<Response> =>
+      fetch(new Request('http://headgate.test/v1/acquire', { method: 'POST', body: JSON.stringify(body) }));
+    await send(ASK);
+    store.start();
+    const blocked = await send(ASK);
+    expect(blocked.status).toBe(503);
+    expect(await blocked.json()).toMatchObject({
+      type: 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity',
+      code: 'backend.unavailable',
+    });
+    const allowed = await send({ ...ASK, onUnavailable: 'allow' });
+    expect(await allowed.json()).toMatchObject({ granted: true, decidedBy: 'open' });
+  });
+});
+
+test('a batch answers each ask on its own, in order', async () => {
+  const { send } = await requestServer();
+  const asks = [{ ...ASK, consume: { rpm: 10 } }, ASK, { ...ASK, entityId: 'user-2' }, { ...ASK, consume: { rpn: 1 } }];
+  const response = await send('POST /v1/acquire/batch', { body: { asks } });
+  expect(response.status).toBe(200);
+  expect(await response.json()).toMatchObject({
+    results: [
+      { granted: true },
+      { granted: false, status: 429, code: 'limit.exceeded' },
+      { granted: true },
+      { granted: false, status: 400, code: 'input.invalid' },
+    ],
+  });
+});
+
+describe('access', () => {
+  const app = credentialOf({ entityPrefix: 'acme/' });
+  const admin = credentialOf({ role: 'admin' });
+  const root = credentialOf({ role: 'admin', namespace: '*' });
+  const tokens = [app.token, admin.token, root.token];
+
+  test.each(OPERATIONS.map((one) => [one.id, one] as const))(
+    '%s refuses a missing or unknown token',
+    async (_, one) => {
+      const { send } = await requestServer({ tokens });
+      for (const sent of [{}, { as: credentialOf() }]) {
+        const response = await send(routeOf(one), sent);
+        expect(response.status).toBe(401);
+        expect(response.headers.get('www-authenticate')).toBe('Bearer');
+        expect(await response.json()).toMatchObject({ code: 'access.missing' });
+      }
+    },
+  );
+
+  test.each(OPERATIONS.filter(({ role }) => role === 'admin').map((one) => [one.id, one] as const))(
+    '%s refuses a token of the role app',
+    async (_, one) => {
+      const { send } = await requestServer({ tokens });
+      expect((await send(routeOf(one), { as: app })).status).toBe(403);
+    },
+  );
+
+  test.each(OPERATIONS.map((one) => [one.id, one] as const))(
+    '%s refuses a token of another namespace',
+    async (_, one) => {
+      const { send, limiter } = await requestServer({ tokens });
+      await limiter.namespaces.register('other');
+      for (const as of [app, admin]) expect((await send(routeOf(one), { as, namespace: 'other' })).status).toBe(403);
+    },
+  );
+
+  test('every operation that an app token may call names its entities, and others are refused', async () => {
+    const bodies: Readonly<Record<string, object>> = {
+      acquire: ASK,
+      acquireBatch: { asks: [{ ...ASK, entityId: 'acme/user-1' }, ASK] },
+      peek: ASK,
+    };
+    const queries: Readonly<Record<string, string>> = {
+      status: '?entityId=user-1&resource=gpt-4',
+      available: '?entityId=user-1&resource=gpt-4',
+      usage: '?resource=gpt-4&window=hourly',
+      usageSummary: '?resource=gpt-4&window=hourly&entityId=user-1',
+    };
+    const { send, limiter } = await requestServer({ tokens });
+    for (const one of OPERATIONS.filter(({ role }) => role === 'app')) {
+      const body = bodies[one.id];
+      const route = `${routeOf(one)}${queries[one.id] ?? ''}`;
+      const response = await send(route, body === undefined ? { as: app } : { as: app, body });
+      expect([one.id, response.status]).toEqual([one.id, 403]);
+    }
+    expect((await limiter.buckets.list({ resource: 'gpt-4' })).items).toEqual([]);
+  });
+
+  test('an app token reaches the entities of its prefix', async () => {
+    const { send } = await requestServer({ tokens });
+    const response = await send('POST /v1/acquire', { as: app, body: { ...ASK, entityId: 'acme/user-1' } });
+    expect(response.status).toBe(200);
+  });
+
+  test('namespaces are for tokens of every namespace only', async () => {
+    const { send } = await requestServer({ tokens });
+    expect((await send('GET /v1/namespaces', { as: admin })).status).toBe(403);
+    expect((await send('GET /v1/namespaces', { as: root })).status).toBe(200);
+  });
+
+  test('a change is recorded under the name of its token', async () => {
+    const { send, limiter } = await requestServer({ tokens });
+    const created = await send('POST /v1/entities', { as: admin, body: { id: 'proj-1' } });
+    expect(created.status).toBe(201);
+    expect((await limiter.audit.list({ entityId: 'proj-1' })).items[0]?.principal).toBe(admin.token.name);
+  });
+});
+
+describe('routes', () => {
+  test('an unknown route answers 404 as a problem', async () => {
+    const { send } = await requestServer();
+    const response = await send('GET /v1/nothing');
+    expect(response.status).toBe(404);
+    expect(await response.json()).toMatchObject({ code: 'route.missing' });
+  });
+
+  test('an unknown entity or namespace answers 404', async () => {
+    const { send } = await requestServer();
+    expect(await (await send('GET /v1/entities/nobody')).json()).toMatchObject({ code: 'entity.missing', status: 404 });
+    expect(await (await send('GET /v1/status?entityId=a&resource=b', { namespace: 'none' })).json()).toMatchObject({
+      code: 'namespace.missing',
+      status: 404,
+    });
+  });
+
+  test('an entity whose id has a slash and a percent sign is reached by its encoded id', async () => {
+    const { send } = await requestServer();
+    const id = 'acme/50%|user';
+    await send('POST /v1/entities', { body: { id } });
+    const response = await send(`GET /v1/entities/${encodeURIComponent(id)}`);
+    expect(await response.json()).toMatchObject({ id });
+  });
+
+  test('the service routes need no token', async () => {
+    const { send } = await requestServer({ tokens: [credentialOf().token] });
+    for (const path of ['/healthz', '/readyz', '/openapi.json', '/docs']) {
+      expect((await send(`GET ${path}`)).status).toBe(200);
+    }
+  });
+});
+
+describe('the event stream', () => {
+  const controllers: AbortController[] = [];
+  afterEach(() => controllers.forEach((controller) => controller.abort()));
+
+  test('ends when the client leaves, and when the server closes', async () => {
+    const { send, server } = await requestServer();
+    const controller = new AbortController();
+    controllers.push(controller);
+    const streams = [await send('GET /v1/events', { signal: controller.signal }), await send('GET /v1/events')];
+    expect(streams[0]?.headers.get('content-type')).toBe('text/event-stream');
+    controller.abort();
+    expect(await streams[0]?.text()).toContain(': connected');
+    server.close();
+    expect(await streams[1]?.text()).toContain(': connected');
+  });
+});

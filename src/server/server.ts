@@ -1,0 +1,64 @@
+import type { RateLimiter } from '../limiter/rate-limiter.js';
+import type { AccessToken } from './access-token.js';
+import { type AccessEntry, App, respond } from './app.js';
+import { renderDocs } from './docs-page.js';
+import { EventHub } from './event-hub.js';
+import { buildOpenApi } from './openapi.js';
+import { OPERATIONS } from './operations/index.js';
+
+export interface ServerOptions {
+  /** Who may call. Left out or empty: everyone who can reach the server. */
+  readonly tokens?: readonly AccessToken[];
+  /** The namespace of requests that name none. Default: `default`. */
+  readonly namespace?: string;
+  /** The source of the event stream. Default: a hub without events. */
+  readonly events?: EventHub;
+  /** Called with errors that are not the client's. Default: a process warning. */
+  readonly onError?: (error: unknown, where: string) => void;
+  /** Called after every answer. Default: no access log. */
+  readonly onAccess?: (entry: AccessEntry) => void;
+}
+
+/** The service as a function from a request to a response. */
+export interface Server {
+  fetch(request: Request): Promise<Response>;
+  /** Ends the event streams. The limiter stays open. */
+  close(): void;
+}
+
+export const VERSION = '0.1.0';
+
+const HTML = 'text/html; charset=utf-8';
+
+/** The documentation has no scripts and loads nothing from elsewhere. */
+const CSP =
+  "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/** Serves a limiter over HTTP. Opens no socket: pass `fetch` to a server of your runtime, or use `serve`. */
+export function createServer(limiter: RateLimiter, options: ServerOptions = {}): Server {
+  const { events = new EventHub(), namespace = 'default', onError = warn, tokens = [], onAccess } = options;
+  const app = new App(limiter, OPERATIONS, {
+    tokens,
+    namespace,
+    onError,
+    events,
+    ...(onAccess === undefined ? {} : { onAccess }),
+  });
+  const document = JSON.stringify(buildOpenApi(OPERATIONS, VERSION));
+  const docs = renderDocs(OPERATIONS, VERSION);
+  app.router.get('/openapi.json', () => new Response(document, { headers: { 'content-type': 'application/json' } }));
+  app.router.get(
+    '/docs',
+    () => new Response(docs, { headers: { 'content-type': HTML, 'content-security-policy': CSP } }),
+  );
+  app.router.get('/healthz', () => respond({ ok: true }, 200));
+  app.router.get('/readyz', async () => {
+    const ping = await limiter.ping();
+    return ping.ok ? respond({ ok: true, latencyMs: ping.latencyMs }, 200) : respond({ ok: false }, 503);
+  });
+  return { fetch: (request) => app.fetch(request), close: () => events.close() };
+}
+
+function warn(error: unknown, where: string): void {
+  process.emitWarning(`${where}: ${error instanceof Error ? error.message : String(error)}`, 'HeadgateWarning');
+}
