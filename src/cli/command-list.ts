@@ -74,6 +74,18 @@ export const COMMAND_GROUPS: Readonly<Record<string, readonly ListedCommand[]>> 
       load: () => import('./commands/manage/namespace.js'),
     },
   ],
+  'Serve over HTTP:': [
+    {
+      usage: 'serve',
+      summary: 'Serve a store over HTTP: decisions, leases, administration, events',
+      load: () => import('./commands/serve/serve.js'),
+    },
+    {
+      usage: 'token',
+      summary: 'Manage the tokens that a server accepts',
+      load: () => import('./commands/serve/token.js'),
+    },
+  ],
   'Maintain a DynamoDB table:': [
     {
       usage: 'worker',

@@ -6,6 +6,7 @@ import { file, parseFileAddress } from '../../backends/embedded/file/file.js';
 import { memory } from '../../backends/embedded/memory.js';
 import { InfrastructureError } from '../../core/errors.js';
 import { checkNamespace } from '../../core/identifiers.js';
+import type { LimiterOptions } from '../../limiter/options.js';
 import { RateLimiter } from '../../limiter/rate-limiter.js';
 import { namespaceIn } from '../../limiter/store-url.js';
 import type { GlobalOptions } from './global-options.js';
@@ -21,8 +22,13 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** No request waits for an operator's command, so that it may take longer than an acquire in a server. */
 const TIMEOUTS = { callMs: 10_000, acquireMs: 10_000 };
 
-/** The limiter for a command; its first call opens the store. */
-export function openStore(options: GlobalOptions, env: Environment, note: (text: string) => void): NamedStore {
+/** The limiter for a command; its first call opens the store. `tuning`: options of the limiter besides the global ones. */
+export function openStore(
+  options: GlobalOptions,
+  env: Environment,
+  note: (text: string) => void,
+  tuning: LimiterOptions = { timeouts: TIMEOUTS },
+): NamedStore {
   const named = options.store ?? (env['HEADGATE_URL'] || undefined);
   const address = named ?? 'memory:';
   const namespace = options.namespace ?? namespaceIn(address) ?? (env['HEADGATE_NAMESPACE'] || 'default');
@@ -31,9 +37,9 @@ export function openStore(options: GlobalOptions, env: Environment, note: (text:
     note('no store is named (--store or HEADGATE_URL): the store is in memory, and ends with the command');
   const limiter = new RateLimiter(storeOf(address, namespace, note), {
     namespace,
-    timeouts: TIMEOUTS,
     onError: (error, where) => note(`${where}: ${error instanceof Error ? error.message : String(error)}`),
     ...(principal === undefined ? {} : { principal, caller: principal }),
+    ...tuning,
   });
   return { limiter, address, namespace };
 }

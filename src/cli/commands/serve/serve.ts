@@ -1,0 +1,102 @@
+import type { Command } from 'commander';
+import { ValidationError } from '../../../core/errors.js';
+import { Limit } from '../../../core/limit.js';
+import type { AccessEntry } from '../../../server/app.js';
+import { addExamples, appendValue, type CommandContext, type Definition } from '../../run/define-command.js';
+import type { GlobalOptions } from '../../run/global-options.js';
+import { stopOnSignal } from '../../terminal/interruption.js';
+
+interface ServeFlags extends GlobalOptions {
+  readonly port: string;
+  readonly host: string;
+  readonly tokens?: string;
+  readonly limit?: readonly string[];
+  readonly accessLog?: boolean;
+}
+
+/** `--json` of `serve`, one line when it listens */
+export interface ServeShape {
+  readonly url: string;
+  readonly store: string;
+  readonly namespace: string;
+  readonly tokens: number;
+}
+
+export const define: Definition = (command, context) => {
+  addExamples(command, [
+    'serve --store file:./limits.db',
+    'serve --store dynamodb://limits --tokens headgate-tokens.json --host 0.0.0.0',
+    'serve --limit rpm:100/min --limit slots:4/concurrent',
+  ])
+    .option('--port <number>', 'the port; 0 for a free one', '8700')
+    .option('--host <address>', 'the address to listen on; a public one needs tokens', '127.0.0.1')
+    .option('--tokens <file>', 'who may call (HEADGATE_TOKENS has the same list as JSON)')
+    .option('--limit <limit>', 'limits where the store has none; repeatable', appendValue)
+    .option('--access-log', 'print one JSON line for each request on standard output')
+    .action((...called: unknown[]) => run(context, (called.at(-1) as Command).optsWithGlobals<ServeFlags>()));
+};
+
+/** Serves until the process is interrupted. Requests in flight are answered first. */
+async function run({ terminal }: CommandContext, flags: ServeFlags): Promise<void> {
+  const [{ serve }, { openStore }] = await Promise.all([
+    import('../../../server/serve.js'),
+    import('../../run/open-store.js'),
+  ]);
+  const tokens = await tokensOf(flags, terminal.env);
+  const note = (text: string): void => terminal.err(`headgate: ${text}\n`);
+  const limits = (flags.limit ?? []).map((text) => Limit.parse(text));
+  const { limiter, address, namespace } = openStore(flags, terminal.env, note, { limits });
+  try {
+    const opened = await limiter.ping();
+    if (!opened.ok) throw opened.error;
+    const onAccess = (entry: AccessEntry): void => terminal.out(`${JSON.stringify(entry)}\n`);
+    const server = await serve(limiter, {
+      port: portOf(flags.port),
+      hostname: flags.host,
+      namespace,
+      tokens,
+      onError: (error, where) => note(`${where}: ${error instanceof Error ? error.message : String(error)}`),
+      ...(flags.accessLog === true ? { onAccess } : {}),
+    });
+    const shape: ServeShape = { url: server.url, store: address, namespace, tokens: tokens.length };
+    terminal.out(flags.json === true ? `${JSON.stringify(shape)}\n` : `${describe(shape)}\n`);
+    await stopOnSignal(async (stop) => {
+      await new Promise<void>((resolve) => stop.signal.addEventListener('abort', () => resolve()));
+      note('stopping: requests in flight are answered first');
+      await server.close();
+    });
+  } finally {
+    // Leases that travel with their token belong to the clients.
+    await limiter.close({ leases: 'keep' });
+  }
+}
+
+async function tokensOf({ tokens }: ServeFlags, env: Readonly<Record<string, string | undefined>>) {
+  const [{ parseTokens }, { readTokenFile }] = await Promise.all([
+    import('../../../server/access-token.js'),
+    import('../../../server/token-file.js'),
+  ]);
+  if (tokens !== undefined) return readTokenFile(tokens);
+  const listed = env['HEADGATE_TOKENS'];
+  return listed === undefined || listed === '' ? [] : parseTokens(listed, 'HEADGATE_TOKENS');
+}
+
+function portOf(text: string): number {
+  const port = Number(text);
+  if (Number.isInteger(port) && port >= 0 && port <= 65_535) return port;
+  throw new ValidationError('port', 'a whole number from 0 to 65535', text);
+}
+
+function describe({ url, store, tokens }: ServeShape): string {
+  const access =
+    tokens === 0
+      ? 'no tokens: it listens on this machine only, and every caller may do everything'
+      : `${tokens} ${tokens === 1 ? 'token' : 'tokens'}`;
+  return [
+    `Headgate serves ${store} at ${url} (${access})`,
+    `  API           ${url}/docs`,
+    `  OpenAPI 3.1   ${url}/openapi.json`,
+    '',
+    `  curl -s ${url}/v1/acquire -d '{"entityId":"user-1","resource":"gpt-4","consume":{"rpm":1}}'`,
+  ].join('\n');
+}

@@ -1,0 +1,118 @@
+import { addVerb, type Definition, withoutStore } from '../../run/define-command.js';
+import type { Result } from '../../run/result.js';
+
+/** The file that `serve --tokens` reads, unless another is named. */
+export const DEFAULT_TOKEN_FILE = 'headgate-tokens.json';
+
+/** `--json` of `token create` */
+export interface CreatedTokenShape {
+  readonly name: string;
+  readonly role: 'app' | 'admin';
+  readonly namespace: string;
+  readonly entityPrefix: string | null;
+  readonly file: string;
+  /** Shown once. The file keeps its SHA-256 only. */
+  readonly secret: string;
+}
+
+/** `--json` of `token list` */
+export interface TokensShape {
+  readonly file: string;
+  readonly tokens: readonly Omit<CreatedTokenShape, 'file' | 'secret'>[];
+}
+
+/** `--json` of `token revoke` */
+export interface RevokedTokenShape {
+  readonly file: string;
+  readonly revoked: string;
+}
+
+interface FileFlag {
+  readonly file: string;
+}
+
+interface CreateFlags extends FileFlag {
+  readonly role: 'app' | 'admin';
+  readonly entityPrefix?: string;
+  readonly namespace?: string;
+}
+
+export const define: Definition = (token, context) => {
+  const FILE = ['--file <path>', 'the token file', DEFAULT_TOKEN_FILE] as const;
+  addVerb(token, {
+    usage: 'create <name>',
+    summary: 'Create a token, and print its secret once',
+    examples: [
+      'token create web',
+      'token create ops --role admin --namespace "*"',
+      'token create acme --entity-prefix acme/',
+    ],
+  })
+    .option(...FILE)
+    .option('--role <role>', 'app (asks and settles) or admin (also changes limits)', 'app')
+    .option('--entity-prefix <text>', 'reach only entities whose id begins with this')
+    .action(withoutStore(context, create));
+  addVerb(token, { usage: 'list', summary: 'List the tokens of a file', examples: ['token list'] })
+    .option(...FILE)
+    .action(withoutStore(context, list));
+  addVerb(token, {
+    usage: 'revoke <name>',
+    summary: 'Remove a token; a running server must be started again',
+    examples: ['token revoke web'],
+  })
+    .option(...FILE)
+    .action(withoutStore(context, revoke));
+};
+
+async function create(args: readonly string[], flags: CreateFlags): Promise<Result<CreatedTokenShape>> {
+  const { addToken } = await import('../../../server/token-file.js');
+  const [name = ''] = args;
+  const { role, file, namespace = 'default', entityPrefix } = flags;
+  const prefix = entityPrefix === undefined ? {} : { entityPrefix };
+  const secret = await addToken(file, { name, role, namespace, ...prefix });
+  const data = { name, role, namespace, entityPrefix: entityPrefix ?? null, file, secret };
+  return {
+    data,
+    text: (style) =>
+      [
+        style.bold(secret),
+        '',
+        `This is the only time that the secret is shown. ${file} keeps its SHA-256.`,
+        `Start the server with: headgate serve --tokens ${file}`,
+      ].join('\n'),
+  };
+}
+
+async function list(_args: readonly string[], { file }: FileFlag): Promise<Result<TokensShape>> {
+  const { readTokenFile } = await import('../../../server/token-file.js');
+  const stored = await readTokenFile(file);
+  const tokens = stored.map(({ name, role, namespace, entityPrefix = null }) => ({
+    name,
+    role,
+    namespace,
+    entityPrefix,
+  }));
+  return {
+    data: { file, tokens },
+    text: () =>
+      tokens.length === 0
+        ? `${file} has no tokens`
+        : tokens
+            .map(({ name, role, namespace, entityPrefix }) =>
+              [
+                name,
+                role,
+                `namespace ${namespace}`,
+                ...(entityPrefix === null ? [] : [`entities ${entityPrefix}*`]),
+              ].join('  '),
+            )
+            .join('\n'),
+  };
+}
+
+async function revoke(args: readonly string[], { file }: FileFlag): Promise<Result<RevokedTokenShape>> {
+  const { removeToken } = await import('../../../server/token-file.js');
+  const [name = ''] = args;
+  await removeToken(file, name);
+  return { data: { file, revoked: name }, text: () => `removed ${name} from ${file}` };
+}

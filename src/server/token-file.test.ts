@@ -1,0 +1,48 @@
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { AccessTokens } from './access-token.js';
+import { addToken, readTokenFile, removeToken } from './token-file.js';
+
+let folder: string;
+let path: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'headgate-tokens-'));
+  path = join(folder, 'tokens.json');
+});
+
+afterEach(() => rmSync(folder, { recursive: true }));
+
+test('a created token is found by the secret that was returned, and the file does not contain it', async () => {
+  const secret = await addToken(path, { name: 'web', role: 'app', namespace: 'default', entityPrefix: 'acme/' });
+  expect(readFileSync(path, 'utf8')).not.toContain(secret);
+  expect(new AccessTokens(await readTokenFile(path)).find(secret)).toMatchObject({
+    name: 'web',
+    entityPrefix: 'acme/',
+  });
+  expect(statSync(path).mode & 0o077).toBe(0);
+});
+
+test('a second token keeps the first, and a removed one is gone', async () => {
+  const first = await addToken(path, { name: 'web', role: 'app', namespace: 'default' });
+  const second = await addToken(path, { name: 'ops', role: 'admin', namespace: '*' });
+  await removeToken(path, 'web');
+  const tokens = new AccessTokens(await readTokenFile(path));
+  expect(tokens.find(first)).toBeNull();
+  expect(tokens.find(second)?.name).toBe('ops');
+});
+
+test('a name that exists, a name that does not, and a bad namespace are refused without a change', async () => {
+  await addToken(path, { name: 'web', role: 'app', namespace: 'default' });
+  const before = readFileSync(path, 'utf8');
+  await expect(addToken(path, { name: 'web', role: 'app', namespace: 'default' })).rejects.toThrow('name');
+  await expect(addToken(path, { name: 'bad', role: 'app', namespace: 'a b' })).rejects.toThrow('namespace');
+  await expect(removeToken(path, 'none')).rejects.toThrow('name');
+  expect(readFileSync(path, 'utf8')).toBe(before);
+});
+
+test('a file that does not exist is named', async () => {
+  await expect(readTokenFile(path)).rejects.toThrow(path);
+});
