@@ -92,6 +92,8 @@ export class App {
       caller = this.#identify(req.raw, one);
       response = await this.#perform(one, context, caller);
     } catch (error) {
+      // The name may belong to another namespace by the next request: it was deleted and registered again.
+      if (caller !== null && isHeadgateError(error, 'namespace.missing')) this.#limiters.delete(keyOf(caller));
       response = respond(this.#problemOf(error, one));
     }
     onAccess?.({
@@ -144,8 +146,9 @@ export class App {
     return { token, namespace };
   }
 
-  #limiterFor({ token, namespace }: Caller): Promise<RateLimiter> {
-    const key = `${namespace} ${token?.name ?? ''}`;
+  #limiterFor(caller: Caller): Promise<RateLimiter> {
+    const { token, namespace } = caller;
+    const key = keyOf(caller);
     const known = this.#limiters.get(key);
     if (known !== undefined) return known;
     const opened = this.#limiter.in(namespace, token === null ? {} : { principal: token.name });
@@ -161,6 +164,10 @@ export class App {
     if (!isHeadgateError(error)) this.#options.onError(error, one.id);
     return errorProblem(error);
   }
+}
+
+function keyOf({ token, namespace }: Caller): string {
+  return `${namespace} ${token?.name ?? ''}`;
 }
 
 function refuseOtherEntities({ token }: Caller, entities: readonly string[]): void {

@@ -223,6 +223,17 @@ describe('routes', () => {
     expect(await response.json()).toMatchObject({ id });
   });
 
+  test('a namespace that was deleted and registered again is reached by its name', async () => {
+    const { send, limiter } = await requestServer();
+    await limiter.namespaces.register('acme');
+    const acquire = () => send('POST /v1/acquire', { namespace: 'acme', body: ASK });
+    expect((await acquire()).status).toBe(200);
+    await limiter.namespaces.delete('acme');
+    expect((await acquire()).status).toBe(404);
+    await limiter.namespaces.register('acme');
+    expect((await acquire()).status).toBe(200);
+  });
+
   test('the service routes need no token', async () => {
     const { send } = await requestServer({ tokens: [credentialOf().token] });
     for (const path of ['/healthz', '/readyz', '/openapi.json', '/docs']) {
