@@ -34,7 +34,7 @@ const call: fc.Arbitrary<Call> = fc.constantFrom(...plain.map(named)).chain((one
 
 function routeOf({ one, params, query }: Call): string {
   const path = one.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(text(params?.[name]) || 'x'));
-  const fields = Object.entries(query ?? {}).map(([name, value]) => [name, text(value)]);
+  const fields = Object.entries(query ?? {}).map(([name, value]): [string, string] => [name, text(value)]);
   return `${one.method.toUpperCase()} ${path}?${new URLSearchParams(fields).toString()}`;
 }
 

@@ -75,6 +75,7 @@ function arbitraryOf(schema: JsonSchema, name = ''): fc.Arbitrary<unknown> {
       return fc.oneof(fc.integer({ min: schema.minimum ?? -5, max: Math.min(schema.maximum ?? 50, 50) }), fc.double());
     case 'string':
       return fc.oneof(fc.string({ maxLength: 20 }), fc.constantFrom('user-1', 'gpt-4', 'true'));
+    case undefined:
     default:
       return fc.jsonValue();
   }
