@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { ValidationError } from '../../../core/errors.js';
 import { Limit } from '../../../core/limit.js';
 import type { AccessEntry } from '../../../server/app.js';
+import type { RunningServer } from '../../../server/serve.js';
 import { addExamples, appendValue, type CommandContext, type Definition } from '../../run/define-command.js';
 import type { GlobalOptions } from '../../run/global-options.js';
 import { stopOnSignal } from '../../terminal/interruption.js';
@@ -12,6 +13,7 @@ interface ServeFlags extends GlobalOptions {
   readonly tokens?: string;
   readonly limit?: readonly string[];
   readonly accessLog?: boolean;
+  readonly demo?: boolean;
 }
 
 /** `--json` of `serve`, one line when it listens */
@@ -32,16 +34,19 @@ export const define: Definition = (command, context) => {
     .option('--host <address>', 'the address to listen on; a public one needs tokens', '127.0.0.1')
     .option('--tokens <file>', 'who may call (HEADGATE_TOKENS has the same list as JSON)')
     .option('--limit <limit>', 'limits where the store has none; repeatable', appendValue)
+    .option('--demo', 'serve a file under .headgate/ with the live traffic of a simulated fleet')
     .option('--access-log', 'print one JSON line for each request on standard output')
     .action((...called: unknown[]) => run(context, (called.at(-1) as Command).optsWithGlobals<ServeFlags>()));
 };
 
 /** Serves until the process is interrupted. Requests in flight are answered first. */
-async function run({ terminal }: CommandContext, flags: ServeFlags): Promise<void> {
+async function run({ terminal }: CommandContext, asked: ServeFlags): Promise<void> {
   const [{ serve }, { openStore }] = await Promise.all([
     import('../../../server/serve.js'),
     import('../../run/open-store.js'),
   ]);
+  const demo = asked.demo === true ? await import('./demo/demo.js') : null;
+  const flags = demo === null ? asked : { ...asked, store: asked.store ?? demo.demoStore() };
   const tokens = await tokensOf(flags, terminal.env);
   const note = (text: string): void => terminal.err(`headgate: ${text}\n`);
   const limits = (flags.limit ?? []).map((text) => Limit.parse(text));
@@ -50,18 +55,25 @@ async function run({ terminal }: CommandContext, flags: ServeFlags): Promise<voi
     const opened = await limiter.ping();
     if (!opened.ok) throw opened.error;
     const onAccess = (entry: AccessEntry): void => terminal.out(`${JSON.stringify(entry)}\n`);
-    const server = await serve(limiter, {
-      port: portOf(flags.port),
-      hostname: flags.host,
-      namespace,
-      tokens,
-      onError: (error, where) => note(`${where}: ${error instanceof Error ? error.message : String(error)}`),
-      ...(flags.accessLog === true ? { onAccess } : {}),
-    });
+    const listen = (port: number): Promise<RunningServer> =>
+      serve(limiter, {
+        port,
+        hostname: flags.host,
+        namespace,
+        tokens,
+        onError: (error, where) => note(`${where}: ${error instanceof Error ? error.message : String(error)}`),
+        ...(flags.accessLog === true ? { onAccess } : {}),
+      });
+    const server = await (demo === null
+      ? listen(portOf(flags.port))
+      : listenAnywhere(listen, portOf(flags.port), note));
     const shape: ServeShape = { url: server.url, store: address, namespace, tokens: tokens.length };
-    terminal.out(flags.json === true ? `${JSON.stringify(shape)}\n` : `${describe(shape)}\n`);
+    terminal.out(
+      flags.json === true ? `${JSON.stringify(shape)}\n` : `${describe(shape, demo?.demoCommands(server.url))}\n`,
+    );
     await stopOnSignal(async (stop) => {
-      await new Promise<void>((resolve) => stop.signal.addEventListener('abort', () => resolve()));
+      if (demo === null) await aborted(stop.signal);
+      else await demo.runDemo(limiter, terminal, stop.signal);
       note('stopping: requests in flight are answered first');
       await server.close();
     });
@@ -69,6 +81,25 @@ async function run({ terminal }: CommandContext, flags: ServeFlags): Promise<voi
     // Leases that travel with their token belong to the clients.
     await limiter.close({ leases: 'keep' });
   }
+}
+
+/** The demo must start on a machine that uses the port for something else. */
+async function listenAnywhere(
+  listen: (port: number) => Promise<RunningServer>,
+  port: number,
+  note: (text: string) => void,
+): Promise<RunningServer> {
+  try {
+    return await listen(port);
+  } catch (error) {
+    if ((error as { readonly code?: string }).code !== 'EADDRINUSE') throw error;
+    note(`port ${port} is taken: the server uses a free one`);
+    return listen(0);
+  }
+}
+
+async function aborted(signal: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
 async function tokensOf({ tokens }: ServeFlags, env: Readonly<Record<string, string | undefined>>) {
@@ -87,7 +118,7 @@ function portOf(text: string): number {
   throw new ValidationError('port', 'a whole number from 0 to 65535', text);
 }
 
-function describe({ url, store, tokens }: ServeShape): string {
+function describe({ url, store, tokens }: ServeShape, examples: readonly string[] = [exampleOf(url)]): string {
   const access =
     tokens === 0
       ? 'no tokens: it listens on this machine only, and every caller may do everything'
@@ -97,6 +128,12 @@ function describe({ url, store, tokens }: ServeShape): string {
     `  API           ${url}/docs`,
     `  OpenAPI 3.1   ${url}/openapi.json`,
     '',
-    `  curl -s ${url}/v1/acquire -d '{"entityId":"user-1","resource":"gpt-4","consume":{"rpm":1}}'`,
+    'Try it from another terminal:',
+    ...examples.map((line) => `  ${line}`),
+    '',
   ].join('\n');
+}
+
+function exampleOf(url: string): string {
+  return `curl -s ${url}/v1/acquire -d '{"entityId":"user-1","resource":"gpt-4","consume":{"rpm":1}}'`;
 }

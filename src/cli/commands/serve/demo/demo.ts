@@ -1,0 +1,82 @@
+import { mkdirSync } from 'node:fs';
+import type { Decision } from '../../../../limiter/acquire/decision.js';
+import type { RateLimiter } from '../../../../limiter/rate-limiter.js';
+import type { Terminal } from '../../../terminal/terminal.js';
+import { CLIENTS, prepareDemo, startFleet } from './fleet.js';
+import { type DemoState, drawScreen } from './screen.js';
+
+const FOLDER = '.headgate';
+
+/** The store of the demo: one file, which stays for the next start. */
+export function demoStore(): string {
+  mkdirSync(FOLDER, { recursive: true });
+  return `file:${FOLDER}/demo.db`;
+}
+
+/** Lines that can be pasted into another terminal while the demo runs. */
+export function demoCommands(url: string): readonly string[] {
+  const ask = '{"entityId":"acme/web","resource":"gpt-4","consume":{"rpm":1,"tpm":500}}';
+  return [
+    `curl -s ${url}/v1/acquire -H 'content-type: application/json' -d '${ask}'`,
+    `curl -s '${url}/v1/status?entityId=acme/batch&resource=gpt-4'`,
+    `curl -s '${url}/v1/usage?resource=gpt-4&window=hourly'`,
+  ];
+}
+
+const REDRAW_MS = 500;
+const LINES_EVERY_MS = 5_000;
+
+/** Runs the simulated fleet until `signal` aborts, and shows it: redrawn at a terminal, else as lines. */
+export async function runDemo(limiter: RateLimiter, terminal: Terminal, signal: AbortSignal): Promise<void> {
+  await prepareDemo(limiter);
+  const tally = new Tally();
+  const fleet = startFleet(limiter, ({ entityId }, decision) => tally.count(entityId, decision));
+  const isLive = terminal.style.width !== undefined;
+  let drawnLines = 0;
+  const draw = async (): Promise<void> => {
+    const text = drawScreen(await tally.read(limiter), terminal.style);
+    // Moves the cursor to the first line of the last drawing, and clears from there.
+    const back = isLive && drawnLines > 0 ? `\u001B[${drawnLines}A\u001B[J` : '';
+    drawnLines = text.split('\n').length;
+    terminal.out(`${back}${text}\n`);
+  };
+  const timer = setInterval(() => void draw().catch(() => {}), isLive ? REDRAW_MS : LINES_EVERY_MS);
+  await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+  clearInterval(timer);
+  await fleet.stop();
+}
+
+/** Counts decisions by client. */
+class Tally {
+  readonly #startMs = performance.now();
+  readonly #counts = new Map<string, { granted: number; denied: number }>();
+  #lastDenial: string | null = null;
+
+  count(entityId: string, decision: Decision): void {
+    const counts = this.#counts.get(entityId) ?? { granted: 0, denied: 0 };
+    this.#counts.set(entityId, counts);
+    if (decision.granted) {
+      counts.granted += 1;
+      return;
+    }
+    counts.denied += 1;
+    const [violation] = decision.violations;
+    if (violation === undefined) return;
+    const wait = decision.retryAfterMs === null ? 'waiting does not help' : `retry in ${decision.retryAfterMs} ms`;
+    this.#lastDenial = `${entityId} by ${violation.limit.name} of ${violation.entityId}, ${wait}`;
+  }
+
+  async read(limiter: RateLimiter): Promise<DemoState> {
+    const seconds = Math.max(1, Math.round((performance.now() - this.#startMs) / 1000));
+    const entities = await Promise.all(
+      CLIENTS.map(async ({ entityId, resource }) => {
+        const { granted, denied } = this.#counts.get(entityId) ?? { granted: 0, denied: 0 };
+        const statuses = await limiter.status({ entityId, resource });
+        const limits = statuses.filter((status) => status.entityId === entityId);
+        const shared = statuses.filter((status) => status.entityId !== entityId);
+        return { entityId, granted, denied, perSecond: (granted + denied) / seconds, limits, shared };
+      }),
+    );
+    return { seconds, entities, shared: entities[0]?.shared ?? [], lastDenial: this.#lastDenial };
+  }
+}
