@@ -2,7 +2,7 @@ import type { Call, LevelAsk } from '../../../backend.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { Executor, TransactionAnswer } from '../bucket/executor.js';
 import { isCold, maySplit, planMerge, planSplit } from '../bucket/split.js';
-import { createWriteId } from '../bucket/writes/shard-update.js';
+import { createWriteId } from '../bucket/writes/record-write.js';
 import { buildMerge, buildSplit } from '../bucket/writes/write-split.js';
 import type { Deadline } from '../client/deadline.js';
 import { type ShardImage, writtenAtMs } from '../table/items.js';

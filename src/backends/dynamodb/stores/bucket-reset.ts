@@ -6,7 +6,7 @@ import type { EpochMs } from '../../../core/units.js';
 import type { BucketCache } from '../acquire/bucket-cache.js';
 import { deadlineIn } from '../client/deadline.js';
 import { buildReset } from '../bucket/writes/write-reset.js';
-import { createWriteId } from '../bucket/writes/shard-update.js';
+import { createWriteId } from '../bucket/writes/record-write.js';
 import { renderAction } from '../expressions/render-write.js';
 import type { ShardImage } from '../table/items.js';
 import { readBuckets } from '../table/read-buckets.js';
