@@ -1,5 +1,5 @@
 import type { Awaitable, Backend, Call } from '../../backend.js';
-import { BucketCache } from './acquire/bucket-cache.js';
+import { BucketCache } from './acquire/bucket-shards.js';
 import { adjust, consume } from './acquire/consume.js';
 import { deadlineIn } from './client/deadline.js';
 import { extend } from './acquire/extend.js';

@@ -2,7 +2,7 @@ import type { Call, LevelAsk } from '../../../backend.js';
 import { sub, toInt } from '../../../core/int.js';
 import { isConsumed } from '../../../core/limit.js';
 import { newBucketImage } from '../bucket/new-bucket.js';
-import type { BucketShards } from './bucket-shards.js';
+import { type BucketShards, tuningOf } from './bucket-shards.js';
 import { backOffMs, type Deadline, pause, timeLeftMs } from '../client/deadline.js';
 import type { AskEntry } from '../bucket/group/entries.js';
 import { buildCreate } from '../bucket/writes/create.js';
@@ -14,7 +14,6 @@ import { readLocation } from '../bucket/grant-location.js';
 import { revocationOfGrant } from '../bucket/group/revocation.js';
 import type { Shard } from './shard.js';
 import { type LevelOutcome, partialAsk, takeLevel } from './take-level.js';
-import { tuningOf } from '../bucket/tuning.js';
 
 interface AtomicAsking {
   readonly call: Call;

@@ -3,7 +3,7 @@ import { credit, effectiveTokens } from '../../../core/bucket/bucket.js';
 import { add, type Int } from '../../../core/int.js';
 import { hasBalance } from '../../../core/limit-kind.js';
 import type { EpochMs } from '../../../core/units.js';
-import type { BucketCache } from '../acquire/bucket-cache.js';
+import type { BucketCache } from '../acquire/bucket-shards.js';
 import { deadlineIn } from '../client/deadline.js';
 import { buildReset } from '../bucket/writes/write-reset.js';
 import { createWriteId } from '../bucket/writes/record-write.js';
