@@ -2,7 +2,7 @@ import type { Awaitable, Call, RegistryCall } from '../../../backend.js';
 import { BackendUnavailable, type InfrastructureError } from '../../../core/errors.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { Registry, Space, Storage } from '../storage.js';
-import { type Begin, type Connection, spaceOf, transaction } from './connection.js';
+import { type Begin, type Connection, spaceOf, type Transact, transaction, writeSpace } from './connection.js';
 import { explain, isBusy } from './driver.js';
 import type { HostTime } from './file-clock.js';
 import { FileOpener, type OpenerOptions } from './file-opener.js';
@@ -73,26 +73,30 @@ export class FileStorage implements Storage {
   }
 
   read<T>(call: Call, work: (space: Space) => T): Awaitable<T> {
-    return this.#transact('BEGIN', call, (connection) => work(spaceOf(connection, call.namespaceId)));
+    return this.#transact('BEGIN', call, (connection, transact) =>
+      transact(() => work(spaceOf(connection, call.namespaceId))),
+    );
   }
 
   write<T>(call: Call, work: (space: Space) => T): Awaitable<T> {
-    return this.#transact('BEGIN IMMEDIATE', call, (connection) => {
-      const result = work(spaceOf(connection, call.namespaceId));
-      connection.maintenance.afterWrite(call.nowMs);
-      return result;
-    });
+    return this.#transact('BEGIN IMMEDIATE', call, (connection, transact) =>
+      writeSpace(connection, call, transact, work),
+    );
   }
 
   readRegistry<T>(call: RegistryCall, work: (registry: Registry) => T): Awaitable<T> {
-    return this.#transact('BEGIN', call, ({ registry }) => work(registry));
+    return this.#transact('BEGIN', call, ({ registry }, transact) => transact(() => work(registry)));
   }
 
   writeRegistry<T>(call: RegistryCall, work: (registry: Registry) => T): Awaitable<T> {
-    return this.#transact('BEGIN IMMEDIATE', call, ({ registry }) => work(registry));
+    return this.#transact('BEGIN IMMEDIATE', call, ({ registry }, transact) => transact(() => work(registry)));
   }
 
-  #transact<T>(begin: Begin, call: RegistryCall, work: (connection: Connection) => T): Awaitable<T> {
+  #transact<T>(
+    begin: Begin,
+    call: RegistryCall,
+    work: (connection: Connection, transact: Transact) => T,
+  ): Awaitable<T> {
     const attempt = (): T => {
       try {
         return this.#explained(() => this.#attempt(begin, call.nowMs, work));
@@ -130,16 +134,18 @@ export class FileStorage implements Storage {
     }
   }
 
-  #attempt<T>(begin: Begin, nowMs: EpochMs, work: (connection: Connection) => T): T {
+  #attempt<T>(begin: Begin, nowMs: EpochMs, work: (connection: Connection, transact: Transact) => T): T {
     if (this.#closed) throw new BackendUnavailable(`${this.#path} is closed`, 'closed');
     const connection = this.#open.connectionFor(begin, nowMs);
-    return transaction(connection, begin, () => {
-      const result = work(connection);
-      if (!connection.isOlder && connection.identity !== null) {
-        this.#report(this.#time.keep(connection.sql, begin === 'BEGIN IMMEDIATE', nowMs));
-      }
-      return result;
-    });
+    return work(connection, (inner) =>
+      transaction(connection, begin, () => {
+        const result = inner();
+        if (!connection.isOlder && connection.identity !== null) {
+          this.#report(this.#time.keep(connection.sql, begin === 'BEGIN IMMEDIATE', nowMs));
+        }
+        return result;
+      }),
+    );
   }
 
   #report(error: InfrastructureError | null): void {
