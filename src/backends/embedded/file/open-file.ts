@@ -1,7 +1,14 @@
 import { BackendUnavailable, InfrastructureError } from '../../../core/errors.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { Begin, Connection } from './connection.js';
-import { type FileIdentity, identify, isSameStore, isWithoutIndex, removeOrphans } from './file-identity.js';
+import {
+  type FileIdentity,
+  hasSameLog,
+  identify,
+  isSameStore,
+  isWithoutIndex,
+  removeOrphans,
+} from './file-identity.js';
 import type { FileOpener } from './file-opener.js';
 
 /** What the owner of an open file is told. */
@@ -15,8 +22,8 @@ export interface OpenFileEvents {
 const COMPARE_EVERY_MS = 1_000;
 
 /**
- * For this long after an open, every call compares. The three files cannot be replaced at once: an existing log may
- * belong to the previous file, and is removed when the last process has noticed the replacement.
+ * For this long after an open, every call compares the log. The three files cannot be replaced at once: an existing log
+ * may belong to the previous file, and is removed, with its index, when the last process has noticed the replacement.
  */
 const YOUNG_MS = 2 * COMPARE_EVERY_MS;
 
@@ -77,10 +84,12 @@ export class OpenFile {
     const file = this.#file;
     if (file === null || file.identity === null) return file;
     if (Number.isNaN(this.#usedFromMs)) this.#usedFromMs = nowMs;
+    const { path } = this.#opener;
     const isYoung = Math.abs(nowMs - this.#usedFromMs) < YOUNG_MS;
-    if (!isYoung && Math.abs(nowMs - this.#comparedAtMs) < COMPARE_EVERY_MS) return file;
+    const wasCompared = Math.abs(nowMs - this.#comparedAtMs) < COMPARE_EVERY_MS;
+    if (wasCompared && (!isYoung || hasSameLog(path, file.identity))) return file;
     this.#comparedAtMs = nowMs;
-    const found = identify(this.#opener.path);
+    const found = identify(path);
     if (isSameStore(found, file.identity)) return file;
     this.#leave(file, file.identity, found);
     return null;
