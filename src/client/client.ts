@@ -1,0 +1,147 @@
+import type { LimitStatus } from '../core/bucket/decide.js';
+import { Limit } from '../core/limit.js';
+import { RateLimitExceeded } from '../core/rate-limit-exceeded.js';
+import { type ClientOptions, type ProblemBody, Sender } from './http.js';
+import { type LeaseBody, RemoteLease } from './remote-lease.js';
+
+/** The request of an acquire, as in the library. `limits` may also be texts. */
+export interface RemoteRequest<L extends string = string> {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly consume?: { readonly [Name in L]?: number };
+  readonly limits?: readonly (Limit | string)[];
+  readonly leaseTtlMs?: number;
+  /** Makes a lease that can be settled and rolled back, also where only rates are taken. */
+  readonly portable?: boolean;
+  readonly wait?: { readonly timeoutMs: number };
+  readonly signal?: AbortSignal;
+  readonly onUnavailable?: 'block' | 'allow' | 'local';
+  readonly atomic?: boolean;
+}
+
+export type RemoteDecision<L extends string = string> =
+  | {
+      readonly granted: true;
+      readonly lease: RemoteLease<L>;
+      readonly statuses: readonly LimitStatus[];
+      readonly decidedBy: DecidedBy;
+    }
+  | {
+      readonly granted: false;
+      readonly reason: RateLimitExceeded['reason'];
+      readonly retryAfterMs: number | null;
+      readonly statuses: readonly LimitStatus[];
+      readonly violations: readonly LimitStatus[];
+      readonly decidedBy: DecidedBy;
+    };
+
+type DecidedBy = 'store' | 'deny-cache' | 'fallback' | 'open';
+
+interface StatusBody extends Omit<LimitStatus, 'limit' | 'available'> {
+  readonly limit: { readonly text: string };
+  readonly available: number | null;
+}
+
+interface GrantBody {
+  readonly lease: LeaseBody;
+  readonly statuses: readonly StatusBody[];
+  readonly decidedBy: DecidedBy;
+}
+
+/** A limiter behind a Headgate server. Needs nothing but `fetch`, so that it runs on edge runtimes too. */
+export class HeadgateClient<L extends string = string> {
+  readonly #sender: Sender;
+
+  constructor(url: string, options: ClientOptions = {}) {
+    this.#sender = new Sender(url, options);
+  }
+
+  /** Returns a lease, or the reason and the wait of the denial. Not repeated if no answer comes: it may have been granted. */
+  async tryAcquire(request: RemoteRequest<L>): Promise<RemoteDecision<L>> {
+    const { signal, wait, limits, ...ask } = request;
+    const body = {
+      ...ask,
+      ...(wait === undefined ? {} : { wait }),
+      ...(limits === undefined ? {} : { limits: limits.map(String) }),
+    };
+    const sending = { repeatable: false, signal, waitMs: wait?.timeoutMs ?? 0 };
+    const answer = await this.#sender.send('POST', '/v1/acquire', body, sending);
+    return answer.status === 200
+      ? granted(this.#sender, request, answer.body as GrantBody)
+      : denied(answer.body as ProblemBody);
+  }
+
+  /** Returns a lease; throws `RateLimitExceeded` on a denial. */
+  async acquire(request: RemoteRequest<L>): Promise<RemoteLease<L>> {
+    const decision = await this.tryAcquire(request);
+    if (!decision.granted) throw new RateLimitExceeded(decision);
+    return decision.lease;
+  }
+
+  /** Runs `work` under a lease: commits when it returns, rolls back when it throws. */
+  async run<T>(request: RemoteRequest<L>, work: (lease: RemoteLease<L>) => T | Promise<T>): Promise<T> {
+    const lease = await this.acquire(request);
+    let result: T;
+    try {
+      result = await work(lease);
+    } catch (error) {
+      // The error of the work is what the caller needs; the holder expires by itself.
+      if (lease.state === 'open' && lease.token !== null) await lease.rollback().catch(() => {});
+      throw error;
+    }
+    if (lease.state === 'open') await lease.commit().catch(() => {});
+    return result;
+  }
+
+  /** The statuses of the decision that the request would get now. Takes nothing. */
+  async peek({ signal, limits, ...ask }: RemoteRequest<L>): Promise<LimitStatus[]> {
+    const body = { ...ask, ...(limits === undefined ? {} : { limits: limits.map(String) }) };
+    const answer = await this.#sender.send('POST', '/v1/peek', body, { repeatable: true, signal });
+    return statusesOf(answer.body);
+  }
+
+  /** The state of every limit of every level. */
+  async status(key: { readonly entityId: string; readonly resource: string }): Promise<LimitStatus[]> {
+    return statusesOf(await this.#sender.get('/v1/status', { ...key }));
+  }
+
+  /** What is available of each limit; `Infinity` where it is unlimited. */
+  async available(key: { readonly entityId: string; readonly resource: string }): Promise<Record<L, number>> {
+    const body = (await this.#sender.get('/v1/available', { ...key })) as {
+      readonly available: Readonly<Record<string, number | null>>;
+    };
+    const entries = Object.entries(body.available).map(([name, left]) => [name, left ?? Number.POSITIVE_INFINITY]);
+    return Object.fromEntries(entries) as Record<L, number>;
+  }
+
+  /** Continues a lease that another process acquired. */
+  resume(lease: LeaseBody & { readonly entityId: string; readonly resource: string }): RemoteLease<L> {
+    return new RemoteLease<L>(this.#sender, lease, lease);
+  }
+}
+
+function granted<L extends string>(
+  sender: Sender,
+  request: RemoteRequest<L>,
+  { lease, statuses, decidedBy }: GrantBody,
+): RemoteDecision<L> {
+  const handle = new RemoteLease<L>(sender, request, lease);
+  return { granted: true, lease: handle, statuses: statuses.map(statusOf), decidedBy };
+}
+
+function denied<L extends string>(problem: ProblemBody): RemoteDecision<L> {
+  const body = problem as unknown as Omit<Extract<RemoteDecision, { granted: false }>, 'violations'> & {
+    readonly violations: readonly StatusBody[];
+  };
+  const violations = body.violations.map(statusOf);
+  const { reason, retryAfterMs, decidedBy } = body;
+  return { granted: false, reason, retryAfterMs, statuses: violations, violations, decidedBy };
+}
+
+function statusesOf(body: unknown): LimitStatus[] {
+  return (body as { readonly statuses: readonly StatusBody[] }).statuses.map(statusOf);
+}
+
+function statusOf({ limit, available, ...status }: StatusBody): LimitStatus {
+  return { ...status, limit: Limit.parse(limit.text), available: available ?? Number.POSITIVE_INFINITY };
+}

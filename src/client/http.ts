@@ -1,0 +1,136 @@
+import { type ErrorCode, errorTraits } from '../core/error-codes.js';
+import { BackendUnavailable, HeadgateError } from '../core/errors.js';
+
+export interface ClientOptions {
+  /** The secret of a token: `hg_...`. Left out: for a server without tokens. */
+  readonly token?: string;
+  /** Default: the namespace of the token. */
+  readonly namespace?: string;
+  /** Default: the `fetch` of the runtime. */
+  readonly fetch?: typeof fetch;
+  /** The longest time for one request, without the wait for tokens. Default: 5 000. */
+  readonly timeoutMs?: number;
+  /** How often a request that may be repeated is sent again when no answer came. Default: 2. */
+  readonly retries?: number;
+}
+
+/** The body of an error answer (RFC 9457). */
+export interface ProblemBody {
+  readonly status: number;
+  readonly code: string;
+  readonly detail: string;
+  readonly [member: string]: unknown;
+}
+
+/** An error that the server answered. `problem` is the whole body. */
+export class RemoteError extends HeadgateError {
+  readonly problem: ProblemBody;
+
+  constructor(problem: ProblemBody) {
+    super(problem.code as ErrorCode, problem.detail);
+    this.problem = problem;
+  }
+
+  override get httpStatus(): number {
+    return this.problem.status;
+  }
+
+  override get retryable(): boolean {
+    return this.problem.status === 503 || errorTraits(this.code).retryable;
+  }
+}
+
+export interface Sending {
+  /** Sending it twice has the same effect as sending it once. */
+  readonly repeatable: boolean;
+  readonly signal?: AbortSignal | undefined;
+  /** Added to `timeoutMs`: the time for which the server may wait for tokens. */
+  readonly waitMs?: number;
+}
+
+/** The status and the body of an answer that is a decision or data. */
+export interface Answered {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+const TIMEOUT_MS = 5_000;
+const RETRIES = 2;
+const FIRST_PAUSE_MS = 50;
+
+/** Sends requests to one server. Repeats only what may be repeated. */
+export class Sender {
+  readonly #base: string;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #fetch: typeof fetch;
+  readonly #timeoutMs: number;
+  readonly #retries: number;
+
+  constructor(url: string, { token, namespace, fetch: own, timeoutMs = TIMEOUT_MS, retries = RETRIES }: ClientOptions) {
+    this.#base = url.replace(/\/+$/, '');
+    this.#headers = {
+      'content-type': 'application/json',
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(namespace === undefined ? {} : { 'headgate-namespace': namespace }),
+    };
+    // A bare reference to the global function fails in browsers when it is called as a method.
+    this.#fetch = own ?? ((input, init) => fetch(input, init));
+    this.#timeoutMs = timeoutMs;
+    this.#retries = retries;
+  }
+
+  async get(path: string, query: Readonly<Record<string, string>>): Promise<unknown> {
+    const { body } = await this.send('GET', `${path}?${new URLSearchParams(query)}`, undefined, { repeatable: true });
+    return body;
+  }
+
+  async send(method: string, path: string, body: unknown, sending: Sending): Promise<Answered> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await this.#once(method, path, body, sending);
+      } catch (error) {
+        sending.signal?.throwIfAborted();
+        const isLast = !sending.repeatable || attempt >= this.#retries;
+        if (isLast || !(error instanceof HeadgateError) || !error.retryable) throw error;
+      }
+      await pause(FIRST_PAUSE_MS * 2 ** attempt * (0.5 + Math.random()));
+    }
+  }
+
+  async #once(method: string, path: string, body: unknown, { signal, waitMs = 0 }: Sending): Promise<Answered> {
+    const timeout = AbortSignal.timeout(this.#timeoutMs + waitMs);
+    const response = await this.#answer(path, {
+      method,
+      headers: this.#headers,
+      signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    }).catch((error: unknown) => {
+      signal?.throwIfAborted();
+      throw new BackendUnavailable(`${this.#base} did not answer: ${String(error)}`, 'connection', { cause: error });
+    });
+    const answer: unknown = await response.json().catch(() => null);
+    if (response.ok) return { status: response.status, body: answer };
+    if (isProblem(answer)) {
+      if (isDenial(answer)) return { status: response.status, body: answer };
+      throw new RemoteError(answer);
+    }
+    throw new BackendUnavailable(`${this.#base} answered ${response.status} without a problem body`, 'server');
+  }
+
+  #answer(path: string, init: RequestInit): Promise<Response> {
+    return this.#fetch(`${this.#base}${path}`, init);
+  }
+}
+
+function isProblem(body: unknown): body is ProblemBody {
+  return typeof body === 'object' && body !== null && typeof (body as ProblemBody).code === 'string';
+}
+
+/** A denied ask is an answer, not an error. */
+function isDenial({ violations }: ProblemBody): boolean {
+  return Array.isArray(violations);
+}
+
+async function pause(ms: number): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, ms));
+}

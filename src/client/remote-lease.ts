@@ -1,0 +1,99 @@
+import { LeaseClosed, ValidationError } from '../core/errors.js';
+import type { Sender } from './http.js';
+
+type Amounts<L extends string> = { readonly [Name in L]?: number };
+
+/** A lease as the server answered it. */
+export interface LeaseBody {
+  readonly id: string;
+  /** null: the lease has no holder, so that nothing can be settled or given back. */
+  readonly token: string | null;
+  readonly expiresAt: string | null;
+  readonly consumed: Readonly<Record<string, number>>;
+}
+
+/**
+ * The handle of a grant. Its operations go to the server with the lease's token, and may be repeated: each counts once. A
+ * lease that has no token (rates only, without `portable: true`) can only be committed, which does nothing.
+ */
+export class RemoteLease<L extends string = string> {
+  readonly id: string;
+  readonly token: string | null;
+  readonly entityId: string;
+  readonly resource: string;
+  readonly #sender: Sender;
+  #body: LeaseBody;
+  #closed: 'committed' | 'rolled-back' | null = null;
+
+  constructor(sender: Sender, ask: { readonly entityId: string; readonly resource: string }, body: LeaseBody) {
+    this.#sender = sender;
+    this.#body = body;
+    this.id = body.id;
+    this.token = body.token;
+    this.entityId = ask.entityId;
+    this.resource = ask.resource;
+  }
+
+  get consumed(): Readonly<Record<L, number>> {
+    return this.#body.consumed as Record<L, number>;
+  }
+
+  get expiresAt(): Date | null {
+    return this.#body.expiresAt === null ? null : new Date(this.#body.expiresAt);
+  }
+
+  get state(): 'open' | 'committed' | 'rolled-back' {
+    return this.#closed ?? 'open';
+  }
+
+  /** Adds to what was taken, or gives part of it back. May cause debt; never denies. */
+  async adjust(deltas: Amounts<L>): Promise<void> {
+    await this.#operate('adjust', { amounts: deltas, operationId: crypto.randomUUID() });
+  }
+
+  /** States the real totals of the named limits. */
+  async settle(actuals: Amounts<L>): Promise<void> {
+    await this.#operate('settle', { amounts: actuals });
+  }
+
+  /** Gives the slots back now; the lease stays open for settle. */
+  async release(): Promise<void> {
+    await this.#operate('release', {});
+  }
+
+  /** Moves the expiry to `ttlMs` from now. */
+  async extend(ttlMs?: number): Promise<void> {
+    await this.#operate('extend', ttlMs === undefined ? {} : { ttlMs });
+  }
+
+  /** Settles, and gives the slots back. */
+  async commit(actuals?: Amounts<L>): Promise<void> {
+    await this.#end('committed', 'commit', actuals === undefined ? {} : { amounts: actuals });
+  }
+
+  /** Gives everything back. */
+  async rollback(): Promise<void> {
+    await this.#end('rolled-back', 'rollback', {});
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#closed === null) await this.commit();
+  }
+
+  async #end(state: 'committed' | 'rolled-back', operation: string, body: object): Promise<void> {
+    if (this.#closed === state) return;
+    const changesNothing = this.token === null && operation === 'commit' && !('amounts' in body);
+    if (!changesNothing) await this.#operate(operation, body);
+    this.#closed = state;
+  }
+
+  async #operate(operation: string, body: object): Promise<void> {
+    if (this.#closed !== null) throw new LeaseClosed(this.id, this.#closed, operation);
+    if (this.token === null) {
+      throw new ValidationError('portable', `true in the request of a lease that is to ${operation}`, undefined);
+    }
+    const path = `/v1/leases/${operation}`;
+    const answer = await this.#sender.send('POST', path, { token: this.token, ...body }, { repeatable: true });
+    this.#body = { ...this.#body, ...(answer.body as { readonly lease: LeaseBody }).lease };
+  }
+}
