@@ -59,6 +59,7 @@ describe('waits with a distant store', () => {
     { rate: 100, capacity: 100 },
     { rate: 100, capacity: 2 },
     { rate: 300, capacity: 10 },
+    { rate: 1_000, capacity: 30 },
   ])('waiters take 99 % of a rate of $rate a second with a capacity of $capacity', async ({ rate, capacity }) => {
     const limit = Limit.custom('rps', { capacity, refillAmount: rate, refillPeriodMs: 1_000 });
     const { clock, store, limiter, take } = await openFar([limit], 20);
