@@ -1,5 +1,5 @@
 import type { Backend } from '../src/backend.js';
-import { BucketCache } from '../src/backends/dynamodb/acquire/bucket-cache.js';
+import { BucketCache } from '../src/backends/dynamodb/acquire/bucket-shards.js';
 import { adjust, consume } from '../src/backends/dynamodb/acquire/consume.js';
 import { PRESSURE } from '../src/backends/dynamodb/bucket/pressure.js';
 import { memory } from '../src/backends/embedded/memory.js';
