@@ -1,0 +1,58 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+
+const BUILT = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+
+let folder: string;
+const children: ChildProcess[] = [];
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'headgate-serve-'));
+});
+
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill('SIGKILL');
+  rmSync(folder, { recursive: true });
+});
+
+/** Starts the program in an empty folder. Resolves with the lines that it printed up to the one that `isReady`. */
+async function start(args: readonly string[], isReady: (line: string) => boolean) {
+  const child = spawn(process.execPath, [BUILT, 'serve', '--port', '0', ...args], { cwd: folder });
+  children.push(child);
+  const lines: string[] = [];
+  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  await new Promise<void>((resolve, reject) => {
+    child.once('exit', () => reject(new Error(`ended early:\n${lines.join('\n')}`)));
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      lines.push(line);
+      if (isReady(line)) resolve();
+    });
+  });
+  return { child, lines, ended, url: /http:\/\/[\d.:]+/.exec(lines.join('\n'))?.[0] ?? '' };
+}
+
+test('headgate serve answers an acquire, and ends in order at SIGTERM', async () => {
+  const { child, url, ended } = await start(['--limit', 'rpm:1/min', '--json'], (line) => line.startsWith('{'));
+  const ask = { method: 'POST', body: JSON.stringify({ entityId: 'a', resource: 'b', consume: { rpm: 1 } }) };
+  expect((await fetch(`${url}/v1/acquire`, ask)).status).toBe(200);
+  expect((await fetch(`${url}/v1/acquire`, ask)).status).toBe(429);
+  child.kill('SIGTERM');
+  expect(await ended).toBe(0);
+});
+
+test('the demo prints commands that work, and shows the traffic of its fleet', async () => {
+  const { child, lines, ended } = await start(['--demo'], (line) => line.includes('acme/batch  '));
+  const urls = lines.flatMap((line) => Array.from(line.matchAll(/curl -s '?(http:[^' ]+)/g), ([, url]) => url ?? ''));
+  expect(urls).toHaveLength(3);
+  for (const url of urls.slice(1)) expect((await fetch(url)).status).toBe(200);
+  const body = /-d '([^']+)'/.exec(lines.join('\n'))?.[1] ?? '';
+  const acquired = await fetch(urls[0] ?? '', { method: 'POST', body });
+  expect([200, 429]).toContain(acquired.status);
+  child.kill('SIGINT');
+  expect(await ended).toBe(0);
+});
