@@ -62,6 +62,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   infra: ['backends/dynamodb', 'core'],
   visualize: ['core'],
   integrations: ['limiter', 'backend', 'clock', 'core'],
+  client: ['core'],
   server: [
     'integrations',
     'visualize',

@@ -80,7 +80,9 @@ export class Sender {
   }
 
   async get(path: string, query: Readonly<Record<string, string>>): Promise<unknown> {
-    const { body } = await this.send('GET', `${path}?${new URLSearchParams(query)}`, undefined, { repeatable: true });
+    const { body } = await this.send('GET', `${path}?${new URLSearchParams(query).toString()}`, undefined, {
+      repeatable: true,
+    });
     return body;
   }
 

@@ -35,7 +35,7 @@ export class RemoteLease<L extends string = string> {
   }
 
   get consumed(): Readonly<Record<L, number>> {
-    return this.#body.consumed as Record<L, number>;
+    return this.#body.consumed;
   }
 
   get expiresAt(): Date | null {

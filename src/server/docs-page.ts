@@ -21,7 +21,7 @@ export function renderDocs(operations: readonly Operation[], version: string): s
 </head>
 <body>
 <main>
-<h1>Headgate API <small>${escapeHtml(version)}</small></h1>
+<h1>Headgate API <small>version ${escapeHtml(version)}</small></h1>
 <p>JSON over HTTP. Send a token as <code>Authorization: Bearer hg_...</code> if the server has tokens. The complete
 description is <a href="/openapi.json">openapi.json</a> (OpenAPI 3.1).</p>
 ${sections}

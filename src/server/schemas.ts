@@ -4,7 +4,7 @@ import { ValidationError } from '../core/errors.js';
 import { MAX_AMOUNT } from '../core/units.js';
 
 /** Whole numbers as the library accepts them. */
-export const amount = (least = 0) => v.pipe(v.number(), v.safeInteger(), v.minValue(least), v.maxValue(MAX_AMOUNT));
+const amount = (least = 0) => v.pipe(v.number(), v.safeInteger(), v.minValue(least), v.maxValue(MAX_AMOUNT));
 
 const name = (longest: number) => v.pipe(v.string(), v.minLength(1), v.maxLength(longest));
 
@@ -20,7 +20,7 @@ export const deltas = v.pipe(
 );
 
 /** The text form of a limit. The library parses it, so its sentence names what is wrong. */
-export const limitText = v.pipe(
+const limitText = v.pipe(
   v.string(),
   v.maxLength(400),
   v.description('A limit, such as rpm:100/min, tpm:10000/min:50000, slots:20/concurrent or tpm:unlimited.'),

@@ -26,7 +26,8 @@ export interface Server {
   close(): void;
 }
 
-export const VERSION = '0.1.0';
+/** The version of the API, which the paths begin with. */
+const API_VERSION = '1';
 
 const HTML = 'text/html; charset=utf-8';
 
@@ -44,8 +45,8 @@ export function createServer(limiter: RateLimiter, options: ServerOptions = {}):
     events,
     ...(onAccess === undefined ? {} : { onAccess }),
   });
-  const document = JSON.stringify(buildOpenApi(OPERATIONS, VERSION));
-  const docs = renderDocs(OPERATIONS, VERSION);
+  const document = JSON.stringify(buildOpenApi(OPERATIONS, API_VERSION));
+  const docs = renderDocs(OPERATIONS, API_VERSION);
   app.router.get('/openapi.json', () => new Response(document, { headers: { 'content-type': 'application/json' } }));
   app.router.get(
     '/docs',
