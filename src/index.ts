@@ -10,6 +10,9 @@ export type {
   BucketRecord,
   BucketStore,
   Call,
+  ChargeLevels,
+  ChargeOutcome,
+  ChargeReceipt,
   ConfigChange,
   ConfigRead,
   ConfigStore,
@@ -25,6 +28,7 @@ export type {
   LevelAnswer,
   LevelAsk,
   LevelChange,
+  LevelCharge,
   LevelRecord,
   LevelRef,
   LevelResult,
@@ -96,6 +100,7 @@ export type { PingResult } from './limiter/store-connection.js';
 export type { LimiterOptions } from './limiter/options.js';
 export { RateLimiter } from './limiter/rate-limiter.js';
 export type { AcquireRequest, Amounts } from './limiter/acquire/request.js';
+export type { ChargeRequest } from './limiter/charge/charge.js';
 export type { LimitCapacity } from './limiter/api/resources-api.js';
 export type { OnThrow, RunOptions } from './limiter/lease/run.js';
 export type { StatusRequest } from './limiter/acquire/status.js';

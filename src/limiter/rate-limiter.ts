@@ -7,6 +7,7 @@ import { attempt, attemptWithoutStore, tell } from './acquire/acquire.js';
 import type { Ask } from './acquire/ask.js';
 import { AuditApi } from './api/audit-api.js';
 import { BucketsApi } from './api/buckets-api.js';
+import { charge, type ChargeRequest } from './charge/charge.js';
 import { closedError } from './outage/closed-error.js';
 import { ConfigApi } from './api/config-api.js';
 import type { Context } from './context.js';
@@ -119,6 +120,19 @@ export class RateLimiter<L extends string = string> {
     if (typeof work !== 'function') throw new ValidationError('work', 'a function that runs under the lease', work);
     const lease = await this.acquire(request);
     return runUnder(this.#store.runtime, lease, work, onThrow);
+  }
+
+  /**
+   * Takes the amounts at every level that has the limits, without a lease. Never refuses: what is not there becomes debt.
+   * Resolves when the store has counted it. With an `id`, a repeated call counts once.
+   */
+  async charge(request: ChargeRequest<L>): Promise<void> {
+    await charge(await this.#opened(), 'charge', request);
+  }
+
+  /** Gives the amounts back at every level that has the limits, never above the capacity. With an `id`, a repeated call counts once. */
+  async credit(request: ChargeRequest<L>): Promise<void> {
+    await charge(await this.#opened(), 'credit', request);
   }
 
   /** The current state of every limit of every level. */

@@ -1,5 +1,6 @@
 import type { Awaitable, Backend, Call } from '../../backend.js';
 import { BucketCache } from './acquire/bucket-cache.js';
+import { charge } from './acquire/charge.js';
 import { adjust, consume } from './acquire/consume.js';
 import { deadlineIn } from './client/deadline.js';
 import { extend } from './acquire/extend.js';
@@ -73,6 +74,11 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
 
     consume: (call, request) => inNamespace(call, () => consume(buckets, call, request)),
     adjust: (call, request) => inNamespace(call, () => adjust(buckets, call, request)),
+    charge: (call, request) =>
+      inNamespace(call, async () => {
+        if (request.receipt !== null) await versions.require(call, 'a charge or credit with an id');
+        return charge(buckets, call, request);
+      }),
     extend: (call, request) => inNamespace(call, () => extend(buckets, call, request)),
     peek: (call, levels) =>
       inNamespace(call, async () => {

@@ -1,5 +1,7 @@
 import type {
   AdjustRequest,
+  ChargeOutcome,
+  ChargeLevels,
   ConsumeOutcome,
   ConsumeRequest,
   ExtendRequest,
@@ -12,6 +14,7 @@ import type {
 import { compareConfig, CONFIG_REREAD_MS } from '../../core/config/config.js';
 import { amountOf, conclude, decide, exceedsCapacity } from '../../core/bucket/decide.js';
 import { amountsDue, keptHolder, takenHolder, takesUnheldSlots } from '../../core/bucket/holder-rules.js';
+import { receiptEnd } from '../../core/bucket/receipt.js';
 import type { EpochMs } from '../../core/units.js';
 import {
   type Bucket,
@@ -124,6 +127,22 @@ function adjustLevel(space: Space, leaseId: string, level: LevelChange, nowMs: E
   else if (holder !== undefined) hold(bucket, leaseId, keptHolder(holder, level, bucket.limits));
   space.writeBucket(level.entityId, level.resource, bucket, nowMs);
   return { kind: 'done', holderLost };
+}
+
+/** All levels and the receipt are one transaction of the storage. */
+export function charge(space: Space, { levels, receipt }: ChargeLevels, nowMs: EpochMs): ChargeOutcome {
+  if (receipt !== null) {
+    const content = space.readReceipt(receipt, nowMs);
+    if (content !== undefined) return { kind: content === receipt.content ? 'repeated' : 'id-used' };
+    space.writeReceipt(receipt, receiptEnd(nowMs), nowMs);
+  }
+  for (const level of levels) {
+    const bucket = openLevel(space, level, nowMs);
+    foldBeforeHourEnds(space, level, bucket, nowMs);
+    move(bucket, 'rate', level.deltas, nowMs, level.limits);
+    space.writeBucket(level.entityId, level.resource, bucket, nowMs);
+  }
+  return { kind: 'charged' };
 }
 
 /** Extends all holders or none, so that a lease is never partly extended. */

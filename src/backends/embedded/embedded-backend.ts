@@ -12,7 +12,7 @@ import {
   writeConfig,
 } from './administration.js';
 import type { Bucket } from './bucket.js';
-import { adjust, consume, extend, peek } from './consume.js';
+import { adjust, charge, consume, extend, peek } from './consume.js';
 import { createNamespaceStore } from './namespaces.js';
 import { pageOf } from '../../core/paging.js';
 import { EVERYTHING } from './paging.js';
@@ -37,6 +37,7 @@ export function createEmbeddedBackend(storage: Storage): Backend {
 
     consume: consumeAll,
     adjust: (call, request) => write(call, (space) => adjust(space, request, call.nowMs)),
+    charge: (call, request) => write(call, (space) => charge(space, request, call.nowMs)),
     extend: (call, request) => write(call, (space) => extend(space, request, call.nowMs)),
     peek: (call, levels) => read(call, (space) => peek(space, levels, call.nowMs)),
     ...residentBuckets(storage, consumeAll),
