@@ -8,14 +8,11 @@ import type { ChangeEntry } from '../bucket/group/entries.js';
 import { planGroup } from '../bucket/group/plan-group.js';
 import { newBucketImage } from '../bucket/new-bucket.js';
 import { applyShardWrite } from '../bucket/shard-write.js';
-import { tuningOf } from '../bucket/tuning.js';
 import { buildCreate } from '../bucket/writes/create.js';
-import type { RecordWrite } from '../bucket/writes/record-write.js';
-import { createWriteId } from '../bucket/writes/shard-update.js';
+import { createWriteId, type RecordWrite } from '../bucket/writes/record-write.js';
 import { buildShardWrite } from '../bucket/writes/write-shard.js';
 import { backOffMs, type Deadline, deadlineIn, pause, timeLeftMs } from '../client/deadline.js';
-import type { BucketCache } from './bucket-cache.js';
-import type { BucketShards } from './bucket-shards.js';
+import { type BucketCache, type BucketShards, tuningOf } from './bucket-shards.js';
 import type { Shard } from './shard.js';
 
 interface Charging {
