@@ -25,7 +25,7 @@ import type { EpochMs } from './core/units.js';
 
 export type { AuditAction, AuditRecord, AuditStore } from './backend/audit-store.js';
 export type { BucketRecord, BucketStore } from './backend/bucket-store.js';
-export type { AdminCall, Awaitable, Call, ManagedMark, Page, PageRequest, Tuning } from './backend/call.js';
+export type { AdminCall, Awaitable, Call, ManagedMark, Page, PageRequest, Reshard, Tuning } from './backend/call.js';
 export { MAX_READ } from './backend/call.js';
 export type { ConfigChange, ConfigRead, ConfigStore, LevelRecord } from './backend/config-store.js';
 export type { EntityChange, EntityRecord, EntityStore } from './backend/entity-store.js';

@@ -42,6 +42,7 @@ export type {
   GrantLocation,
   RegistryCall,
   RegistryChange,
+  Reshard,
   Tuning,
   UsageQuery,
   UsageRecord,
@@ -88,6 +89,16 @@ export type {
   SystemConfig,
 } from './limiter/api/config-api.js';
 export type { ConfigCacheStats } from './limiter/config/config-cache.js';
+export type {
+  ConfigChanged,
+  DecisionMade,
+  LeaseEnded,
+  LimiterEvent,
+  LimitViolation,
+  OutageBegan,
+  OutageEnded,
+  ShardsChanged,
+} from './limiter/events/limiter-event.js';
 export type { Decision, Denied, Granted } from './limiter/acquire/decision.js';
 export type { DecidedBy, DecisionEvent } from './limiter/acquire/decision-event.js';
 export type { Entity, EntityUpdate, NewEntity } from './limiter/api/entities-api.js';

@@ -205,8 +205,9 @@ export class RateLimiter<L extends string = string> {
 
   #decideWithoutStore<T>(request: AcquireRequest<L>, error: unknown, finish: (decision: Decision) => T): Promise<T> {
     const context = this.#store.unopenedContextOf(this.#namespace);
+    const startMs = context.clock.now();
     return attemptWithoutStore(context, request, error, (decision) => {
-      tell(context, request, decision);
+      tell(context, request, decision, startMs);
       return finish(decision);
     });
   }
@@ -247,14 +248,16 @@ function decide<T>(
   finish: (decision: Decision) => T,
   limiter: object,
 ): Promise<T> {
-  const end = context.options.onDecision === null ? finish : told(context, request, finish);
+  const { onDecision, onEvent } = context.options;
+  const end = onDecision === null && onEvent === null ? finish : told(context, request, finish);
   if (request?.wait === undefined) return attempt(context, request, wants, end);
   return attemptUntil(context, request, limiter).then(end);
 }
 
 function told<T>(context: Context, request: AcquireRequest, finish: (decision: Decision) => T) {
+  const startMs = context.clock.now();
   return (decision: Decision): T => {
-    tell(context, request, decision);
+    tell(context, request, decision, startMs);
     return finish(decision);
   };
 }

@@ -5,6 +5,8 @@ import { MAX_AMOUNT } from '../../core/units.js';
 import type { Context } from '../context.js';
 import { report } from '../store-context.js';
 import type { DecidedBy } from '../acquire/decision-event.js';
+import { emit } from '../events/emit.js';
+import type { LeaseEnded } from '../events/limiter-event.js';
 import type { LeaseAccount, Totals } from './lease-account.js';
 import { LossWatch } from './loss-watch.js';
 import { PlainGrant } from './plain-grant.js';
@@ -24,6 +26,7 @@ export class Lease<L extends string = string> {
   #closed: 'committed' | 'rolled-back' | null = null;
   #watch: LossWatch | null = null;
   #settled: Set<string> | null = null;
+  #isLossTold = false;
   /** Serialises the writes of one lease, because each is calculated from the result of the previous one. */
   #writing: Promise<unknown> | null = null;
 
@@ -71,7 +74,12 @@ export class Lease<L extends string = string> {
 
   /** Aborts when the lease is lost: it expired, or a write found that its holder no longer exists. */
   get signal(): AbortSignal {
-    this.#watch ??= new LossWatch(this.#context, this.#account, () => this.#closed !== null);
+    this.#watch ??= new LossWatch(
+      this.#context,
+      this.#account,
+      () => this.#closed !== null,
+      () => this.#tellLoss(),
+    );
     return this.#watch.signal;
   }
 
@@ -98,7 +106,7 @@ export class Lease<L extends string = string> {
       if (this.#closed !== null || !this.#account.holds) return;
       this.#refuseClosedLimiter('release');
       const lost = await this.#account.write(null, 'release');
-      if (lost) this.#watch?.lose();
+      if (lost) this.#noteLoss();
       this.#context.heldLeases.delete(this);
     });
   }
@@ -115,7 +123,7 @@ export class Lease<L extends string = string> {
         this.#watch?.restart();
         return;
       }
-      this.#watch?.lose();
+      this.#noteLoss();
       throw new LeaseClosed(this.id, 'expired', 'extend');
     });
   }
@@ -168,9 +176,10 @@ export class Lease<L extends string = string> {
       const attempted = state === 'committed' ? 'commit' : 'roll back';
       this.#refuseClosed(attempted);
       this.#refuseClosedLimiter(attempted);
+      const taken = state === 'rolled-back' && this.#context.options.onEvent !== null ? this.consumed : undefined;
       const lost = await this.#account.write(plan(), 'release');
-      if (lost) this.#watch?.lose();
-      this.#close(state);
+      if (lost) this.#noteLoss();
+      this.#close(state, taken);
       this.#context.heldLeases.delete(this);
     });
   }
@@ -180,7 +189,7 @@ export class Lease<L extends string = string> {
       this.#refuseClosed(attempted);
       this.#refuseClosedLimiter(attempted);
       const lost = await this.#account.write(plan(), 'keep');
-      if (lost) this.#watch?.lose();
+      if (lost) this.#noteLoss();
     });
   }
 
@@ -194,9 +203,29 @@ export class Lease<L extends string = string> {
     }
   }
 
-  #close(state: 'committed' | 'rolled-back'): void {
+  /** `amounts`: what a rollback gave back. */
+  #close(state: 'committed' | 'rolled-back', amounts?: Readonly<Record<string, number>>): void {
     this.#closed = state;
     this.#watch?.stop();
+    if (this.#context.options.onEvent !== null) this.#tellEnd(state, amounts);
+  }
+
+  #noteLoss(): void {
+    this.#watch?.lose();
+    this.#tellLoss();
+  }
+
+  /** Once, however often the loss is noticed. */
+  #tellLoss(): void {
+    if (this.#context.options.onEvent === null || this.#isLossTold) return;
+    this.#isLossTold = true;
+    this.#tellEnd('expired');
+  }
+
+  #tellEnd(how: LeaseEnded['how'], amounts: Readonly<Record<string, number>> = this.consumed): void {
+    const { options, namespace } = this.#context;
+    const { entityId, resource, id: leaseId } = this;
+    emit(options, { type: 'lease-end', namespace, entityId, resource, leaseId, how, amounts });
   }
 
   #refuseClosed(attempted: string): void {
