@@ -1,6 +1,6 @@
 import type { Awaitable, Backend, Call } from '../../backend.js';
 import { BucketCache } from './acquire/bucket-cache.js';
-import { adjust, consume } from './acquire/consume.js';
+import { adjust, consume, operate } from './acquire/consume.js';
 import { deadlineIn } from './client/deadline.js';
 import { extend } from './acquire/extend.js';
 import { InFlight } from './client/in-flight.js';
@@ -67,6 +67,7 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
 
     consume: (call, request) => inNamespace(call, () => consume(buckets, call, request)),
     adjust: (call, request) => inNamespace(call, () => adjust(buckets, call, request)),
+    operate: (call, request) => inNamespace(call, () => operate(buckets, call, request)),
     extend: (call, request) => inNamespace(call, () => extend(buckets, call, request)),
     peek: (call, levels) =>
       inNamespace(call, async () => {
@@ -81,6 +82,6 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
     usage: createUsageStore(table, gate),
     managed: createManagedStore(table, gate),
     buckets: createBucketStore(table, gate, createBucketReset(table, buckets, gate)),
-    leases: createLeaseStore(table, gate),
+    leases: createLeaseStore(table, gate, buckets),
   };
 }

@@ -19,8 +19,15 @@ export function takesUnheldSlots(
 
 /** The holder to store. An older config may name rates that the bucket lacks: what was not taken must not be given back. */
 export function takenHolder(holder: Holder, verdicts: readonly Verdict[], configIsOlder: boolean): Holder {
-  if (!configIsOlder || holder.rates === null) return holder;
-  return { ...holder, rates: holder.rates.filter(({ name }) => verdicts.some(({ limit }) => limit.name === name)) };
+  const { rates, portable } = holder;
+  if (!configIsOlder || (rates === null && portable === undefined)) return holder;
+  const taken = (amounts: readonly Amount[]): readonly Amount[] =>
+    amounts.filter(({ name }) => verdicts.some(({ limit }) => limit.name === name));
+  return {
+    ...holder,
+    rates: rates && taken(rates),
+    ...(portable === undefined ? {} : { portable: { ...portable, taken: taken(portable.taken) } }),
+  };
 }
 
 /** Adds the deltas to what the lease has taken, whether or not its holder still exists. */

@@ -6,6 +6,7 @@ import type { Context } from '../context.js';
 import type { Decision } from './decision.js';
 import type { DecidedBy } from './decision-event.js';
 import { type GrantedLevel, StoredLeaseAccount } from '../lease/lease-account.js';
+import { PortableAccount } from '../lease/portable-account.js';
 import { Lease } from '../lease/lease.js';
 
 /** Converts the outcome of the backend to a decision. */
@@ -24,11 +25,31 @@ export function decisionOf(
     const { reason, retryAfterMs } = outcome;
     return { granted, reason, retryAfterMs, statuses, violations, decidedBy };
   }
-  const account = new StoredLeaseAccount(context, nowMs, leaseId, taken(levels, outcome.levels));
   const ttlMs = request.leaseTtlMs ?? context.options.leaseTtlMs;
+  const takes = taken(levels, outcome.levels);
+  const account =
+    request.portable === true && leaseId !== null
+      ? portableAccount(context, leaseId, ttlMs, takes)
+      : new StoredLeaseAccount(context, nowMs, leaseId, takes);
   const lease = new Lease(context, account, decidedBy, ttlMs);
   if (account.expiresAtMs !== null) context.heldLeases.add(lease);
   return { granted, lease, statuses, decidedBy };
+}
+
+function portableAccount(
+  context: Context,
+  leaseId: string,
+  ttlMs: number,
+  takes: readonly GrantedLevel[],
+): PortableAccount {
+  const levels = takes.map(({ asks, holder, place, ...level }) => ({
+    ...level,
+    granted: asks,
+    refunds: holder?.rates !== null,
+    place,
+  }));
+  const holders = takes.map(({ holder }) => holder ?? undefined);
+  return new PortableAccount(context, { leaseId, ttlMs, levels }, holders);
 }
 
 /** Too many concurrent writers within the timeout: retry soon. */
