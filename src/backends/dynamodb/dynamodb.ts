@@ -1,4 +1,4 @@
-import type { Awaitable, Backend, Call } from '../../backend.js';
+import type { Awaitable, Backend, Call, ConsumeRequest } from '../../backend.js';
 import { BucketCache } from './acquire/bucket-cache.js';
 import { adjust, consume, operate } from './acquire/consume.js';
 import { deadlineIn } from './client/deadline.js';
@@ -71,7 +71,14 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
     },
     storeTimeMs: () => transport.storeTimeMs(),
 
-    consume: (call, request) => inNamespace(call, () => consume(buckets, call, request)),
+    consume: (call, request) =>
+      inNamespace(call, () => {
+        // Clients of schema version 1 would take the holder of a portable lease for that of another lease.
+        const allowed = isPortable(request) ? versions.require(call, 'a portable lease') : undefined;
+        return allowed instanceof Promise
+          ? allowed.then(() => consume(buckets, call, request))
+          : consume(buckets, call, request);
+      }),
     adjust: (call, request) => inNamespace(call, () => adjust(buckets, call, request)),
     operate: (call, request) => inNamespace(call, () => operate(buckets, call, request)),
     extend: (call, request) => inNamespace(call, () => extend(buckets, call, request)),
@@ -90,4 +97,8 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
     buckets: createBucketStore(table, gate, createBucketReset(table, buckets, gate)),
     leases: createLeaseStore(table, gate, buckets),
   };
+}
+
+function isPortable({ leaseId, levels }: ConsumeRequest): boolean {
+  return leaseId !== null && levels.some(({ holder }) => holder?.portable !== undefined);
 }
