@@ -1,12 +1,11 @@
 import type { Call, LevelChange, LevelOperation, OperationResult } from '../../../backend.js';
-import type { BucketShards } from './bucket-shards.js';
+import { type BucketShards, tuningOf } from './bucket-shards.js';
 import type { Deadline } from '../client/deadline.js';
 import type { Amount } from '../../../core/bucket/decide.js';
 import { addAmounts } from '../../../core/bucket/portable.js';
 import { type ChangeEntry, type OperationEntry, refundsRates } from '../bucket/group/entries.js';
 import { divideChange, divideOperation, readLocation } from '../bucket/grant-location.js';
 import { RefundLost } from '../bucket/group/refund-lost.js';
-import { tuningOf } from '../bucket/tuning.js';
 
 interface Changing {
   readonly call: Call;
