@@ -1,11 +1,10 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { isHeadgateError } from '../../src/core/errors.js';
 import { Limit } from '../../src/core/limit.js';
 import type { Lease } from '../../src/limiter/lease/lease.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fault } from '../../src/testing/dynamodb/index.js';
-import { type Outcome, PortableModel, type Step } from '../support/features/portable-model.js';
+import { perform, PortableModel, type Step } from '../support/features/portable-model.js';
 import {
   type FeatureSpace,
   type FeatureStore,
@@ -55,20 +54,6 @@ const turns: fc.Arbitrary<readonly Turn[]> = fc.array(
   }),
   { minLength: 1, maxLength: 7 },
 );
-
-async function perform(lease: Lease, step: Step): Promise<Outcome | 'killed'> {
-  try {
-    if (step.kind === 'settle') await lease.settle({ tpd: step.tpd });
-    else if (step.kind === 'adjust') await lease.adjust({ tpd: step.tpd }, { operationId: step.id });
-    else if (step.kind === 'commit') await lease.commit(step.tpd === null ? undefined : { tpd: step.tpd });
-    else await lease[step.kind]();
-    return 'done';
-  } catch (error) {
-    if (isHeadgateError(error, 'lease.closed')) return 'closed';
-    if (isHeadgateError(error, 'backend.unavailable')) return 'killed';
-    throw error;
-  }
-}
 
 /** What is taken at each level. */
 async function takenAt(limiter: RateLimiter): Promise<unknown> {
@@ -150,7 +135,7 @@ describe.each(STORES)('portable leases of killed processes on %s', (name, start)
   afterAll(async () => store?.[Symbol.asyncDispose]());
 
   test('every step counts exactly once, wherever its process is killed and whichever process repeats it', async () => {
-    const numRuns = name === 'memory' ? Number(process.env['RUNS'] ?? 150) : name === 'file' ? 25 : 20;
+    const numRuns = name === 'memory' ? 100 : name === 'file' ? 15 : 10;
     await fc.assert(
       fc.asyncProperty(turns, async (history) => play(await store.space(), history)),
       { numRuns },

@@ -3,6 +3,7 @@ import { sweep } from '../../src/backends/dynamodb/reconciler/sweep.js';
 import { Limit } from '../../src/core/limit.js';
 import type { Lease } from '../../src/limiter/lease/lease.js';
 import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
+import { fault } from '../../src/testing/dynamodb/index.js';
 import { shapeOf, splitInto, spreading } from '../support/dynamodb/shards.js';
 import { PortableModel } from '../support/features/portable-model.js';
 import { type FeatureSpace, type FeatureStore, SECRET, STORES } from '../support/features/portable-stores.js';
@@ -224,6 +225,35 @@ describe.each(STORES)('portable leases and every write path on %s', (name, start
       expect((await here.leases.list()).items).toEqual([]);
     }
   });
+
+  test.runIf(name === 'dynamodb')(
+    'a commit whose first write is late reaches no level once another process has rolled the lease back',
+    async () => {
+      const space = await store.space();
+      const [{ limiter: here }, { limiter: there }] = [
+        await space.process({ limits: LIMITS }),
+        await space.process({ limits: LIMITS }),
+      ];
+      await here.entities.create({ id: 'team' });
+      await here.entities.create({ id: 'user-1', parentId: 'team', cascade: true });
+      const lease = await here.acquire(ASK);
+      const resumed = await there.leases.resume(await lease.token());
+      const late = space.dynamo!.world.proxy.inject(fault.holdRequest(), {
+        operations: ['UpdateItem'],
+        when: ({ body }) => JSON.stringify(body).includes('BUCKET#user-1#'),
+        times: 1,
+      });
+      const commit = lease.commit({ tpd: 900 });
+      await late.untilFired(1);
+      await resumed.rollback();
+      late.release();
+      await expect(commit).rejects.toMatchObject({ code: 'lease.closed', state: 'rolled-back' });
+      for (const entityId of ['user-1', 'team']) {
+        const bucket = await here.buckets.get({ ...USER, entityId });
+        expect(bucket?.limits.map(({ consumed: count }) => count)).toEqual([0, 0, 0]);
+      }
+    },
+  );
 
   test.runIf(name === 'dynamodb')('the ttl of a bucket is not before the expiry of an ended lease', async () => {
     const { space, lease } = await open();

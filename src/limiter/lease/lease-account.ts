@@ -119,11 +119,6 @@ export class StoredLeaseAccount implements LeaseAccount {
   }
 
   async perform(operation: LeaseOperation): Promise<Performed> {
-    const lost = await this.#perform(operation);
-    return lost ? 'lost' : 'done';
-  }
-
-  #perform(operation: LeaseOperation): Promise<boolean> {
     switch (operation.kind) {
       case 'adjust':
         return this.#write(this.#planDeltas(operation.deltas), 'keep');
@@ -170,16 +165,16 @@ export class StoredLeaseAccount implements LeaseAccount {
 
   /**
    * Sends what changes, and keeps or removes the holder. null: the rates stay as they are, also if an expiry gave them
-   * back. True: a holder no longer exists.
+   * back.
    */
-  async #write(totals: Totals | null, holder: 'keep' | 'release'): Promise<boolean> {
+  async #write(totals: Totals | null, holder: 'keep' | 'release'): Promise<Performed> {
     const sent: SentChange[] = [];
     for (const [at, level] of this.#accounts().entries()) {
       const levelTotals = totals === null ? null : (totals[at] ?? []);
       const change = changeOf(level, levelTotals, holder);
       if (change !== null) sent.push({ level, change, totals: levelTotals ?? [] });
     }
-    if (sent.length === 0) return false;
+    if (sent.length === 0) return 'done';
     const results = await this.#adjust(sent);
     let failure: LevelResult | undefined;
     for (const [at, { level, change, totals: levelTotals }] of sent.entries()) {
@@ -193,7 +188,7 @@ export class StoredLeaseAccount implements LeaseAccount {
     }
     if (holder === 'release' && !this.holds) this.expiresAtMs = null;
     if (failure?.kind === 'failed') throw failure.error;
-    return this.lost;
+    return this.lost ? 'lost' : 'done';
   }
 
   async #adjust(sent: readonly SentChange[]): Promise<readonly LevelResult[]> {

@@ -91,6 +91,9 @@ export class Lease<L extends string = string> {
   async adjust(deltas: Amounts<L>, options: AdjustOptions = {}): Promise<void> {
     const { operationId = null } = options;
     checkOperationId(operationId);
+    if (operationId !== null && this.decidedBy === 'store' && this.#account.tokenContent === undefined) {
+      throw new ValidationError('operationId', 'left out: only a portable lease remembers it', operationId);
+    }
     const amounts = readAmounts('deltas', required('deltas', deltas), -MAX_AMOUNT);
     if (this.#isUnknown(amounts)) await this.#account.learnLimits();
     this.#refuseOthers('deltas', amounts);

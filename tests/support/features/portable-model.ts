@@ -1,3 +1,6 @@
+import { isHeadgateError } from '../../../src/core/errors.js';
+import type { Lease } from '../../../src/limiter/lease/lease.js';
+
 /** What one process does with a portable lease. */
 export type Step =
   | { readonly kind: 'settle'; readonly tpd: number }
@@ -56,4 +59,19 @@ export class PortableModel {
 function endsAs(step: Step): string | null {
   if (step.kind === 'commit') return 'committed';
   return step.kind === 'rollback' ? 'rolled-back' : null;
+}
+
+/** Makes a step with a real lease. `killed`: its outcome is not known. */
+export async function perform(lease: Lease, step: Step): Promise<Outcome | 'killed'> {
+  try {
+    if (step.kind === 'settle') await lease.settle({ tpd: step.tpd });
+    else if (step.kind === 'adjust') await lease.adjust({ tpd: step.tpd }, { operationId: step.id });
+    else if (step.kind === 'commit') await lease.commit(step.tpd === null ? undefined : { tpd: step.tpd });
+    else await lease[step.kind]();
+    return 'done';
+  } catch (error) {
+    if (isHeadgateError(error, 'lease.closed')) return 'closed';
+    if (isHeadgateError(error, 'backend.unavailable')) return 'killed';
+    throw error;
+  }
 }

@@ -131,13 +131,16 @@ const resuming: readonly Case[] = [
     },
   },
   {
-    title: 'an operation id that is empty, too long or has other characters is refused',
+    title:
+      'an operation id that is empty, too long or has other characters is refused, and so is any of a lease that is not portable',
     run: async (fixture) => {
       const [here] = await twoProcesses(fixture, RULES);
       const lease = await here.acquire(portable({ tpd: 50 }));
       for (const operationId of ['', 'a b', 'x'.repeat(65), 'a|b', 7]) {
         await assertRejects(lease.adjust({ tpd: 1 }, { operationId: operationId as string }), 'input.invalid');
       }
+      const plain = await here.acquire(ask({ tpd: 50 }));
+      await assertRejects(plain.adjust({ tpd: 1 }, { operationId: 'a' }), 'input.invalid');
     },
   },
   {
