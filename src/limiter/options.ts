@@ -27,7 +27,7 @@ export interface LimiterOptions<L extends string = string> {
    * without losing leases. At least 16 characters each. Default: `HEADGATE_LEASE_SECRET` and
    * `HEADGATE_LEASE_SECRET_PREVIOUS`.
    */
-  readonly leaseSecrets?: readonly [current: string, previous?: string];
+  readonly leaseSecrets?: readonly [current: string, previous?: string | undefined];
   /** Whether the rate tokens of an expired holder stay taken (`keep`, the default) or are given back. */
   readonly onExpiry?: 'keep' | 'refund';
   /** What an acquire does while the store does not answer. Overrides the stored system config. Default: `block`. */

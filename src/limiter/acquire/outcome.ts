@@ -1,5 +1,12 @@
 import type { ConsumeDecision, ConsumeRequest, LevelAnswer, LevelAsk, LevelRef } from '../../backend.js';
-import { type LimitStatus, limitStatus, type Verdict } from '../../core/bucket/decide.js';
+import {
+  type Amount,
+  amountOf,
+  type Holder,
+  type LimitStatus,
+  limitStatus,
+  type Verdict,
+} from '../../core/bucket/decide.js';
 import { hasBalance } from '../../core/limit-kind.js';
 import type { Ask } from './ask.js';
 import type { Context } from '../context.js';
@@ -48,8 +55,16 @@ function portableAccount(
     refunds: holder?.rates !== null,
     place,
   }));
-  const holders = takes.map(({ holder }) => holder ?? undefined);
+  const holders = takes.map(({ asks, holder }) => holder && withTaken(holder, asks));
   return new PortableAccount(context, { leaseId, ttlMs, levels }, holders);
+}
+
+/** The holder as it is stored, without amounts of limits that the level does not have. */
+function withTaken(holder: Holder, asks: readonly Amount[]): Holder {
+  const { portable } = holder;
+  if (portable === undefined) return holder;
+  const taken = portable.taken.filter(({ name }) => amountOf(asks, name) !== undefined);
+  return { ...holder, portable: { ...portable, taken } };
 }
 
 /** Too many concurrent writers within the timeout: retry soon. */

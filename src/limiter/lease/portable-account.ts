@@ -1,7 +1,7 @@
 import type { LevelOperation, LevelRef, OperationResult } from '../../backend.js';
 import { type Amount, amountOf, type Holder, wholeTokens } from '../../core/bucket/decide.js';
 import type { ClosedState, PortableOperation } from '../../core/bucket/portable.js';
-import { buildLeaseId, parsePlainResource } from '../../core/identifiers.js';
+import { buildLeaseId, encodeRandom, parsePlainResource } from '../../core/identifiers.js';
 import { add, type Int, sub } from '../../core/int.js';
 import type { LimitKind } from '../../core/limit.js';
 import type { EpochMs } from '../../core/units.js';
@@ -42,12 +42,12 @@ export class PortableAccount implements LeaseAccount {
   constructor(
     context: Context,
     { leaseId, ttlMs, levels }: Omit<TokenContent, 'namespaceId'>,
-    holders: readonly (Holder | undefined)[],
+    holders: readonly (Holder | null | undefined)[],
   ) {
     this.#context = context;
     this.leaseId = leaseId;
     this.#ttlMs = ttlMs;
-    this.#levels = levels.map((level, at) => levelAccount(level, holders[at]));
+    this.#levels = levels.map((level, at) => levelAccount(level, holders[at] ?? undefined));
     const [first] = holders;
     this.expiresAtMs = first?.expiresAtMs ?? null;
     this.lost = this.#levels.some((level) => level.lost);
@@ -93,10 +93,7 @@ export class PortableAccount implements LeaseAccount {
 
   async perform(operation: LeaseOperation): Promise<Performed> {
     // One id for all levels and for every attempt of this call.
-    const id =
-      operation.kind === 'adjust' && operation.id === null
-        ? buildLeaseId(this.#context.clock.now(), this.#context.random())
-        : null;
+    const id = operation.kind === 'adjust' && operation.id === null ? createOperationId(this.#context) : null;
     const [first, ...others] = this.#levels as [PortableLevel, ...PortableLevel[]];
     const decided = await this.#send([first], operation, id);
     if (decided !== 'done' && decided !== 'lost') return decided;
@@ -158,6 +155,11 @@ export class PortableAccount implements LeaseAccount {
     else this.closedAs = extended;
     return extended;
   }
+}
+
+/** The time and 36 random bits: two processes may adjust in the same millisecond. */
+function createOperationId({ clock, random }: Context): string {
+  return buildLeaseId(clock.now(), random()) + encodeRandom(random());
 }
 
 function levelAccount(level: TokenLevel, holder: Holder | undefined): PortableLevel {

@@ -116,6 +116,25 @@ const levels: readonly Case[] = [
     },
   },
   {
+    title: 'a limit that a level got after the acquire gets nothing back, and is not shown as taken',
+    run: async (fixture) => {
+      const [here, there] = await twoProcesses(fixture, ['rpd:10/day']);
+      await here.entities.create({ id: 'team' });
+      await here.entities.create({ id: 'user-1', parentId: 'team', cascade: true });
+      await here.config.setEntity('team', USER.resource, { limits: limits('rpd:90/day', 'usd:50/day') });
+      const lease = await here.acquire(portable({ rpd: 2, usd: 5 }));
+      assert.deepEqual(lease.consumed, { rpd: 2 });
+      const token = await lease.token();
+      await here.config.setEntity('user-1', USER.resource, { limits: limits('rpd:10/day', 'usd:40/day') });
+      await here.acquire(ask({ usd: 20 }));
+      const resumed = await there.leases.resume(token);
+      assert.deepEqual(resumed.consumed, { rpd: 2 });
+      await resumed.rollback();
+      assert.deepEqual(await here.available({ ...USER, entityId: 'team' }), { rpd: 90, usd: 30 });
+      assert.deepEqual(await here.available(USER), { rpd: 10, usd: 20 });
+    },
+  },
+  {
     title: 'a lease with per-call limits is resumed on the bucket of these limits',
     run: async (fixture) => {
       const [here, there] = await twoProcesses(fixture, RULES);
