@@ -63,8 +63,8 @@ function portableAccount(
 function withTaken(holder: Holder, asks: readonly Amount[]): Holder {
   const { portable } = holder;
   if (portable === undefined) return holder;
-  const taken = portable.taken.filter(({ name }) => amountOf(asks, name) !== undefined);
-  return { ...holder, portable: { ...portable, taken } };
+  const own = portable.taken.filter(({ name }) => amountOf(asks, name) !== undefined);
+  return { ...holder, portable: { ...portable, taken: own } };
 }
 
 /** Too many concurrent writers within the timeout: retry soon. */
