@@ -39,6 +39,7 @@ export function decisionOf(
       ? portableAccount(context, leaseId, ttlMs, takes)
       : new StoredLeaseAccount(context, nowMs, leaseId, takes);
   const lease = new Lease(context, account, decidedBy, ttlMs);
+  context.firstStoredLease ??= lease;
   if (account.expiresAtMs !== null) context.heldLeases.add(lease);
   return { granted, lease, statuses, decidedBy };
 }
