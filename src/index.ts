@@ -65,6 +65,7 @@ export {
   InfrastructureError,
   isHeadgateError,
   LeaseClosed,
+  LeaseTokenInvalid,
   LimitsNotConfigured,
   NamespaceConflict,
   NamespaceNotFound,
@@ -102,8 +103,8 @@ export type {
 export type { Decision, Denied, Granted } from './limiter/acquire/decision.js';
 export type { DecidedBy, DecisionEvent } from './limiter/acquire/decision-event.js';
 export type { Entity, EntityUpdate, NewEntity } from './limiter/api/entities-api.js';
-export type { Lease, LeaseState } from './limiter/lease/lease.js';
-export type { LeaseView } from './limiter/api/leases-api.js';
+export type { AdjustOptions, Lease, LeaseState } from './limiter/lease/lease.js';
+export type { LeaseQuery, LeaseView } from './limiter/api/leases-api.js';
 export type { Listing, ListOptions } from './limiter/api/listing.js';
 export type { ApplyOptions, ApplyProgress, ManifestPlan } from './limiter/manifest/manifest-types.js';
 export type { Namespace } from './limiter/api/namespaces-api.js';

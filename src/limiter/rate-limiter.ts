@@ -74,7 +74,7 @@ export class RateLimiter<L extends string = string> {
     this.buckets = new BucketsApi(context);
     this.config = new ConfigApi(context, () => this.#context);
     this.entities = new EntitiesApi(context);
-    this.leases = new LeasesApi(context);
+    this.leases = new LeasesApi(context, this.#store.runtime.options.leaseSecrets);
     this.manifest = new ManifestApi(context);
     this.namespaces = new NamespacesApi(this.#store);
     this.resources = new ResourcesApi(this.buckets);

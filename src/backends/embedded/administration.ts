@@ -9,6 +9,7 @@ import type {
   ManagedMark,
 } from '../../backend.js';
 import { credit, effectiveTokens, nextBase } from '../../core/bucket/bucket.js';
+import { countOpen } from '../../core/bucket/portable.js';
 import { planConfigChange } from '../../core/config/config-change.js';
 import type { ConfigLevel, StoredConfig } from '../../core/config/config.js';
 import { BackendUnavailable, EntityExists, EntityNotFound, VersionConflict } from '../../core/errors.js';
@@ -17,7 +18,7 @@ import { sameJson } from '../../core/manifest/same-json.js';
 import { hasBalance } from '../../core/limit-kind.js';
 import { fullTokens } from '../../core/limit.js';
 import { type EpochMs, MAX_CHAIN } from '../../core/units.js';
-import { type Bucket, copyOf, forgetAllHolders, move, negated, reclaimExpired } from './bucket.js';
+import { type Bucket, copyOf, forgetOpenHolders, move, negated, reclaimExpired } from './bucket.js';
 import { EVERYTHING } from './paging.js';
 import type { OwnedBucket, Space } from './storage.js';
 import { foldBeforeHourEnds } from './usage.js';
@@ -143,7 +144,7 @@ export function describeBucket({ entityId, resource, bucket }: OwnedBucket, nowM
       availableMilli: effectiveTokens(limit, tokensMilli, credit(limit, current.baseMs, nowMs)),
       consumedMilli,
     })),
-    holders: current.holders.size,
+    holders: countOpen(current.holders),
     acquires: current.acquires,
     expired: current.expired,
   };
@@ -157,7 +158,7 @@ export function resetBucket(space: Space, call: AdminCall, entityId: string, res
   // Gives back what each lease would have got back at its expiry; its settle charges the whole amount again.
   for (const { rates } of bucket.holders.values()) move(bucket, 'rate', negated(rates ?? []), call.nowMs);
   for (const account of bucket.limits) account.tokensMilli = fullTokens(account.limit);
-  forgetAllHolders(bucket);
+  forgetOpenHolders(bucket);
   bucket.baseMs = nextBase(bucket.baseMs, call.nowMs);
   space.writeBucket(entityId, resource, bucket, call.nowMs);
   audit(space, call, 'bucket.reset', entityId, { resource, ...before }, { resource, ...balances(bucket, call.nowMs) });
@@ -171,5 +172,5 @@ function balances(bucket: Bucket, nowMs: EpochMs): { readonly tokensMilli: unkno
       limit.name,
       String(effectiveTokens(limit, tokensMilli, credit(limit, bucket.baseMs, nowMs))),
     ]);
-  return { tokensMilli: Object.fromEntries(tokens), holders: bucket.holders.size };
+  return { tokensMilli: Object.fromEntries(tokens), holders: countOpen(bucket.holders) };
 }

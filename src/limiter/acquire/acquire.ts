@@ -1,5 +1,6 @@
 import type { Awaitable, ConsumeOutcome, ConsumeRequest, LevelAsk } from '../../backend.js';
 import type { LimitStatus } from '../../core/bucket/decide.js';
+import { MAX_HOLDERS_OF_PORTABLE } from '../../core/bucket/portable.js';
 import { BackendUnavailable, isHeadgateError } from '../../core/errors.js';
 import type { EpochMs } from '../../core/units.js';
 import { buildLeaseId, checkEntityId, checkResource } from '../../core/identifiers.js';
@@ -174,7 +175,16 @@ function decided(
     if (level === undefined || outcome.levels[at]?.configIsOlder !== true) continue;
     context.resolver.reread(level.entityId, ask.request.resource, ask.nowMs);
   }
+  if (outcome.kind === 'denied' && outcome.crowded === true) reportCrowded(context, ask);
   return decisionOf(context, ask, grant, outcome, isRemembered(outcome) ? 'deny-cache' : 'store');
+}
+
+/** The denial alone would look like ordinary contention, which a retry solves. */
+function reportCrowded({ options }: Context, { request }: Ask): void {
+  const { entityId, resource } = request;
+  const what = `A bucket of ${entityId} on ${resource} has ${MAX_HOLDERS_OF_PORTABLE} holders, as many as it may have`;
+  const advice = 'Portable leases keep their holder until they expire: use a shorter leaseTtlMs';
+  report(options, new BackendUnavailable(`${what}. ${advice}`, 'contended'), 'acquire');
 }
 
 function isRemembered(outcome: ConsumeOutcome): boolean {

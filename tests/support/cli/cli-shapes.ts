@@ -165,13 +165,17 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   'leases list': page(
     record({
       id: text,
+      entityId: text,
+      resource: text,
       amounts: mapOf(count),
       caller: nullable(text),
       acquiredAt: nullable(instant),
       expiresAt: instant,
       expired: flag,
+      portable: flag,
     }),
   ),
+  'leases release': record({ released: flag }),
   'limits apply': limitsPlan,
   'limits diff': limitsPlan,
   'limits export': limitsFile,

@@ -61,6 +61,15 @@ export class FileSpace implements Space {
     return pageOfRows(rows, limit, decodeOwned, (owned) => buildBucketKey(owned.entityId, owned.resource));
   }
 
+  buckets({ limit, after }: PageRequest): Page<OwnedBucket> {
+    const seen = parseBucketKey(after ?? '#');
+    const rows = this.#sql(
+      `SELECT entity, resource, state FROM buckets
+       WHERE ns = ? AND (entity, resource) > (?, ?) ORDER BY entity, resource LIMIT ?`,
+    ).all(this.#ns, seen.entityId, seen.resource, limit + 1);
+    return pageOfRows(rows, limit, decodeOwned, (owned) => buildBucketKey(owned.entityId, owned.resource));
+  }
+
   readConfig(level: ConfigLevel): StoredConfig | undefined {
     return selectConfig(this.#sql, this.#ns, level);
   }

@@ -54,6 +54,7 @@ CREATE TABLE managed (ns TEXT, key TEXT, value TEXT NOT NULL, PRIMARY KEY (ns, k
   `
 CREATE TABLE clock (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, host INTEGER NOT NULL, boot TEXT NOT NULL);
 `,
+  // Holders may be portable. Older code would drop their state, so it must not open the file.
   `
 CREATE TABLE receipts (
   ns TEXT, entity TEXT, resource TEXT, id TEXT, content TEXT NOT NULL, ends_at INTEGER NOT NULL,

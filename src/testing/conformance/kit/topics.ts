@@ -26,6 +26,9 @@ import { namespacePurge } from '../records/namespace-purge.js';
 import { namespaces } from '../records/namespaces.js';
 import { ownLimits } from '../decisions/own-limits.js';
 import { port } from './port.js';
+import { portableChanges } from '../leases/portable-changes.js';
+import { portableLeases } from '../leases/portable-leases.js';
+import { portableLists } from '../leases/portable-lists.js';
 import { run } from './run.js';
 import { slots } from '../decisions/slots.js';
 import { status } from '../decisions/status.js';
@@ -72,6 +75,7 @@ export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   'bucket resets': bucketResets,
   capacity,
   'lease lists': leaseLists,
+  'portable leases': [...portableLeases, ...portableChanges, ...portableLists],
   'managed marks': managed,
   'many at once': many,
 };
