@@ -13,6 +13,7 @@ import { ConfigResolver } from './config/config-resolver.js';
 import type { Context } from './context.js';
 import { report, type StoreContext } from './store-context.js';
 import { Guard } from './outage/guard.js';
+import { KnownPauses } from './outage/known-pauses.js';
 import { HeldLeases } from './lease/held-leases.js';
 import { checkOneOf, type ResolvedOptions } from './options.js';
 import { WaitingLines } from './waiting/waiting-lines.js';
@@ -189,6 +190,7 @@ export class StoreConnection {
         // A deleted namespace has no leases to release.
         if (!isHeadgateError(error, 'namespace.missing')) report(store.options, error, 'closing with open leases');
       }),
+      knownPauses: new KnownPauses(),
       fallback: () => this.#fallbackOf(namespace),
     };
   }

@@ -12,6 +12,7 @@ import { openTable, reportClockNews } from './schema/open-table.js';
 import { openTransport } from './client/open-transport.js';
 import type { LoadSdk, SdkOptions } from './client/sdk-transport.js';
 import { createAuditStore } from './stores/audit.js';
+import { createBucketPause } from './stores/bucket-pause.js';
 import { createBucketReset } from './stores/bucket-reset.js';
 import { createBucketStore } from './stores/buckets.js';
 import { createConfigStore } from './stores/config.js';
@@ -80,7 +81,10 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
     audit: createAuditStore(table, gate),
     usage: createUsageStore(table, gate),
     managed: createManagedStore(table, gate),
-    buckets: createBucketStore(table, gate, createBucketReset(table, buckets, gate)),
+    buckets: createBucketStore(table, gate, {
+      reset: createBucketReset(table, buckets, gate),
+      pause: createBucketPause(table, buckets, gate, ownWrites),
+    }),
     leases: createLeaseStore(table, gate),
   };
 }

@@ -65,6 +65,11 @@ export class Expression {
     return this.#require(`(attribute_not_exists(${name}) OR ${name} < ${this.#aliases.ofValue(value)})`);
   }
 
+  requireAbsentOrAtMost(attribute: string, most: Int): this {
+    const name = this.#aliases.ofName(attribute);
+    return this.#require(`(attribute_not_exists(${name}) OR ${name} <= ${this.#aliases.ofValue({ N: String(most) })})`);
+  }
+
   requireExisting(attribute: string): this {
     return this.#require(`attribute_exists(${this.#aliases.ofName(attribute)})`);
   }

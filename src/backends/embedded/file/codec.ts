@@ -1,6 +1,7 @@
 import type { Amount, Holder } from '../../../core/bucket/decide.js';
 import { type Int, toInt } from '../../../core/int.js';
 import { Limit } from '../../../core/limit.js';
+import type { Pause } from '../../../core/pause.js';
 import type { UsageCounts } from '../../../core/usage/usage.js';
 import type { Account, Bucket } from '../bucket.js';
 
@@ -32,10 +33,14 @@ interface StoredBucket {
   readonly r?: readonly StoredAccount[];
   /** Holders. */
   readonly h?: readonly StoredHolder[];
+  /** The pause. */
+  readonly p?: StoredPause;
 }
 
+type StoredPause = readonly [endMs: number, reason: string];
+
 export function encodeBucket(bucket: Bucket): string {
-  const { version, holders, retired } = bucket;
+  const { version, holders, retired, pause } = bucket;
   const stored: StoredBucket = {
     t: [bucket.baseMs, bucket.hourMs],
     v: [version.sequence, version.openedAtMs],
@@ -43,12 +48,13 @@ export function encodeBucket(bucket: Bucket): string {
     l: bucket.limits.map(encodeAccount),
     ...(retired.length === 0 ? {} : { r: retired.map(encodeAccount) }),
     ...(holders.size === 0 ? {} : { h: [...holders].map(encodeHolder) }),
+    ...(pause === null ? {} : { p: [pause.endMs, pause.reason] as const }),
   };
   return JSON.stringify(stored);
 }
 
 export function decodeBucket(text: string): Bucket {
-  const { t, v, n, l, r = [], h = [] } = JSON.parse(text) as StoredBucket;
+  const { t, v, n, l, r = [], h = [], p } = JSON.parse(text) as StoredBucket;
   return {
     home: null,
     baseMs: t[0],
@@ -61,6 +67,7 @@ export function decodeBucket(text: string): Bucket {
     limits: l.map(decodeAccount),
     retired: r.map(decodeAccount),
     holders: new Map(h.map(decodeHolder)),
+    pause: p === undefined ? null : { endMs: p[0], reason: p[1] },
   };
 }
 
@@ -133,6 +140,16 @@ export function encodeCounts({ consumedMilli, acquires, expired }: UsageCounts):
 export function decodeCounts(text: string): UsageCounts {
   const [acquires, expired, consumed] = JSON.parse(text) as [number, number, readonly StoredAmount[]];
   return { acquires, expired, consumedMilli: new Map(consumed.map(([name, milli]) => [name, decodeInt(milli)])) };
+}
+
+export function encodePauseText(pause: Pause | undefined): string | null {
+  return pause === undefined ? null : JSON.stringify([pause.endMs, pause.reason] satisfies StoredPause);
+}
+
+export function decodePauseText(stored: string | null): Pause | undefined {
+  if (stored === null) return undefined;
+  const [endMs, reason] = JSON.parse(stored) as StoredPause;
+  return { endMs, reason };
 }
 
 /** Free text of users, stored as JSON: some SQLite libraries cut text at NUL, and none keeps a lone surrogate. */

@@ -17,7 +17,16 @@ import type { Bucket } from '../bucket.js';
 import type { OwnedBucket, Space } from '../storage.js';
 import { usageKey } from '../usage.js';
 import { insertAudit, selectAudit } from './audit-rows.js';
-import { decodeBucket, decodeCounts, decodeText, encodeBucket, encodeCounts, encodeText } from './codec.js';
+import {
+  decodeBucket,
+  decodeCounts,
+  decodePauseText,
+  decodeText,
+  encodeBucket,
+  encodeCounts,
+  encodePauseText,
+  encodeText,
+} from './codec.js';
 import { selectConfig, selectConfigs, selectEntitiesWithConfig, writeConfig } from './config-rows.js';
 import type { SqlValue } from './driver.js';
 import { selectMark, selectMarks, writeMark } from './managed-rows.js';
@@ -93,8 +102,8 @@ export class FileSpace implements Space {
     return row === undefined ? undefined : decodeEntity(row);
   }
 
-  writeEntity({ id, name, parentId, cascade, metadata, createdAtMs, version }: EntityRecord): void {
-    this.#sql(`INSERT OR REPLACE INTO entities (ns, ${ENTITY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`).run(
+  writeEntity({ id, name, parentId, cascade, metadata, createdAtMs, version, pause }: EntityRecord): void {
+    this.#sql(`INSERT OR REPLACE INTO entities (ns, ${ENTITY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`).run(
       this.#ns,
       id,
       encodeText(name),
@@ -103,6 +112,7 @@ export class FileSpace implements Space {
       JSON.stringify(metadata),
       createdAtMs,
       version,
+      encodePauseText(pause),
     );
   }
 
@@ -173,10 +183,10 @@ export class FileSpace implements Space {
   }
 }
 
-const ENTITY_COLUMNS = 'id, name, parent, cascade, metadata, created_at, version';
+const ENTITY_COLUMNS = 'id, name, parent, cascade, metadata, created_at, version, pause';
 
 function decodeEntity(row: readonly SqlValue[]): EntityRecord {
-  const [id, name, parentId, cascade, metadata, createdAtMs, version] = row as [
+  const [id, name, parentId, cascade, metadata, createdAtMs, version, paused] = row as [
     string,
     string | null,
     string | null,
@@ -184,7 +194,9 @@ function decodeEntity(row: readonly SqlValue[]): EntityRecord {
     string,
     number,
     number,
+    string | null,
   ];
+  const pause = decodePauseText(paused);
   return {
     id,
     name: decodeText(name),
@@ -193,6 +205,7 @@ function decodeEntity(row: readonly SqlValue[]): EntityRecord {
     metadata: JSON.parse(metadata),
     createdAtMs,
     version,
+    ...(pause === undefined ? {} : { pause }),
   };
 }
 

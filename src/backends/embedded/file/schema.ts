@@ -54,6 +54,9 @@ CREATE TABLE managed (ns TEXT, key TEXT, value TEXT NOT NULL, PRIMARY KEY (ns, k
   `
 CREATE TABLE clock (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, host INTEGER NOT NULL, boot TEXT NOT NULL);
 `,
+  `
+ALTER TABLE entities ADD COLUMN pause TEXT;
+`,
 ];
 
 const SCHEMA_VERSION = STEPS.length;

@@ -24,6 +24,9 @@ import { namespaceDeletion } from '../records/namespace-deletion.js';
 import { namespacePurge } from '../records/namespace-purge.js';
 import { namespaces } from '../records/namespaces.js';
 import { ownLimits } from '../decisions/own-limits.js';
+import { pause } from '../decisions/pause.js';
+import { entityPauses } from '../decisions/pause-entities.js';
+import { pauses } from '../records/pauses.js';
 import { port } from './port.js';
 import { run } from './run.js';
 import { slots } from '../decisions/slots.js';
@@ -50,6 +53,9 @@ export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   'config shapes': configShapes,
   'per-call limits': ownLimits,
   'unlimited limits': unlimited,
+  pause,
+  'pause of entities': entityPauses,
+  'pause records': pauses,
   namespaces,
   entities,
   status,

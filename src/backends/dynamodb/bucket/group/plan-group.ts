@@ -13,6 +13,7 @@ import { amountsDue, keptHolder, takenHolder, takesUnheldSlots } from '../../../
 import { sub } from '../../../../core/int.js';
 import { isUnlimitedIn } from '../../../../core/limit.js';
 import { isConsumed, refills } from '../../../../core/limit-kind.js';
+import { isRunning } from '../../../../core/pause.js';
 import type { EpochMs, Millitokens } from '../../../../core/units.js';
 import type { AskEntry, ChangeEntry, Entry, EntryResult, ExtendEntry } from './entries.js';
 import { type Account, accountOf, type ShardImage } from '../../table/items.js';
@@ -170,6 +171,14 @@ class GroupPlanner {
     const verdicts = this.#judge(level.asks);
     const configIsOlder = compareConfig(this.#image, level) === 'reread';
     let answer: LevelAnswer = { verdicts, configIsOlder };
+    const { pause } = this.#image;
+    if (isRunning(pause, this.#at.nowMs)) {
+      if (this.#at.trust !== 'guess') {
+        return { kind: 'denied', answer: { ...answer, pause }, remembered: this.#at.trust !== 'exact' };
+      }
+      // The bucket may have been resumed since. The condition of the write decides.
+      this.unsure = true;
+    }
     if (verdicts.some(({ waitMs }) => waitMs !== 0)) {
       if (hasExpired(this.#image, this.#at.nowMs) && !verdicts.some(exceedsCapacity)) {
         this.needsReclaim = true;
@@ -278,6 +287,7 @@ class GroupPlanner {
       holders: [...this.#holders.values()],
       adopts,
       ttlSec: undefined,
+      ...(this.#hasTaken ? { takesAtMs: this.#at.nowMs } : {}),
     };
     return changesNothing(write) ? write : withTtl(this.#image, write, newest, this.#at);
   }
