@@ -82,14 +82,14 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
       }),
 
     config: createConfigStore(table, gate, ownWrites),
-    entities: createEntityStore(table, gate, ownWrites),
+    entities: createEntityStore(table, gate, versions, ownWrites),
     namespaces: registryWithVersionCheck(createNamespaceStore(table, gate), versions),
     audit: createAuditStore(table, gate),
     usage: createUsageStore(table, gate),
     managed: createManagedStore(table, gate),
     buckets: createBucketStore(table, gate, {
       reset: createBucketReset(table, buckets, gate),
-      pause: createBucketPause(table, buckets, gate, ownWrites),
+      pause: createBucketPause(table, buckets, { gate, versions, ownWrites }),
     }),
     leases: createLeaseStore(table, gate),
   };

@@ -8,7 +8,7 @@ const VALUE_ALIASES: string[] = [];
  * Names that need no alias: identifiers that DynamoDB does not reserve. Each alias would be written, signed and parsed
  * with every acquire. Long names have an alias, because an expression is limited to 4 KB.
  */
-const PLAIN_NAME = /^(?:rf|w|wc|ac|cv|un|PK|SK|b_\w{1,8})$/;
+const PLAIN_NAME = /^(?:rf|w|wc|ac|cv|un|pzr?|PK|SK|b_\w{1,8})$/;
 
 /** Cached, except for holders: each lease has another name. */
 const KNOWN_PLAIN = new Map<string, boolean>();

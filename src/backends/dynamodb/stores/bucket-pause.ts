@@ -14,9 +14,16 @@ import { encodeConfig } from '../table/records.js';
 import { type Action, putAction, updateAction } from './actions.js';
 import { type PlannedChange, writeChange } from './change.js';
 import { asSeen } from './config.js';
+import type { VersionGate } from '../schema/version-gate.js';
 import type { NamespaceGate } from './namespace-gate.js';
 import { pauseShards } from './pause-shards.js';
 import type { RecentWrites } from './recent-writes.js';
+
+interface PauseContext {
+  readonly gate: NamespaceGate;
+  readonly versions: Pick<VersionGate, 'require'>;
+  readonly ownWrites: RecentWrites;
+}
 
 /**
  * Pauses a bucket in two places. The config record of the entity and resource, which every process reads and caches, has the
@@ -27,11 +34,12 @@ import type { RecentWrites } from './recent-writes.js';
 export function createBucketPause(
   table: Table,
   buckets: BucketCache,
-  gate: NamespaceGate,
-  ownWrites: RecentWrites,
+  { gate, versions, ownWrites }: PauseContext,
 ): BucketStore['pause'] {
   return async (call, bucket, wanted) => {
     await gate.check(call);
+    // A client of version 1 would take without the condition on the pause.
+    if (wanted !== null) await versions.require(call, 'a pause');
     const { namespaceId: ns, nowMs } = call;
     const { entityId, resource } = bucket;
     const deadline = deadlineIn(call.timeoutMs);

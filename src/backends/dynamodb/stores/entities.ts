@@ -12,6 +12,7 @@ import type { Item } from '../client/transport.js';
 import { ABSENT, type Action, checkAction, deleteAction, putAction, type Seen, updateAction } from './actions.js';
 import { type PlannedChange, writeChange } from './change.js';
 import { childOf, readChildRows, readHeightBelow, readParents } from './entity-ancestry.js';
+import type { VersionGate } from '../schema/version-gate.js';
 import type { NamespaceGate } from './namespace-gate.js';
 import type { RecentWrites } from './recent-writes.js';
 import { behind, pageOfRecords, readRows } from './rows.js';
@@ -20,9 +21,20 @@ import { behind, pageOfRecords, readRows } from './rows.js';
  * Records of entities. Each stores the number of its children, which changes in the same transaction as the children.
  * So no entity with children is deleted, although the index of children is eventually consistent.
  */
-export function createEntityStore(table: Table, gate: NamespaceGate, ownWrites: RecentWrites): EntityStore {
-  const change = async <T>(call: AdminCall, plan: (deadline: Deadline) => Promise<PlannedChange<T>>): Promise<T> => {
+export function createEntityStore(
+  table: Table,
+  gate: NamespaceGate,
+  versions: Pick<VersionGate, 'require'>,
+  ownWrites: RecentWrites,
+): EntityStore {
+  const change = async <T>(
+    call: AdminCall,
+    plan: (deadline: Deadline) => Promise<PlannedChange<T>>,
+    pause?: Pause | null,
+  ): Promise<T> => {
     await gate.check(call);
+    // A client of version 1 would ignore the pause.
+    if (pause !== undefined && pause !== null) await versions.require(call, 'a pause');
     const deadline = deadlineIn(call.timeoutMs);
     try {
       return await writeChange(table, call.namespaceId, call, deadline, async () => plan(deadline));
@@ -33,10 +45,11 @@ export function createEntityStore(table: Table, gate: NamespaceGate, ownWrites: 
   };
 
   return {
-    create: (call, entity) => change(call, (deadline) => planCreation(table, call, entity, deadline)),
-    update: (call, id, fields, seen) => change(call, (deadline) => planUpdate(table, call, id, fields, seen, deadline)),
+    create: (call, entity) => change(call, (deadline) => planCreation(table, call, entity, deadline), entity.pause),
+    update: (call, id, fields, seen) =>
+      change(call, (deadline) => planUpdate(table, call, id, fields, seen, deadline), fields.pause),
     delete: (call, id, seen = null) => change(call, (deadline) => planDeletion(table, call, id, seen, deadline)),
-    pause: (call, id, pause) => change(call, (deadline) => planEntityPause(table, call, id, pause, deadline)),
+    pause: (call, id, pause) => change(call, (deadline) => planEntityPause(table, call, id, pause, deadline), pause),
 
     async read(call, id) {
       await gate.check(call);

@@ -33,7 +33,7 @@ describe('splits', () => {
         "TransactItems": [
           {
             "Update": {
-              "ConditionExpression": "rf = :v0 AND w <> :v1 AND #a0 = :v2 AND b_rpm_tk >= :v7 AND b_rpm_tk <= :v8",
+              "ConditionExpression": "rf = :v0 AND w <> :v1 AND #a0 = :v2 AND attribute_not_exists(pz) AND b_rpm_tk >= :v7 AND b_rpm_tk <= :v8",
               "ExpressionAttributeNames": {
                 "#a0": "shard_count",
                 "#a1": "GSI1PK",
@@ -176,6 +176,7 @@ describe('splits', () => {
       IF rf = 1799999999000
          w <> "own-write-id--"
          shard_count = 1
+         attribute_not_exists(pz)
          b_rpm_tk >= 19500
          b_rpm_tk <= 49500
          b_slots_tk >= 1000
@@ -195,6 +196,7 @@ describe('splits', () => {
       IF rf = 1799999999000
          w <> "own-write-id--"
          shard_count = 1
+         attribute_not_exists(pz)
          b_rpm_tk >= 59000
       RETURN nothing, else nothing
       CREATE headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#1 #STATE
@@ -214,6 +216,7 @@ describe('splits', () => {
       IF rf = 1799999999000
          w <> "own-write-id--"
          shard_count = 2
+         attribute_not_exists(pz)
          b_rpm_tk >= 2250
          b_rpm_tk <= 17250
       RETURN nothing, else nothing
