@@ -84,7 +84,7 @@ function byPolicy(context: Context, ask: Ask, error: unknown): Awaitable<Decisio
 
 function askStore(context: Context, ask: Ask, chain: readonly CachedConfig[], timeoutMs: number): Awaitable<Decision> {
   ask.request.signal?.throwIfAborted();
-  const pause = findPause(chain, ask.nowMs);
+  const pause = findPause(chain.some(isLastKnown) ? chain.filter(isCurrentIn(context)) : chain, ask.nowMs);
   if (pause !== null) return pausedByConfig(context, ask, chain, pause);
   if (!context.knownPauses.isEmpty && !chain.some(isLastKnown)) context.knownPauses.forget(ask.request.entityId, null);
   const levels = levelsOf(context, ask, chain);
@@ -102,6 +102,11 @@ function pausedByConfig(
   context.knownPauses.note(request.entityId, pause);
   const isRead = chain.some((entry) => entry.entityId === pause.entityId && entry.fetchedAtMs === nowMs);
   return denyByPause(pause, nowMs, chain.some(isLastKnown) ? 'fallback' : isRead ? 'store' : 'deny-cache');
+}
+
+/** An entry that is used because the store does not answer may be from before this process ended the pause. */
+function isCurrentIn({ resolver }: Context): (entry: CachedConfig) => boolean {
+  return (entry) => !isLastKnown(entry) || resolver.cache.isCurrent(entry);
 }
 
 function isLastKnown(entry: CachedConfig): boolean {

@@ -21,6 +21,7 @@ const buckets: readonly Case[] = [
     run: async (fixture) => {
       const [one, other] = await twoWarm(fixture, 'rpm:10/min');
       await one.pause({ ...USER, forMs: 20_000, reason: REASON });
+      await assertRejects(other.acquire(ask({ rpm: 1 })), 'limit.exceeded');
       assert.equal((await pausedDenial(other, ask({ rpm: 1 }))).retryAfterMs, 20_000);
       assert.deepEqual((await pausedDenial(other, ask({ rpm: 1 }))).paused?.reason, REASON);
     },
