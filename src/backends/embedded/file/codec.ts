@@ -1,7 +1,6 @@
 import type { Amount, Holder } from '../../../core/bucket/decide.js';
 import { type Int, toInt } from '../../../core/int.js';
 import { Limit } from '../../../core/limit.js';
-import type { Pause } from '../../../core/pause.js';
 import type { UsageCounts } from '../../../core/usage/usage.js';
 import type { Account, Bucket } from '../bucket.js';
 
@@ -140,16 +139,6 @@ export function encodeCounts({ consumedMilli, acquires, expired }: UsageCounts):
 export function decodeCounts(text: string): UsageCounts {
   const [acquires, expired, consumed] = JSON.parse(text) as [number, number, readonly StoredAmount[]];
   return { acquires, expired, consumedMilli: new Map(consumed.map(([name, milli]) => [name, decodeInt(milli)])) };
-}
-
-export function encodePauseText(pause: Pause | undefined): string | null {
-  return pause === undefined ? null : JSON.stringify([pause.endMs, pause.reason] satisfies StoredPause);
-}
-
-export function decodePauseText(stored: string | null): Pause | undefined {
-  if (stored === null) return undefined;
-  const [endMs, reason] = JSON.parse(stored) as StoredPause;
-  return { endMs, reason };
 }
 
 /** Free text of users, stored as JSON: some SQLite libraries cut text at NUL, and none keeps a lone surrogate. */

@@ -17,19 +17,11 @@ import type { Bucket } from '../bucket.js';
 import type { OwnedBucket, Space } from '../storage.js';
 import { usageKey } from '../usage.js';
 import { insertAudit, selectAudit } from './audit-rows.js';
-import {
-  decodeBucket,
-  decodeCounts,
-  decodePauseText,
-  decodeText,
-  encodeBucket,
-  encodeCounts,
-  encodePauseText,
-  encodeText,
-} from './codec.js';
+import { decodeBucket, decodeCounts, decodeText, encodeBucket, encodeCounts, encodeText } from './codec.js';
 import { selectConfig, selectConfigs, selectEntitiesWithConfig, writeConfig } from './config-rows.js';
 import type { SqlValue } from './driver.js';
 import { selectMark, selectMarks, writeMark } from './managed-rows.js';
+import { withPauses, writePause } from './pause-rows.js';
 import { pageOfRows, type Statements } from './statements.js';
 
 /** The rows of one namespace in a file, inside a transaction. */
@@ -99,11 +91,12 @@ export class FileSpace implements Space {
 
   readEntity(id: string): EntityRecord | undefined {
     const row = this.#sql(`SELECT ${ENTITY_COLUMNS} FROM entities WHERE ns = ? AND id = ?`).get(this.#ns, id);
-    return row === undefined ? undefined : decodeEntity(row);
+    return row === undefined ? undefined : withPauses(this.#sql, this.#ns, [decodeEntity(row)])[0];
   }
 
   writeEntity({ id, name, parentId, cascade, metadata, createdAtMs, version, pause }: EntityRecord): void {
-    this.#sql(`INSERT OR REPLACE INTO entities (ns, ${ENTITY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`).run(
+    writePause(this.#sql, this.#ns, id, pause);
+    this.#sql(`INSERT OR REPLACE INTO entities (ns, ${ENTITY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`).run(
       this.#ns,
       id,
       encodeText(name),
@@ -112,12 +105,12 @@ export class FileSpace implements Space {
       JSON.stringify(metadata),
       createdAtMs,
       version,
-      encodePauseText(pause),
     );
   }
 
   deleteEntity(id: string): void {
     this.#sql('DELETE FROM entities WHERE ns = ? AND id = ?').run(this.#ns, id);
+    writePause(this.#sql, this.#ns, id, undefined);
   }
 
   entities(parentId: string | null, { limit, after }: PageRequest): Page<EntityRecord> {
@@ -131,7 +124,8 @@ export class FileSpace implements Space {
         : this.#sql(
             `SELECT ${ENTITY_COLUMNS} FROM entities WHERE ns = ? AND parent = ? AND id > ? ORDER BY id LIMIT ?`,
           ).all(this.#ns, parentId, after ?? '', limit + 1);
-    return pageOfRows(rows, limit, decodeEntity, ({ id }) => id);
+    const { items, next } = pageOfRows(rows, limit, decodeEntity, ({ id }) => id);
+    return { items: withPauses(this.#sql, this.#ns, items), next };
   }
 
   readMark(key: string): ManagedRecord | undefined {
@@ -183,10 +177,10 @@ export class FileSpace implements Space {
   }
 }
 
-const ENTITY_COLUMNS = 'id, name, parent, cascade, metadata, created_at, version, pause';
+const ENTITY_COLUMNS = 'id, name, parent, cascade, metadata, created_at, version';
 
 function decodeEntity(row: readonly SqlValue[]): EntityRecord {
-  const [id, name, parentId, cascade, metadata, createdAtMs, version, paused] = row as [
+  const [id, name, parentId, cascade, metadata, createdAtMs, version] = row as [
     string,
     string | null,
     string | null,
@@ -194,9 +188,7 @@ function decodeEntity(row: readonly SqlValue[]): EntityRecord {
     string,
     number,
     number,
-    string | null,
   ];
-  const pause = decodePauseText(paused);
   return {
     id,
     name: decodeText(name),
@@ -205,7 +197,6 @@ function decodeEntity(row: readonly SqlValue[]): EntityRecord {
     metadata: JSON.parse(metadata),
     createdAtMs,
     version,
-    ...(pause === undefined ? {} : { pause }),
   };
 }
 

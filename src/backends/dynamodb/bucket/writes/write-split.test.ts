@@ -258,4 +258,32 @@ describe('merges', () => {
       RETURN nothing, else nothing"
     `);
   });
+
+  test('a merge takes the pause that ends later, and a bucket that is paused gets no ttl', () => {
+    const pauseOf = (endMs: number, reason: string) => ({ pause: { endMs, reason } });
+    const merged = (one: object, other: object) => {
+      const [a, b] = [
+        { ...stays, ...one },
+        { ...leaves, ...other },
+      ];
+      return printTransaction(buildMerge(TARGET, a, b, planMerge(a, b, NOW_MS)!, 'own').TransactItems ?? []);
+    };
+    const [sooner, later, ended] = [pauseOf(NOW_MS + 1, 'a'), pauseOf(NOW_MS + 2, 'b'), pauseOf(NOW_MS, 'c')];
+    for (const [one, other, set] of [
+      [sooner, later, `pz = ${NOW_MS + 2}, pzr = "b"`],
+      [{}, sooner, `pz = ${NOW_MS + 1}, pzr = "a"`],
+    ] as const) {
+      expect(merged(one, other)).toContain(set);
+      expect(merged(one, other)).not.toContain('ttl');
+      expect(merged(other, one)).not.toContain('pz =');
+    }
+    expect(merged(ended, {})).toContain('ttl = ');
+  });
+
+  test('a split gives the new shard the pause, and requires it in the old one', () => {
+    const pause = { endMs: NOW_MS + 5, reason: 'vendor' };
+    const printed = splitOf(seen([RPM], { pause }));
+    expect(printed).toContain(`pz = ${NOW_MS + 5}\n`);
+    expect(printed).toContain(`pz ${NOW_MS + 5}, pzr "vendor"`);
+  });
 });
