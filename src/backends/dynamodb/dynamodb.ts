@@ -1,17 +1,17 @@
 import type { Awaitable, Backend, Call } from '../../backend.js';
-import { BucketCache } from './acquire/bucket-cache.js';
+import { BucketCache } from './acquire/bucket-shards.js';
 import { adjust, consume } from './acquire/consume.js';
 import { deadlineIn } from './client/deadline.js';
 import { extend } from './acquire/extend.js';
-import { InFlight } from './client/in-flight.js';
 import { everyLimit, judgeLevel } from './bucket/judge-level.js';
 import { DynamoDBExecutor } from './expressions/dynamodb-executor.js';
 import { PRESSURE, type PressureOptions } from './bucket/pressure.js';
-import type { Table } from './client/requests.js';
-import { openTable, reportClockNews } from './schema/open-table.js';
+import { InFlight, type Table } from './client/requests.js';
+import { openTable } from './schema/open-table.js';
 import { createVersionGate, registryWithVersionCheck, withVersionCheck } from './schema/version-gate.js';
 import { openTransport } from './client/open-transport.js';
 import type { LoadSdk, SdkOptions } from './client/sdk-transport.js';
+import { errorOfNews } from './client/store-clock.js';
 import { createAuditStore } from './stores/audit.js';
 import { createBucketPause } from './stores/bucket-pause.js';
 import { createBucketReset } from './stores/bucket-reset.js';
@@ -54,7 +54,8 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
 
   /** Runs the work once the namespace is known to be active: synchronously if that is cached. */
   const inNamespace = <T>(call: Call, work: () => Awaitable<T>): Awaitable<T> => {
-    reportClockNews(transport, call);
+    const news = transport.takeClockNews?.() ?? null;
+    if (news !== null) call.tuning?.onError?.(errorOfNews(news), 'the time of the store');
     const checked = gate.check(call);
     return checked instanceof Promise ? checked.then(work) : work();
   };

@@ -22,6 +22,8 @@ export interface Forecast {
   askMs(tokens: number): EpochMs;
   /** How long an empty limit needs for so many tokens: 0 for slots, which do not refill. */
   refillMs(tokens: number): number;
+  /** How many tokens refill in this time, at most half of the capacity; 0 for slots. */
+  refilledIn(ms: number): number;
   /** Whether the head should ask once more before its timeout. */
   isWorthAsking(tokens: number, nowMs: EpochMs): boolean;
   /** When to ask for `tokens` although asks for `asking` are still in flight. */
@@ -79,6 +81,11 @@ class RateForecast implements Forecast {
 
   refillMs(tokens: number): number {
     return tokens === 0 ? 0 : Math.ceil((tokens * this.#limit.refillPeriodMs) / this.#limit.refillAmount);
+  }
+
+  refilledIn(ms: number): number {
+    const { refillAmount, refillPeriodMs, capacity } = this.#limit;
+    return Math.floor(Math.min((ms * refillAmount) / refillPeriodMs, capacity / 2));
   }
 
   isWorthAsking(tokens: number, nowMs: EpochMs): boolean {
@@ -141,6 +148,10 @@ class SlotForecast implements Forecast {
   }
 
   refillMs(): number {
+    return 0;
+  }
+
+  refilledIn(): number {
     return 0;
   }
 

@@ -4,6 +4,7 @@ import type { Limit } from '../../core/limit.js';
 import type { EpochMs } from '../../core/units.js';
 import { type Forecast, forecastOf } from './forecast.js';
 import { type Ordered, OrderedQueue } from './ordered-queue.js';
+import { WaveShare } from './wave-share.js';
 
 /** The part of a waiter that its line uses. */
 export interface InLine extends Ordered {
@@ -35,6 +36,8 @@ export class WaitingLine {
   readonly #dueMs = new Map<InLine, EpochMs>();
   #lastRefusal: LimitStatus;
   #forecast: Forecast;
+  readonly #share: WaveShare;
+  readonly #refilledIn = (ms: number): number => this.#forecast.refilledIn(ms);
   #servesSoon = false;
   #timer: { readonly atMs: EpochMs; readonly stop: () => void } | null = null;
 
@@ -46,6 +49,7 @@ export class WaitingLine {
   ) {
     this.#lastRefusal = refusal;
     this.#forecast = forecastOf(refusal.limit, random);
+    this.#share = new WaveShare(random);
     this.#clock = clock;
     this.#random = random;
     this.#onEmpty = onEmpty;
@@ -76,14 +80,17 @@ export class WaitingLine {
   joinUnasked(waiter: InLine): void {
     this.join(waiter);
     this.serve();
-    if (this.#asking.size > 0) return;
-    this.#send(this.#queue.first as InLine);
+    const head = this.#queue.first;
+    // The head may have its tokens already, and wait for the time of the next wave.
+    if (this.#asking.size > 0 || head === null || this.#forecast.holds(head.tokens, this.#clock.now())) return;
+    this.#send(head);
     this.#setTimer();
   }
 
   /** Updates the forecast from an answer of the store; `serve` acts on it. */
   learn(status: LimitStatus, granted: boolean, askedMs: EpochMs): void {
     if (!hasRulesOf(status.limit, this.#lastRefusal.limit)) this.#adopt(status.limit);
+    this.#share.learn(status.available, status.exceeded, askedMs, this.#refilledIn);
     if (status.exceeded) {
       this.#lastRefusal = status;
       this.#forecast.refuse(status, askedMs, this.#clock.now());
@@ -190,16 +197,21 @@ export class WaitingLine {
   #nextWaveMs(): EpochMs {
     const head = this.#queue.first;
     if (head === null) return Number.POSITIVE_INFINITY;
-    if (this.#asking.size === 0) return this.#forecast.askMs(head.tokens);
+    if (this.#asking.size === 0) {
+      const headMs = this.#forecast.askMs(head.tokens);
+      return this.#share.waveMs(headMs, this.#forecast.askMs(this.#queuedTokens), this.#refilledIn);
+    }
     return this.#forecast.askBesidesMs(this.#askingTokens, head.tokens);
   }
 
   #headFits(nowMs: EpochMs): boolean {
     const head = this.#queue.first;
-    return head !== null && this.#forecast.holds(this.#askingTokens + head.tokens, nowMs);
+    if (head === null || !this.#share.allows(this.#askingTokens + head.tokens, this.#refilledIn)) return false;
+    return this.#forecast.holds(this.#askingTokens + head.tokens, nowMs);
   }
 
   #send(waiter: InLine): void {
+    if (this.#asking.size === 0) this.#share.startWave(this.#clock.now());
     this.#remove(waiter);
     this.#asking.set(waiter, waiter.tokens);
     this.#askingTokens += waiter.tokens;

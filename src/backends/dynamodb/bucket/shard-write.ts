@@ -1,7 +1,8 @@
-import { applyWrite, credit, effectiveTokens, type LimitWrite } from '../../../core/bucket/bucket.js';
+import { applyWrite, credit, effectiveTokens, type LimitWrite, planMove } from '../../../core/bucket/bucket.js';
 import type { ConfigVersion } from '../../../core/config/config.js';
-import type { Holder, Verdict } from '../../../core/bucket/decide.js';
+import type { Amount, Holder, Verdict } from '../../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../../core/int.js';
+import { hasBalance, isConsumed, sharesAccount } from '../../../core/limit-kind.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { EntryResult } from './group/entries.js';
 import { accountOf, decodeHolder, encodeHolder, type ShardImage, type StoredHolder } from '../table/items.js';
@@ -39,6 +40,67 @@ export type HolderChange =
 
 /** Leaves a balance as it is. */
 export const STAYS: LimitWrite = { write: 'add', deltaMilli: 0, atLeastMilli: null, atMostMilli: null };
+
+interface Sum {
+  takeMilli: Int | null;
+  debitMilli: Int;
+  refundMilli: Int;
+  /** Consumption that is taken back and changes no balance. */
+  uncountMilli: Int;
+}
+
+/** The sums that a write changes each limit by. */
+export class LimitSums {
+  readonly #byName = new Map<string, Sum>();
+
+  take(name: string, milli: Int): void {
+    const sum = this.#of(name);
+    sum.takeMilli = add(sum.takeMilli ?? 0, milli);
+  }
+
+  debit(name: string, milli: Int): void {
+    const sum = this.#of(name);
+    sum.debitMilli = add(sum.debitMilli, milli);
+  }
+
+  /** Skips a limit that was removed, and one that has changed its kind: tokens are not slots. */
+  refund(image: ShardImage, kind: 'rate' | 'concurrent', amounts: readonly Amount[]): void {
+    for (const { name, milli } of amounts) {
+      const found = accountOf(image, name)?.limit.kind;
+      if (found === undefined || !sharesAccount(found, kind)) continue;
+      const sum = this.#of(name);
+      sum.refundMilli = add(sum.refundMilli, milli);
+    }
+  }
+
+  uncount(name: string, milli: Int): void {
+    const sum = this.#of(name);
+    sum.uncountMilli = add(sum.uncountMilli, milli);
+  }
+
+  changes(image: ShardImage, nowMs: EpochMs): readonly LimitChange[] {
+    const changes: LimitChange[] = [];
+    for (const { limit, rate, tokensMilli } of image.limits) {
+      const sum = this.#byName.get(limit.name);
+      if (sum === undefined) continue;
+      const credited = credit(rate, image.baseMs, nowMs);
+      const write = hasBalance(limit.kind) ? planMove(rate, tokensMilli, credited, sum) : STAYS;
+      changes.push({ name: limit.name, write, consumedMilli: isConsumed(limit.kind) ? consumedIn(sum) : 0 });
+    }
+    return changes;
+  }
+
+  #of(name: string): Sum {
+    let sum = this.#byName.get(name);
+    if (sum === undefined)
+      this.#byName.set(name, (sum = { takeMilli: null, debitMilli: 0, refundMilli: 0, uncountMilli: 0 }));
+    return sum;
+  }
+}
+
+function consumedIn({ takeMilli, debitMilli, refundMilli, uncountMilli }: Sum): Int {
+  return sub(add(takeMilli ?? 0, debitMilli), add(refundMilli, uncountMilli));
+}
 
 /** Whether the write would change nothing. It may still require that holders are absent. */
 export function changesNothing({ limits, acquires, expired, holders, adopts, ttlSec }: ShardWrite): boolean {

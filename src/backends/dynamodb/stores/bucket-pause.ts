@@ -1,7 +1,7 @@
 import type { AdminCall, BucketStore, BucketToPause } from '../../../backend.js';
 import { describePause } from '../../../core/config/paused-records.js';
 import { laterPause, type Pause, type PauseChange, planPause, samePause } from '../../../core/pause.js';
-import type { BucketCache } from '../acquire/bucket-cache.js';
+import type { BucketCache } from '../acquire/bucket-shards.js';
 import { latestPause } from '../bucket/shard-pauses.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
 import { readItem, type Table } from '../client/requests.js';

@@ -5,7 +5,7 @@ import type { EpochMs } from '../../../core/units.js';
 import type { Executor, WriteAnswer } from '../bucket/executor.js';
 import { newBucketImage } from '../bucket/new-bucket.js';
 import { buildCreate } from '../bucket/writes/create.js';
-import { createWriteId } from '../bucket/writes/shard-update.js';
+import { createWriteId } from '../bucket/writes/record-write.js';
 import { buildPause } from '../bucket/writes/write-pause.js';
 import { backOffMs, type Deadline, pause as sleep, timeLeftMs } from '../client/deadline.js';
 import type { ShardImage } from '../table/items.js';

@@ -29,25 +29,26 @@ interface StoredBucket {
   /** Limits. */
   readonly l: readonly StoredAccount[];
   /** Limits that were removed. */
-  readonly r?: readonly StoredAccount[];
+  readonly r?: readonly StoredAccount[] | undefined;
   /** Holders. */
-  readonly h?: readonly StoredHolder[];
+  readonly h?: readonly StoredHolder[] | undefined;
   /** The pause. */
-  readonly p?: StoredPause;
+  readonly p?: StoredPause | undefined;
 }
 
 type StoredPause = readonly [endMs: number, reason: string];
 
 export function encodeBucket(bucket: Bucket): string {
   const { version, holders, retired, pause } = bucket;
+  // JSON leaves out what is undefined.
   const stored: StoredBucket = {
     t: [bucket.baseMs, bucket.hourMs],
     v: [version.sequence, version.openedAtMs],
     n: [bucket.acquires, bucket.expired, bucket.foldedAcquires, bucket.foldedExpired],
     l: bucket.limits.map(encodeAccount),
-    ...(retired.length === 0 ? {} : { r: retired.map(encodeAccount) }),
-    ...(holders.size === 0 ? {} : { h: [...holders].map(encodeHolder) }),
-    ...(pause === null ? {} : { p: [pause.endMs, pause.reason] as const }),
+    r: retired.length === 0 ? undefined : retired.map(encodeAccount),
+    h: holders.size === 0 ? undefined : [...holders].map(encodeHolder),
+    p: pause === null ? undefined : [pause.endMs, pause.reason],
   };
   return JSON.stringify(stored);
 }

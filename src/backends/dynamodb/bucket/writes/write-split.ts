@@ -3,11 +3,10 @@ import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
 import type { Merge, Split } from '../split.js';
 import { buildShardKey, sweepKeys } from '../../table/keys.js';
 import { buildCreate } from './create.js';
-import { RecordUpdate, type RecordWrite } from './record-write.js';
+import { RecordUpdate, type RecordWrite, startShardUpdate } from './record-write.js';
 import { samePause } from '../../../../core/pause.js';
 import { latestPause } from '../shard-pauses.js';
 import { setPause } from './write-pause.js';
-import { startShardUpdate } from './shard-update.js';
 
 /**
  * Splits one shard into two, in one transaction.
