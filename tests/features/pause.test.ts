@@ -195,12 +195,22 @@ const ROWS: readonly Row[] = [
     },
   },
   {
-    path: 'a take and a settle in one group',
-    run: async ({ one, lease, model }) => {
-      one.config.cache.clear();
-      const [decision] = await Promise.all([one.tryAcquire(ask(5)), lease.settle({ rpm: 150 })]);
-      expect([decision.granted, model.take(5)]).toEqual([false, false]);
-      model.move(50);
+    path: 'a take and a settle in one group, of a process that does not know the pause',
+    run: async ({ one, other, model, advance }) => {
+      await one.resume(BUCKET);
+      model.resume();
+      await advance(1_000);
+      const own = await other.acquire(ask(10));
+      model.take(10);
+      await one.pause({ ...BUCKET, forMs: PAUSE_MS, reason: 'vendor' });
+      model.pause(PAUSE_MS);
+      const [before, , after] = await Promise.all([
+        other.tryAcquire(ask(5)),
+        own.settle({ rpm: 30 }),
+        other.tryAcquire(ask(5)),
+      ]);
+      expect([before.granted, after.granted, model.take(5)]).toEqual([false, false, false]);
+      model.move(20);
     },
   },
   {

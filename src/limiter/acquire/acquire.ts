@@ -1,6 +1,7 @@
 import type { Awaitable, ConsumeOutcome, ConsumeRequest, LevelAsk } from '../../backend.js';
 import { BackendUnavailable, isHeadgateError } from '../../core/errors.js';
 import { buildLeaseId, checkEntityId, checkResource } from '../../core/identifiers.js';
+import type { EpochMs } from '../../core/units.js';
 import type { Ask } from './ask.js';
 import type { CachedConfig } from '../config/config-cache.js';
 import { type Context, endOfCall, timeLeft } from '../context.js';
@@ -84,7 +85,7 @@ function byPolicy(context: Context, ask: Ask, error: unknown): Awaitable<Decisio
 
 function askStore(context: Context, ask: Ask, chain: readonly CachedConfig[], timeoutMs: number): Awaitable<Decision> {
   ask.request.signal?.throwIfAborted();
-  const pause = findPause(chain.some(isLastKnown) ? chain.filter(isCurrentIn(context)) : chain, ask.nowMs);
+  const pause = pauseIn(context, chain, ask.nowMs);
   if (pause !== null) return pausedByConfig(context, ask, chain, pause);
   if (!context.knownPauses.isEmpty && !chain.some(isLastKnown)) context.knownPauses.forget(ask.request.entityId, null);
   const levels = levelsOf(context, ask, chain);
@@ -105,8 +106,13 @@ function pausedByConfig(
 }
 
 /** An entry that is used because the store does not answer may be from before this process ended the pause. */
-function isCurrentIn({ resolver }: Context): (entry: CachedConfig) => boolean {
-  return (entry) => !isLastKnown(entry) || resolver.cache.isCurrent(entry);
+function pauseIn({ resolver }: Context, chain: readonly CachedConfig[], nowMs: EpochMs): FoundPause | null {
+  const pause = findPause(chain, nowMs);
+  if (pause === null || !chain.some(isLastKnown)) return pause;
+  return findPause(
+    chain.filter((entry) => !isLastKnown(entry) || resolver.cache.isCurrent(entry)),
+    nowMs,
+  );
 }
 
 function isLastKnown(entry: CachedConfig): boolean {

@@ -150,6 +150,20 @@ const waits: readonly Case[] = [
     },
   },
   {
+    title: 'a caller is denied at once as paused while others wait in the line of the limit',
+    run: async (fixture) => {
+      const limiter = await fixture.limited('rpm:60/min:1');
+      await limiter.acquire(ask({ rpm: 1 }));
+      const first = waiting(fixture, limiter, 5_000);
+      await first.asleep();
+      await limiter.pause({ ...ALL, forMs: 'forever', reason: REASON });
+      await pausedDenial(limiter, ask({ rpm: 1 }, { wait: { timeoutMs: 5_000 } }));
+      await fixture.clock.advance(1_000);
+      const denied = await first.decision;
+      assert.equal(denied.granted ? null : denied.reason, 'paused');
+    },
+  },
+  {
     title: 'a resume wakes the callers of its process that wait for the end of the pause',
     run: async (fixture) => {
       const limiter = await fixture.limited('rpm:10/min');

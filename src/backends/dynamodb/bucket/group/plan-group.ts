@@ -287,7 +287,7 @@ class GroupPlanner {
       holders: [...this.#holders.values()],
       adopts,
       ttlSec: undefined,
-      ...(this.#hasTaken ? { takesAtMs: this.#at.nowMs } : {}),
+      takesAtMs: this.#hasTaken ? this.#at.nowMs : undefined,
     };
     return changesNothing(write) ? write : withTtl(this.#image, write, newest, this.#at);
   }
