@@ -14,6 +14,7 @@ import { heldSlots, startingTokens } from '../../core/bucket/held-slots.js';
 import { isClosed } from '../../core/bucket/portable.js';
 import { hasBalance, sharesAccount } from '../../core/limit-kind.js';
 import { fullTokens, isUnlimitedIn, type Limit } from '../../core/limit.js';
+import { isRunning, type Pause } from '../../core/pause.js';
 import { windowStart } from '../../core/usage/usage.js';
 import type { EpochMs, Millitokens } from '../../core/units.js';
 
@@ -50,6 +51,7 @@ export interface Bucket {
   foldedExpired: number;
   /** The hour of everything that is not folded yet. */
   hourMs: EpochMs;
+  pause: Pause | null;
 }
 
 const NO_HOLDERS: ReadonlyMap<string, Holder> = new Map();
@@ -68,6 +70,7 @@ export function createBucket(limits: readonly Limit[], version: ConfigVersion, n
     foldedAcquires: 0,
     foldedExpired: 0,
     hourMs: windowStart('hourly', nowMs),
+    pause: null,
   };
 }
 
@@ -198,7 +201,7 @@ export function negated(amounts: readonly Amount[]): readonly Amount[] {
 
 /** Whether deleting the bucket changes no answer: a new bucket would be equal. */
 export function isIdle(bucket: Bucket, nowMs: EpochMs): boolean {
-  if (bucket.holders.size > 0) return false;
+  if (bucket.holders.size > 0 || isRunning(bucket.pause, nowMs)) return false;
   return bucket.limits.every(
     ({ limit, tokensMilli }) =>
       !hasBalance(limit.kind) ||

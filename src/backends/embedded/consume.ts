@@ -15,7 +15,14 @@ import type {
   OperationResult,
 } from '../../backend.js';
 import { compareConfig, CONFIG_REREAD_MS } from '../../core/config/config.js';
-import { amountOf, conclude, CONTENDED_RETRY_MS, decide, exceedsCapacity } from '../../core/bucket/decide.js';
+import {
+  amountOf,
+  concludeAt,
+  CONTENDED_RETRY_MS,
+  decide,
+  exceedsCapacity,
+  type Verdict,
+} from '../../core/bucket/decide.js';
 import { amountsDue, keptHolder, takenHolder, takesUnheldSlots } from '../../core/bucket/holder-rules.js';
 import {
   type ClosedState,
@@ -24,6 +31,7 @@ import {
   operate as operateOn,
 } from '../../core/bucket/portable.js';
 import { receiptEnd } from '../../core/bucket/receipt.js';
+import { isRunning } from '../../core/pause.js';
 import type { EpochMs } from '../../core/units.js';
 import {
   type Bucket,
@@ -52,7 +60,7 @@ export function consume(space: Space, request: ConsumeRequest, nowMs: EpochMs): 
     buckets[at] = bucket;
     answers[at] = askLevel(space, level, bucket, nowMs);
   }
-  const conclusion = conclude(answers);
+  const conclusion = concludeAt(answers, nowMs);
   if (!conclusion.granted) {
     const { reason, retryAfterMs } = conclusion;
     return { kind: 'denied', reason, retryAfterMs, levels: answers };
@@ -108,7 +116,13 @@ function askLevel(space: Space, level: LevelAsk, bucket: Bucket, nowMs: EpochMs)
     space.writeBucket(level.entityId, level.resource, bucket, nowMs);
     verdicts = decide(bucket, level.asks, nowMs);
   }
-  return { verdicts, configIsOlder: isOlder(level, bucket) };
+  return answerOf(level, bucket, verdicts, nowMs);
+}
+
+function answerOf(level: LevelRef, bucket: Bucket, verdicts: readonly Verdict[], nowMs: EpochMs): LevelAnswer {
+  const configIsOlder = isOlder(level, bucket);
+  const { pause } = bucket;
+  return isRunning(pause, nowMs) ? { verdicts, configIsOlder, pause } : { verdicts, configIsOlder };
 }
 
 function isOlder(level: LevelRef, bucket: Bucket): boolean {
@@ -123,7 +137,7 @@ export function peek(space: Space, levels: readonly LevelAsk[], nowMs: EpochMs):
     settle(bucket, level, nowMs);
     reclaimExpired(bucket, nowMs);
     const asks = bucket.limits.map(({ limit }) => ({ name: limit.name, milli: amountOf(level.asks, limit.name) ?? 0 }));
-    return { verdicts: decide(bucket, asks, nowMs), configIsOlder: isOlder(level, bucket) };
+    return answerOf(level, bucket, decide(bucket, asks, nowMs), nowMs);
   });
 }
 

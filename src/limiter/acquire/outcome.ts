@@ -12,6 +12,7 @@ import type { Ask } from './ask.js';
 import type { Context } from '../context.js';
 import type { Decision } from './decision.js';
 import type { DecidedBy } from './decision-event.js';
+import { denyByPause, findPauseIn } from './paused.js';
 import { type GrantedLevel, StoredLeaseAccount } from '../lease/lease-account.js';
 import { PortableAccount } from '../lease/portable-account.js';
 import { Lease } from '../lease/lease.js';
@@ -25,6 +26,8 @@ export function decisionOf(
   decidedBy: DecidedBy,
 ): Decision {
   const granted = outcome.kind === 'granted';
+  const pause = granted || outcome.reason !== 'paused' ? null : findPauseIn(levels, outcome.levels, nowMs);
+  if (pause !== null) return denyByPause(pause, nowMs, decidedBy);
   const told = !granted || wants === 'decision';
   const statuses = told ? statusesOf(levels, outcome.levels, request.resource, granted) : NO_STATUSES;
   if (!granted) {

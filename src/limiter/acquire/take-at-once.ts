@@ -13,7 +13,7 @@ import type { AcquireRequest } from './request.js';
  * it takes from the bucket that the last acquire of the entity and resource found, and makes the lease. No request, answer
  * or decision of the port is built. Returns null, with nothing done, wherever the ordinary way would do anything else:
  * - the breaker has counted a failure, or the limiter is closed: the guard decides;
- * - the config is not cached, or due for a refresh: it must be read;
+ * - the config is not cached, due for a refresh, or has a pause: it must be read, or the ask is denied;
  * - spending cascades to a parent: several levels must grant together;
  * - the request has its own limits or a `leaseTtlMs`, is for a portable lease, or asks for slots: another bucket, or a holder;
  * - a limit has a default cost, or a name is unknown: the amounts are not those of the request, or it is refused;

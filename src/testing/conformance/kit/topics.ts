@@ -25,6 +25,9 @@ import { namespaceDeletion } from '../records/namespace-deletion.js';
 import { namespacePurge } from '../records/namespace-purge.js';
 import { namespaces } from '../records/namespaces.js';
 import { ownLimits } from '../decisions/own-limits.js';
+import { pause } from '../decisions/pause.js';
+import { entityPauses } from '../decisions/pause-entities.js';
+import { pauses } from '../records/pauses.js';
 import { port } from './port.js';
 import { portableChanges } from '../leases/portable-changes.js';
 import { portableLeases } from '../leases/portable-leases.js';
@@ -55,6 +58,9 @@ export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   'per-call limits': ownLimits,
   'unlimited limits': unlimited,
   charges,
+  pause,
+  'pause of entities': entityPauses,
+  'pause records': pauses,
   namespaces,
   entities,
   status,

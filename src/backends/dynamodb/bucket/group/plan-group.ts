@@ -14,6 +14,7 @@ import { type ClosedState, isClosed, MAX_HOLDERS_OF_PORTABLE, operate } from '..
 import { sub } from '../../../../core/int.js';
 import { isUnlimitedIn } from '../../../../core/limit.js';
 import { isConsumed, refills } from '../../../../core/limit-kind.js';
+import { isRunning } from '../../../../core/pause.js';
 import type { EpochMs, Millitokens } from '../../../../core/units.js';
 import type { AskEntry, ChangeEntry, Entry, EntryResult, ExtendEntry, OperationEntry } from './entries.js';
 import { type Account, accountOf, type ShardImage, type StoredHolder } from '../../table/items.js';
@@ -174,6 +175,14 @@ class GroupPlanner {
     const verdicts = this.#judge(level.asks);
     const configIsOlder = compareConfig(this.#image, level) === 'reread';
     let answer: LevelAnswer = { verdicts, configIsOlder };
+    const { pause } = this.#image;
+    if (isRunning(pause, this.#at.nowMs)) {
+      if (this.#at.trust !== 'guess') {
+        return { kind: 'denied', answer: { ...answer, pause }, remembered: this.#at.trust !== 'exact' };
+      }
+      // The bucket may have been resumed since. The condition of the write decides.
+      this.unsure = true;
+    }
     if (verdicts.some(({ waitMs }) => waitMs !== 0)) {
       if (hasExpired(this.#image, this.#at.nowMs) && !verdicts.some(exceedsCapacity)) {
         this.needsReclaim = true;
@@ -329,6 +338,7 @@ class GroupPlanner {
       holders: [...this.#holders.values()],
       adopts,
       ttlSec: undefined,
+      takesAtMs: this.#hasTaken ? this.#at.nowMs : undefined,
     };
     return changesNothing(write) ? write : withTtl(this.#image, write, newest, this.#at);
   }
