@@ -59,7 +59,7 @@ export function createBucket(limits: readonly Limit[], version: ConfigVersion, n
     home: null,
     baseMs: nowMs,
     version,
-    limits: limits.map((limit) => newAccount(limit, fullTokens(limit))),
+    limits: limits.map((limit) => newAccount(limit.withoutOptions(), fullTokens(limit))),
     retired: NO_ACCOUNTS,
     holders: NO_HOLDERS,
     acquires: 0,
@@ -86,7 +86,8 @@ export function settle(
   const baseMs = nextBase(bucket.baseMs, nowMs);
   const before = [...bucket.limits, ...bucket.retired];
   const live = new Set(bucket.limits);
-  bucket.limits = wanted.limits.map((limit) => {
+  bucket.limits = wanted.limits.map((configured) => {
+    const limit = configured.withoutOptions();
     const account = before.find((candidate) => isSameAccount(candidate.limit, limit));
     const stays = account !== undefined && live.has(account) && account.limit.kind === limit.kind;
     const tokensMilli =

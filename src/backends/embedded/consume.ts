@@ -10,7 +10,7 @@ import type {
   LevelResult,
 } from '../../backend.js';
 import { compareConfig, CONFIG_REREAD_MS } from '../../core/config/config.js';
-import { amountOf, conclude, decide, exceedsCapacity } from '../../core/bucket/decide.js';
+import { askOf, conclude, decide, exceedsCapacity } from '../../core/bucket/decide.js';
 import { amountsDue, keptHolder, takenHolder, takesUnheldSlots } from '../../core/bucket/holder-rules.js';
 import type { EpochMs } from '../../core/units.js';
 import {
@@ -96,7 +96,7 @@ export function peek(space: Space, levels: readonly LevelAsk[], nowMs: EpochMs):
     const bucket = stored === undefined ? createBucket(level.limits, level.version, nowMs) : copyOf(stored);
     settle(bucket, level, nowMs);
     reclaimExpired(bucket, nowMs);
-    const asks = bucket.limits.map(({ limit }) => ({ name: limit.name, milli: amountOf(level.asks, limit.name) ?? 0 }));
+    const asks = bucket.limits.map(({ limit: { name } }) => askOf(level.asks, name) ?? { name, milli: 0 });
     return { verdicts: decide(bucket, asks, nowMs), configIsOlder: isOlder(level, bucket) };
   });
 }

@@ -199,6 +199,7 @@ export function tell(context: Context, request: AcquireRequest, decision: Decisi
       entityId: request.entityId,
       resource: request.resource,
       consume: { ...request.consume } as Record<string, number>,
+      ...(request.priority === undefined ? {} : { priority: request.priority }),
       granted: decision.granted,
       reason: decision.granted ? null : decision.reason,
       retryAfterMs: decision.granted ? null : decision.retryAfterMs,

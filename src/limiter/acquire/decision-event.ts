@@ -10,6 +10,8 @@ export interface DecisionEvent {
   readonly entityId: string;
   readonly resource: string;
   readonly consume: Readonly<Record<string, number>>;
+  /** The priority class of the request. Left out: none. */
+  readonly priority?: string;
   readonly granted: boolean;
   readonly reason: DenialReason | null;
   readonly retryAfterMs: number | null;

@@ -8,6 +8,7 @@ import { type EpochMs, MILLI } from '../../core/units.js';
 import type { Ask } from './ask.js';
 import type { CachedConfig } from '../config/config-cache.js';
 import type { ResolvedOptions } from '../options.js';
+import { refuseUnknownPriority, withReserves } from './priority.js';
 import type { AcquireRequest } from './request.js';
 
 /** The key of a bucket of per-call limits contains a hash of them, so its rules never change. */
@@ -24,6 +25,7 @@ export function buildLevels(
   const all = [ownLevel(request, own, named)];
   for (const parent of parents) all.push(levelOf(parent, parent.resolved.limits, named, all[0]?.asks));
   refuseUnknownNames(named, all);
+  if (request.priority !== undefined) refuseUnknownPriority(request.priority, all);
   if (!all.some(asksAnything)) {
     throw new ValidationError(
       'consume',
@@ -32,7 +34,8 @@ export function buildLevels(
     );
   }
   // The entity's own level is always included, because it counts the grant even if only a parent has the limit.
-  const levels = all.length === 1 ? all : all.filter((level, at) => at === 0 || asksAnything(level));
+  const asking = all.length === 1 ? all : all.filter((level, at) => at === 0 || asksAnything(level));
+  const levels = request.priority === undefined ? asking : withReserves(asking, request.priority);
   // Most leases need no holder. This check avoids the work in `withHolders`.
   const mayHold = request.leaseTtlMs !== undefined || request.limits !== undefined || chain.some(hasSlots);
   return mayHold ? withHolders(levels, request, options, nowMs) : levels;
@@ -128,12 +131,17 @@ function withHolders(
     const holder: Holder = {
       expiresAtMs,
       acquiredAtMs: nowMs,
-      slots: level.asks.filter(({ name }) => holdsSlotsOf(level, name)),
-      rates: refunds ? level.asks.filter(({ name }) => isConsumed(kindOf(level, name) ?? 'rate')) : null,
+      slots: amountsOf(level, ({ name }) => holdsSlotsOf(level, name)),
+      rates: refunds ? amountsOf(level, ({ name }) => isConsumed(kindOf(level, name) ?? 'rate')) : null,
       caller: options.caller,
     };
     return { ...level, holder };
   });
+}
+
+/** Without the options of the asks: a holder stores amounts only. */
+function amountsOf({ asks }: LevelAsk, isKept: (amount: Amount) => boolean): readonly Amount[] {
+  return asks.filter(isKept).map(({ name, milli }) => ({ name, milli }));
 }
 
 function takesSlots(level: LevelAsk): boolean {

@@ -16,6 +16,7 @@ import type { AcquireRequest } from './request.js';
  * - the config is not cached, or due for a refresh: it must be read;
  * - spending cascades to a parent: several levels must grant together;
  * - the request has its own limits or a `leaseTtlMs`, or asks for slots: another bucket, or a holder;
+ * - the request has a priority class: a reserve may have to stay;
  * - a limit has a default cost, or a name is unknown: the amounts are not those of the request, or it is refused;
  * - the bucket cannot grant at once (see `ResidentBuckets.take`).
  */
@@ -27,7 +28,7 @@ export function takeAtOnce(
 ): Lease | null {
   const { resident, resolver } = context;
   if (resident === null || !context.guard.isClear) return null;
-  if (request.limits !== undefined || request.leaseTtlMs !== undefined) return null;
+  if (request.limits !== undefined || request.leaseTtlMs !== undefined || request.priority !== undefined) return null;
   const config = resolver.fresh(request.entityId, request.resource, nowMs);
   if (config === undefined) return null;
   const { resolved } = config;

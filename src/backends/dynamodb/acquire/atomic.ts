@@ -1,4 +1,5 @@
 import type { Call, LevelAsk } from '../../../backend.js';
+import { askOf } from '../../../core/bucket/decide.js';
 import { sub, toInt } from '../../../core/int.js';
 import { isConsumed } from '../../../core/limit.js';
 import { newBucketImage } from '../bucket/new-bucket.js';
@@ -114,7 +115,7 @@ function partsOf(asked: AtomicAsking['levels'][number] | undefined, outcome: Lev
   const { level, bucket } = asked;
   const locations = readLocation(outcome.answer.place);
   return locations.map(({ shard, taken }, at) => {
-    const asks = taken.map(({ name, milli }) => ({ name, milli: toInt(BigInt(milli)) }));
+    const asks = taken.map(({ name, milli }) => ({ ...askOf(level.asks, name), name, milli: toInt(BigInt(milli)) }));
     return {
       bucket,
       shard: bucket.shard(shard),

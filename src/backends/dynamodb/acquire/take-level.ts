@@ -1,5 +1,5 @@
 import type { Awaitable, Call, LevelAnswer, LevelAsk } from '../../../backend.js';
-import { type Amount, amountOf, type Verdict } from '../../../core/bucket/decide.js';
+import { type Amount, amountOf, type AskedAmount, exceedsCapacity, type Verdict } from '../../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../../core/int.js';
 import { holdsSlots } from '../../../core/limit-kind.js';
 import { knownAsks, partOf, refuseAcross, viewShards } from '../bucket/across-shards.js';
@@ -116,9 +116,9 @@ function exceedsShare({ verdicts }: LevelAnswer, level: LevelAsk): boolean {
   const short = verdicts.filter(({ waitMs }) => waitMs !== 0);
   return (
     short.some(({ waitMs }) => waitMs === null) &&
-    short.every(({ limit, requestedMilli }) => {
-      const whole = level.limits.find(({ name }) => name === limit.name) ?? limit;
-      return requestedMilli <= whole.capacityMilli;
+    short.every((verdict) => {
+      const limit = level.limits.find(({ name }) => name === verdict.limit.name) ?? verdict.limit;
+      return !exceedsCapacity({ ...verdict, limit });
     })
   );
 }
@@ -154,7 +154,7 @@ async function takeAcross(asking: Asking): Promise<LevelOutcome> {
       if (outcome.kind !== 'granted') continue;
       locations.push(locationOf(asked.shard.number, asks));
       granted.push(outcome.answer);
-      owed = owed.map(({ name, milli }) => ({ name, milli: sub(milli, amountOf(asks, name) ?? 0) }));
+      owed = owed.map((ask) => ({ ...ask, milli: sub(ask.milli, amountOf(asks, ask.name) ?? 0) }));
       if (owed.every(({ milli }) => milli === 0)) {
         return { kind: 'granted', answer: { ...sumOfAnswers(level, granted), place: locations } };
       }
@@ -187,7 +187,7 @@ async function undoParts(
 }
 
 /** The part of an ask that is taken from one shard. */
-export function partialAsk(level: LevelAsk, asks: readonly Amount[]): LevelAsk {
+export function partialAsk(level: LevelAsk, asks: readonly AskedAmount[]): LevelAsk {
   return { ...level, asks, holder: holderOf(level, asks) };
 }
 
@@ -200,7 +200,7 @@ function viewsOf({ bucket, level, call }: Asking): readonly ShardImage[] {
 function holderOf({ holder }: LevelAsk, asks: readonly Amount[]): LevelAsk['holder'] {
   if (holder === null) return null;
   const within = (amounts: readonly Amount[]) =>
-    amounts.flatMap(({ name }) => asks.filter((amount) => amount.name === name));
+    amounts.flatMap(({ name }) => asks.filter((ask) => ask.name === name).map(({ milli }) => ({ name, milli })));
   return { ...holder, slots: within(holder.slots), rates: holder.rates === null ? null : within(holder.rates) };
 }
 

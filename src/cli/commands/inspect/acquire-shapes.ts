@@ -37,6 +37,8 @@ export interface AcquireLimitShape {
   readonly before: number | null;
   /** The balance when the command has ended: the slots of a committed lease are given back. */
   readonly after: number | null;
+  /** What had to stay for higher priorities. Left out: nothing. */
+  readonly reserved?: number;
   readonly exceeded: boolean;
   /** 0: the amount fits. null: it never fits. */
   readonly retryAfterMs: number | null;

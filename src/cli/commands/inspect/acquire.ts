@@ -21,9 +21,11 @@ export const define: Definition = (command, context) => {
     'acquire user-1 gpt-4 -c rpm=1 --dry-run',
     'acquire user-1 gpt-4 -c slots=1 --hold --lease-ttl 5min',
     'acquire user-1 gpt-4 -c rpm=1 -l rpm:5/min',
+    'acquire user-1 gpt-4 -c tpm=500 --priority batch',
   ])
     .option('-c, --consume <limit=amount>', 'the amount to take of a limit; can be repeated', appendValue)
     .option('-l, --limits <limit>', 'a limit that replaces the stored ones for this call; can be repeated', appendValue)
+    .option('--priority <class>', 'the priority class, whose reserves must stay; by default none')
     .option('--lease-ttl <duration>', 'the time until the lease expires: 5s to 7day, by default 1min')
     .option('--hold', 'keep slots until the lease expires, instead of giving them back at once')
     .option('--dry-run', 'take nothing')
@@ -33,6 +35,7 @@ export const define: Definition = (command, context) => {
 interface AcquireOptions {
   readonly consume?: readonly string[];
   readonly limits?: readonly string[];
+  readonly priority?: string;
   readonly leaseTtl?: string;
   readonly hold?: boolean;
   readonly dryRun?: boolean;
@@ -71,12 +74,13 @@ function readRequest(entityId: string, resource: string, options: AcquireOptions
     throw new HeadgateError('input.invalid', '--dry-run takes nothing, so that --hold has nothing to keep');
   }
   const limits = parseLimits(options.limits);
-  const { leaseTtl } = options;
+  const { leaseTtl, priority } = options;
   return {
     entityId,
     resource,
     consume: parseAmounts(options.consume),
     ...(limits === undefined ? {} : { limits }),
+    ...(priority === undefined ? {} : { priority }),
     ...(leaseTtl === undefined ? {} : { leaseTtlMs: parseDuration('--lease-ttl', leaseTtl) }),
   };
 }
@@ -143,7 +147,7 @@ function explainLevel(
 }
 
 function explainLimit(
-  { limit, available, requested, exceeded, retryAfterMs }: LimitStatus,
+  { limit, available, requested, reserved, exceeded, retryAfterMs }: LimitStatus,
   { decision: { granted, lease } }: TriedRequest,
   dryRun: boolean,
 ): AcquireLimitShape {
@@ -151,7 +155,8 @@ function explainLimit(
   const before = granted && !dryRun ? available + requested : available;
   const isGivenBack = holdsSlots(limit.kind) && lease?.state !== 'held';
   const after = granted && !isGivenBack ? before - requested : before;
-  return { name: limit.name, limit: String(limit), asked: requested, before, after, exceeded, retryAfterMs };
+  const asked = { name: limit.name, limit: String(limit), asked: requested, before, after, exceeded, retryAfterMs };
+  return reserved === undefined ? asked : { ...asked, reserved };
 }
 
 function exitCodeOf({ granted, reason }: AcquireShape): number {
@@ -201,7 +206,7 @@ function renderLimit(limit: AcquireLimitShape, data: AcquireShape, style: Style)
 }
 
 function remark(
-  { asked, before, after, exceeded, retryAfterMs }: AcquireLimitShape,
+  { asked, before, after, reserved = 0, exceeded, retryAfterMs }: AcquireLimitShape,
   data: AcquireShape,
   style: Style,
 ): Cell {
@@ -209,8 +214,9 @@ function remark(
   const isHeld = data.granted && !data.dryRun && asked > 0 && before !== null && before === after;
   if (!exceeded) return isHeld ? 'held, and given back' : '';
   const wait = retryAfterMs === null ? 'more than it can ever give' : `fits in ${formatDuration(retryAfterMs)}`;
-  const missing = formatCount(asked - (before ?? 0));
-  return { value: `REFUSED: ${missing} too many, ${wait}`, paint: style.red };
+  const missing = formatCount(asked + reserved - (before ?? 0));
+  const kept = reserved === 0 ? '' : ` (${formatCount(reserved)} must stay)`;
+  return { value: `REFUSED: ${missing} too many${kept}, ${wait}`, paint: style.red };
 }
 
 function outcome({ granted, dryRun, lease }: AcquireShape): string {

@@ -126,7 +126,7 @@ type AmountOf = (name: string) => number;
 /** An ask for 0 stays 0, because its holder has no slots of that limit. */
 function askingFor(level: LevelAsk, amount: AmountOf): LevelAsk {
   const changed = (amounts: LevelAsk['asks']): LevelAsk['asks'] =>
-    amounts.map(({ name, milli }) => ({ name, milli: milli === 0 ? 0 : amount(name) }));
+    amounts.map((asked) => ({ ...asked, milli: asked.milli === 0 ? 0 : amount(asked.name) }));
   const asks = changed(level.asks);
   if (level.holder === null || asks.every(({ milli }) => milli === 0)) return { ...level, asks, holder: null };
   const { slots, rates } = level.holder;

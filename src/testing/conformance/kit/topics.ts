@@ -25,6 +25,8 @@ import { namespacePurge } from '../records/namespace-purge.js';
 import { namespaces } from '../records/namespaces.js';
 import { ownLimits } from '../decisions/own-limits.js';
 import { port } from './port.js';
+import { priority } from '../decisions/priority.js';
+import { priorityTogether } from '../decisions/priority-together.js';
 import { run } from './run.js';
 import { slots } from '../decisions/slots.js';
 import { status } from '../decisions/status.js';
@@ -50,6 +52,8 @@ export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   'config shapes': configShapes,
   'per-call limits': ownLimits,
   'unlimited limits': unlimited,
+  priority,
+  'priority of concurrent asks': priorityTogether,
   namespaces,
   entities,
   status,
@@ -85,6 +89,7 @@ export const DECIDING: ReadonlySet<string> = new Set([
   'config changes',
   'per-call limits',
   'unlimited limits',
+  'priority',
   'run',
   'random sequences',
 ]);

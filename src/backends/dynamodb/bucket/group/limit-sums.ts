@@ -8,6 +8,8 @@ import { type LimitChange, STAYS } from '../shard-write.js';
 
 interface Sum {
   takeMilli: Int | null;
+  /** The largest reserve among the takes. */
+  reserveMilli: number;
   debitMilli: Int;
   refundMilli: Int;
   /** Consumption that is taken back and changes no balance. */
@@ -18,9 +20,15 @@ interface Sum {
 export class Sums {
   readonly #byName = new Map<string, Sum>();
 
-  take(name: string, milli: Int): void {
+  take(name: string, milli: Int, reserveMilli = 0): void {
     const sum = this.#of(name);
     sum.takeMilli = add(sum.takeMilli ?? 0, milli);
+    sum.reserveMilli = Math.max(sum.reserveMilli, reserveMilli);
+  }
+
+  /** What the takes so far must leave. */
+  reserveOf(name: string): number {
+    return this.#byName.get(name)?.reserveMilli ?? 0;
   }
 
   debit(name: string, milli: Int): void {
@@ -58,7 +66,10 @@ export class Sums {
   #of(name: string): Sum {
     let sum = this.#byName.get(name);
     if (sum === undefined)
-      this.#byName.set(name, (sum = { takeMilli: null, debitMilli: 0, refundMilli: 0, uncountMilli: 0 }));
+      this.#byName.set(
+        name,
+        (sum = { takeMilli: null, reserveMilli: 0, debitMilli: 0, refundMilli: 0, uncountMilli: 0 }),
+      );
     return sum;
   }
 }

@@ -111,12 +111,23 @@ function toldByGroup(result: EntryResult): Told {
 
 /**
  * The asks of a random group, each with its own lease: of two with one id, the second would wait for the next write.
+ * Each ask leaves the same share of every limit, so that the order of the group is the order of these shares.
  */
 function asksOf(entries: readonly Entry[]): AskEntry[] {
   const asks = entries.filter((entry) => entry.kind === 'ask');
-  return asks.filter(
-    ({ leaseId }, at) => leaseId === null || asks.findIndex((other) => other.leaseId === leaseId) === at,
-  );
+  return asks
+    .filter(({ leaseId }, at) => leaseId === null || asks.findIndex((other) => other.leaseId === leaseId) === at)
+    .map((ask) => ({ ...ask, level: { ...ask.level, asks: withOneReserve(ask.level.asks) } }))
+    .toSorted((a, b) => reserveOf(a.level.asks) - reserveOf(b.level.asks));
+}
+
+function withOneReserve(asks: AskEntry['level']['asks']): AskEntry['level']['asks'] {
+  const reserve = reserveOf(asks);
+  return reserve === 0 ? asks : asks.map((ask) => ({ ...ask, reserve }));
+}
+
+function reserveOf(asks: AskEntry['level']['asks']): number {
+  return asks[0]?.reserve ?? 0;
 }
 
 describe('groups of asks compared with the memory backend', () => {

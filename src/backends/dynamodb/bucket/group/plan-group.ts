@@ -2,7 +2,7 @@ import type { LevelAnswer, LevelAsk, LevelRef } from '../../../../backend.js';
 import { credit, effectiveTokens, tokensAfterTake } from '../../../../core/bucket/bucket.js';
 import { compareVersions, compareConfig } from '../../../../core/config/config.js';
 import {
-  type Amount,
+  type AskedAmount,
   decide,
   exceedsCapacity,
   type Holder,
@@ -58,7 +58,7 @@ export interface PlanContext {
 
 export interface Judgement {
   readonly image: ShardImage;
-  readonly asks: readonly Amount[];
+  readonly asks: readonly AskedAmount[];
   readonly nowMs: EpochMs;
   readonly verdicts: readonly Verdict[];
 }
@@ -70,8 +70,8 @@ const MAX_HOLDERS = 80;
 const LARGE_MILLI = 2 ** 50;
 
 /**
- * Plans a group on an image: asks first, in the order of their arrival, skipping those that do not fit; then debits,
- * then refunds. An ask that the image cannot deny for certain is written as if it fitted, and the condition decides.
+ * Plans a group on an image: asks first, skipping those that do not fit; then debits, then refunds. Asks with less
+ * reserve come first, and those with the same reserve in the order of their arrival. An ask that the image cannot deny for certain is written as if it fitted, and the condition decides.
  * The asks are answered as if each came alone, one after another. An ask that is short while holders have expired
  * waits, with those behind it, until the asks before it are written and the expired holders are reclaimed.
  */
@@ -82,9 +82,8 @@ export function planGroup(image: ShardImage, entries: readonly Entry[], at: Plan
   if (image.limits.some((account) => needsRebase(account, image.baseMs, at.nowMs))) return { kind: 'rebase' };
   const planner = new GroupPlanner(image, at);
   const results: (EntryResult | null)[] = new Array<null>(entries.length).fill(null);
-  for (const [index, entry] of entries.entries()) {
-    if (entry.kind !== 'ask') continue;
-    results[index] = planner.ask(entry);
+  for (const index of orderOfAsks(image, entries)) {
+    results[index] = planner.ask(entries[index] as AskEntry);
     if (planner.needsReclaim) break;
   }
   if (planner.needsReclaim && results.every((result) => result === null)) {
@@ -98,6 +97,26 @@ export function planGroup(image: ShardImage, entries: readonly Entry[], at: Plan
   if (!changesNothing(write)) return { kind: 'write', write, results };
   // Nothing would change, but an answer may depend on balances or on a holder that only the store knows for certain.
   return at.trust === 'exact' || !planner.unsure ? { kind: 'answer', results } : { kind: 'read' };
+}
+
+/** The positions of the asks. The last ask that is served then has the largest reserve, which the write requires. */
+function orderOfAsks(image: ShardImage, entries: readonly Entry[]): readonly number[] {
+  const asks: number[] = [];
+  let isReserved = false;
+  for (const [index, entry] of entries.entries()) {
+    if (entry.kind !== 'ask') continue;
+    asks.push(index);
+    isReserved ||= entry.level.asks.some(({ reserve }) => reserve !== undefined);
+  }
+  if (!isReserved) return asks;
+  const reserves = entries.map((entry) => (entry.kind === 'ask' ? largestReserve(image, entry.level) : 0));
+  return asks.toSorted((a, b) => (reserves[a] ?? 0) - (reserves[b] ?? 0));
+}
+
+/** The largest share of a limit of the bucket that the ask must leave. */
+function largestReserve(image: ShardImage, { asks }: LevelAsk): number {
+  const known = asks.filter(({ name }) => accountOf(image, name) !== undefined);
+  return Math.max(0, ...known.map(({ reserve }) => reserve ?? 0));
 }
 
 export function newestLevel(entries: readonly Entry[]): LevelRef | null {
@@ -182,6 +201,8 @@ class GroupPlanner {
       // The ask is granted only if the write lands, and the write lands only if the ask fits.
       answer = { verdicts: verdicts.map((verdict) => ({ ...verdict, waitMs: 0 })), configIsOlder };
     }
+    // The write requires what every ask of the group leaves. An ask that leaves less waits for the next write.
+    if (this.#leavesTooLittle(verdicts)) return null;
     if (configIsOlder && takesUnheldSlots(level, verdicts)) return { kind: 'unheld', answer };
     if (dryRun === true) {
       this.unsure = true;
@@ -193,8 +214,8 @@ class GroupPlanner {
       this.#hold(leaseId, takenHolder(level.holder, verdicts, configIsOlder));
     }
     this.#hasTaken = true;
-    for (const { limit, creditedMilli, effectiveMilli, requestedMilli } of verdicts) {
-      this.#sums.take(limit.name, requestedMilli);
+    for (const { limit, creditedMilli, effectiveMilli, requestedMilli, reserveMilli } of verdicts) {
+      this.#sums.take(limit.name, requestedMilli, reserveMilli);
       for (const left of this.#balances) {
         if (left.limit === limit) left.tokensMilli = tokensAfterTake(effectiveMilli, creditedMilli, requestedMilli);
       }
@@ -203,13 +224,21 @@ class GroupPlanner {
     return { kind: 'granted', answer };
   }
 
+  #leavesTooLittle(verdicts: readonly Verdict[]): boolean {
+    return verdicts.some(({ limit, effectiveMilli, requestedMilli, reserveMilli = 0, waitMs }) => {
+      const reservedMilli = this.#sums.reserveOf(limit.name);
+      return waitMs === 0 && reservedMilli > reserveMilli && sub(effectiveMilli, requestedMilli) < reservedMilli;
+    });
+  }
+
   /** The first ask of a group meets the balances of the image, for which it may have been judged already. */
-  #judge(asks: readonly Amount[]): readonly Verdict[] {
+  #judge(asks: readonly AskedAmount[]): readonly Verdict[] {
     const { nowMs, judgement } = this.#at;
     const isJudged =
       !this.#hasTaken && judgement?.image === this.#image && judgement.asks === asks && judgement.nowMs === nowMs;
     if (isJudged) return judgement.verdicts;
-    return decide({ baseMs: this.#image.baseMs, limits: this.#balances, holders: this.#held }, asks, nowMs);
+    const { baseMs, key, shardCount } = this.#image;
+    return decide({ baseMs, key, shardCount, limits: this.#balances, holders: this.#held }, asks, nowMs);
   }
 
   #hold(leaseId: string, holder: Holder): void {
@@ -287,16 +316,14 @@ class GroupPlanner {
 function refusesForCertain(verdicts: readonly Verdict[], level: LevelAsk, trust: Trust): boolean {
   if (trust === 'exact') return true;
   const short = verdicts.filter(({ waitMs }) => waitMs !== 0);
-  if (
-    short.some(({ limit, waitMs, requestedMilli }) => waitMs === null && neverFits(level, limit.name, requestedMilli))
-  ) {
+  if (short.some((verdict) => verdict.waitMs === null && neverFits(level, verdict))) {
     return true;
   }
   return trust === 'young' && short.some(({ limit }) => refills(limit.kind));
 }
 
 /** Judged also by the rules that the caller has read: those of an old image may have been raised since. */
-function neverFits({ limits }: LevelAsk, name: string, requestedMilli: number): boolean {
-  const limit = limits.find((candidate) => candidate.name === name);
-  return limit === undefined || requestedMilli > limit.capacityMilli;
+function neverFits({ limits }: LevelAsk, verdict: Verdict): boolean {
+  const limit = limits.find(({ name }) => name === verdict.limit.name);
+  return limit === undefined || exceedsCapacity({ ...verdict, limit });
 }
