@@ -3,8 +3,10 @@ import type { Backend, Call, ConsumeOutcome, ConsumeRequest, LevelAsk, LevelChan
 import { hasExpired } from '../../../backends/embedded/bucket.js';
 import { adjust, consume, extend } from '../../../backends/embedded/consume.js';
 import { MemorySpace } from '../../../backends/embedded/memory-space.js';
+import { askOf } from '../../../core/bucket/decide.js';
 import { buildLeaseId } from '../../../core/identifiers.js';
 import { isConsumed } from '../../../core/limit.js';
+import { shareOfCapacity } from '../../../core/limit-options.js';
 import { MAX_AMOUNT, MILLI } from '../../../core/units.js';
 
 /** An id that no lease has: calls for it change nothing. */
@@ -103,7 +105,7 @@ function hasExpiredHolders(memory: MemorySpace, { levels }: ConsumeRequest, nowM
 }
 
 /**
- * The same ask again, and an ask for the whole capacity. Companions of an ask with several levels take nothing: what they
+ * The same ask again, and an ask for the whole capacity besides the reserve. Companions of an ask with several levels take nothing: what they
  * take at one level before another refuses would change the answer.
  */
 function companionsOf({ leaseId, levels }: ConsumeRequest, takeNothing: boolean): readonly ConsumeRequest[] {
@@ -112,8 +114,12 @@ function companionsOf({ leaseId, levels }: ConsumeRequest, takeNothing: boolean)
     const nothing = { leaseId: null, levels: levels.map((each) => askingFor(each, () => 0)) };
     return [nothing, nothing];
   }
-  const most = (name: string): number =>
-    Math.min(MAX_AMOUNT * MILLI, level.limits.find((limit) => limit.name === name)?.capacityMilli ?? 0);
+  const most = (name: string): number => {
+    const limit = level.limits.find((candidate) => candidate.name === name);
+    if (limit === undefined) return 0;
+    const reserve = askOf(level.asks, name)?.reserve ?? 0;
+    return Math.min(MAX_AMOUNT * MILLI, limit.capacityMilli - shareOfCapacity(limit, reserve));
+  };
   const whole = askingFor(level, most);
   return [
     { leaseId: leaseId === null ? null : anotherId(leaseId, 1), levels },
