@@ -39,6 +39,10 @@ test('the reserves of all shards add up to the reserve of the limit, and none is
   );
 });
 
+test('a shadow that is neither true nor false is refused', () => {
+  expect(() => Limit.concurrent('slots', 9, { shadow: 1 as never })).toThrow('slots.shadow');
+});
+
 test('an unlimited limit reserves nothing', () => {
   expect(shareOfCapacity(Limit.unlimited('a', { reserve: { batch: 1 } }), 1)).toBe(0);
 });

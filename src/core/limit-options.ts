@@ -10,6 +10,8 @@ export interface LimitOptions {
    * a class has no reserve.
    */
   readonly reserve?: Readonly<Record<string, number>>;
+  /** Where the limit is short, it is not taken, the ask goes on, and its status says `exceeded`. */
+  readonly shadow?: boolean;
 }
 
 /** The options of a limit: undefined where it has none. */
@@ -19,8 +21,11 @@ type StoredOptions = { readonly [Name in keyof LimitOptions]-?: LimitOptions[Nam
 const SHARE_STEPS = 1_000;
 
 export function checkOptions(name: string, options: LimitOptions): void {
-  const { reserve } = options;
+  const { reserve, shadow } = options;
   if (reserve !== undefined) checkReserve(`${name}.reserve`, reserve);
+  if (shadow !== undefined && typeof shadow !== 'boolean') {
+    throw new ValidationError(`${name}.shadow`, 'true or false', shadow);
+  }
 }
 
 function checkReserve(field: string, reserve: unknown): void {
@@ -71,11 +76,10 @@ export function shareOfCapacity(
   return holdsSlots(kind) ? -exactFloor(-milli, MILLI) * MILLI : milli;
 }
 
-/** The options as text: `!reserve.batch=0.3`. */
-export function printOptions({ reserve }: StoredOptions): string {
-  return Object.entries(reserve ?? {})
-    .map(([priority, share]) => `!reserve.${priority}=${share}`)
-    .join('');
+/** The options as text: `!reserve.batch=0.3!shadow`. */
+export function printOptions({ reserve, shadow }: StoredOptions): string {
+  const reserves = Object.entries(reserve ?? {}).map(([priority, share]) => `!reserve.${priority}=${share}`);
+  return reserves.join('') + (shadow === true ? '!shadow' : '');
 }
 
 const RESERVE_TEXT = /^reserve\.(?<priority>[^=]+)=(?<share>\d(?:\.\d{1,3})?)$/;
@@ -83,10 +87,17 @@ const RESERVE_TEXT = /^reserve\.(?<priority>[^=]+)=(?<share>\d(?:\.\d{1,3})?)$/;
 /** Reads what `printOptions` prints, in any order. undefined: the text is malformed or names an option twice. */
 export function parseOptions(text: string): LimitOptions | undefined {
   const reserve = new Map<string, number>();
-  for (const part of text.split('!').slice(1)) {
+  const parts = text.split('!').slice(1);
+  const isShadow = parts.includes('shadow');
+  if (parts.indexOf('shadow') !== parts.lastIndexOf('shadow')) return undefined;
+  for (const part of parts) {
+    if (part === 'shadow') continue;
     const { priority = '', share } = RESERVE_TEXT.exec(part)?.groups ?? {};
     if (share === undefined || reserve.has(priority)) return undefined;
     reserve.set(priority, Number(share));
   }
-  return reserve.size === 0 ? {} : { reserve: Object.fromEntries(reserve) };
+  return {
+    ...(reserve.size === 0 ? {} : { reserve: Object.fromEntries(reserve) }),
+    ...(isShadow ? { shadow: true } : {}),
+  };
 }

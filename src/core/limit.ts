@@ -47,6 +47,8 @@ export class Limit<Name extends string = string> {
   readonly cost: number | undefined;
   /** By priority class: the share of the capacity that an ask of the class must leave. */
   readonly reserve: Readonly<Record<string, number>> | undefined;
+  /** Whether the limit only reports what it would refuse. */
+  readonly shadow: boolean;
 
   private constructor(fields: LimitFields<Name>) {
     this.name = fields.name;
@@ -56,6 +58,7 @@ export class Limit<Name extends string = string> {
     this.refillPeriodMs = fields.refillPeriodMs;
     this.cost = fields.cost;
     this.reserve = sortedReserve(fields.reserve);
+    this.shadow = fields.shadow ?? false;
     Object.freeze(this);
   }
 
@@ -110,13 +113,10 @@ export class Limit<Name extends string = string> {
   }
 
   /**
-   * Never refuses. Callers may name it, and what they take of it counts as usage. Its `reserve` only names the classes
-   * that callers may use.
+   * Never refuses. Callers may name it, and what they take of it counts as usage. Its options have no effect, except that
+   * `reserve` names the classes that callers may use.
    */
-  static unlimited<const Name extends string>(
-    name: Name,
-    options: Pick<RateOptions, 'cost' | 'reserve'> = {},
-  ): Limit<Name> {
+  static unlimited<const Name extends string>(name: Name, options: Omit<RateOptions, 'burst'> = {}): Limit<Name> {
     checkLimitName(name);
     if (options.cost !== undefined) checkWhole(`${name}.cost`, options.cost, 0, MAX_AMOUNT);
     checkOptions(name, options);
@@ -127,7 +127,7 @@ export class Limit<Name extends string = string> {
 
   /**
    * Reads `rpm:100/min`, `tpm:10000/min:50000` (burst), `jobs:500/90s`, `slots:20/concurrent`, `tpm:unlimited`, each with
-   * an optional `@cost`, then options such as `!reserve.batch=0.3`.
+   * an optional `@cost`, then options such as `!reserve.batch=0.3!shadow`.
    */
   static parse(text: string): Limit {
     return parseLimit(text);
@@ -135,7 +135,7 @@ export class Limit<Name extends string = string> {
 
   /** @internal The limit as a bucket stores it: the options of a config come with each ask. */
   withoutOptions(): Limit<Name> {
-    if (this.reserve === undefined) return this;
+    if (this.reserve === undefined && !this.shadow) return this;
     const { name, kind, capacity, refillAmount, refillPeriodMs, cost } = this;
     return new Limit({ name, kind, capacity, refillAmount, refillPeriodMs, cost });
   }

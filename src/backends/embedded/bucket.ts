@@ -11,7 +11,7 @@ import { type ConfigVersion, compareConfig } from '../../core/config/config.js';
 import { type Amount, amountOf, type Holder, type Verdict } from '../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../core/int.js';
 import { heldSlots, startingTokens } from '../../core/bucket/held-slots.js';
-import { hasBalance, sharesAccount } from '../../core/limit-kind.js';
+import { hasBalance, isConsumed, sharesAccount } from '../../core/limit-kind.js';
 import { fullTokens, isUnlimitedIn, type Limit } from '../../core/limit.js';
 import { windowStart } from '../../core/usage/usage.js';
 import type { EpochMs, Millitokens } from '../../core/units.js';
@@ -107,11 +107,15 @@ function isSameAccount(a: Limit, b: Limit): boolean {
   return a.name === b.name && sharesAccount(a.kind, b.kind);
 }
 
-/** Takes what was decided to fit. */
+/** Takes what was decided to fit. Of a shadow that is short nothing is taken; its counter counts the ask. */
 export function take(bucket: Bucket, verdicts: readonly Verdict[]): void {
-  for (const { limit, creditedMilli, effectiveMilli, requestedMilli } of verdicts) {
+  for (const { limit, creditedMilli, effectiveMilli, requestedMilli, waitMs } of verdicts) {
     for (const account of bucket.limits) {
       if (account.limit !== limit) continue;
+      if (waitMs !== 0) {
+        if (isConsumed(limit.kind)) account.consumedMilli = add(account.consumedMilli, requestedMilli);
+        continue;
+      }
       account.tokensMilli = tokensAfterTake(effectiveMilli, creditedMilli, requestedMilli);
       account.consumedMilli = add(account.consumedMilli, requestedMilli);
     }

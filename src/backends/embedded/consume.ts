@@ -10,7 +10,7 @@ import type {
   LevelResult,
 } from '../../backend.js';
 import { compareConfig, CONFIG_REREAD_MS } from '../../core/config/config.js';
-import { askOf, conclude, decide, exceedsCapacity } from '../../core/bucket/decide.js';
+import { askOf, conclude, decide, mayGainByReclaim } from '../../core/bucket/decide.js';
 import { amountsDue, keptHolder, takenHolder, takesUnheldSlots } from '../../core/bucket/holder-rules.js';
 import type { EpochMs } from '../../core/units.js';
 import {
@@ -75,8 +75,7 @@ function anyTakesUnheldSlots(levels: readonly LevelAsk[], answers: readonly Leve
 /** A denied ask reclaims expired holders at once, unless that cannot help. */
 function askLevel(space: Space, level: LevelAsk, bucket: Bucket, nowMs: EpochMs): LevelAnswer {
   let verdicts = decide(bucket, level.asks, nowMs);
-  const isShort = bucket.holders.size > 0 && verdicts.some(({ waitMs }) => waitMs !== 0);
-  if (isShort && hasExpired(bucket, nowMs) && !verdicts.some(exceedsCapacity)) {
+  if (bucket.holders.size > 0 && hasExpired(bucket, nowMs) && mayGainByReclaim(verdicts)) {
     foldBeforeHourEnds(space, level, bucket, nowMs);
     reclaimExpired(bucket, nowMs);
     space.writeBucket(level.entityId, level.resource, bucket, nowMs);

@@ -16,6 +16,8 @@ export interface Amount {
 export interface AskedAmount extends Amount {
   /** The share of the capacity that must stay after the take. Left out: none. */
   readonly reserve?: number;
+  /** The limit is a shadow: where it is short it is not taken, and refuses nothing. */
+  readonly shadow?: true;
 }
 
 /** The entry of a lease in a bucket, until it is given back or expires. */
@@ -60,6 +62,8 @@ export interface Verdict {
   readonly reserveMilli?: number;
   /** The share of the capacity that `reserveMilli` is. */
   readonly reserve?: number;
+  /** The limit is a shadow: it refuses nothing, and is taken only if the ask fits. */
+  readonly shadow?: true;
   /** 0: the ask fits. null: this bucket, or this shard of it, will never have enough. */
   readonly waitMs: number | null;
 }
@@ -83,6 +87,22 @@ export function exceedsCapacity({ limit, requestedMilli, reserve = 0 }: Verdict)
   return requestedMilli + shareOfCapacity(limit, reserve) > limit.capacityMilli;
 }
 
+/** Whether the limit denies the ask. */
+export function refuses({ waitMs, shadow }: Verdict): boolean {
+  return waitMs !== 0 && shadow !== true;
+}
+
+/** What a grant takes: nothing from a shadow that is short. */
+export function takenMilli({ waitMs, requestedMilli }: Verdict): number {
+  return waitMs === 0 ? requestedMilli : 0;
+}
+
+/** Whether the answer could change if expired holders were reclaimed. */
+export function mayGainByReclaim(verdicts: readonly Verdict[]): boolean {
+  if (!verdicts.some((verdict) => verdict.waitMs !== 0 && !exceedsCapacity(verdict))) return false;
+  return !verdicts.some((verdict) => refuses(verdict) && exceedsCapacity(verdict));
+}
+
 /**
  * What an ask must leave of a limit in this bucket, or in this shard of it. It is computed for the whole limit and then
  * divided like the capacity, so that the reserves of the shards add up to the reserve of the limit.
@@ -103,6 +123,9 @@ export interface LimitStatus {
   readonly requested: number;
   /** What had to stay for asks of higher priority. Left out: nothing. */
   readonly reserved?: number;
+  /** The limit is a shadow: it refuses nothing. If it is exceeded, nothing was taken from it. */
+  readonly shadow?: true;
+  /** Whether the ask does not fit. */
   readonly exceeded: boolean;
   /** 0 if not exceeded; null if waiting does not help. */
   readonly retryAfterMs: number | null;
@@ -127,11 +150,11 @@ export function decide(bucket: BucketState, asks: readonly AskedAmount[], nowMs:
   return verdicts;
 }
 
-/** Whether `decide` would find that everything fits. Builds no verdicts. */
+/** Whether `decide` would find no limit that refuses. Builds no verdicts. */
 export function fitsAll(bucket: BucketState, asks: readonly AskedAmount[], nowMs: EpochMs): boolean {
   for (const balance of bucket.limits) {
     const ask = askOf(asks, balance.limit.name);
-    if (ask !== undefined && !hasEnough(bucket, balance, ask, nowMs)) return false;
+    if (ask !== undefined && ask.shadow !== true && !hasEnough(bucket, balance, ask, nowMs)) return false;
   }
   return true;
 }
@@ -150,10 +173,17 @@ function hasEnough(bucket: BucketState, balance: LimitBalance, { milli, reserve 
 
 function judgeAsk(bucket: BucketState, balance: LimitBalance, ask: AskedAmount, nowMs: EpochMs): Verdict {
   const requestedMilli = Number(ask.milli);
-  if (ask.reserve === undefined) return judge(bucket, balance, { requestedMilli, reserveMilli: 0 }, nowMs);
-  const reserveMilli = reserveIn(bucket, balance.limit, ask.reserve);
+  const { reserve, shadow } = ask;
+  if (reserve === undefined && shadow === undefined) {
+    return judge(bucket, balance, { requestedMilli, reserveMilli: 0 }, nowMs);
+  }
+  const reserveMilli = reserve === undefined ? 0 : reserveIn(bucket, balance.limit, reserve);
   const verdict = judge(bucket, balance, { requestedMilli, reserveMilli }, nowMs);
-  return { ...verdict, reserveMilli, reserve: ask.reserve };
+  return {
+    ...verdict,
+    ...(reserve === undefined ? {} : { reserveMilli, reserve }),
+    ...(shadow === undefined ? {} : { shadow }),
+  };
 }
 
 interface Need {
@@ -201,11 +231,12 @@ export type Conclusion =
 
 const GRANTED: Conclusion = { granted: true };
 
-/** Granted if every verdict of every level fits, otherwise denied with the longest wait. */
+/** Granted if no verdict of any level refuses, otherwise denied with the longest wait. */
 export function conclude(levels: readonly { readonly verdicts: readonly Verdict[] }[]): Conclusion {
   let longestMs = 0;
   for (const { verdicts } of levels) {
     for (const verdict of verdicts) {
+      if (verdict.shadow === true) continue;
       const waitMs = announcedWait(verdict);
       if (waitMs === null) return { granted: false, reason: 'impossible', retryAfterMs: null };
       if (waitMs > longestMs) longestMs = waitMs;
@@ -216,14 +247,15 @@ export function conclude(levels: readonly { readonly verdicts: readonly Verdict[
 
 /** The public form of a verdict: whole tokens, rounded down, less the ask if it was granted. */
 export function limitStatus(entityId: string, resource: string, verdict: Verdict, granted: boolean): LimitStatus {
-  const { limit, effectiveMilli, requestedMilli, reserve, waitMs } = verdict;
+  const { limit, effectiveMilli, requestedMilli, reserve, shadow, waitMs } = verdict;
   return {
     entityId,
     resource,
     limit,
-    available: wholeTokens(granted ? add(effectiveMilli, -requestedMilli) : effectiveMilli),
+    available: wholeTokens(granted ? add(effectiveMilli, -takenMilli(verdict)) : effectiveMilli),
     requested: requestedMilli / MILLI,
     ...(reserve === undefined ? {} : { reserved: shareOfCapacity(limit, reserve) / MILLI }),
+    ...(shadow === undefined ? {} : { shadow }),
     exceeded: waitMs !== 0,
     retryAfterMs: announcedWait(verdict),
   };

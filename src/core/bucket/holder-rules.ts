@@ -17,10 +17,22 @@ export function takesUnheldSlots(
   );
 }
 
-/** The holder to store. An older config may name rates that the bucket lacks: what was not taken must not be given back. */
+/**
+ * The holder to store. What was not taken must not be given back: an older config may name rates that the bucket lacks,
+ * and a shadow that is short is not taken.
+ */
 export function takenHolder(holder: Holder, verdicts: readonly Verdict[], configIsOlder: boolean): Holder {
-  if (!configIsOlder || holder.rates === null) return holder;
-  return { ...holder, rates: holder.rates.filter(({ name }) => verdicts.some(({ limit }) => limit.name === name)) };
+  const untaken = verdicts.filter(({ waitMs, shadow }) => shadow === true && waitMs !== 0);
+  const slots = untaken.length === 0 ? holder.slots : holder.slots.filter(({ name }) => !names(untaken, name));
+  if (holder.rates === null || (!configIsOlder && untaken.length === 0)) {
+    return untaken.length === 0 ? holder : { ...holder, slots };
+  }
+  const rates = holder.rates.filter(({ name }) => !names(untaken, name) && (!configIsOlder || names(verdicts, name)));
+  return { ...holder, slots, rates };
+}
+
+function names(verdicts: readonly Verdict[], name: string): boolean {
+  return verdicts.some(({ limit }) => limit.name === name);
 }
 
 /** Adds the deltas to what the lease has taken, whether or not its holder still exists. */

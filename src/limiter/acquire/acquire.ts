@@ -201,6 +201,7 @@ export function tell(context: Context, request: AcquireRequest, decision: Decisi
       consume: { ...request.consume } as Record<string, number>,
       ...(request.priority === undefined ? {} : { priority: request.priority }),
       granted: decision.granted,
+      ...(decision.granted && decision.statuses.some(({ exceeded }) => exceeded) ? { exceeded: true as const } : {}),
       reason: decision.granted ? null : decision.reason,
       retryAfterMs: decision.granted ? null : decision.retryAfterMs,
       decidedBy: decision.decidedBy,

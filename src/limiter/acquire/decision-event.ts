@@ -13,6 +13,8 @@ export interface DecisionEvent {
   /** The priority class of the request. Left out: none. */
   readonly priority?: string;
   readonly granted: boolean;
+  /** The ask was granted although a shadow would have refused it. */
+  readonly exceeded?: true;
   readonly reason: DenialReason | null;
   readonly retryAfterMs: number | null;
   readonly decidedBy: DecidedBy;

@@ -24,6 +24,7 @@ export function buildLevels(
   if (own === undefined) throw new LimitsNotConfigured(request.entityId, request.resource);
   const all = [ownLevel(request, own, named)];
   for (const parent of parents) all.push(levelOf(parent, parent.resolved.limits, named, all[0]?.asks));
+  const mayShadow = request.limits !== undefined || chain.some(({ resolved }) => resolved.hasShadows);
   refuseUnknownNames(named, all);
   if (request.priority !== undefined) refuseUnknownPriority(request.priority, all);
   if (!all.some(asksAnything)) {
@@ -35,10 +36,18 @@ export function buildLevels(
   }
   // The entity's own level is always included, because it counts the grant even if only a parent has the limit.
   const asking = all.length === 1 ? all : all.filter((level, at) => at === 0 || asksAnything(level));
-  const levels = request.priority === undefined ? asking : withReserves(asking, request.priority);
+  const reserved = request.priority === undefined ? asking : withReserves(asking, request.priority);
+  const levels = mayShadow ? reserved.map(withShadows) : reserved;
   // Most leases need no holder. This check avoids the work in `withHolders`.
   const mayHold = request.leaseTtlMs !== undefined || request.limits !== undefined || chain.some(hasSlots);
   return mayHold ? withHolders(levels, request, options, nowMs) : levels;
+}
+
+/** Marks the asks of limits that are shadows. */
+function withShadows(level: LevelAsk): LevelAsk {
+  const shadows = new Set(level.limits.filter(({ shadow }) => shadow).map(({ name }) => name));
+  if (shadows.size === 0) return level;
+  return { ...level, asks: level.asks.map((ask) => (shadows.has(ask.name) ? { ...ask, shadow: true } : ask)) };
 }
 
 function hasSlots(config: CachedConfig): boolean {

@@ -17,6 +17,7 @@ import type { AcquireRequest } from './request.js';
  * - spending cascades to a parent: several levels must grant together;
  * - the request has its own limits or a `leaseTtlMs`, or asks for slots: another bucket, or a holder;
  * - the request has a priority class: a reserve may have to stay;
+ * - a limit is a shadow: it may be short, and the ask goes on;
  * - a limit has a default cost, or a name is unknown: the amounts are not those of the request, or it is refused;
  * - the bucket cannot grant at once (see `ResidentBuckets.take`).
  */
@@ -32,7 +33,8 @@ export function takeAtOnce(
   const config = resolver.fresh(request.entityId, request.resource, nowMs);
   if (config === undefined) return null;
   const { resolved } = config;
-  if (resolved.hasCosts || resolved.cascadesTo !== null || !areRates(resolved, named)) return null;
+  if (resolved.hasCosts || resolved.hasShadows || resolved.cascadesTo !== null || !areRates(resolved, named))
+    return null;
   config.bucket ??= resident.find(context.namespaceId, config.entityId, config.resource) ?? null;
   if (config.bucket === null) return null;
   if (!resident.take(config.bucket, resolved.version, named, nowMs)) {

@@ -227,6 +227,7 @@ export class ConfigResolver {
       read,
       hasCosts: resolved.limits.some(({ cost }) => cost !== undefined),
       hasSlots: resolved.limits.some(({ kind }) => holdsSlots(kind)),
+      hasShadows: resolved.limits.some(({ shadow }) => shadow),
       cascadesTo: read.entity?.cascade === true ? read.entity.parentId : null,
     };
   }

@@ -173,12 +173,12 @@ export class Waiter implements InLine {
     const { lastRefusal } = line;
     const agedMs = this.#context.clock.now() - askedMs;
     const statuses = denied.statuses.map((status) => {
-      if (!status.exceeded) return status;
+      if (!status.exceeded || status.shadow === true) return status;
       const isOfLine = status.entityId === lastRefusal.entityId && status.limit.name === lastRefusal.limit.name;
       const countedDownMs = Math.max(1, (status.retryAfterMs ?? 1) - agedMs);
       return { ...status, retryAfterMs: isOfLine && refills(status.limit.kind) ? line.allServedInMs() : countedDownMs };
     });
-    const violations = statuses.filter(({ exceeded }) => exceeded);
+    const violations = statuses.filter(({ exceeded, shadow }) => exceeded && shadow !== true);
     const retryAfterMs = violations.reduce((longestMs, status) => Math.max(longestMs, status.retryAfterMs ?? 1), 1);
     return { ...denied, retryAfterMs, statuses, violations };
   }

@@ -114,7 +114,7 @@ export class WaitingLine {
     const isOwn = priority === this.priority;
     const hasReserve = !isOwn || (status.reserved ?? 0) === this.reserved;
     if (!hasReserve || !hasRulesOf(status.limit, this.#lastRefusal.limit)) this.#adopt(status, isOwn);
-    if (status.exceeded) {
+    if (status.exceeded && status.shadow !== true) {
       if (isOwn) this.#lastRefusal = status;
       // What the ask of another class needed above the reserve of this class.
       const requested = status.requested + (status.reserved ?? 0) - this.reserved;

@@ -130,6 +130,8 @@ interface Draw {
   readonly amounts: readonly number[];
   /** The share of each limit that an ask must leave; 0 for none. */
   readonly reserves: readonly number[];
+  /** Whether each limit is a shadow for an ask. */
+  readonly shadows: readonly boolean[];
   readonly id: string;
   readonly pick: number;
 }
@@ -143,6 +145,10 @@ const draws: fc.Arbitrary<Draw> = fc.record({
       weight: 1,
       arbitrary: fc.constantFrom([0.3, 0.3, 0.3, 0.3], [0.1, 0.5, 0, 0.9], [0.5, 0.1, 0.3, 0], [1, 0, 0, 1]),
     },
+  ),
+  shadows: fc.oneof(
+    { weight: 2, arbitrary: fc.constant([false, false, false, false]) },
+    { weight: 1, arbitrary: fc.array(fc.boolean(), { minLength: 4, maxLength: 4 }) },
   ),
   id: leaseIds,
   pick: fc.nat(9),
@@ -161,13 +167,18 @@ export const groups: fc.Arbitrary<RandomGroup> = fc
 
 function entryOf(seen: ShardImage, draw: Draw, sequence: number): Entry {
   const entry = plainEntryOf(seen, draw, sequence);
-  return entry.kind === 'ask' ? withReserves(seen, entry, draw.reserves) : entry;
+  return entry.kind === 'ask' ? withOptions(seen, entry, draw) : entry;
 }
 
-function withReserves(seen: ShardImage, entry: AskEntry, reserves: readonly number[]): AskEntry {
+function withOptions(seen: ShardImage, entry: AskEntry, { reserves, shadows }: Draw): AskEntry {
   const asks = entry.level.asks.map((ask) => {
-    const reserve = reserves[seen.limits.findIndex(({ limit }) => limit.name === ask.name)] ?? 0;
-    return reserve === 0 ? ask : { ...ask, reserve };
+    const at = seen.limits.findIndex(({ limit }) => limit.name === ask.name);
+    const reserve = reserves[at] ?? 0;
+    return {
+      ...ask,
+      ...(reserve === 0 ? {} : { reserve }),
+      ...(shadows[at] === true ? { shadow: true as const } : {}),
+    };
   });
   return { ...entry, level: { ...entry.level, asks } };
 }

@@ -1,4 +1,4 @@
-import type { Amount } from '../../../src/core/bucket/decide.js';
+import type { Amount, AskedAmount } from '../../../src/core/bucket/decide.js';
 import { deltasOf } from '../../../src/core/bucket/holder-rules.js';
 import type { AskEntry, ChangeEntry, Entry, EntryResult } from '../../../src/backends/dynamodb/bucket/group/entries.js';
 import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';
@@ -69,15 +69,25 @@ export class SequentialModel {
   #ask({ level, leaseId, counts }: Extract<Entry, { kind: 'ask' }>): Answer {
     const left = new Map(this.tokens);
     const asks = level.asks.filter(({ name }) => left.has(name));
-    const needs = asks.map(
-      ({ name, milli, reserve }) => [name, BigInt(milli) + this.#reserved(name, reserve)] as const,
-    );
-    if (needs.some(([name, milli]) => left.get(name)! < milli)) return { kind: 'denied', left };
+    const isShort = ({ name, milli, reserve }: AskedAmount): boolean =>
+      left.get(name)! < BigInt(milli) + this.#reserved(name, reserve);
+    if (asks.some((ask) => ask.shadow !== true && isShort(ask))) return { kind: 'denied', left };
+    const taken = asks.filter((ask) => !isShort(ask));
     if (level.holder !== null && leaseId !== null) {
       if (this.holders.has(leaseId)) return { kind: 'id-taken' };
-      this.holders.set(leaseId, level.holder);
+      const isTaken = ({ name }: Amount): boolean => taken.some((ask) => ask.name === name);
+      const { slots, rates } = level.holder;
+      this.holders.set(leaseId, {
+        ...level.holder,
+        slots: slots.filter(isTaken),
+        rates: rates?.filter(isTaken) ?? null,
+      });
     }
-    for (const { name, milli } of asks) this.#move(name, -BigInt(milli));
+    for (const { name, milli } of taken) this.#move(name, -BigInt(milli));
+    // A shadow that is short counts the ask.
+    for (const { name, milli } of asks.filter(isShort)) {
+      if (this.#isOfKind(name, 'rate')) this.consumed.set(name, (this.consumed.get(name) ?? 0n) + BigInt(milli));
+    }
     if (counts) this.acquires += 1;
     return { kind: 'granted', left };
   }

@@ -1,5 +1,5 @@
 import type { Awaitable, Tuning } from '../../../backend.js';
-import { type AskedAmount, decide, fitsAll, type Verdict } from '../../../core/bucket/decide.js';
+import { type AskedAmount, decide, fitsAll, refuses, type Verdict } from '../../../core/bucket/decide.js';
 import { compareConfig } from '../../../core/config/config.js';
 import { BackendUnavailable } from '../../../core/errors.js';
 import type { EpochMs } from '../../../core/units.js';
@@ -194,8 +194,8 @@ export class Shard {
   }
 }
 
-function fits({ waitMs }: Verdict): boolean {
-  return waitMs === 0;
+function fits(verdict: Verdict): boolean {
+  return !refuses(verdict);
 }
 
 function deadlinePassed(): BackendUnavailable {

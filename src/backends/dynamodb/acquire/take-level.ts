@@ -1,5 +1,14 @@
 import type { Awaitable, Call, LevelAnswer, LevelAsk } from '../../../backend.js';
-import { type Amount, amountOf, type AskedAmount, exceedsCapacity, type Verdict } from '../../../core/bucket/decide.js';
+import {
+  type Amount,
+  amountOf,
+  type AskedAmount,
+  exceedsCapacity,
+  refuses,
+  takenMilli,
+  type Verdict,
+  askOf,
+} from '../../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../../core/int.js';
 import { holdsSlots } from '../../../core/limit-kind.js';
 import { knownAsks, partOf, refuseAcross, viewShards } from '../bucket/across-shards.js';
@@ -10,7 +19,7 @@ import { type Deadline, deadlineIn } from '../client/deadline.js';
 import type { AskEntry, ResultOf } from '../bucket/group/entries.js';
 import type { ShardImage } from '../table/items.js';
 import { locationOf, type ShardLocation } from '../bucket/grant-location.js';
-import { undoOf } from '../bucket/group/revocation.js';
+import { undoOf, untakenOf } from '../bucket/group/revocation.js';
 import { revokeGrant } from './revoke-grant.js';
 import { tuningOf } from '../bucket/tuning.js';
 
@@ -34,6 +43,44 @@ const TEND_WITHIN_MS = 2_000;
 
 /** Takes from one shard of a bucket, or, if the ask is larger than a share, from as many shards as it needs. */
 export function takeLevel(asking: Asking): Awaitable<LevelOutcome> {
+  const { bucket, level } = asking;
+  const mayShadow = bucket.count > 1 && level.asks.some(({ shadow }) => shadow === true);
+  return mayShadow ? takeWithShadows(asking) : takeAsAsked(asking);
+}
+
+/**
+ * Takes from a bucket of several shards where a limit is a shadow. One shard can be short while another has room, so the
+ * limits are taken as if they refused, and only those that did refuse are then asked as shadows.
+ */
+async function takeWithShadows(asking: Asking): Promise<LevelOutcome> {
+  const { level } = asking;
+  const short = new Set<string>();
+  for (;;) {
+    const asks = level.asks.map((ask) => (short.has(ask.name) ? ask : withoutShadow(ask)));
+    const outcome = await takeAsAsked({ ...asking, level: { ...level, asks } });
+    if (outcome.kind !== 'denied') return outcome.kind === 'granted' ? withShadows(outcome, level) : outcome;
+    const denied = withShadows(outcome, level);
+    const before = short.size;
+    for (const { limit, waitMs, shadow } of denied.answer.verdicts) {
+      if (shadow === true && waitMs !== 0) short.add(limit.name);
+    }
+    if (denied.answer.verdicts.some(refuses) || short.size === before) return denied;
+  }
+}
+
+function withoutShadow(ask: AskedAmount): AskedAmount {
+  const { shadow: _, ...enforced } = ask;
+  return enforced;
+}
+
+function withShadows<T extends Granted | Denial>(outcome: T, { asks }: LevelAsk): T {
+  const verdicts = outcome.answer.verdicts.map((verdict): Verdict =>
+    askOf(asks, verdict.limit.name)?.shadow === true ? { ...verdict, shadow: true } : verdict,
+  );
+  return { ...outcome, answer: { ...outcome.answer, verdicts } };
+}
+
+function takeAsAsked(asking: Asking): Awaitable<LevelOutcome> {
   const { bucket, level, call } = asking;
   bucket.tender.noteAsk(level, call.nowMs);
   const entry = entryOf(asking, level, true);
@@ -87,6 +134,7 @@ function otherShards({ bucket }: Asking, entry: AskEntry, asked: number): readon
 
 type Asked = Submitted<AskEntry>;
 type Denial = Extract<LevelOutcome, { readonly kind: 'denied' }>;
+type Granted = Extract<LevelOutcome, { readonly kind: 'granted' }>;
 
 function askShard({ bucket, call, deadline }: Asking, shard: number, entry: AskEntry): Awaitable<Asked> {
   return bucket.submit(shard, entry, deadline, tuningOf(call), call.signal);
@@ -100,11 +148,11 @@ function concluded({ bucket, call }: Asking, { result, shard }: Asked): LevelOut
 
 function withLocation(outcome: LevelOutcome, shard: number, count: number): LevelOutcome {
   if (outcome.kind !== 'granted' || (shard === 0 && count === 1)) return outcome;
-  const taken = outcome.answer.verdicts.map(({ limit, requestedMilli }) => ({
-    name: limit.name,
-    milli: requestedMilli,
-  }));
-  return { ...outcome, answer: { ...outcome.answer, place: [locationOf(shard, taken)] } };
+  return { ...outcome, answer: { ...outcome.answer, place: [locationOf(shard, takenOf(outcome.answer))] } };
+}
+
+function takenOf({ verdicts }: LevelAnswer): readonly Amount[] {
+  return verdicts.map((verdict) => ({ name: verdict.limit.name, milli: takenMilli(verdict) }));
 }
 
 function entryOf({ call, leaseId, dryRun = false }: Asking, level: LevelAsk, counts: boolean): AskEntry {
@@ -113,7 +161,7 @@ function entryOf({ call, leaseId, dryRun = false }: Asking, level: LevelAsk, cou
 
 /** Whether the ask can never fit into one shard although it fits into the whole bucket. */
 function exceedsShare({ verdicts }: LevelAnswer, level: LevelAsk): boolean {
-  const short = verdicts.filter(({ waitMs }) => waitMs !== 0);
+  const short = verdicts.filter(refuses);
   return (
     short.some(({ waitMs }) => waitMs === null) &&
     short.every((verdict) => {
@@ -124,7 +172,7 @@ function exceedsShare({ verdicts }: LevelAnswer, level: LevelAsk): boolean {
 }
 
 function longestWait({ verdicts }: LevelAnswer): number {
-  return Math.max(0, ...verdicts.map(({ waitMs }) => waitMs ?? Number.POSITIVE_INFINITY));
+  return Math.max(0, ...verdicts.filter(refuses).map(({ waitMs }) => waitMs ?? Number.POSITIVE_INFINITY));
 }
 
 /**
@@ -152,7 +200,7 @@ async function takeAcross(asking: Asking): Promise<LevelOutcome> {
         return { kind: 'id-taken' };
       }
       if (outcome.kind !== 'granted') continue;
-      locations.push(locationOf(asked.shard.number, asks));
+      locations.push(locationOf(asked.shard.number, takenOf(outcome.answer)));
       granted.push(outcome.answer);
       owed = owed.map((ask) => ({ ...ask, milli: sub(ask.milli, amountOf(asks, ask.name) ?? 0) }));
       if (owed.every(({ milli }) => milli === 0)) {
@@ -222,6 +270,7 @@ export async function undoLevel(
   { bucket, call, level, leaseId, deadline }: Asking,
   answer: LevelAnswer,
 ): Promise<void> {
-  const changing = { bucket, call, level: undoOf(level, answer), leaseId: leaseId ?? '', deadline };
+  const untaken = untakenOf(answer);
+  const changing = { bucket, call, level: undoOf(level, answer), leaseId: leaseId ?? '', deadline, untaken };
   await changeLevel(changing, true);
 }

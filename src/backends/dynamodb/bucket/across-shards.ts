@@ -8,6 +8,7 @@ import {
   decide,
   reserveIn,
   type Verdict,
+  refuses,
 } from '../../../core/bucket/decide.js';
 import { add, type Int, min, sub } from '../../../core/int.js';
 import { hasBalance, holdsSlots, refills } from '../../../core/limit-kind.js';
@@ -56,17 +57,18 @@ export function knownAsks(views: readonly ShardImage[], { asks }: Pick<LevelAsk,
 export function partOf(view: ShardImage, asks: readonly AskedAmount[], owed: readonly AskedAmount[], atMs: EpochMs) {
   if (owesZeroAsk(view, asks, atMs)) return [];
   const taken = owed
-    .map((ask) => ({
-      ...ask,
-      milli: isUnlimited(view, ask.name) ? ask.milli : min(ask.milli, availableIn(view, ask, atMs)),
-    }))
+    .map((ask) => {
+      // A shadow that is short is counted once, with the first part.
+      const isWhole = ask.shadow === true || isUnlimited(view, ask.name);
+      return { ...ask, milli: isWhole ? ask.milli : min(ask.milli, availableIn(view, ask, atMs)) };
+    })
     .filter(({ milli }) => milli > 0);
   const zeros = asks.filter(({ name, milli }) => milli === 0 && accountOf(view, name) !== undefined);
-  return taken.length === 0 ? [] : [...taken, ...zeros];
+  return taken.every(({ shadow }) => shadow === true) ? [] : [...taken, ...zeros];
 }
 
 function owesZeroAsk(view: ShardImage, asks: readonly AskedAmount[], atMs: EpochMs): boolean {
-  return asks.some((ask) => ask.milli === 0 && aboveReserve(view, ask, atMs) < 0);
+  return asks.some((ask) => ask.milli === 0 && ask.shadow !== true && aboveReserve(view, ask, atMs) < 0);
 }
 
 function isUnlimited(view: ShardImage, name: string): boolean {
@@ -108,7 +110,7 @@ function availableAt(views: readonly ShardImage[], wanted: Wanted, atMs: EpochMs
 export function refuseAcross(views: readonly ShardImage[], level: LevelAsk, nowMs: EpochMs): readonly Verdict[] {
   const asks = knownAsks(views, level);
   const verdicts = asks.flatMap((ask): readonly Verdict[] => {
-    const { name, milli, reserve } = ask;
+    const { name, milli, reserve, shadow } = ask;
     const limit = level.limits.find((candidate) => candidate.name === name);
     if (limit === undefined) return [];
     const lifted = views.find((view) => isUnlimited(view, name));
@@ -120,11 +122,16 @@ export function refuseAcross(views: readonly ShardImage[], level: LevelAsk, nowM
         : availableAt(views, { name }, nowMs);
     const waitMs = milli === 0 ? zeroWait(views, asks, ask, nowMs) : waitAcross(views, ask, nowMs);
     const verdict = { limit, creditedMilli: 0, effectiveMilli, requestedMilli: Number(milli), waitMs };
-    return [reserve === undefined ? verdict : { ...verdict, reserve, reserveMilli: shareOfCapacity(limit, reserve) }];
+    return [
+      {
+        ...verdict,
+        ...(reserve === undefined ? {} : { reserve, reserveMilli: shareOfCapacity(limit, reserve) }),
+        ...(shadow === undefined ? {} : { shadow }),
+      },
+    ];
   });
   // Another process took tokens from one shard after another was read. The bucket may have enough again soon.
-  const refuses = verdicts.some(({ waitMs }) => waitMs !== 0);
-  return refuses ? verdicts : verdicts.map((verdict) => ({ ...verdict, waitMs: 1 }));
+  return verdicts.some(refuses) ? verdicts : verdicts.map((verdict) => ({ ...verdict, waitMs: 1 }));
 }
 
 /** The wait until enough shards are out of debt to serve the other amounts of the ask. */

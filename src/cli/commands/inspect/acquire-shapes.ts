@@ -39,6 +39,8 @@ export interface AcquireLimitShape {
   readonly after: number | null;
   /** What had to stay for higher priorities. Left out: nothing. */
   readonly reserved?: number;
+  /** The limit is a shadow: it refuses nothing, and is not taken where it is exceeded. Left out: it is none. */
+  readonly shadow?: true;
   readonly exceeded: boolean;
   /** 0: the amount fits. null: it never fits. */
   readonly retryAfterMs: number | null;

@@ -116,8 +116,9 @@ async function finish({ lease }: Extract<Decision, { granted: true }>, hold: boo
 
 async function look({ limiter }: Session, request: AcquireRequest): Promise<TriedRequest> {
   const statuses = await limiter.peek(request);
-  const waits = statuses.map(({ retryAfterMs }) => retryAfterMs);
-  const granted = statuses.every(({ exceeded }) => !exceeded);
+  const refusing = statuses.filter(({ exceeded, shadow }) => exceeded && shadow !== true);
+  const granted = refusing.length === 0;
+  const waits = refusing.map(({ retryAfterMs }) => retryAfterMs);
   const impossible = waits.includes(null);
   const reason = granted ? null : impossible ? 'impossible' : 'exhausted';
   const retryAfterMs = reason === 'exhausted' ? Math.max(...waits.map(Number)) : null;
@@ -147,16 +148,21 @@ function explainLevel(
 }
 
 function explainLimit(
-  { limit, available, requested, reserved, exceeded, retryAfterMs }: LimitStatus,
+  { limit, available, requested, reserved, shadow, exceeded, retryAfterMs }: LimitStatus,
   { decision: { granted, lease } }: TriedRequest,
   dryRun: boolean,
 ): AcquireLimitShape {
   // The status of a grant has the balance after the take; every other status has the balance before it.
-  const before = granted && !dryRun ? available + requested : available;
+  const taken = exceeded ? 0 : requested;
+  const before = granted && !dryRun ? available + taken : available;
   const isGivenBack = holdsSlots(limit.kind) && lease?.state !== 'held';
-  const after = granted && !isGivenBack ? before - requested : before;
+  const after = granted && !isGivenBack ? before - taken : before;
   const asked = { name: limit.name, limit: String(limit), asked: requested, before, after, exceeded, retryAfterMs };
-  return reserved === undefined ? asked : { ...asked, reserved };
+  return {
+    ...asked,
+    ...(reserved === undefined ? {} : { reserved }),
+    ...(shadow === undefined ? {} : { shadow }),
+  };
 }
 
 function exitCodeOf({ granted, reason }: AcquireShape): number {
@@ -185,7 +191,7 @@ function headline(data: AcquireShape, style: Style): string {
 
 function refusers({ levels }: AcquireShape): string {
   const names = levels.flatMap(({ entityId, limits }) =>
-    limits.filter(({ exceeded }) => exceeded).map(({ name }) => `${name} of ${entityId}`),
+    limits.filter(({ exceeded, shadow }) => exceeded && shadow !== true).map(({ name }) => `${name} of ${entityId}`),
   );
   return names.length === 0 ? 'too many writers at once' : `refused by ${names.join(', ')}`;
 }
@@ -200,13 +206,18 @@ function renderLevel(level: AcquireLevelShape, isParent: boolean, data: AcquireS
 }
 
 function renderLimit(limit: AcquireLimitShape, data: AcquireShape, style: Style): readonly Cell[] {
-  const { asked, before, after, exceeded } = limit;
-  const mark = exceeded ? { value: '✗', paint: style.red } : asked === null ? ' ' : { value: '✓', paint: style.green };
+  const { asked, before, after, exceeded, shadow } = limit;
+  const mark =
+    exceeded && shadow !== true
+      ? { value: '✗', paint: style.red }
+      : asked === null
+        ? ' '
+        : { value: '✓', paint: style.green };
   return [mark, limit.limit, before ?? '', asked ?? '', after ?? '', remark(limit, data, style)];
 }
 
 function remark(
-  { asked, before, after, reserved = 0, exceeded, retryAfterMs }: AcquireLimitShape,
+  { asked, before, after, reserved = 0, shadow, exceeded, retryAfterMs }: AcquireLimitShape,
   data: AcquireShape,
   style: Style,
 ): Cell {
@@ -216,7 +227,8 @@ function remark(
   const wait = retryAfterMs === null ? 'more than it can ever give' : `fits in ${formatDuration(retryAfterMs)}`;
   const missing = formatCount(asked + reserved - (before ?? 0));
   const kept = reserved === 0 ? '' : ` (${formatCount(reserved)} must stay)`;
-  return { value: `REFUSED: ${missing} too many${kept}, ${wait}`, paint: style.red };
+  const verdict = shadow === true ? 'not taken (shadow)' : 'REFUSED';
+  return { value: `${verdict}: ${missing} too many${kept}, ${wait}`, paint: shadow === true ? style.dim : style.red };
 }
 
 function outcome({ granted, dryRun, lease }: AcquireShape): string {

@@ -167,7 +167,8 @@ function tellingOf(outcome: ConsumeOutcome): unknown {
 function undoingOf(levels: readonly LevelAsk[], outcome: ConsumeOutcome | undefined): readonly LevelChange[] {
   if (outcome?.kind !== 'granted') return [];
   return levels.map((level, at): LevelChange => {
-    const rates = outcome.levels[at]?.verdicts.filter(({ limit }) => isConsumed(limit.kind)) ?? [];
+    const verdicts = outcome.levels[at]?.verdicts ?? [];
+    const rates = verdicts.filter(({ limit, waitMs }) => isConsumed(limit.kind) && waitMs === 0);
     const deltas = rates.map(({ limit, requestedMilli }) => ({ name: limit.name, milli: -requestedMilli }));
     const holder = level.holder === null ? 'none' : 'release';
     return { ...level, kind: 'deltas', deltas, holder, place: outcome.levels[at]?.place };

@@ -28,6 +28,7 @@ import { port } from './port.js';
 import { priority } from '../decisions/priority.js';
 import { priorityTogether } from '../decisions/priority-together.js';
 import { run } from './run.js';
+import { shadow } from '../decisions/shadow.js';
 import { slots } from '../decisions/slots.js';
 import { status } from '../decisions/status.js';
 import { takes } from '../decisions/takes.js';
@@ -54,6 +55,7 @@ export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   'unlimited limits': unlimited,
   priority,
   'priority of concurrent asks': priorityTogether,
+  shadow,
   namespaces,
   entities,
   status,
@@ -90,6 +92,7 @@ export const DECIDING: ReadonlySet<string> = new Set([
   'per-call limits',
   'unlimited limits',
   'priority',
+  'shadow',
   'run',
   'random sequences',
 ]);

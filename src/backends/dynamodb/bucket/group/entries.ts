@@ -1,4 +1,5 @@
 import type { LevelAnswer, LevelAsk, LevelChange } from '../../../../backend.js';
+import type { Amount } from '../../../../core/bucket/decide.js';
 import { deltasOf } from '../../../../core/bucket/holder-rules.js';
 import type { EpochMs } from '../../../../core/units.js';
 
@@ -23,6 +24,8 @@ export interface ChangeEntry {
   readonly nowMs: EpochMs;
   /** The grant is undone, so it must not count as one. */
   readonly uncounts: boolean;
+  /** What the grant counted of shadows without taking it. Taken out of the counters if the grant is uncounted. */
+  readonly untaken?: readonly Amount[];
   /** Changes nothing if the holder is missing: without it the grant was never written. */
   readonly onlyIfHeld?: true;
   /**

@@ -1,7 +1,7 @@
-import { credit, planMove } from '../../../../core/bucket/bucket.js';
+import { credit, type LimitWrite, planMove, type Rate } from '../../../../core/bucket/bucket.js';
 import type { Amount } from '../../../../core/bucket/decide.js';
-import { add, type Int, sub } from '../../../../core/int.js';
-import { hasBalance, isConsumed, sharesAccount } from '../../../../core/limit-kind.js';
+import { add, type Int, min, sub } from '../../../../core/int.js';
+import { hasBalance, isConsumed, refills, sharesAccount } from '../../../../core/limit-kind.js';
 import type { EpochMs } from '../../../../core/units.js';
 import { accountOf, type ShardImage } from '../../table/items.js';
 import { type LimitChange, STAYS } from '../shard-write.js';
@@ -12,6 +12,10 @@ interface Sum {
   reserveMilli: number;
   debitMilli: Int;
   refundMilli: Int;
+  /** Asks that are counted and not taken: shadows that are short. */
+  countMilli: Int;
+  /** The stored tokens are at most this, so that the shadows are short; null: they are short anyway. */
+  atMostMilli: Int | null;
   /** Consumption that is taken back and changes no balance. */
   uncountMilli: Int;
 }
@@ -24,6 +28,17 @@ export class Sums {
     const sum = this.#of(name);
     sum.takeMilli = add(sum.takeMilli ?? 0, milli);
     sum.reserveMilli = Math.max(sum.reserveMilli, reserveMilli);
+  }
+
+  /** Counts an ask of a shadow that is short, also after the takes so far. `needMilli`: the ask and its reserve. */
+  count(name: string, milli: number, needMilli: number, rate: Rate, creditedMilli: Int): void {
+    const sum = this.#of(name);
+    sum.countMilli = add(sum.countMilli, milli);
+    const missing = add(needMilli, sum.takeMilli ?? 0);
+    // More than the capacity is short whatever the balance is.
+    if (refills(rate.kind) && missing > rate.capacityMilli) return;
+    const atMost = sub(sub(missing, creditedMilli), 1);
+    sum.atMostMilli = sum.atMostMilli === null ? atMost : min(sum.atMostMilli, atMost);
   }
 
   /** What the takes so far must leave. */
@@ -57,7 +72,7 @@ export class Sums {
       const sum = this.#byName.get(limit.name);
       if (sum === undefined) continue;
       const credited = credit(rate, image.baseMs, nowMs);
-      const write = hasBalance(limit.kind) ? planMove(rate, tokensMilli, credited, sum) : STAYS;
+      const write = hasBalance(limit.kind) ? bounded(planMove(rate, tokensMilli, credited, sum), sum) : STAYS;
       changes.push({ name: limit.name, write, consumedMilli: isConsumed(limit.kind) ? consumedIn(sum) : 0 });
     }
     return changes;
@@ -65,15 +80,27 @@ export class Sums {
 
   #of(name: string): Sum {
     let sum = this.#byName.get(name);
-    if (sum === undefined)
-      this.#byName.set(
-        name,
-        (sum = { takeMilli: null, reserveMilli: 0, debitMilli: 0, refundMilli: 0, uncountMilli: 0 }),
-      );
+    if (sum === undefined) this.#byName.set(name, (sum = { ...NOTHING }));
     return sum;
   }
 }
 
-function consumedIn({ takeMilli, debitMilli, refundMilli, uncountMilli }: Sum): Int {
-  return sub(add(takeMilli ?? 0, debitMilli), add(refundMilli, uncountMilli));
+const NOTHING: Sum = {
+  takeMilli: null,
+  reserveMilli: 0,
+  debitMilli: 0,
+  refundMilli: 0,
+  countMilli: 0,
+  atMostMilli: null,
+  uncountMilli: 0,
+};
+
+/** Adds the bound under which the shadows of the group are short. A full bucket is known exactly and needs none. */
+function bounded(write: LimitWrite, { atMostMilli }: Sum): LimitWrite {
+  if (atMostMilli === null || write.write === 'set') return write;
+  return { ...write, atMostMilli: write.atMostMilli === null ? atMostMilli : min(write.atMostMilli, atMostMilli) };
+}
+
+function consumedIn({ takeMilli, debitMilli, refundMilli, countMilli, uncountMilli }: Sum): Int {
+  return sub(add(add(takeMilli ?? 0, countMilli), debitMilli), add(refundMilli, uncountMilli));
 }

@@ -123,7 +123,12 @@ function asksOf(entries: readonly Entry[]): AskEntry[] {
 
 function withOneReserve(asks: AskEntry['level']['asks']): AskEntry['level']['asks'] {
   const reserve = reserveOf(asks);
-  return reserve === 0 ? asks : asks.map((ask) => ({ ...ask, reserve }));
+  return asks.map(({ name, milli, shadow }) => ({
+    name,
+    milli,
+    ...(reserve === 0 ? {} : { reserve }),
+    ...(shadow === undefined ? {} : { shadow }),
+  }));
 }
 
 function reserveOf(asks: AskEntry['level']['asks']): number {

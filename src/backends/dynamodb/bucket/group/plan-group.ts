@@ -7,6 +7,8 @@ import {
   exceedsCapacity,
   type Holder,
   type LimitBalance,
+  mayGainByReclaim,
+  refuses,
   type Verdict,
 } from '../../../../core/bucket/decide.js';
 import { amountsDue, keptHolder, takenHolder, takesUnheldSlots } from '../../../../core/bucket/holder-rules.js';
@@ -190,16 +192,19 @@ class GroupPlanner {
     const configIsOlder = compareConfig(this.#image, level) === 'reread';
     let answer: LevelAnswer = { verdicts, configIsOlder };
     if (verdicts.some(({ waitMs }) => waitMs !== 0)) {
-      if (hasExpired(this.#image, this.#at.nowMs) && !verdicts.some(exceedsCapacity)) {
+      if (hasExpired(this.#image, this.#at.nowMs) && mayGainByReclaim(verdicts)) {
         this.needsReclaim = true;
         return null;
       }
+    }
+    if (verdicts.some(refuses)) {
       if (refusesForCertain(verdicts, level, this.#at.trust)) {
         return { kind: 'denied', answer, remembered: this.#at.trust !== 'exact' };
       }
       this.unsure = true;
       // The ask is granted only if the write lands, and the write lands only if the ask fits.
-      answer = { verdicts: verdicts.map((verdict) => ({ ...verdict, waitMs: 0 })), configIsOlder };
+      const fitting = verdicts.map((verdict) => (refuses(verdict) ? { ...verdict, waitMs: 0 } : verdict));
+      answer = { verdicts: fitting, configIsOlder };
     }
     // The write requires what every ask of the group leaves. An ask that leaves less waits for the next write.
     if (this.#leavesTooLittle(verdicts)) return null;
@@ -211,17 +216,24 @@ class GroupPlanner {
     if (level.holder !== null && leaseId !== null) {
       if (this.#holders.size >= MAX_HOLDERS || this.#holders.has(leaseId)) return null;
       if (holders.has(leaseId) && this.#at.trust === 'exact') return { kind: 'id-taken' };
-      this.#hold(leaseId, takenHolder(level.holder, verdicts, configIsOlder));
+      this.#hold(leaseId, takenHolder(level.holder, answer.verdicts, configIsOlder));
     }
     this.#hasTaken = true;
-    for (const { limit, creditedMilli, effectiveMilli, requestedMilli, reserveMilli } of verdicts) {
-      this.#sums.take(limit.name, requestedMilli, reserveMilli);
-      for (const left of this.#balances) {
-        if (left.limit === limit) left.tokensMilli = tokensAfterTake(effectiveMilli, creditedMilli, requestedMilli);
-      }
-    }
+    for (const verdict of answer.verdicts) this.#take(verdict);
     if (counts) this.#acquires += 1;
     return { kind: 'granted', answer };
+  }
+
+  #take({ limit, creditedMilli, effectiveMilli, requestedMilli, reserveMilli = 0, waitMs }: Verdict): void {
+    for (const left of this.#balances) {
+      if (left.limit !== limit) continue;
+      if (waitMs !== 0) {
+        this.#sums.count(limit.name, requestedMilli, requestedMilli + reserveMilli, left.rate, creditedMilli);
+        continue;
+      }
+      this.#sums.take(limit.name, requestedMilli, reserveMilli);
+      left.tokensMilli = tokensAfterTake(effectiveMilli, creditedMilli, requestedMilli);
+    }
   }
 
   #leavesTooLittle(verdicts: readonly Verdict[]): boolean {
@@ -247,7 +259,7 @@ class GroupPlanner {
     (this.#held as Map<string, Holder>).set(leaseId, holder);
   }
 
-  change({ level, leaseId, uncounts, onlyIfHeld }: ChangeEntry): EntryResult | null {
+  change({ level, leaseId, uncounts, untaken = [], onlyIfHeld }: ChangeEntry): EntryResult | null {
     const stored = level.holder === 'none' ? undefined : this.#image.holders.get(leaseId);
     const holderLost = level.holder !== 'none' && stored === undefined;
     if (level.holder !== 'none') {
@@ -272,7 +284,12 @@ class GroupPlanner {
     if (level.holder === 'release' && stored !== undefined) {
       this.#sums.refund(this.#image, 'concurrent', stored.slots);
     }
-    if (uncounts && mayRefund) this.#acquires -= 1;
+    if (uncounts && mayRefund) {
+      this.#acquires -= 1;
+      for (const { name, milli } of untaken) {
+        if (accountOf(this.#image, name) !== undefined) this.#sums.uncount(name, milli);
+      }
+    }
     return isLeftOut ? { kind: 'refund-left-out' } : { kind: 'done', holderLost };
   }
 
@@ -315,7 +332,7 @@ class GroupPlanner {
 /** Slots that are held now may be released in the next moment, so only the store can deny them. */
 function refusesForCertain(verdicts: readonly Verdict[], level: LevelAsk, trust: Trust): boolean {
   if (trust === 'exact') return true;
-  const short = verdicts.filter(({ waitMs }) => waitMs !== 0);
+  const short = verdicts.filter(refuses);
   if (short.some((verdict) => verdict.waitMs === null && neverFits(level, verdict))) {
     return true;
   }
