@@ -1,7 +1,8 @@
-import { applyWrite, credit, effectiveTokens, type LimitWrite } from '../../../core/bucket/bucket.js';
+import { applyWrite, credit, effectiveTokens, type LimitWrite, waitForTokens } from '../../../core/bucket/bucket.js';
 import type { ConfigVersion } from '../../../core/config/config.js';
 import type { Holder, Verdict } from '../../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../../core/int.js';
+import { refills } from '../../../core/limit-kind.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { EntryResult } from './group/entries.js';
 import { accountOf, decodeHolder, encodeHolder, type ShardImage, type StoredHolder } from '../table/items.js';
@@ -133,10 +134,16 @@ export function correctVerdicts(
   }
   if (differences === null) return results;
   const found = differences;
-  const correct = (verdict: Verdict): Verdict => ({
-    ...verdict,
-    effectiveMilli: add(verdict.effectiveMilli, found.get(verdict.limit.name) ?? 0),
-  });
+  const correct = (verdict: Verdict): Verdict => {
+    const effectiveMilli = add(verdict.effectiveMilli, found.get(verdict.limit.name) ?? 0);
+    const corrected = { ...verdict, effectiveMilli };
+    // Only a shadow that is short has a wait in a grant.
+    const rate = verdict.waitMs === 0 ? undefined : accountOf(seen, verdict.limit.name)?.rate;
+    if (rate === undefined || !refills(rate.kind)) return corrected;
+    const needMilli = verdict.requestedMilli + (verdict.reserveMilli ?? 0);
+    const tokensMilli = sub(effectiveMilli, verdict.creditedMilli);
+    return { ...corrected, waitMs: waitForTokens(rate, tokensMilli, seen.baseMs, needMilli, nowMs) };
+  };
   return results.map((result) => {
     if (result?.kind !== 'granted') return result;
     return { ...result, answer: { ...result.answer, verdicts: result.answer.verdicts.map(correct) } };

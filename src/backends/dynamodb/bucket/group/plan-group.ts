@@ -14,7 +14,7 @@ import {
 import { amountsDue, keptHolder, takenHolder, takesUnheldSlots } from '../../../../core/bucket/holder-rules.js';
 import { sub } from '../../../../core/int.js';
 import { isUnlimitedIn } from '../../../../core/limit.js';
-import { isConsumed, refills } from '../../../../core/limit-kind.js';
+import { holdsSlots, isConsumed, refills } from '../../../../core/limit-kind.js';
 import type { EpochMs, Millitokens } from '../../../../core/units.js';
 import type { AskEntry, ChangeEntry, Entry, EntryResult, ExtendEntry } from './entries.js';
 import { type Account, accountOf, type ShardImage } from '../../table/items.js';
@@ -197,13 +197,14 @@ class GroupPlanner {
         return null;
       }
     }
-    if (verdicts.some(refuses)) {
-      if (refusesForCertain(verdicts, level, this.#at.trust)) {
-        return { kind: 'denied', answer, remembered: this.#at.trust !== 'exact' };
-      }
+    if (verdicts.some(refuses) && refusesForCertain(verdicts, level, this.#at.trust)) {
+      return { kind: 'denied', answer, remembered: this.#at.trust !== 'exact' };
+    }
+    const isOpen = (verdict: Verdict): boolean => refuses(verdict) || mayHaveFreeSlots(verdict, this.#at.trust);
+    if (verdicts.some(isOpen)) {
       this.unsure = true;
       // The ask is granted only if the write lands, and the write lands only if the ask fits.
-      const fitting = verdicts.map((verdict) => (refuses(verdict) ? { ...verdict, waitMs: 0 } : verdict));
+      const fitting = verdicts.map((verdict) => (isOpen(verdict) ? { ...verdict, waitMs: 0 } : verdict));
       answer = { verdicts: fitting, configIsOlder };
     }
     // The write requires what every ask of the group leaves. An ask that leaves less waits for the next write.
@@ -337,6 +338,12 @@ function refusesForCertain(verdicts: readonly Verdict[], level: LevelAsk, trust:
     return true;
   }
   return trust === 'young' && short.some(({ limit }) => refills(limit.kind));
+}
+
+/** Whether a shadow may have slots of expired holders that an old image does not show. Only the store can tell. */
+function mayHaveFreeSlots(verdict: Verdict, trust: Trust): boolean {
+  if (trust !== 'guess' || verdict.waitMs === 0 || verdict.shadow !== true) return false;
+  return holdsSlots(verdict.limit.kind) && !exceedsCapacity(verdict);
 }
 
 /** Judged also by the rules that the caller has read: those of an old image may have been raised since. */
