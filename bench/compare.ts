@@ -11,6 +11,7 @@ import { growth } from './growth.js';
 import { showOwnCpu } from './own-cpu.js';
 import { processRows } from './processes.js';
 import { redisRows } from './redis.js';
+import { showRivals } from './rivals.js';
 import { ALL, ARGUMENTS, FLAGS } from './settings.js';
 import { printRatio } from './spread.js';
 import { startRows } from './start.js';
@@ -27,6 +28,7 @@ const PARTS: Readonly<Record<string, () => Promise<void>>> = {
   clients: () => showOnDynamoDB('Requests without the AWS SDK', clientRows),
   dynamodb: () => showOnDynamoDB('Headgate on DynamoDB', dynamodbRows),
   processes: () => showOnDynamoDB('Many processes on one bucket', processRows),
+  rivals: showRivals,
   growth,
 };
 

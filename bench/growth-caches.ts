@@ -1,4 +1,4 @@
-import { BucketCache } from '../src/backends/dynamodb/acquire/bucket-cache.js';
+import { BucketCache } from '../src/backends/dynamodb/acquire/bucket-shards.js';
 import type { Executor } from '../src/backends/dynamodb/bucket/executor.js';
 import { PRESSURE } from '../src/backends/dynamodb/bucket/pressure.js';
 import { ConfigCache, type ResolvedRead } from '../src/limiter/config/config-cache.js';

@@ -65,11 +65,10 @@ async function splitInto(
       const shards = new BucketShards(executor, bucket, ALWAYS_SPLIT);
       const shard = shards.shard(number);
       const nowMs = Date.now();
-      await shard.read(nowMs, deadlineIn(PATIENCE_MS));
-      let done: string | null = null;
-      for (const agoMs of [2_000, 1_000, 0]) {
-        done = await shards.tender.tend(shard, nowMs - agoMs, deadlineIn(PATIENCE_MS));
-      }
+      const image = await shard.read(nowMs, deadlineIn(PATIENCE_MS));
+      if (image === null) throw new Error(`Expected shard ${number} of ${half} to exist`);
+      for (const agoMs of [2_000, 1_000, 0]) shard.pressure.observe(image, nowMs - agoMs);
+      const done = await shards.tender.tend(shard, nowMs, deadlineIn(PATIENCE_MS));
       if (done !== 'split') throw new Error(`Expected shard ${number} of ${half} to be split, got ${done}`);
     }
   }

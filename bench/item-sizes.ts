@@ -1,7 +1,7 @@
 /** The stored size of buckets of different shapes and the billed units of a write, computed with the real codec. */
 import { pathToFileURL } from 'node:url';
 import { buildShardItem } from '../src/backends/dynamodb/expressions/shard-item.js';
-import { writeUnits } from '../src/backends/dynamodb/bucket/writes/shard-update.js';
+import { writeUnits } from '../src/backends/dynamodb/bucket/writes/record-write.js';
 import { newBucketImage } from '../src/backends/dynamodb/bucket/new-bucket.js';
 import { decodeShard, encodeHolder, decodeHolder, type ShardImage } from '../src/backends/dynamodb/table/items.js';
 import type { Item } from '../src/backends/dynamodb/client/transport.js';

@@ -10,6 +10,11 @@ export function toInt(value: bigint): Int {
   return Number.isSafeInteger(narrowed) ? narrowed : value;
 }
 
+/** Parses decimal digits. Up to 15 of them are exact as a double. */
+export function parseInt10(digits: string): Int {
+  return digits.length <= 15 ? Number(digits) : toInt(BigInt(digits));
+}
+
 export function add(a: Int, b: Int): Int {
   if (typeof a === 'number' && typeof b === 'number') {
     const sum = a + b;

@@ -185,6 +185,8 @@ export class StoreConnection {
       namespaceId,
       resolver: new ConfigResolver(store, namespaceId, code),
       lines: new WaitingLines(store.clock, store.random),
+      firstPlainLease: null,
+      firstStoredLease: null,
       heldLeases: new HeldLeases(store.clock, (error) => {
         // A deleted namespace has no leases to release.
         if (!isHeadgateError(error, 'namespace.missing')) report(store.options, error, 'closing with open leases');

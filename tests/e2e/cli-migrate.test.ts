@@ -40,9 +40,9 @@ describe.skipIf(ENGINE.missing)(`headgate migrate${ENGINE.note}`, () => {
     expect(first).toMatchObject({ exitCode: 0, stderr: '' });
     const report: unknown = JSON.parse(first.stdout);
     expect(CLI_SHAPES['migrate']?.(report, 'migrate')).toEqual([]);
-    expect(report).toMatchObject({ from: 0, to: 1, dryRun: false, migrations: [{ id: '0001', left: 0 }] });
+    expect(report).toMatchObject({ from: 0, to: 2, dryRun: false, migrations: [{ id: '0001', left: 0 }] });
     const second = await runCli(['migrate', ...store]);
-    expect(second).toMatchObject({ exitCode: 0, stderr: '', stdout: 'No changes: the table has layout 1.\n' });
+    expect(second).toMatchObject({ exitCode: 0, stderr: '', stdout: 'No changes: the table has layout 2.\n' });
     expect(await runCli(['system', 'show', ...store])).toMatchObject({ exitCode: 0 });
   });
 

@@ -2,7 +2,7 @@ import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { deadlineIn } from '../../src/backends/dynamodb/client/deadline.js';
 import { buildAuditKey } from '../../src/backends/dynamodb/table/keys.js';
-import { deleteItems } from '../../src/backends/dynamodb/client/requests.js';
+import { deleteItems } from '../../src/backends/dynamodb/client/batches.js';
 import { Limit } from '../../src/core/limit.js';
 import { runWorker } from '../../src/backends/dynamodb/stream/worker/worker.js';
 import { Random } from '../../src/testing/conformance/kit/random.js';

@@ -81,7 +81,7 @@ describe.skipIf(ENGINE.missing)(`tables that published releases of zae-limiter f
       const report = await migrate(name);
       const sum = (of: 'found' | 'removed' | 'left'): number =>
         report.migrations.reduce((total, migration) => total + migration[of], 0);
-      expect(report).toMatchObject({ from: 0, to: 1, settings: [] });
+      expect(report).toMatchObject({ from: 0, to: 2, settings: [] });
       expect(sum('removed')).toBe(sum('found'));
       expect(sum('left')).toBe(0);
       // All records except the bookkeeping of old clients, which is not changed.
@@ -108,7 +108,7 @@ describe.skipIf(ENGINE.missing)(`tables that published releases of zae-limiter f
       }
 
       const before = await world.dump(name);
-      expect(await migrate(name)).toMatchObject({ from: 1, to: 1, migrations: [] });
+      expect(await migrate(name)).toMatchObject({ from: 2, to: 2, migrations: [] });
       expect(await world.dump(name)).toEqual(before);
     });
 
@@ -134,7 +134,7 @@ describe.skipIf(ENGINE.missing)(`tables that published releases of zae-limiter f
       const after = await world.dump(name);
       expect(after.filter(({ PK, SK }) => `${PK?.S}${SK?.S}`.includes(`#${LONG}`)).length).toBeGreaterThan(0);
       // Each further run names it again and changes nothing.
-      expect(await migrate(name, { leave: true })).toMatchObject({ from: 1, to: 1, migrations: [{ left: 1 }] });
+      expect(await migrate(name, { leave: true })).toMatchObject({ from: 2, to: 2, migrations: [{ left: 1 }] });
       await expect(migrate(name)).rejects.toThrow(LONG);
       expect(await world.dump(name)).toEqual(after);
     });
@@ -167,7 +167,7 @@ describe.skipIf(ENGINE.missing)(`tables that published releases of zae-limiter f
       await zae.do('disable', { resource: 'off' });
       await zae.do('disable', { entity: 'blocked', resource: 'gpt-4' });
       expect(await migrate(name, { dryRun: true })).toMatchObject({ settings });
-      expect(await migrate(name)).toMatchObject({ to: 1, settings });
+      expect(await migrate(name)).toMatchObject({ to: 2, settings });
       await using limiter = await open(name);
       for (const [entityId, resource, consume] of [
         ['new', 'off', { rpd: 1 }],
@@ -206,7 +206,7 @@ describe.skipIf(ENGINE.missing)(`tables that published releases of zae-limiter f
         await take('user');
 
         const report = await migrate(name);
-        expect(report).toMatchObject({ from: 1, to: 1, migrations: [{ id: '0001', left: 0 }] });
+        expect(report).toMatchObject({ from: 2, to: 2, migrations: [{ id: '0001', left: 0 }] });
         await using again = await open(name);
         expect(await again.available({ entityId: 'late', resource: 'gpt-4' })).toMatchObject({ rpd: 6 });
         expect((await again.config.get({ entityId: 'other', resource: 'gpt-4' }))?.limits?.map(String)).toEqual([

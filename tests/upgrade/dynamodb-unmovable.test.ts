@@ -75,13 +75,13 @@ describe.skipIf(ENGINE.missing)(`old records without a counterpart${ENGINE.note}
     const { b_rpd_ra: _, ...damaged } = bucketOf(NS, 'bad', 5_000);
     const { name } = await world.table([...REGISTRY, ofResource(NS, 'gpt-4'), damaged, bucketOf(NS, 'good', 4_000)]);
     await expectRefused(name, 'it has no b_rpd_ra');
-    expect(await migrate(name, { leave: true })).toMatchObject({ to: 1, migrations: [{ removed: 4, left: 1 }] });
+    expect(await migrate(name, { leave: true })).toMatchObject({ to: 2, migrations: [{ removed: 4, left: 1 }] });
     await using limiter = await open(name);
     expect(await limiter.available({ entityId: 'good', resource: 'gpt-4' })).toEqual({ rpd: 4 });
     const bad = { entityId: 'bad', resource: 'gpt-4', consume: { rpd: 1 } };
     await expect(limiter.acquire(bad)).rejects.toMatchObject({ code: 'schema.mismatch' });
     await world.put(name, [bucketOf(NS, 'bad', 5_000)]);
-    expect(await migrate(name)).toMatchObject({ from: 1, to: 1, migrations: [{ found: 1, removed: 1 }] });
+    expect(await migrate(name)).toMatchObject({ from: 2, to: 2, migrations: [{ found: 1, removed: 1 }] });
     expect(await limiter.available({ entityId: 'bad', resource: 'gpt-4' })).toEqual({ rpd: 5 });
   });
 
@@ -116,7 +116,7 @@ describe.skipIf(ENGINE.missing)(`old records without a counterpart${ENGINE.note}
     await expectRefused(name, `--drop ${setting}`);
     const report = await migrate(name, { drop: [setting] });
     expect(report).toMatchObject({
-      to: 1,
+      to: 2,
       settings: [{ ...expected, treatment: 'dropped' }],
       migrations: [{ left: 0 }],
     });

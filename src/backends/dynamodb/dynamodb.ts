@@ -1,16 +1,17 @@
 import type { Awaitable, Backend, Call } from '../../backend.js';
-import { BucketCache } from './acquire/bucket-cache.js';
+import { BucketCache } from './acquire/bucket-shards.js';
 import { adjust, consume } from './acquire/consume.js';
 import { deadlineIn } from './client/deadline.js';
 import { extend } from './acquire/extend.js';
-import { InFlight } from './client/in-flight.js';
 import { everyLimit, judgeLevel } from './bucket/judge-level.js';
 import { DynamoDBExecutor } from './expressions/dynamodb-executor.js';
 import { PRESSURE, type PressureOptions } from './bucket/pressure.js';
-import type { Table } from './client/requests.js';
-import { openTable, reportClockNews } from './schema/open-table.js';
+import { InFlight, type Table } from './client/requests.js';
+import { openTable } from './schema/open-table.js';
+import { createVersionGate, registryWithVersionCheck, withVersionCheck } from './schema/version-gate.js';
 import { openTransport } from './client/open-transport.js';
 import type { LoadSdk, SdkOptions } from './client/sdk-transport.js';
+import { errorOfNews } from './client/store-clock.js';
 import { createAuditStore } from './stores/audit.js';
 import { createBucketReset } from './stores/bucket-reset.js';
 import { createBucketStore } from './stores/buckets.js';
@@ -34,6 +35,8 @@ export interface DynamoDBInternals {
   readonly loadSdk?: LoadSdk;
   readonly random?: () => number;
   readonly pressure?: PressureOptions;
+  /** The schema version of this client, for tests of mixed versions. */
+  readonly schemaVersion?: number;
 }
 
 /** A store in one Amazon DynamoDB table, which processes on many machines share. */
@@ -44,12 +47,14 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
   const { region, endpoint } = options;
   const table: Table = { name, transport, random, inFlight: new InFlight(), address: { region, endpoint } };
   const buckets = new BucketCache((ns) => new DynamoDBExecutor(table, ns), random, internals.pressure ?? PRESSURE);
-  const gate = createNamespaceGate(table);
+  const versions = createVersionGate(table, internals.schemaVersion);
+  const gate = withVersionCheck(createNamespaceGate(table), versions);
   const ownWrites = new RecentWrites();
 
   /** Runs the work once the namespace is known to be active: synchronously if that is cached. */
   const inNamespace = <T>(call: Call, work: () => Awaitable<T>): Awaitable<T> => {
-    reportClockNews(transport, call);
+    const news = transport.takeClockNews?.() ?? null;
+    if (news !== null) call.tuning?.onError?.(errorOfNews(news), 'the time of the store');
     const checked = gate.check(call);
     return checked instanceof Promise ? checked.then(work) : work();
   };
@@ -58,7 +63,9 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
     name: 'dynamodb',
     ephemeral: false,
     load: async () => transport.load?.(),
-    open: (timeoutMs) => openTable(table, deadlineIn(timeoutMs)),
+    async open(timeoutMs) {
+      versions.remember(await openTable(table, deadlineIn(timeoutMs), internals.schemaVersion));
+    },
     async close() {
       await buckets.finish();
       transport.close();
@@ -76,7 +83,7 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
 
     config: createConfigStore(table, gate, ownWrites),
     entities: createEntityStore(table, gate, ownWrites),
-    namespaces: createNamespaceStore(table, gate),
+    namespaces: registryWithVersionCheck(createNamespaceStore(table, gate), versions),
     audit: createAuditStore(table, gate),
     usage: createUsageStore(table, gate),
     managed: createManagedStore(table, gate),

@@ -72,7 +72,7 @@ export interface StackStatusShape extends StackItemShape {
   readonly outputs: Readonly<Record<string, string>>;
   /** The version record of the table, compared with this package; null: the stack has no table. */
   readonly tableVersion: {
-    readonly state: 'current' | 'older' | 'newer' | 'no-record' | 'no-table';
+    readonly state: 'current' | 'upgradable' | 'older' | 'newer' | 'no-record' | 'no-table';
     readonly schemaVersion: number | null;
   } | null;
   readonly functions: readonly {

@@ -19,9 +19,11 @@ export interface Tables {
   /** Writes the version record and registers `default` if they are missing. Changes nothing else. */
   prepare(tableName: string): Promise<TableReadiness>;
   readVersion(tableName: string): Promise<TableVersion>;
+  /** Raises the version record to the version of this package. Returns false if it has that version. */
+  raise(tableName: string): Promise<boolean>;
   /** null: there is no such table. */
   readFacts(tableName: string): Promise<TableFacts | null>;
-  migrate(options: Pick<MigrateOptions, 'tableName' | 'dryRun' | 'onProgress'>): Promise<MigrationReport>;
+  migrate(options: Pick<MigrateOptions, 'tableName' | 'dryRun' | 'raise' | 'onProgress'>): Promise<MigrationReport>;
 }
 
 /** Receives the progress of an operation. */

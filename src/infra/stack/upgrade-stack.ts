@@ -7,7 +7,7 @@ import { missingStack, requireVersion, tableOfStack } from './table/stack-table.
 import { uploadCode, type UploadedFunction } from './upload-code.js';
 
 export interface UpgradeRequest extends DeployRequest {
-  /** Throws to stop before records are migrated; null: do not ask. */
+  /** Throws to stop before records are migrated or the version is raised; null: do not ask. */
   readonly confirmMigration: ((ahead: MigrationReport) => Promise<void>) | null;
   readonly onMigration: (progress: { migration: string; done: number; total: number | null }) => void;
 }
@@ -18,8 +18,11 @@ export interface Upgraded {
   readonly functions: readonly UploadedFunction[];
 }
 
-/** The order matters: new code must not run on old data, and needs its permissions first. */
-const STEPS = ['template', 'data', 'code'] as const;
+/**
+ * The order matters: new code must not run on old data, and needs its permissions first. The version is raised last:
+ * clients write records that old code would misread as soon as it is raised.
+ */
+const STEPS = ['template', 'data', 'code', 'version'] as const;
 type UpgradeStep = (typeof STEPS)[number];
 
 /** An upgrade failed at a step. Completed steps are kept; running the upgrade again does the rest. */
@@ -45,7 +48,7 @@ class UpgradeStopped extends HeadgateError {
   }
 }
 
-/** Upgrades a stack to this package: its template, then the data in its table, then the code of its functions. */
+/** Upgrades a stack to this package: its template, the data in its table, the code of its functions, the version of its table. */
 export async function upgradeStack(tools: StackTools, watcher: Watcher, request: UpgradeRequest): Promise<Upgraded> {
   const { names, dryRun, bundles, onMigration, confirmMigration } = request;
   const check = async (stack: Stack | null): Promise<void> => {
@@ -65,12 +68,13 @@ export async function upgradeStack(tools: StackTools, watcher: Watcher, request:
     if (kind === 'no-record' && !dryRun) await tools.tables.prepare(tableName);
     if (!dryRun && confirmMigration !== null) {
       const ahead = await tools.tables.migrate({ tableName, dryRun: true });
-      if (ahead.migrations.length > 0) await confirmMigration(ahead);
+      if (ahead.migrations.length > 0 || ahead.raisesTo !== null) await confirmMigration(ahead);
     }
-    return tools.tables.migrate({ tableName, dryRun, onProgress: onMigration });
+    return tools.tables.migrate({ tableName, dryRun, raise: false, onProgress: onMigration });
   });
   const functions = await step('code', async () => uploadCode(tools, watcher, { resources, bundles, dryRun }));
-  return { template, data, functions };
+  const raised = await step('version', async () => !dryRun && tools.tables.raise(tableName));
+  return { template, data: raised ? { ...data, to: data.raisesTo ?? data.to } : data, functions };
 }
 
 /**

@@ -27,6 +27,7 @@ export function decisionOf(
   const account = new StoredLeaseAccount(context, nowMs, leaseId, taken(levels, outcome.levels));
   const ttlMs = request.leaseTtlMs ?? context.options.leaseTtlMs;
   const lease = new Lease(context, account, decidedBy, ttlMs);
+  context.firstStoredLease ??= lease;
   if (account.expiresAtMs !== null) context.heldLeases.add(lease);
   return { granted, lease, statuses, decidedBy };
 }

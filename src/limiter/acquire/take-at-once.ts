@@ -43,7 +43,9 @@ export function takeAtOnce(
     return null;
   }
   resolver.cache.countHit();
-  return new Lease(context, new PlainGrant(config, named, nowMs), 'store', context.options.leaseTtlMs);
+  const lease = new Lease(context, new PlainGrant(config, named, nowMs), 'store', context.options.leaseTtlMs);
+  context.firstPlainLease ??= lease;
+  return lease;
 }
 
 function areRates(rules: ResolvedConfig, named: readonly Amount[]): boolean {

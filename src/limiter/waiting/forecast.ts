@@ -22,6 +22,8 @@ export interface Forecast {
   askMs(tokens: number): EpochMs;
   /** How long an empty limit needs for so many tokens: 0 for slots, which do not refill. */
   refillMs(tokens: number): number;
+  /** How many tokens refill in this time, at most half of the capacity; 0 for slots. */
+  refilledIn(ms: number): number;
   /** Whether the head should ask once more before its timeout. */
   isWorthAsking(tokens: number, nowMs: EpochMs): boolean;
   /** When to ask for `tokens` although asks for `asking` are still in flight. */
@@ -89,6 +91,11 @@ class RateForecast implements Forecast {
     return tokens === 0 ? 0 : Math.ceil((tokens * this.#limit.refillPeriodMs) / this.#limit.refillAmount);
   }
 
+  refilledIn(ms: number): number {
+    const { refillAmount, refillPeriodMs, capacity } = this.#limit;
+    return Math.floor(Math.min((ms * refillAmount) / refillPeriodMs, capacity / 2));
+  }
+
   isWorthAsking(tokens: number, nowMs: EpochMs): boolean {
     return this.holds(tokens, nowMs);
   }
@@ -152,6 +159,10 @@ class SlotForecast implements Forecast {
   }
 
   refillMs(): number {
+    return 0;
+  }
+
+  refilledIn(): number {
     return 0;
   }
 

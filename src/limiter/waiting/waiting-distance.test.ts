@@ -1,7 +1,8 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { distantBackend } from '../../../tests/support/models/distant-backend.js';
 import { memory } from '../../backends/embedded/memory.js';
+import { Random } from '../../testing/conformance/kit/random.js';
 import { Limit } from '../../core/limit.js';
 import { fakeClock } from '../../testing/fake-clock.js';
 import type { Decision } from '../acquire/decision.js';
@@ -58,6 +59,7 @@ describe('waits with a distant store', () => {
     { rate: 100, capacity: 100 },
     { rate: 100, capacity: 2 },
     { rate: 300, capacity: 10 },
+    { rate: 1_000, capacity: 30 },
   ])('waiters take 99 % of a rate of $rate a second with a capacity of $capacity', async ({ rate, capacity }) => {
     const limit = Limit.custom('rps', { capacity, refillAmount: rate, refillPeriodMs: 1_000 });
     const { clock, store, limiter, take } = await openFar([limit], 20);
@@ -81,6 +83,32 @@ describe('waits with a distant store', () => {
     await clock.advance(100);
     expect(clock.sleepers).toBe(0);
   });
+
+  test.each([{ awayMs: 5 }, { awayMs: 20 }, { awayMs: 100 }])(
+    'waiters take 97 % of a rate of 1,000 a second, in at most 50 waves a second, from a store $awayMs ms away',
+    async ({ awayMs }) => {
+      const seeded = new Random(1);
+      vi.spyOn(Math, 'random').mockImplementation(() => seeded.whole(0, 2 ** 32 - 1) / 2 ** 32);
+      const { clock, limiter, take } = await openFar([Limit.perSecond('rps', 1_000)], awayMs);
+      await take(limiter.acquire(of({ rps: 1_000 })));
+      const grantedAtMs: number[] = [];
+      for (let waiter = 0; waiter < 4_000; waiter++) {
+        limiter.acquire({ ...ASK, wait }).then(
+          () => grantedAtMs.push(clock.now()),
+          () => {},
+        );
+      }
+      await clock.advance(1_000);
+      const before = grantedAtMs.length;
+      await clock.advance(2_000);
+      expect(grantedAtMs.length - before).toBeGreaterThanOrEqual(2_000 * 0.97);
+      expect(grantedAtMs.length).toBeLessThanOrEqual(3_000);
+      // The grants of one wave arrive at one instant.
+      expect(new Set(grantedAtMs.slice(before)).size).toBeLessThanOrEqual(100);
+      await take(limiter.close());
+      vi.restoreAllMocks();
+    },
+  );
 
   test('calls that arrive while others wait make one ask together, not one each', async () => {
     const { clock, store, limiter, take } = await openFar([Limit.perSecond('rps', 10)], 20);

@@ -5,6 +5,7 @@ import type { EpochMs } from '../../core/units.js';
 import { refills } from '../../core/limit-kind.js';
 import { type Forecast, forecastOf } from './forecast.js';
 import { type Ordered, OrderedQueue } from './ordered-queue.js';
+import { WaveShare } from './wave-share.js';
 
 /** The part of a waiter that its line uses. */
 export interface InLine extends Ordered {
@@ -49,6 +50,8 @@ export class WaitingLine {
   readonly priority: string | null;
   #lastRefusal: LimitStatus;
   #forecast: Forecast;
+  readonly #share: WaveShare;
+  readonly #refilledIn = (ms: number): number => this.#forecast.refilledIn(ms);
   #servesSoon = false;
   #timer: { readonly atMs: EpochMs; readonly stop: () => void } | null = null;
 
@@ -62,6 +65,7 @@ export class WaitingLine {
     this.priority = priority;
     this.#lastRefusal = refusal;
     this.#forecast = forecastOf(refusal.limit, random, refusal.reserved);
+    this.#share = new WaveShare(random);
     this.#clock = clock;
     this.#random = random;
     this.#neighbours = neighbours;
@@ -104,17 +108,22 @@ export class WaitingLine {
   joinUnasked(waiter: InLine): void {
     this.join(waiter);
     this.serve();
-    if (this.#asking.size > 0 || this.isHeld) return;
-    this.#send(this.#queue.first as InLine);
+    const head = this.#queue.first;
+    if (this.#asking.size > 0 || head === null || this.isHeld) return;
+    // The head may have its tokens already, and wait for the time of the next wave.
+    if (this.#forecast.holds(head.tokens, this.#clock.now())) return;
+    this.#send(head);
     this.#setTimer();
   }
 
   /** Updates the forecast from an answer of the store to an ask of a class; `serve` acts on it. */
   learn(status: LimitStatus, priority: string | null, granted: boolean, askedMs: EpochMs): void {
     const isOwn = priority === this.priority;
+    const isRefused = status.exceeded && status.shadow !== true;
     const hasReserve = !isOwn || (status.reserved ?? 0) === this.reserved;
     if (!hasReserve || !hasRulesOf(status.limit, this.#lastRefusal.limit)) this.#adopt(status, isOwn);
-    if (status.exceeded && status.shadow !== true) {
+    if (isOwn) this.#share.learn(status.available - this.reserved, isRefused, askedMs, this.#refilledIn);
+    if (isRefused) {
       if (isOwn) this.#lastRefusal = status;
       // What the ask of another class needed above the reserve of this class.
       const requested = status.requested + (status.reserved ?? 0) - this.reserved;
@@ -234,16 +243,22 @@ export class WaitingLine {
   #nextWaveMs(): EpochMs {
     const head = this.#queue.first;
     if (head === null || this.isHeld) return Number.POSITIVE_INFINITY;
-    if (this.#asking.size === 0) return this.#forecast.askMs(head.tokens);
+    if (this.#asking.size === 0) {
+      const headMs = this.#forecast.askMs(head.tokens);
+      return this.#share.waveMs(headMs, this.#forecast.askMs(this.#queuedTokens), this.#refilledIn);
+    }
     return this.#forecast.askBesidesMs(this.#askingTokens, head.tokens);
   }
 
   #headFits(nowMs: EpochMs): boolean {
     const head = this.#queue.first;
-    return head !== null && !this.isHeld && this.#forecast.holds(this.#askingTokens + head.tokens, nowMs);
+    if (head === null || this.isHeld) return false;
+    if (!this.#share.allows(this.#askingTokens + head.tokens, this.#refilledIn)) return false;
+    return this.#forecast.holds(this.#askingTokens + head.tokens, nowMs);
   }
 
   #send(waiter: InLine): void {
+    if (this.#asking.size === 0) this.#share.startWave(this.#clock.now());
     this.#remove(waiter);
     this.#asking.set(waiter, waiter.tokens);
     this.#askingTokens += waiter.tokens;

@@ -80,9 +80,9 @@ describe.skipIf(ENGINE.missing)(`upgrades of a stack whose table has a published
       code: 'infrastructure.refused',
       done: [],
       failed: 'template',
-      notDone: ['data', 'code'],
+      notDone: ['data', 'code', 'version'],
       message:
-        'Nothing was upgraded; failed: template; not begun: data, code. CloudFormation ExecuteChangeSet: Requires capabilities',
+        'Nothing was upgraded; failed: template; not begun: data, code, version. CloudFormation ExecuteChangeSet: Requires capabilities',
     });
     delete refusals['ExecuteChangeSet'];
   });
@@ -94,7 +94,7 @@ describe.skipIf(ENGINE.missing)(`upgrades of a stack whose table has a published
       code: 'input.invalid',
       done: ['template'],
       failed: 'data',
-      message: 'Done: template; failed: data; not begun: code. Not confirmed',
+      message: 'Done: template; failed: data; not begun: code, version. Not confirmed',
     });
     expect(await legacy.dump(TABLE)).toEqual(before);
     expect(code()).toEqual(['placeholder', 'placeholder']);
@@ -108,8 +108,9 @@ describe.skipIf(ENGINE.missing)(`upgrades of a stack whose table has a published
     await expect(upgrade()).rejects.toMatchObject({
       done: ['template', 'data'],
       failed: 'code',
-      notDone: [],
-      message: 'Done: template, data; failed: code. Lambda UpdateFunctionCode: Code storage limit exceeded.',
+      notDone: ['version'],
+      message:
+        'Done: template, data; failed: code; not begun: version. Lambda UpdateFunctionCode: Code storage limit exceeded.',
     });
     delete refusals['UpdateFunctionCode'];
     expect(await world.tools.tables.readVersion(TABLE)).toMatchObject({ kind: 'current' });
@@ -125,6 +126,21 @@ describe.skipIf(ENGINE.missing)(`upgrades of a stack whose table has a published
     const done = await legacy.dump(TABLE);
     expect(await upgrade()).toMatchObject({ functions: [{ uploaded: false }, { uploaded: false }] });
     expect(await legacy.dump(TABLE)).toEqual(done);
+  });
+
+  test('an upgrade raises a table of schema version 1 last, after a confirmation, and refuses older clients', async () => {
+    const version = { PK: { S: '_/SYSTEM#' }, SK: { S: '#VERSION' } };
+    const fields = { schema_version: { N: '1' }, min_client_version: { N: '1' } };
+    await legacy.put(TABLE, [{ ...version, ...fields }]);
+    expect(await world.tools.tables.readVersion(TABLE)).toEqual({ kind: 'upgradable', schemaVersion: 1, ours: 2 });
+    expect(await deployStack(world.tools, world.watcher, wanted())).toMatchObject({ table: { written: false } });
+    expect(await upgrade({ dryRun: true })).toMatchObject({ data: { from: 1, to: 1 } });
+    const refuse = (): Promise<void> => Promise.reject(new HeadgateError('input.invalid', 'Not confirmed'));
+    await expect(upgrade({ confirmMigration: refuse })).rejects.toMatchObject({ failed: 'data' });
+    expect(await world.tools.tables.readVersion(TABLE)).toMatchObject({ kind: 'upgradable' });
+    expect(await upgrade()).toMatchObject({ data: { from: 1, to: 2, migrations: [] } });
+    expect(await world.tools.tables.readVersion(TABLE)).toMatchObject({ kind: 'current', schemaVersion: 2 });
+    expect(await upgrade()).toMatchObject({ data: { from: 2, to: 2 } });
   });
 
   test('an upgrade of a missing stack is refused with the command that creates it', async () => {

@@ -1,7 +1,7 @@
 import { readBuckets } from '../../../src/backends/dynamodb/table/read-buckets.js';
 import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
 import { buildMerge, buildSplit } from '../../support/dynamodb/write-inputs.js';
-import { createWriteId } from '../../../src/backends/dynamodb/bucket/writes/shard-update.js';
+import { createWriteId } from '../../../src/backends/dynamodb/bucket/writes/record-write.js';
 import { sendRepeatable, type Table } from '../../../src/backends/dynamodb/client/requests.js';
 import { planMerge, planSplit } from '../../../src/backends/dynamodb/bucket/split.js';
 import { Limit } from '../../../src/core/limit.js';

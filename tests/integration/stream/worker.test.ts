@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
 import { buildShardKey } from '../../../src/backends/dynamodb/table/keys.js';
-import { deleteItems } from '../../../src/backends/dynamodb/client/requests.js';
+import { deleteItems } from '../../../src/backends/dynamodb/client/batches.js';
 import { ValidationError } from '../../../src/core/errors.js';
 import { Limit } from '../../../src/core/limit.js';
 import type { RateLimiter } from '../../../src/limiter/rate-limiter.js';

@@ -4,6 +4,7 @@ import { count, exactly, flag, instant, listOf, mapOf, nullable, record, type Sh
 export const migrated = {
   from: count,
   to: count,
+  raisesTo: nullable(count),
   migrations: listOf(
     record({
       id: text,
@@ -72,7 +73,7 @@ export const STACK_SHAPES: Readonly<Record<string, Shape>> = {
     outputs: mapOf(text),
     tableVersion: nullable(
       record({
-        state: exactly('current', 'older', 'newer', 'no-record', 'no-table'),
+        state: exactly('current', 'upgradable', 'older', 'newer', 'no-record', 'no-table'),
         schemaVersion: nullable(count),
       }),
     ),

@@ -5,7 +5,7 @@ import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
 import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';
 import { readBuckets } from '../../../src/backends/dynamodb/table/read-buckets.js';
 import { buildMerge, buildSplit } from './write-inputs.js';
-import { createWriteId } from '../../../src/backends/dynamodb/bucket/writes/shard-update.js';
+import { createWriteId } from '../../../src/backends/dynamodb/bucket/writes/record-write.js';
 import { send, type Table } from '../../../src/backends/dynamodb/client/requests.js';
 import { openTransport } from '../../../src/backends/dynamodb/client/open-transport.js';
 import { planMerge, planSplit } from '../../../src/backends/dynamodb/bucket/split.js';

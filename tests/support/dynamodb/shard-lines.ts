@@ -1,5 +1,5 @@
 import type { Tuning } from '../../../src/backend.js';
-import { BucketCache } from '../../../src/backends/dynamodb/acquire/bucket-cache.js';
+import { BucketCache } from '../../../src/backends/dynamodb/acquire/bucket-shards.js';
 import { sendGroup } from '../../../src/backends/dynamodb/acquire/send-group.js';
 import { Shard } from '../../../src/backends/dynamodb/acquire/shard.js';
 import type { Entry, EntryResult } from '../../../src/backends/dynamodb/bucket/group/entries.js';

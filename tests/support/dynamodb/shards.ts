@@ -50,8 +50,8 @@ export async function splitShard(world: DynamoWorld, space: Space, bucket: Bucke
   const shards = new BucketShards(new DynamoDBExecutor(world.table, space.ns), bucket, EAGER);
   const busy = shards.shard(shard);
   const nowMs = space.clock.now();
-  await busy.read(nowMs, deadlineIn(TIMEOUT_MS));
-  for (const agoMs of [2_000, 1_000]) await shards.tender.tend(busy, nowMs - agoMs, deadlineIn(TIMEOUT_MS));
+  const image = (await busy.read(nowMs, deadlineIn(TIMEOUT_MS)))!;
+  for (const agoMs of [2_000, 1_000, 0]) busy.pressure.observe(image, nowMs - agoMs);
   return shards.tender.tend(busy, nowMs, deadlineIn(TIMEOUT_MS));
 }
 

@@ -11,7 +11,7 @@ import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';
 import { createDynamoDBBackend } from '../../../src/backends/dynamodb/dynamodb.js';
 import { buildSettlement } from '../dynamodb/write-inputs.js';
 import { buildSplit } from '../dynamodb/write-inputs.js';
-import { createWriteId } from '../../../src/backends/dynamodb/bucket/writes/shard-update.js';
+import { createWriteId } from '../../../src/backends/dynamodb/bucket/writes/record-write.js';
 import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';
 import { buildShardKey, index } from '../../../src/backends/dynamodb/table/keys.js';
 import { readBuckets } from '../../../src/backends/dynamodb/table/read-buckets.js';

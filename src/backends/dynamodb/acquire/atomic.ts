@@ -3,12 +3,11 @@ import { type Amount, amountOf, askOf } from '../../../core/bucket/decide.js';
 import { sub, toInt } from '../../../core/int.js';
 import { isConsumed } from '../../../core/limit.js';
 import { newBucketImage } from '../bucket/new-bucket.js';
-import type { BucketShards } from './bucket-shards.js';
+import { type BucketShards, tuningOf } from './bucket-shards.js';
 import { backOffMs, type Deadline, pause, timeLeftMs } from '../client/deadline.js';
 import type { AskEntry } from '../bucket/group/entries.js';
 import { buildCreate } from '../bucket/writes/create.js';
-import type { RecordWrite } from '../bucket/writes/record-write.js';
-import { createWriteId } from '../bucket/writes/shard-update.js';
+import { createWriteId, type RecordWrite } from '../bucket/writes/record-write.js';
 import { buildShardWrite } from '../bucket/writes/write-shard.js';
 import { planGroup } from '../bucket/group/plan-group.js';
 import { applyShardWrite } from '../bucket/shard-write.js';
@@ -16,7 +15,6 @@ import { readLocation } from '../bucket/grant-location.js';
 import { revocationOfGrant } from '../bucket/group/revocation.js';
 import type { Shard } from './shard.js';
 import { type LevelOutcome, partialAsk, takeLevel } from './take-level.js';
-import { tuningOf } from '../bucket/tuning.js';
 
 interface AtomicAsking {
   readonly call: Call;

@@ -1,9 +1,10 @@
-import type { Awaitable, Tuning } from '../../../backend.js';
+import type { Awaitable, Call, Tuning } from '../../../backend.js';
 import { parentShard } from '../../../core/bucket/shard.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { ChangeEntry, Entry, ResultOf } from '../bucket/group/entries.js';
-import type { Executor } from '../bucket/executor.js';
-import type { PressureOptions } from '../bucket/pressure.js';
+import { DEFAULT_LIFE_FACTOR } from '../bucket/bucket-ttl.js';
+import type { BucketRef, Executor } from '../bucket/executor.js';
+import { LargestAsks, type PressureOptions } from '../bucket/pressure.js';
 import { revocationOf } from '../bucket/group/revocation.js';
 import type { Deadline } from '../client/deadline.js';
 import type { ShardImage } from '../table/items.js';
@@ -26,6 +27,7 @@ export interface Submitted<E extends Entry> {
 export class BucketShards {
   readonly executor: Executor;
   readonly tender: BucketTender;
+  readonly largestAsks = new LargestAsks();
   readonly #key: BucketKey;
   readonly #options: PressureOptions;
   readonly #revocations: Revocations;
@@ -166,4 +168,73 @@ export class BucketShards {
       this.revoke(of, revocationOf(ask, doubt), tuning),
     );
   }
+}
+
+/** The number of cached buckets. Beyond it the least recently used bucket is evicted. */
+const MAX_BUCKETS = 20_000;
+
+/** The buckets that this process has cached. Bounded, because there may be one for every user. */
+export class BucketCache {
+  readonly #executorOf: (ns: string) => Executor;
+  readonly #pressure: PressureOptions;
+  readonly #revocations: Revocations;
+  /** Least recently used first. */
+  readonly #known = new Map<string, BucketShards>();
+
+  constructor(executorOf: (ns: string) => Executor, random: () => number, pressure: PressureOptions) {
+    this.#executorOf = executorOf;
+    this.#pressure = pressure;
+    this.#revocations = new Revocations(random);
+  }
+
+  /** Finishes the revocations that run in the background. */
+  async finish(): Promise<void> {
+    await this.#revocations.finish();
+  }
+
+  /** Reads all shards of each bucket from the store. The result is in the order of `refs`. */
+  async read(ns: string, refs: readonly BucketRef[], deadline: Deadline): Promise<readonly (readonly ShardImage[])[]> {
+    return this.#executorOf(ns).readBuckets(refs, deadline);
+  }
+
+  of(ns: string, entityId: string, resource: string): BucketShards {
+    const key = `${ns}/${entityId}#${resource}`;
+    const known = this.#known.get(key);
+    if (known !== undefined) {
+      // Moving an entry to the end costs as much as the lookup, so it is done only when an eviction is near.
+      if (this.#known.size * 2 > MAX_BUCKETS) {
+        this.#known.delete(key);
+        this.#known.set(key, known);
+      }
+      return known;
+    }
+    const bucket = new BucketShards(this.#executorOf(ns), { entityId, resource }, this.#pressure, this.#revocations);
+    this.#known.set(key, bucket);
+    if (this.#known.size > MAX_BUCKETS) this.#evictOldest();
+    return bucket;
+  }
+
+  /**
+   * Skips busy buckets: after an eviction the next call would open a second queue for the same shard, and two groups of
+   * this process would be written at once.
+   */
+  #evictOldest(): void {
+    for (const [key, bucket] of this.#known) {
+      if (bucket.busy) continue;
+      this.#known.delete(key);
+      return;
+    }
+  }
+}
+
+/** For calls without tuning: the defaults of the limiter's options. */
+const DEFAULT_TUNING: Tuning = {
+  maxRetries: 5,
+  denyCacheMs: 1_000,
+  bucketLifeFactor: DEFAULT_LIFE_FACTOR,
+  configCacheMs: 60_000,
+};
+
+export function tuningOf({ tuning }: Pick<Call, 'tuning'>): Tuning {
+  return tuning ?? DEFAULT_TUNING;
 }

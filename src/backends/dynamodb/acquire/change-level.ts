@@ -1,11 +1,10 @@
 import type { Call, LevelChange } from '../../../backend.js';
 import type { Amount } from '../../../core/bucket/decide.js';
-import type { BucketShards } from './bucket-shards.js';
+import { type BucketShards, tuningOf } from './bucket-shards.js';
 import type { Deadline } from '../client/deadline.js';
 import { type ChangeEntry, refundsRates } from '../bucket/group/entries.js';
 import { divideChange, readLocation } from '../bucket/grant-location.js';
 import { RefundLost } from '../bucket/group/refund-lost.js';
-import { tuningOf } from '../bucket/tuning.js';
 
 interface Changing {
   readonly call: Call;

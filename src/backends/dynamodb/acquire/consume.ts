@@ -12,14 +12,13 @@ import { conclude, CONTENDED_RETRY_MS } from '../../../core/bucket/decide.js';
 import { CONFIG_REREAD_MS } from '../../../core/config/config.js';
 import { takeAtomically } from './atomic.js';
 import { isShortOf, startKeeping, youngImages } from './bucket-images.js';
-import type { BucketCache } from './bucket-cache.js';
+import { type BucketCache, tuningOf } from './bucket-shards.js';
 import { changeLevel } from './change-level.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
 import { judgeLevel } from '../bucket/judge-level.js';
 import { RefundLost } from '../bucket/group/refund-lost.js';
 import { revokeGrant } from './revoke-grant.js';
 import { type LevelOutcome, recallLevel, takeLevel, undoLevel } from './take-level.js';
-import { tuningOf } from '../bucket/tuning.js';
 
 interface Consuming {
   readonly buckets: BucketCache;

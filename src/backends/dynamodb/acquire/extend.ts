@@ -1,18 +1,15 @@
 import type { Call, ExtendRequest } from '../../../backend.js';
 import { BackendUnavailable } from '../../../core/errors.js';
 import type { EpochMs } from '../../../core/units.js';
-import type { BucketShards } from './bucket-shards.js';
-import type { BucketCache } from './bucket-cache.js';
+import { type BucketCache, type BucketShards, tuningOf } from './bucket-shards.js';
 import { backOffMs, type Deadline, deadlineIn, pause, timeLeftMs } from '../client/deadline.js';
 import type { Executor } from '../bucket/executor.js';
-import type { Update } from '../bucket/writes/record-write.js';
-import { createWriteId } from '../bucket/writes/shard-update.js';
+import { createWriteId, type Update } from '../bucket/writes/record-write.js';
 import { buildShardWrite } from '../bucket/writes/write-shard.js';
 import type { ShardImage } from '../table/items.js';
 import { type ShardWrite, replaceHolder } from '../bucket/shard-write.js';
 import { readLocation } from '../bucket/grant-location.js';
 import type { Shard } from './shard.js';
-import { tuningOf } from '../bucket/tuning.js';
 
 /** A shard on which a lease has a holder. */
 interface HolderLocation {

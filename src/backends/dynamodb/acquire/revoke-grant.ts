@@ -1,8 +1,7 @@
 import type { Call, LevelAnswer, LevelAsk } from '../../../backend.js';
-import type { BucketShards } from './bucket-shards.js';
+import { type BucketShards, tuningOf } from './bucket-shards.js';
 import { readLocation } from '../bucket/grant-location.js';
 import { ratesOf, revocationOfGrant, untakenOf } from '../bucket/group/revocation.js';
-import { tuningOf } from '../bucket/tuning.js';
 
 interface Granted {
   readonly bucket: BucketShards;

@@ -4,7 +4,7 @@ import type { AskEntry, Doubt, Entry, EntryResult } from '../bucket/group/entrie
 import type { Executor } from '../bucket/executor.js';
 import type { CachedImage, EntryAnswer, GroupAction, GroupAnswer, GroupState } from '../bucket/group/group-state.js';
 import { knownLimits, shownBy, startGroup, step } from '../bucket/group/group-write.js';
-import { createWriteId } from '../bucket/writes/shard-update.js';
+import { createWriteId } from '../bucket/writes/record-write.js';
 import { backOffMs, type Deadline, pause, timeLeftMs } from '../client/deadline.js';
 import type { ShardImage } from '../table/items.js';
 import type { ShardKey } from '../table/keys.js';

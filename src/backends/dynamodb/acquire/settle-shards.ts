@@ -4,7 +4,7 @@ import type { EpochMs } from '../../../core/units.js';
 import type { Executor } from '../bucket/executor.js';
 import { planSettle } from '../bucket/settle/settle.js';
 import { changesSlots, hasRightSlots, isWhole, newestRules, planSettleAll } from '../bucket/settle/settle-all.js';
-import { createWriteId, type WriteIds } from '../bucket/writes/shard-update.js';
+import { createWriteId, type WriteIds } from '../bucket/writes/record-write.js';
 import { buildSettlement, buildSettlementOfAll } from '../bucket/writes/write-settlement.js';
 import { backOffMs, type Deadline, pause, timeLeftMs } from '../client/deadline.js';
 import type { ShardImage } from '../table/items.js';

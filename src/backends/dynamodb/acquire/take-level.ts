@@ -11,9 +11,10 @@ import {
 } from '../../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../../core/int.js';
 import { holdsSlots } from '../../../core/limit-kind.js';
+import type { EpochMs } from '../../../core/units.js';
 import { knownAsks, partOf, refuseAcross, viewShards } from '../bucket/across-shards.js';
 import { readShards } from './bucket-images.js';
-import type { BucketShards, Submitted } from './bucket-shards.js';
+import { type BucketShards, type Submitted, tuningOf } from './bucket-shards.js';
 import { changeLevel } from './change-level.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
 import type { AskEntry, ResultOf } from '../bucket/group/entries.js';
@@ -21,7 +22,7 @@ import type { ShardImage } from '../table/items.js';
 import { locationOf, type ShardLocation } from '../bucket/grant-location.js';
 import { undoOf, untakenOf } from '../bucket/group/revocation.js';
 import { revokeGrant } from './revoke-grant.js';
-import { tuningOf } from '../bucket/tuning.js';
+import type { Shard } from './shard.js';
 
 export type LevelOutcome = ResultOf<AskEntry>;
 
@@ -39,7 +40,6 @@ interface Asking {
 
 /** How many shards are asked before the ask is denied. */
 const MAX_SHARDS_ASKED = 3;
-const TEND_WITHIN_MS = 2_000;
 
 /** Takes from one shard of a bucket, or, if the ask is larger than a share, from as many shards as it needs. */
 export function takeLevel(asking: Asking): Awaitable<LevelOutcome> {
@@ -82,7 +82,7 @@ function withShadows<T extends Granted | Denial>(outcome: T, { asks }: LevelAsk)
 
 function takeAsAsked(asking: Asking): Awaitable<LevelOutcome> {
   const { bucket, level, call } = asking;
-  bucket.tender.noteAsk(level, call.nowMs);
+  bucket.largestAsks.note(level.asks, call.nowMs);
   const entry = entryOf(asking, level, true);
   const first = askShard(asking, bucket.pick(), entry);
   if (first instanceof Promise) return first.then((asked) => takeElsewhere(asking, entry, asked));
@@ -142,8 +142,15 @@ function askShard({ bucket, call, deadline }: Asking, shard: number, entry: AskE
 
 /** The outcome of an ask, with the shard of the grant. Splits or merges the shard in the background if it should be. */
 function concluded({ bucket, call }: Asking, { result, shard }: Asked): LevelOutcome {
-  bucket.tender.tendInBackground(shard, call, deadlineIn(TEND_WITHIN_MS));
+  if (mayNeedTending(shard, call.nowMs)) bucket.tender.tendInBackground(shard, call);
   return withLocation(result, shard.number, bucket.count);
+}
+
+/** Measures the write rate. True, which is seldom: the shard may have to be split or merged. */
+function mayNeedTending({ image, pressure }: Shard, nowMs: EpochMs): boolean {
+  if (image === null) return false;
+  pressure.observe(image, nowMs);
+  return image.shardCount > 1 || pressure.wantsSplit(nowMs);
 }
 
 function withLocation(outcome: LevelOutcome, shard: number, count: number): LevelOutcome {

@@ -1,20 +1,21 @@
-import type { Call, LevelAsk } from '../../../backend.js';
+import type { Call } from '../../../backend.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { Executor, TransactionAnswer } from '../bucket/executor.js';
+import type { LargestAsks } from '../bucket/pressure.js';
 import { isCold, maySplit, planMerge, planSplit } from '../bucket/split.js';
-import { createWriteId } from '../bucket/writes/shard-update.js';
+import { createWriteId } from '../bucket/writes/record-write.js';
 import { buildMerge, buildSplit } from '../bucket/writes/write-split.js';
-import type { Deadline } from '../client/deadline.js';
+import { type Deadline, deadlineIn } from '../client/deadline.js';
 import { type ShardImage, writtenAtMs } from '../table/items.js';
 import type { Shard } from './shard.js';
 
-/** How long the largest asks are recorded. A share must be large enough to serve them. */
-const ASKS_COUNT_FOR_MS = 60_000;
 const LOOK_FOR_COLD_EVERY_MS = 60_000;
+const TEND_WITHIN_MS = 2_000;
 
 /** The shards of a bucket, which a split or a merge changes. */
 export interface TendedShards {
   readonly executor: Executor;
+  readonly largestAsks: LargestAsks;
   forgetShard(shard: number): void;
   noteSplit(newShard: number): void;
   noteMissing(shard: number): void;
@@ -23,8 +24,6 @@ export interface TendedShards {
 /** Splits the busy shards of one bucket and merges the cold ones. */
 export class BucketTender {
   readonly #shards: TendedShards;
-  #largestAsks = new Map<string, number>();
-  #asksSinceMs: EpochMs = 0;
   #lookedForColdMs: EpochMs = 0;
   #busy = false;
 
@@ -36,31 +35,16 @@ export class BucketTender {
     return this.#busy;
   }
 
-  noteAsk({ asks }: LevelAsk, nowMs: EpochMs): void {
-    if (nowMs - this.#asksSinceMs >= ASKS_COUNT_FOR_MS) {
-      this.#largestAsks = new Map();
-      this.#asksSinceMs = nowMs;
-    }
-    for (const { name, milli } of asks) {
-      if (Number(milli) > (this.#largestAsks.get(name) ?? 0)) this.#largestAsks.set(name, Number(milli));
-    }
-  }
-
   /** Runs `tend` in the background. A failure is reported, and fails no call. */
-  tendInBackground(shard: Shard, { nowMs, tuning }: Call, deadline: Deadline): void {
-    this.tend(shard, nowMs, deadline)?.catch((error: unknown) =>
+  tendInBackground(shard: Shard, { nowMs, tuning }: Call): void {
+    this.tend(shard, nowMs, deadlineIn(TEND_WITHIN_MS))?.catch((error: unknown) =>
       tuning?.onError?.(error, 'splitting or merging a bucket'),
     );
   }
 
-  /**
-   * After a write: splits a shard that is too busy, or merges a cold one. Resolves with what was done. null, in nearly
-   * all calls: nothing to do.
-   */
+  /** Splits a shard that is too busy, or merges a cold one. Resolves with what was done. null: nothing to do. */
   tend({ image, pressure }: Shard, nowMs: EpochMs, deadline: Deadline): Promise<'split' | 'merged' | null> | null {
-    if (image === null) return null;
-    pressure.observe(image, nowMs);
-    if (this.#busy) return null;
+    if (image === null || this.#busy) return null;
     if (pressure.wantsSplit(nowMs)) {
       pressure.reset();
       return this.#alone(async () => this.#split(image, nowMs, deadline));
@@ -80,7 +64,7 @@ export class BucketTender {
   }
 
   async #split(image: ShardImage, nowMs: EpochMs, deadline: Deadline): Promise<'split' | null> {
-    if (!maySplit(image, (limit) => this.#largestAsks.get(limit) ?? 0)) return null;
+    if (!maySplit(image, (limit) => this.#shards.largestAsks.of(limit))) return null;
     const { executor } = this.#shards;
     const split = planSplit(image, nowMs);
     const writes = buildSplit(executor.ns, image, split, createWriteId(nowMs, executor.random));

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { parseLeaseTime } from '../../../core/identifiers.js';
-import { createWriteId } from './writes/shard-update.js';
+import { createWriteId } from './writes/record-write.js';
 import { decodeCounters } from '../table/items.js';
 import { buildMigratedWriteId, isMigratedWriteId, isWriteOfMigration } from './migrated-write-id.js';
 

@@ -1,3 +1,4 @@
+import type { Amount } from '../../../core/bucket/decide.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { ShardImage } from '../table/items.js';
 
@@ -80,5 +81,29 @@ export class Pressure {
     this.#unitsPerSec = 0;
     this.#tooMuchSinceMs = null;
     this.#hot = false;
+  }
+}
+
+/** How long the largest asks are recorded. */
+const ASKS_COUNT_FOR_MS = 60_000;
+
+/** The largest recent ask for each limit of a bucket. After a split, a share must be large enough to serve them. */
+export class LargestAsks {
+  readonly #milli = new Map<string, number>();
+  #sinceMs: EpochMs = 0;
+
+  note(asks: readonly Amount[], nowMs: EpochMs): void {
+    if (nowMs - this.#sinceMs >= ASKS_COUNT_FOR_MS) {
+      this.#milli.clear();
+      this.#sinceMs = nowMs;
+    }
+    for (const { name, milli } of asks) {
+      if (milli > this.of(name)) this.#milli.set(name, Number(milli));
+    }
+  }
+
+  /** In millitokens. */
+  of(limit: string): number {
+    return this.#milli.get(limit) ?? 0;
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ClockOffset } from './clock-offset.js';
+import { ClockOffset } from './store-clock.js';
 
 const AT_MS = Date.parse('2027-01-15T08:00:00.500Z');
 

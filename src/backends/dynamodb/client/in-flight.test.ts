@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { deadlineIn } from './deadline.js';
-import { InFlight } from './in-flight.js';
+import { InFlight } from './requests.js';
 
 test('requests beyond the bound start in the order of their arrival, one for each that ends', async () => {
   const inFlight = new InFlight(2);

@@ -11,7 +11,8 @@ import { fault, type FaultProxy, findEngine, startFaultProxy } from '../../../te
 import { keyItem } from '../table/attributes.js';
 import { deadlineIn } from './deadline.js';
 import type { RecordKey } from '../table/keys.js';
-import { deleteItems, readItem, readItems, send, sendRepeatable, type Table } from './requests.js';
+import { deleteItems, readItems } from './batches.js';
+import { readItem, send, sendRepeatable, type Table } from './requests.js';
 import { sdkTransport } from './sdk-transport.js';
 
 const found = findEngine();

@@ -2,7 +2,6 @@ import { BackendUnavailable, type HeadgateError } from '../../../core/errors.js'
 import { keyItem } from '../table/attributes.js';
 import { backOffMs, type Deadline, pause, timeLeftMs } from './deadline.js';
 import { errorOf, type Failure, failureOf } from './failures.js';
-import type { InFlight } from './in-flight.js';
 import type { RecordKey } from '../table/keys.js';
 import type { Item, Operation, Operations, Transport } from './transport.js';
 
@@ -104,75 +103,80 @@ export async function readItem(
   return output.Item;
 }
 
-/** The number of keys that one BatchGetItem may name. */
-export const MAX_KEYS = 100;
+/** More concurrent requests would only wait for each other and for new connections. */
+const MAX_IN_FLIGHT = 128;
+
+interface Waiter {
+  readonly turn: Turn;
+  readonly admit: () => void;
+  readonly refuse: (error: BackendUnavailable) => void;
+}
 
 /**
- * Items in the order of the keys; undefined where there is none. Keys that the store left unprocessed are requested
- * again, with pauses: an unprocessed key does not mean a missing record.
+ * Bounds the concurrent requests of one process. Further requests wait in the order of their arrival. A request that
+ * cannot start in time is refused, and is not sent.
  */
-export async function readItems(
-  table: Table,
-  keys: readonly RecordKey[],
-  deadline: Deadline,
-  consistent = true,
-): Promise<readonly (Item | undefined)[]> {
-  const found = new Map<string, Item>();
-  for (let at = 0; at < keys.length; at += MAX_KEYS) {
-    await readBatch(table, keys.slice(at, at + MAX_KEYS), deadline, consistent, (items) => {
-      for (const item of items) found.set(printKey(item), item);
+export class InFlight {
+  #free: number;
+  readonly #waiters: Waiter[] = [];
+  #answeredMs = Number.NEGATIVE_INFINITY;
+
+  constructor(most: number = MAX_IN_FLIGHT) {
+    this.#free = most;
+  }
+
+  /**
+   * Returns undefined if the request may start now, else a promise that resolves when it may or rejects if too late.
+   */
+  enter(deadline: Deadline): Promise<void> | undefined {
+    if (this.#free > 0) {
+      this.#free -= 1;
+      return undefined;
+    }
+    return new Promise((admit, refuse) => {
+      this.#waiters.push({ turn: turnUntil(deadline), admit, refuse });
     });
   }
-  return keys.map(({ PK, SK }) => found.get(`${PK}\n${SK}`));
-}
 
-/**
- * Reads at most `MAX_KEYS` keys, until none is unprocessed. Calls `onAnswer` with the items of each answer and the keys
- * that are still to be read, printed by `printKey`.
- */
-export async function readBatch(
-  table: Table,
-  keys: readonly RecordKey[],
-  deadline: Deadline,
-  consistent: boolean,
-  onAnswer: (items: readonly Item[], left: ReadonlySet<string>) => void,
-): Promise<void> {
-  const distinct = new Map(keys.map(({ PK, SK }) => [`${PK}\n${SK}`, keyItem({ PK, SK })]));
-  let left: Item[] = [...distinct.values()];
-  for (let attempt = 0; left.length > 0; attempt++) {
-    const input = { RequestItems: { [table.name]: { Keys: left, ConsistentRead: consistent } } };
-    const output = await sendRead(table, 'BatchGetItem', input, deadline);
-    left = output.UnprocessedKeys?.[table.name]?.Keys ?? [];
-    onAnswer(output.Responses?.[table.name] ?? [], new Set(left.map(printKey)));
-    if (left.length > 0) await pauseForUnprocessed(table, attempt, deadline, 'BatchGetItem');
-  }
-}
-
-/** The key of an item, as text. */
-export function printKey(item: Item): string {
-  return `${item['PK']?.S ?? ''}\n${item['SK']?.S ?? ''}`;
-}
-
-const MAX_DELETES = 25;
-
-/** Deletes records by their keys, and repeats what the store left unprocessed. */
-export async function deleteItems(table: Table, keys: readonly RecordKey[], deadline: Deadline): Promise<void> {
-  for (let at = 0; at < keys.length; at += MAX_DELETES) {
-    let left = keys.slice(at, at + MAX_DELETES).map((key) => ({ DeleteRequest: { Key: keyItem(key) } }));
-    for (let attempt = 0; left.length > 0; attempt++) {
-      const input = { RequestItems: { [table.name]: left } };
-      const answer = await sendRepeatable(table, 'BatchWriteItem', input, deadline);
-      if (!answer.ok) throw errorOf(answer.failure, 'BatchWriteItem');
-      left = (answer.output.UnprocessedItems?.[table.name] ?? []) as typeof left;
-      if (left.length > 0) await pauseForUnprocessed(table, attempt, deadline, 'BatchWriteItem');
+  /** Ends a request. `answered`: the store answered it, whatever the answer says. */
+  leave(answered: boolean): void {
+    if (answered) this.#answeredMs = performance.now();
+    this.#free += 1;
+    while (this.#free > 0) {
+      const waiter = this.#waiters.shift();
+      if (waiter === undefined) return;
+      if (isOver(waiter.turn)) {
+        waiter.refuse(refusalOf(waiter.turn, this.#answeredMs));
+        continue;
+      }
+      this.#free -= 1;
+      waiter.admit();
     }
   }
 }
 
-async function pauseForUnprocessed(table: Table, attempt: number, deadline: Deadline, what: string): Promise<void> {
-  const waitMs = backOffMs(attempt, table.random);
-  if (timeLeftMs(deadline) <= waitMs) {
-    throw new BackendUnavailable(`${what}: DynamoDB left a part unprocessed until the deadline`, 'throttled');
-  }
-  await pause(waitMs);
+/** A request that waits to be sent. */
+export interface Turn {
+  readonly sinceMs: number;
+  /** The latest instant at which it may start. */
+  readonly untilMs: number;
+}
+
+/** Half of the time is reserved for the request: one that starts later would most likely time out. */
+export function turnUntil(deadline: Deadline): Turn {
+  const sinceMs = performance.now();
+  return { sinceMs, untilMs: sinceMs + (deadline - sinceMs) / 2 };
+}
+
+export function isOver({ untilMs }: Turn): boolean {
+  return performance.now() > untilMs;
+}
+
+/**
+ * A store that answered meanwhile is available: then this process sends too many requests, and the caller may retry.
+ */
+export function refusalOf({ sinceMs }: Turn, answeredMs: number): BackendUnavailable {
+  return answeredMs >= sinceMs
+    ? new BackendUnavailable('This process sends too many requests at once: one was not sent', 'contended')
+    : new BackendUnavailable('The store answers none of the requests under way: one was not sent', 'timeout');
 }

@@ -1,8 +1,8 @@
 import { isHeadgateError } from '../../../core/errors.js';
 import type { Deadline } from './deadline.js';
-import { isOver, refusalOf, type Turn, turnUntil } from './in-flight.js';
 import type { RecordKey } from '../table/keys.js';
-import { MAX_KEYS, printKey, readBatch, readItems, type Table } from './requests.js';
+import { MAX_KEYS, printKey, readBatch, readItems } from './batches.js';
+import { isOver, refusalOf, type Table, type Turn, turnUntil } from './requests.js';
 import type { Item } from './transport.js';
 
 /** The number of concurrent requests. Reads that arrive meanwhile wait and share the next requests. */

@@ -26,7 +26,7 @@ import type {
   UpdateTimeToLiveOutput,
 } from '@aws-sdk/client-dynamodb';
 import type { EpochMs } from '../../../core/units.js';
-import type { ClockNews } from './clock-offset.js';
+import type { ClockNews } from './store-clock.js';
 import type { Deadline } from './deadline.js';
 
 export type { AttributeValue };

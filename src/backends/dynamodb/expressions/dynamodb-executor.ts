@@ -6,7 +6,7 @@ import { errorOf, type Failure } from '../client/failures.js';
 import { readItem, send, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
 import { requireOwn } from '../table/foreign-record.js';
-import { decodeShard, type ShardImage } from '../table/items.js';
+import { ATTRIBUTE, decodeShard, type ShardImage } from '../table/items.js';
 import { buildShardKey, type ShardKey } from '../table/keys.js';
 import { readBuckets } from '../table/read-buckets.js';
 import { renderAction, renderCreate, renderUpdate } from './render-write.js';
@@ -49,7 +49,8 @@ export class DynamoDBExecutor implements Executor {
   }
 
   async read(key: ShardKey, known: readonly Limit[], deadline: Deadline): Promise<ShardImage | null> {
-    return this.#decode(await readItem(this.#table, buildShardKey(this.ns, key), deadline), known, key);
+    const item = await readItem(this.#table, buildShardKey(this.ns, key), deadline);
+    return item === undefined ? null : this.#decode(item, known, key);
   }
 
   async readBuckets(refs: readonly BucketRef[], deadline: Deadline): Promise<readonly (readonly ShardImage[])[]> {
@@ -68,16 +69,19 @@ export class DynamoDBExecutor implements Executor {
     if (!answer.ok) return this.#refused(answer.failure, known, key);
     // The transport returns no answer that lacks the item.
     const item = answer.output.Attributes as Item;
-    return { kind: 'written', image: decodeShard(requireOwn(this.#table, item), known, key) };
+    return { kind: 'written', image: this.#decode(item, known, key) };
   }
 
   #refused(failure: Failure, known: readonly Limit[], key: ShardKey): WriteAnswer {
-    if (failure.kind === 'condition') return { kind: 'refused', image: this.#decode(failure.item, known, key) };
+    if (failure.kind === 'condition') {
+      return { kind: 'refused', image: failure.item === undefined ? null : this.#decode(failure.item, known, key) };
+    }
     return notWritten(failure, 'writing a bucket');
   }
 
-  #decode(item: Item | undefined, known: readonly Limit[], key: ShardKey): ShardImage | null {
-    return item === undefined ? null : decodeShard(requireOwn(this.#table, item), known, key);
+  #decode(item: Item, known: readonly Limit[], key: ShardKey): ShardImage {
+    // Only a bucket that another client wrote has no write id.
+    return decodeShard(item[ATTRIBUTE.writeId] === undefined ? requireOwn(this.#table, item) : item, known, key);
   }
 }
 

@@ -2,7 +2,8 @@ import { registerNamespace } from '../schema/create-table.js';
 import { deadlineIn } from '../client/deadline.js';
 import { buildNamespaceKey } from '../table/keys.js';
 import { readItem, type Table } from '../client/requests.js';
-import { beginMigration, finishMigration, readVersion, SCHEMA_VERSION } from '../schema/schema.js';
+import { beginMigration, finishMigration, raiseVersion, readVersion } from '../schema/schema.js';
+import { OLDEST_VERSION, SCHEMA_VERSION } from '../schema/schema-version.js';
 import { openTransport } from '../client/open-transport.js';
 import type { LoadSdk, SdkOptions } from '../client/sdk-transport.js';
 import { readMigrationState } from './checkpoint.js';
@@ -30,6 +31,8 @@ export interface MigrateOptions extends SdkOptions {
    * Converts the other records when some cannot be converted. Those stay as they are, and no client interprets them.
    */
   readonly leave?: boolean;
+  /** false: a table with a numbered layout keeps its number. Older clients can then still use it. */
+  readonly raise?: boolean;
   /** Settings without a counterpart that the operator drops. */
   readonly drop?: readonly DroppableSetting[];
   /** Stops between two pages. The finished pages stay converted, and the next run continues there. */
@@ -48,6 +51,8 @@ export interface MigrationReport {
   /** The number of the table's layout before and after. 0 is any layout without a number. */
   readonly from: number;
   readonly to: number;
+  /** The layout to which a run raises the table without converting records; null: no such layout. */
+  readonly raisesTo: number | null;
   readonly dryRun: boolean;
   /** The migrations that found old records. */
   readonly migrations: readonly MigrationResult[];
@@ -91,10 +96,10 @@ export async function runMigrations(options: MigrateOptions, load?: LoadSdk): Pr
 }
 
 async function migrate(table: Table, options: MigrateOptions): Promise<MigrationReport> {
-  const { dryRun = false, signal } = options;
+  const { dryRun = false, raise = true, signal } = options;
   const from = (await readVersion(table, deadlineIn(REQUEST_MS))) ?? 0;
   // A migrated table is scanned too: a client that was opened before the migration may have written to it since.
-  const isReady = from >= SCHEMA_VERSION;
+  const isReady = from >= OLDEST_VERSION;
   const survey = await surveyTable(table, signal);
   const context = {
     namespaces: await findTargetNamespaces(table, survey, false),
@@ -105,11 +110,19 @@ async function migrate(table: Table, options: MigrateOptions): Promise<Migration
   const indexes = isReady && migrations.length === 0 ? [] : await inspectIndexes(table);
   const settings = reportSettings(survey.settings, context.drop);
   const rehearsed = await rehearseAll(table, migrations, context, signal);
-  if (dryRun) return { from, to: from, dryRun, migrations: rehearsed, indexes, settings };
+  const raisesTo = isReady && from < SCHEMA_VERSION ? SCHEMA_VERSION : null;
+  const report = { from, raisesTo, dryRun, indexes, settings };
+  if (dryRun) return { ...report, to: from, migrations: rehearsed };
   refuseMissing(table.name, indexes);
   if (options.leave !== true) refuseUnmovable(table, rehearsed, settings);
   const toDo = await withWork(table, migrations, rehearsed);
-  if (isReady && toDo.length === 0) return { from, to: from, dryRun, migrations: rehearsed, indexes, settings };
+  const end = async (): Promise<number> => {
+    if (!isReady) return SCHEMA_VERSION;
+    if (raisesTo === null || !raise) return from;
+    await raiseVersion(table, deadlineIn(REQUEST_MS));
+    return raisesTo;
+  };
+  if (isReady && toDo.length === 0) return { ...report, to: await end(), migrations: rehearsed };
 
   await beginMigration(table, deadlineIn(REQUEST_MS));
   await refuseOldClients(table, survey);
@@ -122,7 +135,7 @@ async function migrate(table: Table, options: MigrateOptions): Promise<Migration
   if (migrations.length === 0 && (await readDefault(table)) === undefined) await registerNamespace(table);
   await finishMigration(table, deadlineIn(REQUEST_MS));
   const results = rehearsed.map((result) => resultOf(result, outcomes.get(result.id)));
-  return { from, to: SCHEMA_VERSION, dryRun, migrations: results, indexes, settings };
+  return { ...report, to: await end(), migrations: results };
 }
 
 /** Includes migrations that were killed after their last record was removed. */

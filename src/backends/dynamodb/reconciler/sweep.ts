@@ -3,7 +3,9 @@ import type { EpochMs } from '../../../core/units.js';
 import { readKey } from '../table/attributes.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
 import { buildShardKey, index, parseShardKey } from '../table/keys.js';
-import { readItems, type Table } from '../client/requests.js';
+import { readItems } from '../client/batches.js';
+import type { Table } from '../client/requests.js';
+import { checkSchema } from '../schema/schema.js';
 import { createNamespaceGate } from '../stores/namespace-gate.js';
 import { createNamespaceStore } from '../stores/namespaces.js';
 import { readRows } from '../stores/rows.js';
@@ -35,7 +37,7 @@ interface SweptNamespace {
 
 /**
  * Visits every bucket on the sweep list of every active namespace. A failure of one bucket is in the report; an
- * unavailable store rejects. Several sweeps may run at once: a step counts only for the sweep whose write succeeded.
+ * unavailable store rejects, and so does a table that needs a newer client. Several sweeps may run at once: a step counts only for the sweep whose write succeeded.
  */
 export async function sweep(table: Table, options: SweepOptions): Promise<ReconcilerReport> {
   const startMs = performance.now();
@@ -43,6 +45,7 @@ export async function sweep(table: Table, options: SweepOptions): Promise<Reconc
   const isStopped = (): boolean => options.signal?.aborted === true;
   const sum = new ReportSum();
   const deadline = (): Deadline => deadlineIn(timeoutMs);
+  await checkSchema(table, deadline());
   for await (const namespace of activeNamespaces(table, options.now, timeoutMs)) {
     if (isStopped()) break;
     sum.noteNamespace();

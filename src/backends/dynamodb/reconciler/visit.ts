@@ -1,7 +1,7 @@
 import type { EpochMs } from '../../../core/units.js';
 import { backOffMs, deadlineIn, pause } from '../client/deadline.js';
 import type { Failure } from '../client/failures.js';
-import { createWriteId } from '../bucket/writes/shard-update.js';
+import { createWriteId } from '../bucket/writes/record-write.js';
 import type { ShardImage } from '../table/items.js';
 import { readBuckets } from '../table/read-buckets.js';
 import type { Table } from '../client/requests.js';

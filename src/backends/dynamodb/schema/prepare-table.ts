@@ -2,7 +2,7 @@ import { SchemaMismatch } from '../../../core/errors.js';
 import { type CreateTableOptions, finishTable, untilActive } from './create-table.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
 import type { Table } from '../client/requests.js';
-import { checkSchema, hasVersion, inspectVersion, refuseOlder, type VersionRecord } from './schema.js';
+import { checkSchema, hasVersion, inspectVersion, raiseVersion, refuseOlder, type VersionRecord } from './schema.js';
 import { openTransport } from '../client/open-transport.js';
 import { tableNameOf } from '../table/table-name.js';
 
@@ -44,6 +44,14 @@ export async function readTableVersion(options: CreateTableOptions): Promise<Tab
       if (error instanceof SchemaMismatch) return { kind: 'no-table' };
       throw error;
     }
+  });
+}
+
+/** Raises a usable table to the version of this code. Returns false if it has that version. */
+export async function raiseTable(options: CreateTableOptions): Promise<boolean> {
+  return withTable(options, READ_MS, async (table, deadline) => {
+    const { kind } = await inspectVersion(table, deadline);
+    return kind === 'upgradable' && raiseVersion(table, deadline);
   });
 }
 

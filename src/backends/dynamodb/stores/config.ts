@@ -13,7 +13,8 @@ import {
   encodeConfig,
   encodeSequence,
 } from '../table/records.js';
-import { readItem, readItems, type Table } from '../client/requests.js';
+import { readItems } from '../client/batches.js';
+import { readItem, type Table } from '../client/requests.js';
 import { SharedReads } from '../client/shared-reads.js';
 import type { Item } from '../client/transport.js';
 import { ABSENT, putAction, type Seen } from './actions.js';

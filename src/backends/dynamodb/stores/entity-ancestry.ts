@@ -4,7 +4,8 @@ import type { Deadline } from '../client/deadline.js';
 import { ownOrNothing, requireOwn } from '../table/foreign-record.js';
 import { buildEntityKey, index } from '../table/keys.js';
 import { decodeChildren, decodeEntity } from '../table/records.js';
-import { readItem, readItems, type Table } from '../client/requests.js';
+import { readItems } from '../client/batches.js';
+import { readItem, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
 import { behind, readRows } from './rows.js';
 

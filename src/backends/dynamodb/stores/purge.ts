@@ -9,7 +9,8 @@ import {
   type RecordKey,
   SUFFIXES,
 } from '../table/keys.js';
-import { deleteItems, type Table } from '../client/requests.js';
+import { deleteItems } from '../client/batches.js';
+import type { Table } from '../client/requests.js';
 import { readRows, type RowRange } from './rows.js';
 
 /** The limit of one delete request; each has its own deadline. */

@@ -3,7 +3,7 @@ import type { Deadline } from '../client/deadline.js';
 import { buildSplit } from '../bucket/writes/write-split.js';
 import { errorOf } from '../client/failures.js';
 import { isForeign } from '../table/foreign-record.js';
-import { createWriteId } from '../bucket/writes/shard-update.js';
+import { createWriteId } from '../bucket/writes/record-write.js';
 import { renderAction } from '../expressions/render-write.js';
 import { ATTRIBUTE, decodeShard } from '../table/items.js';
 import { buildShardKey } from '../table/keys.js';

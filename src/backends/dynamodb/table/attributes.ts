@@ -31,11 +31,6 @@ export function readInt(item: Item, name: string): Int | undefined {
   return value === undefined ? undefined : toInt(BigInt(value));
 }
 
-/** Numbers of up to 15 digits are exact as a double. */
-export function parseInt10(digits: string): Int {
-  return digits.length <= 15 ? Number(digits) : toInt(BigInt(digits));
-}
-
 export function readJson(item: Item, name: string): unknown {
   const value = item[name]?.S;
   return value === undefined ? undefined : (JSON.parse(value) as unknown);

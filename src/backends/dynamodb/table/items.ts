@@ -1,7 +1,7 @@
 import type { Rate } from '../../../core/bucket/bucket.js';
 import type { ConfigVersion } from '../../../core/config/config.js';
 import { parseLeaseTime } from '../../../core/identifiers.js';
-import type { Int } from '../../../core/int.js';
+import { type Int, parseInt10 } from '../../../core/int.js';
 import { hasBalance, holdsSlots, isConsumed } from '../../../core/limit-kind.js';
 import { Limit } from '../../../core/limit.js';
 import { shareOf } from '../../../core/bucket/shard.js';
@@ -9,7 +9,6 @@ import type { UsageCounts } from '../../../core/usage/usage.js';
 import { type EpochMs, MILLI, type Millitokens } from '../../../core/units.js';
 import { parseShardKey, type ShardKey } from './keys.js';
 import { isMigratedWriteId } from '../bucket/migrated-write-id.js';
-import { parseInt10 } from './attributes.js';
 import { decodeHolder, type StoredHolder } from './stored-holder.js';
 import { decodeKind, encodePeriod } from './stored-period.js';
 import type { AttributeValue, Item } from '../client/transport.js';
@@ -155,7 +154,9 @@ export function decodeShard(item: Item, known: readonly Limit[], key: ShardKey =
     } else if (field === 'tc') {
       const isRetired = item[ATTRIBUTE.tokens(limit)] === undefined && !isUnlimited(item, limit);
       if (isRetired) (retired ??= new Map()).set(limit, parseInt10(value?.N ?? '0'));
-    } else if (field === 'rp' && isUnlimited(item, limit)) limits.push(decodeUnlimited(item, limit, known));
+    } else if (field === 'rp' && item[ATTRIBUTE.tokens(limit)] === undefined && isUnlimited(item, limit)) {
+      limits.push(decodeUnlimited(item, limit, known));
+    }
   }
   return {
     key,

@@ -1,7 +1,8 @@
 import type { LevelRef } from '../../../backend.js';
 import type { Limit } from '../../../core/limit.js';
 import type { Deadline } from '../client/deadline.js';
-import { readItems, type Table } from '../client/requests.js';
+import { readItems } from '../client/batches.js';
+import type { Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
 import { isForeign, requireOwn } from './foreign-record.js';
 import { decodeShard, type ShardImage } from './items.js';

@@ -1,6 +1,6 @@
 import type { Amount, Holder } from '../../../core/bucket/decide.js';
 import { parseLeaseTime } from '../../../core/identifiers.js';
-import { parseInt10 } from './attributes.js';
+import { parseInt10 } from '../../../core/int.js';
 
 /** A holder with its exact stored text, which conditions compare. */
 export interface StoredHolder extends Holder {

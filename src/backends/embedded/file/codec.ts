@@ -29,20 +29,21 @@ interface StoredBucket {
   /** Limits. */
   readonly l: readonly StoredAccount[];
   /** Limits that were removed. */
-  readonly r?: readonly StoredAccount[];
+  readonly r?: readonly StoredAccount[] | undefined;
   /** Holders. */
-  readonly h?: readonly StoredHolder[];
+  readonly h?: readonly StoredHolder[] | undefined;
 }
 
 export function encodeBucket(bucket: Bucket): string {
   const { version, holders, retired } = bucket;
+  // JSON leaves out what is undefined.
   const stored: StoredBucket = {
     t: [bucket.baseMs, bucket.hourMs],
     v: [version.sequence, version.openedAtMs],
     n: [bucket.acquires, bucket.expired, bucket.foldedAcquires, bucket.foldedExpired],
     l: bucket.limits.map(encodeAccount),
-    ...(retired.length === 0 ? {} : { r: retired.map(encodeAccount) }),
-    ...(holders.size === 0 ? {} : { h: [...holders].map(encodeHolder) }),
+    r: retired.length === 0 ? undefined : retired.map(encodeAccount),
+    h: holders.size === 0 ? undefined : [...holders].map(encodeHolder),
   };
   return JSON.stringify(stored);
 }

@@ -10,43 +10,38 @@ import type {
   UsageRecord,
 } from '../../../backend.js';
 import type { ConfigLevel, StoredConfig } from '../../../core/config/config.js';
-import { buildBucketKey, parseBucketKey, parsePlainResource } from '../../../core/identifiers.js';
-import { addUsage, USAGE_WINDOWS, type UsageCounts, type UsageWindow, windowStart } from '../../../core/usage/usage.js';
+import { buildBucketKey, parseBucketKey } from '../../../core/identifiers.js';
+import type { UsageCounts } from '../../../core/usage/usage.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { Bucket } from '../bucket.js';
 import type { OwnedBucket, Space } from '../storage.js';
-import { usageKey } from '../usage.js';
 import { insertAudit, selectAudit } from './audit-rows.js';
-import { decodeBucket, decodeCounts, decodeText, encodeBucket, encodeCounts, encodeText } from './codec.js';
+import { BucketRows } from './bucket-rows.js';
+import { decodeBucket, decodeText, encodeText } from './codec.js';
 import { selectConfig, selectConfigs, selectEntitiesWithConfig, writeConfig } from './config-rows.js';
 import type { SqlValue } from './driver.js';
 import { selectMark, selectMarks, writeMark } from './managed-rows.js';
 import { pageOfRows, type Statements } from './statements.js';
+import { addToUsage, selectUsage } from './usage-rows.js';
 
 /** The rows of one namespace in a file, inside a transaction. */
 export class FileSpace implements Space {
   readonly #sql: Statements;
   readonly #ns: string;
+  readonly #buckets: BucketRows;
 
-  constructor(sql: Statements, namespaceId: string) {
+  constructor(sql: Statements, namespaceId: string, buckets: BucketRows = new BucketRows(sql, namespaceId, null)) {
     this.#sql = sql;
     this.#ns = namespaceId;
+    this.#buckets = buckets;
   }
 
   readBucket(entityId: string, resource: string): Bucket | undefined {
-    const row = this.#sql('SELECT state FROM buckets WHERE ns = ? AND entity = ? AND resource = ?').get(
-      this.#ns,
-      entityId,
-      resource,
-    );
-    return row === undefined ? undefined : decodeBucket(String(row[0]));
+    return this.#buckets.read(entityId, resource);
   }
 
   writeBucket(entityId: string, resource: string, bucket: Bucket): void {
-    this.#sql(
-      `INSERT INTO buckets (ns, entity, resource, plain, state) VALUES (?, ?, ?, ?, ?)
-       ON CONFLICT DO UPDATE SET state = excluded.state`,
-    ).run(this.#ns, entityId, resource, parsePlainResource(resource), encodeBucket(bucket));
+    this.#buckets.write(entityId, resource, bucket);
   }
 
   bucketsOfEntity(entityId: string, { limit, after }: PageRequest): Page<OwnedBucket> {
@@ -145,31 +140,11 @@ export class FileSpace implements Space {
   }
 
   addUsage(entityId: string, resource: string, hourMs: EpochMs, counts: UsageCounts): void {
-    for (const window of USAGE_WINDOWS) {
-      const key = [this.#ns, entityId, resource, window, windowStart(window, hourMs)] as const;
-      const row = this.#sql(
-        'SELECT counts FROM usage WHERE ns = ? AND entity = ? AND resource = ? AND win = ? AND start = ?',
-      ).get(...key);
-      const sum = row === undefined ? counts : addUsage(decodeCounts(String(row[0])), counts);
-      this.#sql(
-        'INSERT OR REPLACE INTO usage (ns, entity, resource, win, start, counts) VALUES (?, ?, ?, ?, ?, ?)',
-      ).run(...key, encodeCounts(sum));
-    }
+    addToUsage(this.#sql, this.#ns, { entityId, resource }, hourMs, counts);
   }
 
-  usage({ entityId, resource, window, fromMs, toMs }: UsageQuery, { limit, after }: PageRequest): Page<UsageRecord> {
-    const [start = '0', entity = ''] = after === null ? [] : splitOnce(after);
-    const range = [Math.max(0, fromMs), toMs, Number(start), entity, limit + 1] as const;
-    const inRange = 'start >= ? AND start < ? AND (start, entity) > (?, ?) ORDER BY start, entity LIMIT ?';
-    const rows =
-      entityId === null
-        ? this.#sql(
-            `SELECT entity, start, counts FROM usage WHERE ns = ? AND resource = ? AND win = ? AND ${inRange}`,
-          ).all(this.#ns, resource, window, ...range)
-        : this.#sql(
-            `SELECT entity, start, counts FROM usage WHERE ns = ? AND entity = ? AND resource = ? AND win = ? AND ${inRange}`,
-          ).all(this.#ns, entityId, resource, window, ...range);
-    return pageOfRows(rows, limit, (row) => decodeUsage(row, resource, window), usageKey);
+  usage(query: UsageQuery, page: PageRequest): Page<UsageRecord> {
+    return selectUsage(this.#sql, this.#ns, query, page);
   }
 }
 
@@ -199,14 +174,4 @@ function decodeEntity(row: readonly SqlValue[]): EntityRecord {
 function decodeOwned(row: readonly SqlValue[]): OwnedBucket {
   const [entityId, resource, state] = row as [string, string, string];
   return { entityId, resource, bucket: decodeBucket(state) };
-}
-
-function decodeUsage(row: readonly SqlValue[], resource: string, window: UsageWindow): UsageRecord {
-  const [entityId, startMs, counts] = row as [string, number, string];
-  return { ...decodeCounts(counts), entityId, resource, window, startMs };
-}
-
-function splitOnce(key: string): [start: string, entity: string] {
-  const cut = key.indexOf('#');
-  return [key.slice(0, cut), key.slice(cut + 1)];
 }

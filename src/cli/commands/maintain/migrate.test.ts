@@ -1,12 +1,13 @@
 import pc from 'picocolors';
 import { expect, test } from 'vitest';
-import { drawProgress, renderMigration } from './migrate.js';
+import { describeMigration, drawProgress, renderMigration } from './migrate.js';
 import type { MigrateShape } from './migrate.js';
 
 const PLAIN = pc.createColors(false);
 const DONE: MigrateShape = {
   from: 0,
-  to: 1,
+  to: 2,
+  raisesTo: null,
   dryRun: false,
   migrations: [
     {
@@ -27,7 +28,7 @@ const DONE: MigrateShape = {
 test('the report of a migration has the counts, the records that are left, and the advice', () => {
   expect(renderMigration(DONE, PLAIN)).toBe(
     [
-      'migrated from layout 0 to 1',
+      'migrated from layout 0 to 2',
       'MIGRATION  FOUND  WRITTEN  REMOVED  STRICT  LEFT',
       '0003       9,162    4,668    9,139       2    23  buckets',
       '  left: ENTITY#a\\u001b[2J #META: it is strange',
@@ -41,8 +42,19 @@ test('the report of a migration has the counts, the records that are left, and t
 test('the report of a migration distinguishes a dry run, a real run, and no changes', () => {
   expect(renderMigration({ ...DONE, dryRun: true }, PLAIN)).toMatch(/^dry run: nothing was written\n/);
   const nothing = { ...DONE, migrations: [], indexes: [], settings: [] };
-  expect(renderMigration({ ...nothing, from: 1 }, PLAIN)).toBe('No changes: the table has layout 1.');
+  expect(renderMigration({ ...nothing, from: 2, to: 2 }, PLAIN)).toBe('No changes: the table has layout 2.');
+  expect(renderMigration({ ...nothing, from: 1, to: 2, raisesTo: 2 }, PLAIN)).toBe('raised from layout 1 to 2');
+  const ahead = 'dry run: the table has layout 1, a run raises it to 2';
+  expect(renderMigration({ ...nothing, from: 1, to: 1, raisesTo: 2, dryRun: true }, PLAIN)).toBe(ahead);
   expect(renderMigration(nothing, PLAIN)).toBe('No records of an older layout.');
+});
+
+test('the question before a migration names what it moves, and which clients it refuses', () => {
+  const raise = 'raises table t from layout 1 to 2: clients of an older Headgate are refused within two minutes';
+  const move = 'moves 9,162 old records of table t and removes them: clients of the old version must not run any more';
+  expect(describeMigration('table t', DONE)).toBe(move);
+  expect(describeMigration('table t', { ...DONE, from: 1, raisesTo: 2, migrations: [] })).toBe(raise);
+  expect(describeMigration('table t', { ...DONE, from: 1, raisesTo: 2 })).toBe(`${move}; and ${raise}`);
 });
 
 test.each([

@@ -1,4 +1,4 @@
-import type { MigrateOptions, MigrationProgress, MigrationReport } from '../../../backends/dynamodb/migrations/run.js';
+import type { MigrateOptions, MigrationProgress } from '../../../backends/dynamodb/migrations/run.js';
 import type { DroppableSetting } from '../../../backends/dynamodb/migrations/legacy/settings.js';
 import { InfrastructureError, ValidationError } from '../../../core/errors.js';
 import { formatCount, printable } from '../../../visualize/format.js';
@@ -15,6 +15,8 @@ export interface MigrateShape {
   /** The layout of the table before and after; 0: a layout without a number. */
   readonly from: number;
   readonly to: number;
+  /** The layout to which a run raises the table without converting records; null: none. */
+  readonly raisesTo: number | null;
   readonly dryRun: boolean;
   /** The migrations that found records. */
   readonly migrations: readonly {
@@ -83,7 +85,8 @@ const migrate: StoreAction<MigrateFlags> = async ({ address, confirm, progress }
     if (yes !== true) {
       const ahead = await runMigrations({ ...options, dryRun: true });
       const isRefused = !leave && ahead.migrations.some((migration) => migration.left > 0);
-      if (ahead.migrations.length > 0 && !isRefused) await confirm(describe(table, ahead));
+      const changes = ahead.migrations.length > 0 || ahead.raisesTo !== null;
+      if (changes && !isRefused) await confirm(describeMigration(`table ${table}`, ahead));
     }
     return resultOf(await runMigrations(options));
   }, interrupted);
@@ -102,9 +105,16 @@ function interrupted(): InfrastructureError {
   return new InfrastructureError('infrastructure.migration', message, { retryable: true });
 }
 
-function describe(table: string, { migrations }: MigrationReport): string {
+/** `where` is the table or the stack. Completes "This ...". */
+export function describeMigration(
+  where: string,
+  { from, raisesTo, migrations }: Pick<MigrateShape, 'from' | 'raisesTo' | 'migrations'>,
+): string {
   const found = migrations.reduce((sum, migration) => sum + migration.found, 0);
-  return `moves ${formatCount(found)} old records of table ${table} and removes them: clients of the old version must not run any more`;
+  const moves = `moves ${formatCount(found)} old records of ${where} and removes them: clients of the old version must not run any more`;
+  const raises = `raises ${where} from layout ${from} to ${raisesTo}: clients of an older Headgate are refused within two minutes`;
+  if (migrations.length === 0) return raises;
+  return raisesTo === null ? moves : `${moves}; and ${raises}`;
 }
 
 function resultOf(data: MigrateShape): Result<MigrateShape> {
@@ -152,8 +162,10 @@ const TREATMENTS = {
 
 const STATES = { costly: 'makes takes more expensive', missing: 'is missing' } as const;
 
-function headOf({ from, to, dryRun, migrations }: MigrateShape, style: Style): string {
+function headOf({ from, to, raisesTo, dryRun, migrations }: MigrateShape, style: Style): string {
   if (migrations.length === 0) {
+    if (raisesTo !== null && dryRun) return `dry run: the table has layout ${from}, a run raises it to ${raisesTo}`;
+    if (raisesTo !== null && to > from) return style.green(`raised from layout ${from} to ${to}`);
     return from === to && !dryRun ? `No changes: the table has layout ${to}.` : 'No records of an older layout.';
   }
   if (dryRun) return 'dry run: nothing was written';

@@ -52,6 +52,7 @@ function isBroken({ status, tableVersion, functions }: StackStatusShape): boolea
 
 const TABLE_STATE = {
   current: () => 'ready',
+  upgradable: (flag: string) => `ready, without what needs a newer version: headgate upgrade${flag}`,
   older: (flag: string) => `of an older version: headgate upgrade${flag}`,
   newer: () => 'of a newer version: npm install headgate@latest',
   'no-record': (flag: string) => `no version record yet: headgate deploy${flag}`,

@@ -1,4 +1,3 @@
-import { formatCount } from '../../../visualize/format.js';
 import { addExamples, type Definition, onStack } from '../../run/define-command.js';
 import type { GlobalOptions } from '../../run/global-options.js';
 import type { Result } from '../../run/result.js';
@@ -8,7 +7,7 @@ import { addChangeOptions } from '../../stack/stack-options.js';
 import type { StackAction } from '../../stack/stack-session.js';
 import type { UpgradeShape } from '../../stack/stack-shapes.js';
 import type { Style } from '../../terminal/terminal.js';
-import { renderMigration } from '../maintain/migrate.js';
+import { describeMigration, renderMigration } from '../maintain/migrate.js';
 
 export const define: Definition = (command, context) => {
   addChangeOptions(addExamples(command, ['upgrade --env pre --dry-run', 'upgrade --env pre'])).action(
@@ -28,12 +27,7 @@ const upgrade: StackAction<ChangeOptions & GlobalOptions> = async (session, opti
   } = await upgradeStack(tools, watcher, {
     ...(await buildRequest(session, options)),
     confirmMigration:
-      options.yes === true
-        ? null
-        : async ({ migrations }) => {
-            const found = migrations.reduce((sum, migration) => sum + migration.found, 0);
-            await session.confirm(`moves ${formatCount(found)} old records of stack ${names.stack} and removes them`);
-          },
+      options.yes === true ? null : async (ahead) => session.confirm(describeMigration(`stack ${names.stack}`, ahead)),
     onMigration: ({ migration, done, total }) =>
       progress(`${migration}: ${done}${total === null ? '' : ` of ${total}`} records`),
   });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { pause } from '../../../backends/dynamodb/client/deadline.js';
 import { runMigrations } from '../../../backends/dynamodb/migrations/run.js';
-import { prepareTable, readTableVersion } from '../../../backends/dynamodb/schema/prepare-table.js';
+import { prepareTable, raiseTable, readTableVersion } from '../../../backends/dynamodb/schema/prepare-table.js';
 import { type AwsOptions, clientConfig, lazyClient, serviceErrorName } from './aws-client.js';
 import { sdkCloudFormation } from './sdk-cloudformation.js';
 import { sdkFunctions } from './sdk-functions.js';
@@ -20,6 +20,7 @@ export function sdkStackTools(options: AwsOptions): StackTools & { close(): void
     tables: {
       prepare: async (tableName) => prepareTable({ ...target, tableName }),
       readVersion: async (tableName) => readTableVersion({ ...target, tableName }),
+      raise: async (tableName) => raiseTable({ ...target, tableName }),
       readFacts: async (tableName) => readTableFacts(options, tableName),
       migrate: async (migration) => runMigrations({ ...target, ...migration }),
     },

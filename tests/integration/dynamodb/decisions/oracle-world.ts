@@ -1,7 +1,7 @@
 import type { Rate } from '../../../../src/core/bucket/bucket.js';
 import { Limit } from '../../../../src/core/limit.js';
 import { buildCreate } from '../../../support/dynamodb/write-inputs.js';
-import type { WriteIds } from '../../../../src/backends/dynamodb/bucket/writes/shard-update.js';
+import type { WriteIds } from '../../../../src/backends/dynamodb/bucket/writes/record-write.js';
 import { buildShardWrite } from '../../../support/dynamodb/write-inputs.js';
 import { buildSettlement } from '../../../support/dynamodb/write-inputs.js';
 import { decodeShard, type ShardImage } from '../../../../src/backends/dynamodb/table/items.js';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Call, LevelRef } from '../../../../src/backend.js';
 import type { Rate } from '../../../../src/core/bucket/bucket.js';
 import type { Limit } from '../../../../src/core/limit.js';
-import type { BucketCache } from '../../../../src/backends/dynamodb/acquire/bucket-cache.js';
+import type { BucketCache } from '../../../../src/backends/dynamodb/acquire/bucket-shards.js';
 import { openBuckets } from '../../../support/dynamodb/shard-lines.js';
 import { adjust, consume } from '../../../../src/backends/dynamodb/acquire/consume.js';
 import { findEngine } from '../../../../src/testing/dynamodb/index.js';

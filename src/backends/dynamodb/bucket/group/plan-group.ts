@@ -18,13 +18,13 @@ import { holdsSlots, isConsumed, refills } from '../../../../core/limit-kind.js'
 import type { EpochMs, Millitokens } from '../../../../core/units.js';
 import type { AskEntry, ChangeEntry, Entry, EntryResult, ExtendEntry } from './entries.js';
 import { type Account, accountOf, type ShardImage } from '../../table/items.js';
-import { Sums } from './limit-sums.js';
 import { withTtl } from '../bucket-ttl.js';
 import {
   addHolder,
   changesNothing,
   countsOnce,
   type HolderChange,
+  LimitSums,
   type ShardWrite,
   removeHolder,
   replaceHolder,
@@ -150,7 +150,7 @@ export function hasExpired(image: ShardImage, nowMs: EpochMs): boolean {
 
 /** Reclaims expired holders: their slots, and their rates where they carry them. */
 export function planReclaim(image: ShardImage, nowMs: EpochMs): ShardWrite {
-  const sums = new Sums();
+  const sums = new LimitSums();
   const holders: HolderChange[] = [];
   for (const [leaseId, holder] of image.holders) {
     if (holder.expiresAtMs > nowMs || holders.length === MAX_HOLDERS) continue;
@@ -170,7 +170,7 @@ class GroupPlanner {
   unsure = false;
   readonly #image: ShardImage;
   readonly #at: PlanContext;
-  readonly #sums = new Sums();
+  readonly #sums = new LimitSums();
   readonly #holders = new Map<string, HolderChange>();
   /** The holders when the next ask is judged: those of the image and of the asks granted so far in this group. */
   #held: ReadonlyMap<string, Holder>;

@@ -5,8 +5,7 @@ import { hasBalance, isConsumed } from '../../../../core/limit-kind.js';
 import type { EpochMs } from '../../../../core/units.js';
 import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
 import { buildShardKey } from '../../table/keys.js';
-import type { Update } from './record-write.js';
-import { startShardUpdate } from './shard-update.js';
+import { startShardUpdate, type Update } from './record-write.js';
 
 /**
  * Fills one shard and removes its holders, as one action of a transaction.

@@ -2,9 +2,8 @@ import type { ConfigVersion } from '../../../../core/config/config.js';
 import { ATTRIBUTE, printVersion, type ShardImage, UNLIMITED_PERIOD } from '../../table/items.js';
 import type { SettledLimit, Settlement } from '../settle/settle.js';
 import type { WholeSettlement } from '../settle/settle-all.js';
-import type { RecordUpdate, Update } from './record-write.js';
 import { buildShardKey } from '../../table/keys.js';
-import { raiseTtl, startShardUpdate, type WriteIds } from './shard-update.js';
+import { raiseTtl, type RecordUpdate, startShardUpdate, type Update, type WriteIds } from './record-write.js';
 
 /**
  * Settles a shard to new rules, or only to a new base. Every limit is credited at the old rate up to the new base.

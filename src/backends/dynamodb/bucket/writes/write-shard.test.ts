@@ -16,7 +16,7 @@ import { Limit } from '../../../../core/limit.js';
 import type { Entry } from '../group/entries.js';
 import { type PlanContext, planGroup } from '../group/plan-group.js';
 import type { ShardImage } from '../../table/items.js';
-import type { WriteIds } from './shard-update.js';
+import type { WriteIds } from './record-write.js';
 import { buildShardWrite } from '../../../../../tests/support/dynamodb/write-inputs.js';
 
 const RPM = Limit.perMinute('rpm', 60);

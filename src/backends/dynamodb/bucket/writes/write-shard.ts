@@ -1,8 +1,7 @@
 import { ATTRIBUTE, printVersion, type ShardImage } from '../../table/items.js';
 import type { HolderChange, LimitChange, ShardWrite } from '../shard-write.js';
-import type { RecordUpdate, Update } from './record-write.js';
 import { buildShardKey, sweepKeys } from '../../table/keys.js';
-import { raiseTtl, startShardUpdate, type WriteIds } from './shard-update.js';
+import { raiseTtl, type RecordUpdate, startShardUpdate, type Update, type WriteIds } from './record-write.js';
 
 /**
  * Takes, debits, refunds, holds, extends, releases and reclaims, in any combination: one write for a whole group.

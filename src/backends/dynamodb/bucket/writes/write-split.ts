@@ -3,8 +3,7 @@ import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
 import type { Merge, Split } from '../split.js';
 import { buildShardKey, sweepKeys } from '../../table/keys.js';
 import { buildCreate } from './create.js';
-import { RecordUpdate, type RecordWrite } from './record-write.js';
-import { startShardUpdate } from './shard-update.js';
+import { RecordUpdate, type RecordWrite, startShardUpdate } from './record-write.js';
 
 /**
  * Splits one shard into two, in one transaction.

@@ -2,8 +2,7 @@ import type { Int } from '../../../../core/int.js';
 import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
 import type { Settlement } from '../settle/settle.js';
 import { buildShardKey, SWEEP_ATTRIBUTES } from '../../table/keys.js';
-import type { Update } from './record-write.js';
-import { startShardUpdate, type WriteIds } from './shard-update.js';
+import { startShardUpdate, type Update, type WriteIds } from './record-write.js';
 import { settleLimit } from './write-settlement.js';
 
 /** The correction of the free slots of one shard. */

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { failureOf } from '../failures.js';
 import { LostAnswer } from '../lost-answer.js';
-import { readAnswer } from './answer.js';
+import { readAnswer } from './lean-transport.js';
 
 const ITEM = { PK: { S: 'a' }, n: { N: '12345678901234567890' } };
 

@@ -2,6 +2,7 @@ import * as http from 'node:http';
 import * as https from 'node:https';
 import type { LookupFunction, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { type Deadline, timeLeftMs } from '../deadline.js';
 import { proxyAuthorization } from './proxy.js';
 import { openTunnel, type Tunnel } from './tunnel.js';
 
@@ -14,6 +15,12 @@ export interface ConnectionOptions {
   readonly lookup?: LookupFunction;
   /** Certificates to trust instead of those of node and `NODE_EXTRA_CA_CERTS`. */
   readonly ca?: string;
+}
+
+export interface HttpAnswer {
+  readonly status: number;
+  readonly headers: { readonly [name: string]: string | string[] | undefined };
+  readonly body: Buffer;
 }
 
 /** Connections to one endpoint, kept open between requests, through a proxy if there is one. */
@@ -49,18 +56,54 @@ export class Connections {
     };
   }
 
-  /** A request without its body. Names and values of the headers alternate, which saves node a copy of each. */
-  start(headers: readonly string[]): http.ClientRequest {
-    return this.#request({ ...this.#options, headers: [...headers, ...this.#proxyHeaders] });
+  /**
+   * Sends a request once, and reads its whole answer. At the deadline the connection is destroyed. Names and values of the
+   * headers alternate, which saves node a copy of each.
+   */
+  post(headers: readonly string[], body: string, deadline: Deadline): Promise<HttpAnswer> {
+    return new Promise((resolve, reject) => {
+      const request = this.start(headers);
+      const timer = setTimeout(
+        () => {
+          reject(this.#canHaveSent(request) ? requestEnded() : noConnection('before its deadline'));
+          request.destroy();
+        },
+        Math.max(1, Math.ceil(timeLeftMs(deadline))),
+      );
+      const fail = (error: NodeJS.ErrnoException): void => {
+        clearTimeout(timer);
+        const isKnownLoss = error.code === 'ETIMEDOUT';
+        reject(this.#canHaveSent(request) && !isKnownLoss ? brokenOff(error) : error);
+      };
+      request.on('error', fail);
+      request.on('response', (response) => {
+        const chunks: Buffer[] = [];
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.on('error', fail);
+        response.on('end', () => {
+          clearTimeout(timer);
+          const [first] = chunks;
+          const whole = chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks);
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, body: whole });
+        });
+      });
+      request.end(body);
+    });
   }
 
-  /** Whether any part of the request can have reached the store. */
-  canHaveSent({ socket }: http.ClientRequest): boolean {
-    return socket !== null && this.#established.has(socket);
+  /** A request without its body. */
+  start(headers: readonly string[]): http.ClientRequest {
+    const all = this.#proxyHeaders.length === 0 ? headers : [...headers, ...this.#proxyHeaders];
+    return this.#request({ ...this.#options, headers: all });
   }
 
   close(): void {
     this.#agent.destroy();
+  }
+
+  /** Whether any part of the request can have reached the store. */
+  #canHaveSent({ socket }: http.ClientRequest): boolean {
+    return socket !== null && this.#established.has(socket);
   }
 
   #watchConnections(established: 'connect' | 'secureConnect', tunnel: Pick<Tunnel, 'proxy' | 'target'> | null): void {
@@ -90,5 +133,20 @@ function limitConnecting(socket: Socket, connectMs: number): Socket {
 export function noConnection(when: string): Error {
   const error = new Error(`the request did not establish a connection with the server ${when}`);
   error.name = 'TimeoutError';
+  return error;
+}
+
+/**
+ * The request may have been executed, whatever the error says: a route that is lost later has the code of one that never
+ * was, and a broken TLS record has a code of its own.
+ */
+function brokenOff(cause: Error): Error {
+  return Object.assign(new Error(cause.message, { cause }), { code: 'ECONNRESET' });
+}
+
+/** The error that the SDK throws for an aborted request. */
+function requestEnded(): Error {
+  const error = new Error('Request aborted');
+  error.name = 'AbortError';
   return error;
 }

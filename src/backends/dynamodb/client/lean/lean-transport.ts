@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { crc32 } from 'node:zlib';
 import { HeadgateError } from '../../../../core/errors.js';
 import type { EpochMs } from '../../../../core/units.js';
 import { askForProof, findMissingPart } from '../complete-answer.js';
@@ -7,10 +8,8 @@ import type { Environment } from '../loopback.js';
 import { LostAnswer } from '../lost-answer.js';
 import { StoreClock } from '../store-clock.js';
 import type { Operation, Operations, Transport } from '../transport.js';
-import { readAnswer } from './answer.js';
-import { type ConnectionOptions, Connections, noConnection } from './connections.js';
+import { type ConnectionOptions, Connections, type HttpAnswer, noConnection } from './connections.js';
 import { CredentialCache } from './credentials.js';
-import { post } from './post.js';
 import type { SettingsPackages } from './provider-chain.js';
 import { type GivenSettings, resolveSettings } from './settings.js';
 import { type AwsCredentials, Signer, timestamp } from './sign.js';
@@ -29,6 +28,7 @@ interface Opened {
 }
 
 const CONTENT_TYPE = 'application/x-amz-json-1.0';
+const USER_AGENT = ['user-agent', 'headgate'];
 const EXPIRED = new Set(['ExpiredTokenException', 'ExpiredToken']);
 
 /** Signed JSON over connections that are kept open, without the AWS SDK. Each request is sent once. */
@@ -79,8 +79,9 @@ export function leanTransport(given: GivenSettings, internals: LeanInternals): T
       const atTime = timestamp(signingTimeMs());
       const headers = signedHeaders(operation, host, atTime, keys);
       const authorization = signer.authorize({ method: 'POST', path, headers, body }, keys, atTime);
+      headers.push('authorization', authorization, 'content-length', String(Buffer.byteLength(body)), ...USER_AGENT);
       const observe = clock.startRequest();
-      const answer = await post(connections, rawHeaders(headers, authorization, body), body, deadline);
+      const answer = await connections.post(headers, body, deadline);
       const { date } = answer.headers;
       observe(date as string | undefined);
       if (clock.now() === null && typeof date === 'string') doubtfulOffsetMs = Date.parse(date) - Date.now() || 0;
@@ -110,21 +111,12 @@ function withToken<Input extends object>(operation: Operation, input: Input): In
   return operation === 'TransactWriteItems' ? { ClientRequestToken: randomUUID(), ...input } : input;
 }
 
-/** In the order of the names' characters, as the signature requires. */
-function signedHeaders(operation: Operation, host: string, atTime: string, { sessionToken }: AwsCredentials) {
-  const headers: [string, string][] = [
-    ['content-type', CONTENT_TYPE],
-    ['host', host],
-    ['x-amz-date', atTime],
-  ];
-  if (sessionToken !== undefined) headers.push(['x-amz-security-token', sessionToken]);
-  headers.push(['x-amz-target', `DynamoDB_20120810.${operation}`]);
+/** Names and values alternate, in the order of the names' characters, as the signature requires. */
+function signedHeaders(operation: Operation, host: string, atTime: string, { sessionToken }: AwsCredentials): string[] {
+  const headers = ['content-type', CONTENT_TYPE, 'host', host, 'x-amz-date', atTime];
+  if (sessionToken !== undefined) headers.push('x-amz-security-token', sessionToken);
+  headers.push('x-amz-target', `DynamoDB_20120810.${operation}`);
   return headers;
-}
-
-function rawHeaders(signed: readonly (readonly [string, string])[], authorization: string, body: string): string[] {
-  const length = String(Buffer.byteLength(body));
-  return [...signed.flat(), 'authorization', authorization, 'content-length', length, 'user-agent', 'headgate'];
 }
 
 /** Ends at the deadline: nothing was sent by then. */
@@ -138,4 +130,61 @@ async function before<T>(deadline: Deadline, work: Promise<T>): Promise<T> {
   } finally {
     clearTimeout(timer);
   }
+}
+
+type Fields = Record<string, unknown>;
+
+/** Fields of DynamoDB's errors that `failureOf` reads. */
+const ERROR_FIELDS = ['Item', 'CancellationReasons', 'ThrottlingReasons', 'throttlingReasons'] as const;
+
+/**
+ * The output in an answer. Throws DynamoDB's own error in the form of the SDK's, and `LostAnswer` for everything that is
+ * not a whole answer of DynamoDB.
+ *
+ * DynamoDB's JSON is the form that the SDK's types describe, except for binary values and times, which Headgate does not
+ * use: they stay text and numbers.
+ */
+export function readAnswer({ status, headers, body }: HttpAnswer): Fields {
+  const checksum = headers['x-amz-crc32'];
+  if (checksum !== undefined && Number(checksum) !== crc32(body)) {
+    throw new LostAnswer(`the answer with status ${status} does not have the bytes that its checksum is of`);
+  }
+  const fields = parseObject(status, body.toString('utf8'));
+  if (status >= 200 && status < 300) return withoutNulls(fields);
+  throw errorOfStore(status, headers, fields);
+}
+
+function parseObject(status: number, text: string): Fields {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch (cause) {
+    throw notOfStore(status, cause instanceof Error ? cause.message : String(cause), cause);
+  }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
+    throw notOfStore(status, 'it is not a JSON object');
+  }
+  return parsed as Fields;
+}
+
+/** The SDK leaves out fields that are null. */
+function withoutNulls(fields: Fields): Fields {
+  for (const name in fields) if (fields[name] === null) delete fields[name];
+  return fields;
+}
+
+/** `com.amazonaws.dynamodb.v20120810#ThrottlingException` has the name behind its last `#`. */
+function errorOfStore(status: number, headers: HttpAnswer['headers'], fields: Fields): Error {
+  const { __type: type, message, Message = message } = fields;
+  // The error page of a proxy has no such field.
+  if (typeof type !== 'string') return notOfStore(status, typeof Message === 'string' ? Message : 'it names no error');
+  const error = new Error(typeof Message === 'string' ? Message : 'UnknownError');
+  const $metadata = { httpStatusCode: status, requestId: headers['x-amzn-requestid'] };
+  Object.assign(error, { name: type.slice(type.lastIndexOf('#') + 1), __type: type, $metadata });
+  for (const name of ERROR_FIELDS) if (fields[name] !== undefined) Object.assign(error, { [name]: fields[name] });
+  return error;
+}
+
+function notOfStore(status: number, why: string, cause?: unknown): LostAnswer {
+  return new LostAnswer(`the answer with status ${status} is not DynamoDB's: ${why}`, { cause });
 }

@@ -1,4 +1,4 @@
-import { createHmac, hash } from 'node:crypto';
+import { createHmac, createSecretKey, hash, type KeyObject } from 'node:crypto';
 
 /** Keys of AWS, as the SDK's providers return them. */
 export interface AwsCredentials {
@@ -13,8 +13,8 @@ export interface Signable {
   readonly method: string;
   /** As it is sent: percent-encoded once, without a query. */
   readonly path: string;
-  /** Names in lower case and in the order of their characters. */
-  readonly headers: readonly (readonly [name: string, value: string])[];
+  /** Names in lower case and in the order of their characters, each followed by its value. */
+  readonly headers: readonly string[];
   readonly body: string;
 }
 
@@ -24,7 +24,7 @@ interface DerivedKey {
   readonly of: AwsCredentials;
   readonly day: string;
   readonly scope: string;
-  readonly key: Buffer;
+  readonly key: KeyObject;
 }
 
 /**
@@ -46,8 +46,9 @@ export class Signer {
     const { scope, key } = this.#derive(credentials, atTime.slice(0, 8));
     let headerLines = '';
     let names = '';
-    for (const [name, value] of request.headers) {
-      headerLines += `${name}:${value}\n`;
+    for (let at = 0; at < request.headers.length; at += 2) {
+      const name = request.headers[at] ?? '';
+      headerLines += `${name}:${request.headers[at + 1] ?? ''}\n`;
       names += names === '' ? name : `;${name}`;
     }
     const canonical = `${request.method}\n${canonicalPath(request.path)}\n\n${headerLines}\n${names}\n${sha256(request.body)}`;
@@ -61,13 +62,20 @@ export class Signer {
     const parts = [day, this.#region, this.#service, 'aws4_request'];
     let key: Buffer = Buffer.from(`AWS4${of.secretAccessKey}`);
     for (const part of parts) key = createHmac('sha256', key).update(part).digest();
-    return (this.#derived = { of, day, scope: parts.join('/'), key });
+    return (this.#derived = { of, day, scope: parts.join('/'), key: createSecretKey(key) });
   }
 }
 
+/** A cache of one entry: the requests of one second have the same timestamp. */
+let lastTimestamp = { second: Number.NaN, text: '' };
+
 /** `20270115T080000Z`: the form of `X-Amz-Date`. */
 export function timestamp(atMs: number): string {
-  return `${new Date(atMs).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z`;
+  const second = Math.floor(atMs / 1_000);
+  if (second !== lastTimestamp.second) {
+    lastTimestamp = { second, text: `${new Date(atMs).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z` };
+  }
+  return lastTimestamp.text;
 }
 
 /** Each segment is encoded once more: AWS does so for every service but S3. */

@@ -1,7 +1,8 @@
 import { readKey } from '../../table/attributes.js';
 import { deadlineIn } from '../../client/deadline.js';
 import { buildShardKey } from '../../table/keys.js';
-import { readItems, type Table } from '../../client/requests.js';
+import { readItems } from '../../client/batches.js';
+import type { Table } from '../../client/requests.js';
 import type { Item } from '../../client/transport.js';
 import { buildConversion, buildShardConversion, countOf } from './build-conversions.js';
 import type { Conversion, ConversionContext } from './conversion.js';

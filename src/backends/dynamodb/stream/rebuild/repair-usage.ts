@@ -18,7 +18,8 @@ import {
   parseShardKey,
 } from '../../table/keys.js';
 import { decodeUsage, USAGE_ATTRIBUTE, usageConstants } from '../../table/records.js';
-import { readItems, sendRead, sendRepeatable, type Table } from '../../client/requests.js';
+import { readItems } from '../../client/batches.js';
+import { sendRead, sendRepeatable, type Table } from '../../client/requests.js';
 import type { Item } from '../../client/transport.js';
 import { readCheckpoints } from '../worker/checkpoints.js';
 import { type BucketChange, decodeChange } from '../decode.js';

@@ -6,7 +6,8 @@ import { errorOf, isRefusedForEver } from '../../client/failures.js';
 import { ownOrNothing } from '../../table/foreign-record.js';
 import { buildNamespaceIdKey } from '../../table/keys.js';
 import { decodeNamespace } from '../../table/records.js';
-import { readItems, sendRepeatable, type Table } from '../../client/requests.js';
+import { readItems } from '../../client/batches.js';
+import { sendRepeatable, type Table } from '../../client/requests.js';
 import type { BucketChange, Poison } from '../decode.js';
 import { foldUsage, inGroupsOf, newerParts, spansOf, totalOf, type UsagePart, type UsageSum } from './usage.js';
 

@@ -6,7 +6,6 @@ import { until } from '../../../../../tests/support/models/hand-time.js';
 import { deadlineIn } from '../deadline.js';
 import { failureOf } from '../failures.js';
 import { Connections } from './connections.js';
-import { post } from './post.js';
 
 test.each([
   ['EHOSTUNREACH', 'connection'],
@@ -28,7 +27,7 @@ test.each([
     return request;
   };
   const headers = ['host', 'dynamodb.test', 'content-length', '2'];
-  const sending = post(connections, headers, '{}', deadlineIn(20_000)).catch((error: unknown) => error);
+  const sending = connections.post(headers, '{}', deadlineIn(20_000)).catch((error: unknown) => error);
   await until(() => requests === 1);
   started[0]?.socket?.destroy(Object.assign(new Error(`read ${code}`), { code }));
   expect(failureOf(await sending, 'UpdateItem', 'table')).toMatchObject({ kind: 'lost', error: { kind } });
