@@ -220,6 +220,8 @@ class GroupPlanner {
       this.#hold(leaseId, takenHolder(level.holder, answer.verdicts, configIsOlder));
     }
     this.#hasTaken = true;
+    // If an undo in the same group cancels the take, no condition checks that the ask fits.
+    this.unsure = true;
     for (const verdict of answer.verdicts) this.#take(verdict);
     if (counts) this.#acquires += 1;
     return { kind: 'granted', answer };
