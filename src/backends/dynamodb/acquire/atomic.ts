@@ -141,7 +141,7 @@ function writeOf(
   const { namespaceId: ns, nowMs } = call;
   const image = shard.image ?? newBucketImage(shard.key, level, nowMs);
   const lifeFactor = tuningOf(call).bucketLifeFactor;
-  const entry: AskEntry = { kind: 'ask', level, leaseId, nowMs, counts };
+  const entry: AskEntry = { kind: 'ask', level, leaseId, nowMs, counts, passesShadows: true };
   const plan = planGroup(image, [entry], { nowMs, trust: 'exact', lifeFactor, withoutRefunds: false });
   const result = plan.kind === 'write' || plan.kind === 'answer' ? plan.results[0] : null;
   if (plan.kind !== 'write' || result?.kind !== 'granted') return result?.kind === 'id-taken' ? 'id-taken' : 'changed';

@@ -34,6 +34,8 @@ interface Asking {
   readonly deadline: Deadline;
   /** Takes nothing: only finds the shards that the ask could be taken from, which the `place` of the grant names. */
   readonly dryRun?: boolean;
+  /** As in `AskEntry`. */
+  readonly passesShadows?: true;
   /** How to take an ask that is larger than a share. By default, shard after shard. */
   readonly takeAcross?: () => Promise<LevelOutcome>;
 }
@@ -44,8 +46,14 @@ const MAX_SHARDS_ASKED = 3;
 /** Takes from one shard of a bucket, or, if the ask is larger than a share, from as many shards as it needs. */
 export function takeLevel(asking: Asking): Awaitable<LevelOutcome> {
   const { bucket, level } = asking;
-  const mayShadow = bucket.count > 1 && level.asks.some(({ shadow }) => shadow === true);
-  return mayShadow ? takeWithShadows(asking) : takeAsAsked(asking);
+  if (!level.asks.some(({ shadow }) => shadow === true)) return takeAsAsked(asking);
+  return bucket.count > 1 ? takeWithShadows(asking) : takeFromOneShard(asking);
+}
+
+/** Takes where a limit is a shadow and the bucket is known to have one shard. Another process may have split it since. */
+async function takeFromOneShard(asking: Asking): Promise<LevelOutcome> {
+  const outcome = await takeAsAsked(asking);
+  return outcome.kind === 'denied' && asking.bucket.count > 1 ? takeWithShadows(asking) : outcome;
 }
 
 /**
@@ -57,7 +65,7 @@ async function takeWithShadows(asking: Asking): Promise<LevelOutcome> {
   const short = new Set<string>();
   for (;;) {
     const asks = level.asks.map((ask) => (short.has(ask.name) ? ask : withoutShadow(ask)));
-    const outcome = await takeAsAsked({ ...asking, level: { ...level, asks } });
+    const outcome = await takeAsAsked({ ...asking, level: { ...level, asks }, passesShadows: true });
     if (outcome.kind !== 'denied') return outcome.kind === 'granted' ? withShadows(outcome, level) : outcome;
     const denied = withShadows(outcome, level);
     const before = short.size;
@@ -162,8 +170,11 @@ function takenOf({ verdicts }: LevelAnswer): readonly Amount[] {
   return verdicts.map((verdict) => ({ name: verdict.limit.name, milli: takenMilli(verdict) }));
 }
 
-function entryOf({ call, leaseId, dryRun = false }: Asking, level: LevelAsk, counts: boolean): AskEntry {
-  return { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts, ...(dryRun ? { dryRun } : {}) };
+function entryOf(asking: Asking, level: LevelAsk, counts: boolean): AskEntry {
+  const { call, leaseId, dryRun = false, passesShadows = false } = asking;
+  const entry: AskEntry = { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts };
+  if (!dryRun && !passesShadows) return entry;
+  return { ...entry, ...(dryRun ? { dryRun } : {}), ...(passesShadows ? { passesShadows } : {}) };
 }
 
 /** Whether the ask can never fit into one shard although it fits into the whole bucket. */

@@ -13,6 +13,8 @@ export interface AskEntry {
   readonly nowMs: EpochMs;
   /** False for the second and further parts of one grant: a grant is counted once. */
   readonly counts: boolean;
+  /** Shadows that are short on one of several shards go on. Left out: they are denied, because another may have room. */
+  readonly passesShadows?: true;
   /** Takes nothing: settles and reclaims where needed, and answers whether the ask could be granted. */
   readonly dryRun?: boolean;
 }

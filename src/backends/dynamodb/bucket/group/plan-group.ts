@@ -186,9 +186,10 @@ class GroupPlanner {
     this.#balances = image.limits.map(({ limit, rate, tokensMilli }) => ({ limit, rate, tokensMilli }));
   }
 
-  ask({ level, leaseId, counts, dryRun }: AskEntry): EntryResult | null {
-    const { holders } = this.#image;
-    const verdicts = this.#judge(level.asks);
+  ask({ level, leaseId, counts, passesShadows, dryRun }: AskEntry): EntryResult | null {
+    const { holders, shardCount } = this.#image;
+    const judged = this.#judge(level.asks);
+    const verdicts = shardCount === 1 || passesShadows === true ? judged : judged.map(enforced);
     const configIsOlder = compareConfig(this.#image, level) === 'reread';
     let answer: LevelAnswer = { verdicts, configIsOlder };
     if (verdicts.some(({ waitMs }) => waitMs !== 0)) {
@@ -340,6 +341,12 @@ function refusesForCertain(verdicts: readonly Verdict[], level: LevelAsk, trust:
     return true;
   }
   return trust === 'young' && short.some(({ limit }) => refills(limit.kind));
+}
+
+function enforced(verdict: Verdict): Verdict {
+  if (verdict.shadow === undefined) return verdict;
+  const { shadow: _, ...rest } = verdict;
+  return rest;
 }
 
 /** Whether a shadow may have slots of expired holders that an old image does not show. Only the store can tell. */
