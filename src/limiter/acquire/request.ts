@@ -3,6 +3,7 @@ import type { Amount } from '../../core/bucket/decide.js';
 import { ValidationError } from '../../core/errors.js';
 import { checkKnownFields } from '../../core/known-fields.js';
 import { checkLimits, checkWhole, type Limit } from '../../core/limit.js';
+import { checkPriority } from '../../core/limit-options.js';
 import { MAX_AMOUNT, MILLI } from '../../core/units.js';
 import { checkLeaseTtl, checkOneOf } from '../options.js';
 
@@ -18,8 +19,18 @@ export interface AcquireRequest<L extends string = string> {
   readonly limits?: readonly Limit[];
   /** Creates a holder that expires after this time, also without concurrent limits. At least 5 000. */
   readonly leaseTtlMs?: number;
-  /** Waits for up to `timeoutMs` instead of being denied. */
-  readonly wait?: { readonly timeoutMs: number };
+  /**
+   * Creates a holder at every level, in which the state of the lease is kept until its expiry: `lease.token()` then gives
+   * a text with which any process can continue the lease, and its operations can be repeated.
+   */
+  readonly portable?: boolean;
+  /**
+   * The priority class. The ask is granted only if the reserves that the limits have against this class stay afterwards.
+   * Left out: no reserve. A limit of the entity or of its parents must name the class.
+   */
+  readonly priority?: string;
+  /** Waits for up to `timeoutMs` instead of being denied. Denied at once if `maxWaiting` calls wait in the same line. */
+  readonly wait?: { readonly timeoutMs: number; readonly maxWaiting?: number };
   /** Ends the wait or the call. What was taken meanwhile is given back. */
   readonly signal?: AbortSignal;
   /** The outage policy of this call. */
@@ -37,6 +48,8 @@ const REQUEST_FIELDS: ReadonlySet<string> = new Set([
   'consume',
   'limits',
   'leaseTtlMs',
+  'portable',
+  'priority',
   'wait',
   'signal',
   'onUnavailable',
@@ -44,7 +57,7 @@ const REQUEST_FIELDS: ReadonlySet<string> = new Set([
   'onThrow',
 ] satisfies (keyof AcquireRequest | 'onThrow')[]);
 
-const WAIT_FIELDS: ReadonlySet<string> = new Set(['timeoutMs']);
+const WAIT_FIELDS: ReadonlySet<string> = new Set(['timeoutMs', 'maxWaiting']);
 
 /** Refuses bad input before anything is read or written. Entity and resource are checked at their first look-up. */
 export function checkRequest(request: AcquireRequest): void {
@@ -52,12 +65,16 @@ export function checkRequest(request: AcquireRequest): void {
   if (!hasOnlyUsualFields(request)) checkKnownFields('request', request, REQUEST_FIELDS);
   if (request.limits !== undefined) checkOwnLimits(request.limits);
   if (request.leaseTtlMs !== undefined) checkLeaseTtl(request.leaseTtlMs);
+  if (request.priority !== undefined) checkPriority('priority', request.priority);
   if (request.wait !== undefined) checkWait(request.wait);
   if (request.signal !== undefined && !(request.signal instanceof AbortSignal)) {
     throw new ValidationError('signal', 'an AbortSignal', request.signal);
   }
   if (request.atomic !== undefined && typeof request.atomic !== 'boolean') {
     throw new ValidationError('atomic', 'true or false', request.atomic);
+  }
+  if (request.portable !== undefined && typeof request.portable !== 'boolean') {
+    throw new ValidationError('portable', 'true or false', request.portable);
   }
   if (request.onUnavailable !== undefined) checkOneOf('onUnavailable', request.onUnavailable, ON_UNAVAILABLE);
 }
@@ -73,7 +90,9 @@ function hasOnlyUsualFields(request: AcquireRequest): boolean {
 function checkWait(wait: unknown): void {
   if (typeof wait !== 'object' || wait === null) throw new ValidationError('wait', 'an object with timeoutMs', wait);
   checkKnownFields('wait', wait, WAIT_FIELDS);
-  checkWhole('wait.timeoutMs', (wait as { readonly timeoutMs?: unknown }).timeoutMs, 0, MAX_WAIT_MS);
+  const { timeoutMs, maxWaiting } = wait as { readonly timeoutMs?: unknown; readonly maxWaiting?: unknown };
+  checkWhole('wait.timeoutMs', timeoutMs, 0, MAX_WAIT_MS);
+  if (maxWaiting !== undefined) checkWhole('wait.maxWaiting', maxWaiting, 1, MAX_AMOUNT);
 }
 
 function checkOwnLimits(limits: unknown): void {

@@ -13,10 +13,12 @@ import {
   withHolders,
   withTokens,
 } from '../../../../../tests/support/dynamodb/shard-images.js';
+import { refuses } from '../../../../core/bucket/decide.js';
 import { buildLeaseId } from '../../../../core/identifiers.js';
 import { Limit } from '../../../../core/limit.js';
 import type { Entry, EntryResult } from './entries.js';
-import { type PlanContext, type GroupPlan, planGroup, type Trust } from './plan-group.js';
+import type { PlanContext, Trust } from './group-draft.js';
+import { type GroupPlan, planGroup } from './plan-group.js';
 import type { ShardImage } from '../../table/items.js';
 import { applyShardWrite } from '../shard-write.js';
 
@@ -116,7 +118,7 @@ describe('announced waits', () => {
         };
         const denied = grantsAt(NOW_MS);
         if (denied?.kind !== 'denied') return;
-        const waits = denied.answer.verdicts.map(({ waitMs }) => waitMs);
+        const waits = denied.answer.verdicts.filter(refuses).map(({ waitMs }) => waitMs);
         if (waits.includes(null)) return;
         const waitMs = Math.max(...waits.map(Number));
         waited += 1;
