@@ -24,6 +24,11 @@ export const ERRORS = {
   'schema.mismatch': { http: 503, exit: 6, retryable: false },
   'backend.unavailable': { http: 503, exit: 7, retryable: true },
   'backend.denied': { http: 500, exit: 8, retryable: false },
+  'access.missing': { http: 401, exit: 8, retryable: false },
+  'access.denied': { http: 403, exit: 8, retryable: false },
+  'route.missing': { http: 404, exit: 4, retryable: false },
+  'body.too-large': { http: 413, exit: 3, retryable: false },
+  'server.error': { http: 500, exit: 1, retryable: false },
 } as const satisfies Record<string, ErrorTraits>;
 
 export type ErrorCode = keyof typeof ERRORS | `infrastructure.${string}`;

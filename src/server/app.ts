@@ -3,7 +3,8 @@ import type { Context as HonoContext } from 'hono';
 import * as v from 'valibot';
 import { isHeadgateError, ValidationError } from '../core/errors.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
-import { type AccessToken, AccessTokens, coversEntity, coversNamespace, EVERY_NAMESPACE } from './access-token.js';
+import { Refusal, refuseOtherEntity } from './access.js';
+import { type AccessToken, AccessTokens, coversNamespace, EVERY_NAMESPACE } from './access-token.js';
 import type { EventHub } from './event-hub.js';
 import type { Asked, Input, Operation } from './operation.js';
 import { errorProblem, type Problem, serverProblem } from './problem.js';
@@ -39,15 +40,6 @@ const MAX_BODY_BYTES = { app: 64 * 1024, admin: 1024 * 1024 } as const;
 interface Caller {
   readonly token: AccessToken | null;
   readonly namespace: string;
-}
-
-class Refusal extends Error {
-  readonly problem: Problem;
-
-  constructor(problem: Problem) {
-    super(problem.detail);
-    this.problem = problem;
-  }
 }
 
 /** Answers requests for the operations of the table. It opens no socket. */
@@ -115,7 +107,7 @@ export class App {
       query: one.query === null ? null : parse('query', one.query, context.req.query()),
       body: one.body === null ? null : parse('body', one.body, await readJson(raw, MAX_BODY_BYTES[one.role])),
     };
-    refuseOtherEntities(caller, one.entitiesOf(input));
+    for (const entityId of one.entitiesOf(input)) refuseOtherEntity(caller.token, entityId);
     const limiter = await this.#limiterFor(caller);
     const asked: Asked = { limiter, token: caller.token, signal: raw.signal, events: this.#options.events };
     const { status = one.status, body, headers = [], stream } = await one.handle(asked, input);
@@ -168,11 +160,6 @@ export class App {
 
 function keyOf({ token, namespace }: Caller): string {
   return `${namespace} ${token?.name ?? ''}`;
-}
-
-function refuseOtherEntities({ token }: Caller, entities: readonly string[]): void {
-  if (token === null || entities.every((entityId) => coversEntity(token, entityId))) return;
-  throw new Refusal(serverProblem('access.denied', `The token covers entities that begin with ${token.entityPrefix}`));
 }
 
 async function readJson(request: Request, maxBytes: number): Promise<unknown> {

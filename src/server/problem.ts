@@ -1,9 +1,8 @@
-import type { ErrorCode } from '../core/error-codes.js';
-import { errorTraits } from '../core/error-codes.js';
+import { type ErrorCode, errorTraits } from '../core/error-codes.js';
 import { isHeadgateError, ValidationError } from '../core/errors.js';
 import { RateLimitExceeded } from '../core/rate-limit-exceeded.js';
 import type { Denied } from '../limiter/acquire/decision.js';
-import { viewStatus } from './views.js';
+import { viewPausedBy, viewStatus } from './views.js';
 
 /** The codes of refusals that only a server makes. */
 export type ServerCode = 'access.missing' | 'access.denied' | 'route.missing' | 'body.too-large' | 'server.error';
@@ -14,21 +13,13 @@ export interface Problem {
   readonly title: string;
   readonly status: number;
   readonly detail: string;
-  readonly code: ErrorCode | ServerCode;
+  readonly code: ErrorCode;
   readonly [member: string]: unknown;
 }
 
 const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
 const REDUCED_CAPACITY = 'https://iana.org/assignments/http-problem-types#temporary-reduced-capacity';
 const NO_TYPE = 'about:blank';
-
-const SERVER_STATUS: Readonly<Record<ServerCode, number>> = {
-  'access.missing': 401,
-  'access.denied': 403,
-  'route.missing': 404,
-  'body.too-large': 413,
-  'server.error': 500,
-};
 
 const TITLES: Readonly<Record<number, string>> = {
   400: 'The request is invalid',
@@ -44,7 +35,7 @@ const TITLES: Readonly<Record<number, string>> = {
 };
 
 export function serverProblem(code: ServerCode, detail: string): Problem {
-  const status = SERVER_STATUS[code];
+  const { http: status } = errorTraits(code);
   return { type: NO_TYPE, title: TITLES[status] ?? 'Error', status, detail, code };
 }
 
@@ -63,6 +54,7 @@ export function denialProblem(denial: Omit<Denied, 'granted'>): Problem {
     retryAfterMs: denial.retryAfterMs,
     violations: denial.violations.map(viewStatus),
     decidedBy: denial.decidedBy,
+    ...(denial.paused === undefined ? {} : { paused: viewPausedBy(denial.paused) }),
   };
 }
 

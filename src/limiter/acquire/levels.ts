@@ -136,14 +136,15 @@ function withHolders(
   options: ResolvedOptions,
   nowMs: EpochMs,
 ): readonly LevelAsk[] {
-  const portable = request.portable === true;
+  const isHeld = request.leaseTtlMs !== undefined || levels.some(takesSlots);
+  const portable = request.portable === true || (request.portable === 'held' && isHeld);
   const asked = request.leaseTtlMs !== undefined || portable;
-  if (!asked && !levels.some(takesSlots)) return levels;
+  if (!isHeld && !portable) return levels;
   const refunds = options.onExpiry === 'refund';
   const expiresAtMs = nowMs + (request.leaseTtlMs ?? options.leaseTtlMs);
   return levels.map((level, at) => {
     if (!(refunds || portable || takesSlots(level) || (asked && at === 0))) return level;
-    const consumed = level.asks.filter(({ name }) => isConsumed(kindOf(level, name) ?? 'rate'));
+    const consumed = amountsOf(level, ({ name }) => isConsumed(kindOf(level, name) ?? 'rate'));
     const holder: Holder = {
       expiresAtMs,
       acquiredAtMs: nowMs,

@@ -40,7 +40,7 @@ export function decisionOf(
   const ttlMs = request.leaseTtlMs ?? context.options.leaseTtlMs;
   const takes = taken(levels, outcome.levels);
   const account =
-    request.portable === true && leaseId !== null
+    leaseId !== null && levels.some(({ holder }) => holder?.portable !== undefined)
       ? portableAccount(context, leaseId, ttlMs, takes)
       : new StoredLeaseAccount(context, nowMs, leaseId, takes);
   const lease = new Lease(context, account, decidedBy, ttlMs);

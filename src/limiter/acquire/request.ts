@@ -22,8 +22,9 @@ export interface AcquireRequest<L extends string = string> {
   /**
    * Creates a holder at every level, in which the state of the lease is kept until its expiry: `lease.token()` then gives
    * a text with which any process can continue the lease, and its operations can be repeated.
+   * `held`: only if the lease has a holder anyway, for its slots or its `leaseTtlMs`.
    */
-  readonly portable?: boolean;
+  readonly portable?: boolean | 'held';
   /**
    * The priority class. The ask is granted only if the reserves that the limits have against this class stay afterwards.
    * Left out: no reserve. A limit of the entity or of its parents must name the class.
@@ -73,8 +74,8 @@ export function checkRequest(request: AcquireRequest): void {
   if (request.atomic !== undefined && typeof request.atomic !== 'boolean') {
     throw new ValidationError('atomic', 'true or false', request.atomic);
   }
-  if (request.portable !== undefined && typeof request.portable !== 'boolean') {
-    throw new ValidationError('portable', 'true or false', request.portable);
+  if (request.portable !== undefined && request.portable !== 'held' && typeof request.portable !== 'boolean') {
+    throw new ValidationError('portable', `true, false or 'held'`, request.portable);
   }
   if (request.onUnavailable !== undefined) checkOneOf('onUnavailable', request.onUnavailable, ON_UNAVAILABLE);
 }

@@ -2,13 +2,12 @@ import * as v from 'valibot';
 import type { LimitStatus } from '../../core/bucket/decide.js';
 import type { Decision } from '../../limiter/acquire/decision.js';
 import type { AcquireRequest } from '../../limiter/acquire/request.js';
-import type { Lease } from '../../limiter/lease/lease.js';
 import { rateLimitHeaders } from '../../integrations/http/headers.js';
 import { type Answer, type Asked, operation } from '../operation.js';
 import { partitionKey } from '../partition-key.js';
 import { denialProblem, errorProblem } from '../problem.js';
 import { amounts, entityId, finite, limitTexts, parseLimits, present, resource } from '../schemas.js';
-import { statusView, viewStatus } from '../views.js';
+import { leaseView, statusView, viewLease, viewStatus } from '../views.js';
 
 const MAX_BATCH = 100;
 
@@ -22,18 +21,21 @@ const ask = v.strictObject({
   leaseTtlMs: v.optional(
     v.pipe(v.number(), v.safeInteger(), v.description('Makes a holder that expires after this time.')),
   ),
-  wait: v.optional(v.strictObject({ timeoutMs: v.pipe(v.number(), v.safeInteger(), v.minValue(0)) })),
+  portable: v.optional(
+    v.pipe(v.boolean(), v.description('Makes a lease with a token also where only rates are taken.')),
+  ),
+  priority: v.optional(v.pipe(v.string(), v.description('The priority class, if a limit has a reserve against it.'))),
+  wait: v.optional(
+    v.strictObject({
+      timeoutMs: v.pipe(v.number(), v.safeInteger(), v.minValue(0)),
+      maxWaiting: v.optional(v.pipe(v.number(), v.safeInteger(), v.minValue(0))),
+    }),
+  ),
   onUnavailable: v.optional(v.picklist(['block', 'allow', 'local'])),
   atomic: v.optional(v.boolean()),
 });
 
 type AskBody = v.InferOutput<typeof ask>;
-
-const leaseView = v.object({
-  id: v.string(),
-  expiresAt: v.pipe(v.nullable(v.string()), v.description('null: the lease has no holder.')),
-  consumed: amounts,
-});
 
 const grantView = v.object({
   granted: v.literal(true),
@@ -44,17 +46,20 @@ const grantView = v.object({
 
 type GrantView = v.InferOutput<typeof grantView>;
 
-function requestOf({ limits, ...body }: AskBody, signal: AbortSignal): AcquireRequest {
+function requestOf({ limits, portable, wait, ...body }: AskBody, signal: AbortSignal): AcquireRequest {
   const own = limits === undefined ? {} : { limits: parseLimits('limits', limits) };
-  return { ...present(body), ...own, signal };
+  const waiting = wait === undefined ? {} : { wait: present(wait) };
+  // A lease that holds slots must be settled by another request, so that it needs a token in any case.
+  return { ...present(body), ...own, ...waiting, portable: portable === true ? true : 'held', signal };
 }
 
-function viewGrant({ lease, statuses, decidedBy }: Extract<Decision, { granted: true }>): GrantView {
-  return { granted: true, lease: viewLease(lease), statuses: statuses.map(viewStatus), decidedBy };
-}
-
-function viewLease(lease: Lease): v.InferOutput<typeof leaseView> {
-  return { id: lease.id, expiresAt: lease.expiresAt?.toISOString() ?? null, consumed: { ...lease.consumed } };
+/** Gives the lease back if its client has disconnected meanwhile: no other request would settle it before it expires. */
+async function viewGrant(
+  { lease, statuses, decidedBy }: Extract<Decision, { granted: true }>,
+  signal: AbortSignal,
+): Promise<GrantView> {
+  if (signal.aborted) await lease.rollback();
+  return { granted: true, lease: await viewLease(lease), statuses: statuses.map(viewStatus), decidedBy };
 }
 
 function headersOf(decision: {
@@ -68,7 +73,7 @@ function headersOf(decision: {
 
 async function decide({ limiter, signal }: Asked, body: AskBody): Promise<Answer<GrantView>> {
   const decision = await limiter.tryAcquire(requestOf(body, signal));
-  if (decision.granted) return { body: viewGrant(decision), headers: headersOf(decision) };
+  if (decision.granted) return { body: await viewGrant(decision, signal), headers: headersOf(decision) };
   const problem = denialProblem(decision);
   // A denial is a problem body, which the app sends as it is; the schema of the answer describes grants.
   return { status: problem.status, body: problem as unknown as GrantView, headers: headersOf(decision) };
@@ -111,7 +116,9 @@ export const decideOperations = [
         requests.map(async (request) => {
           try {
             const decision = await asked.limiter.tryAcquire(request);
-            return decision.granted ? viewGrant(decision) : { ...denialProblem(decision), granted: false as const };
+            return decision.granted
+              ? await viewGrant(decision, asked.signal)
+              : { ...denialProblem(decision), granted: false as const };
           } catch (error) {
             return { ...errorProblem(error), granted: false as const };
           }
