@@ -18,9 +18,10 @@ const ACQUIRING = [
   '`charge`, `credit`',
   '`status`, `available`, `timeUntilAvailable`, `peek`',
   '`config.resolve`',
+  '`leases.resume`, and all that the lease can do then',
 ];
 const isOfRegistry = (name: string): boolean => name.startsWith('`namespaces.');
-const CHANGING = /set|apply|create|update|delete|reset|register|recover|purge|acquire|charge|busy/;
+const CHANGING = /set|apply|create|update|delete|reset|register|recover|purge|acquire|charge|busy|resume|release/;
 
 function policyOf(name: keyof typeof POLICIES, namespaceId = ''): Policy {
   const { PolicyDocument } = TEMPLATE.Resources[POLICIES[name]]?.Properties ?? {};

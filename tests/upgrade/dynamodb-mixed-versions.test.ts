@@ -57,6 +57,18 @@ describe.skipIf(ENGINE.missing)(`clients of two versions on one table${ENGINE.no
     expect((await space.shards('user-1', 'gpt-4'))[0]?.acquires).toBe(2);
   });
 
+  test('a table of version 1 refuses portable leases before anything is taken, and serves other leases', async () => {
+    const limiter = await space.open({ ...LIMITS, leaseSecrets: ['a secret of this test'] });
+    const refused = { code: 'schema.mismatch', command: expect.stringMatching(/^headgate upgrade/) };
+    await expect(limiter.acquire({ ...ASK, portable: true })).rejects.toMatchObject(refused);
+    expect(await limiter.available(ASK)).toEqual({ rpm: 600 });
+    await limiter.acquire({ ...ASK, leaseTtlMs: 60_000 });
+    await putVersion(2);
+    const raised = await space.open({ ...LIMITS, leaseSecrets: ['a secret of this test'] });
+    await (await raised.acquire({ ...ASK, portable: true })).commit();
+    expect(await raised.available(ASK)).toEqual({ rpm: 598 });
+  });
+
   test('a new table has version 2 and refuses a client of version 1', async () => {
     await putVersion(2);
     await expect(space.open(LIMITS, VERSION_1)).rejects.toMatchObject(NEWER_CLIENT);

@@ -84,7 +84,20 @@ export class MemorySpace implements Space {
   }
 
   bucketsOfResource(resource: string, page: PageRequest): Page<OwnedBucket> {
-    const wanted = this.#bucketsWhere((_, keyPart) => parsePlainResource(keyPart) === resource);
+    return this.#inOrder(
+      this.#bucketsWhere((_, keyPart) => parsePlainResource(keyPart) === resource),
+      page,
+    );
+  }
+
+  buckets(page: PageRequest): Page<OwnedBucket> {
+    return this.#inOrder(
+      this.#bucketsWhere(() => true),
+      page,
+    );
+  }
+
+  #inOrder(wanted: Iterable<OwnedBucket>, page: PageRequest): Page<OwnedBucket> {
     // A space sorts before every character of a name, and "#" does not: "a" must come before "a!".
     const from = { ...page, after: page.after?.replace('#', ' ') ?? null };
     const { items, next } = pageOf(wanted, from, (owned) => `${owned.entityId} ${owned.resource}`);

@@ -34,6 +34,8 @@ export interface Space {
   bucketsOfEntity(entityId: string, page: PageRequest): Page<OwnedBucket>;
   /** By the plain name of the resource; in the order of entity and key part. */
   bucketsOfResource(resource: string, page: PageRequest): Page<OwnedBucket>;
+  /** In the order of entity and key part. */
+  buckets(page: PageRequest): Page<OwnedBucket>;
 
   readConfig(level: ConfigLevel): StoredConfig | undefined;
   writeConfig(level: ConfigLevel, config: StoredConfig): void;

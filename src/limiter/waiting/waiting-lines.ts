@@ -14,6 +14,8 @@ interface WaitingCall {
   readonly owner: object;
   /** Removes the call from its line and returns that line. */
   leaveLine(): WaitingLine | null;
+  /** Asks now if the call waits for the end of a pause. */
+  askIfPaused(): void;
   /** Ends the wait: the call rejects with the reason. */
   leave(reason: unknown): void;
 }
@@ -96,6 +98,11 @@ export class WaitingLines {
   giveBack(bucket: Pick<LevelRef, 'entityId' | 'resource'>, amounts: readonly Amount[]): void {
     if (this.isEmpty) return;
     for (const { name, milli } of amounts) this.line(bucket, name)?.giveBack(Number(milli) / MILLI);
+  }
+
+  /** Called when this process has ended a pause. The pause may have been one of a parent, so every waiter asks. */
+  resume(): void {
+    for (const waiting of this.#waiting) waiting.askIfPaused();
   }
 
   /** Called when this process has reset a bucket. */

@@ -37,6 +37,7 @@ import {
   REGISTRY,
   type ShardKey,
 } from './keys.js';
+import { ATTRIBUTE, decodePause, encodePause } from './items.js';
 import type { Item } from '../client/transport.js';
 
 const SECOND_MS = 1_000;
@@ -132,13 +133,20 @@ export function decodeSequence(item: Item): number {
 }
 
 /** Optional attributes of an entity: a change that clears the field must remove them. */
-export const OPTIONAL_ENTITY_ATTRIBUTES = ['name', 'parent_id', 'GSI1PK', 'GSI1SK'] as const;
+export const OPTIONAL_ENTITY_ATTRIBUTES = [
+  'name',
+  'parent_id',
+  'GSI1PK',
+  'GSI1SK',
+  ATTRIBUTE.pauseEnd,
+  ATTRIBUTE.pauseReason,
+] as const;
 
 /** The number of entities that have this one as their parent. Not part of the entity's record or version. */
 export const CHILDREN = 'children';
 
 export function encodeEntity(ns: string, entity: EntityRecord): Item {
-  const { id, name, parentId, cascade, metadata, createdAtMs, version } = entity;
+  const { id, name, parentId, cascade, metadata, createdAtMs, version, pause } = entity;
   const key = buildEntityKey(ns, id);
   const stored = JSON.stringify(metadata);
   if (Buffer.byteLength(stored) > MAX_METADATA_BYTES) {
@@ -156,6 +164,7 @@ export function encodeEntity(ns: string, entity: EntityRecord): Item {
     metadata: text(stored),
     created_at: number(createdAtMs),
     version: number(version),
+    ...encodePause(pause),
     GSI4PK: text(index.allOf(ns, id)),
     GSI4SK: text(key.PK),
   };
@@ -173,8 +182,13 @@ export function decodeEntity(item: Item): EntityRecord {
 }
 
 /** The part of an entity that an acquire needs: not its metadata, which may be large and would be cached. */
-export function decodeParent(item: Item): Pick<EntityRecord, 'parentId' | 'cascade'> {
-  return { parentId: readText(item, 'parent_id') ?? null, cascade: item['cascade']?.BOOL ?? false };
+export function decodeParent(item: Item): Pick<EntityRecord, 'parentId' | 'cascade' | 'pause'> {
+  const pause = decodePause(item);
+  return {
+    parentId: readText(item, 'parent_id') ?? null,
+    cascade: item['cascade']?.BOOL ?? false,
+    ...(pause === undefined ? {} : { pause }),
+  };
 }
 
 export function decodeChildren(item: Item): number {

@@ -25,7 +25,13 @@ import { namespaceDeletion } from '../records/namespace-deletion.js';
 import { namespacePurge } from '../records/namespace-purge.js';
 import { namespaces } from '../records/namespaces.js';
 import { ownLimits } from '../decisions/own-limits.js';
+import { pause } from '../decisions/pause.js';
+import { entityPauses } from '../decisions/pause-entities.js';
+import { pauses } from '../records/pauses.js';
 import { port } from './port.js';
+import { portableChanges } from '../leases/portable-changes.js';
+import { portableLeases } from '../leases/portable-leases.js';
+import { portableLists } from '../leases/portable-lists.js';
 import { run } from './run.js';
 import { slots } from '../decisions/slots.js';
 import { status } from '../decisions/status.js';
@@ -52,6 +58,9 @@ export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   'per-call limits': ownLimits,
   'unlimited limits': unlimited,
   charges,
+  pause,
+  'pause of entities': entityPauses,
+  'pause records': pauses,
   namespaces,
   entities,
   status,
@@ -72,6 +81,7 @@ export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   'bucket resets': bucketResets,
   capacity,
   'lease lists': leaseLists,
+  'portable leases': [...portableLeases, ...portableChanges, ...portableLists],
   'managed marks': managed,
   'many at once': many,
 };
