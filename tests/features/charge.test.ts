@@ -120,6 +120,17 @@ const PATHS: Record<string, (pair: Pair, withId: boolean) => Promise<void>> = {
     await pair.agree();
     await pair.charge('charge', 2, withId);
   },
+  'a pause and its end': async (pair, withId) => {
+    await pair.limiter.pause({ ...USER, forMs: 60_000, reason: 'test' });
+    await pair.charge('charge', 130, withId);
+    await pair.charge('credit', 20, withId);
+    await pair.clock.advance(60_000);
+    await pair.charge('charge', 1, withId);
+    await pair.limiter.pause({ entityId: USER.entityId, forMs: 'forever', reason: 'test' });
+    await pair.charge('charge', 2, withId);
+    await pair.limiter.resume({ entityId: USER.entityId });
+    await pair.take(1);
+  },
   'a reset': async (pair, withId) => {
     await pair.charge('charge', 500, withId);
     await pair.limiter.buckets.reset(USER);
