@@ -30,6 +30,7 @@ import { available, peekStatuses, status, type StatusRequest, timeUntilAvailable
 import { checkOptionsObject, isBackend, namespaceIn, storeFrom, storeOrAddress } from './store-url.js';
 import { UsageApi } from './api/usage-api.js';
 import { attemptUntil } from './waiting/waiting.js';
+import type { WaitingStatus } from './waiting/waiting-lines.js';
 
 /** Decides whether calls may proceed, using a store that other processes may share. */
 export class RateLimiter<L extends string = string> {
@@ -164,6 +165,11 @@ export class RateLimiter<L extends string = string> {
   /** The milliseconds until the request would be granted; null: never, or not before a `resume`. */
   async timeUntilAvailable(request: AcquireRequest<L>): Promise<number | null> {
     return timeUntilAvailable(await this.#opened(), request);
+  }
+
+  /** The calls of this process that wait in this namespace: one line for each limit and priority class. */
+  waiting(): readonly WaitingStatus[] {
+    return this.#context?.lines.list() ?? [];
   }
 
   /** The `statuses` of the decision that the request would get now. Takes nothing. */
