@@ -174,6 +174,11 @@ export class RateLimiter<L extends string = string> {
     return timeUntilAvailable(await this.#opened(), request);
   }
 
+  /** @internal Whether tokens of leases can be signed. */
+  get hasLeaseSecret(): boolean {
+    return this.#store.runtime.options.leaseSecrets.length > 0;
+  }
+
   /** The calls of this process that wait in this namespace: one line for each limit and priority class. */
   waiting(): readonly WaitingStatus[] {
     return this.#context?.lines.list() ?? [];

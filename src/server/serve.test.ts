@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { credentialOf } from '../../tests/support/server/request-server.js';
+import { credentialOf, SECRET } from '../../tests/support/server/request-server.js';
 import { Limit } from '../core/limit.js';
 import { RateLimiter } from '../limiter/rate-limiter.js';
 import { type RunningServer, serve, type ServeOptions } from './serve.js';
@@ -16,6 +16,7 @@ afterEach(async () => {
 async function start(options: ServeOptions = {}) {
   const limiter = await RateLimiter.open('memory:', {
     limits: [Limit.perMinute('rpm', 1_000), Limit.concurrent('slots', 1)],
+    leaseSecrets: [SECRET],
   });
   const server = await serve(limiter, { port: 0, ...options });
   running.push({ server, limiter });

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { credentialOf, requestServer } from '../../tests/support/server/request-server.js';
+import { credentialOf, requestServer, SECRET } from '../../tests/support/server/request-server.js';
 import { memory } from '../backends/embedded/memory.js';
 import { Limit } from '../core/limit.js';
 import { RateLimiter } from '../limiter/rate-limiter.js';
@@ -88,7 +88,10 @@ describe('POST /v1/acquire', () => {
 
   test('a store that does not answer is 503, and the degraded policy says who decided', async () => {
     const store = outage(memory());
-    const limiter = await RateLimiter.open(store.backend, { limits: [Limit.perMinute('rpm', 10)] });
+    const limiter = await RateLimiter.open(store.backend, {
+      limits: [Limit.perMinute('rpm', 10)],
+      leaseSecrets: [SECRET],
+    });
     const { fetch } = createServer(limiter);
     const send = (body: object): Promise<Response> =>
       fetch(new Request('http://headgate.test/v1/acquire', { method: 'POST', body: JSON.stringify(body) }));
@@ -161,6 +164,11 @@ describe('access', () => {
       acquire: ASK,
       acquireBatch: { asks: [{ ...ASK, entityId: 'acme/user-1' }, ASK] },
       peek: ASK,
+      charge: { entityId: 'user-1', resource: 'gpt-4', amounts: { rpm: 1 } },
+    };
+    const leaseBodies: Readonly<Record<string, object>> = {
+      settleLease: { amounts: { rpm: 1 } },
+      adjustLease: { amounts: { rpm: 1 }, operationId: 'once' },
     };
     const queries: Readonly<Record<string, string>> = {
       status: '?entityId=user-1&resource=gpt-4',
@@ -169,13 +177,16 @@ describe('access', () => {
       usageSummary: '?resource=gpt-4&window=hourly&entityId=user-1',
     };
     const { send, limiter } = await requestServer({ tokens });
+    const held = await limiter.acquire({ ...ASK, consume: { slots: 1 }, portable: true });
+    const before = await limiter.buckets.list({ resource: 'gpt-4' });
+    const token = await held.token();
     for (const one of OPERATIONS.filter(({ role }) => role === 'app')) {
-      const body = bodies[one.id];
+      const body = one.group === 'leases' ? { token, ...leaseBodies[one.id] } : bodies[one.id];
       const route = `${routeOf(one)}${queries[one.id] ?? ''}`;
       const response = await send(route, body === undefined ? { as: app } : { as: app, body });
       expect([one.id, response.status]).toEqual([one.id, 403]);
     }
-    expect((await limiter.buckets.list({ resource: 'gpt-4' })).items).toEqual([]);
+    expect(await limiter.buckets.list({ resource: 'gpt-4' })).toEqual(before);
   });
 
   test('an app token reaches the entities of its prefix', async () => {
@@ -256,5 +267,93 @@ describe('the event stream', () => {
     expect(await streams[0]?.text()).toContain(': connected');
     server.close();
     expect(await streams[1]?.text()).toContain(': connected');
+  });
+});
+
+describe('leases over HTTP', () => {
+  const HOLD = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1, slots: 1 } };
+
+  async function acquired(body: object) {
+    const { send, limiter } = await requestServer();
+    const { lease } = (await (await send('POST /v1/acquire', { body })).json()) as {
+      readonly lease: { readonly token: string | null };
+    };
+    const operate = (operation: string, more: object = {}): Promise<Response> =>
+      send(`POST /v1/leases/${operation}`, { body: { token: lease.token, ...more } });
+    const available = () => limiter.available({ entityId: 'user-1', resource: 'gpt-4' });
+    return { lease, operate, available };
+  }
+
+  test('an ask for rates only has no token unless it says portable', async () => {
+    expect((await acquired(ASK)).lease.token).toBeNull();
+    expect((await acquired({ ...ASK, portable: true })).lease.token).toMatch(/^hgl1\./);
+  });
+
+  test('a lease that holds slots is settled and committed with its token, and a repeat gets the same answer', async () => {
+    const { operate, available } = await acquired(HOLD);
+    expect((await operate('settle', { amounts: { rpm: 4 } })).status).toBe(200);
+    expect(await available()).toEqual({ rpm: 6, slots: 1 });
+    for (let time = 0; time < 2; time++) expect((await operate('commit')).status).toBe(200);
+    expect(await available()).toEqual({ rpm: 6, slots: 2 });
+  });
+
+  test('an adjust that is repeated with its id counts once', async () => {
+    const { operate, available } = await acquired(HOLD);
+    for (let time = 0; time < 2; time++) await operate('adjust', { amounts: { rpm: 2 }, operationId: 'one' });
+    expect(await available()).toMatchObject({ rpm: 7 });
+  });
+
+  test('a commit after a rollback answers 409', async () => {
+    const { operate } = await acquired(HOLD);
+    expect((await operate('rollback')).status).toBe(200);
+    const response = await operate('commit');
+    expect(response.status).toBe(409);
+    expect(await response.json()).toMatchObject({ code: 'lease.closed' });
+  });
+
+  test('a token that was altered answers 400, and changes nothing', async () => {
+    const { lease, available } = await acquired(HOLD);
+    const { send } = await requestServer();
+    const response = await send('POST /v1/leases/rollback', { body: { token: `${lease.token}x` } });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ code: 'lease.token-invalid' });
+    expect(await available()).toEqual({ rpm: 9, slots: 1 });
+  });
+
+  test('an operator lists the leases and ends one by its id', async () => {
+    const { send, limiter } = await requestServer();
+    await send('POST /v1/acquire', { body: HOLD });
+    const { items } = (await (await send('GET /v1/leases')).json()) as { readonly items: readonly { id: string }[] };
+    expect(items).toHaveLength(1);
+    expect((await send(`DELETE /v1/leases/${items[0]?.id}`)).status).toBe(200);
+    expect((await send(`DELETE /v1/leases/${items[0]?.id}`)).status).toBe(404);
+    expect(await limiter.available({ entityId: 'user-1', resource: 'gpt-4' })).toMatchObject({ slots: 2 });
+  });
+});
+
+describe('pauses, charges and credits over HTTP', () => {
+  test('a paused entity is refused with 429 and the exact wait, a revoked one with 403', async () => {
+    const { send } = await requestServer();
+    await send('POST /v1/pause', { body: { entityId: 'user-1', forMs: 60_000, reason: 'the vendor asked for it' } });
+    const paused = await send('POST /v1/acquire', { body: ASK });
+    expect(paused.status).toBe(429);
+    expect(await paused.json()).toMatchObject({ reason: 'paused', paused: { reason: 'the vendor asked for it' } });
+    expect(Number(paused.headers.get('retry-after'))).toBeGreaterThan(58);
+    await send('POST /v1/pause', { body: { entityId: 'user-1', reason: 'revoked' } });
+    const revoked = await send('POST /v1/acquire', { body: ASK });
+    expect(revoked.status).toBe(403);
+    expect(await revoked.json()).toMatchObject({ code: 'entity.paused' });
+    expect(await (await send('POST /v1/resume', { body: { entityId: 'user-1' } })).json()).toEqual({ resumed: true });
+    expect((await send('POST /v1/acquire', { body: ASK })).status).toBe(200);
+  });
+
+  test('a charge with an id counts once, and a credit gives it back', async () => {
+    const { send, limiter } = await requestServer();
+    const charge = { entityId: 'user-1', resource: 'gpt-4', amounts: { rpm: 12 }, id: 'invoice-1' };
+    for (let time = 0; time < 2; time++) expect((await send('POST /v1/charge', { body: charge })).status).toBe(200);
+    const key = { entityId: 'user-1', resource: 'gpt-4' };
+    expect(await limiter.available(key)).toMatchObject({ rpm: -2 });
+    await send('POST /v1/credit', { body: { ...charge, id: 'invoice-2' } });
+    expect(await limiter.available(key)).toMatchObject({ rpm: 10 });
   });
 });

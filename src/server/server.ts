@@ -1,3 +1,4 @@
+import { ValidationError } from '../core/errors.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
 import type { AccessToken } from './access-token.js';
 import { type AccessEntry, App, respond } from './app.js';
@@ -37,6 +38,10 @@ const CSP =
 
 /** Serves a limiter over HTTP. Opens no socket: pass `fetch` to a server of your runtime, or use `serve`. */
 export function createServer(limiter: RateLimiter, options: ServerOptions = {}): Server {
+  if (!limiter.hasLeaseSecret) {
+    const expected = 'given to the limiter (or HEADGATE_LEASE_SECRET set): a server signs the tokens of leases with it';
+    throw new ValidationError('leaseSecrets', expected, undefined);
+  }
   const { events = new EventHub(), namespace = 'default', onError = warn, tokens = [], onAccess } = options;
   const app = new App(limiter, OPERATIONS, {
     tokens,

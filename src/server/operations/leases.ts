@@ -121,7 +121,7 @@ export const leaseOperations = [
     },
   }),
   operation({
-    id: 'releaseLease',
+    id: 'endLease',
     group: 'leases',
     method: 'delete',
     path: '/v1/leases/{id}',

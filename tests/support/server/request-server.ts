@@ -4,6 +4,8 @@ import { type AccessToken, createSecret, hashSecret } from '../../../src/server/
 import type { ServerOptions } from '../../../src/server/server.js';
 import { createServer } from '../../../src/server/server.js';
 
+export const SECRET = 'a-secret-of-tests-that-is-long-enough';
+
 /** A token and the secret that finds it. */
 export interface Credential {
   readonly secret: string;
@@ -28,7 +30,7 @@ export async function requestServer(
   options: ServerOptions = {},
   limits: readonly Limit[] = [Limit.perMinute('rpm', 10), Limit.concurrent('slots', 2)],
 ) {
-  const limiter = await RateLimiter.open('memory:', { limits });
+  const limiter = await RateLimiter.open('memory:', { limits, leaseSecrets: [SECRET] });
   const server = createServer(limiter, options);
   const send = (route: string, { as, namespace, body, signal }: Sent = {}): Promise<Response> => {
     const [method = 'GET', path = '/'] = route.split(' ');

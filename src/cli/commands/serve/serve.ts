@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { randomBytes } from 'node:crypto';
 import { ValidationError } from '../../../core/errors.js';
 import { Limit } from '../../../core/limit.js';
 import type { AccessEntry } from '../../../server/app.js';
@@ -50,7 +51,10 @@ async function run({ terminal }: CommandContext, asked: ServeFlags): Promise<voi
   const tokens = await tokensOf(flags, terminal.env);
   const note = (text: string): void => terminal.err(`headgate: ${text}\n`);
   const limits = (flags.limit ?? []).map((text) => Limit.parse(text));
-  const { limiter, address, namespace } = openStore(flags, terminal.env, note, { limits });
+  const { limiter, address, namespace } = openStore(flags, terminal.env, note, {
+    limits,
+    ...leaseSecretOf(terminal.env, note),
+  });
   try {
     const opened = await limiter.ping();
     if (!opened.ok) throw opened.error;
@@ -81,6 +85,13 @@ async function run({ terminal }: CommandContext, asked: ServeFlags): Promise<voi
     // Leases that travel with their token belong to the clients.
     await limiter.close({ leases: 'keep' });
   }
+}
+
+/** Without a secret of its own, a server signs with a random one, which ends with the process. */
+function leaseSecretOf(env: Readonly<Record<string, string | undefined>>, note: (text: string) => void) {
+  if ((env['HEADGATE_LEASE_SECRET'] ?? '') !== '') return {};
+  note('HEADGATE_LEASE_SECRET is not set: tokens of leases are valid until this server ends, and for no other server');
+  return { leaseSecrets: [randomBytes(32).toString('base64url')] as const };
 }
 
 /** The demo must start on a machine that uses the port for something else. */
