@@ -26,7 +26,7 @@ import type { EpochMs } from './core/units.js';
 
 export type { AuditAction, AuditRecord, AuditStore } from './backend/audit-store.js';
 export type { BucketRecord, BucketStore } from './backend/bucket-store.js';
-export type { AdminCall, Awaitable, Call, ManagedMark, Page, PageRequest, Tuning } from './backend/call.js';
+export type { AdminCall, Awaitable, Call, ManagedMark, Page, PageRequest, Reshard, Tuning } from './backend/call.js';
 export { MAX_READ } from './backend/call.js';
 export type { ConfigChange, ConfigRead, ConfigStore, LevelRecord } from './backend/config-store.js';
 export type { EntityChange, EntityRecord, EntityStore } from './backend/entity-store.js';
@@ -142,6 +142,30 @@ export interface ExtendRequest {
   readonly expiresAtMs: EpochMs;
 }
 
+/** What a charge takes from one bucket (positive) or a credit gives back (negative), without a lease. */
+export interface LevelCharge extends LevelRef {
+  /** Of rates and unlimited limits. Names of limits that the bucket does not have are ignored. */
+  readonly deltas: readonly Amount[];
+}
+
+/** Makes a charge count once, for 24 hours. */
+export interface ChargeReceipt {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly id: string;
+  /** What is counted, as text: a charge with the same id and another content is refused. */
+  readonly content: string;
+}
+
+export interface ChargeLevels {
+  readonly levels: readonly LevelCharge[];
+  /** null: a call that is repeated counts again. */
+  readonly receipt: ChargeReceipt | null;
+}
+
+/** `repeated`: an earlier call with this id has counted. `id-used`: it had another content. Both changed nothing. */
+export type ChargeOutcome = { readonly kind: 'charged' | 'repeated' | 'id-used' };
+
 export interface Backend {
   readonly name: string;
   /** The data is lost when the process ends. A program may warn where that would surprise its user. */
@@ -159,6 +183,11 @@ export interface Backend {
   consume(call: Call, request: ConsumeRequest): Awaitable<ConsumeOutcome>;
   /** Changes what a lease has taken, and keeps or removes its holder. One result per level. */
   adjust(call: Call, request: AdjustRequest): Awaitable<readonly LevelResult[]>;
+  /**
+   * Charges into debt or credits up to the capacity. Creates missing buckets. With a receipt, all levels and the receipt are
+   * written or nothing is; without one, a call that rejects may have counted at some levels.
+   */
+  charge(call: Call, request: ChargeLevels): Awaitable<ChargeOutcome>;
   /** Makes an operation of a portable lease, at each level separately. One result per level. */
   operate(call: Call, request: OperateRequest): Awaitable<readonly OperationResult[]>;
   /**

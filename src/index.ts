@@ -10,6 +10,9 @@ export type {
   BucketRecord,
   BucketStore,
   Call,
+  ChargeLevels,
+  ChargeOutcome,
+  ChargeReceipt,
   ConfigChange,
   ConfigRead,
   ConfigStore,
@@ -25,6 +28,7 @@ export type {
   LevelAnswer,
   LevelAsk,
   LevelChange,
+  LevelCharge,
   LevelRecord,
   LevelRef,
   LevelResult,
@@ -38,6 +42,7 @@ export type {
   GrantLocation,
   RegistryCall,
   RegistryChange,
+  Reshard,
   Tuning,
   UsageQuery,
   UsageRecord,
@@ -85,6 +90,16 @@ export type {
   SystemConfig,
 } from './limiter/api/config-api.js';
 export type { ConfigCacheStats } from './limiter/config/config-cache.js';
+export type {
+  ConfigChanged,
+  DecisionMade,
+  LeaseEnded,
+  LimiterEvent,
+  LimitViolation,
+  OutageBegan,
+  OutageEnded,
+  ShardsChanged,
+} from './limiter/events/limiter-event.js';
 export type { Decision, Denied, Granted } from './limiter/acquire/decision.js';
 export type { DecidedBy, DecisionEvent } from './limiter/acquire/decision-event.js';
 export type { Entity, EntityUpdate, NewEntity } from './limiter/api/entities-api.js';
@@ -97,6 +112,7 @@ export type { PingResult } from './limiter/store-connection.js';
 export type { LimiterOptions } from './limiter/options.js';
 export { RateLimiter } from './limiter/rate-limiter.js';
 export type { AcquireRequest, Amounts } from './limiter/acquire/request.js';
+export type { ChargeRequest } from './limiter/charge/charge.js';
 export type { LimitCapacity } from './limiter/api/resources-api.js';
 export type { OnThrow, RunOptions } from './limiter/lease/run.js';
 export type { StatusRequest } from './limiter/acquire/status.js';

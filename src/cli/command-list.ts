@@ -18,6 +18,16 @@ export const COMMAND_GROUPS: Readonly<Record<string, readonly ListedCommand[]>> 
       load: () => import('./commands/inspect/acquire.js'),
     },
     {
+      usage: 'charge <entity> <resource>',
+      summary: 'Take amounts without a decision, into debt if need be',
+      load: () => import('./commands/inspect/charge.js'),
+    },
+    {
+      usage: 'credit <entity> <resource>',
+      summary: 'Give amounts back, never above the capacity',
+      load: () => import('./commands/inspect/charge.js'),
+    },
+    {
       usage: 'config',
       summary: 'Show which limits apply, and where they come from',
       load: () => import('./commands/inspect/config.js'),

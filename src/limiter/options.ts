@@ -5,6 +5,7 @@ import { checkNamespace } from '../core/identifiers.js';
 import { checkKnownFields } from '../core/known-fields.js';
 import { checkLimits, checkWhole, type Limit } from '../core/limit.js';
 import type { DecisionEvent } from './acquire/decision-event.js';
+import type { LimiterEvent } from './events/limiter-event.js';
 
 const MIN_LEASE_TTL_MS = 5_000;
 const MAX_LEASE_TTL_MS = 7 * 86_400_000;
@@ -57,6 +58,8 @@ export interface LimiterOptions<L extends string = string> {
   readonly onError?: (error: unknown, where: string) => void;
   /** Called with every decision. */
   readonly onDecision?: (event: DecisionEvent) => void;
+  /** Called with decisions, ends of leases, outages, changes of config, splits and merges. */
+  readonly onEvent?: (event: LimiterEvent) => void;
 }
 
 export interface ResolvedOptions {
@@ -76,6 +79,7 @@ export interface ResolvedOptions {
   readonly clock: Required<Clock>;
   readonly onError: (error: unknown, where: string) => void;
   readonly onDecision: ((event: DecisionEvent) => void) | null;
+  readonly onEvent: ((event: LimiterEvent) => void) | null;
 }
 
 const defaults: ResolvedOptions = {
@@ -95,6 +99,7 @@ const defaults: ResolvedOptions = {
   clock: systemClock,
   onError: warnOfError,
   onDecision: null,
+  onEvent: null,
 };
 
 const OPTION_FIELDS: ReadonlySet<string> = new Set(Object.keys(defaults));

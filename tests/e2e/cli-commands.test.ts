@@ -75,6 +75,20 @@ const CASES: readonly Case[] = [
     args: ['user-1', 'gpt-4'],
     text: /leases +1 held, 0 expired so far\n\nLIMIT +LEFT +CONSUMED\nrpm:10\/day +8 +2\n/,
   },
+  {
+    command: 'charge',
+    args: ['user-1', 'gpt-4', '-c', 'rpm=20'],
+    text: /^charged: user-1 on gpt-4: rpm 20; available now: rpm -12, slots \d/,
+    json: { amounts: { rpm: 20 }, id: null },
+    whenEmpty: 4,
+  },
+  {
+    command: 'credit',
+    args: ['user-1', 'gpt-4', '-c', 'rpm=20', '--id', 'a'],
+    text: /^credited: user-1 on gpt-4: rpm 20; available now: rpm 10, slots \d/,
+    json: { amounts: { rpm: 20 }, id: 'a' },
+    whenEmpty: 4,
+  },
   { command: 'capacity', args: ['gpt-4'], text: /rpm +2 +70 +66 +94 %/ },
   {
     command: 'check',

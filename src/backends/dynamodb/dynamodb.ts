@@ -1,5 +1,6 @@
 import type { Awaitable, Backend, Call, ConsumeRequest } from '../../backend.js';
 import { BucketCache } from './acquire/bucket-shards.js';
+import { charge } from './acquire/charge.js';
 import { adjust, consume, operate } from './acquire/consume.js';
 import { deadlineIn } from './client/deadline.js';
 import { extend } from './acquire/extend.js';
@@ -81,6 +82,11 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
           : consume(buckets, call, request);
       }),
     adjust: (call, request) => inNamespace(call, () => adjust(buckets, call, request)),
+    charge: (call, request) =>
+      inNamespace(call, async () => {
+        if (request.receipt !== null) await versions.require(call, 'a charge or credit with an id');
+        return charge(buckets, call, request);
+      }),
     operate: (call, request) => inNamespace(call, () => operate(buckets, call, request)),
     extend: (call, request) => inNamespace(call, () => extend(buckets, call, request)),
     peek: (call, levels) =>

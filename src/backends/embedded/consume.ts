@@ -1,5 +1,7 @@
 import type {
   AdjustRequest,
+  ChargeOutcome,
+  ChargeLevels,
   ConsumeOutcome,
   ConsumeRequest,
   ExtendRequest,
@@ -21,6 +23,7 @@ import {
   MAX_HOLDERS_OF_PORTABLE,
   operate as operateOn,
 } from '../../core/bucket/portable.js';
+import { receiptEnd } from '../../core/bucket/receipt.js';
 import type { EpochMs } from '../../core/units.js';
 import {
   type Bucket,
@@ -147,6 +150,22 @@ function adjustLevel(space: Space, leaseId: string, level: LevelChange, nowMs: E
   else if (holder !== undefined) hold(bucket, leaseId, keptHolder(holder, level, bucket.limits));
   space.writeBucket(level.entityId, level.resource, bucket, nowMs);
   return { kind: 'done', holderLost };
+}
+
+/** All levels and the receipt are one transaction of the storage. */
+export function charge(space: Space, { levels, receipt }: ChargeLevels, nowMs: EpochMs): ChargeOutcome {
+  if (receipt !== null) {
+    const content = space.readReceipt(receipt, nowMs);
+    if (content !== undefined) return { kind: content === receipt.content ? 'repeated' : 'id-used' };
+    space.writeReceipt(receipt, receiptEnd(nowMs), nowMs);
+  }
+  for (const level of levels) {
+    const bucket = openLevel(space, level, nowMs);
+    foldBeforeHourEnds(space, level, bucket, nowMs);
+    move(bucket, 'rate', level.deltas, nowMs, level.limits);
+    space.writeBucket(level.entityId, level.resource, bucket, nowMs);
+  }
+  return { kind: 'charged' };
 }
 
 export function operate(space: Space, request: OperateRequest, nowMs: EpochMs): readonly OperationResult[] {

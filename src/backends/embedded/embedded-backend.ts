@@ -11,7 +11,7 @@ import {
   writeConfig,
 } from './administration.js';
 import type { Bucket } from './bucket.js';
-import { adjust, consume, extend, operate, peek } from './consume.js';
+import { adjust, charge, consume, extend, operate, peek } from './consume.js';
 import { createLeaseStore } from './leases.js';
 import { createNamespaceStore } from './namespaces.js';
 import type { OwnedBucket, Space, Storage } from './storage.js';
@@ -35,6 +35,7 @@ export function createEmbeddedBackend(storage: Storage): Backend {
 
     consume: consumeAll,
     adjust: (call, request) => write(call, (space) => adjust(space, request, call.nowMs)),
+    charge: (call, request) => write(call, (space) => charge(space, request, call.nowMs)),
     operate: (call, request) => write(call, (space) => operate(space, request, call.nowMs)),
     extend: (call, request) => write(call, (space) => extend(space, request, call.nowMs)),
     peek: (call, levels) => read(call, (space) => peek(space, levels, call.nowMs)),

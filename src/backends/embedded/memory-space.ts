@@ -1,5 +1,6 @@
 import type {
   AuditRecord,
+  ChargeReceipt,
   EntityRecord,
   LevelRecord,
   ManagedMark,
@@ -17,6 +18,7 @@ import type { UsageCounts } from '../../core/usage/usage.js';
 import type { EpochMs } from '../../core/units.js';
 import type { Bucket, Home } from './bucket.js';
 import { pageOf } from '../../core/paging.js';
+import { Receipts } from './receipts.js';
 import type { OwnedBucket, Space } from './storage.js';
 import { UsageLedger } from './usage-ledger.js';
 import { isForgettable } from './usage.js';
@@ -47,6 +49,7 @@ export class MemorySpace implements Space {
   readonly #marks = new Map<string, ManagedRecord>();
   #audit: AuditRecord[] = [];
   readonly #usage = new UsageLedger();
+  readonly #receipts = new Receipts();
 
   constructor(keptBuckets: number = KEPT_BUCKETS) {
     this.#keptBuckets = keptBuckets;
@@ -55,7 +58,7 @@ export class MemorySpace implements Space {
   /** The number of records of all kinds. */
   get size(): number {
     const set = this.#configs.size + this.#entities.size + this.#marks.size;
-    return set + this.#buckets.size + this.#audit.length + this.#usage.size;
+    return set + this.#buckets.size + this.#audit.length + this.#usage.size + this.#receipts.size;
   }
 
   readBucket(entityId: string, resource: string): Bucket | undefined {
@@ -181,6 +184,14 @@ export class MemorySpace implements Space {
 
   marks(page: PageRequest): Page<ManagedRecord> {
     return structuredClone(pageOf(this.#marks.values(), page, ({ key }) => key));
+  }
+
+  readReceipt(receipt: ChargeReceipt, nowMs: EpochMs): string | undefined {
+    return this.#receipts.read(receipt, nowMs);
+  }
+
+  writeReceipt(receipt: ChargeReceipt, endMs: EpochMs, nowMs: EpochMs): void {
+    this.#receipts.write(receipt, endMs, nowMs);
   }
 
   addAudit(record: AuditRecord): void {

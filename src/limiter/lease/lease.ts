@@ -5,6 +5,8 @@ import { MAX_AMOUNT } from '../../core/units.js';
 import type { Context } from '../context.js';
 import { report } from '../store-context.js';
 import type { DecidedBy } from '../acquire/decision-event.js';
+import { emit } from '../events/emit.js';
+import type { LeaseEnded } from '../events/limiter-event.js';
 import type { LeaseAccount } from './lease-account.js';
 import type { LeaseOperation } from './lease-operation.js';
 import { buildLeaseToken, requireSecrets } from './lease-token.js';
@@ -30,6 +32,7 @@ export class Lease<L extends string = string> {
   #closed: 'committed' | 'rolled-back' | null = null;
   #watch: LossWatch | null = null;
   #settled: Set<string> | null = null;
+  #isLossTold = false;
   #isHandedOver = false;
   /** Serialises the writes of one lease, because each is calculated from the result of the previous one. */
   #writing: Promise<unknown> | null = null;
@@ -79,7 +82,12 @@ export class Lease<L extends string = string> {
 
   /** Aborts when the lease is lost: it expired, or a write found that its holder no longer exists. */
   get signal(): AbortSignal {
-    this.#watch ??= new LossWatch(this.#context, this.#account, () => this.#closed !== null);
+    this.#watch ??= new LossWatch(
+      this.#context,
+      this.#account,
+      () => this.#closed !== null,
+      () => this.#tellLoss(),
+    );
     return this.#watch.signal;
   }
 
@@ -132,7 +140,8 @@ export class Lease<L extends string = string> {
         this.#watch?.restart();
         return;
       }
-      this.#watch?.lose();
+      if (extended === false) this.#noteLoss();
+      else this.#watch?.lose();
       throw new LeaseClosed(this.id, extended === false ? 'expired' : extended, 'extend');
     });
   }
@@ -209,8 +218,9 @@ export class Lease<L extends string = string> {
       const attempted = state === 'committed' ? 'commit' : 'roll back';
       this.#refuseClosed(attempted);
       this.#refuseClosedLimiter(attempted);
+      const taken = state === 'rolled-back' && this.#context.options.onEvent !== null ? this.consumed : undefined;
       await this.#perform(attempted, operation);
-      this.#close(state);
+      this.#close(state, taken);
       this.#context.heldLeases.delete(this);
     });
   }
@@ -226,8 +236,12 @@ export class Lease<L extends string = string> {
   async #perform(attempted: string, operation: LeaseOperation): Promise<void> {
     const performed = await this.#account.perform(operation);
     if (performed === 'done') return;
+    if (performed === 'lost') {
+      this.#noteLoss();
+      return;
+    }
     this.#watch?.lose();
-    if (performed !== 'lost') throw new LeaseClosed(this.id, performed, attempted);
+    throw new LeaseClosed(this.id, performed, attempted);
   }
 
   async #exclusively(work: () => Promise<void>): Promise<void> {
@@ -240,9 +254,29 @@ export class Lease<L extends string = string> {
     }
   }
 
-  #close(state: 'committed' | 'rolled-back'): void {
+  /** `amounts`: what a rollback gave back. */
+  #close(state: 'committed' | 'rolled-back', amounts?: Readonly<Record<string, number>>): void {
     this.#closed = state;
     this.#watch?.stop();
+    if (this.#context.options.onEvent !== null) this.#tellEnd(state, amounts);
+  }
+
+  #noteLoss(): void {
+    this.#watch?.lose();
+    this.#tellLoss();
+  }
+
+  /** Once, however often the loss is noticed. */
+  #tellLoss(): void {
+    if (this.#context.options.onEvent === null || this.#isLossTold) return;
+    this.#isLossTold = true;
+    this.#tellEnd('expired');
+  }
+
+  #tellEnd(how: LeaseEnded['how'], amounts: Readonly<Record<string, number>> = this.consumed): void {
+    const { options, namespace } = this.#context;
+    const { entityId, resource, id: leaseId } = this;
+    emit(options, { type: 'lease-end', namespace, entityId, resource, leaseId, how, amounts });
   }
 
   #refuseClosed(attempted: string): void {

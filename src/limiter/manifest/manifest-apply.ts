@@ -6,6 +6,7 @@ import { ApplyStopped, BackendUnavailable, isHeadgateError } from '../../core/er
 import { Limit } from '../../core/limit.js';
 import type { Fields } from '../../core/manifest/managed-fields.js';
 import { buildManagedKey, describeTarget, type ManagedTarget } from '../../core/manifest/managed.js';
+import { emitConfigChange } from '../events/emit.js';
 import { callStore, changeStore, type Context } from '../context.js';
 import type { ApplyOptions, ManifestPlan } from './manifest-types.js';
 import { fieldsOfMark, makePlan, turn, viewOf } from './manifest-plan.js';
@@ -110,6 +111,7 @@ async function send(context: Context, comparison: Comparison): Promise<void> {
     if (seenVersion === null) return entities.create(marked, { id, ...recordOf(final) });
     return entities.update(marked, id, recordOf(writes), seenVersion);
   });
+  if (target.kind !== 'record') emitConfigChange(context, target);
 }
 
 /** Leaves out fields that are not written, so that their stored values stay. */

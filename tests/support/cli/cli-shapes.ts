@@ -48,6 +48,13 @@ const bucket = record({
   acquires: count,
   expired: count,
 });
+const charge = record({
+  entityId: text,
+  resource: text,
+  amounts: mapOf(count),
+  id: nullable(text),
+  available: mapOf(nullable(number)),
+});
 const acquire = record({
   granted: flag,
   dryRun: flag,
@@ -124,6 +131,8 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   ),
   'bucket list': page(bucket),
   'bucket reset': record({ reset: flag }),
+  charge,
+  credit: charge,
   'bucket show': record({ bucket: nullable(bucket) }),
   capacity: record({
     resource: text,

@@ -50,6 +50,12 @@ export const OPERATIONS: Readonly<Record<string, (stage: Stage) => Promise<unkno
   '`open`, `ping`': async ({ space }) => (await space.open()).ping(),
   '`acquire`, `tryAcquire`, `run`, and all that a lease can do': useLeases,
   'the same, once a bucket is busy enough to split': useBusyBucket,
+  '`charge`, `credit`': async ({ limiter }) => {
+    await limiter.charge({ ...BUCKET, amounts: { rpd: 1 } });
+    await limiter.charge({ ...BUCKET, amounts: { rpd: 1 }, id: 'a' });
+    await limiter.credit({ ...BUCKET, amounts: { rpd: 1 }, id: 'b' });
+    await limiter.charge({ entityId: 'charged', resource: 'gpt-4', amounts: { rpd: 1 }, id: 'c' });
+  },
   '`status`, `available`, `timeUntilAvailable`, `peek`': async ({ limiter }) => {
     await limiter.status(BUCKET);
     await limiter.timeUntilAvailable({ ...BUCKET, consume: { rpd: 1 } });

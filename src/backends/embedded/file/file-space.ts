@@ -1,5 +1,6 @@
 import type {
   AuditRecord,
+  ChargeReceipt,
   EntityRecord,
   LevelRecord,
   ManagedMark,
@@ -138,6 +139,19 @@ export class FileSpace implements Space {
 
   marks(page: PageRequest): Page<ManagedRecord> {
     return selectMarks(this.#sql, this.#ns, page);
+  }
+
+  readReceipt({ entityId, resource, id }: ChargeReceipt, nowMs: EpochMs): string | undefined {
+    const row = this.#sql(
+      'SELECT content FROM receipts WHERE ns = ? AND entity = ? AND resource = ? AND id = ? AND ends_at > ?',
+    ).get(this.#ns, entityId, resource, id, nowMs);
+    return row === undefined ? undefined : String(row[0]);
+  }
+
+  writeReceipt({ entityId, resource, id, content }: ChargeReceipt, endMs: EpochMs): void {
+    this.#sql(
+      'INSERT OR REPLACE INTO receipts (ns, entity, resource, id, content, ends_at) VALUES (?, ?, ?, ?, ?, ?)',
+    ).run(this.#ns, entityId, resource, id, content, endMs);
   }
 
   addAudit(record: AuditRecord): void {

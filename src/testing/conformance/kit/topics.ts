@@ -5,6 +5,7 @@ import { bucketResets } from '../usage/bucket-resets.js';
 import { buckets } from '../usage/buckets.js';
 import { capacity } from '../usage/capacity.js';
 import { cascade } from '../decisions/cascade.js';
+import { charges } from '../decisions/charges.js';
 import { concurrency } from '../decisions/concurrency.js';
 import { configChanges } from '../config/config-changes.js';
 import { configShapes } from '../config/config-shapes.js';
@@ -53,6 +54,7 @@ export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   'config shapes': configShapes,
   'per-call limits': ownLimits,
   'unlimited limits': unlimited,
+  charges,
   namespaces,
   entities,
   status,
@@ -89,6 +91,7 @@ export const DECIDING: ReadonlySet<string> = new Set([
   'config changes',
   'per-call limits',
   'unlimited limits',
+  'charges',
   'run',
   'random sequences',
 ]);
