@@ -16,16 +16,17 @@ import type { LeaseStore } from './backend/lease-store.js';
 import type { ManagedStore } from './backend/managed-store.js';
 import type { NamespaceStore } from './backend/namespace-store.js';
 import type { UsageStore } from './backend/usage-store.js';
-import type { Amount, Holder, Verdict } from './core/bucket/decide.js';
+import type { Amount, AskedAmount, DenialReason, Holder, Verdict } from './core/bucket/decide.js';
 import type { RateDeltas, RateTotals } from './core/bucket/holder-rules.js';
 import type { ClosedState, PortableChange } from './core/bucket/portable.js';
 import type { ResidentBuckets } from './core/bucket/resident-buckets.js';
 import type { ConfigVersion } from './core/config/config.js';
 import type { Limit } from './core/limit.js';
+import type { Pause } from './core/pause.js';
 import type { EpochMs } from './core/units.js';
 
 export type { AuditAction, AuditRecord, AuditStore } from './backend/audit-store.js';
-export type { BucketRecord, BucketStore } from './backend/bucket-store.js';
+export type { BucketRecord, BucketStore, BucketToPause } from './backend/bucket-store.js';
 export type { AdminCall, Awaitable, Call, ManagedMark, Page, PageRequest, Reshard, Tuning } from './backend/call.js';
 export { MAX_READ } from './backend/call.js';
 export type { ConfigChange, ConfigRead, ConfigStore, LevelRecord } from './backend/config-store.js';
@@ -50,8 +51,11 @@ export interface LevelRef {
 export type GrantLocation = unknown;
 
 export interface LevelAsk extends LevelRef {
-  /** The amount to take from each limit. Names of limits that the bucket does not have are ignored. */
-  readonly asks: readonly Amount[];
+  /**
+   * The amount to take from each limit, with the options of the limit that apply to the ask. Names of limits that the
+   * bucket does not have are ignored. The options that a bucket may have stored with its limits are not used.
+   */
+  readonly asks: readonly AskedAmount[];
   /** The holder to store in the bucket until the lease ends; null for none. */
   readonly holder: Holder | null;
 }
@@ -61,6 +65,8 @@ export interface LevelAnswer {
   readonly verdicts: readonly Verdict[];
   /** The bucket has newer and different rules than the ask, and decided by them. The client must read the config again. */
   readonly configIsOlder: boolean;
+  /** The running pause of the bucket. It refuses every ask, whatever the verdicts say. */
+  readonly pause?: Pause;
   /** Set on a grant. The limiter passes it with every later call for the lease. */
   readonly place?: GrantLocation;
 }
@@ -81,7 +87,7 @@ export type ConsumeDecision =
   | { readonly kind: 'granted'; readonly levels: readonly LevelAnswer[] }
   | {
       readonly kind: 'denied';
-      readonly reason: 'exhausted' | 'contended' | 'impossible';
+      readonly reason: DenialReason;
       readonly retryAfterMs: number | null;
       readonly levels: readonly LevelAnswer[];
       /** The deny cache of this process decided, without a request to the store. */

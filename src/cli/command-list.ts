@@ -81,6 +81,18 @@ export const COMMAND_GROUPS: Readonly<Record<string, readonly ListedCommand[]>> 
       load: () => import('./commands/manage/limits.js'),
     },
   ],
+  'Stop and revoke:': [
+    {
+      usage: 'pause <entity>',
+      summary: 'Stop an entity, on every resource or on one, for a time or forever (revoke a key)',
+      load: () => import('./commands/manage/pause.js'),
+    },
+    {
+      usage: 'resume <entity>',
+      summary: 'End the pause of an entity, or of one of its resources',
+      load: () => import('./commands/manage/resume.js'),
+    },
+  ],
   'Tenants:': [
     {
       usage: 'namespace',

@@ -2,6 +2,7 @@ import type { Awaitable, Backend } from '../backend.js';
 import type { LimitStatus } from '../core/bucket/decide.js';
 import { NamespaceNotFound, ValidationError } from '../core/errors.js';
 import { checkNamespace } from '../core/identifiers.js';
+import type { PausedBy } from '../core/pause.js';
 import { RateLimitExceeded } from '../core/rate-limit-exceeded.js';
 import { attempt, attemptWithoutStore, tell } from './acquire/acquire.js';
 import type { Ask } from './acquire/ask.js';
@@ -22,12 +23,14 @@ import { checkCloseOptions, type CloseOptions, StoreConnection, type PingResult 
 import { openByPolicy } from './outage/opening.js';
 import { type LimiterOptions, resolveOptions } from './options.js';
 import type { AcquireRequest } from './acquire/request.js';
+import { pause, type PauseRequest, resume, type ResumeRequest } from './api/pause-api.js';
 import { ResourcesApi } from './api/resources-api.js';
 import { checkOnThrow, type RunOptions, runUnder } from './lease/run.js';
 import { available, peekStatuses, status, type StatusRequest, timeUntilAvailable } from './acquire/status.js';
 import { checkOptionsObject, isBackend, namespaceIn, storeFrom, storeOrAddress } from './store-url.js';
 import { UsageApi } from './api/usage-api.js';
 import { attemptUntil } from './waiting/waiting.js';
+import type { WaitingStatus } from './waiting/waiting-lines.js';
 
 /** Decides whether calls may proceed, using a store that other processes may share. */
 export class RateLimiter<L extends string = string> {
@@ -135,6 +138,20 @@ export class RateLimiter<L extends string = string> {
     await charge(await this.#opened(), 'credit', request);
   }
 
+  /**
+   * Stops an entity on every resource, or its bucket of one resource: asks are denied with the reason `paused`. Its children
+   * stop too where their spending cascades to it. Leases end as before. Returns the pause that applies: of several, the one
+   * with the latest end.
+   */
+  async pause(request: PauseRequest): Promise<PausedBy> {
+    return pause(await this.#opened(), request);
+  }
+
+  /** Ends the pause of an entity, or of its bucket of one resource. False: it was not paused. */
+  async resume(request: ResumeRequest): Promise<boolean> {
+    return resume(await this.#opened(), request);
+  }
+
   /** The current state of every limit of every level. */
   async status(request: StatusRequest): Promise<LimitStatus[]> {
     return status(await this.#opened(), request);
@@ -145,9 +162,14 @@ export class RateLimiter<L extends string = string> {
     return available(await this.#opened(), request);
   }
 
-  /** The milliseconds until the request would be granted; null: never. */
+  /** The milliseconds until the request would be granted; null: never, or not before a `resume`. */
   async timeUntilAvailable(request: AcquireRequest<L>): Promise<number | null> {
     return timeUntilAvailable(await this.#opened(), request);
+  }
+
+  /** The calls of this process that wait in this namespace: one line for each limit and priority class. */
+  waiting(): readonly WaitingStatus[] {
+    return this.#context?.lines.list() ?? [];
   }
 
   /** The `statuses` of the decision that the request would get now. Takes nothing. */

@@ -15,6 +15,7 @@ import { emit } from './events/emit.js';
 import type { LimiterEvent } from './events/limiter-event.js';
 import { report, type StoreContext } from './store-context.js';
 import { Guard } from './outage/guard.js';
+import { KnownPauses } from './outage/known-pauses.js';
 import { HeldLeases } from './lease/held-leases.js';
 import { checkOneOf, type ResolvedOptions } from './options.js';
 import { WaitingLines } from './waiting/waiting-lines.js';
@@ -203,6 +204,7 @@ export class StoreConnection {
         // A deleted namespace has no leases to release.
         if (!isHeadgateError(error, 'namespace.missing')) report(store.options, error, 'closing with open leases');
       }),
+      knownPauses: new KnownPauses(),
       fallback: () => this.#fallbackOf(namespace),
     };
   }

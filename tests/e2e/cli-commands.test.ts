@@ -218,6 +218,19 @@ const CASES: readonly Case[] = [
   },
   { command: 'namespace show', args: ['acme'], text: /^namespace +acme\n/, whenEmpty: 4 },
   {
+    command: 'pause',
+    args: ['user-1', '--resource', 'gpt-4', '--for', '20s', '--reason', 'vendor'],
+    text: /^paused: user-1 on gpt-4, until .*Z: vendor\n/,
+    json: { entityId: 'user-1', resource: 'gpt-4', reason: 'vendor' },
+  },
+  {
+    command: 'pause',
+    args: ['user-1', '--forever', '--reason', 'leaked'],
+    text: /^paused: user-1, until it is resumed: leaked\n/,
+    json: { resource: null, until: null },
+  },
+  { command: 'resume', args: ['user-1'], text: /^user-1 was not paused\.\n/, json: { resumed: false } },
+  {
     command: 'reconcile',
     args: [],
     text: /^Nothing to do: a store in memory or in a file reclaims expired leases by itself\.\n$/,

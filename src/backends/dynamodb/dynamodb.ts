@@ -14,6 +14,7 @@ import { openTransport } from './client/open-transport.js';
 import type { LoadSdk, SdkOptions } from './client/sdk-transport.js';
 import { errorOfNews } from './client/store-clock.js';
 import { createAuditStore } from './stores/audit.js';
+import { createBucketPause } from './stores/bucket-pause.js';
 import { createBucketReset } from './stores/bucket-reset.js';
 import { createBucketStore } from './stores/buckets.js';
 import { createConfigStore } from './stores/config.js';
@@ -96,12 +97,15 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
       }),
 
     config: createConfigStore(table, gate, ownWrites),
-    entities: createEntityStore(table, gate, ownWrites),
+    entities: createEntityStore(table, gate, versions, ownWrites),
     namespaces: registryWithVersionCheck(createNamespaceStore(table, gate), versions),
     audit: createAuditStore(table, gate),
     usage: createUsageStore(table, gate),
     managed: createManagedStore(table, gate),
-    buckets: createBucketStore(table, gate, createBucketReset(table, buckets, gate)),
+    buckets: createBucketStore(table, gate, {
+      reset: createBucketReset(table, buckets, gate),
+      pause: createBucketPause(table, buckets, { gate, versions, ownWrites }),
+    }),
     leases: createLeaseStore(table, gate, buckets),
   };
 }

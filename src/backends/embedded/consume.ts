@@ -15,7 +15,14 @@ import type {
   OperationResult,
 } from '../../backend.js';
 import { compareConfig, CONFIG_REREAD_MS } from '../../core/config/config.js';
-import { amountOf, conclude, CONTENDED_RETRY_MS, decide, exceedsCapacity } from '../../core/bucket/decide.js';
+import {
+  askOf,
+  concludeAt,
+  CONTENDED_RETRY_MS,
+  decide,
+  mayGainByReclaim,
+  type Verdict,
+} from '../../core/bucket/decide.js';
 import { amountsDue, keptHolder, takenHolder, takesUnheldSlots } from '../../core/bucket/holder-rules.js';
 import {
   type ClosedState,
@@ -24,6 +31,7 @@ import {
   operate as operateOn,
 } from '../../core/bucket/portable.js';
 import { receiptEnd } from '../../core/bucket/receipt.js';
+import { isRunning } from '../../core/pause.js';
 import type { EpochMs } from '../../core/units.js';
 import {
   type Bucket,
@@ -52,7 +60,7 @@ export function consume(space: Space, request: ConsumeRequest, nowMs: EpochMs): 
     buckets[at] = bucket;
     answers[at] = askLevel(space, level, bucket, nowMs);
   }
-  const conclusion = conclude(answers);
+  const conclusion = concludeAt(answers, nowMs);
   if (!conclusion.granted) {
     const { reason, retryAfterMs } = conclusion;
     return { kind: 'denied', reason, retryAfterMs, levels: answers };
@@ -101,14 +109,19 @@ function isCrowded(space: Space, level: LevelAsk, bucket: Bucket, nowMs: EpochMs
 /** A denied ask reclaims expired holders at once, unless that cannot help. */
 function askLevel(space: Space, level: LevelAsk, bucket: Bucket, nowMs: EpochMs): LevelAnswer {
   let verdicts = decide(bucket, level.asks, nowMs);
-  const isShort = bucket.holders.size > 0 && verdicts.some(({ waitMs }) => waitMs !== 0);
-  if (isShort && hasExpired(bucket, nowMs) && !verdicts.some(exceedsCapacity)) {
+  if (bucket.holders.size > 0 && hasExpired(bucket, nowMs) && mayGainByReclaim(verdicts)) {
     foldBeforeHourEnds(space, level, bucket, nowMs);
     reclaimExpired(bucket, nowMs);
     space.writeBucket(level.entityId, level.resource, bucket, nowMs);
     verdicts = decide(bucket, level.asks, nowMs);
   }
-  return { verdicts, configIsOlder: isOlder(level, bucket) };
+  return answerOf(level, bucket, verdicts, nowMs);
+}
+
+function answerOf(level: LevelRef, bucket: Bucket, verdicts: readonly Verdict[], nowMs: EpochMs): LevelAnswer {
+  const configIsOlder = isOlder(level, bucket);
+  const { pause } = bucket;
+  return isRunning(pause, nowMs) ? { verdicts, configIsOlder, pause } : { verdicts, configIsOlder };
 }
 
 function isOlder(level: LevelRef, bucket: Bucket): boolean {
@@ -122,8 +135,8 @@ export function peek(space: Space, levels: readonly LevelAsk[], nowMs: EpochMs):
     const bucket = stored === undefined ? createBucket(level.limits, level.version, nowMs) : copyOf(stored);
     settle(bucket, level, nowMs);
     reclaimExpired(bucket, nowMs);
-    const asks = bucket.limits.map(({ limit }) => ({ name: limit.name, milli: amountOf(level.asks, limit.name) ?? 0 }));
-    return { verdicts: decide(bucket, asks, nowMs), configIsOlder: isOlder(level, bucket) };
+    const asks = bucket.limits.map(({ limit: { name } }) => askOf(level.asks, name) ?? { name, milli: 0 });
+    return answerOf(level, bucket, decide(bucket, asks, nowMs), nowMs);
   });
 }
 

@@ -5,6 +5,8 @@ import {
   deleteEntity,
   describeBucket,
   marked,
+  pauseBucket,
+  pauseEntity,
   readFor,
   resetBucket,
   updateEntity,
@@ -56,6 +58,7 @@ export function createEmbeddedBackend(storage: Storage): Backend {
       readMany: (call, ids) => read(call, (space) => ids.map((id) => space.readEntity(id))),
       update: (call, id, change, seen) => administer(call, (space) => updateEntity(space, call, id, change, seen)),
       delete: (call, id, seen) => administer(call, (space) => deleteEntity(space, call, id, seen ?? null)),
+      pause: (call, id, pause) => administer(call, (space) => pauseEntity(space, call, id, pause)),
       list: (call, page) => read(call, (space) => space.entities(null, page)),
       children: (call, parentId, page) => read(call, (space) => space.entities(parentId, page)),
     },
@@ -87,6 +90,7 @@ export function createEmbeddedBackend(storage: Storage): Backend {
       listOfResource: (call, resource, page) =>
         read(call, (space) => described(space.bucketsOfResource(resource, page), call.nowMs)),
       reset: (call, entityId, resource) => write(call, (space) => resetBucket(space, call, entityId, resource)),
+      pause: (call, bucket, pause) => write(call, (space) => pauseBucket(space, call, bucket, pause)),
     },
 
     leases: createLeaseStore(storage),

@@ -1,5 +1,6 @@
 import type { StoredConfig } from '../config/config.js';
 import { sameJson } from './same-json.js';
+import { encodePause, type Pause } from '../pause.js';
 import { buildManagedKey, type ManagedTarget } from './managed.js';
 import type { Manifest } from './manifest.js';
 
@@ -13,11 +14,12 @@ export interface LiveRecord {
   readonly cascade: boolean;
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly version: number;
+  readonly pause?: Pause;
 }
 
 /** Every field that a file can own of such an object, with its default value. */
 export function defaultsOf(target: ManagedTarget): Fields {
-  if (target.kind === 'record') return { name: null, parent: null, cascade: false, metadata: {} };
+  if (target.kind === 'record') return { name: null, parent: null, cascade: false, metadata: {}, paused: null };
   return target.kind === 'system' ? { limits: null, onUnavailable: null } : { limits: null };
 }
 
@@ -26,8 +28,8 @@ export function fieldsOfConfig({ limits, onUnavailable }: Omit<StoredConfig, 'v'
   return target.kind === 'system' ? { limits: texts, onUnavailable } : { limits: texts };
 }
 
-export function fieldsOfRecord({ name, parentId, cascade, metadata }: LiveRecord): Fields {
-  return { name, parent: parentId, cascade, metadata };
+export function fieldsOfRecord({ name, parentId, cascade, metadata, pause }: LiveRecord): Fields {
+  return { name, parent: parentId, cascade, metadata, paused: pause === undefined ? null : encodePause(pause) };
 }
 
 /** The fields that a manifest names, by the key of the object: system, resources, records, then the limits of entities. */

@@ -2,6 +2,7 @@ import { ON_UNAVAILABLE, type OnUnavailable } from '../config/config.js';
 import { ValidationError } from '../errors.js';
 import { checkEntityId, checkNamespace, checkResource } from '../identifiers.js';
 import { Limit, MAX_LIMITS } from '../limit.js';
+import { checkReason, encodePause, type PauseData } from '../pause.js';
 import { plainObject, readFields, readJsonData, readMap } from './manifest-fields.js';
 import { joinPath, type Problem, Problems, ROOT } from './problems.js';
 import { measureDepths } from './tree.js';
@@ -20,12 +21,14 @@ export interface ManifestLimits {
   readonly limits: readonly string[];
 }
 
-/** An entry that is empty, or has a name, a parent, `cascade` or metadata, asks for a record. Limits alone do not. */
+/** An entry that is empty, or has a name, a parent, `cascade`, metadata or `paused`, asks for a record. Limits alone do not. */
 export interface ManifestEntity {
   readonly name?: string;
   readonly parent?: string;
   readonly cascade?: boolean;
   readonly metadata?: Readonly<Record<string, unknown>>;
+  /** A pause without `until` has no end. `false`: not paused, also if it was paused by hand. */
+  readonly paused?: PauseData | false;
   /** The limits for every resource that the entry does not name. */
   readonly default?: ManifestLimits;
   readonly resources?: Readonly<Record<string, ManifestLimits>>;
@@ -57,6 +60,8 @@ export interface RecordWish {
   readonly parent?: string;
   readonly cascade?: boolean;
   readonly metadata?: Readonly<Record<string, unknown>>;
+  /** null: not paused. */
+  readonly paused?: PauseData | null;
 }
 
 /** The manifest that plain data describes. Refuses data with unknown fields or illegal values. */
@@ -139,7 +144,7 @@ function readLimit(problems: Problems, path: string, text: unknown): Limit | und
   }
 }
 
-const ENTITY_FIELDS = ['name', 'parent', 'cascade', 'metadata', 'default', 'resources'] as const;
+const ENTITY_FIELDS = ['name', 'parent', 'cascade', 'metadata', 'paused', 'default', 'resources'] as const;
 
 function readEntity(problems: Problems, path: string, value: unknown): EntityWish {
   if (value === null) return { record: {}, limits: null, resources: new Map() };
@@ -151,18 +156,38 @@ function readEntity(problems: Problems, path: string, value: unknown): EntityWis
   if (fields.has('cascade') && typeof cascade !== 'boolean') problems.add(at('cascade'), 'true or false', cascade);
   const metadata = fields.has('metadata') ? readJsonData(problems, at('metadata'), fields.get('metadata')) : undefined;
   if (metadata !== undefined && !plainObject(metadata)) problems.add(at('metadata'), 'an object', metadata);
+  const paused = fields.has('paused') ? readPause(problems, at('paused'), fields.get('paused')) : undefined;
   const resources = readMap(problems, at('resources'), fields.get('resources'), checkResource, readLevel);
   if (fields.has('resources') && resources.size === 0) {
     problems.add(at('resources'), 'an object with at least one resource, or left out', fields.get('resources'));
   }
   const record = Object.fromEntries(
-    Object.entries({ name, parent, cascade, metadata }).filter(([, given]) => given !== undefined),
+    Object.entries({ name, parent, cascade, metadata, paused }).filter(([, given]) => given !== undefined),
   );
   return {
     record: fields.size > 0 && Object.keys(record).length === 0 ? null : record,
     limits: fields.has('default') ? readLevel(problems, at('default'), fields.get('default')) : null,
     resources,
   };
+}
+
+/** Instants in UTC: the store returns the same text. A file whose text changes with every apply would never be unchanged. */
+const UTC = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?Z$/;
+
+function readPause(problems: Problems, path: string, value: unknown): PauseData | null {
+  if (value === false) return null;
+  const fields = readFields(problems, path, value, ['until', 'reason']);
+  const reason = fields.get('reason');
+  if (plainObject(value)) problems.try(joinPath(path, 'reason'), reason, () => checkReason(reason));
+  if (typeof reason !== 'string') return null;
+  if (!fields.has('until')) return { reason };
+  const until = fields.get('until');
+  const endMs = typeof until === 'string' && UTC.test(until) ? Date.parse(until) : Number.NaN;
+  if (Number.isNaN(endMs)) {
+    problems.add(joinPath(path, 'until'), 'an instant in UTC such as "2027-01-31T10:00:00Z"', until);
+    return null;
+  }
+  return encodePause({ endMs, reason });
 }
 
 /** Checks only parents within the file. The plan checks parents that exist only in the store. */
@@ -197,8 +222,10 @@ function writeSystem({ limits, onUnavailable }: SystemWish): NonNullable<Manifes
 }
 
 function writeEntity({ record, limits, resources }: EntityWish): ManifestEntity {
+  const { paused, ...fields } = record ?? {};
   return {
-    ...record,
+    ...fields,
+    ...(paused === undefined ? {} : { paused: paused ?? false }),
     ...(limits === null ? {} : { default: { limits: limits.map(String) } }),
     ...(resources.size === 0 ? {} : { resources: writeLevels(resources) }),
   };

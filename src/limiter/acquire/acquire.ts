@@ -18,6 +18,8 @@ import { buildLevels } from './levels.js';
 import { decideWithoutStore } from '../outage/outage.js';
 import { CONTENDED, decisionOf, NO_ID_FREE, NO_STATUSES } from './outcome.js';
 import { takeAtOnce } from './take-at-once.js';
+import { findPause, type FoundPause } from '../config/find-pause.js';
+import { denyByPause, findPauseIn } from './paused.js';
 import { type AcquireRequest, checkRequest, readAmounts } from './request.js';
 
 /**
@@ -88,9 +90,38 @@ function byPolicy(context: Context, ask: Ask, error: unknown): Awaitable<Decisio
 
 function askStore(context: Context, ask: Ask, chain: readonly CachedConfig[], timeoutMs: number): Awaitable<Decision> {
   ask.request.signal?.throwIfAborted();
+  const pause = pauseIn(context, chain, ask.nowMs);
+  if (pause !== null) return pausedByConfig(context, ask, chain, pause);
+  if (!context.knownPauses.isEmpty && !chain.some(isLastKnown)) context.knownPauses.forget(ask.request.entityId, null);
   const levels = levelsOf(context, ask, chain);
   if (isPromise(levels)) return levels.then((resolved) => consume(context, ask, resolved, timeOfConsume(context, ask)));
   return consume(context, ask, levels, timeoutMs);
+}
+
+/** Comes before everything else that is wrong with the request: a revoked key learns nothing about the limits. */
+function pausedByConfig(
+  context: Context,
+  { request, nowMs }: Ask,
+  chain: readonly CachedConfig[],
+  pause: FoundPause,
+): Decision {
+  context.knownPauses.note(request.entityId, pause);
+  const isRead = chain.some((entry) => entry.entityId === pause.entityId && entry.fetchedAtMs === nowMs);
+  return denyByPause(pause, nowMs, chain.some(isLastKnown) ? 'fallback' : isRead ? 'store' : 'deny-cache');
+}
+
+/** An entry that is used because the store does not answer may be from before this process ended the pause. */
+function pauseIn({ resolver }: Context, chain: readonly CachedConfig[], nowMs: EpochMs): FoundPause | null {
+  const pause = findPause(chain, nowMs);
+  if (pause === null || !chain.some(isLastKnown)) return pause;
+  return findPause(
+    chain.filter((entry) => !isLastKnown(entry) || resolver.cache.isCurrent(entry)),
+    nowMs,
+  );
+}
+
+function isLastKnown(entry: CachedConfig): boolean {
+  return entry.isLastKnown === true;
 }
 
 function timeOfCall({ options }: Context): number {
@@ -176,7 +207,20 @@ function decided(
     context.resolver.reread(level.entityId, ask.request.resource, ask.nowMs);
   }
   if (outcome.kind === 'denied' && outcome.crowded === true) reportCrowded(context, ask);
-  return decisionOf(context, ask, grant, outcome, isRemembered(outcome) ? 'deny-cache' : 'store');
+  const decision = decisionOf(context, ask, grant, outcome, isRemembered(outcome) ? 'deny-cache' : 'store');
+  notePauses(context, ask, grant.levels, outcome);
+  return decision;
+}
+
+/** A bucket that another process paused may be known only from the answer of the store. */
+function notePauses(context: Context, { request, nowMs }: Ask, levels: readonly LevelAsk[], outcome: ConsumeOutcome) {
+  const { knownPauses } = context;
+  if (outcome.kind === 'denied' && outcome.reason === 'paused') {
+    const found = findPauseIn(levels, outcome.levels, nowMs);
+    if (found !== null) knownPauses.note(request.entityId, { ...found, resource: request.resource });
+  } else if (!knownPauses.isEmpty && request.limits === undefined && !isRemembered(outcome)) {
+    knownPauses.forget(request.entityId, request.resource);
+  }
 }
 
 /** The denial alone would look like ordinary contention, which a retry solves. */
@@ -214,7 +258,9 @@ export function tell(context: Context, request: AcquireRequest, decision: Decisi
     entityId: request.entityId,
     resource: request.resource,
     consume: { ...request.consume } as Record<string, number>,
+    ...(request.priority === undefined ? {} : { priority: request.priority }),
     granted: decision.granted,
+    ...(decision.granted && decision.statuses.some(({ exceeded }) => exceeded) ? { exceeded: true as const } : {}),
     reason: decision.granted ? null : decision.reason,
     retryAfterMs: decision.granted ? null : decision.retryAfterMs,
     decidedBy: decision.decidedBy,

@@ -6,6 +6,7 @@ import { ApplyStopped, BackendUnavailable, isHeadgateError } from '../../core/er
 import { Limit } from '../../core/limit.js';
 import type { Fields } from '../../core/manifest/managed-fields.js';
 import { buildManagedKey, describeTarget, type ManagedTarget } from '../../core/manifest/managed.js';
+import { decodePause, type Pause, type PauseData } from '../../core/pause.js';
 import { emitConfigChange } from '../events/emit.js';
 import { callStore, changeStore, type Context } from '../context.js';
 import type { ApplyOptions, ManifestPlan } from './manifest-types.js';
@@ -108,7 +109,7 @@ async function send(context: Context, comparison: Comparison): Promise<void> {
     if (target.kind !== 'record') return config.write(marked, target, configChangeOf(target, writes));
     const { entityId: id } = target;
     if (final === null) return entities.delete(marked, id, seenVersion);
-    if (seenVersion === null) return entities.create(marked, { id, ...recordOf(final) });
+    if (seenVersion === null) return entities.create(marked, { id, ...newRecordOf(final) });
     return entities.update(marked, id, recordOf(writes), seenVersion);
   });
   if (target.kind !== 'record') emitConfigChange(context, target);
@@ -128,6 +129,15 @@ function configChangeOf(level: ConfigLevel, writes: Fields): ConfigChange {
 type RecordFields = Pick<EntityRecord, 'name' | 'parentId' | 'cascade' | 'metadata'>;
 
 /** The given fields with the names of the port. */
-function recordOf({ parent, ...fields }: Fields): RecordFields {
-  return { ...fields, ...(parent === undefined ? {} : { parentId: parent }) } as RecordFields;
+function recordOf({ parent, paused, ...fields }: Fields): RecordFields & { readonly pause?: Pause | null } {
+  return {
+    ...fields,
+    ...(parent === undefined ? {} : { parentId: parent }),
+    ...(paused === undefined ? {} : { pause: paused === null ? null : decodePause(paused as PauseData) }),
+  } as RecordFields;
+}
+
+function newRecordOf(final: Fields): RecordFields & Pick<EntityRecord, 'pause'> {
+  const { pause, ...fields } = recordOf(final);
+  return pause === undefined || pause === null ? fields : { ...fields, pause };
 }

@@ -22,6 +22,7 @@ interface LastDenial {
 export class Waiter implements InLine {
   readonly owner: object;
   readonly order: number;
+  readonly sinceMs: EpochMs;
   readonly decision: Promise<Decision>;
   tokens = 0;
   readonly #context: Context;
@@ -35,12 +36,15 @@ export class Waiter implements InLine {
   #isAsking = false;
   #hasEnded = false;
   #lastDenial: LastDenial | null = null;
+  /** A pause denied the last ask, and the next ask is due at its end. */
+  #waitsForPause = false;
   #stopTimer: (() => void) | null = null;
 
   constructor(context: Context, request: AcquireRequest, timeoutMs: number, owner: object) {
     this.#context = context;
     this.#request = request;
-    this.#endMs = context.clock.now() + timeoutMs;
+    this.sinceMs = context.clock.now();
+    this.#endMs = this.sinceMs + timeoutMs;
     this.owner = owner;
     this.order = context.lines.enter(this);
     this.decision = new Promise((resolve, reject) => {
@@ -53,14 +57,23 @@ export class Waiter implements InLine {
       this.ask();
       return;
     }
+    if (this.#isFull(held.line)) {
+      this.#end(() => this.#resolve(denialOf(held.line.refuse(held.tokens))));
+      return;
+    }
     this.#moveTo(held.line, held.tokens);
     held.line.joinUnasked(this);
+  }
+
+  #isFull(line: WaitingLine): boolean {
+    return line.depth >= (this.#request.wait?.maxWaiting ?? Number.POSITIVE_INFINITY);
   }
 
   ask(): void {
     const { clock } = this.#context;
     const askedMs = clock.now();
     this.#isAsking = true;
+    this.#waitsForPause = false;
     // The timeout of the wait does not cancel an ask in flight.
     this.#stopTimer?.();
     attempt(this.#context, { ...this.#request, signal: this.#stop.signal }, 'decision', asMade)
@@ -73,6 +86,13 @@ export class Waiter implements InLine {
     this.#end(() => this.#reject(reason));
     // Without the reason, which may be an error that the guard would count as an answer of the store.
     this.#stop.abort();
+  }
+
+  /** Called when this process has ended a pause. */
+  askIfPaused(): void {
+    if (!this.#waitsForPause) return;
+    this.#stopTimer?.();
+    this.ask();
   }
 
   #answered(decision: Decision, askedMs: EpochMs): void {
@@ -97,16 +117,21 @@ export class Waiter implements InLine {
     const { clock } = this.#context;
     this.#lastDenial = { denied, askedMs };
     const leftMs = this.#endMs - clock.now();
-    const waitsTooLong =
-      refusal !== null && refills(refusal.limit.kind) && askedMs + (refusal.retryAfterMs ?? 0) > this.#endMs;
+    const isPaused = denied.reason === 'paused';
+    const isCertain = isPaused || (refusal !== null && refills(refusal.limit.kind));
+    const waitMs = isPaused ? denied.retryAfterMs : (refusal?.retryAfterMs ?? 0);
+    const waitsTooLong = isCertain && (waitMs === null || askedMs + waitMs > this.#endMs);
     if (denied.reason === 'impossible' || leftMs <= 0 || waitsTooLong) {
       this.#end(() => this.#resolve(denied));
     } else if (refusal === null || next === null) {
       this.leaveLine();
+      this.#waitsForPause = isPaused;
       this.#askIn(Math.min(leftMs, Math.max(1, denied.retryAfterMs ?? 1)));
     } else if (next === this.#line) {
       this.#moveTo(next, refusal.requested);
       next.rejoin(this, refusal.available);
+    } else if (this.#isFull(next)) {
+      this.#end(() => this.#resolve(denied));
     } else {
       this.leaveLine();
       this.#moveTo(next, refusal.requested);
@@ -128,7 +153,7 @@ export class Waiter implements InLine {
     return line;
   }
 
-  /** After a denial as `contended`: no limit refused, so there is no line to join. */
+  /** After a denial as `contended` or `paused`: no limit refused, so there is no line to join. */
   #askIn(ms: number): void {
     this.#stopTimer = startTimer(this.#context.clock, ms, () => this.ask());
   }
@@ -137,6 +162,11 @@ export class Waiter implements InLine {
     // The line may send the ask of this waiter at this instant.
     line.serve();
     if (this.#isAsking || line.sendLast(this)) return;
+    if (this.#lastDenial === null && line.isHeld) {
+      // An ask now would take the tokens that waiters of higher priority need.
+      this.#end(() => this.#resolve(denialOf(line.refuse(this.tokens))));
+      return;
+    }
     if (this.#lastDenial === null) {
       // The waiter joined without asking first. It asks once now, like a call without a wait.
       this.leaveLine();
@@ -156,12 +186,12 @@ export class Waiter implements InLine {
     const { lastRefusal } = line;
     const agedMs = this.#context.clock.now() - askedMs;
     const statuses = denied.statuses.map((status) => {
-      if (!status.exceeded) return status;
+      if (!status.exceeded || status.shadow === true) return status;
       const isOfLine = status.entityId === lastRefusal.entityId && status.limit.name === lastRefusal.limit.name;
       const countedDownMs = Math.max(1, (status.retryAfterMs ?? 1) - agedMs);
       return { ...status, retryAfterMs: isOfLine && refills(status.limit.kind) ? line.allServedInMs() : countedDownMs };
     });
-    const violations = statuses.filter(({ exceeded }) => exceeded);
+    const violations = statuses.filter(({ exceeded, shadow }) => exceeded && shadow !== true);
     const retryAfterMs = violations.reduce((longestMs, status) => Math.max(longestMs, status.retryAfterMs ?? 1), 1);
     return { ...denied, retryAfterMs, statuses, violations };
   }
@@ -169,6 +199,7 @@ export class Waiter implements InLine {
   #end(settle: () => void): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
+    this.#waitsForPause = false;
     this.#stopTimer?.();
     this.#request.signal?.removeEventListener('abort', this.#onAbort);
     this.#context.lines.exit(this);
@@ -187,6 +218,13 @@ function refusalToWaitFor({ reason, violations }: Denied): LimitStatus | null {
   let found: LimitStatus | null = null;
   for (const status of violations) if (found === null || isLonger(status, found)) found = status;
   return found;
+}
+
+/** A denial that this process decides from what it knows of the limit. */
+function denialOf(status: LimitStatus): Denied {
+  const { retryAfterMs } = status;
+  const statuses = [status];
+  return { granted: false, reason: 'exhausted', retryAfterMs, statuses, violations: statuses, decidedBy: 'deny-cache' };
 }
 
 function isLonger(one: LimitStatus, other: LimitStatus): boolean {

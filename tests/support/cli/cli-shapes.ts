@@ -17,6 +17,8 @@ import { migrated, STACK_SHAPES } from './cli-stack-shapes.js';
 
 const page = (item: Shape): Shape => record({ items: listOf(item), next: nullable(text) });
 
+const pause = { until: nullable(instant), reason: text };
+const pausedBy = record({ entityId: text, resource: nullable(text), ...pause });
 const entity = record({
   id: text,
   name: nullable(text),
@@ -25,6 +27,7 @@ const entity = record({
   metadata: mapOf(anything),
   createdAt: instant,
   version: count,
+  paused: nullable(record(pause)),
 });
 const resource = record({ resource: text, limits: listOf(limit) });
 const entityView = record({
@@ -47,6 +50,7 @@ const bucket = record({
   holders: count,
   acquires: count,
   expired: count,
+  paused: nullable(record(pause)),
 });
 const charge = record({
   entityId: text,
@@ -60,9 +64,10 @@ const acquire = record({
   dryRun: flag,
   entityId: text,
   resource: text,
-  reason: nullable(exactly('exhausted', 'contended', 'impossible')),
+  reason: nullable(exactly('exhausted', 'contended', 'impossible', 'paused')),
   retryAfterMs: nullable(count),
   decidedBy: exactly('store', 'deny-cache', 'fallback', 'open'),
+  paused: nullable(pausedBy),
   lease: nullable(record({ id: text, state: exactly('committed', 'held'), expiresAt: nullable(instant) })),
   levels: listOf(
     record({
@@ -211,6 +216,7 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   'namespace purge': record({ removed: count }),
   'namespace recover': namespace,
   'namespace show': namespace,
+  pause: pausedBy,
   reconcile: record({
     namespaces: count,
     visited: count,
@@ -224,6 +230,7 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
     complete: flag,
     durationMs: count,
   }),
+  resume: record({ resumed: flag }),
   'resource delete': deleted,
   'resource entities': page(text),
   'resource list': page(resource),

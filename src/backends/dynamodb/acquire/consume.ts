@@ -10,8 +10,9 @@ import type {
   OperateRequest,
   OperationResult,
 } from '../../../backend.js';
-import { conclude, CONTENDED_RETRY_MS } from '../../../core/bucket/decide.js';
+import { concludeAt, CONTENDED_RETRY_MS } from '../../../core/bucket/decide.js';
 import { CONFIG_REREAD_MS } from '../../../core/config/config.js';
+import type { EpochMs } from '../../../core/units.js';
 import { takeAtomically } from './atomic.js';
 import { isShortOf, startKeeping, youngImages } from './bucket-images.js';
 import { type BucketCache, tuningOf } from './bucket-shards.js';
@@ -36,7 +37,9 @@ export function consume(buckets: BucketCache, call: Call, request: ConsumeReques
   const asking = askingOf(consuming, request.levels[0] as LevelAsk);
   // A take from one shard is one write, which is atomic. Only a take from several shards needs a transaction.
   const outcome = takeLevel(request.atomic === true ? { ...asking, takeAcross: takeWhole(consuming) } : asking);
-  return outcome instanceof Promise ? outcome.then(outcomeOfOne) : outcomeOfOne(outcome);
+  return outcome instanceof Promise
+    ? outcome.then((late) => outcomeOfOne(late, call.nowMs))
+    : outcomeOfOne(outcome, call.nowMs);
 }
 
 /** Takes from several shards of the only level, in one transaction. */
@@ -55,12 +58,12 @@ function askingOf({ buckets, call, request, deadline }: Consuming, level: LevelA
   return { call, bucket, level, leaseId: request.leaseId, deadline };
 }
 
-function outcomeOfOne(outcome: LevelOutcome): ConsumeOutcome {
+function outcomeOfOne(outcome: LevelOutcome, nowMs: EpochMs): ConsumeOutcome {
   switch (outcome.kind) {
     case 'granted':
       return { kind: 'granted', levels: [outcome.answer] };
     case 'denied':
-      return denial([outcome.answer], outcome.remembered);
+      return denial([outcome.answer], outcome.remembered, nowMs);
     case 'unheld':
       return { kind: 'denied', reason: 'contended', retryAfterMs: CONFIG_REREAD_MS, levels: [outcome.answer] };
     case 'crowded': {
@@ -75,8 +78,8 @@ function outcomeOfOne(outcome: LevelOutcome): ConsumeOutcome {
   }
 }
 
-function denial(levels: readonly LevelAnswer[], remembered: boolean): ConsumeOutcome {
-  const conclusion = conclude(levels);
+function denial(levels: readonly LevelAnswer[], remembered: boolean, nowMs: EpochMs): ConsumeOutcome {
+  const conclusion = concludeAt(levels, nowMs);
   // The levels were judged one after the other, so the cause of the refusal may have passed.
   if (conclusion.granted) return { kind: 'denied', reason: 'exhausted', retryAfterMs: 1, levels };
   const { reason, retryAfterMs } = conclusion;
@@ -98,10 +101,10 @@ async function consumeCascade(consuming: Consuming): Promise<ConsumeOutcome> {
   if (request.atomic !== true) await undo(consuming, outcomes);
   for (const outcome of outcomes) if (outcome instanceof Failed) throw outcome.error;
   for (const outcome of outcomes)
-    if (!(outcome instanceof Failed) && endsWithoutVerdict(outcome)) return outcomeOfOne(outcome);
+    if (!(outcome instanceof Failed) && endsWithoutVerdict(outcome)) return outcomeOfOne(outcome, consuming.call.nowMs);
   const { levels, read } = await verdictsOfAll(consuming, outcomes);
   const remembered = outcomes.every((outcome) => outcome === UNASKED || (isDenied(outcome) && outcome.remembered));
-  return denial(levels, !read && remembered);
+  return denial(levels, !read && remembered, consuming.call.nowMs);
 }
 
 /** A denial from the deny cache saves taking from the other levels and giving back. */

@@ -1,7 +1,8 @@
 import type { Awaitable, Tuning } from '../../../backend.js';
-import { type Amount, decide, fitsAll, type Verdict } from '../../../core/bucket/decide.js';
+import { type AskedAmount, decide, fitsAll, refuses, type Verdict } from '../../../core/bucket/decide.js';
 import { compareConfig } from '../../../core/config/config.js';
 import { BackendUnavailable } from '../../../core/errors.js';
+import { isRunning } from '../../../core/pause.js';
 import type { EpochMs } from '../../../core/units.js';
 import {
   type AskEntry,
@@ -116,7 +117,7 @@ export class Shard {
   }
 
   /** What the image says about the asks. null: there is no image. A warm ask is judged once, however often it is asked. */
-  judge(asks: readonly Amount[], nowMs: EpochMs): readonly Verdict[] | null {
+  judge(asks: readonly AskedAmount[], nowMs: EpochMs): readonly Verdict[] | null {
     if (this.#image === null) return null;
     const { image, asks: judged, nowMs: atMs, verdicts } = this.#judgement ?? {};
     if (image === this.#image && judged === asks && atMs === nowMs && verdicts !== undefined) return verdicts;
@@ -124,9 +125,14 @@ export class Shard {
     return this.#judgement.verdicts;
   }
 
+  /** Whether the bucket is paused as far as the image shows. */
+  isPaused(nowMs: EpochMs): boolean {
+    return isRunning(this.#image?.pause, nowMs);
+  }
+
   /** Whether the whole ask fits into the image, without a settlement before. */
   hasRoom({ level, nowMs }: AskEntry): boolean {
-    if (this.#image === null || compareConfig(this.#image, level) === 'settle') return false;
+    if (this.#image === null || compareConfig(this.#image, level) === 'settle' || this.isPaused(nowMs)) return false;
     return this.judge(level.asks, nowMs)?.every(fits) === true;
   }
 
@@ -134,13 +140,13 @@ export class Shard {
   recall(ask: AskEntry, { denyCacheMs, bucketLifeFactor: lifeFactor }: Tuning): ResultOf<AskEntry> | null {
     const { nowMs, level } = ask;
     // Most asks fit, and skip the full plan below.
-    if (this.#refunds > 0 || !this.#isShort(level.asks, nowMs)) return null;
+    if (!this.isPaused(nowMs) && (this.#refunds > 0 || !this.#isShort(level.asks, nowMs))) return null;
     const { image, trust, judgement } = this.cachedAt(nowMs, denyCacheMs);
     const plan = image && planGroup(image, [ask], { nowMs, trust, lifeFactor, withoutRefunds: false, judgement });
     return plan?.kind === 'answer' ? (plan.results[0] as ResultOf<AskEntry>) : null;
   }
 
-  #isShort(asks: readonly Amount[], nowMs: EpochMs): boolean {
+  #isShort(asks: readonly AskedAmount[], nowMs: EpochMs): boolean {
     // The next group meets the image that the write under way returns, so no verdict on this one would be used again.
     if (this.#busy && this.#image !== null) return !fitsAll(this.#image, asks, nowMs);
     return this.judge(asks, nowMs)?.every(fits) === false;
@@ -194,8 +200,8 @@ export class Shard {
   }
 }
 
-function fits({ waitMs }: Verdict): boolean {
-  return waitMs === 0;
+function fits(verdict: Verdict): boolean {
+  return !refuses(verdict);
 }
 
 function deadlinePassed(): BackendUnavailable {

@@ -90,6 +90,9 @@ function render(expression: Expression, { op, attribute, value }: RecordStep): v
     case 'at-most':
       expression.requireWithin(attribute, null, value);
       break;
+    case 'absent-or-at-most':
+      expression.requireAbsentOrAtMost(attribute, value);
+      break;
     case 'absent':
       expression.requireAbsent(attribute);
       break;

@@ -5,6 +5,7 @@ import { ValidationError } from '../../../core/errors.js';
 import { parsePlainResource } from '../../../core/identifiers.js';
 import type { Int } from '../../../core/int.js';
 import { hasBalance, holdsSlots } from '../../../core/limit-kind.js';
+import { parseOptions, printOptions } from '../../../core/limit-options.js';
 import { Limit } from '../../../core/limit.js';
 import { AUDIT_LIFE_MS, type UsageCounts, usageLifeMs, windowEnd } from '../../../core/usage/usage.js';
 import type { EpochMs } from '../../../core/units.js';
@@ -37,6 +38,7 @@ import {
   REGISTRY,
   type ShardKey,
 } from './keys.js';
+import { ATTRIBUTE, decodePause, encodePause } from './items.js';
 import type { Item } from '../client/transport.js';
 
 const SECOND_MS = 1_000;
@@ -72,12 +74,14 @@ function encodeLimits(limits: readonly Limit[]): Item {
   const item: Item = { lo: text(limits.map(({ name }) => name).join(',')) };
   for (const limit of limits) {
     const { name, kind, capacity, refillAmount, cost } = limit;
+    const options = printOptions(limit);
     if (hasBalance(kind)) {
       item[`l_${name}_cp`] = number(capacity);
       item[`l_${name}_ra`] = number(refillAmount);
     }
     item[`l_${name}_rp`] = number(encodePeriod(limit));
     if (cost !== undefined) item[`l_${name}_cost`] = number(cost);
+    if (options !== '') item[`l_${name}_opt`] = text(options);
   }
   return item;
 }
@@ -112,7 +116,9 @@ function decodeLimit(item: Item, name: string): Limit | null {
   const refillAmount = readNumber(item, `l_${name}_ra`);
   const refillPeriodMs = readNumber(item, `l_${name}_rp`);
   const cost = readNumber(item, `l_${name}_cost`);
-  const options = cost === undefined ? {} : { cost };
+  // Options that a newer version wrote are left out: the rule itself must stay readable.
+  const stored = parseOptions(readText(item, `l_${name}_opt`) ?? '') ?? {};
+  const options = cost === undefined ? stored : { ...stored, cost };
   if (refillPeriodMs === undefined) return null;
   const kind = decodeKind(refillPeriodMs);
   if (!hasBalance(kind)) return Limit.unlimited(name, options);
@@ -132,13 +138,20 @@ export function decodeSequence(item: Item): number {
 }
 
 /** Optional attributes of an entity: a change that clears the field must remove them. */
-export const OPTIONAL_ENTITY_ATTRIBUTES = ['name', 'parent_id', 'GSI1PK', 'GSI1SK'] as const;
+export const OPTIONAL_ENTITY_ATTRIBUTES = [
+  'name',
+  'parent_id',
+  'GSI1PK',
+  'GSI1SK',
+  ATTRIBUTE.pauseEnd,
+  ATTRIBUTE.pauseReason,
+] as const;
 
 /** The number of entities that have this one as their parent. Not part of the entity's record or version. */
 export const CHILDREN = 'children';
 
 export function encodeEntity(ns: string, entity: EntityRecord): Item {
-  const { id, name, parentId, cascade, metadata, createdAtMs, version } = entity;
+  const { id, name, parentId, cascade, metadata, createdAtMs, version, pause } = entity;
   const key = buildEntityKey(ns, id);
   const stored = JSON.stringify(metadata);
   if (Buffer.byteLength(stored) > MAX_METADATA_BYTES) {
@@ -156,6 +169,7 @@ export function encodeEntity(ns: string, entity: EntityRecord): Item {
     metadata: text(stored),
     created_at: number(createdAtMs),
     version: number(version),
+    ...encodePause(pause),
     GSI4PK: text(index.allOf(ns, id)),
     GSI4SK: text(key.PK),
   };
@@ -173,8 +187,13 @@ export function decodeEntity(item: Item): EntityRecord {
 }
 
 /** The part of an entity that an acquire needs: not its metadata, which may be large and would be cached. */
-export function decodeParent(item: Item): Pick<EntityRecord, 'parentId' | 'cascade'> {
-  return { parentId: readText(item, 'parent_id') ?? null, cascade: item['cascade']?.BOOL ?? false };
+export function decodeParent(item: Item): Pick<EntityRecord, 'parentId' | 'cascade' | 'pause'> {
+  const pause = decodePause(item);
+  return {
+    parentId: readText(item, 'parent_id') ?? null,
+    cascade: item['cascade']?.BOOL ?? false,
+    ...(pause === undefined ? {} : { pause }),
+  };
 }
 
 export function decodeChildren(item: Item): number {

@@ -80,6 +80,7 @@ const bucket: fc.Arbitrary<Bucket> = fc.record(
     expired: count,
     foldedAcquires: count,
     foldedExpired: count,
+    pause: fc.option(fc.record({ endMs: fc.constantFrom(1, 1_700_000_000_000, 8.64e15), reason: fc.string() }, PLAIN)),
   },
   PLAIN,
 );
@@ -149,6 +150,7 @@ test('two reads of one bucket share no mutable state', () => {
     expired: 0,
     foldedAcquires: 0,
     foldedExpired: 0,
+    pause: null,
   });
   const [one, other] = [decodeBucket(text), decodeBucket(text)];
   one.limits[0]!.tokensMilli = 99;

@@ -35,10 +35,14 @@ interface StoredBucket {
   readonly r?: readonly StoredAccount[] | undefined;
   /** Holders. */
   readonly h?: readonly StoredHolder[] | undefined;
+  /** The pause. */
+  readonly p?: StoredPause | undefined;
 }
 
+type StoredPause = readonly [endMs: number, reason: string];
+
 export function encodeBucket(bucket: Bucket): string {
-  const { version, holders, retired } = bucket;
+  const { version, holders, retired, pause } = bucket;
   // JSON leaves out what is undefined.
   const stored: StoredBucket = {
     t: [bucket.baseMs, bucket.hourMs],
@@ -47,12 +51,13 @@ export function encodeBucket(bucket: Bucket): string {
     l: bucket.limits.map(encodeAccount),
     r: retired.length === 0 ? undefined : retired.map(encodeAccount),
     h: holders.size === 0 ? undefined : [...holders].map(encodeHolder),
+    p: pause === null ? undefined : [pause.endMs, pause.reason],
   };
   return JSON.stringify(stored);
 }
 
 export function decodeBucket(text: string): Bucket {
-  const { t, v, n, l, r = [], h = [] } = JSON.parse(text) as StoredBucket;
+  const { t, v, n, l, r = [], h = [], p } = JSON.parse(text) as StoredBucket;
   return {
     home: null,
     baseMs: t[0],
@@ -65,6 +70,7 @@ export function decodeBucket(text: string): Bucket {
     limits: l.map(decodeAccount),
     retired: r.map(decodeAccount),
     holders: new Map(h.map(decodeHolder)),
+    pause: p === undefined ? null : { endMs: p[0], reason: p[1] },
   };
 }
 

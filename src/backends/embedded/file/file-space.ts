@@ -22,6 +22,7 @@ import { decodeBucket, decodeText, encodeText } from './codec.js';
 import { selectConfig, selectConfigs, selectEntitiesWithConfig, writeConfig } from './config-rows.js';
 import type { SqlValue } from './driver.js';
 import { selectMark, selectMarks, writeMark } from './managed-rows.js';
+import { withPauses, writePause } from './pause-rows.js';
 import { pageOfRows, type Statements } from './statements.js';
 import { addToUsage, selectUsage } from './usage-rows.js';
 
@@ -95,10 +96,11 @@ export class FileSpace implements Space {
 
   readEntity(id: string): EntityRecord | undefined {
     const row = this.#sql(`SELECT ${ENTITY_COLUMNS} FROM entities WHERE ns = ? AND id = ?`).get(this.#ns, id);
-    return row === undefined ? undefined : decodeEntity(row);
+    return row === undefined ? undefined : withPauses(this.#sql, this.#ns, [decodeEntity(row)])[0];
   }
 
-  writeEntity({ id, name, parentId, cascade, metadata, createdAtMs, version }: EntityRecord): void {
+  writeEntity({ id, name, parentId, cascade, metadata, createdAtMs, version, pause }: EntityRecord): void {
+    writePause(this.#sql, this.#ns, id, pause);
     this.#sql(`INSERT OR REPLACE INTO entities (ns, ${ENTITY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`).run(
       this.#ns,
       id,
@@ -113,6 +115,7 @@ export class FileSpace implements Space {
 
   deleteEntity(id: string): void {
     this.#sql('DELETE FROM entities WHERE ns = ? AND id = ?').run(this.#ns, id);
+    writePause(this.#sql, this.#ns, id, undefined);
   }
 
   entities(parentId: string | null, { limit, after }: PageRequest): Page<EntityRecord> {
@@ -126,7 +129,8 @@ export class FileSpace implements Space {
         : this.#sql(
             `SELECT ${ENTITY_COLUMNS} FROM entities WHERE ns = ? AND parent = ? AND id > ? ORDER BY id LIMIT ?`,
           ).all(this.#ns, parentId, after ?? '', limit + 1);
-    return pageOfRows(rows, limit, decodeEntity, ({ id }) => id);
+    const { items, next } = pageOfRows(rows, limit, decodeEntity, ({ id }) => id);
+    return { items: withPauses(this.#sql, this.#ns, items), next };
   }
 
   readMark(key: string): ManagedRecord | undefined {

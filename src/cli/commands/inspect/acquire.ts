@@ -7,7 +7,8 @@ import type { Decision } from '../../../limiter/acquire/decision.js';
 import type { AcquireRequest } from '../../../limiter/acquire/request.js';
 import { formatCount, formatDuration, formatInstant } from '../../../visualize/format.js';
 import { type Cell, drawTable } from '../../../visualize/table.js';
-import { readChain } from './chain.js';
+import { describePause, pausedByShape } from '../manage/pause-view.js';
+import { findPaused, readChain } from './chain.js';
 import { addExamples, appendValue, type Definition, onStore, type StoreAction } from '../../run/define-command.js';
 import { describeSource } from '../../limits/describe-limits.js';
 import { parseAmounts, parseDuration, parseLimits } from '../../arguments/parse.js';
@@ -21,9 +22,11 @@ export const define: Definition = (command, context) => {
     'acquire user-1 gpt-4 -c rpm=1 --dry-run',
     'acquire user-1 gpt-4 -c slots=1 --hold --lease-ttl 5min',
     'acquire user-1 gpt-4 -c rpm=1 -l rpm:5/min',
+    'acquire user-1 gpt-4 -c tpm=500 --priority batch',
   ])
     .option('-c, --consume <limit=amount>', 'the amount to take of a limit; can be repeated', appendValue)
     .option('-l, --limits <limit>', 'a limit that replaces the stored ones for this call; can be repeated', appendValue)
+    .option('--priority <class>', 'the priority class, whose reserves must stay; by default none')
     .option('--lease-ttl <duration>', 'the time until the lease expires: 5s to 7day, by default 1min')
     .option('--hold', 'keep slots until the lease expires, instead of giving them back at once')
     .option('--dry-run', 'take nothing')
@@ -33,6 +36,7 @@ export const define: Definition = (command, context) => {
 interface AcquireOptions {
   readonly consume?: readonly string[];
   readonly limits?: readonly string[];
+  readonly priority?: string;
   readonly leaseTtl?: string;
   readonly hold?: boolean;
   readonly dryRun?: boolean;
@@ -46,7 +50,7 @@ interface Level {
 }
 
 interface TriedRequest {
-  readonly decision: Pick<AcquireShape, 'granted' | 'reason' | 'retryAfterMs' | 'decidedBy' | 'lease'>;
+  readonly decision: Pick<AcquireShape, 'granted' | 'reason' | 'retryAfterMs' | 'decidedBy' | 'lease' | 'paused'>;
   readonly statuses: readonly LimitStatus[];
 }
 
@@ -71,12 +75,13 @@ function readRequest(entityId: string, resource: string, options: AcquireOptions
     throw new HeadgateError('input.invalid', '--dry-run takes nothing, so that --hold has nothing to keep');
   }
   const limits = parseLimits(options.limits);
-  const { leaseTtl } = options;
+  const { leaseTtl, priority } = options;
   return {
     entityId,
     resource,
     consume: parseAmounts(options.consume),
     ...(limits === undefined ? {} : { limits }),
+    ...(priority === undefined ? {} : { priority }),
     ...(leaseTtl === undefined ? {} : { leaseTtlMs: parseDuration('--lease-ttl', leaseTtl) }),
   };
 }
@@ -97,10 +102,11 @@ async function take({ limiter }: Session, request: AcquireRequest, hold: boolean
   const { statuses, decidedBy, granted } = decision;
   if (!decision.granted) {
     const { reason, retryAfterMs } = decision;
-    return { decision: { granted, reason, retryAfterMs, decidedBy, lease: null }, statuses };
+    const paused = decision.paused === undefined ? null : pausedByShape(decision.paused);
+    return { decision: { granted, reason, retryAfterMs, decidedBy, lease: null, paused }, statuses };
   }
   const lease = await finish(decision, hold);
-  return { decision: { granted, reason: null, retryAfterMs: null, decidedBy, lease }, statuses };
+  return { decision: { granted, reason: null, retryAfterMs: null, decidedBy, lease, paused: null }, statuses };
 }
 
 async function finish({ lease }: Extract<Decision, { granted: true }>, hold: boolean): Promise<AcquireShape['lease']> {
@@ -111,13 +117,21 @@ async function finish({ lease }: Extract<Decision, { granted: true }>, hold: boo
 }
 
 async function look({ limiter }: Session, request: AcquireRequest): Promise<TriedRequest> {
+  const now = new Date();
+  const paused = await findPaused(limiter, request, now);
+  if (paused !== null) {
+    const retryAfterMs = paused.until === null ? null : new Date(paused.until).getTime() - now.getTime();
+    const decision = { granted: false, reason: 'paused', retryAfterMs, decidedBy: 'store', lease: null } as const;
+    return { decision: { ...decision, paused }, statuses: [] };
+  }
   const statuses = await limiter.peek(request);
-  const waits = statuses.map(({ retryAfterMs }) => retryAfterMs);
-  const granted = statuses.every(({ exceeded }) => !exceeded);
+  const refusing = statuses.filter(({ exceeded, shadow }) => exceeded && shadow !== true);
+  const granted = refusing.length === 0;
+  const waits = refusing.map(({ retryAfterMs }) => retryAfterMs);
   const impossible = waits.includes(null);
   const reason = granted ? null : impossible ? 'impossible' : 'exhausted';
   const retryAfterMs = reason === 'exhausted' ? Math.max(...waits.map(Number)) : null;
-  return { decision: { granted, reason, retryAfterMs, decidedBy: 'store', lease: null }, statuses };
+  return { decision: { granted, reason, retryAfterMs, decidedBy: 'store', lease: null, paused: null }, statuses };
 }
 
 /** `idle`: the status before the request of all limits, including those that it does not name. */
@@ -143,19 +157,26 @@ function explainLevel(
 }
 
 function explainLimit(
-  { limit, available, requested, exceeded, retryAfterMs }: LimitStatus,
+  { limit, available, requested, reserved, shadow, exceeded, retryAfterMs }: LimitStatus,
   { decision: { granted, lease } }: TriedRequest,
   dryRun: boolean,
 ): AcquireLimitShape {
   // The status of a grant has the balance after the take; every other status has the balance before it.
-  const before = granted && !dryRun ? available + requested : available;
+  const taken = exceeded ? 0 : requested;
+  const before = granted && !dryRun ? available + taken : available;
   const isGivenBack = holdsSlots(limit.kind) && lease?.state !== 'held';
-  const after = granted && !isGivenBack ? before - requested : before;
-  return { name: limit.name, limit: String(limit), asked: requested, before, after, exceeded, retryAfterMs };
+  const after = granted && !isGivenBack ? before - taken : before;
+  const asked = { name: limit.name, limit: String(limit), asked: requested, before, after, exceeded, retryAfterMs };
+  return {
+    ...asked,
+    ...(reserved === undefined ? {} : { reserved }),
+    ...(shadow === undefined ? {} : { shadow }),
+  };
 }
 
-function exitCodeOf({ granted, reason }: AcquireShape): number {
+function exitCodeOf({ granted, reason, retryAfterMs }: AcquireShape): number {
   if (granted) return 0;
+  if (reason === 'paused' && retryAfterMs === null) return errorTraits('entity.paused').exit;
   return errorTraits(reason === 'impossible' ? 'limit.impossible' : 'limit.exceeded').exit;
 }
 
@@ -178,9 +199,13 @@ function headline(data: AcquireShape, style: Style): string {
   return `${what}; ${refusers(data)}; ${advice}`;
 }
 
-function refusers({ levels }: AcquireShape): string {
+function refusers({ levels, paused }: AcquireShape): string {
+  if (paused !== null) {
+    const what = paused.resource === null ? paused.entityId : `${paused.entityId} on ${paused.resource}`;
+    return `${what} is paused ${describePause(paused)}`;
+  }
   const names = levels.flatMap(({ entityId, limits }) =>
-    limits.filter(({ exceeded }) => exceeded).map(({ name }) => `${name} of ${entityId}`),
+    limits.filter(({ exceeded, shadow }) => exceeded && shadow !== true).map(({ name }) => `${name} of ${entityId}`),
   );
   return names.length === 0 ? 'too many writers at once' : `refused by ${names.join(', ')}`;
 }
@@ -195,13 +220,18 @@ function renderLevel(level: AcquireLevelShape, isParent: boolean, data: AcquireS
 }
 
 function renderLimit(limit: AcquireLimitShape, data: AcquireShape, style: Style): readonly Cell[] {
-  const { asked, before, after, exceeded } = limit;
-  const mark = exceeded ? { value: '✗', paint: style.red } : asked === null ? ' ' : { value: '✓', paint: style.green };
+  const { asked, before, after, exceeded, shadow } = limit;
+  const mark =
+    exceeded && shadow !== true
+      ? { value: '✗', paint: style.red }
+      : asked === null
+        ? ' '
+        : { value: '✓', paint: style.green };
   return [mark, limit.limit, before ?? '', asked ?? '', after ?? '', remark(limit, data, style)];
 }
 
 function remark(
-  { asked, before, after, exceeded, retryAfterMs }: AcquireLimitShape,
+  { asked, before, after, reserved = 0, shadow, exceeded, retryAfterMs }: AcquireLimitShape,
   data: AcquireShape,
   style: Style,
 ): Cell {
@@ -209,8 +239,10 @@ function remark(
   const isHeld = data.granted && !data.dryRun && asked > 0 && before !== null && before === after;
   if (!exceeded) return isHeld ? 'held, and given back' : '';
   const wait = retryAfterMs === null ? 'more than it can ever give' : `fits in ${formatDuration(retryAfterMs)}`;
-  const missing = formatCount(asked - (before ?? 0));
-  return { value: `REFUSED: ${missing} too many, ${wait}`, paint: style.red };
+  const missing = formatCount(asked + reserved - (before ?? 0));
+  const kept = reserved === 0 ? '' : ` (${formatCount(reserved)} must stay)`;
+  const verdict = shadow === true ? 'not taken (shadow)' : 'REFUSED';
+  return { value: `${verdict}: ${missing} too many${kept}, ${wait}`, paint: shadow === true ? style.dim : style.red };
 }
 
 function outcome({ granted, dryRun, lease }: AcquireShape): string {

@@ -4,6 +4,7 @@ import type { RateLimiter } from '../../../limiter/rate-limiter.js';
 import { formatInstant } from '../../../visualize/format.js';
 import { drawFields, drawTable } from '../../../visualize/table.js';
 import { showLimits } from '../../limits/describe-limits.js';
+import { pausedField, pauseShape } from './pause-view.js';
 import { moreLine } from '../../arguments/paging.js';
 import type { Style } from '../../terminal/terminal.js';
 import type { EntityShape, EntityViewShape } from './entity-shapes.js';
@@ -29,8 +30,10 @@ export async function viewEntity(
   };
 }
 
-export function entityShape({ id, name, parentId, cascade, metadata, createdAt, version }: Entity): EntityShape {
-  return { id, name, parentId, cascade, metadata, createdAt: createdAt.toISOString(), version };
+export function entityShape({ createdAt, paused, ...entity }: Entity): EntityShape {
+  const { id, name, parentId, cascade, metadata, version } = entity;
+  const shown = { paused: pauseShape(paused, new Date()) };
+  return { id, name, parentId, cascade, metadata, createdAt: createdAt.toISOString(), version, ...shown };
 }
 
 export function limitTexts(limits: readonly Limit[] = []): readonly string[] {
@@ -41,13 +44,15 @@ export function renderEntity(entity: EntityShape): string {
   return drawFields(fieldsOf(entity));
 }
 
-function fieldsOf({ id, name, parentId, cascade, metadata, createdAt, version }: EntityShape): [string, string][] {
+function fieldsOf(entity: EntityShape): [string, string][] {
+  const { id, name, parentId, cascade, metadata, createdAt, version, paused } = entity;
   return [
     ['entity', id],
     ['name', name ?? '-'],
     ['parent', parentId === null ? '-' : parentId + (cascade ? ' (spends from it, too)' : ' (does not spend from it)')],
     ['metadata', Object.keys(metadata).length === 0 ? '-' : JSON.stringify(metadata)],
     ['created', `${formatInstant(new Date(createdAt))}, version ${version}`],
+    ...pausedField(paused),
   ];
 }
 

@@ -25,11 +25,17 @@ import { namespaceDeletion } from '../records/namespace-deletion.js';
 import { namespacePurge } from '../records/namespace-purge.js';
 import { namespaces } from '../records/namespaces.js';
 import { ownLimits } from '../decisions/own-limits.js';
+import { pause } from '../decisions/pause.js';
+import { entityPauses } from '../decisions/pause-entities.js';
+import { pauses } from '../records/pauses.js';
 import { port } from './port.js';
 import { portableChanges } from '../leases/portable-changes.js';
 import { portableLeases } from '../leases/portable-leases.js';
 import { portableLists } from '../leases/portable-lists.js';
+import { priority } from '../decisions/priority.js';
+import { priorityTogether } from '../decisions/priority-together.js';
 import { run } from './run.js';
+import { shadow } from '../decisions/shadow.js';
 import { slots } from '../decisions/slots.js';
 import { status } from '../decisions/status.js';
 import { takes } from '../decisions/takes.js';
@@ -55,6 +61,12 @@ export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   'per-call limits': ownLimits,
   'unlimited limits': unlimited,
   charges,
+  pause,
+  'pause of entities': entityPauses,
+  'pause records': pauses,
+  priority,
+  'priority of concurrent asks': priorityTogether,
+  shadow,
   namespaces,
   entities,
   status,
@@ -92,6 +104,8 @@ export const DECIDING: ReadonlySet<string> = new Set([
   'per-call limits',
   'unlimited limits',
   'charges',
+  'priority',
+  'shadow',
   'run',
   'random sequences',
 ]);

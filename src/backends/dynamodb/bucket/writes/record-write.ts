@@ -41,10 +41,14 @@ export type RecordValue = string | Int;
 /** One condition on an attribute, or one change of it. Conditions apply to the record as it was before the write. */
 export type RecordStep =
   | { readonly op: 'equal' | 'other' | 'set'; readonly attribute: string; readonly value: RecordValue }
-  | { readonly op: 'at-least' | 'at-most' | 'add'; readonly attribute: string; readonly value: Int }
+  | {
+      readonly op: 'at-least' | 'at-most' | 'absent-or-at-most' | 'add';
+      readonly attribute: string;
+      readonly value: Int;
+    }
   | { readonly op: 'absent' | 'remove'; readonly attribute: string; readonly value: null };
 
-/** Collects the steps of a write. A condition on a missing attribute fails, except `requireAbsent` and `requireOther`. */
+/** Collects the steps of a write. A condition on a missing attribute fails, except `requireAbsent`, `requireAbsentOrAtMost` and `requireOther`. */
 export class RecordUpdate {
   readonly #steps: RecordStep[] = [];
 
@@ -78,6 +82,11 @@ export class RecordUpdate {
   requireWithin(attribute: string, least: Int | null, most: Int | null): this {
     if (least !== null) this.#steps.push({ op: 'at-least', attribute, value: least });
     if (most !== null) this.#steps.push({ op: 'at-most', attribute, value: most });
+    return this;
+  }
+
+  requireAbsentOrAtMost(attribute: string, most: Int): this {
+    this.#steps.push({ op: 'absent-or-at-most', attribute, value: most });
     return this;
   }
 
