@@ -1,5 +1,5 @@
 import type { LevelAnswer, LevelAsk, LevelRef } from '../../../../backend.js';
-import { tokensAfterTake } from '../../../../core/bucket/bucket.js';
+import { credit, effectiveTokens, tokensAfterTake } from '../../../../core/bucket/bucket.js';
 import { compareVersions, compareConfig } from '../../../../core/config/config.js';
 import {
   type Amount,
@@ -22,8 +22,6 @@ import type { EpochMs, Millitokens } from '../../../../core/units.js';
 import type { AskEntry, ChangeEntry, Entry, EntryResult, ExtendEntry, OperationEntry } from './entries.js';
 import { type Account, accountOf, type ShardImage, type StoredHolder } from '../../table/items.js';
 import { withTtl } from '../bucket-ttl.js';
-import { needsRebase } from './needs-rebase.js';
-import { enforced, neverFits } from './verdict-rules.js';
 import {
   addHolder,
   changesNothing,
@@ -72,6 +70,9 @@ export interface Judgement {
 
 /** The holders in one write. DynamoDB accepts 300 operators and 4 KB in a condition. */
 const MAX_HOLDERS = 80;
+
+/** Beyond this, balances approach the bigint path, which is slow. A new base makes them small again. */
+const LARGE_MILLI = 2 ** 50;
 
 /**
  * Plans a group on an image: asks first, skipping those that do not fit; then debits, then refunds. Asks with less
@@ -131,6 +132,19 @@ export function newestLevel(entries: readonly Entry[]): LevelRef | null {
     if (newest === null || compareVersions(entry.level.version, newest.version) > 0) newest = entry.level;
   }
   return newest;
+}
+
+/**
+ * Only if it helps: a debt may be that large by itself. Not at the instant of the base: the base moves strictly
+ * forward, and would credit a millisecond that has not passed.
+ */
+function needsRebase({ rate, tokensMilli }: Account, baseMs: EpochMs, nowMs: EpochMs): boolean {
+  if (isSmall(tokensMilli) || nowMs <= baseMs) return false;
+  return refills(rate.kind) && isSmall(effectiveTokens(rate, tokensMilli, credit(rate, baseMs, nowMs)));
+}
+
+function isSmall(milli: Millitokens): boolean {
+  return milli <= LARGE_MILLI && milli >= -LARGE_MILLI;
 }
 
 export function hasExpired(image: ShardImage, nowMs: EpochMs): boolean {
@@ -391,8 +405,20 @@ function refusesForCertain(verdicts: readonly Verdict[], level: LevelAsk, trust:
   return trust === 'young' && short.some(({ limit }) => refills(limit.kind));
 }
 
+function enforced(verdict: Verdict): Verdict {
+  if (verdict.shadow === undefined) return verdict;
+  const { shadow: _, ...rest } = verdict;
+  return rest;
+}
+
 /** Whether a shadow may have slots of expired holders that an old image does not show. Only the store can tell. */
 function mayHaveFreeSlots(verdict: Verdict, trust: Trust): boolean {
   if (trust !== 'guess' || verdict.waitMs === 0 || verdict.shadow !== true) return false;
   return holdsSlots(verdict.limit.kind) && !exceedsCapacity(verdict);
+}
+
+/** Judged also by the rules that the caller has read: those of an old image may have been raised since. */
+function neverFits({ limits }: LevelAsk, verdict: Verdict): boolean {
+  const limit = limits.find(({ name }) => name === verdict.limit.name);
+  return limit === undefined || exceedsCapacity({ ...verdict, limit });
 }
