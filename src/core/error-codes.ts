@@ -15,6 +15,7 @@ export const ERRORS = {
   'input.invalid': { http: 400, exit: 3, retryable: false },
   'limits.missing': { http: 409, exit: 4, retryable: false },
   'lease.closed': { http: 409, exit: 5, retryable: false },
+  'lease.token-invalid': { http: 400, exit: 3, retryable: false },
   'entity.missing': { http: 404, exit: 4, retryable: false },
   'entity.exists': { http: 409, exit: 5, retryable: false },
   'entity.conflict': { http: 409, exit: 5, retryable: true },

@@ -17,10 +17,11 @@ export interface Context extends StoreContext {
   readonly heldLeases: HeldLeases;
   readonly knownPauses: KnownPauses;
   /**
-   * The first lease of the short way, never used again. V8 drops the code that it compiled for a class when a full
-   * garbage collection finds no object of that class, and most leases live for microseconds.
+   * The first lease of the short way and of the ordinary way, never used again. V8 drops the code that it compiled for a
+   * class when a full garbage collection finds no object of that class, and most leases live for microseconds.
    */
   firstPlainLease: object | null;
+  firstStoredLease: object | null;
   /** Limits in memory, for the outage policy `local`. Created at first use. */
   readonly fallback: () => Context;
 }

@@ -8,6 +8,7 @@ import { attempt, attemptWithoutStore, tell } from './acquire/acquire.js';
 import type { Ask } from './acquire/ask.js';
 import { AuditApi } from './api/audit-api.js';
 import { BucketsApi } from './api/buckets-api.js';
+import { charge, type ChargeRequest } from './charge/charge.js';
 import { closedError } from './outage/closed-error.js';
 import { ConfigApi } from './api/config-api.js';
 import type { Context } from './context.js';
@@ -75,7 +76,7 @@ export class RateLimiter<L extends string = string> {
     this.buckets = new BucketsApi(context);
     this.config = new ConfigApi(context, () => this.#context);
     this.entities = new EntitiesApi(context);
-    this.leases = new LeasesApi(context);
+    this.leases = new LeasesApi(context, this.#store.runtime.options.leaseSecrets);
     this.manifest = new ManifestApi(context);
     this.namespaces = new NamespacesApi(this.#store);
     this.resources = new ResourcesApi(this.buckets);
@@ -135,6 +136,19 @@ export class RateLimiter<L extends string = string> {
   /** Ends the pause of an entity, or of its bucket of one resource. False: it was not paused. */
   async resume(request: ResumeRequest): Promise<boolean> {
     return resume(await this.#opened(), request);
+  }
+
+  /**
+   * Takes the amounts at every level that has the limits, without a lease. Never refuses: what is not there becomes debt.
+   * Resolves when the store has counted it. With an `id`, a repeated call counts once.
+   */
+  async charge(request: ChargeRequest<L>): Promise<void> {
+    await charge(await this.#opened(), 'charge', request);
+  }
+
+  /** Gives the amounts back at every level that has the limits, never above the capacity. With an `id`, a repeated call counts once. */
+  async credit(request: ChargeRequest<L>): Promise<void> {
+    await charge(await this.#opened(), 'credit', request);
   }
 
   /** The current state of every limit of every level. */
@@ -207,8 +221,9 @@ export class RateLimiter<L extends string = string> {
 
   #decideWithoutStore<T>(request: AcquireRequest<L>, error: unknown, finish: (decision: Decision) => T): Promise<T> {
     const context = this.#store.unopenedContextOf(this.#namespace);
+    const startMs = context.clock.now();
     return attemptWithoutStore(context, request, error, (decision) => {
-      tell(context, request, decision);
+      tell(context, request, decision, startMs);
       return finish(decision);
     });
   }
@@ -249,14 +264,16 @@ function decide<T>(
   finish: (decision: Decision) => T,
   limiter: object,
 ): Promise<T> {
-  const end = context.options.onDecision === null ? finish : told(context, request, finish);
+  const { onDecision, onEvent } = context.options;
+  const end = onDecision === null && onEvent === null ? finish : told(context, request, finish);
   if (request?.wait === undefined) return attempt(context, request, wants, end);
   return attemptUntil(context, request, limiter).then(end);
 }
 
 function told<T>(context: Context, request: AcquireRequest, finish: (decision: Decision) => T) {
+  const startMs = context.clock.now();
   return (decision: Decision): T => {
-    tell(context, request, decision);
+    tell(context, request, decision, startMs);
     return finish(decision);
   };
 }

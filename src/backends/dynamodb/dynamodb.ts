@@ -1,6 +1,7 @@
-import type { Awaitable, Backend, Call } from '../../backend.js';
+import type { Awaitable, Backend, Call, ConsumeRequest } from '../../backend.js';
 import { BucketCache } from './acquire/bucket-shards.js';
-import { adjust, consume } from './acquire/consume.js';
+import { charge } from './acquire/charge.js';
+import { adjust, consume, operate } from './acquire/consume.js';
 import { deadlineIn } from './client/deadline.js';
 import { extend } from './acquire/extend.js';
 import { everyLimit, judgeLevel } from './bucket/judge-level.js';
@@ -73,8 +74,21 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
     },
     storeTimeMs: () => transport.storeTimeMs(),
 
-    consume: (call, request) => inNamespace(call, () => consume(buckets, call, request)),
+    consume: (call, request) =>
+      inNamespace(call, () => {
+        // Clients of schema version 1 would take the holder of a portable lease for that of another lease.
+        const allowed = isPortable(request) ? versions.require(call, 'a portable lease') : undefined;
+        return allowed instanceof Promise
+          ? allowed.then(() => consume(buckets, call, request))
+          : consume(buckets, call, request);
+      }),
     adjust: (call, request) => inNamespace(call, () => adjust(buckets, call, request)),
+    charge: (call, request) =>
+      inNamespace(call, async () => {
+        if (request.receipt !== null) await versions.require(call, 'a charge or credit with an id');
+        return charge(buckets, call, request);
+      }),
+    operate: (call, request) => inNamespace(call, () => operate(buckets, call, request)),
     extend: (call, request) => inNamespace(call, () => extend(buckets, call, request)),
     peek: (call, levels) =>
       inNamespace(call, async () => {
@@ -92,6 +106,10 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
       reset: createBucketReset(table, buckets, gate),
       pause: createBucketPause(table, buckets, { gate, versions, ownWrites }),
     }),
-    leases: createLeaseStore(table, gate),
+    leases: createLeaseStore(table, gate, buckets),
   };
+}
+
+function isPortable({ leaseId, levels }: ConsumeRequest): boolean {
+  return leaseId !== null && levels.some(({ holder }) => holder?.portable !== undefined);
 }

@@ -10,6 +10,7 @@ import type {
   ManagedMark,
 } from '../../backend.js';
 import { credit, effectiveTokens, nextBase } from '../../core/bucket/bucket.js';
+import { countOpen } from '../../core/bucket/portable.js';
 import { planConfigChange } from '../../core/config/config-change.js';
 import type { ConfigLevel, StoredConfig } from '../../core/config/config.js';
 import { BackendUnavailable, EntityExists, EntityNotFound, VersionConflict } from '../../core/errors.js';
@@ -20,7 +21,7 @@ import { hasBalance } from '../../core/limit-kind.js';
 import { fullTokens } from '../../core/limit.js';
 import { type Pause, type PauseChange, planPause, samePause } from '../../core/pause.js';
 import { type EpochMs, MAX_CHAIN } from '../../core/units.js';
-import { type Bucket, copyOf, createBucket, forgetAllHolders, move, negated, reclaimExpired } from './bucket.js';
+import { type Bucket, copyOf, createBucket, forgetOpenHolders, move, negated, reclaimExpired } from './bucket.js';
 import { EVERYTHING } from './paging.js';
 import type { OwnedBucket, Space } from './storage.js';
 import { foldBeforeHourEnds } from './usage.js';
@@ -160,7 +161,7 @@ export function describeBucket({ entityId, resource, bucket }: OwnedBucket, nowM
       availableMilli: effectiveTokens(limit, tokensMilli, credit(limit, current.baseMs, nowMs)),
       consumedMilli,
     })),
-    holders: current.holders.size,
+    holders: countOpen(current.holders),
     acquires: current.acquires,
     expired: current.expired,
     ...(current.pause === null ? {} : { pause: current.pause }),
@@ -187,7 +188,7 @@ export function resetBucket(space: Space, call: AdminCall, entityId: string, res
   // Gives back what each lease would have got back at its expiry; its settle charges the whole amount again.
   for (const { rates } of bucket.holders.values()) move(bucket, 'rate', negated(rates ?? []), call.nowMs);
   for (const account of bucket.limits) account.tokensMilli = fullTokens(account.limit);
-  forgetAllHolders(bucket);
+  forgetOpenHolders(bucket);
   bucket.baseMs = nextBase(bucket.baseMs, call.nowMs);
   space.writeBucket(entityId, resource, bucket, call.nowMs);
   audit(space, call, 'bucket.reset', entityId, { resource, ...before }, { resource, ...balances(bucket, call.nowMs) });
@@ -201,5 +202,5 @@ function balances(bucket: Bucket, nowMs: EpochMs): { readonly tokensMilli: unkno
       limit.name,
       String(effectiveTokens(limit, tokensMilli, credit(limit, bucket.baseMs, nowMs))),
     ]);
-  return { tokensMilli: Object.fromEntries(tokens), holders: bucket.holders.size };
+  return { tokensMilli: Object.fromEntries(tokens), holders: countOpen(bucket.holders) };
 }

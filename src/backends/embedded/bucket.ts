@@ -11,6 +11,7 @@ import { type ConfigVersion, compareConfig } from '../../core/config/config.js';
 import { type Amount, amountOf, type Holder, type Verdict } from '../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../core/int.js';
 import { heldSlots, startingTokens } from '../../core/bucket/held-slots.js';
+import { isClosed } from '../../core/bucket/portable.js';
 import { hasBalance, sharesAccount } from '../../core/limit-kind.js';
 import { fullTokens, isUnlimitedIn, type Limit } from '../../core/limit.js';
 import { isRunning, type Pause } from '../../core/pause.js';
@@ -160,8 +161,10 @@ function drop(bucket: Bucket, leaseId: string): void {
   if (bucket.holders.size === 0) bucket.holders = NO_HOLDERS;
 }
 
-export function forgetAllHolders(bucket: Bucket): void {
-  bucket.holders = NO_HOLDERS;
+/** Keeps the holders of leases that have ended: they hold nothing, and answer repeats. */
+export function forgetOpenHolders(bucket: Bucket): void {
+  const closed = [...bucket.holders].filter(([, holder]) => isClosed(holder));
+  bucket.holders = closed.length === 0 ? NO_HOLDERS : new Map(closed);
 }
 
 /** Gives back a holder's slots and removes it. */
@@ -181,10 +184,15 @@ export function hasExpired(bucket: Bucket, nowMs: EpochMs): boolean {
 export function reclaimExpired(bucket: Bucket, nowMs: EpochMs): void {
   for (const [leaseId, holder] of bucket.holders) {
     if (holder.expiresAtMs > nowMs) continue;
-    release(bucket, leaseId, nowMs);
-    if (holder.rates !== null) move(bucket, 'rate', negated(holder.rates), nowMs);
-    bucket.expired += 1;
+    endLease(bucket, leaseId, holder, nowMs);
+    if (!isClosed(holder)) bucket.expired += 1;
   }
+}
+
+/** Gives back what an expiry gives back. Of a lease that has ended nothing is left. */
+export function endLease(bucket: Bucket, leaseId: string, holder: Holder, nowMs: EpochMs): void {
+  release(bucket, leaseId, nowMs);
+  if (holder.rates !== null) move(bucket, 'rate', negated(holder.rates), nowMs);
 }
 
 export function negated(amounts: readonly Amount[]): readonly Amount[] {

@@ -1,17 +1,36 @@
 import type {
   AdjustRequest,
+  ChargeOutcome,
+  ChargeLevels,
   ConsumeOutcome,
   ConsumeRequest,
   ExtendRequest,
   LevelAnswer,
   LevelAsk,
   LevelChange,
+  LevelOperation,
   LevelRef,
   LevelResult,
+  OperateRequest,
+  OperationResult,
 } from '../../backend.js';
 import { compareConfig, CONFIG_REREAD_MS } from '../../core/config/config.js';
-import { amountOf, concludeAt, decide, exceedsCapacity, type Verdict } from '../../core/bucket/decide.js';
+import {
+  amountOf,
+  concludeAt,
+  CONTENDED_RETRY_MS,
+  decide,
+  exceedsCapacity,
+  type Verdict,
+} from '../../core/bucket/decide.js';
 import { amountsDue, keptHolder, takenHolder, takesUnheldSlots } from '../../core/bucket/holder-rules.js';
+import {
+  type ClosedState,
+  isClosed,
+  MAX_HOLDERS_OF_PORTABLE,
+  operate as operateOn,
+} from '../../core/bucket/portable.js';
+import { receiptEnd } from '../../core/bucket/receipt.js';
 import { isRunning } from '../../core/pause.js';
 import type { EpochMs } from '../../core/units.js';
 import {
@@ -21,6 +40,7 @@ import {
   hasExpired,
   hold,
   move,
+  negated,
   reclaimExpired,
   release,
   settle,
@@ -52,6 +72,9 @@ export function consume(space: Space, request: ConsumeRequest, nowMs: EpochMs): 
   if (leaseId !== null && levels.some(({ holder }, at) => holder !== null && buckets[at]?.holders.has(leaseId))) {
     return { kind: 'id-taken' };
   }
+  if (levels.some((level, at) => isCrowded(space, level, buckets[at] as Bucket, nowMs))) {
+    return { kind: 'denied', reason: 'contended', retryAfterMs: CONTENDED_RETRY_MS, levels: answers, crowded: true };
+  }
   for (let at = 0; at < levels.length; at++) {
     const level = levels[at] as LevelAsk;
     const bucket = buckets[at] as Bucket;
@@ -71,6 +94,16 @@ function anyTakesUnheldSlots(levels: readonly LevelAsk[], answers: readonly Leve
     if (configIsOlder && takesUnheldSlots(levels[at] as LevelAsk, verdicts)) return true;
   }
   return false;
+}
+
+/** Whether the bucket has no room for the holder of a portable lease. Expired holders are reclaimed first. */
+function isCrowded(space: Space, level: LevelAsk, bucket: Bucket, nowMs: EpochMs): boolean {
+  if (level.holder?.portable === undefined || bucket.holders.size < MAX_HOLDERS_OF_PORTABLE) return false;
+  if (!hasExpired(bucket, nowMs)) return true;
+  foldBeforeHourEnds(space, level, bucket, nowMs);
+  reclaimExpired(bucket, nowMs);
+  space.writeBucket(level.entityId, level.resource, bucket, nowMs);
+  return bucket.holders.size >= MAX_HOLDERS_OF_PORTABLE;
 }
 
 /** A denied ask reclaims expired holders at once, unless that cannot help. */
@@ -133,11 +166,51 @@ function adjustLevel(space: Space, leaseId: string, level: LevelChange, nowMs: E
   return { kind: 'done', holderLost };
 }
 
+/** All levels and the receipt are one transaction of the storage. */
+export function charge(space: Space, { levels, receipt }: ChargeLevels, nowMs: EpochMs): ChargeOutcome {
+  if (receipt !== null) {
+    const content = space.readReceipt(receipt, nowMs);
+    if (content !== undefined) return { kind: content === receipt.content ? 'repeated' : 'id-used' };
+    space.writeReceipt(receipt, receiptEnd(nowMs), nowMs);
+  }
+  for (const level of levels) {
+    const bucket = openLevel(space, level, nowMs);
+    foldBeforeHourEnds(space, level, bucket, nowMs);
+    move(bucket, 'rate', level.deltas, nowMs, level.limits);
+    space.writeBucket(level.entityId, level.resource, bucket, nowMs);
+  }
+  return { kind: 'charged' };
+}
+
+export function operate(space: Space, request: OperateRequest, nowMs: EpochMs): readonly OperationResult[] {
+  return request.levels.map((level) => operateLevel(space, request.leaseId, level, nowMs));
+}
+
+function operateLevel(space: Space, leaseId: string, level: LevelOperation, nowMs: EpochMs): OperationResult {
+  const bucket = openLevel(space, level, nowMs);
+  const stored = bucket.holders.get(leaseId);
+  const effect = operateOn(stored, level, bucket.limits);
+  if (effect.kind === 'closed') return effect;
+  const isChanged = effect.kind === 'lost' ? effect.due.length > 0 : effect.holder !== stored;
+  if (isChanged) {
+    foldBeforeHourEnds(space, level, bucket, nowMs);
+    move(bucket, 'rate', effect.due, nowMs, level.limits);
+    if (effect.kind === 'done') {
+      move(bucket, 'concurrent', negated(effect.slotsBack), nowMs);
+      hold(bucket, leaseId, effect.holder);
+    }
+    space.writeBucket(level.entityId, level.resource, bucket, nowMs);
+  }
+  return effect.kind === 'lost' ? { kind: 'lost' } : { kind: 'done', taken: effect.holder.portable?.taken ?? [] };
+}
+
 /** Extends all holders or none, so that a lease is never partly extended. */
-export function extend(space: Space, request: ExtendRequest, nowMs: EpochMs): boolean {
+export function extend(space: Space, request: ExtendRequest, nowMs: EpochMs): boolean | ClosedState {
   const { leaseId, expiresAtMs } = request;
   const buckets = request.levels.map(({ entityId, resource }) => space.readBucket(entityId, resource));
   if (!buckets.every((bucket) => bucket?.holders.has(leaseId) === true)) return false;
+  const [ended] = buckets.flatMap((bucket) => bucket?.holders.get(leaseId) ?? []).filter(isClosed);
+  if (ended?.portable !== undefined) return ended.portable.state as ClosedState;
   for (const [at, { entityId, resource }] of request.levels.entries()) {
     const bucket = buckets[at];
     const holder = bucket?.holders.get(leaseId);

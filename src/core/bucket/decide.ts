@@ -11,6 +11,18 @@ export interface Amount {
   readonly milli: Millitokens;
 }
 
+/** How a portable lease ended. */
+export type ClosedState = 'committed' | 'rolled-back';
+
+/** What the holder of a portable lease keeps, so that any process can continue or repeat what another process began. */
+export interface PortablePart {
+  readonly state: 'open' | ClosedState;
+  /** What the lease has taken from the rates and unlimited limits of this bucket. */
+  readonly taken: readonly Amount[];
+  /** The ids of the last adjusts, the latest last: a repeated adjust counts once. */
+  readonly adjusts: readonly string[];
+}
+
 /** The entry of a lease in a bucket, until it is given back or expires. */
 export interface Holder {
   readonly expiresAtMs: EpochMs;
@@ -20,6 +32,8 @@ export interface Holder {
   /** What it took from rates; null unless an expiry gives it back. */
   readonly rates: readonly Amount[] | null;
   readonly caller: string | null;
+  /** Left out unless the lease is portable. */
+  readonly portable?: PortablePart;
 }
 
 export interface LimitBalance {

@@ -17,10 +17,21 @@ export function takesUnheldSlots(
   );
 }
 
-/** The holder to store. An older config may name rates that the bucket lacks: what was not taken must not be given back. */
+/**
+ * The holder to store. An ask may name rates that the bucket lacks: what was not taken must not be given back. An expiry
+ * follows soon, so that only an older config matters to it; the operations of a portable lease may come much later, when
+ * the bucket has got such a limit.
+ */
 export function takenHolder(holder: Holder, verdicts: readonly Verdict[], configIsOlder: boolean): Holder {
-  if (!configIsOlder || holder.rates === null) return holder;
-  return { ...holder, rates: holder.rates.filter(({ name }) => verdicts.some(({ limit }) => limit.name === name)) };
+  const { rates, portable } = holder;
+  if (portable === undefined && (!configIsOlder || rates === null)) return holder;
+  const taken = (amounts: readonly Amount[]): readonly Amount[] =>
+    amounts.filter(({ name }) => verdicts.some(({ limit }) => limit.name === name && isConsumed(limit.kind)));
+  return {
+    ...holder,
+    rates: rates && taken(rates),
+    ...(portable === undefined ? {} : { portable: { ...portable, taken: taken(portable.taken) } }),
+  };
 }
 
 /** Adds the deltas to what the lease has taken, whether or not its holder still exists. */

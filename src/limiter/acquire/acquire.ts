@@ -1,12 +1,17 @@
 import type { Awaitable, ConsumeOutcome, ConsumeRequest, LevelAsk } from '../../backend.js';
+import type { LimitStatus } from '../../core/bucket/decide.js';
+import { MAX_HOLDERS_OF_PORTABLE } from '../../core/bucket/portable.js';
 import { BackendUnavailable, isHeadgateError } from '../../core/errors.js';
-import { buildLeaseId, checkEntityId, checkResource } from '../../core/identifiers.js';
 import type { EpochMs } from '../../core/units.js';
+import { buildLeaseId, checkEntityId, checkResource } from '../../core/identifiers.js';
 import type { Ask } from './ask.js';
 import type { CachedConfig } from '../config/config-cache.js';
 import { type Context, endOfCall, timeLeft } from '../context.js';
 import { report } from '../store-context.js';
 import type { Decision } from './decision.js';
+import type { DecisionEvent } from './decision-event.js';
+import { emit } from '../events/emit.js';
+import type { LimitViolation } from '../events/limiter-event.js';
 import { isPromise } from '../outage/guard.js';
 import type { Lease } from '../lease/lease.js';
 import { buildLevels } from './levels.js';
@@ -201,6 +206,7 @@ function decided(
     if (level === undefined || outcome.levels[at]?.configIsOlder !== true) continue;
     context.resolver.reread(level.entityId, ask.request.resource, ask.nowMs);
   }
+  if (outcome.kind === 'denied' && outcome.crowded === true) reportCrowded(context, ask);
   const decision = decisionOf(context, ask, grant, outcome, isRemembered(outcome) ? 'deny-cache' : 'store');
   notePauses(context, ask, grant.levels, outcome);
   return decision;
@@ -215,6 +221,14 @@ function notePauses(context: Context, { request, nowMs }: Ask, levels: readonly 
   } else if (!knownPauses.isEmpty && request.limits === undefined && !isRemembered(outcome)) {
     knownPauses.forget(request.entityId, request.resource);
   }
+}
+
+/** The denial alone would look like ordinary contention, which a retry solves. */
+function reportCrowded({ options }: Context, { request }: Ask): void {
+  const { entityId, resource } = request;
+  const what = `A bucket of ${entityId} on ${resource} has ${MAX_HOLDERS_OF_PORTABLE} holders, as many as it may have`;
+  const advice = 'Portable leases keep their holder until they expire: use a shorter leaseTtlMs';
+  report(options, new BackendUnavailable(`${what}. ${advice}`, 'contended'), 'acquire');
 }
 
 function isRemembered(outcome: ConsumeOutcome): boolean {
@@ -235,21 +249,32 @@ export function giveBack(context: Context, lease: Lease): void {
   lease.rollback().catch((error: unknown) => report(context.options, error, 'giving back after the caller left'));
 }
 
-/** Calls `onDecision`. An exception that it throws does not affect the decision. */
-export function tell(context: Context, request: AcquireRequest, decision: Decision): void {
-  if (context.options.onDecision === null) return;
+/** Calls `onDecision` and `onEvent`. An exception that they throw does not affect the decision. */
+export function tell(context: Context, request: AcquireRequest, decision: Decision, startMs: EpochMs): void {
+  const { onDecision, onEvent } = context.options;
+  if (onDecision === null && onEvent === null) return;
+  const event: DecisionEvent = {
+    namespace: context.namespace,
+    entityId: request.entityId,
+    resource: request.resource,
+    consume: { ...request.consume } as Record<string, number>,
+    granted: decision.granted,
+    reason: decision.granted ? null : decision.reason,
+    retryAfterMs: decision.granted ? null : decision.retryAfterMs,
+    decidedBy: decision.decidedBy,
+  };
+  if (onEvent !== null) {
+    const violations = decision.granted ? [] : decision.violations.map(violationOf);
+    const durationMs = Math.max(0, context.clock.now() - startMs);
+    emit(context.options, { ...event, type: 'decision', violations, durationMs });
+  }
   try {
-    context.options.onDecision({
-      namespace: context.namespace,
-      entityId: request.entityId,
-      resource: request.resource,
-      consume: { ...request.consume } as Record<string, number>,
-      granted: decision.granted,
-      reason: decision.granted ? null : decision.reason,
-      retryAfterMs: decision.granted ? null : decision.retryAfterMs,
-      decidedBy: decision.decidedBy,
-    });
+    onDecision?.(event);
   } catch (error) {
     report(context.options, error, 'onDecision');
   }
+}
+
+function violationOf({ entityId, limit, requested, available, retryAfterMs }: LimitStatus): LimitViolation {
+  return { entityId, limit: limit.name, requested, available, retryAfterMs };
 }

@@ -18,6 +18,11 @@ export interface AcquireRequest<L extends string = string> {
   readonly limits?: readonly Limit[];
   /** Creates a holder that expires after this time, also without concurrent limits. At least 5 000. */
   readonly leaseTtlMs?: number;
+  /**
+   * Creates a holder at every level, in which the state of the lease is kept until its expiry: `lease.token()` then gives
+   * a text with which any process can continue the lease, and its operations can be repeated.
+   */
+  readonly portable?: boolean;
   /** Waits for up to `timeoutMs` instead of being denied. */
   readonly wait?: { readonly timeoutMs: number };
   /** Ends the wait or the call. What was taken meanwhile is given back. */
@@ -37,6 +42,7 @@ const REQUEST_FIELDS: ReadonlySet<string> = new Set([
   'consume',
   'limits',
   'leaseTtlMs',
+  'portable',
   'wait',
   'signal',
   'onUnavailable',
@@ -58,6 +64,9 @@ export function checkRequest(request: AcquireRequest): void {
   }
   if (request.atomic !== undefined && typeof request.atomic !== 'boolean') {
     throw new ValidationError('atomic', 'true or false', request.atomic);
+  }
+  if (request.portable !== undefined && typeof request.portable !== 'boolean') {
+    throw new ValidationError('portable', 'true or false', request.portable);
   }
   if (request.onUnavailable !== undefined) checkOneOf('onUnavailable', request.onUnavailable, ON_UNAVAILABLE);
 }

@@ -15,7 +15,7 @@ import type { AcquireRequest } from './request.js';
  * - the breaker has counted a failure, or the limiter is closed: the guard decides;
  * - the config is not cached, due for a refresh, or has a pause: it must be read, or the ask is denied;
  * - spending cascades to a parent: several levels must grant together;
- * - the request has its own limits or a `leaseTtlMs`, or asks for slots: another bucket, or a holder;
+ * - the request has its own limits or a `leaseTtlMs`, is for a portable lease, or asks for slots: another bucket, or a holder;
  * - a limit has a default cost, or a name is unknown: the amounts are not those of the request, or it is refused;
  * - the bucket cannot grant at once (see `ResidentBuckets.take`).
  */
@@ -27,7 +27,7 @@ export function takeAtOnce(
 ): Lease | null {
   const { resident, resolver } = context;
   if (resident === null || !context.guard.isClear) return null;
-  if (request.limits !== undefined || request.leaseTtlMs !== undefined) return null;
+  if (request.limits !== undefined || request.leaseTtlMs !== undefined || request.portable === true) return null;
   const config = resolver.fresh(request.entityId, request.resource, nowMs);
   if (config === undefined) return null;
   const { resolved } = config;

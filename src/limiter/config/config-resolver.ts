@@ -1,6 +1,7 @@
 import type { Awaitable, ConfigRead } from '../../backend.js';
 import {
   type CodeLimits,
+  compareVersions,
   CONFIG_REREAD_MS,
   type ConfigLevels,
   type OnUnavailable,
@@ -13,6 +14,7 @@ import { holdsSlots } from '../../core/limit-kind.js';
 import { startTimer } from '../../clock.js';
 import { type EpochMs, MAX_CHAIN } from '../../core/units.js';
 import { type CachedConfig, ConfigCache, type ResolvedRead } from './config-cache.js';
+import { emit } from '../events/emit.js';
 import { report, type StoreContext } from '../store-context.js';
 import { findPause } from './find-pause.js';
 import { isPromise } from '../outage/guard.js';
@@ -27,14 +29,20 @@ const MAX_SHARED = 1_000;
 export class ConfigResolver {
   readonly cache = new ConfigCache();
   readonly #store: StoreContext;
+  readonly #namespace: string;
   readonly #namespaceId: string;
   readonly #code: CodeLimits;
   #lastOnUnavailable: OnUnavailable | null = null;
   /** By resource. */
   readonly #shared = new Map<string, ResolvedRead>();
 
-  constructor(store: StoreContext, namespaceId: string, code: CodeLimits) {
+  constructor(
+    store: StoreContext,
+    { namespace, namespaceId }: { readonly namespace: string; readonly namespaceId: string },
+    code: CodeLimits,
+  ) {
     this.#store = store;
+    this.#namespace = namespace;
     this.#namespaceId = namespaceId;
     this.#code = code;
   }
@@ -178,6 +186,7 @@ export class ConfigResolver {
     const keep = (read: ConfigRead): CachedConfig => {
       const entry = this.#entryOf(entityId, resource, read, nowMs);
       this.#lastOnUnavailable = entry.resolved.onUnavailable;
+      if (this.#store.options.onEvent !== null) this.#tellChange(entry);
       this.cache.keep(entry, generation);
       return entry;
     };
@@ -191,6 +200,15 @@ export class ConfigResolver {
     } catch (error) {
       return orLastKnown(error);
     }
+  }
+
+  /** Nothing is told after a change of this process, which had an event of its own. */
+  #tellChange({ entityId, resource, resolved }: CachedConfig): void {
+    const before = this.cache.get(entityId, resource);
+    if (before === undefined || !this.cache.isCurrent(before)) return;
+    if (compareVersions(before.resolved.version, resolved.version) === 0) return;
+    const namespace = this.#namespace;
+    emit(this.#store.options, { type: 'config-change', namespace, by: 'read', entityId, resource });
   }
 
   /** Callers share a read. Each waits until its own deadline; the read itself continues for the others. */

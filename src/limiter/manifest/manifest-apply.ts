@@ -7,6 +7,7 @@ import { Limit } from '../../core/limit.js';
 import type { Fields } from '../../core/manifest/managed-fields.js';
 import { buildManagedKey, describeTarget, type ManagedTarget } from '../../core/manifest/managed.js';
 import { decodePause, type Pause, type PauseData } from '../../core/pause.js';
+import { emitConfigChange } from '../events/emit.js';
 import { callStore, changeStore, type Context } from '../context.js';
 import type { ApplyOptions, ManifestPlan } from './manifest-types.js';
 import { fieldsOfMark, makePlan, turn, viewOf } from './manifest-plan.js';
@@ -111,6 +112,7 @@ async function send(context: Context, comparison: Comparison): Promise<void> {
     if (seenVersion === null) return entities.create(marked, { id, ...newRecordOf(final) });
     return entities.update(marked, id, recordOf(writes), seenVersion);
   });
+  if (target.kind !== 'record') emitConfigChange(context, target);
 }
 
 /** Leaves out fields that are not written, so that their stored values stay. */

@@ -52,6 +52,13 @@ const bucket = record({
   expired: count,
   paused: nullable(record(pause)),
 });
+const charge = record({
+  entityId: text,
+  resource: text,
+  amounts: mapOf(count),
+  id: nullable(text),
+  available: mapOf(nullable(number)),
+});
 const acquire = record({
   granted: flag,
   dryRun: flag,
@@ -129,6 +136,8 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   ),
   'bucket list': page(bucket),
   'bucket reset': record({ reset: flag }),
+  charge,
+  credit: charge,
   'bucket show': record({ bucket: nullable(bucket) }),
   capacity: record({
     resource: text,
@@ -161,13 +170,17 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   'leases list': page(
     record({
       id: text,
+      entityId: text,
+      resource: text,
       amounts: mapOf(count),
       caller: nullable(text),
       acquiredAt: nullable(instant),
       expiresAt: instant,
       expired: flag,
+      portable: flag,
     }),
   ),
+  'leases release': record({ released: flag }),
   'limits apply': limitsPlan,
   'limits diff': limitsPlan,
   'limits export': limitsFile,

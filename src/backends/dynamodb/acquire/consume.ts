@@ -7,6 +7,8 @@ import type {
   LevelAnswer,
   LevelAsk,
   LevelResult,
+  OperateRequest,
+  OperationResult,
 } from '../../../backend.js';
 import { concludeAt, CONTENDED_RETRY_MS } from '../../../core/bucket/decide.js';
 import { CONFIG_REREAD_MS } from '../../../core/config/config.js';
@@ -14,7 +16,7 @@ import type { EpochMs } from '../../../core/units.js';
 import { takeAtomically } from './atomic.js';
 import { isShortOf, startKeeping, youngImages } from './bucket-images.js';
 import { type BucketCache, tuningOf } from './bucket-shards.js';
-import { changeLevel } from './change-level.js';
+import { changeLevel, operateLevel } from './change-level.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
 import { judgeLevel } from '../bucket/judge-level.js';
 import { RefundLost } from '../bucket/group/refund-lost.js';
@@ -64,6 +66,11 @@ function outcomeOfOne(outcome: LevelOutcome, nowMs: EpochMs): ConsumeOutcome {
       return denial([outcome.answer], outcome.remembered, nowMs);
     case 'unheld':
       return { kind: 'denied', reason: 'contended', retryAfterMs: CONFIG_REREAD_MS, levels: [outcome.answer] };
+    case 'crowded': {
+      const { answer } = outcome;
+      const retryAfterMs = CONTENDED_RETRY_MS;
+      return { kind: 'denied', reason: 'contended', retryAfterMs, levels: [answer], crowded: true };
+    }
     case 'contended':
       return { kind: 'denied', reason: 'contended', retryAfterMs: CONTENDED_RETRY_MS, levels: [] };
     case 'id-taken':
@@ -142,7 +149,7 @@ function isGranted(outcome: Taken | undefined): outcome is Extract<LevelOutcome,
 
 function endsWithoutVerdict(outcome: Exclude<Taken, Failed>): outcome is LevelOutcome {
   const { kind } = outcome;
-  return kind === 'id-taken' || kind === 'contended' || kind === 'unheld';
+  return kind === 'id-taken' || kind === 'contended' || kind === 'unheld' || kind === 'crowded';
 }
 
 /**
@@ -277,6 +284,25 @@ async function verdictsOfAll(
 
 function isDenied(outcome: Taken | undefined): outcome is Extract<LevelOutcome, { readonly kind: 'denied' }> {
   return outcome !== undefined && !(outcome instanceof Failed) && outcome.kind === 'denied';
+}
+
+/** Makes an operation of a portable lease. Each level succeeds or fails separately. */
+export async function operate(
+  buckets: BucketCache,
+  call: Call,
+  { leaseId, levels }: OperateRequest,
+): Promise<readonly OperationResult[]> {
+  const deadline = deadlineIn(call.timeoutMs);
+  return Promise.all(
+    levels.map(async (level): Promise<OperationResult> => {
+      const bucket = buckets.of(call.namespaceId, level.entityId, level.resource);
+      try {
+        return await operateLevel({ call, bucket, level, leaseId, deadline });
+      } catch (error) {
+        return { kind: 'failed', error };
+      }
+    }),
+  );
 }
 
 export async function adjust(

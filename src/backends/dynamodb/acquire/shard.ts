@@ -210,6 +210,7 @@ function deadlinePassed(): BackendUnavailable {
 
 /** Whether the entry gives tokens or slots back. A balance from before it must not deny. */
 function givesBack(entry: Entry): boolean {
+  if (entry.kind === 'operation') return true;
   if (entry.kind !== 'change') return false;
   return entry.level.holder === 'release' || refundsRates(entry.level);
 }

@@ -54,6 +54,7 @@ export function recallLevel(asking: Asking): LevelOutcome | null {
 /** If the first shard denied the ask: asks other shards, or takes from several where one cannot be enough. */
 function takeElsewhere(asking: Asking, entry: AskEntry, first: Asked): Awaitable<LevelOutcome> {
   const outcome = concluded(asking, first);
+  if (outcome.kind === 'crowded' && asking.bucket.count > 1) return takeFromUncrowded(asking, entry, first, outcome);
   if (outcome.kind !== 'denied' || asking.bucket.count === 1) return outcome;
   // A pause stops all shards.
   if (outcome.answer.pause !== undefined && outcome.inDoubt !== true) return outcome;
@@ -76,6 +77,20 @@ async function takeFromOthers(asking: Asking, entry: AskEntry, first: Asked, den
     if (longestWait(outcome.answer) < longestWait(best.answer)) best = outcome;
   }
   return best;
+}
+
+/** The first answer of another shard that has room for the holder. */
+async function takeFromUncrowded(
+  asking: Asking,
+  entry: AskEntry,
+  first: Asked,
+  crowded: LevelOutcome,
+): Promise<LevelOutcome> {
+  for (const shard of otherShards(asking, entry, first.shard.number)) {
+    const outcome = concluded(asking, await askShard(asking, shard, entry));
+    if (outcome.kind !== 'crowded') return outcome;
+  }
+  return crowded;
 }
 
 /** Two other shards drawn at random, first the one that has room by its image. */
@@ -213,7 +228,13 @@ function holderOf({ holder }: LevelAsk, asks: readonly Amount[]): LevelAsk['hold
   if (holder === null) return null;
   const within = (amounts: readonly Amount[]) =>
     amounts.flatMap(({ name }) => asks.filter((amount) => amount.name === name));
-  return { ...holder, slots: within(holder.slots), rates: holder.rates === null ? null : within(holder.rates) };
+  const { slots, rates, portable } = holder;
+  return {
+    ...holder,
+    slots: within(slots),
+    rates: rates === null ? null : within(rates),
+    ...(portable === undefined ? {} : { portable: { ...portable, taken: within(portable.taken) } }),
+  };
 }
 
 /** One answer for the parts: their sum, which may be less than was asked. */

@@ -1,6 +1,7 @@
 import type { BucketRecord, BucketStore, Call, Page, PageRequest } from '../../../backend.js';
 import { credit, effectiveTokens } from '../../../core/bucket/bucket.js';
 import { heldSlots } from '../../../core/bucket/held-slots.js';
+import { countOpen } from '../../../core/bucket/portable.js';
 import { add, type Int } from '../../../core/int.js';
 import { isConsumed } from '../../../core/limit-kind.js';
 import type { EpochMs } from '../../../core/units.js';
@@ -93,7 +94,7 @@ function describeBucket(
     entityId,
     resource,
     limits: first.limits.map(({ limit }) => ({ limit, ...sumLimit(current, limit.name, nowMs) })),
-    holders: sum(({ holders }) => holders.size),
+    holders: sum(({ holders }) => countOpen(holders)),
     acquires: sum(({ acquires }) => acquires),
     expired: sum(({ expired }) => expired),
     ...pauseOf(current),

@@ -1,4 +1,5 @@
 import type { Amount, Holder } from '../../../core/bucket/decide.js';
+import type { PortablePart } from '../../../core/bucket/portable.js';
 import { type Int, toInt } from '../../../core/int.js';
 import { Limit } from '../../../core/limit.js';
 import type { UsageCounts } from '../../../core/usage/usage.js';
@@ -16,6 +17,8 @@ type StoredHolder = readonly [
   slots: readonly StoredAmount[],
   rates: readonly StoredAmount[] | null,
   caller: string | null,
+  /** Only of a portable lease. */
+  portable?: readonly [state: PortablePart['state'], taken: readonly StoredAmount[], adjusts: readonly string[]],
 ];
 
 /** Short names, because a bucket is written with every acquire. */
@@ -85,14 +88,20 @@ function decodeAccount([limit, tokens, consumed, folded]: StoredAccount): Accoun
 }
 
 function encodeHolder([id, holder]: readonly [string, Holder]): StoredHolder {
-  const { expiresAtMs, acquiredAtMs, slots, rates, caller } = holder;
-  return [id, expiresAtMs, acquiredAtMs, slots.map(encodeAmount), rates?.map(encodeAmount) ?? null, caller];
+  const { expiresAtMs, acquiredAtMs, slots, rates, caller, portable } = holder;
+  const carried = rates?.map(encodeAmount) ?? null;
+  if (portable === undefined) return [id, expiresAtMs, acquiredAtMs, slots.map(encodeAmount), carried, caller];
+  const part = [portable.state, portable.taken.map(encodeAmount), portable.adjusts] as const;
+  return [id, expiresAtMs, acquiredAtMs, slots.map(encodeAmount), carried, caller, part];
 }
 
 function decodeHolder(stored: StoredHolder): [string, Holder] {
-  const [id, expiresAtMs, acquiredAtMs, slots, rates, caller] = stored;
-  const decoded = rates?.map(decodeAmount) ?? null;
-  return [id, { expiresAtMs, acquiredAtMs, slots: slots.map(decodeAmount), rates: decoded, caller }];
+  const [id, expiresAtMs, acquiredAtMs, slots, rates, caller, part] = stored;
+  const carried = rates?.map(decodeAmount) ?? null;
+  const holder = { expiresAtMs, acquiredAtMs, slots: slots.map(decodeAmount), rates: carried, caller };
+  if (part === undefined) return [id, holder];
+  const [state, taken, adjusts] = part;
+  return [id, { ...holder, portable: { state, taken: taken.map(decodeAmount), adjusts } }];
 }
 
 function encodeAmount({ name, milli }: Amount): StoredAmount {

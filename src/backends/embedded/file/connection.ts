@@ -20,6 +20,8 @@ export interface Connection {
   readonly registry: FileRegistry;
   readonly maintenance: Maintenance;
   readonly known: KnownBuckets;
+  /** Never used again. Without it, a full garbage collection drops the code that V8 compiled for spaces and their rows. */
+  firstSpace: Space | null;
   /** The file has an older format that lacks tables. The next write adds them; a read does not. */
   isOlder: boolean;
   /** null: an in-memory database. */
@@ -34,6 +36,7 @@ export function connectionTo(database: SqliteDatabase, isOlder: boolean): Connec
     registry: new FileRegistry(sql),
     maintenance: new Maintenance(sql),
     known: new KnownBuckets(),
+    firstSpace: null,
     isOlder,
     identity: null,
   };
@@ -53,15 +56,18 @@ export type Transact = <T>(work: () => T) => T;
  * have led to a wrong result or error, nothing of it is committed, and the second attempt reads the file.
  */
 export function writeSpace<T>(
-  { sql, registry, maintenance, known }: Connection,
+  connection: Connection,
   { namespaceId, nowMs }: Call,
   transact: Transact,
   work: (space: Space) => T,
 ): T {
+  const { sql, registry, maintenance, known } = connection;
   const attempt = (rows: BucketRows): T => {
     const result = transact(() => {
       if (rows.isProven) requireActive(registry.byId(namespaceId), namespaceId);
-      const done = work(new FileSpace(sql, namespaceId, rows));
+      const space = new FileSpace(sql, namespaceId, rows);
+      connection.firstSpace ??= space;
+      const done = work(space);
       rows.prove();
       maintenance.afterWrite(nowMs);
       return done;

@@ -1,5 +1,6 @@
 import type {
   AuditRecord,
+  ChargeReceipt,
   EntityRecord,
   LevelRecord,
   ManagedMark,
@@ -58,6 +59,15 @@ export class FileSpace implements Space {
       `SELECT entity, resource, state FROM buckets
        WHERE ns = ? AND plain = ? AND (entity, resource) > (?, ?) ORDER BY entity, resource LIMIT ?`,
     ).all(this.#ns, resource, seen.entityId, seen.resource, limit + 1);
+    return pageOfRows(rows, limit, decodeOwned, (owned) => buildBucketKey(owned.entityId, owned.resource));
+  }
+
+  buckets({ limit, after }: PageRequest): Page<OwnedBucket> {
+    const seen = parseBucketKey(after ?? '#');
+    const rows = this.#sql(
+      `SELECT entity, resource, state FROM buckets
+       WHERE ns = ? AND (entity, resource) > (?, ?) ORDER BY entity, resource LIMIT ?`,
+    ).all(this.#ns, seen.entityId, seen.resource, limit + 1);
     return pageOfRows(rows, limit, decodeOwned, (owned) => buildBucketKey(owned.entityId, owned.resource));
   }
 
@@ -133,6 +143,19 @@ export class FileSpace implements Space {
 
   marks(page: PageRequest): Page<ManagedRecord> {
     return selectMarks(this.#sql, this.#ns, page);
+  }
+
+  readReceipt({ entityId, resource, id }: ChargeReceipt, nowMs: EpochMs): string | undefined {
+    const row = this.#sql(
+      'SELECT content FROM receipts WHERE ns = ? AND entity = ? AND resource = ? AND id = ? AND ends_at > ?',
+    ).get(this.#ns, entityId, resource, id, nowMs);
+    return row === undefined ? undefined : String(row[0]);
+  }
+
+  writeReceipt({ entityId, resource, id, content }: ChargeReceipt, endMs: EpochMs): void {
+    this.#sql(
+      'INSERT OR REPLACE INTO receipts (ns, entity, resource, id, content, ends_at) VALUES (?, ?, ?, ?, ?, ?)',
+    ).run(this.#ns, entityId, resource, id, content, endMs);
   }
 
   addAudit(record: AuditRecord): void {

@@ -5,6 +5,7 @@ import { bucketResets } from '../usage/bucket-resets.js';
 import { buckets } from '../usage/buckets.js';
 import { capacity } from '../usage/capacity.js';
 import { cascade } from '../decisions/cascade.js';
+import { charges } from '../decisions/charges.js';
 import { concurrency } from '../decisions/concurrency.js';
 import { configChanges } from '../config/config-changes.js';
 import { configShapes } from '../config/config-shapes.js';
@@ -28,6 +29,9 @@ import { pause } from '../decisions/pause.js';
 import { entityPauses } from '../decisions/pause-entities.js';
 import { pauses } from '../records/pauses.js';
 import { port } from './port.js';
+import { portableChanges } from '../leases/portable-changes.js';
+import { portableLeases } from '../leases/portable-leases.js';
+import { portableLists } from '../leases/portable-lists.js';
 import { run } from './run.js';
 import { slots } from '../decisions/slots.js';
 import { status } from '../decisions/status.js';
@@ -56,6 +60,7 @@ export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   pause,
   'pause of entities': entityPauses,
   'pause records': pauses,
+  charges,
   namespaces,
   entities,
   status,
@@ -76,6 +81,7 @@ export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   'bucket resets': bucketResets,
   capacity,
   'lease lists': leaseLists,
+  'portable leases': [...portableLeases, ...portableChanges, ...portableLists],
   'managed marks': managed,
   'many at once': many,
 };
@@ -91,6 +97,7 @@ export const DECIDING: ReadonlySet<string> = new Set([
   'config changes',
   'per-call limits',
   'unlimited limits',
+  'charges',
   'run',
   'random sequences',
 ]);

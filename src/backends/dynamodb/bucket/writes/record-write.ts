@@ -1,3 +1,4 @@
+import type { ChargeReceipt } from '../../../../backend.js';
 import { buildLeaseId, encodeRandom } from '../../../../core/identifiers.js';
 import type { Int } from '../../../../core/int.js';
 import type { EpochMs } from '../../../../core/units.js';
@@ -5,13 +6,22 @@ import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
 import type { RecordKey } from '../../table/keys.js';
 
 /** What one write does to one flat record: it lands whole, or its conditions refuse it and nothing changes. */
-export type RecordWrite = Creation | Update | Deletion;
+export type RecordWrite = Creation | Update | Deletion | ReceiptWrite;
 
 /** Never replaces a record that exists. */
 export interface Creation {
   readonly kind: 'create';
   readonly ns: string;
   readonly image: ShardImage;
+}
+
+/** Refused if the receipt exists and has not ended at `nowMs`. */
+export interface ReceiptWrite {
+  readonly kind: 'receipt';
+  readonly ns: string;
+  readonly receipt: ChargeReceipt;
+  readonly endMs: EpochMs;
+  readonly nowMs: EpochMs;
 }
 
 export interface Update {
