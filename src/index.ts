@@ -100,6 +100,8 @@ export type {
   LimitViolation,
   OutageBegan,
   OutageEnded,
+  PauseBegan,
+  PauseEnded,
   ShardsChanged,
 } from './limiter/events/limiter-event.js';
 export type { Decision, Denied, Granted } from './limiter/acquire/decision.js';

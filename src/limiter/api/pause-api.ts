@@ -6,6 +6,7 @@ import { checkReason, FOREVER_MS, isRunning, type Pause, type PauseChange, type 
 import type { EpochMs } from '../../core/units.js';
 import { viewFoundPause } from '../acquire/paused.js';
 import { changeStore, type Context, endOfCall } from '../context.js';
+import { emit } from '../events/emit.js';
 
 export interface ResumeRequest {
   readonly entityId: string;
@@ -35,6 +36,8 @@ export async function pause(context: Context, request: PauseRequest): Promise<Pa
   const { entityId, resource = null } = request;
   const found = { entityId, resource, pause: after ?? wanted };
   context.knownPauses.note(entityId, found);
+  const { options, namespace } = context;
+  if (options.onEvent !== null) emit(options, { type: 'pause', namespace, ...viewFoundPause(found) });
   return viewFoundPause(found);
 }
 
@@ -44,7 +47,11 @@ export async function resume(context: Context, request: ResumeRequest): Promise<
   const { before } = await change(context, request, null);
   context.knownPauses.forget(request.entityId, request.resource ?? null);
   context.lines.resume();
-  return isRunning(before, context.clock.now());
+  const isEnded = isRunning(before, context.clock.now());
+  const { options, namespace } = context;
+  const { entityId, resource = null } = request;
+  if (isEnded && options.onEvent !== null) emit(options, { type: 'resume', namespace, entityId, resource });
+  return isEnded;
 }
 
 async function change(

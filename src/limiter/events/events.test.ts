@@ -187,3 +187,14 @@ test('a listener that throws breaks no call, and is reported once', async () => 
   await limiter.config.setSystem({ limits: LIMITS });
   expect(errors).toEqual([['onEvent', 'Error: the listener failed']]);
 });
+
+test('a pause and a resume of this process are events, and a resume of what is not paused is none', async () => {
+  const { limiter, events } = await listening();
+  await limiter.pause({ ...USER, forMs: 'forever', reason: 'leaked' });
+  await limiter.resume(USER);
+  await limiter.resume(USER);
+  expect(events).toEqual([
+    { type: 'pause', namespace: 'default', ...USER, until: null, reason: 'leaked' },
+    { type: 'resume', namespace: 'default', ...USER },
+  ]);
+});

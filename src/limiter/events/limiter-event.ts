@@ -1,7 +1,16 @@
+import type { PausedBy } from '../../core/pause.js';
 import type { DecisionEvent } from '../acquire/decision-event.js';
 
 /** The argument of `onEvent`. New types may be added: a listener must ignore those that it does not know. */
-export type LimiterEvent = DecisionMade | LeaseEnded | OutageBegan | OutageEnded | ConfigChanged | ShardsChanged;
+export type LimiterEvent =
+  | DecisionMade
+  | LeaseEnded
+  | OutageBegan
+  | OutageEnded
+  | ConfigChanged
+  | PauseBegan
+  | PauseEnded
+  | ShardsChanged;
 
 /** A decision, with what `onDecision` gets. */
 export interface DecisionMade extends DecisionEvent {
@@ -57,6 +66,21 @@ export interface ConfigChanged {
   /** null: a resource, or the system. */
   readonly entityId: string | null;
   /** null: the default of an entity, or the system. */
+  readonly resource: string | null;
+}
+
+/** This process has paused an entity, or its bucket of one resource. */
+export interface PauseBegan extends PausedBy {
+  readonly type: 'pause';
+  readonly namespace: string;
+}
+
+/** This process has ended a pause with `resume`. A pause that ends at its time has no event. */
+export interface PauseEnded {
+  readonly type: 'resume';
+  readonly namespace: string;
+  readonly entityId: string;
+  /** null: every resource. */
   readonly resource: string | null;
 }
 
