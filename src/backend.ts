@@ -16,7 +16,7 @@ import type { LeaseStore } from './backend/lease-store.js';
 import type { ManagedStore } from './backend/managed-store.js';
 import type { NamespaceStore } from './backend/namespace-store.js';
 import type { UsageStore } from './backend/usage-store.js';
-import type { Amount, DenialReason, Holder, Verdict } from './core/bucket/decide.js';
+import type { Amount, AskedAmount, DenialReason, Holder, Verdict } from './core/bucket/decide.js';
 import type { RateDeltas, RateTotals } from './core/bucket/holder-rules.js';
 import type { ClosedState, PortableChange } from './core/bucket/portable.js';
 import type { ResidentBuckets } from './core/bucket/resident-buckets.js';
@@ -51,8 +51,11 @@ export interface LevelRef {
 export type GrantLocation = unknown;
 
 export interface LevelAsk extends LevelRef {
-  /** The amount to take from each limit. Names of limits that the bucket does not have are ignored. */
-  readonly asks: readonly Amount[];
+  /**
+   * The amount to take from each limit, with the options of the limit that apply to the ask. Names of limits that the
+   * bucket does not have are ignored. The options that a bucket may have stored with its limits are not used.
+   */
+  readonly asks: readonly AskedAmount[];
   /** The holder to store in the bucket until the lease ends; null for none. */
   readonly holder: Holder | null;
 }

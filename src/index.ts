@@ -75,7 +75,7 @@ export {
   ValidationError,
   VersionConflict,
 } from './core/errors.js';
-export { Limit, type RateOptions } from './core/limit.js';
+export { Limit, type LimitOptions, type RateOptions } from './core/limit.js';
 export type { Pause, PauseChange, PausedBy, PauseView } from './core/pause.js';
 export { RateLimitExceeded } from './core/rate-limit-exceeded.js';
 export type { ManagedTarget as ManifestTarget } from './core/manifest/managed.js';
@@ -116,9 +116,10 @@ export type { PingResult } from './limiter/store-connection.js';
 export type { LimiterOptions } from './limiter/options.js';
 export { RateLimiter } from './limiter/rate-limiter.js';
 export type { AcquireRequest, Amounts } from './limiter/acquire/request.js';
-export type { PauseRequest, ResumeRequest } from './limiter/api/pause-api.js';
 export type { ChargeRequest } from './limiter/charge/charge.js';
+export type { PauseRequest, ResumeRequest } from './limiter/api/pause-api.js';
 export type { LimitCapacity } from './limiter/api/resources-api.js';
 export type { OnThrow, RunOptions } from './limiter/lease/run.js';
 export type { StatusRequest } from './limiter/acquire/status.js';
 export type { Usage, UsageRange, UsageSummary } from './limiter/api/usage-api.js';
+export type { WaitingStatus } from './limiter/waiting/waiting-lines.js';

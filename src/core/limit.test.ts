@@ -18,19 +18,32 @@ const period = fc.oneof(
 );
 const cost = fc.option(amount, { nil: undefined });
 
+/** Shares in thousandths, by class. */
+const options = fc
+  .dictionary(
+    name,
+    fc.integer({ min: 0, max: 1_000 }).map((n) => n / 1_000),
+    { maxKeys: 3 },
+  )
+  .map((reserve) => (Object.keys(reserve).length === 0 ? {} : { reserve }))
+  .chain((reserve) => fc.boolean().map((shadow) => (shadow ? { ...reserve, shadow } : reserve)));
+
 const rateLimit = fc
-  .record({ name, capacity: amount, refillAmount: amount, refillPeriodMs: period, cost })
-  .map(({ name: named, capacity, refillAmount, refillPeriodMs, cost: costs }) =>
+  .record({ name, capacity: amount, refillAmount: amount, refillPeriodMs: period, cost, options })
+  .map(({ name: named, capacity, refillAmount, refillPeriodMs, cost: costs, options: rest }) =>
     Limit.custom(named, {
       capacity,
       refillAmount: capacity === 0 ? refillAmount : Math.max(1, refillAmount),
       refillPeriodMs,
       ...(costs === undefined ? {} : { cost: costs }),
+      ...rest,
     }),
   );
 const slots = fc
-  .tuple(name, amount, cost)
-  .map(([named, capacity, costs]) => Limit.concurrent(named, capacity, costs === undefined ? {} : { cost: costs }));
+  .tuple(name, amount, cost, options)
+  .map(([named, capacity, costs, rest]) =>
+    Limit.concurrent(named, capacity, costs === undefined ? rest : { ...rest, cost: costs }),
+  );
 const unlimited = fc
   .tuple(name, cost)
   .map(([given, price]) => Limit.unlimited(given, price === undefined ? {} : { cost: price }));
@@ -56,6 +69,10 @@ describe('a limit as text', () => {
     ['rps:5/sec@2', Limit.perSecond('rps', 5, { cost: 2 })],
     ['h:5/hour', Limit.perHour('h', 5)],
     ['d:5/7day:0', Limit.custom('d', { capacity: 0, refillAmount: 5, refillPeriodMs: 7 * 86_400_000 })],
+    ['tpm:9/min!reserve.batch=0.3', Limit.perMinute('tpm', 9, { reserve: { batch: 0.3 } })],
+    ['a:9/sec@1!reserve.b=1!reserve.c=0', Limit.perSecond('a', 9, { cost: 1, reserve: { c: 0, b: 1 } })],
+    ['rpm:9/min!shadow', Limit.perMinute('rpm', 9, { shadow: true })],
+    ['slots:9/concurrent!reserve.b=0.5!shadow', Limit.concurrent('slots', 9, { shadow: true, reserve: { b: 0.5 } })],
     ['off:0/day@0', Limit.perDay('off', 0, { cost: 0 })],
   ])('%s is what a limit prints as', (text, limit) => {
     expect(String(limit)).toBe(text);

@@ -1,9 +1,11 @@
 import { ValidationError } from './errors.js';
 import { checkLimitName } from './identifiers.js';
 import { hasBalance, type LimitKind } from './limit-kind.js';
+import { checkOptions, type LimitOptions, parseOptions, printOptions, sortedReserve } from './limit-options.js';
 import { MAX_AMOUNT, MILLI } from './units.js';
 
 export { isConsumed, type LimitKind } from './limit-kind.js';
+export type { LimitOptions } from './limit-options.js';
 
 const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -13,14 +15,14 @@ const DAY_MS = 24 * HOUR_MS;
 /** The longest refill period: a leap year. */
 const MAX_PERIOD_MS = 366 * DAY_MS;
 
-export interface RateOptions {
+export interface RateOptions extends LimitOptions {
   /** The capacity: how much may be taken at once from a full bucket. Default: the amount of the rate. */
   readonly burst?: number;
   /** What an acquire takes when its `consume` does not name this limit. Default: nothing. */
   readonly cost?: number;
 }
 
-interface LimitFields<Name extends string> {
+interface LimitFields<Name extends string> extends LimitOptions {
   readonly name: Name;
   readonly kind: LimitKind;
   readonly capacity: number;
@@ -43,6 +45,10 @@ export class Limit<Name extends string = string> {
   /** 0 unless `kind` is `rate`: nothing refills. */
   readonly refillPeriodMs: number;
   readonly cost: number | undefined;
+  /** By priority class: the share of the capacity that an ask of the class must leave. */
+  readonly reserve: Readonly<Record<string, number>> | undefined;
+  /** Whether the limit only reports what it would refuse. */
+  readonly shadow: boolean;
 
   private constructor(fields: LimitFields<Name>) {
     this.name = fields.name;
@@ -51,6 +57,8 @@ export class Limit<Name extends string = string> {
     this.refillAmount = fields.refillAmount;
     this.refillPeriodMs = fields.refillPeriodMs;
     this.cost = fields.cost;
+    this.reserve = sortedReserve(fields.reserve);
+    this.shadow = fields.shadow ?? false;
     Object.freeze(this);
   }
 
@@ -78,7 +86,7 @@ export class Limit<Name extends string = string> {
       readonly refillAmount: number;
       readonly refillPeriodMs: number;
       readonly cost?: number;
-    },
+    } & LimitOptions,
   ): Limit<Name> {
     checkLimitName(name);
     checkWhole(`${name}.capacity`, rule.capacity, 0, MAX_AMOUNT);
@@ -86,6 +94,7 @@ export class Limit<Name extends string = string> {
     checkWhole(`${name}.refillAmount`, rule.refillAmount, rule.capacity === 0 ? 0 : 1, MAX_AMOUNT);
     checkWhole(`${name}.refillPeriodMs`, rule.refillPeriodMs, 1, MAX_PERIOD_MS);
     if (rule.cost !== undefined) checkWhole(`${name}.cost`, rule.cost, 0, MAX_AMOUNT);
+    checkOptions(name, rule);
     return new Limit({ ...rule, name, kind: 'rate', cost: rule.cost });
   }
 
@@ -93,28 +102,42 @@ export class Limit<Name extends string = string> {
   static concurrent<const Name extends string>(
     name: Name,
     capacity: number,
-    options?: Pick<RateOptions, 'cost'>,
+    options: Omit<RateOptions, 'burst'> = {},
   ): Limit<Name> {
     checkLimitName(name);
     checkWhole(`${name}.capacity`, capacity, 0, MAX_AMOUNT);
-    if (options?.cost !== undefined) checkWhole(`${name}.cost`, options.cost, 0, MAX_AMOUNT);
-    return new Limit({ name, kind: 'concurrent', capacity, refillAmount: 0, refillPeriodMs: 0, cost: options?.cost });
+    if (options.cost !== undefined) checkWhole(`${name}.cost`, options.cost, 0, MAX_AMOUNT);
+    checkOptions(name, options);
+    const rule = { name, kind: 'concurrent', capacity, refillAmount: 0, refillPeriodMs: 0 } as const;
+    return new Limit({ ...options, ...rule, cost: options.cost });
   }
 
-  /** Never refuses. Callers may name it, and what they take of it counts as usage. */
-  static unlimited<const Name extends string>(name: Name, options?: Pick<RateOptions, 'cost'>): Limit<Name> {
+  /**
+   * Never refuses. Callers may name it, and what they take of it counts as usage. Its options have no effect, except that
+   * `reserve` names the classes that callers may use.
+   */
+  static unlimited<const Name extends string>(name: Name, options: Omit<RateOptions, 'burst'> = {}): Limit<Name> {
     checkLimitName(name);
-    if (options?.cost !== undefined) checkWhole(`${name}.cost`, options.cost, 0, MAX_AMOUNT);
+    if (options.cost !== undefined) checkWhole(`${name}.cost`, options.cost, 0, MAX_AMOUNT);
+    checkOptions(name, options);
     const capacity = Number.POSITIVE_INFINITY;
-    return new Limit({ name, kind: 'unlimited', capacity, refillAmount: 0, refillPeriodMs: 0, cost: options?.cost });
+    const rule = { name, kind: 'unlimited', capacity, refillAmount: 0, refillPeriodMs: 0 } as const;
+    return new Limit({ ...options, ...rule, cost: options.cost });
   }
 
   /**
    * Reads `rpm:100/min`, `tpm:10000/min:50000` (burst), `jobs:500/90s`, `slots:20/concurrent`, `tpm:unlimited`, each with
-   * an optional `@cost`.
+   * an optional `@cost`, then options such as `!reserve.batch=0.3!shadow`.
    */
   static parse(text: string): Limit {
     return parseLimit(text);
+  }
+
+  /** @internal The limit as a bucket stores it: the options of a config come with each ask. */
+  withoutOptions(): Limit<Name> {
+    if (this.reserve === undefined && !this.shadow) return this;
+    const { name, kind, capacity, refillAmount, refillPeriodMs, cost } = this;
+    return new Limit({ name, kind, capacity, refillAmount, refillPeriodMs, cost });
   }
 
   /** @internal */
@@ -134,7 +157,7 @@ export class Limit<Name extends string = string> {
 
   toString(): string {
     const cost = this.cost === undefined ? '' : `@${this.cost}`;
-    return `${this.name}:${this.#printRule()}${cost}`;
+    return `${this.name}:${this.#printRule()}${cost}${printOptions(this)}`;
   }
 
   #printRule(): string {
@@ -152,8 +175,8 @@ export class Limit<Name extends string = string> {
 }
 
 function rate<Name extends string>(name: Name, amount: number, periodMs: number, options?: RateOptions): Limit<Name> {
-  const rule = { capacity: options?.burst ?? amount, refillAmount: amount, refillPeriodMs: periodMs };
-  return Limit.custom(name, options?.cost === undefined ? rule : { ...rule, cost: options.cost });
+  const { burst, ...rest } = options ?? {};
+  return Limit.custom(name, { ...rest, capacity: burst ?? amount, refillAmount: amount, refillPeriodMs: periodMs });
 }
 
 /** Whether the limit of that name is an unlimited one. */
@@ -172,7 +195,7 @@ export function fullTokens({
   return hasBalance(kind) ? capacityMilli : 0;
 }
 
-/** Whether two limits are the same rule for a bucket. The default cost is not part of the rule. */
+/** Whether two limits are the same rule for a bucket. The default cost and the options are not part of the rule. */
 export function sameRule(a: Limit, b: Limit): boolean {
   return (
     a.name === b.name &&
@@ -215,27 +238,28 @@ const UNITS_MS: Readonly<Record<string, number>> = {
 };
 
 const LIMIT_TEXT =
-  /^(?<name>[^:/@\s]+):(?:(?<unlimited>unlimited)|(?<amount>\d+)\/(?:(?<slots>concurrent)|(?<count>[1-9]\d*)?(?<unit>ms|sec|s|min|hour|day)(?::(?<burst>\d+))?))(?:@(?<cost>\d+))?$/;
+  /^(?<name>[^:/@!\s]+):(?:(?<unlimited>unlimited)|(?<amount>\d+)\/(?:(?<slots>concurrent)|(?<count>[1-9]\d*)?(?<unit>ms|sec|s|min|hour|day)(?::(?<burst>\d+))?))(?:@(?<cost>\d+))?(?<options>(?:![^!\s]+)*)$/;
 
 function parseLimit(text: string): Limit {
   const parts = typeof text === 'string' ? LIMIT_TEXT.exec(text)?.groups : undefined;
-  if (parts === undefined) {
+  const options = parseOptions(parts?.['options'] ?? '');
+  if (parts === undefined || options === undefined) {
     throw new ValidationError(
       'limit',
-      'a limit such as "rpm:100/min", "tpm:10000/min:50000", "jobs:500/90s", "slots:20/concurrent" or "tpm:unlimited" (units ms, sec, min, hour, day)',
+      'a limit such as "rpm:100/min", "tpm:10000/min:50000", "jobs:500/90s", "slots:20/concurrent" or "tpm:unlimited" (units ms, sec, min, hour, day), with options such as "!reserve.batch=0.3"',
       text,
     );
   }
   const { name = '', unit = '' } = parts;
   const amount = Number(parts['amount']);
-  const cost = parts['cost'] === undefined ? {} : { cost: Number(parts['cost']) };
-  if (parts['unlimited'] !== undefined) return Limit.unlimited(name, cost);
-  if (parts['slots'] !== undefined) return Limit.concurrent(name, amount, cost);
+  const rest = parts['cost'] === undefined ? options : { ...options, cost: Number(parts['cost']) };
+  if (parts['unlimited'] !== undefined) return Limit.unlimited(name, rest);
+  if (parts['slots'] !== undefined) return Limit.concurrent(name, amount, rest);
   return Limit.custom(name, {
     capacity: Number(parts['burst'] ?? amount),
     refillAmount: amount,
     refillPeriodMs: Number(parts['count'] ?? 1) * (UNITS_MS[unit] ?? Number.NaN),
-    ...cost,
+    ...rest,
   });
 }
 

@@ -30,6 +30,7 @@ import { available, peekStatuses, status, type StatusRequest, timeUntilAvailable
 import { checkOptionsObject, isBackend, namespaceIn, storeFrom, storeOrAddress } from './store-url.js';
 import { UsageApi } from './api/usage-api.js';
 import { attemptUntil } from './waiting/waiting.js';
+import type { WaitingStatus } from './waiting/waiting-lines.js';
 
 /** Decides whether calls may proceed, using a store that other processes may share. */
 export class RateLimiter<L extends string = string> {
@@ -125,6 +126,19 @@ export class RateLimiter<L extends string = string> {
   }
 
   /**
+   * Takes the amounts at every level that has the limits, without a lease. Never refuses: what is not there becomes debt.
+   * Resolves when the store has counted it. With an `id`, a repeated call counts once.
+   */
+  async charge(request: ChargeRequest<L>): Promise<void> {
+    await charge(await this.#opened(), 'charge', request);
+  }
+
+  /** Gives the amounts back at every level that has the limits, never above the capacity. With an `id`, a repeated call counts once. */
+  async credit(request: ChargeRequest<L>): Promise<void> {
+    await charge(await this.#opened(), 'credit', request);
+  }
+
+  /**
    * Stops an entity on every resource, or its bucket of one resource: asks are denied with the reason `paused`. Its children
    * stop too where their spending cascades to it. Leases end as before. Returns the pause that applies: of several, the one
    * with the latest end.
@@ -136,19 +150,6 @@ export class RateLimiter<L extends string = string> {
   /** Ends the pause of an entity, or of its bucket of one resource. False: it was not paused. */
   async resume(request: ResumeRequest): Promise<boolean> {
     return resume(await this.#opened(), request);
-  }
-
-  /**
-   * Takes the amounts at every level that has the limits, without a lease. Never refuses: what is not there becomes debt.
-   * Resolves when the store has counted it. With an `id`, a repeated call counts once.
-   */
-  async charge(request: ChargeRequest<L>): Promise<void> {
-    await charge(await this.#opened(), 'charge', request);
-  }
-
-  /** Gives the amounts back at every level that has the limits, never above the capacity. With an `id`, a repeated call counts once. */
-  async credit(request: ChargeRequest<L>): Promise<void> {
-    await charge(await this.#opened(), 'credit', request);
   }
 
   /** The current state of every limit of every level. */
@@ -164,6 +165,11 @@ export class RateLimiter<L extends string = string> {
   /** The milliseconds until the request would be granted; null: never, or not before a `resume`. */
   async timeUntilAvailable(request: AcquireRequest<L>): Promise<number | null> {
     return timeUntilAvailable(await this.#opened(), request);
+  }
+
+  /** The calls of this process that wait in this namespace: one line for each limit and priority class. */
+  waiting(): readonly WaitingStatus[] {
+    return this.#context?.lines.list() ?? [];
   }
 
   /** The `statuses` of the decision that the request would get now. Takes nothing. */

@@ -6,9 +6,11 @@ import { at } from './store.js';
 export interface Part {
   readonly limit: number;
   readonly milli: number;
+  /** What an ask must leave. */
+  readonly reserveMilli: number;
 }
 
-/** The content of one write of a client, in this order: asks by arrival, debits, refunds. */
+/** The content of one write of a client, in this order: asks, those with less reserve first; debits; refunds. */
 export interface Group {
   /** Each ask is taken completely or not at all; an ask that does not fit is skipped. */
   readonly asks: readonly (readonly Part[])[];
@@ -47,11 +49,13 @@ export class Model {
     this.#atMs = nowMs;
   }
 
-  /** Which asks fit, in the order of arrival. */
+  /** Which asks fit, one after the other. */
   fits(asks: Group['asks']): readonly boolean[] {
     const left = [...this.#tokens];
     return asks.map((ask) => {
-      if (!ask.every(({ limit, milli }) => at(left, limit) >= BigInt(milli))) return false;
+      const leaves = ({ limit, milli, reserveMilli }: Part): boolean =>
+        at(left, limit) >= BigInt(milli) + BigInt(reserveMilli);
+      if (!ask.every(leaves)) return false;
       for (const { limit, milli } of ask) left[limit] = at(left, limit) - BigInt(milli);
       return true;
     });

@@ -39,6 +39,10 @@ test('clients with stale images agree with the account for numbers above 2^53', 
   expect(await judge(baseThatStays, { changes: true, huge: true })).toMatchObject(FLAWLESS);
 });
 
+test('clients with stale images agree with the account where asks have priorities', async () => {
+  expect(await judge(baseThatStays, { changes: true, huge: false, priorities: true })).toMatchObject(FLAWLESS);
+});
+
 test('the oracle finds that the published rules over-admit', async () => {
   const found = await judge(publishedRules, { changes: false, huge: false });
   expect(found.overAdmitted).toBeGreaterThan(0);
@@ -120,7 +124,7 @@ test('clients whose clocks differ are granted no more than the earliest and the 
       let granted = 0;
       for (const { client, afterMs, milli } of steps) {
         nowMs += afterMs;
-        const group = { asks: [[{ limit: 0, milli }]], debits: [], refunds: [] };
+        const group = { asks: [[{ limit: 0, milli, reserveMilli: 0 }]], debits: [], refunds: [] };
         const [did] = await clients.move(client, group, nowMs + offsets[client % offsets.length]!);
         if (did === true) granted += milli;
       }

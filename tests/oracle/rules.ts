@@ -64,13 +64,13 @@ export const baseThatStays: Rules = (store, initial) => {
   };
 };
 
-/** In the order of arrival; skips asks that do not fit. */
+/** One after the other; skips asks that do not fit. */
 function fittingAsks(image: Image, asks: Group['asks'], nowMs: EpochMs): readonly boolean[] {
   const left = image.limits.map(({ rate, tokensMilli }) =>
     effectiveTokens(rate, tokensMilli, credit(rate, image.baseMs, nowMs)),
   );
   return asks.map((ask) => {
-    if (!ask.every(({ limit, milli }) => at(left, limit) >= milli)) return false;
+    if (!ask.every(({ limit, milli, reserveMilli }) => at(left, limit) >= milli + reserveMilli)) return false;
     for (const { limit, milli } of ask) left[limit] = sub(at(left, limit), milli);
     return true;
   });
@@ -81,6 +81,7 @@ function planGroup(image: Image, group: Group, nowMs: EpochMs): BucketWrite | nu
   const limits = image.limits.flatMap(({ rate, tokensMilli }, limit) => {
     const move: Move = {
       takeMilli: sumOf(group.asks.flat(), limit),
+      reserveMilli: largestReserve(group.asks.flat(), limit),
       debitMilli: sumOf(group.debits, limit) ?? 0,
       refundMilli: sumOf(group.refunds, limit) ?? 0,
     };
@@ -99,6 +100,10 @@ function planChange(image: Image, changed: number, wanted: Rate, nowMs: EpochMs)
     return { limit, write: planRebase(rate, setRate, tokensMilli, baseMs, setBaseMs), setRate };
   });
   return { ifBaseMs: baseMs, setBaseMs, limits };
+}
+
+function largestReserve(parts: readonly Part[], limit: number): number {
+  return Math.max(0, ...parts.filter((part) => part.limit === limit).map(({ reserveMilli }) => reserveMilli));
 }
 
 /** null: the limit is not named. A named 0 requires a balance that is not negative. */

@@ -73,19 +73,22 @@ function sameKind(before: Rate, after: Rate): Rate {
 function groupOf(does: Extract<ScenarioStep['does'], { kind: 'group' }>, model: Model): Group {
   const part = ({ limit, permille }: Share): Part => {
     const { capacityMilli } = at(model.rates, limit);
-    return { limit, milli: Number((BigInt(capacityMilli) * BigInt(permille)) / 1000n) };
+    return { limit, milli: Number((BigInt(capacityMilli) * BigInt(permille)) / 1000n), reserveMilli: 0 };
+  };
+  const leaving = (asked: Part, permille: number): Part => {
+    return { ...asked, reserveMilli: part({ limit: asked.limit, permille }).milli };
   };
   const isRate = ({ limit }: Share): boolean => at(model.rates, limit).refillPeriodMs !== 0;
   const held = model.rates.map(({ capacityMilli }, limit) => capacityMilli - Number(at(model.tokensMilli, limit)));
   const refund = (share: Share): Part => {
     const { limit, milli } = part(share);
-    if (isRate(share)) return { limit, milli };
+    if (isRate(share)) return { limit, milli, reserveMilli: 0 };
     const given = Math.min(milli, at(held, limit));
     held[limit] = at(held, limit) - given;
-    return { limit, milli: given };
+    return { limit, milli: given, reserveMilli: 0 };
   };
   return {
-    asks: does.asks.map((ask) => ask.map(part)),
+    asks: does.asks.map((ask, index) => ask.map((share) => leaving(part(share), does.reserves?.[index] ?? 0))),
     debits: does.debits.filter(isRate).map(part),
     refunds: does.refunds.map(refund),
   };

@@ -15,6 +15,8 @@ export interface ScenarioStep {
     | {
         readonly kind: 'group';
         readonly asks: readonly (readonly Share[])[];
+        /** Thousandths of the capacity that each ask must leave, by priority. */
+        readonly reserves?: readonly number[];
         readonly debits: readonly Share[];
         readonly refunds: readonly Share[];
       }
@@ -31,6 +33,8 @@ export interface ScenarioOptions {
   readonly steps: number;
   /** Whether limits change during the scenario. */
   readonly changes: boolean;
+  /** Whether asks have priorities. */
+  readonly priorities?: boolean;
   /** Amounts of 1e12 tokens and periods of up to a year, whose products and debts exceed 2^53. */
   readonly huge: boolean;
 }
@@ -79,7 +83,14 @@ export function randomScenario(seed: number, options: ScenarioOptions): Scenario
     if (chance(0.9)) return int(0, 200);
     return int(0, options.huge && chance(0.3) ? 86_400_000 : 60_000);
   };
+  const reserve = (): number => (options.priorities === true && chance(0.5) ? int(1, 1_000) : 0);
   const does = (): ScenarioStep['does'] => {
+    const done = doesPlainly();
+    return done.kind === 'group' && options.priorities === true
+      ? { ...done, reserves: done.asks.map(reserve).toSorted((a, b) => a - b) }
+      : done;
+  };
+  const doesPlainly = (): ScenarioStep['does'] => {
     const kind = random();
     if (options.changes && kind < 0.05) return { kind: 'change', limit: limit(), rate: rate() };
     if (kind < 0.6) return { kind: 'group', asks: [ask()], debits: [], refunds: [] };

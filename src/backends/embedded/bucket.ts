@@ -12,7 +12,7 @@ import { type Amount, amountOf, type Holder, type Verdict } from '../../core/buc
 import { add, type Int, sub } from '../../core/int.js';
 import { heldSlots, startingTokens } from '../../core/bucket/held-slots.js';
 import { isClosed } from '../../core/bucket/portable.js';
-import { hasBalance, sharesAccount } from '../../core/limit-kind.js';
+import { hasBalance, isConsumed, sharesAccount } from '../../core/limit-kind.js';
 import { fullTokens, isUnlimitedIn, type Limit } from '../../core/limit.js';
 import { isRunning, type Pause } from '../../core/pause.js';
 import { windowStart } from '../../core/usage/usage.js';
@@ -62,7 +62,7 @@ export function createBucket(limits: readonly Limit[], version: ConfigVersion, n
     home: null,
     baseMs: nowMs,
     version,
-    limits: limits.map((limit) => newAccount(limit, fullTokens(limit))),
+    limits: limits.map((limit) => newAccount(limit.withoutOptions(), fullTokens(limit))),
     retired: NO_ACCOUNTS,
     holders: NO_HOLDERS,
     acquires: 0,
@@ -90,7 +90,8 @@ export function settle(
   const baseMs = nextBase(bucket.baseMs, nowMs);
   const before = [...bucket.limits, ...bucket.retired];
   const live = new Set(bucket.limits);
-  bucket.limits = wanted.limits.map((limit) => {
+  bucket.limits = wanted.limits.map((configured) => {
+    const limit = configured.withoutOptions();
     const account = before.find((candidate) => isSameAccount(candidate.limit, limit));
     const stays = account !== undefined && live.has(account) && account.limit.kind === limit.kind;
     const tokensMilli =
@@ -110,11 +111,15 @@ function isSameAccount(a: Limit, b: Limit): boolean {
   return a.name === b.name && sharesAccount(a.kind, b.kind);
 }
 
-/** Takes what was decided to fit. */
+/** Takes what was decided to fit. Of a shadow that is short nothing is taken; its counter counts the ask. */
 export function take(bucket: Bucket, verdicts: readonly Verdict[]): void {
-  for (const { limit, creditedMilli, effectiveMilli, requestedMilli } of verdicts) {
+  for (const { limit, creditedMilli, effectiveMilli, requestedMilli, waitMs } of verdicts) {
     for (const account of bucket.limits) {
       if (account.limit !== limit) continue;
+      if (waitMs !== 0) {
+        if (isConsumed(limit.kind)) account.consumedMilli = add(account.consumedMilli, requestedMilli);
+        continue;
+      }
       account.tokensMilli = tokensAfterTake(effectiveMilli, creditedMilli, requestedMilli);
       account.consumedMilli = add(account.consumedMilli, requestedMilli);
     }

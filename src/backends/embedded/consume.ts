@@ -16,11 +16,11 @@ import type {
 } from '../../backend.js';
 import { compareConfig, CONFIG_REREAD_MS } from '../../core/config/config.js';
 import {
-  amountOf,
+  askOf,
   concludeAt,
   CONTENDED_RETRY_MS,
   decide,
-  exceedsCapacity,
+  mayGainByReclaim,
   type Verdict,
 } from '../../core/bucket/decide.js';
 import { amountsDue, keptHolder, takenHolder, takesUnheldSlots } from '../../core/bucket/holder-rules.js';
@@ -109,8 +109,7 @@ function isCrowded(space: Space, level: LevelAsk, bucket: Bucket, nowMs: EpochMs
 /** A denied ask reclaims expired holders at once, unless that cannot help. */
 function askLevel(space: Space, level: LevelAsk, bucket: Bucket, nowMs: EpochMs): LevelAnswer {
   let verdicts = decide(bucket, level.asks, nowMs);
-  const isShort = bucket.holders.size > 0 && verdicts.some(({ waitMs }) => waitMs !== 0);
-  if (isShort && hasExpired(bucket, nowMs) && !verdicts.some(exceedsCapacity)) {
+  if (bucket.holders.size > 0 && hasExpired(bucket, nowMs) && mayGainByReclaim(verdicts)) {
     foldBeforeHourEnds(space, level, bucket, nowMs);
     reclaimExpired(bucket, nowMs);
     space.writeBucket(level.entityId, level.resource, bucket, nowMs);
@@ -136,7 +135,7 @@ export function peek(space: Space, levels: readonly LevelAsk[], nowMs: EpochMs):
     const bucket = stored === undefined ? createBucket(level.limits, level.version, nowMs) : copyOf(stored);
     settle(bucket, level, nowMs);
     reclaimExpired(bucket, nowMs);
-    const asks = bucket.limits.map(({ limit }) => ({ name: limit.name, milli: amountOf(level.asks, limit.name) ?? 0 }));
+    const asks = bucket.limits.map(({ limit: { name } }) => askOf(level.asks, name) ?? { name, milli: 0 });
     return answerOf(level, bucket, decide(bucket, asks, nowMs), nowMs);
   });
 }

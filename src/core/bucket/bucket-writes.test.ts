@@ -41,6 +41,7 @@ const scene = scale.chain((unit) =>
       elapsedMs: elapsed,
       move: fc.record({
         takeMilli: fc.option(amountAt(unit)),
+        reserveMilli: fc.oneof(fc.constant(0), amountAt(unit)),
         debitMilli: fc.oneof(fc.constant(0), amountAt(unit)),
         refundMilli: fc.oneof(fc.constant(0), amountAt(unit)),
       }),
@@ -53,7 +54,7 @@ function exact(rate: Rate, stored: Int, credited: Int, move: Move): bigint | nul
   const capacity = BigInt(rate.capacityMilli);
   const capped = (value: bigint): bigint => (rate.refillPeriodMs !== 0 && value > capacity ? capacity : value);
   const before = capped(BigInt(stored) + BigInt(credited));
-  if (move.takeMilli !== null && before < BigInt(move.takeMilli)) return null;
+  if (move.takeMilli !== null && before < BigInt(move.takeMilli) + BigInt(move.reserveMilli ?? 0)) return null;
   return capped(before - BigInt(move.takeMilli ?? 0) - BigInt(move.debitMilli) + BigInt(move.refundMilli));
 }
 
@@ -87,8 +88,8 @@ describe('a planned write', () => {
 
   test('applying a write whose condition fails would give a wrong balance or grant an ask that does not fit', () => {
     fc.assert(
-      fc.property(scene, ({ rate, stored, seen, elapsedMs, move: { takeMilli, debitMilli } }) => {
-        const move = { takeMilli, debitMilli, refundMilli: 0 };
+      fc.property(scene, ({ rate, stored, seen, elapsedMs, move: drawn }) => {
+        const move = { ...drawn, refundMilli: 0 };
         const credited = credit(rate, NOW_MS, NOW_MS + elapsedMs);
         const write = planMove(rate, seen, credited, move);
         if (writeHolds(write, stored)) return;

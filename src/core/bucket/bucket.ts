@@ -76,6 +76,8 @@ export function waitForTokens(
 export interface Move {
   /** null: no take. 0 is a take too: it needs a balance that is not negative. */
   readonly takeMilli: Int | null;
+  /** What must stay after the takes: the largest reserve among them. Left out: 0. */
+  readonly reserveMilli?: Int;
   readonly debitMilli: Int;
   readonly refundMilli: Int;
 }
@@ -95,20 +97,22 @@ export type LimitWrite =
 
 /**
  * Chooses between the two forms of a write by the balance of an image:
- * - room (tokens + credit <= capacity): ADD, if the stored tokens are within [take - credit, capacity - credit];
+ * - room (tokens + credit <= capacity): ADD, if the stored tokens are within [take + reserve - credit, capacity - credit];
  * - full (tokens + credit > capacity): SET capacity - credit - the amount, if the stored tokens are at least capacity - credit.
  * The base does not move, so the refill is never written. The full form writes only what was lost at the capacity.
  */
 export function planMove(rate: Rate, seenTokensMilli: Millitokens, creditedMilli: Int, move: Move): LimitWrite {
-  const { takeMilli, debitMilli, refundMilli } = move;
+  const { takeMilli, reserveMilli = 0, debitMilli, refundMilli } = move;
+  const needMilli = takeMilli === null ? 0 : add(takeMilli, reserveMilli);
   const spent = add(takeMilli ?? 0, debitMilli);
   const deltaMilli = sub(refundMilli, spent);
-  const atLeastMilli = takeMilli === null ? null : sub(takeMilli, creditedMilli);
+  const atLeastMilli = takeMilli === null ? null : sub(needMilli, creditedMilli);
   // Slots are not capped, and a write that spends nothing does not need to account for the cap.
-  if (!refills(rate.kind) || spent === 0) return { write: 'add', deltaMilli, atLeastMilli, atMostMilli: null };
+  if (!refills(rate.kind) || (spent === 0 && needMilli <= rate.capacityMilli))
+    return { write: 'add', deltaMilli, atLeastMilli, atMostMilli: null };
   const brim = sub(rate.capacityMilli, creditedMilli);
   // A take above the capacity is planned as room, whose bounds then never hold: a full bucket must not grant it.
-  if (seenTokensMilli > brim && (takeMilli ?? 0) <= rate.capacityMilli) {
+  if (seenTokensMilli > brim && needMilli <= rate.capacityMilli) {
     return { write: 'set', tokensMilli: add(brim, deltaMilli), atLeastMilli: brim };
   }
   return { write: 'add', deltaMilli, atLeastMilli, atMostMilli: brim };

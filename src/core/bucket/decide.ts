@@ -1,7 +1,9 @@
 import { credit, effectiveTokens, gainsTokens, type Rate, waitForTokens } from './bucket.js';
+import { shareOf } from './shard.js';
 import { add, floorDiv, type Int } from '../int.js';
 import { hasBalance, refills } from '../limit-kind.js';
 import type { Limit } from '../limit.js';
+import { shareOfCapacity } from '../limit-options.js';
 import { laterPause, type Pause, pauseWaitMs } from '../pause.js';
 import { type EpochMs, MILLI, type Millitokens } from '../units.js';
 
@@ -21,6 +23,14 @@ export interface PortablePart {
   readonly taken: readonly Amount[];
   /** The ids of the last adjusts, the latest last: a repeated adjust counts once. */
   readonly adjusts: readonly string[];
+}
+
+/** What an ask wants from one limit, with the options of the limit that apply to it. No bucket stores them. */
+export interface AskedAmount extends Amount {
+  /** The share of the capacity that must stay after the take. Left out: none. */
+  readonly reserve?: number;
+  /** The limit is a shadow: where it is short it is not taken, and refuses nothing. */
+  readonly shadow?: true;
 }
 
 /** The entry of a lease in a bucket, until it is given back or expires. */
@@ -43,8 +53,14 @@ export interface LimitBalance {
   readonly tokensMilli: Millitokens;
 }
 
+/** Which shard of its bucket a state is. Left out: the whole bucket. */
+interface ShardOf {
+  readonly key?: { readonly shard: number };
+  readonly shardCount?: number;
+}
+
 /** The part of a bucket that a decision needs. */
-export interface BucketState {
+export interface BucketState extends ShardOf {
   readonly baseMs: EpochMs;
   readonly limits: readonly LimitBalance[];
   readonly holders: ReadonlyMap<string, Holder>;
@@ -57,6 +73,12 @@ export interface Verdict {
   readonly creditedMilli: Int;
   readonly effectiveMilli: Millitokens;
   readonly requestedMilli: number;
+  /** What must stay after the take, in this bucket or this shard of it. Left out: 0. */
+  readonly reserveMilli?: number;
+  /** The share of the capacity that `reserveMilli` is. */
+  readonly reserve?: number;
+  /** The limit is a shadow: it refuses nothing, and is taken only if the ask fits. */
+  readonly shadow?: true;
   /** 0: the ask fits. null: this bucket, or this shard of it, will never have enough. */
   readonly waitMs: number | null;
 }
@@ -75,9 +97,35 @@ function announcedWait(verdict: Verdict): number | null {
   return neverRefills ? null : ASK_AGAIN_MS;
 }
 
-/** Whether the ask is larger than the whole limit, so that no wait and no reclaim helps. */
-export function exceedsCapacity({ limit, requestedMilli }: Verdict): boolean {
-  return requestedMilli > limit.capacityMilli;
+/** Whether the ask and its reserve are larger than the whole limit, so that no wait and no reclaim helps. */
+export function exceedsCapacity({ limit, requestedMilli, reserve = 0 }: Verdict): boolean {
+  return requestedMilli + shareOfCapacity(limit, reserve) > limit.capacityMilli;
+}
+
+/** Whether the limit denies the ask. */
+export function refuses({ waitMs, shadow }: Verdict): boolean {
+  return waitMs !== 0 && shadow !== true;
+}
+
+/** What a grant takes: nothing from a shadow that is short. */
+export function takenMilli({ waitMs, requestedMilli }: Verdict): number {
+  return waitMs === 0 ? requestedMilli : 0;
+}
+
+/** Whether the answer could change if expired holders were reclaimed. */
+export function mayGainByReclaim(verdicts: readonly Verdict[]): boolean {
+  if (!verdicts.some((verdict) => verdict.waitMs !== 0 && !exceedsCapacity(verdict))) return false;
+  return !verdicts.some((verdict) => refuses(verdict) && exceedsCapacity(verdict));
+}
+
+/**
+ * What an ask must leave of a limit in this bucket, or in this shard of it. It is computed for the whole limit and then
+ * divided like the capacity, so that the reserves of the shards add up to the reserve of the limit.
+ */
+export function reserveIn({ key, shardCount = 1 }: ShardOf, limit: Limit, reserve: number): number {
+  const { kind, refillMilli, refillPeriodMs } = limit;
+  const capacityMilli = shareOfCapacity(limit, reserve);
+  return shareOf({ kind, capacityMilli, refillMilli, refillPeriodMs }, key?.shard ?? 0, shardCount).capacityMilli;
 }
 
 /** The state of one limit of one level, in whole tokens. */
@@ -88,6 +136,11 @@ export interface LimitStatus {
   /** The balance after the decision; negative in debt. */
   readonly available: number;
   readonly requested: number;
+  /** What had to stay for asks of higher priority. Left out: nothing. */
+  readonly reserved?: number;
+  /** The limit is a shadow: it refuses nothing. If it is exceeded, nothing was taken from it. */
+  readonly shadow?: true;
+  /** Whether the ask does not fit. */
   readonly exceeded: boolean;
   /** 0 if not exceeded; null if waiting does not help. */
   readonly retryAfterMs: number | null;
@@ -99,45 +152,74 @@ export function amountOf(amounts: readonly Amount[], name: string): Millitokens 
 }
 
 /** One verdict for each limit of the bucket that the ask names. Names that the bucket does not have are ignored. */
-export function decide(bucket: BucketState, asks: readonly Amount[], nowMs: EpochMs): readonly Verdict[] {
+export function decide(bucket: BucketState, asks: readonly AskedAmount[], nowMs: EpochMs): readonly Verdict[] {
   // Every acquire runs this code, so it uses plain loops and arrays of their final size.
   const { limits } = bucket;
   const verdicts = new Array<Verdict>(limits.length);
   let asked = 0;
   for (const balance of limits) {
-    const milli = amountOf(asks, balance.limit.name);
-    if (milli !== undefined) verdicts[asked++] = judge(bucket, balance, Number(milli), nowMs);
+    const ask = askOf(asks, balance.limit.name);
+    if (ask !== undefined) verdicts[asked++] = judgeAsk(bucket, balance, ask, nowMs);
   }
   if (asked < limits.length) verdicts.length = asked;
   return verdicts;
 }
 
-/** Whether `decide` would find that everything fits. Builds no verdicts. */
-export function fitsAll({ baseMs, limits }: BucketState, asks: readonly Amount[], nowMs: EpochMs): boolean {
-  for (const balance of limits) {
-    const milli = amountOf(asks, balance.limit.name);
-    if (milli !== undefined && !hasEnough(balance, Number(milli), baseMs, nowMs)) return false;
+/** Whether `decide` would find no limit that refuses. Builds no verdicts. */
+export function fitsAll(bucket: BucketState, asks: readonly AskedAmount[], nowMs: EpochMs): boolean {
+  for (const balance of bucket.limits) {
+    const ask = askOf(asks, balance.limit.name);
+    if (ask !== undefined && ask.shadow !== true && !hasEnough(bucket, balance, ask, nowMs)) return false;
   }
   return true;
 }
 
-function hasEnough({ limit, rate = limit, tokensMilli }: LimitBalance, milli: number, baseMs: EpochMs, nowMs: EpochMs) {
-  if (!hasBalance(limit.kind)) return true;
-  return effectiveTokens(rate, tokensMilli, credit(rate, baseMs, nowMs)) >= milli;
+export function askOf(asks: readonly AskedAmount[], name: string): AskedAmount | undefined {
+  for (const ask of asks) if (ask.name === name) return ask;
+  return undefined;
 }
 
-function judge(bucket: BucketState, balance: LimitBalance, requestedMilli: number, nowMs: EpochMs): Verdict {
+function hasEnough(bucket: BucketState, balance: LimitBalance, { milli, reserve }: AskedAmount, nowMs: EpochMs) {
+  const { limit, rate = limit, tokensMilli } = balance;
+  if (!hasBalance(limit.kind)) return true;
+  const needMilli = reserve === undefined ? milli : add(milli, reserveIn(bucket, limit, reserve));
+  return effectiveTokens(rate, tokensMilli, credit(rate, bucket.baseMs, nowMs)) >= needMilli;
+}
+
+function judgeAsk(bucket: BucketState, balance: LimitBalance, ask: AskedAmount, nowMs: EpochMs): Verdict {
+  const requestedMilli = Number(ask.milli);
+  const { reserve, shadow } = ask;
+  if (reserve === undefined && shadow === undefined) {
+    return judge(bucket, balance, { requestedMilli, reserveMilli: 0 }, nowMs);
+  }
+  const reserveMilli = reserve === undefined ? 0 : reserveIn(bucket, balance.limit, reserve);
+  const verdict = judge(bucket, balance, { requestedMilli, reserveMilli }, nowMs);
+  return {
+    ...verdict,
+    ...(reserve === undefined ? {} : { reserveMilli, reserve }),
+    ...(shadow === undefined ? {} : { shadow }),
+  };
+}
+
+interface Need {
+  readonly requestedMilli: number;
+  readonly reserveMilli: number;
+}
+
+function judge(bucket: BucketState, balance: LimitBalance, need: Need, nowMs: EpochMs): Verdict {
   const { limit, tokensMilli, rate = limit } = balance;
+  const { requestedMilli } = need;
+  const needMilli = requestedMilli + need.reserveMilli;
   switch (limit.kind) {
     case 'rate': {
       const creditedMilli = credit(rate, bucket.baseMs, nowMs);
       const effectiveMilli = effectiveTokens(rate, tokensMilli, creditedMilli);
-      const isEnough = effectiveMilli >= requestedMilli;
-      const waitMs = isEnough ? 0 : waitForTokens(rate, tokensMilli, bucket.baseMs, requestedMilli, nowMs);
+      const isEnough = effectiveMilli >= needMilli;
+      const waitMs = isEnough ? 0 : waitForTokens(rate, tokensMilli, bucket.baseMs, needMilli, nowMs);
       return { limit, creditedMilli, effectiveMilli, requestedMilli, waitMs };
     }
     case 'concurrent': {
-      const waitMs = tokensMilli >= requestedMilli ? 0 : waitForSlots(bucket, balance, requestedMilli, nowMs);
+      const waitMs = tokensMilli >= needMilli ? 0 : waitForSlots(bucket, balance, needMilli, nowMs);
       return { limit, creditedMilli: 0, effectiveMilli: tokensMilli, requestedMilli, waitMs };
     }
     case 'unlimited':
@@ -181,11 +263,12 @@ export function concludeAt(
   return { granted: false, reason: 'paused', retryAfterMs: pauseWaitMs(longest, nowMs) };
 }
 
-/** Granted if every verdict of every level fits, otherwise denied with the longest wait. */
+/** Granted if no verdict of any level refuses, otherwise denied with the longest wait. */
 export function conclude(levels: readonly { readonly verdicts: readonly Verdict[] }[]): Conclusion {
   let longestMs = 0;
   for (const { verdicts } of levels) {
     for (const verdict of verdicts) {
+      if (verdict.shadow === true) continue;
       const waitMs = announcedWait(verdict);
       if (waitMs === null) return { granted: false, reason: 'impossible', retryAfterMs: null };
       if (waitMs > longestMs) longestMs = waitMs;
@@ -196,13 +279,15 @@ export function conclude(levels: readonly { readonly verdicts: readonly Verdict[
 
 /** The public form of a verdict: whole tokens, rounded down, less the ask if it was granted. */
 export function limitStatus(entityId: string, resource: string, verdict: Verdict, granted: boolean): LimitStatus {
-  const { limit, effectiveMilli, requestedMilli, waitMs } = verdict;
+  const { limit, effectiveMilli, requestedMilli, reserve, shadow, waitMs } = verdict;
   return {
     entityId,
     resource,
     limit,
-    available: wholeTokens(granted ? add(effectiveMilli, -requestedMilli) : effectiveMilli),
+    available: wholeTokens(granted ? add(effectiveMilli, -takenMilli(verdict)) : effectiveMilli),
     requested: requestedMilli / MILLI,
+    ...(reserve === undefined ? {} : { reserved: shareOfCapacity(limit, reserve) / MILLI }),
+    ...(shadow === undefined ? {} : { shadow }),
     exceeded: waitMs !== 0,
     retryAfterMs: announcedWait(verdict),
   };

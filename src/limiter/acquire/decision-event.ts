@@ -9,7 +9,11 @@ export interface DecisionEvent {
   readonly entityId: string;
   readonly resource: string;
   readonly consume: Readonly<Record<string, number>>;
+  /** The priority class of the request. Left out: none. */
+  readonly priority?: string;
   readonly granted: boolean;
+  /** The ask was granted although a shadow would have refused it. */
+  readonly exceeded?: true;
   readonly reason: DenialReason | null;
   readonly retryAfterMs: number | null;
   readonly decidedBy: DecidedBy;

@@ -8,6 +8,7 @@ import { type EpochMs, MILLI } from '../../core/units.js';
 import type { Ask } from './ask.js';
 import type { CachedConfig } from '../config/config-cache.js';
 import type { ResolvedOptions } from '../options.js';
+import { refuseUnknownPriority, withReserves } from './priority.js';
 import type { AcquireRequest } from './request.js';
 
 /** The key of a bucket of per-call limits contains a hash of them, so its rules never change. */
@@ -23,7 +24,9 @@ export function buildLevels(
   if (own === undefined) throw new LimitsNotConfigured(request.entityId, request.resource);
   const all = [ownLevel(request, own, named)];
   for (const parent of parents) all.push(levelOf(parent, parent.resolved.limits, named, all[0]?.asks));
+  const mayShadow = request.limits !== undefined || chain.some(({ resolved }) => resolved.hasShadows);
   refuseUnknownNames(named, all);
+  if (request.priority !== undefined) refuseUnknownPriority(request.priority, all);
   if (!all.some(asksAnything)) {
     throw new ValidationError(
       'consume',
@@ -32,7 +35,9 @@ export function buildLevels(
     );
   }
   // The entity's own level is always included, because it counts the grant even if only a parent has the limit.
-  const levels = all.length === 1 ? all : all.filter((level, at) => at === 0 || asksAnything(level));
+  const asking = all.length === 1 ? all : all.filter((level, at) => at === 0 || asksAnything(level));
+  const reserved = request.priority === undefined ? asking : withReserves(asking, request.priority);
+  const levels = mayShadow ? reserved.map(withShadows) : reserved;
   // Most leases need no holder. This check avoids the work in `withHolders`.
   const mayHold =
     request.leaseTtlMs !== undefined ||
@@ -40,6 +45,13 @@ export function buildLevels(
     request.portable === true ||
     chain.some(hasSlots);
   return mayHold ? withHolders(levels, request, options, nowMs) : levels;
+}
+
+/** Marks the asks of limits that are shadows. */
+function withShadows(level: LevelAsk): LevelAsk {
+  const shadows = new Set(level.limits.filter(({ shadow }) => shadow).map(({ name }) => name));
+  if (shadows.size === 0) return level;
+  return { ...level, asks: level.asks.map((ask) => (shadows.has(ask.name) ? { ...ask, shadow: true } : ask)) };
 }
 
 function hasSlots(config: CachedConfig): boolean {
@@ -135,13 +147,18 @@ function withHolders(
     const holder: Holder = {
       expiresAtMs,
       acquiredAtMs: nowMs,
-      slots: level.asks.filter(({ name }) => holdsSlotsOf(level, name)),
+      slots: amountsOf(level, ({ name }) => holdsSlotsOf(level, name)),
       rates: refunds ? consumed : null,
       caller: options.caller,
       ...(portable ? { portable: { state: 'open', taken: consumed, adjusts: [] } } : {}),
     };
     return { ...level, holder };
   });
+}
+
+/** Without the options of the asks: a holder stores amounts only. */
+function amountsOf({ asks }: LevelAsk, isKept: (amount: Amount) => boolean): readonly Amount[] {
+  return asks.filter(isKept).map(({ name, milli }) => ({ name, milli }));
 }
 
 function takesSlots(level: LevelAsk): boolean {

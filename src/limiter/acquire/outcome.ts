@@ -28,10 +28,12 @@ export function decisionOf(
   const granted = outcome.kind === 'granted';
   const pause = granted || outcome.reason !== 'paused' ? null : findPauseIn(levels, outcome.levels, nowMs);
   if (pause !== null) return denyByPause(pause, nowMs, decidedBy);
-  const told = !granted || wants === 'decision';
+  const { onDecision, onEvent } = context.options;
+  const isHeard = onDecision !== null || onEvent !== null;
+  const told = !granted || wants === 'decision' || (isHeard && levels.some(hasOptions));
   const statuses = told ? statusesOf(levels, outcome.levels, request.resource, granted) : NO_STATUSES;
   if (!granted) {
-    const violations = statuses.filter(({ exceeded }) => exceeded);
+    const violations = statuses.filter(({ exceeded, shadow }) => exceeded && shadow !== true);
     const { reason, retryAfterMs } = outcome;
     return { granted, reason, retryAfterMs, statuses, violations, decidedBy };
   }
@@ -96,18 +98,34 @@ function isShown({ limit }: Verdict): boolean {
   return hasBalance(limit.kind);
 }
 
+/** Whether a listener learns from the statuses of a grant. */
+function hasOptions({ asks }: LevelAsk): boolean {
+  return asks.some(({ shadow }) => shadow === true);
+}
+
 /** Keeps only the amounts that were asked: a level that does not have a limit took nothing of it. */
 function taken(levels: readonly LevelAsk[], answers: readonly LevelAnswer[]): readonly GrantedLevel[] {
   let whole = true;
   for (let at = 0; at < levels.length; at++) {
     const answer = answers[at];
     if (levels[at]?.asks.length !== answer?.verdicts.length || answer?.place !== undefined) whole = false;
+    if (answer?.verdicts.some(isUntaken) === true) whole = false;
   }
   if (whole) return levels;
-  const asked = (at: number, name: string): boolean =>
-    answers[at]?.verdicts.some(({ limit }) => limit.name === name) === true;
   return levels.map((level, at) => {
-    const asks = level.asks.filter(({ name }) => asked(at, name));
-    return { ...level, asks, place: answers[at]?.place };
+    const { verdicts = [], place } = answers[at] ?? {};
+    const untaken = verdicts.filter(isUntaken);
+    const asks = level.asks.filter(({ name }) => isNamedIn(verdicts, name) && !isNamedIn(untaken, name));
+    if (untaken.length === 0) return { ...level, asks, place };
+    return { ...level, asks, place, untaken: new Set(untaken.map(({ limit }) => limit.name)) };
   });
+}
+
+function isNamedIn(verdicts: readonly Verdict[], name: string): boolean {
+  return verdicts.some(({ limit }) => limit.name === name);
+}
+
+/** On a grant, a limit that does not fit is a shadow that was not taken. */
+function isUntaken({ waitMs }: Verdict): boolean {
+  return waitMs !== 0;
 }

@@ -3,6 +3,7 @@ import type { Amount } from '../../core/bucket/decide.js';
 import { ValidationError } from '../../core/errors.js';
 import { checkKnownFields } from '../../core/known-fields.js';
 import { checkLimits, checkWhole, type Limit } from '../../core/limit.js';
+import { checkPriority } from '../../core/limit-options.js';
 import { MAX_AMOUNT, MILLI } from '../../core/units.js';
 import { checkLeaseTtl, checkOneOf } from '../options.js';
 
@@ -23,8 +24,13 @@ export interface AcquireRequest<L extends string = string> {
    * a text with which any process can continue the lease, and its operations can be repeated.
    */
   readonly portable?: boolean;
-  /** Waits for up to `timeoutMs` instead of being denied. */
-  readonly wait?: { readonly timeoutMs: number };
+  /**
+   * The priority class. The ask is granted only if the reserves that the limits have against this class stay afterwards.
+   * Left out: no reserve. A limit of the entity or of its parents must name the class.
+   */
+  readonly priority?: string;
+  /** Waits for up to `timeoutMs` instead of being denied. Denied at once if `maxWaiting` calls wait in the same line. */
+  readonly wait?: { readonly timeoutMs: number; readonly maxWaiting?: number };
   /** Ends the wait or the call. What was taken meanwhile is given back. */
   readonly signal?: AbortSignal;
   /** The outage policy of this call. */
@@ -43,6 +49,7 @@ const REQUEST_FIELDS: ReadonlySet<string> = new Set([
   'limits',
   'leaseTtlMs',
   'portable',
+  'priority',
   'wait',
   'signal',
   'onUnavailable',
@@ -50,7 +57,7 @@ const REQUEST_FIELDS: ReadonlySet<string> = new Set([
   'onThrow',
 ] satisfies (keyof AcquireRequest | 'onThrow')[]);
 
-const WAIT_FIELDS: ReadonlySet<string> = new Set(['timeoutMs']);
+const WAIT_FIELDS: ReadonlySet<string> = new Set(['timeoutMs', 'maxWaiting']);
 
 /** Refuses bad input before anything is read or written. Entity and resource are checked at their first look-up. */
 export function checkRequest(request: AcquireRequest): void {
@@ -58,6 +65,7 @@ export function checkRequest(request: AcquireRequest): void {
   if (!hasOnlyUsualFields(request)) checkKnownFields('request', request, REQUEST_FIELDS);
   if (request.limits !== undefined) checkOwnLimits(request.limits);
   if (request.leaseTtlMs !== undefined) checkLeaseTtl(request.leaseTtlMs);
+  if (request.priority !== undefined) checkPriority('priority', request.priority);
   if (request.wait !== undefined) checkWait(request.wait);
   if (request.signal !== undefined && !(request.signal instanceof AbortSignal)) {
     throw new ValidationError('signal', 'an AbortSignal', request.signal);
@@ -82,7 +90,9 @@ function hasOnlyUsualFields(request: AcquireRequest): boolean {
 function checkWait(wait: unknown): void {
   if (typeof wait !== 'object' || wait === null) throw new ValidationError('wait', 'an object with timeoutMs', wait);
   checkKnownFields('wait', wait, WAIT_FIELDS);
-  checkWhole('wait.timeoutMs', (wait as { readonly timeoutMs?: unknown }).timeoutMs, 0, MAX_WAIT_MS);
+  const { timeoutMs, maxWaiting } = wait as { readonly timeoutMs?: unknown; readonly maxWaiting?: unknown };
+  checkWhole('wait.timeoutMs', timeoutMs, 0, MAX_WAIT_MS);
+  if (maxWaiting !== undefined) checkWhole('wait.maxWaiting', maxWaiting, 1, MAX_AMOUNT);
 }
 
 function checkOwnLimits(limits: unknown): void {

@@ -14,6 +14,8 @@ export interface ResolvedRead extends ResolvedConfig {
   readonly hasSlots: boolean;
   /** Whether the entity or its bucket of this resource has a pause, which may have ended. */
   readonly hasPause: boolean;
+  /** Whether any limit is a shadow. */
+  readonly hasShadows: boolean;
   /** The parent at which the spending of the entity counts too. */
   readonly cascadesTo: string | null;
 }

@@ -262,6 +262,7 @@ export class ConfigResolver {
       hasCosts: resolved.limits.some(({ cost }) => cost !== undefined),
       hasSlots: resolved.limits.some(({ kind }) => holdsSlots(kind)),
       hasPause: read.bucketPause !== undefined || read.entity?.pause !== undefined,
+      hasShadows: resolved.limits.some(({ shadow }) => shadow),
       cascadesTo: read.entity?.cascade === true ? read.entity.parentId : null,
     };
   }

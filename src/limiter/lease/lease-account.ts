@@ -17,6 +17,8 @@ import type { TokenContent } from './lease-token.js';
 /** What was taken at one level, and where the store recorded it. */
 export interface GrantedLevel extends LevelAsk {
   readonly place?: GrantLocation;
+  /** Shadows that were short and of which nothing was taken. */
+  readonly untaken?: ReadonlySet<string>;
 }
 
 interface LevelAccount extends LevelRef {
@@ -25,6 +27,8 @@ interface LevelAccount extends LevelRef {
   version: LevelRef['version'];
   /** In millitokens, for rates and slots. */
   readonly taken: Map<string, Int>;
+  /** Shadows of which nothing was taken. Corrections of them change nothing. */
+  readonly untaken: ReadonlySet<string> | undefined;
   /** Whether the bucket keeps a holder of this lease. */
   held: boolean;
   readonly refundsOnExpiry: boolean;
@@ -136,14 +140,14 @@ export class StoredLeaseAccount implements LeaseAccount {
   }
 
   #planTotals(actuals: readonly Amount[]): Totals {
-    return this.#accounts().map((level) => actuals.filter(({ name }) => hasLimit(level, name)));
+    return this.#accounts().map((level) => actuals.filter(({ name }) => isCharged(level, name)));
   }
 
   /** A lease gives back at most what it took. More would create tokens. */
   #planDeltas(deltas: readonly Amount[]): Totals {
     return this.#accounts().map((level) =>
       deltas
-        .filter(({ name }) => hasLimit(level, name))
+        .filter(({ name }) => isCharged(level, name))
         .map(({ name, milli: delta }) => {
           const taken = level.taken.get(name) ?? 0;
           const milli = add(taken, delta);
@@ -248,17 +252,20 @@ export class StoredLeaseAccount implements LeaseAccount {
   }
 
   #accounts(): LevelAccount[] {
-    this.#levels ??= this.#granted.map(({ entityId, resource, limits, version, lasting, asks, holder, place }) => ({
-      entityId,
-      resource,
-      limits,
-      version,
-      ...(lasting === undefined ? {} : { lasting }),
-      place,
-      taken: new Map(asks.map(({ name, milli }) => [name, milli])),
-      held: holder !== null,
-      refundsOnExpiry: holder !== null && holder.rates !== null,
-    }));
+    this.#levels ??= this.#granted.map(
+      ({ entityId, resource, limits, version, lasting, asks, holder, place, untaken }) => ({
+        entityId,
+        resource,
+        limits,
+        version,
+        ...(lasting === undefined ? {} : { lasting }),
+        place,
+        untaken,
+        taken: new Map(asks.map(({ name, milli }) => [name, milli])),
+        held: holder !== null,
+        refundsOnExpiry: holder !== null && holder.rates !== null,
+      }),
+    );
     return this.#levels;
   }
 }
@@ -297,6 +304,10 @@ function isConsumedOf(level: LevelRef, name: string): boolean {
 
 function hasLimit(level: LevelRef, name: string): boolean {
   return kindOf(level, name) !== undefined;
+}
+
+function isCharged(level: LevelAccount, name: string): boolean {
+  return hasLimit(level, name) && level.untaken?.has(name) !== true;
 }
 
 /**

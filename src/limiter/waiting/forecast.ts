@@ -30,19 +30,26 @@ export interface Forecast {
   askBesidesMs(asking: number, tokens: number): EpochMs;
 }
 
-export function forecastOf(limit: Limit, random: () => number): Forecast {
-  return refills(limit.kind) ? new RateForecast(limit) : new SlotForecast(limit, random);
+/** `reserved`: what the waiters of the line must leave. The forecast counts only the tokens above it. */
+export function forecastOf(limit: Limit, random: () => number, reserved = 0): Forecast {
+  const usable = limit.capacity - reserved;
+  return refills(limit.kind) ? new RateForecast(limit, usable, reserved) : new SlotForecast(usable, reserved, random);
 }
 
 /** The tokens of a rate: a linear function of time through one known point. Exact while only this line takes from the limit. */
 class RateForecast implements Forecast {
   readonly #limit: Limit;
+  /** The capacity above the reserve. */
+  readonly #usable: number;
+  readonly #reserved: number;
   #atMs: EpochMs = 0;
-  /** The tokens of the bucket at that instant, less what was taken since. */
+  /** The tokens of the bucket above the reserve at that instant, less what was taken since. */
   #tokens = 0;
 
-  constructor(limit: Limit) {
+  constructor(limit: Limit, usable: number, reserved: number) {
     this.#limit = limit;
+    this.#usable = usable;
+    this.#reserved = reserved;
   }
 
   refuse({ requested, retryAfterMs }: LimitStatus, askedMs: EpochMs): void {
@@ -52,9 +59,10 @@ class RateForecast implements Forecast {
 
   /** Only raises the estimate: whole tokens are rounded down, and a denial states exactly when there will be enough. */
   see(available: number, askedMs: EpochMs): void {
-    if (this.askMs(available) <= askedMs) return;
+    const tokens = available - this.#reserved;
+    if (this.askMs(tokens) <= askedMs) return;
     this.#atMs = askedMs;
-    this.#tokens = available;
+    this.#tokens = tokens;
   }
 
   take(tokens: number): void {
@@ -67,7 +75,7 @@ class RateForecast implements Forecast {
 
   fill(nowMs: EpochMs): void {
     this.#atMs = nowMs;
-    this.#tokens = this.#limit.capacity;
+    this.#tokens = this.#usable;
   }
 
   holds(tokens: number, nowMs: EpochMs): boolean {
@@ -94,7 +102,7 @@ class RateForecast implements Forecast {
 
   /** Waits for the answers, which keeps the order of the line, unless refilled tokens would exceed the capacity meanwhile. */
   askBesidesMs(asking: number): EpochMs {
-    return this.askMs(asking + this.#limit.capacity);
+    return this.askMs(asking + this.#usable);
   }
 }
 
@@ -103,40 +111,43 @@ const ASK_AGAIN_MS = { least: 100, most: 250 };
 
 /** The slots of a concurrent limit: how many are known to be free, and when to ask for others. */
 class SlotForecast implements Forecast {
-  readonly #limit: Limit;
+  readonly #usable: number;
+  readonly #reserved: number;
   readonly #random: () => number;
+  /** The free slots above the reserve. */
   #free = 0;
   #askAgainMs: EpochMs = 0;
   #refusedMs: EpochMs = 0;
 
-  constructor(limit: Limit, random: () => number) {
-    this.#limit = limit;
+  constructor(usable: number, reserved: number, random: () => number) {
+    this.#usable = usable;
+    this.#reserved = reserved;
     this.#random = random;
   }
 
   refuse({ available, requested, retryAfterMs }: LimitStatus, askedMs: EpochMs, nowMs: EpochMs): void {
     // Fewer than the refused ask, whatever the status says: the same ask must not be sent again at once.
-    this.#free = Math.max(0, Math.min(available, requested - 1));
+    this.#free = Math.max(-this.#reserved, Math.min(available - this.#reserved, requested - 1));
     this.#refusedMs = askedMs;
     const expiryMs = askedMs + (retryAfterMs ?? Number.POSITIVE_INFINITY);
     this.#askAgainMs = Math.min(this.#pauseFrom(nowMs), Math.max(nowMs + 1, expiryMs));
   }
 
   see(available: number): void {
-    this.#free = Math.max(this.#free, available);
+    this.#free = Math.max(this.#free, available - this.#reserved);
   }
 
   take(tokens: number, nowMs: EpochMs): void {
-    this.#free = Math.max(0, this.#free - tokens);
+    this.#free = Math.max(-this.#reserved, this.#free - tokens);
     this.#askAgainMs = this.#pauseFrom(nowMs);
   }
 
   giveBack(tokens: number): void {
-    this.#free = Math.min(this.#limit.capacity, this.#free + tokens);
+    this.#free = Math.min(this.#usable, this.#free + tokens);
   }
 
   fill(): void {
-    this.#free = this.#limit.capacity;
+    this.#free = this.#usable;
   }
 
   holds(tokens: number): boolean {

@@ -1,4 +1,7 @@
+import { askOf } from '../../core/bucket/decide.js';
 import { hasBalance } from '../../core/limit-kind.js';
+import type { Limit } from '../../core/limit.js';
+import { shareOfCapacity } from '../../core/limit-options.js';
 import { MILLI, type EpochMs } from '../../core/units.js';
 import { type Context, endOfCall } from '../context.js';
 import { findPause } from '../config/find-pause.js';
@@ -6,6 +9,13 @@ import { isPromise } from '../outage/guard.js';
 import { buildLevels } from '../acquire/levels.js';
 import { type AcquireRequest, readAmounts } from '../acquire/request.js';
 import type { WaitingLine } from './waiting-line.js';
+
+/** What a new call needs from one limit. */
+interface Need {
+  readonly tokens: number;
+  /** What must stay for asks of higher priority. */
+  readonly reserved: number;
+}
 
 /**
  * The line that a new call must join without asking first, so that it does not take the tokens that a waiter needs. null:
@@ -17,21 +27,41 @@ export function findHoldingLine(
   endMs: EpochMs,
 ): { readonly line: WaitingLine; readonly tokens: number } | null {
   if (context.lines.isEmpty) return null;
-  let found: { readonly line: WaitingLine; readonly tokens: number } | null = null;
+  let found: { readonly holding: WaitingLine; readonly limit: Limit; readonly need: Need } | null = null;
   for (const level of cachedLevels(context, request)) {
-    for (const { name, milli } of level.asks) {
-      const limit = level.limits.find((candidate) => candidate.name === name);
+    for (const limit of level.limits) {
+      const ask = askOf(level.asks, limit.name);
       // A line may be left over from before the limit was lifted.
-      if (limit === undefined || !hasBalance(limit.kind)) continue;
-      const tokens = Number(milli) / MILLI;
-      const line = context.lines.line(level, name);
+      if (ask === undefined || !hasBalance(limit.kind)) continue;
+      const reserved = ask.reserve === undefined ? 0 : shareOfCapacity(limit, ask.reserve) / MILLI;
+      const need = { tokens: Number(ask.milli) / MILLI, reserved };
+      const lines = context.lines.of(level, limit.name);
       // The store refuses at once, and with the exact reason, what no wait can grant.
-      if (tokens > limit.capacity || (line !== undefined && line.aloneMs(tokens) > endMs)) return null;
-      // An ask for 0 takes nothing from the waiters.
-      if (tokens > 0 && line?.holdsBack(tokens) === true) found ??= { line, tokens };
+      if (need.tokens + reserved > limit.capacity || lines.some((line) => isTooLate(line, need, endMs))) return null;
+      const holding = lines.find((line) => holdsBack(line, need));
+      if (holding !== undefined) found ??= { holding, limit, need };
     }
   }
-  return found;
+  if (found === null) return null;
+  const { holding, limit, need } = found;
+  const line = context.lines.open(request, {
+    ...holding.lastRefusal,
+    limit,
+    requested: need.tokens,
+    reserved: need.reserved,
+  });
+  return { line, tokens: need.tokens };
+}
+
+function isTooLate(line: WaitingLine, { tokens, reserved }: Need, endMs: EpochMs): boolean {
+  return line.aloneMs(tokens + reserved - line.reserved) > endMs;
+}
+
+/** Waiters with less reserve come first. Those with the same reserve follow the rules of one line. */
+function holdsBack(line: WaitingLine, { tokens, reserved }: Need): boolean {
+  // An ask for 0 takes nothing from the waiters.
+  if (tokens === 0 || line.head === null || line.reserved > reserved) return false;
+  return line.reserved < reserved || line.holdsBack(tokens);
 }
 
 /** Empty if the config is not cached: the call then asks first. A line seldom exists longer than its config is cached. */

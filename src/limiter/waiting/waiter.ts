@@ -22,6 +22,7 @@ interface LastDenial {
 export class Waiter implements InLine {
   readonly owner: object;
   readonly order: number;
+  readonly sinceMs: EpochMs;
   readonly decision: Promise<Decision>;
   tokens = 0;
   readonly #context: Context;
@@ -42,7 +43,8 @@ export class Waiter implements InLine {
   constructor(context: Context, request: AcquireRequest, timeoutMs: number, owner: object) {
     this.#context = context;
     this.#request = request;
-    this.#endMs = context.clock.now() + timeoutMs;
+    this.sinceMs = context.clock.now();
+    this.#endMs = this.sinceMs + timeoutMs;
     this.owner = owner;
     this.order = context.lines.enter(this);
     this.decision = new Promise((resolve, reject) => {
@@ -55,8 +57,16 @@ export class Waiter implements InLine {
       this.ask();
       return;
     }
+    if (this.#isFull(held.line)) {
+      this.#end(() => this.#resolve(denialOf(held.line.refuse(held.tokens))));
+      return;
+    }
     this.#moveTo(held.line, held.tokens);
     held.line.joinUnasked(this);
+  }
+
+  #isFull(line: WaitingLine): boolean {
+    return line.depth >= (this.#request.wait?.maxWaiting ?? Number.POSITIVE_INFINITY);
   }
 
   ask(): void {
@@ -120,6 +130,8 @@ export class Waiter implements InLine {
     } else if (next === this.#line) {
       this.#moveTo(next, refusal.requested);
       next.rejoin(this, refusal.available);
+    } else if (this.#isFull(next)) {
+      this.#end(() => this.#resolve(denied));
     } else {
       this.leaveLine();
       this.#moveTo(next, refusal.requested);
@@ -150,6 +162,11 @@ export class Waiter implements InLine {
     // The line may send the ask of this waiter at this instant.
     line.serve();
     if (this.#isAsking || line.sendLast(this)) return;
+    if (this.#lastDenial === null && line.isHeld) {
+      // An ask now would take the tokens that waiters of higher priority need.
+      this.#end(() => this.#resolve(denialOf(line.refuse(this.tokens))));
+      return;
+    }
     if (this.#lastDenial === null) {
       // The waiter joined without asking first. It asks once now, like a call without a wait.
       this.leaveLine();
@@ -169,12 +186,12 @@ export class Waiter implements InLine {
     const { lastRefusal } = line;
     const agedMs = this.#context.clock.now() - askedMs;
     const statuses = denied.statuses.map((status) => {
-      if (!status.exceeded) return status;
+      if (!status.exceeded || status.shadow === true) return status;
       const isOfLine = status.entityId === lastRefusal.entityId && status.limit.name === lastRefusal.limit.name;
       const countedDownMs = Math.max(1, (status.retryAfterMs ?? 1) - agedMs);
       return { ...status, retryAfterMs: isOfLine && refills(status.limit.kind) ? line.allServedInMs() : countedDownMs };
     });
-    const violations = statuses.filter(({ exceeded }) => exceeded);
+    const violations = statuses.filter(({ exceeded, shadow }) => exceeded && shadow !== true);
     const retryAfterMs = violations.reduce((longestMs, status) => Math.max(longestMs, status.retryAfterMs ?? 1), 1);
     return { ...denied, retryAfterMs, statuses, violations };
   }
@@ -201,6 +218,13 @@ function refusalToWaitFor({ reason, violations }: Denied): LimitStatus | null {
   let found: LimitStatus | null = null;
   for (const status of violations) if (found === null || isLonger(status, found)) found = status;
   return found;
+}
+
+/** A denial that this process decides from what it knows of the limit. */
+function denialOf(status: LimitStatus): Denied {
+  const { retryAfterMs } = status;
+  const statuses = [status];
+  return { granted: false, reason: 'exhausted', retryAfterMs, statuses, violations: statuses, decidedBy: 'deny-cache' };
 }
 
 function isLonger(one: LimitStatus, other: LimitStatus): boolean {

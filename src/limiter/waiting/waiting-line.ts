@@ -2,6 +2,7 @@ import { type Clock, startTimer } from '../../clock.js';
 import type { LimitStatus } from '../../core/bucket/decide.js';
 import type { Limit } from '../../core/limit.js';
 import type { EpochMs } from '../../core/units.js';
+import { refills } from '../../core/limit-kind.js';
 import { type Forecast, forecastOf } from './forecast.js';
 import { type Ordered, OrderedQueue } from './ordered-queue.js';
 import { WaveShare } from './wave-share.js';
@@ -10,6 +11,8 @@ import { WaveShare } from './wave-share.js';
 export interface InLine extends Ordered {
   /** The tokens that it needs from the limit of the line. */
   readonly tokens: number;
+  /** When the call began to wait. */
+  readonly sinceMs: EpochMs;
   /** Asks the store now. */
   ask(): void;
 }
@@ -17,15 +20,24 @@ export interface InLine extends Ordered {
 /** A refused head holds back the waiters behind it until this long after its due time plus the refill time of its tokens. */
 const HOLD_MS = 1_000;
 
+/** What a line must know about the lines of other priority classes that wait for the same limit. */
+export interface Neighbours {
+  /** Whether a line of higher priority has waiters, so that this line must not ask. */
+  isHeld(line: WaitingLine): boolean;
+  /** The line has changed: it may be empty, and lines that it held back may ask. */
+  onServed(line: WaitingLine): void;
+}
+
 /**
  * The calls of this process that wait for one limit of one bucket, in the order of their arrival. The head asks when
  * the limit should have room for it, together with the waiters behind it that should fit too, so that a store that
- * groups asks gets one group. The next wave is sent when the previous one is answered, so that the order is kept.
+ * groups asks gets one group. The next wave is sent when the previous one is answered, so that the order is kept. Each
+ * priority class has its own line, which asks only while no line with a smaller reserve has waiters.
  */
 export class WaitingLine {
   readonly #clock: Required<Clock>;
   readonly #random: () => number;
-  readonly #onEmpty: (line: WaitingLine) => void;
+  readonly #neighbours: Neighbours;
   readonly #queue = new OrderedQueue<InLine>();
   /** The sum of the tokens that the queued waiters need. */
   #queuedTokens = 0;
@@ -34,6 +46,8 @@ export class WaitingLine {
   #askingTokens = 0;
   /** When each waiter should be served, by the forecast at the time it joined. */
   readonly #dueMs = new Map<InLine, EpochMs>();
+  /** The class of the waiters; null: none. */
+  readonly priority: string | null;
   #lastRefusal: LimitStatus;
   #forecast: Forecast;
   readonly #share: WaveShare;
@@ -42,22 +56,36 @@ export class WaitingLine {
   #timer: { readonly atMs: EpochMs; readonly stop: () => void } | null = null;
 
   constructor(
+    priority: string | null,
     refusal: LimitStatus,
     clock: Required<Clock>,
     random: () => number,
-    onEmpty: (line: WaitingLine) => void,
+    neighbours: Neighbours,
   ) {
+    this.priority = priority;
     this.#lastRefusal = refusal;
-    this.#forecast = forecastOf(refusal.limit, random);
+    this.#forecast = forecastOf(refusal.limit, random, refusal.reserved);
     this.#share = new WaveShare(random);
     this.#clock = clock;
     this.#random = random;
-    this.#onEmpty = onEmpty;
+    this.#neighbours = neighbours;
   }
 
   /** The number of waiters, including those whose ask is in flight. */
   get depth(): number {
     return this.#queue.size + this.#asking.size;
+  }
+
+  /** What the waiters must leave. */
+  get reserved(): number {
+    return this.#lastRefusal.reserved ?? 0;
+  }
+
+  /** The first waiter, also if its ask is in flight. */
+  get head(): InLine | null {
+    const queued = this.#queue.first;
+    for (const asking of this.#asking.keys()) return queued === null || asking.order < queued.order ? asking : queued;
+    return queued;
   }
 
   /** The refusal that was seen last. */
@@ -71,7 +99,7 @@ export class WaitingLine {
    * that keep arriving must not starve the head.
    */
   holdsBack(tokens: number): boolean {
-    const head = this.#head;
+    const { head } = this;
     if (head === null) return false;
     return tokens >= head.tokens || (this.#dueMs.get(head) ?? 0) <= this.#clock.now();
   }
@@ -81,19 +109,25 @@ export class WaitingLine {
     this.join(waiter);
     this.serve();
     const head = this.#queue.first;
+    if (this.#asking.size > 0 || head === null || this.isHeld) return;
     // The head may have its tokens already, and wait for the time of the next wave.
-    if (this.#asking.size > 0 || head === null || this.#forecast.holds(head.tokens, this.#clock.now())) return;
+    if (this.#forecast.holds(head.tokens, this.#clock.now())) return;
     this.#send(head);
     this.#setTimer();
   }
 
-  /** Updates the forecast from an answer of the store; `serve` acts on it. */
-  learn(status: LimitStatus, granted: boolean, askedMs: EpochMs): void {
-    if (!hasRulesOf(status.limit, this.#lastRefusal.limit)) this.#adopt(status.limit);
-    this.#share.learn(status.available, status.exceeded, askedMs, this.#refilledIn);
-    if (status.exceeded) {
-      this.#lastRefusal = status;
-      this.#forecast.refuse(status, askedMs, this.#clock.now());
+  /** Updates the forecast from an answer of the store to an ask of a class; `serve` acts on it. */
+  learn(status: LimitStatus, priority: string | null, granted: boolean, askedMs: EpochMs): void {
+    const isOwn = priority === this.priority;
+    const isRefused = status.exceeded && status.shadow !== true;
+    const hasReserve = !isOwn || (status.reserved ?? 0) === this.reserved;
+    if (!hasReserve || !hasRulesOf(status.limit, this.#lastRefusal.limit)) this.#adopt(status, isOwn);
+    if (isOwn) this.#share.learn(status.available - this.reserved, isRefused, askedMs, this.#refilledIn);
+    if (isRefused) {
+      if (isOwn) this.#lastRefusal = status;
+      // What the ask of another class needed above the reserve of this class.
+      const requested = status.requested + (status.reserved ?? 0) - this.reserved;
+      this.#forecast.refuse({ ...status, requested }, askedMs, this.#clock.now());
       return;
     }
     if (granted) this.#forecast.take(status.requested, this.#clock.now());
@@ -123,7 +157,7 @@ export class WaitingLine {
     this.#remove(waiter);
     this.join(waiter);
     const heldMs = nowMs - (this.#dueMs.get(waiter) ?? nowMs);
-    if (this.#head !== waiter || heldMs < HOLD_MS + this.#forecast.refillMs(waiter.tokens)) return;
+    if (this.head !== waiter || heldMs < HOLD_MS + this.#forecast.refillMs(waiter.tokens)) return;
     this.#dueMs.set(waiter, nowMs);
     this.#letPass(waiter, available);
   }
@@ -136,12 +170,17 @@ export class WaitingLine {
 
   /** Sends the next wave if it is due, otherwise sets a timer for it. Called at the end of every change of the line. */
   serve(): void {
+    this.serveAlone();
+    this.#neighbours.onServed(this);
+  }
+
+  /** Like `serve`, without telling the other lines of the limit. */
+  serveAlone(): void {
     const nowMs = this.#clock.now();
     if (this.#nextWaveMs() <= nowMs) {
       do this.#send(this.#queue.first as InLine);
       while (this.#headFits(nowMs));
     }
-    if (this.depth === 0) this.#onEmpty(this);
     this.#setTimer();
   }
 
@@ -160,7 +199,7 @@ export class WaitingLine {
    * without another ask.
    */
   sendLast(waiter: InLine): boolean {
-    if (this.#queue.first !== waiter) return false;
+    if (this.#queue.first !== waiter || this.isHeld) return false;
     const nowMs = this.#clock.now();
     const isWorthAsking = this.#asking.size === 0 && this.#forecast.isWorthAsking(waiter.tokens, nowMs);
     if (!isWorthAsking && !this.#headFits(nowMs)) return false;
@@ -179,24 +218,31 @@ export class WaitingLine {
     return Math.max(1, this.#forecast.askMs(this.#askingTokens + this.#queuedTokens) - this.#clock.now());
   }
 
-  /** Called when the rules have changed. Starts a new forecast from the last refusal. */
-  #adopt(limit: Limit): void {
-    const nowMs = this.#clock.now();
-    this.#lastRefusal = { ...this.#lastRefusal, limit };
-    this.#forecast = forecastOf(limit, this.#random);
-    this.#forecast.refuse(this.#lastRefusal, nowMs, nowMs);
+  /** Whether a line of higher priority has waiters. */
+  get isHeld(): boolean {
+    return this.#neighbours.isHeld(this);
   }
 
-  /** The first waiter, also if its ask is in flight. */
-  get #head(): InLine | null {
-    const queued = this.#queue.first;
-    for (const asking of this.#asking.keys()) return queued === null || asking.order < queued.order ? asking : queued;
-    return queued;
+  /** The refusal of a call that may not ask. It gets the wait until all current waiters are served. */
+  refuse(tokens: number): LimitStatus {
+    const isRate = refills(this.#lastRefusal.limit.kind);
+    const retryAfterMs = isRate ? this.allServedInMs() : Math.max(1, this.#lastRefusal.retryAfterMs ?? 1);
+    return { ...this.#lastRefusal, requested: tokens, exceeded: true, retryAfterMs };
+  }
+
+  /** Called when the rules have changed. Starts a new forecast from the last refusal. */
+  #adopt({ limit, reserved }: LimitStatus, isOwn: boolean): void {
+    const nowMs = this.#clock.now();
+    const { reserved: before, ...refusal } = this.#lastRefusal;
+    const next = isOwn ? reserved : before;
+    this.#lastRefusal = { ...refusal, limit, ...(next === undefined ? {} : { reserved: next }) };
+    this.#forecast = forecastOf(limit, this.#random, next);
+    this.#forecast.refuse(this.#lastRefusal, nowMs, nowMs);
   }
 
   #nextWaveMs(): EpochMs {
     const head = this.#queue.first;
-    if (head === null) return Number.POSITIVE_INFINITY;
+    if (head === null || this.isHeld) return Number.POSITIVE_INFINITY;
     if (this.#asking.size === 0) {
       const headMs = this.#forecast.askMs(head.tokens);
       return this.#share.waveMs(headMs, this.#forecast.askMs(this.#queuedTokens), this.#refilledIn);
@@ -206,7 +252,8 @@ export class WaitingLine {
 
   #headFits(nowMs: EpochMs): boolean {
     const head = this.#queue.first;
-    if (head === null || !this.#share.allows(this.#askingTokens + head.tokens, this.#refilledIn)) return false;
+    if (head === null || this.isHeld) return false;
+    if (!this.#share.allows(this.#askingTokens + head.tokens, this.#refilledIn)) return false;
     return this.#forecast.holds(this.#askingTokens + head.tokens, nowMs);
   }
 

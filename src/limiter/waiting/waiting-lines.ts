@@ -1,12 +1,12 @@
 import type { LevelRef } from '../../backend.js';
 import type { Clock } from '../../clock.js';
 import type { Amount, LimitStatus } from '../../core/bucket/decide.js';
-import { buildBucketKey } from '../../core/identifiers.js';
+import { buildBucketKey, parseBucketKey, parsePlainResource } from '../../core/identifiers.js';
 import { TwoKeyMap } from '../../core/two-key-map.js';
 import { type EpochMs, MILLI } from '../../core/units.js';
 import { bucketResource } from '../acquire/levels.js';
 import type { AcquireRequest } from '../acquire/request.js';
-import { WaitingLine } from './waiting-line.js';
+import { type Neighbours, WaitingLine } from './waiting-line.js';
 
 /** A call that waits, including the time of its first ask. */
 interface WaitingCall {
@@ -26,12 +26,26 @@ interface LineAnswer {
   readonly statuses: readonly LimitStatus[];
 }
 
-/** The calls of this process that wait, in one namespace: one line for each limit of a bucket that refused. */
+/** One line of calls of this process that wait for a limit. */
+export interface WaitingStatus {
+  readonly entityId: string;
+  readonly resource: string;
+  /** The name of the limit. */
+  readonly limit: string;
+  /** The priority class of the calls; null: none. */
+  readonly priority: string | null;
+  /** How many calls wait. */
+  readonly depth: number;
+  /** How long the first of them has waited. */
+  readonly oldestWaitMs: number;
+}
+
+/** The calls of this process that wait, in one namespace: one line for each priority class of a limit that refused. */
 export class WaitingLines {
   readonly #clock: Required<Clock>;
   readonly #random: () => number;
-  /** By the name of the limit and the key of the bucket. */
-  readonly #lines = new TwoKeyMap<WaitingLine>();
+  /** The lines of each limit, by its name and the key of its bucket. */
+  readonly #lines = new TwoKeyMap<readonly WaitingLine[]>();
   readonly #waiting = new Set<WaitingCall>();
   #entered = 0;
 
@@ -64,21 +78,35 @@ export class WaitingLines {
     return leaving.length;
   }
 
-  line({ entityId, resource }: Pick<LevelRef, 'entityId' | 'resource'>, limit: string): WaitingLine | undefined {
-    return this.#lines.get(limit, buildBucketKey(entityId, resource));
+  /** The lines of all classes that wait for a limit. */
+  of({ entityId, resource }: Pick<LevelRef, 'entityId' | 'resource'>, limit: string): readonly WaitingLine[] {
+    return this.#lines.get(limit, buildBucketKey(entityId, resource)) ?? NO_LINES;
   }
 
-  /** The line of the limit that refused a request. */
+  /** The line, for the class of a request, of the limit that refused it. */
   open(request: AcquireRequest, refusal: LimitStatus): WaitingLine {
     const key = keyOf(request, refusal);
     const { name } = refusal.limit;
-    const known = this.#lines.get(name, key);
+    const priority = request.priority ?? null;
+    const lines = this.#lines.get(name, key) ?? NO_LINES;
+    const known = lines.find((line) => line.priority === priority);
     if (known !== undefined) return known;
-    const line = new WaitingLine(refusal, this.#clock, this.#random, (empty) => {
-      if (this.#lines.get(name, key) === empty) this.#lines.delete(name, key);
-    });
-    this.#lines.set(name, key, line);
+    const line = new WaitingLine(priority, refusal, this.#clock, this.#random, this.#neighboursAt(name, key));
+    this.#lines.set(name, key, [...lines, line]);
     return line;
+  }
+
+  #neighboursAt(name: string, key: string): Neighbours {
+    return {
+      isHeld: (line) =>
+        this.#lines.get(name, key)?.some((other) => other !== line && comesBefore(other, line)) === true,
+      onServed: (line) => {
+        const others = (this.#lines.get(name, key) ?? NO_LINES).filter((other) => other !== line);
+        if (line.depth === 0 && others.length > 0) this.#lines.set(name, key, others);
+        else if (line.depth === 0) this.#lines.delete(name, key);
+        for (const other of others) other.serveAlone();
+      },
+    };
   }
 
   /** Updates the lines from the answer to a request. Returns the lines of the limits in the answer. */
@@ -86,10 +114,10 @@ export class WaitingLines {
     if (this.isEmpty) return [];
     const concerned: WaitingLine[] = [];
     for (const status of statuses) {
-      const line = this.#lines.get(status.limit.name, keyOf(request, status));
-      if (line === undefined) continue;
-      line.learn(status, granted, askedMs);
-      concerned.push(line);
+      for (const line of this.#lines.get(status.limit.name, keyOf(request, status)) ?? NO_LINES) {
+        line.learn(status, request.priority ?? null, granted, askedMs);
+        concerned.push(line);
+      }
     }
     return concerned;
   }
@@ -97,7 +125,9 @@ export class WaitingLines {
   /** Called when this process has given something back to a bucket. */
   giveBack(bucket: Pick<LevelRef, 'entityId' | 'resource'>, amounts: readonly Amount[]): void {
     if (this.isEmpty) return;
-    for (const { name, milli } of amounts) this.line(bucket, name)?.giveBack(Number(milli) / MILLI);
+    for (const { name, milli } of amounts) {
+      for (const line of this.of(bucket, name)) line.giveBack(Number(milli) / MILLI);
+    }
   }
 
   /** Called when this process has ended a pause. The pause may have been one of a parent, so every waiter asks. */
@@ -108,8 +138,33 @@ export class WaitingLines {
   /** Called when this process has reset a bucket. */
   fill({ entityId, resource }: Pick<LevelRef, 'entityId' | 'resource'>): void {
     const filled = buildBucketKey(entityId, resource);
-    for (const [, key, line] of this.#lines.entries()) if (key === filled) line.fill();
+    for (const [, key, lines] of this.#lines.entries()) {
+      if (key === filled) for (const line of lines) line.fill();
+    }
   }
+
+  /** The lines that have waiters. */
+  list(): WaitingStatus[] {
+    const nowMs = this.#clock.now();
+    const found: WaitingStatus[] = [];
+    for (const [limit, key, lines] of this.#lines.entries()) {
+      const { entityId, resource } = parseBucketKey(key);
+      for (const { priority, depth, head } of lines) {
+        if (head === null) continue;
+        const oldestWaitMs = nowMs - head.sinceMs;
+        found.push({ entityId, resource: parsePlainResource(resource), limit, priority, depth, oldestWaitMs });
+      }
+    }
+    return found;
+  }
+}
+
+const NO_LINES: readonly WaitingLine[] = [];
+
+/** Whether waiters of `one` go before those of `other`: less reserve first, then the earlier head. */
+function comesBefore(one: WaitingLine, other: WaitingLine): boolean {
+  if (one.head === null || one.reserved !== other.reserved) return one.head !== null && one.reserved < other.reserved;
+  return other.head !== null && one.head.order < other.head.order;
 }
 
 /** At the entity's own level, per-call limits have a separate bucket. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { amountOf, type Holder } from '../../../src/core/bucket/decide.js';
 import type { Limit } from '../../../src/core/limit.js';
-import type { Entry } from '../../../src/backends/dynamodb/bucket/group/entries.js';
+import type { AskEntry, Entry } from '../../../src/backends/dynamodb/bucket/group/entries.js';
 import { encodeHolder, decodeHolder, type ShardImage } from '../../../src/backends/dynamodb/table/items.js';
 import {
   amount,
@@ -128,6 +128,10 @@ function isFirst({ id }: Held, at: number, all: readonly Held[]): boolean {
 interface Draw {
   readonly kind: 'ask' | 'hold' | 'debit' | 'refund' | 'settle' | 'release' | 'extend';
   readonly amounts: readonly number[];
+  /** The share of each limit that an ask must leave; 0 for none. */
+  readonly reserves: readonly number[];
+  /** Whether each limit is a shadow for an ask. */
+  readonly shadows: readonly boolean[];
   readonly id: string;
   readonly pick: number;
 }
@@ -135,6 +139,17 @@ interface Draw {
 const draws: fc.Arbitrary<Draw> = fc.record({
   kind: fc.constantFrom('ask', 'ask', 'hold', 'hold', 'debit', 'refund', 'settle', 'release', 'extend'),
   amounts: fc.array(fc.constantFrom(-1, 0, 0.1, 0.3, 0.5, 1, 1.1), { minLength: 4, maxLength: 4 }),
+  reserves: fc.oneof(
+    { weight: 2, arbitrary: fc.constant([0, 0, 0, 0]) },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom([0.3, 0.3, 0.3, 0.3], [0.1, 0.5, 0, 0.9], [0.5, 0.1, 0.3, 0], [1, 0, 0, 1]),
+    },
+  ),
+  shadows: fc.oneof(
+    { weight: 2, arbitrary: fc.constant([false, false, false, false]) },
+    { weight: 1, arbitrary: fc.array(fc.boolean(), { minLength: 4, maxLength: 4 }) },
+  ),
   id: leaseIds,
   pick: fc.nat(9),
 });
@@ -150,7 +165,25 @@ export const groups: fc.Arbitrary<RandomGroup> = fc
         drawn.map((draw) => entryOf(seen, draw, sequence === 0 ? 2 : 1)),
   );
 
-function entryOf(seen: ShardImage, { kind, amounts, id, pick }: Draw, sequence: number): Entry {
+function entryOf(seen: ShardImage, draw: Draw, sequence: number): Entry {
+  const entry = plainEntryOf(seen, draw, sequence);
+  return entry.kind === 'ask' ? withOptions(seen, entry, draw) : entry;
+}
+
+function withOptions(seen: ShardImage, entry: AskEntry, { reserves, shadows }: Draw): AskEntry {
+  const asks = entry.level.asks.map((ask) => {
+    const at = seen.limits.findIndex(({ limit }) => limit.name === ask.name);
+    const reserve = reserves[at] ?? 0;
+    return {
+      ...ask,
+      ...(reserve === 0 ? {} : { reserve }),
+      ...(shadows[at] === true ? { shadow: true as const } : {}),
+    };
+  });
+  return { ...entry, level: { ...entry.level, asks } };
+}
+
+function plainEntryOf(seen: ShardImage, { kind, amounts, id, pick }: Draw, sequence: number): Entry {
   const limits = seen.limits.map(({ limit }) => limit);
   const version = { sequence, openedAtMs: 0 };
   const asked = limits.flatMap((limit, at) => {

@@ -1,6 +1,6 @@
-import type { Amount } from '../../../src/core/bucket/decide.js';
+import type { Amount, AskedAmount } from '../../../src/core/bucket/decide.js';
 import { deltasOf } from '../../../src/core/bucket/holder-rules.js';
-import type { ChangeEntry, Entry, EntryResult } from '../../../src/backends/dynamodb/bucket/group/entries.js';
+import type { AskEntry, ChangeEntry, Entry, EntryResult } from '../../../src/backends/dynamodb/bucket/group/entries.js';
 import type { ShardImage } from '../../../src/backends/dynamodb/table/items.js';
 import { worthOf } from '../../oracle/model.js';
 
@@ -19,8 +19,8 @@ export type Answer =
 
 /**
  * One shard as a plain account that runs one entry after the other, in numbers of any size. It has the stored state,
- * and shares no arithmetic with the planning that it checks. Asks come first, in the order of their arrival, without
- * those that do not fit; then debits; then refunds. A refused ask first reclaims expired holders.
+ * and shares no arithmetic with the planning that it checks. Asks come first, those with less reserve before the
+ * others and otherwise in the order of their arrival, without those that do not fit; then debits; then refunds. A refused ask first reclaims expired holders.
  */
 export class SequentialModel {
   readonly #nowMs: number;
@@ -54,7 +54,8 @@ export class SequentialModel {
     const now = entries.filter((_, at) => results[at] !== null);
     this.#reclaim(reclaimed);
     const answers = new Map<Entry, Answer>();
-    for (const entry of now) if (entry.kind === 'ask') answers.set(entry, this.#ask(entry));
+    const asks = now.filter((entry) => entry.kind === 'ask');
+    for (const entry of asks.toSorted(byReserve)) answers.set(entry, this.#ask(entry));
     // Debits come before refunds, because a refund above the brim is lost even if a debit follows.
     const refunds: (readonly [string, bigint])[] = [];
     for (const entry of now) {
@@ -68,14 +69,34 @@ export class SequentialModel {
   #ask({ level, leaseId, counts }: Extract<Entry, { kind: 'ask' }>): Answer {
     const left = new Map(this.tokens);
     const asks = level.asks.filter(({ name }) => left.has(name));
-    if (asks.some(({ name, milli }) => left.get(name)! < BigInt(milli))) return { kind: 'denied', left };
+    const isShort = ({ name, milli, reserve }: AskedAmount): boolean =>
+      left.get(name)! < BigInt(milli) + this.#reserved(name, reserve);
+    if (asks.some((ask) => ask.shadow !== true && isShort(ask))) return { kind: 'denied', left };
+    const taken = asks.filter((ask) => !isShort(ask));
     if (level.holder !== null && leaseId !== null) {
       if (this.holders.has(leaseId)) return { kind: 'id-taken' };
-      this.holders.set(leaseId, level.holder);
+      const isTaken = ({ name }: Amount): boolean => taken.some((ask) => ask.name === name);
+      const { slots, rates } = level.holder;
+      this.holders.set(leaseId, {
+        ...level.holder,
+        slots: slots.filter(isTaken),
+        rates: rates?.filter(isTaken) ?? null,
+      });
     }
-    for (const { name, milli } of asks) this.#move(name, -BigInt(milli));
+    for (const { name, milli } of taken) this.#move(name, -BigInt(milli));
+    // A shadow that is short counts the ask.
+    for (const { name, milli } of asks.filter(isShort)) {
+      if (this.#isOfKind(name, 'rate')) this.consumed.set(name, (this.consumed.get(name) ?? 0n) + BigInt(milli));
+    }
     if (counts) this.acquires += 1;
     return { kind: 'granted', left };
+  }
+
+  /** What must stay: a share of the capacity, in whole slots where the limit has slots. */
+  #reserved(name: string, reserve = 0): bigint {
+    const { limit } = this.#image.limits.find((account) => account.limit.name === name)!;
+    const milli = (BigInt(limit.capacityMilli) * BigInt(Math.round(reserve * 1_000))) / 1_000n;
+    return limit.kind === 'rate' ? milli : ((milli + 999n) / 1_000n) * 1_000n;
   }
 
   #change({ level, leaseId, uncounts }: ChangeEntry, refunds: (readonly [string, bigint])[]): Answer {
@@ -129,4 +150,9 @@ export class SequentialModel {
   #isOfKind(name: string, kind: 'rate' | 'concurrent'): boolean {
     return this.#image.limits.some(({ limit }) => limit.name === name && limit.kind === kind);
   }
+}
+
+function byReserve(one: AskEntry, other: AskEntry): number {
+  const largest = ({ level }: AskEntry): number => Math.max(0, ...level.asks.map(({ reserve }) => reserve ?? 0));
+  return largest(one) - largest(other);
 }

@@ -1,4 +1,5 @@
 import type { Call, LevelAsk } from '../../../backend.js';
+import { type Amount, amountOf, askOf } from '../../../core/bucket/decide.js';
 import { sub, toInt } from '../../../core/int.js';
 import { isConsumed } from '../../../core/limit.js';
 import { newBucketImage } from '../bucket/new-bucket.js';
@@ -29,6 +30,8 @@ interface Part {
   readonly level: LevelAsk;
   /** False for the second and further parts of one grant: a grant is counted once. */
   readonly counts: boolean;
+  /** The shadows that the dry run found short, with the amounts that are counted. */
+  readonly untaken: readonly Amount[];
 }
 
 /** DynamoDB's limit for the actions of one transaction. */
@@ -111,9 +114,17 @@ function partsOf(asked: AtomicAsking['levels'][number] | undefined, outcome: Lev
   if (asked === undefined || outcome.kind !== 'granted') return [];
   const { level, bucket } = asked;
   const locations = readLocation(outcome.answer.place);
+  const untaken = outcome.answer.verdicts
+    .filter(({ waitMs }) => waitMs !== 0)
+    .map(({ limit, requestedMilli }) => ({ name: limit.name, milli: requestedMilli }));
   return locations.map(({ shard, taken }, at) => {
-    const asks = taken.map(({ name, milli }) => ({ name, milli: toInt(BigInt(milli)) }));
+    const asks = taken.map(({ name, milli }) => ({
+      ...askOf(level.asks, name),
+      name,
+      milli: amountOf(untaken, name) ?? toInt(BigInt(milli)),
+    }));
     return {
+      untaken: untaken.filter(({ name }) => askOf(asks, name) !== undefined || locations.length === 1),
       bucket,
       shard: bucket.shard(shard),
       level: locations.length === 1 ? level : partialAsk(level, asks),
@@ -124,16 +135,21 @@ function partsOf(asked: AtomicAsking['levels'][number] | undefined, outcome: Lev
 
 function writeOf(
   { call, leaseId }: AtomicAsking,
-  { level, shard, counts }: Part,
+  { level, shard, counts, untaken }: Part,
   writeId: string,
 ): RecordWrite | 'id-taken' | 'changed' {
   const { namespaceId: ns, nowMs } = call;
   const image = shard.image ?? newBucketImage(shard.key, level, nowMs);
   const lifeFactor = tuningOf(call).bucketLifeFactor;
-  const entry: AskEntry = { kind: 'ask', level, leaseId, nowMs, counts };
+  const entry: AskEntry = { kind: 'ask', level, leaseId, nowMs, counts, passesShadows: true };
   const plan = planGroup(image, [entry], { nowMs, trust: 'exact', lifeFactor, withoutRefunds: false });
   const result = plan.kind === 'write' || plan.kind === 'answer' ? plan.results[0] : null;
   if (plan.kind !== 'write' || result?.kind !== 'granted') return result?.kind === 'id-taken' ? 'id-taken' : 'changed';
+  // The lease gives back what the dry run says that it took.
+  const isAsPlanned = result.answer.verdicts.every(
+    ({ limit, waitMs }) => (waitMs !== 0) === (amountOf(untaken, limit.name) !== undefined),
+  );
+  if (!isAsPlanned) return 'changed';
   if (shard.image !== null) return buildShardWrite(ns, image, plan.write, { own: writeId, unanswered: [] });
   // Only shard 0 is ever created. Any other shard that is absent was merged after the dry run.
   if (shard.number > 0) return 'changed';
@@ -144,13 +160,15 @@ function writeOf(
  * Functions that undo a part if the transaction gets no answer. None without a holder, because nothing would show
  * whether the part was taken.
  */
-function revocationIn({ call, leaseId }: AtomicAsking, { level, bucket, shard, counts }: Part): (() => void)[] {
+function revocationIn({ call, leaseId }: AtomicAsking, part: Part): (() => void)[] {
+  const { level, bucket, shard, counts, untaken } = part;
   if (level.holder === null) return [];
   const rates = level.asks
+    .filter(({ name }) => amountOf(untaken, name) === undefined)
     .filter(({ name }) => level.limits.some((limit) => limit.name === name && isConsumed(limit.kind)))
     .map(({ name, milli }) => ({ name, milli: sub(0, milli) }));
   const ask: AskEntry = { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts };
-  const revocation = { ...revocationOfGrant(ask, rates), fences: shard.image?.baseMs ?? null };
+  const revocation = { ...revocationOfGrant(ask, rates, untaken), fences: shard.image?.baseMs ?? null };
   return [() => bucket.revoke(shard.number, revocation, tuningOf(call))];
 }
 

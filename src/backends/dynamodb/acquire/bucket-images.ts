@@ -1,4 +1,4 @@
-import type { Amount } from '../../../core/bucket/decide.js';
+import { type AskedAmount, refuses } from '../../../core/bucket/decide.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { Deadline } from '../client/deadline.js';
 import type { ShardImage } from '../table/items.js';
@@ -43,8 +43,8 @@ export function startKeeping(bucket: BucketShards, nowMs: EpochMs): (images: rea
 }
 
 /** Whether the image of every shard has too little for the asks, or is paused. A shard without an image may have enough. */
-export function isShortOf(bucket: BucketShards, asks: readonly Amount[], nowMs: EpochMs): boolean {
+export function isShortOf(bucket: BucketShards, asks: readonly AskedAmount[], nowMs: EpochMs): boolean {
   return bucket
     .all()
-    .every((shard) => shard.isPaused(nowMs) || shard.judge(asks, nowMs)?.some(({ waitMs }) => waitMs !== 0) === true);
+    .every((shard) => shard.isPaused(nowMs) || shard.judge(asks, nowMs)?.some(refuses) === true);
 }

@@ -1,7 +1,7 @@
 import type { Call, LevelChange, LevelOperation, OperationResult } from '../../../backend.js';
+import type { Amount } from '../../../core/bucket/decide.js';
 import { type BucketShards, tuningOf } from './bucket-shards.js';
 import type { Deadline } from '../client/deadline.js';
-import type { Amount } from '../../../core/bucket/decide.js';
 import { addAmounts } from '../../../core/bucket/portable.js';
 import { type ChangeEntry, type OperationEntry, refundsRates } from '../bucket/group/entries.js';
 import { divideChange, divideOperation, readLocation } from '../bucket/grant-location.js';
@@ -13,6 +13,8 @@ interface Changing {
   readonly level: LevelChange;
   readonly leaseId: string;
   readonly deadline: Deadline;
+  /** As in `ChangeEntry`. */
+  readonly untaken?: readonly Amount[];
 }
 
 /** Corrects what a lease took from one bucket, on the shards that it was taken from. True: a holder was lost. */
@@ -35,12 +37,13 @@ export async function changeLevel(changing: Changing, uncounts: boolean): Promis
 }
 
 async function changeShard(
-  { call, bucket, leaseId, deadline }: Changing,
+  { call, bucket, leaseId, deadline, untaken = [] }: Changing,
   shard: number,
   level: LevelChange,
   uncounts: boolean,
 ): Promise<boolean> {
-  const entry: ChangeEntry = { kind: 'change', level, leaseId, nowMs: call.nowMs, uncounts };
+  const undone = untaken.length === 0 ? {} : { untaken };
+  const entry: ChangeEntry = { kind: 'change', level, leaseId, nowMs: call.nowMs, uncounts, ...undone };
   // Not under the caller's signal: what was taken must be corrected even if the caller has aborted.
   const { result } = await bucket.submit(shard, entry, deadline, tuningOf(call));
   return result.holderLost;

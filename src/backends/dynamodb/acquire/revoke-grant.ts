@@ -1,7 +1,7 @@
 import type { Call, LevelAnswer, LevelAsk } from '../../../backend.js';
 import { type BucketShards, tuningOf } from './bucket-shards.js';
 import { readLocation } from '../bucket/grant-location.js';
-import { ratesOf, revocationOfGrant } from '../bucket/group/revocation.js';
+import { ratesOf, revocationOfGrant, untakenOf } from '../bucket/group/revocation.js';
 
 interface Granted {
   readonly bucket: BucketShards;
@@ -24,7 +24,11 @@ export function revokeGrant({ bucket, call, level, leaseId }: Granted, answer: L
       const milli = taken.find((amount) => amount.name === name)?.milli;
       return { name, milli: -Number(milli ?? 0) };
     });
-    bucket.revoke(shard, revocationOfGrant(ask, locations.length === 1 ? whole : part), tuningOf(call));
+    bucket.revoke(
+      shard,
+      revocationOfGrant(ask, locations.length === 1 ? whole : part, untakenOf(answer)),
+      tuningOf(call),
+    );
   }
   return true;
 }

@@ -1,5 +1,5 @@
 import type { Awaitable, Tuning } from '../../../backend.js';
-import { type Amount, decide, fitsAll, type Verdict } from '../../../core/bucket/decide.js';
+import { type AskedAmount, decide, fitsAll, refuses, type Verdict } from '../../../core/bucket/decide.js';
 import { compareConfig } from '../../../core/config/config.js';
 import { BackendUnavailable } from '../../../core/errors.js';
 import { isRunning } from '../../../core/pause.js';
@@ -117,7 +117,7 @@ export class Shard {
   }
 
   /** What the image says about the asks. null: there is no image. A warm ask is judged once, however often it is asked. */
-  judge(asks: readonly Amount[], nowMs: EpochMs): readonly Verdict[] | null {
+  judge(asks: readonly AskedAmount[], nowMs: EpochMs): readonly Verdict[] | null {
     if (this.#image === null) return null;
     const { image, asks: judged, nowMs: atMs, verdicts } = this.#judgement ?? {};
     if (image === this.#image && judged === asks && atMs === nowMs && verdicts !== undefined) return verdicts;
@@ -146,7 +146,7 @@ export class Shard {
     return plan?.kind === 'answer' ? (plan.results[0] as ResultOf<AskEntry>) : null;
   }
 
-  #isShort(asks: readonly Amount[], nowMs: EpochMs): boolean {
+  #isShort(asks: readonly AskedAmount[], nowMs: EpochMs): boolean {
     // The next group meets the image that the write under way returns, so no verdict on this one would be used again.
     if (this.#busy && this.#image !== null) return !fitsAll(this.#image, asks, nowMs);
     return this.judge(asks, nowMs)?.every(fits) === false;
@@ -200,8 +200,8 @@ export class Shard {
   }
 }
 
-function fits({ waitMs }: Verdict): boolean {
-  return waitMs === 0;
+function fits(verdict: Verdict): boolean {
+  return !refuses(verdict);
 }
 
 function deadlinePassed(): BackendUnavailable {

@@ -1,5 +1,14 @@
 import type { Awaitable, Call, LevelAnswer, LevelAsk } from '../../../backend.js';
-import { type Amount, amountOf, type Verdict } from '../../../core/bucket/decide.js';
+import {
+  type Amount,
+  amountOf,
+  type AskedAmount,
+  exceedsCapacity,
+  refuses,
+  takenMilli,
+  type Verdict,
+  askOf,
+} from '../../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../../core/int.js';
 import { holdsSlots } from '../../../core/limit-kind.js';
 import type { EpochMs } from '../../../core/units.js';
@@ -12,7 +21,7 @@ import { type Deadline, deadlineIn } from '../client/deadline.js';
 import type { AskEntry, ResultOf } from '../bucket/group/entries.js';
 import type { ShardImage } from '../table/items.js';
 import { locationOf, type ShardLocation } from '../bucket/grant-location.js';
-import { undoOf } from '../bucket/group/revocation.js';
+import { undoOf, untakenOf } from '../bucket/group/revocation.js';
 import { revokeGrant } from './revoke-grant.js';
 import type { Shard } from './shard.js';
 
@@ -26,6 +35,8 @@ interface Asking {
   readonly deadline: Deadline;
   /** Takes nothing: only finds the shards that the ask could be taken from, which the `place` of the grant names. */
   readonly dryRun?: boolean;
+  /** As in `AskEntry`. */
+  readonly passesShadows?: true;
   /** How to take an ask that is larger than a share. By default, shard after shard. */
   readonly takeAcross?: () => Promise<LevelOutcome>;
 }
@@ -35,6 +46,50 @@ const MAX_SHARDS_ASKED = 3;
 
 /** Takes from one shard of a bucket, or, if the ask is larger than a share, from as many shards as it needs. */
 export function takeLevel(asking: Asking): Awaitable<LevelOutcome> {
+  const { bucket, level } = asking;
+  if (!level.asks.some(({ shadow }) => shadow === true)) return takeAsAsked(asking);
+  return bucket.count > 1 ? takeWithShadows(asking) : takeFromOneShard(asking);
+}
+
+/** Takes where a limit is a shadow and the bucket is known to have one shard. Another process may have split it since. */
+async function takeFromOneShard(asking: Asking): Promise<LevelOutcome> {
+  const outcome = await takeAsAsked(asking);
+  return outcome.kind === 'denied' && asking.bucket.count > 1 ? takeWithShadows(asking) : outcome;
+}
+
+/**
+ * Takes from a bucket of several shards where a limit is a shadow. One shard can be short while another has room, so the
+ * limits are taken as if they refused, and only those that did refuse are then asked as shadows.
+ */
+async function takeWithShadows(asking: Asking): Promise<LevelOutcome> {
+  const { level } = asking;
+  const short = new Set<string>();
+  for (;;) {
+    const asks = level.asks.map((ask) => (short.has(ask.name) ? ask : withoutShadow(ask)));
+    const outcome = await takeAsAsked({ ...asking, level: { ...level, asks }, passesShadows: true });
+    if (outcome.kind !== 'denied') return outcome.kind === 'granted' ? withShadows(outcome, level) : outcome;
+    const denied = withShadows(outcome, level);
+    const before = short.size;
+    for (const { limit, waitMs, shadow } of denied.answer.verdicts) {
+      if (shadow === true && waitMs !== 0) short.add(limit.name);
+    }
+    if (denied.answer.verdicts.some(refuses) || short.size === before) return denied;
+  }
+}
+
+function withoutShadow(ask: AskedAmount): AskedAmount {
+  const { shadow: _, ...enforced } = ask;
+  return enforced;
+}
+
+function withShadows<T extends Granted | Denial>(outcome: T, { asks }: LevelAsk): T {
+  const verdicts = outcome.answer.verdicts.map((verdict): Verdict =>
+    askOf(asks, verdict.limit.name)?.shadow === true ? { ...verdict, shadow: true } : verdict,
+  );
+  return { ...outcome, answer: { ...outcome.answer, verdicts } };
+}
+
+function takeAsAsked(asking: Asking): Awaitable<LevelOutcome> {
   const { bucket, level, call } = asking;
   bucket.largestAsks.note(level.asks, call.nowMs);
   const entry = entryOf(asking, level, true);
@@ -106,6 +161,7 @@ function otherShards({ bucket }: Asking, entry: AskEntry, asked: number): readon
 
 type Asked = Submitted<AskEntry>;
 type Denial = Extract<LevelOutcome, { readonly kind: 'denied' }>;
+type Granted = Extract<LevelOutcome, { readonly kind: 'granted' }>;
 
 function askShard({ bucket, call, deadline }: Asking, shard: number, entry: AskEntry): Awaitable<Asked> {
   return bucket.submit(shard, entry, deadline, tuningOf(call), call.signal);
@@ -126,31 +182,34 @@ function mayNeedTending({ image, pressure }: Shard, nowMs: EpochMs): boolean {
 
 function withLocation(outcome: LevelOutcome, shard: number, count: number): LevelOutcome {
   if (outcome.kind !== 'granted' || (shard === 0 && count === 1)) return outcome;
-  const taken = outcome.answer.verdicts.map(({ limit, requestedMilli }) => ({
-    name: limit.name,
-    milli: requestedMilli,
-  }));
-  return { ...outcome, answer: { ...outcome.answer, place: [locationOf(shard, taken)] } };
+  return { ...outcome, answer: { ...outcome.answer, place: [locationOf(shard, takenOf(outcome.answer))] } };
 }
 
-function entryOf({ call, leaseId, dryRun = false }: Asking, level: LevelAsk, counts: boolean): AskEntry {
-  return { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts, ...(dryRun ? { dryRun } : {}) };
+function takenOf({ verdicts }: LevelAnswer): readonly Amount[] {
+  return verdicts.map((verdict) => ({ name: verdict.limit.name, milli: takenMilli(verdict) }));
+}
+
+function entryOf(asking: Asking, level: LevelAsk, counts: boolean): AskEntry {
+  const { call, leaseId, dryRun = false, passesShadows = false } = asking;
+  const entry: AskEntry = { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts };
+  if (!dryRun && !passesShadows) return entry;
+  return { ...entry, ...(dryRun ? { dryRun } : {}), ...(passesShadows ? { passesShadows } : {}) };
 }
 
 /** Whether the ask can never fit into one shard although it fits into the whole bucket. */
 function exceedsShare({ verdicts }: LevelAnswer, level: LevelAsk): boolean {
-  const short = verdicts.filter(({ waitMs }) => waitMs !== 0);
+  const short = verdicts.filter(refuses);
   return (
     short.some(({ waitMs }) => waitMs === null) &&
-    short.every(({ limit, requestedMilli }) => {
-      const whole = level.limits.find(({ name }) => name === limit.name) ?? limit;
-      return requestedMilli <= whole.capacityMilli;
+    short.every((verdict) => {
+      const limit = level.limits.find(({ name }) => name === verdict.limit.name) ?? verdict.limit;
+      return !exceedsCapacity({ ...verdict, limit });
     })
   );
 }
 
 function longestWait({ verdicts }: LevelAnswer): number {
-  return Math.max(0, ...verdicts.map(({ waitMs }) => waitMs ?? Number.POSITIVE_INFINITY));
+  return Math.max(0, ...verdicts.filter(refuses).map(({ waitMs }) => waitMs ?? Number.POSITIVE_INFINITY));
 }
 
 /**
@@ -178,9 +237,9 @@ async function takeAcross(asking: Asking): Promise<LevelOutcome> {
         return { kind: 'id-taken' };
       }
       if (outcome.kind !== 'granted') continue;
-      locations.push(locationOf(asked.shard.number, asks));
+      locations.push(locationOf(asked.shard.number, takenOf(outcome.answer)));
       granted.push(outcome.answer);
-      owed = owed.map(({ name, milli }) => ({ name, milli: sub(milli, amountOf(asks, name) ?? 0) }));
+      owed = owed.map((ask) => ({ ...ask, milli: sub(ask.milli, amountOf(asks, ask.name) ?? 0) }));
       if (owed.every(({ milli }) => milli === 0)) {
         return { kind: 'granted', answer: { ...sumOfAnswers(level, granted), place: locations } };
       }
@@ -214,7 +273,7 @@ async function undoParts(
 }
 
 /** The part of an ask that is taken from one shard. */
-export function partialAsk(level: LevelAsk, asks: readonly Amount[]): LevelAsk {
+export function partialAsk(level: LevelAsk, asks: readonly AskedAmount[]): LevelAsk {
   return { ...level, asks, holder: holderOf(level, asks) };
 }
 
@@ -227,7 +286,7 @@ function viewsOf({ bucket, level, call }: Asking): readonly ShardImage[] {
 function holderOf({ holder }: LevelAsk, asks: readonly Amount[]): LevelAsk['holder'] {
   if (holder === null) return null;
   const within = (amounts: readonly Amount[]) =>
-    amounts.flatMap(({ name }) => asks.filter((amount) => amount.name === name));
+    amounts.flatMap(({ name }) => asks.filter((ask) => ask.name === name).map(({ milli }) => ({ name, milli })));
   const { slots, rates, portable } = holder;
   return {
     ...holder,
@@ -255,6 +314,7 @@ export async function undoLevel(
   { bucket, call, level, leaseId, deadline }: Asking,
   answer: LevelAnswer,
 ): Promise<void> {
-  const changing = { bucket, call, level: undoOf(level, answer), leaseId: leaseId ?? '', deadline };
+  const untaken = untakenOf(answer);
+  const changing = { bucket, call, level: undoOf(level, answer), leaseId: leaseId ?? '', deadline, untaken };
   await changeLevel(changing, true);
 }

@@ -1,6 +1,6 @@
 import type { LevelAnswer, LevelAsk } from '../../../backend.js';
 import { compareConfig } from '../../../core/config/config.js';
-import { type Amount, amountOf, decide, type Verdict } from '../../../core/bucket/decide.js';
+import { type AskedAmount, askOf, decide, type Verdict } from '../../../core/bucket/decide.js';
 import { add } from '../../../core/int.js';
 import type { EpochMs } from '../../../core/units.js';
 import { runningPause } from './shard-pauses.js';
@@ -18,11 +18,11 @@ export function judgeLevel(shards: readonly ShardImage[], level: LevelAsk, asks:
   return { verdicts, configIsOlder, ...runningPause(images, nowMs) };
 }
 
-type Asks = (image: ShardImage) => readonly Amount[];
+type Asks = (image: ShardImage) => readonly AskedAmount[];
 
 /** Asks for every limit of the bucket; for 0 where the level names no amount. */
 export function everyLimit({ asks }: LevelAsk): Asks {
-  return ({ limits }) => limits.map(({ limit }) => ({ name: limit.name, milli: amountOf(asks, limit.name) ?? 0 }));
+  return ({ limits }) => limits.map(({ limit: { name } }) => askOf(asks, name) ?? { name, milli: 0 });
 }
 
 /** What the shards have together, and how long they need for the rest. For a debt: the shortest wait of the shards. */
@@ -34,9 +34,11 @@ function sumVerdicts(
   return (perShard[0] ?? []).map((first) => {
     const parts = perShard.flatMap((verdicts) => verdicts.filter(({ limit }) => limit.name === first.limit.name));
     const effectiveMilli = parts.map((part) => part.effectiveMilli).reduce(add);
-    if (effectiveMilli >= first.requestedMilli) return { ...first, effectiveMilli, waitMs: 0 };
+    const reserveMilli = parts.map((part) => part.reserveMilli ?? 0).reduce((sum, milli) => sum + milli);
+    if (effectiveMilli >= first.requestedMilli + reserveMilli) return { ...first, effectiveMilli, waitMs: 0 };
     const waits = parts.flatMap(({ waitMs }) => (waitMs === null ? [] : [waitMs]));
-    const together = waitAcross(views, first.limit.name, first.requestedMilli, nowMs);
+    const ask = { ...first, name: first.limit.name, milli: first.requestedMilli };
+    const together = waitAcross(views, ask, nowMs);
     return { ...first, effectiveMilli, waitMs: waits.length === 0 ? together : Math.min(...waits) };
   });
 }

@@ -1,8 +1,16 @@
-import { applyWrite, credit, effectiveTokens, type LimitWrite, planMove } from '../../../core/bucket/bucket.js';
+import {
+  applyWrite,
+  credit,
+  effectiveTokens,
+  type LimitWrite,
+  planMove,
+  type Rate,
+  waitForTokens,
+} from '../../../core/bucket/bucket.js';
 import type { ConfigVersion } from '../../../core/config/config.js';
 import type { Amount, Holder, Verdict } from '../../../core/bucket/decide.js';
-import { add, type Int, sub } from '../../../core/int.js';
-import { hasBalance, isConsumed, sharesAccount } from '../../../core/limit-kind.js';
+import { add, type Int, min, sub } from '../../../core/int.js';
+import { hasBalance, isConsumed, refills, sharesAccount } from '../../../core/limit-kind.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { EntryResult } from './group/entries.js';
 import { accountOf, decodeHolder, encodeHolder, type ShardImage, type StoredHolder } from '../table/items.js';
@@ -43,8 +51,14 @@ export const STAYS: LimitWrite = { write: 'add', deltaMilli: 0, atLeastMilli: nu
 
 interface Sum {
   takeMilli: Int | null;
+  /** The largest reserve among the takes. */
+  reserveMilli: number;
   debitMilli: Int;
   refundMilli: Int;
+  /** Asks that are counted and not taken: shadows that are short. */
+  countMilli: Int;
+  /** The stored tokens are at most this, so that the shadows are short; null: they are short anyway. */
+  atMostMilli: Int | null;
   /** Consumption that is taken back and changes no balance. */
   uncountMilli: Int;
 }
@@ -53,9 +67,26 @@ interface Sum {
 export class LimitSums {
   readonly #byName = new Map<string, Sum>();
 
-  take(name: string, milli: Int): void {
+  take(name: string, milli: Int, reserveMilli = 0): void {
     const sum = this.#of(name);
     sum.takeMilli = add(sum.takeMilli ?? 0, milli);
+    sum.reserveMilli = Math.max(sum.reserveMilli, reserveMilli);
+  }
+
+  /** Counts an ask of a shadow that is short, also after the takes so far. `needMilli`: the ask and its reserve. */
+  count(name: string, milli: number, needMilli: number, rate: Rate, creditedMilli: Int): void {
+    const sum = this.#of(name);
+    sum.countMilli = add(sum.countMilli, milli);
+    const missing = add(needMilli, sum.takeMilli ?? 0);
+    // More than the capacity is short whatever the balance is.
+    if (refills(rate.kind) && missing > rate.capacityMilli) return;
+    const atMost = sub(sub(missing, creditedMilli), 1);
+    sum.atMostMilli = sum.atMostMilli === null ? atMost : min(sum.atMostMilli, atMost);
+  }
+
+  /** What the takes so far must leave. */
+  reserveOf(name: string): number {
+    return this.#byName.get(name)?.reserveMilli ?? 0;
   }
 
   debit(name: string, milli: Int): void {
@@ -84,7 +115,7 @@ export class LimitSums {
       const sum = this.#byName.get(limit.name);
       if (sum === undefined) continue;
       const credited = credit(rate, image.baseMs, nowMs);
-      const write = hasBalance(limit.kind) ? planMove(rate, tokensMilli, credited, sum) : STAYS;
+      const write = hasBalance(limit.kind) ? bounded(planMove(rate, tokensMilli, credited, sum), sum) : STAYS;
       changes.push({ name: limit.name, write, consumedMilli: isConsumed(limit.kind) ? consumedIn(sum) : 0 });
     }
     return changes;
@@ -92,14 +123,29 @@ export class LimitSums {
 
   #of(name: string): Sum {
     let sum = this.#byName.get(name);
-    if (sum === undefined)
-      this.#byName.set(name, (sum = { takeMilli: null, debitMilli: 0, refundMilli: 0, uncountMilli: 0 }));
+    if (sum === undefined) this.#byName.set(name, (sum = { ...NOTHING }));
     return sum;
   }
 }
 
-function consumedIn({ takeMilli, debitMilli, refundMilli, uncountMilli }: Sum): Int {
-  return sub(add(takeMilli ?? 0, debitMilli), add(refundMilli, uncountMilli));
+const NOTHING: Sum = {
+  takeMilli: null,
+  reserveMilli: 0,
+  debitMilli: 0,
+  refundMilli: 0,
+  countMilli: 0,
+  atMostMilli: null,
+  uncountMilli: 0,
+};
+
+/** Adds the bound under which the shadows of the group are short. A full bucket is known exactly and needs none. */
+function bounded(write: LimitWrite, { atMostMilli }: Sum): LimitWrite {
+  if (atMostMilli === null || write.write === 'set') return write;
+  return { ...write, atMostMilli: write.atMostMilli === null ? atMostMilli : min(write.atMostMilli, atMostMilli) };
+}
+
+function consumedIn({ takeMilli, debitMilli, refundMilli, countMilli, uncountMilli }: Sum): Int {
+  return sub(add(add(takeMilli ?? 0, countMilli), debitMilli), add(refundMilli, uncountMilli));
 }
 
 /** Whether the write would change nothing. It may still require that holders are absent. */
@@ -197,10 +243,16 @@ export function correctVerdicts(
   }
   if (differences === null) return results;
   const found = differences;
-  const correct = (verdict: Verdict): Verdict => ({
-    ...verdict,
-    effectiveMilli: add(verdict.effectiveMilli, found.get(verdict.limit.name) ?? 0),
-  });
+  const correct = (verdict: Verdict): Verdict => {
+    const effectiveMilli = add(verdict.effectiveMilli, found.get(verdict.limit.name) ?? 0);
+    const corrected = { ...verdict, effectiveMilli };
+    // Only a shadow that is short has a wait in a grant.
+    const rate = verdict.waitMs === 0 ? undefined : accountOf(seen, verdict.limit.name)?.rate;
+    if (rate === undefined || !refills(rate.kind)) return corrected;
+    const needMilli = verdict.requestedMilli + (verdict.reserveMilli ?? 0);
+    const tokensMilli = sub(effectiveMilli, verdict.creditedMilli);
+    return { ...corrected, waitMs: waitForTokens(rate, tokensMilli, seen.baseMs, needMilli, nowMs) };
+  };
   return results.map((result) => {
     if (result?.kind !== 'granted') return result;
     return { ...result, answer: { ...result.answer, verdicts: result.answer.verdicts.map(correct) } };

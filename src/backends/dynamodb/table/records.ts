@@ -5,6 +5,7 @@ import { ValidationError } from '../../../core/errors.js';
 import { parsePlainResource } from '../../../core/identifiers.js';
 import type { Int } from '../../../core/int.js';
 import { hasBalance, holdsSlots } from '../../../core/limit-kind.js';
+import { parseOptions, printOptions } from '../../../core/limit-options.js';
 import { Limit } from '../../../core/limit.js';
 import { AUDIT_LIFE_MS, type UsageCounts, usageLifeMs, windowEnd } from '../../../core/usage/usage.js';
 import type { EpochMs } from '../../../core/units.js';
@@ -73,12 +74,14 @@ function encodeLimits(limits: readonly Limit[]): Item {
   const item: Item = { lo: text(limits.map(({ name }) => name).join(',')) };
   for (const limit of limits) {
     const { name, kind, capacity, refillAmount, cost } = limit;
+    const options = printOptions(limit);
     if (hasBalance(kind)) {
       item[`l_${name}_cp`] = number(capacity);
       item[`l_${name}_ra`] = number(refillAmount);
     }
     item[`l_${name}_rp`] = number(encodePeriod(limit));
     if (cost !== undefined) item[`l_${name}_cost`] = number(cost);
+    if (options !== '') item[`l_${name}_opt`] = text(options);
   }
   return item;
 }
@@ -113,7 +116,9 @@ function decodeLimit(item: Item, name: string): Limit | null {
   const refillAmount = readNumber(item, `l_${name}_ra`);
   const refillPeriodMs = readNumber(item, `l_${name}_rp`);
   const cost = readNumber(item, `l_${name}_cost`);
-  const options = cost === undefined ? {} : { cost };
+  // Options that a newer version wrote are left out: the rule itself must stay readable.
+  const stored = parseOptions(readText(item, `l_${name}_opt`) ?? '') ?? {};
+  const options = cost === undefined ? stored : { ...stored, cost };
   if (refillPeriodMs === undefined) return null;
   const kind = decodeKind(refillPeriodMs);
   if (!hasBalance(kind)) return Limit.unlimited(name, options);

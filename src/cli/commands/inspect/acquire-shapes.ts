@@ -39,6 +39,10 @@ export interface AcquireLimitShape {
   readonly before: number | null;
   /** The balance when the command has ended: the slots of a committed lease are given back. */
   readonly after: number | null;
+  /** What had to stay for higher priorities. Left out: nothing. */
+  readonly reserved?: number;
+  /** The limit is a shadow: it refuses nothing, and is not taken where it is exceeded. Left out: it is none. */
+  readonly shadow?: true;
   readonly exceeded: boolean;
   /** 0: the amount fits. null: it never fits. */
   readonly retryAfterMs: number | null;

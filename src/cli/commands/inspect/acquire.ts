@@ -22,9 +22,11 @@ export const define: Definition = (command, context) => {
     'acquire user-1 gpt-4 -c rpm=1 --dry-run',
     'acquire user-1 gpt-4 -c slots=1 --hold --lease-ttl 5min',
     'acquire user-1 gpt-4 -c rpm=1 -l rpm:5/min',
+    'acquire user-1 gpt-4 -c tpm=500 --priority batch',
   ])
     .option('-c, --consume <limit=amount>', 'the amount to take of a limit; can be repeated', appendValue)
     .option('-l, --limits <limit>', 'a limit that replaces the stored ones for this call; can be repeated', appendValue)
+    .option('--priority <class>', 'the priority class, whose reserves must stay; by default none')
     .option('--lease-ttl <duration>', 'the time until the lease expires: 5s to 7day, by default 1min')
     .option('--hold', 'keep slots until the lease expires, instead of giving them back at once')
     .option('--dry-run', 'take nothing')
@@ -34,6 +36,7 @@ export const define: Definition = (command, context) => {
 interface AcquireOptions {
   readonly consume?: readonly string[];
   readonly limits?: readonly string[];
+  readonly priority?: string;
   readonly leaseTtl?: string;
   readonly hold?: boolean;
   readonly dryRun?: boolean;
@@ -72,12 +75,13 @@ function readRequest(entityId: string, resource: string, options: AcquireOptions
     throw new HeadgateError('input.invalid', '--dry-run takes nothing, so that --hold has nothing to keep');
   }
   const limits = parseLimits(options.limits);
-  const { leaseTtl } = options;
+  const { leaseTtl, priority } = options;
   return {
     entityId,
     resource,
     consume: parseAmounts(options.consume),
     ...(limits === undefined ? {} : { limits }),
+    ...(priority === undefined ? {} : { priority }),
     ...(leaseTtl === undefined ? {} : { leaseTtlMs: parseDuration('--lease-ttl', leaseTtl) }),
   };
 }
@@ -121,8 +125,9 @@ async function look({ limiter }: Session, request: AcquireRequest): Promise<Trie
     return { decision: { ...decision, paused }, statuses: [] };
   }
   const statuses = await limiter.peek(request);
-  const waits = statuses.map(({ retryAfterMs }) => retryAfterMs);
-  const granted = statuses.every(({ exceeded }) => !exceeded);
+  const refusing = statuses.filter(({ exceeded, shadow }) => exceeded && shadow !== true);
+  const granted = refusing.length === 0;
+  const waits = refusing.map(({ retryAfterMs }) => retryAfterMs);
   const impossible = waits.includes(null);
   const reason = granted ? null : impossible ? 'impossible' : 'exhausted';
   const retryAfterMs = reason === 'exhausted' ? Math.max(...waits.map(Number)) : null;
@@ -152,15 +157,21 @@ function explainLevel(
 }
 
 function explainLimit(
-  { limit, available, requested, exceeded, retryAfterMs }: LimitStatus,
+  { limit, available, requested, reserved, shadow, exceeded, retryAfterMs }: LimitStatus,
   { decision: { granted, lease } }: TriedRequest,
   dryRun: boolean,
 ): AcquireLimitShape {
   // The status of a grant has the balance after the take; every other status has the balance before it.
-  const before = granted && !dryRun ? available + requested : available;
+  const taken = exceeded ? 0 : requested;
+  const before = granted && !dryRun ? available + taken : available;
   const isGivenBack = holdsSlots(limit.kind) && lease?.state !== 'held';
-  const after = granted && !isGivenBack ? before - requested : before;
-  return { name: limit.name, limit: String(limit), asked: requested, before, after, exceeded, retryAfterMs };
+  const after = granted && !isGivenBack ? before - taken : before;
+  const asked = { name: limit.name, limit: String(limit), asked: requested, before, after, exceeded, retryAfterMs };
+  return {
+    ...asked,
+    ...(reserved === undefined ? {} : { reserved }),
+    ...(shadow === undefined ? {} : { shadow }),
+  };
 }
 
 function exitCodeOf({ granted, reason, retryAfterMs }: AcquireShape): number {
@@ -194,7 +205,7 @@ function refusers({ levels, paused }: AcquireShape): string {
     return `${what} is paused ${describePause(paused)}`;
   }
   const names = levels.flatMap(({ entityId, limits }) =>
-    limits.filter(({ exceeded }) => exceeded).map(({ name }) => `${name} of ${entityId}`),
+    limits.filter(({ exceeded, shadow }) => exceeded && shadow !== true).map(({ name }) => `${name} of ${entityId}`),
   );
   return names.length === 0 ? 'too many writers at once' : `refused by ${names.join(', ')}`;
 }
@@ -209,13 +220,18 @@ function renderLevel(level: AcquireLevelShape, isParent: boolean, data: AcquireS
 }
 
 function renderLimit(limit: AcquireLimitShape, data: AcquireShape, style: Style): readonly Cell[] {
-  const { asked, before, after, exceeded } = limit;
-  const mark = exceeded ? { value: '✗', paint: style.red } : asked === null ? ' ' : { value: '✓', paint: style.green };
+  const { asked, before, after, exceeded, shadow } = limit;
+  const mark =
+    exceeded && shadow !== true
+      ? { value: '✗', paint: style.red }
+      : asked === null
+        ? ' '
+        : { value: '✓', paint: style.green };
   return [mark, limit.limit, before ?? '', asked ?? '', after ?? '', remark(limit, data, style)];
 }
 
 function remark(
-  { asked, before, after, exceeded, retryAfterMs }: AcquireLimitShape,
+  { asked, before, after, reserved = 0, shadow, exceeded, retryAfterMs }: AcquireLimitShape,
   data: AcquireShape,
   style: Style,
 ): Cell {
@@ -223,8 +239,10 @@ function remark(
   const isHeld = data.granted && !data.dryRun && asked > 0 && before !== null && before === after;
   if (!exceeded) return isHeld ? 'held, and given back' : '';
   const wait = retryAfterMs === null ? 'more than it can ever give' : `fits in ${formatDuration(retryAfterMs)}`;
-  const missing = formatCount(asked - (before ?? 0));
-  return { value: `REFUSED: ${missing} too many, ${wait}`, paint: style.red };
+  const missing = formatCount(asked + reserved - (before ?? 0));
+  const kept = reserved === 0 ? '' : ` (${formatCount(reserved)} must stay)`;
+  const verdict = shadow === true ? 'not taken (shadow)' : 'REFUSED';
+  return { value: `${verdict}: ${missing} too many${kept}, ${wait}`, paint: shadow === true ? style.dim : style.red };
 }
 
 function outcome({ granted, dryRun, lease }: AcquireShape): string {

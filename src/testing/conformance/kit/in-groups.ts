@@ -3,8 +3,10 @@ import type { Backend, Call, ConsumeOutcome, ConsumeRequest, LevelAsk, LevelChan
 import { hasExpired } from '../../../backends/embedded/bucket.js';
 import { adjust, charge, consume, extend } from '../../../backends/embedded/consume.js';
 import { MemorySpace } from '../../../backends/embedded/memory-space.js';
+import { askOf } from '../../../core/bucket/decide.js';
 import { buildLeaseId } from '../../../core/identifiers.js';
 import { isConsumed } from '../../../core/limit.js';
+import { shareOfCapacity } from '../../../core/limit-options.js';
 import { MAX_AMOUNT, MILLI } from '../../../core/units.js';
 
 /** An id that no lease has: calls for it change nothing. */
@@ -108,7 +110,7 @@ function hasExpiredHolders(memory: MemorySpace, { levels }: ConsumeRequest, nowM
 }
 
 /**
- * The same ask again, and an ask for the whole capacity. Companions of an ask with several levels take nothing: what they
+ * The same ask again, and an ask for the whole capacity besides the reserve. Companions of an ask with several levels take nothing: what they
  * take at one level before another refuses would change the answer.
  */
 function companionsOf({ leaseId, levels }: ConsumeRequest, takeNothing: boolean): readonly ConsumeRequest[] {
@@ -117,8 +119,12 @@ function companionsOf({ leaseId, levels }: ConsumeRequest, takeNothing: boolean)
     const nothing = { leaseId: null, levels: levels.map((each) => askingFor(each, () => 0)) };
     return [nothing, nothing];
   }
-  const most = (name: string): number =>
-    Math.min(MAX_AMOUNT * MILLI, level.limits.find((limit) => limit.name === name)?.capacityMilli ?? 0);
+  const most = (name: string): number => {
+    const limit = level.limits.find((candidate) => candidate.name === name);
+    if (limit === undefined) return 0;
+    const reserve = askOf(level.asks, name)?.reserve ?? 0;
+    return Math.min(MAX_AMOUNT * MILLI, limit.capacityMilli - shareOfCapacity(limit, reserve));
+  };
   const whole = askingFor(level, most);
   return [
     { leaseId: leaseId === null ? null : anotherId(leaseId, 1), levels },
@@ -131,7 +137,7 @@ type AmountOf = (name: string) => number;
 /** An ask for 0 stays 0, because its holder has no slots of that limit. */
 function askingFor(level: LevelAsk, amount: AmountOf): LevelAsk {
   const changed = (amounts: LevelAsk['asks']): LevelAsk['asks'] =>
-    amounts.map(({ name, milli }) => ({ name, milli: milli === 0 ? 0 : amount(name) }));
+    amounts.map((asked) => ({ ...asked, milli: asked.milli === 0 ? 0 : amount(asked.name) }));
   const asks = changed(level.asks);
   if (level.holder === null || asks.every(({ milli }) => milli === 0)) return { ...level, asks, holder: null };
   const { slots, rates } = level.holder;
@@ -166,7 +172,8 @@ function tellingOf(outcome: ConsumeOutcome): unknown {
 function undoingOf(levels: readonly LevelAsk[], outcome: ConsumeOutcome | undefined): readonly LevelChange[] {
   if (outcome?.kind !== 'granted') return [];
   return levels.map((level, at): LevelChange => {
-    const rates = outcome.levels[at]?.verdicts.filter(({ limit }) => isConsumed(limit.kind)) ?? [];
+    const verdicts = outcome.levels[at]?.verdicts ?? [];
+    const rates = verdicts.filter(({ limit, waitMs }) => isConsumed(limit.kind) && waitMs === 0);
     const deltas = rates.map(({ limit, requestedMilli }) => ({ name: limit.name, milli: -requestedMilli }));
     const holder = level.holder === null ? 'none' : 'release';
     return { ...level, kind: 'deltas', deltas, holder, place: outcome.levels[at]?.place };

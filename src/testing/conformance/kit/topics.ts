@@ -32,7 +32,10 @@ import { port } from './port.js';
 import { portableChanges } from '../leases/portable-changes.js';
 import { portableLeases } from '../leases/portable-leases.js';
 import { portableLists } from '../leases/portable-lists.js';
+import { priority } from '../decisions/priority.js';
+import { priorityTogether } from '../decisions/priority-together.js';
 import { run } from './run.js';
+import { shadow } from '../decisions/shadow.js';
 import { slots } from '../decisions/slots.js';
 import { status } from '../decisions/status.js';
 import { takes } from '../decisions/takes.js';
@@ -57,10 +60,13 @@ export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   'config shapes': configShapes,
   'per-call limits': ownLimits,
   'unlimited limits': unlimited,
+  charges,
   pause,
   'pause of entities': entityPauses,
   'pause records': pauses,
-  charges,
+  priority,
+  'priority of concurrent asks': priorityTogether,
+  shadow,
   namespaces,
   entities,
   status,
@@ -98,6 +104,8 @@ export const DECIDING: ReadonlySet<string> = new Set([
   'per-call limits',
   'unlimited limits',
   'charges',
+  'priority',
+  'shadow',
   'run',
   'random sequences',
 ]);

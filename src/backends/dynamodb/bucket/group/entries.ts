@@ -14,6 +14,8 @@ export interface AskEntry {
   readonly nowMs: EpochMs;
   /** False for the second and further parts of one grant: a grant is counted once. */
   readonly counts: boolean;
+  /** Shadows that are short on one of several shards go on. Left out: they are denied, because another may have room. */
+  readonly passesShadows?: true;
   /** Takes nothing: settles and reclaims where needed, and answers whether the ask could be granted. */
   readonly dryRun?: boolean;
 }
@@ -25,6 +27,8 @@ export interface ChangeEntry {
   readonly nowMs: EpochMs;
   /** The grant is undone, so it must not count as one. */
   readonly uncounts: boolean;
+  /** What the grant counted of shadows without taking it. Taken out of the counters if the grant is uncounted. */
+  readonly untaken?: readonly Amount[];
   /** Changes nothing if the holder is missing: without it the grant was never written. */
   readonly onlyIfHeld?: true;
   /**

@@ -13,6 +13,7 @@ import {
   withHolders,
   withTokens,
 } from '../../../../../tests/support/dynamodb/shard-images.js';
+import { refuses } from '../../../../core/bucket/decide.js';
 import { buildLeaseId } from '../../../../core/identifiers.js';
 import { Limit } from '../../../../core/limit.js';
 import type { Entry, EntryResult } from './entries.js';
@@ -116,7 +117,7 @@ describe('announced waits', () => {
         };
         const denied = grantsAt(NOW_MS);
         if (denied?.kind !== 'denied') return;
-        const waits = denied.answer.verdicts.map(({ waitMs }) => waitMs);
+        const waits = denied.answer.verdicts.filter(refuses).map(({ waitMs }) => waitMs);
         if (waits.includes(null)) return;
         const waitMs = Math.max(...waits.map(Number));
         waited += 1;

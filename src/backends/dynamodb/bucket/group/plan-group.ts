@@ -3,17 +3,20 @@ import { credit, effectiveTokens, tokensAfterTake } from '../../../../core/bucke
 import { compareVersions, compareConfig } from '../../../../core/config/config.js';
 import {
   type Amount,
+  type AskedAmount,
   decide,
   exceedsCapacity,
   type Holder,
   type LimitBalance,
+  mayGainByReclaim,
+  refuses,
   type Verdict,
 } from '../../../../core/bucket/decide.js';
 import { amountsDue, keptHolder, takenHolder, takesUnheldSlots } from '../../../../core/bucket/holder-rules.js';
 import { type ClosedState, isClosed, MAX_HOLDERS_OF_PORTABLE, operate } from '../../../../core/bucket/portable.js';
 import { sub } from '../../../../core/int.js';
 import { isUnlimitedIn } from '../../../../core/limit.js';
-import { isConsumed, refills } from '../../../../core/limit-kind.js';
+import { holdsSlots, isConsumed, refills } from '../../../../core/limit-kind.js';
 import { isRunning } from '../../../../core/pause.js';
 import type { EpochMs, Millitokens } from '../../../../core/units.js';
 import type { AskEntry, ChangeEntry, Entry, EntryResult, ExtendEntry, OperationEntry } from './entries.js';
@@ -60,7 +63,7 @@ export interface PlanContext {
 
 export interface Judgement {
   readonly image: ShardImage;
-  readonly asks: readonly Amount[];
+  readonly asks: readonly AskedAmount[];
   readonly nowMs: EpochMs;
   readonly verdicts: readonly Verdict[];
 }
@@ -72,8 +75,8 @@ const MAX_HOLDERS = 80;
 const LARGE_MILLI = 2 ** 50;
 
 /**
- * Plans a group on an image: asks first, in the order of their arrival, skipping those that do not fit; then debits,
- * then refunds. An ask that the image cannot deny for certain is written as if it fitted, and the condition decides.
+ * Plans a group on an image: asks first, skipping those that do not fit; then debits, then refunds. Asks with less
+ * reserve come first, and those with the same reserve in the order of their arrival. An ask that the image cannot deny for certain is written as if it fitted, and the condition decides.
  * The asks are answered as if each came alone, one after another. An ask that is short while holders have expired
  * waits, with those behind it, until the asks before it are written and the expired holders are reclaimed.
  */
@@ -84,9 +87,8 @@ export function planGroup(image: ShardImage, entries: readonly Entry[], at: Plan
   if (image.limits.some((account) => needsRebase(account, image.baseMs, at.nowMs))) return { kind: 'rebase' };
   const planner = new GroupPlanner(image, at);
   const results: (EntryResult | null)[] = new Array<null>(entries.length).fill(null);
-  for (const [index, entry] of entries.entries()) {
-    if (entry.kind !== 'ask') continue;
-    results[index] = planner.ask(entry);
+  for (const index of orderOfAsks(image, entries)) {
+    results[index] = planner.ask(entries[index] as AskEntry);
     if (planner.needsReclaim) break;
   }
   if (planner.needsReclaim && results.every((result) => result === null)) {
@@ -101,6 +103,26 @@ export function planGroup(image: ShardImage, entries: readonly Entry[], at: Plan
   if (!changesNothing(write)) return { kind: 'write', write, results };
   // Nothing would change, but an answer may depend on balances or on a holder that only the store knows for certain.
   return at.trust === 'exact' || !planner.unsure ? { kind: 'answer', results } : { kind: 'read' };
+}
+
+/** The positions of the asks. The last ask that is served then has the largest reserve, which the write requires. */
+function orderOfAsks(image: ShardImage, entries: readonly Entry[]): readonly number[] {
+  const asks: number[] = [];
+  let isReserved = false;
+  for (const [index, entry] of entries.entries()) {
+    if (entry.kind !== 'ask') continue;
+    asks.push(index);
+    isReserved ||= entry.level.asks.some(({ reserve }) => reserve !== undefined);
+  }
+  if (!isReserved) return asks;
+  const reserves = entries.map((entry) => (entry.kind === 'ask' ? largestReserve(image, entry.level) : 0));
+  return asks.toSorted((a, b) => (reserves[a] ?? 0) - (reserves[b] ?? 0));
+}
+
+/** The largest share of a limit of the bucket that the ask must leave. */
+function largestReserve(image: ShardImage, { asks }: LevelAsk): number {
+  const known = asks.filter(({ name }) => accountOf(image, name) !== undefined);
+  return Math.max(0, ...known.map(({ reserve }) => reserve ?? 0));
 }
 
 export function newestLevel(entries: readonly Entry[]): LevelRef | null {
@@ -170,9 +192,10 @@ class GroupPlanner {
     this.#balances = image.limits.map(({ limit, rate, tokensMilli }) => ({ limit, rate, tokensMilli }));
   }
 
-  ask({ level, leaseId, counts, dryRun }: AskEntry): EntryResult | null {
-    const { holders } = this.#image;
-    const verdicts = this.#judge(level.asks);
+  ask({ level, leaseId, counts, passesShadows, dryRun }: AskEntry): EntryResult | null {
+    const { holders, shardCount } = this.#image;
+    const judged = this.#judge(level.asks);
+    const verdicts = shardCount === 1 || passesShadows === true ? judged : judged.map(enforced);
     const configIsOlder = compareConfig(this.#image, level) === 'reread';
     let answer: LevelAnswer = { verdicts, configIsOlder };
     const { pause } = this.#image;
@@ -184,17 +207,23 @@ class GroupPlanner {
       this.unsure = true;
     }
     if (verdicts.some(({ waitMs }) => waitMs !== 0)) {
-      if (hasExpired(this.#image, this.#at.nowMs) && !verdicts.some(exceedsCapacity)) {
+      if (hasExpired(this.#image, this.#at.nowMs) && mayGainByReclaim(verdicts)) {
         this.needsReclaim = true;
         return null;
       }
-      if (refusesForCertain(verdicts, level, this.#at.trust)) {
-        return { kind: 'denied', answer, remembered: this.#at.trust !== 'exact' };
-      }
+    }
+    if (verdicts.some(refuses) && refusesForCertain(verdicts, level, this.#at.trust)) {
+      return { kind: 'denied', answer, remembered: this.#at.trust !== 'exact' };
+    }
+    const isOpen = (verdict: Verdict): boolean => refuses(verdict) || mayHaveFreeSlots(verdict, this.#at.trust);
+    if (verdicts.some(isOpen)) {
       this.unsure = true;
       // The ask is granted only if the write lands, and the write lands only if the ask fits.
-      answer = { verdicts: verdicts.map((verdict) => ({ ...verdict, waitMs: 0 })), configIsOlder };
+      const fitting = verdicts.map((verdict) => (isOpen(verdict) ? { ...verdict, waitMs: 0 } : verdict));
+      answer = { verdicts: fitting, configIsOlder };
     }
+    // The write requires what every ask of the group leaves. An ask that leaves less waits for the next write.
+    if (this.#leavesTooLittle(verdicts)) return null;
     if (configIsOlder && takesUnheldSlots(level, verdicts)) return { kind: 'unheld', answer };
     if (level.holder?.portable !== undefined && this.#held.size >= MAX_HOLDERS_OF_PORTABLE) {
       this.needsReclaim = hasExpired(this.#image, this.#at.nowMs);
@@ -208,26 +237,43 @@ class GroupPlanner {
     if (level.holder !== null && leaseId !== null) {
       if (this.#holders.size >= MAX_HOLDERS || this.#holders.has(leaseId)) return null;
       if (holders.has(leaseId) && this.#at.trust === 'exact') return { kind: 'id-taken' };
-      this.#hold(leaseId, takenHolder(level.holder, verdicts, configIsOlder));
+      this.#hold(leaseId, takenHolder(level.holder, answer.verdicts, configIsOlder));
     }
     this.#hasTaken = true;
-    for (const { limit, creditedMilli, effectiveMilli, requestedMilli } of verdicts) {
-      this.#sums.take(limit.name, requestedMilli);
-      for (const left of this.#balances) {
-        if (left.limit === limit) left.tokensMilli = tokensAfterTake(effectiveMilli, creditedMilli, requestedMilli);
-      }
-    }
+    // If an undo in the same group cancels the take, no condition checks that the ask fits.
+    this.unsure = true;
+    for (const verdict of answer.verdicts) this.#take(verdict);
     if (counts) this.#acquires += 1;
     return { kind: 'granted', answer };
   }
 
+  #take({ limit, creditedMilli, effectiveMilli, requestedMilli, reserveMilli = 0, waitMs }: Verdict): void {
+    for (const left of this.#balances) {
+      if (left.limit !== limit) continue;
+      if (waitMs !== 0) {
+        this.#sums.count(limit.name, requestedMilli, requestedMilli + reserveMilli, left.rate, creditedMilli);
+        continue;
+      }
+      this.#sums.take(limit.name, requestedMilli, reserveMilli);
+      left.tokensMilli = tokensAfterTake(effectiveMilli, creditedMilli, requestedMilli);
+    }
+  }
+
+  #leavesTooLittle(verdicts: readonly Verdict[]): boolean {
+    return verdicts.some(({ limit, effectiveMilli, requestedMilli, reserveMilli = 0, waitMs }) => {
+      const reservedMilli = this.#sums.reserveOf(limit.name);
+      return waitMs === 0 && reservedMilli > reserveMilli && sub(effectiveMilli, requestedMilli) < reservedMilli;
+    });
+  }
+
   /** The first ask of a group meets the balances of the image, for which it may have been judged already. */
-  #judge(asks: readonly Amount[]): readonly Verdict[] {
+  #judge(asks: readonly AskedAmount[]): readonly Verdict[] {
     const { nowMs, judgement } = this.#at;
     const isJudged =
       !this.#hasTaken && judgement?.image === this.#image && judgement.asks === asks && judgement.nowMs === nowMs;
     if (isJudged) return judgement.verdicts;
-    return decide({ baseMs: this.#image.baseMs, limits: this.#balances, holders: this.#held }, asks, nowMs);
+    const { baseMs, key, shardCount } = this.#image;
+    return decide({ baseMs, key, shardCount, limits: this.#balances, holders: this.#held }, asks, nowMs);
   }
 
   #hold(leaseId: string, holder: Holder): void {
@@ -236,7 +282,7 @@ class GroupPlanner {
     (this.#held as Map<string, Holder>).set(leaseId, holder);
   }
 
-  change({ level, leaseId, uncounts, onlyIfHeld }: ChangeEntry): EntryResult | null {
+  change({ level, leaseId, uncounts, untaken = [], onlyIfHeld }: ChangeEntry): EntryResult | null {
     const stored = level.holder === 'none' ? undefined : this.#image.holders.get(leaseId);
     const holderLost = level.holder !== 'none' && stored === undefined;
     // It holds nothing any more, and stays to answer repeats.
@@ -254,7 +300,12 @@ class GroupPlanner {
     if (level.holder === 'release' && stored !== undefined) {
       this.#sums.refund(this.#image, 'concurrent', stored.slots);
     }
-    if (uncounts && mayRefund) this.#acquires -= 1;
+    if (uncounts && mayRefund) {
+      this.#acquires -= 1;
+      for (const { name, milli } of untaken) {
+        if (accountOf(this.#image, name) !== undefined) this.#sums.uncount(name, milli);
+      }
+    }
     return isLeftOut ? { kind: 'refund-left-out' } : { kind: 'done', holderLost };
   }
 
@@ -347,17 +398,27 @@ class GroupPlanner {
 /** Slots that are held now may be released in the next moment, so only the store can deny them. */
 function refusesForCertain(verdicts: readonly Verdict[], level: LevelAsk, trust: Trust): boolean {
   if (trust === 'exact') return true;
-  const short = verdicts.filter(({ waitMs }) => waitMs !== 0);
-  if (
-    short.some(({ limit, waitMs, requestedMilli }) => waitMs === null && neverFits(level, limit.name, requestedMilli))
-  ) {
+  const short = verdicts.filter(refuses);
+  if (short.some((verdict) => verdict.waitMs === null && neverFits(level, verdict))) {
     return true;
   }
   return trust === 'young' && short.some(({ limit }) => refills(limit.kind));
 }
 
+function enforced(verdict: Verdict): Verdict {
+  if (verdict.shadow === undefined) return verdict;
+  const { shadow: _, ...rest } = verdict;
+  return rest;
+}
+
+/** Whether a shadow may have slots of expired holders that an old image does not show. Only the store can tell. */
+function mayHaveFreeSlots(verdict: Verdict, trust: Trust): boolean {
+  if (trust !== 'guess' || verdict.waitMs === 0 || verdict.shadow !== true) return false;
+  return holdsSlots(verdict.limit.kind) && !exceedsCapacity(verdict);
+}
+
 /** Judged also by the rules that the caller has read: those of an old image may have been raised since. */
-function neverFits({ limits }: LevelAsk, name: string, requestedMilli: number): boolean {
-  const limit = limits.find((candidate) => candidate.name === name);
-  return limit === undefined || requestedMilli > limit.capacityMilli;
+function neverFits({ limits }: LevelAsk, verdict: Verdict): boolean {
+  const limit = limits.find(({ name }) => name === verdict.limit.name);
+  return limit === undefined || exceedsCapacity({ ...verdict, limit });
 }

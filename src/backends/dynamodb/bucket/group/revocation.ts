@@ -20,17 +20,22 @@ export function doubtOf(entry: Entry, result: EntryResult | null, seen: ShardIma
  * must not land afterwards, so the base that it requires is moved first.
  */
 export function revocationOf(ask: AskEntry, { baseMs, answer }: Doubt): ChangeEntry {
-  return { ...revocationOfGrant(ask, ratesOf(answer)), fences: baseMs };
+  return { ...revocationOfGrant(ask, ratesOf(answer), untakenOf(answer)), fences: baseMs };
 }
 
 /** For a grant that was answered, so that no write of it is under way. */
-export function revocationOfGrant(ask: AskEntry, rates: readonly Amount[]): ChangeEntry {
+export function revocationOfGrant(
+  ask: AskEntry,
+  rates: readonly Amount[],
+  untaken: readonly Amount[] = [],
+): ChangeEntry {
   return {
     kind: 'change',
     level: { ...refOf(ask.level), kind: 'deltas', deltas: rates, holder: 'release' },
     leaseId: ask.leaseId ?? '',
     nowMs: ask.nowMs,
     uncounts: ask.counts,
+    ...(untaken.length === 0 ? {} : { untaken }),
     onlyIfHeld: true,
   };
 }
@@ -51,8 +56,15 @@ export function undoOf(level: LevelAsk, answer: LevelAnswer): LevelChange {
 /** The rates and unlimited amounts to give back, as negative amounts. */
 export function ratesOf({ verdicts }: LevelAnswer): readonly Amount[] {
   return verdicts
-    .filter(({ limit }) => isConsumed(limit.kind))
+    .filter(({ limit, waitMs }) => isConsumed(limit.kind) && waitMs === 0)
     .map(({ limit, requestedMilli }) => ({ name: limit.name, milli: -requestedMilli }));
+}
+
+/** What a grant counted of shadows that were short, without taking it. */
+export function untakenOf({ verdicts }: LevelAnswer): readonly Amount[] {
+  return verdicts
+    .filter(({ limit, waitMs }) => isConsumed(limit.kind) && waitMs !== 0)
+    .map(({ limit, requestedMilli }) => ({ name: limit.name, milli: requestedMilli }));
 }
 
 function refOf({ entityId, resource, limits, version, lasting }: LevelAsk) {
