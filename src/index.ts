@@ -95,13 +95,13 @@ export type { ConfigCacheStats } from './limiter/config/config-cache.js';
 export type {
   ConfigChanged,
   DecisionMade,
+  EntityPaused,
+  EntityResumed,
   LeaseEnded,
   LimiterEvent,
   LimitViolation,
   OutageBegan,
   OutageEnded,
-  PauseBegan,
-  PauseEnded,
   ShardsChanged,
 } from './limiter/events/limiter-event.js';
 export type { Decision, Denied, Granted } from './limiter/acquire/decision.js';

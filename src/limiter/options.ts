@@ -58,7 +58,7 @@ export interface LimiterOptions<L extends string = string> {
   readonly onError?: (error: unknown, where: string) => void;
   /** Called with every decision. */
   readonly onDecision?: (event: DecisionEvent) => void;
-  /** Called with decisions, ends of leases, outages, changes of config, splits and merges. */
+  /** Called with decisions, ends of leases, pauses, outages, changes of config, splits and merges. */
   readonly onEvent?: (event: LimiterEvent) => void;
 }
 

@@ -41,6 +41,7 @@ describe('the events of decisions', () => {
       retryAfterMs: null,
       decidedBy: 'store',
       violations: [],
+      paused: null,
       durationMs: 0,
     };
     expect(events).toEqual([event, event]);
@@ -163,6 +164,23 @@ describe('the events of the store', () => {
     expect(second.of('config-change')).toEqual([{ type: 'config-change', namespace: 'default', by: 'read', ...USER }]);
   });
 
+  test('a pause and a resume are one event each, and a denial by the pause names it', async () => {
+    const { limiter, events, clock } = await listening();
+    const until = new Date(clock.now() + 5_000);
+    await limiter.pause({ ...USER, forMs: 5_000, reason: 'abuse' });
+    await limiter.tryAcquire(ASK);
+    await limiter.resume(USER);
+    await limiter.resume(USER);
+    await limiter.pause({ entityId: 'user-1', forMs: 'forever', reason: 'revoked' });
+    const paused = { ...USER, until, reason: 'abuse' };
+    expect(events).toMatchObject([
+      { type: 'pause', namespace: 'default', ...paused },
+      { type: 'decision', granted: false, reason: 'paused', paused },
+      { type: 'resume', namespace: 'default', ...USER },
+      { type: 'pause', entityId: 'user-1', resource: null, until: null, reason: 'revoked' },
+    ]);
+  });
+
   test('a limits file tells each level that it changes', async () => {
     const { limiter, of } = await listening();
     const manifest = { namespace: 'default', resources: { 'gpt-4': { limits: ['rpm:7/min'] } } };
@@ -186,15 +204,4 @@ test('a listener that throws breaks no call, and is reported once', async () => 
   for (let call = 0; call < 3; call++) await (await limiter.acquire(ASK)).commit();
   await limiter.config.setSystem({ limits: LIMITS });
   expect(errors).toEqual([['onEvent', 'Error: the listener failed']]);
-});
-
-test('a pause and a resume of this process are events, and a resume of what is not paused is none', async () => {
-  const { limiter, events } = await listening();
-  await limiter.pause({ ...USER, forMs: 'forever', reason: 'leaked' });
-  await limiter.resume(USER);
-  await limiter.resume(USER);
-  expect(events).toEqual([
-    { type: 'pause', namespace: 'default', ...USER, until: null, reason: 'leaked' },
-    { type: 'resume', namespace: 'default', ...USER },
-  ]);
 });

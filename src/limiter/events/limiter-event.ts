@@ -5,11 +5,11 @@ import type { DecisionEvent } from '../acquire/decision-event.js';
 export type LimiterEvent =
   | DecisionMade
   | LeaseEnded
+  | EntityPaused
+  | EntityResumed
   | OutageBegan
   | OutageEnded
   | ConfigChanged
-  | PauseBegan
-  | PauseEnded
   | ShardsChanged;
 
 /** A decision, with what `onDecision` gets. */
@@ -17,6 +17,8 @@ export interface DecisionMade extends DecisionEvent {
   readonly type: 'decision';
   /** The limits that refused; empty if granted. */
   readonly violations: readonly LimitViolation[];
+  /** The pause that denied the ask; null: no pause did. */
+  readonly paused: PausedBy | null;
   /** From the call to the decision, by the limiter's clock, including a wait for tokens. */
   readonly durationMs: number;
 }
@@ -45,6 +47,21 @@ export interface LeaseEnded {
   readonly amounts: Readonly<Record<string, number>>;
 }
 
+/** This process has paused an entity, or its bucket of one resource. It has the pause that applies: a longer one may have been stored. */
+export interface EntityPaused extends PausedBy {
+  readonly type: 'pause';
+  readonly namespace: string;
+}
+
+/** This process has ended a pause. */
+export interface EntityResumed {
+  readonly type: 'resume';
+  readonly namespace: string;
+  readonly entityId: string;
+  /** null: the pause of the entity on every resource. */
+  readonly resource: string | null;
+}
+
 /** The breaker opened: the store failed five times in a row, and the outage policy decides. */
 export interface OutageBegan {
   readonly type: 'outage-begin';
@@ -66,21 +83,6 @@ export interface ConfigChanged {
   /** null: a resource, or the system. */
   readonly entityId: string | null;
   /** null: the default of an entity, or the system. */
-  readonly resource: string | null;
-}
-
-/** This process has paused an entity, or its bucket of one resource. */
-export interface PauseBegan extends PausedBy {
-  readonly type: 'pause';
-  readonly namespace: string;
-}
-
-/** This process has ended a pause with `resume`. A pause that ends at its time has no event. */
-export interface PauseEnded {
-  readonly type: 'resume';
-  readonly namespace: string;
-  readonly entityId: string;
-  /** null: every resource. */
   readonly resource: string | null;
 }
 

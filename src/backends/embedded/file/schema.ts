@@ -67,7 +67,16 @@ CREATE TABLE pauses (ns TEXT, entity TEXT, until INTEGER NOT NULL, reason TEXT N
 const SCHEMA_VERSION = STEPS.length;
 
 /** The tables with the data of namespaces; the registry's own audit records are under the namespace "_". */
-export const OWNED_TABLES = ['buckets', 'configs', 'entities', 'audit', 'usage', 'managed', 'receipts', 'pauses'] as const;
+export const OWNED_TABLES = [
+  'buckets',
+  'configs',
+  'entities',
+  'audit',
+  'usage',
+  'managed',
+  'receipts',
+  'pauses',
+] as const;
 
 /** The state of a file; `older`: Headgate's, in a format that lacks some tables. */
 export type FileState = 'ours' | 'older' | 'empty';
