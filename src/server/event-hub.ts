@@ -1,3 +1,5 @@
+import type { LimiterEvent } from '../limiter/events/limiter-event.js';
+
 /** Something that happened, as the event stream shows it: a type and plain data. */
 export interface ServerEvent {
   readonly type: string;
@@ -21,6 +23,13 @@ export class EventHub {
   get isHeard(): boolean {
     return this.#listeners.size > 0;
   }
+
+  /** The listener of a limiter. */
+  readonly onEvent = (event: LimiterEvent): void => {
+    if (!this.isHeard) return;
+    const { type, ...data } = event;
+    this.publish({ type, data: 'error' in data ? { ...data, error: String(data.error) } : data });
+  };
 
   publish(event: ServerEvent): void {
     for (const listener of this.#listeners) listener(event);

@@ -4,6 +4,8 @@ import { memory } from '../backends/embedded/memory.js';
 import { Limit } from '../core/limit.js';
 import { RateLimiter } from '../limiter/rate-limiter.js';
 import { outage } from '../testing/outage.js';
+import { EventHub } from './event-hub.js';
+import { LimiterMetrics } from '../integrations/telemetry/limiter-metrics.js';
 import { OPERATIONS } from './operations/index.js';
 import { createServer } from './server.js';
 
@@ -356,4 +358,23 @@ describe('pauses, charges and credits over HTTP', () => {
     await send('POST /v1/credit', { body: { ...charge, id: 'invoice-2' } });
     expect(await limiter.available(key)).toMatchObject({ rpm: 10 });
   });
+});
+
+test('decisions reach the event stream and the metrics', async () => {
+  const [events, metrics] = [new EventHub(), new LimiterMetrics()];
+  const limiter = await RateLimiter.open('memory:', {
+    limits: [Limit.perMinute('rpm', 10)],
+    leaseSecrets: [SECRET],
+    onEvent: (event) => {
+      events.onEvent(event);
+      metrics.onEvent(event);
+    },
+  });
+  const server = createServer(limiter, { events, metrics });
+  const get = (path: string): Promise<Response> => server.fetch(new Request(`http://headgate.test${path}`));
+  const stream = await get('/v1/events');
+  await server.fetch(new Request('http://headgate.test/v1/acquire', { method: 'POST', body: JSON.stringify(ASK) }));
+  server.close();
+  expect(await stream.text()).toMatch(/event: decision\ndata: \{.*"entityId":"user-1".*"granted":true/);
+  expect(await (await get('/metrics')).text()).toContain('headgate_decisions_total{outcome="granted"');
 });

@@ -12,8 +12,10 @@ export interface ServerOptions {
   readonly tokens?: readonly AccessToken[];
   /** The namespace of requests that name none. Default: `default`. */
   readonly namespace?: string;
-  /** The source of the event stream. Default: a hub without events. */
+  /** The source of the event stream. Pass its `onEvent` to the limiter. Default: a hub without events. */
   readonly events?: EventHub;
+  /** Prints `/metrics`. Default: there is no such route. */
+  readonly metrics?: { render(): string };
   /** Called with errors that are not the client's. Default: a process warning. */
   readonly onError?: (error: unknown, where: string) => void;
   /** Called after every answer. Default: no access log. */
@@ -30,6 +32,7 @@ export interface Server {
 /** The version of the API, which the paths begin with. */
 const API_VERSION = '1';
 
+const PROMETHEUS = 'text/plain; version=0.0.4; charset=utf-8';
 const HTML = 'text/html; charset=utf-8';
 
 /** The documentation has no scripts and loads nothing from elsewhere. */
@@ -62,6 +65,10 @@ export function createServer(limiter: RateLimiter, options: ServerOptions = {}):
     const ping = await limiter.ping();
     return ping.ok ? respond({ ok: true, latencyMs: ping.latencyMs }, 200) : respond({ ok: false }, 503);
   });
+  const { metrics } = options;
+  if (metrics !== undefined) {
+    app.router.get('/metrics', () => new Response(metrics.render(), { headers: { 'content-type': PROMETHEUS } }));
+  }
   return { fetch: (request) => app.fetch(request), close: () => events.close() };
 }
 

@@ -42,18 +42,24 @@ export const define: Definition = (command, context) => {
 
 /** Serves until the process is interrupted. Requests in flight are answered first. */
 async function run({ terminal }: CommandContext, asked: ServeFlags): Promise<void> {
-  const [{ serve }, { openStore }] = await Promise.all([
-    import('../../../server/serve.js'),
+  const [{ serve, EventHub }, { LimiterMetrics }, { openStore }] = await Promise.all([
+    import('../../../server/index.js'),
+    import('../../../integrations/telemetry/limiter-metrics.js'),
     import('../../run/open-store.js'),
   ]);
   const demo = asked.demo === true ? await import('./demo/demo.js') : null;
   const flags = demo === null ? asked : { ...asked, store: asked.store ?? demo.demoStore() };
+  const [events, metrics] = [new EventHub(), new LimiterMetrics()];
   const tokens = await tokensOf(flags, terminal.env);
   const note = (text: string): void => terminal.err(`headgate: ${text}\n`);
   const limits = (flags.limit ?? []).map((text) => Limit.parse(text));
   const { limiter, address, namespace } = openStore(flags, terminal.env, note, {
     limits,
     ...leaseSecretOf(terminal.env, note),
+    onEvent: (event) => {
+      metrics.onEvent(event);
+      events.onEvent(event);
+    },
   });
   try {
     const opened = await limiter.ping();
@@ -65,6 +71,8 @@ async function run({ terminal }: CommandContext, asked: ServeFlags): Promise<voi
         hostname: flags.host,
         namespace,
         tokens,
+        events,
+        metrics,
         onError: (error, where) => note(`${where}: ${error instanceof Error ? error.message : String(error)}`),
         ...(flags.accessLog === true ? { onAccess } : {}),
       });
