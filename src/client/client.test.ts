@@ -1,0 +1,137 @@
+import { buildSync } from 'esbuild';
+import { fileURLToPath } from 'node:url';
+import { createContext, runInContext } from 'node:vm';
+import { describe, expect, test } from 'vitest';
+import { credentialOf, SECRET } from '../../tests/support/server/request-server.js';
+import { Limit } from '../core/limit.js';
+import { RateLimitExceeded } from '../core/rate-limit-exceeded.js';
+import { RateLimiter } from '../limiter/rate-limiter.js';
+import { createServer } from '../server/server.js';
+import { HeadgateClient } from './client.js';
+import { RemoteError } from './http.js';
+
+const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } };
+
+/** A client whose requests reach a server on memory without a socket. `loseNext`: the next answer is lost. */
+async function connected() {
+  const credential = credentialOf();
+  const limiter = await RateLimiter.open('memory:', {
+    limits: [Limit.perMinute('rpm', 10), Limit.concurrent('slots', 1)],
+    leaseSecrets: [SECRET],
+  });
+  const server = createServer(limiter, { tokens: [credential.token] });
+  const sent: string[] = [];
+  let isLost = false;
+  const loseNext = (): void => {
+    isLost = true;
+  };
+  const fetching: typeof fetch = async (input, init) => {
+    const request = new Request(input as string, init);
+    sent.push(new URL(request.url).pathname);
+    const response = await server.fetch(request);
+    if (!isLost) return response;
+    isLost = false;
+    throw new TypeError('fetch failed');
+  };
+  const client = new HeadgateClient('http://headgate.test/', { token: credential.secret, fetch: fetching });
+  const available = () => limiter.available({ entityId: 'user-1', resource: 'gpt-4' });
+  return { client, sent, available, loseNext, fetching, credential };
+}
+
+describe('the client', () => {
+  test('a grant has the lease and the statuses of the library', async () => {
+    const { client } = await connected();
+    const decision = await client.tryAcquire(ASK);
+    expect(decision).toMatchObject({ granted: true, decidedBy: 'store' });
+    expect(decision.statuses[0]).toMatchObject({ available: 9, limit: Limit.perMinute('rpm', 10) });
+  });
+
+  test('a denial is a value of tryAcquire and an error of acquire, with the exact wait', async () => {
+    const { client } = await connected();
+    await client.acquire({ ...ASK, consume: { rpm: 10 } });
+    const decision = await client.tryAcquire(ASK);
+    expect(decision).toMatchObject({ granted: false, reason: 'exhausted' });
+    const error: unknown = await client.acquire(ASK).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(RateLimitExceeded);
+    expect((error as RateLimitExceeded).violations[0]).toMatchObject({ entityId: 'user-1', exceeded: true });
+  });
+
+  test('run commits when its function returns, and rolls back when it throws', async () => {
+    const { client, available } = await connected();
+    const ask = { ...ASK, consume: { rpm: 3, slots: 1 } };
+    await client.run(ask, (lease) => lease.settle({ rpm: 5 }));
+    expect(await available()).toEqual({ rpm: 5, slots: 1 });
+    await expect(client.run(ask, () => Promise.reject(new Error('mine')))).rejects.toThrow('mine');
+    expect(await available()).toEqual({ rpm: 5, slots: 1 });
+  });
+
+  test('an operation of a lease whose answer is lost is sent again, and counts once', async () => {
+    const { client, available, sent, loseNext } = await connected();
+    const lease = await client.acquire({ ...ASK, portable: true });
+    loseNext();
+    await lease.adjust({ rpm: 2 });
+    expect(sent).toEqual(['/v1/acquire', '/v1/leases/adjust', '/v1/leases/adjust']);
+    expect(await available()).toMatchObject({ rpm: 7 });
+  });
+
+  test('an acquire whose answer is lost is not sent again, because it may have been granted', async () => {
+    const { client, sent, loseNext } = await connected();
+    loseNext();
+    await expect(client.acquire(ASK)).rejects.toMatchObject({ code: 'backend.unavailable' });
+    expect(sent).toEqual(['/v1/acquire']);
+  });
+
+  test('a lease without a token can be committed, and says what it needs for anything else', async () => {
+    const { client } = await connected();
+    const lease = await client.acquire(ASK);
+    await expect(lease.settle({ rpm: 2 })).rejects.toThrow('portable');
+    await lease.commit();
+    expect(lease.state).toBe('committed');
+  });
+
+  test('an error of the server has its code, its status and its sentence', async () => {
+    const { client, fetching } = await connected();
+    const error: unknown = await client.tryAcquire({ ...ASK, consume: { rpn: 1 } }).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(RemoteError);
+    expect(error).toMatchObject({ code: 'input.invalid', httpStatus: 400 });
+    const stranger = new HeadgateClient('http://headgate.test', { token: 'hg_wrong', fetch: fetching });
+    await expect(stranger.tryAcquire(ASK)).rejects.toMatchObject({ code: 'access.missing', httpStatus: 401 });
+  });
+
+  test('a server that does not answer is an outage', async () => {
+    const client = new HeadgateClient('http://127.0.0.1:9', { retries: 0 });
+    await expect(client.status({ entityId: 'a', resource: 'b' })).rejects.toMatchObject({
+      code: 'backend.unavailable',
+    });
+  });
+});
+
+describe('the bundle of the client', () => {
+  const { outputFiles } = buildSync({
+    entryPoints: [fileURLToPath(new URL('index.ts', import.meta.url))],
+    bundle: true,
+    minify: true,
+    format: 'iife',
+    globalName: 'headgate',
+    platform: 'neutral',
+    write: false,
+  });
+  const code = outputFiles[0]?.text ?? '';
+
+  test('runs where there is no module of Node, only the globals of the web', async () => {
+    const { fetching, credential } = await connected();
+    const globals = { fetch: fetching, URL, URLSearchParams, AbortSignal, AbortController, crypto, setTimeout };
+    const context = createContext({ ...globals, secret: credential.secret });
+    const granted: unknown = await runInContext(
+      `${code}; new headgate.HeadgateClient('http://headgate.test', { token: secret, fetch })
+        .tryAcquire({ entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } })
+        .then((decision) => decision.granted)`,
+      context,
+    );
+    expect(granted).toBe(true);
+  });
+
+  test('is smaller than 20 KB before compression', () => {
+    expect(code.length).toBeLessThan(20_000);
+  });
+});
