@@ -26,7 +26,7 @@ async function connected() {
     isLost = true;
   };
   const fetching: typeof fetch = async (input, init) => {
-    const request = new Request(input as string, init);
+    const request = new Request(input, init);
     sent.push(new URL(request.url).pathname);
     const response = await server.fetch(request);
     if (!isLost) return response;
