@@ -1,12 +1,13 @@
 import type { ConfigLevel, ConfigLevels, OnUnavailable, StoredConfig } from '../core/config/config.js';
 import type { Limit } from '../core/limit.js';
 import type { AdminCall, Awaitable, Call, Page, PageRequest } from './call.js';
+import type { EntityRecord } from './entity-store.js';
 
 /** Everything that resolving one entity and resource needs, in one read. */
 export interface ConfigRead {
   readonly levels: ConfigLevels;
   /** undefined: the entity has no record, so it has no parent. */
-  readonly entity: { readonly parentId: string | null; readonly cascade: boolean } | undefined;
+  readonly entity: Pick<EntityRecord, 'parentId' | 'cascade' | 'bypass'> | undefined;
 }
 
 export interface ConfigChange {

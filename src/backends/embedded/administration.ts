@@ -12,6 +12,7 @@ import { credit, effectiveTokens, nextBase } from '../../core/bucket/bucket.js';
 import { planConfigChange } from '../../core/config/config-change.js';
 import type { ConfigLevel, StoredConfig } from '../../core/config/config.js';
 import { BackendUnavailable, EntityExists, EntityNotFound, VersionConflict } from '../../core/errors.js';
+import { changedEntity } from '../../core/config/changed-entity.js';
 import { missingParent, refuseBadParent, refuseOtherVersion } from '../../core/config/parents.js';
 import { sameJson } from '../../core/manifest/same-json.js';
 import { hasBalance } from '../../core/limit-kind.js';
@@ -92,7 +93,7 @@ export function updateEntity(
   const before = space.readEntity(id);
   if (before === undefined) throw new EntityNotFound(id);
   refuseOtherVersion(before, seenVersion);
-  const after = { ...before, ...change, version: before.version + 1 };
+  const after = changedEntity(before, change);
   if (after.parentId !== null && after.parentId !== before.parentId) {
     checkParents(space, id, after.parentId, heightBelow(space, id));
   }

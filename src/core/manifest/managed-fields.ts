@@ -11,13 +11,14 @@ export interface LiveRecord {
   readonly name: string | null;
   readonly parentId: string | null;
   readonly cascade: boolean;
+  readonly bypass?: true;
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly version: number;
 }
 
 /** Every field that a file can own of such an object, with its default value. */
 export function defaultsOf(target: ManagedTarget): Fields {
-  if (target.kind === 'record') return { name: null, parent: null, cascade: false, metadata: {} };
+  if (target.kind === 'record') return { name: null, parent: null, cascade: false, bypass: false, metadata: {} };
   return target.kind === 'system' ? { limits: null, onUnavailable: null } : { limits: null };
 }
 
@@ -26,8 +27,8 @@ export function fieldsOfConfig({ limits, onUnavailable }: Omit<StoredConfig, 'v'
   return target.kind === 'system' ? { limits: texts, onUnavailable } : { limits: texts };
 }
 
-export function fieldsOfRecord({ name, parentId, cascade, metadata }: LiveRecord): Fields {
-  return { name, parent: parentId, cascade, metadata };
+export function fieldsOfRecord({ name, parentId, cascade, bypass, metadata }: LiveRecord): Fields {
+  return { name, parent: parentId, cascade, bypass: bypass === true, metadata };
 }
 
 /** The fields that a manifest names, by the key of the object: system, resources, records, then the limits of entities. */

@@ -227,7 +227,8 @@ export class ConfigResolver {
       read,
       hasCosts: resolved.limits.some(({ cost }) => cost !== undefined),
       hasSlots: resolved.limits.some(({ kind }) => holdsSlots(kind)),
-      hasShadows: resolved.limits.some(({ shadow }) => shadow),
+      hasShadows: read.entity?.bypass === true || resolved.limits.some(({ shadow }) => shadow),
+      bypasses: read.entity?.bypass === true,
       cascadesTo: read.entity?.cascade === true ? read.entity.parentId : null,
     };
   }

@@ -107,7 +107,7 @@ async function send(context: Context, comparison: Comparison): Promise<void> {
     if (target.kind !== 'record') return config.write(marked, target, configChangeOf(target, writes));
     const { entityId: id } = target;
     if (final === null) return entities.delete(marked, id, seenVersion);
-    if (seenVersion === null) return entities.create(marked, { id, ...recordOf(final) });
+    if (seenVersion === null) return entities.create(marked, { id, ...newRecordOf(final) });
     return entities.update(marked, id, recordOf(writes), seenVersion);
   });
 }
@@ -124,6 +124,11 @@ function configChangeOf(level: ConfigLevel, writes: Fields): ConfigChange {
 }
 
 type RecordFields = Pick<EntityRecord, 'name' | 'parentId' | 'cascade' | 'metadata'>;
+
+/** A new record leaves out a bypass that is off. */
+function newRecordOf({ bypass, ...fields }: Fields): RecordFields {
+  return recordOf(bypass === true ? { ...fields, bypass } : fields);
+}
 
 /** The given fields with the names of the port. */
 function recordOf({ parent, ...fields }: Fields): RecordFields {

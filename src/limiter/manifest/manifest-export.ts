@@ -59,11 +59,12 @@ function entitiesOf(levels: readonly LevelRecord[], records: readonly EntityReco
 }
 
 /** Leaves out fields that have their default value. */
-function wishOf({ name, parentId, cascade, metadata }: EntityRecord): RecordWish {
+function wishOf({ name, parentId, cascade, bypass, metadata }: EntityRecord): RecordWish {
   return {
     ...(name === null ? {} : { name }),
     ...(parentId === null ? {} : { parent: parentId }),
     ...(cascade ? { cascade } : {}),
+    ...(bypass === undefined ? {} : { bypass }),
     ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
   };
 }

@@ -1,5 +1,6 @@
 import type { AdminCall, Call, EntityChange, EntityRecord, EntityStore, Page, PageRequest } from '../../../backend.js';
 import { EntityExists, EntityNotFound, VersionConflict } from '../../../core/errors.js';
+import { changedEntity } from '../../../core/config/changed-entity.js';
 import { refuseOtherVersion } from '../../../core/config/parents.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
 import { ownOrNothing, requireOwn } from '../table/foreign-record.js';
@@ -92,7 +93,7 @@ async function planUpdate(
   if (item === undefined) throw new EntityNotFound(id);
   const before = decodeEntity(item);
   refuseOtherVersion(before, seenVersion);
-  const result = { ...before, ...fields, version: before.version + 1 };
+  const result = changedEntity(before, fields);
   const { PK: _pk, SK: _sk, ...set } = encodeEntity(ns, result);
   const remove = OPTIONAL_ENTITY_ATTRIBUTES.filter((name) => !(name in set));
   const own = updateAction(table, buildEntityKey(ns, id), { set, remove }, versionOf(item));

@@ -137,13 +137,13 @@ export function decodeSequence(item: Item): number {
 }
 
 /** Optional attributes of an entity: a change that clears the field must remove them. */
-export const OPTIONAL_ENTITY_ATTRIBUTES = ['name', 'parent_id', 'GSI1PK', 'GSI1SK'] as const;
+export const OPTIONAL_ENTITY_ATTRIBUTES = ['name', 'parent_id', 'bypass', 'GSI1PK', 'GSI1SK'] as const;
 
 /** The number of entities that have this one as their parent. Not part of the entity's record or version. */
 export const CHILDREN = 'children';
 
 export function encodeEntity(ns: string, entity: EntityRecord): Item {
-  const { id, name, parentId, cascade, metadata, createdAtMs, version } = entity;
+  const { id, name, parentId, cascade, bypass, metadata, createdAtMs, version } = entity;
   const key = buildEntityKey(ns, id);
   const stored = JSON.stringify(metadata);
   if (Buffer.byteLength(stored) > MAX_METADATA_BYTES) {
@@ -158,6 +158,7 @@ export function encodeEntity(ns: string, entity: EntityRecord): Item {
       ? {}
       : { parent_id: text(parentId), GSI1PK: text(index.children(ns, parentId)), GSI1SK: text(index.child(id)) }),
     cascade: { BOOL: cascade },
+    ...(bypass === undefined ? {} : { bypass: { BOOL: bypass } }),
     metadata: text(stored),
     created_at: number(createdAtMs),
     version: number(version),
@@ -178,8 +179,9 @@ export function decodeEntity(item: Item): EntityRecord {
 }
 
 /** The part of an entity that an acquire needs: not its metadata, which may be large and would be cached. */
-export function decodeParent(item: Item): Pick<EntityRecord, 'parentId' | 'cascade'> {
-  return { parentId: readText(item, 'parent_id') ?? null, cascade: item['cascade']?.BOOL ?? false };
+export function decodeParent(item: Item): Pick<EntityRecord, 'parentId' | 'cascade' | 'bypass'> {
+  const parent = { parentId: readText(item, 'parent_id') ?? null, cascade: item['cascade']?.BOOL ?? false };
+  return item['bypass']?.BOOL === true ? { ...parent, bypass: true } : parent;
 }
 
 export function decodeChildren(item: Item): number {

@@ -88,13 +88,14 @@ export class FileSpace implements Space {
     return row === undefined ? undefined : decodeEntity(row);
   }
 
-  writeEntity({ id, name, parentId, cascade, metadata, createdAtMs, version }: EntityRecord): void {
+  writeEntity(entity: EntityRecord): void {
+    const { id, name, parentId, metadata, createdAtMs, version } = entity;
     this.#sql(`INSERT OR REPLACE INTO entities (ns, ${ENTITY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`).run(
       this.#ns,
       id,
       encodeText(name),
       parentId,
-      cascade ? 1 : 0,
+      encodeFlags(entity),
       JSON.stringify(metadata),
       createdAtMs,
       version,
@@ -148,10 +149,20 @@ export class FileSpace implements Space {
   }
 }
 
+/** The column `cascade` has two bits: 1 for cascade, 2 for bypass. A column more would make every older file unreadable. */
+function encodeFlags({ cascade, bypass }: Pick<EntityRecord, 'cascade' | 'bypass'>): number {
+  return (cascade ? 1 : 0) + (bypass === true ? 2 : 0);
+}
+
+function decodeFlags(flags: number): Pick<EntityRecord, 'cascade' | 'bypass'> {
+  const cascade = flags % 2 === 1;
+  return flags >= 2 ? { cascade, bypass: true } : { cascade };
+}
+
 const ENTITY_COLUMNS = 'id, name, parent, cascade, metadata, created_at, version';
 
 function decodeEntity(row: readonly SqlValue[]): EntityRecord {
-  const [id, name, parentId, cascade, metadata, createdAtMs, version] = row as [
+  const [id, name, parentId, flags, metadata, createdAtMs, version] = row as [
     string,
     string | null,
     string | null,
@@ -164,7 +175,7 @@ function decodeEntity(row: readonly SqlValue[]): EntityRecord {
     id,
     name: decodeText(name),
     parentId,
-    cascade: cascade === 1,
+    ...decodeFlags(flags),
     metadata: JSON.parse(metadata),
     createdAtMs,
     version,

@@ -29,8 +29,10 @@ export async function viewEntity(
   };
 }
 
-export function entityShape({ id, name, parentId, cascade, metadata, createdAt, version }: Entity): EntityShape {
-  return { id, name, parentId, cascade, metadata, createdAt: createdAt.toISOString(), version };
+export function entityShape(entity: Entity): EntityShape {
+  const { id, name, parentId, cascade, bypass, metadata, createdAt, version } = entity;
+  const bypassing = bypass === undefined ? {} : { bypass };
+  return { id, name, parentId, cascade, ...bypassing, metadata, createdAt: createdAt.toISOString(), version };
 }
 
 export function limitTexts(limits: readonly Limit[] = []): readonly string[] {
@@ -41,11 +43,14 @@ export function renderEntity(entity: EntityShape): string {
   return drawFields(fieldsOf(entity));
 }
 
-function fieldsOf({ id, name, parentId, cascade, metadata, createdAt, version }: EntityShape): [string, string][] {
+function fieldsOf(entity: EntityShape): [string, string][] {
+  const { id, name, parentId, cascade, bypass, metadata, createdAt, version } = entity;
+  const bypassing: [string, string][] = bypass === true ? [['bypass', 'its own limits refuse nothing']] : [];
   return [
     ['entity', id],
     ['name', name ?? '-'],
     ['parent', parentId === null ? '-' : parentId + (cascade ? ' (spends from it, too)' : ' (does not spend from it)')],
+    ...bypassing,
     ['metadata', Object.keys(metadata).length === 0 ? '-' : JSON.stringify(metadata)],
     ['created', `${formatInstant(new Date(createdAt))}, version ${version}`],
   ];
