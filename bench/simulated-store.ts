@@ -38,6 +38,7 @@ export class SimulatedStore {
       write: async (key, write) => this.#remote(() => this.#write(keyOf(key), write)),
       writeAll: async (writes) => this.#remote(() => this.#writeAll(writes, ns)),
       read: async (key) => this.#remote(() => this.#records.get(keyOf(key))?.image ?? null),
+      readReceipt: async () => Promise.reject(new Error('No part of the simulation charges with an id')),
       readBuckets: async () => Promise.reject(new Error('No part of the simulation reads whole buckets')),
     };
   }
@@ -74,9 +75,12 @@ export class SimulatedStore {
   #writeAll(writes: readonly RecordWrite[], ns: string): TransactionAnswer {
     const before = [...this.#records].map(([pk, { image }]) => [pk, image] as const);
     this.counts.writes += writes.length;
-    const pkOf = (write: RecordWrite): string =>
+    const pkOf = (write: Creation | Update): string =>
       write.kind === 'create' ? buildShardKey(ns, write.image.key).PK : write.key.PK;
-    if (writes.every((write) => write.kind !== 'delete' && this.#apply(pkOf(write), write))) return { kind: 'written' };
+    // No part of the simulation merges shards or charges with an id.
+    const lands = (write: RecordWrite): boolean =>
+      (write.kind === 'create' || write.kind === 'update') && this.#apply(pkOf(write), write);
+    if (writes.every(lands)) return { kind: 'written' };
     this.#records.clear();
     for (const [pk, image] of before) if (image !== null) this.#records.set(pk, new FlatRecord(image));
     this.counts.refused += writes.length;

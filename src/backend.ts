@@ -16,20 +16,22 @@ import type { LeaseStore } from './backend/lease-store.js';
 import type { ManagedStore } from './backend/managed-store.js';
 import type { NamespaceStore } from './backend/namespace-store.js';
 import type { UsageStore } from './backend/usage-store.js';
-import type { AskedAmount, Holder, Verdict } from './core/bucket/decide.js';
+import type { Amount, AskedAmount, DenialReason, Holder, Verdict } from './core/bucket/decide.js';
 import type { RateDeltas, RateTotals } from './core/bucket/holder-rules.js';
+import type { ClosedState, PortableChange } from './core/bucket/portable.js';
 import type { ResidentBuckets } from './core/bucket/resident-buckets.js';
 import type { ConfigVersion } from './core/config/config.js';
 import type { Limit } from './core/limit.js';
+import type { Pause } from './core/pause.js';
 import type { EpochMs } from './core/units.js';
 
 export type { AuditAction, AuditRecord, AuditStore } from './backend/audit-store.js';
-export type { BucketRecord, BucketStore } from './backend/bucket-store.js';
-export type { AdminCall, Awaitable, Call, ManagedMark, Page, PageRequest, Tuning } from './backend/call.js';
+export type { BucketRecord, BucketStore, BucketToPause } from './backend/bucket-store.js';
+export type { AdminCall, Awaitable, Call, ManagedMark, Page, PageRequest, Reshard, Tuning } from './backend/call.js';
 export { MAX_READ } from './backend/call.js';
 export type { ConfigChange, ConfigRead, ConfigStore, LevelRecord } from './backend/config-store.js';
 export type { EntityChange, EntityRecord, EntityStore } from './backend/entity-store.js';
-export type { LeaseRecord, LeaseStore } from './backend/lease-store.js';
+export type { LeaseLevel, LeaseRecord, LeaseStore } from './backend/lease-store.js';
 export type { ManagedRecord, ManagedStore } from './backend/managed-store.js';
 export type { NamespaceRecord, NamespaceStore, RegistryCall, RegistryChange } from './backend/namespace-store.js';
 export type { UsageQuery, UsageRecord, UsageStore } from './backend/usage-store.js';
@@ -63,6 +65,8 @@ export interface LevelAnswer {
   readonly verdicts: readonly Verdict[];
   /** The bucket has newer and different rules than the ask, and decided by them. The client must read the config again. */
   readonly configIsOlder: boolean;
+  /** The running pause of the bucket. It refuses every ask, whatever the verdicts say. */
+  readonly pause?: Pause;
   /** Set on a grant. The limiter passes it with every later call for the lease. */
   readonly place?: GrantLocation;
 }
@@ -83,11 +87,13 @@ export type ConsumeDecision =
   | { readonly kind: 'granted'; readonly levels: readonly LevelAnswer[] }
   | {
       readonly kind: 'denied';
-      readonly reason: 'exhausted' | 'contended' | 'impossible';
+      readonly reason: DenialReason;
       readonly retryAfterMs: number | null;
       readonly levels: readonly LevelAnswer[];
       /** The deny cache of this process decided, without a request to the store. */
       readonly remembered?: boolean;
+      /** The ask is for a portable lease, and a shard has as many holders as it may have. */
+      readonly crowded?: true;
     };
 
 /**
@@ -104,6 +110,14 @@ export interface AdjustRequest {
   readonly levels: readonly LevelChange[];
 }
 
+/** An operation of a portable lease on one bucket. The stored holder decides its effect, so it can be repeated. */
+export type LevelOperation = LevelRef & PortableChange & { readonly place?: GrantLocation };
+
+export interface OperateRequest {
+  readonly leaseId: string;
+  readonly levels: readonly LevelOperation[];
+}
+
 /** Each level succeeds or fails separately. A successful level is not undone; a retry sends only the failed levels. */
 export type LevelResult =
   | { readonly kind: 'done'; readonly holderLost: boolean }
@@ -114,12 +128,49 @@ export type LevelResult =
       readonly mayHaveRefunded?: boolean;
     };
 
+export type OperationResult =
+  | {
+      readonly kind: 'done';
+      /** What the lease has taken from rates and unlimited limits now. */
+      readonly taken: readonly Amount[];
+    }
+  /** The holder no longer exists. What the operation says is due then was charged. */
+  | { readonly kind: 'lost' }
+  /** Another process has ended the lease in a way that contradicts the operation. Nothing was changed. */
+  | { readonly kind: 'closed'; readonly state: ClosedState }
+  /** The operation may have landed. It can be sent again: it counts once. */
+  | { readonly kind: 'failed'; readonly error: unknown };
+
 export interface ExtendRequest {
   readonly leaseId: string;
   /** Only the levels that keep a holder. */
   readonly levels: readonly { readonly entityId: string; readonly resource: string; readonly place?: GrantLocation }[];
   readonly expiresAtMs: EpochMs;
 }
+
+/** What a charge takes from one bucket (positive) or a credit gives back (negative), without a lease. */
+export interface LevelCharge extends LevelRef {
+  /** Of rates and unlimited limits. Names of limits that the bucket does not have are ignored. */
+  readonly deltas: readonly Amount[];
+}
+
+/** Makes a charge count once, for 24 hours. */
+export interface ChargeReceipt {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly id: string;
+  /** What is counted, as text: a charge with the same id and another content is refused. */
+  readonly content: string;
+}
+
+export interface ChargeLevels {
+  readonly levels: readonly LevelCharge[];
+  /** null: a call that is repeated counts again. */
+  readonly receipt: ChargeReceipt | null;
+}
+
+/** `repeated`: an earlier call with this id has counted. `id-used`: it had another content. Both changed nothing. */
+export type ChargeOutcome = { readonly kind: 'charged' | 'repeated' | 'id-used' };
 
 export interface Backend {
   readonly name: string;
@@ -138,8 +189,18 @@ export interface Backend {
   consume(call: Call, request: ConsumeRequest): Awaitable<ConsumeOutcome>;
   /** Changes what a lease has taken, and keeps or removes its holder. One result per level. */
   adjust(call: Call, request: AdjustRequest): Awaitable<readonly LevelResult[]>;
-  /** Moves the expiry of a lease's holders. False: at least one holder no longer exists, so the lease is lost. */
-  extend(call: Call, request: ExtendRequest): Awaitable<boolean>;
+  /**
+   * Charges into debt or credits up to the capacity. Creates missing buckets. With a receipt, all levels and the receipt are
+   * written or nothing is; without one, a call that rejects may have counted at some levels.
+   */
+  charge(call: Call, request: ChargeLevels): Awaitable<ChargeOutcome>;
+  /** Makes an operation of a portable lease, at each level separately. One result per level. */
+  operate(call: Call, request: OperateRequest): Awaitable<readonly OperationResult[]>;
+  /**
+   * Moves the expiry of a lease's holders. False: at least one holder no longer exists, so the lease is lost. A state:
+   * another process has ended the portable lease.
+   */
+  extend(call: Call, request: ExtendRequest): Awaitable<boolean | ClosedState>;
   /** The answer that `consume` would give for each level, without a write. A limit that the ask does not name is asked for 0. */
   peek(call: Call, levels: readonly LevelAsk[]): Awaitable<readonly LevelAnswer[]>;
   /** A shorter way than `consume`, for a store whose buckets are objects of this process. */

@@ -9,7 +9,11 @@ export type {
   Backend,
   BucketRecord,
   BucketStore,
+  BucketToPause,
   Call,
+  ChargeLevels,
+  ChargeOutcome,
+  ChargeReceipt,
   ConfigChange,
   ConfigRead,
   ConfigStore,
@@ -25,6 +29,7 @@ export type {
   LevelAnswer,
   LevelAsk,
   LevelChange,
+  LevelCharge,
   LevelRecord,
   LevelRef,
   LevelResult,
@@ -38,6 +43,7 @@ export type {
   GrantLocation,
   RegistryCall,
   RegistryChange,
+  Reshard,
   Tuning,
   UsageQuery,
   UsageRecord,
@@ -60,6 +66,7 @@ export {
   InfrastructureError,
   isHeadgateError,
   LeaseClosed,
+  LeaseTokenInvalid,
   LimitsNotConfigured,
   NamespaceConflict,
   NamespaceNotFound,
@@ -69,6 +76,7 @@ export {
   VersionConflict,
 } from './core/errors.js';
 export { Limit, type LimitOptions, type RateOptions } from './core/limit.js';
+export type { Pause, PauseChange, PausedBy, PauseView } from './core/pause.js';
 export { RateLimitExceeded } from './core/rate-limit-exceeded.js';
 export type { ManagedTarget as ManifestTarget } from './core/manifest/managed.js';
 export type { ManifestData, ManifestEntity, ManifestLimits } from './core/manifest/manifest.js';
@@ -84,11 +92,21 @@ export type {
   SystemConfig,
 } from './limiter/api/config-api.js';
 export type { ConfigCacheStats } from './limiter/config/config-cache.js';
+export type {
+  ConfigChanged,
+  DecisionMade,
+  LeaseEnded,
+  LimiterEvent,
+  LimitViolation,
+  OutageBegan,
+  OutageEnded,
+  ShardsChanged,
+} from './limiter/events/limiter-event.js';
 export type { Decision, Denied, Granted } from './limiter/acquire/decision.js';
 export type { DecidedBy, DecisionEvent } from './limiter/acquire/decision-event.js';
 export type { Entity, EntityUpdate, NewEntity } from './limiter/api/entities-api.js';
-export type { Lease, LeaseState } from './limiter/lease/lease.js';
-export type { LeaseView } from './limiter/api/leases-api.js';
+export type { AdjustOptions, Lease, LeaseState } from './limiter/lease/lease.js';
+export type { LeaseQuery, LeaseView } from './limiter/api/leases-api.js';
 export type { Listing, ListOptions } from './limiter/api/listing.js';
 export type { ApplyOptions, ApplyProgress, ManifestPlan } from './limiter/manifest/manifest-types.js';
 export type { Namespace } from './limiter/api/namespaces-api.js';
@@ -96,6 +114,8 @@ export type { PingResult } from './limiter/store-connection.js';
 export type { LimiterOptions } from './limiter/options.js';
 export { RateLimiter } from './limiter/rate-limiter.js';
 export type { AcquireRequest, Amounts } from './limiter/acquire/request.js';
+export type { ChargeRequest } from './limiter/charge/charge.js';
+export type { PauseRequest, ResumeRequest } from './limiter/api/pause-api.js';
 export type { LimitCapacity } from './limiter/api/resources-api.js';
 export type { OnThrow, RunOptions } from './limiter/lease/run.js';
 export type { StatusRequest } from './limiter/acquire/status.js';

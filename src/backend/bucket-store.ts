@@ -1,5 +1,7 @@
 import type { Int } from '../core/int.js';
 import type { Limit } from '../core/limit.js';
+import type { ConfigVersion } from '../core/config/config.js';
+import type { Pause, PauseChange } from '../core/pause.js';
 import type { AdminCall, Awaitable, Call, Page, PageRequest } from './call.js';
 
 /** The state of one bucket, with all shards added up. An unlimited limit has no balance: its `availableMilli` is 0. */
@@ -15,6 +17,16 @@ export interface BucketRecord {
   readonly holders: number;
   readonly acquires: number;
   readonly expired: number;
+  /** Left out if there is none. It may have ended. */
+  readonly pause?: Pause;
+}
+
+/** A bucket with the limits that it gets if it does not exist. No limits: the first ask brings them. */
+export interface BucketToPause {
+  readonly entityId: string;
+  readonly resource: string;
+  readonly limits: readonly Limit[];
+  readonly version: ConfigVersion;
 }
 
 export interface BucketStore {
@@ -24,4 +36,9 @@ export interface BucketStore {
   listOfResource(call: Call, resource: string, page: PageRequest): Awaitable<Page<BucketRecord>>;
   /** Fills the bucket and removes its holders; usage counters keep their values. False: there is no such bucket. */
   reset(call: AdminCall, entityId: string, resource: string): Awaitable<boolean>;
+  /**
+   * Pauses the bucket until the later of the stored and the given end, or ends its pause (null). A missing bucket is created
+   * full, to be paused. `config.readFor` returns the pause too. If it rejects, the change may be made in part: repeat it.
+   */
+  pause(call: AdminCall, bucket: BucketToPause, pause: Pause | null): Awaitable<PauseChange>;
 }

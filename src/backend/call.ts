@@ -25,6 +25,16 @@ export interface Tuning {
   readonly configCacheMs: number;
   /** Called with failures that no caller awaits. */
   readonly onError?: (error: unknown, where: string) => void;
+  /** Called when the store has split a shard of a bucket, or merged two, for this process. Left out if there is no listener. */
+  readonly onReshard?: (change: Reshard) => void;
+}
+
+/** A change of the number of shards of one bucket. */
+export interface Reshard {
+  readonly kind: 'split' | 'merge';
+  readonly namespaceId: string;
+  readonly entityId: string;
+  readonly resource: string;
 }
 
 /** A call that makes an administrative change. The same write adds one audit record. */

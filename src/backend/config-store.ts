@@ -1,5 +1,6 @@
 import type { ConfigLevel, ConfigLevels, OnUnavailable, StoredConfig } from '../core/config/config.js';
 import type { Limit } from '../core/limit.js';
+import type { Pause } from '../core/pause.js';
 import type { AdminCall, Awaitable, Call, Page, PageRequest } from './call.js';
 import type { EntityRecord } from './entity-store.js';
 
@@ -7,7 +8,9 @@ import type { EntityRecord } from './entity-store.js';
 export interface ConfigRead {
   readonly levels: ConfigLevels;
   /** undefined: the entity has no record, so it has no parent. */
-  readonly entity: Pick<EntityRecord, 'parentId' | 'cascade' | 'bypass'> | undefined;
+  readonly entity: Pick<EntityRecord, 'parentId' | 'cascade' | 'bypass' | 'pause'> | undefined;
+  /** The pause of the entity's bucket of this resource; left out if there is none. */
+  readonly bucketPause?: Pause;
 }
 
 export interface ConfigChange {
@@ -19,12 +22,16 @@ export interface ConfigChange {
 }
 
 export interface ConfigStore {
-  /** `known`: levels that the caller has just read for another entity of the resource. The store need not read them again. */
+  /**
+   * `known`: levels that the caller has just read for another entity of the resource. The store need not read them again.
+   * `isExact`: the result must show every change that was made before the call.
+   */
   readFor(
     call: Call,
     entityId: string,
     resource: string,
     known?: Pick<ConfigLevels, 'resource' | 'system'>,
+    isExact?: boolean,
   ): Awaitable<ConfigRead>;
   read(call: Call, level: ConfigLevel): Awaitable<StoredConfig | undefined>;
   /** At most `MAX_READ` levels. Each result is consistent with the last write, in the order of `levels`. */

@@ -1,3 +1,4 @@
+import type { Pause, PauseChange } from '../core/pause.js';
 import type { EpochMs } from '../core/units.js';
 import type { AdminCall, Awaitable, Call, Page, PageRequest } from './call.js';
 
@@ -11,6 +12,8 @@ export interface EntityRecord {
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly createdAtMs: EpochMs;
   readonly version: number;
+  /** Stops the asks of the entity on every resource. Left out if there is none. It may have ended. */
+  readonly pause?: Pause;
 }
 
 export interface EntityStore {
@@ -22,10 +25,15 @@ export interface EntityStore {
   /** Rejects if the entity is missing or has another version than `seenVersion`. */
   update(call: AdminCall, id: string, change: EntityChange, seenVersion: number | null): Awaitable<EntityRecord>;
   /**
-   * Rejects if the entity is missing, has children, or has another version than `seenVersion`. Its buckets and usage
-   * stay until they expire.
+   * Rejects if the entity is missing, is paused, has children, or has another version than `seenVersion`. Its buckets and
+   * usage stay until they expire.
    */
   delete(call: AdminCall, id: string, seenVersion?: number | null): Awaitable<void>;
+  /**
+   * Pauses the entity until the later of the stored and the given end, or ends its pause (null). A missing entity is created,
+   * to be paused.
+   */
+  pause(call: AdminCall, id: string, pause: Pause | null): Awaitable<PauseChange>;
   list(call: Call, page: PageRequest): Awaitable<Page<EntityRecord>>;
   children(call: Call, parentId: string, page: PageRequest): Awaitable<Page<EntityRecord>>;
 }
@@ -37,4 +45,6 @@ export interface EntityChange {
   readonly cascade?: boolean;
   readonly bypass?: boolean;
   readonly metadata?: Readonly<Record<string, unknown>>;
+  /** Replaces the stored pause, also by one with an earlier end. null: removes it. */
+  readonly pause?: Pause | null;
 }

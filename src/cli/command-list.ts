@@ -18,6 +18,16 @@ export const COMMAND_GROUPS: Readonly<Record<string, readonly ListedCommand[]>> 
       load: () => import('./commands/inspect/acquire.js'),
     },
     {
+      usage: 'charge <entity> <resource>',
+      summary: 'Take amounts without a decision, into debt if need be',
+      load: () => import('./commands/inspect/charge.js'),
+    },
+    {
+      usage: 'credit <entity> <resource>',
+      summary: 'Give amounts back, never above the capacity',
+      load: () => import('./commands/inspect/charge.js'),
+    },
+    {
       usage: 'config',
       summary: 'Show which limits apply, and where they come from',
       load: () => import('./commands/inspect/config.js'),
@@ -27,7 +37,11 @@ export const COMMAND_GROUPS: Readonly<Record<string, readonly ListedCommand[]>> 
       summary: 'Show or reset what is available of the limits of an entity on a resource',
       load: () => import('./commands/inspect/bucket.js'),
     },
-    { usage: 'leases', summary: 'List the leases that hold slots', load: () => import('./commands/inspect/leases.js') },
+    {
+      usage: 'leases',
+      summary: 'List leases, and end those whose process is gone',
+      load: () => import('./commands/inspect/leases.js'),
+    },
     {
       usage: 'capacity <resource>',
       summary: 'Show the capacity of a resource over all entities, and how much is available',
@@ -65,6 +79,18 @@ export const COMMAND_GROUPS: Readonly<Record<string, readonly ListedCommand[]>> 
       usage: 'limits',
       summary: 'Manage all limits and entities of a namespace as one file',
       load: () => import('./commands/manage/limits.js'),
+    },
+  ],
+  'Stop and revoke:': [
+    {
+      usage: 'pause <entity>',
+      summary: 'Stop an entity, on every resource or on one, for a time or forever (revoke a key)',
+      load: () => import('./commands/manage/pause.js'),
+    },
+    {
+      usage: 'resume <entity>',
+      summary: 'End the pause of an entity, or of one of its resources',
+      load: () => import('./commands/manage/resume.js'),
     },
   ],
   'Tenants:': [

@@ -11,9 +11,11 @@ export interface ErrorTraits {
 export const ERRORS = {
   'limit.exceeded': { http: 429, exit: 10, retryable: true },
   'limit.impossible': { http: 422, exit: 11, retryable: false },
+  'entity.paused': { http: 403, exit: 12, retryable: false },
   'input.invalid': { http: 400, exit: 3, retryable: false },
   'limits.missing': { http: 409, exit: 4, retryable: false },
   'lease.closed': { http: 409, exit: 5, retryable: false },
+  'lease.token-invalid': { http: 400, exit: 3, retryable: false },
   'entity.missing': { http: 404, exit: 4, retryable: false },
   'entity.exists': { http: 409, exit: 5, retryable: false },
   'entity.conflict': { http: 409, exit: 5, retryable: true },

@@ -10,6 +10,7 @@ import {
   InfrastructureError,
   isHeadgateError,
   LeaseClosed,
+  LeaseTokenInvalid,
   LimitsNotConfigured,
   NamespaceConflict,
   NamespaceNotFound,
@@ -36,15 +37,19 @@ const denial = {
   reason: 'exhausted',
   decidedBy: 'store',
 } as const;
+const paused = { entityId: 'e', resource: null, until: null, reason: 'leaked' };
+const revoked = { ...denial, statuses: [], violations: [], retryAfterMs: null, reason: 'paused', paused } as const;
 const never = { ...denial, retryAfterMs: null, reason: 'impossible' } as const;
 
 /** The table of the design: code, class, HTTP status, exit code, whether a retry helps, details. */
 const table: readonly (readonly [string, HeadgateError, string, number, number, boolean, object])[] = [
   ['limit.exceeded', new RateLimitExceeded(denial), 'RateLimitExceeded', 429, 10, true, { retryAfterMs: 3_000 }],
   ['limit.impossible', new RateLimitExceeded(never), 'RateLimitExceeded', 422, 11, false, { retryAfterMs: null }],
+  ['entity.paused', new RateLimitExceeded(revoked), 'RateLimitExceeded', 403, 12, false, { reason: 'paused', paused }],
   ['input.invalid', new ValidationError('f', 'x', 1), 'ValidationError', 400, 3, false, { field: 'f', expected: 'x' }],
   ['limits.missing', new LimitsNotConfigured('e', 'r'), 'LimitsNotConfigured', 409, 4, false, { entityId: 'e' }],
   ['lease.closed', new LeaseClosed('id', 'expired', 'extend'), 'LeaseClosed', 409, 5, false, { leaseId: 'id' }],
+  ['lease.token-invalid', new LeaseTokenInvalid('why'), 'LeaseTokenInvalid', 400, 3, false, {}],
   ['entity.missing', new EntityNotFound('e'), 'EntityNotFound', 404, 4, false, { entityId: 'e' }],
   ['entity.exists', new EntityExists('e'), 'EntityExists', 409, 5, false, { entityId: 'e' }],
   ['entity.conflict', new VersionConflict('e', 'why'), 'VersionConflict', 409, 5, true, { entityId: 'e' }],
@@ -81,6 +86,19 @@ test.each(table)(
     expect(error.stack).toContain(name);
   },
 );
+
+test('a pause is told with its end and its reason, and a denial by a limit has no field for it', () => {
+  const until = new Date('2027-01-31T10:00:00Z');
+  const told = new RateLimitExceeded({
+    ...revoked,
+    retryAfterMs: 5_000,
+    paused: { ...paused, resource: 'gpt-4', until },
+  });
+  expect([told.code, told.retryAfterHeader]).toEqual(['limit.exceeded', '5']);
+  expect(told.message).toBe('Paused: e on gpt-4 is paused until 2027-01-31T10:00:00.000Z: leaked');
+  expect(new RateLimitExceeded(revoked).message).toBe('Paused: e is paused until it is resumed: leaked');
+  expect(Object.keys(new RateLimitExceeded(denial).toJSON())).not.toContain('paused');
+});
 
 test('the table has every error code', () => {
   const tested = table.map(([code]) => code).filter((code) => !code.startsWith('infrastructure.'));

@@ -115,6 +115,13 @@ export class LeaseClosed extends HeadgateError<'lease.closed'> {
   }
 }
 
+/** The text is not a lease token of this namespace that one of the lease secrets has signed. Never contains the token. */
+export class LeaseTokenInvalid extends HeadgateError<'lease.token-invalid'> {
+  constructor(why: string) {
+    super('lease.token-invalid', `The lease token is refused: ${why}`);
+  }
+}
+
 export class EntityNotFound extends HeadgateError<'entity.missing'> {
   readonly entityId: string;
 

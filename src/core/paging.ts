@@ -14,3 +14,13 @@ export function pageOf<T>(
   const next = sorted.length > limit ? (taken.at(-1)?.key ?? null) : null;
   return { items: taken.map(({ item }) => item), next };
 }
+
+/** The cursor of a list inside a list. No name contains a space. */
+export function buildTwoPartCursor(first: string, second: string): string {
+  return `${first} ${second}`;
+}
+
+export function parseTwoPartCursor(cursor: string): { readonly first: string; readonly second: string } {
+  const cut = cursor.indexOf(' ');
+  return cut < 0 ? { first: cursor, second: '' } : { first: cursor.slice(0, cut), second: cursor.slice(cut + 1) };
+}

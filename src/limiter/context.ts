@@ -4,6 +4,7 @@ import type { EpochMs } from '../core/units.js';
 import { createAuditId } from './api/audit-id.js';
 import type { ConfigResolver } from './config/config-resolver.js';
 import type { HeldLeases } from './lease/held-leases.js';
+import type { KnownPauses } from './outage/known-pauses.js';
 import type { StoreContext } from './store-context.js';
 import type { WaitingLines } from './waiting/waiting-lines.js';
 
@@ -14,6 +15,7 @@ export interface Context extends StoreContext {
   readonly resolver: ConfigResolver;
   readonly lines: WaitingLines;
   readonly heldLeases: HeldLeases;
+  readonly knownPauses: KnownPauses;
   /**
    * The first lease of the short way and of the ordinary way, never used again. V8 drops the code that it compiled for a
    * class when a full garbage collection finds no object of that class, and most leases live for microseconds.

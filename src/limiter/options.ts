@@ -5,9 +5,11 @@ import { checkNamespace } from '../core/identifiers.js';
 import { checkKnownFields } from '../core/known-fields.js';
 import { checkLimits, checkWhole, type Limit } from '../core/limit.js';
 import type { DecisionEvent } from './acquire/decision-event.js';
+import type { LimiterEvent } from './events/limiter-event.js';
 
 const MIN_LEASE_TTL_MS = 5_000;
 const MAX_LEASE_TTL_MS = 7 * 86_400_000;
+const MIN_SECRET = 16;
 const MAX_MS = 86_400_000;
 
 export interface LimiterOptions<L extends string = string> {
@@ -21,6 +23,12 @@ export interface LimiterOptions<L extends string = string> {
   readonly caller?: string;
   /** When a holder expires unless it is extended. At least 5 000. Default: `HEADGATE_LEASE_TTL_MS`, else 60 000. */
   readonly leaseTtlMs?: number;
+  /**
+   * The secrets of lease tokens: the first signs, and a token of either is accepted, so that a secret can be replaced
+   * without losing leases. At least 16 characters each. Default: `HEADGATE_LEASE_SECRET` and
+   * `HEADGATE_LEASE_SECRET_PREVIOUS`.
+   */
+  readonly leaseSecrets?: readonly [current: string, previous?: string | undefined];
   /** Whether the rate tokens of an expired holder stay taken (`keep`, the default) or are given back. */
   readonly onExpiry?: 'keep' | 'refund';
   /** What an acquire does while the store does not answer. Overrides the stored system config. Default: `block`. */
@@ -50,6 +58,8 @@ export interface LimiterOptions<L extends string = string> {
   readonly onError?: (error: unknown, where: string) => void;
   /** Called with every decision. */
   readonly onDecision?: (event: DecisionEvent) => void;
+  /** Called with decisions, ends of leases, outages, changes of config, splits and merges. */
+  readonly onEvent?: (event: LimiterEvent) => void;
 }
 
 export interface ResolvedOptions {
@@ -58,6 +68,7 @@ export interface ResolvedOptions {
   readonly principal: string | null;
   readonly caller: string | null;
   readonly leaseTtlMs: number;
+  readonly leaseSecrets: readonly string[];
   readonly onExpiry: 'keep' | 'refund';
   readonly onUnavailable: OnUnavailable | null;
   readonly timeouts: { readonly callMs: number; readonly acquireMs: number; readonly openMs: number };
@@ -68,6 +79,7 @@ export interface ResolvedOptions {
   readonly clock: Required<Clock>;
   readonly onError: (error: unknown, where: string) => void;
   readonly onDecision: ((event: DecisionEvent) => void) | null;
+  readonly onEvent: ((event: LimiterEvent) => void) | null;
 }
 
 const defaults: ResolvedOptions = {
@@ -76,6 +88,7 @@ const defaults: ResolvedOptions = {
   principal: null,
   caller: null,
   leaseTtlMs: 60_000,
+  leaseSecrets: [],
   onExpiry: 'keep',
   onUnavailable: null,
   timeouts: { callMs: 1_000, acquireMs: 2_000, openMs: 10_000 },
@@ -86,6 +99,7 @@ const defaults: ResolvedOptions = {
   clock: systemClock,
   onError: warnOfError,
   onDecision: null,
+  onEvent: null,
 };
 
 const OPTION_FIELDS: ReadonlySet<string> = new Set(Object.keys(defaults));
@@ -98,11 +112,13 @@ export function resolveOptions(options: LimiterOptions, env: Environment, namesp
   checkKnownFields('options', options, OPTION_FIELDS);
   checkKnownFields('timeouts', options.timeouts ?? {}, TIMEOUT_FIELDS);
   const fromEnv = readEnvironment(env);
+  const { leaseSecrets, ...others } = options;
   const resolved: ResolvedOptions = {
     ...defaults,
     ...fromEnv,
     ...(namespace === undefined ? {} : { namespace }),
-    ...withoutUndefined(options),
+    ...withoutUndefined(others),
+    ...(leaseSecrets === undefined ? {} : { leaseSecrets: readSecrets(leaseSecrets) }),
     timeouts: { ...defaults.timeouts, ...withoutUndefined(options.timeouts ?? {}) },
     clock: completeClock(options.clock ?? defaults.clock),
   };
@@ -111,6 +127,7 @@ export function resolveOptions(options: LimiterOptions, env: Environment, namesp
   checkText('principal', resolved.principal);
   checkText('caller', resolved.caller);
   checkLeaseTtl(resolved.leaseTtlMs);
+  checkSecrets(resolved.leaseSecrets);
   checkOneOf('onExpiry', resolved.onExpiry, ['keep', 'refund']);
   if (resolved.onUnavailable !== null) checkOneOf('onUnavailable', resolved.onUnavailable, ON_UNAVAILABLE);
   checkWhole('timeouts.callMs', resolved.timeouts.callMs, 1, MAX_MS);
@@ -129,7 +146,28 @@ function readEnvironment(env: Environment): Partial<ResolvedOptions> {
     principal: env['HEADGATE_PRINCIPAL'] || undefined,
     leaseTtlMs: readNumber(env['HEADGATE_LEASE_TTL_MS']),
     maxRetries: readNumber(env['HEADGATE_MAX_RETRIES']),
+    leaseSecrets: secretsIn(env),
   });
+}
+
+function secretsIn(env: Environment): readonly string[] | undefined {
+  const secrets = [env['HEADGATE_LEASE_SECRET'], env['HEADGATE_LEASE_SECRET_PREVIOUS']].filter(Boolean);
+  return secrets.length === 0 ? undefined : (secrets as string[]);
+}
+
+/** A previous secret that is `undefined` is left out, because it often comes from the environment. */
+function readSecrets(secrets: unknown): readonly string[] {
+  return (Array.isArray(secrets) ? secrets.filter((secret) => secret !== undefined) : [secrets]) as readonly string[];
+}
+
+/** The message must not show a secret. */
+function checkSecrets(secrets: readonly unknown[]): void {
+  for (const secret of secrets) {
+    if (typeof secret === 'string' && secret.length >= MIN_SECRET) continue;
+    const got = typeof secret === 'string' ? `text of ${secret.length} characters` : typeof secret;
+    throw new ValidationError('leaseSecrets', `secrets of at least ${MIN_SECRET} characters`, got);
+  }
+  if (secrets.length > 2) throw new ValidationError('leaseSecrets', 'at most two secrets', `${secrets.length} secrets`);
 }
 
 /** Text that is not a number stays text, so that the error message of the check can show it. */

@@ -2,11 +2,13 @@ import type { Awaitable, Backend } from '../backend.js';
 import type { LimitStatus } from '../core/bucket/decide.js';
 import { NamespaceNotFound, ValidationError } from '../core/errors.js';
 import { checkNamespace } from '../core/identifiers.js';
+import type { PausedBy } from '../core/pause.js';
 import { RateLimitExceeded } from '../core/rate-limit-exceeded.js';
 import { attempt, attemptWithoutStore, tell } from './acquire/acquire.js';
 import type { Ask } from './acquire/ask.js';
 import { AuditApi } from './api/audit-api.js';
 import { BucketsApi } from './api/buckets-api.js';
+import { charge, type ChargeRequest } from './charge/charge.js';
 import { closedError } from './outage/closed-error.js';
 import { ConfigApi } from './api/config-api.js';
 import type { Context } from './context.js';
@@ -21,6 +23,7 @@ import { checkCloseOptions, type CloseOptions, StoreConnection, type PingResult 
 import { openByPolicy } from './outage/opening.js';
 import { type LimiterOptions, resolveOptions } from './options.js';
 import type { AcquireRequest } from './acquire/request.js';
+import { pause, type PauseRequest, resume, type ResumeRequest } from './api/pause-api.js';
 import { ResourcesApi } from './api/resources-api.js';
 import { checkOnThrow, type RunOptions, runUnder } from './lease/run.js';
 import { available, peekStatuses, status, type StatusRequest, timeUntilAvailable } from './acquire/status.js';
@@ -74,7 +77,7 @@ export class RateLimiter<L extends string = string> {
     this.buckets = new BucketsApi(context);
     this.config = new ConfigApi(context, () => this.#context);
     this.entities = new EntitiesApi(context);
-    this.leases = new LeasesApi(context);
+    this.leases = new LeasesApi(context, this.#store.runtime.options.leaseSecrets);
     this.manifest = new ManifestApi(context);
     this.namespaces = new NamespacesApi(this.#store);
     this.resources = new ResourcesApi(this.buckets);
@@ -122,6 +125,33 @@ export class RateLimiter<L extends string = string> {
     return runUnder(this.#store.runtime, lease, work, onThrow);
   }
 
+  /**
+   * Takes the amounts at every level that has the limits, without a lease. Never refuses: what is not there becomes debt.
+   * Resolves when the store has counted it. With an `id`, a repeated call counts once.
+   */
+  async charge(request: ChargeRequest<L>): Promise<void> {
+    await charge(await this.#opened(), 'charge', request);
+  }
+
+  /** Gives the amounts back at every level that has the limits, never above the capacity. With an `id`, a repeated call counts once. */
+  async credit(request: ChargeRequest<L>): Promise<void> {
+    await charge(await this.#opened(), 'credit', request);
+  }
+
+  /**
+   * Stops an entity on every resource, or its bucket of one resource: asks are denied with the reason `paused`. Its children
+   * stop too where their spending cascades to it. Leases end as before. Returns the pause that applies: of several, the one
+   * with the latest end.
+   */
+  async pause(request: PauseRequest): Promise<PausedBy> {
+    return pause(await this.#opened(), request);
+  }
+
+  /** Ends the pause of an entity, or of its bucket of one resource. False: it was not paused. */
+  async resume(request: ResumeRequest): Promise<boolean> {
+    return resume(await this.#opened(), request);
+  }
+
   /** The current state of every limit of every level. */
   async status(request: StatusRequest): Promise<LimitStatus[]> {
     return status(await this.#opened(), request);
@@ -132,7 +162,7 @@ export class RateLimiter<L extends string = string> {
     return available(await this.#opened(), request);
   }
 
-  /** The milliseconds until the request would be granted; null: never. */
+  /** The milliseconds until the request would be granted; null: never, or not before a `resume`. */
   async timeUntilAvailable(request: AcquireRequest<L>): Promise<number | null> {
     return timeUntilAvailable(await this.#opened(), request);
   }
@@ -197,8 +227,9 @@ export class RateLimiter<L extends string = string> {
 
   #decideWithoutStore<T>(request: AcquireRequest<L>, error: unknown, finish: (decision: Decision) => T): Promise<T> {
     const context = this.#store.unopenedContextOf(this.#namespace);
+    const startMs = context.clock.now();
     return attemptWithoutStore(context, request, error, (decision) => {
-      tell(context, request, decision);
+      tell(context, request, decision, startMs);
       return finish(decision);
     });
   }
@@ -239,14 +270,16 @@ function decide<T>(
   finish: (decision: Decision) => T,
   limiter: object,
 ): Promise<T> {
-  const end = context.options.onDecision === null ? finish : told(context, request, finish);
+  const { onDecision, onEvent } = context.options;
+  const end = onDecision === null && onEvent === null ? finish : told(context, request, finish);
   if (request?.wait === undefined) return attempt(context, request, wants, end);
   return attemptUntil(context, request, limiter).then(end);
 }
 
 function told<T>(context: Context, request: AcquireRequest, finish: (decision: Decision) => T) {
+  const startMs = context.clock.now();
   return (decision: Decision): T => {
-    tell(context, request, decision);
+    tell(context, request, decision, startMs);
     return finish(decision);
   };
 }

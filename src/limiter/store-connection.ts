@@ -11,8 +11,11 @@ import { createAuditId } from './api/audit-id.js';
 import { closedError } from './outage/closed-error.js';
 import { ConfigResolver } from './config/config-resolver.js';
 import type { Context } from './context.js';
+import { emit } from './events/emit.js';
+import type { LimiterEvent } from './events/limiter-event.js';
 import { report, type StoreContext } from './store-context.js';
 import { Guard } from './outage/guard.js';
+import { KnownPauses } from './outage/known-pauses.js';
 import { HeldLeases } from './lease/held-leases.js';
 import { checkOneOf, type ResolvedOptions } from './options.js';
 import { WaitingLines } from './waiting/waiting-lines.js';
@@ -54,11 +57,14 @@ export class StoreConnection {
 
   constructor(backend: Backend, options: ResolvedOptions) {
     const clock = sharedClock(backend, options.clock);
-    const tuning = tuningOf(options);
+    const tuning = {
+      ...tuningOf(options),
+      ...(options.onEvent === null ? {} : { onReshard: this.#onReshard(options) }),
+    };
     this.#store = {
       backend,
       resident: residentOf(backend),
-      guard: new Guard(clock),
+      guard: new Guard(clock, options.onEvent === null ? null : (error) => emit(options, outageEvent(error))),
       clock,
       random: Math.random,
       options: { ...options, clock },
@@ -176,6 +182,13 @@ export class StoreConnection {
     }
   }
 
+  #onReshard(options: ResolvedOptions): NonNullable<Tuning['onReshard']> {
+    return ({ kind, namespaceId, entityId, resource }) => {
+      const namespace = this.#contexts.get(namespaceId)?.namespace ?? namespaceId;
+      emit(options, { type: kind, namespace, entityId, resource });
+    };
+  }
+
   #contextFor(store: StoreContext, namespace: string, namespaceId: string): Context {
     const openedAtMs = this.#openedAtMs ?? store.clock.now();
     const code = { limits: store.options.limits, openedAtMs };
@@ -183,7 +196,7 @@ export class StoreConnection {
       ...store,
       namespace,
       namespaceId,
-      resolver: new ConfigResolver(store, namespaceId, code),
+      resolver: new ConfigResolver(store, { namespace, namespaceId }, code),
       lines: new WaitingLines(store.clock, store.random),
       firstPlainLease: null,
       firstStoredLease: null,
@@ -191,6 +204,7 @@ export class StoreConnection {
         // A deleted namespace has no leases to release.
         if (!isHeadgateError(error, 'namespace.missing')) report(store.options, error, 'closing with open leases');
       }),
+      knownPauses: new KnownPauses(),
       fallback: () => this.#fallbackOf(namespace),
     };
   }
@@ -205,6 +219,11 @@ export class StoreConnection {
     this.#fallbacks.set(namespace, fallback);
     return fallback;
   }
+}
+
+/** null: the store has answered again. */
+function outageEvent(error: unknown): LimiterEvent {
+  return error === null ? { type: 'outage-end' } : { type: 'outage-begin', error };
 }
 
 /** The time of the store, because all processes that share it must use the same time. A clock from the caller is not changed. */

@@ -94,6 +94,18 @@ test('acquire --hold keeps the slots under the name of the caller until the leas
   expect(await acquire(address, '-c', 'slots=1')).toMatchObject({ granted: false, exitCode: 10 });
 });
 
+test('leases release ends a held lease by its id, and its slots can be taken again', async () => {
+  const address = store.copy();
+  const held = await acquire(address, '-c', 'slots=1', '--hold', '--lease-ttl', '2hour');
+  const release = async () => {
+    const { stdout } = await runCli(['leases', 'release', held.lease?.id ?? '', '--yes', '--json', '--store', address]);
+    return JSON.parse(stdout) as unknown;
+  };
+  expect(await release()).toEqual({ released: true });
+  expect(await release()).toEqual({ released: false });
+  expect(await acquire(address, '-c', 'slots=1')).toMatchObject({ granted: true });
+});
+
 test('acquire -l uses its own bucket, and the limits of the parent still apply', async () => {
   const address = store.copy();
   const own = ['-l', 'rpm:5/day', '-l', 'tpm:100/day'];

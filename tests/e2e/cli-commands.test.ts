@@ -75,6 +75,20 @@ const CASES: readonly Case[] = [
     args: ['user-1', 'gpt-4'],
     text: /leases +1 held, 0 expired so far\n\nLIMIT +LEFT +CONSUMED\nrpm:10\/day +8 +2\n/,
   },
+  {
+    command: 'charge',
+    args: ['user-1', 'gpt-4', '-c', 'rpm=20'],
+    text: /^charged: user-1 on gpt-4: rpm 20; available now: rpm -12, slots \d/,
+    json: { amounts: { rpm: 20 }, id: null },
+    whenEmpty: 4,
+  },
+  {
+    command: 'credit',
+    args: ['user-1', 'gpt-4', '-c', 'rpm=20', '--id', 'a'],
+    text: /^credited: user-1 on gpt-4: rpm 20; available now: rpm 10, slots \d/,
+    json: { amounts: { rpm: 20 }, id: 'a' },
+    whenEmpty: 4,
+  },
   { command: 'capacity', args: ['gpt-4'], text: /rpm +2 +70 +66 +94 %/ },
   {
     command: 'check',
@@ -150,6 +164,14 @@ const CASES: readonly Case[] = [
   },
   { command: 'entity show', args: ['user-1', '--all-resources'], text: /on gpt-4 +rpm:10\/day/, whenEmpty: 4 },
   { command: 'leases list', args: ['user-1', 'gpt-4'], text: /slots=1 +worker-7 .* in (?:1 h|5\d min(?: \d+ s)?)\n/ },
+  { command: 'leases list', args: ['--entity', 'user-1'], text: /^LEASE +ENTITY +RESOURCE .*\n\S+ +user-1 +gpt-4 / },
+  { command: 'leases list', args: [], text: /user-1 +gpt-4 +slots=1/ },
+  { command: 'leases list', args: ['user-2'], text: /^No leases of user-2\.\n$/ },
+  {
+    command: 'leases release',
+    args: ['0Abcdefgh12', '--entity', 'user-1', '--yes'],
+    text: /^No lease 0Abcdefgh12 of user-1\.\n$/,
+  },
   {
     command: 'limits apply',
     args: ['-f', LIMITS_FILE],
@@ -195,6 +217,19 @@ const CASES: readonly Case[] = [
     whenEmpty: 4,
   },
   { command: 'namespace show', args: ['acme'], text: /^namespace +acme\n/, whenEmpty: 4 },
+  {
+    command: 'pause',
+    args: ['user-1', '--resource', 'gpt-4', '--for', '20s', '--reason', 'vendor'],
+    text: /^paused: user-1 on gpt-4, until .*Z: vendor\n/,
+    json: { entityId: 'user-1', resource: 'gpt-4', reason: 'vendor' },
+  },
+  {
+    command: 'pause',
+    args: ['user-1', '--forever', '--reason', 'leaked'],
+    text: /^paused: user-1, until it is resumed: leaked\n/,
+    json: { resource: null, until: null },
+  },
+  { command: 'resume', args: ['user-1'], text: /^user-1 was not paused\.\n/, json: { resumed: false } },
   {
     command: 'reconcile',
     args: [],

@@ -36,7 +36,7 @@ function normalise(output: string): string {
     .replaceAll(/(?<=answers in )(?:less than 1|\d+) ms/g, '<duration>')
     .replaceAll(/(?<=in )(?:1 h(?: 1 min)?|5\d min(?: \d+ s)?)/g, '<duration>')
     .replaceAll(/(?<=Lease |id {9}|\(id )[\w~-]{11}/g, '<id>')
-    .replaceAll(/^[\w~-]{11}(?= {2}slots=)/gm, '<id>');
+    .replaceAll(/^[\w~-]{11}(?= {2}\S+ +\S+ +slots=)/gm, '<id>');
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-session-'));

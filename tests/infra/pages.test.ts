@@ -28,17 +28,24 @@ function rowsOf(page: string, heading: string): ReadonlyMap<string, readonly str
   return new Map(rows.map(([, first = '', ...cells]) => [first.slice(1, -1), cells.slice(0, -1)]));
 }
 
+/** The records that a condition allows, by a part of their key. */
+const KINDS = [
+  ['BUCKET#', 'of buckets '],
+  ['RECEIPT#', 'of receipts '],
+  ['"_/SYSTEM#"', 'of the registry '],
+] as const;
+
 /** The actions on one kind of resource in the format of the page: `GetItem; of buckets PutItem`. */
 function actionsText(statements: readonly Statement[], resource: RegExp): string {
   const parts = new Map<string, string[]>();
   for (const { Action, Resource, Condition } of statements) {
     if (!resource.test(JSON.stringify(Resource[0]))) continue;
     const keys = JSON.stringify(Condition ?? {});
-    const of = keys.includes('BUCKET#') ? 'of buckets ' : keys.includes('"_/SYSTEM#"') ? 'of the registry ' : '';
+    const [, of] = KINDS.find(([key]) => keys.includes(key)) ?? ['', ''];
     const actions = Action.map((action) => action.replace(/^dynamodb:/, ''));
     parts.set(of, [...(parts.get(of) ?? []), ...actions].toSorted());
   }
-  const order = ['', 'of buckets ', 'of the registry '];
+  const order = ['', ...KINDS.map(([, of]) => of)];
   return order.flatMap((of) => (parts.has(of) ? [`${of}${parts.get(of)?.join(', ')}`] : [])).join('; ');
 }
 

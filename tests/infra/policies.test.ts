@@ -15,11 +15,13 @@ const ACQUIRING = [
   '`open`, `ping`',
   '`acquire`, `tryAcquire`, `run`, and all that a lease can do',
   'the same, once a bucket is busy enough to split',
+  '`charge`, `credit`',
   '`status`, `available`, `timeUntilAvailable`, `peek`',
   '`config.resolve`',
+  '`leases.resume`, and all that the lease can do then',
 ];
 const isOfRegistry = (name: string): boolean => name.startsWith('`namespaces.');
-const CHANGING = /set|apply|create|update|delete|reset|register|recover|purge|acquire|busy/;
+const CHANGING = /set|apply|create|update|delete|reset|register|recover|purge|acquire|charge|busy|resume|release/;
 
 function policyOf(name: keyof typeof POLICIES, namespaceId = ''): Policy {
   const { PolicyDocument } = TEMPLATE.Resources[POLICIES[name]]?.Properties ?? {};
@@ -104,7 +106,7 @@ describe.skipIf(ENGINE.missing)(`the policies of the template${ENGINE.note}`, ()
   test('the acquire policies allow no change of config, entities or registry', () => {
     const changes = pick((name) => /config\.set|entities\.|namespaces\.(?!list)|apply/.test(name)).flatMap(asks);
     const writes = changes.filter(
-      ({ action, leadingKeys: [key = ''] }) => WRITES.includes(action) && !key.includes('/BUCKET#'),
+      ({ action, leadingKeys: [key = ''] }) => WRITES.includes(action) && !/\/(?:BUCKET|RECEIPT)#/.test(key),
     );
     expect(writes.length).toBeGreaterThan(20);
     expect(writes.filter((ask) => isAllowed(policyOf('acquire'), ask))).toEqual([]);

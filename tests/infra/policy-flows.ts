@@ -39,6 +39,7 @@ const LOOKS = [
   'entity children proj-1',
   'entity list --all',
   'entity show user-1 --all-resources',
+  'leases list',
   'leases list user-1 gpt-4',
   'limits export',
   'namespace list',

@@ -71,6 +71,8 @@ const BAD: readonly ((limiter: RateLimiter) => Promise<unknown>)[] = [
   (limiter) => limiter.buckets.reset(never(null)),
   (limiter) => limiter.buckets.list({ resource: 'gpt 4' }),
   (limiter) => limiter.leases.list({ entityId: 'a', resource: '' }),
+  (limiter) => limiter.leases.list({ resource: 'r' }),
+  (limiter) => limiter.leases.release('not an id'),
   (limiter) => limiter.audit.list({ entityId: '$SYSTEM' }),
   (limiter) => limiter.audit.list({ limit: 1.5 }),
 ];

@@ -43,7 +43,7 @@ afterEach(() => vi.restoreAllMocks());
 
 /** What happens next, how often in a hundred. */
 const MIX: readonly (readonly [number, (random: Random, nowMs: number) => acquires.Operation])[] = [
-  [32, acquireRates],
+  [28, acquireRates],
   [4, acquireFromMany],
   [2, acquireAcrossConfigs],
   [2, acquireAsChild],
@@ -58,6 +58,7 @@ const MIX: readonly (readonly [number, (random: Random, nowMs: number) => acquir
   [4, administration.changeEntity],
   [3, administration.changeNamespace],
   [3, administration.resetBucket],
+  [4, administration.changePause],
   [2, administration.readBuckets],
   [1, administration.readUsage],
   [2, acquires.restart],

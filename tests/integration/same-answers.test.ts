@@ -33,7 +33,7 @@ afterEach(() => vi.restoreAllMocks());
 
 /** The operations, with their frequency in percent. */
 const MIX: readonly (readonly [number, (random: Random, nowMs: number) => acquires.Operation])[] = [
-  [30, acquires.tryAcquire],
+  [28, acquires.tryAcquire],
   [3, acquires.acquire],
   [2, acquires.waitFor],
   [4, acquires.run],
@@ -50,6 +50,7 @@ const MIX: readonly (readonly [number, (random: Random, nowMs: number) => acquir
   [4, administration.readUsage],
   [4, administration.readBuckets],
   [1, administration.resetBucket],
+  [2, administration.changePause],
   [1, administration.readAudit],
   [2, badCall],
 ];
@@ -58,6 +59,7 @@ const MUST_BE_SEEN = [
   '["granted",true]',
   '["reason","exhausted"]',
   '["reason","impossible"]',
+  '["reason","paused"]',
   '["state","committed"]',
   '["state","rolled-back"]',
   '["state","expired"]',
@@ -65,7 +67,9 @@ const MUST_BE_SEEN = [
   '["configSource","entity"]',
   '["configSource","code"]',
   '["removed",',
-  ...['limit.exceeded', 'limit.impossible', 'limits.missing', 'lease.closed', 'input.invalid'].map(quoted),
+  ...['limit.exceeded', 'limit.impossible', 'limits.missing', 'lease.closed', 'input.invalid', 'entity.paused'].map(
+    quoted,
+  ),
   ...['entity.missing', 'entity.exists', 'entity.conflict', 'namespace.missing', 'namespace.conflict'].map(quoted),
 ];
 

@@ -35,6 +35,8 @@ export function reasonsAreKnown(decision: Decision): string {
       return 'retry';
     case 'impossible':
       return 'never';
+    case 'paused':
+      return decision.paused?.reason ?? '';
     // @ts-expect-error there is no such reason
     case 'unknown':
       return 'unknown';

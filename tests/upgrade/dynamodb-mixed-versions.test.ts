@@ -57,6 +57,18 @@ describe.skipIf(ENGINE.missing)(`clients of two versions on one table${ENGINE.no
     expect((await space.shards('user-1', 'gpt-4'))[0]?.acquires).toBe(2);
   });
 
+  test('a table of version 1 refuses portable leases before anything is taken, and serves other leases', async () => {
+    const limiter = await space.open({ ...LIMITS, leaseSecrets: ['a secret of this test'] });
+    const refused = { code: 'schema.mismatch', command: expect.stringMatching(/^headgate upgrade/) };
+    await expect(limiter.acquire({ ...ASK, portable: true })).rejects.toMatchObject(refused);
+    expect(await limiter.available(ASK)).toEqual({ rpm: 600 });
+    await limiter.acquire({ ...ASK, leaseTtlMs: 60_000 });
+    await putVersion(2);
+    const raised = await space.open({ ...LIMITS, leaseSecrets: ['a secret of this test'] });
+    await (await raised.acquire({ ...ASK, portable: true })).commit();
+    expect(await raised.available(ASK)).toEqual({ rpm: 598 });
+  });
+
   test('a new table has version 2 and refuses a client of version 1', async () => {
     await putVersion(2);
     await expect(space.open(LIMITS, VERSION_1)).rejects.toMatchObject(NEWER_CLIENT);
@@ -152,8 +164,8 @@ describe.skipIf(ENGINE.missing)(`clients of two versions on one table${ENGINE.no
     expect(await checkSchema(world.table, deadlineIn(5_000))).toMatchObject({ version: 2 });
   });
 
-  describe('features that need version 2', () => {
-    test('are refused on a table of version 1 with the commands that raise it', async () => {
+  describe('the gate of features', () => {
+    test('features that need version 2 are refused on a table of version 1 with the commands that raise it', async () => {
       const gate = createVersionGate(world.table);
       gate.remember(await checkSchema(world.table, deadlineIn(5_000)));
       await expect(gate.require(call(), 'a pause')).rejects.toMatchObject({
@@ -164,14 +176,14 @@ describe.skipIf(ENGINE.missing)(`clients of two versions on one table${ENGINE.no
       });
     });
 
-    test('work at once, and without a read, on a table that was created with version 2', async () => {
+    test('features that need version 2 work at once, and without a read, on a table that was created with version 2', async () => {
       await putVersion(2);
       const gate = createVersionGate(world.table);
       gate.remember(await checkSchema(world.table, deadlineIn(5_000)));
       expect(gate.require(call(), 'a pause')).toBeUndefined();
     });
 
-    test('work on a raised table once no older client can still write, and the raise is noticed at the next use', async () => {
+    test('features that need version 2 work on a raised table once no older client can still write, and the raise is noticed at the next use', async () => {
       const gate = createVersionGate(world.table);
       gate.remember(await checkSchema(world.table, deadlineIn(5_000)));
       await raise();

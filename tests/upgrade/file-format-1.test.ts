@@ -47,8 +47,9 @@ test.each<[string, boolean]>([
   await backend.managed.mark(CALL, MARK);
   expect(await backend.managed.list(CALL, PAGE)).toEqual({ items: [MARK], next: null });
   await limiter.close();
-  const { managed, clock, ...rest } = await readAllRows(path);
+  const { managed, clock, receipts, pauses, ...rest } = await readAllRows(path);
   expect(rest).toEqual(before);
+  expect([receipts, pauses]).toEqual([[], []]);
   expect([managed, clock]).toMatchObject([{ length: 1 }, { length: 1 }]);
   expect(await checkIntegrity(path)).toBe('ok');
 });

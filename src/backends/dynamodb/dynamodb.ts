@@ -1,6 +1,7 @@
-import type { Awaitable, Backend, Call } from '../../backend.js';
+import type { Awaitable, Backend, Call, ConsumeRequest } from '../../backend.js';
 import { BucketCache } from './acquire/bucket-shards.js';
-import { adjust, consume } from './acquire/consume.js';
+import { charge } from './acquire/charge.js';
+import { adjust, consume, operate } from './acquire/consume.js';
 import { deadlineIn } from './client/deadline.js';
 import { extend } from './acquire/extend.js';
 import { everyLimit, judgeLevel } from './bucket/judge-level.js';
@@ -13,6 +14,7 @@ import { openTransport } from './client/open-transport.js';
 import type { LoadSdk, SdkOptions } from './client/sdk-transport.js';
 import { errorOfNews } from './client/store-clock.js';
 import { createAuditStore } from './stores/audit.js';
+import { createBucketPause } from './stores/bucket-pause.js';
 import { createBucketReset } from './stores/bucket-reset.js';
 import { createBucketStore } from './stores/buckets.js';
 import { createConfigStore } from './stores/config.js';
@@ -72,8 +74,21 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
     },
     storeTimeMs: () => transport.storeTimeMs(),
 
-    consume: (call, request) => inNamespace(call, () => consume(buckets, call, request)),
+    consume: (call, request) =>
+      inNamespace(call, () => {
+        // Clients of schema version 1 would take the holder of a portable lease for that of another lease.
+        const allowed = isPortable(request) ? versions.require(call, 'a portable lease') : undefined;
+        return allowed instanceof Promise
+          ? allowed.then(() => consume(buckets, call, request))
+          : consume(buckets, call, request);
+      }),
     adjust: (call, request) => inNamespace(call, () => adjust(buckets, call, request)),
+    charge: (call, request) =>
+      inNamespace(call, async () => {
+        if (request.receipt !== null) await versions.require(call, 'a charge or credit with an id');
+        return charge(buckets, call, request);
+      }),
+    operate: (call, request) => inNamespace(call, () => operate(buckets, call, request)),
     extend: (call, request) => inNamespace(call, () => extend(buckets, call, request)),
     peek: (call, levels) =>
       inNamespace(call, async () => {
@@ -82,12 +97,19 @@ export function createDynamoDBBackend(options: DynamoDBOptions, internals: Dynam
       }),
 
     config: createConfigStore(table, gate, ownWrites),
-    entities: createEntityStore(table, gate, ownWrites),
+    entities: createEntityStore(table, gate, versions, ownWrites),
     namespaces: registryWithVersionCheck(createNamespaceStore(table, gate), versions),
     audit: createAuditStore(table, gate),
     usage: createUsageStore(table, gate),
     managed: createManagedStore(table, gate),
-    buckets: createBucketStore(table, gate, createBucketReset(table, buckets, gate)),
-    leases: createLeaseStore(table, gate),
+    buckets: createBucketStore(table, gate, {
+      reset: createBucketReset(table, buckets, gate),
+      pause: createBucketPause(table, buckets, { gate, versions, ownWrites }),
+    }),
+    leases: createLeaseStore(table, gate, buckets),
   };
+}
+
+function isPortable({ leaseId, levels }: ConsumeRequest): boolean {
+  return leaseId !== null && levels.some(({ holder }) => holder?.portable !== undefined);
 }

@@ -2,6 +2,7 @@ import type {
   AdminCall,
   AuditAction,
   BucketRecord,
+  BucketToPause,
   ConfigChange,
   ConfigRead,
   EntityChange,
@@ -9,16 +10,19 @@ import type {
   ManagedMark,
 } from '../../backend.js';
 import { credit, effectiveTokens, nextBase } from '../../core/bucket/bucket.js';
+import { countOpen } from '../../core/bucket/portable.js';
 import { planConfigChange } from '../../core/config/config-change.js';
 import type { ConfigLevel, StoredConfig } from '../../core/config/config.js';
 import { BackendUnavailable, EntityExists, EntityNotFound, VersionConflict } from '../../core/errors.js';
 import { changedEntity } from '../../core/config/changed-entity.js';
 import { missingParent, refuseBadParent, refuseOtherVersion } from '../../core/config/parents.js';
+import { describePause, newPausedEntity, refusePaused, withPause } from '../../core/config/paused-records.js';
 import { sameJson } from '../../core/manifest/same-json.js';
 import { hasBalance } from '../../core/limit-kind.js';
 import { fullTokens } from '../../core/limit.js';
+import { type Pause, type PauseChange, planPause, samePause } from '../../core/pause.js';
 import { type EpochMs, MAX_CHAIN } from '../../core/units.js';
-import { type Bucket, copyOf, forgetAllHolders, move, negated, reclaimExpired } from './bucket.js';
+import { type Bucket, copyOf, createBucket, forgetOpenHolders, move, negated, reclaimExpired } from './bucket.js';
 import { EVERYTHING } from './paging.js';
 import type { OwnedBucket, Space } from './storage.js';
 import { foldBeforeHourEnds } from './usage.js';
@@ -49,6 +53,7 @@ export function marked<T>(space: Space, mark: ManagedMark | null | undefined, ch
 }
 
 export function readFor(space: Space, entityId: string, resource: string): ConfigRead {
+  const bucketPause = space.readBucket(entityId, resource)?.pause ?? null;
   return {
     levels: {
       entity: space.readConfig({ kind: 'entity', entityId, resource }),
@@ -57,6 +62,7 @@ export function readFor(space: Space, entityId: string, resource: string): Confi
       system: space.readConfig({ kind: 'system' }),
     },
     entity: space.readEntity(entityId),
+    ...(bucketPause === null ? {} : { bucketPause }),
   };
 }
 
@@ -93,7 +99,8 @@ export function updateEntity(
   const before = space.readEntity(id);
   if (before === undefined) throw new EntityNotFound(id);
   refuseOtherVersion(before, seenVersion);
-  const after = changedEntity(before, change);
+  const { pause, ...fields } = change;
+  const after = withPause(changedEntity(before, fields), pause);
   if (after.parentId !== null && after.parentId !== before.parentId) {
     checkParents(space, id, after.parentId, heightBelow(space, id));
   }
@@ -102,10 +109,21 @@ export function updateEntity(
   return after;
 }
 
+export function pauseEntity(space: Space, call: AdminCall, id: string, wanted: Pause | null): PauseChange {
+  const stored = space.readEntity(id);
+  const change = planPause(stored?.pause, wanted);
+  if (samePause(change.before, change.after)) return change;
+  const record = stored ?? newPausedEntity(id, call.nowMs);
+  space.writeEntity(withPause({ ...record, version: record.version + 1 }, change.after));
+  audit(space, call, ...describePause('entity', id, change));
+  return change;
+}
+
 export function deleteEntity(space: Space, call: AdminCall, id: string, seenVersion: number | null): void {
   const before = space.readEntity(id);
   if (before === undefined) throw new EntityNotFound(id);
   refuseOtherVersion(before, seenVersion);
+  refusePaused(before, call.nowMs);
   const child = space.entities(id, { limit: 1, after: null }).items[0];
   if (child !== undefined) throw new VersionConflict(id, `it has children, such as ${child.id}`);
   space.deleteEntity(id);
@@ -144,10 +162,23 @@ export function describeBucket({ entityId, resource, bucket }: OwnedBucket, nowM
       availableMilli: effectiveTokens(limit, tokensMilli, credit(limit, current.baseMs, nowMs)),
       consumedMilli,
     })),
-    holders: current.holders.size,
+    holders: countOpen(current.holders),
     acquires: current.acquires,
     expired: current.expired,
+    ...(current.pause === null ? {} : { pause: current.pause }),
   };
+}
+
+export function pauseBucket(space: Space, call: AdminCall, level: BucketToPause, wanted: Pause | null): PauseChange {
+  const { entityId, resource } = level;
+  const stored = space.readBucket(entityId, resource);
+  const change = planPause(stored?.pause, wanted);
+  if (samePause(change.before, change.after)) return change;
+  const bucket = stored ?? createBucket(level.limits, level.version, call.nowMs);
+  bucket.pause = change.after;
+  space.writeBucket(entityId, resource, bucket, call.nowMs);
+  audit(space, call, ...describePause('bucket', entityId, change, resource));
+  return change;
 }
 
 export function resetBucket(space: Space, call: AdminCall, entityId: string, resource: string): boolean {
@@ -158,7 +189,7 @@ export function resetBucket(space: Space, call: AdminCall, entityId: string, res
   // Gives back what each lease would have got back at its expiry; its settle charges the whole amount again.
   for (const { rates } of bucket.holders.values()) move(bucket, 'rate', negated(rates ?? []), call.nowMs);
   for (const account of bucket.limits) account.tokensMilli = fullTokens(account.limit);
-  forgetAllHolders(bucket);
+  forgetOpenHolders(bucket);
   bucket.baseMs = nextBase(bucket.baseMs, call.nowMs);
   space.writeBucket(entityId, resource, bucket, call.nowMs);
   audit(space, call, 'bucket.reset', entityId, { resource, ...before }, { resource, ...balances(bucket, call.nowMs) });
@@ -172,5 +203,5 @@ function balances(bucket: Bucket, nowMs: EpochMs): { readonly tokensMilli: unkno
       limit.name,
       String(effectiveTokens(limit, tokensMilli, credit(limit, bucket.baseMs, nowMs))),
     ]);
-  return { tokensMilli: Object.fromEntries(tokens), holders: bucket.holders.size };
+  return { tokensMilli: Object.fromEntries(tokens), holders: countOpen(bucket.holders) };
 }

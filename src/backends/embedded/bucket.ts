@@ -11,8 +11,10 @@ import { type ConfigVersion, compareConfig } from '../../core/config/config.js';
 import { type Amount, amountOf, type Holder, type Verdict } from '../../core/bucket/decide.js';
 import { add, type Int, sub } from '../../core/int.js';
 import { heldSlots, startingTokens } from '../../core/bucket/held-slots.js';
+import { isClosed } from '../../core/bucket/portable.js';
 import { hasBalance, isConsumed, sharesAccount } from '../../core/limit-kind.js';
 import { fullTokens, isUnlimitedIn, type Limit } from '../../core/limit.js';
+import { isRunning, type Pause } from '../../core/pause.js';
 import { windowStart } from '../../core/usage/usage.js';
 import type { EpochMs, Millitokens } from '../../core/units.js';
 
@@ -49,6 +51,7 @@ export interface Bucket {
   foldedExpired: number;
   /** The hour of everything that is not folded yet. */
   hourMs: EpochMs;
+  pause: Pause | null;
 }
 
 const NO_HOLDERS: ReadonlyMap<string, Holder> = new Map();
@@ -67,6 +70,7 @@ export function createBucket(limits: readonly Limit[], version: ConfigVersion, n
     foldedAcquires: 0,
     foldedExpired: 0,
     hourMs: windowStart('hourly', nowMs),
+    pause: null,
   };
 }
 
@@ -162,8 +166,10 @@ function drop(bucket: Bucket, leaseId: string): void {
   if (bucket.holders.size === 0) bucket.holders = NO_HOLDERS;
 }
 
-export function forgetAllHolders(bucket: Bucket): void {
-  bucket.holders = NO_HOLDERS;
+/** Keeps the holders of leases that have ended: they hold nothing, and answer repeats. */
+export function forgetOpenHolders(bucket: Bucket): void {
+  const closed = [...bucket.holders].filter(([, holder]) => isClosed(holder));
+  bucket.holders = closed.length === 0 ? NO_HOLDERS : new Map(closed);
 }
 
 /** Gives back a holder's slots and removes it. */
@@ -183,10 +189,15 @@ export function hasExpired(bucket: Bucket, nowMs: EpochMs): boolean {
 export function reclaimExpired(bucket: Bucket, nowMs: EpochMs): void {
   for (const [leaseId, holder] of bucket.holders) {
     if (holder.expiresAtMs > nowMs) continue;
-    release(bucket, leaseId, nowMs);
-    if (holder.rates !== null) move(bucket, 'rate', negated(holder.rates), nowMs);
-    bucket.expired += 1;
+    endLease(bucket, leaseId, holder, nowMs);
+    if (!isClosed(holder)) bucket.expired += 1;
   }
+}
+
+/** Gives back what an expiry gives back. Of a lease that has ended nothing is left. */
+export function endLease(bucket: Bucket, leaseId: string, holder: Holder, nowMs: EpochMs): void {
+  release(bucket, leaseId, nowMs);
+  if (holder.rates !== null) move(bucket, 'rate', negated(holder.rates), nowMs);
 }
 
 export function negated(amounts: readonly Amount[]): readonly Amount[] {
@@ -195,7 +206,7 @@ export function negated(amounts: readonly Amount[]): readonly Amount[] {
 
 /** Whether deleting the bucket changes no answer: a new bucket would be equal. */
 export function isIdle(bucket: Bucket, nowMs: EpochMs): boolean {
-  if (bucket.holders.size > 0) return false;
+  if (bucket.holders.size > 0 || isRunning(bucket.pause, nowMs)) return false;
   return bucket.limits.every(
     ({ limit, tokensMilli }) =>
       !hasBalance(limit.kind) ||

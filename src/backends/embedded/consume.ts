@@ -1,17 +1,37 @@
 import type {
   AdjustRequest,
+  ChargeOutcome,
+  ChargeLevels,
   ConsumeOutcome,
   ConsumeRequest,
   ExtendRequest,
   LevelAnswer,
   LevelAsk,
   LevelChange,
+  LevelOperation,
   LevelRef,
   LevelResult,
+  OperateRequest,
+  OperationResult,
 } from '../../backend.js';
 import { compareConfig, CONFIG_REREAD_MS } from '../../core/config/config.js';
-import { askOf, conclude, decide, mayGainByReclaim } from '../../core/bucket/decide.js';
+import {
+  askOf,
+  concludeAt,
+  CONTENDED_RETRY_MS,
+  decide,
+  mayGainByReclaim,
+  type Verdict,
+} from '../../core/bucket/decide.js';
 import { amountsDue, keptHolder, takenHolder, takesUnheldSlots } from '../../core/bucket/holder-rules.js';
+import {
+  type ClosedState,
+  isClosed,
+  MAX_HOLDERS_OF_PORTABLE,
+  operate as operateOn,
+} from '../../core/bucket/portable.js';
+import { receiptEnd } from '../../core/bucket/receipt.js';
+import { isRunning } from '../../core/pause.js';
 import type { EpochMs } from '../../core/units.js';
 import {
   type Bucket,
@@ -20,6 +40,7 @@ import {
   hasExpired,
   hold,
   move,
+  negated,
   reclaimExpired,
   release,
   settle,
@@ -39,7 +60,7 @@ export function consume(space: Space, request: ConsumeRequest, nowMs: EpochMs): 
     buckets[at] = bucket;
     answers[at] = askLevel(space, level, bucket, nowMs);
   }
-  const conclusion = conclude(answers);
+  const conclusion = concludeAt(answers, nowMs);
   if (!conclusion.granted) {
     const { reason, retryAfterMs } = conclusion;
     return { kind: 'denied', reason, retryAfterMs, levels: answers };
@@ -50,6 +71,9 @@ export function consume(space: Space, request: ConsumeRequest, nowMs: EpochMs): 
   // Two leases of one millisecond may have the same random id. One holder entry for both would give back only once.
   if (leaseId !== null && levels.some(({ holder }, at) => holder !== null && buckets[at]?.holders.has(leaseId))) {
     return { kind: 'id-taken' };
+  }
+  if (levels.some((level, at) => isCrowded(space, level, buckets[at] as Bucket, nowMs))) {
+    return { kind: 'denied', reason: 'contended', retryAfterMs: CONTENDED_RETRY_MS, levels: answers, crowded: true };
   }
   for (let at = 0; at < levels.length; at++) {
     const level = levels[at] as LevelAsk;
@@ -72,6 +96,16 @@ function anyTakesUnheldSlots(levels: readonly LevelAsk[], answers: readonly Leve
   return false;
 }
 
+/** Whether the bucket has no room for the holder of a portable lease. Expired holders are reclaimed first. */
+function isCrowded(space: Space, level: LevelAsk, bucket: Bucket, nowMs: EpochMs): boolean {
+  if (level.holder?.portable === undefined || bucket.holders.size < MAX_HOLDERS_OF_PORTABLE) return false;
+  if (!hasExpired(bucket, nowMs)) return true;
+  foldBeforeHourEnds(space, level, bucket, nowMs);
+  reclaimExpired(bucket, nowMs);
+  space.writeBucket(level.entityId, level.resource, bucket, nowMs);
+  return bucket.holders.size >= MAX_HOLDERS_OF_PORTABLE;
+}
+
 /** A denied ask reclaims expired holders at once, unless that cannot help. */
 function askLevel(space: Space, level: LevelAsk, bucket: Bucket, nowMs: EpochMs): LevelAnswer {
   let verdicts = decide(bucket, level.asks, nowMs);
@@ -81,7 +115,13 @@ function askLevel(space: Space, level: LevelAsk, bucket: Bucket, nowMs: EpochMs)
     space.writeBucket(level.entityId, level.resource, bucket, nowMs);
     verdicts = decide(bucket, level.asks, nowMs);
   }
-  return { verdicts, configIsOlder: isOlder(level, bucket) };
+  return answerOf(level, bucket, verdicts, nowMs);
+}
+
+function answerOf(level: LevelRef, bucket: Bucket, verdicts: readonly Verdict[], nowMs: EpochMs): LevelAnswer {
+  const configIsOlder = isOlder(level, bucket);
+  const { pause } = bucket;
+  return isRunning(pause, nowMs) ? { verdicts, configIsOlder, pause } : { verdicts, configIsOlder };
 }
 
 function isOlder(level: LevelRef, bucket: Bucket): boolean {
@@ -96,7 +136,7 @@ export function peek(space: Space, levels: readonly LevelAsk[], nowMs: EpochMs):
     settle(bucket, level, nowMs);
     reclaimExpired(bucket, nowMs);
     const asks = bucket.limits.map(({ limit: { name } }) => askOf(level.asks, name) ?? { name, milli: 0 });
-    return { verdicts: decide(bucket, asks, nowMs), configIsOlder: isOlder(level, bucket) };
+    return answerOf(level, bucket, decide(bucket, asks, nowMs), nowMs);
   });
 }
 
@@ -125,11 +165,51 @@ function adjustLevel(space: Space, leaseId: string, level: LevelChange, nowMs: E
   return { kind: 'done', holderLost };
 }
 
+/** All levels and the receipt are one transaction of the storage. */
+export function charge(space: Space, { levels, receipt }: ChargeLevels, nowMs: EpochMs): ChargeOutcome {
+  if (receipt !== null) {
+    const content = space.readReceipt(receipt, nowMs);
+    if (content !== undefined) return { kind: content === receipt.content ? 'repeated' : 'id-used' };
+    space.writeReceipt(receipt, receiptEnd(nowMs), nowMs);
+  }
+  for (const level of levels) {
+    const bucket = openLevel(space, level, nowMs);
+    foldBeforeHourEnds(space, level, bucket, nowMs);
+    move(bucket, 'rate', level.deltas, nowMs, level.limits);
+    space.writeBucket(level.entityId, level.resource, bucket, nowMs);
+  }
+  return { kind: 'charged' };
+}
+
+export function operate(space: Space, request: OperateRequest, nowMs: EpochMs): readonly OperationResult[] {
+  return request.levels.map((level) => operateLevel(space, request.leaseId, level, nowMs));
+}
+
+function operateLevel(space: Space, leaseId: string, level: LevelOperation, nowMs: EpochMs): OperationResult {
+  const bucket = openLevel(space, level, nowMs);
+  const stored = bucket.holders.get(leaseId);
+  const effect = operateOn(stored, level, bucket.limits);
+  if (effect.kind === 'closed') return effect;
+  const isChanged = effect.kind === 'lost' ? effect.due.length > 0 : effect.holder !== stored;
+  if (isChanged) {
+    foldBeforeHourEnds(space, level, bucket, nowMs);
+    move(bucket, 'rate', effect.due, nowMs, level.limits);
+    if (effect.kind === 'done') {
+      move(bucket, 'concurrent', negated(effect.slotsBack), nowMs);
+      hold(bucket, leaseId, effect.holder);
+    }
+    space.writeBucket(level.entityId, level.resource, bucket, nowMs);
+  }
+  return effect.kind === 'lost' ? { kind: 'lost' } : { kind: 'done', taken: effect.holder.portable?.taken ?? [] };
+}
+
 /** Extends all holders or none, so that a lease is never partly extended. */
-export function extend(space: Space, request: ExtendRequest, nowMs: EpochMs): boolean {
+export function extend(space: Space, request: ExtendRequest, nowMs: EpochMs): boolean | ClosedState {
   const { leaseId, expiresAtMs } = request;
   const buckets = request.levels.map(({ entityId, resource }) => space.readBucket(entityId, resource));
   if (!buckets.every((bucket) => bucket?.holders.has(leaseId) === true)) return false;
+  const [ended] = buckets.flatMap((bucket) => bucket?.holders.get(leaseId) ?? []).filter(isClosed);
+  if (ended?.portable !== undefined) return ended.portable.state as ClosedState;
   for (const [at, { entityId, resource }] of request.levels.entries()) {
     const bucket = buckets[at];
     const holder = bucket?.holders.get(leaseId);

@@ -1,21 +1,21 @@
-import type { AdminCall, Awaitable, Backend, Call, LeaseRecord, PageRequest } from '../../backend.js';
-import { parsePlainResource } from '../../core/identifiers.js';
+import type { AdminCall, Awaitable, Backend, Call } from '../../backend.js';
 import { AUDIT_LIFE_MS } from '../../core/usage/usage.js';
 import {
   createEntity,
   deleteEntity,
   describeBucket,
   marked,
+  pauseBucket,
+  pauseEntity,
   readFor,
   resetBucket,
   updateEntity,
   writeConfig,
 } from './administration.js';
 import type { Bucket } from './bucket.js';
-import { adjust, consume, extend, peek } from './consume.js';
+import { adjust, charge, consume, extend, operate, peek } from './consume.js';
+import { createLeaseStore } from './leases.js';
 import { createNamespaceStore } from './namespaces.js';
-import { pageOf } from '../../core/paging.js';
-import { EVERYTHING } from './paging.js';
 import type { OwnedBucket, Space, Storage } from './storage.js';
 import { takeResident } from './take-resident.js';
 import { queryUsage } from './usage.js';
@@ -37,6 +37,8 @@ export function createEmbeddedBackend(storage: Storage): Backend {
 
     consume: consumeAll,
     adjust: (call, request) => write(call, (space) => adjust(space, request, call.nowMs)),
+    charge: (call, request) => write(call, (space) => charge(space, request, call.nowMs)),
+    operate: (call, request) => write(call, (space) => operate(space, request, call.nowMs)),
     extend: (call, request) => write(call, (space) => extend(space, request, call.nowMs)),
     peek: (call, levels) => read(call, (space) => peek(space, levels, call.nowMs)),
     ...residentBuckets(storage, consumeAll),
@@ -56,6 +58,7 @@ export function createEmbeddedBackend(storage: Storage): Backend {
       readMany: (call, ids) => read(call, (space) => ids.map((id) => space.readEntity(id))),
       update: (call, id, change, seen) => administer(call, (space) => updateEntity(space, call, id, change, seen)),
       delete: (call, id, seen) => administer(call, (space) => deleteEntity(space, call, id, seen ?? null)),
+      pause: (call, id, pause) => administer(call, (space) => pauseEntity(space, call, id, pause)),
       list: (call, page) => read(call, (space) => space.entities(null, page)),
       children: (call, parentId, page) => read(call, (space) => space.entities(parentId, page)),
     },
@@ -87,11 +90,10 @@ export function createEmbeddedBackend(storage: Storage): Backend {
       listOfResource: (call, resource, page) =>
         read(call, (space) => described(space.bucketsOfResource(resource, page), call.nowMs)),
       reset: (call, entityId, resource) => write(call, (space) => resetBucket(space, call, entityId, resource)),
+      pause: (call, bucket, pause) => write(call, (space) => pauseBucket(space, call, bucket, pause)),
     },
 
-    leases: {
-      list: (call, entityId, resource, page) => read(call, (space) => listLeases(space, entityId, resource, page)),
-    },
+    leases: createLeaseStore(storage),
   };
 }
 
@@ -111,13 +113,4 @@ function described(
   nowMs: number,
 ) {
   return { items: items.map((owned) => describeBucket(owned, nowMs)), next };
-}
-
-/** Includes the buckets of per-call limits: their holders belong to the same entity and resource. */
-function listLeases(space: Space, entityId: string, resource: string, page: PageRequest) {
-  const owned = space.bucketsOfEntity(entityId, EVERYTHING).items;
-  const leases: LeaseRecord[] = owned
-    .filter((candidate) => parsePlainResource(candidate.resource) === resource)
-    .flatMap(({ bucket }) => [...bucket.holders].map(([id, holder]) => ({ ...holder, id })));
-  return pageOf(leases, page, ({ id }) => id);
 }

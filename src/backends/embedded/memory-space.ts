@@ -1,5 +1,6 @@
 import type {
   AuditRecord,
+  ChargeReceipt,
   EntityRecord,
   LevelRecord,
   ManagedMark,
@@ -17,6 +18,7 @@ import type { UsageCounts } from '../../core/usage/usage.js';
 import type { EpochMs } from '../../core/units.js';
 import type { Bucket, Home } from './bucket.js';
 import { pageOf } from '../../core/paging.js';
+import { Receipts } from './receipts.js';
 import type { OwnedBucket, Space } from './storage.js';
 import { UsageLedger } from './usage-ledger.js';
 import { isForgettable } from './usage.js';
@@ -47,6 +49,7 @@ export class MemorySpace implements Space {
   readonly #marks = new Map<string, ManagedRecord>();
   #audit: AuditRecord[] = [];
   readonly #usage = new UsageLedger();
+  readonly #receipts = new Receipts();
 
   constructor(keptBuckets: number = KEPT_BUCKETS) {
     this.#keptBuckets = keptBuckets;
@@ -55,7 +58,7 @@ export class MemorySpace implements Space {
   /** The number of records of all kinds. */
   get size(): number {
     const set = this.#configs.size + this.#entities.size + this.#marks.size;
-    return set + this.#buckets.size + this.#audit.length + this.#usage.size;
+    return set + this.#buckets.size + this.#audit.length + this.#usage.size + this.#receipts.size;
   }
 
   readBucket(entityId: string, resource: string): Bucket | undefined {
@@ -81,7 +84,20 @@ export class MemorySpace implements Space {
   }
 
   bucketsOfResource(resource: string, page: PageRequest): Page<OwnedBucket> {
-    const wanted = this.#bucketsWhere((_, keyPart) => parsePlainResource(keyPart) === resource);
+    return this.#inOrder(
+      this.#bucketsWhere((_, keyPart) => parsePlainResource(keyPart) === resource),
+      page,
+    );
+  }
+
+  buckets(page: PageRequest): Page<OwnedBucket> {
+    return this.#inOrder(
+      this.#bucketsWhere(() => true),
+      page,
+    );
+  }
+
+  #inOrder(wanted: Iterable<OwnedBucket>, page: PageRequest): Page<OwnedBucket> {
     // A space sorts before every character of a name, and "#" does not: "a" must come before "a!".
     const from = { ...page, after: page.after?.replace('#', ' ') ?? null };
     const { items, next } = pageOf(wanted, from, (owned) => `${owned.entityId} ${owned.resource}`);
@@ -168,6 +184,14 @@ export class MemorySpace implements Space {
 
   marks(page: PageRequest): Page<ManagedRecord> {
     return structuredClone(pageOf(this.#marks.values(), page, ({ key }) => key));
+  }
+
+  readReceipt(receipt: ChargeReceipt, nowMs: EpochMs): string | undefined {
+    return this.#receipts.read(receipt, nowMs);
+  }
+
+  writeReceipt(receipt: ChargeReceipt, endMs: EpochMs, nowMs: EpochMs): void {
+    this.#receipts.write(receipt, endMs, nowMs);
   }
 
   addAudit(record: AuditRecord): void {

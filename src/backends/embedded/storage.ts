@@ -2,6 +2,7 @@ import type {
   AuditRecord,
   Awaitable,
   Call,
+  ChargeReceipt,
   EntityRecord,
   LevelRecord,
   ManagedMark,
@@ -33,6 +34,8 @@ export interface Space {
   bucketsOfEntity(entityId: string, page: PageRequest): Page<OwnedBucket>;
   /** By the plain name of the resource; in the order of entity and key part. */
   bucketsOfResource(resource: string, page: PageRequest): Page<OwnedBucket>;
+  /** In the order of entity and key part. */
+  buckets(page: PageRequest): Page<OwnedBucket>;
 
   readConfig(level: ConfigLevel): StoredConfig | undefined;
   writeConfig(level: ConfigLevel, config: StoredConfig): void;
@@ -54,6 +57,10 @@ export interface Space {
   writeMark(mark: ManagedMark): void;
   /** In the order of their keys. */
   marks(page: PageRequest): Page<ManagedRecord>;
+
+  /** The content of a receipt that has not ended. */
+  readReceipt(receipt: ChargeReceipt, nowMs: EpochMs): string | undefined;
+  writeReceipt(receipt: ChargeReceipt, endMs: EpochMs, nowMs: EpochMs): void;
 
   addAudit(record: AuditRecord): void;
   /** In the order of their ids, from a time: all, or those of one subject. */

@@ -3,6 +3,7 @@ import type { Amount } from '../../core/bucket/decide.js';
 import { compareVersions, type ConfigVersion } from '../../core/config/config.js';
 import { add, sub } from '../../core/int.js';
 import { refills } from '../../core/limit-kind.js';
+import { isRunning } from '../../core/pause.js';
 import type { EpochMs, Millitokens } from '../../core/units.js';
 import type { Account, Bucket } from './bucket.js';
 import { isInHour } from './usage.js';
@@ -16,11 +17,13 @@ const tokensBefore: Millitokens[] = [];
  * It is false where `consume` would do more than this function does:
  * - the bucket was evicted or replaced, or its namespace is not active: `consume` creates a bucket, or throws;
  * - the config is newer or older than the rules of the bucket: `consume` settles, or tells the client to read its config;
+ * - the bucket is paused: `consume` describes the denial;
  * - the hour of the bucket's usage is over: `consume` folds the usage first;
  * - a limit is missing, concurrent (it needs a holder) or unlimited, or has no room: `consume` describes the denial.
  */
 export function takeResident(bucket: Bucket, version: ConfigVersion, asks: readonly Amount[], nowMs: EpochMs): boolean {
   if (bucket.home?.isOpen !== true || !isInHour(bucket, nowMs)) return false;
+  if (bucket.pause !== null && isRunning(bucket.pause, nowMs)) return false;
   if (bucket.version !== version && compareVersions(bucket.version, version) !== 0) return false;
   for (let at = 0; at < asks.length; at++) {
     const { name, milli } = asks[at] as Amount;

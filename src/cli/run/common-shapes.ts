@@ -13,6 +13,20 @@ export interface ListShape<T> {
   readonly next: string | null;
 }
 
+/** A pause that runs. */
+export interface PauseShape {
+  /** null: until it is resumed. */
+  readonly until: Instant | null;
+  readonly reason: string;
+}
+
+/** `--json` of `pause` */
+export interface PausedByShape extends PauseShape {
+  readonly entityId: string;
+  /** null: every resource. */
+  readonly resource: string | null;
+}
+
 /** `--json` of `entity delete`, `resource delete`, `system delete` */
 export interface DeletedShape {
   /** false: there was nothing to delete. */

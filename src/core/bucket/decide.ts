@@ -4,12 +4,25 @@ import { add, floorDiv, type Int } from '../int.js';
 import { hasBalance, refills } from '../limit-kind.js';
 import type { Limit } from '../limit.js';
 import { shareOfCapacity } from '../limit-options.js';
+import { laterPause, type Pause, pauseWaitMs } from '../pause.js';
 import { type EpochMs, MILLI, type Millitokens } from '../units.js';
 
 /** An amount of one limit. Used in lists, not in objects keyed by name, because `constructor` is a legal limit name. */
 export interface Amount {
   readonly name: string;
   readonly milli: Millitokens;
+}
+
+/** How a portable lease ended. */
+export type ClosedState = 'committed' | 'rolled-back';
+
+/** What the holder of a portable lease keeps, so that any process can continue or repeat what another process began. */
+export interface PortablePart {
+  readonly state: 'open' | ClosedState;
+  /** What the lease has taken from the rates and unlimited limits of this bucket. */
+  readonly taken: readonly Amount[];
+  /** The ids of the last adjusts, the latest last: a repeated adjust counts once. */
+  readonly adjusts: readonly string[];
 }
 
 /** What an ask wants from one limit, with the options of the limit that apply to it. No bucket stores them. */
@@ -29,6 +42,8 @@ export interface Holder {
   /** What it took from rates; null unless an expiry gives it back. */
   readonly rates: readonly Amount[] | null;
   readonly caller: string | null;
+  /** Left out unless the lease is portable. */
+  readonly portable?: PortablePart;
 }
 
 export interface LimitBalance {
@@ -225,11 +240,28 @@ function waitForSlots(bucket: BucketState, balance: LimitBalance, needMilli: num
   return null;
 }
 
+/**
+ * `exhausted`: retry after the wait. `contended`: too many writers at once, retry soon. `impossible`: more than the capacity.
+ * `paused`: an operator has paused the entity or the bucket.
+ */
+export type DenialReason = 'exhausted' | 'contended' | 'impossible' | 'paused';
+
 export type Conclusion =
   | { readonly granted: true }
-  | { readonly granted: false; readonly reason: 'exhausted' | 'impossible'; readonly retryAfterMs: number | null };
+  | { readonly granted: false; readonly reason: DenialReason; readonly retryAfterMs: number | null };
 
 const GRANTED: Conclusion = { granted: true };
+
+/** Denied while a level is paused, until the latest end of the pauses. Otherwise the limits decide. */
+export function concludeAt(
+  levels: readonly { readonly verdicts: readonly Verdict[]; readonly pause?: Pause }[],
+  nowMs: EpochMs,
+): Conclusion {
+  let longest: Pause | null = null;
+  for (const { pause } of levels) if (pause !== undefined) longest = laterPause(longest, pause);
+  if (longest === null) return conclude(levels);
+  return { granted: false, reason: 'paused', retryAfterMs: pauseWaitMs(longest, nowMs) };
+}
 
 /** Granted if no verdict of any level refuses, otherwise denied with the longest wait. */
 export function conclude(levels: readonly { readonly verdicts: readonly Verdict[] }[]): Conclusion {

@@ -18,17 +18,26 @@ export function takesUnheldSlots(
 }
 
 /**
- * The holder to store. What was not taken must not be given back: an older config may name rates that the bucket lacks,
- * and a shadow that is short is not taken.
+ * The holder to store. What was not taken must not be given back: an ask may name rates that the bucket lacks, and a shadow
+ * that is short is not taken. An expiry follows soon, so that only an older config matters to it; the operations of a
+ * portable lease may come much later, when the bucket has got such a limit.
  */
 export function takenHolder(holder: Holder, verdicts: readonly Verdict[], configIsOlder: boolean): Holder {
+  const { rates, slots, portable } = holder;
   const untaken = verdicts.filter(({ waitMs, shadow }) => shadow === true && waitMs !== 0);
-  const slots = untaken.length === 0 ? holder.slots : holder.slots.filter(({ name }) => !names(untaken, name));
-  if (holder.rates === null || (!configIsOlder && untaken.length === 0)) {
-    return untaken.length === 0 ? holder : { ...holder, slots };
-  }
-  const rates = holder.rates.filter(({ name }) => !names(untaken, name) && (!configIsOlder || names(verdicts, name)));
-  return { ...holder, slots, rates };
+  const isWhole = untaken.length === 0 && portable === undefined && (!configIsOlder || rates === null);
+  if (isWhole) return holder;
+  const taken = (amounts: readonly Amount[]): readonly Amount[] =>
+    amounts.filter(
+      ({ name }) =>
+        !names(untaken, name) && verdicts.some(({ limit }) => limit.name === name && isConsumed(limit.kind)),
+    );
+  return {
+    ...holder,
+    slots: slots.filter(({ name }) => !names(untaken, name)),
+    rates: rates && taken(rates),
+    ...(portable === undefined ? {} : { portable: { ...portable, taken: taken(portable.taken) } }),
+  };
 }
 
 function names(verdicts: readonly Verdict[], name: string): boolean {

@@ -20,7 +20,7 @@ export interface ResidentBuckets {
   /**
    * Takes what `consume` would take for one level that has no holder, or does nothing and returns false: the caller then
    * asks with `consume`, which decides. Takes only if the bucket is still stored in an active namespace, applies the rules
-   * of this very version, has each asked limit as a rate, and has room for all asks.
+   * of this very version, is not paused, has each asked limit as a rate, and has room for all asks.
    */
   take(bucket: ResidentBucket, version: ConfigVersion, asks: readonly Amount[], nowMs: EpochMs): boolean;
 }

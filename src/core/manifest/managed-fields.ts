@@ -1,5 +1,6 @@
 import type { StoredConfig } from '../config/config.js';
 import { sameJson } from './same-json.js';
+import { encodePause, type Pause } from '../pause.js';
 import { buildManagedKey, type ManagedTarget } from './managed.js';
 import type { Manifest } from './manifest.js';
 
@@ -14,11 +15,14 @@ export interface LiveRecord {
   readonly bypass?: true;
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly version: number;
+  readonly pause?: Pause;
 }
 
 /** Every field that a file can own of such an object, with its default value. */
 export function defaultsOf(target: ManagedTarget): Fields {
-  if (target.kind === 'record') return { name: null, parent: null, cascade: false, bypass: false, metadata: {} };
+  if (target.kind === 'record') {
+    return { name: null, parent: null, cascade: false, bypass: false, metadata: {}, paused: null };
+  }
   return target.kind === 'system' ? { limits: null, onUnavailable: null } : { limits: null };
 }
 
@@ -27,8 +31,9 @@ export function fieldsOfConfig({ limits, onUnavailable }: Omit<StoredConfig, 'v'
   return target.kind === 'system' ? { limits: texts, onUnavailable } : { limits: texts };
 }
 
-export function fieldsOfRecord({ name, parentId, cascade, bypass, metadata }: LiveRecord): Fields {
-  return { name, parent: parentId, cascade, bypass: bypass === true, metadata };
+export function fieldsOfRecord({ name, parentId, cascade, bypass, metadata, pause }: LiveRecord): Fields {
+  const paused = pause === undefined ? null : encodePause(pause);
+  return { name, parent: parentId, cascade, bypass: bypass === true, metadata, paused };
 }
 
 /** The fields that a manifest names, by the key of the object: system, resources, records, then the limits of entities. */

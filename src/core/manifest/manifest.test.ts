@@ -168,12 +168,29 @@ test.each<[string, unknown, [string, string, string?][]]>([
   [
     'limits directly under an entity',
     entities({ a: { limits: ['a:1/min'] } }),
-    [['entities.a.limits', 'one of the fields name, parent, cascade, bypass, metadata, default, resources', 'key']],
+    [
+      [
+        'entities.a.limits',
+        'one of the fields name, parent, cascade, bypass, metadata, paused, default, resources',
+        'key',
+      ],
+    ],
   ],
   ['a name that is no text', entities({ a: { name: 7 } }), [['entities.a.name', 'text']]],
   ['a name of nothing', entities({ a: { name: null } }), [['entities.a.name', 'text']]],
   ['a parent that is no id', entities({ a: { parent: '' } }), [['entities.a.parent', 'an entity id']]],
   ['a cascade that is text', entities({ a: { cascade: 'yes' } }), [['entities.a.cascade', 'true or false']]],
+  ['a pause that is true', entities({ a: { paused: true } }), [['entities.a.paused', OBJECT]]],
+  [
+    'a pause without a reason, with an end in no zone, and with a misspelt field',
+    entities({ a: { paused: {} }, b: { paused: { reason: 'x', until: '2027-01-31' } }, c: { paused: { reson: 'x' } } }),
+    [
+      ['entities.a.paused.reason', 'a text of 1 to 256 characters'],
+      ['entities.b.paused.until', 'an instant in UTC'],
+      ['entities.c.paused.reson', 'did you mean reason', 'key'],
+      ['entities.c.paused.reason', 'a text of 1 to 256 characters'],
+    ],
+  ],
   ['metadata that is a list', entities({ a: { metadata: [] } }), [['entities.a.metadata', OBJECT]]],
   [
     'metadata that JSON cannot represent',

@@ -2,6 +2,7 @@ import { ON_UNAVAILABLE, type OnUnavailable } from '../config/config.js';
 import { ValidationError } from '../errors.js';
 import { checkEntityId, checkNamespace, checkResource } from '../identifiers.js';
 import { Limit, MAX_LIMITS } from '../limit.js';
+import { checkReason, encodePause, type PauseData } from '../pause.js';
 import { plainObject, readFields, readJsonData, readMap } from './manifest-fields.js';
 import { joinPath, type Problem, Problems, ROOT } from './problems.js';
 import { measureDepths } from './tree.js';
@@ -20,13 +21,18 @@ export interface ManifestLimits {
   readonly limits: readonly string[];
 }
 
-/** An entry that is empty, or has a name, a parent, `cascade`, `bypass` or metadata, asks for a record. Limits alone do not. */
+/**
+ * An entry that is empty, or has a name, a parent, `cascade`, `bypass`, metadata or `paused`, asks for a record. Limits
+ * alone do not.
+ */
 export interface ManifestEntity {
   readonly name?: string;
   readonly parent?: string;
   readonly cascade?: boolean;
   readonly bypass?: boolean;
   readonly metadata?: Readonly<Record<string, unknown>>;
+  /** A pause without `until` has no end. `false`: not paused, also if it was paused by hand. */
+  readonly paused?: PauseData | false;
   /** The limits for every resource that the entry does not name. */
   readonly default?: ManifestLimits;
   readonly resources?: Readonly<Record<string, ManifestLimits>>;
@@ -59,6 +65,8 @@ export interface RecordWish {
   readonly cascade?: boolean;
   readonly bypass?: boolean;
   readonly metadata?: Readonly<Record<string, unknown>>;
+  /** null: not paused. */
+  readonly paused?: PauseData | null;
 }
 
 /** The manifest that plain data describes. Refuses data with unknown fields or illegal values. */
@@ -141,7 +149,7 @@ function readLimit(problems: Problems, path: string, text: unknown): Limit | und
   }
 }
 
-const ENTITY_FIELDS = ['name', 'parent', 'cascade', 'bypass', 'metadata', 'default', 'resources'] as const;
+const ENTITY_FIELDS = ['name', 'parent', 'cascade', 'bypass', 'metadata', 'paused', 'default', 'resources'] as const;
 
 function readEntity(problems: Problems, path: string, value: unknown): EntityWish {
   if (value === null) return { record: {}, limits: null, resources: new Map() };
@@ -155,18 +163,38 @@ function readEntity(problems: Problems, path: string, value: unknown): EntityWis
   if (fields.has('bypass') && typeof bypass !== 'boolean') problems.add(at('bypass'), 'true or false', bypass);
   const metadata = fields.has('metadata') ? readJsonData(problems, at('metadata'), fields.get('metadata')) : undefined;
   if (metadata !== undefined && !plainObject(metadata)) problems.add(at('metadata'), 'an object', metadata);
+  const paused = fields.has('paused') ? readPause(problems, at('paused'), fields.get('paused')) : undefined;
   const resources = readMap(problems, at('resources'), fields.get('resources'), checkResource, readLevel);
   if (fields.has('resources') && resources.size === 0) {
     problems.add(at('resources'), 'an object with at least one resource, or left out', fields.get('resources'));
   }
   const record = Object.fromEntries(
-    Object.entries({ name, parent, cascade, bypass, metadata }).filter(([, given]) => given !== undefined),
+    Object.entries({ name, parent, cascade, bypass, metadata, paused }).filter(([, given]) => given !== undefined),
   );
   return {
     record: fields.size > 0 && Object.keys(record).length === 0 ? null : record,
     limits: fields.has('default') ? readLevel(problems, at('default'), fields.get('default')) : null,
     resources,
   };
+}
+
+/** Instants in UTC: the store returns the same text. A file whose text changes with every apply would never be unchanged. */
+const UTC = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?Z$/;
+
+function readPause(problems: Problems, path: string, value: unknown): PauseData | null {
+  if (value === false) return null;
+  const fields = readFields(problems, path, value, ['until', 'reason']);
+  const reason = fields.get('reason');
+  if (plainObject(value)) problems.try(joinPath(path, 'reason'), reason, () => checkReason(reason));
+  if (typeof reason !== 'string') return null;
+  if (!fields.has('until')) return { reason };
+  const until = fields.get('until');
+  const endMs = typeof until === 'string' && UTC.test(until) ? Date.parse(until) : Number.NaN;
+  if (Number.isNaN(endMs)) {
+    problems.add(joinPath(path, 'until'), 'an instant in UTC such as "2027-01-31T10:00:00Z"', until);
+    return null;
+  }
+  return encodePause({ endMs, reason });
 }
 
 /** Checks only parents within the file. The plan checks parents that exist only in the store. */
@@ -201,8 +229,10 @@ function writeSystem({ limits, onUnavailable }: SystemWish): NonNullable<Manifes
 }
 
 function writeEntity({ record, limits, resources }: EntityWish): ManifestEntity {
+  const { paused, ...fields } = record ?? {};
   return {
-    ...record,
+    ...fields,
+    ...(paused === undefined ? {} : { paused: paused ?? false }),
     ...(limits === null ? {} : { default: { limits: limits.map(String) } }),
     ...(resources.size === 0 ? {} : { resources: writeLevels(resources) }),
   };

@@ -1,17 +1,25 @@
 import type { Awaitable, ConsumeOutcome, ConsumeRequest, LevelAsk } from '../../backend.js';
+import type { LimitStatus } from '../../core/bucket/decide.js';
+import { MAX_HOLDERS_OF_PORTABLE } from '../../core/bucket/portable.js';
 import { BackendUnavailable, isHeadgateError } from '../../core/errors.js';
+import type { EpochMs } from '../../core/units.js';
 import { buildLeaseId, checkEntityId, checkResource } from '../../core/identifiers.js';
 import type { Ask } from './ask.js';
 import type { CachedConfig } from '../config/config-cache.js';
 import { type Context, endOfCall, timeLeft } from '../context.js';
 import { report } from '../store-context.js';
 import type { Decision } from './decision.js';
+import type { DecisionEvent } from './decision-event.js';
+import { emit } from '../events/emit.js';
+import type { LimitViolation } from '../events/limiter-event.js';
 import { isPromise } from '../outage/guard.js';
 import type { Lease } from '../lease/lease.js';
 import { buildLevels } from './levels.js';
 import { decideWithoutStore } from '../outage/outage.js';
 import { CONTENDED, decisionOf, NO_ID_FREE, NO_STATUSES } from './outcome.js';
 import { takeAtOnce } from './take-at-once.js';
+import { findPause, type FoundPause } from '../config/find-pause.js';
+import { denyByPause, findPauseIn } from './paused.js';
 import { type AcquireRequest, checkRequest, readAmounts } from './request.js';
 
 /**
@@ -82,9 +90,38 @@ function byPolicy(context: Context, ask: Ask, error: unknown): Awaitable<Decisio
 
 function askStore(context: Context, ask: Ask, chain: readonly CachedConfig[], timeoutMs: number): Awaitable<Decision> {
   ask.request.signal?.throwIfAborted();
+  const pause = pauseIn(context, chain, ask.nowMs);
+  if (pause !== null) return pausedByConfig(context, ask, chain, pause);
+  if (!context.knownPauses.isEmpty && !chain.some(isLastKnown)) context.knownPauses.forget(ask.request.entityId, null);
   const levels = levelsOf(context, ask, chain);
   if (isPromise(levels)) return levels.then((resolved) => consume(context, ask, resolved, timeOfConsume(context, ask)));
   return consume(context, ask, levels, timeoutMs);
+}
+
+/** Comes before everything else that is wrong with the request: a revoked key learns nothing about the limits. */
+function pausedByConfig(
+  context: Context,
+  { request, nowMs }: Ask,
+  chain: readonly CachedConfig[],
+  pause: FoundPause,
+): Decision {
+  context.knownPauses.note(request.entityId, pause);
+  const isRead = chain.some((entry) => entry.entityId === pause.entityId && entry.fetchedAtMs === nowMs);
+  return denyByPause(pause, nowMs, chain.some(isLastKnown) ? 'fallback' : isRead ? 'store' : 'deny-cache');
+}
+
+/** An entry that is used because the store does not answer may be from before this process ended the pause. */
+function pauseIn({ resolver }: Context, chain: readonly CachedConfig[], nowMs: EpochMs): FoundPause | null {
+  const pause = findPause(chain, nowMs);
+  if (pause === null || !chain.some(isLastKnown)) return pause;
+  return findPause(
+    chain.filter((entry) => !isLastKnown(entry) || resolver.cache.isCurrent(entry)),
+    nowMs,
+  );
+}
+
+function isLastKnown(entry: CachedConfig): boolean {
+  return entry.isLastKnown === true;
 }
 
 function timeOfCall({ options }: Context): number {
@@ -169,7 +206,29 @@ function decided(
     if (level === undefined || outcome.levels[at]?.configIsOlder !== true) continue;
     context.resolver.reread(level.entityId, ask.request.resource, ask.nowMs);
   }
-  return decisionOf(context, ask, grant, outcome, isRemembered(outcome) ? 'deny-cache' : 'store');
+  if (outcome.kind === 'denied' && outcome.crowded === true) reportCrowded(context, ask);
+  const decision = decisionOf(context, ask, grant, outcome, isRemembered(outcome) ? 'deny-cache' : 'store');
+  notePauses(context, ask, grant.levels, outcome);
+  return decision;
+}
+
+/** A bucket that another process paused may be known only from the answer of the store. */
+function notePauses(context: Context, { request, nowMs }: Ask, levels: readonly LevelAsk[], outcome: ConsumeOutcome) {
+  const { knownPauses } = context;
+  if (outcome.kind === 'denied' && outcome.reason === 'paused') {
+    const found = findPauseIn(levels, outcome.levels, nowMs);
+    if (found !== null) knownPauses.note(request.entityId, { ...found, resource: request.resource });
+  } else if (!knownPauses.isEmpty && request.limits === undefined && !isRemembered(outcome)) {
+    knownPauses.forget(request.entityId, request.resource);
+  }
+}
+
+/** The denial alone would look like ordinary contention, which a retry solves. */
+function reportCrowded({ options }: Context, { request }: Ask): void {
+  const { entityId, resource } = request;
+  const what = `A bucket of ${entityId} on ${resource} has ${MAX_HOLDERS_OF_PORTABLE} holders, as many as it may have`;
+  const advice = 'Portable leases keep their holder until they expire: use a shorter leaseTtlMs';
+  report(options, new BackendUnavailable(`${what}. ${advice}`, 'contended'), 'acquire');
 }
 
 function isRemembered(outcome: ConsumeOutcome): boolean {
@@ -190,23 +249,34 @@ export function giveBack(context: Context, lease: Lease): void {
   lease.rollback().catch((error: unknown) => report(context.options, error, 'giving back after the caller left'));
 }
 
-/** Calls `onDecision`. An exception that it throws does not affect the decision. */
-export function tell(context: Context, request: AcquireRequest, decision: Decision): void {
-  if (context.options.onDecision === null) return;
+/** Calls `onDecision` and `onEvent`. An exception that they throw does not affect the decision. */
+export function tell(context: Context, request: AcquireRequest, decision: Decision, startMs: EpochMs): void {
+  const { onDecision, onEvent } = context.options;
+  if (onDecision === null && onEvent === null) return;
+  const event: DecisionEvent = {
+    namespace: context.namespace,
+    entityId: request.entityId,
+    resource: request.resource,
+    consume: { ...request.consume } as Record<string, number>,
+    ...(request.priority === undefined ? {} : { priority: request.priority }),
+    granted: decision.granted,
+    ...(decision.granted && decision.statuses.some(({ exceeded }) => exceeded) ? { exceeded: true as const } : {}),
+    reason: decision.granted ? null : decision.reason,
+    retryAfterMs: decision.granted ? null : decision.retryAfterMs,
+    decidedBy: decision.decidedBy,
+  };
+  if (onEvent !== null) {
+    const violations = decision.granted ? [] : decision.violations.map(violationOf);
+    const durationMs = Math.max(0, context.clock.now() - startMs);
+    emit(context.options, { ...event, type: 'decision', violations, durationMs });
+  }
   try {
-    context.options.onDecision({
-      namespace: context.namespace,
-      entityId: request.entityId,
-      resource: request.resource,
-      consume: { ...request.consume } as Record<string, number>,
-      ...(request.priority === undefined ? {} : { priority: request.priority }),
-      granted: decision.granted,
-      ...(decision.granted && decision.statuses.some(({ exceeded }) => exceeded) ? { exceeded: true as const } : {}),
-      reason: decision.granted ? null : decision.reason,
-      retryAfterMs: decision.granted ? null : decision.retryAfterMs,
-      decidedBy: decision.decidedBy,
-    });
+    onDecision?.(event);
   } catch (error) {
     report(context.options, error, 'onDecision');
   }
+}
+
+function violationOf({ entityId, limit, requested, available, retryAfterMs }: LimitStatus): LimitViolation {
+  return { entityId, limit: limit.name, requested, available, retryAfterMs };
 }

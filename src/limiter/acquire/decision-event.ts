@@ -1,8 +1,7 @@
+import type { DenialReason } from '../../core/bucket/decide.js';
+
 /** What decided. `fallback` and `open` are decisions of the outage policy while the store did not answer. */
 export type DecidedBy = 'store' | 'deny-cache' | 'fallback' | 'open';
-
-/** `exhausted`: retry after the wait. `contended`: too many writers at once, retry soon. `impossible`: more than the capacity. */
-export type DenialReason = 'exhausted' | 'contended' | 'impossible';
 
 /** The argument of `onDecision`. */
 export interface DecisionEvent {

@@ -1,6 +1,7 @@
-import type { LimitStatus } from '../../core/bucket/decide.js';
+import type { DenialReason, LimitStatus } from '../../core/bucket/decide.js';
+import type { PausedBy } from '../../core/pause.js';
 import type { Lease } from '../lease/lease.js';
-import type { DecidedBy, DenialReason } from './decision-event.js';
+import type { DecidedBy } from './decision-event.js';
 
 export interface Granted<L extends string = string> {
   readonly granted: true;
@@ -19,6 +20,8 @@ export interface Denied {
   /** The statuses of the limits that refused. */
   readonly violations: readonly LimitStatus[];
   readonly decidedBy: DecidedBy;
+  /** Set if the reason is `paused`: the pause with the latest end. No limit was asked then. */
+  readonly paused?: PausedBy;
 }
 
 export type Decision<L extends string = string> = Granted<L> | Denied;

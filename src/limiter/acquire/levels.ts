@@ -39,7 +39,11 @@ export function buildLevels(
   const reserved = request.priority === undefined ? asking : withReserves(asking, request.priority);
   const levels = mayShadow ? reserved.map((level) => withShadows(level, chain)) : reserved;
   // Most leases need no holder. This check avoids the work in `withHolders`.
-  const mayHold = request.leaseTtlMs !== undefined || request.limits !== undefined || chain.some(hasSlots);
+  const mayHold =
+    request.leaseTtlMs !== undefined ||
+    request.limits !== undefined ||
+    request.portable === true ||
+    chain.some(hasSlots);
   return mayHold ? withHolders(levels, request, options, nowMs) : levels;
 }
 
@@ -124,7 +128,8 @@ export function bucketResource({ resource, limits }: AcquireRequest): string {
 
 /**
  * A level gets a holder if it grants slots. The entity's own level also gets one if the request has `leaseTtlMs`. If an
- * expiry gives rates back, every level of such a lease gets one, with its rate amounts.
+ * expiry gives rates back, every level of such a lease gets one, with its rate amounts. Every level of a portable lease
+ * gets one, with what it took.
  */
 function withHolders(
   levels: readonly LevelAsk[],
@@ -132,18 +137,21 @@ function withHolders(
   options: ResolvedOptions,
   nowMs: EpochMs,
 ): readonly LevelAsk[] {
-  const asked = request.leaseTtlMs !== undefined;
+  const portable = request.portable === true;
+  const asked = request.leaseTtlMs !== undefined || portable;
   if (!asked && !levels.some(takesSlots)) return levels;
   const refunds = options.onExpiry === 'refund';
   const expiresAtMs = nowMs + (request.leaseTtlMs ?? options.leaseTtlMs);
   return levels.map((level, at) => {
-    if (!(refunds || takesSlots(level) || (asked && at === 0))) return level;
+    if (!(refunds || portable || takesSlots(level) || (asked && at === 0))) return level;
+    const consumed = level.asks.filter(({ name }) => isConsumed(kindOf(level, name) ?? 'rate'));
     const holder: Holder = {
       expiresAtMs,
       acquiredAtMs: nowMs,
       slots: amountsOf(level, ({ name }) => holdsSlotsOf(level, name)),
-      rates: refunds ? amountsOf(level, ({ name }) => isConsumed(kindOf(level, name) ?? 'rate')) : null,
+      rates: refunds ? consumed : null,
       caller: options.caller,
+      ...(portable ? { portable: { state: 'open', taken: consumed, adjusts: [] } } : {}),
     };
     return { ...level, holder };
   });

@@ -1,11 +1,20 @@
 import type { ConsumeDecision, ConsumeRequest, LevelAnswer, LevelAsk, LevelRef } from '../../backend.js';
-import { type LimitStatus, limitStatus, type Verdict } from '../../core/bucket/decide.js';
+import {
+  type Amount,
+  amountOf,
+  type Holder,
+  type LimitStatus,
+  limitStatus,
+  type Verdict,
+} from '../../core/bucket/decide.js';
 import { hasBalance } from '../../core/limit-kind.js';
 import type { Ask } from './ask.js';
 import type { Context } from '../context.js';
 import type { Decision } from './decision.js';
 import type { DecidedBy } from './decision-event.js';
+import { denyByPause, findPauseIn } from './paused.js';
 import { type GrantedLevel, StoredLeaseAccount } from '../lease/lease-account.js';
+import { PortableAccount } from '../lease/portable-account.js';
 import { Lease } from '../lease/lease.js';
 
 /** Converts the outcome of the backend to a decision. */
@@ -17,19 +26,51 @@ export function decisionOf(
   decidedBy: DecidedBy,
 ): Decision {
   const granted = outcome.kind === 'granted';
-  const told = !granted || wants === 'decision' || (context.options.onDecision !== null && levels.some(hasOptions));
+  const pause = granted || outcome.reason !== 'paused' ? null : findPauseIn(levels, outcome.levels, nowMs);
+  if (pause !== null) return denyByPause(pause, nowMs, decidedBy);
+  const { onDecision, onEvent } = context.options;
+  const isHeard = onDecision !== null || onEvent !== null;
+  const told = !granted || wants === 'decision' || (isHeard && levels.some(hasOptions));
   const statuses = told ? statusesOf(levels, outcome.levels, request.resource, granted) : NO_STATUSES;
   if (!granted) {
     const violations = statuses.filter(({ exceeded, shadow }) => exceeded && shadow !== true);
     const { reason, retryAfterMs } = outcome;
     return { granted, reason, retryAfterMs, statuses, violations, decidedBy };
   }
-  const account = new StoredLeaseAccount(context, nowMs, leaseId, taken(levels, outcome.levels));
   const ttlMs = request.leaseTtlMs ?? context.options.leaseTtlMs;
+  const takes = taken(levels, outcome.levels);
+  const account =
+    request.portable === true && leaseId !== null
+      ? portableAccount(context, leaseId, ttlMs, takes)
+      : new StoredLeaseAccount(context, nowMs, leaseId, takes);
   const lease = new Lease(context, account, decidedBy, ttlMs);
   context.firstStoredLease ??= lease;
   if (account.expiresAtMs !== null) context.heldLeases.add(lease);
   return { granted, lease, statuses, decidedBy };
+}
+
+function portableAccount(
+  context: Context,
+  leaseId: string,
+  ttlMs: number,
+  takes: readonly GrantedLevel[],
+): PortableAccount {
+  const levels = takes.map(({ asks, holder, place, ...level }) => ({
+    ...level,
+    granted: asks,
+    refunds: holder?.rates !== null,
+    place,
+  }));
+  const holders = takes.map(({ asks, holder }) => holder && withTaken(holder, asks));
+  return new PortableAccount(context, { leaseId, ttlMs, levels }, holders);
+}
+
+/** The holder as it is stored, without amounts of limits that the level does not have. */
+function withTaken(holder: Holder, asks: readonly Amount[]): Holder {
+  const { portable } = holder;
+  if (portable === undefined) return holder;
+  const own = portable.taken.filter(({ name }) => amountOf(asks, name) !== undefined);
+  return { ...holder, portable: { ...portable, taken: own } };
 }
 
 /** Too many concurrent writers within the timeout: retry soon. */

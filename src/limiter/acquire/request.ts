@@ -20,6 +20,11 @@ export interface AcquireRequest<L extends string = string> {
   /** Creates a holder that expires after this time, also without concurrent limits. At least 5 000. */
   readonly leaseTtlMs?: number;
   /**
+   * Creates a holder at every level, in which the state of the lease is kept until its expiry: `lease.token()` then gives
+   * a text with which any process can continue the lease, and its operations can be repeated.
+   */
+  readonly portable?: boolean;
+  /**
    * The priority class. The ask is granted only if the reserves that the limits have against this class stay afterwards.
    * Left out: no reserve. A limit of the entity or of its parents must name the class.
    */
@@ -43,6 +48,7 @@ const REQUEST_FIELDS: ReadonlySet<string> = new Set([
   'consume',
   'limits',
   'leaseTtlMs',
+  'portable',
   'priority',
   'wait',
   'signal',
@@ -66,6 +72,9 @@ export function checkRequest(request: AcquireRequest): void {
   }
   if (request.atomic !== undefined && typeof request.atomic !== 'boolean') {
     throw new ValidationError('atomic', 'true or false', request.atomic);
+  }
+  if (request.portable !== undefined && typeof request.portable !== 'boolean') {
+    throw new ValidationError('portable', 'true or false', request.portable);
   }
   if (request.onUnavailable !== undefined) checkOneOf('onUnavailable', request.onUnavailable, ON_UNAVAILABLE);
 }

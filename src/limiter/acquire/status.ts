@@ -1,9 +1,11 @@
 import type { LevelAnswer, LevelAsk } from '../../backend.js';
-import { conclude, type LimitStatus } from '../../core/bucket/decide.js';
+import { concludeAt, type LimitStatus } from '../../core/bucket/decide.js';
 import { LimitsNotConfigured } from '../../core/errors.js';
+import { pauseWaitMs } from '../../core/pause.js';
 import { levelsOf } from './acquire.js';
 import { callStore, type Context, endOfCall, timeLeft } from '../context.js';
 import { statusesOf } from './outcome.js';
+import { findPause } from '../config/find-pause.js';
 import { type AcquireRequest, checkRequest, readAmounts } from './request.js';
 
 export interface StatusRequest {
@@ -51,8 +53,13 @@ export async function available(context: Context, request: StatusRequest): Promi
 /** The wait until the request would be granted; null: never. */
 export async function timeUntilAvailable(context: Context, request: AcquireRequest): Promise<number | null> {
   checkRequest(request);
+  const nowMs = context.clock.now();
+  const endMs = endOfCall(context, nowMs);
+  const chain = await context.resolver.chain(request.entityId, request.resource, nowMs, endMs);
+  const pause = findPause(chain, nowMs);
+  if (pause !== null) return pauseWaitMs(pause.pause, nowMs);
   const { answers } = await peekRequest(context, request);
-  const conclusion = conclude(answers);
+  const conclusion = concludeAt(answers, nowMs);
   return conclusion.granted ? 0 : conclusion.retryAfterMs;
 }
 
@@ -71,9 +78,9 @@ async function peekRequest(context: Context, request: AcquireRequest): Promise<P
   const named = readAmounts('consume', request.consume, 0);
   const levels = await levelsOf(context, { request, named, nowMs }, chain);
   const answers = await peek(context, levels, nowMs);
-  const asked = answers.map(({ verdicts, configIsOlder }, at) => ({
-    configIsOlder,
-    verdicts: verdicts.filter(({ limit }) => levels[at]?.asks.some(({ name }) => name === limit.name)),
+  const asked = answers.map((answer, at) => ({
+    ...answer,
+    verdicts: answer.verdicts.filter(({ limit }) => levels[at]?.asks.some(({ name }) => name === limit.name)),
   }));
   return { levels, answers: asked };
 }

@@ -13,9 +13,9 @@ import type { AcquireRequest } from './request.js';
  * it takes from the bucket that the last acquire of the entity and resource found, and makes the lease. No request, answer
  * or decision of the port is built. Returns null, with nothing done, wherever the ordinary way would do anything else:
  * - the breaker has counted a failure, or the limiter is closed: the guard decides;
- * - the config is not cached, or due for a refresh: it must be read;
+ * - the config is not cached, due for a refresh, or has a pause: it must be read, or the ask is denied;
  * - spending cascades to a parent: several levels must grant together;
- * - the request has its own limits or a `leaseTtlMs`, or asks for slots: another bucket, or a holder;
+ * - the request has its own limits or a `leaseTtlMs`, is for a portable lease, or asks for slots: another bucket, or a holder;
  * - the request has a priority class: a reserve may have to stay;
  * - a limit is a shadow: it may be short, and the ask goes on;
  * - a limit has a default cost, or a name is unknown: the amounts are not those of the request, or it is refused;
@@ -29,7 +29,8 @@ export function takeAtOnce(
 ): Lease | null {
   const { resident, resolver } = context;
   if (resident === null || !context.guard.isClear) return null;
-  if (request.limits !== undefined || request.leaseTtlMs !== undefined || request.priority !== undefined) return null;
+  if (request.limits !== undefined || request.leaseTtlMs !== undefined) return null;
+  if (request.portable === true || request.priority !== undefined) return null;
   const config = resolver.fresh(request.entityId, request.resource, nowMs);
   if (config === undefined) return null;
   const { resolved } = config;

@@ -4,6 +4,7 @@ import { ValidationError } from '../../core/errors.js';
 import { checkBucketResource, checkEntityId, checkResource } from '../../core/identifiers.js';
 import { hasBalance } from '../../core/limit-kind.js';
 import type { Limit } from '../../core/limit.js';
+import { type PauseView, viewPause } from '../../core/pause.js';
 import { callStore, changeStore, type Context } from '../context.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
 
@@ -19,6 +20,8 @@ export interface BucketView {
   readonly acquires: number;
   /** Leases that expired since the bucket was created. */
   readonly expired: number;
+  /** The stored pause of this bucket, which may have ended. Left out if there is none. */
+  readonly paused?: PauseView;
 }
 
 export interface BucketLimit {
@@ -79,9 +82,10 @@ function checkKey(key: { readonly entityId: string; readonly resource: string })
   checkBucketResource(key.resource);
 }
 
-function viewOf({ limits, ...record }: BucketRecord): BucketView {
+function viewOf({ limits, pause, ...record }: BucketRecord): BucketView {
   return {
     ...record,
+    ...(pause === undefined ? {} : { paused: viewPause(pause) }),
     limits: limits.map(({ limit, availableMilli, consumedMilli }) => ({
       limit,
       available: hasBalance(limit.kind) ? wholeTokens(availableMilli) : Number.POSITIVE_INFINITY,

@@ -4,6 +4,7 @@ import { ValidationError } from '../../core/errors.js';
 import { checkEntityId, checkResource } from '../../core/identifiers.js';
 import { checkLimits, type Limit } from '../../core/limit.js';
 import type { ConfigCacheStats } from '../config/config-cache.js';
+import { emitConfigChange } from '../events/emit.js';
 import { callStore, changeStore, type Context } from '../context.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
 import { checkOneOf } from '../options.js';
@@ -165,6 +166,7 @@ export class ConfigApi {
     const context = await this.#context();
     await changeStore(context, 'writing a config', (call) => context.backend.config.write(call, level, change));
     context.resolver.cache.outdate();
+    emitConfigChange(context, level);
   }
 }
 

@@ -12,6 +12,7 @@ import { ValidationError } from '../../core/errors.js';
 import { checkEntityId } from '../../core/identifiers.js';
 import { checkKnownFields } from '../../core/known-fields.js';
 import { checkWhole } from '../../core/limit.js';
+import { type PauseView, viewPause } from '../../core/pause.js';
 import { callStore, changeStore, type Context } from '../context.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
 
@@ -26,8 +27,10 @@ export interface NewEntity {
   readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
-export interface Entity extends Omit<EntityRecord, 'createdAtMs'> {
+export interface Entity extends Omit<EntityRecord, 'createdAtMs' | 'pause'> {
   readonly createdAt: Date;
+  /** The stored pause, which may have ended. Left out if there is none. */
+  readonly paused?: PauseView;
 }
 
 /** A field that is left out stays; null removes it. */
@@ -97,7 +100,7 @@ export class EntitiesApi {
     return entity === null ? undefined : entity.parentId;
   }
 
-  /** Rejects while the entity has children. Its buckets and its usage stay until they expire. */
+  /** Rejects while the entity has children, or is paused. Its buckets and its usage stay until they expire. */
   async delete(id: string): Promise<void> {
     checkEntityId(id, 'id');
     const context = await this.#context();
@@ -180,6 +183,7 @@ function plainMetadata(metadata: Readonly<Record<string, unknown>>): Readonly<Re
   return copy;
 }
 
-function viewOf({ createdAtMs, ...entity }: EntityRecord): Entity {
-  return { ...entity, createdAt: new Date(createdAtMs) };
+function viewOf({ createdAtMs, pause, ...entity }: EntityRecord): Entity {
+  const paused = pause === undefined ? {} : { paused: viewPause(pause) };
+  return { ...entity, createdAt: new Date(createdAtMs), ...paused };
 }

@@ -12,6 +12,8 @@ export interface ResolvedRead extends ResolvedConfig {
   /** Whether any limit has a default cost, and whether any is concurrent. Most configs have neither, so the checks are skipped. */
   readonly hasCosts: boolean;
   readonly hasSlots: boolean;
+  /** Whether the entity or its bucket of this resource has a pause, which may have ended. */
+  readonly hasPause: boolean;
   /** Whether any limit is a shadow. */
   readonly hasShadows: boolean;
   /** All limits are shadows, because the entity bypasses them. */

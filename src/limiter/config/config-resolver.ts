@@ -1,6 +1,7 @@
 import type { Awaitable, ConfigRead } from '../../backend.js';
 import {
   type CodeLimits,
+  compareVersions,
   CONFIG_REREAD_MS,
   type ConfigLevels,
   type OnUnavailable,
@@ -13,7 +14,9 @@ import { holdsSlots } from '../../core/limit-kind.js';
 import { startTimer } from '../../clock.js';
 import { type EpochMs, MAX_CHAIN } from '../../core/units.js';
 import { type CachedConfig, ConfigCache, type ResolvedRead } from './config-cache.js';
+import { emit } from '../events/emit.js';
 import { report, type StoreContext } from '../store-context.js';
+import { findPause } from './find-pause.js';
 import { isPromise } from '../outage/guard.js';
 
 /** After this part of its lifetime, an entry is refreshed in the background and still used meanwhile. */
@@ -26,14 +29,20 @@ const MAX_SHARED = 1_000;
 export class ConfigResolver {
   readonly cache = new ConfigCache();
   readonly #store: StoreContext;
+  readonly #namespace: string;
   readonly #namespaceId: string;
   readonly #code: CodeLimits;
   #lastOnUnavailable: OnUnavailable | null = null;
   /** By resource. */
   readonly #shared = new Map<string, ResolvedRead>();
 
-  constructor(store: StoreContext, namespaceId: string, code: CodeLimits) {
+  constructor(
+    store: StoreContext,
+    { namespace, namespaceId }: { readonly namespace: string; readonly namespaceId: string },
+    code: CodeLimits,
+  ) {
     this.#store = store;
+    this.#namespace = namespace;
     this.#namespaceId = namespaceId;
     this.#code = code;
   }
@@ -80,7 +89,7 @@ export class ConfigResolver {
     const entry = this.cache.get(entityId, resource);
     if (entry !== undefined) {
       const ageMs = nowMs - entry.fetchedAtMs;
-      const lifeMs = this.#store.options.configCacheMs;
+      const lifeMs = this.#lifeMs(entry, nowMs);
       if (ageMs >= 0 && ageMs < lifeMs && this.cache.isCurrent(entry)) {
         this.cache.countHit();
         if (ageMs >= lifeMs * REFRESH_FROM) this.#refresh(entry, nowMs);
@@ -94,10 +103,18 @@ export class ConfigResolver {
     return this.#fetch(entityId, resource, nowMs, { endMs, ifOut: entry, known });
   }
 
-  /** The cached config if an acquire at `nowMs` needs neither a read nor a refresh of it. */
+  /** A pause that runs is cached only as long as any other denial, so that a resume by another process is seen soon. */
+  #lifeMs(entry: CachedConfig, nowMs: EpochMs): number {
+    const { configCacheMs, denyCacheMs } = this.#store.options;
+    return entry.resolved.hasPause && findPause([entry], nowMs) !== null
+      ? Math.min(configCacheMs, denyCacheMs)
+      : configCacheMs;
+  }
+
+  /** The cached config if an acquire at `nowMs` needs neither a read nor a refresh of it, and no pause is in it. */
   fresh(entityId: string, resource: string, nowMs: EpochMs): CachedConfig | undefined {
     const entry = this.cache.get(entityId, resource);
-    if (entry === undefined || !this.cache.isCurrent(entry)) return undefined;
+    if (entry === undefined || entry.resolved.hasPause || !this.cache.isCurrent(entry)) return undefined;
     const ageMs = nowMs - entry.fetchedAtMs;
     return ageMs >= 0 && ageMs < this.#store.options.configCacheMs * REFRESH_FROM ? entry : undefined;
   }
@@ -163,23 +180,35 @@ export class ConfigResolver {
     const underway = this.cache.fetching(entityId, resource);
     if (underway !== undefined) return this.#until(endMs, underway).catch(orLastKnown);
     const { generation } = this.cache;
+    // A paused entry is read again to find out whether it was resumed: an eventually consistent read could miss that.
+    const isExact = ifOut?.resolved.hasPause === true;
     const timeoutMs = this.#store.options.timeouts.callMs;
     const keep = (read: ConfigRead): CachedConfig => {
       const entry = this.#entryOf(entityId, resource, read, nowMs);
       this.#lastOnUnavailable = entry.resolved.onUnavailable;
+      if (this.#store.options.onEvent !== null) this.#tellChange(entry);
       this.cache.keep(entry, generation);
       return entry;
     };
     const call = { namespaceId: this.#namespaceId, nowMs, timeoutMs, tuning: this.#store.tuning };
     try {
       const read = this.#store.guard.call({ where: 'reading the config', timeoutMs }, () =>
-        this.#store.backend.config.readFor(call, entityId, resource, known),
+        this.#store.backend.config.readFor(call, entityId, resource, isExact ? undefined : known, isExact),
       );
       if (!isPromise(read)) return keep(read);
       return this.#until(endMs, this.cache.share(entityId, resource, read.then(keep))).catch(orLastKnown);
     } catch (error) {
       return orLastKnown(error);
     }
+  }
+
+  /** Nothing is told after a change of this process, which had an event of its own. */
+  #tellChange({ entityId, resource, resolved }: CachedConfig): void {
+    const before = this.cache.get(entityId, resource);
+    if (before === undefined || !this.cache.isCurrent(before)) return;
+    if (compareVersions(before.resolved.version, resolved.version) === 0) return;
+    const namespace = this.#namespace;
+    emit(this.#store.options, { type: 'config-change', namespace, by: 'read', entityId, resource });
   }
 
   /** Callers share a read. Each waits until its own deadline; the read itself continues for the others. */
@@ -202,8 +231,13 @@ export class ConfigResolver {
 
   /** Entities without settings of their own share one object for each resource: most of the cache would be copies of it. */
   #resolvedOf(resource: string, read: ConfigRead): ResolvedRead {
-    const { levels, entity } = read;
-    if (levels.entity !== undefined || levels.entityDefault !== undefined || entity !== undefined) {
+    const { levels, entity, bucketPause } = read;
+    if (
+      bucketPause !== undefined ||
+      levels.entity !== undefined ||
+      levels.entityDefault !== undefined ||
+      entity !== undefined
+    ) {
       return this.#resolve(read);
     }
     const known = this.#shared.get(resource);
@@ -227,6 +261,7 @@ export class ConfigResolver {
       read,
       hasCosts: resolved.limits.some(({ cost }) => cost !== undefined),
       hasSlots: resolved.limits.some(({ kind }) => holdsSlots(kind)),
+      hasPause: read.bucketPause !== undefined || read.entity?.pause !== undefined,
       hasShadows: read.entity?.bypass === true || resolved.limits.some(({ shadow }) => shadow),
       bypasses: read.entity?.bypass === true,
       cascadesTo: read.entity?.cascade === true ? read.entity.parentId : null,

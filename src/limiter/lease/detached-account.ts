@@ -1,6 +1,7 @@
 import { type Amount, wholeTokens } from '../../core/bucket/decide.js';
 import { add, type Int } from '../../core/int.js';
-import type { LeaseAccount, Totals } from './lease-account.js';
+import type { LeaseAccount } from './lease-account.js';
+import type { LeaseOperation, Performed } from './lease-operation.js';
 
 /** The account of a lease that the outage policy granted without the store. It keeps its numbers and writes nothing. */
 export class DetachedAccount implements LeaseAccount {
@@ -16,7 +17,7 @@ export class DetachedAccount implements LeaseAccount {
     this.leaseId = leaseId;
     this.entityId = entityId;
     this.resource = resource;
-    this.#book([consume]);
+    this.#book(consume);
   }
 
   consumed(): Record<string, number> {
@@ -30,28 +31,36 @@ export class DetachedAccount implements LeaseAccount {
 
   async learnLimits(): Promise<void> {}
 
-  planTotals(actuals: readonly Amount[]): Totals {
-    return [actuals];
+  async perform(operation: LeaseOperation): Promise<Performed> {
+    this.#book(this.#totalsAfter(operation));
+    return 'done';
   }
 
-  planDeltas(deltas: readonly Amount[]): Totals {
-    return [deltas.map(({ name, milli }) => ({ name, milli: add(this.#taken.get(name) ?? 0, milli) }))];
+  #totalsAfter(operation: LeaseOperation): readonly Amount[] {
+    switch (operation.kind) {
+      case 'settle':
+      case 'commit':
+        return operation.totals;
+      case 'adjust':
+        return operation.deltas.map(({ name, milli }) => ({ name, milli: add(this.#taken.get(name) ?? 0, milli) }));
+      case 'rollback':
+        return this.#none(() => true);
+      case 'keep':
+        return this.#none((name) => !operation.names.has(name));
+      case 'release':
+        return [];
+    }
   }
 
-  planReturn(except: ReadonlySet<string> | null): Totals {
-    return [[...this.#taken.keys()].filter((name) => except?.has(name) !== true).map((name) => ({ name, milli: 0 }))];
-  }
-
-  async write(totals: Totals | null): Promise<boolean> {
-    if (totals !== null) this.#book(totals);
-    return false;
+  #none(isReturned: (name: string) => boolean): readonly Amount[] {
+    return [...this.#taken.keys()].filter(isReturned).map((name) => ({ name, milli: 0 }));
   }
 
   async extend(): Promise<boolean> {
     return true;
   }
 
-  #book(totals: Totals): void {
-    for (const { name, milli } of totals[0] ?? []) this.#taken.set(name, milli);
+  #book(totals: readonly Amount[]): void {
+    for (const { name, milli } of totals) this.#taken.set(name, milli);
   }
 }

@@ -2,6 +2,7 @@ import type { LevelAsk, LevelChange, LevelRef, LevelResult, GrantLocation } from
 import { type Amount, wholeTokens } from '../../core/bucket/decide.js';
 import { deltasOf, type RateTotal } from '../../core/bucket/holder-rules.js';
 import { BackendUnavailable, ValidationError } from '../../core/errors.js';
+import type { ClosedState } from '../../core/bucket/portable.js';
 import { buildLeaseId, parsePlainResource } from '../../core/identifiers.js';
 import { add, type Int, sub } from '../../core/int.js';
 import { isConsumed, type LimitKind } from '../../core/limit.js';
@@ -10,6 +11,8 @@ import { callStore, type Context } from '../context.js';
 import { report } from '../store-context.js';
 import { isPromise } from '../outage/guard.js';
 import { holdsSlotsOf, kindOf } from '../acquire/levels.js';
+import type { LeaseOperation, Performed } from './lease-operation.js';
+import type { TokenContent } from './lease-token.js';
 
 /** What was taken at one level, and where the store recorded it. */
 export interface GrantedLevel extends LevelAsk {
@@ -38,7 +41,7 @@ interface SentChange {
 }
 
 /** For each level, the rates that change, with their new totals. */
-export type Totals = readonly (readonly Amount[])[];
+type Totals = readonly (readonly Amount[])[];
 
 /** What a lease has taken, and how that is corrected. */
 export interface LeaseAccount {
@@ -55,17 +58,14 @@ export interface LeaseAccount {
   kindOf(name: string): LimitKind | undefined;
   /** Reads the config again: limits may have been added since the grant. */
   learnLimits(): Promise<void>;
-  planTotals(actuals: readonly Amount[]): Totals;
-  planDeltas(deltas: readonly Amount[]): Totals;
-  /** Gives everything back, except for the named limits. */
-  planReturn(except: ReadonlySet<string> | null): Totals;
-  /**
-   * Sends what changes, and keeps or removes the holder. null: the rates stay as they are, also if an expiry gave them
-   * back. True: a holder no longer exists. Throws the first failure after all levels have been tried.
-   */
-  write(totals: Totals | null, holder: 'keep' | 'release'): Promise<boolean>;
-  /** False: a holder no longer exists. */
-  extend(ttlMs: number): Promise<boolean>;
+  /** Sends what changes. Throws the first failure after all levels have been tried: a repeat sends only what failed. */
+  perform(operation: LeaseOperation): Promise<Performed>;
+  /** False: a holder no longer exists. A state: another process has ended the portable lease. */
+  extend(ttlMs: number): Promise<boolean | ClosedState>;
+  /** How another process has ended the portable lease, as far as this process knows. */
+  readonly closedAs?: ClosedState | null;
+  /** What the token of a portable lease says. */
+  tokenContent?(): TokenContent;
 }
 
 /** Keeps the amounts of each level. A correction is a difference to what was taken, so a failed level can be sent again. */
@@ -118,27 +118,33 @@ export class StoredLeaseAccount implements LeaseAccount {
   }
 
   async learnLimits(): Promise<void> {
-    const { resolver, clock, options } = this.#context;
-    const nowMs = clock.now();
-    // The write that follows has its own `callMs`. A shorter deadline could leave its outcome unknown.
-    const endMs = nowMs + options.timeouts.callMs;
-    const chain = await resolver.renewChain(resolver.lastKnownChain(this.entityId, this.resource), nowMs, endMs);
-    for (const level of this.#accounts()) {
-      // The rules of a bucket of per-call limits never change.
-      if (level.resource !== this.resource) continue;
-      const newest = chain.find(({ entityId }) => entityId === level.entityId)?.resolved;
-      if (newest === undefined || newest.limits.length === 0) continue;
-      level.limits = newest.limits;
-      level.version = newest.version;
+    const newest = await newestLimits(this.#context, this);
+    for (const level of this.#accounts()) Object.assign(level, newest(level));
+  }
+
+  async perform(operation: LeaseOperation): Promise<Performed> {
+    switch (operation.kind) {
+      case 'adjust':
+        return this.#write(this.#planDeltas(operation.deltas), 'keep');
+      case 'settle':
+        return this.#write(this.#planTotals(operation.totals), 'keep');
+      case 'commit':
+        return this.#write(this.#planTotals(operation.totals), 'release');
+      case 'rollback':
+        return this.#write(this.#planReturn(null), 'release');
+      case 'keep':
+        return this.#write(this.#planReturn(operation.names), 'release');
+      case 'release':
+        return this.#write(null, 'release');
     }
   }
 
-  planTotals(actuals: readonly Amount[]): Totals {
+  #planTotals(actuals: readonly Amount[]): Totals {
     return this.#accounts().map((level) => actuals.filter(({ name }) => isCharged(level, name)));
   }
 
   /** A lease gives back at most what it took. More would create tokens. */
-  planDeltas(deltas: readonly Amount[]): Totals {
+  #planDeltas(deltas: readonly Amount[]): Totals {
     return this.#accounts().map((level) =>
       deltas
         .filter(({ name }) => isCharged(level, name))
@@ -152,7 +158,8 @@ export class StoredLeaseAccount implements LeaseAccount {
     );
   }
 
-  planReturn(except: ReadonlySet<string> | null): Totals {
+  /** Gives everything back, except for the named limits. */
+  #planReturn(except: ReadonlySet<string> | null): Totals {
     return this.#accounts().map((level) =>
       [...level.taken.keys()]
         .filter((name) => isConsumedOf(level, name) && except?.has(name) !== true)
@@ -160,14 +167,18 @@ export class StoredLeaseAccount implements LeaseAccount {
     );
   }
 
-  async write(totals: Totals | null, holder: 'keep' | 'release'): Promise<boolean> {
+  /**
+   * Sends what changes, and keeps or removes the holder. null: the rates stay as they are, also if an expiry gave them
+   * back.
+   */
+  async #write(totals: Totals | null, holder: 'keep' | 'release'): Promise<Performed> {
     const sent: SentChange[] = [];
     for (const [at, level] of this.#accounts().entries()) {
       const levelTotals = totals === null ? null : (totals[at] ?? []);
       const change = changeOf(level, levelTotals, holder);
       if (change !== null) sent.push({ level, change, totals: levelTotals ?? [] });
     }
-    if (sent.length === 0) return false;
+    if (sent.length === 0) return 'done';
     const results = await this.#adjust(sent);
     let failure: LevelResult | undefined;
     for (const [at, { level, change, totals: levelTotals }] of sent.entries()) {
@@ -181,7 +192,7 @@ export class StoredLeaseAccount implements LeaseAccount {
     }
     if (holder === 'release' && !this.holds) this.expiresAtMs = null;
     if (failure?.kind === 'failed') throw failure.error;
-    return this.lost;
+    return this.lost ? 'lost' : 'done';
   }
 
   async #adjust(sent: readonly SentChange[]): Promise<readonly LevelResult[]> {
@@ -222,9 +233,9 @@ export class StoredLeaseAccount implements LeaseAccount {
       (call) => context.backend.extend(call, { leaseId: this.leaseId, levels, expiresAtMs }),
       nowMs,
     );
-    if (extended) this.expiresAtMs = expiresAtMs;
+    if (extended === true) this.expiresAtMs = expiresAtMs;
     else this.lost = true;
-    return extended;
+    return extended === true;
   }
 
   #book(level: LevelAccount, change: LevelChange, totals: readonly Amount[], holderLost: boolean): void {
@@ -257,6 +268,24 @@ export class StoredLeaseAccount implements LeaseAccount {
     );
     return this.#levels;
   }
+}
+
+/** Reads the config again. The returned function gives the newest rules of a level; undefined if it has none. */
+export async function newestLimits(
+  { resolver, clock, options }: Context,
+  { entityId: ownId, resource }: Pick<LeaseAccount, 'entityId' | 'resource'>,
+): Promise<(level: LevelRef) => Pick<LevelRef, 'limits' | 'version'> | undefined> {
+  const nowMs = clock.now();
+  // The write that follows has its own `callMs`. A shorter deadline could leave its outcome unknown.
+  const endMs = nowMs + options.timeouts.callMs;
+  const chain = await resolver.renewChain(resolver.lastKnownChain(ownId, resource), nowMs, endMs);
+  return (level) => {
+    // The rules of a bucket of per-call limits never change.
+    if (level.resource !== resource) return undefined;
+    const newest = chain.find(({ entityId }) => entityId === level.entityId)?.resolved;
+    if (newest === undefined || newest.limits.length === 0) return undefined;
+    return { limits: newest.limits, version: newest.version };
+  };
 }
 
 /** The amounts that a completed change returned to the bucket. */

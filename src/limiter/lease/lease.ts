@@ -5,13 +5,21 @@ import { MAX_AMOUNT } from '../../core/units.js';
 import type { Context } from '../context.js';
 import { report } from '../store-context.js';
 import type { DecidedBy } from '../acquire/decision-event.js';
-import type { LeaseAccount, Totals } from './lease-account.js';
+import { emit } from '../events/emit.js';
+import type { LeaseEnded } from '../events/limiter-event.js';
+import type { LeaseAccount } from './lease-account.js';
+import type { LeaseOperation } from './lease-operation.js';
+import { buildLeaseToken, requireSecrets } from './lease-token.js';
 import { LossWatch } from './loss-watch.js';
 import { PlainGrant } from './plain-grant.js';
 import { checkLeaseTtl } from '../options.js';
 import { type Amounts, readAmounts } from '../acquire/request.js';
 
 export type LeaseState = 'open' | 'committed' | 'rolled-back' | 'expired';
+
+export interface AdjustOptions {
+  readonly operationId?: string;
+}
 
 const DONE = Promise.resolve();
 
@@ -24,6 +32,8 @@ export class Lease<L extends string = string> {
   #closed: 'committed' | 'rolled-back' | null = null;
   #watch: LossWatch | null = null;
   #settled: Set<string> | null = null;
+  #isLossTold = false;
+  #isHandedOver = false;
   /** Serialises the writes of one lease, because each is calculated from the result of the previous one. */
   #writing: Promise<unknown> | null = null;
 
@@ -59,7 +69,8 @@ export class Lease<L extends string = string> {
 
   get state(): LeaseState {
     if (this.#closed !== null) return this.#closed;
-    const { expiresAtMs, lost } = this.#account;
+    const { expiresAtMs, lost, closedAs = null } = this.#account;
+    if (closedAs !== null) return closedAs;
     return lost || (expiresAtMs !== null && expiresAtMs <= this.#context.clock.now()) ? 'expired' : 'open';
   }
 
@@ -71,16 +82,30 @@ export class Lease<L extends string = string> {
 
   /** Aborts when the lease is lost: it expired, or a write found that its holder no longer exists. */
   get signal(): AbortSignal {
-    this.#watch ??= new LossWatch(this.#context, this.#account, () => this.#closed !== null);
+    this.#watch ??= new LossWatch(
+      this.#context,
+      this.#account,
+      () => this.#closed !== null,
+      () => this.#tellLoss(),
+    );
     return this.#watch.signal;
   }
 
-  /** Adds to what was taken, or gives part of it back. May cause debt; never denies. Resolves when the store has written it. */
-  async adjust(deltas: Amounts<L>): Promise<void> {
+  /**
+   * Adds to what was taken, or gives part of it back. May cause debt; never denies. Resolves when the store has written it.
+   * `operationId`: of a portable lease, a call that repeats the id of one of the last adjusts counts once, also from
+   * another process.
+   */
+  async adjust(deltas: Amounts<L>, options: AdjustOptions = {}): Promise<void> {
+    const { operationId = null } = options;
+    checkOperationId(operationId);
+    if (operationId !== null && this.decidedBy === 'store' && this.#account.tokenContent === undefined) {
+      throw new ValidationError('operationId', 'left out: only a portable lease remembers it', operationId);
+    }
     const amounts = readAmounts('deltas', required('deltas', deltas), -MAX_AMOUNT);
     if (this.#isUnknown(amounts)) await this.#account.learnLimits();
     this.#refuseOthers('deltas', amounts);
-    await this.#write('adjust', () => this.#account.planDeltas(amounts));
+    await this.#write('adjust', { kind: 'adjust', deltas: amounts, id: operationId });
   }
 
   /** States the real totals of the named limits. Totals are absolute, so the call can be repeated. The lease stays open. */
@@ -88,7 +113,7 @@ export class Lease<L extends string = string> {
     const amounts = readAmounts('actuals', required('actuals', actuals), 0);
     if (this.#isUnknown(amounts)) await this.#account.learnLimits();
     this.#refuseOthers('actuals', amounts);
-    await this.#write('settle', () => this.#account.planTotals(amounts));
+    await this.#write('settle', { kind: 'settle', totals: amounts });
     this.#settled = new Set([...(this.#settled ?? []), ...amounts.map(({ name }) => name)]);
   }
 
@@ -97,8 +122,7 @@ export class Lease<L extends string = string> {
     await this.#exclusively(async () => {
       if (this.#closed !== null || !this.#account.holds) return;
       this.#refuseClosedLimiter('release');
-      const lost = await this.#account.write(null, 'release');
-      if (lost) this.#watch?.lose();
+      await this.#perform('release', { kind: 'release' });
       this.#context.heldLeases.delete(this);
     });
   }
@@ -111,12 +135,14 @@ export class Lease<L extends string = string> {
       if (this.#account.lost) throw new LeaseClosed(this.id, 'expired', 'extend');
       if (!this.#account.holds) return;
       this.#refuseClosedLimiter('extend');
-      if (await this.#account.extend(ttlMs)) {
+      const extended = await this.#account.extend(ttlMs);
+      if (extended === true) {
         this.#watch?.restart();
         return;
       }
-      this.#watch?.lose();
-      throw new LeaseClosed(this.id, 'expired', 'extend');
+      if (extended === false) this.#noteLoss();
+      else this.#watch?.lose();
+      throw new LeaseClosed(this.id, extended === false ? 'expired' : extended, 'extend');
     });
   }
 
@@ -135,26 +161,50 @@ export class Lease<L extends string = string> {
     if (this.#isUnknown(amounts)) await this.#account.learnLimits();
     this.#refuseOthers('actuals', amounts);
     if (this.#closed === 'committed') return;
-    await this.#end('committed', () => this.#account.planTotals(amounts));
+    await this.#end('committed', { kind: 'commit', totals: amounts });
   }
 
   /** Gives everything back. A second call sends only what failed in the first. */
   async rollback(): Promise<void> {
-    await this.#end('rolled-back', () => this.#account.planReturn(null));
+    await this.#end('rolled-back', { kind: 'rollback' });
   }
 
   /** @internal What `run` does when its function throws: keeps settled limits and gives the others back. */
   async rollbackUnsettled(): Promise<void> {
     const settled = this.#settled;
     if (settled === null) return this.rollback();
-    await this.#end('committed', () => this.#account.planReturn(settled));
+    await this.#end('committed', { kind: 'keep', names: settled });
   }
 
-  /** Commits a lease that is still open. Never throws: failures reach `onError`. */
+  /**
+   * A signed text with which `limiter.leases.resume` continues the lease, in this process or in another one. Only of a
+   * lease that was acquired with `portable: true`. After this call, neither the end of a scope or of `run` nor `close`
+   * ends the lease: that is left to the process that resumes it.
+   */
+  async token(): Promise<string> {
+    const { leaseSecrets } = this.#context.options;
+    requireSecrets(leaseSecrets);
+    const content = this.decidedBy === 'store' ? this.#account.tokenContent?.() : undefined;
+    if (content === undefined) {
+      const expected = 'true in the request of a lease that the store has granted: only such a lease has a token';
+      throw new ValidationError('portable', expected, false);
+    }
+    const token = buildLeaseToken(content, leaseSecrets);
+    this.#isHandedOver = true;
+    this.#context.heldLeases.delete(this);
+    return token;
+  }
+
+  /** @internal Whether another process may continue the lease. */
+  get isHandedOver(): boolean {
+    return this.#isHandedOver;
+  }
+
+  /** Commits a lease that is still open and has no token. Never throws: failures reach `onError`. */
   async [Symbol.asyncDispose](): Promise<void> {
     // A commit or rollback that the caller did not await may still be running.
     await this.#writing?.catch(() => {});
-    if (this.#closed !== null) return;
+    if (this.#closed !== null || this.#isHandedOver) return;
     try {
       await this.commit();
     } catch (error) {
@@ -162,26 +212,36 @@ export class Lease<L extends string = string> {
     }
   }
 
-  async #end(state: 'committed' | 'rolled-back', plan: () => Totals): Promise<void> {
+  async #end(state: 'committed' | 'rolled-back', operation: LeaseOperation): Promise<void> {
     await this.#exclusively(async () => {
       if (this.#closed === state) return;
       const attempted = state === 'committed' ? 'commit' : 'roll back';
       this.#refuseClosed(attempted);
       this.#refuseClosedLimiter(attempted);
-      const lost = await this.#account.write(plan(), 'release');
-      if (lost) this.#watch?.lose();
-      this.#close(state);
+      const taken = state === 'rolled-back' && this.#context.options.onEvent !== null ? this.consumed : undefined;
+      await this.#perform(attempted, operation);
+      this.#close(state, taken);
       this.#context.heldLeases.delete(this);
     });
   }
 
-  async #write(attempted: string, plan: () => Totals): Promise<void> {
+  async #write(attempted: string, operation: LeaseOperation): Promise<void> {
     await this.#exclusively(async () => {
       this.#refuseClosed(attempted);
       this.#refuseClosedLimiter(attempted);
-      const lost = await this.#account.write(plan(), 'keep');
-      if (lost) this.#watch?.lose();
+      await this.#perform(attempted, operation);
     });
+  }
+
+  async #perform(attempted: string, operation: LeaseOperation): Promise<void> {
+    const performed = await this.#account.perform(operation);
+    if (performed === 'done') return;
+    if (performed === 'lost') {
+      this.#noteLoss();
+      return;
+    }
+    this.#watch?.lose();
+    throw new LeaseClosed(this.id, performed, attempted);
   }
 
   async #exclusively(work: () => Promise<void>): Promise<void> {
@@ -194,9 +254,29 @@ export class Lease<L extends string = string> {
     }
   }
 
-  #close(state: 'committed' | 'rolled-back'): void {
+  /** `amounts`: what a rollback gave back. */
+  #close(state: 'committed' | 'rolled-back', amounts?: Readonly<Record<string, number>>): void {
     this.#closed = state;
     this.#watch?.stop();
+    if (this.#context.options.onEvent !== null) this.#tellEnd(state, amounts);
+  }
+
+  #noteLoss(): void {
+    this.#watch?.lose();
+    this.#tellLoss();
+  }
+
+  /** Once, however often the loss is noticed. */
+  #tellLoss(): void {
+    if (this.#context.options.onEvent === null || this.#isLossTold) return;
+    this.#isLossTold = true;
+    this.#tellEnd('expired');
+  }
+
+  #tellEnd(how: LeaseEnded['how'], amounts: Readonly<Record<string, number>> = this.consumed): void {
+    const { options, namespace } = this.#context;
+    const { entityId, resource, id: leaseId } = this;
+    emit(options, { type: 'lease-end', namespace, entityId, resource, leaseId, how, amounts });
   }
 
   #refuseClosed(attempted: string): void {
@@ -222,6 +302,13 @@ export class Lease<L extends string = string> {
       throw new ValidationError(`${field}.${name}`, expected, name);
     }
   }
+}
+
+const MAX_OPERATION_ID = 64;
+
+function checkOperationId(id: unknown): void {
+  if (id === null || (typeof id === 'string' && /^[0-9A-Za-z_.~-]+$/.test(id) && id.length <= MAX_OPERATION_ID)) return;
+  throw new ValidationError('operationId', `1 to ${MAX_OPERATION_ID} letters, digits, "_", ".", "~" or "-"`, id);
 }
 
 function required(field: string, amounts: Amounts | undefined): Amounts {

@@ -7,9 +7,12 @@ export class LossWatch {
   readonly #lost = new AbortController();
   readonly #context: Context;
   readonly #account: LeaseAccount;
+  readonly #onExpiry: () => void;
   #sleep = new AbortController();
 
-  constructor(context: Context, account: LeaseAccount, isClosed: () => boolean) {
+  /** `onExpiry` is called when the time of the lease has passed. */
+  constructor(context: Context, account: LeaseAccount, isClosed: () => boolean, onExpiry: () => void) {
+    this.#onExpiry = onExpiry;
     this.#context = context;
     this.#account = account;
     if (account.lost) this.lose();
@@ -47,5 +50,6 @@ export class LossWatch {
       return;
     }
     this.lose();
+    this.#onExpiry();
   }
 }

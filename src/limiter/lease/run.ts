@@ -34,7 +34,7 @@ export async function runUnder<T>(
   }
   extending.abort();
   if (isAsyncGenerator(result)) return underLease(runtime, lease, result, onThrow) as T;
-  await quietly(runtime, 'run commit', () => endOpen(lease, () => lease.commit()));
+  await quietly(runtime, 'run commit', () => commitOwn(lease));
   return result;
 }
 
@@ -61,7 +61,7 @@ function underLease<Y, R, N>(
       if (taken.done !== true) return taken;
       extending.abort();
       if (leaving) await endAfterThrow(runtime, lease, onThrow, new Error('the generator was left early'));
-      else await quietly(runtime, 'run commit', () => endOpen(lease, () => lease.commit()));
+      else await quietly(runtime, 'run commit', () => commitOwn(lease));
       return taken;
     } catch (error) {
       extending.abort();
@@ -91,6 +91,11 @@ async function endAfterThrow(runtime: Runtime, lease: Lease, onThrow: OnThrow, e
 /** Does nothing if the function has ended its lease itself. */
 async function endOpen(lease: Lease, end: () => Promise<void>): Promise<void> {
   if (lease.state === 'open' || lease.state === 'expired') await end();
+}
+
+/** A lease whose token was taken is ended by the process that resumes it. */
+async function commitOwn(lease: Lease): Promise<void> {
+  if (!lease.isHandedOver) await endOpen(lease, () => lease.commit());
 }
 
 async function quietly(runtime: Runtime, where: string, work: () => Promise<void>): Promise<void> {

@@ -6,6 +6,8 @@ import { ApplyStopped, BackendUnavailable, isHeadgateError } from '../../core/er
 import { Limit } from '../../core/limit.js';
 import type { Fields } from '../../core/manifest/managed-fields.js';
 import { buildManagedKey, describeTarget, type ManagedTarget } from '../../core/manifest/managed.js';
+import { decodePause, type Pause, type PauseData } from '../../core/pause.js';
+import { emitConfigChange } from '../events/emit.js';
 import { callStore, changeStore, type Context } from '../context.js';
 import type { ApplyOptions, ManifestPlan } from './manifest-types.js';
 import { fieldsOfMark, makePlan, turn, viewOf } from './manifest-plan.js';
@@ -110,6 +112,7 @@ async function send(context: Context, comparison: Comparison): Promise<void> {
     if (seenVersion === null) return entities.create(marked, { id, ...newRecordOf(final) });
     return entities.update(marked, id, recordOf(writes), seenVersion);
   });
+  if (target.kind !== 'record') emitConfigChange(context, target);
 }
 
 /** Leaves out fields that are not written, so that their stored values stay. */
@@ -125,12 +128,17 @@ function configChangeOf(level: ConfigLevel, writes: Fields): ConfigChange {
 
 type RecordFields = Pick<EntityRecord, 'name' | 'parentId' | 'cascade' | 'metadata'>;
 
-/** A new record leaves out a bypass that is off. */
-function newRecordOf({ bypass, ...fields }: Fields): RecordFields {
-  return recordOf(bypass === true ? { ...fields, bypass } : fields);
+/** The given fields with the names of the port. */
+function recordOf({ parent, paused, ...fields }: Fields): RecordFields & { readonly pause?: Pause | null } {
+  return {
+    ...fields,
+    ...(parent === undefined ? {} : { parentId: parent }),
+    ...(paused === undefined ? {} : { pause: paused === null ? null : decodePause(paused as PauseData) }),
+  } as RecordFields;
 }
 
-/** The given fields with the names of the port. */
-function recordOf({ parent, ...fields }: Fields): RecordFields {
-  return { ...fields, ...(parent === undefined ? {} : { parentId: parent }) } as RecordFields;
+/** A new record leaves out a bypass that is off, and a pause that there is not. */
+function newRecordOf({ bypass, ...final }: Fields): RecordFields & Pick<EntityRecord, 'pause'> {
+  const { pause, ...fields } = recordOf(bypass === true ? { ...final, bypass } : final);
+  return pause === undefined || pause === null ? fields : { ...fields, pause };
 }

@@ -20,9 +20,13 @@ export interface CallDetails<T> {
   readonly onLate?: (answer: T) => void;
 }
 
+/** Must not throw. */
+type OnOutage = (error: unknown) => void;
+
 /** Every call to the store goes through it. It sets the deadline of each call, and contains the breaker. */
 export class Guard {
   readonly #clock: Required<Clock>;
+  readonly #onOutage: OnOutage | null;
   #failures = 0;
   #lastFailure: unknown = null;
   #nextProbeMs = 0;
@@ -31,8 +35,10 @@ export class Guard {
   #pending = 0;
   readonly #whenIdle: (() => void)[] = [];
 
-  constructor(clock: Required<Clock>) {
+  /** `onOutage` is called with an error when the breaker opens, and with null when the store has answered again. */
+  constructor(clock: Required<Clock>, onOutage: OnOutage | null = null) {
     this.#clock = clock;
+    this.#onOutage = onOutage;
   }
 
   get isClosed(): boolean {
@@ -83,7 +89,7 @@ export class Guard {
   }
 
   answered<T>(answer: T): T {
-    if (!this.#isClosed) this.#failures = 0;
+    if (this.#failures > 0) this.#recover();
     return answer;
   }
 
@@ -153,7 +159,7 @@ export class Guard {
     if (this.#isClosed || !isHeadgateError(error)) return;
     if (!(error instanceof BackendUnavailable && COUNTED.has(error.kind))) {
       // The error is an answer, which shows that the store works.
-      this.#failures = 0;
+      this.#recover();
       return;
     }
     // All calls of one group write get the same error object, which counts as one failure.
@@ -161,6 +167,14 @@ export class Guard {
     this.#lastFailure = error;
     this.#failures += 1;
     if (this.#failures >= FAILURES_TO_OPEN) this.#nextProbeMs = this.#clock.now() + PROBE_EVERY_MS;
+    if (this.#failures === FAILURES_TO_OPEN) this.#onOutage?.(error);
+  }
+
+  #recover(): void {
+    if (this.#isClosed) return;
+    const wasOpen = this.#failures >= FAILURES_TO_OPEN;
+    this.#failures = 0;
+    if (wasOpen) this.#onOutage?.(null);
   }
 }
 

@@ -22,6 +22,8 @@ export function lazyBackend(name: string, load: () => Promise<Backend>): Backend
     storeTimeMs: () => loaded?.storeTimeMs?.() ?? null,
     consume: (call, request) => store().consume(call, request),
     adjust: (call, request) => store().adjust(call, request),
+    charge: (call, request) => store().charge(call, request),
+    operate: (call, request) => store().operate(call, request),
     extend: (call, request) => store().extend(call, request),
     peek: (call, levels) => store().peek(call, levels),
     get config() {

@@ -6,6 +6,8 @@ import { callStore, type Context } from '../context.js';
 import type { Decision } from '../acquire/decision.js';
 import { DetachedAccount } from '../lease/detached-account.js';
 import { Lease } from '../lease/lease.js';
+import { denyByPause } from '../acquire/paused.js';
+import { findPause, type FoundPause, laterFound } from '../config/find-pause.js';
 import { buildLevels } from '../acquire/levels.js';
 import { decisionOf, NO_ID_FREE } from '../acquire/outcome.js';
 
@@ -16,14 +18,32 @@ import { decisionOf, NO_ID_FREE } from '../acquire/outcome.js';
 export async function decideWithoutStore(context: Context, ask: Ask, error: HeadgateError): Promise<Decision> {
   const policy: OnUnavailable =
     ask.request.onUnavailable ?? context.options.onUnavailable ?? context.resolver.lastOnUnavailable ?? 'block';
+  if (policy === 'block') throw error;
+  const pause = findKnownPause(context, ask);
+  if (pause !== null) return denyByPause(pause, ask.nowMs, 'fallback');
   switch (policy) {
-    case 'block':
-      throw error;
     case 'allow':
       return allow(context, ask);
     case 'local':
       return decideLocally(context, ask, error);
   }
+}
+
+/** What this process knows of pauses of the entity and of its parents. No policy admits a key that was revoked. */
+function findKnownPause({ resolver, knownPauses }: Context, { request, nowMs }: Ask): FoundPause | null {
+  const { resource } = request;
+  const chain = resolver.lastKnownChain(request.entityId, resource);
+  let found = findPause(
+    // An entry from before this process resumed it is older than what is known.
+    chain.filter((entry) => resolver.cache.isCurrent(entry)),
+    nowMs,
+  );
+  for (const { entityId } of chain) {
+    for (const known of [knownPauses.find(entityId, null), knownPauses.find(entityId, resource)]) {
+      if (known !== undefined) found = laterFound(found, known, nowMs);
+    }
+  }
+  return found;
 }
 
 function allow(context: Context, { request, named, nowMs }: Ask): Decision {

@@ -4,6 +4,7 @@ import type { Limit } from '../../core/limit.js';
 import { shareOfCapacity } from '../../core/limit-options.js';
 import { MILLI, type EpochMs } from '../../core/units.js';
 import { type Context, endOfCall } from '../context.js';
+import { findPause } from '../config/find-pause.js';
 import { isPromise } from '../outage/guard.js';
 import { buildLevels } from '../acquire/levels.js';
 import { type AcquireRequest, readAmounts } from '../acquire/request.js';
@@ -69,6 +70,8 @@ function cachedLevels(context: Context, request: AcquireRequest) {
     const nowMs = context.clock.now();
     const chain = context.resolver.chain(request.entityId, request.resource, nowMs, endOfCall(context, nowMs));
     if (!isPromise(chain)) {
+      // The ask is denied as paused: at once, if the pause is longer than the wait.
+      if (findPause(chain, nowMs) !== null) return [];
       return buildLevels({ request, named: readAmounts('consume', request.consume, 0), nowMs }, chain, context.options);
     }
     chain.catch(() => {});

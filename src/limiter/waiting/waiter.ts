@@ -36,6 +36,8 @@ export class Waiter implements InLine {
   #isAsking = false;
   #hasEnded = false;
   #lastDenial: LastDenial | null = null;
+  /** A pause denied the last ask, and the next ask is due at its end. */
+  #waitsForPause = false;
   #stopTimer: (() => void) | null = null;
 
   constructor(context: Context, request: AcquireRequest, timeoutMs: number, owner: object) {
@@ -71,6 +73,7 @@ export class Waiter implements InLine {
     const { clock } = this.#context;
     const askedMs = clock.now();
     this.#isAsking = true;
+    this.#waitsForPause = false;
     // The timeout of the wait does not cancel an ask in flight.
     this.#stopTimer?.();
     attempt(this.#context, { ...this.#request, signal: this.#stop.signal }, 'decision', asMade)
@@ -83,6 +86,13 @@ export class Waiter implements InLine {
     this.#end(() => this.#reject(reason));
     // Without the reason, which may be an error that the guard would count as an answer of the store.
     this.#stop.abort();
+  }
+
+  /** Called when this process has ended a pause. */
+  askIfPaused(): void {
+    if (!this.#waitsForPause) return;
+    this.#stopTimer?.();
+    this.ask();
   }
 
   #answered(decision: Decision, askedMs: EpochMs): void {
@@ -107,12 +117,15 @@ export class Waiter implements InLine {
     const { clock } = this.#context;
     this.#lastDenial = { denied, askedMs };
     const leftMs = this.#endMs - clock.now();
-    const waitsTooLong =
-      refusal !== null && refills(refusal.limit.kind) && askedMs + (refusal.retryAfterMs ?? 0) > this.#endMs;
+    const isPaused = denied.reason === 'paused';
+    const isCertain = isPaused || (refusal !== null && refills(refusal.limit.kind));
+    const waitMs = isPaused ? denied.retryAfterMs : (refusal?.retryAfterMs ?? 0);
+    const waitsTooLong = isCertain && (waitMs === null || askedMs + waitMs > this.#endMs);
     if (denied.reason === 'impossible' || leftMs <= 0 || waitsTooLong) {
       this.#end(() => this.#resolve(denied));
     } else if (refusal === null || next === null) {
       this.leaveLine();
+      this.#waitsForPause = isPaused;
       this.#askIn(Math.min(leftMs, Math.max(1, denied.retryAfterMs ?? 1)));
     } else if (next === this.#line) {
       this.#moveTo(next, refusal.requested);
@@ -140,7 +153,7 @@ export class Waiter implements InLine {
     return line;
   }
 
-  /** After a denial as `contended`: no limit refused, so there is no line to join. */
+  /** After a denial as `contended` or `paused`: no limit refused, so there is no line to join. */
   #askIn(ms: number): void {
     this.#stopTimer = startTimer(this.#context.clock, ms, () => this.ask());
   }
@@ -186,6 +199,7 @@ export class Waiter implements InLine {
   #end(settle: () => void): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
+    this.#waitsForPause = false;
     this.#stopTimer?.();
     this.#request.signal?.removeEventListener('abort', this.#onAbort);
     this.#context.lines.exit(this);

@@ -14,6 +14,8 @@ interface WaitingCall {
   readonly owner: object;
   /** Removes the call from its line and returns that line. */
   leaveLine(): WaitingLine | null;
+  /** Asks now if the call waits for the end of a pause. */
+  askIfPaused(): void;
   /** Ends the wait: the call rejects with the reason. */
   leave(reason: unknown): void;
 }
@@ -126,6 +128,11 @@ export class WaitingLines {
     for (const { name, milli } of amounts) {
       for (const line of this.of(bucket, name)) line.giveBack(Number(milli) / MILLI);
     }
+  }
+
+  /** Called when this process has ended a pause. The pause may have been one of a parent, so every waiter asks. */
+  resume(): void {
+    for (const waiting of this.#waiting) waiting.askIfPaused();
   }
 
   /** Called when this process has reset a bucket. */

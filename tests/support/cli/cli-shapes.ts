@@ -17,6 +17,8 @@ import { migrated, STACK_SHAPES } from './cli-stack-shapes.js';
 
 const page = (item: Shape): Shape => record({ items: listOf(item), next: nullable(text) });
 
+const pause = { until: nullable(instant), reason: text };
+const pausedBy = record({ entityId: text, resource: nullable(text), ...pause });
 const entity = record({
   id: text,
   name: nullable(text),
@@ -25,6 +27,7 @@ const entity = record({
   metadata: mapOf(anything),
   createdAt: instant,
   version: count,
+  paused: nullable(record(pause)),
 });
 const resource = record({ resource: text, limits: listOf(limit) });
 const entityView = record({
@@ -47,15 +50,24 @@ const bucket = record({
   holders: count,
   acquires: count,
   expired: count,
+  paused: nullable(record(pause)),
+});
+const charge = record({
+  entityId: text,
+  resource: text,
+  amounts: mapOf(count),
+  id: nullable(text),
+  available: mapOf(nullable(number)),
 });
 const acquire = record({
   granted: flag,
   dryRun: flag,
   entityId: text,
   resource: text,
-  reason: nullable(exactly('exhausted', 'contended', 'impossible')),
+  reason: nullable(exactly('exhausted', 'contended', 'impossible', 'paused')),
   retryAfterMs: nullable(count),
   decidedBy: exactly('store', 'deny-cache', 'fallback', 'open'),
+  paused: nullable(pausedBy),
   lease: nullable(record({ id: text, state: exactly('committed', 'held'), expiresAt: nullable(instant) })),
   levels: listOf(
     record({
@@ -124,6 +136,8 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   ),
   'bucket list': page(bucket),
   'bucket reset': record({ reset: flag }),
+  charge,
+  credit: charge,
   'bucket show': record({ bucket: nullable(bucket) }),
   capacity: record({
     resource: text,
@@ -156,13 +170,17 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   'leases list': page(
     record({
       id: text,
+      entityId: text,
+      resource: text,
       amounts: mapOf(count),
       caller: nullable(text),
       acquiredAt: nullable(instant),
       expiresAt: instant,
       expired: flag,
+      portable: flag,
     }),
   ),
+  'leases release': record({ released: flag }),
   'limits apply': limitsPlan,
   'limits diff': limitsPlan,
   'limits export': limitsFile,
@@ -198,6 +216,7 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
   'namespace purge': record({ removed: count }),
   'namespace recover': namespace,
   'namespace show': namespace,
+  pause: pausedBy,
   reconcile: record({
     namespaces: count,
     visited: count,
@@ -211,6 +230,7 @@ export const CLI_SHAPES: Readonly<Record<string, Shape>> = {
     complete: flag,
     durationMs: count,
   }),
+  resume: record({ resumed: flag }),
   'resource delete': deleted,
   'resource entities': page(text),
   'resource list': page(resource),

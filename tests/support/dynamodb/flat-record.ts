@@ -62,6 +62,8 @@ function holds(values: ReadonlyMap<string, Value>, { op, attribute, value }: Rec
       return stored !== undefined && stored >= wanted!;
     case 'at-most':
       return stored !== undefined && stored <= wanted!;
+    case 'absent-or-at-most':
+      return stored === undefined || stored <= wanted!;
     case 'absent':
       return stored === undefined;
     case 'set':

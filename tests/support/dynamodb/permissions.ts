@@ -50,6 +50,12 @@ export const OPERATIONS: Readonly<Record<string, (stage: Stage) => Promise<unkno
   '`open`, `ping`': async ({ space }) => (await space.open()).ping(),
   '`acquire`, `tryAcquire`, `run`, and all that a lease can do': useLeases,
   'the same, once a bucket is busy enough to split': useBusyBucket,
+  '`charge`, `credit`': async ({ limiter }) => {
+    await limiter.charge({ ...BUCKET, amounts: { rpd: 1 } });
+    await limiter.charge({ ...BUCKET, amounts: { rpd: 1 }, id: 'a' });
+    await limiter.credit({ ...BUCKET, amounts: { rpd: 1 }, id: 'b' });
+    await limiter.charge({ entityId: 'charged', resource: 'gpt-4', amounts: { rpd: 1 }, id: 'c' });
+  },
   '`status`, `available`, `timeUntilAvailable`, `peek`': async ({ limiter }) => {
     await limiter.status(BUCKET);
     await limiter.timeUntilAvailable({ ...BUCKET, consume: { rpd: 1 } });
@@ -80,7 +86,17 @@ export const OPERATIONS: Readonly<Record<string, (stage: Stage) => Promise<unkno
     await limiter.resources.capacity('gpt-4');
   },
   '`buckets.reset`': async ({ limiter }) => limiter.buckets.reset(BUCKET),
-  '`leases.list`': async ({ limiter }) => limiter.leases.list(BUCKET),
+  '`leases.list({ entityId, resource })`, `leases.list({ entityId })`': async ({ limiter }) => {
+    await limiter.leases.list(BUCKET);
+    await limiter.leases.list({ entityId: 'user-1' });
+  },
+  '`leases.list()`': async ({ limiter }) => limiter.leases.list(),
+  '`leases.resume`, and all that the lease can do then': resumeLease,
+  '`leases.release(id)`': async ({ limiter, world }) => {
+    const { id } = await limiter.acquire({ ...ASK, leaseTtlMs: 60_000 });
+    world.proxy.requests.clear();
+    await limiter.leases.release(id);
+  },
   '`usage.query`, `usage.summary` of an entity': async ({ limiter, space }) =>
     limiter.usage.query(windowOf(space, BUCKET)),
   '`usage.query`, `usage.summary` of a resource': async ({ limiter, space }) =>
@@ -118,6 +134,16 @@ async function useLeases({ space }: Stage): Promise<void> {
     await lease.commit();
     await (await limiter.acquire({ ...ASK, entityId: `new-${String(atomic)}`, atomic })).rollback();
   }
+}
+
+async function resumeLease({ space, world }: Stage): Promise<void> {
+  const limiter = await space.open({ limits: LIMITS, leaseSecrets: ['a secret of this test'] });
+  const token = await (await limiter.acquire({ ...ASK, portable: true })).token();
+  world.proxy.requests.clear();
+  const lease = await limiter.leases.resume(token);
+  await lease.settle({ rpd: 3 });
+  await lease.extend(90_000);
+  await lease.commit();
 }
 
 const SENSITIVE = { paceAbove: 5, splitAbove: 10 };

@@ -64,3 +64,13 @@ export async function splitInto(count: number, world: DynamoWorld, space: Space,
     }
   }
 }
+
+/** Merges shard 1 of two into shard 0, like a process that has looked for cold shards. */
+export async function mergeShards(world: DynamoWorld, space: Space, bucket: Bucket) {
+  const calm = { paceAbove: Infinity, splitAbove: Infinity };
+  const shards = new BucketShards(new DynamoDBExecutor(world.table, space.ns), bucket, calm);
+  const first = shards.shard(0);
+  const nowMs = space.clock.now();
+  await first.read(nowMs, deadlineIn(TIMEOUT_MS));
+  return shards.tender.tend(first, nowMs, deadlineIn(TIMEOUT_MS));
+}

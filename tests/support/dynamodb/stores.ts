@@ -67,7 +67,7 @@ export function openStores(transport: Transport, tap?: Tap, random: () => number
     table,
     gate,
     config: createConfigStore(table, gate, ownWrites),
-    entities: createEntityStore(table, gate, ownWrites),
+    entities: createEntityStore(table, gate, { require: () => {} }, ownWrites),
     managed: createManagedStore(table, gate),
     namespaces: createNamespaceStore(table, gate),
     audit: createAuditStore(table, gate),

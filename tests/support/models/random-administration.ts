@@ -18,6 +18,7 @@ import {
 import { pages } from './world.js';
 
 const HOUR_MS = 3_600_000;
+const USUAL = { resource: 'gpt-4' };
 
 function someLevel(random: Random): ConfigLevelRef {
   const entityId = someEntity(random);
@@ -189,6 +190,26 @@ export function readBuckets(random: Random): Operation {
 export function resetBucket(random: Random): Operation {
   const key = { entityId: someEntity(random), resource: someResource(random) };
   return call(`reset ${JSON.stringify(key)}`, somewhere(random), async ({ buckets }) => buckets.reset(key));
+}
+
+/** Short pauses, so that most of the history is not paused. */
+export function changePause(random: Random): Operation {
+  const entityId = someEntity(random);
+  const target = chance(random, 70) ? { entityId, resource: someResource(random) } : { entityId };
+  const reason = random.pick(['vendor', 'leaked']);
+  const forMs = random.pick([1, 900, 5_000, 60_000, 'forever'] as const);
+  const where = somewhere(random);
+  return random.pick([
+    call(`pause ${JSON.stringify(target)} for ${forMs}`, where, async (limiter) =>
+      limiter.pause({ ...target, forMs, reason }),
+    ),
+    call(`resume ${JSON.stringify(target)}`, where, async (limiter) => limiter.resume(target)),
+    call(`pause and resume ${JSON.stringify(target)}`, where, async (limiter) => [
+      await limiter.pause({ ...target, forMs, reason }),
+      await limiter.timeUntilAvailable({ ...USUAL, ...target, consume: { rpm: 1 } }).catch(String),
+      await limiter.resume(target),
+    ]),
+  ]);
 }
 
 export function readAudit(random: Random): Operation {

@@ -55,6 +55,14 @@ const entity: fc.Arbitrary<ManifestEntity | null> = fc.option(
       name: fc.constantFrom('Ann', '', 'Zoë "x"\n'),
       cascade: fc.boolean(),
       metadata,
+      paused: fc.oneof(
+        fc.constant<false>(false),
+        fc.record({ reason: fc.constantFrom('leaked', 'Zoë "x"') }),
+        fc.record({
+          reason: fc.constant('unpaid'),
+          until: fc.constantFrom('2020-01-31T10:00Z', '2031-01-31T10:00:00.5Z'),
+        }),
+      ),
       default: level,
       resources: someOf(RESOURCES, level, 1),
     },
@@ -109,6 +117,16 @@ const record = fc.record(
 );
 
 const deed: fc.Arbitrary<Deed> = fc.oneof(
+  id.map(
+    (given): Deed =>
+      (limiter) =>
+        limiter.pause({ entityId: given, forMs: 'forever', reason: 'by hand' }),
+  ),
+  id.map(
+    (given): Deed =>
+      (limiter) =>
+        limiter.resume({ entityId: given }),
+  ),
   fc.tuple(id, record).map(
     ([given, fields]): Deed =>
       ({ entities: store }) =>

@@ -42,7 +42,7 @@ export function startKeeping(bucket: BucketShards, nowMs: EpochMs): (images: rea
   };
 }
 
-/** Whether the image of every shard has too little for the asks. A shard without an image may have enough. */
+/** Whether the image of every shard has too little for the asks, or is paused. A shard without an image may have enough. */
 export function isShortOf(bucket: BucketShards, asks: readonly AskedAmount[], nowMs: EpochMs): boolean {
-  return bucket.all().every((shard) => shard.judge(asks, nowMs)?.some(refuses) === true);
+  return bucket.all().every((shard) => shard.isPaused(nowMs) || shard.judge(asks, nowMs)?.some(refuses) === true);
 }

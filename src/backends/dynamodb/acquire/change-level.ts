@@ -1,9 +1,10 @@
-import type { Call, LevelChange } from '../../../backend.js';
+import type { Call, LevelChange, LevelOperation, OperationResult } from '../../../backend.js';
 import type { Amount } from '../../../core/bucket/decide.js';
 import { type BucketShards, tuningOf } from './bucket-shards.js';
 import type { Deadline } from '../client/deadline.js';
-import { type ChangeEntry, refundsRates } from '../bucket/group/entries.js';
-import { divideChange, readLocation } from '../bucket/grant-location.js';
+import { addAmounts } from '../../../core/bucket/portable.js';
+import { type ChangeEntry, type OperationEntry, refundsRates } from '../bucket/group/entries.js';
+import { divideChange, divideOperation, readLocation } from '../bucket/grant-location.js';
 import { RefundLost } from '../bucket/group/refund-lost.js';
 
 interface Changing {
@@ -46,4 +47,26 @@ async function changeShard(
   // Not under the caller's signal: what was taken must be corrected even if the caller has aborted.
   const { result } = await bucket.submit(shard, entry, deadline, tuningOf(call));
   return result.holderLost;
+}
+
+interface Operating extends Omit<Changing, 'level'> {
+  readonly level: LevelOperation;
+}
+
+/**
+ * Makes an operation on the shards that the lease was taken from, one after the other: the first shard decides between
+ * contradictory operations. A repeat finds the shards that are done by their holders.
+ */
+export async function operateLevel({ call, bucket, level, leaseId, deadline }: Operating): Promise<OperationResult> {
+  const locations = readLocation(level.place);
+  const parts = divideOperation(level, locations);
+  let taken: readonly Amount[] | null = [];
+  for (const [at, { shard }] of locations.entries()) {
+    const entry: OperationEntry = { kind: 'operation', level: parts[at] ?? level, leaseId, nowMs: call.nowMs };
+    // Not under the caller's signal: what was taken must be corrected even if the caller has aborted.
+    const { result } = await bucket.submit(shard, entry, deadline, tuningOf(call));
+    if (result.kind === 'ended') return { kind: 'closed', state: result.state };
+    taken = taken === null || result.taken === null ? null : addAmounts(taken, result.taken);
+  }
+  return taken === null ? { kind: 'lost' } : { kind: 'done', taken };
 }

@@ -7,13 +7,16 @@ import type {
   LevelAnswer,
   LevelAsk,
   LevelResult,
+  OperateRequest,
+  OperationResult,
 } from '../../../backend.js';
-import { conclude, CONTENDED_RETRY_MS } from '../../../core/bucket/decide.js';
+import { concludeAt, CONTENDED_RETRY_MS } from '../../../core/bucket/decide.js';
 import { CONFIG_REREAD_MS } from '../../../core/config/config.js';
+import type { EpochMs } from '../../../core/units.js';
 import { takeAtomically } from './atomic.js';
 import { isShortOf, startKeeping, youngImages } from './bucket-images.js';
 import { type BucketCache, tuningOf } from './bucket-shards.js';
-import { changeLevel } from './change-level.js';
+import { changeLevel, operateLevel } from './change-level.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
 import { judgeLevel } from '../bucket/judge-level.js';
 import { RefundLost } from '../bucket/group/refund-lost.js';
@@ -34,7 +37,9 @@ export function consume(buckets: BucketCache, call: Call, request: ConsumeReques
   const asking = askingOf(consuming, request.levels[0] as LevelAsk);
   // A take from one shard is one write, which is atomic. Only a take from several shards needs a transaction.
   const outcome = takeLevel(request.atomic === true ? { ...asking, takeAcross: takeWhole(consuming) } : asking);
-  return outcome instanceof Promise ? outcome.then(outcomeOfOne) : outcomeOfOne(outcome);
+  return outcome instanceof Promise
+    ? outcome.then((late) => outcomeOfOne(late, call.nowMs))
+    : outcomeOfOne(outcome, call.nowMs);
 }
 
 /** Takes from several shards of the only level, in one transaction. */
@@ -53,14 +58,19 @@ function askingOf({ buckets, call, request, deadline }: Consuming, level: LevelA
   return { call, bucket, level, leaseId: request.leaseId, deadline };
 }
 
-function outcomeOfOne(outcome: LevelOutcome): ConsumeOutcome {
+function outcomeOfOne(outcome: LevelOutcome, nowMs: EpochMs): ConsumeOutcome {
   switch (outcome.kind) {
     case 'granted':
       return { kind: 'granted', levels: [outcome.answer] };
     case 'denied':
-      return denial([outcome.answer], outcome.remembered);
+      return denial([outcome.answer], outcome.remembered, nowMs);
     case 'unheld':
       return { kind: 'denied', reason: 'contended', retryAfterMs: CONFIG_REREAD_MS, levels: [outcome.answer] };
+    case 'crowded': {
+      const { answer } = outcome;
+      const retryAfterMs = CONTENDED_RETRY_MS;
+      return { kind: 'denied', reason: 'contended', retryAfterMs, levels: [answer], crowded: true };
+    }
     case 'contended':
       return { kind: 'denied', reason: 'contended', retryAfterMs: CONTENDED_RETRY_MS, levels: [] };
     case 'id-taken':
@@ -68,8 +78,8 @@ function outcomeOfOne(outcome: LevelOutcome): ConsumeOutcome {
   }
 }
 
-function denial(levels: readonly LevelAnswer[], remembered: boolean): ConsumeOutcome {
-  const conclusion = conclude(levels);
+function denial(levels: readonly LevelAnswer[], remembered: boolean, nowMs: EpochMs): ConsumeOutcome {
+  const conclusion = concludeAt(levels, nowMs);
   // The levels were judged one after the other, so the cause of the refusal may have passed.
   if (conclusion.granted) return { kind: 'denied', reason: 'exhausted', retryAfterMs: 1, levels };
   const { reason, retryAfterMs } = conclusion;
@@ -91,10 +101,10 @@ async function consumeCascade(consuming: Consuming): Promise<ConsumeOutcome> {
   if (request.atomic !== true) await undo(consuming, outcomes);
   for (const outcome of outcomes) if (outcome instanceof Failed) throw outcome.error;
   for (const outcome of outcomes)
-    if (!(outcome instanceof Failed) && endsWithoutVerdict(outcome)) return outcomeOfOne(outcome);
+    if (!(outcome instanceof Failed) && endsWithoutVerdict(outcome)) return outcomeOfOne(outcome, consuming.call.nowMs);
   const { levels, read } = await verdictsOfAll(consuming, outcomes);
   const remembered = outcomes.every((outcome) => outcome === UNASKED || (isDenied(outcome) && outcome.remembered));
-  return denial(levels, !read && remembered);
+  return denial(levels, !read && remembered, consuming.call.nowMs);
 }
 
 /** A denial from the deny cache saves taking from the other levels and giving back. */
@@ -139,7 +149,7 @@ function isGranted(outcome: Taken | undefined): outcome is Extract<LevelOutcome,
 
 function endsWithoutVerdict(outcome: Exclude<Taken, Failed>): outcome is LevelOutcome {
   const { kind } = outcome;
-  return kind === 'id-taken' || kind === 'contended' || kind === 'unheld';
+  return kind === 'id-taken' || kind === 'contended' || kind === 'unheld' || kind === 'crowded';
 }
 
 /**
@@ -274,6 +284,25 @@ async function verdictsOfAll(
 
 function isDenied(outcome: Taken | undefined): outcome is Extract<LevelOutcome, { readonly kind: 'denied' }> {
   return outcome !== undefined && !(outcome instanceof Failed) && outcome.kind === 'denied';
+}
+
+/** Makes an operation of a portable lease. Each level succeeds or fails separately. */
+export async function operate(
+  buckets: BucketCache,
+  call: Call,
+  { leaseId, levels }: OperateRequest,
+): Promise<readonly OperationResult[]> {
+  const deadline = deadlineIn(call.timeoutMs);
+  return Promise.all(
+    levels.map(async (level): Promise<OperationResult> => {
+      const bucket = buckets.of(call.namespaceId, level.entityId, level.resource);
+      try {
+        return await operateLevel({ call, bucket, level, leaseId, deadline });
+      } catch (error) {
+        return { kind: 'failed', error };
+      }
+    }),
+  );
 }
 
 export async function adjust(

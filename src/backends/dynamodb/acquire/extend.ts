@@ -1,4 +1,6 @@
 import type { Call, ExtendRequest } from '../../../backend.js';
+import type { Holder } from '../../../core/bucket/decide.js';
+import type { ClosedState } from '../../../core/bucket/portable.js';
 import { BackendUnavailable } from '../../../core/errors.js';
 import type { EpochMs } from '../../../core/units.js';
 import { type BucketCache, type BucketShards, tuningOf } from './bucket-shards.js';
@@ -18,7 +20,7 @@ interface HolderLocation {
 }
 
 /** Moves the expiry of all holders of a lease, or of none. Several holders are written in one transaction. */
-export async function extend(buckets: BucketCache, call: Call, request: ExtendRequest): Promise<boolean> {
+export async function extend(buckets: BucketCache, call: Call, request: ExtendRequest): Promise<boolean | ClosedState> {
   const deadline = deadlineIn(call.timeoutMs);
   const locations = request.levels.flatMap(({ entityId, resource, place }): HolderLocation[] => {
     const bucket = buckets.of(call.namespaceId, entityId, resource);
@@ -34,10 +36,11 @@ async function extendOne(
   location: HolderLocation,
   request: ExtendRequest,
   deadline: Deadline,
-): Promise<boolean> {
+): Promise<boolean | ClosedState> {
   const { leaseId, expiresAtMs } = request;
   const entry = { kind: 'extend', leaseId, expiresAtMs, nowMs: call.nowMs } as const;
   const { result } = await location.bucket.submit(location.shard, entry, deadline, tuningOf(call));
+  if (result.kind === 'ended') return result.state;
   return result.kind === 'extended' && result.found;
 }
 
@@ -46,13 +49,15 @@ async function extendAll(
   locations: readonly HolderLocation[],
   { leaseId, expiresAtMs }: ExtendRequest,
   deadline: Deadline,
-): Promise<boolean> {
+): Promise<boolean | ClosedState> {
   for (let attempt = 0; ; attempt++) {
     const seen = await Promise.all(
       locations.map(async (location) => findHolder(location, leaseId, call.nowMs, deadline)),
     );
     const images = seen.flatMap(({ image }) => (image?.holders.has(leaseId) === true ? [image] : []));
     if (images.length < locations.length) return false;
+    const [state = 'open'] = images.flatMap(({ holders }) => closedStateOf(holders.get(leaseId)));
+    if (state !== 'open') return state;
     const { executor } = (locations[0] as HolderLocation).bucket;
     const writes = images.map((image) => extension(executor, call, image, leaseId, expiresAtMs));
     const answer = await executor.writeAll(writes, deadline);
@@ -67,6 +72,11 @@ async function extendAll(
     }
     await pause(waitMs);
   }
+}
+
+function closedStateOf(holder: Holder | undefined): readonly ClosedState[] {
+  const state = holder?.portable?.state ?? 'open';
+  return state === 'open' ? [] : [state];
 }
 
 /** Finds the shard that should have the holder. A cached image without it may be stale, so the shard is read. */

@@ -2,6 +2,7 @@ import type { Awaitable, Tuning } from '../../../backend.js';
 import { type AskedAmount, decide, fitsAll, refuses, type Verdict } from '../../../core/bucket/decide.js';
 import { compareConfig } from '../../../core/config/config.js';
 import { BackendUnavailable } from '../../../core/errors.js';
+import { isRunning } from '../../../core/pause.js';
 import type { EpochMs } from '../../../core/units.js';
 import {
   type AskEntry,
@@ -124,9 +125,14 @@ export class Shard {
     return this.#judgement.verdicts;
   }
 
+  /** Whether the bucket is paused as far as the image shows. */
+  isPaused(nowMs: EpochMs): boolean {
+    return isRunning(this.#image?.pause, nowMs);
+  }
+
   /** Whether the whole ask fits into the image, without a settlement before. */
   hasRoom({ level, nowMs }: AskEntry): boolean {
-    if (this.#image === null || compareConfig(this.#image, level) === 'settle') return false;
+    if (this.#image === null || compareConfig(this.#image, level) === 'settle' || this.isPaused(nowMs)) return false;
     return this.judge(level.asks, nowMs)?.every(fits) === true;
   }
 
@@ -134,7 +140,7 @@ export class Shard {
   recall(ask: AskEntry, { denyCacheMs, bucketLifeFactor: lifeFactor }: Tuning): ResultOf<AskEntry> | null {
     const { nowMs, level } = ask;
     // Most asks fit, and skip the full plan below.
-    if (this.#refunds > 0 || !this.#isShort(level.asks, nowMs)) return null;
+    if (!this.isPaused(nowMs) && (this.#refunds > 0 || !this.#isShort(level.asks, nowMs))) return null;
     const { image, trust, judgement } = this.cachedAt(nowMs, denyCacheMs);
     const plan = image && planGroup(image, [ask], { nowMs, trust, lifeFactor, withoutRefunds: false, judgement });
     return plan?.kind === 'answer' ? (plan.results[0] as ResultOf<AskEntry>) : null;
@@ -204,6 +210,7 @@ function deadlinePassed(): BackendUnavailable {
 
 /** Whether the entry gives tokens or slots back. A balance from before it must not deny. */
 function givesBack(entry: Entry): boolean {
+  if (entry.kind === 'operation') return true;
   if (entry.kind !== 'change') return false;
   return entry.level.holder === 'release' || refundsRates(entry.level);
 }

@@ -32,6 +32,7 @@ test('an ask whose write got no answer ends as id-taken, so that no shard is ask
     write,
     writeAll: async () => ({ kind: 'refused' }),
     read: async () => full,
+    readReceipt: () => Promise.resolve(null),
     readBuckets: async () => [],
   };
   const bucket = new BucketShards(executor, KEY, PRESSURE);
@@ -58,6 +59,7 @@ test('a stored number that this code never writes rejects the callers, and the s
     write: async () => answers.shift() ?? { kind: 'refused', image: broken },
     writeAll: async () => ({ kind: 'refused' }),
     read: async () => sound,
+    readReceipt: () => Promise.resolve(null),
     readBuckets: async () => [],
   };
   const bucket = new BucketShards(executor, KEY, PRESSURE);

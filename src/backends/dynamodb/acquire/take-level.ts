@@ -13,6 +13,7 @@ import { add, type Int, sub } from '../../../core/int.js';
 import { holdsSlots } from '../../../core/limit-kind.js';
 import type { EpochMs } from '../../../core/units.js';
 import { knownAsks, partOf, refuseAcross, viewShards } from '../bucket/across-shards.js';
+import { runningPause } from '../bucket/shard-pauses.js';
 import { readShards } from './bucket-images.js';
 import { type BucketShards, type Submitted, tuningOf } from './bucket-shards.js';
 import { changeLevel } from './change-level.js';
@@ -108,7 +109,10 @@ export function recallLevel(asking: Asking): LevelOutcome | null {
 /** If the first shard denied the ask: asks other shards, or takes from several where one cannot be enough. */
 function takeElsewhere(asking: Asking, entry: AskEntry, first: Asked): Awaitable<LevelOutcome> {
   const outcome = concluded(asking, first);
+  if (outcome.kind === 'crowded' && asking.bucket.count > 1) return takeFromUncrowded(asking, entry, first, outcome);
   if (outcome.kind !== 'denied' || asking.bucket.count === 1) return outcome;
+  // A pause stops all shards.
+  if (outcome.answer.pause !== undefined && outcome.inDoubt !== true) return outcome;
   // The same shard would be asked again, and the revocation on it would remove the holder that it adds then.
   return outcome.inDoubt === true ? { kind: 'id-taken' } : takeFromOthers(asking, entry, first, outcome);
 }
@@ -121,12 +125,27 @@ async function takeFromOthers(asking: Asking, entry: AskEntry, first: Asked, den
     const outcome = concluded(asking, await askShard(asking, shard, entry));
     if (outcome.kind !== 'denied') return outcome;
     if (outcome.inDoubt === true) return { kind: 'id-taken' };
+    if (outcome.answer.pause !== undefined) return outcome;
     // Shares differ by a remainder, and free slots are spread unevenly: another shard may show that the ask exceeds a
     // share where the first did not.
     if (exceedsShare(outcome.answer, asking.level)) return takeFromSeveral();
     if (longestWait(outcome.answer) < longestWait(best.answer)) best = outcome;
   }
   return best;
+}
+
+/** The first answer of another shard that has room for the holder. */
+async function takeFromUncrowded(
+  asking: Asking,
+  entry: AskEntry,
+  first: Asked,
+  crowded: LevelOutcome,
+): Promise<LevelOutcome> {
+  for (const shard of otherShards(asking, entry, first.shard.number)) {
+    const outcome = concluded(asking, await askShard(asking, shard, entry));
+    if (outcome.kind !== 'crowded') return outcome;
+  }
+  return crowded;
 }
 
 /** Two other shards drawn at random, first the one that has room by its image. */
@@ -230,8 +249,9 @@ async function takeAcross(asking: Asking): Promise<LevelOutcome> {
     throw error;
   }
   await undoParts(asking, granted, locations);
-  const verdicts = refuseAcross(viewsOf(asking), level, call.nowMs);
-  return { kind: 'denied', answer: { verdicts, configIsOlder: false }, remembered: false };
+  const views = viewsOf(asking);
+  const answer = { verdicts: refuseAcross(views, level, call.nowMs), configIsOlder: false };
+  return { kind: 'denied', answer: { ...answer, ...runningPause(views, call.nowMs) }, remembered: false };
 }
 
 /** A part that cannot be given back stays taken, which is the strict side. `onError` is the only trace of it. */
@@ -267,7 +287,13 @@ function holderOf({ holder }: LevelAsk, asks: readonly Amount[]): LevelAsk['hold
   if (holder === null) return null;
   const within = (amounts: readonly Amount[]) =>
     amounts.flatMap(({ name }) => asks.filter((ask) => ask.name === name).map(({ milli }) => ({ name, milli })));
-  return { ...holder, slots: within(holder.slots), rates: holder.rates === null ? null : within(holder.rates) };
+  const { slots, rates, portable } = holder;
+  return {
+    ...holder,
+    slots: within(slots),
+    rates: rates === null ? null : within(rates),
+    ...(portable === undefined ? {} : { portable: { ...portable, taken: within(portable.taken) } }),
+  };
 }
 
 /** One answer for the parts: their sum, which may be less than was asked. */

@@ -36,10 +36,14 @@ export class BucketTender {
   }
 
   /** Runs `tend` in the background. A failure is reported, and fails no call. */
-  tendInBackground(shard: Shard, { nowMs, tuning }: Call): void {
-    this.tend(shard, nowMs, deadlineIn(TEND_WITHIN_MS))?.catch((error: unknown) =>
-      tuning?.onError?.(error, 'splitting or merging a bucket'),
+  tendInBackground(shard: Shard, { nowMs, tuning, namespaceId }: Call): void {
+    const { entityId, resource } = shard.key;
+    const told = this.tend(shard, nowMs, deadlineIn(TEND_WITHIN_MS))?.then((done) =>
+      done === null
+        ? undefined
+        : tuning?.onReshard?.({ kind: done === 'split' ? 'split' : 'merge', namespaceId, entityId, resource }),
     );
+    told?.catch((error: unknown) => tuning?.onError?.(error, 'splitting or merging a bucket'));
   }
 
   /** Splits a shard that is too busy, or merges a cold one. Resolves with what was done. null: nothing to do. */

@@ -101,6 +101,18 @@ describe('the ttl of a bucket', () => {
     expect(expirySec(debt, NOW_MS, 7)).toBe(NOW_SEC + 16 * DAY_SEC);
   });
 
+  test('a debt that takes longer to repay than a time can say removes the ttl, and later debits still fit', () => {
+    const debit = changeEntry([DAILY], { daily: 1e15 });
+    let image = imageOf([DAILY], { ttlSec: NOW_SEC + DAY_SEC });
+    for (let sent = 0; sent < 3; sent++) {
+      const plan = planGroup(image, [debit], { nowMs: NOW_MS, trust: 'exact', lifeFactor: 7, withoutRefunds: false });
+      if (plan.kind !== 'write') throw new Error(plan.kind);
+      expect(shardWriteHolds(image, plan.write, image)).toBe(true);
+      image = applyShardWrite(image, plan.write, 'own');
+    }
+    expect(image.ttlSec).toBeNull();
+  });
+
   test('the ttl is not before the expiry of any holder', () => {
     const held = withHolders(imageOf([SLOTS]), { lease: { expiresAtMs: NOW_MS + 5 * DAY_SEC * 1_000 } });
     expect(expirySec(held, NOW_MS, 7)).toBe(NOW_SEC + 5 * DAY_SEC);

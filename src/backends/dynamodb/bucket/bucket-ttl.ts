@@ -7,6 +7,8 @@ import { accountOf, type ShardImage } from '../table/items.js';
 import { applyShardWrite, type ShardWrite } from './shard-write.js';
 
 const LEAST_LIFE_MS = 3_600_000;
+/** A wait is at most this long, however large the debt: 285,000 years. */
+const NEVER_SEC = Number.MAX_SAFE_INTEGER / 1_000;
 /** For writes that belong to no call, and so have no limiter options. */
 export const DEFAULT_LIFE_FACTOR = 7;
 
@@ -106,6 +108,8 @@ export function withTtl(image: ShardImage, write: ShardWrite, newest: LevelRef |
   if (ttlSec === null) return write;
   if (newest?.lasting === true && compareVersions(newest.version, version) >= 0) return { ...write, ttlSec: null };
   const renewedSec = renewedTtl(image, write, ttlSec, at);
+  // No later write could meet the condition of a ttl that was cut off here, so the bucket has none until it is paid.
+  if (renewedSec !== undefined && renewedSec >= NEVER_SEC) return { ...write, ttlSec: null };
   const limits = write.limits.map((limit) => {
     const rate = accountOf(image, limit.name)?.rate;
     const isSpent = limit.write.write === 'add' && limit.write.deltaMilli < 0;

@@ -1,5 +1,6 @@
-import type { LevelRef } from '../../../backend.js';
+import type { ChargeReceipt, LevelRef } from '../../../backend.js';
 import type { Limit } from '../../../core/limit.js';
+import type { EpochMs } from '../../../core/units.js';
 import type { ShardImage } from '../table/items.js';
 import type { ShardKey } from '../table/keys.js';
 import type { Creation, RecordWrite, Update } from './writes/record-write.js';
@@ -45,6 +46,8 @@ export interface Executor {
   writeAll(writes: readonly RecordWrite[], deadline: number): Promise<TransactionAnswer>;
   /** The last written record; null if there is none. */
   read(key: ShardKey, known: readonly Limit[], deadline: number): Promise<ShardImage | null>;
+  /** The content of a receipt; null if there is none, or if it has ended. */
+  readReceipt(receipt: ChargeReceipt, nowMs: EpochMs, deadline: number): Promise<string | null>;
   /** All shards of each bucket, in the order of the references. An empty list: the bucket does not exist. */
   readBuckets(refs: readonly BucketRef[], deadline: number): Promise<readonly (readonly ShardImage[])[]>;
 }

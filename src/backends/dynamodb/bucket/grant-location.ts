@@ -1,4 +1,4 @@
-import type { LevelChange, GrantLocation } from '../../../backend.js';
+import type { LevelChange, GrantLocation, LevelOperation } from '../../../backend.js';
 import type { Amount } from '../../../core/bucket/decide.js';
 import { type Int, toInt } from '../../../core/int.js';
 
@@ -40,6 +40,27 @@ export function divideChange(level: LevelChange, locations: ShardLocations): rea
       return { name, milli: partOf(name, milli), deltaMilli: partOf(name, deltaMilli) };
     });
     return { ...level, totals };
+  });
+}
+
+/** One operation for each shard that the grant was taken from, divided as a change is. */
+export function divideOperation(level: LevelOperation, locations: ShardLocations): readonly LevelOperation[] {
+  if (locations.length === 1) return [level];
+  return locations.map((_, at) => {
+    const partOf = (amounts: readonly Amount[]): readonly Amount[] =>
+      amounts.map(({ name, milli }) => ({ name, milli: partAt(locations, at, name, milli) }));
+    const { operation } = level;
+    const dueIfLost = partOf(level.dueIfLost).filter(({ milli }) => milli !== 0);
+    switch (operation.kind) {
+      case 'settle':
+      case 'commit':
+        return { ...level, dueIfLost, operation: { ...operation, totals: partOf(operation.totals) } };
+      case 'adjust':
+        return { ...level, dueIfLost, operation: { ...operation, deltas: partOf(operation.deltas) } };
+      case 'release':
+      case 'rollback':
+        return { ...level, dueIfLost };
+    }
   });
 }
 

@@ -3,6 +3,7 @@ import { compareConfig } from '../../../core/config/config.js';
 import { type AskedAmount, askOf, decide, type Verdict } from '../../../core/bucket/decide.js';
 import { add } from '../../../core/int.js';
 import type { EpochMs } from '../../../core/units.js';
+import { runningPause } from './shard-pauses.js';
 import { viewShards, waitAcross } from './across-shards.js';
 import { newBucketImage } from './new-bucket.js';
 import type { ShardImage } from '../table/items.js';
@@ -13,7 +14,8 @@ export function judgeLevel(shards: readonly ShardImage[], level: LevelAsk, asks:
   const views = viewShards(images, level, nowMs);
   const perShard = views.map((view) => decide(view, asks(view), nowMs));
   const configIsOlder = images.some((image) => compareConfig(image, level) === 'reread');
-  return { verdicts: perShard.length === 1 ? (perShard[0] ?? []) : sumVerdicts(views, perShard, nowMs), configIsOlder };
+  const verdicts = perShard.length === 1 ? (perShard[0] ?? []) : sumVerdicts(views, perShard, nowMs);
+  return { verdicts, configIsOlder, ...runningPause(images, nowMs) };
 }
 
 type Asks = (image: ShardImage) => readonly AskedAmount[];

@@ -26,6 +26,8 @@ export interface ShardWrite {
   readonly holders: readonly HolderChange[];
   /** The new version of a config whose rules the bucket already has. */
   readonly adopts: ConfigVersion | null;
+  /** When the write takes, if it contains a take: a pause must not run then. undefined for a write that takes nothing. */
+  readonly takesAtMs?: EpochMs | undefined;
   /** undefined: unchanged. null: removed, so that the bucket never expires. */
   readonly ttlSec: number | null | undefined;
 }

@@ -3,10 +3,12 @@ import { compareVersions } from '../../../core/config/config.js';
 import { add, floorDiv, min, sub } from '../../../core/int.js';
 import { heldSlots, startingTokens } from '../../../core/bucket/held-slots.js';
 import { hasBalance, refills } from '../../../core/limit-kind.js';
+import { isRunning } from '../../../core/pause.js';
 import { shareOf } from '../../../core/bucket/shard.js';
 import { type EpochMs, MILLI, type Millitokens } from '../../../core/units.js';
 import type { Account, ShardImage } from '../table/items.js';
 import { DEFAULT_LIFE_FACTOR, expirySec } from './bucket-ttl.js';
+import { latestPause } from './shard-pauses.js';
 import { STAYS } from './shard-write.js';
 import { applySettlement, planSettle } from './settle/settle.js';
 
@@ -121,7 +123,7 @@ export interface Merge {
     readonly tokensMilli: Millitokens;
   }[];
   /**
-   * null: other shards remain, and a shard of several has no ttl. If one shard remains, it gets a ttl, because the
+   * null: other shards remain, and a shard of several has no ttl, or a pause runs. If one shard remains, it gets a ttl, because the
    * bucket may never be used again.
    */
   readonly ttlSec: number | null;
@@ -158,7 +160,7 @@ export function planMerge(
     const tokensMilli = count > 1 ? merged : startingTokens(share, held);
     return { account, tokensMilli };
   });
-  if (count > 1) return { nextBaseMs, count, limits, ttlSec: null };
+  if (count > 1 || isRunning(latestPause([stays, leaves]), nowMs)) return { nextBaseMs, count, limits, ttlSec: null };
   const merged = { ...stays, baseMs: nextBaseMs, limits: limits.map(wholeAccount) };
   return { nextBaseMs, count, limits, ttlSec: expirySec(merged, nowMs, lifeFactor) };
 }

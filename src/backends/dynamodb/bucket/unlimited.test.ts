@@ -37,6 +37,7 @@ function alsoOfLifted(entry: Entry, milli: number): Entry {
       const level = { ...entry.level, limits: [...entry.level.limits, LIFTED] };
       return { ...entry, level: level.kind === 'totals' ? level : { ...level, deltas: [...level.deltas, more] } };
     }
+    case 'operation':
     case 'extend':
       return entry;
   }
@@ -57,7 +58,7 @@ function consumedBy(entries: readonly Entry[], plan: GroupPlan): number {
   return plan.results.reduce((sum, result, at) => {
     const entry = entries[at];
     const counts = entry?.kind === 'ask' ? result?.kind === 'granted' : entry?.kind === 'change' && result !== null;
-    if (!counts || entry === undefined || entry.kind === 'extend') return sum;
+    if (!counts || entry === undefined || entry.kind === 'extend' || entry.kind === 'operation') return sum;
     if (entry.kind === 'change' && entry.level.kind === 'totals') return sum;
     const amounts = entry.kind === 'ask' ? entry.level.asks : deltasOf(entry.level);
     return sum + Number(amounts.find(({ name }) => name === LIFTED.name)?.milli ?? 0);

@@ -1,4 +1,6 @@
+import type { ChargeReceipt } from '../../../backend.js';
 import type { Limit } from '../../../core/limit.js';
+import type { EpochMs } from '../../../core/units.js';
 import type { BucketRef, Executor, TransactionAnswer, WriteAnswer } from '../bucket/executor.js';
 import type { Creation, RecordWrite, Update } from '../bucket/writes/record-write.js';
 import type { Deadline } from '../client/deadline.js';
@@ -7,7 +9,8 @@ import { readItem, send, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
 import { requireOwn } from '../table/foreign-record.js';
 import { ATTRIBUTE, decodeShard, type ShardImage } from '../table/items.js';
-import { buildShardKey, type ShardKey } from '../table/keys.js';
+import { buildReceiptKey, buildShardKey, type ShardKey } from '../table/keys.js';
+import { decodeReceipt } from '../table/receipts.js';
 import { readBuckets } from '../table/read-buckets.js';
 import { renderAction, renderCreate, renderUpdate } from './render-write.js';
 
@@ -51,6 +54,10 @@ export class DynamoDBExecutor implements Executor {
   async read(key: ShardKey, known: readonly Limit[], deadline: Deadline): Promise<ShardImage | null> {
     const item = await readItem(this.#table, buildShardKey(this.ns, key), deadline);
     return item === undefined ? null : this.#decode(item, known, key);
+  }
+
+  async readReceipt(receipt: ChargeReceipt, nowMs: EpochMs, deadline: Deadline): Promise<string | null> {
+    return decodeReceipt(await readItem(this.#table, buildReceiptKey(this.ns, receipt), deadline), nowMs);
   }
 
   async readBuckets(refs: readonly BucketRef[], deadline: Deadline): Promise<readonly (readonly ShardImage[])[]> {

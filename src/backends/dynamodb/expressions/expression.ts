@@ -63,6 +63,11 @@ export class Expression {
     return this.#require(`(attribute_not_exists(${name}) OR ${name} < ${this.#aliases.ofValue(value)})`);
   }
 
+  requireAbsentOrAtMost(attribute: string, most: Int): this {
+    const name = this.#aliases.ofName(attribute);
+    return this.#require(`(attribute_not_exists(${name}) OR ${name} <= ${this.#aliases.ofValue({ N: String(most) })})`);
+  }
+
   requireExisting(attribute: string): this {
     return this.#require(`attribute_exists(${this.#aliases.ofName(attribute)})`);
   }
@@ -106,7 +111,7 @@ const VALUE_ALIASES: string[] = [];
  * Names that need no alias: identifiers that DynamoDB does not reserve. Each alias would be written, signed and parsed
  * with every acquire. Long names have an alias, because an expression is limited to 4 KB.
  */
-const PLAIN_NAME = /^(?:rf|w|wc|ac|cv|un|PK|SK|b_\w{1,8})$/;
+const PLAIN_NAME = /^(?:rf|w|wc|ac|cv|un|pzr?|PK|SK|b_\w{1,8})$/;
 
 /** Cached, except for holders: each lease has another name. */
 const KNOWN_PLAIN = new Map<string, boolean>();

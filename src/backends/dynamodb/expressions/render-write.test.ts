@@ -24,7 +24,11 @@ const values = fc.oneof(numbers, fc.constantFrom('1', '7', '"7', ''));
 const steps = fc.array(
   fc.oneof(
     fc.record({ op: fc.constantFrom('equal', 'other', 'set'), attribute: attributes, value: values }),
-    fc.record({ op: fc.constantFrom('at-least', 'at-most', 'add'), attribute: attributes, value: numbers }),
+    fc.record({
+      op: fc.constantFrom('at-least', 'at-most', 'absent-or-at-most', 'add'),
+      attribute: attributes,
+      value: numbers,
+    }),
     fc.record({ op: fc.constantFrom('absent', 'remove'), attribute: attributes, value: fc.constant(null) }),
   ),
   { maxLength: 50 },

@@ -1,5 +1,6 @@
 import type { PutItemInput, TransactWriteItem, UpdateItemInput } from '@aws-sdk/client-dynamodb';
 import type { Creation, RecordStep, RecordValue, RecordWrite, Update } from '../bucket/writes/record-write.js';
+import { encodeReceipt, receiptCondition } from '../table/receipts.js';
 import { keyItem } from '../table/attributes.js';
 import type { AttributeValue } from '../client/transport.js';
 import { Expression, type ExpressionInput, requireUpdate } from './expression.js';
@@ -33,6 +34,12 @@ export function renderAction(tableName: string, write: RecordWrite): TransactWri
       return { Put: renderCreate(tableName, write) };
     case 'update':
       return { Update: { TableName: tableName, Key: keyItem(write.key), ...requireUpdate(renderSteps(write.steps)) } };
+    case 'receipt': {
+      const { ns, receipt, endMs, nowMs } = write;
+      return {
+        Put: { TableName: tableName, Item: encodeReceipt(ns, receipt, endMs), ...receiptCondition(nowMs) },
+      };
+    }
     case 'delete':
       return { Delete: { TableName: tableName, Key: keyItem(write.key), ...renderSteps(write.steps) } };
   }
@@ -82,6 +89,9 @@ function render(expression: Expression, { op, attribute, value }: RecordStep): v
       break;
     case 'at-most':
       expression.requireWithin(attribute, null, value);
+      break;
+    case 'absent-or-at-most':
+      expression.requireAbsentOrAtMost(attribute, value);
       break;
     case 'absent':
       expression.requireAbsent(attribute);

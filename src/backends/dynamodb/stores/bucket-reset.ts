@@ -1,5 +1,6 @@
 import type { BucketStore } from '../../../backend.js';
 import { credit, effectiveTokens } from '../../../core/bucket/bucket.js';
+import { countOpen } from '../../../core/bucket/portable.js';
 import { add, type Int } from '../../../core/int.js';
 import { hasBalance } from '../../../core/limit-kind.js';
 import type { EpochMs } from '../../../core/units.js';
@@ -48,6 +49,6 @@ function balances(shards: readonly ShardImage[], nowMs: EpochMs, full: boolean) 
   }
   return {
     tokensMilli: Object.fromEntries([...tokens].map(([name, milli]) => [name, String(milli)])),
-    holders: full ? 0 : shards.reduce((count, { holders }) => count + holders.size, 0),
+    holders: full ? 0 : shards.reduce((count, { holders }) => count + countOpen(holders), 0),
   };
 }

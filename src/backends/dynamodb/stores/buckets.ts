@@ -1,6 +1,7 @@
 import type { BucketRecord, BucketStore, Call, Page, PageRequest } from '../../../backend.js';
 import { credit, effectiveTokens } from '../../../core/bucket/bucket.js';
 import { heldSlots } from '../../../core/bucket/held-slots.js';
+import { countOpen } from '../../../core/bucket/portable.js';
 import { add, type Int } from '../../../core/int.js';
 import { isConsumed } from '../../../core/limit-kind.js';
 import type { EpochMs } from '../../../core/units.js';
@@ -8,6 +9,7 @@ import { readKey } from '../table/attributes.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
 import type { Account, ShardImage } from '../table/items.js';
 import { index, parseShardKey, type ShardKey, SUFFIXES } from '../table/keys.js';
+import { latestPause } from '../bucket/shard-pauses.js';
 import { asReclaimed } from '../bucket/across-shards.js';
 import { readBuckets } from '../table/read-buckets.js';
 import type { Table } from '../client/requests.js';
@@ -16,7 +18,11 @@ import type { NamespaceGate } from './namespace-gate.js';
 import { pageOfRecords, readRows, type RowRange } from './rows.js';
 
 /** Buckets for administrators: the sum of all shards. */
-export function createBucketStore(table: Table, gate: NamespaceGate, reset: BucketStore['reset']): BucketStore {
+export function createBucketStore(
+  table: Table,
+  gate: NamespaceGate,
+  changes: Pick<BucketStore, 'reset' | 'pause'>,
+): BucketStore {
   const list = async (call: Call, range: RowRange, page: PageRequest, cursorOf: (key: BucketRecord) => string) => {
     await gate.check(call);
     const deadline = deadlineIn(call.timeoutMs);
@@ -46,7 +52,7 @@ export function createBucketStore(table: Table, gate: NamespaceGate, reset: Buck
       };
       return list(call, range, page, (bucket) => `${bucket.entityId}#${bucket.resource}`);
     },
-    reset,
+    ...changes,
   };
 }
 
@@ -88,10 +94,17 @@ function describeBucket(
     entityId,
     resource,
     limits: first.limits.map(({ limit }) => ({ limit, ...sumLimit(current, limit.name, nowMs) })),
-    holders: sum(({ holders }) => holders.size),
+    holders: sum(({ holders }) => countOpen(holders)),
     acquires: sum(({ acquires }) => acquires),
     expired: sum(({ expired }) => expired),
+    ...pauseOf(current),
   };
+}
+
+/** While a pause is being written, some shards have it and others do not yet. */
+function pauseOf(shards: readonly ShardImage[]): Pick<BucketRecord, 'pause'> {
+  const pause = latestPause(shards);
+  return pause === null ? {} : { pause };
 }
 
 function sumLimit(

@@ -5,6 +5,7 @@ import { readKey } from '../table/attributes.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
 import { ownOrNothing, requireOwn } from '../table/foreign-record.js';
 import { buildConfigKey, buildEntityKey, buildSequenceKey, index, parseConfigKey, SUFFIXES } from '../table/keys.js';
+import { ATTRIBUTE, decodePause, encodePause } from '../table/items.js';
 import {
   decodeConfig,
   decodeConfigWrites,
@@ -30,9 +31,10 @@ export function createConfigStore(table: Table, gate: NamespaceGate, ownWrites: 
   const reads = new SharedReads(table);
 
   return {
-    async readFor(call, entityId, resource, known) {
+    async readFor(call, entityId, resource, known, isExact = false) {
       await gate.check(call);
-      return readFor(table, reads, call, entityId, resource, known, ownWrites.isRecent(call.namespaceId, call.nowMs));
+      const consistent = isExact || ownWrites.isRecent(call.namespaceId, call.nowMs);
+      return readFor(table, reads, call, entityId, resource, known, consistent);
     },
 
     async read(call, level) {
@@ -111,6 +113,7 @@ async function readFor(
   const wanted = known === undefined ? [...keys, ...shared] : keys;
   const items = await reads.read(wanted, deadlineIn(timeoutMs), consistent);
   const [own, ownDefault, meta, ofResource, ofSystem] = items.map((item) => requireOwn(table, item));
+  const bucketPause = own === undefined ? undefined : decodePause(own);
   return {
     levels: {
       entity: decoded(own),
@@ -119,6 +122,7 @@ async function readFor(
       system: known === undefined ? decoded(ofSystem) : known.system,
     },
     entity: meta === undefined ? undefined : decodeParent(meta),
+    ...(bucketPause === undefined ? {} : { bucketPause }),
   };
 }
 
@@ -150,13 +154,20 @@ async function planWrite(
   const next = (sequence === undefined ? 0 : decodeSequence(sequence)) + 1;
   const result = { ...config, v: next };
   const actions = [
-    putAction(table, encodeConfig(ns, level, result, decodeConfigWrites(item) + 1), asSeen(item)),
-    putAction(table, encodeSequence(ns, next), asSeen(sequence)),
+    putAction(table, encodeChanged(ns, level, result, item), asSeen(item)),
+    putAction(table, encodeSequence(ns, next), sequence === undefined ? ABSENT : { v: sequence['v'] }),
   ];
   return { result, write: { ...record, actions } };
 }
 
+/** The pause of the bucket is in the same record, and stays. */
+function encodeChanged(ns: string, level: ConfigLevel, config: StoredConfig, item: Item | undefined): Item {
+  const written = encodeConfig(ns, level, config, decodeConfigWrites(item) + 1);
+  return item === undefined ? written : { ...written, ...encodePause(decodePause(item)) };
+}
+
 /** The two records were not read at the same instant, so each needs its own condition. */
-function asSeen(item: Item | undefined): Seen {
-  return item === undefined ? ABSENT : { v: item['v'] };
+export function asSeen(item: Item | undefined): Seen {
+  if (item === undefined) return ABSENT;
+  return { v: item['v'], [ATTRIBUTE.pauseEnd]: item[ATTRIBUTE.pauseEnd] };
 }

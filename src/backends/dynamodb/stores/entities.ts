@@ -2,6 +2,8 @@ import type { AdminCall, Call, EntityChange, EntityRecord, EntityStore, Page, Pa
 import { EntityExists, EntityNotFound, VersionConflict } from '../../../core/errors.js';
 import { changedEntity } from '../../../core/config/changed-entity.js';
 import { refuseOtherVersion } from '../../../core/config/parents.js';
+import { describePause, newPausedEntity, refusePaused, withPause } from '../../../core/config/paused-records.js';
+import { type Pause, type PauseChange, planPause, samePause } from '../../../core/pause.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
 import { ownOrNothing, requireOwn } from '../table/foreign-record.js';
 import { buildEntityKey, index, parseEntityKey, SUFFIXES } from '../table/keys.js';
@@ -12,6 +14,7 @@ import type { Item } from '../client/transport.js';
 import { ABSENT, type Action, checkAction, deleteAction, putAction, type Seen, updateAction } from './actions.js';
 import { type PlannedChange, writeChange } from './change.js';
 import { childOf, readChildRows, readHeightBelow, readParents } from './entity-ancestry.js';
+import type { VersionGate } from '../schema/version-gate.js';
 import type { NamespaceGate } from './namespace-gate.js';
 import type { RecentWrites } from './recent-writes.js';
 import { behind, pageOfRecords, readRows } from './rows.js';
@@ -20,9 +23,20 @@ import { behind, pageOfRecords, readRows } from './rows.js';
  * Records of entities. Each stores the number of its children, which changes in the same transaction as the children.
  * So no entity with children is deleted, although the index of children is eventually consistent.
  */
-export function createEntityStore(table: Table, gate: NamespaceGate, ownWrites: RecentWrites): EntityStore {
-  const change = async <T>(call: AdminCall, plan: (deadline: Deadline) => Promise<PlannedChange<T>>): Promise<T> => {
+export function createEntityStore(
+  table: Table,
+  gate: NamespaceGate,
+  versions: Pick<VersionGate, 'require'>,
+  ownWrites: RecentWrites,
+): EntityStore {
+  const change = async <T>(
+    call: AdminCall,
+    plan: (deadline: Deadline) => Promise<PlannedChange<T>>,
+    pause?: Pause | null,
+  ): Promise<T> => {
     await gate.check(call);
+    // A client of version 1 would ignore the pause.
+    if (pause !== undefined && pause !== null) await versions.require(call, 'a pause');
     const deadline = deadlineIn(call.timeoutMs);
     try {
       return await writeChange(table, call.namespaceId, call, deadline, async () => plan(deadline));
@@ -33,10 +47,11 @@ export function createEntityStore(table: Table, gate: NamespaceGate, ownWrites: 
   };
 
   return {
-    create: (call, entity) => change(call, (deadline) => planCreation(table, call, entity, deadline)),
-    update: (call, id, fields, seen) => change(call, (deadline) => planUpdate(table, call, id, fields, seen, deadline)),
-    delete: (call, id, seen = null) =>
-      change(call, (deadline) => planDeletion(table, call.namespaceId, id, seen, deadline)),
+    create: (call, entity) => change(call, (deadline) => planCreation(table, call, entity, deadline), entity.pause),
+    update: (call, id, fields, seen) =>
+      change(call, (deadline) => planUpdate(table, call, id, fields, seen, deadline), fields.pause),
+    delete: (call, id, seen = null) => change(call, (deadline) => planDeletion(table, call, id, seen, deadline)),
+    pause: (call, id, pause) => change(call, (deadline) => planEntityPause(table, call, id, pause, deadline), pause),
 
     async read(call, id) {
       await gate.check(call);
@@ -93,12 +108,38 @@ async function planUpdate(
   if (item === undefined) throw new EntityNotFound(id);
   const before = decodeEntity(item);
   refuseOtherVersion(before, seenVersion);
-  const result = changedEntity(before, fields);
-  const { PK: _pk, SK: _sk, ...set } = encodeEntity(ns, result);
-  const remove = OPTIONAL_ENTITY_ATTRIBUTES.filter((name) => !(name in set));
-  const own = updateAction(table, buildEntityKey(ns, id), { set, remove }, versionOf(item));
-  const actions = [own, ...(await planReparenting(table, ns, item, result.parentId, deadline))];
+  const { pause, ...others } = fields;
+  const result = withPause(changedEntity(before, others), pause);
+  const actions = [
+    rewriteAction(table, ns, result, item),
+    ...(await planReparenting(table, ns, item, result.parentId, deadline)),
+  ];
   return { result, write: { action: 'entity.update', subject: id, before, after: result, actions } };
+}
+
+function rewriteAction(table: Table, ns: string, entity: EntityRecord, seen: Item): Action {
+  const { PK: _pk, SK: _sk, ...set } = encodeEntity(ns, entity);
+  const remove = OPTIONAL_ENTITY_ATTRIBUTES.filter((name) => !(name in set));
+  return updateAction(table, buildEntityKey(ns, entity.id), { set, remove }, versionOf(seen));
+}
+
+async function planEntityPause(
+  table: Table,
+  { namespaceId: ns, nowMs }: AdminCall,
+  id: string,
+  wanted: Pause | null,
+  deadline: Deadline,
+): Promise<PlannedChange<PauseChange>> {
+  const item = requireOwn(table, await readItem(table, buildEntityKey(ns, id), deadline));
+  const stored = decoded(item);
+  const result = planPause(stored?.pause, wanted);
+  if (samePause(result.before, result.after)) return { result, write: null };
+  const record = stored ?? newPausedEntity(id, nowMs);
+  const paused = withPause({ ...record, version: record.version + 1 }, result.after);
+  const own =
+    item === undefined ? putAction(table, encodeEntity(ns, paused), ABSENT) : rewriteAction(table, ns, paused, item);
+  const [action, subject, before, after] = describePause('entity', id, result);
+  return { result, write: { action, subject, before, after, actions: [own] } };
 }
 
 /**
@@ -129,7 +170,7 @@ async function planReparenting(
 
 async function planDeletion(
   table: Table,
-  ns: string,
+  { namespaceId: ns, nowMs }: AdminCall,
   id: string,
   seenVersion: number | null,
   deadline: Deadline,
@@ -138,6 +179,7 @@ async function planDeletion(
   const item = requireOwn(table, await readItem(table, key, deadline));
   if (item === undefined) throw new EntityNotFound(id);
   refuseOtherVersion(decodeEntity(item), seenVersion);
+  refusePaused(decodeEntity(item), nowMs);
   if (decodeChildren(item) > 0) throw new VersionConflict(id, await describeChildren(table, ns, id, deadline));
   const before = decodeEntity(item);
   const own = deleteAction(table, key, { ...versionOf(item), [CHILDREN]: item[CHILDREN] });

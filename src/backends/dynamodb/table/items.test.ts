@@ -16,6 +16,7 @@ import {
 import type { Amount, Holder } from '../../../core/bucket/decide.js';
 import { buildLeaseId, parseLeaseTime } from '../../../core/identifiers.js';
 import { type Int, toInt } from '../../../core/int.js';
+import { FOREVER_MS } from '../../../core/pause.js';
 import { Limit } from '../../../core/limit.js';
 import { shareOf } from '../../../core/bucket/shard.js';
 import { buildShardItem } from '../expressions/shard-item.js';
@@ -52,6 +53,7 @@ const holders: fc.Arbitrary<Holder> = fc.record({
   caller: callers,
 });
 const counters = fc.integer({ min: 0, max: 1e12 });
+const FOREVER = { endMs: FOREVER_MS, reason: 'Zoë 😀' };
 const images: fc.Arbitrary<ShardImage> = fc
   .record({
     limits: limitLists({ huge: true, most: 6 }),
@@ -67,11 +69,13 @@ const images: fc.Arbitrary<ShardImage> = fc
       expired: counters,
       version: fc.record({ sequence: counters, openedAtMs: fc.constantFrom(0, 5, NOW_MS) }),
     }),
+    paused: fc.constantFrom({}, { pause: { endMs: NOW_MS, reason: 'vendor' } }, { pause: FOREVER }),
   })
-  .map(({ limits, shardCount, balances, held, rest }) => {
+  .map(({ limits, shardCount, balances, held, rest, paused }) => {
     const image = imageOf(limits, { ...rest, shardCount, key: { ...KEY, shard: shardCount - 1 } });
     return {
       ...image,
+      ...paused,
       limits: image.limits.map((account, at) => ({
         ...account,
         tokensMilli: balances[at]![0],

@@ -4,6 +4,7 @@ import { parseLeaseTime } from '../../../core/identifiers.js';
 import { type Int, parseInt10 } from '../../../core/int.js';
 import { hasBalance, holdsSlots, isConsumed } from '../../../core/limit-kind.js';
 import { Limit } from '../../../core/limit.js';
+import type { Pause } from '../../../core/pause.js';
 import { shareOf } from '../../../core/bucket/shard.js';
 import type { UsageCounts } from '../../../core/usage/usage.js';
 import { type EpochMs, MILLI, type Millitokens } from '../../../core/units.js';
@@ -26,6 +27,9 @@ export const ATTRIBUTE = {
   writeUnits: 'wc',
   acquires: 'ac',
   expired: 'un',
+  /** When a pause ends, and its reason. */
+  pauseEnd: 'pz',
+  pauseReason: 'pzr',
   tokens: (limit: string) => namesOf(limit).tokens,
   capacity: (limit: string) => namesOf(limit).capacity,
   refillAmount: (limit: string) => namesOf(limit).refillAmount,
@@ -82,7 +86,7 @@ function limitPartOf(name: string): LimitPart | null {
 }
 
 const LIMIT_ATTRIBUTE = /^b_(.+)_(tk|cp|ra|rp|tc)$/;
-const KNOWN_ATTRIBUTE = /^(?:[PS]K|GSI[1-4][PS]K|rf|shard_count|cv|ttl|w|wc|ac|un|b_.+_(?:tk|cp|ra|rp|tc)|h_.+)$/;
+const KNOWN_ATTRIBUTE = /^(?:[PS]K|GSI[1-4][PS]K|rf|shard_count|cv|ttl|w|wc|ac|un|pzr?|b_.+_(?:tk|cp|ra|rp|tc)|h_.+)$/;
 
 /** One limit of one shard. */
 export interface Account {
@@ -114,6 +118,8 @@ export interface ShardImage {
   readonly onSweepList: boolean;
   /** The approximate size of the item, by which writes are billed. */
   readonly bytes: number;
+  /** Left out if there is none. It may have ended. */
+  readonly pause?: Pause;
 }
 
 const NO_HOLDERS: ReadonlyMap<string, StoredHolder> = new Map();
@@ -158,7 +164,7 @@ export function decodeShard(item: Item, known: readonly Limit[], key: ShardKey =
       limits.push(decodeUnlimited(item, limit, known));
     }
   }
-  return {
+  const image: ShardImage = {
     key,
     baseMs: numberOf(item[ATTRIBUTE.base]),
     shardCount,
@@ -174,6 +180,20 @@ export function decodeShard(item: Item, known: readonly Limit[], key: ShardKey =
     onSweepList: item['GSI1PK'] !== undefined,
     bytes,
   };
+  const pause = decodePause(item);
+  return pause === undefined ? image : { ...image, pause };
+}
+
+/** The pause of a bucket, of an entity, or of the config of an entity and resource: it has the same names in all. */
+export function decodePause(item: Item): Pause | undefined {
+  const endMs = item[ATTRIBUTE.pauseEnd]?.N;
+  if (endMs === undefined) return undefined;
+  return { endMs: Number(endMs), reason: item[ATTRIBUTE.pauseReason]?.S ?? '' };
+}
+
+export function encodePause(pause: Pause | null | undefined): Item {
+  if (pause === null || pause === undefined) return {};
+  return { [ATTRIBUTE.pauseEnd]: { N: String(pause.endMs) }, [ATTRIBUTE.pauseReason]: { S: pause.reason } };
 }
 
 function shardKeyOf(item: Item): ShardKey {
@@ -258,6 +278,7 @@ export function encodeShard(image: ShardImage): Item {
     [ATTRIBUTE.writeUnits]: { N: String(image.writeUnits) },
     [ATTRIBUTE.acquires]: { N: String(image.acquires) },
     [ATTRIBUTE.expired]: { N: String(image.expired) },
+    ...encodePause(image.pause),
   };
   if (image.ttlSec !== null) item[ATTRIBUTE.ttl] = { N: String(image.ttlSec) };
   for (const { limit, tokensMilli, consumedMilli } of image.limits) {

@@ -1,3 +1,4 @@
+import type { ChargeReceipt } from '../../../backend.js';
 import type { ConfigLevel } from '../../../core/config/config.js';
 import { hashDigit } from '../../../core/identifiers.js';
 import type { UsageWindow } from '../../../core/usage/usage.js';
@@ -121,6 +122,11 @@ export function parseUsageKey({ PK, SK }: RecordKey): {
 } {
   const [, , resource = '', window = '', start = ''] = SK.split('#');
   return { entityId: parseEntityKey(PK) ?? '', resource, window: window as UsageWindow, startMs: Date.parse(start) };
+}
+
+/** Unambiguous, because no name and no id contains "#". */
+export function buildReceiptKey(ns: string, { entityId, resource, id }: Omit<ChargeReceipt, 'content'>): RecordKey {
+  return { PK: `${ns}/RECEIPT#${entityId}#${resource}#${id}`, SK: '#RECEIPT' };
 }
 
 /** The partition of records outside of all namespaces: no namespace has this id. */

@@ -38,6 +38,7 @@ import {
   REGISTRY,
   type ShardKey,
 } from './keys.js';
+import { ATTRIBUTE, decodePause, encodePause } from './items.js';
 import type { Item } from '../client/transport.js';
 
 const SECOND_MS = 1_000;
@@ -137,13 +138,21 @@ export function decodeSequence(item: Item): number {
 }
 
 /** Optional attributes of an entity: a change that clears the field must remove them. */
-export const OPTIONAL_ENTITY_ATTRIBUTES = ['name', 'parent_id', 'bypass', 'GSI1PK', 'GSI1SK'] as const;
+export const OPTIONAL_ENTITY_ATTRIBUTES = [
+  'name',
+  'parent_id',
+  'bypass',
+  'GSI1PK',
+  'GSI1SK',
+  ATTRIBUTE.pauseEnd,
+  ATTRIBUTE.pauseReason,
+] as const;
 
 /** The number of entities that have this one as their parent. Not part of the entity's record or version. */
 export const CHILDREN = 'children';
 
 export function encodeEntity(ns: string, entity: EntityRecord): Item {
-  const { id, name, parentId, cascade, bypass, metadata, createdAtMs, version } = entity;
+  const { id, name, parentId, cascade, bypass, metadata, createdAtMs, version, pause } = entity;
   const key = buildEntityKey(ns, id);
   const stored = JSON.stringify(metadata);
   if (Buffer.byteLength(stored) > MAX_METADATA_BYTES) {
@@ -162,6 +171,7 @@ export function encodeEntity(ns: string, entity: EntityRecord): Item {
     metadata: text(stored),
     created_at: number(createdAtMs),
     version: number(version),
+    ...encodePause(pause),
     GSI4PK: text(index.allOf(ns, id)),
     GSI4SK: text(key.PK),
   };
@@ -179,9 +189,14 @@ export function decodeEntity(item: Item): EntityRecord {
 }
 
 /** The part of an entity that an acquire needs: not its metadata, which may be large and would be cached. */
-export function decodeParent(item: Item): Pick<EntityRecord, 'parentId' | 'cascade' | 'bypass'> {
-  const parent = { parentId: readText(item, 'parent_id') ?? null, cascade: item['cascade']?.BOOL ?? false };
-  return item['bypass']?.BOOL === true ? { ...parent, bypass: true } : parent;
+export function decodeParent(item: Item): Pick<EntityRecord, 'parentId' | 'cascade' | 'bypass' | 'pause'> {
+  const pause = decodePause(item);
+  return {
+    parentId: readText(item, 'parent_id') ?? null,
+    cascade: item['cascade']?.BOOL ?? false,
+    ...(item['bypass']?.BOOL === true ? { bypass: true as const } : {}),
+    ...(pause === undefined ? {} : { pause }),
+  };
 }
 
 export function decodeChildren(item: Item): number {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Amount, Holder } from '../../../core/bucket/decide.js';
+import type { Amount, Holder, PortablePart } from '../../../core/bucket/decide.js';
 import { type Int, toInt } from '../../../core/int.js';
 import { Limit } from '../../../core/limit.js';
 import type { UsageCounts } from '../../../core/usage/usage.js';
@@ -43,7 +43,15 @@ const account: fc.Arbitrary<Account> = fc.record(
   { limit, tokensMilli: int, consumedMilli: int, foldedMilli: int },
   PLAIN,
 );
-const holder: fc.Arbitrary<Holder> = fc.record(
+const portable: fc.Arbitrary<PortablePart> = fc.record(
+  {
+    state: fc.constantFrom('open', 'committed', 'rolled-back'),
+    taken: amounts,
+    adjusts: fc.array(fc.string(), { maxLength: 4 }),
+  },
+  PLAIN,
+);
+const plainHolder: fc.Arbitrary<Holder> = fc.record(
   {
     expiresAtMs: instant,
     acquiredAtMs: instant,
@@ -55,6 +63,9 @@ const holder: fc.Arbitrary<Holder> = fc.record(
   },
   PLAIN,
 );
+const holder: fc.Arbitrary<Holder> = fc
+  .tuple(plainHolder, fc.option(portable))
+  .map(([plain, part]) => (part === null ? plain : { ...plain, portable: part }));
 const leaseId = fc.stringMatching(/^[0-9A-Za-z_~]{11}$/);
 const bucket: fc.Arbitrary<Bucket> = fc.record(
   {
@@ -69,6 +80,7 @@ const bucket: fc.Arbitrary<Bucket> = fc.record(
     expired: count,
     foldedAcquires: count,
     foldedExpired: count,
+    pause: fc.option(fc.record({ endMs: fc.constantFrom(1, 1_700_000_000_000, 8.64e15), reason: fc.string() }, PLAIN)),
   },
   PLAIN,
 );
@@ -138,6 +150,7 @@ test('two reads of one bucket share no mutable state', () => {
     expired: 0,
     foldedAcquires: 0,
     foldedExpired: 0,
+    pause: null,
   });
   const [one, other] = [decodeBucket(text), decodeBucket(text)];
   one.limits[0]!.tokensMilli = 99;

@@ -1,4 +1,5 @@
 import type { Amount, Holder } from '../../../core/bucket/decide.js';
+import type { PortablePart } from '../../../core/bucket/portable.js';
 import { type Int, toInt } from '../../../core/int.js';
 import { Limit } from '../../../core/limit.js';
 import type { UsageCounts } from '../../../core/usage/usage.js';
@@ -16,6 +17,8 @@ type StoredHolder = readonly [
   slots: readonly StoredAmount[],
   rates: readonly StoredAmount[] | null,
   caller: string | null,
+  /** Only of a portable lease. */
+  portable?: readonly [state: PortablePart['state'], taken: readonly StoredAmount[], adjusts: readonly string[]],
 ];
 
 /** Short names, because a bucket is written with every acquire. */
@@ -32,10 +35,14 @@ interface StoredBucket {
   readonly r?: readonly StoredAccount[] | undefined;
   /** Holders. */
   readonly h?: readonly StoredHolder[] | undefined;
+  /** The pause. */
+  readonly p?: StoredPause | undefined;
 }
 
+type StoredPause = readonly [endMs: number, reason: string];
+
 export function encodeBucket(bucket: Bucket): string {
-  const { version, holders, retired } = bucket;
+  const { version, holders, retired, pause } = bucket;
   // JSON leaves out what is undefined.
   const stored: StoredBucket = {
     t: [bucket.baseMs, bucket.hourMs],
@@ -44,12 +51,13 @@ export function encodeBucket(bucket: Bucket): string {
     l: bucket.limits.map(encodeAccount),
     r: retired.length === 0 ? undefined : retired.map(encodeAccount),
     h: holders.size === 0 ? undefined : [...holders].map(encodeHolder),
+    p: pause === null ? undefined : [pause.endMs, pause.reason],
   };
   return JSON.stringify(stored);
 }
 
 export function decodeBucket(text: string): Bucket {
-  const { t, v, n, l, r = [], h = [] } = JSON.parse(text) as StoredBucket;
+  const { t, v, n, l, r = [], h = [], p } = JSON.parse(text) as StoredBucket;
   return {
     home: null,
     baseMs: t[0],
@@ -62,6 +70,7 @@ export function decodeBucket(text: string): Bucket {
     limits: l.map(decodeAccount),
     retired: r.map(decodeAccount),
     holders: new Map(h.map(decodeHolder)),
+    pause: p === undefined ? null : { endMs: p[0], reason: p[1] },
   };
 }
 
@@ -79,14 +88,20 @@ function decodeAccount([limit, tokens, consumed, folded]: StoredAccount): Accoun
 }
 
 function encodeHolder([id, holder]: readonly [string, Holder]): StoredHolder {
-  const { expiresAtMs, acquiredAtMs, slots, rates, caller } = holder;
-  return [id, expiresAtMs, acquiredAtMs, slots.map(encodeAmount), rates?.map(encodeAmount) ?? null, caller];
+  const { expiresAtMs, acquiredAtMs, slots, rates, caller, portable } = holder;
+  const carried = rates?.map(encodeAmount) ?? null;
+  if (portable === undefined) return [id, expiresAtMs, acquiredAtMs, slots.map(encodeAmount), carried, caller];
+  const part = [portable.state, portable.taken.map(encodeAmount), portable.adjusts] as const;
+  return [id, expiresAtMs, acquiredAtMs, slots.map(encodeAmount), carried, caller, part];
 }
 
 function decodeHolder(stored: StoredHolder): [string, Holder] {
-  const [id, expiresAtMs, acquiredAtMs, slots, rates, caller] = stored;
-  const decoded = rates?.map(decodeAmount) ?? null;
-  return [id, { expiresAtMs, acquiredAtMs, slots: slots.map(decodeAmount), rates: decoded, caller }];
+  const [id, expiresAtMs, acquiredAtMs, slots, rates, caller, part] = stored;
+  const carried = rates?.map(decodeAmount) ?? null;
+  const holder = { expiresAtMs, acquiredAtMs, slots: slots.map(decodeAmount), rates: carried, caller };
+  if (part === undefined) return [id, holder];
+  const [state, taken, adjusts] = part;
+  return [id, { ...holder, portable: { state, taken: taken.map(decodeAmount), adjusts } }];
 }
 
 function encodeAmount({ name, milli }: Amount): StoredAmount {

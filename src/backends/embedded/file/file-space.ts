@@ -1,5 +1,6 @@
 import type {
   AuditRecord,
+  ChargeReceipt,
   EntityRecord,
   LevelRecord,
   ManagedMark,
@@ -21,6 +22,7 @@ import { decodeBucket, decodeText, encodeText } from './codec.js';
 import { selectConfig, selectConfigs, selectEntitiesWithConfig, writeConfig } from './config-rows.js';
 import type { SqlValue } from './driver.js';
 import { selectMark, selectMarks, writeMark } from './managed-rows.js';
+import { withPauses, writePause } from './pause-rows.js';
 import { pageOfRows, type Statements } from './statements.js';
 import { addToUsage, selectUsage } from './usage-rows.js';
 
@@ -60,6 +62,15 @@ export class FileSpace implements Space {
     return pageOfRows(rows, limit, decodeOwned, (owned) => buildBucketKey(owned.entityId, owned.resource));
   }
 
+  buckets({ limit, after }: PageRequest): Page<OwnedBucket> {
+    const seen = parseBucketKey(after ?? '#');
+    const rows = this.#sql(
+      `SELECT entity, resource, state FROM buckets
+       WHERE ns = ? AND (entity, resource) > (?, ?) ORDER BY entity, resource LIMIT ?`,
+    ).all(this.#ns, seen.entityId, seen.resource, limit + 1);
+    return pageOfRows(rows, limit, decodeOwned, (owned) => buildBucketKey(owned.entityId, owned.resource));
+  }
+
   readConfig(level: ConfigLevel): StoredConfig | undefined {
     return selectConfig(this.#sql, this.#ns, level);
   }
@@ -85,11 +96,12 @@ export class FileSpace implements Space {
 
   readEntity(id: string): EntityRecord | undefined {
     const row = this.#sql(`SELECT ${ENTITY_COLUMNS} FROM entities WHERE ns = ? AND id = ?`).get(this.#ns, id);
-    return row === undefined ? undefined : decodeEntity(row);
+    return row === undefined ? undefined : withPauses(this.#sql, this.#ns, [decodeEntity(row)])[0];
   }
 
   writeEntity(entity: EntityRecord): void {
-    const { id, name, parentId, metadata, createdAtMs, version } = entity;
+    const { id, name, parentId, metadata, createdAtMs, version, pause } = entity;
+    writePause(this.#sql, this.#ns, id, pause);
     this.#sql(`INSERT OR REPLACE INTO entities (ns, ${ENTITY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`).run(
       this.#ns,
       id,
@@ -104,6 +116,7 @@ export class FileSpace implements Space {
 
   deleteEntity(id: string): void {
     this.#sql('DELETE FROM entities WHERE ns = ? AND id = ?').run(this.#ns, id);
+    writePause(this.#sql, this.#ns, id, undefined);
   }
 
   entities(parentId: string | null, { limit, after }: PageRequest): Page<EntityRecord> {
@@ -117,7 +130,8 @@ export class FileSpace implements Space {
         : this.#sql(
             `SELECT ${ENTITY_COLUMNS} FROM entities WHERE ns = ? AND parent = ? AND id > ? ORDER BY id LIMIT ?`,
           ).all(this.#ns, parentId, after ?? '', limit + 1);
-    return pageOfRows(rows, limit, decodeEntity, ({ id }) => id);
+    const { items, next } = pageOfRows(rows, limit, decodeEntity, ({ id }) => id);
+    return { items: withPauses(this.#sql, this.#ns, items), next };
   }
 
   readMark(key: string): ManagedRecord | undefined {
@@ -130,6 +144,19 @@ export class FileSpace implements Space {
 
   marks(page: PageRequest): Page<ManagedRecord> {
     return selectMarks(this.#sql, this.#ns, page);
+  }
+
+  readReceipt({ entityId, resource, id }: ChargeReceipt, nowMs: EpochMs): string | undefined {
+    const row = this.#sql(
+      'SELECT content FROM receipts WHERE ns = ? AND entity = ? AND resource = ? AND id = ? AND ends_at > ?',
+    ).get(this.#ns, entityId, resource, id, nowMs);
+    return row === undefined ? undefined : String(row[0]);
+  }
+
+  writeReceipt({ entityId, resource, id, content }: ChargeReceipt, endMs: EpochMs): void {
+    this.#sql(
+      'INSERT OR REPLACE INTO receipts (ns, entity, resource, id, content, ends_at) VALUES (?, ?, ?, ?, ?, ?)',
+    ).run(this.#ns, entityId, resource, id, content, endMs);
   }
 
   addAudit(record: AuditRecord): void {

@@ -28,20 +28,26 @@ async function openFile(name: string) {
   return { clock, path, limiter, visit };
 }
 
-test('usage and audit records are shown until they expire, and removed afterwards', { timeout: 60_000 }, async () => {
-  const { clock, path, limiter, visit } = await openFile('old.db');
-  await limiter.entities.create({ id: 'visitor-1' });
-  await visit(1);
-  await clock.advance(DAY_MS);
-  await visit(1);
-  await clock.advance(89 * DAY_MS - 3_600_000);
-  expect((await limiter.usage.query({ resource: 'gpt-4', window: 'hourly' })).items).toHaveLength(2);
-  expect((await limiter.audit.list()).items).toHaveLength(1);
-  await clock.advance(DAY_MS);
-  expect((await limiter.usage.query({ resource: 'gpt-4', window: 'hourly' })).items).toHaveLength(1);
-  expect((await limiter.audit.list()).items).toHaveLength(0);
-  expect((await limiter.usage.query({ resource: 'gpt-4', window: 'daily' })).items).toHaveLength(2);
-  for (let n = 0; n < 1_000; n++) await limiter.acquire({ entityId: 'x', resource: 'other', consume: { rpm: 0 } });
-  expect(await rowsOf(path, 'audit')).toBe(0);
-  await limiter.close();
-});
+test(
+  'usage, audit records and receipts count until they expire, and are removed afterwards',
+  { timeout: 60_000 },
+  async () => {
+    const { clock, path, limiter, visit } = await openFile('old.db');
+    await limiter.entities.create({ id: 'visitor-1' });
+    await visit(1);
+    await limiter.charge({ entityId: 'visitor-1', resource: 'gpt-4', amounts: { rpm: 1 }, id: 'a' });
+    await clock.advance(DAY_MS);
+    await visit(1);
+    await clock.advance(89 * DAY_MS - 3_600_000);
+    expect((await limiter.usage.query({ resource: 'gpt-4', window: 'hourly' })).items).toHaveLength(2);
+    expect((await limiter.audit.list()).items).toHaveLength(1);
+    await clock.advance(DAY_MS);
+    expect((await limiter.usage.query({ resource: 'gpt-4', window: 'hourly' })).items).toHaveLength(1);
+    expect((await limiter.audit.list()).items).toHaveLength(0);
+    expect((await limiter.usage.query({ resource: 'gpt-4', window: 'daily' })).items).toHaveLength(2);
+    for (let n = 0; n < 1_000; n++) await limiter.acquire({ entityId: 'x', resource: 'other', consume: { rpm: 0 } });
+    expect(await rowsOf(path, 'audit')).toBe(0);
+    expect(await rowsOf(path, 'receipts')).toBe(0);
+    await limiter.close();
+  },
+);

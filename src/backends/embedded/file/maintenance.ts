@@ -16,7 +16,7 @@ const ROWS_PER_ROUND = 2 * WRITES_PER_ROUND;
 const KEPT_BUCKETS = 10_000;
 
 /**
- * Removes what no answer depends on: idle buckets of a large file, expired usage and audit records. Each round scans a
+ * Removes what no answer depends on: idle buckets of a large file, expired usage, audit records and receipts. Each round scans a
  * bounded number of rows of each table from a cursor, inside a write transaction: no timer, no extra process, and no
  * call that pays for all of it.
  */
@@ -40,6 +40,7 @@ export class Maintenance {
       this.#cleanBuckets(nowMs);
     this.#cleanUsage(nowMs);
     this.#cleanAudit(nowMs);
+    this.#cleanReceipts(nowMs);
   }
 
   #cleanBuckets(nowMs: EpochMs): void {
@@ -74,6 +75,19 @@ export class Maintenance {
     for (const row of this.#nextRows('audit', ['ns', 'id'], 'at')) {
       const [ns, id, at] = row as [string, string, number];
       if (at < nowMs - AUDIT_LIFE_MS) this.#sql('DELETE FROM audit WHERE ns = ? AND id = ?').run(ns, id);
+    }
+  }
+
+  #cleanReceipts(nowMs: EpochMs): void {
+    for (const row of this.#nextRows('receipts', ['ns', 'entity', 'resource', 'id'], 'ends_at')) {
+      const [ns, entity, resource, id, endsAtMs] = row as [string, string, string, string, number];
+      if (endsAtMs > nowMs) continue;
+      this.#sql('DELETE FROM receipts WHERE ns = ? AND entity = ? AND resource = ? AND id = ?').run(
+        ns,
+        entity,
+        resource,
+        id,
+      );
     }
   }
 

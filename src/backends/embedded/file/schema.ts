@@ -54,12 +54,29 @@ CREATE TABLE managed (ns TEXT, key TEXT, value TEXT NOT NULL, PRIMARY KEY (ns, k
   `
 CREATE TABLE clock (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, host INTEGER NOT NULL, boot TEXT NOT NULL);
 `,
+  // Buckets may be paused, and holders may be portable. Older code would drop that, so it must not open the file.
+  `
+CREATE TABLE receipts (
+  ns TEXT, entity TEXT, resource TEXT, id TEXT, content TEXT NOT NULL, ends_at INTEGER NOT NULL,
+  PRIMARY KEY (ns, entity, resource, id)
+) WITHOUT ROWID;
+CREATE TABLE pauses (ns TEXT, entity TEXT, until INTEGER NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (ns, entity)) WITHOUT ROWID;
+`,
 ];
 
 const SCHEMA_VERSION = STEPS.length;
 
 /** The tables with the data of namespaces; the registry's own audit records are under the namespace "_". */
-export const OWNED_TABLES = ['buckets', 'configs', 'entities', 'audit', 'usage', 'managed'] as const;
+export const OWNED_TABLES = [
+  'buckets',
+  'configs',
+  'entities',
+  'audit',
+  'usage',
+  'managed',
+  'receipts',
+  'pauses',
+] as const;
 
 /** The state of a file; `older`: Headgate's, in a format that lacks some tables. */
 export type FileState = 'ours' | 'older' | 'empty';

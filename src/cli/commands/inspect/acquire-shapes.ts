@@ -1,4 +1,4 @@
-import type { Instant, LimitText } from '../../run/common-shapes.js';
+import type { Instant, LimitText, PausedByShape } from '../../run/common-shapes.js';
 
 /** `--json` of `acquire` */
 export interface AcquireShape {
@@ -7,10 +7,12 @@ export interface AcquireShape {
   readonly dryRun: boolean;
   readonly entityId: string;
   readonly resource: string;
-  readonly reason: 'exhausted' | 'contended' | 'impossible' | null;
+  readonly reason: 'exhausted' | 'contended' | 'impossible' | 'paused' | null;
   /** null: granted, or waiting does not help. */
   readonly retryAfterMs: number | null;
   readonly decidedBy: 'store' | 'deny-cache' | 'fallback' | 'open';
+  /** null: not paused. */
+  readonly paused: PausedByShape | null;
   /** null: denied, or a dry run. */
   readonly lease: {
     readonly id: string;

@@ -15,6 +15,7 @@ const DENIED: AcquireShape = {
   reason: 'exhausted',
   retryAfterMs: 6_000,
   decidedBy: 'store',
+  paused: null,
   lease: null,
   levels: [
     { entityId: 'user-1', configSource: 'system', limits: [{ ...limit, before: 9, after: 9, exceeded: false }] },

@@ -7,7 +7,8 @@ import type { Decision } from '../../../limiter/acquire/decision.js';
 import type { AcquireRequest } from '../../../limiter/acquire/request.js';
 import { formatCount, formatDuration, formatInstant } from '../../../visualize/format.js';
 import { type Cell, drawTable } from '../../../visualize/table.js';
-import { readChain } from './chain.js';
+import { describePause, pausedByShape } from '../manage/pause-view.js';
+import { findPaused, readChain } from './chain.js';
 import { addExamples, appendValue, type Definition, onStore, type StoreAction } from '../../run/define-command.js';
 import { describeSource } from '../../limits/describe-limits.js';
 import { parseAmounts, parseDuration, parseLimits } from '../../arguments/parse.js';
@@ -49,7 +50,7 @@ interface Level {
 }
 
 interface TriedRequest {
-  readonly decision: Pick<AcquireShape, 'granted' | 'reason' | 'retryAfterMs' | 'decidedBy' | 'lease'>;
+  readonly decision: Pick<AcquireShape, 'granted' | 'reason' | 'retryAfterMs' | 'decidedBy' | 'lease' | 'paused'>;
   readonly statuses: readonly LimitStatus[];
 }
 
@@ -101,10 +102,11 @@ async function take({ limiter }: Session, request: AcquireRequest, hold: boolean
   const { statuses, decidedBy, granted } = decision;
   if (!decision.granted) {
     const { reason, retryAfterMs } = decision;
-    return { decision: { granted, reason, retryAfterMs, decidedBy, lease: null }, statuses };
+    const paused = decision.paused === undefined ? null : pausedByShape(decision.paused);
+    return { decision: { granted, reason, retryAfterMs, decidedBy, lease: null, paused }, statuses };
   }
   const lease = await finish(decision, hold);
-  return { decision: { granted, reason: null, retryAfterMs: null, decidedBy, lease }, statuses };
+  return { decision: { granted, reason: null, retryAfterMs: null, decidedBy, lease, paused: null }, statuses };
 }
 
 async function finish({ lease }: Extract<Decision, { granted: true }>, hold: boolean): Promise<AcquireShape['lease']> {
@@ -115,6 +117,13 @@ async function finish({ lease }: Extract<Decision, { granted: true }>, hold: boo
 }
 
 async function look({ limiter }: Session, request: AcquireRequest): Promise<TriedRequest> {
+  const now = new Date();
+  const paused = await findPaused(limiter, request, now);
+  if (paused !== null) {
+    const retryAfterMs = paused.until === null ? null : new Date(paused.until).getTime() - now.getTime();
+    const decision = { granted: false, reason: 'paused', retryAfterMs, decidedBy: 'store', lease: null } as const;
+    return { decision: { ...decision, paused }, statuses: [] };
+  }
   const statuses = await limiter.peek(request);
   const refusing = statuses.filter(({ exceeded, shadow }) => exceeded && shadow !== true);
   const granted = refusing.length === 0;
@@ -122,7 +131,7 @@ async function look({ limiter }: Session, request: AcquireRequest): Promise<Trie
   const impossible = waits.includes(null);
   const reason = granted ? null : impossible ? 'impossible' : 'exhausted';
   const retryAfterMs = reason === 'exhausted' ? Math.max(...waits.map(Number)) : null;
-  return { decision: { granted, reason, retryAfterMs, decidedBy: 'store', lease: null }, statuses };
+  return { decision: { granted, reason, retryAfterMs, decidedBy: 'store', lease: null, paused: null }, statuses };
 }
 
 /** `idle`: the status before the request of all limits, including those that it does not name. */
@@ -165,8 +174,9 @@ function explainLimit(
   };
 }
 
-function exitCodeOf({ granted, reason }: AcquireShape): number {
+function exitCodeOf({ granted, reason, retryAfterMs }: AcquireShape): number {
   if (granted) return 0;
+  if (reason === 'paused' && retryAfterMs === null) return errorTraits('entity.paused').exit;
   return errorTraits(reason === 'impossible' ? 'limit.impossible' : 'limit.exceeded').exit;
 }
 
@@ -189,7 +199,11 @@ function headline(data: AcquireShape, style: Style): string {
   return `${what}; ${refusers(data)}; ${advice}`;
 }
 
-function refusers({ levels }: AcquireShape): string {
+function refusers({ levels, paused }: AcquireShape): string {
+  if (paused !== null) {
+    const what = paused.resource === null ? paused.entityId : `${paused.entityId} on ${paused.resource}`;
+    return `${what} is paused ${describePause(paused)}`;
+  }
   const names = levels.flatMap(({ entityId, limits }) =>
     limits.filter(({ exceeded, shadow }) => exceeded && shadow !== true).map(({ name }) => `${name} of ${entityId}`),
   );

@@ -14,7 +14,8 @@ import {
 import { moreLine, type PagingOptions, readList } from '../../arguments/paging.js';
 import type { Result } from '../../run/result.js';
 import type { Style } from '../../terminal/terminal.js';
-import type { LimitText, ListShape } from '../../run/common-shapes.js';
+import { pausedField, pauseShape } from '../manage/pause-view.js';
+import type { LimitText, ListShape, PauseShape } from '../../run/common-shapes.js';
 
 /** `--json`: items of `bucket list`; `available` is null for an unlimited limit */
 export interface BucketShape {
@@ -28,6 +29,8 @@ export interface BucketShape {
   readonly holders: number;
   readonly acquires: number;
   readonly expired: number;
+  /** The pause of this bucket. null: only a pause of its entity or of a parent can stop it. */
+  readonly paused: PauseShape | null;
 }
 
 /** `--json` of `bucket show` */
@@ -114,7 +117,7 @@ const resetBucket: StoreAction = async (
   };
 };
 
-function shapeOf({ entityId, resource, limits, holders, acquires, expired }: BucketView): BucketShape {
+function shapeOf({ entityId, resource, limits, holders, acquires, expired, paused }: BucketView): BucketShape {
   return {
     entityId,
     resource,
@@ -127,15 +130,17 @@ function shapeOf({ entityId, resource, limits, holders, acquires, expired }: Buc
     holders,
     acquires,
     expired,
+    paused: pauseShape(paused, new Date()),
   };
 }
 
-function render({ entityId, resource, limits, holders, acquires, expired }: BucketShape, style: Style): string {
+function render({ entityId, resource, limits, holders, acquires, expired, paused }: BucketShape, style: Style): string {
   const fields = drawFields([
     ['entity', entityId],
     ['resource', resource],
     ['grants', formatCount(acquires)],
     ['leases', `${formatCount(holders)} held, ${formatCount(expired)} expired so far`],
+    ...pausedField(paused),
   ]);
   const rows = limits.map((limit) => [limit.limit, leftCell(limit.available, style), limit.consumed]);
   return `${fields}\n\n${drawTable(['LIMIT', 'LEFT', 'CONSUMED'], rows, style.width)}`;

@@ -1,5 +1,5 @@
 import type { ResourceShape } from './resource.js';
-import type { Instant, LimitText } from '../../run/common-shapes.js';
+import type { Instant, LimitText, PauseShape } from '../../run/common-shapes.js';
 
 /** `--json` of `entity create`, items of `entity list` and `entity children` */
 export interface EntityShape {
@@ -12,6 +12,8 @@ export interface EntityShape {
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly createdAt: Instant;
   readonly version: number;
+  /** null: not paused. */
+  readonly paused: PauseShape | null;
 }
 
 /** `--json` of `entity show`, `entity set` */

@@ -4,6 +4,7 @@ import type { RateLimiter } from '../../../limiter/rate-limiter.js';
 import { formatInstant } from '../../../visualize/format.js';
 import { drawFields, drawTable } from '../../../visualize/table.js';
 import { showLimits } from '../../limits/describe-limits.js';
+import { pausedField, pauseShape } from './pause-view.js';
 import { moreLine } from '../../arguments/paging.js';
 import type { Style } from '../../terminal/terminal.js';
 import type { EntityShape, EntityViewShape } from './entity-shapes.js';
@@ -29,10 +30,21 @@ export async function viewEntity(
   };
 }
 
-export function entityShape(entity: Entity): EntityShape {
-  const { id, name, parentId, cascade, bypass, metadata, createdAt, version } = entity;
+export function entityShape({ createdAt, paused, ...entity }: Entity): EntityShape {
+  const { id, name, parentId, cascade, bypass, metadata, version } = entity;
+  const shown = { paused: pauseShape(paused, new Date()) };
   const bypassing = bypass === undefined ? {} : { bypass };
-  return { id, name, parentId, cascade, ...bypassing, metadata, createdAt: createdAt.toISOString(), version };
+  return {
+    id,
+    name,
+    parentId,
+    cascade,
+    ...bypassing,
+    metadata,
+    createdAt: createdAt.toISOString(),
+    version,
+    ...shown,
+  };
 }
 
 export function limitTexts(limits: readonly Limit[] = []): readonly string[] {
@@ -44,7 +56,7 @@ export function renderEntity(entity: EntityShape): string {
 }
 
 function fieldsOf(entity: EntityShape): [string, string][] {
-  const { id, name, parentId, cascade, bypass, metadata, createdAt, version } = entity;
+  const { id, name, parentId, cascade, bypass, metadata, createdAt, version, paused } = entity;
   const bypassing: [string, string][] = bypass === true ? [['bypass', 'its own limits refuse nothing']] : [];
   return [
     ['entity', id],
@@ -53,6 +65,7 @@ function fieldsOf(entity: EntityShape): [string, string][] {
     ...bypassing,
     ['metadata', Object.keys(metadata).length === 0 ? '-' : JSON.stringify(metadata)],
     ['created', `${formatInstant(new Date(createdAt))}, version ${version}`],
+    ...pausedField(paused),
   ];
 }
 

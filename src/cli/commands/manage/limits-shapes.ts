@@ -28,7 +28,7 @@ export type LimitsTargetShape =
   | { readonly kind: 'entity_default'; readonly entityId: string }
   | { readonly kind: 'entity'; readonly entityId: string; readonly resource: string };
 
-/** For a record `name`, `parent`, `cascade`, `metadata`; else `limits`, and for the system `onUnavailable`. */
+/** For a record `name`, `parent`, `cascade`, `metadata`, `paused`; else `limits`, and for the system `onUnavailable`. */
 export type LimitsFieldsShape = Readonly<Record<string, unknown>>;
 
 /** `--json` of `limits export`: a limits file, as JSON */

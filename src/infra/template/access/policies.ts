@@ -16,6 +16,7 @@ const GRANTS: Readonly<Record<keyof typeof POLICIES, readonly Grant[]>> = {
   acquire: [
     { sid: 'Read', actions: READ, on: 'table' },
     { sid: 'WriteBuckets', actions: WRITE_BUCKETS, on: 'table', keys: ['*/BUCKET#*'] },
+    { sid: 'WriteReceipts', actions: ['PutItem'], on: 'table', keys: ['*/RECEIPT#*'] },
   ],
   readOnly: [
     { sid: 'Read', actions: [...READ, 'Query'], on: 'table' },
@@ -34,6 +35,7 @@ const GRANTS: Readonly<Record<keyof typeof POLICIES, readonly Grant[]>> = {
     own({ sid: 'Read', actions: READ, on: 'table' }),
     registry(),
     own({ sid: 'WriteBuckets', actions: WRITE_BUCKETS, on: 'table' }, 'BUCKET#*'),
+    own({ sid: 'WriteReceipts', actions: ['PutItem'], on: 'table' }, 'RECEIPT#*'),
   ],
   namespaceReadOnly: [
     own({ sid: 'Read', actions: [...READ, 'Query'], on: 'table' }),
@@ -48,10 +50,10 @@ const GRANTS: Readonly<Record<keyof typeof POLICIES, readonly Grant[]>> = {
 };
 
 const DESCRIPTIONS: Readonly<Record<keyof typeof POLICIES, string>> = {
-  acquire: 'Headgate: acquire and all that a lease can do, in every namespace',
+  acquire: 'Headgate: acquire, charge, and all that a lease can do, in every namespace',
   readOnly: 'Headgate: look at everything',
   full: 'Headgate: everything that the library and the command line do with the table',
-  namespaceAcquire: 'Headgate: acquire and all that a lease can do, in one namespace',
+  namespaceAcquire: 'Headgate: acquire, charge, and all that a lease can do, in one namespace',
   namespaceReadOnly: 'Headgate: look at everything of one namespace',
   namespaceFull: 'Headgate: everything in one namespace',
 };

@@ -99,12 +99,14 @@ export const slots: readonly Case[] = [
       const nowMs = fixture.clock.now();
       assert.deepEqual((await limiter.leases.list(USER)).items, [
         {
+          ...USER,
           id: first.id,
           amounts: { slots: 1 },
           acquiredAt: new Date(nowMs - 5),
           expiresAt: new Date(nowMs - 5 + 60_000),
         },
         {
+          ...USER,
           id: second.id,
           amounts: { slots: 2 },
           caller: 'worker-7',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Backend, Call, ConsumeOutcome, ConsumeRequest, LevelAsk, LevelChange } from '../../../backend.js';
 import { hasExpired } from '../../../backends/embedded/bucket.js';
-import { adjust, consume, extend } from '../../../backends/embedded/consume.js';
+import { adjust, charge, consume, extend } from '../../../backends/embedded/consume.js';
 import { MemorySpace } from '../../../backends/embedded/memory-space.js';
 import { askOf } from '../../../core/bucket/decide.js';
 import { buildLeaseId } from '../../../core/identifiers.js';
@@ -27,7 +27,7 @@ export function askInGroups(store: Backend): Backend {
   };
   const inTurn = oneAfterAnother();
 
-  const calls: Pick<Backend, 'consume' | 'adjust' | 'extend'> = {
+  const calls: Pick<Backend, 'consume' | 'adjust' | 'charge' | 'extend'> = {
     consume: async (call, request) =>
       inTurn(async () => {
         const memory = memoryOf(call);
@@ -51,6 +51,11 @@ export function askInGroups(store: Backend): Backend {
       inTurn(async () => {
         adjust(memoryOf(call), request, call.nowMs);
         return store.adjust(call, request);
+      }),
+    charge: async (call, request) =>
+      inTurn(async () => {
+        charge(memoryOf(call), request, call.nowMs);
+        return store.charge(call, request);
       }),
     extend: async (call, request) =>
       inTurn(async () => {

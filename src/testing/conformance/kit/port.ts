@@ -189,7 +189,7 @@ const corrections: readonly Case[] = [
       await hold(fixture, 'lease-one', 2);
       const [there, gone] = [USER, { ...USER, entityId: 'team' }];
       const expiresAtMs = fixture.clock.now() + 90_000;
-      const extend = async (levels: (typeof USER | typeof gone)[]): Promise<boolean> =>
+      const extend = async (levels: (typeof USER | typeof gone)[]): Promise<boolean | string> =>
         fixture.backend.extend(fixture.call(), { leaseId: 'lease-one', levels, expiresAtMs });
       assert.equal(await extend([there, gone]), false);
       assert.equal(await extend([there]), true);

@@ -6,6 +6,7 @@ import { buckets } from '../usage/buckets.js';
 import { bypass } from '../decisions/bypass.js';
 import { capacity } from '../usage/capacity.js';
 import { cascade } from '../decisions/cascade.js';
+import { charges } from '../decisions/charges.js';
 import { concurrency } from '../decisions/concurrency.js';
 import { configChanges } from '../config/config-changes.js';
 import { configShapes } from '../config/config-shapes.js';
@@ -25,7 +26,13 @@ import { namespaceDeletion } from '../records/namespace-deletion.js';
 import { namespacePurge } from '../records/namespace-purge.js';
 import { namespaces } from '../records/namespaces.js';
 import { ownLimits } from '../decisions/own-limits.js';
+import { pause } from '../decisions/pause.js';
+import { entityPauses } from '../decisions/pause-entities.js';
+import { pauses } from '../records/pauses.js';
 import { port } from './port.js';
+import { portableChanges } from '../leases/portable-changes.js';
+import { portableLeases } from '../leases/portable-leases.js';
+import { portableLists } from '../leases/portable-lists.js';
 import { priority } from '../decisions/priority.js';
 import { priorityTogether } from '../decisions/priority-together.js';
 import { run } from './run.js';
@@ -54,6 +61,10 @@ export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   'config shapes': configShapes,
   'per-call limits': ownLimits,
   'unlimited limits': unlimited,
+  charges,
+  pause,
+  'pause of entities': entityPauses,
+  'pause records': pauses,
   priority,
   'priority of concurrent asks': priorityTogether,
   shadow,
@@ -78,6 +89,7 @@ export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   'bucket resets': bucketResets,
   capacity,
   'lease lists': leaseLists,
+  'portable leases': [...portableLeases, ...portableChanges, ...portableLists],
   'managed marks': managed,
   'many at once': many,
 };
@@ -93,6 +105,7 @@ export const DECIDING: ReadonlySet<string> = new Set([
   'config changes',
   'per-call limits',
   'unlimited limits',
+  'charges',
   'priority',
   'shadow',
   'run',

@@ -95,6 +95,37 @@ describe.skipIf(ENGINE.missing)(`the cost of operations${ENGINE.note}`, () => {
     });
   });
 
+  describe('the cost of a charge', () => {
+    const CHARGE = { entityId: 'user-1', resource: 'gpt-4', amounts: { tpm: 500 } };
+
+    test('a charge or credit without an id is one write of one unit per level, and shares it with other calls', async () => {
+      const space = await world.space();
+      const limiter = await warm(space);
+      expect(await costOf(() => limiter.charge(CHARGE))).toEqual(ONE_WRITE);
+      expect(await costOf(() => limiter.credit(CHARGE))).toEqual(ONE_WRITE);
+      const many = async () => Promise.all(Array.from({ length: 50 }, async () => limiter.charge(CHARGE)));
+      expect(await costOf(many)).toEqual(ONE_WRITE);
+    });
+
+    test('a charge without an id in a process without an image of the bucket also reads it', async () => {
+      const space = await world.space();
+      await warm(space);
+      const limiter = await space.open({ limits: LIMITS });
+      expect(await costOf(() => limiter.charge(CHARGE))).toEqual({ requests: 3, readUnits: 3.5, writeUnits: 1 });
+    });
+
+    test('a charge with an id reads each level, and writes two units per level and three for the receipt', async () => {
+      const space = await world.space();
+      const limiter = await warm(space);
+      const cost = await costOf(() => limiter.charge({ ...CHARGE, id: 'a' }));
+      expect(cost).toEqual({ requests: 2, readUnits: 1, writeUnits: 5 });
+      expect(world.proxy.requests.byOperation()).toEqual({ GetItem: 1, TransactWriteItems: 1 });
+      // The engine reports no units for a refused transaction; DynamoDB bills it.
+      const repeated = await costOf(() => limiter.charge({ ...CHARGE, id: 'a' }));
+      expect(repeated).toMatchObject({ requests: 3, readUnits: 2 });
+    });
+  });
+
   test.each([1, 2, 7])(
     'a cascade over %i parents with enough tokens is one round trip and one unit per level',
     async (parents) => {

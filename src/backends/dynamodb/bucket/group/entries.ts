@@ -1,10 +1,11 @@
-import type { LevelAnswer, LevelAsk, LevelChange } from '../../../../backend.js';
+import type { LevelAnswer, LevelAsk, LevelChange, LevelOperation } from '../../../../backend.js';
 import type { Amount } from '../../../../core/bucket/decide.js';
 import { deltasOf } from '../../../../core/bucket/holder-rules.js';
+import type { ClosedState } from '../../../../core/bucket/portable.js';
 import type { EpochMs } from '../../../../core/units.js';
 
 /** One request of a caller to one shard. All entries that are waiting go into one write. */
-export type Entry = AskEntry | ChangeEntry | ExtendEntry;
+export type Entry = AskEntry | ChangeEntry | OperationEntry | ExtendEntry;
 
 export interface AskEntry {
   readonly kind: 'ask';
@@ -37,6 +38,14 @@ export interface ChangeEntry {
   readonly fences?: EpochMs | null | undefined;
 }
 
+/** An operation of a portable lease. */
+export interface OperationEntry {
+  readonly kind: 'operation';
+  readonly level: LevelOperation;
+  readonly leaseId: string;
+  readonly nowMs: EpochMs;
+}
+
 /** A write that would have granted an ask got no answer. */
 export interface Doubt {
   /** The base that the write requires. null: it creates the item. */
@@ -67,6 +76,8 @@ export type EntryResult =
    */
   | { readonly kind: 'unheld'; readonly answer: LevelAnswer }
   | { readonly kind: 'id-taken' }
+  /** The shard has as many holders as it may have beside that of another portable lease. */
+  | { readonly kind: 'crowded'; readonly answer: LevelAnswer }
   /** Too many writers at once. */
   | { readonly kind: 'contended' }
   /** The shard does not exist. The entry belongs to the shard that it would be split from. */
@@ -74,17 +85,23 @@ export type EntryResult =
   | { readonly kind: 'done'; readonly holderLost: boolean }
   /** A write with this refund got no answer, so a later write leaves it out: it could count twice. */
   | { readonly kind: 'refund-left-out' }
-  | { readonly kind: 'extended'; readonly found: boolean };
+  | { readonly kind: 'extended'; readonly found: boolean }
+  /** `taken`: what the portable lease has taken from this shard now. null: its holder no longer exists. */
+  | { readonly kind: 'operated'; readonly taken: readonly Amount[] | null }
+  /** The portable lease has ended, which contradicts the entry. */
+  | { readonly kind: 'ended'; readonly state: ClosedState };
 
 /** The results that an entry of this kind can have. */
 export type ResultOf<E extends Entry> = Extract<
   EntryResult,
   {
     readonly kind: E extends AskEntry
-      ? 'granted' | 'denied' | 'unheld' | 'id-taken' | 'contended'
+      ? 'granted' | 'denied' | 'unheld' | 'id-taken' | 'crowded' | 'contended'
       : E extends ChangeEntry
         ? 'done'
-        : 'extended' | 'no-shard';
+        : E extends OperationEntry
+          ? 'operated' | 'ended'
+          : 'extended' | 'ended' | 'no-shard';
   }
 >;
 

@@ -1,6 +1,7 @@
 import type { LevelRef } from '../../../../backend.js';
 import { BackendUnavailable } from '../../../../core/errors.js';
 import type { Limit } from '../../../../core/limit.js';
+import { isRunning } from '../../../../core/pause.js';
 import type { EpochMs } from '../../../../core/units.js';
 import { type ShardImage, writtenAtMs } from '../../table/items.js';
 import { needsTtl } from '../bucket-ttl.js';
@@ -345,6 +346,8 @@ function finish(state: GroupState, results: readonly (EntryResult | null)[]): Gr
 /** Adds a ttl to a bucket that needs one. Every caller has its answer by now, so a failure is ignored. */
 function maybeAddTtl(state: GroupState): GroupStep {
   const { image, group, idleMs } = state;
+  // A ttl could remove the bucket, and its pause, before the pause ends.
+  if (isRunning(image?.pause, group.nowMs)) return done(state, false);
   if (image?.ttlSec !== null || !needsTtl(image, newestLevel(group.entries)?.lasting, idleMs))
     return done(state, false);
   const { ns, nowMs, lifeFactor } = group;

@@ -2,6 +2,7 @@ import type { LevelAnswer, LevelAsk, LevelRef } from '../../../../backend.js';
 import { credit, effectiveTokens, tokensAfterTake } from '../../../../core/bucket/bucket.js';
 import { compareVersions, compareConfig } from '../../../../core/config/config.js';
 import {
+  type Amount,
   type AskedAmount,
   decide,
   exceedsCapacity,
@@ -12,12 +13,14 @@ import {
   type Verdict,
 } from '../../../../core/bucket/decide.js';
 import { amountsDue, keptHolder, takenHolder, takesUnheldSlots } from '../../../../core/bucket/holder-rules.js';
+import { type ClosedState, isClosed, MAX_HOLDERS_OF_PORTABLE, operate } from '../../../../core/bucket/portable.js';
 import { sub } from '../../../../core/int.js';
 import { isUnlimitedIn } from '../../../../core/limit.js';
 import { holdsSlots, isConsumed, refills } from '../../../../core/limit-kind.js';
+import { isRunning } from '../../../../core/pause.js';
 import type { EpochMs, Millitokens } from '../../../../core/units.js';
-import type { AskEntry, ChangeEntry, Entry, EntryResult, ExtendEntry } from './entries.js';
-import { type Account, accountOf, type ShardImage } from '../../table/items.js';
+import type { AskEntry, ChangeEntry, Entry, EntryResult, ExtendEntry, OperationEntry } from './entries.js';
+import { type Account, accountOf, type ShardImage, type StoredHolder } from '../../table/items.js';
 import { withTtl } from '../bucket-ttl.js';
 import {
   addHolder,
@@ -93,6 +96,7 @@ export function planGroup(image: ShardImage, entries: readonly Entry[], at: Plan
   }
   for (const [index, entry] of entries.entries()) {
     if (entry.kind === 'change') results[index] = planner.change(entry);
+    else if (entry.kind === 'operation') results[index] = planner.operate(entry);
     else if (entry.kind === 'extend') results[index] = planner.extend(entry);
   }
   const write = planner.finish(newest, newest !== null && configOrder === 'adopt' ? newest.version : null);
@@ -152,14 +156,16 @@ export function hasExpired(image: ShardImage, nowMs: EpochMs): boolean {
 export function planReclaim(image: ShardImage, nowMs: EpochMs): ShardWrite {
   const sums = new LimitSums();
   const holders: HolderChange[] = [];
+  let expired = 0;
   for (const [leaseId, holder] of image.holders) {
     if (holder.expiresAtMs > nowMs || holders.length === MAX_HOLDERS) continue;
+    if (!isClosed(holder)) expired += 1;
     holders.push(removeHolder(leaseId, holder));
     sums.refund(image, 'concurrent', holder.slots);
     sums.refund(image, 'rate', holder.rates ?? []);
   }
   const limits = sums.changes(image, nowMs);
-  return { limits, acquires: 0, expired: holders.length, holders, adopts: null, ttlSec: undefined };
+  return { limits, acquires: 0, expired, holders, adopts: null, ttlSec: undefined };
 }
 
 /** The state of one group while it is planned. */
@@ -192,6 +198,14 @@ class GroupPlanner {
     const verdicts = shardCount === 1 || passesShadows === true ? judged : judged.map(enforced);
     const configIsOlder = compareConfig(this.#image, level) === 'reread';
     let answer: LevelAnswer = { verdicts, configIsOlder };
+    const { pause } = this.#image;
+    if (isRunning(pause, this.#at.nowMs)) {
+      if (this.#at.trust !== 'guess') {
+        return { kind: 'denied', answer: { ...answer, pause }, remembered: this.#at.trust !== 'exact' };
+      }
+      // The bucket may have been resumed since. The condition of the write decides.
+      this.unsure = true;
+    }
     if (verdicts.some(({ waitMs }) => waitMs !== 0)) {
       if (hasExpired(this.#image, this.#at.nowMs) && mayGainByReclaim(verdicts)) {
         this.needsReclaim = true;
@@ -211,6 +225,11 @@ class GroupPlanner {
     // The write requires what every ask of the group leaves. An ask that leaves less waits for the next write.
     if (this.#leavesTooLittle(verdicts)) return null;
     if (configIsOlder && takesUnheldSlots(level, verdicts)) return { kind: 'unheld', answer };
+    if (level.holder?.portable !== undefined && this.#held.size >= MAX_HOLDERS_OF_PORTABLE) {
+      this.needsReclaim = hasExpired(this.#image, this.#at.nowMs);
+      this.unsure = true;
+      return this.needsReclaim ? null : { kind: 'crowded', answer };
+    }
     if (dryRun === true) {
       this.unsure = true;
       return { kind: 'granted', answer };
@@ -266,6 +285,8 @@ class GroupPlanner {
   change({ level, leaseId, uncounts, untaken = [], onlyIfHeld }: ChangeEntry): EntryResult | null {
     const stored = level.holder === 'none' ? undefined : this.#image.holders.get(leaseId);
     const holderLost = level.holder !== 'none' && stored === undefined;
+    // It holds nothing any more, and stays to answer repeats.
+    if (onlyIfHeld === true && stored !== undefined && isClosed(stored)) return { kind: 'done', holderLost: true };
     if (level.holder !== 'none') {
       if (this.#holders.size >= MAX_HOLDERS || this.#holders.has(leaseId)) return null;
       const change = this.#holderChange(level, leaseId);
@@ -275,16 +296,7 @@ class GroupPlanner {
     const amounts = amountsDue(level, stored);
     // If its holder changes in the same write, a refund counts once. Without that, a second write could count it twice.
     const mayRefund = !this.#at.withoutRefunds || countsOnce(this.#holders.get(leaseId));
-    let isLeftOut = false;
-    for (const { name, milli } of amounts) {
-      const kind = accountOf(this.#image, name)?.limit.kind;
-      if (kind === undefined || !isConsumed(kind) || milli === 0) continue;
-      if (milli > 0) this.#sums.debit(name, milli);
-      else if (!mayRefund) isLeftOut = true;
-      // It was in no balance: a limit that has replaced the unlimited one since must not get it back.
-      else if (isUnlimitedIn(level.limits, name)) this.#sums.uncount(name, sub(0, milli));
-      else this.#sums.refund(this.#image, 'rate', [{ name, milli: sub(0, milli) }]);
-    }
+    const isLeftOut = this.#move(level, amounts, mayRefund);
     if (level.holder === 'release' && stored !== undefined) {
       this.#sums.refund(this.#image, 'concurrent', stored.slots);
     }
@@ -295,6 +307,54 @@ class GroupPlanner {
       }
     }
     return isLeftOut ? { kind: 'refund-left-out' } : { kind: 'done', holderLost };
+  }
+
+  /** True: a refund was left out. */
+  #move({ limits }: Pick<LevelRef, 'limits'>, amounts: readonly Amount[], mayRefund: boolean): boolean {
+    let isLeftOut = false;
+    for (const { name, milli } of amounts) {
+      const kind = accountOf(this.#image, name)?.limit.kind;
+      if (kind === undefined || !isConsumed(kind) || milli === 0) continue;
+      if (milli > 0) this.#sums.debit(name, milli);
+      else if (!mayRefund) isLeftOut = true;
+      // It was in no balance: a limit that has replaced the unlimited one since must not get it back.
+      else if (isUnlimitedIn(limits, name)) this.#sums.uncount(name, sub(0, milli));
+      else this.#sums.refund(this.#image, 'rate', [{ name, milli: sub(0, milli) }]);
+    }
+    return isLeftOut;
+  }
+
+  /** What it gives back counts once, because the same write changes the holder. */
+  operate({ level, leaseId }: OperationEntry): EntryResult | null {
+    if (this.#holders.size >= MAX_HOLDERS || this.#holders.has(leaseId)) return null;
+    const stored = this.#image.holders.get(leaseId);
+    const effect = operate(stored, level, this.#image.limits);
+    if (stored === undefined || effect.kind === 'lost') {
+      this.#requireAbsent(leaseId);
+      if (effect.kind === 'lost') this.#move(level, effect.due, false);
+      return { kind: 'operated', taken: null };
+    }
+    if (effect.kind === 'closed') return this.#ended(leaseId, stored, effect.state);
+    if (effect.holder === stored) this.#requireSame(leaseId, stored);
+    else this.#holders.set(leaseId, replaceHolder(leaseId, stored, effect.holder));
+    this.#move(level, effect.due, true);
+    this.#sums.refund(this.#image, 'concurrent', effect.slotsBack);
+    return { kind: 'operated', taken: effect.holder.portable?.taken ?? [] };
+  }
+
+  #ended(leaseId: string, stored: StoredHolder, state: ClosedState): EntryResult {
+    this.#requireSame(leaseId, stored);
+    return { kind: 'ended', state };
+  }
+
+  /** The answer depends on the holder, of which nothing changes. */
+  #requireSame(leaseId: string, stored: StoredHolder): void {
+    if (this.#at.trust !== 'exact') this.#holders.set(leaseId, replaceHolder(leaseId, stored, stored));
+  }
+
+  #requireAbsent(leaseId: string): void {
+    this.unsure = true;
+    if (this.#at.trust !== 'exact') this.#holders.set(leaseId, { kind: 'absent', leaseId });
   }
 
   #holderChange(level: ChangeEntry['level'], leaseId: string): HolderChange | null {
@@ -311,12 +371,13 @@ class GroupPlanner {
   extend({ leaseId, expiresAtMs }: ExtendEntry): EntryResult | null {
     if (this.#holders.size >= MAX_HOLDERS || this.#holders.has(leaseId)) return null;
     const stored = this.#image.holders.get(leaseId);
+    const state = stored?.portable?.state ?? 'open';
+    if (stored !== undefined && state !== 'open') return this.#ended(leaseId, stored, state);
     if (stored !== undefined) {
       this.#holders.set(leaseId, replaceHolder(leaseId, stored, { ...stored, expiresAtMs }));
       return { kind: 'extended', found: true };
     }
-    this.unsure = true;
-    if (this.#at.trust !== 'exact') this.#holders.set(leaseId, { kind: 'absent', leaseId });
+    this.#requireAbsent(leaseId);
     return { kind: 'extended', found: false };
   }
 
@@ -328,6 +389,7 @@ class GroupPlanner {
       holders: [...this.#holders.values()],
       adopts,
       ttlSec: undefined,
+      takesAtMs: this.#hasTaken ? this.#at.nowMs : undefined,
     };
     return changesNothing(write) ? write : withTtl(this.#image, write, newest, this.#at);
   }

@@ -1,3 +1,4 @@
+import type { ChargeReceipt } from '../../../../backend.js';
 import { buildLeaseId, encodeRandom } from '../../../../core/identifiers.js';
 import type { Int } from '../../../../core/int.js';
 import type { EpochMs } from '../../../../core/units.js';
@@ -5,13 +6,22 @@ import { ATTRIBUTE, type ShardImage } from '../../table/items.js';
 import type { RecordKey } from '../../table/keys.js';
 
 /** What one write does to one flat record: it lands whole, or its conditions refuse it and nothing changes. */
-export type RecordWrite = Creation | Update | Deletion;
+export type RecordWrite = Creation | Update | Deletion | ReceiptWrite;
 
 /** Never replaces a record that exists. */
 export interface Creation {
   readonly kind: 'create';
   readonly ns: string;
   readonly image: ShardImage;
+}
+
+/** Refused if the receipt exists and has not ended at `nowMs`. */
+export interface ReceiptWrite {
+  readonly kind: 'receipt';
+  readonly ns: string;
+  readonly receipt: ChargeReceipt;
+  readonly endMs: EpochMs;
+  readonly nowMs: EpochMs;
 }
 
 export interface Update {
@@ -31,10 +41,14 @@ export type RecordValue = string | Int;
 /** One condition on an attribute, or one change of it. Conditions apply to the record as it was before the write. */
 export type RecordStep =
   | { readonly op: 'equal' | 'other' | 'set'; readonly attribute: string; readonly value: RecordValue }
-  | { readonly op: 'at-least' | 'at-most' | 'add'; readonly attribute: string; readonly value: Int }
+  | {
+      readonly op: 'at-least' | 'at-most' | 'absent-or-at-most' | 'add';
+      readonly attribute: string;
+      readonly value: Int;
+    }
   | { readonly op: 'absent' | 'remove'; readonly attribute: string; readonly value: null };
 
-/** Collects the steps of a write. A condition on a missing attribute fails, except `requireAbsent` and `requireOther`. */
+/** Collects the steps of a write. A condition on a missing attribute fails, except `requireAbsent`, `requireAbsentOrAtMost` and `requireOther`. */
 export class RecordUpdate {
   readonly #steps: RecordStep[] = [];
 
@@ -68,6 +82,11 @@ export class RecordUpdate {
   requireWithin(attribute: string, least: Int | null, most: Int | null): this {
     if (least !== null) this.#steps.push({ op: 'at-least', attribute, value: least });
     if (most !== null) this.#steps.push({ op: 'at-most', attribute, value: most });
+    return this;
+  }
+
+  requireAbsentOrAtMost(attribute: string, most: Int): this {
+    this.#steps.push({ op: 'absent-or-at-most', attribute, value: most });
     return this;
   }
 

@@ -1,5 +1,6 @@
 import { nextBase } from '../../../../core/bucket/bucket.js';
 import { amountOf } from '../../../../core/bucket/decide.js';
+import { isClosed } from '../../../../core/bucket/portable.js';
 import { add, type Int, sub } from '../../../../core/int.js';
 import { hasBalance, isConsumed } from '../../../../core/limit-kind.js';
 import type { EpochMs } from '../../../../core/units.js';
@@ -9,7 +10,7 @@ import { startShardUpdate, type Update } from './record-write.js';
 
 /**
  * Fills one shard and removes its holders, as one action of a transaction.
- * Writes: SET rf, w, tk = the share of every limit; REMOVE every h; ADD wc, and give back in tc the rates that holders carry.
+ * Writes: SET rf, w, tk = the share of every limit; REMOVE the h of every open lease; ADD wc, and give back in tc the rates that holders carry.
  * Condition: rf = :rf and w = :seen, so that no holder was added since; w <> :id.
  * On success: nothing.   On failure: reasons.   Cost: 2 WCU per started KB.
  */
@@ -23,7 +24,10 @@ export function buildReset(ns: string, image: ShardImage, nowMs: EpochMs, writeI
     if (!isConsumed(limit.kind)) continue;
     update.add(ATTRIBUTE.consumed(limit.name), sub(0, carried(image, limit.name)));
   }
-  for (const leaseId of image.holders.keys()) update.remove(ATTRIBUTE.holder(leaseId));
+  for (const [leaseId, holder] of image.holders) {
+    // The holder of a lease that has ended holds nothing, and answers repeats.
+    if (!isClosed(holder)) update.remove(ATTRIBUTE.holder(leaseId));
+  }
   return update.of(buildShardKey(ns, image.key));
 }
 

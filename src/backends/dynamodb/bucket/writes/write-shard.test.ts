@@ -43,7 +43,7 @@ describe('takes', () => {
     const image = withTokens(seen([RPM]), 10_000);
     expect(inputFor(image, [askEntry([RPM], { rpm: 1_000 })])).toMatchInlineSnapshot(`
       {
-        "ConditionExpression": "rf = :v0 AND w <> :v1 AND b_rpm_tk >= :v3 AND b_rpm_tk <= :v4",
+        "ConditionExpression": "rf = :v0 AND w <> :v1 AND (attribute_not_exists(pz) OR pz <= :v3) AND b_rpm_tk >= :v4 AND b_rpm_tk <= :v5",
         "ExpressionAttributeValues": {
           ":v0": {
             "N": "1799999999000",
@@ -55,15 +55,18 @@ describe('takes', () => {
             "N": "1",
           },
           ":v3": {
-            "N": "0",
+            "N": "1800000000000",
           },
           ":v4": {
-            "N": "59000",
+            "N": "0",
           },
           ":v5": {
-            "N": "-1000",
+            "N": "59000",
           },
           ":v6": {
+            "N": "-1000",
+          },
+          ":v7": {
             "N": "1000",
           },
         },
@@ -78,7 +81,7 @@ describe('takes', () => {
         "ReturnValues": "ALL_NEW",
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         "TableName": "headgate",
-        "UpdateExpression": "SET w = :v1 ADD wc :v2, ac :v2, b_rpm_tk :v5, b_rpm_tc :v6",
+        "UpdateExpression": "SET w = :v1 ADD wc :v2, ac :v2, b_rpm_tk :v6, b_rpm_tc :v7",
       }
     `);
   });
@@ -91,6 +94,7 @@ describe('takes', () => {
       ADD wc 1, ac 1, b_rpm_tk -1000, b_rpm_tc 1000
       IF rf = 1799999999000
          w <> "own-write-id--"
+         (attribute_not_exists(pz) OR pz <= 1800000000000)
          b_rpm_tk >= 0
          b_rpm_tk <= 59000
       RETURN ALL_NEW, else ALL_OLD"
@@ -104,6 +108,7 @@ describe('takes', () => {
       ADD wc 1, ac 1, b_rpm_tc 1000
       IF rf = 1799999999000
          w <> "own-write-id--"
+         (attribute_not_exists(pz) OR pz <= 1800000000000)
          b_rpm_tk >= 59000
       RETURN ALL_NEW, else ALL_OLD"
     `);
@@ -118,6 +123,7 @@ describe('takes', () => {
       ADD wc 1, ac 2, b_rpm_tk -3000, b_rpm_tc 3000, b_tpm_tc 300000
       IF rf = 1799999999000
          w <> "own-write-id--"
+         (attribute_not_exists(pz) OR pz <= 1800000000000)
          b_rpm_tk >= 2000
          b_rpm_tk <= 59000
          b_tpm_tk >= 5900000
@@ -133,6 +139,7 @@ describe('takes', () => {
       ADD wc 1, ac 1
       IF rf = 1799999999000
          w <> "own-write-id--"
+         (attribute_not_exists(pz) OR pz <= 1800000000000)
          b_rpm_tk >= -1000
       RETURN ALL_NEW, else ALL_OLD"
     `);
@@ -147,6 +154,7 @@ describe('takes', () => {
       ADD wc 1, ac 1, b_rpm_tk -1000, b_rpm_tc 1000
       IF rf = 1799999999000
          w <> "own-write-id--"
+         (attribute_not_exists(pz) OR pz <= 1800000000000)
          b_rpm_tk >= 0
          b_rpm_tk <= 59000
       RETURN ALL_NEW, else ALL_OLD"
@@ -207,6 +215,7 @@ describe('holders', () => {
       ADD wc 1, ac 1, b_slots_tk -1000
       IF rf = 1799999999000
          w <> "own-write-id--"
+         (attribute_not_exists(pz) OR pz <= 1800000000000)
          b_slots_tk >= 1000
          attribute_not_exists(h_lease)
       RETURN ALL_NEW, else ALL_OLD"
@@ -302,6 +311,7 @@ describe('version, ttl and write ids', () => {
       ADD wc 1, ac 1, b_rpm_tk -1000, b_rpm_tc 1000
       IF rf = 1799999999000
          w <> "own-write-id--"
+         (attribute_not_exists(pz) OR pz <= 1800000000000)
          b_rpm_tk >= 0
          b_rpm_tk <= 59000
          cv = "1"
@@ -316,6 +326,7 @@ describe('version, ttl and write ids', () => {
       ADD wc 1, ac 1, b_rpm_tk -1000, b_rpm_tc 1000
       IF rf = 1799999999000
          w <> "own-write-id--"
+         (attribute_not_exists(pz) OR pz <= 1800000000000)
          b_rpm_tk >= 0
          b_rpm_tk <= 59000
          ttl <= 1800003600
@@ -333,6 +344,7 @@ describe('version, ttl and write ids', () => {
          w <> "third"
          w <> "first"
          w <> "second"
+         (attribute_not_exists(pz) OR pz <= 1800000000000)
          b_rpm_tk >= 0
          b_rpm_tk <= 59000
       RETURN ALL_NEW, else ALL_OLD"

@@ -6,7 +6,7 @@ import { raiseTtl, type RecordUpdate, startShardUpdate, type Update, type WriteI
 /**
  * Takes, debits, refunds, holds, extends, releases and reclaims, in any combination: one write for a whole group.
  * Writes: per limit ADD tk (room) or SET tk (full), ADD tc; ADD ac, un, wc; SET or REMOVE h; SET w; cv, ttl, GSI1 as needed.
- * Condition: rf = :rf; per limit the bounds of its form; per holder h = :seen, or h does not exist; cv = :seen if adopted; ttl <= :ttl
+ * Condition: rf = :rf; pz does not exist or pz <= :now, if it takes; per limit the bounds of its form; per holder h = :seen, or h does not exist; cv = :seen if adopted; ttl <= :ttl
  * if it is set; w <> :id.
  * On success: ALL_NEW.   On failure: ALL_OLD, absent when the item does not exist.   Cost: 1 WCU per started KB either way.
  */
@@ -14,6 +14,7 @@ export function buildShardWrite(ns: string, image: ShardImage, write: ShardWrite
   const update = startShardUpdate(image, ids)
     .add(ATTRIBUTE.acquires, write.acquires)
     .add(ATTRIBUTE.expired, write.expired);
+  if (write.takesAtMs !== undefined) update.requireAbsentOrAtMost(ATTRIBUTE.pauseEnd, write.takesAtMs);
   for (const limit of write.limits) changeLimit(update, limit);
   for (const holder of write.holders) changeHolder(update, holder);
   if (!image.onSweepList && write.holders.some(({ kind }) => kind === 'add')) {

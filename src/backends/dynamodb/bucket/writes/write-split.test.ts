@@ -33,7 +33,7 @@ describe('splits', () => {
         "TransactItems": [
           {
             "Update": {
-              "ConditionExpression": "rf = :v0 AND w <> :v1 AND #a0 = :v2 AND b_rpm_tk >= :v7 AND b_rpm_tk <= :v8",
+              "ConditionExpression": "rf = :v0 AND w <> :v1 AND #a0 = :v2 AND attribute_not_exists(pz) AND b_rpm_tk >= :v7 AND b_rpm_tk <= :v8",
               "ExpressionAttributeNames": {
                 "#a0": "shard_count",
                 "#a1": "GSI1PK",
@@ -176,6 +176,7 @@ describe('splits', () => {
       IF rf = 1799999999000
          w <> "own-write-id--"
          shard_count = 1
+         attribute_not_exists(pz)
          b_rpm_tk >= 19500
          b_rpm_tk <= 49500
          b_slots_tk >= 1000
@@ -195,6 +196,7 @@ describe('splits', () => {
       IF rf = 1799999999000
          w <> "own-write-id--"
          shard_count = 1
+         attribute_not_exists(pz)
          b_rpm_tk >= 59000
       RETURN nothing, else nothing
       CREATE headgate AAAAAAAAAA0/BUCKET#user-1#gpt-4#1 #STATE
@@ -214,6 +216,7 @@ describe('splits', () => {
       IF rf = 1799999999000
          w <> "own-write-id--"
          shard_count = 2
+         attribute_not_exists(pz)
          b_rpm_tk >= 2250
          b_rpm_tk <= 17250
       RETURN nothing, else nothing
@@ -254,5 +257,33 @@ describe('merges', () => {
       IF w = "w-leaves"
       RETURN nothing, else nothing"
     `);
+  });
+
+  test('a merge takes the pause that ends later, and a bucket that is paused gets no ttl', () => {
+    const pauseOf = (endMs: number, reason: string) => ({ pause: { endMs, reason } });
+    const merged = (one: object, other: object) => {
+      const [a, b] = [
+        { ...stays, ...one },
+        { ...leaves, ...other },
+      ];
+      return printTransaction(buildMerge(TARGET, a, b, planMerge(a, b, NOW_MS)!, 'own').TransactItems ?? []);
+    };
+    const [sooner, later, ended] = [pauseOf(NOW_MS + 1, 'a'), pauseOf(NOW_MS + 2, 'b'), pauseOf(NOW_MS, 'c')];
+    for (const [one, other, set] of [
+      [sooner, later, `pz = ${NOW_MS + 2}, pzr = "b"`],
+      [{}, sooner, `pz = ${NOW_MS + 1}, pzr = "a"`],
+    ] as const) {
+      expect(merged(one, other)).toContain(set);
+      expect(merged(one, other)).not.toContain('ttl');
+      expect(merged(other, one)).not.toContain('pz =');
+    }
+    expect(merged(ended, {})).toContain('ttl = ');
+  });
+
+  test('a split gives the new shard the pause, and requires it in the old one', () => {
+    const pause = { endMs: NOW_MS + 5, reason: 'vendor' };
+    const printed = splitOf(seen([RPM], { pause }));
+    expect(printed).toContain(`pz = ${NOW_MS + 5}\n`);
+    expect(printed).toContain(`pz ${NOW_MS + 5}, pzr "vendor"`);
   });
 });

@@ -4,11 +4,14 @@ import type { Merge, Split } from '../split.js';
 import { buildShardKey, sweepKeys } from '../../table/keys.js';
 import { buildCreate } from './create.js';
 import { RecordUpdate, type RecordWrite, startShardUpdate } from './record-write.js';
+import { samePause } from '../../../../core/pause.js';
+import { latestPause } from '../shard-pauses.js';
+import { setPause } from './write-pause.js';
 
 /**
  * Splits one shard into two, in one transaction.
  * Writes: to the old shard, SET rf, shard_count, GSI1, w, and ADD or SET tk of every limit, ADD wc, REMOVE ttl; the whole new shard.
- * Condition: rf = :rf, shard_count = :n, the bounds of every limit; the new shard does not exist.
+ * Condition: rf = :rf, shard_count = :n, pz as seen, the bounds of every limit; the new shard does not exist.
  * On success: nothing.   On failure: reasons.   Cost: 2 WCU per started KB, for each; the indexes of the new shard.
  */
 export function buildSplit(ns: string, image: ShardImage, split: Split, writeId: string): readonly RecordWrite[] {
@@ -16,6 +19,9 @@ export function buildSplit(ns: string, image: ShardImage, split: Split, writeId:
     .requireEqual(ATTRIBUTE.shardCount, image.shardCount)
     .set(ATTRIBUTE.shardCount, split.count)
     .set(ATTRIBUTE.base, split.nextBaseMs);
+  // The new shard gets the pause of the image. Who pauses the old shard next finds the new count in the answer.
+  if (image.pause === undefined) update.requireAbsent(ATTRIBUTE.pauseEnd);
+  else update.requireEqual(ATTRIBUTE.pauseEnd, image.pause.endMs);
   for (const [attribute, value] of Object.entries(sweepKeys(ns, image.key))) update.set(attribute, value);
   if (image.ttlSec !== null) update.remove(ATTRIBUTE.ttl);
   for (const { account, keeps } of split.limits) {
@@ -46,7 +52,7 @@ export function buildSplit(ns: string, image: ShardImage, split: Split, writeId:
 
 /**
  * Merges a pair of shards into one, in one transaction.
- * Writes: to the remaining shard, SET rf, shard_count, w, tk of every limit, ttl if it is the last; ADD the other shard's tc, ac, un,
+ * Writes: to the remaining shard, SET rf, shard_count, w, tk of every limit, the pause that ends later, ttl if it is the last; ADD the other shard's tc, ac, un,
  * wc; deletes the other shard.
  * Condition: w = :seen of both, so that neither was written since.
  * On success: nothing.   On failure: reasons.   Cost: 2 WCU per started KB, for each; the indexes of the deleted shard.
@@ -69,6 +75,8 @@ export function buildMerge(
   for (const { account, tokensMilli } of merge.limits) {
     if (hasBalance(account.limit.kind)) update.set(ATTRIBUTE.tokens(account.limit.name), tokensMilli);
   }
+  const pause = latestPause([stays, leaves]);
+  if (pause !== null && !samePause(pause, stays.pause)) setPause(update, pause);
   if (merge.ttlSec !== null) update.set(ATTRIBUTE.ttl, merge.ttlSec);
   // Also for removed limits: usage subtracts all counters of the deleted shard, so the remaining one must have them.
   for (const { limit, consumedMilli } of leaves.limits) update.add(ATTRIBUTE.consumed(limit.name), consumedMilli);

@@ -1,0 +1,189 @@
+import { describe, expect, test } from 'vitest';
+import { memory } from '../../backends/embedded/memory.js';
+import { Limit } from '../../core/limit.js';
+import { fakeClock } from '../../testing/fake-clock.js';
+import { outage } from '../../testing/outage.js';
+import type { LimiterOptions } from '../options.js';
+import { RateLimiter } from '../rate-limiter.js';
+import type { LimiterEvent } from './limiter-event.js';
+
+const LIMITS = [Limit.perMinute('rpm', 60), Limit.concurrent('slots', 1)];
+const USER = { entityId: 'user-1', resource: 'gpt-4' };
+const ASK = { ...USER, consume: { rpm: 10 } };
+
+/** A limiter in memory, with its events and its reported errors. */
+async function listening(options: LimiterOptions = {}, backend = memory()) {
+  const clock = fakeClock();
+  const events: LimiterEvent[] = [];
+  const errors: unknown[] = [];
+  const limiter = await RateLimiter.open(backend, {
+    clock,
+    limits: LIMITS,
+    onEvent: (event) => events.push(event),
+    onError: (error) => errors.push(error),
+    ...options,
+  });
+  const of = (type: LimiterEvent['type']) => events.filter((event) => event.type === type);
+  return { limiter, clock, events, errors, of, backend };
+}
+
+describe('the events of decisions', () => {
+  test('a grant is one event, by acquire and by tryAcquire', async () => {
+    const { limiter, events } = await listening();
+    await limiter.acquire(ASK);
+    await limiter.tryAcquire(ASK);
+    const event = {
+      type: 'decision',
+      namespace: 'default',
+      ...ASK,
+      granted: true,
+      reason: null,
+      retryAfterMs: null,
+      decidedBy: 'store',
+      violations: [],
+      durationMs: 0,
+    };
+    expect(events).toEqual([event, event]);
+  });
+
+  test('a denial names the limits that refused, with their level and their wait', async () => {
+    const { limiter, of } = await listening();
+    await limiter.config.setEntityDefault('team', { limits: [Limit.perMinute('rpm', 6)] });
+    await limiter.entities.create({ id: 'team' });
+    await limiter.entities.create({ id: 'user-1', parentId: 'team', cascade: true });
+    await limiter.acquire({ ...USER, consume: { rpm: 6 } });
+    await limiter.tryAcquire({ ...USER, consume: { rpm: 2 } });
+    expect(of('decision')[1]).toMatchObject({
+      granted: false,
+      reason: 'exhausted',
+      retryAfterMs: 20_000,
+      violations: [{ entityId: 'team', limit: 'rpm', requested: 2, available: 0, retryAfterMs: 20_000 }],
+    });
+  });
+
+  test('the duration of a decision includes the wait for tokens', async () => {
+    const { limiter, clock, of } = await listening();
+    await limiter.acquire({ ...USER, consume: { rpm: 60 } });
+    const waiting = limiter.acquire({ ...USER, consume: { rpm: 5 }, wait: { timeoutMs: 10_000 } });
+    await clock.advance(5_000);
+    await waiting;
+    expect(of('decision')[1]).toMatchObject({ granted: true, durationMs: 5_000 });
+  });
+
+  test('`onDecision` and `onEvent` both get every decision', async () => {
+    const decisions: unknown[] = [];
+    const { limiter, of } = await listening({ onDecision: (event) => decisions.push(event) });
+    await limiter.acquire(ASK);
+    expect([decisions.length, of('decision').length]).toEqual([1, 1]);
+    expect(decisions[0]).not.toHaveProperty('type');
+  });
+});
+
+describe('the events of leases', () => {
+  test('a commit is one event with the settled amounts, also if it needs no write', async () => {
+    const { limiter, of } = await listening();
+    const plain = await limiter.acquire(ASK);
+    await plain.commit();
+    await plain.commit();
+    const settled = await limiter.acquire({ ...USER, consume: { rpm: 1, slots: 1 } });
+    await settled.commit({ rpm: 7 });
+    expect(of('lease-end')).toEqual([
+      { type: 'lease-end', namespace: 'default', ...USER, leaseId: plain.id, how: 'committed', amounts: { rpm: 10 } },
+      { type: 'lease-end', namespace: 'default', ...USER, leaseId: settled.id, how: 'committed', amounts: { rpm: 7 } },
+    ]);
+  });
+
+  test('a rollback is one event with what it gave back', async () => {
+    const { limiter, of } = await listening();
+    await (await limiter.acquire(ASK)).rollback();
+    await limiter.run(ASK, () => Promise.reject(new Error('failed'))).catch(() => {});
+    expect(of('lease-end')).toMatchObject([
+      { how: 'rolled-back', amounts: { rpm: 10 } },
+      { how: 'rolled-back', amounts: { rpm: 10 } },
+    ]);
+  });
+
+  test('a lease whose holder was reclaimed is told as expired once, when a write finds it gone', async () => {
+    const { limiter, clock, of } = await listening();
+    const lost = await limiter.acquire({ ...USER, consume: { rpm: 1, slots: 1 }, leaseTtlMs: 5_000 });
+    await clock.advance(5_000);
+    await limiter.acquire({ ...USER, consume: { slots: 1 } });
+    await lost.extend().catch(() => {});
+    await lost.release();
+    expect(of('lease-end')).toMatchObject([{ leaseId: lost.id, how: 'expired', amounts: { rpm: 1, slots: 1 } }]);
+  });
+
+  test('a lease whose signal is watched is told as expired when its time has passed', async () => {
+    const { limiter, clock, of } = await listening();
+    const lease = await limiter.acquire({ ...USER, consume: { slots: 1 }, leaseTtlMs: 5_000 });
+    expect(lease.signal.aborted).toBe(false);
+    await clock.advance(5_000);
+    expect(of('lease-end')).toMatchObject([{ leaseId: lease.id, how: 'expired' }]);
+  });
+});
+
+describe('the events of the store', () => {
+  test('an outage has one event when the breaker opens, and one when the store answers again', async () => {
+    const failing = outage(memory());
+    const { limiter, clock, events } = await listening({ onUnavailable: 'allow' }, failing.backend);
+    await limiter.acquire(ASK);
+    events.length = 0;
+    failing.start({ kind: 'connection', only: ['consume'] });
+    for (let call = 0; call < 8; call++) await limiter.acquire(ASK);
+    const types = (): string[] => events.map(({ type }) => type).filter((type) => type !== 'decision');
+    expect(types()).toEqual(['outage-begin']);
+    expect(events.find(({ type }) => type === 'outage-begin')).toMatchObject({ error: { kind: 'connection' } });
+    failing.end();
+    await clock.advance(1_000);
+    await limiter.acquire(ASK);
+    await limiter.acquire(ASK);
+    expect(types()).toEqual(['outage-begin', 'outage-end']);
+    expect(events.filter(({ type }) => type === 'decision')).toHaveLength(10);
+  });
+
+  test('a change of config is told by the process that makes it, and by another when it reads the limits again', async () => {
+    const first = await listening();
+    const second = await listening({ clock: first.clock }, first.backend);
+    await second.limiter.acquire(ASK);
+    await first.limiter.config.setResource('gpt-4', { limits: LIMITS });
+    await first.limiter.config.setSystem({ limits: LIMITS });
+    await first.limiter.config.delete({ entityId: 'user-9' });
+    const own = { type: 'config-change', namespace: 'default', by: 'this-process' };
+    expect(first.of('config-change')).toEqual([
+      { ...own, entityId: null, resource: 'gpt-4' },
+      { ...own, entityId: null, resource: null },
+      { ...own, entityId: 'user-9', resource: null },
+    ]);
+    await first.limiter.acquire(ASK);
+    expect(first.of('config-change')).toHaveLength(3);
+    await first.clock.advance(60_000);
+    await second.limiter.acquire(ASK);
+    await first.clock.advance(60_000);
+    await second.limiter.acquire(ASK);
+    expect(second.of('config-change')).toEqual([{ type: 'config-change', namespace: 'default', by: 'read', ...USER }]);
+  });
+
+  test('a limits file tells each level that it changes', async () => {
+    const { limiter, of } = await listening();
+    const manifest = { namespace: 'default', resources: { 'gpt-4': { limits: ['rpm:7/min'] } } };
+    await limiter.manifest.apply(manifest);
+    await limiter.manifest.apply(manifest);
+    expect(of('config-change')).toMatchObject([{ by: 'this-process', entityId: null, resource: 'gpt-4' }]);
+  });
+});
+
+test('a listener that throws breaks no call, and is reported once', async () => {
+  const clock = fakeClock();
+  const errors: unknown[] = [];
+  const limiter = await RateLimiter.open(memory(), {
+    clock,
+    limits: LIMITS,
+    onEvent: () => {
+      throw new Error('the listener failed');
+    },
+    onError: (error, where) => errors.push([where, String(error)]),
+  });
+  for (let call = 0; call < 3; call++) await (await limiter.acquire(ASK)).commit();
+  await limiter.config.setSystem({ limits: LIMITS });
+  expect(errors).toEqual([['onEvent', 'Error: the listener failed']]);
+});

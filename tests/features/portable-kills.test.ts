@@ -1,0 +1,144 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Limit } from '../../src/core/limit.js';
+import type { Lease } from '../../src/limiter/lease/lease.js';
+import type { RateLimiter } from '../../src/limiter/rate-limiter.js';
+import { fault } from '../../src/testing/dynamodb/index.js';
+import { perform, PortableModel, type Step } from '../support/features/portable-model.js';
+import {
+  type FeatureSpace,
+  type FeatureStore,
+  type Kill,
+  type Process,
+  STORES,
+} from '../support/features/portable-stores.js';
+
+const LIMITS = [Limit.perDay('rpd', 100), Limit.perDay('tpd', 100_000), Limit.concurrent('slots', 8)];
+const USER = { entityId: 'user-1', resource: 'gpt-4' };
+const LEVELS = ['user-1', 'team'];
+const TAKEN = { rpd: 1, tpd: 500, slots: 2 };
+
+/** One step of a history, the process that makes it, and whether it is killed meanwhile. */
+interface Turn {
+  readonly step: Step;
+  readonly by: 0 | 1;
+  /** Resumes the token, like a process that has just started. */
+  readonly isFresh: boolean;
+  readonly kill: Kill | null;
+  /** After a kill, the other process first tries the opposite end of the lease. */
+  readonly contradicts: boolean;
+  /** How many answers of the network are lost. Only on DynamoDB. */
+  readonly lostAnswers: number;
+}
+
+const totals = fc.integer({ min: 0, max: 1_000 });
+const steps: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({ kind: fc.constant('settle' as const), tpd: totals }),
+  // Few ids, so that adjusts are repeated.
+  fc.record({
+    kind: fc.constant('adjust' as const),
+    tpd: fc.integer({ min: -600, max: 600 }),
+    id: fc.constantFrom('a', 'b', 'c'),
+  }),
+  fc.record({ kind: fc.constant('commit' as const), tpd: fc.option(totals) }),
+  fc.record({ kind: fc.constantFrom('rollback' as const, 'release' as const, 'extend' as const) }),
+);
+const turns: fc.Arbitrary<readonly Turn[]> = fc.array(
+  fc.record({
+    step: steps,
+    by: fc.constantFrom(0 as const, 1 as const),
+    isFresh: fc.boolean(),
+    kill: fc.option(fc.record({ at: fc.integer({ min: 0, max: 1 }), lost: fc.constantFrom('request', 'answer') })),
+    contradicts: fc.boolean(),
+    lostAnswers: fc.integer({ min: 0, max: 4 }),
+  }),
+  { minLength: 1, maxLength: 7 },
+);
+
+/** What is taken at each level. */
+async function takenAt(limiter: RateLimiter): Promise<unknown> {
+  const buckets = await Promise.all(LEVELS.map((entityId) => limiter.buckets.get({ ...USER, entityId })));
+  return buckets.map((bucket) =>
+    Object.fromEntries((bucket?.limits ?? []).map(({ limit, consumed }) => [limit.name, consumed])),
+  );
+}
+
+/** The slots that are held count as consumed on every store. */
+async function expectTaken(limiter: RateLimiter, { taken }: PortableModel): Promise<void> {
+  expect(await takenAt(limiter)).toEqual(LEVELS.map(() => taken));
+  for (const entityId of LEVELS) {
+    expect((await limiter.available({ ...USER, entityId }))['slots']).toBe(8 - taken.slots);
+  }
+}
+
+async function play(space: FeatureSpace, history: readonly Turn[]): Promise<void> {
+  const processes = [await space.process({ limits: LIMITS }), await space.process({ limits: LIMITS })] as const;
+  const [{ limiter }] = processes;
+  await limiter.entities.create({ id: 'team' });
+  await limiter.entities.create({ id: 'user-1', parentId: 'team', cascade: true });
+  const first = await limiter.acquire({ ...USER, consume: TAKEN, portable: true, leaseTtlMs: 3_600_000 });
+  const token = await first.token();
+  const kept = [first, await processes[1].limiter.leases.resume(token)] as const;
+  const model = new PortableModel(TAKEN);
+  // An id always stands for the same adjust.
+  const adjusts = new Map<string, number>();
+  const ended = new Set<Lease>();
+  for (const { step: drawn, by, isFresh, kill, contradicts, lostAnswers } of history) {
+    const step = drawn.kind === 'adjust' ? { ...drawn, tpd: adjusts.get(drawn.id) ?? drawn.tpd } : drawn;
+    if (step.kind === 'adjust') adjusts.set(step.id, step.tpd);
+    const own = processes[by];
+    const lease = isFresh ? await own.limiter.leases.resume(token) : kept[by];
+    own.kill(kill);
+    if (kill === null && lostAnswers > 0) loseAnswers(space, lostAnswers);
+    const outcome = await perform(lease, step);
+    own.kill(null);
+    space.dynamo?.world.proxy.heal();
+    if (outcome === 'killed') await recover(processes[by === 0 ? 1 : 0], token, step, model, contradicts);
+    else {
+      const expected = model.apply(step);
+      // The object that has ended the lease refuses by itself what it did not repeat.
+      expect([step, outcome]).toEqual([step, ended.has(lease) && step.kind === 'adjust' ? 'closed' : expected]);
+      if (outcome === 'done' && (step.kind === 'commit' || step.kind === 'rollback')) ended.add(lease);
+    }
+    await expectTaken(limiter, model);
+  }
+}
+
+/** Another process continues after a process was killed, without knowing how far that one came. */
+async function recover(
+  other: Process,
+  token: string,
+  step: Step,
+  model: PortableModel,
+  contradicts: boolean,
+): Promise<void> {
+  const opposite: Step | null =
+    step.kind === 'commit' ? { kind: 'rollback' } : step.kind === 'rollback' ? { kind: 'commit', tpd: null } : null;
+  if (contradicts && opposite !== null && model.state === 'open') {
+    const outcome = await perform(await other.limiter.leases.resume(token), opposite);
+    // Only the store knows which of the two came first.
+    model.apply(outcome === 'done' ? opposite : step);
+  }
+  const repeated = await perform(await other.limiter.leases.resume(token), step);
+  expect([step, repeated]).toEqual([step, model.apply(step)]);
+}
+
+function loseAnswers({ dynamo }: FeatureSpace, times: number): void {
+  dynamo?.world.proxy.inject(fault.loseAnswer(), { operations: ['UpdateItem'], times });
+}
+
+describe.each(STORES)('portable leases of killed processes on %s', (name, start) => {
+  let store: FeatureStore;
+  beforeAll(async () => {
+    store = await start();
+  });
+  afterAll(async () => store?.[Symbol.asyncDispose]());
+
+  test('every step counts exactly once, wherever its process is killed and whichever process repeats it', async () => {
+    const numRuns = name === 'memory' ? 100 : name === 'file' ? 15 : 10;
+    await fc.assert(
+      fc.asyncProperty(turns, async (history) => play(await store.space(), history)),
+      { numRuns },
+    );
+  }, 60_000);
+});
