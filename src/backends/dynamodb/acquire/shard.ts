@@ -14,7 +14,8 @@ import {
 } from '../bucket/group/entries.js';
 import type { Executor } from '../bucket/executor.js';
 import type { CachedImage } from '../bucket/group/group-state.js';
-import { type Judgement, planGroup } from '../bucket/group/plan-group.js';
+import type { Judgement } from '../bucket/group/group-draft.js';
+import { planGroup } from '../bucket/group/plan-group.js';
 import { Pressure, type PressureOptions } from '../bucket/pressure.js';
 import { type Deadline, pause, timeLeftMs } from '../client/deadline.js';
 import type { ShardImage } from '../table/items.js';

@@ -4,7 +4,7 @@ import type { ShardImage } from '../../table/items.js';
 import type { ShardKey } from '../../table/keys.js';
 import type { Doubt, Entry, EntryResult } from './entries.js';
 import type { WriteAnswer } from '../executor.js';
-import type { Judgement, Trust } from './plan-group.js';
+import type { Judgement, Trust } from './group-draft.js';
 import type { SentWrite, Unanswered } from './unanswered.js';
 import type { Creation, Update } from '../writes/record-write.js';
 

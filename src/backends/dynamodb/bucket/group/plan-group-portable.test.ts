@@ -16,7 +16,8 @@ import { Limit } from '../../../../core/limit.js';
 import { accountOf, type ShardImage } from '../../table/items.js';
 import { applyShardWrite } from '../shard-write.js';
 import type { EntryResult, OperationEntry } from './entries.js';
-import { planGroup, planReclaim, type Trust } from './plan-group.js';
+import type { Trust } from './group-draft.js';
+import { planGroup, planReclaim } from './plan-group.js';
 
 /** No refill, so that a balance is the capacity less what was taken. */
 const LIMITS = [

@@ -8,7 +8,8 @@ import { expectSame, kindsOf } from '../../../../../tests/support/dynamodb/same-
 import { shardWriteHolds } from '../../../../../tests/support/dynamodb/shard-truth.js';
 import { exceedsCapacity, refuses } from '../../../../core/bucket/decide.js';
 import type { Entry, EntryResult } from './entries.js';
-import { planGroup, type Trust } from './plan-group.js';
+import type { Trust } from './group-draft.js';
+import { planGroup } from './plan-group.js';
 import type { ShardImage } from '../../table/items.js';
 import { applyShardWrite, correctVerdicts } from '../shard-write.js';
 import { applySettlement, planSettle } from '../settle/settle.js';

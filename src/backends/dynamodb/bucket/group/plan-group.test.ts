@@ -17,7 +17,8 @@ import { refuses } from '../../../../core/bucket/decide.js';
 import { buildLeaseId } from '../../../../core/identifiers.js';
 import { Limit } from '../../../../core/limit.js';
 import type { Entry, EntryResult } from './entries.js';
-import { type PlanContext, type GroupPlan, planGroup, type Trust } from './plan-group.js';
+import type { PlanContext, Trust } from './group-draft.js';
+import { type GroupPlan, planGroup } from './plan-group.js';
 import type { ShardImage } from '../../table/items.js';
 import { applyShardWrite } from '../shard-write.js';
 

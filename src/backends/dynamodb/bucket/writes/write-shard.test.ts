@@ -14,7 +14,8 @@ import {
 } from '../../../../../tests/support/dynamodb/shard-images.js';
 import { Limit } from '../../../../core/limit.js';
 import type { Entry } from '../group/entries.js';
-import { type PlanContext, planGroup } from '../group/plan-group.js';
+import type { PlanContext } from '../group/group-draft.js';
+import { planGroup } from '../group/plan-group.js';
 import type { ShardImage } from '../../table/items.js';
 import type { WriteIds } from './record-write.js';
 import { buildShardWrite } from '../../../../../tests/support/dynamodb/write-inputs.js';
