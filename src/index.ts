@@ -95,6 +95,8 @@ export type { ConfigCacheStats } from './limiter/config/config-cache.js';
 export type {
   ConfigChanged,
   DecisionMade,
+  EntityPaused,
+  EntityResumed,
   LeaseEnded,
   LimiterEvent,
   LimitViolation,

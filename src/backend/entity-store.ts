@@ -25,8 +25,8 @@ export interface EntityStore {
   /** Rejects if the entity is missing or has another version than `seenVersion`. */
   update(call: AdminCall, id: string, change: EntityChange, seenVersion: number | null): Awaitable<EntityRecord>;
   /**
-   * Rejects if the entity is missing, is paused, has children, or has another version than `seenVersion`. Its buckets and
-   * usage stay until they expire.
+   * Rejects if the entity is missing, has children, or has another version than `seenVersion`. Without `seenVersion` also
+   * while it is paused: a caller that names the version has seen the pause. Its buckets and usage stay until they expire.
    */
   delete(call: AdminCall, id: string, seenVersion?: number | null): Awaitable<void>;
   /**

@@ -142,7 +142,8 @@ export const COMMAND_GROUPS: Readonly<Record<string, readonly ListedCommand[]>> 
     },
     {
       usage: 'upgrade',
-      summary: 'Upgrade a stack to this version: the template, then the data in its table, then the code',
+      summary:
+        'Upgrade a stack to this version: the template, the data in its table, the code, the version of the table',
       load: () => import('./commands/stack/upgrade.js'),
     },
     {

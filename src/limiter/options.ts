@@ -58,7 +58,7 @@ export interface LimiterOptions<L extends string = string> {
   readonly onError?: (error: unknown, where: string) => void;
   /** Called with every decision. */
   readonly onDecision?: (event: DecisionEvent) => void;
-  /** Called with decisions, ends of leases, outages, changes of config, splits and merges. */
+  /** Called with decisions, ends of leases, pauses, outages, changes of config, splits and merges. */
   readonly onEvent?: (event: LimiterEvent) => void;
 }
 
@@ -157,7 +157,8 @@ function secretsIn(env: Environment): readonly string[] | undefined {
 
 /** A previous secret that is `undefined` is left out, because it often comes from the environment. */
 function readSecrets(secrets: unknown): readonly string[] {
-  return (Array.isArray(secrets) ? secrets.filter((secret) => secret !== undefined) : [secrets]) as readonly string[];
+  if (!Array.isArray(secrets)) throw new ValidationError('leaseSecrets', 'a list of secrets', typeof secrets);
+  return secrets.filter((secret) => secret !== undefined) as readonly string[];
 }
 
 /** The message must not show a secret. */

@@ -78,14 +78,14 @@ const CASES: readonly Case[] = [
   {
     command: 'charge',
     args: ['user-1', 'gpt-4', '-c', 'rpm=20'],
-    text: /^charged: user-1 on gpt-4: rpm 20; available now: rpm -12, slots \d/,
+    text: /^charged: user-1 on gpt-4: rpm 20; available now: rpm -12, tpm 700, slots 1\n$/,
     json: { amounts: { rpm: 20 }, id: null },
     whenEmpty: 4,
   },
   {
     command: 'credit',
     args: ['user-1', 'gpt-4', '-c', 'rpm=20', '--id', 'a'],
-    text: /^credited: user-1 on gpt-4: rpm 20; available now: rpm 10, slots \d/,
+    text: /^credited: user-1 on gpt-4: rpm 20; available now: rpm 10, tpm 700, slots 1\n$/,
     json: { amounts: { rpm: 20 }, id: 'a' },
     whenEmpty: 4,
   },

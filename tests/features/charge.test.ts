@@ -120,6 +120,17 @@ const PATHS: Record<string, (pair: Pair, withId: boolean) => Promise<void>> = {
     await pair.agree();
     await pair.charge('charge', 2, withId);
   },
+  'a pause and its end': async (pair, withId) => {
+    await pair.limiter.pause({ ...USER, forMs: 60_000, reason: 'test' });
+    await pair.charge('charge', 130, withId);
+    await pair.charge('credit', 20, withId);
+    await pair.clock.advance(60_000);
+    await pair.charge('charge', 1, withId);
+    await pair.limiter.pause({ entityId: USER.entityId, forMs: 'forever', reason: 'test' });
+    await pair.charge('charge', 2, withId);
+    await pair.limiter.resume({ entityId: USER.entityId });
+    await pair.take(1);
+  },
   'a reset': async (pair, withId) => {
     await pair.charge('charge', 500, withId);
     await pair.limiter.buckets.reset(USER);
@@ -286,6 +297,34 @@ describe.skipIf(ENGINE.missing)(`charges and credits on a table${ENGINE.note}`, 
     expect(lost.fired).toBe(1);
     expect(await limiter.available(USER)).toEqual({ tph: 70 });
     world!.proxy.heal();
+  });
+
+  test.each([
+    ['a transaction conflict', () => fault.transactionConflict([0, 1])],
+    ['throttling', () => fault.throttle()],
+    ['a server error', () => fault.serverError()],
+  ])('a charge with an id is sent again after %s, and counts once', async (_, fail) => {
+    const space = await world!.space();
+    const limiter = await space.open({ limits: [RULE] });
+    await limiter.acquire({ ...USER, consume: { tph: 0 } });
+    const failing = world!.proxy.inject(fail(), { operations: ['TransactWriteItems'], times: 2 });
+    await limiter.charge({ ...USER, amounts: { tph: 30 }, id: 'a' });
+    expect(failing.fired).toBe(2);
+    expect(await limiter.available(USER)).toEqual({ tph: 70 });
+    world!.proxy.heal();
+  });
+
+  test('processes that send the same charge at the same time, beside acquires, count it once', async () => {
+    const space = await world!.space();
+    const limiters = await Promise.all(Array.from({ length: 4 }, async () => space.open({ limits: [RULE] })));
+    await Promise.all(
+      limiters.flatMap((limiter) => [
+        limiter.charge({ ...USER, amounts: { tph: 30 }, id: 'a' }),
+        limiter.acquire({ ...USER, consume: { tph: 5 } }),
+        limiter.charge({ ...USER, amounts: { tph: 2 } }),
+      ]),
+    );
+    expect(await limiters[0]?.available(USER)).toEqual({ tph: 42 });
   });
 
   test('a transaction that lands after its call has failed counts once together with the repeated call', async () => {

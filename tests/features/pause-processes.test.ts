@@ -186,7 +186,7 @@ describe.skipIf(ENGINE.missing)(`pauses of processes that share a table${ENGINE.
       const ends = new Set((await space.shards('user-1', RESOURCE)).map(({ pause }) => pause?.endMs ?? null));
       expect(ends.size).toBe(1);
       const isPaused = !ends.has(null);
-      const own = { ...askOf(1), limits: [Limit.perHour('rpm', 5)] };
+      const own = { ...askOf(1), limits: [Limit.perHour('rpm', 50)] };
       one.config.cache.clear();
       expect((await one.tryAcquire(own)).granted).toBe(!isPaused);
       expect(await other.resume(BUCKET)).toBe(isPaused);

@@ -155,6 +155,15 @@ const ROWS: readonly Row[] = [
     },
   },
   {
+    path: 'a charge and a credit without a lease',
+    run: async ({ one, other, model }) => {
+      await one.charge({ ...BUCKET, amounts: { rpm: 50 } });
+      await other.credit({ ...BUCKET, amounts: { rpm: 20 } });
+      await one.charge({ ...BUCKET, amounts: { rpm: 7 }, id: 'receipt-1' });
+      model.move(37);
+    },
+  },
+  {
     path: 'an extend',
     run: async ({ lease, advance }) => {
       await lease.extend(48 * HOUR_MS);

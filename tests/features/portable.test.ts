@@ -227,6 +227,28 @@ describe.each(STORES)('portable leases and every write path on %s', (name, start
   });
 
   test.runIf(name === 'dynamodb')(
+    'a lease over several shards is listed as one lease, and a release by its id ends it on all of them',
+    async () => {
+      const space = await store.space();
+      const { world, space: dynamo } = space.dynamo!;
+      const limiter = await dynamo.open({ limits: LIMITS }, spreading(7));
+      await (await limiter.acquire({ ...USER, consume: { tpd: 1 } })).rollback();
+      await splitInto(4, world, dynamo, USER);
+      const { id } = await limiter.acquire({ ...USER, consume: { slots: 7 }, leaseTtlMs: HOUR_MS });
+      const other = await limiter.acquire({ ...USER, entityId: 'user-2', consume: { slots: 1 } });
+      for (const query of [USER, { entityId: USER.entityId }, { limit: 1 }]) {
+        const found: unknown[] = [];
+        for await (const lease of limiter.leases.list(query)) found.push([lease.id, lease.amounts]);
+        expect(found.slice(0, 1)).toEqual([[id, { slots: 7 }]]);
+        expect(found).toHaveLength('limit' in query ? 2 : 1);
+      }
+      expect([await limiter.leases.release(id), await limiter.leases.release(id)]).toEqual([true, false]);
+      expect(await limiter.available(USER)).toMatchObject({ slots: 8 });
+      expect((await limiter.leases.list()).items.map((lease) => lease.id)).toEqual([other.id]);
+    },
+  );
+
+  test.runIf(name === 'dynamodb')(
     'a commit whose first write is late reaches no level once another process has rolled the lease back',
     async () => {
       const space = await store.space();

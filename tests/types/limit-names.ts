@@ -18,6 +18,11 @@ export async function namesComeFromTheLimits(): Promise<void> {
   await limiter.timeUntilAvailable({ ...at, consume: { rpn: 1 } });
   // @ts-expect-error rpn is not a limit
   await limiter.peek({ ...at, consume: { rpn: 1 } });
+  await limiter.charge({ ...at, amounts: { rpm: 1 }, id: 'a' });
+  // @ts-expect-error rpn is not a limit
+  await limiter.charge({ ...at, amounts: { rpn: 1 } });
+  // @ts-expect-error rpn is not a limit
+  await limiter.credit({ ...at, amounts: { rpn: 1 } });
   // @ts-expect-error an amount is a number
   await limiter.acquire({ ...at, consume: { rpm: '1' } });
 

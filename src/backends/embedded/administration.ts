@@ -123,7 +123,7 @@ export function deleteEntity(space: Space, call: AdminCall, id: string, seenVers
   const before = space.readEntity(id);
   if (before === undefined) throw new EntityNotFound(id);
   refuseOtherVersion(before, seenVersion);
-  refusePaused(before, call.nowMs);
+  if (seenVersion === null) refusePaused(before, call.nowMs);
   const child = space.entities(id, { limit: 1, after: null }).items[0];
   if (child !== undefined) throw new VersionConflict(id, `it has children, such as ${child.id}`);
   space.deleteEntity(id);

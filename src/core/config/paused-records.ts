@@ -35,7 +35,7 @@ interface Paused {
   readonly pause?: Pause;
 }
 
-/** The record keeps the pause. Without the record, a revoked key would be admitted again. */
+/** For a caller that has not seen the record: without the record, a revoked key would be admitted again. */
 export function refusePaused({ id, pause }: { readonly id: string; readonly pause?: Pause }, nowMs: EpochMs): void {
   if (isRunning(pause, nowMs)) throw new VersionConflict(id, 'it is paused: resume it before you delete it');
 }

@@ -268,7 +268,8 @@ export function tell(context: Context, request: AcquireRequest, decision: Decisi
   if (onEvent !== null) {
     const violations = decision.granted ? [] : decision.violations.map(violationOf);
     const durationMs = Math.max(0, context.clock.now() - startMs);
-    emit(context.options, { ...event, type: 'decision', violations, durationMs });
+    const paused = decision.granted ? null : (decision.paused ?? null);
+    emit(context.options, { ...event, type: 'decision', violations, paused, durationMs });
   }
   try {
     onDecision?.(event);

@@ -2,6 +2,8 @@ import type { LevelAnswer, LevelAsk } from '../../backend.js';
 import { concludeAt, type LimitStatus } from '../../core/bucket/decide.js';
 import { LimitsNotConfigured } from '../../core/errors.js';
 import { pauseWaitMs } from '../../core/pause.js';
+import type { EpochMs } from '../../core/units.js';
+import type { CachedConfig } from '../config/config-cache.js';
 import { levelsOf } from './acquire.js';
 import { callStore, type Context, endOfCall, timeLeft } from '../context.js';
 import { statusesOf } from './outcome.js';
@@ -58,7 +60,7 @@ export async function timeUntilAvailable(context: Context, request: AcquireReque
   const chain = await context.resolver.chain(request.entityId, request.resource, nowMs, endMs);
   const pause = findPause(chain, nowMs);
   if (pause !== null) return pauseWaitMs(pause.pause, nowMs);
-  const { answers } = await peekRequest(context, request);
+  const { answers } = await peekChain(context, request, chain, nowMs);
   const conclusion = concludeAt(answers, nowMs);
   return conclusion.granted ? 0 : conclusion.retryAfterMs;
 }
@@ -75,6 +77,16 @@ async function peekRequest(context: Context, request: AcquireRequest): Promise<P
   const nowMs = context.clock.now();
   const endMs = endOfCall(context, nowMs);
   const chain = await context.resolver.chain(request.entityId, request.resource, nowMs, endMs);
+  return peekChain(context, request, chain, nowMs);
+}
+
+/** `nowMs` is the start of the call: the read of the chain is part of its time. */
+async function peekChain(
+  context: Context,
+  request: AcquireRequest,
+  chain: readonly CachedConfig[],
+  nowMs: EpochMs,
+): Promise<Peeked> {
   const named = readAmounts('consume', request.consume, 0);
   const levels = await levelsOf(context, { request, named, nowMs }, chain);
   const answers = await peek(context, levels, nowMs);

@@ -5,6 +5,7 @@ import { checkWhole } from '../../core/limit.js';
 import { checkReason, FOREVER_MS, isRunning, type Pause, type PauseChange, type PausedBy } from '../../core/pause.js';
 import type { EpochMs } from '../../core/units.js';
 import { viewFoundPause } from '../acquire/paused.js';
+import { emit } from '../events/emit.js';
 import { changeStore, type Context, endOfCall } from '../context.js';
 
 export interface ResumeRequest {
@@ -35,7 +36,10 @@ export async function pause(context: Context, request: PauseRequest): Promise<Pa
   const { entityId, resource = null } = request;
   const found = { entityId, resource, pause: after ?? wanted };
   context.knownPauses.note(entityId, found);
-  return viewFoundPause(found);
+  const applies = viewFoundPause(found);
+  const { options, namespace } = context;
+  if (options.onEvent !== null) emit(options, { type: 'pause', namespace, ...applies });
+  return applies;
 }
 
 /** Ends a pause. False: there was none, or it had ended. */
@@ -44,7 +48,11 @@ export async function resume(context: Context, request: ResumeRequest): Promise<
   const { before } = await change(context, request, null);
   context.knownPauses.forget(request.entityId, request.resource ?? null);
   context.lines.resume();
-  return isRunning(before, context.clock.now());
+  const isResumed = isRunning(before, context.clock.now());
+  const { options, namespace } = context;
+  const { entityId, resource = null } = request;
+  if (isResumed && options.onEvent !== null) emit(options, { type: 'resume', namespace, entityId, resource });
+  return isResumed;
 }
 
 async function change(

@@ -41,6 +41,7 @@ describe('the events of decisions', () => {
       retryAfterMs: null,
       decidedBy: 'store',
       violations: [],
+      paused: null,
       durationMs: 0,
     };
     expect(events).toEqual([event, event]);
@@ -161,6 +162,23 @@ describe('the events of the store', () => {
     await first.clock.advance(60_000);
     await second.limiter.acquire(ASK);
     expect(second.of('config-change')).toEqual([{ type: 'config-change', namespace: 'default', by: 'read', ...USER }]);
+  });
+
+  test('a pause and a resume are one event each, and a denial by the pause names it', async () => {
+    const { limiter, events, clock } = await listening();
+    const until = new Date(clock.now() + 5_000);
+    await limiter.pause({ ...USER, forMs: 5_000, reason: 'abuse' });
+    await limiter.tryAcquire(ASK);
+    await limiter.resume(USER);
+    await limiter.resume(USER);
+    await limiter.pause({ entityId: 'user-1', forMs: 'forever', reason: 'revoked' });
+    const paused = { ...USER, until, reason: 'abuse' };
+    expect(events).toMatchObject([
+      { type: 'pause', namespace: 'default', ...paused },
+      { type: 'decision', granted: false, reason: 'paused', paused },
+      { type: 'resume', namespace: 'default', ...USER },
+      { type: 'pause', entityId: 'user-1', resource: null, until: null, reason: 'revoked' },
+    ]);
   });
 
   test('a limits file tells each level that it changes', async () => {

@@ -1,13 +1,24 @@
+import type { PausedBy } from '../../core/pause.js';
 import type { DecisionEvent } from '../acquire/decision-event.js';
 
 /** The argument of `onEvent`. New types may be added: a listener must ignore those that it does not know. */
-export type LimiterEvent = DecisionMade | LeaseEnded | OutageBegan | OutageEnded | ConfigChanged | ShardsChanged;
+export type LimiterEvent =
+  | DecisionMade
+  | LeaseEnded
+  | EntityPaused
+  | EntityResumed
+  | OutageBegan
+  | OutageEnded
+  | ConfigChanged
+  | ShardsChanged;
 
 /** A decision, with what `onDecision` gets. */
 export interface DecisionMade extends DecisionEvent {
   readonly type: 'decision';
   /** The limits that refused; empty if granted. */
   readonly violations: readonly LimitViolation[];
+  /** The pause that denied the ask; null: no pause did. */
+  readonly paused: PausedBy | null;
   /** From the call to the decision, by the limiter's clock, including a wait for tokens. */
   readonly durationMs: number;
 }
@@ -34,6 +45,21 @@ export interface LeaseEnded {
   readonly how: 'committed' | 'rolled-back' | 'expired';
   /** What the lease has taken from its own entity; for a rollback what it gave back. */
   readonly amounts: Readonly<Record<string, number>>;
+}
+
+/** This process has paused an entity, or its bucket of one resource. It has the pause that applies: a longer one may have been stored. */
+export interface EntityPaused extends PausedBy {
+  readonly type: 'pause';
+  readonly namespace: string;
+}
+
+/** This process has ended a pause. */
+export interface EntityResumed {
+  readonly type: 'resume';
+  readonly namespace: string;
+  readonly entityId: string;
+  /** null: the pause of the entity on every resource. */
+  readonly resource: string | null;
 }
 
 /** The breaker opened: the store failed five times in a row, and the outage policy decides. */

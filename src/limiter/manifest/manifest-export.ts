@@ -7,8 +7,7 @@ import {
   type SystemWish,
   writeManifest,
 } from '../../core/manifest/manifest.js';
-import { encodePause, isRunning } from '../../core/pause.js';
-import type { EpochMs } from '../../core/units.js';
+import { encodePause } from '../../core/pause.js';
 import type { Context } from '../context.js';
 import { readPages } from './manifest-plan.js';
 
@@ -25,7 +24,7 @@ export async function exportManifest(context: Context): Promise<ManifestData> {
     namespace: context.namespace,
     system: systemOf(levels),
     resources: sorted(resources),
-    entities: sorted(entitiesOf(levels, records, context.clock.now())),
+    entities: sorted(entitiesOf(levels, records)),
   });
 }
 
@@ -36,12 +35,8 @@ function systemOf(levels: readonly LevelRecord[]): SystemWish | null {
   return { ...(limits === null ? {} : { limits }), ...(onUnavailable === null ? {} : { onUnavailable }) };
 }
 
-function entitiesOf(
-  levels: readonly LevelRecord[],
-  records: readonly EntityRecord[],
-  nowMs: EpochMs,
-): ReadonlyMap<string, EntityWish> {
-  const wishes = new Map(records.map((record) => [record.id, wishOf(record, nowMs)]));
+function entitiesOf(levels: readonly LevelRecord[], records: readonly EntityRecord[]): ReadonlyMap<string, EntityWish> {
+  const wishes = new Map(records.map((record) => [record.id, wishOf(record)]));
   const defaults = new Map<string, readonly Limit[]>();
   const own = new Map<string, Map<string, readonly Limit[]>>();
   for (const { level, config } of levels) {
@@ -64,15 +59,15 @@ function entitiesOf(
   );
 }
 
-/** Leaves out fields that have their default value, and a pause that has ended. */
-function wishOf({ name, parentId, cascade, bypass, metadata, pause }: EntityRecord, nowMs: EpochMs): RecordWish {
+/** Leaves out fields that have their default value. A pause that has ended stays: a file may own it. */
+function wishOf({ name, parentId, cascade, bypass, metadata, pause }: EntityRecord): RecordWish {
   return {
     ...(name === null ? {} : { name }),
     ...(parentId === null ? {} : { parent: parentId }),
     ...(cascade ? { cascade } : {}),
     ...(bypass === undefined ? {} : { bypass }),
     ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
-    ...(isRunning(pause, nowMs) ? { paused: encodePause(pause) } : {}),
+    ...(pause === undefined ? {} : { paused: encodePause(pause) }),
   };
 }
 

@@ -179,7 +179,7 @@ async function planDeletion(
   const item = requireOwn(table, await readItem(table, key, deadline));
   if (item === undefined) throw new EntityNotFound(id);
   refuseOtherVersion(decodeEntity(item), seenVersion);
-  refusePaused(decodeEntity(item), nowMs);
+  if (seenVersion === null) refusePaused(decodeEntity(item), nowMs);
   if (decodeChildren(item) > 0) throw new VersionConflict(id, await describeChildren(table, ns, id, deadline));
   const before = decodeEntity(item);
   const own = deleteAction(table, key, { ...versionOf(item), [CHILDREN]: item[CHILDREN] });
