@@ -2,12 +2,13 @@ import type { ConfigLevel, ConfigLevels, OnUnavailable, StoredConfig } from '../
 import type { Limit } from '../core/limit.js';
 import type { Pause } from '../core/pause.js';
 import type { AdminCall, Awaitable, Call, Page, PageRequest } from './call.js';
+import type { EntityRecord } from './entity-store.js';
 
 /** Everything that resolving one entity and resource needs, in one read. */
 export interface ConfigRead {
   readonly levels: ConfigLevels;
   /** undefined: the entity has no record, so it has no parent. */
-  readonly entity: { readonly parentId: string | null; readonly cascade: boolean; readonly pause?: Pause } | undefined;
+  readonly entity: Pick<EntityRecord, 'parentId' | 'cascade' | 'bypass' | 'pause'> | undefined;
   /** The pause of the entity's bucket of this resource; left out if there is none. */
   readonly bucketPause?: Pause;
 }

@@ -7,6 +7,8 @@ export interface EntityRecord {
   readonly name: string | null;
   readonly parentId: string | null;
   readonly cascade: boolean;
+  /** All limits of the entity's own level are shadows. Left out: they are as configured. */
+  readonly bypass?: true;
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly createdAtMs: EpochMs;
   readonly version: number;
@@ -41,6 +43,7 @@ export interface EntityChange {
   readonly name?: string | null;
   readonly parentId?: string | null;
   readonly cascade?: boolean;
+  readonly bypass?: boolean;
   readonly metadata?: Readonly<Record<string, unknown>>;
   /** Replaces the stored pause, also by one with an earlier end. null: removes it. */
   readonly pause?: Pause | null;

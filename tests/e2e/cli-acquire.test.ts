@@ -119,3 +119,19 @@ test('acquire -l uses its own bucket, and the limits of the parent still apply',
   ]);
   expect(await acquire(address, '-c', 'rpm=1', ...own)).toMatchObject({ granted: false, reason: 'exhausted' });
 });
+
+test('acquire --priority keeps the reserve of the class, and a shadow that is short is shown as not taken', async () => {
+  const address = store.copy();
+  const own = ['-l', 'a:10/day!reserve.batch=0.5', '-l', 'b:1/day!shadow'];
+  const granted = await acquire(address, '-c', 'a=5', '-c', 'b=2', ...own, '--priority', 'batch');
+  expect([granted.granted, granted.levels[0]?.limits.map(({ exceeded, shadow }) => [exceeded, shadow])]).toEqual([
+    true,
+    [
+      [false, undefined],
+      [true, true],
+    ],
+  ]);
+  const denied = await acquire(address, '-c', 'a=1', ...own, '--priority', 'batch');
+  expect(denied).toMatchObject({ granted: false, reason: 'exhausted', exitCode: 10 });
+  expect(denied.levels[0]?.limits[0]).toMatchObject({ reserved: 5, before: 5, asked: 1 });
+});

@@ -14,6 +14,7 @@ import { countOpen } from '../../core/bucket/portable.js';
 import { planConfigChange } from '../../core/config/config-change.js';
 import type { ConfigLevel, StoredConfig } from '../../core/config/config.js';
 import { BackendUnavailable, EntityExists, EntityNotFound, VersionConflict } from '../../core/errors.js';
+import { changedEntity } from '../../core/config/changed-entity.js';
 import { missingParent, refuseBadParent, refuseOtherVersion } from '../../core/config/parents.js';
 import { describePause, newPausedEntity, refusePaused, withPause } from '../../core/config/paused-records.js';
 import { sameJson } from '../../core/manifest/same-json.js';
@@ -99,7 +100,7 @@ export function updateEntity(
   if (before === undefined) throw new EntityNotFound(id);
   refuseOtherVersion(before, seenVersion);
   const { pause, ...fields } = change;
-  const after = withPause({ ...before, ...fields, version: before.version + 1 }, pause);
+  const after = withPause(changedEntity(before, fields), pause);
   if (after.parentId !== null && after.parentId !== before.parentId) {
     checkParents(space, id, after.parentId, heightBelow(space, id));
   }

@@ -4,7 +4,7 @@ import type { ManagedTarget } from './managed.js';
 
 const RECORD: ManagedTarget = { kind: 'record', entityId: 'user-1' };
 const SYSTEM: ManagedTarget = { kind: 'system' };
-const EMPTY_RECORD = { name: null, parent: null, cascade: false, metadata: {}, paused: null };
+const EMPTY_RECORD = { name: null, parent: null, cascade: false, bypass: false, metadata: {}, paused: null };
 
 function compare(target: ManagedTarget, views: Partial<Views>): Comparison {
   return compareObject(target, { wanted: undefined, owned: undefined, live: undefined, ...views });

@@ -12,6 +12,7 @@ export interface LiveRecord {
   readonly name: string | null;
   readonly parentId: string | null;
   readonly cascade: boolean;
+  readonly bypass?: true;
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly version: number;
   readonly pause?: Pause;
@@ -19,7 +20,9 @@ export interface LiveRecord {
 
 /** Every field that a file can own of such an object, with its default value. */
 export function defaultsOf(target: ManagedTarget): Fields {
-  if (target.kind === 'record') return { name: null, parent: null, cascade: false, metadata: {}, paused: null };
+  if (target.kind === 'record') {
+    return { name: null, parent: null, cascade: false, bypass: false, metadata: {}, paused: null };
+  }
   return target.kind === 'system' ? { limits: null, onUnavailable: null } : { limits: null };
 }
 
@@ -28,8 +31,9 @@ export function fieldsOfConfig({ limits, onUnavailable }: Omit<StoredConfig, 'v'
   return target.kind === 'system' ? { limits: texts, onUnavailable } : { limits: texts };
 }
 
-export function fieldsOfRecord({ name, parentId, cascade, metadata, pause }: LiveRecord): Fields {
-  return { name, parent: parentId, cascade, metadata, paused: pause === undefined ? null : encodePause(pause) };
+export function fieldsOfRecord({ name, parentId, cascade, bypass, metadata, pause }: LiveRecord): Fields {
+  const paused = pause === undefined ? null : encodePause(pause);
+  return { name, parent: parentId, cascade, bypass: bypass === true, metadata, paused };
 }
 
 /** The fields that a manifest names, by the key of the object: system, resources, records, then the limits of entities. */

@@ -168,7 +168,13 @@ test.each<[string, unknown, [string, string, string?][]]>([
   [
     'limits directly under an entity',
     entities({ a: { limits: ['a:1/min'] } }),
-    [['entities.a.limits', 'one of the fields name, parent, cascade, metadata, paused, default, resources', 'key']],
+    [
+      [
+        'entities.a.limits',
+        'one of the fields name, parent, cascade, bypass, metadata, paused, default, resources',
+        'key',
+      ],
+    ],
   ],
   ['a name that is no text', entities({ a: { name: 7 } }), [['entities.a.name', 'text']]],
   ['a name of nothing', entities({ a: { name: null } }), [['entities.a.name', 'text']]],

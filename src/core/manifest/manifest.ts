@@ -21,11 +21,15 @@ export interface ManifestLimits {
   readonly limits: readonly string[];
 }
 
-/** An entry that is empty, or has a name, a parent, `cascade`, metadata or `paused`, asks for a record. Limits alone do not. */
+/**
+ * An entry that is empty, or has a name, a parent, `cascade`, `bypass`, metadata or `paused`, asks for a record. Limits
+ * alone do not.
+ */
 export interface ManifestEntity {
   readonly name?: string;
   readonly parent?: string;
   readonly cascade?: boolean;
+  readonly bypass?: boolean;
   readonly metadata?: Readonly<Record<string, unknown>>;
   /** A pause without `until` has no end. `false`: not paused, also if it was paused by hand. */
   readonly paused?: PauseData | false;
@@ -59,6 +63,7 @@ export interface RecordWish {
   readonly name?: string;
   readonly parent?: string;
   readonly cascade?: boolean;
+  readonly bypass?: boolean;
   readonly metadata?: Readonly<Record<string, unknown>>;
   /** null: not paused. */
   readonly paused?: PauseData | null;
@@ -144,7 +149,7 @@ function readLimit(problems: Problems, path: string, text: unknown): Limit | und
   }
 }
 
-const ENTITY_FIELDS = ['name', 'parent', 'cascade', 'metadata', 'paused', 'default', 'resources'] as const;
+const ENTITY_FIELDS = ['name', 'parent', 'cascade', 'bypass', 'metadata', 'paused', 'default', 'resources'] as const;
 
 function readEntity(problems: Problems, path: string, value: unknown): EntityWish {
   if (value === null) return { record: {}, limits: null, resources: new Map() };
@@ -154,6 +159,8 @@ function readEntity(problems: Problems, path: string, value: unknown): EntityWis
   if (fields.has('name') && typeof name !== 'string') problems.add(at('name'), 'text', name);
   if (fields.has('parent')) problems.try(at('parent'), parent, () => checkEntityId(parent));
   if (fields.has('cascade') && typeof cascade !== 'boolean') problems.add(at('cascade'), 'true or false', cascade);
+  const bypass = fields.get('bypass');
+  if (fields.has('bypass') && typeof bypass !== 'boolean') problems.add(at('bypass'), 'true or false', bypass);
   const metadata = fields.has('metadata') ? readJsonData(problems, at('metadata'), fields.get('metadata')) : undefined;
   if (metadata !== undefined && !plainObject(metadata)) problems.add(at('metadata'), 'an object', metadata);
   const paused = fields.has('paused') ? readPause(problems, at('paused'), fields.get('paused')) : undefined;
@@ -162,7 +169,7 @@ function readEntity(problems: Problems, path: string, value: unknown): EntityWis
     problems.add(at('resources'), 'an object with at least one resource, or left out', fields.get('resources'));
   }
   const record = Object.fromEntries(
-    Object.entries({ name, parent, cascade, metadata, paused }).filter(([, given]) => given !== undefined),
+    Object.entries({ name, parent, cascade, bypass, metadata, paused }).filter(([, given]) => given !== undefined),
   );
   return {
     record: fields.size > 0 && Object.keys(record).length === 0 ? null : record,

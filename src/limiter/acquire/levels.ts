@@ -37,7 +37,7 @@ export function buildLevels(
   // The entity's own level is always included, because it counts the grant even if only a parent has the limit.
   const asking = all.length === 1 ? all : all.filter((level, at) => at === 0 || asksAnything(level));
   const reserved = request.priority === undefined ? asking : withReserves(asking, request.priority);
-  const levels = mayShadow ? reserved.map(withShadows) : reserved;
+  const levels = mayShadow ? reserved.map((level) => withShadows(level, chain)) : reserved;
   // Most leases need no holder. This check avoids the work in `withHolders`.
   const mayHold =
     request.leaseTtlMs !== undefined ||
@@ -48,8 +48,9 @@ export function buildLevels(
 }
 
 /** Marks the asks of limits that are shadows. */
-function withShadows(level: LevelAsk): LevelAsk {
-  const shadows = new Set(level.limits.filter(({ shadow }) => shadow).map(({ name }) => name));
+function withShadows(level: LevelAsk, chain: readonly CachedConfig[]): LevelAsk {
+  const bypasses = chain.some(({ entityId, resolved }) => entityId === level.entityId && resolved.bypasses);
+  const shadows = new Set(level.limits.filter(({ shadow }) => shadow || bypasses).map(({ name }) => name));
   if (shadows.size === 0) return level;
   return { ...level, asks: level.asks.map((ask) => (shadows.has(ask.name) ? { ...ask, shadow: true } : ask)) };
 }

@@ -22,6 +22,8 @@ export interface NewEntity {
   readonly parentId?: string;
   /** Whether what this entity spends also counts for its parent. */
   readonly cascade?: boolean;
+  /** Whether all limits of this entity's own level are shadows: they report what they would refuse, and refuse nothing. */
+  readonly bypass?: boolean;
   readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
@@ -36,6 +38,7 @@ export interface EntityUpdate {
   readonly name?: string | null;
   readonly parentId?: string | null;
   readonly cascade?: boolean;
+  readonly bypass?: boolean;
   readonly metadata?: Readonly<Record<string, unknown>>;
   /** The version that the caller saw. If the entity has another version, nothing is changed. */
   readonly version?: number;
@@ -53,10 +56,17 @@ export class EntitiesApi {
     checkObject('entity', entity, NEW_FIELDS);
     checkEntityId(entity.id, 'id');
     checkFields(entity);
-    const { id, name = null, parentId = null, cascade = false, metadata = {} } = entity;
+    const { id, name = null, parentId = null, cascade = false, bypass = false, metadata = {} } = entity;
     refuseCascadeWithoutParent(cascade, parentId);
     return this.#change('creating an entity', (store, call) =>
-      store.create(call, { id, name, parentId, cascade, metadata: plainMetadata(metadata) }),
+      store.create(call, {
+        id,
+        name,
+        parentId,
+        cascade,
+        ...(bypass ? { bypass } : {}),
+        metadata: plainMetadata(metadata),
+      }),
     );
   }
 
@@ -132,7 +142,7 @@ export class EntitiesApi {
   }
 }
 
-const CHANGEABLE = new Set(['name', 'parentId', 'cascade', 'metadata']);
+const CHANGEABLE = new Set(['name', 'parentId', 'cascade', 'bypass', 'metadata']);
 const NEW_FIELDS = new Set([...CHANGEABLE, 'id']);
 const UPDATE_FIELDS = new Set([...CHANGEABLE, 'version']);
 
@@ -147,10 +157,11 @@ function refuseCascadeWithoutParent(cascade: boolean, parentId: string | null | 
     throw new ValidationError('cascade', 'false for an entity without a parent', cascade);
 }
 
-function checkFields({ name, parentId, cascade, metadata }: EntityUpdate): void {
+function checkFields({ name, parentId, cascade, bypass, metadata }: EntityUpdate): void {
   if (parentId !== undefined && parentId !== null) checkEntityId(parentId, 'parentId');
   if (name !== null) checkType('name', name, 'string');
   checkType('cascade', cascade, 'boolean');
+  checkType('bypass', bypass, 'boolean');
   checkType('metadata', metadata, 'object');
 }
 

@@ -262,7 +262,8 @@ export class ConfigResolver {
       hasCosts: resolved.limits.some(({ cost }) => cost !== undefined),
       hasSlots: resolved.limits.some(({ kind }) => holdsSlots(kind)),
       hasPause: read.bucketPause !== undefined || read.entity?.pause !== undefined,
-      hasShadows: resolved.limits.some(({ shadow }) => shadow),
+      hasShadows: read.entity?.bypass === true || resolved.limits.some(({ shadow }) => shadow),
+      bypasses: read.entity?.bypass === true,
       cascadesTo: read.entity?.cascade === true ? read.entity.parentId : null,
     };
   }

@@ -137,7 +137,8 @@ function recordOf({ parent, paused, ...fields }: Fields): RecordFields & { reado
   } as RecordFields;
 }
 
-function newRecordOf(final: Fields): RecordFields & Pick<EntityRecord, 'pause'> {
-  const { pause, ...fields } = recordOf(final);
+/** A new record leaves out a bypass that is off, and a pause that there is not. */
+function newRecordOf({ bypass, ...final }: Fields): RecordFields & Pick<EntityRecord, 'pause'> {
+  const { pause, ...fields } = recordOf(bypass === true ? { ...final, bypass } : final);
   return pause === undefined || pause === null ? fields : { ...fields, pause };
 }

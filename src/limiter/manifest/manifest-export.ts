@@ -60,11 +60,12 @@ function entitiesOf(levels: readonly LevelRecord[], records: readonly EntityReco
 }
 
 /** Leaves out fields that have their default value. A pause that has ended stays: a file may own it. */
-function wishOf({ name, parentId, cascade, metadata, pause }: EntityRecord): RecordWish {
+function wishOf({ name, parentId, cascade, bypass, metadata, pause }: EntityRecord): RecordWish {
   return {
     ...(name === null ? {} : { name }),
     ...(parentId === null ? {} : { parent: parentId }),
     ...(cascade ? { cascade } : {}),
+    ...(bypass === undefined ? {} : { bypass }),
     ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
     ...(pause === undefined ? {} : { paused: encodePause(pause) }),
   };

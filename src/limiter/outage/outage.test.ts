@@ -64,6 +64,20 @@ test('the policy local limits within this process by the last known limits, and 
   ]);
 });
 
+test('the policy local keeps reserves, and lets asks pass a shadow', async () => {
+  const { limiter, store } = await openLimiter({ onUnavailable: 'local' });
+  const limits = [Limit.perMinute('rpm', 4, { reserve: { batch: 0.5 } }), Limit.perMinute('tpm', 1, { shadow: true })];
+  await limiter.config.setEntity('user-1', 'gpt-4', { limits });
+  await limiter.acquire({ ...ASK, consume: { rpm: 0 } });
+  store.start();
+  const granted: boolean[] = [];
+  for (const priority of ['batch', 'batch', 'batch', undefined] as const) {
+    const request = { ...ASK, consume: { rpm: 1, tpm: 1 }, ...(priority === undefined ? {} : { priority }) };
+    granted.push((await limiter.tryAcquire(request)).granted);
+  }
+  expect(granted).toEqual([true, true, false, true]);
+});
+
 test('local slots are given back to this process, without a call to the store', async () => {
   const { limiter, store } = await openLimiter({ onUnavailable: 'local' });
   store.start();

@@ -1,5 +1,6 @@
 import type { AdminCall, Call, EntityChange, EntityRecord, EntityStore, Page, PageRequest } from '../../../backend.js';
 import { EntityExists, EntityNotFound, VersionConflict } from '../../../core/errors.js';
+import { changedEntity } from '../../../core/config/changed-entity.js';
 import { refuseOtherVersion } from '../../../core/config/parents.js';
 import { describePause, newPausedEntity, refusePaused, withPause } from '../../../core/config/paused-records.js';
 import { type Pause, type PauseChange, planPause, samePause } from '../../../core/pause.js';
@@ -108,7 +109,7 @@ async function planUpdate(
   const before = decodeEntity(item);
   refuseOtherVersion(before, seenVersion);
   const { pause, ...others } = fields;
-  const result = withPause({ ...before, ...others, version: before.version + 1 }, pause);
+  const result = withPause(changedEntity(before, others), pause);
   const actions = [
     rewriteAction(table, ns, result, item),
     ...(await planReparenting(table, ns, item, result.parentId, deadline)),

@@ -141,6 +141,7 @@ export function decodeSequence(item: Item): number {
 export const OPTIONAL_ENTITY_ATTRIBUTES = [
   'name',
   'parent_id',
+  'bypass',
   'GSI1PK',
   'GSI1SK',
   ATTRIBUTE.pauseEnd,
@@ -151,7 +152,7 @@ export const OPTIONAL_ENTITY_ATTRIBUTES = [
 export const CHILDREN = 'children';
 
 export function encodeEntity(ns: string, entity: EntityRecord): Item {
-  const { id, name, parentId, cascade, metadata, createdAtMs, version, pause } = entity;
+  const { id, name, parentId, cascade, bypass, metadata, createdAtMs, version, pause } = entity;
   const key = buildEntityKey(ns, id);
   const stored = JSON.stringify(metadata);
   if (Buffer.byteLength(stored) > MAX_METADATA_BYTES) {
@@ -166,6 +167,7 @@ export function encodeEntity(ns: string, entity: EntityRecord): Item {
       ? {}
       : { parent_id: text(parentId), GSI1PK: text(index.children(ns, parentId)), GSI1SK: text(index.child(id)) }),
     cascade: { BOOL: cascade },
+    ...(bypass === undefined ? {} : { bypass: { BOOL: bypass } }),
     metadata: text(stored),
     created_at: number(createdAtMs),
     version: number(version),
@@ -187,11 +189,12 @@ export function decodeEntity(item: Item): EntityRecord {
 }
 
 /** The part of an entity that an acquire needs: not its metadata, which may be large and would be cached. */
-export function decodeParent(item: Item): Pick<EntityRecord, 'parentId' | 'cascade' | 'pause'> {
+export function decodeParent(item: Item): Pick<EntityRecord, 'parentId' | 'cascade' | 'bypass' | 'pause'> {
   const pause = decodePause(item);
   return {
     parentId: readText(item, 'parent_id') ?? null,
     cascade: item['cascade']?.BOOL ?? false,
+    ...(item['bypass']?.BOOL === true ? { bypass: true as const } : {}),
     ...(pause === undefined ? {} : { pause }),
   };
 }

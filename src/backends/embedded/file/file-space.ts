@@ -99,14 +99,15 @@ export class FileSpace implements Space {
     return row === undefined ? undefined : withPauses(this.#sql, this.#ns, [decodeEntity(row)])[0];
   }
 
-  writeEntity({ id, name, parentId, cascade, metadata, createdAtMs, version, pause }: EntityRecord): void {
+  writeEntity(entity: EntityRecord): void {
+    const { id, name, parentId, metadata, createdAtMs, version, pause } = entity;
     writePause(this.#sql, this.#ns, id, pause);
     this.#sql(`INSERT OR REPLACE INTO entities (ns, ${ENTITY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`).run(
       this.#ns,
       id,
       encodeText(name),
       parentId,
-      cascade ? 1 : 0,
+      encodeFlags(entity),
       JSON.stringify(metadata),
       createdAtMs,
       version,
@@ -175,10 +176,20 @@ export class FileSpace implements Space {
   }
 }
 
+/** The column `cascade` has two bits: 1 for cascade, 2 for bypass. A column more would make every older file unreadable. */
+function encodeFlags({ cascade, bypass }: Pick<EntityRecord, 'cascade' | 'bypass'>): number {
+  return (cascade ? 1 : 0) + (bypass === true ? 2 : 0);
+}
+
+function decodeFlags(flags: number): Pick<EntityRecord, 'cascade' | 'bypass'> {
+  const cascade = flags % 2 === 1;
+  return flags >= 2 ? { cascade, bypass: true } : { cascade };
+}
+
 const ENTITY_COLUMNS = 'id, name, parent, cascade, metadata, created_at, version';
 
 function decodeEntity(row: readonly SqlValue[]): EntityRecord {
-  const [id, name, parentId, cascade, metadata, createdAtMs, version] = row as [
+  const [id, name, parentId, flags, metadata, createdAtMs, version] = row as [
     string,
     string | null,
     string | null,
@@ -191,7 +202,7 @@ function decodeEntity(row: readonly SqlValue[]): EntityRecord {
     id,
     name: decodeText(name),
     parentId,
-    cascade: cascade === 1,
+    ...decodeFlags(flags),
     metadata: JSON.parse(metadata),
     createdAtMs,
     version,

@@ -7,6 +7,8 @@ export interface EntityShape {
   readonly name: string | null;
   readonly parentId: string | null;
   readonly cascade: boolean;
+  /** All its own limits are shadows. Left out: they refuse as configured. */
+  readonly bypass?: true;
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly createdAt: Instant;
   readonly version: number;

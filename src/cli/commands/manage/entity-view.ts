@@ -31,9 +31,20 @@ export async function viewEntity(
 }
 
 export function entityShape({ createdAt, paused, ...entity }: Entity): EntityShape {
-  const { id, name, parentId, cascade, metadata, version } = entity;
+  const { id, name, parentId, cascade, bypass, metadata, version } = entity;
   const shown = { paused: pauseShape(paused, new Date()) };
-  return { id, name, parentId, cascade, metadata, createdAt: createdAt.toISOString(), version, ...shown };
+  const bypassing = bypass === undefined ? {} : { bypass };
+  return {
+    id,
+    name,
+    parentId,
+    cascade,
+    ...bypassing,
+    metadata,
+    createdAt: createdAt.toISOString(),
+    version,
+    ...shown,
+  };
 }
 
 export function limitTexts(limits: readonly Limit[] = []): readonly string[] {
@@ -45,11 +56,13 @@ export function renderEntity(entity: EntityShape): string {
 }
 
 function fieldsOf(entity: EntityShape): [string, string][] {
-  const { id, name, parentId, cascade, metadata, createdAt, version, paused } = entity;
+  const { id, name, parentId, cascade, bypass, metadata, createdAt, version, paused } = entity;
+  const bypassing: [string, string][] = bypass === true ? [['bypass', 'its own limits refuse nothing']] : [];
   return [
     ['entity', id],
     ['name', name ?? '-'],
     ['parent', parentId === null ? '-' : parentId + (cascade ? ' (spends from it, too)' : ' (does not spend from it)')],
+    ...bypassing,
     ['metadata', Object.keys(metadata).length === 0 ? '-' : JSON.stringify(metadata)],
     ['created', `${formatInstant(new Date(createdAt))}, version ${version}`],
     ...pausedField(paused),

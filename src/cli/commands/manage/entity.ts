@@ -52,6 +52,7 @@ export const define: Definition = (entity, context) => {
     .option('--no-name', 'remove the name')
     .option('--no-parent', 'remove the parent')
     .option('--no-cascade', 'count what it spends for itself only')
+    .option('--no-bypass', 'its own limits refuse as configured')
     .option('-l, --limits <limit>', 'a limit of its own, such as rpm:60/min; can be repeated', appendValue)
     .option(...REPLACE_OPTION)
     .option('--resource <resource>', 'the resource of the limits; without it they apply to every resource')
@@ -90,6 +91,7 @@ function addRecordOptions(command: Command): Command {
     .option('--name <name>', 'a name for people')
     .option('--parent <entity>', 'the parent, which must exist')
     .option('--cascade', 'count what it spends for its parent, too')
+    .option('--bypass', 'its own limits refuse nothing, and report what they would refuse')
     .option('--metadata <json>', 'a JSON object, stored as it is');
 }
 
@@ -97,16 +99,18 @@ interface RecordOptions {
   readonly name?: string | false;
   readonly parent?: string | false;
   readonly cascade?: boolean;
+  readonly bypass?: boolean;
   readonly metadata?: string;
 }
 
 const createEntity: StoreAction<RecordOptions> = async ({ limiter }, [id = ''], options) => {
-  const { name, parentId, cascade, metadata } = readRecord(options);
+  const { name, parentId, cascade, bypass, metadata } = readRecord(options);
   const entity = await limiter.entities.create({
     id,
     ...(typeof name === 'string' ? { name } : {}),
     ...(typeof parentId === 'string' ? { parentId } : {}),
     ...(cascade === undefined ? {} : { cascade }),
+    ...(bypass === undefined ? {} : { bypass }),
     ...(metadata === undefined ? {} : { metadata }),
   });
   const data = entityShape(entity);
@@ -114,11 +118,12 @@ const createEntity: StoreAction<RecordOptions> = async ({ limiter }, [id = ''], 
 };
 
 /** Commander sets an option to `false` for its `--no-` form. */
-function readRecord({ name, parent, cascade, metadata }: RecordOptions): EntityUpdate {
+function readRecord({ name, parent, cascade, bypass, metadata }: RecordOptions): EntityUpdate {
   return {
     ...(name === undefined ? {} : { name: name === false ? null : name }),
     ...(parent === undefined ? {} : { parentId: parent === false ? null : parent }),
     ...(cascade === undefined ? {} : { cascade }),
+    ...(bypass === undefined ? {} : { bypass }),
     ...(metadata === undefined ? {} : { metadata: parseMetadata(metadata) }),
   };
 }
@@ -173,7 +178,7 @@ const setEntity: StoreAction<SetOptions> = async (session, [id = ''], options) =
   if (!changesRecord && limits === undefined) {
     throw new HeadgateError(
       'input.invalid',
-      'Nothing to set: name a limit with -l, or --name, --parent, --cascade or --metadata',
+      'Nothing to set: name a limit with -l, or --name, --parent, --cascade, --bypass or --metadata',
     );
   }
   if (!changesRecord && options.ifVersion !== undefined) {

@@ -3,6 +3,7 @@ import { auditLists } from '../records/audit-lists.js';
 import { auditRecords } from '../records/audit-records.js';
 import { bucketResets } from '../usage/bucket-resets.js';
 import { buckets } from '../usage/buckets.js';
+import { bypass } from '../decisions/bypass.js';
 import { capacity } from '../usage/capacity.js';
 import { cascade } from '../decisions/cascade.js';
 import { charges } from '../decisions/charges.js';
@@ -67,6 +68,7 @@ export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   priority,
   'priority of concurrent asks': priorityTogether,
   shadow,
+  bypass,
   namespaces,
   entities,
   status,

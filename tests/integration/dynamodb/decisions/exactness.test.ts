@@ -37,6 +37,33 @@ describe.skipIf(found.status === 'unavailable')(`exact balances of buckets in Dy
     return { clock, nowMs, namespace, limiters: all, sums };
   };
 
+  test.each([1, 4])(
+    'processes on %s shards are granted a class down to its reserve, and the rest without a class',
+    async (count) => {
+      const { nowMs, namespace, limiters, sums } = await start(3);
+      const limits = [Limit.parse(`${String(SLOW)}!reserve.batch=0.4`)];
+      await limiters[0]!.config.setSystem({ limits });
+      if (count > 1) await arena.splitInto(count, namespace, 'pot', nowMs);
+      const grants = async (total: number, priority?: 'batch') => {
+        const request = { ...ask(1), ...(priority === undefined ? {} : { priority }) };
+        const asks = Array.from({ length: total }, async (_, at) => limiters[at % 3]!.tryAcquire(request));
+        return (await Promise.all(asks)).filter(({ granted }) => granted).length;
+      };
+      for (const limiter of limiters) await limiter.config.resolve('pot', RESOURCE);
+      let batch = 0;
+      for (let round = 0; round < 6; round++) batch += await grants(30, 'batch');
+      // Each shard may keep less than one token above its part of the reserve.
+      expect(batch).toBeLessThanOrEqual(59);
+      expect(batch).toBeGreaterThan(59 - count);
+      expect((await sums()).tokens).toBe((99 - batch) * 1_000);
+      let others = 0;
+      for (let round = 0; round < 6; round++) others += await grants(30);
+      expect(others).toBeGreaterThan(99 - batch - count);
+      expect((await sums()).tokens).toBe((99 - batch - others) * 1_000);
+      await Promise.all(limiters.map(async (limiter) => limiter.close()));
+    },
+  );
+
   test('an ask that all shards together cannot serve gives back exactly what it took', async () => {
     const { nowMs, namespace, limiters, sums } = await start(1);
     const [limiter] = limiters;
