@@ -1,3 +1,4 @@
+import { gainsTokens } from '../../core/bucket/bucket.js';
 import type { LimitStatus } from '../../core/bucket/decide.js';
 import { hasBalance, holdsSlots } from '../../core/limit-kind.js';
 
@@ -102,7 +103,7 @@ function partition(entityId: string, partitionKey: HeaderOptions['partitionKey']
  */
 function resetSeconds({ limit, available, exceeded, retryAfterMs }: LimitStatus, { granted }: DecidedLimits) {
   if (exceeded) return retryAfterMs === null ? null : wholeSeconds(retryAfterMs);
-  if (!granted || limit.refillAmount === 0) return null;
+  if (!granted || !gainsTokens(limit)) return null;
   return wholeSeconds(((limit.capacity - available) * limit.refillPeriodMs) / limit.refillAmount);
 }
 
