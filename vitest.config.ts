@@ -19,6 +19,7 @@ export const CHAOS = [
 /** Properties that `npm test` tries with a quarter of their cases (`tests/support/runs.ts`), and `test:chaos` with all. */
 export const MANY_CASES = [
   'src/backends/dynamodb/bucket/group/group-write.test.ts',
+  'src/backends/dynamodb/bucket/group/plan-group-portable.test.ts',
   'src/backends/dynamodb/bucket/group/plan-group-soundness.test.ts',
   'src/core/bucket/bucket-writes.test.ts',
   'src/core/bucket/decide.test.ts',

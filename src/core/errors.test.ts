@@ -66,6 +66,12 @@ const table: readonly (readonly [string, HeadgateError, string, number, number, 
   ['schema.mismatch', new SchemaMismatch('m', 'do it'), 'SchemaMismatch', 503, 6, false, { command: 'do it' }],
   ['backend.unavailable', new BackendUnavailable('m', 'timeout'), 'BackendUnavailable', 503, 7, true, {}],
   ['backend.denied', new AccessDenied('m'), 'AccessDenied', 500, 8, false, {}],
+  // These codes are answers of the server. A client throws them as `RemoteError`.
+  ['access.missing', new HeadgateError('access.missing', 'm'), 'HeadgateError', 401, 8, false, {}],
+  ['access.denied', new HeadgateError('access.denied', 'm'), 'HeadgateError', 403, 8, false, {}],
+  ['route.missing', new HeadgateError('route.missing', 'm'), 'HeadgateError', 404, 4, false, {}],
+  ['body.too-large', new HeadgateError('body.too-large', 'm'), 'HeadgateError', 413, 3, false, {}],
+  ['server.error', new HeadgateError('server.error', 'm'), 'HeadgateError', 500, 1, false, {}],
   [
     'infrastructure.stack',
     new InfrastructureError('infrastructure.stack', 'm'),

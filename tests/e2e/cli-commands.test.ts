@@ -336,7 +336,16 @@ describe('commands on an empty store in memory', () => {
   });
 });
 
+/** Run by serve.test.ts. */
+const SERVING = ['serve', 'token create', 'token list', 'token revoke'];
+
 test('every command with a documented shape is run here, on a DynamoDB table, on a stack, or in the test of the tour', () => {
-  const run = [...CASES.map(({ command }) => command), ...ON_DYNAMODB, ...Object.keys(STACK_SHAPES), 'tour'];
+  const run = [
+    ...CASES.map(({ command }) => command),
+    ...ON_DYNAMODB,
+    ...SERVING,
+    ...Object.keys(STACK_SHAPES),
+    'tour',
+  ];
   expect([...new Set(run)].toSorted()).toEqual(Object.keys(CLI_SHAPES).toSorted());
 });

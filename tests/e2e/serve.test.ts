@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { CLI_SHAPES } from '../support/cli/cli-shapes.js';
+import { runCli } from '../support/cli/run-cli.js';
 
 const BUILT = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
@@ -37,7 +39,8 @@ async function start(args: readonly string[], isReady: (line: string) => boolean
 }
 
 test('headgate serve answers an acquire, and ends in order at SIGTERM', async () => {
-  const { child, url, ended } = await start(['--limit', 'rpm:1/min', '--json'], (line) => line.startsWith('{'));
+  const { child, url, ended, lines } = await start(['--limit', 'rpm:1/min', '--json'], (line) => line.startsWith('{'));
+  expect(CLI_SHAPES['serve']?.(JSON.parse(lines[0] ?? ''), 'serve')).toEqual([]);
   const ask = { method: 'POST', body: JSON.stringify({ entityId: 'a', resource: 'b', consume: { rpm: 1 } }) };
   expect((await fetch(`${url}/v1/acquire`, ask)).status).toBe(200);
   expect((await fetch(`${url}/v1/acquire`, ask)).status).toBe(429);
@@ -55,4 +58,22 @@ test('the demo prints commands that work, and shows the traffic of its fleet', a
   expect([200, 429]).toContain(acquired.status);
   child.kill('SIGINT');
   expect(await ended).toBe(0);
+});
+
+test('headgate token creates, lists and revokes tokens, each with its documented JSON', async () => {
+  const file = join(folder, 'tokens.json');
+  const run = async (...args: string[]): Promise<Record<string, unknown>> => {
+    const { stdout, exitCode } = await runCli(['--json', 'token', ...args, '--file', file]);
+    expect(exitCode).toBe(0);
+    const data = JSON.parse(stdout) as Record<string, unknown>;
+    const command = `token ${args[0]}`;
+    expect(CLI_SHAPES[command]?.(data, command)).toEqual([]);
+    return data;
+  };
+  expect(await run('create', 'web', '--entity-prefix', 'acme/')).toMatchObject({
+    secret: expect.stringMatching(/^hg_/),
+  });
+  expect(await run('list')).toMatchObject({ tokens: [{ name: 'web', role: 'app', entityPrefix: 'acme/' }] });
+  await run('revoke', 'web');
+  expect(await run('list')).toMatchObject({ tokens: [] });
 });

@@ -1,4 +1,4 @@
-import { addVerb, type Definition, withoutStore } from '../../run/define-command.js';
+import { addExamples, addVerb, type Definition, withoutStore } from '../../run/define-command.js';
 import type { Result } from '../../run/result.js';
 
 /** The file that `serve --tokens` reads, unless another is named. */
@@ -38,13 +38,14 @@ interface CreateFlags extends FileFlag {
 }
 
 export const define: Definition = (token, context) => {
+  addExamples(token, ['token create web', 'token list']);
   const FILE = ['--file <path>', 'the token file', DEFAULT_TOKEN_FILE] as const;
   addVerb(token, {
     usage: 'create <name>',
     summary: 'Create a token, and print its secret once',
     examples: [
       'token create web',
-      'token create ops --role admin --namespace "*"',
+      `token create ops --role admin --namespace '*'`,
       'token create acme --entity-prefix acme/',
     ],
   })
