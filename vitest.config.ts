@@ -5,18 +5,22 @@ import { defineConfig } from 'vitest/config';
 export const CHAOS = [
   'tests/chaos/**/*.test.ts',
   'tests/e2e/cli-stack-moto.test.ts',
+  'tests/e2e/cli-stack.test.ts',
   'tests/e2e/first-use.test.ts',
   'tests/infra/cfn-lint.test.ts',
   'tests/infra/checkov.test.ts',
+  'tests/infra/policies.test.ts',
   'tests/integration/engines.test.ts',
   'tests/integration/manifest-large.test.ts',
   'tests/integration/memory-stays-flat.test.ts',
+  'tests/integration/stack/adopt.test.ts',
   'tests/integration/stream/exactly-once.test.ts',
+  'tests/packaging.test.ts',
   'tests/types/compiled.test.ts',
   'tests/upgrade/dynamodb-migrations.test.ts',
 ];
 
-/** Properties that `npm test` tries with a quarter of their cases (`tests/support/runs.ts`), and `test:chaos` with all. */
+/** Properties that `npm test` tries with an eighth of their cases (`tests/support/runs.ts`), and `test:chaos` with all. */
 export const MANY_CASES = [
   'src/backends/dynamodb/bucket/group/group-write.test.ts',
   'src/backends/dynamodb/bucket/group/plan-group-portable.test.ts',

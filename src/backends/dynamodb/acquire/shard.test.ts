@@ -337,8 +337,9 @@ describe.skipIf(found.status === 'unavailable')(`the queue of a shard${reason}`,
     const process = await shard(half);
     const { first, held } = await underWay(process);
     const before = process.shard.image;
-    const seen = await process.shard.read(NOW_MS, performance.now() + 9_000);
-    expect(seen?.limits[0]?.tokensMilli).toBe(29_000);
+    const read = async () => process.shard.read(NOW_MS, performance.now() + 9_000);
+    // The request has reached the proxy. The engine may take a moment to write it.
+    await expect.poll(async () => (await read())?.limits[0]?.tokensMilli).toBe(29_000);
     expect(process.shard.image).toBe(before);
     expect(process.shard.image?.limits[0]?.tokensMilli).toBe(30_000);
     held.release();

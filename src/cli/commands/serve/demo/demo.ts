@@ -40,6 +40,7 @@ export async function runDemo(limiter: RateLimiter, terminal: Terminal, signal: 
     drawnLines = text.split('\n').length;
     terminal.out(`${back}${text}\n`);
   };
+  await draw();
   const timer = setInterval(() => void draw().catch(() => {}), isLive ? REDRAW_MS : LINES_EVERY_MS);
   await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
   clearInterval(timer);
