@@ -197,7 +197,7 @@ describe.skipIf(ENGINE.missing)(`migrating a table${ENGINE.note}`, () => {
         });
         proxy.requests.clear();
         expect(await migrate(name)).toMatchObject({ from: 0, to: 2 });
-        expect(await versionOf(name)).toBe('1');
+        expect(await versionOf(name)).toBe('2');
         await expectMigrated(world, name, legacy);
       },
     );
