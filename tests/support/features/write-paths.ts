@@ -16,7 +16,7 @@ export const BUCKET = { entityId: 'user-1', resource: 'gpt-4' };
 export type StoreName = 'memory' | 'file' | 'dynamodb';
 
 /** The stores of the tables. */
-export const STORES: readonly StoreName[] = ENGINE.missing ? ['memory', 'file'] : ['memory', 'file', 'dynamodb'];
+const STORES: readonly StoreName[] = ENGINE.missing ? ['memory', 'file'] : ['memory', 'file', 'dynamodb'];
 
 /** A store with one bucket, and the model of its rate. */
 export interface Arena {
@@ -108,7 +108,7 @@ export interface WritePath {
   readonly run: (arena: Arena) => Promise<void>;
 }
 
-export const WRITE_PATHS: readonly WritePath[] = [
+const WRITE_PATHS: readonly WritePath[] = [
   { name: 'take', run: async (arena) => void (await take(arena, 20)) },
   {
     name: 'take from a full bucket',
