@@ -21,6 +21,7 @@ import { type Deadline, deadlineIn } from '../client/deadline.js';
 import { judgeLevel } from '../bucket/judge-level.js';
 import { RefundLost } from '../bucket/group/refund-lost.js';
 import { revokeGrant } from './revoke-grant.js';
+import { hasRoom } from './shard.js';
 import { type LevelOutcome, recallLevel, takeLevel, undoLevel } from './take-level.js';
 
 interface Consuming {
@@ -174,12 +175,12 @@ function doubtfulLevels(consuming: Consuming): readonly number[] {
 }
 
 function haveRoom(consuming: Consuming, levels: readonly number[]): boolean {
-  return levels.every((at) => hasRoom(askingOf(consuming, consuming.request.levels[at] as LevelAsk)));
+  return levels.every((at) => anyHasRoom(askingOf(consuming, consuming.request.levels[at] as LevelAsk)));
 }
 
-function hasRoom({ bucket, call, level, leaseId }: ReturnType<typeof askingOf>): boolean {
+function anyHasRoom({ bucket, call, level, leaseId }: ReturnType<typeof askingOf>): boolean {
   const entry = { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts: true } as const;
-  return bucket.all().some((shard) => shard.hasRoom(entry));
+  return bucket.all().some((shard) => hasRoom(shard, entry));
 }
 
 /** Takes further levels in parallel and adds their outcomes. */

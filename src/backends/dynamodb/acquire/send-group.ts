@@ -2,6 +2,7 @@ import type { Tuning } from '../../../backend.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { AskEntry, Doubt, Entry, EntryResult } from '../bucket/group/entries.js';
 import type { Executor } from '../bucket/executor.js';
+import type { Pressure } from '../bucket/pressure.js';
 import type { CachedImage, EntryAnswer, GroupAction, GroupAnswer, GroupState } from '../bucket/group/group-state.js';
 import { knownLimits, shownBy, startGroup, step } from '../bucket/group/group-write.js';
 import { createWriteId } from '../bucket/writes/record-write.js';
@@ -29,8 +30,7 @@ export interface WrittenShard {
   /** Caches what the store has just returned. */
   see(image: ShardImage | null, nowMs: EpochMs): void;
   forget(): void;
-  /** The store names this key as too busy. */
-  markHot(): void;
+  readonly pressure: Pick<Pressure, 'markHot'>;
   /** An ask was not granted although one of its writes may have landed or may still land. */
   abandon(ask: AskEntry, doubt: Doubt, tuning: Tuning): void;
 }
@@ -56,7 +56,9 @@ export async function sendGroup(shard: WrittenShard, waiting: readonly Waiting[]
     const answer = await perform(shard, state, action, deadline);
     const shown = shownBy(answer);
     if (shown !== undefined) shard.see(shown, nowMs);
-    if (answer.kind === 'sent' && answer.answer.kind === 'busy' && answer.answer.hotKey) shard.markHot();
+    if (answer.kind === 'sent' && answer.answer.kind === 'busy' && answer.answer.hotKey) {
+      shard.pressure.markHot();
+    }
     ({ state, action, answers } = step(state, answer));
   }
 }

@@ -70,10 +70,6 @@ export class Shard {
     return this.#busy;
   }
 
-  markHot(): void {
-    this.pressure.markHot();
-  }
-
   /** Caches what the store has just returned. null: the shard does not exist. */
   see(image: ShardImage | null, nowMs: EpochMs): void {
     this.#image = image;
@@ -131,12 +127,6 @@ export class Shard {
     return isRunning(this.#image?.pause, nowMs);
   }
 
-  /** Whether the whole ask fits into the image, without a settlement before. */
-  hasRoom({ level, nowMs }: AskEntry): boolean {
-    if (this.#image === null || compareConfig(this.#image, level) === 'settle' || this.isPaused(nowMs)) return false;
-    return this.judge(level.asks, nowMs)?.every(fits) === true;
-  }
-
   /** A denial from the deny cache; null if the image cannot deny the ask. */
   recall(ask: AskEntry, { denyCacheMs, bucketLifeFactor: lifeFactor }: Tuning): ResultOf<AskEntry> | null {
     const { nowMs, level } = ask;
@@ -188,17 +178,26 @@ export class Shard {
     this.#busy = false;
   }
 
-  /** Drops entries that aborted or timed out before they were sent. */
   #nextGroup(): readonly Queued[] {
     const queued = this.#queue;
     this.#queue = [];
-    return queued.filter((one) => {
-      if (one.signal?.aborted === true) rejectWaiting(this, one, one.signal.reason);
-      else if (timeLeftMs(one.deadline) <= 0) rejectWaiting(this, one, deadlinePassed());
-      else return true;
-      return false;
-    });
+    return queued.filter((one) => isStillAwaited(this, one));
   }
+}
+
+/** Rejects an entry that aborted or timed out before it was sent. */
+function isStillAwaited(shard: Shard, queued: Queued): boolean {
+  const isAborted = queued.signal?.aborted === true;
+  if (!isAborted && timeLeftMs(queued.deadline) > 0) return true;
+  rejectWaiting(shard, queued, isAborted ? queued.signal?.reason : deadlinePassed());
+  return false;
+}
+
+/** Whether the whole ask fits into the image of the shard, without a settlement before. */
+export function hasRoom(shard: Shard, { level, nowMs }: AskEntry): boolean {
+  const { image } = shard;
+  if (image === null || compareConfig(image, level) === 'settle' || shard.isPaused(nowMs)) return false;
+  return shard.judge(level.asks, nowMs)?.every(fits) === true;
 }
 
 function fits(verdict: Verdict): boolean {

@@ -23,7 +23,7 @@ import type { ShardImage } from '../table/items.js';
 import { locationOf, type ShardLocation } from '../bucket/grant-location.js';
 import { undoOf, untakenOf } from '../bucket/group/revocation.js';
 import { revokeGrant } from './revoke-grant.js';
-import type { Shard } from './shard.js';
+import { hasRoom, type Shard } from './shard.js';
 
 export type LevelOutcome = ResultOf<AskEntry>;
 
@@ -155,8 +155,8 @@ function otherShards({ bucket }: Asking, entry: AskEntry, asked: number): readon
   for (const pool = others; pool.length > 0 && drawn.length < MAX_SHARDS_ASKED - 1;) {
     drawn.push(...pool.splice(Math.floor(bucket.executor.random() * pool.length), 1));
   }
-  const hasRoom = (shard: number): number => (bucket.shard(shard).hasRoom(entry) ? 0 : 1);
-  return drawn.toSorted((a, b) => hasRoom(a) - hasRoom(b));
+  const rankOf = (shard: number): number => (hasRoom(bucket.shard(shard), entry) ? 0 : 1);
+  return drawn.toSorted((a, b) => rankOf(a) - rankOf(b));
 }
 
 type Asked = Submitted<AskEntry>;
