@@ -229,7 +229,7 @@ async function takeOne(consuming: Consuming, at: number): Promise<Taken> {
 function noteRefusal(asking: ReturnType<typeof askingOf>, outcome: LevelOutcome): void {
   const { bucket, call } = asking;
   if (outcome.kind === 'denied') bucket.refusedAtMs = call.nowMs;
-  else if (outcome.kind === 'granted' && bucket.refusedAtMs !== null && hasRoom(asking)) bucket.refusedAtMs = null;
+  else if (outcome.kind === 'granted' && bucket.refusedAtMs !== null && anyHasRoom(asking)) bucket.refusedAtMs = null;
 }
 
 /**
