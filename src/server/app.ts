@@ -9,6 +9,7 @@ import type { EventHub } from './event-hub.js';
 import type { Asked, Input, Operation } from './operation.js';
 import { errorProblem, type Problem, serverProblem } from './problem.js';
 import { readBody, TooLarge } from './read-body.js';
+import { respond } from './respond.js';
 
 export interface AppOptions {
   /** Left out or empty: every request is allowed. `serve` then listens on the loopback interface only. */
@@ -187,22 +188,3 @@ const EVENT_STREAM = {
   'cache-control': 'no-store, no-transform',
   'x-accel-buffering': 'no',
 };
-
-const JSON_TYPE = 'application/json';
-const PROBLEM_TYPE = 'application/problem+json';
-
-export function respond(
-  body: unknown,
-  status: number = (body as Problem).status,
-  headers: readonly (readonly [string, string])[] = [],
-): Response {
-  const isProblem = status >= 400;
-  const lines = new Headers([
-    ['content-type', isProblem ? PROBLEM_TYPE : JSON_TYPE],
-    ['cache-control', 'no-store'],
-    ['x-content-type-options', 'nosniff'],
-  ]);
-  if (status === 401) lines.set('www-authenticate', 'Bearer');
-  for (const [name, value] of headers) lines.append(name, value);
-  return new Response(JSON.stringify(body), { status, headers: lines });
-}

@@ -2,6 +2,7 @@ import { serve as listen, type ServerType } from '@hono/node-server';
 import type { AddressInfo } from 'node:net';
 import { ValidationError } from '../core/errors.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
+import { isLoopback, refuseOtherSites } from './local-requests.js';
 import { createServer, type ServerOptions } from './server.js';
 
 export interface ServeOptions extends ServerOptions {
@@ -36,8 +37,11 @@ export async function serve(limiter: RateLimiter, options: ServeOptions = {}): P
     );
   }
   const server = createServer(limiter, { ...rest, tokens });
+  const isOpen = tokens.length === 0;
+  const answer = async (request: Request): Promise<Response> =>
+    (isOpen ? refuseOtherSites(request) : null) ?? server.fetch(request);
   const node = await new Promise<ServerType>((resolve, reject) => {
-    const starting = listen({ fetch: (request: Request) => server.fetch(request), port, hostname }, () => {
+    const starting = listen({ fetch: answer, port, hostname }, () => {
       starting.off('error', reject);
       resolve(starting);
     });
@@ -55,10 +59,6 @@ export async function serve(limiter: RateLimiter, options: ServeOptions = {}): P
       clearTimeout(timer);
     },
   };
-}
-
-function isLoopback(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '::1' || /^127(?:\.\d{1,3}){3}$/.test(hostname);
 }
 
 function urlOf({ address, port, family }: AddressInfo): string {
