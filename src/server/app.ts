@@ -85,9 +85,7 @@ export class App {
       caller = this.#identify(req.raw, one);
       response = await this.#perform(one, context, caller);
     } catch (error) {
-      // The name may belong to another namespace by the next request: it was deleted and registered again.
-      if (caller !== null && isHeadgateError(error, 'namespace.missing')) this.#limiters.delete(keyOf(caller));
-      response = respond(this.#problemOf(error, one));
+      response = respond(this.#problemOf(error, one, caller, req.raw.signal));
     }
     onAccess?.({
       operation: one.id,
@@ -110,9 +108,21 @@ export class App {
     };
     for (const entityId of one.entitiesOf(input)) refuseOtherEntity(caller.token, entityId);
     const limiter = await this.#limiterFor(caller);
-    const asked: Asked = { limiter, token: caller.token, signal: raw.signal, events: this.#options.events };
+    const { signal } = raw;
+    const asked: Asked = {
+      limiter,
+      token: caller.token,
+      signal,
+      events: this.#options.events,
+      problemOf: (error) => this.#problemOf(error, one, caller, signal),
+    };
     const { status = one.status, body, headers = [], stream } = await one.handle(asked, input);
-    if (stream !== undefined) return new Response(stream, { headers: EVENT_STREAM });
+    if (stream !== undefined) {
+      if (raw.method !== 'HEAD') return new Response(stream, { headers: EVENT_STREAM });
+      // The answer to HEAD has no body: a stream that is not read would stay subscribed.
+      await stream.cancel();
+      return new Response(null, { headers: EVENT_STREAM });
+    }
     return respond(body, status, headers);
   }
 
@@ -151,16 +161,20 @@ export class App {
     return opened;
   }
 
-  #problemOf(error: unknown, one: Operation): Problem {
+  #problemOf(error: unknown, one: Operation, caller: Caller | null, signal: AbortSignal): Problem {
     if (error instanceof Refusal) return error.problem;
     if (error instanceof TooLarge) return serverProblem('body.too-large', error.message);
-    if (!isHeadgateError(error)) this.#options.onError(error, one.id);
+    // The name may belong to another namespace by the next request: it was deleted and registered again.
+    if (caller !== null && isHeadgateError(error, 'namespace.missing')) this.#limiters.delete(keyOf(caller));
+    // The client has disconnected, which ends its wait. No client reads the answer, and the server has not failed.
+    if (!isHeadgateError(error) && !signal.aborted) this.#options.onError(error, one.id);
     return errorProblem(error);
   }
 }
 
+/** A header has no line break, so that no other namespace and name have the same key. */
 function keyOf({ token, namespace }: Caller): string {
-  return `${namespace} ${token?.name ?? ''}`;
+  return `${namespace}\n${token?.name ?? ''}`;
 }
 
 async function readJson(request: Request, maxBytes: number): Promise<unknown> {

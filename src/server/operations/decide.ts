@@ -5,7 +5,7 @@ import type { AcquireRequest } from '../../limiter/acquire/request.js';
 import { rateLimitHeaders } from '../../integrations/http/headers.js';
 import { type Answer, type Asked, operation } from '../operation.js';
 import { partitionKey } from '../partition-key.js';
-import { denialProblem, errorProblem } from '../problem.js';
+import { denialProblem } from '../problem.js';
 import { amounts, entityId, finite, limitTexts, parseLimits, present, resource } from '../schemas.js';
 import { leaseView, statusView, viewLease, viewStatus } from '../views.js';
 
@@ -111,16 +111,15 @@ export const decideOperations = [
     answer: v.object({ results: v.array(batchResult) }),
     entitiesOf: ({ body }) => body.asks.map((one) => one.entityId),
     async handle(asked, { body }) {
-      const requests = body.asks.map((one) => requestOf(one, asked.signal));
       const results = await Promise.all(
-        requests.map(async (request) => {
+        body.asks.map(async (one) => {
           try {
-            const decision = await asked.limiter.tryAcquire(request);
+            const decision = await asked.limiter.tryAcquire(requestOf(one, asked.signal));
             return decision.granted
               ? await viewGrant(decision, asked.signal)
               : { ...denialProblem(decision), granted: false as const };
           } catch (error) {
-            return { ...errorProblem(error), granted: false as const };
+            return { ...asked.problemOf(error), granted: false as const };
           }
         }),
       );
