@@ -67,6 +67,35 @@ describe('a listening server', () => {
   });
 });
 
+describe('a server that closes while a client waits', () => {
+  async function waitingClient() {
+    const started = await start();
+    const { limiter, acquire } = started;
+    const held = await limiter.acquire({ entityId: 'user-1', resource: 'gpt-4', consume: { slots: 1 } });
+    const answer = acquire({ slots: 1 }, { wait: { timeoutMs: 60_000 } });
+    await expect.poll(() => limiter.waiting()).toHaveLength(1);
+    return { ...started, held, answer };
+  }
+
+  test('answers the client, and ends its connection', async () => {
+    const { server, held, answer } = await waitingClient();
+    const closing = server.close({ timeoutMs: 60_000 });
+    await held.commit();
+    const response = await answer;
+    expect(response.status).toBe(200);
+    expect(response.headers.get('connection')).toBe('close');
+    await closing;
+  });
+
+  test('has ended the wait when the time for closing is over', async () => {
+    const { server, limiter, answer } = await waitingClient();
+    const failed = expect(answer).rejects.toThrow('fetch failed');
+    await server.close({ timeoutMs: 0 });
+    expect(limiter.waiting()).toEqual([]);
+    await failed;
+  });
+});
+
 describe('a server without tokens', () => {
   /** The status of an acquire with these headers. `fetch` cannot set `Host` and `Origin`. */
   async function statusWith(url: string, headers: Readonly<Record<string, string>>): Promise<number> {

@@ -38,8 +38,20 @@ export async function serve(limiter: RateLimiter, options: ServeOptions = {}): P
   }
   const server = createServer(limiter, { ...rest, tokens });
   const isOpen = tokens.length === 0;
-  const answer = async (request: Request): Promise<Response> =>
-    (isOpen ? refuseOtherSites(request) : null) ?? server.fetch(request);
+  const inFlight = new Set<Promise<Response>>();
+  let isClosing = false;
+  const answer = async (request: Request): Promise<Response> => {
+    const answering = Promise.resolve((isOpen ? refuseOtherSites(request) : null) ?? server.fetch(request));
+    inFlight.add(answering);
+    try {
+      const response = await answering;
+      // A client that keeps its connection would send its next request to a server that ends.
+      if (isClosing) response.headers.set('connection', 'close');
+      return response;
+    } finally {
+      inFlight.delete(answering);
+    }
+  };
   const node = await new Promise<ServerType>((resolve, reject) => {
     const starting = listen({ fetch: answer, port, hostname }, () => {
       starting.off('error', reject);
@@ -50,6 +62,7 @@ export async function serve(limiter: RateLimiter, options: ServeOptions = {}): P
   return {
     url: urlOf(node.address() as AddressInfo),
     async close({ timeoutMs = CLOSE_MS } = {}) {
+      isClosing = true;
       const closed = new Promise<void>((resolve) => node.close(() => resolve()));
       server.close();
       // A connection that is kept alive has no request, and would otherwise hold the server open.
@@ -57,6 +70,8 @@ export async function serve(limiter: RateLimiter, options: ServeOptions = {}): P
       const timer = setTimeout(() => 'closeAllConnections' in node && node.closeAllConnections(), timeoutMs);
       await closed;
       clearTimeout(timer);
+      // A request whose connection was closed may still give back what it took. The store must be open for that.
+      await Promise.allSettled(inFlight);
     },
   };
 }
