@@ -1,12 +1,12 @@
 import { Hono } from 'hono';
 import type { Context as HonoContext } from 'hono';
-import * as v from 'valibot';
 import { isHeadgateError, ValidationError } from '../core/errors.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
 import { Refusal, refuseOtherEntity } from './access.js';
 import { type AccessToken, AccessTokens, coversNamespace, EVERY_NAMESPACE } from './access-token.js';
 import type { EventHub } from './event-hub.js';
 import type { Asked, Input, Operation } from './operation.js';
+import { parse } from './parse.js';
 import { errorProblem, type Problem, serverProblem } from './problem.js';
 import { readBody, TooLarge } from './read-body.js';
 import { respond } from './respond.js';
@@ -184,16 +184,6 @@ async function readJson(request: Request, maxBytes: number): Promise<unknown> {
   } catch {
     throw new ValidationError('body', 'JSON', text);
   }
-}
-
-function parse(part: string, schema: v.GenericSchema, value: unknown): unknown {
-  const result = v.safeParse(schema, value);
-  if (result.success) return result.output;
-  const [issue] = result.issues;
-  const path = v.getDotPath(issue);
-  const field = path === null ? part : `${part}.${path}`;
-  const expected = issue.expected ?? issue.message;
-  throw new ValidationError(field, expected, issue.input, result.issues.length - 1);
 }
 
 /** `no-transform` and the hint for nginx: a proxy must not hold events back. */
