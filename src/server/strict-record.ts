@@ -10,6 +10,7 @@ export function strictRecord<V extends v.GenericSchema>(key: v.GenericSchema<str
     const input = dataset.value;
     const found = typeof input === 'object' && input !== null && LEFT_OUT.find((name) => Object.hasOwn(input, name));
     if (typeof found !== 'string') return record['~run'](dataset, config);
+    // oxlint-disable-next-line eslint/no-underscore-dangle -- valibot exports no other way to add an issue in a schema
     v._addIssue(record, 'key', dataset, config, { expected: `an object without the key ${found}` });
     // A dataset with an issue is a failure; its type does not know of the issue yet.
     return dataset as unknown as ReturnType<(typeof record)['~run']>;
