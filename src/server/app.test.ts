@@ -39,6 +39,21 @@ describe('errors in a batch', () => {
   });
 });
 
+test('a client that disconnects while one ask of its batch waits leaves no slot of the other asks behind', async () => {
+  const { send, limiter } = await requestServer();
+  await limiter.acquire({ ...ASK, consume: { slots: 2 } });
+  const client = new AbortController();
+  const waits = { ...ASK, consume: { slots: 1 }, wait: { timeoutMs: 60_000 } };
+  const asks = [{ ...ASK, entityId: 'user-2', consume: { slots: 1 } }, waits];
+  const batch = send('POST /v1/acquire/batch', { body: { asks }, signal: client.signal });
+  const slotsLeft = async () => (await limiter.available({ entityId: 'user-2', resource: 'gpt-4' }))['slots'];
+  await expect.poll(() => limiter.waiting()).toHaveLength(1);
+  await expect.poll(slotsLeft).toBe(1);
+  client.abort();
+  await batch;
+  expect(await slotsLeft()).toBe(2);
+});
+
 test('a client that disconnects while it waits is not reported as an error of the server', async () => {
   const reported: unknown[] = [];
   const { send, limiter } = await requestServer({ onError: (error) => reported.push(error) });

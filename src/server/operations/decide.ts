@@ -111,16 +111,18 @@ export const decideOperations = [
     answer: v.object({ results: v.array(batchResult) }),
     entitiesOf: ({ body }) => body.asks.map((one) => one.entityId),
     async handle(asked, { body }) {
+      const { limiter, signal, problemOf } = asked;
+      const refused = (error: unknown) => ({ ...problemOf(error), granted: false as const });
+      const outcomes = await Promise.allSettled(
+        body.asks.map(async (one) => limiter.tryAcquire(requestOf(one, signal))),
+      );
+      // Only now, when no ask waits any more: a client that disconnects during a wait loses every grant of the batch.
       const results = await Promise.all(
-        body.asks.map(async (one) => {
-          try {
-            const decision = await asked.limiter.tryAcquire(requestOf(one, asked.signal));
-            return decision.granted
-              ? await viewGrant(decision, asked.signal)
-              : { ...denialProblem(decision), granted: false as const };
-          } catch (error) {
-            return { ...asked.problemOf(error), granted: false as const };
-          }
+        outcomes.map(async (outcome) => {
+          if (outcome.status === 'rejected') return refused(outcome.reason);
+          const decision = outcome.value;
+          if (decision.granted) return viewGrant(decision, signal).catch(refused);
+          return { ...denialProblem(decision), granted: false as const };
         }),
       );
       return { body: { results } };
