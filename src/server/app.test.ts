@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { credentialOf, requestServer } from '../../tests/support/server/request-server.js';
-import type { RateLimiter } from '../limiter/rate-limiter.js';
+import { credentialOf, requestServer, SECRET } from '../../tests/support/server/request-server.js';
+import { memory } from '../backends/embedded/memory.js';
+import { Limit } from '../core/limit.js';
+import { RateLimiter } from '../limiter/rate-limiter.js';
+import { outage } from '../testing/outage.js';
 import { EventHub } from './event-hub.js';
+import { createServer } from './server.js';
 
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } };
 
@@ -32,7 +36,7 @@ describe('errors in a batch', () => {
     const broken = Object.create(limiter, {
       tryAcquire: { value: () => Promise.reject(new TypeError('broken')) },
     }) as RateLimiter;
-    limiter.in = () => Promise.resolve(broken);
+    limiter.inUnopened = () => broken;
     const response = await send('POST /v1/acquire/batch', { body: { asks: [ASK] } });
     expect(await response.json()).toMatchObject({ results: [{ granted: false, code: 'server.error' }] });
     expect(reported).toEqual(['acquireBatch']);
@@ -85,4 +89,20 @@ test('a namespace with a space is not taken for the namespace and the name of an
   expect((await send('POST /v1/entities', { as: one, namespace: 'a', body: { id: 'proj-1' } })).status).toBe(201);
   const spoofed = await send('POST /v1/entities', { as: two, namespace: 'a b', body: { id: 'proj-2' } });
   expect(spoofed.status).toBe(400);
+});
+
+test('the first ask after the start follows the outage policy', async () => {
+  const store = outage(memory());
+  const { token, secret } = credentialOf();
+  const limits = [Limit.perMinute('rpm', 10)];
+  const options = { limits, leaseSecrets: [SECRET], onUnavailable: 'allow' } as const;
+  const server = createServer(await RateLimiter.open(store.backend, options), { tokens: [token] });
+  store.start();
+  const headers = { authorization: `Bearer ${secret}` };
+  const request = new Request('http://headgate.test/v1/acquire', {
+    method: 'POST',
+    headers,
+    body: JSON.stringify(ASK),
+  });
+  expect(await (await server.fetch(request)).json()).toMatchObject({ granted: true, decidedBy: 'open' });
 });

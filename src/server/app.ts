@@ -150,15 +150,24 @@ export class App {
   }
 
   #limiterFor(caller: Caller): Promise<RateLimiter> {
-    const { token, namespace } = caller;
     const key = keyOf(caller);
     const known = this.#limiters.get(key);
     if (known !== undefined) return known;
-    const opened = this.#limiter.in(namespace, token === null ? {} : { principal: token.name });
+    const opened = this.#open(caller);
     // A namespace that is missing now may be registered later.
     opened.catch(() => this.#limiters.delete(key));
     this.#limiters.set(key, opened);
     return opened;
+  }
+
+  /**
+   * The namespace of the server or of the token is not looked up first: in an outage its asks follow the policy. Other names
+   * are, because a client may send any number of them.
+   */
+  async #open({ token, namespace }: Caller): Promise<RateLimiter> {
+    const isExpected = namespace === this.#options.namespace || namespace === token?.namespace;
+    if (isExpected) return this.#limiter.inUnopened(namespace, token?.name);
+    return this.#limiter.in(namespace, token === null ? {} : { principal: token.name });
   }
 
   #problemOf(error: unknown, one: Operation, caller: Caller | null, signal: AbortSignal): Problem {
