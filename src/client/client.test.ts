@@ -1,7 +1,7 @@
 import { buildSync } from 'esbuild';
 import { fileURLToPath } from 'node:url';
 import { createContext, runInContext } from 'node:vm';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { credentialOf, SECRET } from '../../tests/support/server/request-server.js';
 import { Limit } from '../core/limit.js';
 import { RateLimitExceeded } from '../core/rate-limit-exceeded.js';
@@ -9,6 +9,7 @@ import { RateLimiter } from '../limiter/rate-limiter.js';
 import { createServer } from '../server/server.js';
 import { HeadgateClient } from './client.js';
 import { RemoteError } from './http.js';
+import type { RemoteLease } from './remote-lease.js';
 
 const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } };
 
@@ -35,7 +36,7 @@ async function connected() {
   };
   const client = new HeadgateClient('http://headgate.test/', { token: credential.secret, fetch: fetching });
   const available = () => limiter.available({ entityId: 'user-1', resource: 'gpt-4' });
-  return { client, sent, available, loseNext, fetching, credential };
+  return { client, limiter, sent, available, loseNext, fetching, credential };
 }
 
 describe('the client', () => {
@@ -63,6 +64,82 @@ describe('the client', () => {
     expect(await available()).toEqual({ rpm: 5, slots: 1 });
     await expect(client.run(ask, () => Promise.reject(new Error('mine')))).rejects.toThrow('mine');
     expect(await available()).toEqual({ rpm: 5, slots: 1 });
+  });
+
+  test('run gives rates back when its function throws, except those that were settled', async () => {
+    const { client, available } = await connected();
+    await expect(client.run(ASK, () => Promise.reject(new Error('mine')))).rejects.toThrow('mine');
+    expect(await available()).toMatchObject({ rpm: 10 });
+    const work = async (lease: RemoteLease): Promise<never> => {
+      await lease.settle({ rpm: 4 });
+      throw new Error('mine');
+    };
+    await expect(client.run({ ...ASK, consume: { rpm: 1, slots: 1 } }, work)).rejects.toThrow('mine');
+    expect(await available()).toEqual({ rpm: 6, slots: 1 });
+  });
+
+  test('run extends its lease while its function runs', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const { client, sent } = await connected();
+      const work = async (): Promise<void> => {
+        await vi.advanceTimersByTimeAsync(20_000);
+        await vi.waitUntil(() => sent.includes('/v1/leases/extend'));
+      };
+      await client.run({ ...ASK, consume: { slots: 1 }, leaseTtlMs: 60_000 }, work);
+      expect(sent).toEqual(['/v1/acquire', '/v1/leases/extend', '/v1/leases/commit']);
+      expect(vi.getTimerCount()).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test('run returns the result if the commit fails, and reports the failure', async () => {
+    const reported: string[] = [];
+    const { fetching, credential } = await connected();
+    const failing: typeof fetch = (input, init) =>
+      input === 'http://headgate.test/v1/leases/commit' ? Promise.reject(new TypeError('lost')) : fetching(input, init);
+    const client = new HeadgateClient('http://headgate.test', {
+      token: credential.secret,
+      fetch: failing,
+      retries: 0,
+      onError: (_, where) => reported.push(where),
+    });
+    expect(await client.run(ASK, () => 'done')).toBe('done');
+    expect(reported).toEqual(['run commit']);
+  });
+
+  test('an entity that is paused without an end is the same error as in the library', async () => {
+    const { client, limiter } = await connected();
+    await limiter.pause({ entityId: 'user-1', forMs: 'forever', reason: 'revoked' });
+    const error: unknown = await client.acquire(ASK).catch((thrown: unknown) => thrown);
+    const same: unknown = await limiter.acquire(ASK).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: 'entity.paused', paused: { until: null, reason: 'revoked' } });
+    expect((error as Error).message).toBe((same as Error).message);
+  });
+
+  test.each([
+    ['is cut off', '{"granted":true,"le'],
+    ['is a page', '<html>'],
+    ['is empty', ''],
+  ])('a grant whose body %s is an outage, not a TypeError', async (_, text) => {
+    const answering = (): Promise<Response> => Promise.resolve(new Response(text, { status: 200 }));
+    const client = new HeadgateClient('http://headgate.test', { fetch: answering });
+    await expect(client.acquire(ASK)).rejects.toMatchObject({ code: 'backend.unavailable' });
+  });
+
+  test('an abort while the body arrives rejects with the reason of the abort', async () => {
+    const caller = new AbortController();
+    const answering: typeof fetch = (_, init) => {
+      const body = new ReadableStream({
+        start: (controller) => init?.signal?.addEventListener('abort', () => controller.error(init.signal?.reason)),
+      });
+      return Promise.resolve(new Response(body));
+    };
+    const client = new HeadgateClient('http://headgate.test', { fetch: answering });
+    const acquiring = client.acquire({ ...ASK, signal: caller.signal });
+    caller.abort(new Error('mine'));
+    await expect(acquiring).rejects.toThrow('mine');
   });
 
   test('an operation of a lease whose answer is lost is sent again, and counts once', async () => {

@@ -1,8 +1,11 @@
 import type { LimitStatus } from '../core/bucket/decide.js';
 import { Limit } from '../core/limit.js';
+import { holdsSlots } from '../core/limit-kind.js';
+import type { PausedBy } from '../core/pause.js';
 import { RateLimitExceeded } from '../core/rate-limit-exceeded.js';
 import { type ClientOptions, type ProblemBody, Sender } from './http.js';
 import { type LeaseBody, RemoteLease } from './remote-lease.js';
+import { type OnError, runUnder } from './run.js';
 
 /** The request of an acquire, as in the library. `limits` may also be texts. */
 export interface RemoteRequest<L extends string = string> {
@@ -13,7 +16,9 @@ export interface RemoteRequest<L extends string = string> {
   readonly leaseTtlMs?: number;
   /** Makes a lease that can be settled and rolled back, also where only rates are taken. */
   readonly portable?: boolean;
-  readonly wait?: { readonly timeoutMs: number };
+  /** The priority class, if a limit has a reserve against it. */
+  readonly priority?: string;
+  readonly wait?: { readonly timeoutMs: number; readonly maxWaiting?: number };
   readonly signal?: AbortSignal;
   readonly onUnavailable?: 'block' | 'allow' | 'local';
   readonly atomic?: boolean;
@@ -33,6 +38,8 @@ export type RemoteDecision<L extends string = string> =
       readonly statuses: readonly LimitStatus[];
       readonly violations: readonly LimitStatus[];
       readonly decidedBy: DecidedBy;
+      /** The pause, if that is the reason. */
+      readonly paused?: PausedBy;
     };
 
 type DecidedBy = 'store' | 'deny-cache' | 'fallback' | 'open';
@@ -48,12 +55,20 @@ interface GrantBody {
   readonly decidedBy: DecidedBy;
 }
 
+interface DenialBody extends Pick<RateLimitExceeded, 'reason' | 'retryAfterMs'> {
+  readonly violations: readonly StatusBody[];
+  readonly decidedBy: DecidedBy;
+  readonly paused?: Omit<PausedBy, 'until'> & { readonly until: string | null };
+}
+
 /** A limiter behind a Headgate server. Needs nothing but `fetch`, so that it runs on edge runtimes too. */
 export class HeadgateClient<L extends string = string> {
   readonly #sender: Sender;
+  readonly #onError: OnError;
 
   constructor(url: string, options: ClientOptions = {}) {
     this.#sender = new Sender(url, options);
+    this.#onError = options.onError ?? warn;
   }
 
   /** Returns a lease, or the reason and the wait of the denial. Not repeated if no answer comes: it may have been granted. */
@@ -78,19 +93,15 @@ export class HeadgateClient<L extends string = string> {
     return decision.lease;
   }
 
-  /** Runs `work` under a lease: commits when it returns, rolls back when it throws. */
+  /**
+   * Runs `work` under a lease, and extends the lease meanwhile: commits when it returns, gives back what was not settled when
+   * it throws. The lease is portable unless the request says otherwise, because only such a lease can give rates back.
+   */
   async run<T>(request: RemoteRequest<L>, work: (lease: RemoteLease<L>) => T | Promise<T>): Promise<T> {
-    const lease = await this.acquire(request);
-    let result: T;
-    try {
-      result = await work(lease);
-    } catch (error) {
-      // The error of the work is what the caller needs; the holder expires by itself.
-      if (lease.state === 'open' && lease.token !== null) await lease.rollback().catch(() => {});
-      throw error;
-    }
-    if (lease.state === 'open') await lease.commit().catch(() => {});
-    return result;
+    const decision = await this.tryAcquire({ portable: true, ...request });
+    if (!decision.granted) throw new RateLimitExceeded(decision);
+    const rates = decision.statuses.filter(({ limit }) => !holdsSlots(limit.kind)).map(({ limit }) => limit.name);
+    return runUnder(decision.lease, work, { leaseTtlMs: request.leaseTtlMs, rates, onError: this.#onError });
   }
 
   /** The statuses of the decision that the request would get now. Takes nothing. */
@@ -130,12 +141,12 @@ function granted<L extends string>(
 }
 
 function denied<L extends string>(problem: ProblemBody): RemoteDecision<L> {
-  const body = problem as unknown as Omit<Extract<RemoteDecision, { granted: false }>, 'violations'> & {
-    readonly violations: readonly StatusBody[];
-  };
+  const body = problem as unknown as DenialBody;
   const violations = body.violations.map(statusOf);
-  const { reason, retryAfterMs, decidedBy } = body;
-  return { granted: false, reason, retryAfterMs, statuses: violations, violations, decidedBy };
+  const { reason, retryAfterMs, decidedBy, paused } = body;
+  const denial = { granted: false, reason, retryAfterMs, statuses: violations, violations, decidedBy } as const;
+  if (paused === undefined) return denial;
+  return { ...denial, paused: { ...paused, until: paused.until === null ? null : new Date(paused.until) } };
 }
 
 function statusesOf(body: unknown): LimitStatus[] {
@@ -144,4 +155,9 @@ function statusesOf(body: unknown): LimitStatus[] {
 
 function statusOf({ limit, available, ...status }: StatusBody): LimitStatus {
   return { ...status, limit: Limit.parse(limit.text), available: available ?? Number.POSITIVE_INFINITY };
+}
+
+function warn(error: unknown, where: string): void {
+  // oxlint-disable-next-line eslint/no-console -- edge runtimes have no process warnings
+  console.warn(`headgate: ${where}: ${String(error)}`);
 }

@@ -12,6 +12,8 @@ export interface ClientOptions {
   readonly timeoutMs?: number;
   /** How often a request that may be repeated is sent again when no answer came. Default: 2. */
   readonly retries?: number;
+  /** Called with errors of `run` that are not those of its function. Default: `console.warn`. */
+  readonly onError?: (error: unknown, where: string) => void;
 }
 
 /** The body of an error answer (RFC 9457). */
@@ -101,26 +103,40 @@ export class Sender {
 
   async #once(method: string, path: string, body: unknown, { signal, waitMs = 0 }: Sending): Promise<Answered> {
     const timeout = AbortSignal.timeout(this.#timeoutMs + waitMs);
-    const response = await this.#answer(path, {
+    const init = {
       method,
       headers: this.#headers,
       signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    }).catch((error: unknown) => {
+    };
+    // The body is part of the answer: the connection may end, or the time may be over, while it arrives.
+    const { ok, status, text } = await this.#answer(path, init).catch((error: unknown) => {
       signal?.throwIfAborted();
       throw new BackendUnavailable(`${this.#base} did not answer: ${String(error)}`, 'connection', { cause: error });
     });
-    const answer: unknown = await response.json().catch(() => null);
-    if (response.ok) return { status: response.status, body: answer };
+    const answer = parseObject(text);
+    if (ok && answer !== null) return { status, body: answer };
     if (isProblem(answer)) {
-      if (isDenial(answer)) return { status: response.status, body: answer };
+      if (isDenial(answer)) return { status, body: answer };
       throw new RemoteError(answer);
     }
-    throw new BackendUnavailable(`${this.#base} answered ${response.status} without a problem body`, 'server');
+    const expected = ok ? 'a JSON object' : 'a problem body';
+    throw new BackendUnavailable(`${this.#base} answered ${status} without ${expected}`, 'server');
   }
 
-  #answer(path: string, init: RequestInit): Promise<Response> {
-    return this.#fetch(`${this.#base}${path}`, init);
+  async #answer(path: string, init: RequestInit) {
+    const response = await this.#fetch(`${this.#base}${path}`, init);
+    return { ok: response.ok, status: response.status, text: await response.text() };
+  }
+}
+
+/** null: the text is not the JSON of an object. */
+function parseObject(text: string): object | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' ? value : null;
+  } catch {
+    return null;
   }
 }
 

@@ -24,6 +24,7 @@ export class RemoteLease<L extends string = string> {
   readonly #sender: Sender;
   #body: LeaseBody;
   #closed: 'committed' | 'rolled-back' | null = null;
+  readonly #settledNames = new Set<string>();
 
   constructor(sender: Sender, ask: { readonly entityId: string; readonly resource: string }, body: LeaseBody) {
     this.#sender = sender;
@@ -46,6 +47,11 @@ export class RemoteLease<L extends string = string> {
     return this.#closed ?? 'open';
   }
 
+  /** @internal The limits whose real totals were stated. */
+  get settledNames(): ReadonlySet<string> {
+    return this.#settledNames;
+  }
+
   /** Adds to what was taken, or gives part of it back. May cause debt; never denies. */
   async adjust(deltas: Amounts<L>): Promise<void> {
     await this.#operate('adjust', { amounts: deltas, operationId: crypto.randomUUID() });
@@ -54,6 +60,7 @@ export class RemoteLease<L extends string = string> {
   /** States the real totals of the named limits. */
   async settle(actuals: Amounts<L>): Promise<void> {
     await this.#operate('settle', { amounts: actuals });
+    for (const name of Object.keys(actuals)) this.#settledNames.add(name);
   }
 
   /** Gives the slots back now; the lease stays open for settle. */

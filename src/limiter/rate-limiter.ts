@@ -197,11 +197,16 @@ export class RateLimiter<L extends string = string> {
     namespace: string,
     { principal = this.#principal }: { readonly principal?: string } = {},
   ): Promise<RateLimiter<L>> {
-    checkNamespace(namespace);
-    checkText('principal', principal ?? null);
-    const other = new RateLimiter<L>(this.#store, namespace, principal);
+    const other = this.inUnopened(namespace, principal);
     await other.#open();
     return other;
+  }
+
+  /** @internal Like `in`, without I/O: the first call looks the namespace up, and asks follow the outage policy meanwhile. */
+  inUnopened(namespace: string, principal: string | undefined = this.#principal): RateLimiter<L> {
+    checkNamespace(namespace);
+    checkText('principal', principal ?? null);
+    return new RateLimiter<L>(this.#store, namespace, principal);
   }
 
   /** Whether the store answers, and how fast. Never throws. */

@@ -51,8 +51,18 @@ describe('the list of tokens', () => {
     ['a secret instead of its hash', JSON.stringify([{ ...tokenOf('a'), sha256: 'hg_secret' }]), 'tokens[0].sha256'],
     ['an unknown field', JSON.stringify([{ ...tokenOf('a'), secret: 'x' }]), 'tokens[0].secret'],
     ['an admin with a prefix', JSON.stringify([tokenOf('a', { role: 'admin', entityPrefix: 'x' })]), 'entityPrefix'],
+    ['an empty prefix, which would cover all', JSON.stringify([tokenOf('a', { entityPrefix: '' })]), 'entityPrefix'],
     ['two tokens of one name', JSON.stringify([tokenOf('a'), tokenOf('b')]), 'tokens'],
   ])('with %s is refused, and the message names the field', (_, text, field) => {
     expect(() => parseTokens(text, 'tokens')).toThrow(field);
+  });
+
+  test.each([
+    ['alone', 'hg_secret'],
+    ['in a list', JSON.stringify(['hg_secret'])],
+    ['as a hash', JSON.stringify([{ ...tokenOf('a'), sha256: 'hg_secret' }])],
+    ['in a list that is cut off', '[{"name":"web","sha256":"hg_secret"'],
+  ])('that has a secret %s is refused without printing it', (_, text) => {
+    expect(() => parseTokens(text, 'tokens')).toThrow(/^(?!.*hg_secret).*tokens/);
   });
 });

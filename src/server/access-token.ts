@@ -23,6 +23,9 @@ export const EVERY_NAMESPACE = '*';
 
 const TOKEN_FIELDS: ReadonlySet<string> = new Set(['name', 'role', 'namespace', 'entityPrefix', 'sha256']);
 
+/** Printed instead of a value that may be a secret in the wrong place. */
+const HIDDEN = Symbol('a value that is not shown');
+
 /** A new secret. The prefix lets scanners for leaked secrets find it. */
 export function createSecret(): string {
   return `hg_${randomBytes(32).toString('base64url')}`;
@@ -69,9 +72,9 @@ export function parseTokens(text: string, source: string): readonly AccessToken[
   try {
     list = JSON.parse(text);
   } catch {
-    throw new ValidationError(source, 'JSON: a list of tokens', text);
+    throw new ValidationError(source, 'JSON: a list of tokens', HIDDEN);
   }
-  if (!Array.isArray(list)) throw new ValidationError(source, 'a list of tokens', list);
+  if (!Array.isArray(list)) throw new ValidationError(source, 'a list of tokens', HIDDEN);
   const tokens = list.map((entry, at) => checkToken(`${source}[${at}]`, entry));
   const names = new Set(tokens.map(({ name }) => name));
   if (names.size !== tokens.length) throw new ValidationError(source, 'tokens with different names', [...names]);
@@ -79,17 +82,19 @@ export function parseTokens(text: string, source: string): readonly AccessToken[
 }
 
 function checkToken(field: string, value: unknown): AccessToken {
-  if (typeof value !== 'object' || value === null) throw new ValidationError(field, 'a token', value);
+  if (typeof value !== 'object' || value === null) throw new ValidationError(field, 'a token', HIDDEN);
   checkKnownFields(field, value, TOKEN_FIELDS);
   const { name, role, namespace, entityPrefix, sha256 } = value as Record<keyof AccessToken, unknown>;
   if (typeof name !== 'string' || name === '') throw new ValidationError(`${field}.name`, 'text', name);
   if (role !== 'app' && role !== 'admin') throw new ValidationError(`${field}.role`, `'app' or 'admin'`, role);
   if (namespace !== EVERY_NAMESPACE) checkNamespace(namespace);
-  if (entityPrefix !== undefined && (typeof entityPrefix !== 'string' || role === 'admin')) {
+  // An empty prefix would cover every entity: most likely a variable of a shell was not set.
+  const isPrefix = typeof entityPrefix === 'string' && entityPrefix !== '' && role === 'app';
+  if (entityPrefix !== undefined && !isPrefix) {
     throw new ValidationError(`${field}.entityPrefix`, 'text, for the role app only', entityPrefix);
   }
   if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/.test(sha256)) {
-    throw new ValidationError(`${field}.sha256`, '64 hex digits', sha256);
+    throw new ValidationError(`${field}.sha256`, '64 hex digits', HIDDEN);
   }
-  return { name, role, namespace, sha256, ...(entityPrefix === undefined ? {} : { entityPrefix }) };
+  return { name, role, namespace, sha256, ...(isPrefix ? { entityPrefix } : {}) };
 }

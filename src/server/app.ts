@@ -1,14 +1,15 @@
 import { Hono } from 'hono';
 import type { Context as HonoContext } from 'hono';
-import * as v from 'valibot';
 import { isHeadgateError, ValidationError } from '../core/errors.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
 import { Refusal, refuseOtherEntity } from './access.js';
 import { type AccessToken, AccessTokens, coversNamespace, EVERY_NAMESPACE } from './access-token.js';
 import type { EventHub } from './event-hub.js';
 import type { Asked, Input, Operation } from './operation.js';
+import { parse } from './parse.js';
 import { errorProblem, type Problem, serverProblem } from './problem.js';
 import { readBody, TooLarge } from './read-body.js';
+import { respond } from './respond.js';
 
 export interface AppOptions {
   /** Left out or empty: every request is allowed. `serve` then listens on the loopback interface only. */
@@ -84,9 +85,7 @@ export class App {
       caller = this.#identify(req.raw, one);
       response = await this.#perform(one, context, caller);
     } catch (error) {
-      // The name may belong to another namespace by the next request: it was deleted and registered again.
-      if (caller !== null && isHeadgateError(error, 'namespace.missing')) this.#limiters.delete(keyOf(caller));
-      response = respond(this.#problemOf(error, one));
+      response = respond(this.#problemOf(error, one, caller, req.raw.signal));
     }
     onAccess?.({
       operation: one.id,
@@ -109,9 +108,21 @@ export class App {
     };
     for (const entityId of one.entitiesOf(input)) refuseOtherEntity(caller.token, entityId);
     const limiter = await this.#limiterFor(caller);
-    const asked: Asked = { limiter, token: caller.token, signal: raw.signal, events: this.#options.events };
+    const { signal } = raw;
+    const asked: Asked = {
+      limiter,
+      token: caller.token,
+      signal,
+      events: this.#options.events,
+      problemOf: (error) => this.#problemOf(error, one, caller, signal),
+    };
     const { status = one.status, body, headers = [], stream } = await one.handle(asked, input);
-    if (stream !== undefined) return new Response(stream, { headers: EVENT_STREAM });
+    if (stream !== undefined) {
+      if (raw.method !== 'HEAD') return new Response(stream, { headers: EVENT_STREAM });
+      // The answer to HEAD has no body: a stream that is not read would stay subscribed.
+      await stream.cancel();
+      return new Response(null, { headers: EVENT_STREAM });
+    }
     return respond(body, status, headers);
   }
 
@@ -139,27 +150,40 @@ export class App {
   }
 
   #limiterFor(caller: Caller): Promise<RateLimiter> {
-    const { token, namespace } = caller;
     const key = keyOf(caller);
     const known = this.#limiters.get(key);
     if (known !== undefined) return known;
-    const opened = this.#limiter.in(namespace, token === null ? {} : { principal: token.name });
+    const opened = this.#open(caller);
     // A namespace that is missing now may be registered later.
     opened.catch(() => this.#limiters.delete(key));
     this.#limiters.set(key, opened);
     return opened;
   }
 
-  #problemOf(error: unknown, one: Operation): Problem {
+  /**
+   * The namespace of the server or of the token is not looked up first: in an outage its asks follow the policy. Other names
+   * are, because a client may send any number of them.
+   */
+  async #open({ token, namespace }: Caller): Promise<RateLimiter> {
+    const isExpected = namespace === this.#options.namespace || namespace === token?.namespace;
+    if (isExpected) return this.#limiter.inUnopened(namespace, token?.name);
+    return this.#limiter.in(namespace, token === null ? {} : { principal: token.name });
+  }
+
+  #problemOf(error: unknown, one: Operation, caller: Caller | null, signal: AbortSignal): Problem {
     if (error instanceof Refusal) return error.problem;
     if (error instanceof TooLarge) return serverProblem('body.too-large', error.message);
-    if (!isHeadgateError(error)) this.#options.onError(error, one.id);
+    // The name may belong to another namespace by the next request: it was deleted and registered again.
+    if (caller !== null && isHeadgateError(error, 'namespace.missing')) this.#limiters.delete(keyOf(caller));
+    // The client has disconnected, which ends its wait. No client reads the answer, and the server has not failed.
+    if (!isHeadgateError(error) && !signal.aborted) this.#options.onError(error, one.id);
     return errorProblem(error);
   }
 }
 
+/** A header has no line break, so that no other namespace and name have the same key. */
 function keyOf({ token, namespace }: Caller): string {
-  return `${namespace} ${token?.name ?? ''}`;
+  return `${namespace}\n${token?.name ?? ''}`;
 }
 
 async function readJson(request: Request, maxBytes: number): Promise<unknown> {
@@ -171,38 +195,9 @@ async function readJson(request: Request, maxBytes: number): Promise<unknown> {
   }
 }
 
-function parse(part: string, schema: v.GenericSchema, value: unknown): unknown {
-  const result = v.safeParse(schema, value);
-  if (result.success) return result.output;
-  const [issue] = result.issues;
-  const path = v.getDotPath(issue);
-  const field = path === null ? part : `${part}.${path}`;
-  const expected = issue.expected ?? issue.message;
-  throw new ValidationError(field, expected, issue.input, result.issues.length - 1);
-}
-
 /** `no-transform` and the hint for nginx: a proxy must not hold events back. */
 const EVENT_STREAM = {
   'content-type': 'text/event-stream',
   'cache-control': 'no-store, no-transform',
   'x-accel-buffering': 'no',
 };
-
-const JSON_TYPE = 'application/json';
-const PROBLEM_TYPE = 'application/problem+json';
-
-export function respond(
-  body: unknown,
-  status: number = (body as Problem).status,
-  headers: readonly (readonly [string, string])[] = [],
-): Response {
-  const isProblem = status >= 400;
-  const lines = new Headers([
-    ['content-type', isProblem ? PROBLEM_TYPE : JSON_TYPE],
-    ['cache-control', 'no-store'],
-    ['x-content-type-options', 'nosniff'],
-  ]);
-  if (status === 401) lines.set('www-authenticate', 'Bearer');
-  for (const [name, value] of headers) lines.append(name, value);
-  return new Response(JSON.stringify(body), { status, headers: lines });
-}

@@ -65,7 +65,10 @@ export class EventHub {
             missed = 0;
             send(frame(event));
           });
-          const heartbeat = setInterval(() => send(': still here\n\n'), HEARTBEAT_MS);
+          const heartbeat = setInterval(() => {
+            // A client that reads nothing needs no sign that the server is there.
+            if ((controller.desiredSize ?? 0) > 0) send(': still here\n\n');
+          }, HEARTBEAT_MS);
           heartbeat.unref();
           end = (): void => {
             if (!this.#streams.delete(end)) return;

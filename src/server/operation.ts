@@ -3,6 +3,7 @@ import type { RateLimiter } from '../limiter/rate-limiter.js';
 import type { HeaderLine } from '../integrations/http/headers.js';
 import type { AccessToken, Role } from './access-token.js';
 import type { EventHub } from './event-hub.js';
+import type { Problem } from './problem.js';
 
 /** What a handler gets besides its input. */
 export interface Asked {
@@ -14,6 +15,8 @@ export interface Asked {
   readonly signal: AbortSignal;
   /** The events of this process. */
   readonly events: EventHub;
+  /** The answer to an error of one part of the request. Reports the error if the client did not cause it. */
+  readonly problemOf: (error: unknown) => Problem;
 }
 
 export interface Answer<T> {

@@ -24,7 +24,7 @@ const NO_TYPE = 'about:blank';
 const TITLES: Readonly<Record<number, string>> = {
   400: 'The request is invalid',
   401: 'A token is required',
-  403: 'The token does not allow this',
+  403: 'Not allowed',
   404: 'Not found',
   409: 'The request conflicts with the stored state',
   413: 'The body is too large',

@@ -2,6 +2,7 @@ import * as v from 'valibot';
 import { Limit } from '../core/limit.js';
 import { ValidationError } from '../core/errors.js';
 import { MAX_AMOUNT } from '../core/units.js';
+import { strictRecord } from './strict-record.js';
 
 /** Whole numbers as the library accepts them. */
 const amount = (least = 0) => v.pipe(v.number(), v.safeInteger(), v.minValue(least), v.maxValue(MAX_AMOUNT));
@@ -12,10 +13,13 @@ export const entityId = v.pipe(name(256), v.description('The caller: a user, a k
 export const resource = v.pipe(name(128), v.description('What is limited, such as a model.'));
 export const namespaceName = v.pipe(name(64), v.description('The tenant.'));
 
-export const amounts = v.pipe(v.record(name(64), amount()), v.description('Whole tokens by the name of the limit.'));
+export const amounts = v.pipe(
+  strictRecord(name(64), amount()),
+  v.description('Whole tokens by the name of the limit.'),
+);
 
 export const deltas = v.pipe(
-  v.record(name(64), amount(-MAX_AMOUNT)),
+  strictRecord(name(64), amount(-MAX_AMOUNT)),
   v.description('Whole tokens by the name of the limit; negative gives back.'),
 );
 

@@ -1,3 +1,4 @@
+import { request as httpRequest } from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';
 import { credentialOf, SECRET } from '../../tests/support/server/request-server.js';
 import { Limit } from '../core/limit.js';
@@ -63,6 +64,78 @@ describe('a listening server', () => {
     expect(await events.text()).toContain(': connected');
     expect((await limiter.leases.list({ entityId: 'user-1', resource: 'gpt-4' })).items).toHaveLength(1);
     await limiter.close();
+  });
+});
+
+describe('a server that closes while a client waits', () => {
+  async function waitingClient() {
+    const started = await start();
+    const { limiter, acquire } = started;
+    const held = await limiter.acquire({ entityId: 'user-1', resource: 'gpt-4', consume: { slots: 1 } });
+    const answer = acquire({ slots: 1 }, { wait: { timeoutMs: 60_000 } });
+    await expect.poll(() => limiter.waiting()).toHaveLength(1);
+    return { ...started, held, answer };
+  }
+
+  test('answers the client, and ends its connection', async () => {
+    const { server, held, answer } = await waitingClient();
+    const closing = server.close({ timeoutMs: 60_000 });
+    await held.commit();
+    const response = await answer;
+    expect(response.status).toBe(200);
+    expect(response.headers.get('connection')).toBe('close');
+    await closing;
+  });
+
+  test('has ended the wait when the time for closing is over', async () => {
+    const { server, limiter, answer } = await waitingClient();
+    const failed = expect(answer).rejects.toThrow('fetch failed');
+    await server.close({ timeoutMs: 0 });
+    expect(limiter.waiting()).toEqual([]);
+    await failed;
+  });
+});
+
+describe('a server without tokens', () => {
+  /** The status of an acquire with these headers. `fetch` cannot set `Host` and `Origin`. */
+  async function statusWith(url: string, headers: Readonly<Record<string, string>>): Promise<number> {
+    const body = JSON.stringify({ entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } });
+    return new Promise((resolve, reject) => {
+      const asked = httpRequest(`${url}/v1/acquire`, { method: 'POST', headers }, (response) => {
+        response.resume();
+        resolve(response.statusCode ?? 0);
+      });
+      asked.on('error', reject);
+      asked.end(body);
+    });
+  }
+
+  test.each([
+    ['a page of another site', { origin: 'https://example.com', 'content-type': 'text/plain' }],
+    ['a page in a sandbox', { origin: 'null' }],
+    ['a page of another server of this machine', { origin: 'http://127.0.0.1:3000' }],
+    ['a page whose name was rebound to this machine', { host: 'example.com:8700', origin: 'http://example.com:8700' }],
+    ['a page whose name begins like an address', { host: '127.0.0.1.example.com' }],
+    ['a name with user information', { host: '127.0.0.1@example.com' }],
+  ])('refuses a request of %s, and takes nothing', async (_, headers) => {
+    const { server, limiter } = await start();
+    expect(await statusWith(server.url, headers)).toBeGreaterThanOrEqual(400);
+    expect((await limiter.buckets.list({ resource: 'gpt-4' })).items).toEqual([]);
+  });
+
+  test.each(['localhost', 'localhost:1', '127.0.0.1', '[::1]:8700'])(
+    'answers requests to the host %s',
+    async (host) => {
+      const { server } = await start();
+      expect(await statusWith(server.url, { host })).toBe(200);
+      expect(await statusWith(server.url, { host, origin: `http://${host}` })).toBe(200);
+    },
+  );
+
+  test('a server with tokens answers requests to every host', async () => {
+    const { secret, token } = credentialOf();
+    const { server } = await start({ tokens: [token] });
+    expect(await statusWith(server.url, { host: 'limits.example.com', authorization: `Bearer ${secret}` })).toBe(200);
   });
 });
 

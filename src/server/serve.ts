@@ -2,6 +2,7 @@ import { serve as listen, type ServerType } from '@hono/node-server';
 import type { AddressInfo } from 'node:net';
 import { ValidationError } from '../core/errors.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
+import { isLoopback, refuseOtherSites } from './local-requests.js';
 import { createServer, type ServerOptions } from './server.js';
 
 export interface ServeOptions extends ServerOptions {
@@ -36,8 +37,23 @@ export async function serve(limiter: RateLimiter, options: ServeOptions = {}): P
     );
   }
   const server = createServer(limiter, { ...rest, tokens });
+  const isOpen = tokens.length === 0;
+  const inFlight = new Set<Promise<Response>>();
+  let isClosing = false;
+  const answer = async (request: Request): Promise<Response> => {
+    const answering = Promise.resolve((isOpen ? refuseOtherSites(request) : null) ?? server.fetch(request));
+    inFlight.add(answering);
+    try {
+      const response = await answering;
+      // A client that keeps its connection would send its next request to a server that ends.
+      if (isClosing) response.headers.set('connection', 'close');
+      return response;
+    } finally {
+      inFlight.delete(answering);
+    }
+  };
   const node = await new Promise<ServerType>((resolve, reject) => {
-    const starting = listen({ fetch: (request: Request) => server.fetch(request), port, hostname }, () => {
+    const starting = listen({ fetch: answer, port, hostname }, () => {
       starting.off('error', reject);
       resolve(starting);
     });
@@ -46,6 +62,7 @@ export async function serve(limiter: RateLimiter, options: ServeOptions = {}): P
   return {
     url: urlOf(node.address() as AddressInfo),
     async close({ timeoutMs = CLOSE_MS } = {}) {
+      isClosing = true;
       const closed = new Promise<void>((resolve) => node.close(() => resolve()));
       server.close();
       // A connection that is kept alive has no request, and would otherwise hold the server open.
@@ -53,12 +70,10 @@ export async function serve(limiter: RateLimiter, options: ServeOptions = {}): P
       const timer = setTimeout(() => 'closeAllConnections' in node && node.closeAllConnections(), timeoutMs);
       await closed;
       clearTimeout(timer);
+      // A request whose connection was closed may still give back what it took. The store must be open for that.
+      await Promise.allSettled(inFlight);
     },
   };
-}
-
-function isLoopback(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '::1' || /^127(?:\.\d{1,3}){3}$/.test(hostname);
 }
 
 function urlOf({ address, port, family }: AddressInfo): string {

@@ -1,11 +1,12 @@
 import { ValidationError } from '../core/errors.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
 import type { AccessToken } from './access-token.js';
-import { type AccessEntry, App, respond } from './app.js';
+import { type AccessEntry, App } from './app.js';
 import { renderDocs } from './docs-page.js';
 import { EventHub } from './event-hub.js';
 import { buildOpenApi } from './openapi.js';
 import { OPERATIONS } from './operations/index.js';
+import { respond } from './respond.js';
 
 export interface ServerOptions {
   /** Who may call. Left out or empty: everyone who can reach the server. */

@@ -77,3 +77,15 @@ test('headgate token creates, lists and revokes tokens, each with its documented
   await run('revoke', 'web');
   expect(await run('list')).toMatchObject({ tokens: [] });
 });
+
+test('headgate serve refuses a token file whose tokens are all revoked, because a server without tokens is open', async () => {
+  const file = join(folder, 'tokens.json');
+  for (const args of [
+    ['create', 'web'],
+    ['revoke', 'web'],
+  ])
+    await runCli(['token', ...args, '--file', file]);
+  const { stderr, exitCode } = await runCli(['serve', '--port', '0', '--store', 'memory:', '--tokens', file]);
+  expect(exitCode).not.toBe(0);
+  expect(stderr).toContain('a list of at least one token');
+});

@@ -31,6 +31,16 @@ describe('the headers of draft 10', () => {
     });
   });
 
+  test('a shadow limit is not stated, because it refuses nothing', () => {
+    const shadow = statusOf(TPM, { available: 0, exceeded: true, retryAfterMs: 50_000, shadow: true });
+    const refused = statusOf(RPM, { available: 0, exceeded: true, retryAfterMs: 1_200 });
+    expect(draft(granted(shadow))).toEqual({});
+    expect(draft({ ...denied(refused), statuses: [refused, shadow] })).toMatchObject({
+      'Retry-After': '2',
+      RateLimit: '"rpm";r=0;t=2',
+    });
+  });
+
   test('a denial states its wait rounded up to seconds, and in milliseconds', () => {
     const refused = statusOf(RPM, { available: 0, exceeded: true, retryAfterMs: 1_200 });
     expect(draft(denied(refused, statusOf(TPM)))).toEqual({

@@ -119,7 +119,8 @@ function remaining({ available }: LimitStatus): number {
 function tightestLevels(statuses: readonly LimitStatus[]): readonly LimitStatus[] {
   const byName = new Map<string, LimitStatus>();
   for (const status of statuses) {
-    if (!hasBalance(status.limit.kind)) continue;
+    // A shadow limit refuses nothing: a client must not hold back because of it.
+    if (!hasBalance(status.limit.kind) || status.shadow === true) continue;
     const known = byName.get(status.limit.name);
     if (known === undefined || isTighter(status, known)) byName.set(status.limit.name, status);
   }

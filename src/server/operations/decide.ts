@@ -5,7 +5,7 @@ import type { AcquireRequest } from '../../limiter/acquire/request.js';
 import { rateLimitHeaders } from '../../integrations/http/headers.js';
 import { type Answer, type Asked, operation } from '../operation.js';
 import { partitionKey } from '../partition-key.js';
-import { denialProblem, errorProblem } from '../problem.js';
+import { denialProblem } from '../problem.js';
 import { amounts, entityId, finite, limitTexts, parseLimits, present, resource } from '../schemas.js';
 import { leaseView, statusView, viewLease, viewStatus } from '../views.js';
 
@@ -111,17 +111,18 @@ export const decideOperations = [
     answer: v.object({ results: v.array(batchResult) }),
     entitiesOf: ({ body }) => body.asks.map((one) => one.entityId),
     async handle(asked, { body }) {
-      const requests = body.asks.map((one) => requestOf(one, asked.signal));
+      const { limiter, signal, problemOf } = asked;
+      const refused = (error: unknown) => ({ ...problemOf(error), granted: false as const });
+      const outcomes = await Promise.allSettled(
+        body.asks.map(async (one) => limiter.tryAcquire(requestOf(one, signal))),
+      );
+      // Only now, when no ask waits any more: a client that disconnects during a wait loses every grant of the batch.
       const results = await Promise.all(
-        requests.map(async (request) => {
-          try {
-            const decision = await asked.limiter.tryAcquire(request);
-            return decision.granted
-              ? await viewGrant(decision, asked.signal)
-              : { ...denialProblem(decision), granted: false as const };
-          } catch (error) {
-            return { ...errorProblem(error), granted: false as const };
-          }
+        outcomes.map(async (outcome) => {
+          if (outcome.status === 'rejected') return refused(outcome.reason);
+          const decision = outcome.value;
+          if (decision.granted) return viewGrant(decision, signal).catch(refused);
+          return { ...denialProblem(decision), granted: false as const };
         }),
       );
       return { body: { results } };

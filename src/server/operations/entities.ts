@@ -3,8 +3,9 @@ import { EntityNotFound } from '../../core/errors.js';
 import type { Entity } from '../../limiter/api/entities-api.js';
 import { operation } from '../operation.js';
 import { entityId, page, pageOf, pageOptions, present } from '../schemas.js';
+import { strictRecord } from '../strict-record.js';
 
-const metadata = v.record(v.string(), v.unknown());
+const metadata = strictRecord(v.string(), v.unknown());
 
 const entityView = v.object({
   id: v.string(),

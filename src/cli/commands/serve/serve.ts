@@ -126,9 +126,16 @@ async function tokensOf({ tokens }: ServeFlags, env: Readonly<Record<string, str
     import('../../../server/access-token.js'),
     import('../../../server/token-file.js'),
   ]);
-  if (tokens !== undefined) return readTokenFile(tokens);
+  if (tokens !== undefined) return atLeastOne(await readTokenFile(tokens), tokens);
   const listed = env['HEADGATE_TOKENS'];
-  return listed === undefined || listed === '' ? [] : parseTokens(listed, 'HEADGATE_TOKENS');
+  if (listed === undefined || listed === '') return [];
+  return atLeastOne(parseTokens(listed, 'HEADGATE_TOKENS'), 'HEADGATE_TOKENS');
+}
+
+/** A server without tokens is open to every local caller, which is not what an empty list asks for. */
+function atLeastOne<T>(tokens: readonly T[], source: string): readonly T[] {
+  if (tokens.length === 0) throw new ValidationError(source, 'a list of at least one token', tokens);
+  return tokens;
 }
 
 function portOf(text: string): number {

@@ -3,7 +3,7 @@ import type { Decision } from '../../../../limiter/acquire/decision.js';
 import type { RateLimiter } from '../../../../limiter/rate-limiter.js';
 import type { Terminal } from '../../../terminal/terminal.js';
 import { CLIENTS, prepareDemo, startFleet } from './fleet.js';
-import { type DemoState, drawScreen } from './screen.js';
+import { countLines, type DemoState, drawScreen } from './screen.js';
 
 const FOLDER = '.headgate';
 
@@ -31,13 +31,14 @@ export async function runDemo(limiter: RateLimiter, terminal: Terminal, signal: 
   await prepareDemo(limiter);
   const tally = new Tally();
   const fleet = startFleet(limiter, ({ entityId }, decision) => tally.count(entityId, decision));
-  const isLive = terminal.style.width !== undefined;
+  const { width } = terminal.style;
+  const isLive = width !== undefined;
   let drawnLines = 0;
   const draw = async (): Promise<void> => {
     const text = drawScreen(await tally.read(limiter), terminal.style);
     // Moves the cursor to the first line of the last drawing, and clears from there.
     const back = isLive && drawnLines > 0 ? `\u001B[${drawnLines}A\u001B[J` : '';
-    drawnLines = text.split('\n').length;
+    drawnLines = isLive ? countLines(text, width) : 0;
     terminal.out(`${back}${text}\n`);
   };
   await draw();

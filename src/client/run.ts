@@ -1,0 +1,93 @@
+import { HeadgateError } from '../core/errors.js';
+import type { RemoteLease } from './remote-lease.js';
+
+export type OnError = (error: unknown, where: string) => void;
+
+export interface Running {
+  /** The lifetime that the request asked for. */
+  readonly leaseTtlMs: number | undefined;
+  /** The limits that a commit may set to zero: rates, not slots. */
+  readonly rates: readonly string[];
+  readonly onError: OnError;
+}
+
+/** The shortest and the longest pause between two extensions where only the time of the expiry is known. */
+const SHORTEST_MS = 1_000;
+const LONGEST_MS = 20_000;
+
+/**
+ * Runs `work` under a lease, as the library does: extends the lease meanwhile, commits when `work` returns, and gives back
+ * what was not settled when it throws. A failed commit or rollback reaches `onError` and not the caller.
+ */
+export async function runUnder<T, L extends string>(
+  lease: RemoteLease<L>,
+  work: (lease: RemoteLease<L>) => T | Promise<T>,
+  running: Running,
+): Promise<T> {
+  const stop = keepExtending(lease, running);
+  let result: T;
+  try {
+    result = await work(lease);
+  } catch (error) {
+    stop();
+    await endQuietly(lease, 'run rollback', running, () => giveBack(lease, running.rates));
+    throw error;
+  }
+  stop();
+  await endQuietly(lease, 'run commit', running, () => lease.commit());
+  return result;
+}
+
+/** Settled limits stay: `work` has stated what they cost. */
+async function giveBack<L extends string>(lease: RemoteLease<L>, rates: readonly string[]): Promise<void> {
+  if (lease.token === null) return;
+  const { settledNames } = lease;
+  if (settledNames.size === 0) return lease.rollback();
+  const unsettled = Object.keys(lease.consumed).filter((name) => rates.includes(name) && !settledNames.has(name));
+  await lease.commit(Object.fromEntries(unsettled.map((name) => [name, 0])) as { readonly [Name in L]?: number });
+}
+
+async function endQuietly(
+  lease: RemoteLease,
+  where: string,
+  { onError }: Running,
+  end: () => Promise<void>,
+): Promise<void> {
+  if (lease.state !== 'open') return;
+  try {
+    await end();
+  } catch (error) {
+    onError(error, where);
+  }
+}
+
+/** Extends the lease after each third of its lifetime. Returns the function that ends it. */
+function keepExtending(lease: RemoteLease, { leaseTtlMs, onError }: Running): () => void {
+  let isEnded = false;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const extendLater = (): void => {
+    timer = setTimeout(() => void extend(), pauseOf(lease, leaseTtlMs));
+  };
+  const extend = async (): Promise<void> => {
+    try {
+      await lease.extend();
+    } catch (error) {
+      if (isEnded || lease.state !== 'open') return;
+      onError(error, 'run extend');
+      if (error instanceof HeadgateError && error.code === 'lease.closed') return;
+    }
+    if (!isEnded && lease.state === 'open') extendLater();
+  };
+  if (lease.token !== null && lease.expiresAt !== null) extendLater();
+  return () => {
+    isEnded = true;
+    clearTimeout(timer);
+  };
+}
+
+/** The clock of this machine may differ from the clock of the store, so that the time left is used within bounds only. */
+function pauseOf({ expiresAt }: RemoteLease, leaseTtlMs: number | undefined): number {
+  if (leaseTtlMs !== undefined) return Math.ceil(leaseTtlMs / 3);
+  const leftMs = expiresAt === null ? LONGEST_MS : expiresAt.getTime() - Date.now();
+  return Math.min(LONGEST_MS, Math.max(SHORTEST_MS, Math.ceil(leftMs / 3)));
+}

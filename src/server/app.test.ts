@@ -1,0 +1,108 @@
+import { describe, expect, test } from 'vitest';
+import { credentialOf, requestServer, SECRET } from '../../tests/support/server/request-server.js';
+import { memory } from '../backends/embedded/memory.js';
+import { Limit } from '../core/limit.js';
+import { RateLimiter } from '../limiter/rate-limiter.js';
+import { outage } from '../testing/outage.js';
+import { EventHub } from './event-hub.js';
+import { createServer } from './server.js';
+
+const ASK = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } };
+
+describe('errors in a batch', () => {
+  test('a limit that cannot be parsed refuses its ask only', async () => {
+    const { send } = await requestServer();
+    const response = await send('POST /v1/acquire/batch', { body: { asks: [ASK, { ...ASK, limits: ['rpm:100'] }] } });
+    expect(await response.json()).toMatchObject({ results: [{ granted: true }, { granted: false, status: 400 }] });
+  });
+
+  test('a namespace that was deleted and registered again is reached by the next batch', async () => {
+    const { send, limiter } = await requestServer();
+    await limiter.namespaces.register('acme');
+    const statuses = async (): Promise<unknown> => {
+      const response = await send('POST /v1/acquire/batch', { namespace: 'acme', body: { asks: [ASK] } });
+      return response.json();
+    };
+    expect(await statuses()).toMatchObject({ results: [{ granted: true }] });
+    await limiter.namespaces.delete('acme');
+    expect(await statuses()).toMatchObject({ results: [{ granted: false, status: 404 }] });
+    await limiter.namespaces.register('acme');
+    expect(await statuses()).toMatchObject({ results: [{ granted: true }] });
+  });
+
+  test('an error that the client did not cause is reported', async () => {
+    const reported: string[] = [];
+    const { send, limiter } = await requestServer({ onError: (_, where) => reported.push(where) });
+    const broken = Object.create(limiter, {
+      tryAcquire: { value: () => Promise.reject(new TypeError('broken')) },
+    }) as RateLimiter;
+    limiter.inUnopened = () => broken;
+    const response = await send('POST /v1/acquire/batch', { body: { asks: [ASK] } });
+    expect(await response.json()).toMatchObject({ results: [{ granted: false, code: 'server.error' }] });
+    expect(reported).toEqual(['acquireBatch']);
+  });
+});
+
+test('a client that disconnects while one ask of its batch waits leaves no slot of the other asks behind', async () => {
+  const { send, limiter } = await requestServer();
+  await limiter.acquire({ ...ASK, consume: { slots: 2 } });
+  const client = new AbortController();
+  const waits = { ...ASK, consume: { slots: 1 }, wait: { timeoutMs: 60_000 } };
+  const asks = [{ ...ASK, entityId: 'user-2', consume: { slots: 1 } }, waits];
+  const batch = send('POST /v1/acquire/batch', { body: { asks }, signal: client.signal });
+  const slotsLeft = async () => (await limiter.available({ entityId: 'user-2', resource: 'gpt-4' }))['slots'];
+  await expect.poll(() => limiter.waiting()).toHaveLength(1);
+  await expect.poll(slotsLeft).toBe(1);
+  client.abort();
+  await batch;
+  expect(await slotsLeft()).toBe(2);
+});
+
+test('a client that disconnects while it waits is not reported as an error of the server', async () => {
+  const reported: unknown[] = [];
+  const { send, limiter } = await requestServer({ onError: (error) => reported.push(error) });
+  await limiter.acquire({ ...ASK, consume: { slots: 2 } });
+  const client = new AbortController();
+  const body = { ...ASK, consume: { slots: 1 }, wait: { timeoutMs: 60_000 } };
+  const waiting = send('POST /v1/acquire', { body, signal: client.signal });
+  await expect.poll(() => limiter.waiting()).toHaveLength(1);
+  client.abort();
+  await waiting;
+  expect(reported).toEqual([]);
+});
+
+test('HEAD of the event stream subscribes to nothing', async () => {
+  const events = new EventHub();
+  const { send } = await requestServer({ events });
+  const response = await send('HEAD /v1/events');
+  expect(response.status).toBe(200);
+  expect(events.isHeard).toBe(false);
+});
+
+test('a namespace with a space is not taken for the namespace and the name of another token', async () => {
+  const [one, two] = [
+    credentialOf({ role: 'admin', namespace: '*', name: 'b c' }),
+    credentialOf({ role: 'admin', namespace: '*', name: 'c' }),
+  ];
+  const { send, limiter } = await requestServer({ tokens: [one.token, two.token] });
+  await limiter.namespaces.register('a');
+  expect((await send('POST /v1/entities', { as: one, namespace: 'a', body: { id: 'proj-1' } })).status).toBe(201);
+  const spoofed = await send('POST /v1/entities', { as: two, namespace: 'a b', body: { id: 'proj-2' } });
+  expect(spoofed.status).toBe(400);
+});
+
+test('the first ask after the start follows the outage policy', async () => {
+  const store = outage(memory());
+  const { token, secret } = credentialOf();
+  const limits = [Limit.perMinute('rpm', 10)];
+  const options = { limits, leaseSecrets: [SECRET], onUnavailable: 'allow' } as const;
+  const server = createServer(await RateLimiter.open(store.backend, options), { tokens: [token] });
+  store.start();
+  const headers = { authorization: `Bearer ${secret}` };
+  const request = new Request('http://headgate.test/v1/acquire', {
+    method: 'POST',
+    headers,
+    body: JSON.stringify(ASK),
+  });
+  expect(await (await server.fetch(request)).json()).toMatchObject({ granted: true, decidedBy: 'open' });
+});

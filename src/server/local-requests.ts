@@ -1,0 +1,28 @@
+import { serverProblem } from './problem.js';
+import { respond } from './respond.js';
+
+/**
+ * The refusal of a request that a web page of another site makes to a server without tokens; null: the request is allowed.
+ * A browser on the same machine reaches the loopback interface for every page that it shows. It always sends `Origin`
+ * with a POST of another site. A page whose name was rebound to 127.0.0.1 is of the same origin, but sends its own name as
+ * `Host`.
+ */
+export function refuseOtherSites(request: Request): Response | null {
+  const host = request.headers.get('host') ?? '';
+  if (!isLoopback(hostnameOf(`http://${host}`))) {
+    return respond(serverProblem('access.denied', 'A server without tokens answers requests to localhost only'));
+  }
+  const origin = request.headers.get('origin');
+  if (origin === null || origin === `http://${host}`) return null;
+  return respond(serverProblem('access.denied', 'A server without tokens answers no requests of other web pages'));
+}
+
+/** Whether a name or an address reaches this machine only. */
+export function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '::1' || /^127(?:\.\d{1,3}){3}$/.test(hostname);
+}
+
+/** Without port and brackets; empty if the URL is not valid. */
+function hostnameOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).hostname.replaceAll(/[[\]]/g, '') : '';
+}
