@@ -1,0 +1,92 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { memory } from '../../src/backends/embedded/memory.js';
+import { Limit } from '../../src/core/limit.js';
+import type { Lease } from '../../src/limiter/lease/lease.js';
+import { RateLimiter } from '../../src/limiter/rate-limiter.js';
+import { fakeClock } from '../../src/testing/fake-clock.js';
+import { type FeatureStore, STORES } from '../support/features/portable-stores.js';
+
+const USER = { entityId: 'user-1', resource: 'gpt-4' };
+const MINUTE_MS = 60_000;
+
+/** Each corrects a limit of which the acquire has taken nothing. */
+const CORRECTIONS: readonly (readonly [name: string, correct: (lease: Lease) => Promise<void>])[] = [
+  ['settle', (lease) => lease.settle({ tpd: 30 })],
+  ['adjust', (lease) => lease.adjust({ tpd: 30 })],
+  ['commit', (lease) => lease.commit({ tpd: 30 })],
+  ['rollback', (lease) => lease.rollback()],
+];
+
+describe.each(STORES)('features together on %s', (_name, start) => {
+  let store: FeatureStore;
+  beforeAll(async () => (store = await start()));
+  afterAll(async () => store[Symbol.asyncDispose]());
+
+  async function open(limits: readonly Limit[], onExpiry: 'keep' | 'refund' = 'keep') {
+    const space = await store.space();
+    const here = (await space.process({ limits, onExpiry })).limiter;
+    const there = (await space.process({ limits, onExpiry })).limiter;
+    return { space, here, there };
+  }
+
+  test.each(['shadow', 'bypass'] as const)(
+    'No operation of a portable lease charges or refunds a limit that was short, by %s',
+    async (kind) => {
+      for (const onExpiry of ['keep', 'refund'] as const) {
+        const limits = [Limit.perDay('rpd', 100), Limit.perDay('tpd', 10, { shadow: kind === 'shadow' })];
+        const { space, here, there } = await open(limits, onExpiry);
+        await here.entities.create({ id: 'user-1', bypass: kind === 'bypass' });
+        for (const isLost of [false, true]) {
+          for (const [name, correct] of CORRECTIONS) {
+            const lease = await here.acquire({ ...USER, consume: { rpd: 1, tpd: 50 }, portable: true });
+            expect(lease.consumed).toEqual({ rpd: 1 });
+            const resumed = await there.leases.resume(await lease.token());
+            if (isLost) {
+              await space.clock.advance(MINUTE_MS);
+              await there.leases.release(lease.id);
+            }
+            await correct(resumed);
+            expect([name, (await here.available(USER))['tpd']]).toEqual([name, 10]);
+          }
+        }
+      }
+    },
+  );
+
+  test('A portable lease charges a shadow that its acquire did not ask for, as any other lease does', async () => {
+    const { here } = await open([Limit.perDay('rpd', 100), Limit.perDay('tpd', 1_000, { shadow: true })]);
+    for (const portable of [false, true]) {
+      const lease = await here.acquire({ ...USER, consume: { rpd: 1 }, portable });
+      await lease.settle({ tpd: 30 });
+      expect(lease.consumed).toEqual({ rpd: 1, tpd: 30 });
+    }
+    expect(await here.available(USER)).toEqual({ rpd: 98, tpd: 940 });
+  });
+
+  test('A portable lease says that it holds no slots of a shadow that was full', async () => {
+    const { here } = await open([Limit.perDay('rpd', 100), Limit.concurrent('slots', 2, { shadow: true })]);
+    const full = await here.acquire({ ...USER, consume: { rpd: 1, slots: 2 }, portable: true });
+    const short = await here.acquire({ ...USER, consume: { rpd: 1, slots: 1 }, portable: true });
+    expect([full.consumed, short.consumed]).toEqual([{ rpd: 1, slots: 2 }, { rpd: 1 }]);
+    await short.commit();
+    expect(await here.available(USER)).toEqual({ rpd: 98, slots: 0 });
+  });
+});
+
+describe('features together in one process', () => {
+  test('A call that waits does not join the line of a limit that has become a shadow', async () => {
+    const limiter = await RateLimiter.open(memory(), { clock: fakeClock(), limits: [Limit.perDay('rpd', 24)] });
+    await limiter.entities.create({ id: 'user-1' });
+    await limiter.acquire({ ...USER, consume: { rpd: 24 } });
+    const ask = { ...USER, consume: { rpd: 1 }, wait: { timeoutMs: 120 * MINUTE_MS } };
+    const refused = expect(limiter.acquire(ask)).rejects.toThrow('closed');
+    await expect.poll(() => limiter.waiting().length).toBe(1);
+    await limiter.entities.update('user-1', { bypass: true });
+    await limiter.config.resolve('user-1', 'gpt-4');
+    const granted = limiter.acquire(ask).then((lease) => lease.consumed);
+    await Promise.resolve();
+    await limiter.close();
+    await refused;
+    expect(await granted).toEqual({});
+  });
+});
