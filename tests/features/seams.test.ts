@@ -63,6 +63,19 @@ describe.each(STORES)('features together on %s', (_name, start) => {
     expect(await here.available(USER)).toEqual({ rpd: 98, tpd: 940 });
   });
 
+  test('After a reset, a bucket says that no slots are held, however its leases end then', async () => {
+    const { here } = await open([Limit.concurrent('slots', 2)]);
+    const held = async () => (await here.buckets.get(USER))?.limits[0]?.consumed;
+    const portable = await here.acquire({ ...USER, consume: { slots: 1 }, portable: true });
+    const plain = await here.acquire({ ...USER, consume: { slots: 1 } });
+    expect(await held()).toBe(2);
+    await here.buckets.reset(USER);
+    expect(await held()).toBe(0);
+    await portable.commit();
+    await plain.rollback();
+    expect([await held(), await here.available(USER)]).toEqual([0, { slots: 2 }]);
+  });
+
   test('A portable lease says that it holds no slots of a shadow that was full', async () => {
     const { here } = await open([Limit.perDay('rpd', 100), Limit.concurrent('slots', 2, { shadow: true })]);
     const full = await here.acquire({ ...USER, consume: { rpd: 1, slots: 2 }, portable: true });
