@@ -4,6 +4,7 @@ import { Limit } from '../../src/core/limit.js';
 import type { Lease } from '../../src/limiter/lease/lease.js';
 import { RateLimiter } from '../../src/limiter/rate-limiter.js';
 import { fakeClock } from '../../src/testing/fake-clock.js';
+import { splitInto } from '../support/dynamodb/shards.js';
 import { type FeatureStore, STORES } from '../support/features/portable-stores.js';
 
 const USER = { entityId: 'user-1', resource: 'gpt-4' };
@@ -74,6 +75,55 @@ describe.each(STORES)('features together on %s', (_name, start) => {
     await portable.commit();
     await plain.rollback();
     expect([await held(), await here.available(USER)]).toEqual([0, { slots: 2 }]);
+  });
+
+  test.each(['shadow', 'bypass'] as const)(
+    'An ask beyond the capacity of one limit still takes the others, from several shards if need be, by %s',
+    async (kind) => {
+      const shadow = kind === 'shadow';
+      const limits = [Limit.perDay('rpd', 100), Limit.perDay('tpd', 400, { shadow }), Limit.concurrent('slots', 8)];
+      const { space, here, there } = await open(limits);
+      await here.entities.create({ id: 'user-1', bypass: kind === 'bypass' });
+      await here.acquire({ ...USER, consume: { rpd: 1 } });
+      if (space.dynamo !== undefined) await splitInto(4, space.dynamo.world, space.dynamo.space, USER);
+      for (const atomic of [false, true]) {
+        const ask = { ...USER, consume: { rpd: 60, tpd: 700, slots: 3 }, atomic, portable: true };
+        const lease = await here.acquire(ask);
+        expect(lease.consumed).toEqual({ rpd: 60, slots: 3 });
+        expect(await here.available(USER)).toEqual({ rpd: 39, tpd: 400, slots: 5 });
+        await here.pause({ ...USER, forMs: MINUTE_MS, reason: 'an operator looks at it' });
+        const resumed = await there.leases.resume(await lease.token());
+        await resumed.settle({ rpd: 20, tpd: 11 });
+        expect(await here.available(USER)).toEqual({ rpd: 79, tpd: 400, slots: 5 });
+        await resumed.rollback();
+        expect(await here.available(USER)).toEqual({ rpd: 99, tpd: 400, slots: 8 });
+        await here.resume(USER);
+      }
+    },
+  );
+
+  test('A process whose config of a parent is old reads that config again, and is then granted', async () => {
+    const { space, here, there } = await open([Limit.perDay('rpd', 100)]);
+    await here.entities.create({ id: 'team' });
+    await here.entities.create({ id: 'user-1', parentId: 'team', cascade: true });
+    await here.config.setEntity('team', 'gpt-4', { limits: [Limit.perDay('jobs', 5)] });
+    const ask = { ...USER, consume: { rpd: 1, jobs: 1 } };
+    await here.acquire(ask);
+    await there.config.setEntity('team', 'gpt-4', { limits: [Limit.concurrent('jobs', 5)] });
+    await there.acquire(ask);
+    const refused = await here.tryAcquire(ask);
+    expect([refused.granted, refused.statuses.map((status) => [status.entityId, status.limit.name])]).toEqual([
+      false,
+      [
+        ['user-1', 'rpd'],
+        ['team', 'jobs'],
+      ],
+    ]);
+    for (let second = 0; second < 3; second++) {
+      await space.clock.advance(1_100);
+      if ((await here.tryAcquire(ask)).granted) return;
+    }
+    expect.unreachable('the config was not read again');
   });
 
   test('A portable lease says that it holds no slots of a shadow that was full', async () => {
