@@ -37,8 +37,8 @@ describe.each(STORES)('features together on %s', (_name, start) => {
         const limits = [Limit.perDay('rpd', 100), Limit.perDay('tpd', 10, { shadow: kind === 'shadow' })];
         const { space, here, there } = await open(limits, onExpiry);
         await here.entities.create({ id: 'user-1', bypass: kind === 'bypass' });
-        for (const isLost of [false, true]) {
-          for (const [name, correct] of CORRECTIONS) {
+        for (const [name, correct] of CORRECTIONS) {
+          for (const isLost of name === 'commit' ? [false, true] : [false]) {
             const lease = await here.acquire({ ...USER, consume: { rpd: 1, tpd: 50 }, portable: true });
             expect(lease.consumed).toEqual({ rpd: 1 });
             const resumed = await there.leases.resume(await lease.token());
