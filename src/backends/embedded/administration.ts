@@ -10,6 +10,7 @@ import type {
   ManagedMark,
 } from '../../backend.js';
 import { credit, effectiveTokens, nextBase } from '../../core/bucket/bucket.js';
+import { heldSlots } from '../../core/bucket/held-slots.js';
 import { countOpen } from '../../core/bucket/portable.js';
 import { planConfigChange } from '../../core/config/config-change.js';
 import type { ConfigLevel, StoredConfig } from '../../core/config/config.js';
@@ -18,7 +19,7 @@ import { changedEntity } from '../../core/config/changed-entity.js';
 import { missingParent, refuseBadParent, refuseOtherVersion } from '../../core/config/parents.js';
 import { describePause, newPausedEntity, refusePaused, withPause } from '../../core/config/paused-records.js';
 import { sameJson } from '../../core/manifest/same-json.js';
-import { hasBalance } from '../../core/limit-kind.js';
+import { hasBalance, isConsumed } from '../../core/limit-kind.js';
 import { fullTokens } from '../../core/limit.js';
 import { type Pause, type PauseChange, planPause, samePause } from '../../core/pause.js';
 import { type EpochMs, MAX_CHAIN } from '../../core/units.js';
@@ -160,7 +161,8 @@ export function describeBucket({ entityId, resource, bucket }: OwnedBucket, nowM
     limits: current.limits.map(({ limit, tokensMilli, consumedMilli }) => ({
       limit,
       availableMilli: effectiveTokens(limit, tokensMilli, credit(limit, current.baseMs, nowMs)),
-      consumedMilli,
+      // For slots: those that are held. A reset removes holders, and counts nothing as given back.
+      consumedMilli: isConsumed(limit.kind) ? consumedMilli : heldSlots(current.holders, limit.name),
     })),
     holders: countOpen(current.holders),
     acquires: current.acquires,

@@ -65,12 +65,13 @@ function portableAccount(
   return new PortableAccount(context, { leaseId, ttlMs, levels }, holders);
 }
 
-/** The holder as it is stored, without amounts of limits that the level does not have. */
+/** The holder as it is stored, without amounts of limits that the level does not have or that were not taken. */
 function withTaken(holder: Holder, asks: readonly Amount[]): Holder {
   const { portable } = holder;
   if (portable === undefined) return holder;
-  const own = portable.taken.filter(({ name }) => amountOf(asks, name) !== undefined);
-  return { ...holder, portable: { ...portable, taken: own } };
+  const isOwn = ({ name }: Amount): boolean => amountOf(asks, name) !== undefined;
+  const own = portable.taken.filter(isOwn);
+  return { ...holder, slots: holder.slots.filter(isOwn), portable: { ...portable, taken: own } };
 }
 
 /** Too many concurrent writers within the timeout: retry soon. */

@@ -21,6 +21,7 @@ const CONTENT: TokenContent = {
         { name: 'usd', milli: 2n ** 60n },
       ],
       place: [{ shard: 3, taken: [{ name: 'tpm', milli: '500000' }] }],
+      untaken: new Set(['slots']),
     },
     {
       entityId: 'team',

@@ -9,6 +9,8 @@ import { Limit } from '../../core/limit.js';
 export interface TokenLevel extends LevelRef {
   /** What the acquire took from rates, unlimited limits and slots. */
   readonly granted: readonly Amount[];
+  /** Shadows that were short and of which nothing was taken. Corrections of them change nothing. Left out: none. */
+  readonly untaken?: ReadonlySet<string>;
   /** Whether an expiry gives the rates back. */
   readonly refunds: boolean;
   readonly place: GrantLocation;
@@ -40,6 +42,7 @@ type StoredContent = readonly [
     flags: number,
     granted: readonly (readonly [name: string, milli: string])[],
     place: GrantLocation,
+    untaken?: readonly string[],
   ])[],
 ];
 
@@ -91,7 +94,7 @@ function encode({ namespaceId, leaseId, ttlMs, levels }: TokenContent): StoredCo
     namespaceId,
     leaseId,
     ttlMs,
-    levels.map(({ entityId, resource, limits, version, lasting, refunds, granted, place }) => [
+    levels.map(({ entityId, resource, limits, version, lasting, refunds, granted, place, untaken }) => [
       entityId,
       resource,
       limits.map(String),
@@ -100,6 +103,7 @@ function encode({ namespaceId, leaseId, ttlMs, levels }: TokenContent): StoredCo
       (lasting === true ? LASTING : 0) + (refunds ? REFUNDS : 0),
       granted.map(({ name, milli }) => [name, String(milli)] as const),
       place ?? null,
+      ...(untaken === undefined ? ([] as const) : ([[...untaken]] as const)),
     ]),
   ];
 }
@@ -109,7 +113,7 @@ function decode([namespaceId, leaseId, ttlMs, levels]: StoredContent): TokenCont
     namespaceId,
     leaseId,
     ttlMs,
-    levels: levels.map(([entityId, resource, limits, sequence, openedAtMs, flags, granted, place]) => ({
+    levels: levels.map(([entityId, resource, limits, sequence, openedAtMs, flags, granted, place, untaken]) => ({
       entityId,
       resource,
       limits: limits.map((text) => Limit.parse(text)),
@@ -118,6 +122,7 @@ function decode([namespaceId, leaseId, ttlMs, levels]: StoredContent): TokenCont
       refunds: (flags & REFUNDS) !== 0,
       granted: granted.map(([name, milli]) => ({ name, milli: toInt(BigInt(milli)) })),
       place: place ?? undefined,
+      ...(untaken === undefined ? {} : { untaken: new Set(untaken) }),
     })),
   };
 }

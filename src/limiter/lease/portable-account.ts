@@ -188,7 +188,7 @@ function changeOf(level: PortableLevel, operation: LeaseOperation, id: string | 
 /** The part of an operation that names limits of this level. */
 function operationAt(level: PortableLevel, operation: LeaseOperation, id: string | null): PortableOperation {
   const here = (amounts: readonly Amount[]): readonly Amount[] =>
-    amounts.filter(({ name }) => kindOf(level, name) !== undefined && !isUntakenShadow(level, name));
+    amounts.filter(({ name }) => kindOf(level, name) !== undefined && level.untaken?.has(name) !== true);
   switch (operation.kind) {
     case 'settle':
     case 'commit':
@@ -203,11 +203,6 @@ function operationAt(level: PortableLevel, operation: LeaseOperation, id: string
     case 'rollback':
       return { kind: operation.kind };
   }
-}
-
-/** A shadow that was short at the acquire was not taken. Settling must not take it either. */
-function isUntakenShadow({ limits, granted }: PortableLevel, name: string): boolean {
-  return limits.some((limit) => limit.name === name && limit.shadow) && amountOf(granted, name) === undefined;
 }
 
 /**

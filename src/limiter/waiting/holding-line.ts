@@ -31,8 +31,8 @@ export function findHoldingLine(
   for (const level of cachedLevels(context, request)) {
     for (const limit of level.limits) {
       const ask = askOf(level.asks, limit.name);
-      // A line may be left over from before the limit was lifted.
-      if (ask === undefined || !hasBalance(limit.kind)) continue;
+      // A line may be left over from before the limit was lifted or became a shadow.
+      if (ask === undefined || ask.shadow === true || !hasBalance(limit.kind)) continue;
       const reserved = ask.reserve === undefined ? 0 : shareOfCapacity(limit, ask.reserve) / MILLI;
       const need = { tokens: Number(ask.milli) / MILLI, reserved };
       const lines = context.lines.of(level, limit.name);

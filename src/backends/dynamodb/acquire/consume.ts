@@ -66,17 +66,19 @@ function outcomeOfOne(outcome: LevelOutcome, nowMs: EpochMs): ConsumeOutcome {
     case 'denied':
       return denial([outcome.answer], outcome.remembered, nowMs);
     case 'unheld':
-      return { kind: 'denied', reason: 'contended', retryAfterMs: CONFIG_REREAD_MS, levels: [outcome.answer] };
-    case 'crowded': {
-      const { answer } = outcome;
-      const retryAfterMs = CONTENDED_RETRY_MS;
-      return { kind: 'denied', reason: 'contended', retryAfterMs, levels: [answer], crowded: true };
-    }
+    case 'crowded':
+      return refusal(outcome, [outcome.answer]);
     case 'contended':
       return { kind: 'denied', reason: 'contended', retryAfterMs: CONTENDED_RETRY_MS, levels: [] };
     case 'id-taken':
       return outcome;
   }
+}
+
+function refusal({ kind }: Refused, levels: readonly LevelAnswer[]): ConsumeOutcome {
+  return kind === 'unheld'
+    ? { kind: 'denied', reason: 'contended', retryAfterMs: CONFIG_REREAD_MS, levels }
+    : { kind: 'denied', reason: 'contended', retryAfterMs: CONTENDED_RETRY_MS, levels, crowded: true };
 }
 
 function denial(levels: readonly LevelAnswer[], remembered: boolean, nowMs: EpochMs): ConsumeOutcome {
@@ -101,9 +103,11 @@ async function consumeCascade(consuming: Consuming): Promise<ConsumeOutcome> {
   // A transaction that was not written took nothing.
   if (request.atomic !== true) await undo(consuming, outcomes);
   for (const outcome of outcomes) if (outcome instanceof Failed) throw outcome.error;
-  for (const outcome of outcomes)
-    if (!(outcome instanceof Failed) && endsWithoutVerdict(outcome)) return outcomeOfOne(outcome, consuming.call.nowMs);
+  for (const outcome of outcomes) if (endsWithoutAnswer(outcome)) return outcomeOfOne(outcome, consuming.call.nowMs);
   const { levels, read } = await verdictsOfAll(consuming, outcomes);
+  for (const outcome of outcomes) {
+    if (endsWithoutVerdict(outcome)) return refusal(outcome, levels);
+  }
   const remembered = outcomes.every((outcome) => outcome === UNASKED || (isDenied(outcome) && outcome.remembered));
   return denial(levels, !read && remembered, consuming.call.nowMs);
 }
@@ -148,10 +152,17 @@ function isGranted(outcome: Taken | undefined): outcome is Extract<LevelOutcome,
   return outcome !== undefined && !(outcome instanceof Failed) && outcome.kind === 'granted';
 }
 
-function endsWithoutVerdict(outcome: Exclude<Taken, Failed>): outcome is LevelOutcome {
-  const { kind } = outcome;
-  return kind === 'id-taken' || kind === 'contended' || kind === 'unheld' || kind === 'crowded';
+function endsWithoutAnswer(outcome: Taken): outcome is LevelOutcome {
+  return !(outcome instanceof Failed) && (outcome.kind === 'id-taken' || outcome.kind === 'contended');
 }
+
+/** No limit refused. The answer says which level has a config that the client must read again. */
+function endsWithoutVerdict(outcome: Taken | undefined): outcome is Refused {
+  if (outcome === undefined || outcome instanceof Failed) return false;
+  return outcome.kind === 'unheld' || outcome.kind === 'crowded';
+}
+
+type Refused = Extract<LevelOutcome, { readonly kind: 'unheld' | 'crowded' }>;
 
 /**
  * The levels that are likely to refuse, the likeliest first: those whose cached balance is too small, then those that
@@ -266,7 +277,7 @@ async function verdictsOfAll(
 ): Promise<{ readonly levels: readonly LevelAnswer[]; readonly read: boolean }> {
   const { buckets, call, request, deadline } = consuming;
   const seen = request.levels.map((level, at) =>
-    isDenied(outcomes[at])
+    isDenied(outcomes[at]) || endsWithoutVerdict(outcomes[at])
       ? []
       : youngImages(askingOf(consuming, level).bucket, call.nowMs, tuningOf(call).denyCacheMs),
   );
@@ -277,7 +288,7 @@ async function verdictsOfAll(
   for (const [at, keep] of keepers.entries()) keep(images[at] ?? []);
   const levels = request.levels.map((level, at) => {
     const outcome = outcomes[at];
-    if (isDenied(outcome)) return outcome.answer;
+    if (isDenied(outcome) || endsWithoutVerdict(outcome)) return outcome.answer;
     return judgeLevel(seen[at] ?? images[unseen.indexOf(level)] ?? [], level, () => level.asks, call.nowMs);
   });
   return { levels, read: unseen.length > 0 };

@@ -69,11 +69,14 @@ async function takeWithShadows(asking: Asking): Promise<LevelOutcome> {
     const outcome = await takeAsAsked({ ...asking, level: { ...level, asks }, passesShadows: true });
     if (outcome.kind !== 'denied') return outcome.kind === 'granted' ? withShadows(outcome, level) : outcome;
     const denied = withShadows(outcome, level);
-    const before = short.size;
-    for (const { limit, waitMs, shadow } of denied.answer.verdicts) {
-      if (shadow === true && waitMs !== 0) short.add(limit.name);
-    }
-    if (denied.answer.verdicts.some(refuses) || short.size === before) return denied;
+    const refusing = denied.answer.verdicts.filter(
+      ({ limit, waitMs, shadow }) => shadow === true && waitMs !== 0 && !short.has(limit.name),
+    );
+    // While the ask has a shadow that can never fit, no limit is taken from several shards. So the others are asked again.
+    const tooLarge = refusing.filter((verdict) => neverFits(verdict, level));
+    for (const { limit } of tooLarge.length > 0 ? tooLarge : refusing) short.add(limit.name);
+    const isRefused = denied.answer.verdicts.some(refuses) && !exceedsShare(denied.answer, level);
+    if (isRefused || refusing.length === 0) return denied;
   }
 }
 
@@ -199,13 +202,12 @@ function entryOf(asking: Asking, level: LevelAsk, counts: boolean): AskEntry {
 /** Whether the ask can never fit into one shard although it fits into the whole bucket. */
 function exceedsShare({ verdicts }: LevelAnswer, level: LevelAsk): boolean {
   const short = verdicts.filter(refuses);
-  return (
-    short.some(({ waitMs }) => waitMs === null) &&
-    short.every((verdict) => {
-      const limit = level.limits.find(({ name }) => name === verdict.limit.name) ?? verdict.limit;
-      return !exceedsCapacity({ ...verdict, limit });
-    })
-  );
+  return short.some(({ waitMs }) => waitMs === null) && short.every((verdict) => !neverFits(verdict, level));
+}
+
+function neverFits(verdict: Verdict, { limits }: LevelAsk): boolean {
+  const limit = limits.find(({ name }) => name === verdict.limit.name) ?? verdict.limit;
+  return exceedsCapacity({ ...verdict, limit });
 }
 
 function longestWait({ verdicts }: LevelAnswer): number {
