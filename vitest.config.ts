@@ -15,6 +15,7 @@ export const CHAOS = [
   'tests/integration/memory-stays-flat.test.ts',
   'tests/integration/stack/adopt.test.ts',
   'tests/integration/stream/exactly-once.test.ts',
+  'tests/integration/stream/worker.test.ts',
   'tests/packaging.test.ts',
   'tests/types/compiled.test.ts',
   'tests/upgrade/dynamodb-migrations.test.ts',
