@@ -4,7 +4,6 @@ import { LeaseTokenInvalid, ValidationError } from '../../core/errors.js';
 import { checkEntityId, checkResource, parsePlainResource } from '../../core/identifiers.js';
 import { checkKnownFields } from '../../core/known-fields.js';
 import { callStore, type Context } from '../context.js';
-import { parseLeaseToken } from '../lease/lease-token.js';
 import { Lease } from '../lease/lease.js';
 import { PortableAccount } from '../lease/portable-account.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
@@ -60,6 +59,7 @@ export class LeasesApi {
    * or that belongs to another secret or namespace.
    */
   async resume<L extends string = string>(token: string): Promise<Lease<L>> {
+    const { parseLeaseToken } = await import('../lease/lease-token.js');
     const content = parseLeaseToken(token, this.#secrets);
     const context = await this.#context();
     if (content.namespaceId !== context.namespaceId) {

@@ -9,7 +9,6 @@ import { emit } from '../events/emit.js';
 import type { LeaseEnded } from '../events/limiter-event.js';
 import type { LeaseAccount } from './lease-account.js';
 import type { LeaseOperation } from './lease-operation.js';
-import { buildLeaseToken, requireSecrets } from './lease-token.js';
 import { LossWatch } from './loss-watch.js';
 import { PlainGrant } from './plain-grant.js';
 import { checkLeaseTtl } from '../options.js';
@@ -183,6 +182,8 @@ export class Lease<L extends string = string> {
    */
   async token(): Promise<string> {
     const { leaseSecrets } = this.#context.options;
+    // Loaded when it is needed, because loading `node:crypto` takes longer than the rest of the library.
+    const { buildLeaseToken, requireSecrets } = await import('./lease-token.js');
     requireSecrets(leaseSecrets);
     const content = this.decidedBy === 'store' ? this.#account.tokenContent?.() : undefined;
     if (content === undefined) {
