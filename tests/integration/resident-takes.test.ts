@@ -7,7 +7,7 @@ import { Random } from '../../src/testing/conformance/kit/random.js';
 import { type FakeClock, fakeClock } from '../../src/testing/fake-clock.js';
 import * as acquires from '../support/models/random-acquires.js';
 import * as administration from '../support/models/random-administration.js';
-import { runs } from '../support/runs.js';
+import { runs, runsAll } from '../support/runs.js';
 import { withoutResident } from '../support/without-resident.js';
 import { World } from '../support/models/world.js';
 
@@ -258,6 +258,6 @@ test(
     // Otherwise the histories are not those that they are meant to be.
     expect(counts.granted).toBeGreaterThan(2 * HISTORIES);
     expect(counts.refused).toBeGreaterThan(HISTORIES / 4);
-    expect(counts.gone).toBeGreaterThan(HISTORIES / 200);
+    if (runsAll) expect(counts.gone).toBeGreaterThan(HISTORIES / 200);
   },
 );

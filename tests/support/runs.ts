@@ -5,3 +5,6 @@ const PART = Number(process.env['HEADGATE_RUNS'] ?? 0.125);
 export function runs(all: number): number {
   return Math.ceil(all * PART);
 }
+
+/** Whether all cases run. Only then a test may demand that rare cases were among them. */
+export const runsAll = PART >= 1;

@@ -16,7 +16,7 @@ import {
   withTokens,
 } from '../../../../../tests/support/dynamodb/shard-images.js';
 import { SequentialModel } from '../../../../../tests/support/models/sequential-model.js';
-import { runs } from '../../../../../tests/support/runs.js';
+import { runs, runsAll } from '../../../../../tests/support/runs.js';
 import { deltasOf } from '../../../../core/bucket/holder-rules.js';
 import { BackendUnavailable } from '../../../../core/errors.js';
 import { Limit } from '../../../../core/limit.js';
@@ -259,8 +259,8 @@ describe('the steps of a group write', () => {
       }),
       RUNS,
     );
-    expect(landed).toBeGreaterThan(100);
-    expect(lost).toBeGreaterThan(5);
+    if (runsAll) expect(landed).toBeGreaterThan(100);
+    if (runsAll) expect(lost).toBeGreaterThan(5);
   });
 
   test('with foreign writers the store never counts less than the callers were told', () => {
@@ -294,7 +294,7 @@ describe('the steps of a group write', () => {
       }),
       RUNS,
     );
-    expect(repeated).toBeGreaterThan(0);
+    if (runsAll) expect(repeated).toBeGreaterThan(0);
   });
 
   test.each([true, false])(
@@ -351,7 +351,7 @@ describe('the steps of a group write', () => {
       }),
       RUNS,
     );
-    expect(refunded).toBeGreaterThan(30);
+    if (runsAll) expect(refunded).toBeGreaterThan(30);
   });
 });
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { groups, stalePairs } from '../../../../../tests/support/dynamodb/random-groups.js';
-import { runs } from '../../../../../tests/support/runs.js';
+import { runs, runsAll } from '../../../../../tests/support/runs.js';
 import { type Answer, SequentialModel } from '../../../../../tests/support/models/sequential-model.js';
 import { NOW_MS } from '../../../../../tests/support/dynamodb/shard-images.js';
 import { expectSame, kindsOf } from '../../../../../tests/support/dynamodb/same-as-model.js';
@@ -155,6 +155,6 @@ describe('groups', () => {
       }),
       RUNS,
     );
-    expect(early).toBeGreaterThan(30);
+    if (runsAll) expect(early).toBeGreaterThan(30);
   });
 });
