@@ -54,7 +54,7 @@ describe.each(STORES)('features together on %s', (_name, start) => {
     },
   );
 
-  test('A portable lease charges a shadow that its acquire did not ask for, as any other lease does', async () => {
+  test('a portable lease charges a shadow that its acquire did not ask for, as any other lease does', async () => {
     const { here } = await open([Limit.perDay('rpd', 100), Limit.perDay('tpd', 1_000, { shadow: true })]);
     for (const portable of [false, true]) {
       const lease = await here.acquire({ ...USER, consume: { rpd: 1 }, portable });
@@ -64,7 +64,7 @@ describe.each(STORES)('features together on %s', (_name, start) => {
     expect(await here.available(USER)).toEqual({ rpd: 98, tpd: 940 });
   });
 
-  test('After a reset, a bucket says that no slots are held, however its leases end then', async () => {
+  test('after a reset, a bucket says that no slots are held, however its leases end then', async () => {
     const { here } = await open([Limit.concurrent('slots', 2)]);
     const held = async () => (await here.buckets.get(USER))?.limits[0]?.consumed;
     const portable = await here.acquire({ ...USER, consume: { slots: 1 }, portable: true });
@@ -102,7 +102,7 @@ describe.each(STORES)('features together on %s', (_name, start) => {
     },
   );
 
-  test('A process whose config of a parent is old reads that config again, and is then granted', async () => {
+  test('a process whose config of a parent is old reads that config again, and is then granted', async () => {
     const { space, here, there } = await open([Limit.perDay('rpd', 100)]);
     await here.entities.create({ id: 'team' });
     await here.entities.create({ id: 'user-1', parentId: 'team', cascade: true });
@@ -126,7 +126,7 @@ describe.each(STORES)('features together on %s', (_name, start) => {
     expect.unreachable('the config was not read again');
   });
 
-  test('A portable lease says that it holds no slots of a shadow that was full', async () => {
+  test('a portable lease says that it holds no slots of a shadow that was full', async () => {
     const { here } = await open([Limit.perDay('rpd', 100), Limit.concurrent('slots', 2, { shadow: true })]);
     const full = await here.acquire({ ...USER, consume: { rpd: 1, slots: 2 }, portable: true });
     const short = await here.acquire({ ...USER, consume: { rpd: 1, slots: 1 }, portable: true });
@@ -137,7 +137,7 @@ describe.each(STORES)('features together on %s', (_name, start) => {
 });
 
 describe('features together in one process', () => {
-  test('A call that waits does not join the line of a limit that has become a shadow', async () => {
+  test('a call that waits does not join the line of a limit that has become a shadow', async () => {
     const limiter = await RateLimiter.open(memory(), { clock: fakeClock(), limits: [Limit.perDay('rpd', 24)] });
     await limiter.entities.create({ id: 'user-1' });
     await limiter.acquire({ ...USER, consume: { rpd: 24 } });
