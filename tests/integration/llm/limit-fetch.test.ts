@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, test } from 'vitest';
 import { Limit } from '../../../src/core/limit.js';
 import { fakeClock } from '../../../src/testing/fake-clock.js';
@@ -253,6 +255,26 @@ describe('callers that leave', () => {
     await clock.advance(1_000);
     await fetch.settled();
     expect(await consumed()).toEqual({ rpm: 1, tpm: 44, slots: 0 });
+  });
+
+  test('an answer that its caller drops without a word is given up when it is collected as garbage', async () => {
+    const { fetch, provider, consumed } = await planned({ outputTokens: 40, padding: 1 });
+    setFlagsFromString('--expose-gc');
+    const collectGarbage = runInNewContext('gc') as () => void;
+    const begin = async (): Promise<void> => {
+      const response = await fetch(...callOf('google', provider.url, { stream: true }));
+      const reader = response.body!.getReader();
+      await reader.read();
+      reader.releaseLock();
+    };
+    await begin();
+    await expect
+      .poll(async () => {
+        collectGarbage();
+        return (await consumed()).slots;
+      })
+      .toBe(0);
+    expect((await consumed()).tpm).toBeGreaterThanOrEqual(40);
   });
 
   test('the slot of a stream that runs longer than its lease stays held', async () => {

@@ -4,6 +4,7 @@ import type { SizedCall } from '../request/llm-call.js';
 import type { Throttle } from '../throttle/parse-throttle.js';
 import { ThrottlePauses } from '../throttle/throttle-pauses.js';
 import { type CallEnd, settlementOf } from './call-end.js';
+import { beginDelivery, type Recipient } from './delivery.js';
 import { type Estimate, Estimator } from './estimator.js';
 import { failureOfError } from './failure.js';
 import { type ResolvedLlmOptions, valueFor } from './llm-options.js';
@@ -60,19 +61,24 @@ export class LimitedCalls {
       ...(signal === null ? {} : { signal }),
       ...(priority === null ? {} : { priority }),
     };
-    return new Promise<T>((resolve, reject) => {
-      const running = limiter
-        .run(request, (lease) => this.#underLease(planned, lease, signal, send, resolve), { onThrow: 'commit' })
+    const { promise, to } = beginDelivery<T>();
+    this.#track(
+      limiter
+        .run(request, (lease) => this.#underLease(planned, lease, signal, send, to), { onThrow: 'commit' })
         // Only a denial, or an error of `send`: the end of the lease does not reject.
-        .catch(reject);
-      this.#open.add(running);
-      void running.finally(() => this.#open.delete(running));
-    });
+        .catch((error: unknown) => to.reject(error)),
+    );
+    return promise;
   }
 
   /** Resolves when every call that was begun has ended its lease. */
   async settled(): Promise<void> {
     while (this.#open.size > 0) await Promise.all(this.#open);
+  }
+
+  #track(running: Promise<void>): void {
+    this.#open.add(running);
+    void running.finally(() => this.#open.delete(running));
   }
 
   #plan(sized: SizedCall): Planned {
@@ -95,25 +101,31 @@ export class LimitedCalls {
     lease: EndableLease,
     signal: AbortSignal | null,
     send: () => Promise<Sent<T>>,
-    deliver: (value: T) => void,
+    to: Recipient<T>,
   ): Promise<void> {
-    const sentMs = this.#options.clock.now();
-    let sent: Sent<T>;
     try {
       signal?.throwIfAborted();
     } catch (reason) {
       await this.#end(planned, lease, { kind: 'unanswered', failure: { kind: 'unreachable', status: null } });
       throw reason;
     }
+    let answered: { readonly ended: Promise<CallEnd> };
     try {
-      sent = await send();
+      answered = await this.#send(planned, send, to);
     } catch (error) {
       await this.#end(planned, lease, { kind: 'unanswered', failure: failureOfError(error, signal) });
       throw error;
     }
-    await this.#heed(planned, sent.throttle, sentMs);
-    deliver(sent.value);
-    await this.#end(planned, lease, await sent.ended);
+    await this.#end(planned, lease, await answered.ended);
+  }
+
+  /** Apart from `#underLease`, which must not keep the answer alive while it waits for its end. */
+  async #send<T>(planned: Planned, send: () => Promise<Sent<T>>, to: Recipient<T>): Promise<Pick<Sent<T>, 'ended'>> {
+    const sentMs = this.#options.clock.now();
+    const { value, ended, throttle } = await send();
+    await this.#heed(planned, throttle, sentMs);
+    to.resolve(value);
+    return { ended };
   }
 
   /** The pause is stored before the caller can send the call again. */

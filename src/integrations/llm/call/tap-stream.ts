@@ -22,6 +22,9 @@ export interface TapOptions {
   readonly failsOnAbort: boolean;
 }
 
+/** Runs when a stream that its reader has dropped is collected. */
+const dropped = new FinalizationRegistry((onDrop: () => void) => onDrop());
+
 export interface Tapped<T> {
   readonly stream: ReadableStream<T>;
   /** Resolves once, at the first end. */
@@ -30,7 +33,8 @@ export interface Tapped<T> {
 
 /**
  * Passes a stream on, chunk by chunk, and tells how it ended. Reads only what is read from it. Clients that stop early do
- * not always cancel the stream: the signal of the call, and the time since the last read, end it too.
+ * not always cancel the stream: the signal of the call, the collection of the stream as garbage, and the time since the last
+ * read end it too. No function of this scope may refer to the stream, or it would not be collected.
  */
 export function tapStream<T>(source: ReadableStream<T>, observer: StreamObserver<T>, options: TapOptions): Tapped<T> {
   const { clock, idleMs, signal, failsOnAbort } = options;
@@ -53,7 +57,7 @@ export function tapStream<T>(source: ReadableStream<T>, observer: StreamObserver
   void endWhenIdle();
 
   /** Some bodies of Node's `fetch` neither end nor fail if they are aborted after their last byte. */
-  const read = async (): Promise<ReadableStreamReadResult<T>> => {
+  const read = async (): ReturnType<typeof reader.read> => {
     if (!failsOnAbort || signal === null) return reader.read();
     const aborted = abortOf(signal);
     try {
@@ -94,6 +98,10 @@ export function tapStream<T>(source: ReadableStream<T>, observer: StreamObserver
     },
     { highWaterMark: 0 },
   );
+  dropped.register(stream, () => {
+    end('cancelled');
+    reader.cancel().catch(() => {});
+  });
   return { stream, ended };
 
   async function endWhenIdle(): Promise<void> {
