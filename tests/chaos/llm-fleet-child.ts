@@ -1,0 +1,83 @@
+/** A process with 50 clients of OpenAI that share one upstream key with other processes, with or without limits. */
+import OpenAI from 'openai';
+import { createDynamoDBBackend } from '../../src/backends/dynamodb/dynamodb.js';
+import { limitFetch } from '../../src/integrations/llm/index.js';
+import { RateLimiter } from '../../src/limiter/rate-limiter.js';
+import { wordsIn } from '../../src/testing/provider/provider-request.js';
+
+export interface FleetOrder {
+  readonly process: number;
+  readonly url: string;
+  readonly model: string;
+  readonly durationMs: number;
+  readonly clients: number;
+  readonly maxOutput: number;
+  /** null: without Headgate. */
+  readonly store: { readonly endpoint: string; readonly region: string; readonly table: string } | null;
+}
+
+export interface FleetNews {
+  readonly calls: number;
+  /** Calls that failed although the client retried. */
+  readonly failed: number;
+  readonly errors: readonly string[];
+}
+
+async function follow(order: FleetOrder): Promise<FleetNews> {
+  const { store, url, model, durationMs, maxOutput } = order;
+  const errors: string[] = [];
+  const onError = (error: unknown, where: string): void => void errors.push(`${where}: ${String(error)}`);
+  const timeouts = { callMs: 20_000, acquireMs: 30_000 };
+  const limiter =
+    store === null ? null : await RateLimiter.open(createDynamoDBBackend(store, {}), { onError, timeouts });
+  const limited =
+    limiter === null
+      ? null
+      : limitFetch(fetch, {
+          limiter,
+          entityId: `process-${order.process}`,
+          upstream: 'upstream',
+          measures: { tpm: 'tokens' },
+          countTokens: wordsIn,
+          waitMs: 120_000,
+          onError,
+        });
+  const client = new OpenAI({
+    apiKey: 'sk-fleet',
+    baseURL: `${url}/v1`,
+    timeout: 180_000,
+    ...(limited === null ? {} : { fetch: limited, maxRetries: 0 }),
+  });
+  process.send?.('ready');
+  await new Promise((resolve) => process.once('message', resolve));
+
+  const over = new AbortController();
+  setTimeout(() => over.abort(), durationMs);
+  let [calls, failed] = [0, 0];
+  const work = async (at: number): Promise<void> => {
+    for (let made = 0; !over.signal.aborted; made++) {
+      const content = 'word '.repeat(50 + ((at * 31 + made * 17 + order.process * 7) % 100));
+      const body = { model, messages: [{ role: 'user' as const, content }], max_completion_tokens: maxOutput };
+      try {
+        await client.chat.completions.create(body, { signal: over.signal });
+        calls += 1;
+      } catch {
+        if (!over.signal.aborted) failed += 1;
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: order.clients }, (_, at) => work(at)));
+  await limited?.settled();
+  await limiter?.close();
+  return { calls, failed, errors };
+}
+
+process.once('message', (order) => {
+  follow(order as FleetOrder).then(
+    (news) => process.send?.(news, () => process.exit(0)),
+    (error: unknown) => {
+      console.error(error);
+      process.exit(1);
+    },
+  );
+});
