@@ -285,7 +285,7 @@ function resolveWaiting(shard: Shard, waiting: Waiting, result: EntryResult): vo
   waiting.resolve(isDoubtful ? { ...result, inDoubt: true } : result);
 }
 
-export function rejectWaiting(shard: Shard, waiting: Waiting, error: unknown): void {
+function rejectWaiting(shard: Shard, waiting: Waiting, error: unknown): void {
   abandonIfInDoubt(shard, waiting);
   waiting.reject(error);
 }

@@ -129,7 +129,7 @@ export function planReclaim(image: ShardImage, nowMs: EpochMs): ShardWrite {
 }
 
 /** Answers the asks of a group one after the other, each on what those before it leave. */
-export class AskPlanner {
+class AskPlanner {
   /** An ask is short, and holders have expired: it is judged after they are reclaimed. */
   needsReclaim = false;
   readonly #draft: GroupDraft;
