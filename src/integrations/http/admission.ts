@@ -20,6 +20,8 @@ interface HttpGrant {
   readonly statuses: readonly LimitStatus[];
 }
 
+declare const reportError: (error: unknown) => void;
+
 type Maybe<T> = T | Promise<T>;
 
 /** The options that every middleware has. `R`: the framework's own request. */
@@ -53,7 +55,7 @@ export interface HttpLimitOptions<R> {
   readonly onError?: (error: unknown) => void;
 }
 
-export const HTTP_LIMIT_FIELDS = [
+const HTTP_LIMIT_FIELDS = [
   'limiter',
   'key',
   'resource',
@@ -146,7 +148,11 @@ async function askOf<R>(options: HttpLimitOptions<R>, call: HttpCall<R>): Promis
 function addressKey<R>({ address }: HttpCall<R>): string {
   const found = address();
   if (found !== null) return ipKey(found);
-  throw new ValidationError('key', 'a function of the request, because the address of the client is unknown', undefined);
+  throw new ValidationError(
+    'key',
+    'a function of the request, because the address of the client is unknown',
+    undefined,
+  );
 }
 
 async function amountsOf<R>(
@@ -190,9 +196,9 @@ function isBelow400(status: number): boolean {
   return status < 400;
 }
 
-/** Edge runtimes have no `process`. */
+/** Edge runtimes have no `process`: they report errors that no promise caught. */
 function warn(error: unknown): void {
-  if (typeof process === 'undefined') console.warn(error);
+  if (typeof process === 'undefined') reportError(error);
   else process.emitWarning(error instanceof Error ? error : String(error));
 }
 
@@ -216,8 +222,19 @@ function refused<R>({ headers: format = 'draft-10', message }: HttpLimitOptions<
 }
 
 function unavailable<R>({ message }: HttpLimitOptions<R>): Admission {
-  const problem = { type: REDUCED_CAPACITY, title: 'The limiter does not answer', status: 503, code: 'backend.unavailable' };
-  return { kind: 'refused', status: 503, headers: [], denial: null, ...bodyOf(message ?? problem, message === undefined) };
+  const problem = {
+    type: REDUCED_CAPACITY,
+    title: 'The limiter does not answer',
+    status: 503,
+    code: 'backend.unavailable',
+  };
+  return {
+    kind: 'refused',
+    status: 503,
+    headers: [],
+    denial: null,
+    ...bodyOf(message ?? problem, message === undefined),
+  };
 }
 
 function bodyOf(content: string | object, isProblem: boolean): { readonly contentType: string; readonly body: string } {

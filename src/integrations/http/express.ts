@@ -21,7 +21,7 @@ export interface ExpressLimitOptions<Q extends ExpressRequest, S extends ServerR
 /** Middleware for express 4 and 5. */
 export function rateLimit<Q extends ExpressRequest = ExpressRequest, S extends ServerResponse = ServerResponse>(
   options: ExpressLimitOptions<Q, S>,
-): (request: Q, response: S, next: Next) => void {
+): (request: Q, response: S, next: Next) => Promise<void> {
   checkHttpOptions(options, ['handler']);
   const limit = async (request: Q, response: S, next: Next): Promise<void> => {
     const signal = options.wait === undefined ? undefined : disconnectSignal(response);
@@ -37,10 +37,13 @@ export function rateLimit<Q extends ExpressRequest = ExpressRequest, S extends S
     if (admission.kind === 'admitted') passOn(admission, response);
     next();
   };
-  return (request, response, next) => {
-    limit(request, response, next).catch((error: unknown) => {
+  // express 4 does not wait for a promise.
+  return async (request, response, next) => {
+    try {
+      await limit(request, response, next);
+    } catch (error) {
       // A client that has disconnected gets no answer.
       if (!response.closed) next(error);
-    });
+    }
   };
 }

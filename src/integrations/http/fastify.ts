@@ -41,7 +41,10 @@ export function rateLimitHook<
     if (admission.kind === 'skipped') return undefined;
     const get = (name: string): string | undefined => reply.getHeader(name)?.toString();
     addFields({ get, set: (name, value) => reply.header(name, value) }, admission.headers);
-    if (admission.kind === 'admitted') return void passOn({ ...admission, headers: [] }, reply.raw);
+    if (admission.kind === 'admitted') {
+      passOn({ ...admission, headers: [] }, reply.raw);
+      return undefined;
+    }
     reply.code(admission.status);
     if (options.refusal !== undefined) return reply.send(options.refusal(request, admission.denial));
     reply.type(admission.contentType);
@@ -50,13 +53,13 @@ export function rateLimitHook<
 }
 
 interface HookTarget {
-  addHook(name: 'onRequest', hook: Hook<never, never>): unknown;
+  addHook(name: 'onRequest', hook: Hook<FastifyRequestLike, FastifyReplyLike>): unknown;
 }
 
 /** A plugin for fastify 5: limits every route of the instance that registers it. */
 export const rateLimit = Object.assign(
   async (instance: HookTarget, options: FastifyLimitOptions<FastifyRequestLike>): Promise<void> => {
-    instance.addHook('onRequest', rateLimitHook(options) as Hook<never, never>);
+    instance.addHook('onRequest', rateLimitHook(options));
   },
   // Without this mark fastify gives the plugin a scope of its own, and the hook would see no route.
   { [Symbol.for('skip-override')]: true, [Symbol.for('fastify.display-name')]: 'headgate' },

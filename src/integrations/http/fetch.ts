@@ -30,7 +30,7 @@ export function withRateLimit<Q extends Request, A extends readonly unknown[]>(
     if (admission.kind === 'skipped') return handler(request, ...rest);
     if (admission.kind === 'refused') return refuse(options, request, admission);
     try {
-      return answered(await handler(request, ...rest), admission);
+      return await answered(await handler(request, ...rest), admission);
     } catch (error) {
       await admission.end(null);
       throw error;

@@ -27,13 +27,19 @@ export function rateLimit(options: HonoLimitOptions): MiddlewareHandler {
     const address = (): string | null =>
       forwardedAddress(context.req.header('x-forwarded-for'), trustedProxies) ?? connectionAddress(context);
     const admission = await admit(options, { request: context, address, signal: context.req.raw.signal });
-    if (admission.kind === 'skipped') return void (await next());
+    if (admission.kind === 'skipped') {
+      await next();
+      return undefined;
+    }
     if (admission.kind === 'refused') {
       const { status, contentType, body, headers } = admission;
       const own = await handler?.(context, admission.denial);
       const answer = new Response(own?.body ?? body, own ?? { status, headers: { 'content-type': contentType } });
       const fields = answer.headers;
-      addFields({ get: (name) => fields.get(name) ?? undefined, set: (name, value) => fields.set(name, value) }, headers);
+      addFields(
+        { get: (name) => fields.get(name) ?? undefined, set: (name, value) => fields.set(name, value) },
+        headers,
+      );
       return answer;
     }
     try {

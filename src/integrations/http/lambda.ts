@@ -24,7 +24,11 @@ export interface LambdaHttpResult {
  * Limits a Lambda function behind API Gateway or a function URL. The lease ends before the result is returned: after
  * that, Lambda may stop the process.
  */
-export function withRateLimit<E extends LambdaHttpEvent, A extends readonly unknown[], T extends LambdaHttpResult | string>(
+export function withRateLimit<
+  E extends LambdaHttpEvent,
+  A extends readonly unknown[],
+  T extends LambdaHttpResult | string,
+>(
   handler: (event: E, ...rest: A) => Promise<T>,
   options: HttpLimitOptions<E>,
 ): (event: E, ...rest: A) => Promise<T | LambdaHttpResult> {

@@ -73,7 +73,11 @@ export class ExpressRateLimitStore {
 
   #limitOf(): number {
     if (this.#limit !== undefined) return this.#limit;
-    throw new ValidationError('limit', 'a number in the options of the store, because that of the middleware is a function', undefined);
+    throw new ValidationError(
+      'limit',
+      'a number in the options of the store, because that of the middleware is a function',
+      undefined,
+    );
   }
 
   /** After a window, what was taken has come back, so that nothing is left to give back. */

@@ -6,7 +6,12 @@ type Answer = (error: Error | null, result?: { current: number; ttl: number }) =
 export interface FastifyStore {
   incr(key: string, answer: Answer, timeWindow: number, max: number): void;
   read(key: string, answer: Answer, timeWindow: number, max: number): void;
-  child(route: { readonly routeInfo?: { readonly method?: unknown; readonly url?: string } }): FastifyStore;
+  child(route: object): FastifyStore;
+}
+
+/** The part of the options of a route that tells routes apart. */
+interface RouteOptions {
+  readonly routeInfo?: { readonly method?: unknown; readonly url?: string };
 }
 
 /** A class for the option `store` of @fastify/rate-limit. Routes with limits of their own count apart. */
@@ -28,7 +33,8 @@ export function fastifyRateLimitStore(options: HitStoreOptions): new () => Fasti
       );
     }
 
-    child({ routeInfo }: Parameters<FastifyStore['child']>[0]): FastifyStore {
+    child(ofRoute: object): FastifyStore {
+      const { routeInfo } = ofRoute as RouteOptions;
       const route = routeInfo === undefined ? '' : `${String(routeInfo.method)}${routeInfo.url ?? ''}|`;
       const Child = fastifyRateLimitStore({ ...options, prefix: `${options.prefix ?? ''}${route}` });
       return new Child();

@@ -20,6 +20,8 @@ export interface Hits {
   /** Until a hit is granted again, or, if it was granted, until the client may use its whole limit again. */
   readonly resetMs: number;
   readonly isDenied: boolean;
+  /** The client is blocked already. */
+  readonly isBlocked: boolean;
   /** Gives the hit back. */
   readonly undo: () => Promise<void>;
 }
@@ -44,17 +46,24 @@ export class HitCounter {
 
   async hit(key: string, limit: number, windowMs: number): Promise<Hits> {
     // A limit of 0 refuses everything, and a bucket has at least one token.
-    if (limit < 1) return { total: limit + 1, resetMs: windowMs, isDenied: true, undo: async () => {} };
+    if (limit < 1) return { total: limit + 1, resetMs: windowMs, isDenied: true, isBlocked: false, undo: NOTHING };
     const decision = await this.#limiter.tryAcquire(await this.#ask(key, limit, windowMs));
     return decision.granted ? grantedHits(decision) : deniedHits(decision, limit, windowMs);
   }
 
   /** What `hit` would answer for a client that does nothing. */
-  async read(key: string, limit: number, windowMs: number): Promise<{ readonly total: number; readonly resetMs: number }> {
+  async read(
+    key: string,
+    limit: number,
+    windowMs: number,
+  ): Promise<{ readonly total: number; readonly resetMs: number }> {
     if (limit < 1) return { total: limit, resetMs: windowMs };
     const ask = await this.#ask(key, limit, windowMs);
     const [status] = await this.#limiter.peek({ ...ask, consume: { [NAME]: 0 } });
-    return { total: status === undefined ? 0 : usedOf(status), resetMs: status === undefined ? 0 : untilFullMs(status) };
+    return {
+      total: status === undefined ? 0 : usedOf(status),
+      resetMs: status === undefined ? 0 : untilFullMs(status),
+    };
   }
 
   /** Forgets the hits of a client, whatever limits it was counted by. */
@@ -83,12 +92,16 @@ function grantedHits({ statuses, lease }: Extract<Decision, { granted: true }>):
     await lease.rollback();
   };
   // Without a status the store did not answer and the policy admits the hit.
-  if (own === undefined) return { total: 1, resetMs: 0, isDenied: false, undo };
-  return { total: Math.max(1, usedOf(own)), resetMs: untilFullMs(own), isDenied: false, undo };
+  if (own === undefined) return { total: 1, resetMs: 0, isDenied: false, isBlocked: false, undo };
+  return { total: Math.max(1, usedOf(own)), resetMs: untilFullMs(own), isDenied: false, isBlocked: false, undo };
 }
 
-function deniedHits({ retryAfterMs }: Extract<Decision, { granted: false }>, limit: number, windowMs: number): Hits {
-  return { total: limit + 1, resetMs: retryAfterMs ?? windowMs, isDenied: true, undo: async () => {} };
+const NOTHING = async (): Promise<void> => {};
+
+function deniedHits(denial: Extract<Decision, { granted: false }>, limit: number, windowMs: number): Hits {
+  const { reason, retryAfterMs } = denial;
+  const isBlocked = reason === 'paused';
+  return { total: limit + 1, resetMs: retryAfterMs ?? windowMs, isDenied: true, isBlocked, undo: NOTHING };
 }
 
 function usedOf({ limit, available }: LimitStatus): number {
@@ -101,8 +114,13 @@ function untilFullMs({ limit, available }: LimitStatus): number {
 
 /** Other limiters accept any text as a key. Characters that no name has are encoded, and a long text is replaced by its hash. */
 async function entityOf(key: string): Promise<string> {
-  const encoded = key.replaceAll(/[^!"$&-~]/gu, encodeURIComponent).replace(/^\$/, '%24');
+  const encoded = key.replaceAll(/[^!"$&-~]/gu, encodeBytes).replace(/^\$/, '%24');
   if (encoded !== '' && encoded.length <= LONGEST_ID) return encoded;
   const bytes = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(key)));
   return `sha256:${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+}
+
+/** Unlike `encodeURIComponent`, accepts half of a surrogate pair. */
+function encodeBytes(character: string): string {
+  return Array.from(new TextEncoder().encode(character), (byte) => `%${byte.toString(16).padStart(2, '0')}`).join('');
 }

@@ -26,10 +26,10 @@ export class NestThrottlerStorage {
     throttlerName: string,
   ): Promise<ThrottlerRecord> {
     const hits = this.#counterOf(throttlerName);
-    const { total, resetMs, isDenied } = await hits.hit(key, limit, ttl);
-    // The bucket grants the next hit before a whole window has passed. A longer block was asked for on purpose.
-    const blockMs = isDenied && blockDuration > ttl ? blockDuration : 0;
-    if (blockMs > 0 && resetMs <= ttl) await hits.block(key, blockMs);
+    const { total, resetMs, isDenied, isBlocked } = await hits.hit(key, limit, ttl);
+    // Without a block the next hit is granted as soon as one token is there. The default of `blockDuration` is `ttl`.
+    const blockMs = isDenied && !isBlocked && blockDuration > ttl ? blockDuration : 0;
+    if (blockMs > 0) await hits.block(key, blockMs);
     const waitMs = isDenied ? Math.max(resetMs, blockMs) : 0;
     return {
       totalHits: total,
