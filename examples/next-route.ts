@@ -1,5 +1,5 @@
 // #region route
-// app/api/chat/route.ts
+// The file "route" of the folder app/api/chat
 import { Limit, RateLimiter } from 'headgate';
 import { withRateLimit } from 'headgate/next';
 
