@@ -1,4 +1,5 @@
 /** A process with 50 clients of OpenAI that share one upstream key with other processes, with or without limits. */
+import { setMaxListeners } from 'node:events';
 import OpenAI from 'openai';
 import { createDynamoDBBackend } from '../../src/backends/dynamodb/dynamodb.js';
 import { limitFetch } from '../../src/integrations/llm/index.js';
@@ -20,6 +21,7 @@ export interface FleetNews {
   readonly calls: number;
   /** Calls that failed although the client retried. */
   readonly failed: number;
+  readonly reasons: readonly string[];
   readonly errors: readonly string[];
 }
 
@@ -52,24 +54,28 @@ async function follow(order: FleetOrder): Promise<FleetNews> {
   await new Promise((resolve) => process.once('message', resolve));
 
   const over = new AbortController();
+  setMaxListeners(0, over.signal);
   setTimeout(() => over.abort(), durationMs);
   let [calls, failed] = [0, 0];
+  const reasons = new Set<string>();
   const work = async (at: number): Promise<void> => {
     for (let made = 0; !over.signal.aborted; made++) {
-      const content = 'word '.repeat(50 + ((at * 31 + made * 17 + order.process * 7) % 100));
+      const content = 'word '.repeat(500 + ((at * 31 + made * 17 + order.process * 7) % 1_000));
       const body = { model, messages: [{ role: 'user' as const, content }], max_completion_tokens: maxOutput };
       try {
         await client.chat.completions.create(body, { signal: over.signal });
         calls += 1;
-      } catch {
-        if (!over.signal.aborted) failed += 1;
+      } catch (error) {
+        if (over.signal.aborted) continue;
+        failed += 1;
+        reasons.add(String(error).slice(0, 200));
       }
     }
   };
   await Promise.all(Array.from({ length: order.clients }, (_, at) => work(at)));
   await limited?.settled();
   await limiter?.close();
-  return { calls, failed, errors };
+  return { calls, failed, reasons: [...reasons].slice(0, 5), errors };
 }
 
 process.once('message', (order) => {
