@@ -68,7 +68,8 @@ async function follow(order: FleetOrder): Promise<FleetNews> {
       } catch (error) {
         if (over.signal.aborted) continue;
         failed += 1;
-        reasons.add(String(error).slice(0, 200));
+        const { cause } = error as Error;
+        reasons.add(`${String(error)} (${String(cause)})`);
       }
     }
   };

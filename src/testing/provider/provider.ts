@@ -136,6 +136,8 @@ export async function startProvider(options: ProviderOptions = {}): Promise<Prov
         running -= 1;
       });
   });
+  // A connection that the server closes just when a client uses it again looks like a failure of the network.
+  server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
   });

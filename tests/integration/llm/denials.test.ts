@@ -60,6 +60,18 @@ describe('denials of limitFetch', () => {
     expect((await waiting).status).toBe(200);
   });
 
+  test('of calls at the same time, no more pass than the tokens allow, and a denied one costs no request', async () => {
+    const limits = [Limit.perDay('rpm', 1_000), Limit.perDay('tpm', 44 * 5)];
+    const measures = { rpm: 'calls', tpm: 'tokens' } as const;
+    world = await llmWorld({ limits, clock: fakeClock(), fetch: { waitMs: 0, measures } });
+    const { fetch, provider, consumed } = world;
+    const answers = await Promise.all(Array.from({ length: 20 }, () => fetch(...callOf('chat', provider.url))));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(5);
+    expect((await consumed()).rpm).toBe(5);
+    await Promise.all(answers.map((answer) => answer.text()));
+    await fetch.settled();
+  });
+
   test('a wrong option is refused with its name', async () => {
     await open([Limit.perMinute('rpm', 1)]);
     await expect(llmWorld({ fetch: { waitMs: -1 } })).rejects.toThrow('waitMs');

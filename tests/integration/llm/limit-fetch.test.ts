@@ -181,7 +181,7 @@ describe('calls that fail', () => {
 });
 
 describe('callers that leave', () => {
-  const TOKENS = 12;
+  const TOKENS = 5;
 
   test.each(APIS)(
     'a caller of %s that aborts or cancels at any chunk leaves no slot, and costs no less than was served',

@@ -5,12 +5,12 @@ import { limitFetch, type LimitedFetch, type LimitFetchOptions } from '../../../
 import { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 import { type Provider, type ProviderOptions, startProvider, wordsIn } from '../../../src/testing/provider/index.js';
 
-export const CAPACITY = 1_000_000;
+const CAPACITY = 1_000_000;
 export const SLOTS = 50;
 export const ENTITY = 'team';
 export const MODEL = 'test-model';
 
-const LIMITS = [Limit.perDay('rpm', CAPACITY), Limit.perDay('tpm', CAPACITY), Limit.concurrent('slots', SLOTS)];
+export const LIMITS = [Limit.perDay('rpm', CAPACITY), Limit.perDay('tpm', CAPACITY), Limit.concurrent('slots', SLOTS)];
 
 export interface LlmWorld extends AsyncDisposable {
   readonly provider: Provider;

@@ -89,6 +89,7 @@ export function tapStream<T>(source: ReadableStream<T>, observer: StreamObserver
         } catch (error) {
           end(signal?.aborted === true ? 'aborted' : 'failed');
           controller.error(error);
+          reader.cancel(error).catch(() => {});
         }
       },
       cancel: async (reason) => {

@@ -83,7 +83,7 @@ export function isUsageChunk(members: JsonMembers): boolean {
 }
 
 /** Counts that are missing keep what was stated before; null: nothing is stated. */
-export function readUsage(api: LlmApi, stated: unknown, before: Usage | null): Usage | null {
+function readUsage(api: LlmApi, stated: unknown, before: Usage | null): Usage | null {
   if (!isObject(stated)) return null;
   switch (api) {
     case 'anthropic':
