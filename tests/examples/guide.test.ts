@@ -8,8 +8,8 @@ import { hierarchy } from '../../examples/guide/hierarchy.js';
 import { openWithPolicy } from '../../examples/guide/outages.js';
 import { slots } from '../../examples/guide/slots.js';
 import * as waiting from '../../examples/guide/waiting.js';
-import { memory } from '../../src/index.js';
-import { outage } from '../../src/testing/index.js';
+import { memory } from 'headgate';
+import { outage } from 'headgate/testing';
 
 afterAll(async () => {
   await acquiring.limiter.close();
