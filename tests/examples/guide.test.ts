@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { configuration } from '../../examples/guide/configuration.js';
 import * as acquiring from '../../examples/guide/acquiring.js';
+import type * as gettingStarted from '../../examples/guide/getting-started.js';
 import { hierarchy } from '../../examples/guide/hierarchy.js';
 import { openWithPolicy } from '../../examples/guide/outages.js';
 import { slots } from '../../examples/guide/slots.js';
@@ -19,7 +20,7 @@ afterAll(async () => {
 describe('the example of the first page', () => {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-example-'));
   const before = process.cwd();
-  let example: typeof import('../../examples/guide/getting-started.js');
+  let example: typeof gettingStarted;
 
   beforeAll(async () => {
     process.chdir(folder);
