@@ -47,7 +47,7 @@ describe('the tarball', () => {
   test('the tarball contains the build, the licence and the manifest, and nothing else', () => {
     const strangers = packedFiles().filter(
       (path) =>
-        !/^(?:dist\/.+\.(?:js|d\.ts)|dist\/lambda\/.+\.cjs|LICENSE|THIRD-PARTY-LICENSES\.txt|README\.md|package\.json)$/.test(
+        !/^(?:dist\/.+\.(?:js|d\.ts)|dist\/lambda\/.+\.cjs|grafana\/headgate\.json|LICENSE|THIRD-PARTY-LICENSES\.txt|README\.md|package\.json)$/.test(
           path,
         ),
     );

@@ -1,6 +1,6 @@
 import type { GenericSchema, InferOutput } from 'valibot';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
-import type { HeaderLine } from '../integrations/http/headers.js';
+import type { HeaderFormat, HeaderLine } from '../integrations/http/headers.js';
 import type { AccessToken, Role } from './access-token.js';
 import type { EventHub } from './event-hub.js';
 import type { Problem } from './problem.js';
@@ -15,6 +15,8 @@ export interface Asked {
   readonly signal: AbortSignal;
   /** The events of this process. */
   readonly events: EventHub;
+  /** The format of the rate-limit fields of decisions. */
+  readonly headers: HeaderFormat;
   /** The answer to an error of one part of the request. Reports the error if the client did not cause it. */
   readonly problemOf: (error: unknown) => Problem;
 }

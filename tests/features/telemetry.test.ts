@@ -140,7 +140,7 @@ async function take({ limiter, clock }: World, own: OwnCount, open: OpenLease[],
     case 'try':
     case 'acquire':
     case 'wait': {
-      const { kind, ...ask } = made as Extract<Step, { readonly consume: unknown }>;
+      const { kind, ...ask } = made;
       const asked = { ...ask, leaseTtlMs: 10_000, ...(kind === 'wait' ? { wait: { timeoutMs: 1_000 } } : {}) };
       const deciding = kind === 'acquire' ? acquired(limiter, asked) : limiter.tryAcquire(asked);
       if (kind === 'wait') await clock.advance(1_000);
@@ -159,13 +159,13 @@ async function take({ limiter, clock }: World, own: OwnCount, open: OpenLease[],
     case 'release':
     case 'extend':
     case 'settle':
-      return operate(limiter, own, open, made as Extract<Step, { readonly which: number }>);
+      return operate(limiter, own, open, made);
     case 'advance':
-      await clock.advance((made as Extract<Step, { readonly ms: number }>).ms);
+      await clock.advance(made.ms);
       return;
     case 'pause':
     case 'resume': {
-      const { entityId } = made as Extract<Step, { readonly entityId: string }>;
+      const { entityId } = made;
       const isChanged =
         made.kind === 'resume'
           ? await limiter.resume({ entityId })
@@ -198,7 +198,7 @@ async function operate(
   const isHeld = items.some(({ id }) => id === lease.id);
   const wasReleased = lease.expiresAt === null;
   const before = lease.consumed;
-  const total = made.kind === 'settle' ? (made as { readonly tpm: number }).tpm : null;
+  const total = made.kind === 'settle' ? made.tpm : null;
   if (total === null)
     await lease[made.kind as 'commit']().catch((error: unknown) => expect(isHeadgateError(error)).toBe(true));
   else await lease.settle({ tpm: total });

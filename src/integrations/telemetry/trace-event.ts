@@ -8,13 +8,10 @@ type EventOf<Type extends LimiterEvent['type']> = Extract<LimiterEvent, { readon
  * child of the span that is active there.
  */
 export function traceEvent(tracer: Tracer, event: LimiterEvent, nowMs: number): void {
-  switch (event.type) {
-    case 'decision':
-      return span(tracer, 'headgate.acquire', nowMs - event.durationMs, nowMs, decisionAttributes(event));
-    case 'lease-end':
-      return span(tracer, 'headgate.lease.end', nowMs, nowMs, endAttributes(event));
-    default:
-      return undefined;
+  if (event.type === 'decision') {
+    span(tracer, 'headgate.acquire', nowMs - event.durationMs, nowMs, decisionAttributes(event));
+  } else if (event.type === 'lease-end') {
+    span(tracer, 'headgate.lease.end', nowMs, nowMs, endAttributes(event));
   }
 }
 

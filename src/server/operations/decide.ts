@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import type { LimitStatus } from '../../core/bucket/decide.js';
 import type { Decision } from '../../limiter/acquire/decision.js';
 import type { AcquireRequest } from '../../limiter/acquire/request.js';
-import { rateLimitHeaders } from '../../integrations/http/headers.js';
+import { type HeaderFormat, rateLimitHeaders } from '../../integrations/http/headers.js';
 import { type Answer, type Asked, operation } from '../operation.js';
 import { partitionKey } from '../partition-key.js';
 import { denialProblem } from '../problem.js';
@@ -62,21 +62,24 @@ async function viewGrant(
   return { granted: true, lease: await viewLease(lease), statuses: statuses.map(viewStatus), decidedBy };
 }
 
-function headersOf(decision: {
-  readonly granted: boolean;
-  readonly statuses: readonly LimitStatus[];
-  readonly retryAfterMs?: number | null;
-}) {
+function headersOf(
+  decision: {
+    readonly granted: boolean;
+    readonly statuses: readonly LimitStatus[];
+    readonly retryAfterMs?: number | null;
+  },
+  format: HeaderFormat,
+) {
   const { granted, statuses, retryAfterMs = null } = decision;
-  return rateLimitHeaders({ granted, statuses, retryAfterMs }, { format: 'draft-10', partitionKey });
+  return rateLimitHeaders({ granted, statuses, retryAfterMs }, { format, partitionKey });
 }
 
-async function decide({ limiter, signal }: Asked, body: AskBody): Promise<Answer<GrantView>> {
+async function decide({ limiter, signal, headers }: Asked, body: AskBody): Promise<Answer<GrantView>> {
   const decision = await limiter.tryAcquire(requestOf(body, signal));
-  if (decision.granted) return { body: await viewGrant(decision, signal), headers: headersOf(decision) };
+  if (decision.granted) return { body: await viewGrant(decision, signal), headers: headersOf(decision, headers) };
   const problem = denialProblem(decision);
   // A denial is a problem body, which the app sends as it is; the schema of the answer describes grants.
-  return { status: problem.status, body: problem as unknown as GrantView, headers: headersOf(decision) };
+  return { status: problem.status, body: problem as unknown as GrantView, headers: headersOf(decision, headers) };
 }
 
 const key = v.object({ entityId, resource });

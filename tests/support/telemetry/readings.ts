@@ -49,7 +49,8 @@ export function readEmf(lines: readonly string[]): Readings {
           ];
         };
       };
-      const [{ Dimensions, Metrics }] = document._aws.CloudWatchMetrics;
+      const { _aws: metadata } = document;
+      const [{ Dimensions, Metrics }] = metadata.CloudWatchMetrics;
       const labels = Object.fromEntries((Dimensions[0] ?? []).map((name) => [name, document[name]]));
       return Metrics.flatMap(({ Name, Unit }) => {
         const values = [document[Name]].flat() as number[];
