@@ -47,6 +47,8 @@ export interface Operation {
   /** The status of success. Default: 200. */
   readonly status: number;
   readonly answer: GenericSchema;
+  /** The problem body of the statuses 422 and 429. null: that of every problem. */
+  readonly denial: GenericSchema | null;
   /** Error statuses besides those that every operation has. */
   readonly refusals: readonly number[];
   /** The entities that the request names. A token must cover each of them. */
@@ -87,6 +89,7 @@ export interface OperationDefinition<
   readonly body?: B;
   readonly status?: number;
   readonly answer: A;
+  readonly denial?: GenericSchema;
   readonly refusals?: readonly number[];
   readonly entitiesOf?: (input: TypedInput<P, Q, B>) => readonly string[];
   readonly handle: (asked: Asked, input: TypedInput<P, Q, B>) => Promise<Answer<InferOutput<A>>>;
@@ -104,12 +107,13 @@ export function operation<
     query = null,
     body = null,
     status = 200,
+    denial = null,
     refusals = [],
     wholeStore = false,
     entitiesOf = () => [],
     ...rest
   } = definition;
   // The app parses the input with these very schemas before it calls the handler.
-  const typed = { ...rest, params, query, body, status, refusals, wholeStore, entitiesOf } as unknown;
+  const typed = { ...rest, params, query, body, status, denial, refusals, wholeStore, entitiesOf } as unknown;
   return typed as Operation;
 }

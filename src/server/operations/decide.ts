@@ -7,7 +7,7 @@ import { type Answer, type Asked, operation } from '../operation.js';
 import { partitionKey } from '../partition-key.js';
 import { denialProblem } from '../problem.js';
 import { amounts, entityId, finite, limitTexts, parseLimits, present, resource } from '../schemas.js';
-import { leaseView, statusView, viewLease, viewStatus } from '../views.js';
+import { leaseView, pauseView, statusView, viewLease, viewStatus } from '../views.js';
 
 const MAX_BATCH = 100;
 
@@ -37,14 +37,32 @@ const ask = v.strictObject({
 
 type AskBody = v.InferOutput<typeof ask>;
 
+const decidedByView = v.picklist(['store', 'deny-cache', 'fallback', 'open']);
+
 const grantView = v.object({
   granted: v.literal(true),
   lease: leaseView,
   statuses: v.array(statusView),
-  decidedBy: v.picklist(['store', 'deny-cache', 'fallback', 'open']),
+  decidedBy: decidedByView,
 });
 
 type GrantView = v.InferOutput<typeof grantView>;
+
+/** The body of a denial: a problem, with the limits that refused. */
+const denialView = v.object({
+  type: v.string(),
+  title: v.string(),
+  status: v.number(),
+  detail: v.string(),
+  code: v.string(),
+  'violated-policies': v.array(v.string()),
+  reason: v.picklist(['exhausted', 'contended', 'impossible', 'paused']),
+  retryAfterMs: v.pipe(v.nullable(v.number()), v.description('The exact wait; null: waiting does not help.')),
+  violations: v.array(statusView),
+  statuses: v.optional(v.array(statusView)),
+  decidedBy: decidedByView,
+  paused: v.optional(pauseView),
+});
 
 function requestOf({ limits, portable, wait, ...body }: AskBody, signal: AbortSignal): AcquireRequest {
   const own = limits === undefined ? {} : { limits: parseLimits('limits', limits) };
@@ -99,6 +117,7 @@ export const decideOperations = [
     summary: 'Takes from all limits of the entity and its parents, or from none. A denial is 429 with the exact wait.',
     body: ask,
     answer: grantView,
+    denial: denialView,
     refusals: [409, 422, 429],
     entitiesOf: ({ body }) => [body.entityId],
     handle: (asked, { body }) => decide(asked, body),
