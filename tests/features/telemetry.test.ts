@@ -141,7 +141,12 @@ async function take({ limiter, clock }: World, own: OwnCount, open: OpenLease[],
     case 'acquire':
     case 'wait': {
       const { kind, ...ask } = made;
-      const asked = { ...ask, leaseTtlMs: 10_000, ...(kind === 'wait' ? { wait: { timeoutMs: 1_000 } } : {}) };
+      const asked = {
+        ...ask,
+        // Without it an ask for rates may take the short way, and its lease has no holder.
+        ...(ask.consume['slots'] === undefined ? {} : { leaseTtlMs: 10_000 }),
+        ...(kind === 'wait' ? { wait: { timeoutMs: 1_000 } } : {}),
+      };
       const deciding = kind === 'acquire' ? acquired(limiter, asked) : limiter.tryAcquire(asked);
       if (kind === 'wait') await clock.advance(1_000);
       const decision = await deciding;

@@ -56,7 +56,7 @@ async function metricsAfterTraffic(): Promise<string> {
   }
   for (let time = 0; time < 2; time++) await call('/v1/acquire', ask);
   await call('/v1/pause', { entityId: 'user-1', forMs: 60_000, reason: 'test' });
-  limiter.noteThrottle({ entityId: 'user-1', resource: 'gpt-4', provider: 'openai', retryAfterMs: 1_000 });
+  limiter.noteThrottle({ entityId: 'user-1', resource: 'gpt-4', dimension: 'tokens', retryAfterMs: 1_000 });
   const text = await (await call('/metrics')).text();
   await limiter.close({ leases: 'keep' });
   return text;

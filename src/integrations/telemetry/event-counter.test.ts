@@ -9,19 +9,19 @@ function counting(now: () => number = () => 0) {
   return { counter, labels };
 }
 
-function throttleOf(change: { readonly resource?: string; readonly provider?: string }): LimiterEvent {
-  const place = { namespace: 'default', entityId: 'user-1', resource: 'gpt-4', provider: 'openai', ...change };
+function throttleOf(change: { readonly resource?: string; readonly dimension?: string }): LimiterEvent {
+  const place = { namespace: 'default', entityId: 'user-1', resource: 'gpt-4', dimension: 'tokens', ...change };
   return { type: 'provider-throttle', ...place, retryAfterMs: null };
 }
 
-test('names of resources and of providers beyond a bound are counted together, because callers may send any number', () => {
+test('names of resources and of dimensions beyond a bound are counted together, because callers may send any number', () => {
   const { counter, labels } = counting();
-  for (let at = 0; at < 1_000; at++) counter.onEvent(throttleOf({ resource: `r${at}`, provider: `p${at}` }));
+  for (let at = 0; at < 1_000; at++) counter.onEvent(throttleOf({ resource: `r${at}`, dimension: `d${at}` }));
   expect(new Set(labels.map(([, resource]) => resource)).size).toBe(201);
-  expect(new Set(labels.map(([provider]) => provider)).size).toBe(51);
+  expect(new Set(labels.map(([dimension]) => dimension)).size).toBe(21);
   expect(labels.at(-1)).toEqual(['other', 'other']);
-  counter.onEvent(throttleOf({ resource: 'r7', provider: 'p7' }));
-  expect(labels.at(-1)).toEqual(['p7', 'r7']);
+  counter.onEvent(throttleOf({ resource: 'r7', dimension: 'd7' }));
+  expect(labels.at(-1)).toEqual(['d7', 'r7']);
 });
 
 test('names of limits beyond a bound are counted together', () => {

@@ -21,7 +21,7 @@ type EventOf<Type extends LimiterEvent['type']> = Extract<LimiterEvent, { readon
 /** Names come from callers. Beyond these numbers they are counted together, as `other`. */
 const MAX_RESOURCES = 200;
 const MAX_LIMITS = 50;
-const MAX_PROVIDERS = 50;
+const MAX_DIMENSIONS = 20;
 
 const STATES = { committed: 'settled', 'rolled-back': 'refunded', expired: 'unsettled' } as const;
 
@@ -30,7 +30,7 @@ export class EventCounter {
   readonly #sink: MetricSink;
   readonly #resources = new BoundedNames(MAX_RESOURCES);
   readonly #limits = new BoundedNames(MAX_LIMITS);
-  readonly #providers = new BoundedNames(MAX_PROVIDERS);
+  readonly #dimensions = new BoundedNames(MAX_DIMENSIONS);
   readonly #slots: HeldSlots;
   #isOut = false;
 
@@ -52,7 +52,10 @@ export class EventCounter {
         this.#slots.note(event, this.#resources.bound(event.resource), (name) => this.#limits.bound(name));
         return;
       case 'provider-throttle':
-        this.#sink.add('throttles', 1, [this.#providers.bound(event.provider), this.#resources.bound(event.resource)]);
+        this.#sink.add('throttles', 1, [
+          event.dimension === null ? '' : this.#dimensions.bound(event.dimension),
+          this.#resources.bound(event.resource),
+        ]);
         return;
       case 'outage-begin':
       case 'outage-end':

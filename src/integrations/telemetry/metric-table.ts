@@ -54,7 +54,7 @@ export const METRICS = {
     name: 'headgate.provider.throttles',
     kind: 'counter',
     help: 'Calls that the provider refused although the limits had allowed them.',
-    labels: ['provider', 'resource'],
+    labels: ['dimension', 'resource'],
   },
   outage: { name: 'headgate.store.outage', kind: 'gauge', help: '1 while the store does not answer.', labels: [] },
   changes: {

@@ -35,7 +35,7 @@ describe('the metrics', () => {
   test('a meter gets every metric of the table, in its unit', async () => {
     const meter = openMeter();
     const { limiter } = await observed({ meter: meter.meter });
-    limiter.noteThrottle({ entityId: 'user-1', resource: 'gpt-4', provider: 'openai', retryAfterMs: null });
+    limiter.noteThrottle({ entityId: 'user-1', resource: 'gpt-4', dimension: 'tokens', retryAfterMs: null });
     await limiter.config.setSystem({ limits: [Limit.perMinute('rpm', 2), Limit.concurrent('slots', 5)] });
     await (await limiter.acquire({ ...ASK, wait: { timeoutMs: 1_000 } })).commit();
     const described = (await meter.collect()).map(({ descriptor: { name, unit } }) => ({ name, unit }));

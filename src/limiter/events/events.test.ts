@@ -237,9 +237,9 @@ describe('the events of slots', () => {
 
 test('an integration tells the refusal of a provider', async () => {
   const { limiter, events } = await listening();
-  limiter.noteThrottle({ ...USER, provider: 'openai', retryAfterMs: 2_000 });
+  limiter.noteThrottle({ ...USER, dimension: 'tokens', retryAfterMs: 2_000 });
   expect(events).toEqual([
-    { type: 'provider-throttle', namespace: 'default', ...USER, provider: 'openai', retryAfterMs: 2_000 },
+    { type: 'provider-throttle', namespace: 'default', ...USER, dimension: 'tokens', retryAfterMs: 2_000 },
   ]);
 });
 

@@ -133,8 +133,8 @@ export interface ProviderThrottled {
   readonly namespace: string;
   readonly entityId: string;
   readonly resource: string;
-  /** Such as `openai`. */
-  readonly provider: string;
+  /** What the provider counts: such as `requests` or `tokens`; null: not stated. */
+  readonly dimension: string | null;
   /** The wait that the provider stated; null: none. */
   readonly retryAfterMs: number | null;
 }
