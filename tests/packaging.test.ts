@@ -114,6 +114,17 @@ describe('imports on this version of Node', () => {
   });
 });
 
+test('telemetry loads no package: OpenTelemetry is handed in by the app', () => {
+  write(
+    'telemetry.mjs',
+    `import { LimiterMetrics, openTelemetry } from 'headgate/telemetry';
+     import { CloudWatchMetrics } from 'headgate/cloudwatch';
+     new CloudWatchMetrics({ write: (line) => console.log(JSON.parse(line)['headgate.store.outage']) }).flush();
+     console.log(typeof openTelemetry({}).onEvent, new LimiterMetrics().render().includes('headgate_store_outage 0'));`,
+  );
+  expect(node('telemetry.mjs')).toBe('0\nfunction true\n');
+});
+
 describe('the command line', () => {
   const bin = (...args: readonly string[]): string => npm(consumer, 'exec', '--offline', '--', 'headgate', ...args);
 
