@@ -12,7 +12,7 @@ import { report } from '../store-context.js';
 import type { Decision } from './decision.js';
 import type { DecisionEvent } from './decision-event.js';
 import { emit } from '../events/emit.js';
-import type { LimitAsked, LimitViolation } from '../events/limiter-event.js';
+import type { LimitAsked, LimiterEvent, LimitViolation } from '../events/limiter-event.js';
 import { isPromise } from '../outage/guard.js';
 import type { Lease } from '../lease/lease.js';
 import { buildLevels } from './levels.js';
@@ -277,16 +277,37 @@ export function tell(
     const durationMs = Math.max(0, context.clock.now() - startMs);
     const paused = decision.granted ? null : (decision.paused ?? null);
     const tokens = decision.granted ? decision.lease.tokens : {};
-    emit(context.options, {
-      ...event,
+    const limits = limitsAsked(decision);
+    // A literal, because to spread the whole event takes as long as the rest of a decision in memory.
+    const {
+      namespace,
+      entityId,
+      resource,
+      consume: named,
+      granted,
+      reason,
+      retryAfterMs,
+      decidedBy,
+      ...others
+    } = event;
+    const made: LimiterEvent = {
       type: 'decision',
-      limits: limitsAsked(decision),
+      namespace,
+      entityId,
+      resource,
+      consume: named,
+      granted,
+      reason,
+      retryAfterMs,
+      decidedBy,
+      limits,
       tokens,
       violations,
       paused,
       durationMs,
-      ...(waitedMs === undefined ? {} : { waitedMs }),
-    });
+    };
+    if (waitedMs !== undefined) Object.assign(made, { waitedMs });
+    emit(context.options, Object.assign(made, others));
     if (decision.granted) decision.lease.tellSlots();
   }
   try {

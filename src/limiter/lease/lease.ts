@@ -296,11 +296,13 @@ export class Lease<L extends string = string> {
     isWanted: (kind: LimitKind) => boolean,
     amounts: Readonly<Record<string, number>>,
   ): Readonly<Record<string, number>> {
-    const wanted = Object.entries(amounts).filter(([name]) => {
+    const isOfKind = (name: string): boolean => {
       const kind = this.#account.kindOf(name);
       return kind !== undefined && isWanted(kind);
-    });
-    return Object.fromEntries(wanted);
+    };
+    // Most leases have only tokens: nothing is copied for them.
+    if (Object.keys(amounts).every(isOfKind)) return amounts;
+    return Object.fromEntries(Object.entries(amounts).filter(([name]) => isOfKind(name)));
   }
 
   /** @internal Tells `onEvent` which slots the lease holds, and for how long. */
