@@ -246,6 +246,20 @@ describe('callers that leave', () => {
     expect((await consumed()).tpm).toBe(servedBy(provider));
   });
 
+  test('a call settles as soon as its usage is known, also if its connection stays open and its caller reads no further', async () => {
+    const text = 'data: {"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":6}}\n\ndata: [DONE]\n\n';
+    const source = new ReadableStream<Uint8Array>({
+      start: (controller) => controller.enqueue(new TextEncoder().encode(text)),
+    });
+    const send = (async () =>
+      new Response(source, { headers: { 'content-type': 'text/event-stream' } })) as typeof fetch;
+    const { fetch: limited, provider, consumed } = await open({ send });
+    const response = await limited(...callOf('chat', provider.url, { stream: true }));
+    expect(new TextDecoder().decode((await response.body!.getReader().read()).value)).toBe('data: [DONE]\n\n');
+    await limited.settled();
+    expect(await consumed()).toEqual({ rpm: 1, tpm: 11, slots: 0 });
+  });
+
   test('a caller that never reads its answer gives its slot back after idleMs', async () => {
     const clock = fakeClock();
     const { fetch, provider, consumed } = await open({ clock, fetch: { idleMs: 100_000 } });

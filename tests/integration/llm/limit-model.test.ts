@@ -6,6 +6,7 @@ import { createOpenAI as createOpenAI7 } from 'ai7-openai';
 import { memory } from '../../../src/backends/embedded/memory.js';
 import { Limit } from '../../../src/core/limit.js';
 import { limitModel, type LlmOptions, type ModelLimits } from '../../../src/integrations/llm/index.js';
+import type { LimiterEvent } from '../../../src/limiter/events/limiter-event.js';
 import { RateLimiter } from '../../../src/limiter/rate-limiter.js';
 import { type Provider, type ProviderPlan, startProvider, wordsIn } from '../../../src/testing/provider/index.js';
 import { KEY, readParts } from '../../support/llm/clients.js';
@@ -43,13 +44,16 @@ describe.each<readonly [string, Ask]>([
   let limiter: RateLimiter;
   let plan: ProviderPlan;
   let errors: string[];
+  let events: LimiterEvent[];
 
   beforeEach(async () => {
     plan = {};
     errors = [];
+    events = [];
     provider = await startProvider({ plan: () => plan });
     limiter = await RateLimiter.open(memory(), {
       limits: [Limit.perDay('rpm', 1_000), Limit.perDay('tpm', 1_000_000), Limit.concurrent('slots', SLOTS)],
+      onEvent: (event) => event.type === 'provider-throttle' && events.push(event),
     });
   });
   afterEach(async () => {
@@ -111,6 +115,9 @@ describe.each<readonly [string, Ask]>([
     const limits = limitsOf({ upstream: 'upstream' });
     await expect(ask(provider.url, limits, { stream: false })).rejects.toMatchObject({ statusCode: 429 });
     await limits.settled();
+    expect(events).toEqual([
+      expect.objectContaining({ entityId: 'upstream', dimension: 'tokens', retryAfterMs: 90_000 }),
+    ]);
     expect((await limiter.buckets.get({ entityId: 'upstream', resource: MODEL }))?.paused?.reason).toBe(
       'provider 429: tokens',
     );

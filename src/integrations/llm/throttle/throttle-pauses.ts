@@ -1,4 +1,5 @@
 import type { EpochMs } from '../../../core/units.js';
+import type { RateLimiter } from '../../../limiter/rate-limiter.js';
 import type { ResolvedLlmOptions } from '../call/llm-options.js';
 import type { Throttle } from './parse-throttle.js';
 
@@ -42,6 +43,13 @@ export class ThrottlePauses {
     const pauseMs = Math.min(maxPauseMs, waitMs ?? backOffMs(unstated));
     const nowMs = clock.now();
     const untilMs = nowMs + pauseMs;
+    // Internal to the package, so that the type of the option does not name it.
+    (limiter as Partial<Pick<RateLimiter, 'noteThrottle'>>).noteThrottle?.({
+      entityId,
+      resource,
+      dimension,
+      retryAfterMs: waitMs,
+    });
     onProviderThrottle({ model, entityId, resource, dimension, pauseMs, isStated: waitMs !== null });
     // Of calls that were under way when the bucket was paused, only a later end is news. A call that was sent afterwards
     // shows that the pause was ended by hand.
