@@ -45,13 +45,17 @@ async function peekBody(
   const reader = body.getReader();
   const read: Uint8Array[] = [];
   let isDone = false;
-  for (let length = 0; length < MAX_PEEK && !isDone;) {
-    const { done, value } = await reader.read();
-    isDone = done;
-    if (value !== undefined) {
-      read.push(value);
-      length += value.length;
+  try {
+    for (let length = 0; length < MAX_PEEK && !isDone;) {
+      const { done, value } = await reader.read();
+      isDone = done;
+      if (value !== undefined) {
+        read.push(value);
+        length += value.length;
+      }
     }
+  } catch {
+    // The caller gets the same error when it reads the body.
   }
   const text = new TextDecoder().decode(Buffer.concat(read));
   const whole = new ReadableStream<Uint8Array>({
