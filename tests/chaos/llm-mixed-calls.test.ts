@@ -10,6 +10,7 @@ test.each([1, 2])(
     expect(wrongCharges(report)).toEqual([]);
     expect([report.errors, slotsHeld, leases, granted - ended]).toEqual([[], 0, 0, 0]);
     expect(report.upstreamTokens).toBe(calls.reduce((sum, { charged }) => sum + charged, 0));
+    expect(report.output).toContain('"type":"provider-throttle"');
     expect(report.output).not.toContain(KEY);
     const count = (isSo: (call: (typeof calls)[number]) => boolean): number => calls.filter(isSo).length;
     const figures = {

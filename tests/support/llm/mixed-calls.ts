@@ -69,8 +69,8 @@ function intend(id: string, random: Random): Intention {
   const draw = random();
   const intent = draw < 0.1 ? 'abort' : draw < 0.15 ? 'error' : 'complete';
   const outputTokens = 1 + Math.floor(random() * MAX_OUTPUT);
-  const error =
-    stream && random() < 0.4 ? { breakAfter: Math.floor(random() * outputTokens) } : { status: errorStatus(random) };
+  const breaks = stream && random() < 0.4;
+  const error = breaks ? { breakAfter: Math.floor(random() * outputTokens) } : failure(random);
   return {
     id,
     client,
@@ -83,8 +83,12 @@ function intend(id: string, random: Random): Intention {
   };
 }
 
-function errorStatus(random: Random): number {
-  return [400, 500, 503, 529][Math.floor(random() * 4)]!;
+/** A refusal of the rate pauses the upstream key for a moment: the other calls wait. */
+function failure(random: Random): ProviderPlan {
+  const draw = Math.floor(random() * 6);
+  const status = [400, 500, 503, 529][draw];
+  if (status !== undefined) return { status };
+  return { refusal: { format: draw === 4 ? 'openai' : 'google', waitMs: 5 } };
 }
 
 /** Calls of all clients at once: 30 % streams, 10 % aborted, 5 % failing. Each call is an entity of its own below one key. */
