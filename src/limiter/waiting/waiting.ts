@@ -18,5 +18,7 @@ export async function attemptUntil(context: Context, request: AcquireRequest, ow
   request.signal?.throwIfAborted();
   const timeoutMs = request.wait?.timeoutMs ?? 0;
   if (timeoutMs === 0) return attempt(context, request, 'decision', (decision) => decision);
-  return new Waiter(context, request, timeoutMs, owner).decision;
+  return new Promise((resolve, reject) => {
+    new Waiter(context, request, timeoutMs, { owner, resolve, reject }).start();
+  });
 }
