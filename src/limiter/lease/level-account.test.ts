@@ -27,7 +27,7 @@ function perform(level: LevelAccount, operation: LeaseOperation): number {
   const change = changeOf(level, totals, isReleased(operation) ? 'release' : 'keep');
   if (change === null) return 0;
   bookChange(level, change, totals ?? [], false);
-  return Number(deltasOf(change).reduce((sum, { milli }) => sum + Number(milli), 0));
+  return deltasOf(change).reduce((sum, { milli }) => sum + Number(milli), 0);
 }
 
 test('a rollback gives back what the grant and all corrections before it took, whatever they were', () => {
