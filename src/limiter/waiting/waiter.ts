@@ -24,14 +24,13 @@ interface Caller {
  * helps, or with the abort reason.
  */
 export class Waiter implements InLine {
-  readonly owner: object;
+  readonly caller: Caller;
   readonly order: number;
   readonly sinceMs: EpochMs;
   tokens = 0;
   readonly #context: Context;
   readonly #request: AcquireRequest;
   readonly #endMs: EpochMs;
-  readonly #caller: Caller;
   readonly #stop = new AbortController();
   readonly #onAbort = (): void => this.leave(this.#request.signal?.reason);
   #line: WaitingLine | null = null;
@@ -45,8 +44,7 @@ export class Waiter implements InLine {
   constructor(context: Context, request: AcquireRequest, timeoutMs: number, caller: Caller) {
     this.#context = context;
     this.#request = request;
-    this.#caller = caller;
-    this.owner = caller.owner;
+    this.caller = caller;
     this.sinceMs = context.clock.now();
     this.#endMs = this.sinceMs + timeoutMs;
     this.order = context.lines.enter(this);
@@ -73,12 +71,12 @@ export class Waiter implements InLine {
     this.#stopTimer?.();
     attempt(this.#context, { ...this.#request, signal: this.#stop.signal }, 'decision', asMade)
       .then((decision) => this.#answered(decision, askedMs))
-      .catch((error: unknown) => this.#end(() => this.#caller.reject(error)));
+      .catch((error: unknown) => this.#end(() => this.caller.reject(error)));
   }
 
   /** Called when the signal aborts or the limiter is closed. What an ask in flight takes is given back. */
   leave(reason: unknown): void {
-    this.#end(() => this.#caller.reject(reason));
+    this.#end(() => this.caller.reject(reason));
     // Without the reason, which may be an error that the guard would count as an answer of the store.
     this.#stop.abort();
   }
@@ -99,7 +97,7 @@ export class Waiter implements InLine {
     const next = refusal === null ? null : this.#context.lines.open(this.#request, refusal);
     const before = this.#line;
     const concerned = this.#context.lines.learn(this.#request, decision, askedMs);
-    if (decision.granted) this.#end(() => this.#caller.resolve(decision));
+    if (decision.granted) this.#end(() => this.caller.resolve(decision));
     else this.#refused(decision, askedMs, refusal, next);
     if (before !== null && !concerned.includes(before)) before.serveSoon();
     for (const line of concerned) line.serveSoon();
@@ -157,7 +155,7 @@ export class Waiter implements InLine {
   }
 
   #deny(denied: Denied): void {
-    this.#end(() => this.#caller.resolve(denied));
+    this.#end(() => this.caller.resolve(denied));
   }
 
   #end(settle: () => void): void {

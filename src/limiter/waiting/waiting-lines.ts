@@ -11,8 +11,8 @@ import { type Neighbours, WaitingLine } from './waiting-line.js';
 
 /** A call that waits, including the time of its first ask. */
 interface WaitingCall {
-  /** The limiter that received the call. */
-  readonly owner: object;
+  /** `owner`: the connection whose `close` ends the wait. */
+  readonly caller: { readonly owner: object };
   /** Removes the call from its line and returns that line. */
   leaveLine(): WaitingLine | null;
   /** Asks now if the call waits for the end of a pause. */
@@ -71,7 +71,7 @@ export class WaitingLines {
 
   /** Ends every wait, or the waits of one limiter. Returns how many. */
   close(reason: unknown, owner?: object): number {
-    const leaving = [...this.#waiting].filter((waiting) => owner === undefined || waiting.owner === owner);
+    const leaving = [...this.#waiting].filter((waiting) => owner === undefined || waiting.caller.owner === owner);
     // All leave before any line is served, because a line must not send the ask of a call that leaves next.
     const lines = new Set(leaving.map((waiting) => waiting.leaveLine()));
     for (const waiting of leaving) waiting.leave(reason);

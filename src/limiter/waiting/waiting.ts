@@ -8,7 +8,7 @@ import { Waiter } from './waiter.js';
 /**
  * Asks, and after a denial waits for a grant for up to `wait.timeoutMs`. Within a process the waiters of one limit are
  * served in the order of their arrival. A call is denied at once if the announced wait of a rate exceeds the time left.
- * `owner`: the limiter whose `close` ends the wait.
+ * `owner`: the connection whose `close` ends the wait.
  */
 export async function attemptUntil(context: Context, request: AcquireRequest, owner: object): Promise<Decision> {
   checkRequest(request);
