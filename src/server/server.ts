@@ -52,7 +52,7 @@ const CSP =
 
 /** Serves a limiter over HTTP. Opens no socket: pass `fetch` to a server of your runtime, or use `serve`. */
 export function createServer(limiter: RateLimiter, options: ServerOptions = {}): Server {
-  if (!limiter.hasLeaseSecret) {
+  if (!limiter.leases.hasSecret) {
     const expected = 'given to the limiter (or HEADGATE_LEASE_SECRET set): a server signs the tokens of leases with it';
     throw new ValidationError('leaseSecrets', expected, undefined);
   }

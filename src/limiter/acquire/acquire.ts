@@ -2,7 +2,8 @@ import type { Awaitable, ConsumeOutcome, ConsumeRequest, LevelAsk } from '../../
 import type { LimitStatus } from '../../core/bucket/decide.js';
 import { MAX_HOLDERS_OF_PORTABLE } from '../../core/bucket/portable.js';
 import { BackendUnavailable, isHeadgateError } from '../../core/errors.js';
-import { refills } from '../../core/limit-kind.js';
+import { isConsumed, refills } from '../../core/limit-kind.js';
+import { amountsOfKind, tellSlots } from '../lease/lease-events.js';
 import type { EpochMs } from '../../core/units.js';
 import { buildLeaseId, checkEntityId, checkResource } from '../../core/identifiers.js';
 import type { Ask } from './ask.js';
@@ -276,7 +277,7 @@ export function tell(
     const violations = decision.granted ? [] : decision.violations.map(violationOf);
     const durationMs = Math.max(0, context.clock.now() - startMs);
     const paused = decision.granted ? null : (decision.paused ?? null);
-    const tokens = decision.granted ? decision.lease.tokens : {};
+    const tokens = decision.granted ? amountsOfKind(decision.lease.account, isConsumed) : {};
     const limits = limitsAsked(decision);
     // A literal, because to spread the whole event takes as long as the rest of a decision in memory.
     const {
@@ -308,7 +309,7 @@ export function tell(
     };
     if (waitedMs !== undefined) Object.assign(made, { waitedMs });
     emit(context.options, Object.assign(made, others));
-    if (decision.granted) decision.lease.tellSlots();
+    if (decision.granted) tellSlots(context, decision.lease.account);
   }
   try {
     onDecision?.(event);
@@ -322,7 +323,7 @@ function limitsAsked(decision: Decision): readonly LimitAsked[] {
   if (!decision.granted || statuses.length > 0 || decidedBy === 'open') return statuses.map(askedOf);
   // The short way of an acquire makes no statuses: it took from rates of the entity itself.
   const { entityId } = decision.lease;
-  const taken = Object.entries(decision.lease.takenOf(refills));
+  const taken = Object.entries(amountsOfKind(decision.lease.account, refills));
   return taken.map(([limit, requested]) => ({ entityId, limit, requested, exceeded: false }));
 }
 

@@ -13,7 +13,8 @@ import type { Context } from '../context.js';
 import type { Decision } from './decision.js';
 import type { DecidedBy } from './decision-event.js';
 import { denyByPause, findPauseIn } from './paused.js';
-import { type GrantedLevel, StoredLeaseAccount } from '../lease/lease-account.js';
+import { StoredLeaseAccount } from '../lease/lease-account.js';
+import type { GrantedLevel } from '../lease/level-account.js';
 import { PortableAccount } from '../lease/portable-account.js';
 import { Lease } from '../lease/lease.js';
 

@@ -43,6 +43,11 @@ export class LeasesApi {
     this.#secrets = secrets;
   }
 
+  /** @internal Whether tokens of leases can be signed. */
+  get hasSecret(): boolean {
+    return this.#secrets.length > 0;
+  }
+
   /**
    * The leases that have a holder, including expired ones that were not reclaimed yet: of an entity and resource, of an
    * entity, or of the namespace. A lease that cascades is listed once for each of its levels.
