@@ -297,7 +297,7 @@ function givenBack({ limits, taken }: LevelAccount, change: LevelChange): readon
   return [...rates, ...slots.map(([name, milli]) => ({ name, milli }))];
 }
 
-function isConsumedOf(level: LevelRef, name: string): boolean {
+export function isConsumedOf(level: LevelRef, name: string): boolean {
   const kind = kindOf(level, name);
   return kind !== undefined && isConsumed(kind);
 }
