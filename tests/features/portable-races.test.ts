@@ -93,4 +93,22 @@ describe.each(STORES)('contradictory steps of two processes on %s', (name, start
       expect(await taken(other.limiter)).toEqual({ rpd: 1, tpd, slots: 0 });
     },
   );
+
+  test('a release by id ends the lease once and is audited once, while other processes take and answers are lost', async () => {
+    const space = await store.space();
+    const [{ limiter: here }, { limiter: there }] = [
+      await space.process({ limits: LIMITS }),
+      await space.process({ limits: LIMITS }),
+    ];
+    const lease = await here.acquire(ASK);
+    space.dynamo?.world.proxy.inject(fault.loseAnswer(), { operations: ['TransactWriteItems'], times: 2 });
+    const takes = Array.from({ length: 20 }, async () => there.acquire({ ...USER, consume: { tpd: 1 } }));
+    const released = [await here.leases.release(lease.id, USER), await there.leases.release(lease.id, USER)];
+    await Promise.all(takes);
+    space.dynamo?.world.proxy.heal();
+    expect(released).toEqual([true, false]);
+    expect(await here.available(USER)).toEqual({ rpd: 99, tpd: 99_480, slots: 8 });
+    const { items } = await here.audit.list({ entityId: USER.entityId });
+    expect(items.map(({ action }) => action)).toEqual(['lease.release']);
+  });
 });
