@@ -10,12 +10,12 @@ import { buildShardWrite } from '../bucket/writes/write-shard.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
 import type { Table } from '../client/requests.js';
 import { renderAction } from '../expressions/render-write.js';
+import type { NamespaceGate } from '../schema/gates.js';
 import type { ShardImage } from '../table/items.js';
 import { readBuckets } from '../table/read-buckets.js';
 import type { Action } from './actions.js';
 import { type PlannedChange, writeChange } from './change.js';
 import { leasesOf } from './leases-of-bucket.js';
-import type { NamespaceGate } from './namespace-gate.js';
 
 interface Releasing {
   readonly table: Table;
