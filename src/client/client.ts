@@ -44,10 +44,13 @@ export type RemoteDecision<L extends string = string> =
 
 type DecidedBy = 'store' | 'deny-cache' | 'fallback' | 'open';
 
-interface StatusBody extends Omit<LimitStatus, 'limit' | 'available'> {
+interface StatusBody extends Omit<LimitStatus, 'limit' | 'available' | 'paused'> {
   readonly limit: { readonly text: string };
   readonly available: number | null;
+  readonly paused?: PauseBody;
 }
+
+type PauseBody = Omit<PausedBy, 'until'> & { readonly until: string | null };
 
 interface GrantBody {
   readonly lease: LeaseBody;
@@ -58,7 +61,7 @@ interface GrantBody {
 interface DenialBody extends Pick<RateLimitExceeded, 'reason' | 'retryAfterMs'> {
   readonly violations: readonly StatusBody[];
   readonly decidedBy: DecidedBy;
-  readonly paused?: Omit<PausedBy, 'until'> & { readonly until: string | null };
+  readonly paused?: PauseBody;
 }
 
 /** A limiter behind a Headgate server. Needs nothing but `fetch`, so that it runs on edge runtimes too. */
@@ -146,15 +149,20 @@ function denied<L extends string>(problem: ProblemBody): RemoteDecision<L> {
   const { reason, retryAfterMs, decidedBy, paused } = body;
   const denial = { granted: false, reason, retryAfterMs, statuses: violations, violations, decidedBy } as const;
   if (paused === undefined) return denial;
-  return { ...denial, paused: { ...paused, until: paused.until === null ? null : new Date(paused.until) } };
+  return { ...denial, paused: pauseOf(paused) };
+}
+
+function pauseOf({ until, ...pause }: PauseBody): PausedBy {
+  return { ...pause, until: until === null ? null : new Date(until) };
 }
 
 function statusesOf(body: unknown): LimitStatus[] {
   return (body as { readonly statuses: readonly StatusBody[] }).statuses.map(statusOf);
 }
 
-function statusOf({ limit, available, ...status }: StatusBody): LimitStatus {
-  return { ...status, limit: Limit.parse(limit.text), available: available ?? Number.POSITIVE_INFINITY };
+function statusOf({ limit, available, paused, ...rest }: StatusBody): LimitStatus {
+  const status = { ...rest, limit: Limit.parse(limit.text), available: available ?? Number.POSITIVE_INFINITY };
+  return paused === undefined ? status : { ...status, paused: pauseOf(paused) };
 }
 
 function warn(error: unknown, where: string): void {
