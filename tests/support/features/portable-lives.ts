@@ -26,19 +26,28 @@ function drawStep(random: Random, at: number): Step {
   }
 }
 
-/** One lease, whose steps are made by the processes in turn. A step whose outcome is not known is repeated by the next one. */
-export async function live(processes: readonly RateLimiter[], random: Random): Promise<PortableModel> {
+/**
+ * One lease, whose steps are made by the processes in turn. A step whose outcome is not known is repeated by the next one.
+ * `ends`: a lease that is still open after its steps is committed.
+ */
+export async function live(
+  processes: readonly RateLimiter[],
+  random: Random,
+  { ends = false }: { readonly ends?: boolean } = {},
+): Promise<PortableModel> {
   const model = new PortableModel(TAKEN);
   const request = { ...USER, consume: TAKEN, portable: true, leaseTtlMs: 3_600_000 };
   const token = await (await processes[0]!.acquire(request)).token();
-  for (let at = 0, turn = 0; at < STEPS; at++) {
-    const step = drawStep(random, at);
+  let turn = 0;
+  const make = async (step: Step): Promise<void> => {
     for (let outcome = 'killed'; outcome === 'killed';) {
       const limiter = processes[turn++ % processes.length]!;
       outcome = await perform(await limiter.leases.resume(token), step);
       if (outcome !== 'killed') expect([step, outcome]).toEqual([step, model.apply(step)]);
     }
-  }
+  };
+  for (let at = 0; at < STEPS; at++) await make(drawStep(random, at));
+  if (ends && model.state === 'open') await make({ kind: 'commit', tpd: null });
   return model;
 }
 
