@@ -109,6 +109,17 @@ describe('the client', () => {
     expect(reported).toEqual(['run commit']);
   });
 
+  test('the statuses of a paused bucket have the same pause as in the library', async () => {
+    const { client, limiter } = await connected();
+    const key = { entityId: 'user-1', resource: 'gpt-4' };
+    for (const forMs of [60_000, 'forever'] as const) {
+      const paused = await limiter.pause({ ...key, forMs, reason: 'vendor' });
+      for (const statuses of [await client.status(key), await client.peek(ASK)]) {
+        expect(statuses.map((status) => status.paused)).toEqual(statuses.map(() => paused));
+      }
+    }
+  });
+
   test('an entity that is paused without an end is the same error as in the library', async () => {
     const { client, limiter } = await connected();
     await limiter.pause({ entityId: 'user-1', forMs: 'forever', reason: 'revoked' });

@@ -53,10 +53,13 @@ interface LimitBody extends Pick<Limit, 'name' | 'kind' | 'refillAmount' | 'refi
   readonly capacity: number | null;
 }
 
-interface StatusBody extends Omit<LimitStatus, 'limit' | 'available'> {
+interface StatusBody extends Omit<LimitStatus, 'limit' | 'available' | 'paused'> {
   readonly limit: LimitBody;
   readonly available: number | null;
+  readonly paused?: PauseBody;
 }
+
+type PauseBody = Omit<PausedBy, 'until'> & { readonly until: string | null };
 
 interface GrantBody {
   readonly granted: true;
@@ -70,7 +73,7 @@ interface DenialBody extends Pick<RateLimitExceeded, 'reason' | 'retryAfterMs'> 
   /** Left out by servers before this field existed. */
   readonly statuses?: readonly StatusBody[];
   readonly decidedBy: DecidedBy;
-  readonly paused?: Omit<PausedBy, 'until'> & { readonly until: string | null };
+  readonly paused?: PauseBody;
 }
 
 interface AvailableBody {
@@ -164,15 +167,20 @@ function denied<L extends string>(problem: ProblemBody): RemoteDecision<L> {
   const { reason, retryAfterMs, decidedBy, paused } = body;
   const denial = { granted: false, reason, retryAfterMs, statuses, violations, decidedBy } as const;
   if (paused === undefined) return denial;
-  return { ...denial, paused: { ...paused, until: paused.until === null ? null : new Date(paused.until) } };
+  return { ...denial, paused: pauseOf(paused) };
+}
+
+function pauseOf({ until, ...pause }: PauseBody): PausedBy {
+  return { ...pause, until: until === null ? null : new Date(until) };
 }
 
 function statusesOf(body: unknown): LimitStatus[] {
   return (body as { readonly statuses: readonly StatusBody[] }).statuses.map(statusOf);
 }
 
-function statusOf({ limit, available, ...status }: StatusBody): LimitStatus {
-  return { ...status, limit: Limit.parse(limit.text), available: available ?? Number.POSITIVE_INFINITY };
+function statusOf({ limit, available, paused, ...rest }: StatusBody): LimitStatus {
+  const status = { ...rest, limit: Limit.parse(limit.text), available: available ?? Number.POSITIVE_INFINITY };
+  return paused === undefined ? status : { ...status, paused: pauseOf(paused) };
 }
 
 function warn(error: unknown, where: string): void {

@@ -4,6 +4,18 @@ import type { PausedBy } from '../core/pause.js';
 import type { Lease } from '../limiter/lease/lease.js';
 import { finite, limitView, viewLimit } from './schemas.js';
 
+/** A pause that applies to an entity, or to its bucket of one resource. */
+export const pauseView = v.object({
+  entityId: v.string(),
+  resource: v.pipe(v.nullable(v.string()), v.description('null: the entity is paused on every resource.')),
+  until: v.pipe(v.nullable(v.string()), v.description('null: until it is resumed.')),
+  reason: v.string(),
+});
+
+export function viewPausedBy({ until, ...pause }: PausedBy): v.InferOutput<typeof pauseView> {
+  return { ...pause, until: until?.toISOString() ?? null };
+}
+
 /** The state of one limit of one level. */
 export const statusView = v.object({
   entityId: v.string(),
@@ -15,23 +27,13 @@ export const statusView = v.object({
   shadow: v.optional(v.pipe(v.literal(true), v.description('The limit refuses nothing.'))),
   exceeded: v.boolean(),
   retryAfterMs: v.pipe(v.nullable(v.number()), v.description('0 if not exceeded; null if waiting does not help.')),
+  paused: v.optional(pauseView),
 });
 
 export function viewStatus(status: LimitStatus): v.InferOutput<typeof statusView> {
-  const { limit, available, ...rest } = status;
-  return { ...rest, limit: viewLimit(limit), available: finite(available) };
-}
-
-/** A pause that applies to an entity, or to its bucket of one resource. */
-export const pauseView = v.object({
-  entityId: v.string(),
-  resource: v.pipe(v.nullable(v.string()), v.description('null: the entity is paused on every resource.')),
-  until: v.pipe(v.nullable(v.string()), v.description('null: until it is resumed.')),
-  reason: v.string(),
-});
-
-export function viewPausedBy({ until, ...pause }: PausedBy): v.InferOutput<typeof pauseView> {
-  return { ...pause, until: until?.toISOString() ?? null };
+  const { limit, available, paused, ...rest } = status;
+  const view = { ...rest, limit: viewLimit(limit), available: finite(available) };
+  return paused === undefined ? view : { ...view, paused: viewPausedBy(paused) };
 }
 
 /** A lease, with the token that continues it. */

@@ -159,7 +159,7 @@ export function hasLimit(level: LevelRef, name: string): boolean {
   return kindOf(level, name) !== undefined;
 }
 
-function isConsumedOf(level: LevelRef, name: string): boolean {
+export function isConsumedOf(level: LevelRef, name: string): boolean {
   const kind = kindOf(level, name);
   return kind !== undefined && isConsumed(kind);
 }
