@@ -1,14 +1,14 @@
 import { Hono } from 'hono';
 import type { Context as HonoContext } from 'hono';
-import { isHeadgateError, ValidationError } from '../core/errors.js';
+import { isHeadgateError } from '../core/errors.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
-import { Refusal, refuseOtherEntity } from './access.js';
+import { Refusal, refuseOtherEntity, refuseOverrides } from './access.js';
 import { type AccessToken, AccessTokens, coversNamespace, EVERY_NAMESPACE } from './access-token.js';
 import type { EventHub } from './event-hub.js';
 import type { Asked, Input, Operation } from './operation.js';
 import { parse } from './parse.js';
 import { errorProblem, type Problem, serverProblem } from './problem.js';
-import { readBody, TooLarge } from './read-body.js';
+import { readJson, TooLarge } from './read-body.js';
 import { respond } from './respond.js';
 
 export interface AppOptions {
@@ -107,6 +107,7 @@ export class App {
       body: one.body === null ? null : parse('body', one.body, await readJson(raw, MAX_BODY_BYTES[one.role])),
     };
     for (const entityId of one.entitiesOf(input)) refuseOtherEntity(caller.token, entityId);
+    refuseOverrides(caller.token, one.overridesOf(input));
     const limiter = await this.#limiterFor(caller);
     const { signal } = raw;
     const asked: Asked = {
@@ -184,15 +185,6 @@ export class App {
 /** A header has no line break, so that no other namespace and name have the same key. */
 function keyOf({ token, namespace }: Caller): string {
   return `${namespace}\n${token?.name ?? ''}`;
-}
-
-async function readJson(request: Request, maxBytes: number): Promise<unknown> {
-  const text = await readBody(request, maxBytes);
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    throw new ValidationError('body', 'JSON', text);
-  }
 }
 
 /** `no-transform` and the hint for nginx: a proxy must not hold events back. */

@@ -49,6 +49,8 @@ export interface Operation {
   readonly refusals: readonly number[];
   /** The entities that the request names. A token must cover each of them. */
   readonly entitiesOf: (input: Input) => readonly string[];
+  /** The fields of the request that replace what an admin has configured. A token with an entity prefix may not send them. */
+  readonly overridesOf: (input: Input) => readonly string[];
   readonly handle: (asked: Asked, input: Input) => Promise<Answer<unknown>>;
 }
 
@@ -87,6 +89,7 @@ export interface OperationDefinition<
   readonly answer: A;
   readonly refusals?: readonly number[];
   readonly entitiesOf?: (input: TypedInput<P, Q, B>) => readonly string[];
+  readonly overridesOf?: (input: TypedInput<P, Q, B>) => readonly string[];
   readonly handle: (asked: Asked, input: TypedInput<P, Q, B>) => Promise<Answer<InferOutput<A>>>;
 }
 
@@ -105,9 +108,10 @@ export function operation<
     refusals = [],
     wholeStore = false,
     entitiesOf = () => [],
+    overridesOf = () => [],
     ...rest
   } = definition;
   // The app parses the input with these very schemas before it calls the handler.
-  const typed = { ...rest, params, query, body, status, refusals, wholeStore, entitiesOf } as unknown;
+  const typed = { ...rest, params, query, body, status, refusals, wholeStore, entitiesOf, overridesOf } as unknown;
   return typed as Operation;
 }

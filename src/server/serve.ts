@@ -2,7 +2,7 @@ import { serve as listen, type ServerType } from '@hono/node-server';
 import type { AddressInfo } from 'node:net';
 import { ValidationError } from '../core/errors.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
-import { isLoopback, refuseOtherSites } from './local-requests.js';
+import { isLoopback, refuseOtherHosts } from './local-requests.js';
 import { createServer, type ServerOptions } from './server.js';
 
 export interface ServeOptions extends ServerOptions {
@@ -41,7 +41,7 @@ export async function serve(limiter: RateLimiter, options: ServeOptions = {}): P
   const inFlight = new Set<Promise<Response>>();
   let isClosing = false;
   const answer = async (request: Request): Promise<Response> => {
-    const answering = Promise.resolve((isOpen ? refuseOtherSites(request) : null) ?? server.fetch(request));
+    const answering = Promise.resolve((isOpen ? refuseOtherHosts(request) : null) ?? server.fetch(request));
     inFlight.add(answering);
     try {
       const response = await answering;

@@ -46,6 +46,11 @@ const grantView = v.object({
 
 type GrantView = v.InferOutput<typeof grantView>;
 
+/** What an ask states instead of the configuration. */
+function overridesIn({ limits, onUnavailable }: AskBody): readonly string[] {
+  return [...(limits === undefined ? [] : ['limits']), ...(onUnavailable === undefined ? [] : ['onUnavailable'])];
+}
+
 function requestOf({ limits, portable, wait, ...body }: AskBody, signal: AbortSignal): AcquireRequest {
   const own = limits === undefined ? {} : { limits: parseLimits('limits', limits) };
   const waiting = wait === undefined ? {} : { wait: present(wait) };
@@ -98,6 +103,7 @@ export const decideOperations = [
     answer: grantView,
     refusals: [409, 422, 429],
     entitiesOf: ({ body }) => [body.entityId],
+    overridesOf: ({ body }) => overridesIn(body),
     handle: (asked, { body }) => decide(asked, body),
   }),
   operation({
@@ -110,6 +116,7 @@ export const decideOperations = [
     body: v.strictObject({ asks: v.pipe(v.array(ask), v.minLength(1), v.maxLength(MAX_BATCH)) }),
     answer: v.object({ results: v.array(batchResult) }),
     entitiesOf: ({ body }) => body.asks.map((one) => one.entityId),
+    overridesOf: ({ body }) => [...new Set(body.asks.flatMap(overridesIn))],
     async handle(asked, { body }) {
       const { limiter, signal, problemOf } = asked;
       const refused = (error: unknown) => ({ ...problemOf(error), granted: false as const });
@@ -139,6 +146,7 @@ export const decideOperations = [
     answer: v.object({ statuses: v.array(statusView) }),
     refusals: [409],
     entitiesOf: ({ body }) => [body.entityId],
+    overridesOf: ({ body }) => overridesIn(body),
     async handle({ limiter, signal }, { body }) {
       const statuses = await limiter.peek(requestOf(body, signal));
       return { body: { statuses: statuses.map(viewStatus) } };
