@@ -58,9 +58,9 @@ test('a change that finds the lock of a killed process names the lock, and chang
     const failed = expect(addToken(path, { name: 'web', role: 'app', namespace: 'default' })).rejects.toThrow(
       `${path}.new exists`,
     );
-    let isOver = false;
-    const over = failed.finally(() => (isOver = true));
-    while (!isOver) {
+    const end = { isReached: false };
+    const over = failed.finally(() => (end.isReached = true));
+    while (!end.isReached) {
       await vi.advanceTimersByTimeAsync(1_000);
       await new Promise((resolve) => setImmediate(resolve));
     }
