@@ -52,7 +52,7 @@ test('on memory, any input to any operation is answered by its schema or a probl
       await expectAnswers(opened, list, () => storeContents(opened.limiter), seen);
       await opened.limiter.close();
     }),
-    { numRuns: runs(300) },
+    { numRuns: runs(600) },
   );
   if (!runsAll) return;
   const succeeded = OPERATIONS.filter(({ id, status }) => seen.has(`${id} ${status}`)).map(({ id }) => id);

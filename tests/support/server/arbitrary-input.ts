@@ -31,7 +31,7 @@ function mostly(valid: readonly unknown[], invalid: readonly unknown[]): fc.Arbi
 const BY_NAME: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   entityId: mostly(['user-1', 'user-2', 'proj-1'], ['a b', '$x', '']),
   parentId: mostly(['proj-1', 'user-1'], ['nobody', null]),
-  id: mostly(['user-1', 'user-2', 'proj-1', 'new-1', LEASES[0], LEASES[1]], ['#', 'x'.repeat(300)]),
+  id: mostly(['proj-1', 'proj-1', 'proj-1', 'user-1', 'new-1', LEASES[0], LEASES[1]], ['#', 'x'.repeat(300)]),
   name: mostly(['default', 'other', 'acme', 'gone'], ['a b', 'Production']),
   resource: mostly(['gpt-4', 'gpt-5'], ['a~b', '_x', '']),
   limits: fc.array(
@@ -106,7 +106,7 @@ function objectOf({ properties = {}, required = [], additionalProperties }: Json
   );
   // Three of four optional fields are left out: with many fields at once, one of them refuses nearly every request.
   const sparse = Object.entries(fields).map(([name, field]) => {
-    const isRequired = required.includes(name);
+    const isRequired = required.includes(name) || name === 'consume';
     return [name, isRequired ? field : fc.oneof({ weight: 3, arbitrary: fc.constant(LEFT_OUT) }, field)] as const;
   });
   const object = fc
