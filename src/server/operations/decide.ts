@@ -58,13 +58,18 @@ function requestOf({ limits, portable, wait, ...body }: AskBody, signal: AbortSi
   return { ...present(body), ...own, ...waiting, portable: portable === true ? true : 'held', signal };
 }
 
-/** Gives the lease back if its client has disconnected meanwhile: no other request would settle it before it expires. */
-async function viewGrant(
-  { lease, statuses, decidedBy }: Extract<Decision, { granted: true }>,
-  signal: AbortSignal,
-): Promise<GrantView> {
-  if (signal.aborted) await lease.rollback();
+type Granted = Extract<Decision, { granted: true }>;
+
+async function viewGrant({ lease, statuses, decidedBy }: Granted): Promise<GrantView> {
   return { granted: true, lease: await viewLease(lease), statuses: statuses.map(viewStatus), decidedBy };
+}
+
+/**
+ * Gives the leases back if their client has disconnected meanwhile: no other request would settle them before they expire.
+ * Called when the answer is complete, because signing a token takes time too.
+ */
+async function giveBackIfGone(signal: AbortSignal, granted: readonly Granted[]): Promise<void> {
+  if (signal.aborted) await Promise.all(granted.map(({ lease }) => lease.rollback()));
 }
 
 function headersOf(decision: {
@@ -78,7 +83,11 @@ function headersOf(decision: {
 
 async function decide({ limiter, signal }: Asked, body: AskBody): Promise<Answer<GrantView>> {
   const decision = await limiter.tryAcquire(requestOf(body, signal));
-  if (decision.granted) return { body: await viewGrant(decision, signal), headers: headersOf(decision) };
+  if (decision.granted) {
+    const body = await viewGrant(decision);
+    await giveBackIfGone(signal, [decision]);
+    return { body, headers: headersOf(decision) };
+  }
   const problem = denialProblem(decision);
   // A denial is a problem body, which the app sends as it is; the schema of the answer describes grants.
   return { status: problem.status, body: problem as unknown as GrantView, headers: headersOf(decision) };
@@ -123,14 +132,18 @@ export const decideOperations = [
       const outcomes = await Promise.allSettled(
         body.asks.map(async (one) => limiter.tryAcquire(requestOf(one, signal))),
       );
-      // Only now, when no ask waits any more: a client that disconnects during a wait loses every grant of the batch.
       const results = await Promise.all(
         outcomes.map(async (outcome) => {
           if (outcome.status === 'rejected') return refused(outcome.reason);
           const decision = outcome.value;
-          if (decision.granted) return viewGrant(decision, signal).catch(refused);
+          if (decision.granted) return viewGrant(decision).catch(refused);
           return { ...denialProblem(decision), granted: false as const };
         }),
+      );
+      const decisions = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
+      await giveBackIfGone(
+        signal,
+        decisions.filter((decision) => decision.granted),
       );
       return { body: { results } };
     },
