@@ -1,6 +1,7 @@
 import { Hono } from 'hono';
 import type { Context as HonoContext } from 'hono';
-import { isHeadgateError } from '../core/errors.js';
+import { setMaxListeners } from 'node:events';
+import { BackendUnavailable, isHeadgateError } from '../core/errors.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
 import { Refusal, refuseOtherEntity, refuseOverrides } from './access.js';
 import { type AccessToken, AccessTokens, coversNamespace, EVERY_NAMESPACE } from './access-token.js';
@@ -49,12 +50,15 @@ export class App {
   readonly #options: AppOptions;
   readonly #tokens: AccessTokens;
   readonly #hono = new Hono();
+  readonly #ending = new AbortController();
   /** By namespace and principal. Bounded by the number of tokens and of namespaces that they reach. */
   readonly #limiters = new Map<string, Promise<RateLimiter>>();
 
   constructor(limiter: RateLimiter, operations: readonly Operation[], options: AppOptions) {
     this.#limiter = limiter;
     this.#options = options;
+    // Each request that waits listens.
+    setMaxListeners(0, this.#ending.signal);
     this.#tokens = new AccessTokens(options.tokens ?? []);
     for (const one of operations) {
       this.#hono.on(one.method.toUpperCase(), one.path.replaceAll(/\{(\w+)\}/g, ':$1'), (context) =>
@@ -64,6 +68,11 @@ export class App {
     this.#hono.notFound(({ req }) =>
       respond(serverProblem('route.missing', `There is no route ${req.method} ${req.path}; /docs lists them`)),
     );
+  }
+
+  /** Answers the requests that wait for tokens with 503, because the server ends. */
+  endWaits(): void {
+    this.#ending.abort(new BackendUnavailable('The server ends; another one may answer', 'closed'));
   }
 
   /** The router, for routes that are not operations. */
@@ -114,6 +123,7 @@ export class App {
       limiter,
       token: caller.token,
       signal,
+      ending: this.#ending.signal,
       events: this.#options.events,
       problemOf: (error) => this.#problemOf(error, one, caller, signal),
     };

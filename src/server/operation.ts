@@ -13,6 +13,8 @@ export interface Asked {
   readonly token: AccessToken | null;
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
+  /** Aborts when the server ends before a wait does. */
+  readonly ending: AbortSignal;
   /** The events of this process. */
   readonly events: EventHub;
   /** The answer to an error of one part of the request. Reports the error if the client did not cause it. */

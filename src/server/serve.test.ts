@@ -90,12 +90,13 @@ describe('a server that closes while a client waits', () => {
     await closing;
   });
 
-  test('has ended the wait when the time for closing is over', async () => {
+  test('answers the client with 503 when the time for closing is over, and has ended its wait', async () => {
     const { server, limiter, answer } = await waitingClient();
-    const failed = expect(answer).rejects.toThrow('fetch failed');
     await server.close({ timeoutMs: 0 });
     expect(limiter.waiting()).toEqual([]);
-    await failed;
+    const response = await answer;
+    expect(response.status).toBe(503);
+    expect(await response.json()).toMatchObject({ code: 'backend.unavailable', retryable: true });
   });
 });
 
@@ -150,7 +151,7 @@ test('1,000 waiting clients that disconnect at random leave no slot, no hold and
   const waiting = (): number => limiter.waiting().reduce((sum, line) => sum + line.depth, 0);
   let held = await limiter.acquire({ ...key, consume: { slots: 1 } });
   const answers = new EventEmitter();
-  const clients = new Set(Array.from({ length: 1_000 }, () => waitingClient(server.url, answers)));
+  const clients = new Set(Array.from({ length: 1_000 }, () => slotClient(server.url, answers)));
   await expect.poll(waiting).toBe(1_000);
   // The order is arbitrary but fixed, so that a failure can be repeated.
   const random = new Random(20_261_116);
@@ -180,7 +181,7 @@ test('1,000 waiting clients that disconnect at random leave no slot, no hold and
 });
 
 /** A request for one slot over a connection of its own. */
-function waitingClient(url: string, answers: EventEmitter): ClientRequest {
+function slotClient(url: string, answers: EventEmitter): ClientRequest {
   const client = httpRequest(`${url}/v1/acquire`, { method: 'POST', agent: false });
   client.on('error', () => {});
   client.on('response', (response) => answers.emit('answer', client, response));

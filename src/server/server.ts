@@ -32,6 +32,8 @@ export interface Server {
   fetch(request: Request): Promise<Response>;
   /** Ends the event streams. The limiter stays open. */
   close(): void;
+  /** Answers the requests that wait for tokens with 503, so that a server that ends need not cut them off. */
+  endWaits(): void;
 }
 
 /** The version of the API, which the paths begin with. */
@@ -81,6 +83,7 @@ export function createServer(limiter: RateLimiter, options: ServerOptions = {}):
       return refused === null ? app.fetch(request) : Promise.resolve(refused);
     },
     close: () => events.close(),
+    endWaits: () => app.endWaits(),
   };
 }
 

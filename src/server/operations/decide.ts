@@ -7,6 +7,7 @@ import { type Answer, type Asked, operation } from '../operation.js';
 import { partitionKey } from '../partition-key.js';
 import { denialProblem } from '../problem.js';
 import { amounts, entityId, finite, limitTexts, parseLimits, present, resource } from '../schemas.js';
+import { untilEnding } from '../until-ending.js';
 import { leaseView, statusView, viewLease, viewStatus } from '../views.js';
 
 const MAX_BATCH = 100;
@@ -58,6 +59,12 @@ function requestOf({ limits, portable, wait, ...body }: AskBody, signal: AbortSi
   return { ...present(body), ...own, ...waiting, portable: portable === true ? true : 'held', signal };
 }
 
+/** An ask that waits also ends when the server does. */
+function acquire({ limiter, signal, ending }: Asked, body: AskBody): Promise<Decision> {
+  if (body.wait === undefined) return limiter.tryAcquire(requestOf(body, signal));
+  return untilEnding(signal, ending, async (either) => limiter.tryAcquire(requestOf(body, either)));
+}
+
 type Granted = Extract<Decision, { granted: true }>;
 
 async function viewGrant({ lease, statuses, decidedBy }: Granted): Promise<GrantView> {
@@ -81,12 +88,12 @@ function headersOf(decision: {
   return rateLimitHeaders({ granted, statuses, retryAfterMs }, { format: 'draft-10', partitionKey });
 }
 
-async function decide({ limiter, signal }: Asked, body: AskBody): Promise<Answer<GrantView>> {
-  const decision = await limiter.tryAcquire(requestOf(body, signal));
+async function decide(asked: Asked, body: AskBody): Promise<Answer<GrantView>> {
+  const decision = await acquire(asked, body);
   if (decision.granted) {
-    const body = await viewGrant(decision);
-    await giveBackIfGone(signal, [decision]);
-    return { body, headers: headersOf(decision) };
+    const view = await viewGrant(decision);
+    await giveBackIfGone(asked.signal, [decision]);
+    return { body: view, headers: headersOf(decision) };
   }
   const problem = denialProblem(decision);
   // A denial is a problem body, which the app sends as it is; the schema of the answer describes grants.
@@ -127,11 +134,9 @@ export const decideOperations = [
     entitiesOf: ({ body }) => body.asks.map((one) => one.entityId),
     overridesOf: ({ body }) => [...new Set(body.asks.flatMap(overridesIn))],
     async handle(asked, { body }) {
-      const { limiter, signal, problemOf } = asked;
+      const { signal, problemOf } = asked;
       const refused = (error: unknown) => ({ ...problemOf(error), granted: false as const });
-      const outcomes = await Promise.allSettled(
-        body.asks.map(async (one) => limiter.tryAcquire(requestOf(one, signal))),
-      );
+      const outcomes = await Promise.allSettled(body.asks.map(async (one) => acquire(asked, one)));
       const results = await Promise.all(
         outcomes.map(async (outcome) => {
           if (outcome.status === 'rejected') return refused(outcome.reason);
