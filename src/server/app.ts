@@ -118,14 +118,16 @@ export class App {
     for (const entityId of one.entitiesOf(input)) refuseOtherEntity(caller.token, entityId);
     refuseOverrides(caller.token, one.overridesOf(input));
     const limiter = await this.#limiterFor(caller);
-    const { signal } = raw;
     const asked: Asked = {
       limiter,
       token: caller.token,
-      signal,
+      // Made when it is first read, and most asks never read it.
+      get signal() {
+        return raw.signal;
+      },
       ending: this.#ending.signal,
       events: this.#options.events,
-      problemOf: (error) => this.#problemOf(error, one, caller, signal),
+      problemOf: (error) => this.#problemOf(error, one, caller, raw.signal),
     };
     const { status = one.status, body, headers = [], stream } = await one.handle(asked, input);
     if (stream !== undefined) {

@@ -12,12 +12,20 @@ export function refuseOtherOrigins(request: Request): Response | null {
   return respond(serverProblem('access.denied', 'A server without tokens answers no requests of other web pages'));
 }
 
+/** Clients send the same host with every request. */
+let lastAllowed: string | null = null;
+
 /**
  * The refusal of a request to another host name than that of this machine; null: the request is allowed. A page whose name
  * was rebound to 127.0.0.1 is of the same origin as the server, but sends its own name as `Host`.
  */
 export function refuseOtherHosts(request: Request): Response | null {
-  if (isLoopback(hostnameOf(`http://${request.headers.get('host') ?? ''}`))) return null;
+  const host = request.headers.get('host') ?? '';
+  if (host === lastAllowed) return null;
+  if (isLoopback(hostnameOf(`http://${host}`))) {
+    lastAllowed = host;
+    return null;
+  }
   return respond(serverProblem('access.denied', 'A server without tokens answers requests to localhost only'));
 }
 

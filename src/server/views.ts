@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import type { Awaitable } from '../backend.js';
 import type { LimitStatus } from '../core/bucket/decide.js';
 import type { PausedBy } from '../core/pause.js';
 import type { Lease } from '../limiter/lease/lease.js';
@@ -17,9 +18,20 @@ export const statusView = v.object({
   retryAfterMs: v.pipe(v.nullable(v.number()), v.description('0 if not exceeded; null if waiting does not help.')),
 });
 
+/** Each field is named: a copy of the rest of an object takes several times as long, and each answer has some of these. */
 export function viewStatus(status: LimitStatus): v.InferOutput<typeof statusView> {
-  const { limit, available, ...rest } = status;
-  return { ...rest, limit: viewLimit(limit), available: finite(available) };
+  const { entityId, resource, limit, available, requested, exceeded, retryAfterMs, reserved, shadow } = status;
+  const view = {
+    entityId,
+    resource,
+    limit: viewLimit(limit),
+    available: finite(available),
+    requested,
+    exceeded,
+    retryAfterMs,
+  };
+  if (reserved === undefined && shadow === undefined) return view;
+  return { ...view, ...(reserved === undefined ? {} : { reserved }), ...(shadow === undefined ? {} : { shadow }) };
 }
 
 /** A pause that applies to an entity, or to its bucket of one resource. */
@@ -45,13 +57,15 @@ export const leaseView = v.object({
   consumed: v.record(v.string(), v.number()),
 });
 
+type LeaseBody = v.InferOutput<typeof leaseView>;
+
 /** The token hands the lease over to the client: the server neither ends nor extends it. */
-export async function viewLease(lease: Lease): Promise<v.InferOutput<typeof leaseView>> {
-  const isHeld = lease.expiresAt !== null && lease.decidedBy === 'store';
-  return {
-    id: lease.id,
-    token: isHeld ? await lease.token() : null,
-    expiresAt: lease.expiresAt?.toISOString() ?? null,
-    consumed: { ...lease.consumed },
-  };
+export function viewLease(lease: Lease): Awaitable<LeaseBody> {
+  const { expiresAt } = lease;
+  if (expiresAt === null || lease.decidedBy !== 'store') return viewWithToken(lease, null, expiresAt);
+  return lease.token().then((token) => viewWithToken(lease, token, expiresAt));
+}
+
+function viewWithToken({ id, consumed }: Lease, token: string | null, expiresAt: Date | null): LeaseBody {
+  return { id, token, expiresAt: expiresAt?.toISOString() ?? null, consumed: { ...consumed } };
 }

@@ -6,7 +6,7 @@ import { rateLimitHeaders } from '../../integrations/http/headers.js';
 import { type Answer, type Asked, operation } from '../operation.js';
 import { partitionKey } from '../partition-key.js';
 import { denialProblem } from '../problem.js';
-import { amounts, entityId, finite, limitTexts, parseLimits, present, resource } from '../schemas.js';
+import { amounts, entityId, finite, limitTexts, parseLimits, resource } from '../schemas.js';
 import { untilEnding } from '../until-ending.js';
 import { leaseView, statusView, viewLease, viewStatus } from '../views.js';
 
@@ -52,31 +52,40 @@ function overridesIn({ limits, onUnavailable }: AskBody): readonly string[] {
   return [...(limits === undefined ? [] : ['limits']), ...(onUnavailable === undefined ? [] : ['onUnavailable'])];
 }
 
-function requestOf({ limits, portable, wait, ...body }: AskBody, signal: AbortSignal): AcquireRequest {
-  const own = limits === undefined ? {} : { limits: parseLimits('limits', limits) };
-  const waiting = wait === undefined ? {} : { wait: present(wait) };
+/** JSON has no undefined: a field that was not sent is not in the body. */
+function requestOf(body: AskBody): AcquireRequest {
   // A lease that holds slots must be settled by another request, so that it needs a token in any case.
-  return { ...present(body), ...own, ...waiting, portable: portable === true ? true : 'held', signal };
+  const portable = body.portable === true ? true : 'held';
+  const request = { ...body, portable };
+  const { limits } = body;
+  return (limits === undefined ? request : { ...request, limits: parseLimits('limits', limits) }) as AcquireRequest;
 }
 
-/** An ask that waits also ends when the server does. */
-function acquire({ limiter, signal, ending }: Asked, body: AskBody): Promise<Decision> {
-  if (body.wait === undefined) return limiter.tryAcquire(requestOf(body, signal));
-  return untilEnding(signal, ending, async (either) => limiter.tryAcquire(requestOf(body, either)));
+/** An ask that waits ends when its client disconnects or the server ends. */
+function acquire(asked: Asked, body: AskBody): Promise<Decision> {
+  const { limiter } = asked;
+  const request = requestOf(body);
+  if (body.wait === undefined) return limiter.tryAcquire(request);
+  return untilEnding(asked.signal, asked.ending, async (signal) => limiter.tryAcquire({ ...request, signal }));
 }
 
 type Granted = Extract<Decision, { granted: true }>;
 
 async function viewGrant({ lease, statuses, decidedBy }: Granted): Promise<GrantView> {
-  return { granted: true, lease: await viewLease(lease), statuses: statuses.map(viewStatus), decidedBy };
+  const view = viewLease(lease);
+  const shown = view instanceof Promise ? await view : view;
+  return { granted: true, lease: shown, statuses: statuses.map(viewStatus), decidedBy };
 }
 
 /**
  * Gives the leases back if their client has disconnected meanwhile: no other request would settle them before they expire.
- * Called when the answer is complete, because signing a token takes time too.
+ * Called when the answer is complete, because signing a token takes time too. An ask for rates only that did not wait stays
+ * counted, and costs no signal.
  */
-async function giveBackIfGone(signal: AbortSignal, granted: readonly Granted[]): Promise<void> {
-  if (signal.aborted) await Promise.all(granted.map(({ lease }) => lease.rollback()));
+async function giveBackIfGone(asked: Asked, asks: readonly AskBody[], granted: readonly Granted[]): Promise<void> {
+  const mayBeLost =
+    asks.some(({ wait }) => wait !== undefined) || granted.some(({ lease }) => lease.expiresAt !== null);
+  if (mayBeLost && asked.signal.aborted) await Promise.all(granted.map(({ lease }) => lease.rollback()));
 }
 
 function headersOf(decision: {
@@ -92,7 +101,7 @@ async function decide(asked: Asked, body: AskBody): Promise<Answer<GrantView>> {
   const decision = await acquire(asked, body);
   if (decision.granted) {
     const view = await viewGrant(decision);
-    await giveBackIfGone(asked.signal, [decision]);
+    await giveBackIfGone(asked, [body], [decision]);
     return { body: view, headers: headersOf(decision) };
   }
   const problem = denialProblem(decision);
@@ -134,7 +143,7 @@ export const decideOperations = [
     entitiesOf: ({ body }) => body.asks.map((one) => one.entityId),
     overridesOf: ({ body }) => [...new Set(body.asks.flatMap(overridesIn))],
     async handle(asked, { body }) {
-      const { signal, problemOf } = asked;
+      const { problemOf } = asked;
       const refused = (error: unknown) => ({ ...problemOf(error), granted: false as const });
       const outcomes = await Promise.allSettled(body.asks.map(async (one) => acquire(asked, one)));
       const results = await Promise.all(
@@ -147,7 +156,8 @@ export const decideOperations = [
       );
       const decisions = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
       await giveBackIfGone(
-        signal,
+        asked,
+        body.asks,
         decisions.filter((decision) => decision.granted),
       );
       return { body: { results } };
@@ -165,8 +175,8 @@ export const decideOperations = [
     refusals: [409],
     entitiesOf: ({ body }) => [body.entityId],
     overridesOf: ({ body }) => overridesIn(body),
-    async handle({ limiter, signal }, { body }) {
-      const statuses = await limiter.peek(requestOf(body, signal));
+    async handle({ limiter }, { body }) {
+      const statuses = await limiter.peek(requestOf(body));
       return { body: { statuses: statuses.map(viewStatus) } };
     },
   }),
