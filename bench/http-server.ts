@@ -50,16 +50,10 @@ async function serveHeadgate(served: Exclude<ServedStore, { kind: 'constant' }>)
 async function serveConstant(): Promise<string> {
   const schema = OPERATIONS.find(({ id }) => id === 'acquire')?.body;
   if (schema === undefined || schema === null) throw new Error('Expected the operation acquire to have a body');
-  const status = (text: string) => {
-    const { name, kind, capacity, refillAmount, refillPeriodMs } = Limit.parse(text);
-    const limit = { name, text, kind, capacity, refillAmount, refillPeriodMs };
-    const key = { entityId: 'user-1', resource: 'gpt-4' };
-    return { ...key, available: 999_999_999, requested: 1, exceeded: false, retryAfterMs: 0, limit };
-  };
   const answer = {
     granted: true,
     lease: { id: '0QCON500Wlf', token: null, expiresAt: null, consumed: { rph: 1, tph: 100 } },
-    statuses: LIMITS.map((limit) => status(String(limit))),
+    statuses: LIMITS.map(statusOf),
     decidedBy: 'store',
   };
   const app = new Hono();
@@ -72,4 +66,11 @@ async function serveConstant(): Promise<string> {
       resolve(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
     });
   });
+}
+
+function statusOf(limit: Limit) {
+  const { name, kind, capacity, refillAmount, refillPeriodMs } = limit;
+  const view = { name, text: String(limit), kind, capacity, refillAmount, refillPeriodMs };
+  const key = { entityId: 'user-1', resource: 'gpt-4' };
+  return { ...key, available: 999_999_999, requested: 1, exceeded: false, retryAfterMs: 0, limit: view };
 }

@@ -18,8 +18,13 @@ export const statusView = v.object({
   retryAfterMs: v.pipe(v.nullable(v.number()), v.description('0 if not exceeded; null if waiting does not help.')),
 });
 
+type StatusView = v.InferOutput<typeof statusView>;
+
+/** A status with a field that the view lacks is no argument of `viewStatus`: the compiler finds a field that is not shown. */
+type Shown = LimitStatus & Readonly<Record<Exclude<keyof LimitStatus, keyof StatusView>, never>>;
+
 /** Each field is named: a copy of the rest of an object takes several times as long, and each answer has some of these. */
-export function viewStatus(status: LimitStatus): v.InferOutput<typeof statusView> {
+export function viewStatus(status: Shown): StatusView {
   const { entityId, resource, limit, available, requested, exceeded, retryAfterMs, reserved, shadow } = status;
   const view = {
     entityId,
