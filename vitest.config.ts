@@ -37,6 +37,8 @@ export const MANY_CASES = [
   'tests/integration/resident-takes.test.ts',
   'tests/integration/same-answers.test.ts',
   'tests/integration/stream/usage.test.ts',
+  'tests/server/every-operation-dynamodb.test.ts',
+  'tests/server/every-operation.test.ts',
 ];
 
 /** The conformance suite on engines that take minutes: `npm run test:engines`. */

@@ -78,6 +78,38 @@ describe('the client', () => {
     expect(await available()).toEqual({ rpm: 6, slots: 1 });
   });
 
+  test.each(['acquire', 'peek', 'settle', 'commit', 'adjust'] as const)(
+    '%s with an undefined amount is refused instead of leaving the amount out',
+    async (call) => {
+      const { client, available } = await connected();
+      const lease = await client.acquire({ ...ASK, portable: true });
+      const amounts = { rpm: 1, slots: undefined } as unknown as { rpm: number };
+      const calling =
+        call === 'acquire' || call === 'peek' ? client[call]({ ...ASK, consume: amounts }) : lease[call](amounts);
+      await expect(calling).rejects.toMatchObject({ code: 'input.invalid' });
+      expect(await available()).toEqual({ rpm: 9, slots: 1 });
+    },
+  );
+
+  test('a denial has the statuses of all limits, as in the library', async () => {
+    const { client, limiter } = await connected();
+    await client.acquire({ ...ASK, consume: { slots: 1 } });
+    const ask = { ...ASK, consume: { rpm: 2, slots: 1 } };
+    const [decision, same] = [await client.tryAcquire(ask), await limiter.tryAcquire(ask)];
+    const named = (statuses: typeof same.statuses) => statuses.map(({ limit, available }) => [limit.name, available]);
+    expect(named(decision.statuses)).toEqual(named(same.statuses));
+    expect(decision.statuses).toHaveLength(2);
+    expect(decision).toMatchObject({ granted: false, violations: [{ limit: { name: 'slots' } }] });
+  });
+
+  test('release of a lease that has ended changes nothing', async () => {
+    const { client, sent } = await connected();
+    const lease = await client.acquire({ ...ASK, consume: { slots: 1 } });
+    await lease.commit();
+    await lease.release();
+    expect(sent).toEqual(['/v1/acquire', '/v1/leases/commit']);
+  });
+
   test('run extends its lease while its function runs', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     try {

@@ -3,9 +3,10 @@ import { Limit } from '../core/limit.js';
 import { holdsSlots } from '../core/limit-kind.js';
 import type { PausedBy } from '../core/pause.js';
 import { RateLimitExceeded } from '../core/rate-limit-exceeded.js';
+import { checkAmounts } from './check-amounts.js';
 import { type ClientOptions, type ProblemBody, Sender } from './http.js';
 import { type LeaseBody, RemoteLease } from './remote-lease.js';
-import { type OnError, runUnder } from './run.js';
+import { type OnError, type RunOptions, runUnder } from './run.js';
 
 /** The request of an acquire, as in the library. `limits` may also be texts. */
 export interface RemoteRequest<L extends string = string> {
@@ -96,6 +97,7 @@ export class HeadgateClient<L extends string = string> {
   /** Returns a lease, or the reason and the wait of the denial. Not repeated if no answer comes: it may have been granted. */
   async tryAcquire(request: RemoteRequest<L>): Promise<RemoteDecision<L>> {
     const { signal, wait, limits, ...ask } = request;
+    checkAmounts('consume', ask.consume);
     const body: AskBody = {
       ...ask,
       ...(wait === undefined ? {} : { wait }),
@@ -117,17 +119,26 @@ export class HeadgateClient<L extends string = string> {
 
   /**
    * Runs `work` under a lease, and extends the lease meanwhile: commits when it returns, gives back what was not settled when
-   * it throws. The lease is portable unless the request says otherwise, because only such a lease can give rates back.
+   * it throws. For an async generator the lease lasts until the generator ends. The lease is portable unless the request says
+   * otherwise, because only such a lease can give rates back.
    */
-  async run<T>(request: RemoteRequest<L>, work: (lease: RemoteLease<L>) => T | Promise<T>): Promise<T> {
-    const decision = await this.tryAcquire({ portable: true, ...request });
+  async run<T>(
+    request: RemoteRequest<L> & RunOptions,
+    work: (lease: RemoteLease<L>) => T | Promise<T>,
+    options: RunOptions = {},
+  ): Promise<T> {
+    const { onThrow: asked = 'rollback', ...ask } = request;
+    const { onThrow = asked } = options;
+    const decision = await this.tryAcquire({ portable: true, ...ask });
     if (!decision.granted) throw new RateLimitExceeded(decision);
     const rates = decision.statuses.filter(({ limit }) => !holdsSlots(limit.kind)).map(({ limit }) => limit.name);
-    return runUnder(decision.lease, work, { leaseTtlMs: request.leaseTtlMs, rates, onError: this.#onError });
+    const { leaseTtlMs } = request;
+    return runUnder(decision.lease, work, { leaseTtlMs, rates, onThrow, onError: this.#onError });
   }
 
   /** The statuses of the decision that the request would get now. Takes nothing. */
   async peek({ signal, limits, ...ask }: RemoteRequest<L>): Promise<LimitStatus[]> {
+    checkAmounts('consume', ask.consume);
     const body: AskBody = { ...ask, ...(limits === undefined ? {} : { limits: limits.map(String) }) };
     const answer = await this.#sender.send('POST', '/v1/peek', body, { repeatable: true, signal });
     return statusesOf(answer.body);
