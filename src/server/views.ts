@@ -13,6 +13,7 @@ export const statusView = v.object({
   requested: v.number(),
   reserved: v.optional(v.pipe(v.number(), v.description('What had to stay for asks of higher priority.'))),
   shadow: v.optional(v.pipe(v.literal(true), v.description('The limit refuses nothing.'))),
+  near: v.optional(v.pipe(v.literal(true), v.description('At least the share `warnAt` of the limit is used.'))),
   exceeded: v.boolean(),
   retryAfterMs: v.pipe(v.nullable(v.number()), v.description('0 if not exceeded; null if waiting does not help.')),
 });

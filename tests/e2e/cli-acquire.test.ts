@@ -120,6 +120,15 @@ test('acquire -l uses its own bucket, and the limits of the parent still apply',
   expect(await acquire(address, '-c', 'rpm=1', ...own)).toMatchObject({ granted: false, reason: 'exhausted' });
 });
 
+test('acquire shows that a limit is near once the share of its warnAt is used', async () => {
+  const address = store.copy();
+  const own = ['-l', 'a:10/day!warnAt=0.8'];
+  const first = await acquire(address, '-c', 'a=7', ...own);
+  expect(first.levels[0]?.limits[0]?.near).toBe(undefined);
+  const second = await acquire(address, '-c', 'a=2', ...own);
+  expect(second.levels[0]?.limits[0]).toMatchObject({ near: true, after: 1 });
+});
+
 test('acquire --priority keeps the reserve of the class, and a shadow that is short is shown as not taken', async () => {
   const address = store.copy();
   const own = ['-l', 'a:10/day!reserve.batch=0.5', '-l', 'b:1/day!shadow'];

@@ -31,6 +31,8 @@ export interface AskedAmount extends Amount {
   readonly reserve?: number;
   /** The limit is a shadow: where it is short it is not taken, and refuses nothing. */
   readonly shadow?: true;
+  /** The share of the capacity from which on the status is `near`. Left out: never. */
+  readonly warnAt?: number;
 }
 
 /** The entry of a lease in a bucket, until it is given back or expires. */
@@ -79,6 +81,8 @@ export interface Verdict {
   readonly reserve?: number;
   /** The limit is a shadow: it refuses nothing, and is taken only if the ask fits. */
   readonly shadow?: true;
+  /** The status is `near` if at most this is left in this bucket, or in this shard of it. Left out: it never is. */
+  readonly nearMilli?: number;
   /** 0: the ask fits. null: this bucket, or this shard of it, will never have enough. */
   readonly waitMs: number | null;
 }
@@ -128,6 +132,18 @@ export function reserveIn({ key, shardCount = 1 }: ShardOf, limit: Limit, reserv
   return shareOf({ kind, capacityMilli, refillMilli, refillPeriodMs }, key?.shard ?? 0, shardCount).capacityMilli;
 }
 
+/**
+ * The balance at which the used part of a limit reaches `warnAt`, in this bucket or in this shard of it. Divided like a
+ * reserve, so that the balances of the shards add up to that of the limit.
+ */
+export function nearIn(
+  bucket: ShardOf,
+  { limit, rate = limit }: Omit<LimitBalance, 'tokensMilli'>,
+  warnAt: number,
+): number {
+  return rate.capacityMilli - reserveIn(bucket, limit, warnAt);
+}
+
 /** The state of one limit of one level, in whole tokens. */
 export interface LimitStatus {
   readonly entityId: string;
@@ -140,6 +156,8 @@ export interface LimitStatus {
   readonly reserved?: number;
   /** The limit is a shadow: it refuses nothing. If it is exceeded, nothing was taken from it. */
   readonly shadow?: true;
+  /** The share of the limit that is used after the decision is at least its `warnAt`. Left out: it is less. */
+  readonly near?: true;
   /** Whether the ask does not fit. */
   readonly exceeded: boolean;
   /** 0 if not exceeded; null if waiting does not help. */
@@ -188,8 +206,8 @@ function hasEnough(bucket: BucketState, balance: LimitBalance, { milli, reserve 
 
 function judgeAsk(bucket: BucketState, balance: LimitBalance, ask: AskedAmount, nowMs: EpochMs): Verdict {
   const requestedMilli = Number(ask.milli);
-  const { reserve, shadow } = ask;
-  if (reserve === undefined && shadow === undefined) {
+  const { reserve, shadow, warnAt } = ask;
+  if (reserve === undefined && shadow === undefined && warnAt === undefined) {
     return judge(bucket, balance, { requestedMilli, reserveMilli: 0 }, nowMs);
   }
   const reserveMilli = reserve === undefined ? 0 : reserveIn(bucket, balance.limit, reserve);
@@ -198,6 +216,7 @@ function judgeAsk(bucket: BucketState, balance: LimitBalance, ask: AskedAmount, 
     ...verdict,
     ...(reserve === undefined ? {} : { reserveMilli, reserve }),
     ...(shadow === undefined ? {} : { shadow }),
+    ...(warnAt === undefined ? {} : { nearMilli: nearIn(bucket, balance, warnAt) }),
   };
 }
 
@@ -279,15 +298,17 @@ export function conclude(levels: readonly { readonly verdicts: readonly Verdict[
 
 /** The public form of a verdict: whole tokens, rounded down, less the ask if it was granted. */
 export function limitStatus(entityId: string, resource: string, verdict: Verdict, granted: boolean): LimitStatus {
-  const { limit, effectiveMilli, requestedMilli, reserve, shadow, waitMs } = verdict;
+  const { limit, effectiveMilli, requestedMilli, reserve, shadow, nearMilli, waitMs } = verdict;
+  const leftMilli = granted ? add(effectiveMilli, -takenMilli(verdict)) : effectiveMilli;
   return {
     entityId,
     resource,
     limit,
-    available: wholeTokens(granted ? add(effectiveMilli, -takenMilli(verdict)) : effectiveMilli),
+    available: wholeTokens(leftMilli),
     requested: requestedMilli / MILLI,
     ...(reserve === undefined ? {} : { reserved: shareOfCapacity(limit, reserve) / MILLI }),
     ...(shadow === undefined ? {} : { shadow }),
+    ...(nearMilli === undefined || leftMilli > nearMilli ? {} : { near: true }),
     exceeded: waitMs !== 0,
     retryAfterMs: announcedWait(verdict),
   };

@@ -261,6 +261,7 @@ export function tell(context: Context, request: AcquireRequest, decision: Decisi
     ...(request.priority === undefined ? {} : { priority: request.priority }),
     granted: decision.granted,
     ...(decision.granted && decision.statuses.some(({ exceeded }) => exceeded) ? { exceeded: true as const } : {}),
+    ...(decision.statuses.some(({ near }) => near) ? { near: true as const } : {}),
     reason: decision.granted ? null : decision.reason,
     retryAfterMs: decision.granted ? null : decision.retryAfterMs,
     decidedBy: decision.decidedBy,

@@ -14,6 +14,8 @@ export interface DecisionEvent {
   readonly granted: boolean;
   /** The ask was granted although a shadow would have refused it. */
   readonly exceeded?: true;
+  /** A limit that was asked has a `warnAt`, and at least that share of it is used after the decision. */
+  readonly near?: true;
   readonly reason: DenialReason | null;
   readonly retryAfterMs: number | null;
   readonly decidedBy: DecidedBy;

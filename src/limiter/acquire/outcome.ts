@@ -10,6 +10,7 @@ import {
 import { hasBalance } from '../../core/limit-kind.js';
 import type { Ask } from './ask.js';
 import type { Context } from '../context.js';
+import type { ResolvedOptions } from '../options.js';
 import type { Decision } from './decision.js';
 import type { DecidedBy } from './decision-event.js';
 import { denyByPause, findPauseIn } from './paused.js';
@@ -28,9 +29,7 @@ export function decisionOf(
   const granted = outcome.kind === 'granted';
   const pause = granted || outcome.reason !== 'paused' ? null : findPauseIn(levels, outcome.levels, nowMs);
   if (pause !== null) return denyByPause(pause, nowMs, decidedBy);
-  const { onDecision, onEvent } = context.options;
-  const isHeard = onDecision !== null || onEvent !== null;
-  const told = !granted || wants === 'decision' || (isHeard && levels.some(hasOptions));
+  const told = !granted || wants === 'decision' || (isHeard(context.options) && levels.some(hasOptions));
   const statuses = told ? statusesOf(levels, outcome.levels, request.resource, granted) : NO_STATUSES;
   if (!granted) {
     const violations = statuses.filter(({ exceeded, shadow }) => exceeded && shadow !== true);
@@ -99,9 +98,14 @@ function isShown({ limit }: Verdict): boolean {
   return hasBalance(limit.kind);
 }
 
+/** Whether decisions have a listener. */
+export function isHeard({ onDecision, onEvent }: ResolvedOptions): boolean {
+  return onDecision !== null || onEvent !== null;
+}
+
 /** Whether a listener learns from the statuses of a grant. */
 function hasOptions({ asks }: LevelAsk): boolean {
-  return asks.some(({ shadow }) => shadow === true);
+  return asks.some(({ shadow, warnAt }) => shadow === true || warnAt !== undefined);
 }
 
 /** Keeps only the amounts that were asked: a level that does not have a limit took nothing of it. */

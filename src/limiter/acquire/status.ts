@@ -1,6 +1,7 @@
 import type { LevelAnswer, LevelAsk } from '../../backend.js';
-import { concludeAt, type LimitStatus } from '../../core/bucket/decide.js';
+import { type AskedAmount, concludeAt, type LimitStatus } from '../../core/bucket/decide.js';
 import { LimitsNotConfigured } from '../../core/errors.js';
+import type { Limit } from '../../core/limit.js';
 import { pauseWaitMs } from '../../core/pause.js';
 import type { EpochMs } from '../../core/units.js';
 import type { CachedConfig } from '../config/config-cache.js';
@@ -33,10 +34,15 @@ async function peekEverything(context: Context, request: StatusRequest): Promise
   const known = await context.resolver.chain(request.entityId, request.resource, nowMs, endMs);
   const chain = known[0]?.resolved.limits.length === 0 ? await context.resolver.renewChain(known, nowMs, endMs) : known;
   const levels = chain.flatMap(({ entityId, resource, resolved: { limits, version } }) =>
-    limits.length === 0 ? [] : [{ entityId, resource, limits, version, asks: [], holder: null }],
+    limits.length === 0 ? [] : [{ entityId, resource, limits, version, asks: warningsOf(limits), holder: null }],
   );
   if (chain[0]?.resolved.limits.length === 0) throw new LimitsNotConfigured(request.entityId, request.resource);
   return { levels, answers: await peek(context, levels, nowMs) };
+}
+
+/** A limit that is not named is asked for 0. One with a `warnAt` is named, so that its status can be `near`. */
+function warningsOf(limits: readonly Limit[]): readonly AskedAmount[] {
+  return limits.flatMap(({ name, warnAt }) => (warnAt === undefined ? [] : [{ name, milli: 0, warnAt }]));
 }
 
 /** The available tokens of each limit, at the level that has the fewest; `Infinity` where every level is unlimited. */

@@ -6,6 +6,7 @@ import { Lease } from '../lease/lease.js';
 import { PlainGrant } from '../lease/plain-grant.js';
 import { refills } from '../../core/limit-kind.js';
 import { kindOf } from './levels.js';
+import { isHeard } from './outcome.js';
 import type { AcquireRequest } from './request.js';
 
 /**
@@ -18,6 +19,7 @@ import type { AcquireRequest } from './request.js';
  * - the request has its own limits or a `leaseTtlMs`, is for a portable lease, or asks for slots: another bucket, or a holder;
  * - the request has a priority class: a reserve may have to stay;
  * - a limit is a shadow: it may be short, and the ask goes on;
+ * - a limit has a `warnAt`, and a listener must learn whether it is near;
  * - a limit has a default cost, or a name is unknown: the amounts are not those of the request, or it is refused;
  * - the bucket cannot grant at once (see `ResidentBuckets.take`).
  */
@@ -36,6 +38,7 @@ export function takeAtOnce(
   const { resolved } = config;
   if (resolved.hasCosts || resolved.hasShadows || resolved.cascadesTo !== null || !areRates(resolved, named))
     return null;
+  if (resolved.hasWarnings && isHeard(context.options)) return null;
   config.bucket ??= resident.find(context.namespaceId, config.entityId, config.resource) ?? null;
   if (config.bucket === null) return null;
   if (!resident.take(config.bucket, resolved.version, named, nowMs)) {

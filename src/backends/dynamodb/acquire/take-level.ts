@@ -12,7 +12,7 @@ import {
 import { add, type Int, sub } from '../../../core/int.js';
 import { holdsSlots } from '../../../core/limit-kind.js';
 import type { EpochMs } from '../../../core/units.js';
-import { knownAsks, partOf, refuseAcross, viewShards } from '../bucket/across-shards.js';
+import { knownAsks, partOf, refuseAcross, sumOfNear, viewShards } from '../bucket/across-shards.js';
 import { runningPause } from '../bucket/shard-pauses.js';
 import { readShards } from './bucket-images.js';
 import { type BucketShards, type Submitted, tuningOf } from './bucket-shards.js';
@@ -306,7 +306,7 @@ function sumOfAnswers(level: LevelAsk, answers: readonly LevelAnswer[]): LevelAn
     if (first === undefined) return [];
     const effectiveMilli = parts.reduce<Int>((sum, part) => add(sum, part.effectiveMilli), 0);
     const requestedMilli = parts.reduce((sum, part) => sum + part.requestedMilli, 0);
-    return [{ ...first, effectiveMilli, requestedMilli }];
+    return [{ ...first, ...sumOfNear(parts), effectiveMilli, requestedMilli }];
   });
   return { verdicts, configIsOlder: answers.some(({ configIsOlder }) => configIsOlder) };
 }

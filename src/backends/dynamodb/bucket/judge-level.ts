@@ -4,7 +4,7 @@ import { type AskedAmount, askOf, decide, type Verdict } from '../../../core/buc
 import { add } from '../../../core/int.js';
 import type { EpochMs } from '../../../core/units.js';
 import { runningPause } from './shard-pauses.js';
-import { viewShards, waitAcross } from './across-shards.js';
+import { sumOfNear, viewShards, waitAcross } from './across-shards.js';
 import { newBucketImage } from './new-bucket.js';
 import type { ShardImage } from '../table/items.js';
 
@@ -34,11 +34,12 @@ function sumVerdicts(
   return (perShard[0] ?? []).map((first) => {
     const parts = perShard.flatMap((verdicts) => verdicts.filter(({ limit }) => limit.name === first.limit.name));
     const effectiveMilli = parts.map((part) => part.effectiveMilli).reduce(add);
+    const near = sumOfNear(parts);
     const reserveMilli = parts.map((part) => part.reserveMilli ?? 0).reduce((sum, milli) => sum + milli);
-    if (effectiveMilli >= first.requestedMilli + reserveMilli) return { ...first, effectiveMilli, waitMs: 0 };
+    if (effectiveMilli >= first.requestedMilli + reserveMilli) return { ...first, ...near, effectiveMilli, waitMs: 0 };
     const waits = parts.flatMap(({ waitMs }) => (waitMs === null ? [] : [waitMs]));
     const ask = { ...first, name: first.limit.name, milli: first.requestedMilli };
     const together = waitAcross(views, ask, nowMs);
-    return { ...first, effectiveMilli, waitMs: waits.length === 0 ? together : Math.min(...waits) };
+    return { ...first, ...near, effectiveMilli, waitMs: waits.length === 0 ? together : Math.min(...waits) };
   });
 }

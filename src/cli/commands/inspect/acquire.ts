@@ -157,7 +157,7 @@ function explainLevel(
 }
 
 function explainLimit(
-  { limit, available, requested, reserved, shadow, exceeded, retryAfterMs }: LimitStatus,
+  { limit, available, requested, reserved, shadow, near, exceeded, retryAfterMs }: LimitStatus,
   { decision: { granted, lease } }: TriedRequest,
   dryRun: boolean,
 ): AcquireLimitShape {
@@ -171,6 +171,7 @@ function explainLimit(
     ...asked,
     ...(reserved === undefined ? {} : { reserved }),
     ...(shadow === undefined ? {} : { shadow }),
+    ...(near === undefined ? {} : { near }),
   };
 }
 
@@ -231,13 +232,16 @@ function renderLimit(limit: AcquireLimitShape, data: AcquireShape, style: Style)
 }
 
 function remark(
-  { asked, before, after, reserved = 0, shadow, exceeded, retryAfterMs }: AcquireLimitShape,
+  { asked, before, after, reserved = 0, shadow, near, exceeded, retryAfterMs }: AcquireLimitShape,
   data: AcquireShape,
   style: Style,
 ): Cell {
   if (asked === null) return { value: 'not asked', paint: style.dim };
   const isHeld = data.granted && !data.dryRun && asked > 0 && before !== null && before === after;
-  if (!exceeded) return isHeld ? 'held, and given back' : '';
+  if (!exceeded) {
+    const remarks = [...(isHeld ? ['held, and given back'] : []), ...(near === true ? ['near the limit'] : [])];
+    return near === true ? { value: remarks.join('; '), paint: style.yellow } : remarks.join('');
+  }
   const wait = retryAfterMs === null ? 'more than it can ever give' : `fits in ${formatDuration(retryAfterMs)}`;
   const missing = formatCount(asked + reserved - (before ?? 0));
   const kept = reserved === 0 ? '' : ` (${formatCount(reserved)} must stay)`;

@@ -25,6 +25,7 @@ import { names } from './names.js';
 import { namespaceDeletion } from '../records/namespace-deletion.js';
 import { namespacePurge } from '../records/namespace-purge.js';
 import { namespaces } from '../records/namespaces.js';
+import { nearness } from '../decisions/near.js';
 import { ownLimits } from '../decisions/own-limits.js';
 import { pause } from '../decisions/pause.js';
 import { entityPauses } from '../decisions/pause-entities.js';
@@ -69,6 +70,7 @@ export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   'priority of concurrent asks': priorityTogether,
   shadow,
   bypass,
+  near: nearness,
   namespaces,
   entities,
   status,
@@ -108,6 +110,7 @@ export const DECIDING: ReadonlySet<string> = new Set([
   'charges',
   'priority',
   'shadow',
+  'near',
   'run',
   'random sequences',
 ]);
