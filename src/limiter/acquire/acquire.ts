@@ -162,7 +162,7 @@ function consume(
   const { backend, guard, namespaceId, tuning } = context;
   const { nowMs, request } = ask;
   const leaseId = keepsHolder(levels) ? buildLeaseId(nowMs, context.random()) : null;
-  const grant = request.atomic === true ? { leaseId, levels, atomic: true } : { leaseId, levels };
+  const grant = grantOf(request, leaseId, levels);
   guard.enter('acquire');
   let answer: Awaitable<ConsumeOutcome>;
   try {
@@ -183,6 +183,15 @@ function consume(
   return guard
     .within(answer, { where: 'acquire', timeoutMs, signal: request.signal, onLate })
     .then((outcome) => decided(context, ask, grant, outcome, draw));
+}
+
+function grantOf(
+  { atomic, atMost }: AcquireRequest,
+  leaseId: string | null,
+  levels: readonly LevelAsk[],
+): ConsumeRequest {
+  if (atomic !== true && atMost === undefined) return { leaseId, levels };
+  return { leaseId, levels, ...(atomic === true ? { atomic } : {}), ...(atMost === undefined ? {} : { atMost }) };
 }
 
 function keepsHolder(levels: readonly LevelAsk[]): boolean {

@@ -38,7 +38,9 @@ export function buildLevels(
   // The entity's own level is always included, because it counts the grant even if only a parent has the limit.
   const asking = all.length === 1 ? all : all.filter((level, at) => at === 0 || asksAnything(level));
   const reserved = request.priority === undefined ? asking : withReserves(asking, request.priority);
-  const levels = hasOptions ? reserved.map((level) => withOptions(level, chain)) : reserved;
+  const optioned = hasOptions ? reserved.map((level) => withOptions(level, chain)) : reserved;
+  const { atMost } = request;
+  const levels = atMost === undefined ? optioned : optioned.map((level) => withCut(level, atMost));
   // Most leases need no holder. This check avoids the work in `withHolders`.
   const mayHold =
     request.leaseTtlMs !== undefined ||
@@ -58,6 +60,14 @@ function withOptions(level: LevelAsk, chain: readonly CachedConfig[]): LevelAsk 
     const { shadow, warnAt } = limit;
     return { ...ask, ...(shadow || bypasses ? { shadow: true } : {}), ...(warnAt === undefined ? {} : { warnAt }) };
   });
+  return { ...level, asks };
+}
+
+/** Marks the ask that may be cut. A shadow does not cut: it refuses nothing, and is taken whole or not at all. */
+function withCut(level: LevelAsk, atMost: string): LevelAsk {
+  const asks = level.asks.map((ask): AskedAmount =>
+    ask.name === atMost && ask.shadow !== true ? { ...ask, atMost: true } : ask,
+  );
   return { ...level, asks };
 }
 

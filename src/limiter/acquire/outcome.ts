@@ -7,6 +7,7 @@ import {
   limitStatus,
   type Verdict,
 } from '../../core/bucket/decide.js';
+import { withAmount } from '../../core/bucket/at-most.js';
 import { hasBalance } from '../../core/limit-kind.js';
 import type { Ask } from './ask.js';
 import type { Context } from '../context.js';
@@ -37,7 +38,10 @@ export function decisionOf(
     return { granted, reason, retryAfterMs, statuses, violations, decidedBy };
   }
   const ttlMs = request.leaseTtlMs ?? context.options.leaseTtlMs;
-  const takes = taken(levels, outcome.levels);
+  const takes = taken(
+    request.atMost === undefined ? levels : asCut(levels, outcome.levels, request.atMost),
+    outcome.levels,
+  );
   const account =
     leaseId !== null && levels.some(({ holder }) => holder?.portable !== undefined)
       ? portableAccount(context, leaseId, ttlMs, takes)
@@ -106,6 +110,14 @@ export function isHeard({ onDecision, onEvent }: ResolvedOptions): boolean {
 /** Whether a listener learns from the statuses of a grant. */
 function hasOptions({ asks }: LevelAsk): boolean {
   return asks.some(({ shadow, warnAt }) => shadow === true || warnAt !== undefined);
+}
+
+/** The levels with the amount that was taken of the limit that may be cut. */
+function asCut(levels: readonly LevelAsk[], answers: readonly LevelAnswer[], atMost: string): readonly LevelAsk[] {
+  return levels.map((level, at) => {
+    const verdict = answers[at]?.verdicts.find(({ limit }) => limit.name === atMost);
+    return verdict === undefined ? level : withAmount(level, atMost, verdict.requestedMilli);
+  });
 }
 
 /** Keeps only the amounts that were asked: a level that does not have a limit took nothing of it. */

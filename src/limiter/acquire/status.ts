@@ -1,4 +1,5 @@
 import type { LevelAnswer, LevelAsk } from '../../backend.js';
+import { leastOf } from '../../core/bucket/at-most.js';
 import { type AskedAmount, concludeAt, type LimitStatus } from '../../core/bucket/decide.js';
 import { LimitsNotConfigured } from '../../core/errors.js';
 import type { Limit } from '../../core/limit.js';
@@ -100,7 +101,19 @@ async function peekChain(
     ...answer,
     verdicts: answer.verdicts.filter(({ limit }) => levels[at]?.asks.some(({ name }) => name === limit.name)),
   }));
-  return { levels, answers: asked };
+  return { levels, answers: request.atMost === undefined ? asked : asAgreed(asked) };
+}
+
+/** All levels take what the level with the least can give of the limit that may be cut. */
+function asAgreed(answers: readonly LevelAnswer[]): readonly LevelAnswer[] {
+  const least = leastOf(answers);
+  if (least === null) return answers;
+  return answers.map((answer) => ({
+    ...answer,
+    verdicts: answer.verdicts.map((verdict) =>
+      verdict.cut === true ? { ...verdict, requestedMilli: least } : verdict,
+    ),
+  }));
 }
 
 async function peek(context: Context, levels: readonly LevelAsk[], nowMs: number): Promise<readonly LevelAnswer[]> {

@@ -25,6 +25,15 @@ export function everyLimit({ asks }: LevelAsk): Asks {
   return ({ limits }) => limits.map(({ limit: { name } }) => askOf(asks, name) ?? { name, milli: 0 });
 }
 
+/** The shard that gives most of an ask that may be cut. If none does: the one that gives a token first. */
+function bestOf(parts: readonly Verdict[]): Verdict {
+  return parts.reduce((best, part) => {
+    const [waitMs, leastMs] = [part.waitMs ?? Number.POSITIVE_INFINITY, best.waitMs ?? Number.POSITIVE_INFINITY];
+    const isBetter = waitMs === leastMs ? part.requestedMilli > best.requestedMilli : waitMs < leastMs;
+    return isBetter ? part : best;
+  });
+}
+
 /** What the shards have together, and how long they need for the rest. For a debt: the shortest wait of the shards. */
 function sumVerdicts(
   views: readonly ShardImage[],
@@ -36,6 +45,7 @@ function sumVerdicts(
     const effectiveMilli = parts.map((part) => part.effectiveMilli).reduce(add);
     const near = sumOfNear(parts);
     const reserveMilli = parts.map((part) => part.reserveMilli ?? 0).reduce((sum, milli) => sum + milli);
+    if (first.cut === true) return { ...bestOf(parts), ...near, effectiveMilli };
     if (effectiveMilli >= first.requestedMilli + reserveMilli) return { ...first, ...near, effectiveMilli, waitMs: 0 };
     const waits = parts.flatMap(({ waitMs }) => (waitMs === null ? [] : [waitMs]));
     const ask = { ...first, name: first.limit.name, milli: first.requestedMilli };

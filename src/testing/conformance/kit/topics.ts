@@ -1,4 +1,5 @@
 import type { Case } from './fixture.js';
+import { atMost } from '../decisions/at-most.js';
 import { auditLists } from '../records/audit-lists.js';
 import { auditRecords } from '../records/audit-records.js';
 import { bucketResets } from '../usage/bucket-resets.js';
@@ -71,6 +72,7 @@ export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   shadow,
   bypass,
   near: nearness,
+  'at most': atMost,
   namespaces,
   entities,
   status,
@@ -111,6 +113,7 @@ export const DECIDING: ReadonlySet<string> = new Set([
   'priority',
   'shadow',
   'near',
+  'at most',
   'run',
   'random sequences',
 ]);

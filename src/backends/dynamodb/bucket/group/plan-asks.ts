@@ -1,6 +1,7 @@
 import type { LevelAnswer, LevelAsk } from '../../../../backend.js';
 import { tokensAfterTake } from '../../../../core/bucket/bucket.js';
 import {
+  amountOf,
   type AskedAmount,
   decide,
   exceedsCapacity,
@@ -10,13 +11,14 @@ import {
   refuses,
   type Verdict,
 } from '../../../../core/bucket/decide.js';
+import { cutToKeep } from '../../../../core/bucket/at-most.js';
 import { takenHolder, takesUnheldSlots } from '../../../../core/bucket/holder-rules.js';
 import { MAX_HOLDERS_OF_PORTABLE } from '../../../../core/bucket/portable.js';
 import { compareConfig } from '../../../../core/config/config.js';
 import { sub } from '../../../../core/int.js';
 import { holdsSlots, refills } from '../../../../core/limit-kind.js';
 import { isRunning } from '../../../../core/pause.js';
-import type { EpochMs, Millitokens } from '../../../../core/units.js';
+import { type EpochMs, MILLI, type Millitokens } from '../../../../core/units.js';
 import type { Account, ShardImage } from '../../table/items.js';
 import { addHolder } from '../shard-write.js';
 import type { AskEntry, EntryResult } from './entries.js';
@@ -40,7 +42,7 @@ export class AskPlanner {
 
   ask({ level, leaseId, counts, passesShadows, dryRun }: AskEntry): EntryResult | null {
     const { holders, shardCount } = this.#draft.image;
-    const judged = this.#judge(level.asks);
+    const judged = this.#judge(level.asks).map((verdict) => this.#leaveReserve(verdict));
     const verdicts = shardCount === 1 || passesShadows === true ? judged : judged.map(enforced);
     const configIsOlder = compareConfig(this.#draft.image, level) === 'reread';
     let answer: LevelAnswer = { verdicts, configIsOlder };
@@ -65,7 +67,9 @@ export class AskPlanner {
     if (verdicts.some(isOpen)) {
       this.#draft.unsure = true;
       // The ask is granted only if the write lands, and the write lands only if the ask fits.
-      const fitting = verdicts.map((verdict) => (isOpen(verdict) ? { ...verdict, waitMs: 0 } : verdict));
+      const fitting = verdicts.map((verdict) =>
+        isOpen(verdict) ? { ...verdict, requestedMilli: this.#hopedFor(verdict, level), waitMs: 0 } : verdict,
+      );
       answer = { verdicts: fitting, configIsOlder };
     }
     // The write requires what every ask of the group leaves. An ask that leaves less waits for the next write.
@@ -103,6 +107,24 @@ export class AskPlanner {
       this.#draft.sums.take(limit.name, requestedMilli, reserveMilli);
       left.tokensMilli = tokensAfterTake(effectiveMilli, creditedMilli, requestedMilli);
     }
+  }
+
+  /** What every ask of the group leaves, a later one must leave too: one that may be cut takes less, where that is possible. */
+  #leaveReserve(verdict: Verdict): Verdict {
+    if (verdict.cut !== true) return verdict;
+    const reservedMilli = this.#draft.sums.reserveOf(verdict.limit.name);
+    return reservedMilli > (verdict.reserveMilli ?? 0) ? cutToKeep(verdict, reservedMilli) : verdict;
+  }
+
+  /**
+   * An old image that has less than a token does not say how much there is. The write tries to take the whole amount, or all
+   * that the shard can hold: if it is refused, the returned item says it.
+   */
+  #hopedFor({ limit, requestedMilli, cut, reserveMilli = 0 }: Verdict, { asks }: LevelAsk): number {
+    if (cut !== true) return requestedMilli;
+    const askedMilli = amountOf(asks, limit.name) ?? requestedMilli;
+    const capacityMilli = this.#balances.find((balance) => balance.limit === limit)?.rate.capacityMilli ?? 0;
+    return Math.max(MILLI, Math.min(Number(askedMilli), Math.floor((capacityMilli - reserveMilli) / MILLI) * MILLI));
   }
 
   #leavesTooLittle(verdicts: readonly Verdict[]): boolean {

@@ -28,7 +28,7 @@ const LARGE_MILLI = 2 ** 50;
 
 /**
  * Plans a group on an image: asks first, skipping those that do not fit; then debits, then refunds. Asks with less
- * reserve come first, and those with the same reserve in the order of their arrival. An ask that the image cannot deny
+ * reserve come first, those with the same reserve in the order of their arrival, and those that may be cut last. An ask that the image cannot deny
  * for certain is written as if it fitted, and the condition decides. The asks are answered as if each came alone, one after another. An ask that is short while holders have expired
  * waits, with those behind it, until the asks before it are written and the expired holders are reclaimed.
  */
@@ -58,18 +58,26 @@ export function planGroup(image: ShardImage, entries: readonly Entry[], at: Plan
   return at.trust === 'exact' || !draft.unsure ? { kind: 'answer', results } : { kind: 'read' };
 }
 
-/** The positions of the asks. The last ask that is served then has the largest reserve, which the write requires. */
+/**
+ * The positions of the asks. The last of the whole asks that is served then has the largest reserve, which the write
+ * requires. Asks that may be cut follow: they take from what the others leave.
+ */
 function orderOfAsks(image: ShardImage, entries: readonly Entry[]): readonly number[] {
   const asks: number[] = [];
-  let isReserved = false;
+  let isOrdered = true;
   for (const [index, entry] of entries.entries()) {
     if (entry.kind !== 'ask') continue;
     asks.push(index);
-    isReserved ||= entry.level.asks.some(({ reserve }) => reserve !== undefined);
+    isOrdered &&= !entry.level.asks.some(({ reserve, atMost }) => reserve !== undefined || atMost === true);
   }
-  if (!isReserved) return asks;
+  if (isOrdered) return asks;
   const reserves = entries.map((entry) => (entry.kind === 'ask' ? largestReserve(image, entry.level) : 0));
-  return asks.toSorted((a, b) => (reserves[a] ?? 0) - (reserves[b] ?? 0));
+  const cuts = entries.map((entry) => Number(entry.kind === 'ask' && mayBeCut(entry.level)));
+  return asks.toSorted((a, b) => (cuts[a] ?? 0) - (cuts[b] ?? 0) || (reserves[a] ?? 0) - (reserves[b] ?? 0));
+}
+
+function mayBeCut({ asks }: LevelAsk): boolean {
+  return asks.some(({ atMost }) => atMost === true);
 }
 
 /** The largest share of a limit of the bucket that the ask must leave. */
