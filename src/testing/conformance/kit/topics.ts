@@ -1,5 +1,6 @@
 import type { Case } from './fixture.js';
 import { atMost } from '../decisions/at-most.js';
+import { atMostLevels } from '../decisions/at-most-levels.js';
 import { auditLists } from '../records/audit-lists.js';
 import { auditRecords } from '../records/audit-records.js';
 import { bucketResets } from '../usage/bucket-resets.js';
@@ -73,6 +74,7 @@ export const TOPICS: Readonly<Record<string, readonly Case[]>> = {
   bypass,
   near: nearness,
   'at most': atMost,
+  'at most in cascades': atMostLevels,
   namespaces,
   entities,
   status,
@@ -114,6 +116,7 @@ export const DECIDING: ReadonlySet<string> = new Set([
   'shadow',
   'near',
   'at most',
+  'at most in cascades',
   'run',
   'random sequences',
 ]);

@@ -1,5 +1,4 @@
 import type { LevelRef } from '../../../../backend.js';
-import { asPlanned } from '../../../../core/bucket/at-most.js';
 import { BackendUnavailable } from '../../../../core/errors.js';
 import type { Limit } from '../../../../core/limit.js';
 import { isRunning } from '../../../../core/pause.js';
@@ -27,6 +26,7 @@ import { applyShardWrite, correctVerdicts } from '../shard-write.js';
 import {
   addUnanswered,
   ALL_ANSWERED,
+  asSent,
   landedResults,
   mayHaveRefunded,
   releasedResults,
@@ -265,25 +265,8 @@ function finishIfLanded(state: GroupState, refused: SentWrite | null): GroupStep
 function noteUnanswered(state: GroupState, sent: SentWrite, error: unknown): GroupState {
   const unanswered = addUnanswered(state.unanswered, sent, state.group.entries, error);
   // It may have landed. Then the stored record differs from the image.
-  return { ...state, group: asSent(state.group, sent), unanswered, trust: 'guess' };
-}
-
-/**
- * The group with the amounts of a write that may have landed: no later write of an ask may take another amount, because its
- * holder does not show which of them landed.
- */
-function asSent(group: Group, { open, results }: SentWrite): Group {
-  if (!results.some(isCut)) return group;
-  const entries = group.entries.map((entry, index) => {
-    const result = results[open.indexOf(index)];
-    if (entry.kind !== 'ask' || result?.kind !== 'granted') return entry;
-    return { ...entry, level: asPlanned(entry.level, result.answer.verdicts) };
-  });
-  return { ...group, entries };
-}
-
-function isCut(result: EntryResult | null): boolean {
-  return result?.kind === 'granted' && result.answer.verdicts.some(({ cut }) => cut === true);
+  const entries = asSent(state.group.entries, sent);
+  return { ...state, group: { ...state.group, entries }, unanswered, trust: 'guess' };
 }
 
 function resend(state: GroupState, error: unknown): GroupStep {

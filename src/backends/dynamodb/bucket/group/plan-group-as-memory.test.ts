@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { groups, type StalePair, stalePairs } from '../../../../../tests/support/dynamodb/random-groups.js';
 import { KEY, NOW_MS } from '../../../../../tests/support/dynamodb/shard-images.js';
 import { shardWriteHolds } from '../../../../../tests/support/dynamodb/shard-truth.js';
-import { conclude, type Verdict } from '../../../../core/bucket/decide.js';
+import { type AskedAmount, conclude, type Verdict } from '../../../../core/bucket/decide.js';
 import { type Bucket, createBucket, move, negated, release } from '../../../embedded/bucket.js';
 import { consume } from '../../../embedded/consume.js';
 import { MemorySpace } from '../../../embedded/memory-space.js';
@@ -114,7 +114,7 @@ function toldByGroup(result: EntryResult): Told {
 /** A stale image may have less than the store: an ask that may be cut takes less then, so that its answer differs. */
 function whole(entry: Entry): Entry {
   if (entry.kind !== 'ask') return entry;
-  return { ...entry, level: { ...entry.level, asks: entry.level.asks.map(({ atMost: _, ...ask }) => ask) } };
+  return { ...entry, level: { ...entry.level, asks: entry.level.asks.map((ask) => without('atMost', ask)) } };
 }
 
 /**
@@ -128,7 +128,12 @@ function asksOf(entries: readonly Entry[]): AskEntry[] {
 }
 
 function withoutReserves(ask: AskEntry): AskEntry {
-  return { ...ask, level: { ...ask.level, asks: ask.level.asks.map(({ reserve: _, ...rest }) => rest) } };
+  return { ...ask, level: { ...ask.level, asks: ask.level.asks.map((one) => without('reserve', one)) } };
+}
+
+function without(option: 'atMost' | 'reserve', ask: AskedAmount): AskedAmount {
+  const { [option]: _, ...rest } = ask;
+  return rest;
 }
 
 function ordered(asks: readonly AskEntry[]): AskEntry[] {
