@@ -55,8 +55,8 @@ export function leastOf(answers: readonly { readonly verdicts: readonly Verdict[
 
 /** The verdict with less of a limit that may be cut, so that `keepMilli` stay; the same if less than a token would be left. */
 export function cutToKeep(verdict: Verdict, keepMilli: number): Verdict {
-  const { cut, effectiveMilli, requestedMilli } = verdict;
-  if (cut !== true || refuses(verdict)) return verdict;
+  const { cut, effectiveMilli, requestedMilli, reserveMilli = 0 } = verdict;
+  if (cut !== true || keepMilli <= reserveMilli || refuses(verdict)) return verdict;
   const roomMilli = Math.floor((Number(effectiveMilli) - keepMilli) / MILLI) * MILLI;
   return roomMilli < MILLI || roomMilli >= requestedMilli ? verdict : { ...verdict, requestedMilli: roomMilli };
 }
