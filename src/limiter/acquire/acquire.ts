@@ -266,7 +266,7 @@ export function tell(context: Context, request: AcquireRequest, decision: Decisi
     namespace: context.namespace,
     entityId: request.entityId,
     resource: request.resource,
-    consume: { ...request.consume } as Record<string, number>,
+    consume: consumeOf(request, decision),
     ...(request.priority === undefined ? {} : { priority: request.priority }),
     granted: decision.granted,
     ...(decision.granted && decision.statuses.some(({ exceeded }) => exceeded) ? { exceeded: true as const } : {}),
@@ -286,6 +286,13 @@ export function tell(context: Context, request: AcquireRequest, decision: Decisi
   } catch (error) {
     report(context.options, error, 'onDecision');
   }
+}
+
+/** The amounts of the request. Of a limit that was cut: what was taken. */
+function consumeOf({ consume, atMost }: AcquireRequest, decision: Decision): Record<string, number> {
+  const asked = { ...consume } as Record<string, number>;
+  const taken = atMost === undefined || !decision.granted ? undefined : decision.lease.consumed[atMost];
+  return atMost === undefined || taken === undefined ? asked : { ...asked, [atMost]: taken };
 }
 
 function violationOf({ entityId, limit, requested, available, retryAfterMs }: LimitStatus): LimitViolation {

@@ -8,6 +8,7 @@ export interface DecisionEvent {
   readonly namespace: string;
   readonly entityId: string;
   readonly resource: string;
+  /** The amounts of the request. Of a limit that `atMost` names: what a grant has taken. */
   readonly consume: Readonly<Record<string, number>>;
   /** The priority class of the request. Left out: none. */
   readonly priority?: string;

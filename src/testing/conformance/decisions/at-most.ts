@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { Limit } from '../../../core/limit.js';
+import type { DecisionEvent } from '../../../limiter/acquire/decision-event.js';
 import type { Granted } from '../../../limiter/acquire/decision.js';
 import type { LimiterOptions } from '../../../limiter/options.js';
 import type { RateLimiter } from '../../../limiter/rate-limiter.js';
@@ -219,6 +220,24 @@ const returning: readonly Case[] = [
 ];
 
 const together: readonly Case[] = [
+  {
+    title: 'onDecision is told what was taken',
+    alone: COUNTS_ACQUIRES,
+    run: async (fixture) => {
+      const told: DecisionEvent[] = [];
+      const limiter = await fixture.limiter({
+        limits: limits('tpd:100/day', 'rpd:9/day'),
+        onDecision: (event) => told.push(event),
+      });
+      await limiter.acquire(cut({ tpd: 60, rpd: 1 }));
+      await limiter.acquire(cut({ tpd: 60, rpd: 1 }));
+      await denial(limiter, cut({ tpd: 60, rpd: 1 }));
+      assert.deepEqual(
+        told.map(({ consume }) => consume['tpd']),
+        [60, 40, 60],
+      );
+    },
+  },
   {
     title: 'an ask of a class is cut to what is above its reserve',
     run: async (fixture) => {
