@@ -289,8 +289,8 @@ export function tell(context: Context, request: AcquireRequest, decision: Decisi
 }
 
 /** The amounts of the request. Of a limit that was cut: what was taken. */
-function consumeOf({ consume, atMost }: AcquireRequest, decision: Decision): Record<string, number> {
-  const asked = { ...consume } as Record<string, number>;
+function consumeOf({ consume: amounts, atMost }: AcquireRequest, decision: Decision): Record<string, number> {
+  const asked = { ...amounts } as Record<string, number>;
   const taken = atMost === undefined || !decision.granted ? undefined : decision.lease.consumed[atMost];
   return atMost === undefined || taken === undefined ? asked : { ...asked, [atMost]: taken };
 }
