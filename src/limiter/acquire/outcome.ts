@@ -30,7 +30,10 @@ export function decisionOf(
   const granted = outcome.kind === 'granted';
   const pause = granted || outcome.reason !== 'paused' ? null : findPauseIn(levels, outcome.levels, nowMs);
   if (pause !== null) return denyByPause(pause, nowMs, decidedBy);
-  const told = !granted || wants === 'decision' || (isHeard(context.options) && levels.some(hasOptions));
+  const { onDecision, onEvent } = context.options;
+  // `onEvent` gets every limit that was asked; `onDecision` only whether a shadow would have refused, or a limit is near.
+  const isToHear = onEvent !== null || (onDecision !== null && levels.some(hasOptions));
+  const told = !granted || wants === 'decision' || isToHear;
   const statuses = told ? statusesOf(levels, outcome.levels, request.resource, granted) : NO_STATUSES;
   if (!granted) {
     const violations = statuses.filter(({ exceeded, shadow }) => exceeded && shadow !== true);
