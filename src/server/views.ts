@@ -26,6 +26,7 @@ export const statusView = v.object({
   requested: v.number(),
   reserved: v.optional(v.pipe(v.number(), v.description('What had to stay for asks of higher priority.'))),
   shadow: v.optional(v.pipe(v.literal(true), v.description('The limit refuses nothing.'))),
+  near: v.optional(v.pipe(v.literal(true), v.description('At least the share `warnAt` of the limit is used.'))),
   exceeded: v.boolean(),
   retryAfterMs: v.pipe(v.nullable(v.number()), v.description('0 if not exceeded; null if waiting does not help.')),
   paused: v.optional(pauseView),
@@ -38,7 +39,8 @@ type Shown = LimitStatus & Readonly<Record<Exclude<keyof LimitStatus, keyof Stat
 
 /** Each field is named: a copy of the rest of an object takes several times as long, and each answer has some of these. */
 export function viewStatus(status: Shown): StatusView {
-  const { entityId, resource, limit, available, requested, exceeded, retryAfterMs, reserved, shadow, paused } = status;
+  const { entityId, resource, limit, available, requested, exceeded, retryAfterMs, reserved, shadow, near, paused } =
+    status;
   const view: StatusView = {
     entityId,
     resource,
@@ -50,6 +52,7 @@ export function viewStatus(status: Shown): StatusView {
   };
   if (reserved !== undefined) view.reserved = reserved;
   if (shadow !== undefined) view.shadow = shadow;
+  if (near !== undefined) view.near = near;
   if (paused !== undefined) view.paused = viewPausedBy(paused);
   return view;
 }
