@@ -10,6 +10,7 @@ import { StoreClock } from '../store-clock.js';
 import type { Operation, Operations, Transport } from '../transport.js';
 import { type ConnectionOptions, Connections, type HttpAnswer, noConnection } from './connections.js';
 import { CredentialCache } from './credentials.js';
+import { parseOutput } from './parse-output.js';
 import type { SettingsPackages } from './provider-chain.js';
 import { type GivenSettings, resolveSettings } from './settings.js';
 import { type AwsCredentials, Signer, timestamp } from './sign.js';
@@ -157,7 +158,7 @@ export function readAnswer({ status, headers, body }: HttpAnswer): Fields {
 function parseObject(status: number, text: string): Fields {
   let parsed: unknown;
   try {
-    parsed = JSON.parse(text);
+    parsed = parseOutput(text);
   } catch (cause) {
     throw notOfStore(status, cause instanceof Error ? cause.message : String(cause), cause);
   }
