@@ -10,6 +10,7 @@ import { takeFromFile } from './file-takers.js';
 import { growth } from './growth.js';
 import { showOwnCpu } from './own-cpu.js';
 import { processRows } from './processes.js';
+import { serveQuickStore } from './quick-store.js';
 import { redisRows } from './redis.js';
 import { showRivals } from './rivals.js';
 import { ALL, ARGUMENTS, FLAGS } from './settings.js';
@@ -43,6 +44,7 @@ const MORE_PARTS: typeof PARTS = {
 const CHILDREN: typeof PARTS = {
   'file-taker': () => takeFromFile(ARGUMENTS[1] ?? ''),
   'bucket-taker': async () => takeFromBuckets(),
+  'quick-store': () => serveQuickStore(ARGUMENTS[1] ?? ''),
 };
 
 /** Prints each row when it is measured, and all rows as a table at the end. */
