@@ -44,12 +44,22 @@ export type RemoteDecision<L extends string = string> =
 
 type DecidedBy = 'store' | 'deny-cache' | 'fallback' | 'open';
 
+/** What is sent for an acquire or a peek. */
+type AskBody = Omit<RemoteRequest, 'signal' | 'limits'> & { readonly limits?: readonly string[] };
+
+/** A limit of an answer. The client reads its text. */
+interface LimitBody extends Pick<Limit, 'name' | 'kind' | 'refillAmount' | 'refillPeriodMs'> {
+  readonly text: string;
+  readonly capacity: number | null;
+}
+
 interface StatusBody extends Omit<LimitStatus, 'limit' | 'available'> {
-  readonly limit: { readonly text: string };
+  readonly limit: LimitBody;
   readonly available: number | null;
 }
 
 interface GrantBody {
+  readonly granted: true;
   readonly lease: LeaseBody;
   readonly statuses: readonly StatusBody[];
   readonly decidedBy: DecidedBy;
@@ -57,9 +67,18 @@ interface GrantBody {
 
 interface DenialBody extends Pick<RateLimitExceeded, 'reason' | 'retryAfterMs'> {
   readonly violations: readonly StatusBody[];
+  /** Left out by servers before this field existed. */
+  readonly statuses?: readonly StatusBody[];
   readonly decidedBy: DecidedBy;
   readonly paused?: Omit<PausedBy, 'until'> & { readonly until: string | null };
 }
+
+interface AvailableBody {
+  readonly available: Readonly<Record<string, number | null>>;
+}
+
+/** The bodies of requests and answers, which a test compares with the OpenAPI document. */
+export type { AskBody, AvailableBody, DenialBody, GrantBody, StatusBody };
 
 /** A limiter behind a Headgate server. Needs nothing but `fetch`, so that it runs on edge runtimes too. */
 export class HeadgateClient<L extends string = string> {
@@ -74,7 +93,7 @@ export class HeadgateClient<L extends string = string> {
   /** Returns a lease, or the reason and the wait of the denial. Not repeated if no answer comes: it may have been granted. */
   async tryAcquire(request: RemoteRequest<L>): Promise<RemoteDecision<L>> {
     const { signal, wait, limits, ...ask } = request;
-    const body = {
+    const body: AskBody = {
       ...ask,
       ...(wait === undefined ? {} : { wait }),
       ...(limits === undefined ? {} : { limits: limits.map(String) }),
@@ -106,7 +125,7 @@ export class HeadgateClient<L extends string = string> {
 
   /** The statuses of the decision that the request would get now. Takes nothing. */
   async peek({ signal, limits, ...ask }: RemoteRequest<L>): Promise<LimitStatus[]> {
-    const body = { ...ask, ...(limits === undefined ? {} : { limits: limits.map(String) }) };
+    const body: AskBody = { ...ask, ...(limits === undefined ? {} : { limits: limits.map(String) }) };
     const answer = await this.#sender.send('POST', '/v1/peek', body, { repeatable: true, signal });
     return statusesOf(answer.body);
   }
@@ -118,9 +137,7 @@ export class HeadgateClient<L extends string = string> {
 
   /** What is available of each limit; `Infinity` where it is unlimited. */
   async available(key: { readonly entityId: string; readonly resource: string }): Promise<Record<L, number>> {
-    const body = (await this.#sender.get('/v1/available', { ...key })) as {
-      readonly available: Readonly<Record<string, number | null>>;
-    };
+    const body = (await this.#sender.get('/v1/available', { ...key })) as AvailableBody;
     const entries = Object.entries(body.available).map(([name, left]) => [name, left ?? Number.POSITIVE_INFINITY]);
     return Object.fromEntries(entries) as Record<L, number>;
   }
@@ -143,8 +160,9 @@ function granted<L extends string>(
 function denied<L extends string>(problem: ProblemBody): RemoteDecision<L> {
   const body = problem as unknown as DenialBody;
   const violations = body.violations.map(statusOf);
+  const statuses = body.statuses?.map(statusOf) ?? violations;
   const { reason, retryAfterMs, decidedBy, paused } = body;
-  const denial = { granted: false, reason, retryAfterMs, statuses: violations, violations, decidedBy } as const;
+  const denial = { granted: false, reason, retryAfterMs, statuses, violations, decidedBy } as const;
   if (paused === undefined) return denial;
   return { ...denial, paused: { ...paused, until: paused.until === null ? null : new Date(paused.until) } };
 }

@@ -14,6 +14,8 @@ import { ConfigApi } from './api/config-api.js';
 import type { Context } from './context.js';
 import { report } from './store-context.js';
 import type { Decision } from './acquire/decision.js';
+import { emit } from './events/emit.js';
+import type { ProviderThrottled } from './events/limiter-event.js';
 import { EntitiesApi } from './api/entities-api.js';
 import { LeasesApi } from './api/leases-api.js';
 import type { Lease } from './lease/lease.js';
@@ -179,6 +181,13 @@ export class RateLimiter<L extends string = string> {
     return this.#store.runtime.options.leaseSecrets.length > 0;
   }
 
+  /** @internal Tells `onEvent` that the provider of a resource refused a call. For integrations. */
+  noteThrottle(throttle: Omit<ProviderThrottled, 'type' | 'namespace'>): void {
+    const { options } = this.#store.runtime;
+    if (options.onEvent === null) return;
+    emit(options, { ...throttle, type: 'provider-throttle', namespace: this.#namespace });
+  }
+
   /** The calls of this process that wait in this namespace: one line for each limit and priority class. */
   waiting(): readonly WaitingStatus[] {
     return this.#context?.lines.list() ?? [];
@@ -296,15 +305,16 @@ function decide<T>(
   limiter: object,
 ): Promise<T> {
   const { onDecision, onEvent } = context.options;
-  const end = onDecision === null && onEvent === null ? finish : told(context, request, finish);
+  const end: (decision: Decision, waitedMs?: number) => T =
+    onDecision === null && onEvent === null ? finish : told(context, request, finish);
   if (request?.wait === undefined) return attempt(context, request, wants, end);
-  return attemptUntil(context, request, limiter).then(end);
+  return attemptUntil(context, request, limiter).then(({ decision, waitedMs }) => end(decision, waitedMs));
 }
 
 function told<T>(context: Context, request: AcquireRequest, finish: (decision: Decision) => T) {
   const startMs = context.clock.now();
-  return (decision: Decision): T => {
-    tell(context, request, decision, startMs);
+  return (decision: Decision, waitedMs?: number): T => {
+    tell(context, request, decision, startMs, waitedMs);
     return finish(decision);
   };
 }

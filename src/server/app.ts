@@ -1,6 +1,7 @@
 import { Hono } from 'hono';
 import type { Context as HonoContext } from 'hono';
 import { isHeadgateError, ValidationError } from '../core/errors.js';
+import type { HeaderFormat } from '../integrations/http/headers.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
 import { Refusal, refuseOtherEntity } from './access.js';
 import { type AccessToken, AccessTokens, coversNamespace, EVERY_NAMESPACE } from './access-token.js';
@@ -17,6 +18,8 @@ export interface AppOptions {
   /** The namespace of requests that name none, for tokens that reach every namespace. */
   readonly namespace: string;
   readonly events: EventHub;
+  /** The format of the rate-limit fields of decisions. */
+  readonly headers: HeaderFormat;
   /** Called with errors that are not the client's. */
   readonly onError: (error: unknown, where: string) => void;
   /** Called after every answer. Default: no log. */
@@ -36,6 +39,9 @@ export interface AccessEntry {
 }
 
 const MAX_BODY_BYTES = { app: 64 * 1024, admin: 1024 * 1024 } as const;
+
+/** What a token must allow. */
+type Guarded = Pick<Operation, 'id' | 'role' | 'wholeStore'>;
 
 /** Who asks, in which namespace. */
 interface Caller {
@@ -69,6 +75,17 @@ export class App {
   /** The router, for routes that are not operations. */
   get router(): Hono {
     return this.#hono;
+  }
+
+  /** The answer to a request whose token does not allow it, for routes that are not operations. null: it is allowed. */
+  refuse(request: Request, guarded: Guarded): Response | null {
+    try {
+      this.#identify(request, guarded);
+      return null;
+    } catch (error) {
+      if (error instanceof Refusal) return respond(error.problem);
+      throw error;
+    }
   }
 
   fetch(request: Request): Promise<Response> {
@@ -114,6 +131,7 @@ export class App {
       token: caller.token,
       signal,
       events: this.#options.events,
+      headers: this.#options.headers,
       problemOf: (error) => this.#problemOf(error, one, caller, signal),
     };
     const { status = one.status, body, headers = [], stream } = await one.handle(asked, input);
@@ -127,7 +145,7 @@ export class App {
   }
 
   /** The caller and the namespace of a request. Throws unless the token allows the operation there. */
-  #identify(request: Request, one: Operation): Caller {
+  #identify(request: Request, one: Guarded): Caller {
     const asked = request.headers.get('headgate-namespace');
     if (this.#tokens.size === 0) return { token: null, namespace: asked ?? this.#options.namespace };
     const [, secret] = /^Bearer +(\S+)$/i.exec(request.headers.get('authorization') ?? '') ?? [];

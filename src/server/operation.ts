@@ -1,6 +1,6 @@
 import type { GenericSchema, InferOutput } from 'valibot';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
-import type { HeaderLine } from '../integrations/http/headers.js';
+import type { HeaderFormat, HeaderLine } from '../integrations/http/headers.js';
 import type { AccessToken, Role } from './access-token.js';
 import type { EventHub } from './event-hub.js';
 import type { Problem } from './problem.js';
@@ -15,6 +15,8 @@ export interface Asked {
   readonly signal: AbortSignal;
   /** The events of this process. */
   readonly events: EventHub;
+  /** The format of the rate-limit fields of decisions. */
+  readonly headers: HeaderFormat;
   /** The answer to an error of one part of the request. Reports the error if the client did not cause it. */
   readonly problemOf: (error: unknown) => Problem;
 }
@@ -45,6 +47,8 @@ export interface Operation {
   /** The status of success. Default: 200. */
   readonly status: number;
   readonly answer: GenericSchema;
+  /** The problem body of the statuses 422 and 429. null: that of every problem. */
+  readonly denial: GenericSchema | null;
   /** Error statuses besides those that every operation has. */
   readonly refusals: readonly number[];
   /** The entities that the request names. A token must cover each of them. */
@@ -85,6 +89,7 @@ export interface OperationDefinition<
   readonly body?: B;
   readonly status?: number;
   readonly answer: A;
+  readonly denial?: GenericSchema;
   readonly refusals?: readonly number[];
   readonly entitiesOf?: (input: TypedInput<P, Q, B>) => readonly string[];
   readonly handle: (asked: Asked, input: TypedInput<P, Q, B>) => Promise<Answer<InferOutput<A>>>;
@@ -102,12 +107,13 @@ export function operation<
     query = null,
     body = null,
     status = 200,
+    denial = null,
     refusals = [],
     wholeStore = false,
     entitiesOf = () => [],
     ...rest
   } = definition;
   // The app parses the input with these very schemas before it calls the handler.
-  const typed = { ...rest, params, query, body, status, refusals, wholeStore, entitiesOf } as unknown;
+  const typed = { ...rest, params, query, body, status, denial, refusals, wholeStore, entitiesOf } as unknown;
   return typed as Operation;
 }

@@ -29,8 +29,9 @@ export function decisionOf(
   const pause = granted || outcome.reason !== 'paused' ? null : findPauseIn(levels, outcome.levels, nowMs);
   if (pause !== null) return denyByPause(pause, nowMs, decidedBy);
   const { onDecision, onEvent } = context.options;
-  const isHeard = onDecision !== null || onEvent !== null;
-  const told = !granted || wants === 'decision' || (isHeard && levels.some(hasOptions));
+  // `onEvent` gets every limit that was asked; `onDecision` only whether a shadow would have refused.
+  const isHeard = onEvent !== null || (onDecision !== null && levels.some(hasOptions));
+  const told = !granted || wants === 'decision' || isHeard;
   const statuses = told ? statusesOf(levels, outcome.levels, request.resource, granted) : NO_STATUSES;
   if (!granted) {
     const violations = statuses.filter(({ exceeded, shadow }) => exceeded && shadow !== true);

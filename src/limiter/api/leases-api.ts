@@ -4,6 +4,7 @@ import { LeaseTokenInvalid, ValidationError } from '../../core/errors.js';
 import { checkEntityId, checkResource, parsePlainResource } from '../../core/identifiers.js';
 import { checkKnownFields } from '../../core/known-fields.js';
 import { callStore, type Context } from '../context.js';
+import { emit } from '../events/emit.js';
 import { Lease } from '../lease/lease.js';
 import { PortableAccount } from '../lease/portable-account.js';
 import { type Listing, listing, type ListOptions } from './listing.js';
@@ -95,13 +96,23 @@ export class LeasesApi {
         const released = await callStore(context, 'releasing a lease', (call) =>
           context.backend.leases.release(call, id, { entityId, resource }),
         );
-        if (released) context.lines.giveBack(record, [...record.slots, ...(record.rates ?? [])]);
+        if (released) {
+          context.lines.giveBack(record, [...record.slots, ...(record.rates ?? [])]);
+          tellReleased(context, record);
+        }
         found ||= released;
       }
       after = page.next;
     } while (after !== null);
     return found;
   }
+}
+
+/** The process that holds the lease notices the loss at its next write; listeners of this one know it now. */
+function tellReleased({ options, namespace }: Context, { id, entityId, resource, slots }: LeaseRecord): void {
+  if (options.onEvent === null || slots.length === 0) return;
+  const plain = parsePlainResource(resource);
+  emit(options, { type: 'slots', namespace, entityId, resource: plain, leaseId: id, slots: {}, expiresAt: null });
 }
 
 function checkQuery({ entityId, resource }: LeaseQuery): void {

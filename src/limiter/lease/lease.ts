@@ -1,6 +1,7 @@
 import type { Amount } from '../../core/bucket/decide.js';
 import { BackendUnavailable, LeaseClosed, ValidationError } from '../../core/errors.js';
 import { isConsumed } from '../../core/limit.js';
+import { holdsSlots, type LimitKind } from '../../core/limit-kind.js';
 import { MAX_AMOUNT } from '../../core/units.js';
 import type { Context } from '../context.js';
 import { report } from '../store-context.js';
@@ -64,6 +65,16 @@ export class Lease<L extends string = string> {
   /** What this lease has taken from its own entity's limits, in whole tokens. */
   get consumed(): Readonly<Record<L, number>> {
     return this.#account.consumed() as Record<L, number>;
+  }
+
+  /** @internal What this lease has taken from the limits of its own entity whose kind fits. */
+  takenOf(isWanted: (kind: LimitKind) => boolean): Readonly<Record<string, number>> {
+    return this.#only(isWanted, this.consumed);
+  }
+
+  /** @internal `consumed` without slots. */
+  get tokens(): Readonly<Record<string, number>> {
+    return this.takenOf(isConsumed);
   }
 
   get state(): LeaseState {
@@ -137,8 +148,10 @@ export class Lease<L extends string = string> {
       const extended = await this.#account.extend(ttlMs);
       if (extended === true) {
         this.#watch?.restart();
+        this.tellSlots();
         return;
       }
+      if (extended !== false && this.#hasSlotsToTell()) this.#tellSlots({});
       if (extended === false) this.#noteLoss();
       else this.#watch?.lose();
       throw new LeaseClosed(this.id, extended === false ? 'expired' : extended, 'extend');
@@ -235,7 +248,10 @@ export class Lease<L extends string = string> {
   }
 
   async #perform(attempted: string, operation: LeaseOperation): Promise<void> {
+    const hadSlots = this.#hasSlotsToTell();
     const performed = await this.#account.perform(operation);
+    const isEndedElsewhere = performed !== 'done' && performed !== 'lost';
+    if (hadSlots && (isEndedElsewhere || !this.#hasSlotsToTell())) this.#tellSlots({});
     if (performed === 'done') return;
     if (performed === 'lost') {
       this.#noteLoss();
@@ -271,13 +287,46 @@ export class Lease<L extends string = string> {
   #tellLoss(): void {
     if (this.#context.options.onEvent === null || this.#isLossTold) return;
     this.#isLossTold = true;
+    const hadSlots = this.#hasSlotsToTell();
     this.#tellEnd('expired');
+    if (hadSlots) this.#tellSlots({});
+  }
+
+  #only(
+    isWanted: (kind: LimitKind) => boolean,
+    amounts: Readonly<Record<string, number>>,
+  ): Readonly<Record<string, number>> {
+    const isOfKind = (name: string): boolean => {
+      const kind = this.#account.kindOf(name);
+      return kind !== undefined && isWanted(kind);
+    };
+    // Most leases have only tokens: nothing is copied for them.
+    if (Object.keys(amounts).every(isOfKind)) return amounts;
+    return Object.fromEntries(Object.entries(amounts).filter(([name]) => isOfKind(name)));
+  }
+
+  /** @internal Tells `onEvent` which slots the lease holds, and for how long. */
+  tellSlots(): void {
+    if (this.#hasSlotsToTell()) this.#tellSlots(this.takenOf(holdsSlots));
+  }
+
+  #hasSlotsToTell(): boolean {
+    if (this.#context.options.onEvent === null || !this.#grant.holds) return false;
+    return Object.keys(this.takenOf(holdsSlots)).length > 0;
+  }
+
+  #tellSlots(slots: Readonly<Record<string, number>>): void {
+    const { options, namespace } = this.#context;
+    const { entityId, resource, id: leaseId } = this;
+    const expiresAt = Object.keys(slots).length === 0 ? null : this.expiresAt;
+    emit(options, { type: 'slots', namespace, entityId, resource, leaseId, slots, expiresAt });
   }
 
   #tellEnd(how: LeaseEnded['how'], amounts: Readonly<Record<string, number>> = this.consumed): void {
     const { options, namespace } = this.#context;
     const { entityId, resource, id: leaseId } = this;
-    emit(options, { type: 'lease-end', namespace, entityId, resource, leaseId, how, amounts });
+    const tokens = this.#only(isConsumed, amounts);
+    emit(options, { type: 'lease-end', namespace, entityId, resource, leaseId, how, amounts, tokens });
   }
 
   #refuseClosed(attempted: string): void {

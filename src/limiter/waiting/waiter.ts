@@ -35,6 +35,8 @@ export class Waiter implements InLine {
   #line: WaitingLine | null = null;
   #isAsking = false;
   #hasEnded = false;
+  #waitingSinceMs: EpochMs | null = null;
+  #waitedMs = 0;
   #lastDenial: LastDenial | null = null;
   /** A pause denied the last ask, and the next ask is due at its end. */
   #waitsForPause = false;
@@ -61,8 +63,14 @@ export class Waiter implements InLine {
       this.#end(() => this.#resolve(denialOf(held.line.refuse(held.tokens))));
       return;
     }
+    this.#waitingSinceMs = this.sinceMs;
     this.#moveTo(held.line, held.tokens);
     held.line.joinUnasked(this);
+  }
+
+  /** From the first refusal to the decision; 0 if the first ask was decided at once. */
+  get waitedMs(): number {
+    return this.#waitedMs;
   }
 
   #isFull(line: WaitingLine): boolean {
@@ -116,7 +124,9 @@ export class Waiter implements InLine {
   #refused(denied: Denied, askedMs: EpochMs, refusal: LimitStatus | null, next: WaitingLine | null): void {
     const { clock } = this.#context;
     this.#lastDenial = { denied, askedMs };
-    const leftMs = this.#endMs - clock.now();
+    const nowMs = clock.now();
+    this.#waitingSinceMs ??= nowMs;
+    const leftMs = this.#endMs - nowMs;
     const isPaused = denied.reason === 'paused';
     const isCertain = isPaused || (refusal !== null && refills(refusal.limit.kind));
     const waitMs = isPaused ? denied.retryAfterMs : (refusal?.retryAfterMs ?? 0);
@@ -200,6 +210,7 @@ export class Waiter implements InLine {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
     this.#waitsForPause = false;
+    if (this.#waitingSinceMs !== null) this.#waitedMs = Math.max(0, this.#context.clock.now() - this.#waitingSinceMs);
     this.#stopTimer?.();
     this.#request.signal?.removeEventListener('abort', this.#onAbort);
     this.#context.lines.exit(this);
