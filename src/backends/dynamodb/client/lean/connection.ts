@@ -55,9 +55,9 @@ export class Connection {
       if (this.#exchange !== null) socket.write(this.#exchange.text);
     });
     socket.on('data', (bytes) => this.#receive(() => this.#reader.push(bytes)));
-    socket.on('end', () => this.#receive(() => this.#reader.end() ?? this.fail(new Error('socket hang up'))));
+    socket.on('end', () => this.#receive(() => this.#reader.end() ?? this.fail(hangUp())));
     socket.on('error', (error) => this.fail(error));
-    socket.on('close', () => this.fail(new Error('socket hang up')));
+    socket.on('close', () => this.fail(hangUp()));
     socket.on('timeout', () => this.fail(new Error('the connection was idle')));
   }
 
@@ -129,6 +129,11 @@ export function noConnection(when: string): Error {
   const error = new Error(`the request did not establish a connection with the server ${when}`);
   error.name = 'TimeoutError';
   return error;
+}
+
+/** The error of `node:http` for a connection that ended before its answer. */
+export function hangUp(): Error {
+  return Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
 }
 
 /**

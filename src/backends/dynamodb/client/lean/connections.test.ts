@@ -106,6 +106,17 @@ describe('the connections to one endpoint', () => {
     expect((await waiting).status).toBe(200);
   });
 
+  test('a request whose connection is closed before it is established is lost, and can be sent again', async () => {
+    const connections = await openTo((socket) => socket.write(`${ANSWER}{}`));
+    const sending = post(connections).catch((error: unknown) => error);
+    connections.close();
+    expect(failureOf(await sending, 'UpdateItem', 'table')).toMatchObject({
+      kind: 'lost',
+      error: { kind: 'connection' },
+    });
+    expect((await post(connections)).status).toBe(200);
+  });
+
   test('a header with a line break is refused before anything is sent', async () => {
     let served = 0;
     const connections = await openTo(() => (served += 1));

@@ -2,7 +2,7 @@ import { connect as connectPlain, isIP, type LookupFunction, type Socket } from 
 import { connect as connectTls } from 'node:tls';
 import { type Deadline, timeLeftMs } from '../deadline.js';
 import type { HttpAnswer } from './answer-reader.js';
-import { Connection, type Exchange, noConnection } from './connection.js';
+import { Connection, type Exchange, hangUp, noConnection } from './connection.js';
 import { proxyAuthorization } from './proxy.js';
 
 /** The longest time to make a connection: a host that does not answer must not use up the whole deadline. */
@@ -78,7 +78,7 @@ export class Connections {
   }
 
   close(): void {
-    for (const connection of this.#all) connection.fail(new Error('the connections were closed'));
+    for (const connection of this.#all) connection.fail(hangUp());
   }
 
   #assign(exchange: Exchange): void {
