@@ -13,6 +13,7 @@ import { askForBench } from './http-client.js';
 import { serveForBench } from './http-server.js';
 import { showOwnCpu } from './own-cpu.js';
 import { processRows } from './processes.js';
+import { serveQuickStore } from './quick-store.js';
 import { redisRows } from './redis.js';
 import { showRivals } from './rivals.js';
 import { ALL, ARGUMENTS, FLAGS } from './settings.js';
@@ -49,6 +50,7 @@ const CHILDREN: typeof PARTS = {
   'bucket-taker': async () => takeFromBuckets(),
   'http-client': async () => askForBench(),
   'http-server': () => serveForBench(ARGUMENTS[1] ?? ''),
+  'quick-store': () => serveQuickStore(ARGUMENTS[1] ?? ''),
 };
 
 /** Prints each row when it is measured, and all rows as a table at the end. */
