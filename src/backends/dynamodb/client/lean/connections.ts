@@ -25,6 +25,8 @@ interface Route {
   readonly port: number;
   /** A proxy that tunnels to the endpoint. */
   readonly tunnel: URL | null;
+  /** The first line of every request, and the headers that all have. */
+  readonly start: string;
 }
 
 /** Connections to one endpoint, kept open between requests, through a proxy if there is one. */
@@ -32,8 +34,6 @@ export class Connections {
   readonly #route: Route;
   readonly #options: Omit<ConnectionOptions, 'connectMs'>;
   readonly #connectMs: number;
-  /** The first line of every request, and the headers that all have. */
-  readonly #start: string;
   /** The last one was used most recently, and is used next. */
   readonly #idle: Connection[] = [];
   readonly #all = new Set<Connection>();
@@ -49,26 +49,12 @@ export class Connections {
   constructor(endpoint: URL, proxy: URL | null, { connectMs = CONNECT_MS, ...options }: ConnectionOptions = {}) {
     this.#connectMs = connectMs;
     this.#options = options;
-    // A proxy forwards requests to an http endpoint, and has a tunnel to an https endpoint.
-    const isForwarded = proxy !== null && endpoint.protocol !== 'https:';
-    const first = isForwarded ? proxy : endpoint;
-    const isSecure = first.protocol === 'https:';
-    this.#route = {
-      isSecure,
-      host: hostOf(first),
-      port: Number(first.port || (isSecure ? 443 : 80)),
-      tunnel: isForwarded ? null : proxy,
-    };
-    const authorization = isForwarded ? proxyAuthorization(proxy) : undefined;
-    const path = isForwarded ? `${endpoint.origin}${endpoint.pathname}` : endpoint.pathname;
-    this.#start =
-      `POST ${path} HTTP/1.1\r\nconnection: keep-alive\r\n` +
-      (authorization === undefined ? '' : `proxy-authorization: ${authorization}\r\n`);
+    this.#route = routeTo(endpoint, proxy);
   }
 
   /** Sends a request once, and reads its whole answer. At the deadline the connection is destroyed. */
   post(headers: readonly string[], body: string, deadline: Deadline): Promise<HttpAnswer> {
-    const text = `${this.#start}${headerLines(headers)}\r\n${body}`;
+    const text = `${this.#route.start}${headerLines(headers)}\r\n${body}`;
     return new Promise((resolve, reject) => {
       const exchange = { text, deadline, resolve, reject };
       this.#pending.set(exchange, null);
@@ -181,6 +167,24 @@ export class Connections {
     }
     if (next < this.#timerEnds) this.#setTimer(next);
   }
+}
+
+/** A proxy forwards requests to an http endpoint, and has a tunnel to an https endpoint. */
+function routeTo(endpoint: URL, proxy: URL | null): Route {
+  const isForwarded = proxy !== null && endpoint.protocol !== 'https:';
+  const first = isForwarded ? proxy : endpoint;
+  const isSecure = first.protocol === 'https:';
+  const authorization = isForwarded ? proxyAuthorization(proxy) : undefined;
+  const path = isForwarded ? `${endpoint.origin}${endpoint.pathname}` : endpoint.pathname;
+  return {
+    isSecure,
+    host: hostOf(first),
+    port: Number(first.port || (isSecure ? 443 : 80)),
+    tunnel: isForwarded ? null : proxy,
+    start:
+      `POST ${path} HTTP/1.1\r\nconnection: keep-alive\r\n` +
+      (authorization === undefined ? '' : `proxy-authorization: ${authorization}\r\n`),
+  };
 }
 
 /** Bounds only the connection itself, not TLS: a far region needs several round trips for that. */
