@@ -28,6 +28,7 @@ export const MANY_CASES = [
   'src/backends/dynamodb/bucket/group/plan-group-soundness.test.ts',
   'src/core/bucket/bucket-writes.test.ts',
   'src/core/bucket/decide.test.ts',
+  'tests/oracle/features.test.ts',
   'tests/oracle/oracle.test.ts',
   'tests/fuzz/limit.test.ts',
   'tests/fuzz/manifest.test.ts',

@@ -49,7 +49,7 @@ describe('the tarball', () => {
   test('the tarball contains the build, the licence and the manifest, and nothing else', () => {
     const strangers = packedFiles().filter(
       (path) =>
-        !/^(?:dist\/.+\.(?:js|d\.ts)|dist\/lambda\/.+\.cjs|LICENSE|THIRD-PARTY-LICENSES\.txt|README\.md|package\.json)$/.test(
+        !/^(?:dist\/.+\.(?:js|d\.ts)|dist\/lambda\/.+\.cjs|grafana\/headgate\.json|LICENSE|THIRD-PARTY-LICENSES\.txt|README\.md|package\.json)$/.test(
           path,
         ),
     );
@@ -114,6 +114,17 @@ describe('imports on this version of Node', () => {
     );
     expect(node('entries.mjs')).toBe('true function\n');
   });
+});
+
+test('telemetry loads no package: OpenTelemetry is handed in by the app', () => {
+  write(
+    'telemetry.mjs',
+    `import { LimiterMetrics, openTelemetry } from 'headgate/telemetry';
+     import { CloudWatchMetrics } from 'headgate/cloudwatch';
+     new CloudWatchMetrics({ write: (line) => console.log(JSON.parse(line)['headgate.store.outage']) }).flush();
+     console.log(typeof openTelemetry({}).onEvent, new LimiterMetrics().render().includes('headgate_store_outage 0'));`,
+  );
+  expect(node('telemetry.mjs')).toBe('0\nfunction true\n');
 });
 
 describe('the command line', () => {

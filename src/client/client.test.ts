@@ -141,6 +141,17 @@ describe('the client', () => {
     expect(reported).toEqual(['run commit']);
   });
 
+  test('the statuses of a paused bucket have the same pause as in the library', async () => {
+    const { client, limiter } = await connected();
+    const key = { entityId: 'user-1', resource: 'gpt-4' };
+    for (const forMs of [60_000, 'forever'] as const) {
+      const paused = await limiter.pause({ ...key, forMs, reason: 'vendor' });
+      for (const statuses of [await client.status(key), await client.peek(ASK)]) {
+        expect(statuses.map((status) => status.paused)).toEqual(statuses.map(() => paused));
+      }
+    }
+  });
+
   test('an entity that is paused without an end is the same error as in the library', async () => {
     const { client, limiter } = await connected();
     await limiter.pause({ entityId: 'user-1', forMs: 'forever', reason: 'revoked' });
@@ -229,15 +240,36 @@ describe('the bundle of the client', () => {
 
   test('runs where there is no module of Node, only the globals of the web', async () => {
     const { fetching, credential } = await connected();
-    const globals = { fetch: fetching, URL, URLSearchParams, AbortSignal, AbortController, crypto, setTimeout };
-    const context = createContext({ ...globals, secret: credential.secret });
-    const granted: unknown = await runInContext(
-      `${code}; new headgate.HeadgateClient('http://headgate.test', { token: secret, fetch })
-        .tryAcquire({ entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 1 } })
-        .then((decision) => decision.granted)`,
+    const timers = { setTimeout, clearTimeout };
+    const globals = { ...timers, URLSearchParams, AbortSignal, AbortController, crypto, console };
+    // The default `fetch` is that of the runtime.
+    const context = createContext({ ...globals, fetch: fetching, secret: credential.secret });
+    const answers: unknown = await runInContext(
+      `${code};
+      (async () => {
+        const client = new headgate.HeadgateClient('http://headgate.test', { token: secret });
+        const ask = { entityId: 'user-1', resource: 'gpt-4', consume: { rpm: 4, slots: 1 } };
+        const settled = await client.run(ask, async (lease) => {
+          await lease.settle({ rpm: 6 });
+          await lease.adjust({ rpm: -1 });
+          await lease.extend();
+          return lease.consumed.rpm;
+        });
+        const { available } = (await client.status({ entityId: 'user-1', resource: 'gpt-4' }))[0];
+        const denial = await client.tryAcquire({ ...ask, consume: { rpm: 9 } });
+        const error = await client.acquire({ ...ask, consume: { rpm: 9 } }).catch((thrown) => thrown);
+        const invalid = await client.peek({ ...ask, consume: { rpn: 1 } }).catch((thrown) => thrown);
+        const types = [typeof process, typeof require, typeof Buffer];
+        return JSON.stringify([settled, available, denial.reason, error.code, invalid.code, ...types]);
+      })()`,
       context,
     );
-    expect(granted).toBe(true);
+    const expected = [5, 5, 'exhausted', 'limit.exceeded', 'input.invalid'];
+    expect(JSON.parse(answers as string)).toEqual([...expected, 'undefined', 'undefined', 'undefined']);
+  });
+
+  test('names no module of Node', () => {
+    expect(code).not.toMatch(/\b(?:node:\w+|require\(|process\.|Buffer\b|__dirname)/);
   });
 
   test('is smaller than 20 KB before compression', () => {

@@ -45,12 +45,25 @@ export type RemoteDecision<L extends string = string> =
 
 type DecidedBy = 'store' | 'deny-cache' | 'fallback' | 'open';
 
-interface StatusBody extends Omit<LimitStatus, 'limit' | 'available'> {
-  readonly limit: { readonly text: string };
-  readonly available: number | null;
+/** What is sent for an acquire or a peek. */
+type AskBody = Omit<RemoteRequest, 'signal' | 'limits'> & { readonly limits?: readonly string[] };
+
+/** A limit of an answer. The client reads its text. */
+interface LimitBody extends Pick<Limit, 'name' | 'kind' | 'refillAmount' | 'refillPeriodMs'> {
+  readonly text: string;
+  readonly capacity: number | null;
 }
 
+interface StatusBody extends Omit<LimitStatus, 'limit' | 'available' | 'paused'> {
+  readonly limit: LimitBody;
+  readonly available: number | null;
+  readonly paused?: PauseBody;
+}
+
+type PauseBody = Omit<PausedBy, 'until'> & { readonly until: string | null };
+
 interface GrantBody {
+  readonly granted: true;
   readonly lease: LeaseBody;
   readonly statuses: readonly StatusBody[];
   readonly decidedBy: DecidedBy;
@@ -61,8 +74,15 @@ interface DenialBody extends Pick<RateLimitExceeded, 'reason' | 'retryAfterMs'> 
   /** Left out by servers before this field existed. */
   readonly statuses?: readonly StatusBody[];
   readonly decidedBy: DecidedBy;
-  readonly paused?: Omit<PausedBy, 'until'> & { readonly until: string | null };
+  readonly paused?: PauseBody;
 }
+
+interface AvailableBody {
+  readonly available: Readonly<Record<string, number | null>>;
+}
+
+/** The bodies of requests and answers, which a test compares with the OpenAPI document. */
+export type { AskBody, AvailableBody, DenialBody, GrantBody, StatusBody };
 
 /** A limiter behind a Headgate server. Needs nothing but `fetch`, so that it runs on edge runtimes too. */
 export class HeadgateClient<L extends string = string> {
@@ -78,7 +98,7 @@ export class HeadgateClient<L extends string = string> {
   async tryAcquire(request: RemoteRequest<L>): Promise<RemoteDecision<L>> {
     const { signal, wait, limits, ...ask } = request;
     checkAmounts('consume', ask.consume);
-    const body = {
+    const body: AskBody = {
       ...ask,
       ...(wait === undefined ? {} : { wait }),
       ...(limits === undefined ? {} : { limits: limits.map(String) }),
@@ -119,7 +139,7 @@ export class HeadgateClient<L extends string = string> {
   /** The statuses of the decision that the request would get now. Takes nothing. */
   async peek({ signal, limits, ...ask }: RemoteRequest<L>): Promise<LimitStatus[]> {
     checkAmounts('consume', ask.consume);
-    const body = { ...ask, ...(limits === undefined ? {} : { limits: limits.map(String) }) };
+    const body: AskBody = { ...ask, ...(limits === undefined ? {} : { limits: limits.map(String) }) };
     const answer = await this.#sender.send('POST', '/v1/peek', body, { repeatable: true, signal });
     return statusesOf(answer.body);
   }
@@ -131,9 +151,7 @@ export class HeadgateClient<L extends string = string> {
 
   /** What is available of each limit; `Infinity` where it is unlimited. */
   async available(key: { readonly entityId: string; readonly resource: string }): Promise<Record<L, number>> {
-    const body = (await this.#sender.get('/v1/available', { ...key })) as {
-      readonly available: Readonly<Record<string, number | null>>;
-    };
+    const body = (await this.#sender.get('/v1/available', { ...key })) as AvailableBody;
     const entries = Object.entries(body.available).map(([name, left]) => [name, left ?? Number.POSITIVE_INFINITY]);
     return Object.fromEntries(entries) as Record<L, number>;
   }
@@ -160,15 +178,20 @@ function denied<L extends string>(problem: ProblemBody): RemoteDecision<L> {
   const { reason, retryAfterMs, decidedBy, paused } = body;
   const denial = { granted: false, reason, retryAfterMs, statuses, violations, decidedBy } as const;
   if (paused === undefined) return denial;
-  return { ...denial, paused: { ...paused, until: paused.until === null ? null : new Date(paused.until) } };
+  return { ...denial, paused: pauseOf(paused) };
+}
+
+function pauseOf({ until, ...pause }: PauseBody): PausedBy {
+  return { ...pause, until: until === null ? null : new Date(until) };
 }
 
 function statusesOf(body: unknown): LimitStatus[] {
   return (body as { readonly statuses: readonly StatusBody[] }).statuses.map(statusOf);
 }
 
-function statusOf({ limit, available, ...status }: StatusBody): LimitStatus {
-  return { ...status, limit: Limit.parse(limit.text), available: available ?? Number.POSITIVE_INFINITY };
+function statusOf({ limit, available, paused, ...rest }: StatusBody): LimitStatus {
+  const status = { ...rest, limit: Limit.parse(limit.text), available: available ?? Number.POSITIVE_INFINITY };
+  return paused === undefined ? status : { ...status, paused: pauseOf(paused) };
 }
 
 function warn(error: unknown, where: string): void {

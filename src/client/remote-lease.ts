@@ -13,6 +13,16 @@ export interface LeaseBody {
   readonly consumed: Readonly<Record<string, number>>;
 }
 
+/** What is sent for each operation of a lease, besides its token. */
+export interface LeaseOperations {
+  readonly settle: { readonly amounts: Amounts<string> };
+  readonly adjust: { readonly amounts: Amounts<string>; readonly operationId: string };
+  readonly extend: { readonly ttlMs?: number };
+  readonly release: object;
+  readonly commit: { readonly amounts?: Amounts<string> };
+  readonly rollback: object;
+}
+
 /**
  * The handle of a grant. Its operations go to the server with the lease's token, and may be repeated: each counts once. A
  * lease that has no token (rates only, without `portable: true`) can only be committed, which does nothing.
@@ -96,14 +106,18 @@ export class RemoteLease<L extends string = string> {
     if (this.#closed === null) await this.commit();
   }
 
-  async #end(state: 'committed' | 'rolled-back', operation: string, body: object): Promise<void> {
+  async #end<Kind extends 'commit' | 'rollback'>(
+    state: 'committed' | 'rolled-back',
+    operation: Kind,
+    body: LeaseOperations[Kind],
+  ): Promise<void> {
     if (this.#closed === state) return;
     const changesNothing = this.token === null && operation === 'commit' && !('amounts' in body);
     if (!changesNothing) await this.#operate(operation, body);
     this.#closed = state;
   }
 
-  async #operate(operation: string, body: object): Promise<void> {
+  async #operate<Kind extends keyof LeaseOperations>(operation: Kind, body: LeaseOperations[Kind]): Promise<void> {
     if (this.#closed !== null) throw new LeaseClosed(this.id, this.#closed, operation);
     if (this.token === null) {
       throw new ValidationError('portable', `true in the request of a lease that is to ${operation}`, undefined);

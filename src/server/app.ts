@@ -2,6 +2,7 @@ import { Hono } from 'hono';
 import type { Context as HonoContext } from 'hono';
 import { setMaxListeners } from 'node:events';
 import { BackendUnavailable, isHeadgateError } from '../core/errors.js';
+import type { HeaderFormat } from '../integrations/http/headers.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
 import { Refusal, refuseOtherEntity, refuseOverrides } from './access.js';
 import { type AccessToken, AccessTokens, coversNamespace, EVERY_NAMESPACE } from './access-token.js';
@@ -18,6 +19,8 @@ export interface AppOptions {
   /** The namespace of requests that name none, for tokens that reach every namespace. */
   readonly namespace: string;
   readonly events: EventHub;
+  /** The format of the rate-limit fields of decisions. */
+  readonly headers: HeaderFormat;
   /** Called with errors that are not the client's. */
   readonly onError: (error: unknown, where: string) => void;
   /** Called after every answer. Default: no log. */
@@ -37,6 +40,9 @@ export interface AccessEntry {
 }
 
 const MAX_BODY_BYTES = { app: 64 * 1024, admin: 1024 * 1024 } as const;
+
+/** What a token must allow. */
+type Guarded = Pick<Operation, 'id' | 'role' | 'wholeStore'>;
 
 /** Who asks, in which namespace. */
 interface Caller {
@@ -80,6 +86,17 @@ export class App {
     return this.#hono;
   }
 
+  /** The answer to a request whose token does not allow it, for routes that are not operations. null: it is allowed. */
+  refuse(request: Request, guarded: Guarded): Response | null {
+    try {
+      this.#identify(request, guarded);
+      return null;
+    } catch (error) {
+      if (error instanceof Refusal) return respond(error.problem);
+      throw error;
+    }
+  }
+
   fetch(request: Request): Promise<Response> {
     return Promise.resolve(this.#hono.fetch(request));
   }
@@ -110,11 +127,7 @@ export class App {
 
   async #perform(one: Operation, context: HonoContext, caller: Caller): Promise<Response> {
     const { raw } = context.req;
-    const input: Input = {
-      params: one.params === null ? null : parse('path', one.params, context.req.param()),
-      query: one.query === null ? null : parse('query', one.query, context.req.query()),
-      body: one.body === null ? null : parse('body', one.body, await readJson(raw, MAX_BODY_BYTES[one.role])),
-    };
+    const input = await readInput(one, context);
     for (const entityId of one.entitiesOf(input)) refuseOtherEntity(caller.token, entityId);
     refuseOverrides(caller.token, one.overridesOf(input));
     const limiter = await this.#limiterFor(caller);
@@ -127,20 +140,15 @@ export class App {
       },
       ending: this.#ending.signal,
       events: this.#options.events,
+      headers: this.#options.headers,
       problemOf: (error) => this.#problemOf(error, one, caller, raw.signal),
     };
     const { status = one.status, body, headers = [], stream } = await one.handle(asked, input);
-    if (stream !== undefined) {
-      if (raw.method !== 'HEAD') return new Response(stream, { headers: EVENT_STREAM });
-      // The answer to HEAD has no body: a stream that is not read would stay subscribed.
-      await stream.cancel();
-      return new Response(null, { headers: EVENT_STREAM });
-    }
-    return respond(body, status, headers);
+    return stream === undefined ? respond(body, status, headers) : respondWithEvents(stream, raw.method);
   }
 
   /** The caller and the namespace of a request. Throws unless the token allows the operation there. */
-  #identify(request: Request, one: Operation): Caller {
+  #identify(request: Request, one: Guarded): Caller {
     const asked = request.headers.get('headgate-namespace');
     if (this.#tokens.size === 0) return { token: null, namespace: asked ?? this.#options.namespace };
     const [, secret] = /^Bearer +(\S+)$/i.exec(request.headers.get('authorization') ?? '') ?? [];
@@ -197,6 +205,21 @@ export class App {
 /** A header has no line break, so that no other namespace and name have the same key. */
 function keyOf({ token, namespace }: Caller): string {
   return `${namespace}\n${token?.name ?? ''}`;
+}
+
+async function readInput({ params, query, body, role }: Operation, { req }: HonoContext): Promise<Input> {
+  return {
+    params: params === null ? null : parse('path', params, req.param()),
+    query: query === null ? null : parse('query', query, req.query()),
+    body: body === null ? null : parse('body', body, await readJson(req.raw, MAX_BODY_BYTES[role])),
+  };
+}
+
+async function respondWithEvents(stream: ReadableStream<Uint8Array>, method: string): Promise<Response> {
+  if (method !== 'HEAD') return new Response(stream, { headers: EVENT_STREAM });
+  // The answer to HEAD has no body: a stream that is not read would stay subscribed.
+  await stream.cancel();
+  return new Response(null, { headers: EVENT_STREAM });
 }
 
 /** `no-transform` and the hint for nginx: a proxy must not hold events back. */

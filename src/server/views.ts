@@ -5,6 +5,18 @@ import type { PausedBy } from '../core/pause.js';
 import type { Lease } from '../limiter/lease/lease.js';
 import { finite, limitView, viewLimit } from './schemas.js';
 
+/** A pause that applies to an entity, or to its bucket of one resource. */
+export const pauseView = v.object({
+  entityId: v.string(),
+  resource: v.pipe(v.nullable(v.string()), v.description('null: the entity is paused on every resource.')),
+  until: v.pipe(v.nullable(v.string()), v.description('null: until it is resumed.')),
+  reason: v.string(),
+});
+
+export function viewPausedBy({ until, ...pause }: PausedBy): v.InferOutput<typeof pauseView> {
+  return { ...pause, until: until?.toISOString() ?? null };
+}
+
 /** The state of one limit of one level. */
 export const statusView = v.object({
   entityId: v.string(),
@@ -16,6 +28,7 @@ export const statusView = v.object({
   shadow: v.optional(v.pipe(v.literal(true), v.description('The limit refuses nothing.'))),
   exceeded: v.boolean(),
   retryAfterMs: v.pipe(v.nullable(v.number()), v.description('0 if not exceeded; null if waiting does not help.')),
+  paused: v.optional(pauseView),
 });
 
 type StatusView = v.InferOutput<typeof statusView>;
@@ -25,7 +38,7 @@ type Shown = Exclude<keyof LimitStatus, keyof StatusView> extends never ? LimitS
 
 /** Each field is named: a copy of the rest of an object takes several times as long, and each answer has some of these. */
 export function viewStatus(status: Shown): StatusView {
-  const { entityId, resource, limit, available, requested, exceeded, retryAfterMs, reserved, shadow } = status;
+  const { entityId, resource, limit, available, requested, exceeded, retryAfterMs, reserved, shadow, paused } = status;
   const view = {
     entityId,
     resource,
@@ -35,20 +48,13 @@ export function viewStatus(status: Shown): StatusView {
     exceeded,
     retryAfterMs,
   };
-  if (reserved === undefined && shadow === undefined) return view;
-  return { ...view, ...(reserved === undefined ? {} : { reserved }), ...(shadow === undefined ? {} : { shadow }) };
-}
-
-/** A pause that applies to an entity, or to its bucket of one resource. */
-export const pauseView = v.object({
-  entityId: v.string(),
-  resource: v.pipe(v.nullable(v.string()), v.description('null: the entity is paused on every resource.')),
-  until: v.pipe(v.nullable(v.string()), v.description('null: until it is resumed.')),
-  reason: v.string(),
-});
-
-export function viewPausedBy({ until, ...pause }: PausedBy): v.InferOutput<typeof pauseView> {
-  return { ...pause, until: until?.toISOString() ?? null };
+  if (reserved === undefined && shadow === undefined && paused === undefined) return view;
+  return {
+    ...view,
+    ...(reserved === undefined ? {} : { reserved }),
+    ...(shadow === undefined ? {} : { shadow }),
+    ...(paused === undefined ? {} : { paused: viewPausedBy(paused) }),
+  };
 }
 
 /** A lease, with the token that continues it. */

@@ -4,7 +4,7 @@ import { add, floorDiv, type Int } from '../int.js';
 import { hasBalance, refills } from '../limit-kind.js';
 import type { Limit } from '../limit.js';
 import { shareOfCapacity } from '../limit-options.js';
-import { laterPause, type Pause, pauseWaitMs } from '../pause.js';
+import { laterPause, type Pause, type PausedBy, pauseWaitMs } from '../pause.js';
 import { type EpochMs, MILLI, type Millitokens } from '../units.js';
 
 /** An amount of one limit. Used in lists, not in objects keyed by name, because `constructor` is a legal limit name. */
@@ -144,6 +144,8 @@ export interface LimitStatus {
   readonly exceeded: boolean;
   /** 0 if not exceeded; null if waiting does not help. */
   readonly retryAfterMs: number | null;
+  /** Only of `status` and `peek`: the pause that refuses the ask now, whatever the balance. Left out: none runs. */
+  readonly paused?: PausedBy;
 }
 
 export function amountOf(amounts: readonly Amount[], name: string): Millitokens | undefined {

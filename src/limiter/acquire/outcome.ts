@@ -13,7 +13,8 @@ import type { Context } from '../context.js';
 import type { Decision } from './decision.js';
 import type { DecidedBy } from './decision-event.js';
 import { denyByPause, findPauseIn } from './paused.js';
-import { type GrantedLevel, StoredLeaseAccount } from '../lease/lease-account.js';
+import { StoredLeaseAccount } from '../lease/lease-account.js';
+import type { GrantedLevel } from '../lease/level-account.js';
 import { PortableAccount } from '../lease/portable-account.js';
 import { Lease } from '../lease/lease.js';
 
@@ -29,8 +30,9 @@ export function decisionOf(
   const pause = granted || outcome.reason !== 'paused' ? null : findPauseIn(levels, outcome.levels, nowMs);
   if (pause !== null) return denyByPause(pause, nowMs, decidedBy);
   const { onDecision, onEvent } = context.options;
-  const isHeard = onDecision !== null || onEvent !== null;
-  const told = !granted || wants === 'decision' || (isHeard && levels.some(hasOptions));
+  // `onEvent` gets every limit that was asked; `onDecision` only whether a shadow would have refused.
+  const isHeard = onEvent !== null || (onDecision !== null && levels.some(hasOptions));
+  const told = !granted || wants === 'decision' || isHeard;
   const statuses = told ? statusesOf(levels, outcome.levels, request.resource, granted) : NO_STATUSES;
   if (!granted) {
     const violations = statuses.filter(({ exceeded, shadow }) => exceeded && shadow !== true);

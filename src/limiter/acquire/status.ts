@@ -7,7 +7,8 @@ import type { CachedConfig } from '../config/config-cache.js';
 import { levelsOf } from './acquire.js';
 import { callStore, type Context, endOfCall, timeLeft } from '../context.js';
 import { statusesOf } from './outcome.js';
-import { findPause } from '../config/find-pause.js';
+import { findPause, type FoundPause, laterFound } from '../config/find-pause.js';
+import { findPauseIn, viewFoundPause } from './paused.js';
 import { type AcquireRequest, checkRequest, readAmounts } from './request.js';
 
 export interface StatusRequest {
@@ -18,12 +19,21 @@ export interface StatusRequest {
 interface Peeked {
   readonly levels: readonly LevelAsk[];
   readonly answers: readonly LevelAnswer[];
+  /** The pause of any level, also of one without limits, that refuses now. */
+  readonly pause: FoundPause | null;
 }
 
 /** The current state of every limit of every level that can refuse. */
 export async function status(context: Context, request: StatusRequest): Promise<LimitStatus[]> {
-  const { levels, answers } = await peekEverything(context, request);
-  return [...statusesOf(levels, answers, request.resource, false)];
+  return show(await peekEverything(context, request), request);
+}
+
+/** A pause refuses the ask at every level, so each status says it. */
+function show({ levels, answers, pause }: Peeked, { resource }: StatusRequest): LimitStatus[] {
+  const statuses = statusesOf(levels, answers, resource, false);
+  if (pause === null) return [...statuses];
+  const paused = viewFoundPause(pause);
+  return statuses.map((each) => ({ ...each, paused }));
 }
 
 async function peekEverything(context: Context, request: StatusRequest): Promise<Peeked> {
@@ -36,7 +46,20 @@ async function peekEverything(context: Context, request: StatusRequest): Promise
     limits.length === 0 ? [] : [{ entityId, resource, limits, version, asks: [], holder: null }],
   );
   if (chain[0]?.resolved.limits.length === 0) throw new LimitsNotConfigured(request.entityId, request.resource);
-  return { levels, answers: await peek(context, levels, nowMs) };
+  const answers = await peek(context, levels, nowMs);
+  return { levels, answers, pause: pauseOf(chain, levels, answers, nowMs) };
+}
+
+/** The config may be older than the buckets, and a level without limits has only the config. */
+function pauseOf(
+  chain: readonly CachedConfig[],
+  levels: readonly LevelAsk[],
+  answers: readonly LevelAnswer[],
+  nowMs: EpochMs,
+): FoundPause | null {
+  const known = findPause(chain, nowMs);
+  const found = findPauseIn(levels, answers, nowMs);
+  return found === null ? known : laterFound(known, found, nowMs);
 }
 
 /** The available tokens of each limit, at the level that has the fewest; `Infinity` where every level is unlimited. */
@@ -68,8 +91,7 @@ export async function timeUntilAvailable(context: Context, request: AcquireReque
 /** The statuses of the decision that the request would get now. Takes nothing. */
 export async function peekStatuses(context: Context, request: AcquireRequest): Promise<LimitStatus[]> {
   checkRequest(request);
-  const { levels, answers } = await peekRequest(context, request);
-  return [...statusesOf(levels, answers, request.resource, false)];
+  return show(await peekRequest(context, request), request);
 }
 
 /** The answer of each level to a request, without a take. */
@@ -94,7 +116,7 @@ async function peekChain(
     ...answer,
     verdicts: answer.verdicts.filter(({ limit }) => levels[at]?.asks.some(({ name }) => name === limit.name)),
   }));
-  return { levels, answers: asked };
+  return { levels, answers: asked, pause: pauseOf(chain, levels, answers, nowMs) };
 }
 
 async function peek(context: Context, levels: readonly LevelAsk[], nowMs: number): Promise<readonly LevelAnswer[]> {

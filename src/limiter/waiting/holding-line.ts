@@ -45,7 +45,7 @@ export function findHoldingLine(
   if (found === null) return null;
   const { holding, limit, need } = found;
   const line = context.lines.open(request, {
-    ...holding.lastRefusal,
+    ...holding.outlook.lastRefusal,
     limit,
     requested: need.tokens,
     reserved: need.reserved,
@@ -54,14 +54,16 @@ export function findHoldingLine(
 }
 
 function isTooLate(line: WaitingLine, { tokens, reserved }: Need, endMs: EpochMs): boolean {
-  return line.aloneMs(tokens + reserved - line.reserved) > endMs;
+  const { outlook } = line;
+  // When the limit should have the tokens if the line did not exist.
+  return outlook.forecast.askMs(tokens + reserved - outlook.reserved) > endMs;
 }
 
 /** Waiters with less reserve come first. Those with the same reserve follow the rules of one line. */
 function holdsBack(line: WaitingLine, { tokens, reserved }: Need): boolean {
   // An ask for 0 takes nothing from the waiters.
-  if (tokens === 0 || line.head === null || line.reserved > reserved) return false;
-  return line.reserved < reserved || line.holdsBack(tokens);
+  if (tokens === 0 || line.head === null || line.outlook.reserved > reserved) return false;
+  return line.outlook.reserved < reserved || line.holdsBack(tokens);
 }
 
 /** Empty if the config is not cached: the call then asks first. A line seldom exists longer than its config is cached. */

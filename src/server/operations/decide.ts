@@ -2,13 +2,13 @@ import * as v from 'valibot';
 import type { LimitStatus } from '../../core/bucket/decide.js';
 import type { Decision } from '../../limiter/acquire/decision.js';
 import type { AcquireRequest } from '../../limiter/acquire/request.js';
-import { rateLimitHeaders } from '../../integrations/http/headers.js';
+import { type HeaderFormat, rateLimitHeaders } from '../../integrations/http/headers.js';
 import { type Answer, type Asked, operation } from '../operation.js';
 import { partitionKey } from '../partition-key.js';
 import { denialProblem } from '../problem.js';
 import { amounts, entityId, finite, limitTexts, parseLimits, resource } from '../schemas.js';
 import { untilEnding } from '../until-ending.js';
-import { leaseView, statusView, viewLease, viewStatus } from '../views.js';
+import { leaseView, pauseView, statusView, viewLease, viewStatus } from '../views.js';
 
 const MAX_BATCH = 100;
 
@@ -38,14 +38,32 @@ const ask = v.strictObject({
 
 type AskBody = v.InferOutput<typeof ask>;
 
+const decidedByView = v.picklist(['store', 'deny-cache', 'fallback', 'open']);
+
 const grantView = v.object({
   granted: v.literal(true),
   lease: leaseView,
   statuses: v.array(statusView),
-  decidedBy: v.picklist(['store', 'deny-cache', 'fallback', 'open']),
+  decidedBy: decidedByView,
 });
 
 type GrantView = v.InferOutput<typeof grantView>;
+
+/** The body of a denial: a problem, with the limits that refused. */
+const denialView = v.object({
+  type: v.string(),
+  title: v.string(),
+  status: v.number(),
+  detail: v.string(),
+  code: v.string(),
+  'violated-policies': v.array(v.string()),
+  reason: v.picklist(['exhausted', 'contended', 'impossible', 'paused']),
+  retryAfterMs: v.pipe(v.nullable(v.number()), v.description('The exact wait; null: waiting does not help.')),
+  violations: v.array(statusView),
+  statuses: v.optional(v.array(statusView)),
+  decidedBy: decidedByView,
+  paused: v.optional(pauseView),
+});
 
 /** What an ask states instead of the configuration. */
 function overridesIn({ limits, onUnavailable }: AskBody): readonly string[] {
@@ -88,25 +106,29 @@ async function giveBackIfGone(asked: Asked, asks: readonly AskBody[], granted: r
   if (mayBeLost && asked.signal.aborted) await Promise.all(granted.map(({ lease }) => lease.rollback()));
 }
 
-function headersOf(decision: {
-  readonly granted: boolean;
-  readonly statuses: readonly LimitStatus[];
-  readonly retryAfterMs?: number | null;
-}) {
+function headersOf(
+  decision: {
+    readonly granted: boolean;
+    readonly statuses: readonly LimitStatus[];
+    readonly retryAfterMs?: number | null;
+  },
+  format: HeaderFormat,
+) {
   const { granted, statuses, retryAfterMs = null } = decision;
-  return rateLimitHeaders({ granted, statuses, retryAfterMs }, { format: 'draft-10', partitionKey });
+  return rateLimitHeaders({ granted, statuses, retryAfterMs }, { format, partitionKey });
 }
 
 async function decide(asked: Asked, body: AskBody): Promise<Answer<GrantView>> {
+  const { headers } = asked;
   const decision = await acquire(asked, body);
   if (decision.granted) {
     const view = await viewGrant(decision);
     await giveBackIfGone(asked, [body], [decision]);
-    return { body: view, headers: headersOf(decision) };
+    return { body: view, headers: headersOf(decision, headers) };
   }
   const problem = denialProblem(decision);
   // A denial is a problem body, which the app sends as it is; the schema of the answer describes grants.
-  return { status: problem.status, body: problem as unknown as GrantView, headers: headersOf(decision) };
+  return { status: problem.status, body: problem as unknown as GrantView, headers: headersOf(decision, headers) };
 }
 
 const key = v.object({ entityId, resource });
@@ -126,6 +148,7 @@ export const decideOperations = [
     summary: 'Takes from all limits of the entity and its parents, or from none. A denial is 429 with the exact wait.',
     body: ask,
     answer: grantView,
+    denial: denialView,
     refusals: [409, 422, 429],
     entitiesOf: ({ body }) => [body.entityId],
     overridesOf: ({ body }) => overridesIn(body),

@@ -37,6 +37,8 @@ interface Asking {
   readonly dryRun?: boolean;
   /** As in `AskEntry`. */
   readonly passesShadows?: true;
+  /** As in `AskEntry`. */
+  readonly onlyShadows?: true;
   /** How to take an ask that is larger than a share. By default, shard after shard. */
   readonly takeAcross?: () => Promise<LevelOutcome>;
 }
@@ -48,7 +50,9 @@ const MAX_SHARDS_ASKED = 3;
 export function takeLevel(asking: Asking): Awaitable<LevelOutcome> {
   const { bucket, level } = asking;
   if (!level.asks.some(({ shadow }) => shadow === true)) return takeAsAsked(asking);
-  return bucket.count > 1 ? takeWithShadows(asking) : takeFromOneShard(asking);
+  const onlyShadows = level.asks.every(({ shadow }) => shadow === true);
+  const asked = onlyShadows ? { ...asking, onlyShadows } : asking;
+  return bucket.count > 1 ? takeWithShadows(asked) : takeFromOneShard(asked);
 }
 
 /** Takes where a limit is a shadow and the bucket is known to have one shard. Another process may have split it since. */
@@ -193,10 +197,15 @@ function takenOf({ verdicts }: LevelAnswer): readonly Amount[] {
 }
 
 function entryOf(asking: Asking, level: LevelAsk, counts: boolean): AskEntry {
-  const { call, leaseId, dryRun = false, passesShadows = false } = asking;
+  const { call, leaseId, dryRun = false, passesShadows = false, onlyShadows = false } = asking;
   const entry: AskEntry = { kind: 'ask', level, leaseId, nowMs: call.nowMs, counts };
-  if (!dryRun && !passesShadows) return entry;
-  return { ...entry, ...(dryRun ? { dryRun } : {}), ...(passesShadows ? { passesShadows } : {}) };
+  if (!dryRun && !passesShadows && !onlyShadows) return entry;
+  return {
+    ...entry,
+    ...(dryRun ? { dryRun } : {}),
+    ...(passesShadows ? { passesShadows } : {}),
+    ...(onlyShadows ? { onlyShadows } : {}),
+  };
 }
 
 /** Whether the ask can never fit into one shard although it fits into the whole bucket. */

@@ -281,10 +281,14 @@ function afterRefusal(state: GroupState, kind: 'refused' | 'busy', error: unknow
   return { ...next, answers: [...given.answers, ...next.answers] };
 }
 
-/** Gives up the asks, which callers can repeat. Corrections must reach the store and are retried until their deadline. */
+/**
+ * Gives up the asks, which callers can repeat. Corrections must reach the store and are retried until their deadline, and
+ * so are asks that no limit can refuse.
+ */
 function giveUpAsks(state: GroupState, error: unknown): Pick<GroupStep, 'state' | 'answers'> {
   return answerEntries(state, (index) => {
-    if (state.group.entries[index]?.kind !== 'ask') return null;
+    const entry = state.group.entries[index];
+    if (entry?.kind !== 'ask' || (entry.onlyShadows === true && error === null)) return null;
     return error === null ? { kind: 'result', result: { kind: 'contended' } } : { kind: 'error', error };
   });
 }
