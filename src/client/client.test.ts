@@ -47,6 +47,26 @@ describe('the client', () => {
     expect(decision.statuses[0]).toMatchObject({ available: 9, limit: Limit.perMinute('rpm', 10) });
   });
 
+  test('a grant, a denial and a status say that a limit is near, as the library does', async () => {
+    const { client, limiter } = await connected();
+    await limiter.config.setSystem({ limits: [Limit.perMinute('rpm', 10, { warnAt: 0.75 })] });
+    expect((await client.tryAcquire({ ...ASK, consume: { rpm: 7 } })).statuses[0]?.near).toBe(undefined);
+    const decision = await client.tryAcquire(ASK);
+    expect(decision.statuses[0]).toMatchObject({ near: true, available: 2 });
+    expect((await client.tryAcquire({ ...ASK, consume: { rpm: 3 } })).statuses[0]).toMatchObject({ near: true });
+    expect(await client.status({ entityId: 'user-1', resource: 'gpt-4' })).toMatchObject([{ near: true }]);
+  });
+
+  test('an ask that may be cut takes what there is, and its lease says how much', async () => {
+    const { client, available } = await connected();
+    await client.acquire({ ...ASK, consume: { rpm: 7 } });
+    const decision = await client.tryAcquire({ ...ASK, consume: { rpm: 9 }, atMost: 'rpm', portable: true });
+    expect(decision).toMatchObject({ granted: true, lease: { consumed: { rpm: 3 } } });
+    if (decision.granted) await decision.lease.rollback();
+    expect(await available()).toMatchObject({ rpm: 3 });
+    await expect(client.acquire({ ...ASK, atMost: 'tpm' })).rejects.toMatchObject({ code: 'input.invalid' });
+  });
+
   test('a denial is a value of tryAcquire and an error of acquire, with the exact wait', async () => {
     const { client } = await connected();
     await client.acquire({ ...ASK, consume: { rpm: 10 } });

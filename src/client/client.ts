@@ -19,6 +19,8 @@ export interface RemoteRequest<L extends string = string> {
   readonly portable?: boolean;
   /** The priority class, if a limit has a reserve against it. */
   readonly priority?: string;
+  /** The one limit that may be cut to what there is, at least to 1. `lease.consumed` says how much it took. */
+  readonly atMost?: L;
   readonly wait?: { readonly timeoutMs: number; readonly maxWaiting?: number };
   readonly signal?: AbortSignal;
   readonly onUnavailable?: 'block' | 'allow' | 'local';

@@ -11,6 +11,7 @@ import type { Asked, Input, Operation } from './operation.js';
 import { parse } from './parse.js';
 import { errorProblem, type Problem, serverProblem } from './problem.js';
 import { readJson, TooLarge } from './read-body.js';
+import { type Caller, CallerLimiters } from './caller-limiters.js';
 import { respond } from './respond.js';
 
 export interface AppOptions {
@@ -44,24 +45,16 @@ const MAX_BODY_BYTES = { app: 64 * 1024, admin: 1024 * 1024 } as const;
 /** What a token must allow. */
 type Guarded = Pick<Operation, 'id' | 'role' | 'wholeStore'>;
 
-/** Who asks, in which namespace. */
-interface Caller {
-  readonly token: AccessToken | null;
-  readonly namespace: string;
-}
-
 /** Answers requests for the operations of the table. It opens no socket. */
 export class App {
-  readonly #limiter: RateLimiter;
   readonly #options: AppOptions;
   readonly #tokens: AccessTokens;
   readonly #hono = new Hono();
   readonly #ending = new AbortController();
-  /** By namespace and principal. Bounded by the number of tokens and of namespaces that they reach. */
-  readonly #limiters = new Map<string, Promise<RateLimiter>>();
+  readonly #limiters: CallerLimiters;
 
   constructor(limiter: RateLimiter, operations: readonly Operation[], options: AppOptions) {
-    this.#limiter = limiter;
+    this.#limiters = new CallerLimiters(limiter, options.namespace);
     this.#options = options;
     // Each request that waits listens.
     setMaxListeners(0, this.#ending.signal);
@@ -130,7 +123,7 @@ export class App {
     const input = await readInput(one, context);
     for (const entityId of one.entitiesOf(input)) refuseOtherEntity(caller.token, entityId);
     refuseOverrides(caller.token, one.overridesOf(input));
-    const limiter = await this.#limiterFor(caller);
+    const limiter = await this.#limiters.of(caller);
     const asked: Asked = {
       limiter,
       token: caller.token,
@@ -170,41 +163,14 @@ export class App {
     return { token, namespace };
   }
 
-  #limiterFor(caller: Caller): Promise<RateLimiter> {
-    const key = keyOf(caller);
-    const known = this.#limiters.get(key);
-    if (known !== undefined) return known;
-    const opened = this.#open(caller);
-    // A namespace that is missing now may be registered later.
-    opened.catch(() => this.#limiters.delete(key));
-    this.#limiters.set(key, opened);
-    return opened;
-  }
-
-  /**
-   * The namespace of the server or of the token is not looked up first: in an outage its asks follow the policy. Other names
-   * are, because a client may send any number of them.
-   */
-  async #open({ token, namespace }: Caller): Promise<RateLimiter> {
-    const isExpected = namespace === this.#options.namespace || namespace === token?.namespace;
-    if (isExpected) return this.#limiter.inUnopened(namespace, token?.name);
-    return this.#limiter.in(namespace, token === null ? {} : { principal: token.name });
-  }
-
   #problemOf(error: unknown, one: Operation, caller: Caller | null, signal: AbortSignal): Problem {
     if (error instanceof Refusal) return error.problem;
     if (error instanceof TooLarge) return serverProblem('body.too-large', error.message);
-    // The name may belong to another namespace by the next request: it was deleted and registered again.
-    if (caller !== null && isHeadgateError(error, 'namespace.missing')) this.#limiters.delete(keyOf(caller));
+    if (caller !== null && isHeadgateError(error, 'namespace.missing')) this.#limiters.forget(caller);
     // The client has disconnected, which ends its wait. No client reads the answer, and the server has not failed.
     if (!isHeadgateError(error) && !signal.aborted) this.#options.onError(error, one.id);
     return errorProblem(error);
   }
-}
-
-/** A header has no line break, so that no other namespace and name have the same key. */
-function keyOf({ token, namespace }: Caller): string {
-  return `${namespace}\n${token?.name ?? ''}`;
 }
 
 async function readInput({ params, query, body, role }: Operation, { req }: HonoContext): Promise<Input> {

@@ -26,6 +26,7 @@ export const statusView = v.object({
   requested: v.number(),
   reserved: v.optional(v.pipe(v.number(), v.description('What had to stay for asks of higher priority.'))),
   shadow: v.optional(v.pipe(v.literal(true), v.description('The limit refuses nothing.'))),
+  near: v.optional(v.pipe(v.literal(true), v.description('At least the share `warnAt` of the limit is used.'))),
   exceeded: v.boolean(),
   retryAfterMs: v.pipe(v.nullable(v.number()), v.description('0 if not exceeded; null if waiting does not help.')),
   paused: v.optional(pauseView),
@@ -38,8 +39,9 @@ type Shown = Exclude<keyof LimitStatus, keyof StatusView> extends never ? LimitS
 
 /** Each field is named: a copy of the rest of an object takes several times as long, and each answer has some of these. */
 export function viewStatus(status: Shown): StatusView {
-  const { entityId, resource, limit, available, requested, exceeded, retryAfterMs, reserved, shadow, paused } = status;
-  const view = {
+  const { entityId, resource, limit, available, requested, exceeded, retryAfterMs, reserved, shadow, near, paused } =
+    status;
+  const view: StatusView = {
     entityId,
     resource,
     limit: viewLimit(limit),
@@ -48,13 +50,11 @@ export function viewStatus(status: Shown): StatusView {
     exceeded,
     retryAfterMs,
   };
-  if (reserved === undefined && shadow === undefined && paused === undefined) return view;
-  return {
-    ...view,
-    ...(reserved === undefined ? {} : { reserved }),
-    ...(shadow === undefined ? {} : { shadow }),
-    ...(paused === undefined ? {} : { paused: viewPausedBy(paused) }),
-  };
+  if (reserved !== undefined) view.reserved = reserved;
+  if (shadow !== undefined) view.shadow = shadow;
+  if (near !== undefined) view.near = near;
+  if (paused !== undefined) view.paused = viewPausedBy(paused);
+  return view;
 }
 
 /** A lease, with the token that continues it. */

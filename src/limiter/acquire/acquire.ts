@@ -164,7 +164,7 @@ function consume(
   const { backend, guard, namespaceId, tuning } = context;
   const { nowMs, request } = ask;
   const leaseId = keepsHolder(levels) ? buildLeaseId(nowMs, context.random()) : null;
-  const grant = request.atomic === true ? { leaseId, levels, atomic: true } : { leaseId, levels };
+  const grant = grantOf(request, leaseId, levels);
   guard.enter('acquire');
   let answer: Awaitable<ConsumeOutcome>;
   try {
@@ -185,6 +185,15 @@ function consume(
   return guard
     .within(answer, { where: 'acquire', timeoutMs, signal: request.signal, onLate })
     .then((outcome) => decided(context, ask, grant, outcome, draw));
+}
+
+function grantOf(
+  { atomic, atMost }: AcquireRequest,
+  leaseId: string | null,
+  levels: readonly LevelAsk[],
+): ConsumeRequest {
+  if (atomic !== true && atMost === undefined) return { leaseId, levels };
+  return { leaseId, levels, ...(atomic === true ? { atomic } : {}), ...(atMost === undefined ? {} : { atMost }) };
 }
 
 function keepsHolder(levels: readonly LevelAsk[]): boolean {
@@ -265,10 +274,11 @@ export function tell(
     namespace: context.namespace,
     entityId: request.entityId,
     resource: request.resource,
-    consume: { ...request.consume } as Record<string, number>,
+    consume: consumeOf(request, decision),
     ...(request.priority === undefined ? {} : { priority: request.priority }),
     granted: decision.granted,
     ...(decision.granted && decision.statuses.some(({ exceeded }) => exceeded) ? { exceeded: true as const } : {}),
+    ...(decision.statuses.some(({ near }) => near) ? { near: true as const } : {}),
     reason: decision.granted ? null : decision.reason,
     retryAfterMs: decision.granted ? null : decision.retryAfterMs,
     decidedBy: decision.decidedBy,
@@ -316,6 +326,13 @@ export function tell(
   } catch (error) {
     report(context.options, error, 'onDecision');
   }
+}
+
+/** The amounts of the request. Of a limit that was cut: what was taken. */
+function consumeOf({ consume: amounts, atMost }: AcquireRequest, decision: Decision): Record<string, number> {
+  const asked = { ...amounts } as Record<string, number>;
+  const taken = atMost === undefined || !decision.granted ? undefined : decision.lease.consumed[atMost];
+  return atMost === undefined || taken === undefined ? asked : { ...asked, [atMost]: taken };
 }
 
 function limitsAsked(decision: Decision): readonly LimitAsked[] {

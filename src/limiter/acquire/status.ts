@@ -1,6 +1,8 @@
 import type { LevelAnswer, LevelAsk } from '../../backend.js';
-import { concludeAt, type LimitStatus } from '../../core/bucket/decide.js';
+import { leastOf } from '../../core/bucket/at-most.js';
+import { type AskedAmount, concludeAt, type LimitStatus } from '../../core/bucket/decide.js';
 import { LimitsNotConfigured } from '../../core/errors.js';
+import type { Limit } from '../../core/limit.js';
 import { pauseWaitMs } from '../../core/pause.js';
 import type { EpochMs } from '../../core/units.js';
 import type { CachedConfig } from '../config/config-cache.js';
@@ -43,7 +45,7 @@ async function peekEverything(context: Context, request: StatusRequest): Promise
   const known = await context.resolver.chain(request.entityId, request.resource, nowMs, endMs);
   const chain = known[0]?.resolved.limits.length === 0 ? await context.resolver.renewChain(known, nowMs, endMs) : known;
   const levels = chain.flatMap(({ entityId, resource, resolved: { limits, version } }) =>
-    limits.length === 0 ? [] : [{ entityId, resource, limits, version, asks: [], holder: null }],
+    limits.length === 0 ? [] : [{ entityId, resource, limits, version, asks: warningsOf(limits), holder: null }],
   );
   if (chain[0]?.resolved.limits.length === 0) throw new LimitsNotConfigured(request.entityId, request.resource);
   const answers = await peek(context, levels, nowMs);
@@ -60,6 +62,11 @@ function pauseOf(
   const known = findPause(chain, nowMs);
   const found = findPauseIn(levels, answers, nowMs);
   return found === null ? known : laterFound(known, found, nowMs);
+}
+
+/** A limit that is not named is asked for 0. One with a `warnAt` is named, so that its status can be `near`. */
+function warningsOf(limits: readonly Limit[]): readonly AskedAmount[] {
+  return limits.flatMap(({ name, warnAt }) => (warnAt === undefined ? [] : [{ name, milli: 0, warnAt }]));
 }
 
 /** The available tokens of each limit, at the level that has the fewest; `Infinity` where every level is unlimited. */
@@ -116,7 +123,20 @@ async function peekChain(
     ...answer,
     verdicts: answer.verdicts.filter(({ limit }) => levels[at]?.asks.some(({ name }) => name === limit.name)),
   }));
-  return { levels, answers: asked, pause: pauseOf(chain, levels, answers, nowMs) };
+  const agreed = request.atMost === undefined ? asked : asAgreed(asked);
+  return { levels, answers: agreed, pause: pauseOf(chain, levels, answers, nowMs) };
+}
+
+/** All levels take what the level with the least can give of the limit that may be cut. */
+function asAgreed(answers: readonly LevelAnswer[]): readonly LevelAnswer[] {
+  const least = leastOf(answers);
+  if (least === null) return answers;
+  return answers.map((answer) => ({
+    ...answer,
+    verdicts: answer.verdicts.map((verdict) =>
+      verdict.cut === true ? { ...verdict, requestedMilli: least } : verdict,
+    ),
+  }));
 }
 
 async function peek(context: Context, levels: readonly LevelAsk[], nowMs: number): Promise<readonly LevelAnswer[]> {

@@ -51,6 +51,7 @@ function resolveRead(read: ConfigRead, code: CodeLimits): ResolvedRead {
     hasSlots: resolved.limits.some(({ kind }) => holdsSlots(kind)),
     hasPause: read.bucketPause !== undefined || read.entity?.pause !== undefined,
     hasShadows: read.entity?.bypass === true || resolved.limits.some(({ shadow }) => shadow),
+    hasWarnings: resolved.limits.some(({ warnAt }) => warnAt !== undefined),
     bypasses: read.entity?.bypass === true,
     cascadesTo: read.entity?.cascade === true ? read.entity.parentId : null,
   };

@@ -34,7 +34,9 @@ export function findHoldingLine(
       // A line may be left over from before the limit was lifted or became a shadow.
       if (ask === undefined || ask.shadow === true || !hasBalance(limit.kind)) continue;
       const reserved = ask.reserve === undefined ? 0 : shareOfCapacity(limit, ask.reserve) / MILLI;
-      const need = { tokens: Number(ask.milli) / MILLI, reserved };
+      // An ask that may be cut waits for one token.
+      const tokens = ask.atMost === true ? Math.min(1, Number(ask.milli) / MILLI) : Number(ask.milli) / MILLI;
+      const need = { tokens, reserved };
       const lines = context.lines.of(level, limit.name);
       // The store refuses at once, and with the exact reason, what no wait can grant.
       if (need.tokens + reserved > limit.capacity || lines.some((line) => isTooLate(line, need, endMs))) return null;

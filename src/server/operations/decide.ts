@@ -26,6 +26,12 @@ const ask = v.strictObject({
     v.pipe(v.boolean(), v.description('Makes a lease with a token also where only rates are taken.')),
   ),
   priority: v.optional(v.pipe(v.string(), v.description('The priority class, if a limit has a reserve against it.'))),
+  atMost: v.optional(
+    v.pipe(
+      v.string(),
+      v.description('The limit that is cut to what there is, at least to 1; `lease.consumed` says it.'),
+    ),
+  ),
   wait: v.optional(
     v.strictObject({
       timeoutMs: v.pipe(v.number(), v.safeInteger(), v.minValue(0)),

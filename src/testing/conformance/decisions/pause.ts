@@ -93,7 +93,7 @@ const buckets: readonly Case[] = [
   {
     title: 'a pause of a bucket stops asks of slots, of unlimited limits, of 0, and of all levels in one transaction',
     run: async (fixture) => {
-      const rules = ['rpm:10/min', 'jobs:5/hour', 'tpm:unlimited'];
+      const rules = ['rpm:10/min', 'slots:2/concurrent', 'tpm:unlimited'];
       const [one, other] = await twoWarm(fixture, ...rules);
       await one.pause({ ...USER, forMs: 20_000, reason: REASON });
       for (const consume of [{ slots: 1 }, { tpm: 5 }, { rpm: 0 }, { rpm: 1, slots: 1, tpm: 1 }]) {

@@ -25,6 +25,7 @@ import { addTtl, settleOne } from '../settle/settle-one.js';
 import {
   addUnanswered,
   ALL_ANSWERED,
+  asSent,
   landedResults,
   mayHaveRefunded,
   releasedResults,
@@ -262,7 +263,8 @@ function finishIfLanded(state: GroupState, refused: SentWrite | null): GroupStep
 function noteUnanswered(state: GroupState, sent: SentWrite, error: unknown): GroupState {
   const unanswered = addUnanswered(state.unanswered, sent, state.group.entries, error);
   // It may have landed. Then the stored record differs from the image.
-  return { ...state, unanswered, trust: 'guess' };
+  const entries = asSent(state.group.entries, sent);
+  return { ...state, group: { ...state.group, entries }, unanswered, trust: 'guess' };
 }
 
 function resend(state: GroupState, error: unknown): GroupStep {
