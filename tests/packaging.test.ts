@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, sep } from 'node:path';
+import { join, posix, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
@@ -21,6 +21,7 @@ const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
 
 /** A project that has installed only the packed package. */
 let consumer: string;
+let tarballBytes: number;
 
 beforeAll(() => {
   if (!existsSync(join(ROOT, 'dist/index.js')))
@@ -28,8 +29,9 @@ beforeAll(() => {
   consumer = mkdtempSync(join(tmpdir(), 'headgate-consumer-'));
   write('package.json', JSON.stringify({ name: 'consumer', private: true, type: 'module' }));
   const [packed] = JSON.parse(npm(ROOT, 'pack', '--json', '--ignore-scripts', '--pack-destination', consumer)) as [
-    { filename: string },
+    { filename: string; size: number },
   ];
+  tarballBytes = packed.size;
   npm(consumer, 'install', '--offline', '--ignore-scripts', '--no-audit', '--no-fund', join(consumer, packed.filename));
   linkNodeTypes();
 }, 60_000);
@@ -138,6 +140,18 @@ describe('the command line', () => {
     const path = join(consumer, 'node_modules/headgate/dist/cli/main.js');
     expect(statSync(path).mode & 0o111).toBe(0o111);
     expect(readFileSync(path, 'utf8').split('\n')[0]).toBe('#!/usr/bin/env node');
+  });
+
+  test('the tarball is smaller than 1.5 MB', () => {
+    expect(tarballBytes).toBeLessThan(1_500_000);
+  });
+
+  test("import 'headgate' loads no code of the server, and import 'headgate/server' does", () => {
+    const ofServer = /notFoundHandler|getRequestListener|safeParse/;
+    const loading = (entry: string): string[] => loadedWith(entry).filter((path) => ofServer.test(textOf(path)));
+    expect(loading('dist/index.js')).toEqual([]);
+    expect(loading('dist/client/index.js')).toEqual([]);
+    expect(loading('dist/server/index.js').length).toBeGreaterThan(0);
   });
 
   test('the library contains no code of the libraries of the command line', () => {
@@ -269,6 +283,21 @@ function plainEnvironment(): NodeJS.ProcessEnv {
 function linkNodeTypes(): void {
   mkdirSync(join(consumer, 'node_modules/@types'));
   symlinkSync(join(ROOT, 'node_modules/@types/node'), join(consumer, 'node_modules/@types/node'), 'junction');
+}
+
+function textOf(path: string): string {
+  return readFileSync(join(consumer, 'node_modules/headgate', path), 'utf8');
+}
+
+/** The files of the package that importing an entry loads: its static imports, and theirs. */
+function loadedWith(entry: string): string[] {
+  const loaded = new Set([entry]);
+  for (const path of loaded) {
+    for (const [, specifier = ''] of textOf(path).matchAll(/^(?:import|export)\b[^'"();]*?["'](\.[^"']+)["']/gm)) {
+      loaded.add(posix.join(posix.dirname(path), specifier));
+    }
+  }
+  return [...loaded];
 }
 
 function packedFiles(): string[] {

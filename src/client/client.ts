@@ -3,9 +3,10 @@ import { Limit } from '../core/limit.js';
 import { holdsSlots } from '../core/limit-kind.js';
 import type { PausedBy } from '../core/pause.js';
 import { RateLimitExceeded } from '../core/rate-limit-exceeded.js';
+import { checkAmounts } from './check-amounts.js';
 import { type ClientOptions, type ProblemBody, Sender } from './http.js';
 import { type LeaseBody, RemoteLease } from './remote-lease.js';
-import { type OnError, runUnder } from './run.js';
+import { type OnError, type RunOptions, runUnder } from './run.js';
 
 /** The request of an acquire, as in the library. `limits` may also be texts. */
 export interface RemoteRequest<L extends string = string> {
@@ -18,6 +19,8 @@ export interface RemoteRequest<L extends string = string> {
   readonly portable?: boolean;
   /** The priority class, if a limit has a reserve against it. */
   readonly priority?: string;
+  /** The one limit that may be cut to what there is, at least to 1. `lease.consumed` says how much it took. */
+  readonly atMost?: L;
   readonly wait?: { readonly timeoutMs: number; readonly maxWaiting?: number };
   readonly signal?: AbortSignal;
   readonly onUnavailable?: 'block' | 'allow' | 'local';
@@ -53,10 +56,13 @@ interface LimitBody extends Pick<Limit, 'name' | 'kind' | 'refillAmount' | 'refi
   readonly capacity: number | null;
 }
 
-interface StatusBody extends Omit<LimitStatus, 'limit' | 'available'> {
+interface StatusBody extends Omit<LimitStatus, 'limit' | 'available' | 'paused'> {
   readonly limit: LimitBody;
   readonly available: number | null;
+  readonly paused?: PauseBody;
 }
+
+type PauseBody = Omit<PausedBy, 'until'> & { readonly until: string | null };
 
 interface GrantBody {
   readonly granted: true;
@@ -70,7 +76,7 @@ interface DenialBody extends Pick<RateLimitExceeded, 'reason' | 'retryAfterMs'> 
   /** Left out by servers before this field existed. */
   readonly statuses?: readonly StatusBody[];
   readonly decidedBy: DecidedBy;
-  readonly paused?: Omit<PausedBy, 'until'> & { readonly until: string | null };
+  readonly paused?: PauseBody;
 }
 
 interface AvailableBody {
@@ -93,6 +99,7 @@ export class HeadgateClient<L extends string = string> {
   /** Returns a lease, or the reason and the wait of the denial. Not repeated if no answer comes: it may have been granted. */
   async tryAcquire(request: RemoteRequest<L>): Promise<RemoteDecision<L>> {
     const { signal, wait, limits, ...ask } = request;
+    checkAmounts('consume', ask.consume);
     const body: AskBody = {
       ...ask,
       ...(wait === undefined ? {} : { wait }),
@@ -114,17 +121,26 @@ export class HeadgateClient<L extends string = string> {
 
   /**
    * Runs `work` under a lease, and extends the lease meanwhile: commits when it returns, gives back what was not settled when
-   * it throws. The lease is portable unless the request says otherwise, because only such a lease can give rates back.
+   * it throws. For an async generator the lease lasts until the generator ends. The lease is portable unless the request says
+   * otherwise, because only such a lease can give rates back.
    */
-  async run<T>(request: RemoteRequest<L>, work: (lease: RemoteLease<L>) => T | Promise<T>): Promise<T> {
-    const decision = await this.tryAcquire({ portable: true, ...request });
+  async run<T>(
+    request: RemoteRequest<L> & RunOptions,
+    work: (lease: RemoteLease<L>) => T | Promise<T>,
+    options: RunOptions = {},
+  ): Promise<T> {
+    const { onThrow: asked = 'rollback', ...ask } = request;
+    const { onThrow = asked } = options;
+    const decision = await this.tryAcquire({ portable: true, ...ask });
     if (!decision.granted) throw new RateLimitExceeded(decision);
     const rates = decision.statuses.filter(({ limit }) => !holdsSlots(limit.kind)).map(({ limit }) => limit.name);
-    return runUnder(decision.lease, work, { leaseTtlMs: request.leaseTtlMs, rates, onError: this.#onError });
+    const { leaseTtlMs } = request;
+    return runUnder(decision.lease, work, { leaseTtlMs, rates, onThrow, onError: this.#onError });
   }
 
   /** The statuses of the decision that the request would get now. Takes nothing. */
   async peek({ signal, limits, ...ask }: RemoteRequest<L>): Promise<LimitStatus[]> {
+    checkAmounts('consume', ask.consume);
     const body: AskBody = { ...ask, ...(limits === undefined ? {} : { limits: limits.map(String) }) };
     const answer = await this.#sender.send('POST', '/v1/peek', body, { repeatable: true, signal });
     return statusesOf(answer.body);
@@ -164,15 +180,20 @@ function denied<L extends string>(problem: ProblemBody): RemoteDecision<L> {
   const { reason, retryAfterMs, decidedBy, paused } = body;
   const denial = { granted: false, reason, retryAfterMs, statuses, violations, decidedBy } as const;
   if (paused === undefined) return denial;
-  return { ...denial, paused: { ...paused, until: paused.until === null ? null : new Date(paused.until) } };
+  return { ...denial, paused: pauseOf(paused) };
+}
+
+function pauseOf({ until, ...pause }: PauseBody): PausedBy {
+  return { ...pause, until: until === null ? null : new Date(until) };
 }
 
 function statusesOf(body: unknown): LimitStatus[] {
   return (body as { readonly statuses: readonly StatusBody[] }).statuses.map(statusOf);
 }
 
-function statusOf({ limit, available, ...status }: StatusBody): LimitStatus {
-  return { ...status, limit: Limit.parse(limit.text), available: available ?? Number.POSITIVE_INFINITY };
+function statusOf({ limit, available, paused, ...rest }: StatusBody): LimitStatus {
+  const status = { ...rest, limit: Limit.parse(limit.text), available: available ?? Number.POSITIVE_INFINITY };
+  return paused === undefined ? status : { ...status, paused: pauseOf(paused) };
 }
 
 function warn(error: unknown, where: string): void {

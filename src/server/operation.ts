@@ -13,6 +13,8 @@ export interface Asked {
   readonly token: AccessToken | null;
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
+  /** Aborts when the server ends before a wait does. */
+  readonly ending: AbortSignal;
   /** The events of this process. */
   readonly events: EventHub;
   /** The format of the rate-limit fields of decisions. */
@@ -53,6 +55,8 @@ export interface Operation {
   readonly refusals: readonly number[];
   /** The entities that the request names. A token must cover each of them. */
   readonly entitiesOf: (input: Input) => readonly string[];
+  /** The fields of the request that replace what an admin has configured. A token with an entity prefix may not send them. */
+  readonly overridesOf: (input: Input) => readonly string[];
   readonly handle: (asked: Asked, input: Input) => Promise<Answer<unknown>>;
 }
 
@@ -92,6 +96,7 @@ export interface OperationDefinition<
   readonly denial?: GenericSchema;
   readonly refusals?: readonly number[];
   readonly entitiesOf?: (input: TypedInput<P, Q, B>) => readonly string[];
+  readonly overridesOf?: (input: TypedInput<P, Q, B>) => readonly string[];
   readonly handle: (asked: Asked, input: TypedInput<P, Q, B>) => Promise<Answer<InferOutput<A>>>;
 }
 
@@ -111,9 +116,21 @@ export function operation<
     refusals = [],
     wholeStore = false,
     entitiesOf = () => [],
+    overridesOf = () => [],
     ...rest
   } = definition;
   // The app parses the input with these very schemas before it calls the handler.
-  const typed = { ...rest, params, query, body, status, denial, refusals, wholeStore, entitiesOf } as unknown;
+  const typed = {
+    ...rest,
+    params,
+    query,
+    body,
+    status,
+    denial,
+    refusals,
+    wholeStore,
+    entitiesOf,
+    overridesOf,
+  } as unknown;
   return typed as Operation;
 }

@@ -57,9 +57,17 @@ export const limitView = v.object({
 
 export type LimitView = v.InferOutput<typeof limitView>;
 
+/** A limit does not change, and the same few are shown in every answer. */
+const views = new WeakMap<Limit, LimitView>();
+
 export function viewLimit(limit: Limit): LimitView {
-  const { name: limitName, kind, refillAmount, refillPeriodMs } = limit;
-  return { name: limitName, text: String(limit), kind, capacity: finite(limit.capacity), refillAmount, refillPeriodMs };
+  const known = views.get(limit);
+  if (known !== undefined) return known;
+  const { name: limitName, kind, capacity, refillAmount, refillPeriodMs } = limit;
+  const text = String(limit);
+  const view = { name: limitName, text, kind, capacity: finite(capacity), refillAmount, refillPeriodMs };
+  views.set(limit, view);
+  return view;
 }
 
 /** JSON has no infinity: null stands for an unlimited number. */

@@ -8,10 +8,14 @@ import { renderDocs } from './docs-page.js';
 import { EventHub } from './event-hub.js';
 import { buildOpenApi } from './openapi.js';
 import { OPERATIONS } from './operations/index.js';
+import { refuseOtherOrigins } from './local-requests.js';
 import { respond } from './respond.js';
 
 export interface ServerOptions {
-  /** Who may call. Left out or empty: everyone who can reach the server. */
+  /**
+   * Who may call. Left out or empty: everyone who can reach the server, except web pages of other sites (`Origin`). `serve`
+   * then also refuses other host names than those of this machine; behind a server of your own that check is yours.
+   */
   readonly tokens?: readonly AccessToken[];
   /** The namespace of requests that name none. Default: `default`. */
   readonly namespace?: string;
@@ -37,6 +41,8 @@ export interface Server {
   fetch(request: Request): Promise<Response>;
   /** Ends the event streams. The limiter stays open. */
   close(): void;
+  /** Answers the requests that wait for tokens with 503, so that a server that ends need not cut them off. */
+  endWaits(): void;
 }
 
 /** The version of the API, which the paths begin with. */
@@ -52,7 +58,7 @@ const CSP =
 
 /** Serves a limiter over HTTP. Opens no socket: pass `fetch` to a server of your runtime, or use `serve`. */
 export function createServer(limiter: RateLimiter, options: ServerOptions = {}): Server {
-  if (!limiter.hasLeaseSecret) {
+  if (!limiter.leases.hasSecret) {
     const expected = 'given to the limiter (or HEADGATE_LEASE_SECRET set): a server signs the tokens of leases with it';
     throw new ValidationError('leaseSecrets', expected, undefined);
   }
@@ -89,7 +95,15 @@ export function createServer(limiter: RateLimiter, options: ServerOptions = {}):
   if (metrics !== undefined) {
     addPage('/metrics', true, () => new Response(metrics.render(), { headers: { 'content-type': PROMETHEUS } }));
   }
-  return { fetch: (request) => app.fetch(request), close: () => events.close() };
+  const isOpen = tokens.length === 0;
+  return {
+    fetch: (request) => {
+      const refused = isOpen ? refuseOtherOrigins(request) : null;
+      return refused === null ? app.fetch(request) : Promise.resolve(refused);
+    },
+    close: () => events.close(),
+    endWaits: () => app.endWaits(),
+  };
 }
 
 function warn(error: unknown, where: string): void {

@@ -2,7 +2,8 @@ import type { Awaitable, ConsumeOutcome, ConsumeRequest, LevelAsk } from '../../
 import type { LimitStatus } from '../../core/bucket/decide.js';
 import { MAX_HOLDERS_OF_PORTABLE } from '../../core/bucket/portable.js';
 import { BackendUnavailable, isHeadgateError } from '../../core/errors.js';
-import { refills } from '../../core/limit-kind.js';
+import { isConsumed, refills } from '../../core/limit-kind.js';
+import { amountsOfKind, tellSlots } from '../lease/lease-events.js';
 import type { EpochMs } from '../../core/units.js';
 import { buildLeaseId, checkEntityId, checkResource } from '../../core/identifiers.js';
 import type { Ask } from './ask.js';
@@ -163,7 +164,7 @@ function consume(
   const { backend, guard, namespaceId, tuning } = context;
   const { nowMs, request } = ask;
   const leaseId = keepsHolder(levels) ? buildLeaseId(nowMs, context.random()) : null;
-  const grant = request.atomic === true ? { leaseId, levels, atomic: true } : { leaseId, levels };
+  const grant = grantOf(request, leaseId, levels);
   guard.enter('acquire');
   let answer: Awaitable<ConsumeOutcome>;
   try {
@@ -184,6 +185,15 @@ function consume(
   return guard
     .within(answer, { where: 'acquire', timeoutMs, signal: request.signal, onLate })
     .then((outcome) => decided(context, ask, grant, outcome, draw));
+}
+
+function grantOf(
+  { atomic, atMost }: AcquireRequest,
+  leaseId: string | null,
+  levels: readonly LevelAsk[],
+): ConsumeRequest {
+  if (atomic !== true && atMost === undefined) return { leaseId, levels };
+  return { leaseId, levels, ...(atomic === true ? { atomic } : {}), ...(atMost === undefined ? {} : { atMost }) };
 }
 
 function keepsHolder(levels: readonly LevelAsk[]): boolean {
@@ -264,10 +274,11 @@ export function tell(
     namespace: context.namespace,
     entityId: request.entityId,
     resource: request.resource,
-    consume: { ...request.consume } as Record<string, number>,
+    consume: consumeOf(request, decision),
     ...(request.priority === undefined ? {} : { priority: request.priority }),
     granted: decision.granted,
     ...(decision.granted && decision.statuses.some(({ exceeded }) => exceeded) ? { exceeded: true as const } : {}),
+    ...(decision.statuses.some(({ near }) => near) ? { near: true as const } : {}),
     reason: decision.granted ? null : decision.reason,
     retryAfterMs: decision.granted ? null : decision.retryAfterMs,
     decidedBy: decision.decidedBy,
@@ -276,7 +287,7 @@ export function tell(
     const violations = decision.granted ? [] : decision.violations.map(violationOf);
     const durationMs = Math.max(0, context.clock.now() - startMs);
     const paused = decision.granted ? null : (decision.paused ?? null);
-    const tokens = decision.granted ? decision.lease.tokens : {};
+    const tokens = decision.granted ? amountsOfKind(decision.lease.account, isConsumed) : {};
     const limits = limitsAsked(decision);
     // A literal, because to spread the whole event takes as long as the rest of a decision in memory.
     const {
@@ -308,7 +319,7 @@ export function tell(
     };
     if (waitedMs !== undefined) Object.assign(made, { waitedMs });
     emit(context.options, Object.assign(made, others));
-    if (decision.granted) decision.lease.tellSlots();
+    if (decision.granted) tellSlots(context, decision.lease.account);
   }
   try {
     onDecision?.(event);
@@ -317,12 +328,19 @@ export function tell(
   }
 }
 
+/** The amounts of the request. Of a limit that was cut: what was taken. */
+function consumeOf({ consume: amounts, atMost }: AcquireRequest, decision: Decision): Record<string, number> {
+  const asked = { ...amounts } as Record<string, number>;
+  const taken = atMost === undefined || !decision.granted ? undefined : decision.lease.consumed[atMost];
+  return atMost === undefined || taken === undefined ? asked : { ...asked, [atMost]: taken };
+}
+
 function limitsAsked(decision: Decision): readonly LimitAsked[] {
   const { statuses, decidedBy } = decision;
   if (!decision.granted || statuses.length > 0 || decidedBy === 'open') return statuses.map(askedOf);
   // The short way of an acquire makes no statuses: it took from rates of the entity itself.
   const { entityId } = decision.lease;
-  const taken = Object.entries(decision.lease.takenOf(refills));
+  const taken = Object.entries(amountsOfKind(decision.lease.account, refills));
   return taken.map(([limit, requested]) => ({ entityId, limit, requested, exceeded: false }));
 }
 

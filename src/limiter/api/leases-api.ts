@@ -3,7 +3,7 @@ import { wholeTokens } from '../../core/bucket/decide.js';
 import { LeaseTokenInvalid, ValidationError } from '../../core/errors.js';
 import { checkEntityId, checkResource, parsePlainResource } from '../../core/identifiers.js';
 import { checkKnownFields } from '../../core/known-fields.js';
-import { callStore, type Context } from '../context.js';
+import { callStore, changeStore, type Context } from '../context.js';
 import { emit } from '../events/emit.js';
 import { Lease } from '../lease/lease.js';
 import { PortableAccount } from '../lease/portable-account.js';
@@ -43,6 +43,11 @@ export class LeasesApi {
     this.#secrets = secrets;
   }
 
+  /** @internal Whether tokens of leases can be signed. */
+  get hasSecret(): boolean {
+    return this.#secrets.length > 0;
+  }
+
   /**
    * The leases that have a holder, including expired ones that were not reclaimed yet: of an entity and resource, of an
    * entity, or of the namespace. A lease that cascades is listed once for each of its levels.
@@ -78,7 +83,7 @@ export class LeasesApi {
 
   /**
    * Ends a lease by its id, as its expiry would: its slots return, and its rates if an expiry gives them back. For leases
-   * whose process is gone. Looks at the buckets that `query` names, by default at all of the namespace. False: none of
+   * whose process is gone; audited as `lease.release`, once for each level. Looks at the buckets that `query` names, by default at all of the namespace. False: none of
    * them has the lease.
    */
   async release(id: string, query: LeaseQuery = {}): Promise<boolean> {
@@ -93,7 +98,7 @@ export class LeasesApi {
       for (const record of page.items) {
         if (record.id !== id) continue;
         const { entityId, resource } = record;
-        const released = await callStore(context, 'releasing a lease', (call) =>
+        const released = await changeStore(context, 'releasing a lease', (call) =>
           context.backend.leases.release(call, id, { entityId, resource }),
         );
         if (released) {

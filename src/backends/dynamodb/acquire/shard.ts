@@ -1,4 +1,5 @@
 import type { Awaitable, Tuning } from '../../../backend.js';
+import { asPlanned } from '../../../core/bucket/at-most.js';
 import { type AskedAmount, decide, fitsAll, refuses, type Verdict } from '../../../core/bucket/decide.js';
 import { compareConfig } from '../../../core/config/config.js';
 import { BackendUnavailable } from '../../../core/errors.js';
@@ -17,7 +18,7 @@ import type { CachedImage, EntryAnswer, GroupAction, GroupAnswer, GroupState } f
 import type { Judgement } from '../bucket/group/group-draft.js';
 import { planGroup } from '../bucket/group/plan-group.js';
 import { Pressure, type PressureOptions } from '../bucket/pressure.js';
-import { backOffMs, type Deadline, pause, timeLeftMs } from '../client/deadline.js';
+import { backOffMs, type Deadline, pause, timeLeftMs } from '../../../machine-time.js';
 import type { ShardImage } from '../table/items.js';
 import type { ShardKey } from '../table/keys.js';
 import { knownLimits, shownBy, startGroup, step } from '../bucket/group/group-write.js';
@@ -234,7 +235,7 @@ export async function sendGroup(shard: Shard, waiting: readonly Waiting[]): Prom
   const [{ tuning }] = waiting as [Waiting, ...Waiting[]];
   const nowMs = waiting.reduce((latest, { entry }) => Math.max(latest, entry.nowMs), 0);
   const deadline = waiting.reduce((latest, one) => Math.max(latest, one.deadline), 0);
-  const entries = waiting.map(({ entry }) => entry);
+  const entries = waiting.map(entryOf);
   const { maxRetries, bucketLifeFactor: lifeFactor } = tuning;
   const inDoubt = leasesInDoubt(waiting);
   const group = { ns: shard.executor.ns, key: shard.key, entries, nowMs, maxRetries, lifeFactor, inDoubt };
@@ -255,6 +256,12 @@ export async function sendGroup(shard: Shard, waiting: readonly Waiting[]): Prom
     }
     ({ state, action, answers } = step(state, answer));
   }
+}
+
+/** A write of an earlier group may have granted the ask: it may take no other amount now. */
+function entryOf({ entry, doubt }: Waiting): Entry {
+  if (entry.kind !== 'ask' || doubt === undefined) return entry;
+  return { ...entry, level: asPlanned(entry.level, doubt.answer.verdicts) };
 }
 
 const NONE_IN_DOUBT: ReadonlySet<string> = new Set();
