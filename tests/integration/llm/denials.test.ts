@@ -80,6 +80,16 @@ describe('denials of limitFetch', () => {
     await expect(llmWorld({ fetch: { wiatMs: 1 } as object })).rejects.toThrow('wiatMs');
   });
 
+  test('a model without a price is refused where a limit counts money, and only there', async () => {
+    const prices = { other: { input: 1, output: 1 } };
+    world = await llmWorld({ fetch: { prices } });
+    await (await world.fetch(...callOf('chat', world.provider.url))).text();
+    const limits = [Limit.perDay('budget', 1_000)];
+    await using counted = await llmWorld({ limits, fetch: { prices, measures: { budget: 'microdollars' } } });
+    await expect(counted.fetch(...callOf('chat', counted.provider.url))).rejects.toThrow('prices');
+    expect(counted.provider.calls).toEqual([]);
+  });
+
   test('a limit that no level has is an error of the program, not a denial', async () => {
     world = await llmWorld({ fetch: { measures: { tmp: 'tokens' } } });
     await expect(world.fetch(...callOf('chat', world.provider.url))).rejects.toMatchObject({ code: 'input.invalid' });

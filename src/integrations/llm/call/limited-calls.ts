@@ -8,7 +8,7 @@ import { beginDelivery, type Recipient } from './delivery.js';
 import { type Estimate, Estimator } from './estimator.js';
 import { failureOfError } from './failure.js';
 import { type ResolvedLlmOptions, valueFor } from './llm-options.js';
-import { actualsOf, holdOf } from './measures.js';
+import { actualsOf, holdOf, needsPrice } from './measures.js';
 import { type Price, priceOf } from './prices.js';
 
 /** A call that was sent. */
@@ -20,9 +20,9 @@ export interface Sent<T> {
   readonly throttle: Throttle | null;
 }
 
-/** A call and what was computed for it before it was sent. */
+/** What was computed for a call before it was sent. Does not contain its prompt, which may be large, because it lasts as long as the answer. */
 interface Planned {
-  readonly sized: SizedCall;
+  readonly model: string;
   readonly entityId: string;
   readonly resource: string;
   readonly upstream: string;
@@ -82,17 +82,17 @@ export class LimitedCalls {
   }
 
   #plan(sized: SizedCall): Planned {
-    const { entityId, resource, upstream, prices } = this.#options;
+    const { entityId, resource, upstream, prices, measures } = this.#options;
     const { call } = sized;
     const spender = valueFor(entityId, call);
     const spentOn = valueFor(resource, call);
     return {
-      sized,
+      model: call.model,
       entityId: spender,
       resource: spentOn,
       upstream: valueFor(upstream, call),
       estimate: this.#estimator.estimate(spentOn, sized),
-      price: prices === null ? null : priceOf(prices, call.model),
+      price: prices === null || !needsPrice(measures) ? null : priceOf(prices, call.model),
     };
   }
 
@@ -129,8 +129,8 @@ export class LimitedCalls {
   }
 
   /** The pause is stored before the caller can send the call again. */
-  async #heed({ sized, upstream, resource }: Planned, throttle: Throttle | null, sentMs: EpochMs): Promise<void> {
-    const target = { entityId: upstream, resource, model: sized.call.model };
+  async #heed({ model, upstream, resource }: Planned, throttle: Throttle | null, sentMs: EpochMs): Promise<void> {
+    const target = { entityId: upstream, resource, model };
     if (throttle === null) this.#pauses.succeed(target);
     else await this.#pauses.pause(target, throttle, sentMs);
   }

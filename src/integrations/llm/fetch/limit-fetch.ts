@@ -34,10 +34,11 @@ export function limitFetch(send: Fetch, options: LimitFetchOptions): LimitedFetc
   const limitedFetch: Fetch = async (...args) => {
     const call = await readFetch(args, includeUsage);
     if (call === null) return send(...args);
-    const { signal } = call;
+    const { sized, ...sending } = call;
+    const { signal } = sending;
     try {
-      return await calls.run(call.sized, signal, async () =>
-        readAnswer(call, await send(...call.args), { clock, idleMs, signal, failsOnAbort: true }),
+      return await calls.run(sized, signal, async () =>
+        readAnswer(sending, await send(...sending.args), { clock, idleMs, signal, failsOnAbort: true }),
       );
     } catch (error) {
       if (isDenial(error)) return deniedResponse(error, call.api);

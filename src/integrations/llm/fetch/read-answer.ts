@@ -8,7 +8,11 @@ import { answerReader, streamReader, type UsageReader } from '../usage/usage-rea
 import type { FetchedCall } from './read-fetch.js';
 
 /** The answer of a provider as its caller gets it, and how it ends. */
-export async function readAnswer(call: FetchedCall, answer: Response, options: TapOptions): Promise<Sent<Response>> {
+export async function readAnswer(
+  call: Pick<FetchedCall, 'api' | 'stripsUsage'>,
+  answer: Response,
+  options: TapOptions,
+): Promise<Sent<Response>> {
   if (!answer.ok) return readFailure(answer, options);
   const { body } = answer;
   if (body === null) return { value: answer, throttle: null, ended: Promise.resolve(endOf('complete', null)) };
