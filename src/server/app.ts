@@ -112,6 +112,7 @@ export class App {
     const asked: Asked = {
       limiter,
       token: caller.token,
+      namespace: caller.namespace,
       signal,
       events: this.#options.events,
       problemOf: (error) => this.#problemOf(error, one, caller, signal),

@@ -53,13 +53,29 @@ export const limitView = v.object({
   capacity: v.pipe(wholeOrNull, v.description('null: unlimited.')),
   refillAmount: v.number(),
   refillPeriodMs: v.number(),
+  reserve: v.optional(
+    v.pipe(
+      v.record(v.string(), v.number()),
+      v.description('By priority class: the share of the capacity that must stay.'),
+    ),
+  ),
+  shadow: v.optional(v.pipe(v.literal(true), v.description('The limit refuses nothing.'))),
 });
 
 export type LimitView = v.InferOutput<typeof limitView>;
 
 export function viewLimit(limit: Limit): LimitView {
-  const { name: limitName, kind, refillAmount, refillPeriodMs } = limit;
-  return { name: limitName, text: String(limit), kind, capacity: finite(limit.capacity), refillAmount, refillPeriodMs };
+  const { name: limitName, kind, refillAmount, refillPeriodMs, reserve, shadow } = limit;
+  return {
+    name: limitName,
+    text: String(limit),
+    kind,
+    capacity: finite(limit.capacity),
+    refillAmount,
+    refillPeriodMs,
+    ...(reserve === undefined ? {} : { reserve: { ...reserve } }),
+    ...(shadow ? { shadow } : {}),
+  };
 }
 
 /** JSON has no infinity: null stands for an unlimited number. */

@@ -2,6 +2,8 @@ import { ValidationError } from '../core/errors.js';
 import type { RateLimiter } from '../limiter/rate-limiter.js';
 import type { AccessToken } from './access-token.js';
 import { type AccessEntry, App } from './app.js';
+import type { DashboardFiles } from './dashboard-files.js';
+import { addDashboard } from './dashboard-routes.js';
 import { renderDocs } from './docs-page.js';
 import { EventHub } from './event-hub.js';
 import { buildOpenApi } from './openapi.js';
@@ -17,6 +19,8 @@ export interface ServerOptions {
   readonly events?: EventHub;
   /** Prints `/metrics`. Default: there is no such route. */
   readonly metrics?: { render(): string };
+  /** The dashboard, as `readDashboard` returns it. It is served at `/dashboard/`. Default, and null: there is no such route. */
+  readonly dashboard?: DashboardFiles | null;
   /** Called with errors that are not the client's. Default: a process warning. */
   readonly onError?: (error: unknown, where: string) => void;
   /** Called after every answer. Default: no access log. */
@@ -70,6 +74,8 @@ export function createServer(limiter: RateLimiter, options: ServerOptions = {}):
   if (metrics !== undefined) {
     app.router.get('/metrics', () => new Response(metrics.render(), { headers: { 'content-type': PROMETHEUS } }));
   }
+  const { dashboard = null } = options;
+  if (dashboard !== null) addDashboard(app.router, dashboard);
   return { fetch: (request) => app.fetch(request), close: () => events.close() };
 }
 

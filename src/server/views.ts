@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import type { LimitStatus } from '../core/bucket/decide.js';
-import type { PausedBy } from '../core/pause.js';
+import type { PausedBy, PauseView } from '../core/pause.js';
 import type { Lease } from '../limiter/lease/lease.js';
 import { finite, limitView, viewLimit } from './schemas.js';
 
@@ -32,6 +32,16 @@ export const pauseView = v.object({
 
 export function viewPausedBy({ until, ...pause }: PausedBy): v.InferOutput<typeof pauseView> {
   return { ...pause, until: until?.toISOString() ?? null };
+}
+
+/** A pause that is stored with an entity or a bucket. */
+export const storedPauseView = v.pipe(
+  v.object({ until: v.pipe(v.nullable(v.string()), v.description('null: until it is resumed.')), reason: v.string() }),
+  v.description('The stored pause, which may have ended. Left out if there is none.'),
+);
+
+export function viewStoredPause(pause: PauseView | undefined) {
+  return pause === undefined ? {} : { paused: { until: pause.until?.toISOString() ?? null, reason: pause.reason } };
 }
 
 /** A lease, with the token that continues it. */
