@@ -42,7 +42,8 @@ export function addDashboard(router: Hono, files: DashboardFiles): void {
     if (file === undefined) return context.notFound();
     return respondFile(file, context.req.header('accept-encoding') ?? '');
   });
-  router.get(`${DASHBOARD_PATH}/:page?`, document);
+  router.get(`${DASHBOARD_PATH}/`, document);
+  router.get(`${DASHBOARD_PATH}/:page`, document);
 }
 
 function respondFile({ contentType, body, gzipped }: DashboardFile, accepted: string): Response {

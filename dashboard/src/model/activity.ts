@@ -50,9 +50,19 @@ export class Activity {
   readonly changes = new LastItems<Change>(RECENT);
   readonly #pauses = new Map<string, PausedBy>();
   #watched: { readonly entityId: string; readonly denials: LastItems<Denial> } | null = null;
+  readonly #startMs: number;
   /** Events that the server could not send to this page. */
   missed = 0;
   outage: { readonly sinceMs: number; readonly error: string } | null = null;
+
+  constructor(startMs: number) {
+    this.#startMs = startMs;
+  }
+
+  /** How many seconds of history are worth drawing: those since the page was opened, and at least a minute. */
+  secondsAt(atMs: number): number {
+    return Math.min(HISTORY_SECONDS - 1, Math.max(60, Math.ceil((atMs - this.#startMs) / 1_000)));
+  }
 
   apply(event: LiveEvent, atMs: number): void {
     switch (event.type) {

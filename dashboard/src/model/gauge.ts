@@ -53,7 +53,7 @@ export function gaugeOf(limit: LimitView, available: number | null, configured: 
   };
 }
 
-/** When nothing of the limit is used any more; null: slots return when their leases end. */
+/** When the whole capacity is available again; null: slots return when their leases end. */
 export function timeUntilFull({ kind, capacity, refillAmount, refillPeriodMs }: LimitView, available: number | null) {
   if (capacity === null || available === null || available >= capacity) return 0;
   if (kind !== 'rate' || refillAmount === 0) return null;
@@ -63,7 +63,7 @@ export function timeUntilFull({ kind, capacity, refillAmount, refillPeriodMs }: 
 function summaryOf(used: number, capacity: number, debt: number, kind: string, fullInMs: number | null): string {
   const unit = kind === 'concurrent' ? ' slots' : '';
   const owed = debt > 0 ? `, ${formatCount(debt)} in debt` : '';
-  const full = fullInMs === null || fullInMs === 0 ? '' : `, nothing used in ${formatDuration(fullInMs)}`;
+  const full = fullInMs === null || fullInMs === 0 ? '' : `, full again in ${formatDuration(fullInMs)}`;
   return `${formatCount(used)} of ${formatCount(capacity)}${unit} used${owed}${full}`;
 }
 

@@ -12,6 +12,8 @@ import { Panel } from '../ui/panel.js';
 import { Empty, Loaded } from '../ui/states.js';
 
 const LAST = 100;
+/** The server reads all changes to find the last ones, so that it is not asked often. */
+const EVERY_MS = 30_000;
 const SUBJECTS = [
   ['', 'everything'],
   ['entity', 'an entity'],
@@ -27,8 +29,10 @@ export function AuditPage() {
     ...(of === 'resource' ? { resource: name } : {}),
     ...(of === 'system' ? { system: 'true' } : {}),
   };
-  const load = useLoad(`audit ${of}\n${name} ${changed.value}`, (signal) =>
-    api.value.get<Page<AuditView>>('/v1/audit', { ...query, last: String(LAST) }, signal),
+  const load = useLoad(
+    `audit ${of}\n${name}`,
+    (signal) => api.value.get<Page<AuditView>>('/v1/audit', { ...query, last: String(LAST) }, signal),
+    { version: changed.value, everyMs: EVERY_MS },
   );
   return (
     <div class="page">

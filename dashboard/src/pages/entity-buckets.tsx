@@ -37,8 +37,9 @@ async function readBuckets(from: Api, entityId: string, signal: AbortSignal) {
 
 /** The limits of each bucket of an entity as gauges. */
 export function EntityBuckets({ id, resource }: { readonly id: string; readonly resource: string }) {
-  const load = useLoad(`buckets ${id} ${changed.value}`, (signal) => readBuckets(api.value, id, signal), {
+  const load = useLoad(`buckets ${id}`, (signal) => readBuckets(api.value, id, signal), {
     everyMs: EVERY_MS,
+    version: changed.value,
   });
   return (
     <Panel title="Limits now" scope="store">
@@ -93,7 +94,7 @@ function Bucket({ entityId, bucket, config, isChosen }: BucketProps) {
         />
       ))}
       <p class="muted small">
-        {formatCount(acquires)} grants · {formatCount(holders)} leases held · {formatCount(expired)} leases expired
+        grants {formatCount(acquires)} · leases held {formatCount(holders)} · leases expired {formatCount(expired)}
       </p>
     </div>
   );

@@ -11,6 +11,8 @@ import { Panel } from '../ui/panel.js';
 import { Empty, Loaded } from '../ui/states.js';
 import { useState } from 'preact/hooks';
 
+const EVERY_MS = 10_000;
+
 interface LinkConfig {
   readonly id: string;
   readonly effective: EffectiveView;
@@ -46,8 +48,11 @@ async function readConfigs(
 export function EntityConfig({ chain, resource }: { readonly chain: readonly ChainLink[]; readonly resource: string }) {
   const [name, setName] = useState(resource);
   const ids = cascadeOf(chain);
-  const key = resource === '' ? null : `configs ${ids.join('\n')} ${resource} ${changed.value}`;
-  const load = useLoad(key, (signal) => readConfigs(api.value, ids, resource, signal));
+  const key = resource === '' ? null : `configs ${ids.join('\n')} ${resource}`;
+  const load = useLoad(key, (signal) => readConfigs(api.value, ids, resource, signal), {
+    version: changed.value,
+    everyMs: EVERY_MS,
+  });
   return (
     <Panel title={resource === '' ? 'Why these limits' : `Why these limits on ${resource}`} scope="store">
       <Form label="Choose a resource" onSubmit={() => setParams({ resource: name.trim() })}>

@@ -7,7 +7,7 @@ import { Empty } from '../ui/states.js';
 import { type Column, Table } from '../ui/table.js';
 
 const COLUMNS: readonly Column<Denial>[] = [
-  { title: 'At', cell: ({ atMs }) => formatClock(atMs) },
+  { title: 'At', cell: ({ atMs }) => <span class="number">{formatClock(atMs)}</span> },
   { title: 'Resource', cell: ({ decision }) => decision.resource },
   { title: 'Asked', cell: ({ decision }) => <code>{askedText(decision.consume)}</code> },
   { title: 'Refused by', cell: ({ decision }) => refusedBy(decision) },
@@ -36,7 +36,7 @@ function refusedBy({ entityId, violations, paused, reason }: Denial['decision'])
 export function EntityDenials({ id }: { readonly id: string }) {
   useEffect(() => activity.watch(id), [id]);
   void drawing.value;
-  const rows = activity.denialsOf(id).slice(0, 20);
+  const rows = activity.denialsOf(id).slice(0, 8);
   return (
     <Panel title="Recent denials" scope="server">
       {rows.length === 0 ? (

@@ -17,6 +17,7 @@ import { EntityTree } from './entity-tree.js';
 import { OwnStatus } from './entity-status.js';
 
 const MOST_FOUND = 50;
+const EVERY_MS = 10_000;
 
 /** One entity: its place in the tree, its limits as gauges, where they come from, and its last denials. */
 export function EntityPage({ view }: { readonly view: SessionView }) {
@@ -102,8 +103,11 @@ interface DetailsProps {
 }
 
 function Details({ id, resource, isAdmin }: DetailsProps) {
-  const key = isAdmin ? `chain ${id} ${changed.value}` : null;
-  const chain = useLoad(key, (signal) => readChain(api.value, id, false, signal));
+  const key = isAdmin ? `chain ${id}` : null;
+  const chain = useLoad(key, (signal) => readChain(api.value, id, false, signal), {
+    version: changed.value,
+    everyMs: EVERY_MS,
+  });
   if (!isAdmin) {
     return (
       <div class="grid">
@@ -113,7 +117,7 @@ function Details({ id, resource, isAdmin }: DetailsProps) {
     );
   }
   return (
-    <div class="grid">
+    <div class="grid two">
       <Loaded load={chain}>{(links) => <EntityTree chain={links} />}</Loaded>
       <EntityBuckets id={id} resource={resource} />
       <Loaded load={chain}>{(links) => <EntityConfig chain={links} resource={resource} />}</Loaded>

@@ -26,9 +26,9 @@ export function LeasesPage() {
   const action = useAction();
   const query = { entityId: entity, resource: entity === '' ? '' : resource, limit: '500' };
   const load = useLoad(
-    `leases ${entity}\n${resource} ${changed.value}`,
+    `leases ${entity}\n${resource}`,
     (signal) => readPages<LeaseView>((after) => api.value.get('/v1/leases', { ...query, after }, signal), MOST_LEASES),
-    { everyMs: EVERY_MS },
+    { everyMs: EVERY_MS, version: changed.value },
   );
   const release = (lease: LeaseView): void =>
     action.run(async () => {

@@ -12,6 +12,7 @@ import { Panel } from '../ui/panel.js';
 import { Loaded } from '../ui/states.js';
 import { useAction } from '../ui/use-action.js';
 
+const EVERY_MS = 10_000;
 const LENGTHS = [
   ['60000', '1 minute'],
   ['600000', '10 minutes'],
@@ -62,15 +63,19 @@ export function PausePanel(props: { readonly entity: string; readonly resource: 
 }
 
 function StoredPauses({ entity, resource }: { readonly entity: string; readonly resource: string }) {
-  const load = useLoad(`pauses ${entity}\n${resource} ${changed.value}`, async (signal) => {
-    const record = await readEntity(api.value, entity, signal);
-    const query = { entityId: entity, resource };
-    const { bucket } =
-      resource === ''
-        ? { bucket: null }
-        : await api.value.get<{ readonly bucket: BucketView | null }>('/v1/bucket', query, signal);
-    return [record?.paused, bucket?.paused].filter((one) => isRunning(one, Date.now()));
-  });
+  const load = useLoad(
+    `pauses ${entity}\n${resource}`,
+    async (signal) => {
+      const record = await readEntity(api.value, entity, signal);
+      const query = { entityId: entity, resource };
+      const { bucket } =
+        resource === ''
+          ? { bucket: null }
+          : await api.value.get<{ readonly bucket: BucketView | null }>('/v1/bucket', query, signal);
+      return [record?.paused, bucket?.paused].filter((one) => isRunning(one, Date.now()));
+    },
+    { version: changed.value, everyMs: EVERY_MS },
+  );
   return (
     <Loaded load={load}>
       {(pauses) =>

@@ -14,6 +14,7 @@ import { LimitsFile } from './limits-file.js';
 import { PausePanel } from './limits-pause.js';
 
 const MOST_LEVELS = 1_000;
+const EVERY_MS = 10_000;
 
 /** The four levels side by side, with edits; pauses; a limits file. */
 export function LimitsPage() {
@@ -21,11 +22,20 @@ export function LimitsPage() {
   const [turn, setTurn] = useState(0);
   const version = `${changed.value} ${turn}`;
   const levels = levelsOf(entity, resource);
-  const configs = useLoad(`configs ${entity}\n${resource} ${version}`, (signal) =>
-    Promise.all(levels.map((level) => api.value.get<ConfigView>('/v1/config', { ...level }, signal))),
+  const options = { version, everyMs: EVERY_MS };
+  const configs = useLoad(
+    `configs ${entity}\n${resource}`,
+    (signal) => Promise.all(levels.map((level) => api.value.get<ConfigView>('/v1/config', { ...level }, signal))),
+    options,
   );
-  const all = useLoad(`levels ${version}`, (signal) =>
-    readPages<LevelView>((after) => api.value.get('/v1/config/levels', { limit: '1000', after }, signal), MOST_LEVELS),
+  const all = useLoad(
+    'levels',
+    (signal) =>
+      readPages<LevelView>(
+        (after) => api.value.get('/v1/config/levels', { limit: '1000', after }, signal),
+        MOST_LEVELS,
+      ),
+    options,
   );
   const resources = [...new Set((all.data?.items ?? []).flatMap(({ level }) => level.resource ?? []))];
   return (

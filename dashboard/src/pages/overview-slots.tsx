@@ -19,7 +19,9 @@ async function readSlots(from: Api, signal: AbortSignal) {
   const pages = await Promise.all(
     resources.map((resource) => from.get<Page<BucketView>>('/v1/buckets', { resource, limit: '1000' }, signal)),
   );
-  const holders = new Set(leases.items.map(({ id }) => id)).size;
+  const nowMs = Date.now();
+  const held = leases.items.filter(({ expiresAt }) => Date.parse(expiresAt) > nowMs);
+  const holders = new Set(held.map(({ id }) => id)).size;
   const hasMore = leases.next !== null || pages.some(({ next }) => next !== null);
   return { leases: holders, slots: sumSlots(pages.flatMap(({ items }) => items)), hasMore };
 }
@@ -35,7 +37,7 @@ export function SlotsInUse() {
           ) : (
             <>
               <p>
-                {formatCount(leases)} leases are held{hasMore ? ', at least' : ''}.
+                Leases held{hasMore ? ' (at least)' : ''}: <strong class="number">{formatCount(leases)}</strong>
               </p>
               <ul class="plain">
                 {slots.map(({ resource, limit, used, capacity }) => (
@@ -76,8 +78,7 @@ export function WaitingCalls() {
           ) : (
             <>
               <p>
-                <strong class="number">{formatCount(items.reduce((sum, { depth }) => sum + depth, 0))}</strong> calls
-                wait.
+                Calls: <strong class="number">{formatCount(items.reduce((sum, { depth }) => sum + depth, 0))}</strong>
               </p>
               <Table
                 caption="Calls that wait, by limit"

@@ -1,5 +1,4 @@
 import type { SessionView } from '../api/types.js';
-import { HISTORY_SECONDS } from '../model/activity.js';
 import { formatAge, formatClock, formatCount, formatDuration, formatRate } from '../model/format.js';
 import { activity, drawing, live } from '../state/live.js';
 import { Chart } from '../ui/chart.js';
@@ -17,7 +16,7 @@ export function OverviewPage({ view }: { readonly view: SessionView }) {
   return (
     <div class="page grid">
       <Figures />
-      <Panel title={`Decisions a second, last ${HISTORY_SECONDS / 60} minutes`} scope="server" wide>
+      <Panel title="Decisions a second" scope="server" wide>
         <DecisionChart />
       </Panel>
       <RefusedNow />
@@ -87,8 +86,9 @@ function DecisionChart() {
   void drawing.value;
   const nowMs = Date.now();
   const second = Math.floor(nowMs / 1_000);
-  const granted = activity.granted.read(nowMs);
-  const denied = activity.denied.read(nowMs);
+  const seconds = activity.secondsAt(nowMs);
+  const granted = activity.granted.read(nowMs).slice(-seconds);
+  const denied = activity.denied.read(nowMs).slice(-seconds);
   const x = granted.map((_, at) => second - granted.length + at);
   const label = `Granted ${granted.at(-1) ?? 0} and denied ${denied.at(-1) ?? 0} in the last second`;
   return (

@@ -21,12 +21,13 @@ export function UsageDetails({ groups, limit }: { readonly groups: readonly Usag
   const window = groups[0]?.usage[0]?.window ?? groups[1]?.usage[0]?.window ?? 'hourly';
   const all = groups.flatMap(({ usage }) => usage);
   return (
-    <div class="grid">
+    <div class="grid two">
       <Panel title={`${unit} in each window`} scope="store" wide>
         <Chart
           label={`${unit} in ${starts.length} windows: ${series.map(({ label, values }) => `${label} ${formatCount(total(values))}`).join(', ')}`}
           x={starts.map((_, at) => at)}
           height={200}
+          kind="bars"
           xText={(at) => (starts[at] === undefined ? '' : formatWindow(window, starts[at]).slice(-11))}
           series={series.map((one, at) => ({ ...one, colour: COLOURS[at] ?? 'accent' }))}
         />

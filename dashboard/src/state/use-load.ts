@@ -11,13 +11,15 @@ export interface Load<T> {
 interface LoadOptions {
   /** Reads again so often while the page is visible. 0: only by `reload`. */
   readonly everyMs?: number;
+  /** Reads again when it changes. What was read before stays on the page meanwhile. */
+  readonly version?: string | number;
 }
 
 /** Reads data now, when `key` changes, and repeatedly. Data of another key is never shown. `key` null: reads nothing. */
 export function useLoad<T>(
   key: string | null,
   load: (signal: AbortSignal) => Promise<T>,
-  { everyMs = 0 }: LoadOptions = {},
+  { everyMs = 0, version = 0 }: LoadOptions = {},
 ): Load<T> {
   const [state, setState] = useState<{
     readonly key: string;
@@ -47,7 +49,7 @@ export function useLoad<T>(
       ended.abort();
       clearTimeout(timer);
     };
-  }, [key, turn, everyMs]);
+  }, [key, turn, everyMs, version]);
   const reload = useCallback(() => setTurn((old) => old + 1), []);
   const isCurrent = state !== null && state.key === key;
   return { data: isCurrent ? state.data : null, error: isCurrent ? state.error : null, reload };
