@@ -15,7 +15,7 @@ function filesBelow(folder: string): readonly string[] {
 }
 
 const atRoot = readdirSync(ROOT, { withFileTypes: true }).flatMap((entry) => (entry.isFile() ? [entry.name] : []));
-const sources = ['src', 'tests', 'bench'].flatMap(filesBelow).concat(atRoot);
+const sources = ['src', 'tests', 'bench', 'examples'].flatMap(filesBelow).concat(atRoot);
 const pages = ['README.md', 'CONTRIBUTING.md', ...filesBelow('docs').filter((name) => name.endsWith('.md'))];
 
 function read(page: string): string {

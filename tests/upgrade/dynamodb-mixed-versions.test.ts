@@ -5,7 +5,7 @@ import { deadlineIn } from '../../src/backends/dynamodb/client/deadline.js';
 import { readItem } from '../../src/backends/dynamodb/client/requests.js';
 import { runMigrations } from '../../src/backends/dynamodb/migrations/run.js';
 import { checkSchema, raiseVersion } from '../../src/backends/dynamodb/schema/schema.js';
-import { createVersionGate } from '../../src/backends/dynamodb/schema/version-gate.js';
+import { createVersionGate } from '../../src/backends/dynamodb/schema/gates.js';
 import { VERSION_KEY } from '../../src/backends/dynamodb/table/keys.js';
 import { Limit } from '../../src/core/limit.js';
 import { fault } from '../../src/testing/dynamodb/index.js';

@@ -1,7 +1,6 @@
 import type { Tuning } from '../../../src/backend.js';
 import { BucketCache } from '../../../src/backends/dynamodb/acquire/bucket-shards.js';
-import { sendGroup } from '../../../src/backends/dynamodb/acquire/send-group.js';
-import { Shard } from '../../../src/backends/dynamodb/acquire/shard.js';
+import { sendGroup, Shard } from '../../../src/backends/dynamodb/acquire/shard.js';
 import type { Entry, EntryResult } from '../../../src/backends/dynamodb/bucket/group/entries.js';
 import { PRESSURE } from '../../../src/backends/dynamodb/bucket/pressure.js';
 import { deadlineIn } from '../../../src/backends/dynamodb/client/deadline.js';

@@ -8,7 +8,7 @@ import { createAuditStore } from '../../../src/backends/dynamodb/stores/audit.js
 import { createConfigStore } from '../../../src/backends/dynamodb/stores/config.js';
 import { createEntityStore } from '../../../src/backends/dynamodb/stores/entities.js';
 import { createManagedStore } from '../../../src/backends/dynamodb/stores/managed.js';
-import { createNamespaceGate } from '../../../src/backends/dynamodb/stores/namespace-gate.js';
+import { createNamespaceGate } from '../../../src/backends/dynamodb/schema/gates.js';
 import { createNamespaceStore } from '../../../src/backends/dynamodb/stores/namespaces.js';
 import { RecentWrites } from '../../../src/backends/dynamodb/stores/recent-writes.js';
 import { createUsageStore } from '../../../src/backends/dynamodb/stores/usage.js';

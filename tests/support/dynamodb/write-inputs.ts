@@ -12,10 +12,14 @@ import {
   buildSettlement as settlement,
   buildSettlementOfAll as settlementOfAll,
 } from '../../../src/backends/dynamodb/bucket/writes/write-settlement.js';
-import { buildShardWrite as shardWrite } from '../../../src/backends/dynamodb/bucket/writes/write-shard.js';
+import { buildShardWrite as shardWrite } from '../../../src/backends/dynamodb/bucket/shard-write.js';
 import { buildMerge as merge, buildSplit as split } from '../../../src/backends/dynamodb/bucket/writes/write-split.js';
 import { buildHeal as heal, buildUnmark as unmark } from '../../../src/backends/dynamodb/bucket/writes/write-sweep.js';
-import { renderAction, renderCreate, renderUpdate } from '../../../src/backends/dynamodb/expressions/render-write.js';
+import {
+  renderAction,
+  renderCreate,
+  renderUpdate,
+} from '../../../src/backends/dynamodb/expressions/dynamodb-executor.js';
 
 interface Target {
   readonly tableName: string;

@@ -8,9 +8,8 @@ import { backOffMs, type Deadline, pause, timeLeftMs } from '../client/deadline.
 import type { AskEntry } from '../bucket/group/entries.js';
 import { buildCreate } from '../bucket/writes/create.js';
 import { createWriteId, type RecordWrite } from '../bucket/writes/record-write.js';
-import { buildShardWrite } from '../bucket/writes/write-shard.js';
+import { applyShardWrite, buildShardWrite } from '../bucket/shard-write.js';
 import { planGroup } from '../bucket/group/plan-group.js';
-import { applyShardWrite } from '../bucket/shard-write.js';
 import { readLocation } from '../bucket/grant-location.js';
 import { revocationOfGrant } from '../bucket/group/revocation.js';
 import type { Shard } from './shard.js';

@@ -2,7 +2,7 @@ import type { Awaitable, Call, Tuning } from '../../../backend.js';
 import { parentShard } from '../../../core/bucket/shard.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { ChangeEntry, Entry, ResultOf } from '../bucket/group/entries.js';
-import { DEFAULT_LIFE_FACTOR } from '../bucket/bucket-ttl.js';
+import { DEFAULT_LIFE_FACTOR } from '../bucket/shard-write.js';
 import type { BucketRef, Executor } from '../bucket/executor.js';
 import { LargestAsks, type PressureOptions } from '../bucket/pressure.js';
 import { revocationOf } from '../bucket/group/revocation.js';

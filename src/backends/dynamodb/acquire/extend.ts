@@ -7,9 +7,8 @@ import { type BucketCache, type BucketShards, tuningOf } from './bucket-shards.j
 import { backOffMs, type Deadline, deadlineIn, pause, timeLeftMs } from '../client/deadline.js';
 import type { Executor } from '../bucket/executor.js';
 import { createWriteId, type Update } from '../bucket/writes/record-write.js';
-import { buildShardWrite } from '../bucket/writes/write-shard.js';
+import { buildShardWrite, replaceHolder, type ShardWrite } from '../bucket/shard-write.js';
 import type { ShardImage } from '../table/items.js';
-import { type ShardWrite, replaceHolder } from '../bucket/shard-write.js';
 import { readLocation } from '../bucket/grant-location.js';
 import type { Shard } from './shard.js';
 

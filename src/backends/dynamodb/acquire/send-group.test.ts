@@ -24,7 +24,7 @@ import { buildLeaseId } from '../../../core/identifiers.js';
 import { Limit } from '../../../core/limit.js';
 import { fault, type FaultProxy, findEngine, startFaultProxy } from '../../../testing/dynamodb/index.js';
 import type { ShardImage } from '../table/items.js';
-import { expiresTooEarly } from '../bucket/bucket-ttl.js';
+import { expiresTooEarly } from '../bucket/shard-write.js';
 import type { Table } from '../client/requests.js';
 import { sdkTransport } from '../client/sdk-transport.js';
 

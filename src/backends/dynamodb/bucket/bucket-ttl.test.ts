@@ -16,8 +16,7 @@ import { Limit } from '../../../core/limit.js';
 import { worthOf } from '../../../../tests/oracle/model.js';
 import { planGroup } from './group/plan-group.js';
 import type { ShardImage } from '../table/items.js';
-import { expiresTooEarly, expirySec, needsTtl, needsTtlRefresh } from './bucket-ttl.js';
-import { applyShardWrite } from './shard-write.js';
+import { applyShardWrite, expiresTooEarly, expirySec, needsTtl, needsTtlRefresh } from './shard-write.js';
 
 const NOW_SEC = NOW_MS / 1_000;
 const HOUR_SEC = 3_600;

@@ -3,8 +3,7 @@ import { fullTokens } from '../../../core/limit.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { ShardImage } from '../table/items.js';
 import type { ShardKey } from '../table/keys.js';
-import { expirySec } from './bucket-ttl.js';
-import type { ShardWrite } from './shard-write.js';
+import { expirySec, type ShardWrite } from './shard-write.js';
 
 /** The image of a new bucket: full, with one shard. */
 export function newBucketImage(key: ShardKey, level: LevelRef, nowMs: EpochMs): ShardImage {

@@ -2,18 +2,29 @@ import {
   applyWrite,
   credit,
   effectiveTokens,
+  gainsTokens,
   type LimitWrite,
-  planMove,
   type Rate,
   waitForTokens,
 } from '../../../core/bucket/bucket.js';
-import type { ConfigVersion } from '../../../core/config/config.js';
-import type { Amount, Holder, Verdict } from '../../../core/bucket/decide.js';
-import { add, type Int, min, sub } from '../../../core/int.js';
-import { hasBalance, isConsumed, refills, sharesAccount } from '../../../core/limit-kind.js';
+import { compareVersions, type ConfigVersion } from '../../../core/config/config.js';
+import type { Holder, Verdict } from '../../../core/bucket/decide.js';
+import { add, type Int, sub } from '../../../core/int.js';
+import { refills } from '../../../core/limit-kind.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { EntryResult } from './group/entries.js';
-import { accountOf, decodeHolder, encodeHolder, type ShardImage, type StoredHolder } from '../table/items.js';
+import {
+  accountOf,
+  ATTRIBUTE,
+  decodeHolder,
+  encodeHolder,
+  printVersion,
+  type ShardImage,
+  type StoredHolder,
+} from '../table/items.js';
+import { buildShardKey, sweepKeys } from '../table/keys.js';
+import { raiseTtl, type RecordUpdate, startShardUpdate, type Update, type WriteIds } from './writes/record-write.js';
+import type { LevelRef } from '../../../backend.js';
 
 /**
  * What one write does to one shard. It is planned on an image, which may be stale. Its conditions refuse it on every
@@ -45,108 +56,6 @@ export type HolderChange =
   | { readonly kind: 'remove'; readonly leaseId: string; readonly seen: string }
   /** Writes nothing, but requires that the holder does not exist, because the answer to the caller says so. */
   | { readonly kind: 'absent'; readonly leaseId: string };
-
-/** Leaves a balance as it is. */
-export const STAYS: LimitWrite = { write: 'add', deltaMilli: 0, atLeastMilli: null, atMostMilli: null };
-
-interface Sum {
-  takeMilli: Int | null;
-  /** The largest reserve among the takes. */
-  reserveMilli: number;
-  debitMilli: Int;
-  refundMilli: Int;
-  /** Asks that are counted and not taken: shadows that are short. */
-  countMilli: Int;
-  /** The stored tokens are at most this, so that the shadows are short; null: they are short anyway. */
-  atMostMilli: Int | null;
-  /** Consumption that is taken back and changes no balance. */
-  uncountMilli: Int;
-}
-
-/** The sums that a write changes each limit by. */
-export class LimitSums {
-  readonly #byName = new Map<string, Sum>();
-
-  take(name: string, milli: Int, reserveMilli = 0): void {
-    const sum = this.#of(name);
-    sum.takeMilli = add(sum.takeMilli ?? 0, milli);
-    sum.reserveMilli = Math.max(sum.reserveMilli, reserveMilli);
-  }
-
-  /** Counts an ask of a shadow that is short, also after the takes so far. `needMilli`: the ask and its reserve. */
-  count(name: string, milli: number, needMilli: number, rate: Rate, creditedMilli: Int): void {
-    const sum = this.#of(name);
-    sum.countMilli = add(sum.countMilli, milli);
-    const missing = add(needMilli, sum.takeMilli ?? 0);
-    // More than the capacity is short whatever the balance is.
-    if (refills(rate.kind) && missing > rate.capacityMilli) return;
-    const atMost = sub(sub(missing, creditedMilli), 1);
-    sum.atMostMilli = sum.atMostMilli === null ? atMost : min(sum.atMostMilli, atMost);
-  }
-
-  /** What the takes so far must leave. */
-  reserveOf(name: string): number {
-    return this.#byName.get(name)?.reserveMilli ?? 0;
-  }
-
-  debit(name: string, milli: Int): void {
-    const sum = this.#of(name);
-    sum.debitMilli = add(sum.debitMilli, milli);
-  }
-
-  /** Skips a limit that was removed, and one that has changed its kind: tokens are not slots. */
-  refund(image: ShardImage, kind: 'rate' | 'concurrent', amounts: readonly Amount[]): void {
-    for (const { name, milli } of amounts) {
-      const found = accountOf(image, name)?.limit.kind;
-      if (found === undefined || !sharesAccount(found, kind)) continue;
-      const sum = this.#of(name);
-      sum.refundMilli = add(sum.refundMilli, milli);
-    }
-  }
-
-  uncount(name: string, milli: Int): void {
-    const sum = this.#of(name);
-    sum.uncountMilli = add(sum.uncountMilli, milli);
-  }
-
-  changes(image: ShardImage, nowMs: EpochMs): readonly LimitChange[] {
-    const changes: LimitChange[] = [];
-    for (const { limit, rate, tokensMilli } of image.limits) {
-      const sum = this.#byName.get(limit.name);
-      if (sum === undefined) continue;
-      const credited = credit(rate, image.baseMs, nowMs);
-      const write = hasBalance(limit.kind) ? bounded(planMove(rate, tokensMilli, credited, sum), sum) : STAYS;
-      changes.push({ name: limit.name, write, consumedMilli: isConsumed(limit.kind) ? consumedIn(sum) : 0 });
-    }
-    return changes;
-  }
-
-  #of(name: string): Sum {
-    let sum = this.#byName.get(name);
-    if (sum === undefined) this.#byName.set(name, (sum = { ...NOTHING }));
-    return sum;
-  }
-}
-
-const NOTHING: Sum = {
-  takeMilli: null,
-  reserveMilli: 0,
-  debitMilli: 0,
-  refundMilli: 0,
-  countMilli: 0,
-  atMostMilli: null,
-  uncountMilli: 0,
-};
-
-/** Adds the bound under which the shadows of the group are short. A full bucket is known exactly and needs none. */
-function bounded(write: LimitWrite, { atMostMilli }: Sum): LimitWrite {
-  if (atMostMilli === null || write.write === 'set') return write;
-  return { ...write, atMostMilli: write.atMostMilli === null ? atMostMilli : min(write.atMostMilli, atMostMilli) };
-}
-
-function consumedIn({ takeMilli, debitMilli, refundMilli, countMilli, uncountMilli }: Sum): Int {
-  return sub(add(add(takeMilli ?? 0, countMilli), debitMilli), add(refundMilli, uncountMilli));
-}
 
 /** Whether the write would change nothing. It may still require that holders are absent. */
 export function changesNothing({ limits, acquires, expired, holders, adopts, ttlSec }: ShardWrite): boolean {
@@ -257,4 +166,185 @@ export function correctVerdicts(
     if (result?.kind !== 'granted') return result;
     return { ...result, answer: { ...result.answer, verdicts: result.answer.verdicts.map(correct) } };
   });
+}
+
+/**
+ * Takes, debits, refunds, holds, extends, releases and reclaims, in any combination: one write for a whole group.
+ * Writes: per limit ADD tk (room) or SET tk (full), ADD tc; ADD ac, un, wc; SET or REMOVE h; SET w; cv, ttl, GSI1 as needed.
+ * Condition: rf = :rf; pz does not exist or pz <= :now, if it takes; per limit the bounds of its form; per holder h = :seen, or h does not exist; cv = :seen if adopted; ttl <= :ttl
+ * if it is set; w <> :id.
+ * On success: ALL_NEW.   On failure: ALL_OLD, absent when the item does not exist.   Cost: 1 WCU per started KB either way.
+ */
+export function buildShardWrite(ns: string, image: ShardImage, write: ShardWrite, ids: WriteIds): Update {
+  const update = startShardUpdate(image, ids)
+    .add(ATTRIBUTE.acquires, write.acquires)
+    .add(ATTRIBUTE.expired, write.expired);
+  if (write.takesAtMs !== undefined) update.requireAbsentOrAtMost(ATTRIBUTE.pauseEnd, write.takesAtMs);
+  for (const limit of write.limits) changeLimit(update, limit);
+  for (const holder of write.holders) changeHolder(update, holder);
+  if (!image.onSweepList && write.holders.some(({ kind }) => kind === 'add')) {
+    for (const [attribute, value] of Object.entries(sweepKeys(ns, image.key))) update.set(attribute, value);
+  }
+  if (write.adopts !== null) {
+    // If two writers adopt a version at once, the older version must not be written last.
+    update
+      .requireEqual(ATTRIBUTE.version, printVersion(image.version))
+      .set(ATTRIBUTE.version, printVersion(write.adopts));
+  }
+  if (write.ttlSec === null) update.remove(ATTRIBUTE.ttl);
+  else if (write.ttlSec !== undefined) raiseTtl(update, write.ttlSec);
+  return update.of(buildShardKey(ns, image.key));
+}
+
+function changeLimit(update: RecordUpdate, { name, write, consumedMilli }: LimitChange): void {
+  const tokens = ATTRIBUTE.tokens(name);
+  if (write.write === 'set') {
+    update.requireWithin(tokens, write.atLeastMilli, null).set(tokens, write.tokensMilli);
+  } else {
+    update.requireWithin(tokens, write.atLeastMilli, write.atMostMilli).add(tokens, write.deltaMilli);
+  }
+  update.add(ATTRIBUTE.consumed(name), consumedMilli);
+}
+
+function changeHolder(update: RecordUpdate, change: HolderChange): void {
+  const attribute = ATTRIBUTE.holder(change.leaseId);
+  switch (change.kind) {
+    case 'add':
+      update.requireAbsent(attribute).set(attribute, change.text);
+      break;
+    case 'replace':
+      update.requireEqual(attribute, change.seen).set(attribute, change.text);
+      break;
+    case 'remove':
+      update.requireEqual(attribute, change.seen).remove(attribute);
+      break;
+    case 'absent':
+      update.requireAbsent(attribute);
+      break;
+  }
+}
+
+const LEAST_LIFE_MS = 3_600_000;
+/** A wait is at most this long, however large the debt: 285,000 years. */
+const NEVER_SEC = Number.MAX_SAFE_INTEGER / 1_000;
+/** For writes that belong to no call, and so have no limiter options. */
+export const DEFAULT_LIFE_FACTOR = 7;
+
+/** How long an empty limit takes to fill. */
+function fillMs(rate: Rate): number {
+  const { capacityMilli, refillMilli, refillPeriodMs } = rate;
+  return gainsTokens(rate) ? Math.ceil((capacityMilli / refillMilli) * refillPeriodMs) : 0;
+}
+
+/** How long an idle bucket is kept at most. No balance depends on it, so floating-point numbers are exact enough. */
+function wholeLifeMs(image: ShardImage, factor: number): number {
+  return Math.max(LEAST_LIFE_MS, factor * longestFillMs(image));
+}
+
+function longestFillMs({ limits }: ShardImage): number {
+  let longestMs = 0;
+  for (const { rate } of limits) longestMs = Math.max(longestMs, fillMs(rate));
+  return longestMs;
+}
+
+/** When every limit will be full and every holder expired, if no write comes first. */
+function quietAtMs(image: ShardImage, nowMs: EpochMs): EpochMs {
+  let quietMs = nowMs;
+  for (const { rate, tokensMilli } of image.limits) {
+    if (!gainsTokens(rate)) continue;
+    const waitMs = waitForTokens(rate, tokensMilli, image.baseMs, rate.capacityMilli, nowMs) ?? 0;
+    quietMs = Math.max(quietMs, nowMs + waitMs);
+  }
+  for (const { expiresAtMs } of image.holders.values()) quietMs = Math.max(quietMs, expiresAtMs);
+  return quietMs;
+}
+
+/**
+ * The `ttl` of a bucket: the instant from which it is full and without holders, plus the rest of its life. Deleting it
+ * then changes no answer.
+ */
+export function expirySec(image: ShardImage, nowMs: EpochMs, factor: number): number {
+  const untilMs = Math.max(nowMs + LEAST_LIFE_MS, quietAtMs(image, nowMs) + (factor - 1) * longestFillMs(image));
+  return Math.ceil(untilMs / 1000);
+}
+
+/** Whether less than half of the life is left, so that the next take should renew the ttl. */
+export function needsTtlRefresh(image: ShardImage, nowMs: EpochMs, factor: number): boolean {
+  if (image.ttlSec === null) return false;
+  return image.ttlSec * 1000 - nowMs < wholeLifeMs(image, factor) / 2;
+}
+
+/** Whether DynamoDB could delete the bucket while a limit is below full or a holder has not expired. */
+export function expiresTooEarly({ ttlSec, limits, baseMs, holders }: ShardImage): boolean {
+  if (ttlSec === null) return false;
+  for (const { rate, tokensMilli } of limits) {
+    if (gainsTokens(rate) && tokensMilli < leastTokens(rate, baseMs, ttlSec)) return true;
+  }
+  for (const { expiresAtMs } of holders.values()) if (expiresAtMs > ttlSec * 1000) return true;
+  return false;
+}
+
+/** The least balance at `baseMs` that is full again at the ttl. */
+function leastTokens(rate: Rate, baseMs: EpochMs, ttlSec: number): Int {
+  return sub(rate.capacityMilli, credit(rate, baseMs, ttlSec * 1000));
+}
+
+/**
+ * Adds a condition that refuses the write if the bucket would not be full again at its ttl: the `ttl` was chosen from
+ * the image, and other writers may have taken more since.
+ */
+export function withinTtl(write: LimitWrite, rate: Rate, baseMs: EpochMs, ttlSec: number | null): LimitWrite {
+  if (ttlSec === null || !gainsTokens(rate) || write.write === 'set') return write;
+  const leastMilli = sub(leastTokens(rate, baseMs, ttlSec), write.deltaMilli);
+  const { atLeastMilli } = write;
+  return atLeastMilli !== null && atLeastMilli >= leastMilli ? write : { ...write, atLeastMilli: leastMilli };
+}
+
+/** A bucket that was not written for this long is written so seldom that a write under `w = :seen` will land. */
+const IDLE_MS = 60_000;
+
+/**
+ * Whether a bucket without a ttl should get one: its limits are inherited, it has one shard, and it is seldom written.
+ */
+export function needsTtl({ ttlSec, shardCount }: ShardImage, lasting: boolean | undefined, idleMs: number): boolean {
+  return ttlSec === null && shardCount === 1 && lasting === false && idleMs >= IDLE_MS;
+}
+
+interface TtlContext {
+  readonly nowMs: EpochMs;
+  readonly lifeFactor: number;
+}
+
+/**
+ * Renews the `ttl` if needed. Adds conditions that refuse the write if other writers have taken so much since the image
+ * was read that a limit would not be full again at the `ttl`.
+ */
+export function withTtl(image: ShardImage, write: ShardWrite, newest: LevelRef | null, at: TtlContext): ShardWrite {
+  const { baseMs, ttlSec, version } = image;
+  // Needs no condition: the write that adds a ttl also moves the base, and this write requires the base of the image.
+  // So this write cannot land on a bucket that got a ttl since.
+  if (ttlSec === null) return write;
+  if (newest?.lasting === true && compareVersions(newest.version, version) >= 0) return { ...write, ttlSec: null };
+  const renewedSec = renewedTtl(image, write, ttlSec, at);
+  // No later write could meet the condition of a ttl that was cut off here, so the bucket has none until it is paid.
+  if (renewedSec !== undefined && renewedSec >= NEVER_SEC) return { ...write, ttlSec: null };
+  const limits = write.limits.map((limit) => {
+    const rate = accountOf(image, limit.name)?.rate;
+    const isSpent = limit.write.write === 'add' && limit.write.deltaMilli < 0;
+    if (rate === undefined || !isSpent) return limit;
+    return { ...limit, write: withinTtl(limit.write, rate, baseMs, renewedSec ?? ttlSec) };
+  });
+  return { ...write, limits, ttlSec: renewedSec };
+}
+
+/** undefined: the stored ttl is long enough. */
+function renewedTtl(
+  image: ShardImage,
+  write: ShardWrite,
+  ttlSec: number,
+  { nowMs, lifeFactor }: TtlContext,
+): number | undefined {
+  const after = applyShardWrite(image, write, '');
+  if (!needsTtlRefresh(image, nowMs, lifeFactor) && !expiresTooEarly(after)) return undefined;
+  return Math.max(ttlSec, expirySec(after, nowMs, lifeFactor));
 }

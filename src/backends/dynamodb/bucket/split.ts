@@ -7,9 +7,9 @@ import { isRunning } from '../../../core/pause.js';
 import { shareOf } from '../../../core/bucket/shard.js';
 import { type EpochMs, MILLI, type Millitokens } from '../../../core/units.js';
 import type { Account, ShardImage } from '../table/items.js';
-import { DEFAULT_LIFE_FACTOR, expirySec } from './bucket-ttl.js';
+import { DEFAULT_LIFE_FACTOR, expirySec } from './shard-write.js';
 import { latestPause } from './shard-pauses.js';
-import { STAYS } from './shard-write.js';
+import { STAYS } from './group/group-draft.js';
 import { applySettlement, planSettle } from './settle/settle.js';
 
 export const MAX_SHARDS = 64;

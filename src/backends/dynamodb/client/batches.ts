@@ -1,8 +1,7 @@
 import { BackendUnavailable } from '../../../core/errors.js';
-import { keyItem } from '../table/attributes.js';
+import { keyItem, type RecordKey } from '../table/keys.js';
 import { backOffMs, type Deadline, pause, timeLeftMs } from './deadline.js';
 import { errorOf } from './failures.js';
-import type { RecordKey } from '../table/keys.js';
 import { sendRead, sendRepeatable, type Table } from './requests.js';
 import type { Item } from './transport.js';
 

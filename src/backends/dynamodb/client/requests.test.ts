@@ -8,9 +8,8 @@ import {
   TABLE_NAME,
 } from '../../../../tests/support/dynamodb/shard-engine.js';
 import { fault, type FaultProxy, findEngine, startFaultProxy } from '../../../testing/dynamodb/index.js';
-import { keyItem } from '../table/attributes.js';
+import { keyItem, type RecordKey } from '../table/keys.js';
 import { deadlineIn } from './deadline.js';
-import type { RecordKey } from '../table/keys.js';
 import { deleteItems, readItems } from './batches.js';
 import { readItem, send, sendRepeatable, type Table } from './requests.js';
 import { sdkTransport } from './sdk-transport.js';
@@ -57,6 +56,17 @@ describe.skipIf(found.status === 'unavailable')(`requests${reason}`, () => {
   const namesOf = (
     items: readonly (Record<string, { S?: string | undefined }> | undefined)[],
   ): (string | undefined)[] => items.map((item) => item?.['PK']?.S);
+
+  test('a request asks for a field that proves its answer, and an answer without it counts as lost', async () => {
+    const asked: unknown[] = [];
+    const store = answering((input) => {
+      asked.push(input['ReturnConsumedCapacity']);
+      return {};
+    });
+    const answer = await send(store, 'GetItem', { TableName: TABLE_NAME, Key: {} }, deadlineIn(1_000));
+    expect(asked).toEqual(['TOTAL']);
+    expect(answer).toMatchObject({ ok: false, failure: { kind: 'lost' } });
+  });
 
   describe('reading many items', () => {
     test('items are returned in the order of their keys, including repeated keys and keys without an item', async () => {

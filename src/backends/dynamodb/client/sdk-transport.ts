@@ -1,8 +1,7 @@
 import type * as Sdk from '@aws-sdk/client-dynamodb';
 import { InfrastructureError } from '../../../core/errors.js';
-import { askForProof, findMissingPart } from './complete-answer.js';
 import { type Deadline, timeLeftMs } from './deadline.js';
-import { LostAnswer, readAnswerError } from './lost-answer.js';
+import { readAnswerError } from './lost-answer.js';
 import { type Sending, sendOnceStack, withSending } from './send-once.js';
 import { StoreClock } from './store-clock.js';
 import type { Operation, Operations, Transport } from './transport.js';
@@ -60,7 +59,6 @@ export function sdkTransport({ client }: Required<Pick<SdkOptions, 'client'>>, l
       if (handle === undefined) handlers.set(operation, (handle = handlerOf(opening, operation, input)));
       const late = unused.pop() ?? new AbortController();
       const sending: Sending = { signal: late.signal, state: 'waiting' };
-      const asked = askForProof(operation, input);
       let timer: ReturnType<typeof setTimeout> | undefined;
       const ended = new Promise<never>((_, reject) => {
         // Not AbortSignal.timeout: it also fires for answered requests, which costs about 20 microseconds each.
@@ -74,9 +72,7 @@ export function sdkTransport({ client }: Required<Pick<SdkOptions, 'client'>>, l
         );
       });
       try {
-        const { output } = await Promise.race([handle({ input: withSending(asked, sending) }), ended]);
-        const missing = findMissingPart(operation, asked, output);
-        if (missing !== null) throw new LostAnswer(`the answer has no ${missing}`);
+        const { output } = await Promise.race([handle({ input: withSending(input, sending) }), ended]);
         return output;
       } catch (error) {
         throw sending.state === 'answered' ? readAnswerError(error) : error;

@@ -1,7 +1,7 @@
 import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
 import type { UsageRecord } from '../../../backend.js';
-import { keyItem, text } from '../table/attributes.js';
-import { buildUsageKey } from '../table/keys.js';
+import { buildUsageKey, keyItem } from '../table/keys.js';
+import { text } from '../table/attributes.js';
 import { USAGE_ATTRIBUTE, usageConstants } from '../table/records.js';
 import { Expression } from './expression.js';
 

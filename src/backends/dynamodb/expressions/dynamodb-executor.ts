@@ -2,17 +2,19 @@ import type { ChargeReceipt } from '../../../backend.js';
 import type { Limit } from '../../../core/limit.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { BucketRef, Executor, TransactionAnswer, WriteAnswer } from '../bucket/executor.js';
-import type { Creation, RecordWrite, Update } from '../bucket/writes/record-write.js';
+import type { Creation, RecordStep, RecordValue, RecordWrite, Update } from '../bucket/writes/record-write.js';
 import type { Deadline } from '../client/deadline.js';
 import { errorOf, type Failure } from '../client/failures.js';
 import { readItem, send, type Table } from '../client/requests.js';
-import type { Item } from '../client/transport.js';
+import type { AttributeValue, Item } from '../client/transport.js';
 import { requireOwn } from '../table/foreign-record.js';
 import { ATTRIBUTE, decodeShard, type ShardImage } from '../table/items.js';
-import { buildReceiptKey, buildShardKey, type ShardKey } from '../table/keys.js';
-import { decodeReceipt } from '../table/receipts.js';
+import { buildReceiptKey, buildShardKey, keyItem, type ShardKey } from '../table/keys.js';
+import { decodeReceipt, encodeReceipt, receiptCondition } from '../table/receipts.js';
 import { readBuckets } from '../table/read-buckets.js';
-import { renderAction, renderCreate, renderUpdate } from './render-write.js';
+import type { PutItemInput, TransactWriteItem, UpdateItemInput } from '@aws-sdk/client-dynamodb';
+import { Expression, type ExpressionInput, requireUpdate } from './expression.js';
+import { buildShardItem } from './shard-item.js';
 
 /** Sends the writes of one namespace to a DynamoDB table. */
 export class DynamoDBExecutor implements Executor {
@@ -109,4 +111,188 @@ function notWritten(
     case 'fatal':
       return { kind: 'failed', error: errorOf(failure, what) };
   }
+}
+
+/** An update that returns the whole item: the new one, or the one that refused it. */
+export function renderUpdate(tableName: string, { key, steps }: Update): UpdateItemInput {
+  return {
+    TableName: tableName,
+    Key: keyItem(key),
+    ...renderSteps(steps),
+    ReturnValues: 'ALL_NEW',
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  };
+}
+
+/** A put that returns the item that refused it. */
+export function renderCreate(tableName: string, { ns, image }: Creation): PutItemInput {
+  return {
+    TableName: tableName,
+    Item: buildShardItem(ns, image),
+    ConditionExpression: 'attribute_not_exists(PK)',
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  };
+}
+
+/** One action of a transaction. */
+export function renderAction(tableName: string, write: RecordWrite): TransactWriteItem {
+  switch (write.kind) {
+    case 'create':
+      return { Put: renderCreate(tableName, write) };
+    case 'update':
+      return { Update: { TableName: tableName, Key: keyItem(write.key), ...requireUpdate(renderSteps(write.steps)) } };
+    case 'receipt': {
+      const { ns, receipt, endMs, nowMs } = write;
+      return {
+        Put: { TableName: tableName, Item: encodeReceipt(ns, receipt, endMs), ...receiptCondition(nowMs) },
+      };
+    }
+    case 'delete':
+      return { Delete: { TableName: tableName, Key: keyItem(write.key), ...renderSteps(write.steps) } };
+  }
+}
+
+/** A write of many holders has a shape of its own, which would only evict those of the common writes. */
+const MAX_CACHED_STEPS = 40;
+
+/** Most writes of a process have one of a few shapes: then the text is cached, and only names and values are new. */
+export function renderSteps(steps: readonly RecordStep[]): ExpressionInput {
+  if (steps.length > MAX_CACHED_STEPS) return renderAnew(steps);
+  const holders: string[] = [];
+  const values: RecordValue[] = [];
+  let shape = emptyShape();
+  for (const { op, attribute, value } of steps) {
+    if (op === 'add' && value === 0) continue;
+    const name = attribute.startsWith('h_') ? positionIn(holders, attribute) : attribute;
+    shape = shape.with(op, name, value === null ? null : positionIn(values, value));
+  }
+  shape.text ??= textOf(renderAnew(steps), holders);
+  return inputOf(shape.text, holders, values);
+}
+
+/** Adds the value unless it is there. An `Int` has one form, so equal numbers are identical. */
+function positionIn<T>(known: T[], value: T): number {
+  for (let at = 0; at < known.length; at++) if (known[at] === value) return at;
+  return known.push(value) - 1;
+}
+
+/** Renders without the cache. */
+export function renderAnew(steps: readonly RecordStep[]): ExpressionInput {
+  const expression = new Expression();
+  for (const step of steps) render(expression, step);
+  return expression.build();
+}
+
+function render(expression: Expression, { op, attribute, value }: RecordStep): void {
+  switch (op) {
+    case 'equal':
+      expression.requireEqual(attribute, attributeValue(value));
+      break;
+    case 'other':
+      expression.requireOther(attribute, attributeValue(value));
+      break;
+    case 'at-least':
+      expression.requireWithin(attribute, value, null);
+      break;
+    case 'at-most':
+      expression.requireWithin(attribute, null, value);
+      break;
+    case 'absent-or-at-most':
+      expression.requireAbsentOrAtMost(attribute, value);
+      break;
+    case 'absent':
+      expression.requireAbsent(attribute);
+      break;
+    case 'set':
+      expression.set(attribute, attributeValue(value));
+      break;
+    case 'add':
+      expression.add(attribute, value);
+      break;
+    case 'remove':
+      expression.remove(attribute);
+      break;
+  }
+}
+
+function attributeValue(value: RecordValue): AttributeValue {
+  return typeof value === 'string' ? { S: value } : { N: String(value) };
+}
+
+/** The part of a request that depends only on its shape. */
+interface ExpressionText {
+  readonly UpdateExpression: string | undefined;
+  readonly ConditionExpression: string;
+  /** Each alias with the name that it is for. A number: the position of a holder, whose name differs with each lease. */
+  readonly names: readonly (readonly [alias: string, name: string | number])[];
+  /** The aliases of the distinct values, in the order of their first use. */
+  readonly values: readonly string[];
+}
+
+function textOf(rendered: ExpressionInput, holders: readonly string[]): ExpressionText {
+  const { UpdateExpression, ConditionExpression, ExpressionAttributeNames = {} } = rendered;
+  const names = Object.entries(ExpressionAttributeNames).map(([alias, name]) => {
+    const holder = holders.indexOf(name);
+    return [alias, holder < 0 ? name : holder] as const;
+  });
+  const values = Object.keys(rendered.ExpressionAttributeValues ?? {});
+  return { UpdateExpression, ConditionExpression, names, values };
+}
+
+/** The same bytes as `renderAnew` makes. */
+function inputOf(text: ExpressionText, holders: readonly string[], values: readonly RecordValue[]): ExpressionInput {
+  const { UpdateExpression, ConditionExpression } = text;
+  const input: { -readonly [Part in keyof ExpressionInput]: ExpressionInput[Part] } = { ConditionExpression };
+  if (UpdateExpression !== undefined) input.UpdateExpression = UpdateExpression;
+  if (text.names.length > 0) {
+    const names: Record<string, string> = (input.ExpressionAttributeNames = {});
+    for (const [alias, name] of text.names) names[alias] = typeof name === 'string' ? name : (holders[name] ?? '');
+  }
+  if (values.length > 0) {
+    const used: Record<string, AttributeValue> = (input.ExpressionAttributeValues = {});
+    for (let at = 0; at < values.length; at++) used[text.values[at] ?? ''] = attributeValue(values[at] ?? '');
+  }
+  return input;
+}
+
+const MAX_NODES = 5_000;
+
+/**
+ * The shape of the first steps of a write: their operations, names, and which of their values are equal. Writes of one
+ * shape have the same text and differ in their values. The nodes form a tree, so that finding a shape builds no key.
+ */
+class ExpressionShape {
+  /** Set once a write of exactly these steps was rendered. */
+  text: ExpressionText | null = null;
+  readonly #op: RecordStep['op'] | null;
+  readonly #value: number | null;
+  readonly #longer = new Map<string | number, ExpressionShape[]>();
+
+  constructor(op: RecordStep['op'] | null, value: number | null) {
+    this.#op = op;
+    this.#value = value;
+  }
+
+  /** The shape with one more step. `name`: the attribute, or the position of a holder. `value`: the position of its value. */
+  with(op: RecordStep['op'], name: string | number, value: number | null): ExpressionShape {
+    let known = this.#longer.get(name);
+    if (known === undefined) this.#longer.set(name, (known = []));
+    for (const shape of known) if (shape.#op === op && shape.#value === value) return shape;
+    const added = new ExpressionShape(op, value);
+    known.push(added);
+    nodeCount += 1;
+    return added;
+  }
+}
+
+let nodeCount = 0;
+let none = new ExpressionShape(null, null);
+
+/** The shape without steps. When the cache is full, it starts anew. */
+function emptyShape(): ExpressionShape {
+  if (nodeCount > MAX_NODES) {
+    none = new ExpressionShape(null, null);
+    nodeCount = 0;
+  }
+  return none;
 }

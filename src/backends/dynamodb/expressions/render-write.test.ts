@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { RecordStep } from '../bucket/writes/record-write.js';
-import { renderAnew, renderSteps } from './render-write.js';
+import { renderAnew, renderSteps } from './dynamodb-executor.js';
 
 const attributes = fc.oneof(
   fc.constantFrom(

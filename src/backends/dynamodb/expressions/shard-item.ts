@@ -1,7 +1,6 @@
 import { parsePlainResource } from '../../../core/identifiers.js';
-import { keyItem } from '../table/attributes.js';
+import { buildShardKey, index, keyItem, type ShardKey, sweepKeys } from '../table/keys.js';
 import { encodeShard, type ShardImage } from '../table/items.js';
-import { buildShardKey, index, type ShardKey, sweepKeys } from '../table/keys.js';
 import type { Item } from '../client/transport.js';
 
 /** The item with its key and its index keys. */

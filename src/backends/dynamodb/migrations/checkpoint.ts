@@ -1,7 +1,7 @@
-import { json, keyItem, readJson, readText, text } from '../table/attributes.js';
+import { json, readJson, readText, text } from '../table/attributes.js';
+import { buildMigrationKey, keyItem } from '../table/keys.js';
 import { deadlineIn } from '../client/deadline.js';
 import { errorOf } from '../client/failures.js';
-import { buildMigrationKey } from '../table/keys.js';
 import { readItem, sendRepeatable, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
 import { withRetries, REQUEST_MS } from '../schema/retry.js';

@@ -1,8 +1,8 @@
 import { InfrastructureError } from '../../../core/errors.js';
-import { keyItem, number, readKey } from '../table/attributes.js';
+import { buildSequenceKey, keyItem, type RecordKey } from '../table/keys.js';
+import { number, readKey } from '../table/attributes.js';
 import { deadlineIn } from '../client/deadline.js';
 import { errorOf } from '../client/failures.js';
-import { buildSequenceKey, type RecordKey } from '../table/keys.js';
 import { readItems } from '../client/batches.js';
 import { sendRepeatable, type Table } from '../client/requests.js';
 import { ABSENT, type Action, deleteAction, putAction, type Seen } from '../stores/actions.js';

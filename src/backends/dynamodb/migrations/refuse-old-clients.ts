@@ -1,4 +1,5 @@
-import { json, keyItem, readText, text } from '../table/attributes.js';
+import { json, readText, text } from '../table/attributes.js';
+import { keyItem } from '../table/keys.js';
 import { deadlineIn } from '../client/deadline.js';
 import { errorOf } from '../client/failures.js';
 import { readItem, sendRepeatable, type Table } from '../client/requests.js';

@@ -1,4 +1,5 @@
-import { keyItem, readKey } from '../table/attributes.js';
+import { keyItem } from '../table/keys.js';
+import { readKey } from '../table/attributes.js';
 import type { Item } from '../client/transport.js';
 import type { Table } from '../client/requests.js';
 import { conversionIdOf, mayContinue, type OldRecord, readOldRecord } from '../schema/old-record.js';

@@ -4,8 +4,7 @@ import { holdsSlots } from '../../../core/limit-kind.js';
 import type { Limit } from '../../../core/limit.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { SlotCorrection } from '../bucket/writes/write-sweep.js';
-import { hasExpired } from '../bucket/group/plan-asks.js';
-import { planReclaim } from '../bucket/group/plan-group.js';
+import { hasExpired, planReclaim } from '../bucket/group/plan-group.js';
 import { accountOf, type ShardImage, writtenAtMs } from '../table/items.js';
 import type { ShardWrite } from '../bucket/shard-write.js';
 import {

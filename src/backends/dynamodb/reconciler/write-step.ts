@@ -1,10 +1,10 @@
 import type { Deadline } from '../client/deadline.js';
 import type { RecordWrite, Update } from '../bucket/writes/record-write.js';
-import { buildShardWrite } from '../bucket/writes/write-shard.js';
+import { buildShardWrite } from '../bucket/shard-write.js';
 import { buildSettlement, buildSettlementOfAll } from '../bucket/writes/write-settlement.js';
 import { buildMerge } from '../bucket/writes/write-split.js';
 import { buildHeal, buildUnmark } from '../bucket/writes/write-sweep.js';
-import { renderAction, renderUpdate } from '../expressions/render-write.js';
+import { renderAction, renderUpdate } from '../expressions/dynamodb-executor.js';
 import type { ShardImage } from '../table/items.js';
 import { type Answer, send, type Table } from '../client/requests.js';
 import type { RepairStep } from './plan.js';

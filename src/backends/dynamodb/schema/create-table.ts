@@ -6,7 +6,7 @@ import { type Answer, sendRead, sendRepeatable, type Table } from '../client/req
 import { hasVersion, refuseOlder, writeVersion } from './schema.js';
 import { openTransport } from '../client/open-transport.js';
 import type { LoadSdk, SdkOptions } from '../client/sdk-transport.js';
-import { createNamespaceGate } from '../stores/namespace-gate.js';
+import { createNamespaceGate } from './gates.js';
 import { createNamespaceStore } from '../stores/namespaces.js';
 import type { Operation } from '../client/transport.js';
 import { isOfThisShape, tableDefinition, TTL_ATTRIBUTE } from '../table/table-definition.js';

@@ -1,10 +1,10 @@
 import { SchemaMismatch } from '../../../core/errors.js';
 import type { EpochMs } from '../../../core/units.js';
 import { storeArgument } from '../address.js';
-import { keyItem, number, readKey, readNumber, text } from '../table/attributes.js';
+import { buildNamespaceKey, keyItem, VERSION_KEY } from '../table/keys.js';
+import { number, readKey, readNumber, text } from '../table/attributes.js';
 import type { Deadline } from '../client/deadline.js';
 import { errorOf } from '../client/failures.js';
-import { buildNamespaceKey, VERSION_KEY } from '../table/keys.js';
 import { MIN_CLIENT_VERSION, OLDEST_VERSION, SCHEMA_VERSION } from './schema-version.js';
 import { readOldRecord, OLD_RECORD_ATTRIBUTES } from './old-record.js';
 import { scanTable } from './scan-table.js';

@@ -1,6 +1,5 @@
 import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
-import { keyItem } from '../table/attributes.js';
-import type { RecordKey } from '../table/keys.js';
+import { keyItem, type RecordKey } from '../table/keys.js';
 import type { Table } from '../client/requests.js';
 import { Expression } from '../expressions/expression.js';
 import type { AttributeValue, Item } from '../client/transport.js';

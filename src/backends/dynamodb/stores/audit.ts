@@ -8,7 +8,7 @@ import { decodeAudit } from '../table/records.js';
 import { readItems } from '../client/batches.js';
 import type { Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
-import type { NamespaceGate } from './namespace-gate.js';
+import type { NamespaceGate } from '../schema/gates.js';
 import { behind, pageOfRecords, readRows } from './rows.js';
 
 export function createAuditStore(table: Table, gate: NamespaceGate): AuditStore {

@@ -14,8 +14,7 @@ import { encodeConfig } from '../table/records.js';
 import { type Action, putAction, updateAction } from './actions.js';
 import { type PlannedChange, writeChange } from './change.js';
 import { asSeen } from './config.js';
-import type { VersionGate } from '../schema/version-gate.js';
-import type { NamespaceGate } from './namespace-gate.js';
+import type { NamespaceGate, VersionGate } from '../schema/gates.js';
 import { pauseShards } from './pause-shards.js';
 import type { RecentWrites } from './recent-writes.js';
 

@@ -8,12 +8,12 @@ import type { BucketCache } from '../acquire/bucket-shards.js';
 import { deadlineIn } from '../client/deadline.js';
 import { buildReset } from '../bucket/writes/write-reset.js';
 import { createWriteId } from '../bucket/writes/record-write.js';
-import { renderAction } from '../expressions/render-write.js';
+import { renderAction } from '../expressions/dynamodb-executor.js';
 import type { ShardImage } from '../table/items.js';
 import { readBuckets } from '../table/read-buckets.js';
 import type { Table } from '../client/requests.js';
 import { writeChange } from './change.js';
-import type { NamespaceGate } from './namespace-gate.js';
+import type { NamespaceGate } from '../schema/gates.js';
 
 /** Fills all shards of a bucket and writes the audit record in one transaction. */
 export function createBucketReset(table: Table, buckets: BucketCache, gate: NamespaceGate): BucketStore['reset'] {

@@ -14,7 +14,7 @@ import { asReclaimed } from '../bucket/across-shards.js';
 import { readBuckets } from '../table/read-buckets.js';
 import type { Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
-import type { NamespaceGate } from './namespace-gate.js';
+import type { NamespaceGate } from '../schema/gates.js';
 import { pageOfRecords, readRows, type RowRange } from './rows.js';
 
 /** Buckets for administrators: the sum of all shards. */

@@ -21,7 +21,7 @@ import type { Item } from '../client/transport.js';
 import { ABSENT, putAction, type Seen } from './actions.js';
 import { type PlannedChange, writeChange } from './change.js';
 import { KeyedMutex } from './keyed-mutex.js';
-import type { NamespaceGate } from './namespace-gate.js';
+import type { NamespaceGate } from '../schema/gates.js';
 import type { RecentWrites } from './recent-writes.js';
 import { behind, pageOfRecords, readRows } from './rows.js';
 

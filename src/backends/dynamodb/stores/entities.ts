@@ -14,8 +14,7 @@ import type { Item } from '../client/transport.js';
 import { ABSENT, type Action, checkAction, deleteAction, putAction, type Seen, updateAction } from './actions.js';
 import { type PlannedChange, writeChange } from './change.js';
 import { childOf, readChildRows, readHeightBelow, readParents } from './entity-ancestry.js';
-import type { VersionGate } from '../schema/version-gate.js';
-import type { NamespaceGate } from './namespace-gate.js';
+import type { NamespaceGate, VersionGate } from '../schema/gates.js';
 import type { RecentWrites } from './recent-writes.js';
 import { behind, pageOfRecords, readRows } from './rows.js';
 

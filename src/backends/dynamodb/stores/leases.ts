@@ -13,7 +13,7 @@ import { readKey } from '../table/attributes.js';
 import type { ShardImage } from '../table/items.js';
 import { buildShardKey, index, parseShardKey } from '../table/keys.js';
 import { readBuckets } from '../table/read-buckets.js';
-import type { NamespaceGate } from './namespace-gate.js';
+import type { NamespaceGate } from '../schema/gates.js';
 import { behind, readRows, type RowRange } from './rows.js';
 
 const EXPECTED_ROWS = 1_000;

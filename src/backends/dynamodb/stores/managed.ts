@@ -2,15 +2,14 @@ import type { DeleteItemInput, PutItemInput } from '@aws-sdk/client-dynamodb';
 import type { ManagedMark, ManagedStore } from '../../../backend.js';
 import { BackendUnavailable } from '../../../core/errors.js';
 import { sameJson } from '../../../core/manifest/same-json.js';
-import { keyItem } from '../table/attributes.js';
+import { buildManagedRecordKey, keyItem, MANAGED_PREFIX } from '../table/keys.js';
 import { type Deadline, deadlineIn } from '../client/deadline.js';
 import { errorOf } from '../client/failures.js';
-import { buildManagedRecordKey, MANAGED_PREFIX } from '../table/keys.js';
 import { decodeManaged, encodeManaged } from '../table/records.js';
 import { readItem, sendRepeatable, type Table } from '../client/requests.js';
 import type { Item } from '../client/transport.js';
 import { ABSENT, requiring, type Seen } from './actions.js';
-import type { NamespaceGate } from './namespace-gate.js';
+import type { NamespaceGate } from '../schema/gates.js';
 import { behind, pageOfRecords, readRows } from './rows.js';
 
 /** The marks of limits files. */

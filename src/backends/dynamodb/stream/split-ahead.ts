@@ -4,7 +4,7 @@ import { buildSplit } from '../bucket/writes/write-split.js';
 import { errorOf } from '../client/failures.js';
 import { isForeign } from '../table/foreign-record.js';
 import { createWriteId } from '../bucket/writes/record-write.js';
-import { renderAction } from '../expressions/render-write.js';
+import { renderAction } from '../expressions/dynamodb-executor.js';
 import { ATTRIBUTE, decodeShard } from '../table/items.js';
 import { buildShardKey } from '../table/keys.js';
 import { Pressure, PRESSURE, type PressureOptions } from '../bucket/pressure.js';

@@ -40,10 +40,6 @@ export function readKey(item: Item): RecordKey {
   return { PK: item['PK']?.S ?? '', SK: item['SK']?.S ?? '' };
 }
 
-export function keyItem({ PK, SK }: RecordKey): Item {
-  return { PK: text(PK), SK: text(SK) };
-}
-
 /** Throws if a record lacks an attribute that every record of its kind has: this code did not write it. */
 export function required<T>(value: T | undefined, item: Item, name: string): T {
   if (value !== undefined) return value;

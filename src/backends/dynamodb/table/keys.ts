@@ -3,6 +3,7 @@ import type { ConfigLevel } from '../../../core/config/config.js';
 import { hashDigit } from '../../../core/identifiers.js';
 import type { UsageWindow } from '../../../core/usage/usage.js';
 import type { EpochMs } from '../../../core/units.js';
+import type { Item } from '../client/transport.js';
 
 /** The key of a record in the table. */
 export interface RecordKey {
@@ -190,4 +191,8 @@ export const SWEEP_ATTRIBUTES = ['GSI1PK', 'GSI1SK'] as const;
 /** The sweep list keys of a shard whose holders may have to be reclaimed or that may have to be merged. */
 export function sweepKeys(ns: string, key: ShardKey): Readonly<Record<(typeof SWEEP_ATTRIBUTES)[number], string>> {
   return { GSI1PK: index.sweep(ns), GSI1SK: buildShardKey(ns, key).PK };
+}
+
+export function keyItem({ PK, SK }: RecordKey): Item {
+  return { PK: { S: PK }, SK: { S: SK } };
 }

@@ -1,8 +1,8 @@
 import type { ChargeReceipt } from '../../../backend.js';
 import type { EpochMs } from '../../../core/units.js';
 import type { Item } from '../client/transport.js';
-import { keyItem, number, readNumber, readText, text } from './attributes.js';
-import { buildReceiptKey, index } from './keys.js';
+import { buildReceiptKey, index, keyItem } from './keys.js';
+import { number, readNumber, readText, text } from './attributes.js';
 
 const CONTENT = 'c';
 const TTL = 'ttl';

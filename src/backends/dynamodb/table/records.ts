@@ -10,18 +10,7 @@ import { Limit } from '../../../core/limit.js';
 import { AUDIT_LIFE_MS, type UsageCounts, usageLifeMs, windowEnd } from '../../../core/usage/usage.js';
 import type { EpochMs } from '../../../core/units.js';
 import { decodeKind, encodePeriod } from './stored-period.js';
-import {
-  json,
-  keyItem,
-  number,
-  readInt,
-  readJson,
-  readKey,
-  readNumber,
-  readText,
-  required,
-  text,
-} from './attributes.js';
+import { json, number, readInt, readJson, readKey, readNumber, readText, required, text } from './attributes.js';
 import {
   buildAuditKey,
   buildConfigKey,
@@ -32,6 +21,7 @@ import {
   buildSequenceKey,
   buildUsageKey,
   index,
+  keyItem,
   MANAGED_PREFIX,
   parseAuditKey,
   parseUsageKey,

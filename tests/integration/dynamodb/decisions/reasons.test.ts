@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { deadlineIn } from '../../../../src/backends/dynamodb/client/deadline.js';
-import { keyItem } from '../../../../src/backends/dynamodb/table/attributes.js';
-import { buildShardKey } from '../../../../src/backends/dynamodb/table/keys.js';
+import { buildShardKey, keyItem } from '../../../../src/backends/dynamodb/table/keys.js';
 import { send } from '../../../../src/backends/dynamodb/client/requests.js';
 import { Limit } from '../../../../src/core/limit.js';
 import { splitInto, spreading } from '../../../support/dynamodb/shards.js';

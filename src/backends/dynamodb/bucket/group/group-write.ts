@@ -4,7 +4,7 @@ import type { Limit } from '../../../../core/limit.js';
 import { isRunning } from '../../../../core/pause.js';
 import type { EpochMs } from '../../../../core/units.js';
 import { type ShardImage, writtenAtMs } from '../../table/items.js';
-import { needsTtl } from '../bucket-ttl.js';
+import { applyShardWrite, buildShardWrite, correctVerdicts, needsTtl } from '../shard-write.js';
 import type { Entry, EntryResult } from './entries.js';
 import type { WriteAnswer } from '../executor.js';
 import type {
@@ -22,7 +22,6 @@ import { type GroupPlan, newestLevel, planGroup } from './plan-group.js';
 import { RefundLost } from './refund-lost.js';
 import { changesSlots } from '../settle/settle-all.js';
 import { addTtl, settleOne } from '../settle/settle-one.js';
-import { applyShardWrite, correctVerdicts } from '../shard-write.js';
 import {
   addUnanswered,
   ALL_ANSWERED,
@@ -33,7 +32,6 @@ import {
 } from './unanswered.js';
 import { buildCreate } from '../writes/create.js';
 import type { Creation, Update } from '../writes/record-write.js';
-import { buildShardWrite } from '../writes/write-shard.js';
 
 /** How often a write that got no answer is sent again. Beyond this the store is out, not slow. */
 const MAX_RESENDS = 2;

@@ -15,8 +15,7 @@ import type { ShardImage } from '../../table/items.js';
 import type { Entry } from './entries.js';
 import { planGroup, planReclaim } from './plan-group.js';
 import { undoOf } from './revocation.js';
-import type { ShardWrite } from '../shard-write.js';
-import { buildShardWrite } from '../writes/write-shard.js';
+import { buildShardWrite, type ShardWrite } from '../shard-write.js';
 
 const RPM = Limit.perMinute('rpm', 60);
 const EXPIRES_MS = NOW_MS + 1_000;

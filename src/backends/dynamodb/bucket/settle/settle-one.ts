@@ -2,7 +2,7 @@ import type { LevelRef } from '../../../../backend.js';
 import { refills } from '../../../../core/limit-kind.js';
 import type { EpochMs } from '../../../../core/units.js';
 import type { ShardImage } from '../../table/items.js';
-import { expirySec, withinTtl } from '../bucket-ttl.js';
+import { expirySec, withinTtl } from '../shard-write.js';
 import { applySettlement, planSettle, type Settlement } from './settle.js';
 import type { Update } from '../writes/record-write.js';
 import { buildSettlement } from '../writes/write-settlement.js';

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
-import { CredentialCache, environmentCredentials } from './credentials.js';
-import type { AwsCredentials } from './sign.js';
+import { type AwsCredentials, CredentialCache } from './sign.js';
+import { environmentCredentials } from './settings.js';
 
 const NOW_MS = 1_800_000_000_000;
 const MINUTE_MS = 60_000;

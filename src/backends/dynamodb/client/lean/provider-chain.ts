@@ -1,6 +1,5 @@
 import { InfrastructureError } from '../../../../core/errors.js';
-import type { FetchCredentials } from './credentials.js';
-import type { AwsCredentials } from './sign.js';
+import type { AwsCredentials, FetchCredentials } from './sign.js';
 
 type Provider = (options?: { readonly forceRefresh?: boolean }) => Promise<AwsCredentials>;
 

@@ -1,9 +1,8 @@
 import { type Environment, isLoopback, loopbackDefaults } from '../loopback.js';
-import { environmentCredentials, type FetchCredentials } from './credentials.js';
+import type { AwsCredentials, FetchCredentials } from './sign.js';
 import { givenEndpoint, resolveEndpoint } from './endpoint.js';
 import { loadProviderChain, readProfileRegion, type SettingsPackages } from './provider-chain.js';
 import { proxyOf } from './proxy.js';
-import type { AwsCredentials } from './sign.js';
 
 export interface GivenSettings {
   readonly region?: string | undefined;
@@ -49,4 +48,17 @@ async function preferEnvironment(
   if (read() === null) return chain();
   // Read again after a refusal: a program may have replaced them.
   return async (renewed) => read() ?? (await chain())(renewed);
+}
+
+/** null: the environment has none. */
+export function environmentCredentials(env: Environment): AwsCredentials | null {
+  const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = env;
+  if (!accessKeyId || !secretAccessKey) return null;
+  const expiration = env['AWS_CREDENTIAL_EXPIRATION'];
+  return {
+    accessKeyId,
+    secretAccessKey,
+    ...(env['AWS_SESSION_TOKEN'] ? { sessionToken: env['AWS_SESSION_TOKEN'] } : {}),
+    ...(expiration ? { expiration: new Date(expiration) } : {}),
+  };
 }

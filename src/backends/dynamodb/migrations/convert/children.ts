@@ -1,7 +1,7 @@
-import { keyItem, number, readText, text } from '../../table/attributes.js';
+import { buildEntityKey, index, keyItem, parseNamespaceId } from '../../table/keys.js';
+import { number, readText, text } from '../../table/attributes.js';
 import { deadlineIn } from '../../client/deadline.js';
 import { errorOf } from '../../client/failures.js';
-import { buildEntityKey, index, parseNamespaceId } from '../../table/keys.js';
 import { CHILDREN } from '../../table/records.js';
 import { readItem, sendRead, sendRepeatable, type Table } from '../../client/requests.js';
 import type { Item } from '../../client/transport.js';

@@ -4,7 +4,7 @@ import { shareOf } from '../../../../core/bucket/shard.js';
 import type { EpochMs } from '../../../../core/units.js';
 import type { Account, ShardImage } from '../../table/items.js';
 import type { ShardKey } from '../../table/keys.js';
-import { expirySec } from '../../bucket/bucket-ttl.js';
+import { expirySec } from '../../bucket/shard-write.js';
 import type { Item } from '../../client/transport.js';
 import { fieldsOf, limitOfMilli, readWhole, requireWhole } from './legacy-fields.js';
 import { isFilledBySetting } from './settings.js';

@@ -4,19 +4,20 @@ import { isHeadgateError, ValidationError } from '../../../../core/errors.js';
 import { parsePlainResource } from '../../../../core/identifiers.js';
 import { type Int, sub } from '../../../../core/int.js';
 import { addUsage, NO_USAGE, USAGE_WINDOWS, type UsageCounts, windowStart } from '../../../../core/usage/usage.js';
-import { keyItem, number, text } from '../../table/attributes.js';
-import { deadlineIn, pause } from '../../client/deadline.js';
-import { Expression } from '../../expressions/expression.js';
-import { errorOf } from '../../client/failures.js';
-import { decodeCounters, type ShardCounters } from '../../table/items.js';
 import {
   buildEntityKey,
   buildShardKey,
   buildUsageKey,
   buildUsagePrefix,
   index,
+  keyItem,
   parseShardKey,
 } from '../../table/keys.js';
+import { number, text } from '../../table/attributes.js';
+import { deadlineIn, pause } from '../../client/deadline.js';
+import { Expression } from '../../expressions/expression.js';
+import { errorOf } from '../../client/failures.js';
+import { decodeCounters, type ShardCounters } from '../../table/items.js';
 import { decodeUsage, USAGE_ATTRIBUTE, usageConstants } from '../../table/records.js';
 import { readItems } from '../../client/batches.js';
 import { sendRead, sendRepeatable, type Table } from '../../client/requests.js';

@@ -1,9 +1,9 @@
 import type { UpdateItemInput } from '@aws-sdk/client-dynamodb';
 import type { EpochMs } from '../../../../core/units.js';
-import { keyItem, number, readKey, readNumber, readText, text } from '../../table/attributes.js';
+import { buildWorkerKey, keyItem, WORKER_SHARD_PREFIX } from '../../table/keys.js';
+import { number, readKey, readNumber, readText, text } from '../../table/attributes.js';
 import { deadlineIn } from '../../client/deadline.js';
 import { errorOf } from '../../client/failures.js';
-import { buildWorkerKey, WORKER_SHARD_PREFIX } from '../../table/keys.js';
 import { sendRead, sendRepeatable, type Table } from '../../client/requests.js';
 import type { Item } from '../../client/transport.js';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { askForProof, findMissingPart } from './complete-answer.js';
+import { askForProof, findMissingPart } from './requests.js';
 import type { Operation } from './transport.js';
 
 const TABLE = 'limits';

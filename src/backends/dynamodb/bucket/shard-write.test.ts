@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { printRequest } from '../../../../../tests/support/dynamodb/printed-requests.js';
+import { printRequest } from '../../../../tests/support/dynamodb/printed-requests.js';
 import {
   amount,
   askEntry,
@@ -11,14 +11,14 @@ import {
   NS,
   withHolders,
   withTokens,
-} from '../../../../../tests/support/dynamodb/shard-images.js';
-import { Limit } from '../../../../core/limit.js';
-import type { Entry } from '../group/entries.js';
-import type { PlanContext } from '../group/group-draft.js';
-import { planGroup } from '../group/plan-group.js';
-import type { ShardImage } from '../../table/items.js';
-import type { WriteIds } from './record-write.js';
-import { buildShardWrite } from '../../../../../tests/support/dynamodb/write-inputs.js';
+} from '../../../../tests/support/dynamodb/shard-images.js';
+import { Limit } from '../../../core/limit.js';
+import type { Entry } from './group/entries.js';
+import type { PlanContext } from './group/group-draft.js';
+import { planGroup } from './group/plan-group.js';
+import type { ShardImage } from '../table/items.js';
+import type { WriteIds } from './writes/record-write.js';
+import { buildShardWrite } from '../../../../tests/support/dynamodb/write-inputs.js';
 
 const RPM = Limit.perMinute('rpm', 60);
 const TPM = Limit.perMinute('tpm', 6_000);

@@ -1,0 +1,63 @@
+import type { Context, MiddlewareHandler } from 'hono';
+import type { Denied } from '../../limiter/acquire/decision.js';
+import { admit, checkHttpOptions, type HttpLimitOptions } from './admission.js';
+import { checkTrustedProxies, forwardedAddress } from './client-address.js';
+import { answered } from './fetch.js';
+import { addFields } from './response-fields.js';
+
+export { ipKey, type IpKeyOptions } from './ip-key.js';
+export type { HttpLimiter, HttpLimitOptions } from './admission.js';
+
+export interface HonoLimitOptions extends HttpLimitOptions<Context> {
+  /**
+   * The number of proxies before this server, as in `headgate/fetch`. Default: 0. Then the address is that of the
+   * connection where `@hono/node-server` runs the app, and `key` is needed elsewhere.
+   */
+  readonly trustedProxies?: number;
+  /** Answers a refused request. The header fields are added to it. `denial` is null if the store did not answer. */
+  readonly handler?: (context: Context, denial: Denied | null) => Response | Promise<Response>;
+}
+
+/** Middleware for hono. */
+export function rateLimit(options: HonoLimitOptions): MiddlewareHandler {
+  checkHttpOptions(options, ['trustedProxies', 'handler']);
+  const { trustedProxies = 0, handler } = options;
+  checkTrustedProxies(trustedProxies);
+  return async (context, next) => {
+    const address = (): string | null =>
+      forwardedAddress(context.req.header('x-forwarded-for'), trustedProxies) ?? connectionAddress(context);
+    const admission = await admit(options, { request: context, address, signal: context.req.raw.signal });
+    if (admission.kind === 'skipped') {
+      await next();
+      return undefined;
+    }
+    if (admission.kind === 'refused') {
+      const { status, contentType, body, headers } = admission;
+      const own = await handler?.(context, admission.denial);
+      const answer = new Response(own?.body ?? body, own ?? { status, headers: { 'content-type': contentType } });
+      const fields = answer.headers;
+      addFields(
+        { get: (name) => fields.get(name) ?? undefined, set: (name, value) => fields.set(name, value) },
+        headers,
+      );
+      return answer;
+    }
+    try {
+      await next();
+    } catch (error) {
+      await admission.end(null);
+      throw error;
+    }
+    const response = await answered(context.res, admission);
+    // hono merges the headers of an answer that is replaced, unless there is none.
+    context.res = undefined;
+    context.res = response;
+    return undefined;
+  };
+}
+
+/** @hono/node-server gives the request of Node. Behind proxies its address is that of the nearest proxy. */
+function connectionAddress({ env }: Context): string | null {
+  const { incoming } = (env ?? {}) as { readonly incoming?: { readonly socket?: { readonly remoteAddress?: string } } };
+  return incoming?.socket?.remoteAddress ?? null;
+}

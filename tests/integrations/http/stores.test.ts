@@ -1,0 +1,221 @@
+import fastifyRateLimit from '@fastify/rate-limit';
+import { Controller, Get, Module } from '@nestjs/common';
+import { APP_GUARD, NestFactory } from '@nestjs/core';
+import { ThrottlerGuard, ThrottlerModule } from '@nestjs/throttler';
+import express from 'express';
+import { rateLimit } from 'express-rate-limit';
+import Fastify from 'fastify';
+import { Hono } from 'hono';
+import { rateLimiter } from 'hono-rate-limiter';
+// oxlint-disable-next-line import/no-unassigned-import -- Nest needs the functions that it adds to Reflect.
+import 'reflect-metadata';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { memory, RateLimiter } from '../../../src/index.js';
+import {
+  ExpressRateLimitStore,
+  fastifyRateLimitStore,
+  NestThrottlerStorage,
+} from '../../../src/integrations/http/stores/index.js';
+import { fakeClock, type FakeClock, outage } from '../../../src/testing/index.js';
+import { type AppServer, serveApp } from '../../support/http/app-server.js';
+
+const MINUTE = 60_000;
+
+let clock: FakeClock;
+let limiter: RateLimiter;
+const ends: (() => Promise<unknown>)[] = [];
+
+beforeEach(() => {
+  clock = fakeClock(1_800_000_000_000);
+  limiter = new RateLimiter(memory(), { clock });
+});
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end();
+  await limiter.close();
+});
+
+const statusesOf = async (url: string, count: number): Promise<number[]> => {
+  const statuses: number[] = [];
+  for (let at = 0; at < count; at++) statuses.push((await fetch(url)).status);
+  return statuses;
+};
+
+describe('express-rate-limit', () => {
+  const start = async (options: Parameters<typeof rateLimit>[0], route: express.RequestHandler): Promise<string> => {
+    const app = express();
+    app.use(rateLimit({ windowMs: MINUTE, validate: false, ...options }));
+    app.get('/', route);
+    const server: AppServer = await serveApp(app);
+    ends.push(() => server.stop());
+    return server.url;
+  };
+  const ok: express.RequestHandler = (_, response) => void response.send('ok');
+
+  test('the limit is shared by two servers, the header fields count down, and a token comes back after its part of the window', async () => {
+    const options = { limit: 3, legacyHeaders: true };
+    const first = await start({ ...options, store: new ExpressRateLimitStore({ limiter }) }, ok);
+    const second = await start({ ...options, store: new ExpressRateLimitStore({ limiter }) }, ok);
+    expect((await fetch(first)).headers.get('x-ratelimit-remaining')).toBe('2');
+    expect((await fetch(second)).headers.get('x-ratelimit-remaining')).toBe('1');
+    expect((await fetch(first)).headers.get('x-ratelimit-remaining')).toBe('0');
+    expect(await statusesOf(second, 2)).toEqual([429, 429]);
+    await clock.advance(MINUTE / 3);
+    expect(await statusesOf(second, 2)).toEqual([200, 429]);
+  });
+
+  test('failed requests take nothing where the middleware skips them', async () => {
+    let status = 500;
+    const store = new ExpressRateLimitStore({ limiter });
+    const url = await start(
+      { limit: 2, skipFailedRequests: true, store },
+      (_, response) => void response.status(status).send(),
+    );
+    expect(await statusesOf(url, 2)).toEqual([500, 500]);
+    await vi.waitFor(async () => expect((await store.get('127.0.0.1')).totalHits).toBe(0));
+    status = 200;
+    expect(await statusesOf(url, 3)).toEqual([200, 200, 429]);
+  });
+
+  test('a key can be read and reset, and keys that are no names are told apart', async () => {
+    const store = new ExpressRateLimitStore({ limiter, limit: 2 });
+    store.init({ windowMs: MINUTE });
+    for (const key of ['a b', 'a#b', '$a', '', 'ü', '\ud800', 'x'.repeat(300), 'y'.repeat(300)]) {
+      expect((await store.increment(key)).totalHits).toBe(1);
+      expect((await store.increment(key)).totalHits).toBe(2);
+      expect((await store.increment(key)).totalHits).toBe(3);
+      expect((await store.get(key)).totalHits).toBe(2);
+      await store.resetKey(key);
+      expect((await store.get(key)).totalHits).toBe(0);
+    }
+  });
+
+  test('a store out of order lets requests pass only if the middleware says so', async () => {
+    const out = outage(memory());
+    const broken = new RateLimiter(out.backend, { onError: () => {} });
+    const shared = { limit: 2, store: new ExpressRateLimitStore({ limiter: broken }) };
+    const strict = await start(shared, ok);
+    const open = await start(
+      { ...shared, passOnStoreError: true, store: new ExpressRateLimitStore({ limiter: broken }) },
+      ok,
+    );
+    await fetch(strict);
+    out.start();
+    vi.spyOn(console, 'error').mockImplementation(() => {});
+    expect([(await fetch(strict)).status, (await fetch(open)).status]).toEqual([500, 200]);
+    vi.restoreAllMocks();
+    out.end();
+    await broken.close();
+  });
+
+  test('a limit that the middleware computes needs a number in the options of the store', async () => {
+    const store = new ExpressRateLimitStore({ limiter });
+    store.init({ windowMs: MINUTE, limit: () => 5 });
+    await expect(store.increment('client')).rejects.toThrow('limit');
+  });
+});
+
+test('hono-rate-limiter counts in the same store', async () => {
+  const app = new Hono();
+  const store = new ExpressRateLimitStore({ limiter });
+  app.use(rateLimiter({ windowMs: MINUTE, limit: 2, keyGenerator: () => 'client', store }));
+  app.get('/', (context) => context.text('ok'));
+  const statuses: number[] = [];
+  for (let at = 0; at < 3; at++) statuses.push((await app.request('/')).status);
+  expect(statuses).toEqual([200, 200, 429]);
+});
+
+describe('@fastify/rate-limit', () => {
+  test('every route has the limit of the plugin, and a route with its own counts apart', async () => {
+    const app = Fastify();
+    ends.push(() => app.close());
+    await app.register(fastifyRateLimit, { max: 2, timeWindow: MINUTE, store: fastifyRateLimitStore({ limiter }) });
+    app.get('/', async () => 'ok');
+    app.get('/other', { config: { rateLimit: { max: 1, timeWindow: MINUTE } } }, async () => 'ok');
+    const get = async (url: string) => app.inject(url);
+    const first = await get('/');
+    expect(first.headers['x-ratelimit-remaining']).toBe('1');
+    expect([(await get('/')).statusCode, (await get('/')).statusCode]).toEqual([200, 429]);
+    expect([(await get('/other')).statusCode, (await get('/other')).statusCode]).toEqual([200, 429]);
+    const refused = await get('/');
+    expect(Number(refused.headers['retry-after'])).toBeLessThanOrEqual(30);
+    await clock.advance(MINUTE);
+    expect((await get('/')).statusCode).toBe(200);
+  });
+
+  test('a store out of order is an error, unless the plugin skips errors', async () => {
+    const out = outage(memory());
+    const broken = new RateLimiter(out.backend, { onError: () => {} });
+    const options = { max: 2, timeWindow: MINUTE, store: fastifyRateLimitStore({ limiter: broken }) };
+    const statuses: number[] = [];
+    for (const skipOnError of [false, true]) {
+      const app = Fastify();
+      ends.push(() => app.close());
+      await app.register(fastifyRateLimit, { ...options, skipOnError });
+      app.get('/', async () => 'ok');
+      await app.inject('/');
+      out.start();
+      statuses.push((await app.inject('/')).statusCode);
+      out.end();
+    }
+    expect(statuses).toEqual([500, 200]);
+    await broken.close();
+  });
+});
+
+describe('@nestjs/throttler', () => {
+  const start = async (
+    throttlers: { name: string; ttl: number; limit: number; blockDuration?: number }[],
+  ): Promise<string> => {
+    class AppController {
+      read(): string {
+        return 'ok';
+      }
+    }
+    Controller()(AppController);
+    const read = Object.getOwnPropertyDescriptor(AppController.prototype, 'read') as PropertyDescriptor;
+    Get()(AppController.prototype, 'read', read);
+    class AppModule {
+      readonly name = 'app';
+    }
+    Module({
+      imports: [ThrottlerModule.forRoot({ throttlers, storage: new NestThrottlerStorage({ limiter }) })],
+      controllers: [AppController],
+      providers: [{ provide: APP_GUARD, useClass: ThrottlerGuard }],
+    })(AppModule);
+    const app = await NestFactory.create(AppModule, { logger: false });
+    await app.listen(0, '127.0.0.1');
+    ends.push(() => app.close());
+    return app.getUrl();
+  };
+
+  test('a throttler refuses beyond its limit and grants again as tokens come back', async () => {
+    const url = await start([{ name: 'default', ttl: MINUTE, limit: 2 }]);
+    const first = await fetch(url);
+    expect([first.status, first.headers.get('x-ratelimit-remaining')]).toEqual([200, '1']);
+    expect(await statusesOf(url, 2)).toEqual([200, 429]);
+    await clock.advance(MINUTE / 2);
+    expect(await statusesOf(url, 2)).toEqual([200, 429]);
+  });
+
+  test('throttlers with different names count apart', async () => {
+    const url = await start([
+      { name: 'short', ttl: 1_000, limit: 1 },
+      { name: 'long', ttl: MINUTE, limit: 2 },
+    ]);
+    expect(await statusesOf(url, 2)).toEqual([200, 429]);
+    await clock.advance(1_000);
+    expect(await statusesOf(url, 1)).toEqual([200]);
+    await clock.advance(1_000);
+    expect(await statusesOf(url, 1)).toEqual([429]);
+  });
+
+  test('a block lasts as long as it was asked for, and refused requests do not make it longer', async () => {
+    const url = await start([{ name: 'default', ttl: 1_000, limit: 1, blockDuration: MINUTE }]);
+    expect(await statusesOf(url, 2)).toEqual([200, 429]);
+    await clock.advance(MINUTE - 500);
+    const blocked = await fetch(url);
+    expect([blocked.status, blocked.headers.get('retry-after')]).toEqual([429, '1']);
+    await clock.advance(500);
+    expect(await statusesOf(url, 1)).toEqual([200]);
+  });
+});
