@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import axe from 'axe-core';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { credentialOf } from '../support/server/request-server.js';
@@ -7,8 +6,6 @@ import { CHROMIUM, launchBrowser } from '../support/dashboard/browser.js';
 import { openPage } from '../support/dashboard/open-page.js';
 import { type Served, startServed } from '../support/dashboard/served.js';
 import { prepareEntities } from '../support/dashboard/traffic.js';
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 /** Evaluated in the page, through the debugger: its policy forbids inline scripts. */
 const RUN_AXE = `axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations
@@ -62,7 +59,7 @@ describe.skipIf(CHROMIUM.missing)(`the accessibility of the dashboard${CHROMIUM.
         await page.getByText('Would be denied (paused)').waitFor();
       }
       if (path.startsWith('limits')) await page.getByRole('button', { name: 'Edit the level system' }).click();
-      await page.evaluate(AXE);
+      await page.evaluate(axe.source);
       expect(await page.evaluate(RUN_AXE)).toEqual([]);
       expect(problems).toEqual([]);
       await page.context().close();
@@ -71,7 +68,7 @@ describe.skipIf(CHROMIUM.missing)(`the accessibility of the dashboard${CHROMIUM.
     test('axe finds nothing serious or critical on the sign-in', async () => {
       const { page } = await openPage(browser, locked.dashboard, { colorScheme });
       await page.getByRole('button', { name: 'Sign in' }).waitFor();
-      await page.evaluate(AXE);
+      await page.evaluate(axe.source);
       expect(await page.evaluate(RUN_AXE)).toEqual([]);
       await page.context().close();
     });

@@ -5,7 +5,7 @@ import { LastItems } from './last-items.js';
 import { SecondRing } from './second-ring.js';
 import { RecentTopK } from './top-k.js';
 
-export const HISTORY_SECONDS = 300;
+const HISTORY_SECONDS = 300;
 const TOP_SIZE = 512;
 const WINDOW_MS = 30_000;
 const MAX_PAUSES = 100;

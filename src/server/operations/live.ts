@@ -73,6 +73,10 @@ export const liveOperations = [
     role: 'admin',
     summary: 'The calls of this server that wait: one line for each limit and priority class.',
     answer: pageOf(waitingView),
-    handle: async ({ limiter }) => ({ body: { items: limiter.waiting().map((line) => ({ ...line })), next: null } }),
+    handle: async ({ limiter, namespace }) => {
+      // The limiter of a token that has made no other call is not open yet, and would know of no waiting call.
+      const opened = await limiter.in(namespace);
+      return { body: { items: opened.waiting().map((line) => ({ ...line })), next: null } };
+    },
   }),
 ] as const;
