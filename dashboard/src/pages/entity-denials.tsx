@@ -36,7 +36,7 @@ function refusedBy({ entityId, violations, paused, reason }: Denial['decision'])
 export function EntityDenials({ id }: { readonly id: string }) {
   useEffect(() => activity.watch(id), [id]);
   void drawing.value;
-  const rows = activity.denialsOf(id).slice(0, 8);
+  const rows = activity.denialsOf(id).slice(0, 6);
   return (
     <Panel title="Recent denials" scope="server">
       {rows.length === 0 ? (

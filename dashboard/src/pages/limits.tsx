@@ -42,9 +42,7 @@ export function LimitsPage() {
     <div class="page">
       <LimitsForm key={`${entity}\n${resource}`} entity={entity} resource={resource} resources={resources} />
       <Panel title="Limits by level" scope="store">
-        <p class="muted">
-          The first level from the left that has limits applies. An entity or a resource adds its levels.
-        </p>
+        <p class="muted">The first level that has limits applies. Name an entity or a resource to see its levels.</p>
         <Loaded load={configs}>
           {(views) => (
             <div class="level-cards">

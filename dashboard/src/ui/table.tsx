@@ -34,7 +34,7 @@ export function Table<T>({ caption, columns, rows, keyOf }: TableProps<T>) {
           <tr key={keyOf(row)} role="row">
             {columns.map(({ title, cell, isNumber }) => (
               <td key={title} role="cell" data-label={title} class={isNumber === true ? 'number' : undefined}>
-                {cell(row)}
+                <div>{cell(row)}</div>
               </td>
             ))}
           </tr>

@@ -8,7 +8,7 @@ const WIDTHS = [360, 1440] as const;
 const WARM_UP_MS = 12_000;
 const SETTLE_MS = 1_200;
 /** Longer pages are cut: the rest repeats rows. */
-const TALLEST = 2_000;
+const TALLEST = 2_300;
 
 /** The address of each page, and what to do there before the picture. */
 const PAGES: readonly (readonly [name: string, path: string, press?: string])[] = [
@@ -27,6 +27,10 @@ async function takeScreenshots(): Promise<void> {
   await using served = await startServed();
   const { limiter, url, dashboard } = served;
   await prepareEntities(limiter);
+  for (let held = 0; held < 3; held++) {
+    const consume = { rpm: 1, tpm: 4_000, slots: 1 };
+    await post(`${url}/v1/acquire`, { entityId: 'acme/agent', resource: 'gpt-4', consume, leaseTtlMs: 600_000 });
+  }
   const traffic = startTraffic(url);
   const browser = await launchBrowser();
   try {
