@@ -84,7 +84,14 @@ export default defineConfig({
     maxWorkers: 2,
     projects: [
       { test: { ...together, name: 'unit', include: ['src/**/*.test.ts', 'dashboard/src/**/*.test.ts'] } },
-      { test: { ...together, name: 'whole', include: ['tests/**/*.test.ts'], exclude: [...CHAOS, ...ENGINES] } },
+      {
+        test: {
+          ...together,
+          name: 'whole',
+          include: ['tests/**/*.test.ts', 'examples/**/*.test.ts'],
+          exclude: [...CHAOS, ...ENGINES],
+        },
+      },
     ],
   },
 });

@@ -8,7 +8,7 @@ const WIDTHS = [360, 1440] as const;
 const WARM_UP_MS = 12_000;
 const SETTLE_MS = 1_200;
 /** Longer pages are cut: the rest repeats rows. */
-const TALLEST = 2_300;
+const TALLEST = 2_200;
 
 /** The address of each page, and what to do there before the picture. */
 const PAGES: readonly (readonly [name: string, path: string, press?: string])[] = [
