@@ -7,7 +7,8 @@ import { launchBrowser } from '../tests/support/dashboard/browser.js';
 
 /**
  * Shows the overview of a server that reports 5,000 denials a second of 10,000 entities, and prints every 30 seconds the
- * memory of the page after a garbage collection, the gaps between its frames, and how long a change of the page takes.
+ * memory of the page after a garbage collection, the gaps between its frames, how long a change of the page takes, and how
+ * long after its event a pause is seen.
  * `--seconds=600` is the whole run.
  */
 const ENTITIES = 10_000;
@@ -40,7 +41,9 @@ const flood = setInterval(() => {
   const due = Math.min(seconds * DENIALS_A_SECOND, ((performance.now() - startMs) / 1_000) * DENIALS_A_SECOND);
   for (; sent < due; sent++) hub.publish({ type: 'decision', data: denialOf(sent) });
 }, TICK_MS);
-console.log('second  sent      shown/s  missed   heap MB  nodes  frames/s  gap p95 ms  gap max ms  page change ms');
+console.log(
+  'second  sent      shown/s  missed   heap MB  nodes  frames/s  gap p95 ms  gap max ms  page change ms  pause seen ms',
+);
 for (let at = 1; at * SAMPLE_MS <= seconds * 1_000; at++) {
   await new Promise((resolve) => setTimeout(resolve, startMs + at * SAMPLE_MS - performance.now()));
   console.log(await sample(page, debug));
@@ -84,6 +87,14 @@ async function sample(of: Page, session: CDPSession): Promise<string> {
   await of.getByRole('heading', { level: 1, name: 'Entity' }).waitFor();
   const changeMs = performance.now() - clickMs;
   await of.getByRole('link', { name: 'Overview' }).click();
+  const pauseMs = performance.now();
+  const reason = `pause ${sent}`;
+  hub.publish({
+    type: 'pause',
+    data: { namespace: 'default', entityId: 'paused', resource: null, until: null, reason },
+  });
+  await of.getByRole('region', { name: 'Paused' }).getByText(reason).waitFor();
+  const seenMs = performance.now() - pauseMs;
   await session.send('HeapProfiler.collectGarbage');
   const { metrics } = await session.send('Performance.getMetrics');
   const metric = (name: string): number => metrics.find((one) => one.name === name)?.value ?? 0;
@@ -97,6 +108,7 @@ async function sample(of: Page, session: CDPSession): Promise<string> {
     (gaps.length / (SAMPLE_MS / 1_000)).toFixed(1).padEnd(8),
     (sorted[Math.floor(sorted.length * 0.95)] ?? 0).toFixed(0).padEnd(10),
     (sorted.at(-1) ?? 0).toFixed(0).padEnd(10),
-    changeMs.toFixed(0),
+    changeMs.toFixed(0).padEnd(14),
+    seenMs.toFixed(0),
   ].join('  ');
 }

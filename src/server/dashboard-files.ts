@@ -6,8 +6,8 @@ import { gzipSync } from 'node:zlib';
 /** One built file of the dashboard. */
 export interface DashboardFile {
   readonly contentType: string;
-  readonly body: Uint8Array<ArrayBuffer>;
-  readonly gzipped: Uint8Array<ArrayBuffer>;
+  readonly body: ArrayBuffer;
+  readonly gzipped: ArrayBuffer;
 }
 
 /** The built dashboard, by file name. Each name has a hash of its content. */
@@ -26,8 +26,8 @@ export function readDashboard(folder: string | null = findFolder()): DashboardFi
   for (const name of readdirSync(folder)) {
     const contentType = TYPES[extname(name)];
     if (contentType === undefined) continue;
-    const body = new Uint8Array(readFileSync(join(folder, name)));
-    files.set(name, { contentType, body, gzipped: new Uint8Array(gzipSync(body)) });
+    const body = readFileSync(join(folder, name));
+    files.set(name, { contentType, body: copyOf(body), gzipped: copyOf(gzipSync(body)) });
   }
   return files.size === 0 ? null : files;
 }
@@ -42,4 +42,9 @@ function findFolder(): string | null {
   }
   const { name } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { readonly name?: unknown };
   return name === 'headgate' ? join(folder, 'dist', 'dashboard') : null;
+}
+
+/** A buffer of Node may be a part of a larger one. */
+function copyOf(bytes: Uint8Array): ArrayBuffer {
+  return new Uint8Array(bytes).buffer;
 }

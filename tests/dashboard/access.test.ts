@@ -46,6 +46,17 @@ describe.skipIf(CHROMIUM.missing)(`signing in to the dashboard${CHROMIUM.note}`,
     expect(await page.evaluate('JSON.stringify([{ ...sessionStorage }, { ...localStorage }])')).toBe('[{},{}]');
   });
 
+  test('an admin of every namespace chooses one, and sees its entities only', async () => {
+    await served.limiter.namespaces.register('tenant-2');
+    await (await served.limiter.in('tenant-2')).entities.create({ id: 'elsewhere' });
+    const { page } = await openPage(browser, `${served.dashboard}entity`);
+    await signIn(page, admin.secret);
+    await page.getByRole('link', { name: 'acme/web' }).waitFor();
+    await page.getByLabel('Namespace').selectOption('tenant-2');
+    await page.getByRole('link', { name: 'elsewhere' }).waitFor();
+    expect(await page.getByRole('link', { name: 'acme/web' }).count()).toBe(0);
+  });
+
   test('a token of the role app sees the decisions and limits of its own entities only', async () => {
     const { page, problems } = await openPage(browser, served.dashboard);
     await signIn(page, app.secret);

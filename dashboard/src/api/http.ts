@@ -87,16 +87,18 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** A search may read many pages that have nothing of it. */
 const MOST_PAGES = 50;
 
-/** Reads the pages of a list until `enough` items are found. */
+/** Reads the pages of a list until `enough` items are found, the list ends, or `mostPages` were read. */
 export async function readPages<T>(
   read: (after: string | undefined) => Promise<{ readonly items: readonly T[]; readonly next: string | null }>,
   enough: number,
+  mostPages: number = MOST_PAGES,
 ): Promise<{ readonly items: readonly T[]; readonly hasMore: boolean }> {
   const found: T[] = [];
   let after: string | undefined;
-  for (let page = 0; page < MOST_PAGES; page++) {
+  for (let page = 0; page < mostPages; page++) {
     const { items, next } = await read(after);
     found.push(...items);
     if (next === null) return { items: found.slice(0, enough), hasMore: found.length > enough };

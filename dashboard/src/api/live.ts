@@ -99,10 +99,12 @@ async function readStream(
 
 async function pause(ms: number, stopped: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    stopped.addEventListener('abort', () => {
+    const end = (): void => {
       clearTimeout(timer);
+      stopped.removeEventListener('abort', end);
       resolve();
-    });
+    };
+    const timer = setTimeout(end, ms);
+    stopped.addEventListener('abort', end);
   });
 }

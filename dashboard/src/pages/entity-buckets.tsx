@@ -1,6 +1,5 @@
-import type { BucketView, EffectiveView, Page } from '../api/types.js';
+import type { BucketView, LimitView, Page, StoredPause } from '../api/types.js';
 import { readEffective } from '../api/reads.js';
-import type { Api } from '../api/http.js';
 import { formatCount } from '../model/format.js';
 import { gaugeOf, isRunning } from '../model/gauge.js';
 import { changed } from '../state/live.js';
@@ -12,53 +11,55 @@ import { Panel } from '../ui/panel.js';
 import { Empty, Loaded } from '../ui/states.js';
 
 const EVERY_MS = 1_000;
+const CONFIG_EVERY_MS = 10_000;
 const MOST_BUCKETS = 20;
 
-interface BucketWithConfig {
-  readonly bucket: BucketView;
-  readonly config: EffectiveView;
+/** The resource of a bucket: one for limits of a single call has a hash behind its name. */
+function resourceOf({ resource }: BucketView): string {
+  return resource.split('~')[0] ?? resource;
 }
 
-/** A bucket does not store the options of its limits, so that the config is read beside it. */
-async function readBuckets(from: Api, entityId: string, signal: AbortSignal) {
-  const { items, next } = await from.get<Page<BucketView>>(
-    '/v1/buckets',
-    { entityId, limit: String(MOST_BUCKETS) },
-    signal,
-  );
-  const buckets = await Promise.all(
-    items.map(async (bucket): Promise<BucketWithConfig> => {
-      const resource = bucket.resource.split('~')[0] ?? bucket.resource;
-      return { bucket, config: await readEffective(from, entityId, resource, signal) };
-    }),
-  );
-  return { buckets, hasMore: next !== null };
+interface EntityBucketsProps {
+  readonly id: string;
+  readonly resource: string;
+  /** The pause of the entity on every resource. */
+  readonly paused: StoredPause | undefined;
 }
 
-/** The limits of each bucket of an entity as gauges. */
-export function EntityBuckets({ id, resource }: { readonly id: string; readonly resource: string }) {
-  const load = useLoad(`buckets ${id}`, (signal) => readBuckets(api.value, id, signal), {
+/** The limits of each bucket of an entity as gauges. A bucket does not store the options of its limits: the config has them. */
+export function EntityBuckets({ id, resource, paused }: EntityBucketsProps) {
+  const query = { entityId: id, limit: String(MOST_BUCKETS) };
+  const load = useLoad(`buckets ${id}`, (signal) => api.value.get<Page<BucketView>>('/v1/buckets', query, signal), {
     everyMs: EVERY_MS,
     version: changed.value,
   });
+  const resources = [...new Set((load.data?.items ?? []).map(resourceOf))];
+  const configs = useLoad(
+    resources.length === 0 ? null : `options ${id} ${resources.join(' ')}`,
+    async (signal) => {
+      const found = await Promise.all(resources.map((name) => readEffective(api.value, id, name, signal)));
+      return new Map(resources.map((name, at) => [name, found[at]?.limits ?? []]));
+    },
+    { everyMs: CONFIG_EVERY_MS, version: changed.value },
+  );
   return (
     <Panel title="Limits now" scope="store">
       <Loaded load={load}>
-        {({ buckets, hasMore }) =>
-          buckets.length === 0 ? (
+        {({ items, next }) =>
+          items.length === 0 ? (
             <Empty>It has taken nothing yet: every limit is untouched.</Empty>
           ) : (
             <>
-              {buckets.map(({ bucket, config }) => (
+              {items.map((bucket) => (
                 <Bucket
                   key={bucket.resource}
-                  entityId={id}
                   bucket={bucket}
-                  config={config}
+                  configured={configs.data?.get(resourceOf(bucket)) ?? []}
                   isChosen={bucket.resource === resource}
+                  paused={paused}
                 />
               ))}
-              {hasMore ? <p class="muted">The first {MOST_BUCKETS} buckets are shown.</p> : null}
+              {next === null ? null : <p class="muted">The first {MOST_BUCKETS} buckets are shown.</p>}
             </>
           )
         }
@@ -67,14 +68,16 @@ export function EntityBuckets({ id, resource }: { readonly id: string; readonly 
   );
 }
 
-interface BucketProps extends BucketWithConfig {
-  readonly entityId: string;
+interface BucketProps {
+  readonly bucket: BucketView;
+  readonly configured: readonly LimitView[];
   readonly isChosen: boolean;
+  readonly paused: StoredPause | undefined;
 }
 
-function Bucket({ entityId, bucket, config, isChosen }: BucketProps) {
-  const { resource, limits, holders, acquires, expired, paused } = bucket;
-  const running = isRunning(paused, Date.now()) ? paused : undefined;
+function Bucket({ bucket, configured, isChosen, paused: ofEntity }: BucketProps) {
+  const { entityId, resource, limits, holders, acquires, expired, paused } = bucket;
+  const running = [paused, ofEntity].find((one) => isRunning(one, Date.now()));
   return (
     <div class="bucket">
       <h3>
@@ -88,7 +91,7 @@ function Bucket({ entityId, bucket, config, isChosen }: BucketProps) {
           view={gaugeOf(
             limit,
             available,
-            config.limits.find(({ name }) => name === limit.name),
+            configured.find(({ name }) => name === limit.name),
           )}
           paused={running}
         />

@@ -119,7 +119,7 @@ function Details({ id, resource, isAdmin }: DetailsProps) {
   return (
     <div class="grid two">
       <Loaded load={chain}>{(links) => <EntityTree chain={links} />}</Loaded>
-      <EntityBuckets id={id} resource={resource} />
+      <EntityBuckets id={id} resource={resource} paused={chain.data?.[0]?.record?.paused} />
       <Loaded load={chain}>{(links) => <EntityConfig chain={links} resource={resource} />}</Loaded>
       <EntityDenials id={id} />
     </div>

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { type Api, readPages } from '../api/http.js';
-import type { SessionView, UsageView } from '../api/types.js';
+import type { Page, SessionView, UsageView } from '../api/types.js';
 import { usageCsv } from '../model/csv.js';
 import { limitsIn } from '../model/usage-series.js';
 import { navigate, route, setParams } from '../state/router.js';
@@ -30,7 +30,8 @@ interface Asked {
 
 function readUsage(from: Api, { entity, resource, window }: Asked, enough: number, signal?: AbortSignal) {
   const query = { entityId: entity, resource, window, limit: '1000' };
-  return readPages<UsageView>((after) => from.get('/v1/usage', { ...query, after }, signal), enough);
+  const read = (after: string | undefined) => from.get<Page<UsageView>>('/v1/usage', { ...query, after }, signal);
+  return readPages(read, enough, Number.POSITIVE_INFINITY);
 }
 
 /** Consumption by hour, day or month: of one entity, of two to compare, or of all entities on a resource. */
@@ -67,7 +68,7 @@ export function UsagePage({ view }: { readonly view: SessionView }) {
                     options={[['', 'grants'], ...limitsIn(all).map((name) => [name, name] as const)]}
                     onChange={(value) => setParams({ limit: value }, 'replace')}
                   />
-                  <CsvButton asked={asked} />
+                  <CsvButton asked={asked} compare={compare} />
                 </div>
                 {groups.some(({ hasMore }) => hasMore) ? (
                   <p class="notice">The first {MOST_SHOWN} records are shown. The CSV has all.</p>
@@ -119,13 +120,20 @@ function UsageForm({ view }: { readonly view: SessionView }) {
   );
 }
 
-function CsvButton({ asked }: { readonly asked: Asked }) {
+/** The CSV has every record of the query: of the entity, and of the one that it is compared with. */
+function CsvButton({ asked, compare }: { readonly asked: Asked; readonly compare: string }) {
   const action = useAction();
   const save = (): void =>
     action.run(async () => {
-      const { items } = await readUsage(api.value, asked, MOST_IN_CSV);
-      saveFile(`usage-${asked.resource}-${asked.window}.csv`, 'text/csv', usageCsv(items));
-      return `${items.length} rows were saved.`;
+      const names = compare === '' || asked.entity === '' ? [asked.entity] : [asked.entity, compare];
+      const rows: UsageView[] = [];
+      for (const entity of names) {
+        const { items, hasMore } = await readUsage(api.value, { ...asked, entity }, MOST_IN_CSV);
+        if (hasMore) throw new Error(`There are more than ${MOST_IN_CSV} records: read them with headgate usage`);
+        rows.push(...items);
+      }
+      saveFile(`usage-${asked.resource}-${asked.window}.csv`, 'text/csv', usageCsv(rows));
+      return `${rows.length} rows were saved.`;
     });
   return (
     <>
