@@ -8,6 +8,7 @@ import { api } from '../state/session.js';
 import { useLoad } from '../state/use-load.js';
 import { Choice, Field, Form } from '../ui/field.js';
 import { EntityLink } from '../ui/link.js';
+import { DiffList } from '../ui/diff-list.js';
 import { Panel } from '../ui/panel.js';
 import { Empty, Loaded } from '../ui/states.js';
 
@@ -83,26 +84,19 @@ function AuditForm({ of, name }: { readonly of: string; readonly name: string })
 
 function AuditEntry({ entry: { at, principal, action, subject, before, after } }: { readonly entry: AuditView }) {
   const lines = diffValues(before, after);
+  const resource = lines.find(({ field }) => field === 'resource');
+  const changes = lines.filter((line) => line !== resource && line.kind !== 'same');
   return (
     <li>
       <p class="audit-head">
         <span class="number muted">{formatTime(Date.parse(at))}</span>
         <strong>{action}</strong>
         {subject.startsWith('$') ? <span class="id">{subject}</span> : <EntityLink id={subject} />}
+        {resource === undefined ? null : <span class="id">on {resource.after || resource.before}</span>}
         <span class="muted">by {principal ?? 'an unnamed process'}</span>
       </p>
-      {lines.length === 0 ? <Empty>No field differs.</Empty> : null}
-      <ul class="diff">
-        {lines
-          .filter(({ kind }) => kind !== 'same')
-          .map(({ field, kind, before: was, after: is }) => (
-            <li key={field} class={kind}>
-              <span class="diff-field">{field}</span>
-              {kind === 'added' ? null : <del>{was}</del>}
-              {kind === 'removed' ? null : <ins>{is}</ins>}
-            </li>
-          ))}
-      </ul>
+      {changes.length === 0 ? <Empty>No field differs.</Empty> : null}
+      <DiffList lines={changes} />
     </li>
   );
 }

@@ -5,6 +5,7 @@ import { diffValues } from '../model/value-diff.js';
 import { api } from '../state/session.js';
 import { ActionResult } from '../ui/action-result.js';
 import { Area } from '../ui/field.js';
+import { DiffList } from '../ui/diff-list.js';
 import { Panel } from '../ui/panel.js';
 import { useAction } from '../ui/use-action.js';
 
@@ -83,17 +84,7 @@ function PlanChanges({ plan: { changes, drift, unchanged } }: { readonly plan: P
             <p class="audit-head">
               <strong>{action}</strong> <span class="id">{Object.values(target).map(formatValue).join(' ')}</span>
             </p>
-            <ul class="diff">
-              {diffValues(before, after)
-                .filter(({ kind }) => kind !== 'same')
-                .map(({ field, kind, before: was, after: is }) => (
-                  <li key={field} class={kind}>
-                    <span class="diff-field">{field}</span>
-                    {kind === 'added' ? null : <del>{was}</del>}
-                    {kind === 'removed' ? null : <ins>{is}</ins>}
-                  </li>
-                ))}
-            </ul>
+            <DiffList lines={diffValues(before, after).filter(({ kind }) => kind !== 'same')} />
           </li>
         ))}
       </ol>
