@@ -23,9 +23,14 @@ export function EntityTree({ chain }: { readonly chain: readonly ChainLink[] }) 
       title={id}
       scope="store"
       actions={
-        <Link to="limits" params={{ entity: id }}>
-          Limits and pause
-        </Link>
+        <>
+          <Link to="limits" params={{ entity: id }}>
+            Limits and pause
+          </Link>
+          <Link to="try" params={{ entity: id }}>
+            Try
+          </Link>
+        </>
       }
     >
       <ol class="tree">

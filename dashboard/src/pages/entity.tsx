@@ -24,7 +24,7 @@ export function EntityPage({ view }: { readonly view: SessionView }) {
   const { id = '', resource = '', search = '' } = route.value.params;
   return (
     <div class="page">
-      <Search view={view} search={search === '' ? id : search} />
+      <Search key={`${search}\n${id}`} view={view} search={search === '' ? id : search} />
       {id === '' ? (
         view.role === 'admin' ? (
           <Found search={search} />
@@ -111,7 +111,7 @@ function Details({ id, resource, isAdmin }: DetailsProps) {
   if (!isAdmin) {
     return (
       <div class="grid">
-        <OwnStatus id={id} resource={resource} />
+        <OwnStatus key={resource} id={id} resource={resource} />
         <EntityDenials id={id} />
       </div>
     );
@@ -120,7 +120,7 @@ function Details({ id, resource, isAdmin }: DetailsProps) {
     <div class="grid two">
       <Loaded load={chain}>{(links) => <EntityTree chain={links} />}</Loaded>
       <EntityBuckets id={id} resource={resource} paused={chain.data?.[0]?.record?.paused} />
-      <Loaded load={chain}>{(links) => <EntityConfig chain={links} resource={resource} />}</Loaded>
+      <Loaded load={chain}>{(links) => <EntityConfig key={resource} chain={links} resource={resource} />}</Loaded>
       <EntityDenials id={id} />
     </div>
   );

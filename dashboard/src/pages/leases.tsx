@@ -21,8 +21,6 @@ const EVERY_MS = 2_000;
 /** Who holds what since when. An operator can end a lease whose process is gone. */
 export function LeasesPage() {
   const { entity = '', resource = '' } = route.value.params;
-  const [name, setName] = useState(entity);
-  const [on, setOn] = useState(resource);
   const action = useAction();
   const query = { entityId: entity, resource: entity === '' ? '' : resource, limit: '500' };
   const load = useLoad(
@@ -39,13 +37,7 @@ export function LeasesPage() {
     });
   return (
     <div class="page">
-      <Form label="Choose leases" onSubmit={() => navigate('leases', { entity: name.trim(), resource: on.trim() })}>
-        <Field label="Entity" value={name} onInput={setName} hint="Empty: the whole namespace" />
-        <Field label="Resource" value={on} onInput={setOn} hint="Only together with an entity" />
-        <button type="submit" class="primary">
-          Show
-        </button>
-      </Form>
+      <LeasesForm key={`${entity}\n${resource}`} entity={entity} resource={resource} />
       <ActionResult action={action} />
       <Panel title={entity === '' ? 'Leases of the namespace' : `Leases of ${entity}`} scope="store">
         <Loaded load={load}>
@@ -65,6 +57,23 @@ export function LeasesPage() {
         </Loaded>
       </Panel>
     </div>
+  );
+}
+
+function LeasesForm(props: { readonly entity: string; readonly resource: string }) {
+  const [entity, setEntity] = useState(props.entity);
+  const [resource, setResource] = useState(props.resource);
+  return (
+    <Form
+      label="Choose leases"
+      onSubmit={() => navigate('leases', { entity: entity.trim(), resource: resource.trim() })}
+    >
+      <Field label="Entity" value={entity} onInput={setEntity} hint="Empty: the whole namespace" />
+      <Field label="Resource" value={resource} onInput={setResource} hint="Only together with an entity" />
+      <button type="submit" class="primary">
+        Show
+      </button>
+    </Form>
   );
 }
 
